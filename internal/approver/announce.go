@@ -7,13 +7,12 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// announceEvery is how often an approver gives a sign of life, as front doors and workers
-// do.
+// announceEvery is the heartbeat interval of an approver. It equals that of front doors and
+// workers.
 const announceEvery = time.Second
 
-// announce tells the front doors each second that this approver is here and which
-// configuration it goes by, until the approver ends. In a process that is a worker as well,
-// the worker announces its servers.
+// announce sends a heartbeat with the approver's configuration to the front doors until the
+// approver stops. In a process that is also a worker, the worker announces its servers.
 func (a *Approver) announce() {
 	id := schema.NewID("approver")
 	tick := time.NewTicker(announceEvery)

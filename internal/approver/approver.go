@@ -1,10 +1,8 @@
-// Package approver assembles and runs the approver: the place where people say
-// whether a held call may run.
+// Package approver assembles and runs the approver, in which people decide held calls.
 //
-// It promises that it serves only when it can take answers, that overdue questions end as a
-// denial while it runs, and that a stop is announced before it happens. It refuses to
-// listen beyond loopback where nobody needs to sign in. It never runs a call and never
-// starts a process.
+// It accepts connections only when it can record decisions. While it runs, overdue approvals end as
+// denied. It announces a stop before it stops. It refuses to listen beyond loopback without
+// authentication. It never runs a call and never starts a process.
 package approver
 
 import (
@@ -45,47 +43,45 @@ const (
 	reconcileFor   = 10 * time.Second
 )
 
-// Options says what an approver runs on. Desk and Ledger stay the caller's and
-// must outlive it.
+// Options configures an approver. The caller owns Desk and Ledger, which must outlive the approver.
 type Options struct {
 	Config settings.Approver
-	// Listener listens at the address of Config already; nil: Start opens it.
+	// Listener is an open listener for the address of Config. If nil, Start opens one.
 	Listener net.Listener
 	Desk     *approval.Desk
 	Ledger   *ledger.Ledger
-	// Audit is where it is recorded what people grant to programs; nil: nowhere. It is the
-	// caller's.
+	// Audit records the grants that people give to programs. If nil, they are not recorded. The
+	// caller must close it.
 	Audit *audit.Log
-	// Conn is the connection on which the approver announces itself, and that Slack and
-	// webhooks keep their tables on; it stays the caller's. It may be nil where there is
-	// nothing of that.
+	// Conn is the connection for the approver's heartbeat, and for the tables of Slack and
+	// webhooks. The caller must close it. It may be nil if no feature needs it.
 	Conn *bus.Conn
-	// FrontDoor returns the address of a front door in the same process, which the console
-	// shows where Config names no other; nil: there is none.
+	// FrontDoor returns the address of a front door in the same process, which the console uses
+	// if Config names no other. If nil, there is none.
 	FrontDoor func() string
-	// Credentials are those of people at MCP servers, which they connect at the pages; nil:
-	// there are none. They are the caller's.
+	// Credentials holds the credentials at MCP servers that people connect on the pages. If nil,
+	// there are none. The caller must close it.
 	Credentials *credential.Book
-	// SealKeys encrypt what the authorization server stores; nil where there is none. DataKeys
-	// encrypt its grants again; nil: they do not. They are the caller's.
+	// SealKeys encrypts the authorization server's data; nil if there is none. DataKeys encrypts
+	// its grants again; nil means that they are encrypted once. The caller owns both.
 	SealKeys *credential.Keys
 	DataKeys *datakey.Ring
-	// Tenants say where people of each are told of approvals; nil: everywhere.
+	// Tenants maps tenants to their notification channels. If nil, all channels serve all tenants.
 	Tenants *tenants.Book
-	// Traces makes the spans; nil: there are none.
+	// Traces creates the spans. If nil, there are none.
 	Traces  *telemetry.Traces
 	Log     *slog.Logger
 	Version string
-	// Alive says whether the front door that runs a call still lives; nil means
-	// that nobody is taken for dead here, which front doors see to as well.
+	// Alive reports whether the front door that runs a call is alive. If nil, all are assumed
+	// to be alive; front doors detect dead ones as well.
 	Alive func(runner string) bool
-	// InForce says what configuration the process goes by, which is announced to front
-	// doors; nil: nothing is announced.
+	// InForce returns the effective configuration of the process, which is announced to front
+	// doors. If nil, nothing is announced.
 	InForce func() []schema.InForce
-	// Ready returns nil while the ledger can be written, else what is missing; nil
-	// means that it always can.
+	// Ready returns nil if the ledger can be written, else the reason why not. If nil, the ledger
+	// is assumed to be writable.
 	Ready func() error
-	// Failed gets the error that ends the approver by itself; it has room for one.
+	// Failed receives the error if the approver fails. It must have a buffer of one.
 	Failed chan<- error
 }
 
@@ -94,23 +90,23 @@ type Approver struct {
 	o             Options
 	keys          *authn.Keys
 	pages         *web.Handler
-	people        *oidc.Provider     // nil where there is none
-	console       *console.Console   // nil where there is none
-	authorization *authserver.Server // nil where there is none
+	people        *oidc.Provider     // nil if not configured
+	console       *console.Console   // nil if not configured
+	authorization *authserver.Server // nil if not configured
 	channels      channels
 	server        *http.Server
 	listener      net.Listener
 	draining      atomic.Bool
-	ctx           context.Context // ends with the tending
+	ctx           context.Context // ends when the background work must stop
 	cancel        context.CancelFunc
 	wait          sync.WaitGroup
 }
 
-// Start opens the approver. It serves when Start returns; ctx bounds the start only.
+// Start starts the approver, which serves requests when Start returns. ctx bounds the start only.
 func Start(ctx context.Context, o Options) (*Approver, error) {
 	c := o.Config
 	if faults := c.Validate(); len(faults) > 0 {
-		return nil, fmt.Errorf("approver.%s", faults[0]) // whoever did not load a file has not seen it yet
+		return nil, fmt.Errorf("approver.%s", faults[0]) // not validated yet if the caller did not load a file
 	}
 	if faults := c.OIDC.Validate(); len(faults) > 0 {
 		return nil, fmt.Errorf("approver.oidc.%s", faults[0])
@@ -178,13 +174,13 @@ func Start(ctx context.Context, o Options) (*Approver, error) {
 		a.wait.Go(a.announce)
 	}
 	if a.people != nil {
-		a.wait.Go(func() { _ = a.people.Reach(a.ctx) }) // it logs what is wrong, before the first person meets it
+		a.wait.Go(func() { _ = a.people.Reach(a.ctx) }) // logs a failure before the first person signs in
 	}
 	a.wait.Go(func() { listen.Serve(a.server, a.listener, c.Listen, o.Failed) })
 	return a, nil
 }
 
-// reconcile ends what is overdue, and asks more people where nobody answered.
+// reconcile expires overdue approvals, and escalates those that nobody has answered.
 func (a *Approver) reconcile() {
 	tick := time.NewTicker(reconcileEvery)
 	defer tick.Stop()
@@ -205,23 +201,21 @@ func (a *Approver) reconcile() {
 	}
 }
 
-// ReplaceKeys puts the API keys in force: the sessions of a removed key have ended, and
-// those of a changed one have its groups. On an error, which names every key that is
-// wrong, the old ones stay.
+// ReplaceKeys replaces the API keys. Sessions of a removed key end, and those of a changed key get
+// its groups. On an error, which lists every invalid key, the old keys remain in use.
 func (a *Approver) ReplaceKeys(keys []authn.Key) error { return a.keys.Replace(keys) }
 
-// Addr is the address that the approver listens on.
+// Addr returns the listen address.
 func (a *Approver) Addr() string { return a.listener.Addr().String() }
 
-// Base is the address that it serves, without a path.
+// Base returns the base URL of the listen address, without a path.
 func (a *Approver) Base() string { return listen.Scheme(a.o.Config.CertFile) + "://" + a.Addr() }
 
-// URL is the address of the page of an approval, as people reach it; with an
-// empty id it is that of the list.
+// URL returns the public address of an approval's page, or of the list if id is empty.
 func (a *Approver) URL(id schema.ApprovalID) string { return PageURL(a.o.Config, a.Addr(), id) }
 
-// PageURL is [Approver.URL] for processes that only know the configuration; address is
-// the one that is listened on.
+// PageURL is [Approver.URL] for processes that have only the configuration. address is the listen
+// address.
 func PageURL(c settings.Approver, address string, id schema.ApprovalID) string {
 	base := strings.TrimSuffix(c.PublicURL, "/")
 	if base == "" {
@@ -233,7 +227,7 @@ func PageURL(c settings.Approver, address string, id schema.ApprovalID) string {
 	return base + "/a/" + url.PathEscape(string(id))
 }
 
-// Ready returns nil while answers can be taken, else what is missing.
+// Ready returns nil if decisions can be recorded, else the reason why not.
 func (a *Approver) Ready() error {
 	if a.draining.Load() {
 		return errors.New("the approver is shutting down")
@@ -244,9 +238,9 @@ func (a *Approver) Ready() error {
 	return nil
 }
 
-// Stop drains and ends the approver: readiness goes red, live updates end, then
-// nothing new is taken, requests under way are finished until ctx or the grace
-// of the configuration ends, and everything it started is waited for.
+// Stop drains and stops the approver. Readiness fails first and live updates end. Then it refuses
+// new requests and waits for those in flight, until ctx or the configured grace period ends. It
+// waits for all goroutines that it started.
 func (a *Approver) Stop(ctx context.Context) error {
 	a.draining.Store(true)
 	select {

@@ -95,7 +95,7 @@ func TestAnApproverServesFromItsStartToItsStop(t *testing.T) {
 			t.Errorf("%s: %d %s", path, status, body)
 		}
 	}
-	// A page with live updates is open, and must not hold the stop up.
+	// An open page with live updates must not delay the stop.
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+a.Addr()+"/events", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -127,10 +127,10 @@ func TestAnApproverThatOthersCanReachWantsKeys(t *testing.T) {
 	_, hash := authn.Generate()
 	keys := []authn.Key{{Name: "ada", Hash: hash}}
 	people := settings.OIDCDefaults()
-	people.Issuer, people.ClientID = "http://127.0.0.1:1", "client" // nobody is there, which must not keep it from starting
+	people.Issuer, people.ClientID = "http://127.0.0.1:1", "client" // unreachable, which must not prevent the start
 	for what, c := range map[string]struct {
 		change func(*settings.Approver)
-		names  string // what the refusal names; empty: it starts
+		names  string // a part of the error; empty means that it starts
 	}{
 		"everywhere":                      {func(c *settings.Approver) { c.Listen = "0.0.0.0:0" }, "keys"},
 		"a public address":                {func(c *settings.Approver) { c.PublicURL = "https://approve.example" }, "keys"},

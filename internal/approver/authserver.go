@@ -13,7 +13,7 @@ import (
 	"github.com/callyard/callyard/internal/store/audit"
 )
 
-// openAuthorization opens the authorization server, where the configuration has one.
+// openAuthorization opens the authorization server, if one is configured.
 func (a *Approver) openAuthorization(ctx context.Context) error {
 	c := &a.o.Config.AuthorizationServer
 	if !c.Enabled {
@@ -38,15 +38,15 @@ func (a *Approver) openAuthorization(ctx context.Context) error {
 	return nil
 }
 
-// recordFor is how long the audit record may keep a program or a person waiting.
+// recordFor limits the time for which an audit record may delay a program or a person.
 const recordFor = time.Second
 
-// grantKinds are the kinds of events in the audit record.
+// grantKinds maps event kinds to kinds of audit records.
 var grantKinds = map[authserver.EventKind]audit.Kind{
 	authserver.Given: audit.GrantGiven, authserver.Denied: audit.GrantDenied, authserver.Redeemed: audit.GrantRedeemed, authserver.Renewed: audit.GrantRenewed, authserver.Ended: audit.GrantEnded,
 }
 
-// recordGrant puts into the audit record what happened to the access of a program.
+// recordGrant writes an event of a program's access to the audit record.
 func (a *Approver) recordGrant(ctx context.Context, e *authserver.Event) {
 	if a.o.Audit == nil {
 		return
@@ -56,7 +56,7 @@ func (a *Approver) recordGrant(ctx context.Context, e *authserver.Event) {
 		GrantID: e.Grant, Client: e.Client, Resource: e.Resource, Scopes: strings.Join(e.Scopes, " "),
 	}
 	switch {
-	case e.By == nil: // the program did it
+	case e.By == nil: // the program caused it
 		entry.By, entry.Owner, entry.Person = e.Client, "", e.Person.Name
 	case e.By.Name != e.Person.Name:
 		entry.By, entry.Owner, entry.Person = e.By.Name, e.By.Owner, e.Person.Name
@@ -68,8 +68,8 @@ func (a *Approver) recordGrant(ctx context.Context, e *authserver.Event) {
 	}
 }
 
-// currentPerson returns a person as they are now. Whoever signed in with an API key is out
-// when that key is removed, has expired or was replaced.
+// currentPerson returns the current data of a person. It returns false for a person who signed in
+// with an API key that has been removed, replaced or has expired.
 func (a *Approver) currentPerson(p *authserver.Person) (*authserver.Person, bool) {
 	if p.Key == "" {
 		return p, a.people != nil

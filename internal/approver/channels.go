@@ -10,16 +10,15 @@ import (
 	"github.com/callyard/callyard/internal/approver/slack/enrol"
 )
 
-// channels are the ways to tell of approvals besides the pages; each is nil where it is
-// not configured.
+// channels holds the notification channels. Each is nil if it is not configured.
 type channels struct {
 	book  *enrol.Book
 	slack *slack.App
 	hooks *notify.Webhooks
-	feed  *notify.Feed // of the hooks
+	feed  *notify.Feed // of the webhooks
 }
 
-// openPeople opens the table of Slack accounts and their principals, which the pages need.
+// openPeople opens the table that maps Slack accounts to principals. The pages need it.
 func (a *Approver) openPeople(ctx context.Context) (err error) {
 	c := a.o.Config
 	if (c.Slack.Configured() || c.Notify.Configured()) && a.o.Conn == nil {
@@ -31,7 +30,7 @@ func (a *Approver) openPeople(ctx context.Context) (err error) {
 	return err
 }
 
-// openChannels begins to tell.
+// openChannels starts the notification channels.
 func (a *Approver) openChannels(ctx context.Context) (err error) {
 	c := a.o.Config
 	if c.Slack.Configured() {
@@ -50,8 +49,7 @@ func (a *Approver) openChannels(ctx context.Context) (err error) {
 	return nil
 }
 
-// closeChannels ends what openAuthorization, openPeople and openChannels began, as far as they
-// came.
+// closeChannels closes everything that openAuthorization, openPeople and openChannels have opened.
 func (a *Approver) closeChannels(ctx context.Context) (err error) {
 	a.authorization.Close()
 	if a.channels.slack != nil {
@@ -69,8 +67,8 @@ func (a *Approver) closeChannels(ctx context.Context) (err error) {
 	return err
 }
 
-// routed leads what Slack sends to its app, and everything else to the pages. What
-// Slack sends is signed, and comes from no page.
+// routed routes Slack's requests to the Slack app, and all others to the pages. Slack's requests
+// are signed and do not come from a page.
 func (a *Approver) routed() http.Handler {
 	if a.channels.slack == nil || !a.o.Config.Slack.Endpoint() {
 		return a.pages
@@ -84,6 +82,6 @@ func (a *Approver) routed() http.Handler {
 	})
 }
 
-// SlackManifest is the manifest of the app in Slack, in YAML or JSON: for Slack
-// reaching the approver at public, or where that is empty for Socket mode.
+// SlackManifest returns the manifest of the Slack app, in YAML or JSON. Slack reaches the approver
+// at public. If public is empty, the app uses Socket Mode.
 func SlackManifest(public string, asJSON bool) ([]byte, error) { return slack.Manifest(public, asJSON) }

@@ -12,7 +12,7 @@ import (
 	"github.com/callyard/callyard/pkg/bus/bustest"
 )
 
-// withSlack is the configuration of an approver with Slack.
+// withSlack configures an approver with Slack.
 func withSlack(c *settings.Approver, url string) {
 	_, hash := authn.Generate()
 	c.Keys = []authn.Key{{Name: "ada", Groups: []string{"ops"}, Hash: hash}}
@@ -58,7 +58,7 @@ func TestTheSlackEndpointIsServedWithThePages(t *testing.T) {
 		if want := map[bool]int{true: http.StatusOK, false: http.StatusNotFound}[there]; resp.StatusCode != want {
 			t.Errorf("endpoint %t: %d", there, resp.StatusCode)
 		}
-		if status, _ := get(t, c, "http://"+a.Addr()+"/slack"); status != http.StatusOK { // the sign-in that it leads to
+		if status, _ := get(t, c, "http://"+a.Addr()+"/slack"); status != http.StatusOK { // the sign-in page to which it redirects
 			t.Errorf("the page: %d", status)
 		}
 		c.CloseIdleConnections()

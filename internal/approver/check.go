@@ -12,8 +12,8 @@ import (
 	"github.com/callyard/callyard/internal/settings"
 )
 
-// Check returns the faults in the section of an approver that only an approver can find.
-// The paths count from the root of the file.
+// Check returns the faults in the approver section that only an approver can detect. The paths are
+// relative to the root of the file.
 func Check(s *settings.File) []config.Fault {
 	faults := notify.Check(s.Approver.Notify)
 	for i := range faults {
@@ -34,8 +34,7 @@ func Check(s *settings.File) []config.Fault {
 	return append(faults, confirm.CheckRedis(s.Redis)...)
 }
 
-// redirectURL is where the provider sends people after they sign in. address is the
-// listener's.
+// redirectURL returns the redirect URI for sign-ins at the provider. address is the listen address.
 func redirectURL(c *settings.Approver, public *url.URL, address string) (*url.URL, error) {
 	if c.OIDC.RedirectURL != "" {
 		return url.Parse(c.OIDC.RedirectURL)

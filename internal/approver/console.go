@@ -6,8 +6,8 @@ import (
 	"github.com/callyard/callyard/internal/console"
 )
 
-// openConsole makes the console, if there is a front door for it to show: the one of the
-// configuration, or that of the same process. The result is nil where there is none.
+// openConsole opens the console for the configured front door, or for that of the same process. It
+// returns nil if there is neither.
 func openConsole(o Options) (*console.Console, error) {
 	at := o.FrontDoor
 	if to := o.Config.Console.FrontDoor; to != "" {

@@ -21,24 +21,25 @@ import (
 const (
 	assertionType = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 	maxAssertion  = 8 << 10
-	// assertionLife is how far ahead the end of an assertion may be, assertionSkew how far the
-	// clocks of a client and ours may differ. Its jti is known for longer than both together.
+	// assertionLife is the maximum remaining lifetime of an assertion. assertionSkew is the maximum
+	// clock difference between a client and this server. The jti is remembered for longer than
+	// both together.
 	assertionLife = 10 * time.Minute
 	assertionSkew = 30 * time.Second
 	maxAssertID   = 256
 )
 
-// The table forgets no assertion that is still valid: this does not compile otherwise.
+// This does not compile unless the table remembers assertions for as long as they are valid.
 const _ = uint(oauthtable.AssertionsKept - assertionLife - 2*assertionSkew)
 
-// forbiddenHeaders name another key or other rules than those of the client.
+// forbiddenHeaders would select another key, or rules that differ from the client's.
 var forbiddenHeaders = []jose.HeaderKey{"jku", "x5u", "x5c", "crit", "b64", "zip", "cty", "enc", "epk"}
 
-// assertionTypes are the values of typ of an assertion. Without typ it is one as well.
+// assertionTypes lists the accepted values of typ. A missing typ is also accepted.
 var assertionTypes = []string{"jwt", "client-authentication+jwt"}
 
-// assertion is a JWT by which a client authenticates (RFC 7523, section 3). What it says is not
-// true before [Server.verify] returned nil.
+// assertion is a JWT by which a client authenticates (RFC 7523, section 3). Its claims must not be
+// trusted before [Server.verify] has returned nil.
 type assertion struct {
 	client string
 	id     string // jti
@@ -47,8 +48,7 @@ type assertion struct {
 
 var errAssertion = &fault{badClient, "the client assertion is not valid"}
 
-// readAssertion reads the assertion of a request; nil: it has none. It is somebody else's
-// input.
+// readAssertion parses the assertion of an untrusted request. It returns nil if there is none.
 func (s *Server) readAssertion(form url.Values) (*assertion, error) {
 	raw := form.Get("client_assertion")
 	switch {
@@ -95,8 +95,8 @@ func (s *Server) readAssertion(form url.Values) (*assertion, error) {
 
 func unix(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
 
-// isAudience reports whether an assertion is for this server, and for nobody else who could
-// have made the client sign it.
+// isAudience reports whether this server is the only audience of an assertion. Another audience
+// could otherwise replay an assertion that the client made for it.
 func (s *Server) isAudience(aud any) bool {
 	ours := []string{s.o.Issuer, s.o.Issuer + TokenPath}
 	switch aud := aud.(type) {
@@ -108,7 +108,7 @@ func (s *Server) isAudience(aud any) bool {
 	return false
 }
 
-// assertionAlgorithms are all asymmetric ones. It is never changed.
+// assertionAlgorithms lists the accepted algorithms. All are asymmetric. It is never modified.
 var assertionAlgorithms = func() (all []jose.SignatureAlgorithm) {
 	for _, a := range settings.TokenAlgorithms() {
 		all = append(all, jose.SignatureAlgorithm(a))
@@ -116,8 +116,8 @@ var assertionAlgorithms = func() (all []jose.SignatureAlgorithm) {
 	return all
 }()
 
-// verify returns nil where the client made the assertion, and nobody used it before. The error
-// is a *fault, or one of what is asked.
+// verify returns nil if the client signed the assertion and it was not used before. The error is a
+// *fault, or a backend error.
 func (s *Server) verify(ctx context.Context, c *Client, a *assertion) error {
 	if a.client != c.ID || !c.keyed() {
 		return errAssertion
@@ -130,7 +130,7 @@ func (s *Server) verify(ctx context.Context, c *Client, a *assertion) error {
 	if !slices.ContainsFunc(keys, func(k jose.JSONWebKey) bool { _, err := a.token.Verify(k.Key); return err == nil }) {
 		return errAssertion
 	}
-	// Only what the client signed is kept: nobody else fills the table, or takes its ids.
+	// Only signed assertions are stored, so that others can neither fill the table nor block a jti.
 	sum := sha256.Sum256([]byte(c.ID + "\x00" + a.id))
 	err = s.once.Take(ctx, hex.EncodeToString(sum[:]))
 	if errors.Is(err, bus.ErrConflict) {
@@ -140,18 +140,18 @@ func (s *Server) verify(ctx context.Context, c *Client, a *assertion) error {
 	return err
 }
 
-// caller is who sends a request to the token endpoint, or says so.
+// caller is the client that sends a request to the token endpoint. It may not be verified yet.
 type caller struct {
 	id string
-	// assertion is that of a client with a metadata document. It is verified when a grant of
-	// the client is known: nobody else makes this server read what is at an address.
+	// assertion is set for a client with a metadata document. It is verified once a grant of the
+	// client is known, so that others cannot make this server fetch an address.
 	assertion *assertion
 }
 
-// confirm returns nil where the caller authenticated as the client of a grant must.
+// confirm returns nil if the caller authenticated as the client of a grant requires.
 func (s *Server) confirm(ctx context.Context, who *caller, one *grant) error {
 	if s.configured(who.id) != nil {
-		return nil // it has authenticated
+		return nil // already authenticated
 	}
 	switch {
 	case !one.Keyed && who.assertion == nil:
@@ -166,15 +166,15 @@ func (s *Server) confirm(ctx context.Context, who *caller, one *grant) error {
 	return s.verify(ctx, c, who.assertion)
 }
 
-// authenticate finds out which client sends a form, with the user and password of its header,
-// if it has one.
+// authenticate identifies the client that sends a form. user and password are those of the
+// Authorization header if basic is true.
 func (s *Server) authenticate(ctx context.Context, form url.Values, user, password string, basic bool) (*caller, error) {
 	a, err := s.readAssertion(form)
 	if err != nil {
 		return nil, err
 	}
 	id, secret := form.Get("client_id"), form.Get("client_secret")
-	if basic { // both are encoded as in a form (RFC 6749, section 2.3.1)
+	if basic { // both are form-encoded (RFC 6749, section 2.3.1)
 		u, err1 := url.QueryUnescape(user)
 		p, err2 := url.QueryUnescape(password)
 		if err1 != nil || err2 != nil || form.Has("client_secret") || a != nil || id != "" && id != u {
@@ -193,7 +193,7 @@ func (s *Server) authenticate(ctx context.Context, form url.Values, user, passwo
 	}
 	c := s.configured(id)
 	switch {
-	case c == nil && secret == "": // what it redeems is bound to its id, and says how it authenticates
+	case c == nil && secret == "": // its grant is bound to the ID, and determines the authentication method
 		return &caller{id, a}, nil
 	case c == nil || a == nil && !c.proves(secret):
 		return nil, &fault{badClient, "the client's credential is missing or wrong"}
@@ -205,15 +205,15 @@ func (s *Server) authenticate(ctx context.Context, form url.Values, user, passwo
 	return &caller{id: id}, nil
 }
 
-// Keys of clients are read again after keysKept, or when a client signs with one that is
-// unknown here, but not within keysCooldown.
+// Keys of clients are read again after keysKept. They are also read again when a client signs with
+// an unknown key, but not within keysCooldown.
 const (
 	keysKept      = 5 * time.Minute
 	keysCooldown  = 30 * time.Second
 	maxClientKeys = 64 << 10
 )
 
-// ours returns the keys of a set that may have made a signature.
+// ours returns the keys of a set that may verify a signature.
 func ours(set []byte, id, algorithm string) ([]jose.JSONWebKey, error) {
 	keys, err := token.ReadKeys(set)
 	if err != nil {

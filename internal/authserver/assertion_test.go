@@ -23,7 +23,7 @@ import (
 
 const assertionType = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 
-// setOf is a key set of public keys.
+// setOf returns a key set of the public keys.
 func setOf(t testing.TB, keys ...*tokentest.Key) []byte {
 	t.Helper()
 	var set jose.JSONWebKeySet
@@ -37,7 +37,7 @@ func setOf(t testing.TB, keys ...*tokentest.Key) []byte {
 	return text
 }
 
-// keyedClients are servers with the clients "batch" and "other", which authenticate with keys.
+// keyedClients returns a server with the clients "batch" and "other", which authenticate with keys.
 func keyedClients(t *testing.T) (w *world, s *authserver.Server, batch, other *tokentest.Key) {
 	t.Helper()
 	batch, other = tokentest.NewKey(t, "k1", jose.ES256), tokentest.NewKey(t, "k1", jose.ES256)
@@ -53,7 +53,7 @@ func keyedClients(t *testing.T) (w *world, s *authserver.Server, batch, other *t
 
 var assertions atomic.Int64
 
-// asserted is an assertion of a client, with changes of its claims; nil removes one.
+// asserted returns an assertion of a client with changed claims; nil removes one.
 func (w *world) asserted(k *tokentest.Key, client string, header tokentest.Header, changes tokentest.Claims) string {
 	w.t.Helper()
 	now := w.now()
@@ -70,7 +70,7 @@ func (w *world) asserted(k *tokentest.Key, client string, header tokentest.Heade
 	return k.Sign(w.t, c, h)
 }
 
-// with is a redemption by a client that shows an assertion.
+// with returns a redemption by a client that presents an assertion.
 func with(assertion, code string, changes ...string) url.Values {
 	return changed(redemption(code, "client_id", "-", "client_assertion_type", assertionType, "client_assertion", assertion), changes...)
 }
@@ -302,7 +302,7 @@ func TestAClientWithADocumentAuthenticatesAsThatSays(t *testing.T) {
 	if g = post(t, s.ServeToken, renewal(g.Refresh, append(shown, w.asserted(key, p.id(), nil, nil))...)); g.Status != http.StatusOK {
 		t.Errorf("refreshing: %+v", g)
 	}
-	// Whoever has no code makes the server read nothing.
+	// A request without a valid code must not make the server fetch anything.
 	before := p.asked.Load()
 	w.pass(10 * time.Minute)
 	if a := post(t, s.ServeToken, with(w.asserted(key, p.id(), nil, nil), "cyc_"+strings.Repeat("A", 64))); a.Error != "invalid_grant" || p.asked.Load() != before {

@@ -14,23 +14,24 @@ import (
 	"github.com/callyard/callyard/internal/authn/token"
 )
 
-// Client is a program that people may give access to.
+// Client is a program to which people can give access.
 type Client struct {
 	ID, Name string
-	// Redirects are where people may be led back, exactly; of one on loopback the port may
-	// differ.
+	// Redirects lists the redirect URIs. They must match exactly, except for the port of a
+	// loopback address.
 	Redirects []string
-	// SecretHash is that of the client's secret, as authn.Hash makes it; "": it has none.
+	// SecretHash is the hash of the client's secret by authn.Hash, or "" if it has none.
 	SecretHash string
-	// Keys is its key set (RFC 7517), KeysFile or KeysURL where that is; with one of them it
-	// authenticates with private_key_jwt, and in no other way.
+	// Keys is the client's key set (RFC 7517). Alternatively KeysFile or KeysURL gives its
+	// location. A client with one of them can authenticate only with private_key_jwt.
 	Keys              []byte
 	KeysFile, KeysURL string
-	// Document says that the client described itself: nobody here vouches for its name.
+	// Document reports whether the client described itself in a metadata document, so that its
+	// name is not verified.
 	Document bool
 }
 
-// Methods with which a client authenticates at the token endpoint.
+// Methods of client authentication at the token endpoint.
 const (
 	methodNone  = "none"
 	methodBasic = "client_secret_basic"
@@ -38,7 +39,7 @@ const (
 	methodKey   = "private_key_jwt"
 )
 
-// Host is the host of the metadata document; "" for a client of the configuration.
+// Host returns the host of the metadata document, or "" for a configured client.
 func (c *Client) Host() string {
 	if u, err := url.Parse(c.ID); err == nil && c.Document {
 		return u.Host
@@ -49,7 +50,7 @@ func (c *Client) Host() string {
 // keyed reports whether the client authenticates with a key.
 func (c *Client) keyed() bool { return c.Keys != nil || c.KeysFile != "" || c.KeysURL != "" }
 
-// checkKeysFile returns an error where the file with the client's keys has none.
+// checkKeysFile returns an error if the client's key file contains no usable key.
 func (c *Client) checkKeysFile() error {
 	if c.KeysFile == "" {
 		return nil
@@ -72,7 +73,7 @@ func (c *Client) proves(secret string) bool {
 	return subtle.ConstantTimeCompare([]byte(authn.Hash(secret)), []byte(c.SecretHash)) == 1
 }
 
-// configured returns the client of the configuration that has the id; nil: there is none.
+// configured returns the configured client with the ID, or nil.
 func (s *Server) configured(id string) *Client {
 	if i := slices.IndexFunc(s.o.Clients, func(c Client) bool { return c.ID == id }); i >= 0 {
 		return &s.o.Clients[i]
@@ -80,8 +81,8 @@ func (s *Server) configured(id string) *Client {
 	return nil
 }
 
-// client finds a client by its id. It reads the metadata document of one that is not in the
-// configuration. The error is for people.
+// client returns the client with the ID. For a client that is not configured, it fetches the
+// metadata document. The error is suitable for people.
 func (s *Server) client(ctx context.Context, id string) (*Client, error) {
 	if c := s.configured(id); c != nil {
 		return c, nil
@@ -89,15 +90,15 @@ func (s *Server) client(ctx context.Context, id string) (*Client, error) {
 	return s.documents.get(ctx, id)
 }
 
-// allows reports whether the client has registered an address to lead people to.
+// allows reports whether the client has registered a redirect URI.
 func (c *Client) allows(redirect string) bool {
 	return GoodRedirect(redirect) && slices.ContainsFunc(c.Redirects, func(registered string) bool {
 		return redirect == registered || portless(registered) != "" && portless(redirect) == portless(registered)
 	})
 }
 
-// portless is an http address on loopback without its port, which native programs do not know
-// before they listen (RFC 8252, section 7.3); "" for any other address.
+// portless returns an http loopback address without its port, because native programs do not know
+// the port before they listen (RFC 8252, section 7.3). It returns "" for any other address.
 func portless(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" || !Loopback(u.Hostname()) {
@@ -107,7 +108,7 @@ func portless(address string) string {
 	return u.String()
 }
 
-// Loopback reports whether a host is this machine.
+// Loopback reports whether a host is localhost or a loopback address.
 func Loopback(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return err == nil && ip.IsLoopback() || host == "localhost"
@@ -115,9 +116,8 @@ func Loopback(host string) bool {
 
 const maxRedirect = 1024
 
-// GoodRedirect reports whether a client can register an address at all: https, or http on
-// loopback, without what would make two readers see two addresses, and without the parameters
-// of an answer.
+// GoodRedirect reports whether an address is allowed as a redirect URI: https, or http on loopback,
+// without parts that parsers could interpret differently, and without the parameters of a response.
 func GoodRedirect(address string) bool {
 	if address == "" || len(address) > maxRedirect || strings.ContainsAny(address, "#\\\"<>^`{|}") || strings.ContainsFunc(address, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return false

@@ -11,26 +11,26 @@ import (
 	"golang.org/x/sync/singleflight"
 )
 
-// clientKeys are the key sets of clients that are kept elsewhere. It is safe for concurrent
+// clientKeys caches the key sets of clients that are stored elsewhere. It is safe for concurrent
 // use.
 type clientKeys struct {
-	// configured reads what the operator named, documents what a metadata document names.
+	// configured fetches addresses of the configuration, documents those of a metadata document.
 	configured, documents *http.Client
 	now                   func() time.Time
 	flight                singleflight.Group
 
 	mu    sync.Mutex
-	known map[string]keySet // by place
+	known map[string]keySet // by location
 }
 
-// keySet is a set as it was read at a time; err says why it was not.
+// keySet is a key set at the time of reading. err is the error of reading it.
 type keySet struct {
 	text []byte
 	err  error
 	read time.Time
 }
 
-// find returns the keys of a client that may have made a signature. The error is a *fault.
+// find returns the keys of a client that may verify a signature. The error is a *fault.
 func (k *clientKeys) find(ctx context.Context, c *Client, id, algorithm string) ([]jose.JSONWebKey, error) {
 	if c.Keys != nil {
 		return found(ours(c.Keys, id, algorithm))
@@ -83,7 +83,7 @@ func (k *clientKeys) fetch(ctx context.Context, c *Client) ([]byte, error) {
 	return readJSON(ctx, k.configured, c.KeysURL, maxClientKeys)
 }
 
-// found makes an answer for a client of what was found.
+// found returns the keys, or an error suitable for the client.
 func found(keys []jose.JSONWebKey, err error) ([]jose.JSONWebKey, error) {
 	if err != nil {
 		return nil, &fault{badClient, "the keys of the client cannot be read"}

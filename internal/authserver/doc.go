@@ -1,11 +1,11 @@
-// Package authserver is a small authorization server (OAuth 2.1) for installations that have
-// none which MCP clients can use. The approver signs people in and shows the pages; this
-// package decides what a client may ask for, and issues tokens.
+// Package authserver is a small authorization server (OAuth 2.1) for installations without one that
+// MCP clients can use. The approver signs people in and shows the pages. This package decides
+// the access that a client may request, and issues tokens.
 //
 // # What it promises
 //
-//   - A code and a refresh token are redeemed once, whatever number of approvers is asked at
-//     once. A second use ends the grant, and so the refresh tokens that came of it.
+//   - A code and a refresh token are redeemed once, even if several approvers are asked
+//     concurrently. A second use ends the grant, and so its refresh tokens.
 //   - A token is for the one resource that the client named and the person saw.
 //   - Nobody is redirected to an address that the client has not registered, nor without a
 //     person having pressed a button.

@@ -25,7 +25,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Bounds of client-id metadata documents.
+// Limits of client-id metadata documents.
 const (
 	maxDocument       = 10 << 10
 	documentWithin    = 5 * time.Second
@@ -37,7 +37,7 @@ const (
 	maxClientName     = 100
 )
 
-// anyHost lets every host describe a client.
+// anyHost allows every host to describe a client.
 const anyHost = "*"
 
 var (
@@ -45,8 +45,8 @@ var (
 	errRedirect = errors.New("it answers with a redirect, which is not followed")
 )
 
-// newDocumentClient returns a client that connects to public addresses, and to the named hosts
-// wherever they are.
+// newDocumentClient returns a client that connects only to public addresses, and to the named hosts
+// at any address.
 func newDocumentClient(hosts []string) *http.Client {
 	free := &net.Dialer{Timeout: documentWithin}
 	guarded := &net.Dialer{Timeout: documentWithin, Control: addresses.Control(errPrivate, func(at netip.AddrPort) error {
@@ -59,7 +59,7 @@ func newDocumentClient(hosts []string) *http.Client {
 		Timeout:       documentWithin,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return errRedirect },
 		Transport: &http.Transport{
-			Proxy: nil, // a proxy would make the connection in our place, unguarded
+			Proxy: nil, // a proxy would connect without the address check
 			DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 				if host, _, err := net.SplitHostPort(address); err == nil && slices.Contains(hosts, strings.ToLower(host)) {
 					return free.DialContext(ctx, network, address)
@@ -71,7 +71,7 @@ func newDocumentClient(hosts []string) *http.Client {
 	}
 }
 
-// documents reads the metadata documents of clients, and remembers them for some minutes.
+// documents fetches the metadata documents of clients, and caches them for some minutes.
 type documents struct {
 	http   *http.Client
 	hosts  []string
@@ -92,7 +92,7 @@ func newDocuments(client *http.Client, hosts []string, now func() time.Time) *do
 	return &documents{http: client, hosts: hosts, now: now, known: make(map[string]document)}
 }
 
-// get returns the client that a document describes. The error is for people.
+// get returns the client that a document describes. The error is suitable for people.
 func (d *documents) get(ctx context.Context, id string) (*Client, error) {
 	if !d.names(id) {
 		return nil, schema.Errorf(schema.KindInvalidRequest, "The program that sent you here is not known: its client_id is not registered. Ask the operator to add it to approver.authorization_server.clients.")
@@ -133,7 +133,7 @@ func (d *documents) keep(id string, doc document) {
 	d.known[id] = doc
 }
 
-// names reports whether an id is the address of a document that may be read.
+// names reports whether an ID is the address of a document that may be fetched.
 func (d *documents) names(id string) bool {
 	if !goodClientID(id) {
 		return false
@@ -142,8 +142,8 @@ func (d *documents) names(id string) bool {
 	return err == nil && slices.ContainsFunc(d.hosts, func(h string) bool { return h == anyHost || strings.EqualFold(h, u.Hostname()) })
 }
 
-// goodClientID reports whether an id is an address as the draft wants it: https, a path, and
-// nothing that a reader could take for something else.
+// goodClientID reports whether an ID is an address that the draft allows: https, with a path, and
+// without parts that parsers could interpret differently.
 func goodClientID(id string) bool {
 	if len(id) > maxClientID || !strings.HasPrefix(id, "https://") || strings.ContainsAny(id, "#?\\\"<>%") || strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return false
@@ -167,7 +167,7 @@ func (d *documents) fetch(ctx context.Context, id string) (*Client, error) {
 	return c, err
 }
 
-// readJSON reads what is at an address, at most that number of bytes. The error is for people.
+// readJSON fetches an address, and at most most bytes of it. The error is suitable for people.
 func readJSON(ctx context.Context, client *http.Client, address string, most int64) ([]byte, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
 	if err != nil {
@@ -198,7 +198,7 @@ func readJSON(ctx context.Context, client *http.Client, address string, most int
 	return text, nil
 }
 
-// readDocument reads a client-id metadata document. It is somebody else's input.
+// readDocument parses an untrusted client-id metadata document.
 func readDocument(id string, text []byte) (*Client, error) {
 	var doc struct {
 		ID        string   `json:"client_id"`
@@ -233,7 +233,7 @@ func readDocument(id string, text []byte) (*Client, error) {
 		return nil, errors.New("its client_name is longer than 100 characters, or has invisible ones")
 	}
 	c := &Client{ID: id, Name: doc.Name, Redirects: doc.Redirects, Document: true}
-	if doc.Method == methodKey { // else a client that can prove nothing has keys for another purpose
+	if doc.Method == methodKey { // otherwise the keys serve another purpose, and the client is a public one
 		c.Keys, c.KeysURL = doc.Keys, doc.KeysURL
 		if doc.Keys != nil {
 			if _, err := token.ReadKeys(doc.Keys); err != nil {

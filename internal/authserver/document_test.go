@@ -33,7 +33,7 @@ func publish(t *testing.T) *publisher {
 
 func (p *publisher) id() string { return p.URL + "/client.json" }
 
-// says publishes a good document with changes; nil removes a member.
+// says publishes a valid document with changes; nil removes a member.
 func (p *publisher) says(changes map[string]any) {
 	doc := map[string]any{"client_id": p.id(), "client_name": "Ada's editor", "redirect_uris": []string{back, "http://localhost/callback"}, "token_endpoint_auth_method": "none"}
 	for name, v := range changes {
@@ -177,7 +177,7 @@ func FuzzGoodRedirect(f *testing.F) {
 		if err != nil || u.Host == "" || u.User != nil || u.Fragment != "" || u.Query().Has("code") || strings.ContainsAny(address, "\\ \t\r\n#") {
 			t.Errorf("%q can be registered", address)
 		}
-		// What is added does not change where it leads.
+		// Additional parameters do not change the target.
 		v, err := url.Parse(address + "?iss=x")
 		if err != nil || v.Host != u.Host || v.Path != u.Path {
 			t.Errorf("%q leads elsewhere with a query", address)

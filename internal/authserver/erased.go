@@ -14,31 +14,31 @@ import (
 )
 
 const (
-	// apart is how much the clocks of processes may differ: a grant that was given up to that
-	// long after its tenant was erased ends with it.
+	// apart is the maximum clock difference between processes. A grant that was given within this
+	// time after the erasure of its tenant ends too.
 	apart = time.Minute
-	// eraseFor bounds one look at all grants; it is tried again after eraseAgain, or half a
-	// minute at most.
+	// eraseFor is the timeout for scanning all grants. The backoff after a failure starts at
+	// eraseAgain and is at most eraseMost.
 	eraseFor   = time.Minute
 	eraseAgain = time.Second
 	eraseMost  = 30 * time.Second
 )
 
 // erasures ends the grants of people whose tenant was erased. Front doors erase tenants, and
-// only approvers may change grants: so each approver follows the marks that an erasure leaves,
-// also those from when it did not run.
+// only approvers may change grants. Therefore each approver follows the marks that an erasure
+// writes, including those written while it was down.
 type erasures struct {
 	s     *Server
 	watch *bus.StreamWatch
 	stop  context.CancelFunc
 	work  sync.WaitGroup
-	wake  chan struct{} // has room for one
+	wake  chan struct{} // has a buffer of one
 
 	mu sync.Mutex
-	at map[schema.TenantID]time.Time // when each was erased last
+	at map[schema.TenantID]time.Time // time of the last erasure of each
 }
 
-// followErasures begins to end grants of tenants that are erased.
+// followErasures starts to end the grants of erased tenants.
 func (s *Server) followErasures(ctx context.Context) (*erasures, error) {
 	e := &erasures{s: s, wake: make(chan struct{}, 1), at: map[schema.TenantID]time.Time{}}
 	var err error
@@ -47,7 +47,7 @@ func (s *Server) followErasures(ctx context.Context) (*erasures, error) {
 	}
 	var running context.Context
 	running, e.stop = context.WithCancel(context.WithoutCancel(ctx))
-	e.look() // a tenant that is used again may have no mark
+	e.look() // the mark of an erased tenant that is used again may be gone
 	e.work.Go(func() { e.run(running) })
 	return e, nil
 }
@@ -68,7 +68,7 @@ func (e *erasures) look() {
 	}
 }
 
-// erased takes in the mark of a tenant.
+// erased handles the mark of a tenant.
 func (e *erasures) erased(tenant schema.TenantID, at time.Time) {
 	e.mu.Lock()
 	if at.After(e.at[tenant]) {
@@ -100,7 +100,7 @@ func (e *erasures) run(ctx context.Context) {
 	}
 }
 
-// sweep ends the grants of erased tenants that there are now.
+// sweep ends all current grants of erased tenants.
 func (e *erasures) sweep(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, eraseFor)
 	defer cancel()
@@ -130,7 +130,7 @@ func (e *erasures) sweep(ctx context.Context) error {
 	return nil
 }
 
-// ends reports whether a grant that was read ends with its tenant.
+// ends reports whether a grant that was read, with the error of reading it, ends with its tenant.
 func ends(one *grant, err error, at map[schema.TenantID]time.Time) bool {
 	if err != nil {
 		return errors.Is(err, errErased)
@@ -139,7 +139,7 @@ func ends(one *grant, err error, at map[schema.TenantID]time.Time) bool {
 	return ok && one.Given.Before(erased.Add(apart))
 }
 
-// endErased ends a grant of an erased tenant. Of all approvers that do, one records it.
+// endErased ends a grant of an erased tenant. If several approvers do so, only one records it.
 func (s *Server) endErased(ctx context.Context, id []byte, at map[schema.TenantID]time.Time) error {
 	name := hex.EncodeToString(id)
 	if err := s.announceEnd(ctx, id); err != nil {
@@ -163,15 +163,15 @@ func (s *Server) endErased(ctx context.Context, id []byte, at map[schema.TenantI
 		}
 		err = s.grants.rows.Remove(ctx, name, revision)
 		if errors.Is(err, bus.ErrConflict) {
-			continue // it was used meanwhile, or another approver was first
+			continue // it was used in the meantime, or another approver was faster
 		}
 		if err != nil {
 			return err
 		}
 		if one == nil {
-			one = &grant{} // whose it was cannot be read any more
+			one = &grant{} // its person cannot be decrypted any longer
 		}
-		s.tell(ctx, id, one, Event{Kind: Ended, Why: ByErasure})
+		s.record(ctx, id, one, Event{Kind: Ended, Why: ByErasure})
 		s.o.Log.Info("the access of a program has ended with the tenant of its person", "grant", name)
 		return nil
 	}

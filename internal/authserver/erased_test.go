@@ -17,7 +17,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// of gives the requests of f to a person of a tenant.
+// of runs f with all its requests from a person of a tenant.
 func of(tenant schema.TenantID, f func()) {
 	was := ada
 	ada.Tenant = tenant
@@ -25,7 +25,7 @@ func of(tenant schema.TenantID, f func()) {
 	ada = was
 }
 
-// ring is the data keys of one process.
+// ring returns the data keys of one process.
 func (w *world) ring(keys *credential.Keys) *datakey.Ring {
 	w.t.Helper()
 	r, err := datakey.Open(w.t.Context(), w.nats.Connect(w.t, "ring"), keys, false, slog.New(slog.DiscardHandler))
@@ -36,7 +36,7 @@ func (w *world) ring(keys *credential.Keys) *datakey.Ring {
 	return r
 }
 
-// rows are the ids of the grants that are stored.
+// rows returns the IDs of the stored grants.
 func (w *world) rows() (rows *bus.Bucket, ids []string) {
 	w.t.Helper()
 	rows, err := oauthtable.OpenGrants(w.t.Context(), w.nats.Connect(w.t, "approver"))
@@ -53,7 +53,7 @@ func (w *world) rows() (rows *bus.Bucket, ids []string) {
 	return rows, ids
 }
 
-// untilErased waits until a number of grants is left.
+// untilErased waits until a number of grants remains.
 func (w *world) untilErased(left int) {
 	w.t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
@@ -121,14 +121,14 @@ func TestTheGrantsOfAnErasedTenantAreGone(t *testing.T) {
 					told++
 				}
 			}
-			if !encrypted && told != 2 { // the server with data keys records nothing
+			if !encrypted && told != 2 { // the server with data keys records no events
 				t.Errorf("%d ends are recorded", told)
 			}
 		})
 	}
 }
 
-// TestAGrantOfAnErasedTenantEndsAlsoWhereNobodyRan has no approver while the tenant is erased
+// TestAGrantOfAnErasedTenantEndsAlsoWhereNobodyRan runs no approver while the tenant is erased
 // and used again.
 func TestAGrantOfAnErasedTenantEndsAlsoWhereNobodyRan(t *testing.T) {
 	w, first, _ := recorded(t)
@@ -146,7 +146,7 @@ func TestAGrantOfAnErasedTenantEndsAlsoWhereNobodyRan(t *testing.T) {
 	if a := post(t, s.ServeToken, renewal(red.Refresh)); a.Error != "invalid_grant" {
 		t.Errorf("its refresh token: %+v", a)
 	}
-	// Somebody of a tenant of the same name, later.
+	// A person of a new tenant with the same name, later.
 	w.pass(2 * time.Minute)
 	of("red", func() { red = w.login(s) })
 	s.Close()
@@ -157,7 +157,7 @@ func TestAGrantOfAnErasedTenantEndsAlsoWhereNobodyRan(t *testing.T) {
 	w.untilErased(1)
 }
 
-// TestACopyOfAGrantCannotBeReadAfterItsTenant puts back the bytes of a row, as a backup would.
+// TestACopyOfAGrantCannotBeReadAfterItsTenant restores the bytes of a row, like a backup.
 func TestACopyOfAGrantCannotBeReadAfterItsTenant(t *testing.T) {
 	w, plain, _ := recorded(t)
 	plain.Close()

@@ -5,7 +5,7 @@ import (
 	"encoding/hex"
 )
 
-// EventKind says what happened to a grant.
+// EventKind is the kind of an event of a grant.
 type EventKind string
 
 const (
@@ -21,21 +21,20 @@ const (
 	ByPerson  = "by-person"  // the person, or an administrator, ended it
 	ByProgram = "by-program" // the program revoked its refresh token
 	ByReuse   = "by-reuse"   // a code or a refresh token was used twice
-	ByExpiry  = "by-expiry"  // its time has ended
-	ByRemoval = "by-removal" // the person may not sign in any more
+	ByExpiry  = "by-expiry"  // it expired
+	ByRemoval = "by-removal" // the person may no longer sign in
 	ByErasure = "by-erasure" // the tenant of the person was erased
 )
 
-// Event is something that happened to a grant, for the audit record. It has no code and no
-// token.
+// Event is an event of a grant, for the audit record. It contains no code and no token.
 type Event struct {
 	Kind EventKind
-	// Grant is the id of the grant; "" where there is none.
+	// Grant is the ID of the grant, or "" if there is none.
 	Grant            string
 	Client, Resource string
 	Scopes           []string
-	// Person is whose access it is, By who did it: the person, an administrator, or "" for the
-	// program.
+	// Person is the owner of the access. By is the person who caused the event: the owner or an
+	// administrator. It is nil if the program did.
 	Person  Person
 	By      *Person
 	Channel string
@@ -49,8 +48,8 @@ const (
 	ChannelProgram = "oauth"
 )
 
-// tell records what happened to a grant.
-func (s *Server) tell(ctx context.Context, id []byte, one *grant, e Event) {
+// record sends an event of a grant to the audit record.
+func (s *Server) record(ctx context.Context, id []byte, one *grant, e Event) {
 	if s.o.Record == nil {
 		return
 	}

@@ -10,11 +10,11 @@ import (
 // ReadDocument reads a metadata document.
 func ReadDocument(id string, text []byte) (*Client, error) { return readDocument(id, text) }
 
-// NoRedirect is how a client of documents follows redirects.
+// NoRedirect rejects redirects, like the HTTP client for documents.
 func NoRedirect(*http.Request, []*http.Request) error { return errRedirect }
 
-// AssertionReader reads assertions for a server with that issuer, and tells whose they say
-// they are.
+// AssertionReader returns a function that parses assertions for a server with that issuer and
+// returns the claimed client.
 func AssertionReader(issuer string) func(url.Values) (string, error) {
 	s := &Server{o: Options{Issuer: issuer, Now: time.Now}}
 	return func(form url.Values) (string, error) {

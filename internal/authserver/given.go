@@ -14,21 +14,21 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Access is a grant as people see it.
+// Access is a grant as shown to people.
 type Access struct {
 	ID string
-	// Client is the id of the program, Name how it calls itself, and Host that of its metadata
-	// document; "" for a program of the configuration.
+	// Client is the ID of the program, Name its own name, and Host the host of its metadata
+	// document, or "" for a configured program.
 	Client, Name, Host string
 	Person             Person
 	Resource           string
 	Scopes             []string
-	// Since is when the person agreed, Until the end. Used is when the program last got a
-	// token; the zero time: it has not fetched the first one.
+	// Since is the time of the person's consent, Until the expiry. Used is the time at which the
+	// program last got a token; zero means that it has not fetched the first one.
 	Since, Used, Until time.Time
 }
 
-// access is what people see of a grant.
+// access returns a grant as shown to people.
 func (one *grant) access(id string) Access {
 	c := Client{ID: one.Client, Document: goodClientID(one.Client)}
 	return Access{ID: id, Client: one.Client, Name: one.Name, Host: c.Host(), Person: one.Person, Resource: one.Resource, Scopes: one.Scopes, Since: one.Given, Used: one.Renewed, Until: one.Until}
@@ -39,8 +39,7 @@ func (s *Server) Administers(groups []string) bool {
 	return slices.ContainsFunc(groups, func(g string) bool { return slices.Contains(s.o.AdminGroups, g) })
 }
 
-// Accesses returns the grants in force of those people of whom of returns true, the newest
-// first.
+// Accesses returns the active grants of all people for whom of returns true, newest first.
 func (s *Server) Accesses(ctx context.Context, of func(*Person) bool) ([]Access, error) {
 	rows, err := s.grants.rows.All(ctx)
 	if err != nil {
@@ -67,9 +66,9 @@ func (s *Server) Accesses(ctx context.Context, of func(*Person) bool) ([]Access,
 	return all, nil
 }
 
-// End ends a grant: its refresh token is worth nothing from here on, and each front door refuses
-// its access tokens when it hears of it. For whom may returns false there is no such grant. The
-// error is of KindNotFound or KindUnavailable.
+// End ends a grant. Its refresh token becomes invalid immediately, and each front door refuses its
+// access tokens once it is notified. If may returns false for the person, the grant is reported as
+// not found. The error is of KindNotFound or KindUnavailable.
 func (s *Server) End(ctx context.Context, id string, by *Person, channel string, may func(*Person) bool) (*Access, error) {
 	absent := schema.Errorf(schema.KindNotFound, "This access does not exist, has ended, or you may not see it.")
 	raw, err := hex.DecodeString(id)
@@ -95,10 +94,10 @@ func unavailable(err error) error {
 	return schema.Errorf(schema.KindUnavailable, "The access of programs cannot be read or changed at the moment; check that NATS is running. (%w)", err)
 }
 
-// end ends a grant and says so. Access tokens end first: where only that succeeds, those that
-// a refresh token may still bring are refused as well.
+// end ends a grant and records it. It revokes access tokens first: if only that succeeds, tokens
+// issued later for the refresh token are refused as well.
 func (s *Server) end(ctx context.Context, id []byte, one *grant, e Event) error {
-	if s.o.Now().Before(one.Until) { // else no token of it is valid
+	if s.o.Now().Before(one.Until) { // after that, no token of it is valid
 		if err := s.announceEnd(ctx, id); err != nil {
 			return err
 		}
@@ -107,11 +106,11 @@ func (s *Server) end(ctx context.Context, id []byte, one *grant, e Event) error 
 		return err
 	}
 	e.Kind = Ended
-	s.tell(ctx, id, one, e)
+	s.record(ctx, id, one, e)
 	return nil
 }
 
-// announceEnd has every front door refuse the access tokens of a grant.
+// announceEnd notifies every front door to refuse the access tokens of a grant.
 func (s *Server) announceEnd(ctx context.Context, id []byte) error {
 	name := hex.EncodeToString(id)
 	row, err := json.Marshal(endtable.End{Grant: name, At: s.o.Now().UTC()})

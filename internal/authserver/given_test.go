@@ -17,7 +17,7 @@ import (
 
 func everybody(*authserver.Person) bool { return true }
 
-// recorded is a world whose events are noted.
+// recorded returns a world whose events are recorded.
 func recorded(t *testing.T) (w *world, s *authserver.Server, events func() []authserver.Event) {
 	t.Helper()
 	var all []authserver.Event
@@ -39,7 +39,7 @@ func recorded(t *testing.T) (w *world, s *authserver.Server, events func() []aut
 	}
 }
 
-// heard waits until a front door knows that a grant has ended.
+// heard waits until a front door is notified that a grant has ended.
 func heard(t *testing.T, door *ended.Grants, id string) {
 	t.Helper()
 	tick := time.NewTicker(time.Millisecond)
@@ -95,7 +95,7 @@ func TestAnAccessThatIsEndedIsWorthNothingAtOnce(t *testing.T) {
 	if left, err := s.Accesses(t.Context(), everybody); err != nil || len(left) != 1 || left[0].ID == tok.Grant || doors[0].Has(left[0].ID) {
 		t.Errorf("%+v, %v", left, err)
 	}
-	// A front door that starts later knows it as well.
+	// A front door that starts later is notified as well.
 	late := ended.Open(t.Context(), w.nats.Connect(t, "frontdoor"), slog.New(slog.DiscardHandler))
 	defer late.Close()
 	if !late.Has(tok.Grant) || late.Has("") || (*ended.Grants)(nil).Has(tok.Grant) {
@@ -106,7 +106,7 @@ func TestAnAccessThatIsEndedIsWorthNothingAtOnce(t *testing.T) {
 func TestWhatIsOverIsNotListed(t *testing.T) {
 	w, s, _ := recorded(t)
 	w.login(s)
-	w.code(s) // nobody redeems it
+	w.code(s) // never redeemed
 	if all, err := s.Accesses(t.Context(), everybody); err != nil || len(all) != 2 || !all[0].Used.IsZero() && !all[1].Used.IsZero() {
 		t.Errorf("%+v, %v", all, err)
 	}
@@ -148,7 +148,7 @@ func TestEachStepOfAGrantIsRecordedWithoutASecret(t *testing.T) {
 	code := w.code(s)
 	first := post(t, s.ServeToken, redemption(code))
 	second := post(t, s.ServeToken, renewal(first.Refresh))
-	post(t, s.ServeToken, renewal(first.Refresh)) // within the grace: it changes nothing
+	post(t, s.ServeToken, renewal(first.Refresh)) // within the grace period: no change
 	told := want("a life", "given", "redeemed", "renewed")
 	text, err := json.Marshal(told)
 	if err != nil {
@@ -165,7 +165,7 @@ func TestEachStepOfAGrantIsRecordedWithoutASecret(t *testing.T) {
 	w.pass(time.Minute)
 	post(t, s.ServeToken, renewal(first.Refresh))
 	want("a thief", "ended by-reuse")
-	post(t, s.ServeToken, renewal(first.Refresh)) // it has ended already
+	post(t, s.ServeToken, renewal(first.Refresh)) // already ended
 	want("a thief, again")
 
 	g := w.login(s)

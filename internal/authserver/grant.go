@@ -21,10 +21,10 @@ import (
 )
 
 const (
-	// codeLife is how long a code can be redeemed.
+	// codeLife is the lifetime of an authorization code.
 	codeLife = time.Minute
-	// grace is how long the refresh token before the last is answered with the last: a client
-	// whose answer was lost, or that asks twice at once, is not a thief.
+	// grace is the time for which the previous refresh token still returns the current one. A
+	// client that lost a response, or that sends two requests concurrently, is not an attacker.
 	grace = 10 * time.Second
 
 	grantID     = 16
@@ -33,44 +33,44 @@ const (
 	freshPrefix = "cyr_"
 )
 
-// grant is what a person gave a client, and a row of the table, encrypted.
+// grant is the access that a person gave a client. It is stored as an encrypted row of the table.
 type grant struct {
 	Client string `json:"client"`
-	// Name is how the client called itself. Keyed says that it authenticates with a key, as its
-	// metadata document said when the person agreed.
+	// Name is the client's own name. Keyed reports whether it authenticates with a key, according
+	// to its metadata document at the time of consent.
 	Name     string   `json:"name,omitempty"`
 	Keyed    bool     `json:"keyed,omitempty"`
 	Redirect string   `json:"redirect"`
 	Person   Person   `json:"person"`
 	Resource string   `json:"resource"`
 	Scopes   []string `json:"scopes"`
-	// Given is when the person agreed, Until its end.
+	// Given is the time of consent, Until the expiry.
 	Given time.Time `json:"given,omitzero"`
 	Until time.Time `json:"until"`
-	// Code is the digest of the code, which is valid until CodeUntil and was redeemed when
-	// Used says so.
+	// Code is the digest of the code, which is valid until CodeUntil. Used reports whether it was
+	// redeemed.
 	Code      []byte    `json:"code"`
 	Challenge string    `json:"challenge"`
 	CodeUntil time.Time `json:"code_until"`
 	Used      bool      `json:"used,omitempty"`
-	// Serial counts the refresh tokens; Refresh is the digest of the last one, of Renewed.
+	// Serial counts the refresh tokens. Refresh is the digest of the last one, issued at Renewed.
 	Serial  uint64    `json:"serial,omitempty"`
 	Refresh []byte    `json:"refresh,omitempty"`
 	Renewed time.Time `json:"renewed,omitzero"`
 }
 
-// grants is the table.
+// grants is the table of grants.
 type grants struct {
 	rows *bus.Bucket
 	keys *credential.Keys
-	data *datakey.Ring // nil: there are none
+	data *datakey.Ring // nil if there are none
 }
 
 func (g *grants) place(id []byte) []string {
 	return []string{"authorization server", "grant", string(id)}
 }
 
-// create stores a grant under a new id, and returns the code.
+// create stores a grant under a new ID, and returns the code.
 func (g *grants) create(ctx context.Context, one *grant) (id []byte, code string, err error) {
 	raw := make([]byte, grantID+secretBytes)
 	_, _ = rand.Read(raw) // it never fails
@@ -83,8 +83,8 @@ func (g *grants) create(ctx context.Context, one *grant) (id []byte, code string
 	return raw[:grantID], codePrefix + base64.RawURLEncoding.EncodeToString(raw), err
 }
 
-// seal encrypts a grant, and again with the data key of the person's tenant: so it ends with
-// that, in whatever copy it may be.
+// seal encrypts a grant twice: with Keys, and with the data key of the person's tenant. Without the
+// data key, no copy of the grant can be read.
 func (g *grants) seal(ctx context.Context, id []byte, one *grant) ([]byte, error) {
 	plain, err := json.Marshal(one)
 	if err != nil {
@@ -97,7 +97,7 @@ func (g *grants) seal(ctx context.Context, id []byte, one *grant) ([]byte, error
 	return g.data.Seal(ctx, one.Person.Tenant, sealed, g.place(id)...)
 }
 
-// get reads a grant; bus.ErrNotFound means that it has ended, or never was.
+// get reads a grant. bus.ErrNotFound means that it has ended or never existed.
 func (g *grants) get(ctx context.Context, id []byte) (*grant, uint64, error) {
 	sealed, revision, err := g.rows.Fresh(ctx, hex.EncodeToString(id))
 	if err != nil {
@@ -107,8 +107,8 @@ func (g *grants) get(ctx context.Context, id []byte) (*grant, uint64, error) {
 	return one, revision, err
 }
 
-// errErased means that a grant cannot be read because its tenant was erased. To whoever asks
-// for it, there is none.
+// errErased means that a grant cannot be read because its tenant was erased. Callers treat the
+// grant as not found.
 var errErased = fmt.Errorf("%w: its tenant was erased", bus.ErrNotFound)
 
 // open decrypts a grant.
@@ -124,14 +124,14 @@ func (g *grants) open(ctx context.Context, id, sealed []byte) (*grant, error) {
 	}
 	plain, err := g.keys.Open(sealed, g.place(id)...)
 	if err != nil {
-		return nil, bus.ErrNotFound // its key is gone: nobody can use it
+		return nil, bus.ErrNotFound // its key is gone, so it is useless
 	}
 	one := &grant{}
 	return one, json.Unmarshal(plain, one)
 }
 
-// replace writes a grant over the one that was read; bus.ErrConflict means that another
-// process was first.
+// replace overwrites the grant that was read. bus.ErrConflict means that another process changed it
+// in the meantime.
 func (g *grants) replace(ctx context.Context, id []byte, one *grant, revision uint64) error {
 	sealed, err := g.seal(ctx, id, one)
 	if err != nil {
@@ -141,7 +141,7 @@ func (g *grants) replace(ctx context.Context, id []byte, one *grant, revision ui
 	return err
 }
 
-// end removes a grant, whatever happened to it meanwhile.
+// end removes a grant, even if it changed in the meantime.
 func (g *grants) end(ctx context.Context, id []byte) error {
 	return g.rows.Delete(ctx, hex.EncodeToString(id))
 }
@@ -151,7 +151,7 @@ func digest(raw []byte) []byte {
 	return sum[:]
 }
 
-// split reads a code: the id of its grant and all of it.
+// splitCode parses a code into the ID of its grant and the raw bytes.
 func splitCode(code string) (id, raw []byte, ok bool) {
 	raw, ok = unprefixed(code, codePrefix, grantID+secretBytes)
 	if !ok {
@@ -160,9 +160,9 @@ func splitCode(code string) (id, raw []byte, ok bool) {
 	return raw[:grantID], raw, true
 }
 
-// A refresh token is the id of its grant, its serial number and a MAC of both. So the next one
-// is the same for all processes that are asked for it at once, and an old one is told from one
-// that was made up.
+// A refresh token consists of the ID of its grant, its serial number and a MAC of both. All
+// processes therefore compute the same next token, and an old token can be distinguished from a
+// forged one.
 const (
 	serialBytes  = 8
 	refreshBytes = grantID + serialBytes + sha256.Size

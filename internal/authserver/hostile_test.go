@@ -17,7 +17,7 @@ func TestARequestThatIsAtFaultRedirectsNobody(t *testing.T) {
 	w, s := newWorld(t, nil)
 	for name, c := range map[string]struct {
 		changes []string
-		error   string // told to the client; "": nothing is
+		error   string // the error sent to the client; "" means none
 	}{
 		"no client":                 {[]string{"client_id", "-"}, ""},
 		"an unknown client":         {[]string{"client_id", "https://evil.example/client.json"}, ""},
@@ -147,7 +147,7 @@ func TestARefreshTokenIsTakenOnceAndAThiefEndsTheGrant(t *testing.T) {
 	w, s := newWorld(t, nil)
 	first := w.login(s)
 	second := post(t, s.ServeToken, renewal(first.Refresh))
-	again := post(t, s.ServeToken, renewal(first.Refresh)) // its answer was lost
+	again := post(t, s.ServeToken, renewal(first.Refresh)) // the response was lost
 	if second.Status != http.StatusOK || second.Refresh == first.Refresh || again.Refresh != second.Refresh {
 		t.Fatalf("%+v\n%+v", second, again)
 	}
@@ -166,7 +166,7 @@ func TestARefreshTokenIsTakenOnceAndAThiefEndsTheGrant(t *testing.T) {
 		t.Errorf("another resource: %+v", g)
 	}
 	made := []byte(third.Refresh)
-	made[30]++ // the id, the serial number or the MAC of another
+	made[30]++ // the ID, serial number or MAC of another token
 	if g := post(t, s.ServeToken, renewal(string(made))); g.Error != "invalid_grant" {
 		t.Errorf("made up: %+v", g)
 	}

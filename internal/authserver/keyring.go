@@ -21,21 +21,21 @@ import (
 
 // Times of signing keys.
 const (
-	// signsFor is how long a key signs.
+	// signsFor is the time for which a key signs.
 	signsFor = 30 * 24 * time.Hour
-	// ahead is how long a key is published before it signs: longer than anybody keeps the
-	// published ones.
+	// ahead is the time for which a key is published before it signs. It exceeds the time for
+	// which clients cache published keys.
 	ahead = 24 * time.Hour
-	// publishedAfter is how long a key is published after it signed last: longer than any
-	// access token is valid.
+	// publishedAfter is the time for which a key is published after it signed last. It exceeds the
+	// lifetime of access tokens.
 	publishedAfter = 3 * time.Hour
-	// ringKept is how long a process goes by what it read.
+	// ringKept is the time for which a process caches the keys.
 	ringKept = time.Minute
 	ringRow  = "ring"
 	ringWait = 10 * time.Second
 )
 
-// keyring is the keys of the server, which all approvers share.
+// keyring manages the keys of the server, which all approvers share.
 type keyring struct {
 	rows *bus.Bucket
 	keys *credential.Keys
@@ -46,14 +46,14 @@ type keyring struct {
 	read time.Time
 }
 
-// ring is the keys as they are at one time. It is never changed.
+// ring is the set of keys at one time. It is immutable.
 type ring struct {
 	signer jose.Signer
 	public []byte // the JWKS
 	secret []byte // makes refresh tokens
 }
 
-// storedRing is what a row holds, encrypted.
+// storedRing is the content of a row, which is stored encrypted.
 type storedRing struct {
 	Keys   []storedKey `json:"keys"` // in the order in which they sign
 	Secret []byte      `json:"secret"`
@@ -65,7 +65,7 @@ type storedKey struct {
 	Key   []byte    `json:"key"` // PKCS #8
 }
 
-// get returns the keys, and makes new ones where that is due.
+// get returns the keys, and rotates them if that is due.
 func (k *keyring) get(ctx context.Context) (*ring, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -87,8 +87,8 @@ func (k *keyring) get(ctx context.Context) (*ring, error) {
 	return view, nil
 }
 
-// load reads the row, and writes it where a key is missing. Whoever loses a race reads what
-// the winner wrote.
+// load reads the row, and writes it if a key is missing. A process that loses the race reads the
+// row of the winner.
 func (k *keyring) load(ctx context.Context, now time.Time) (*storedRing, error) {
 	for {
 		stored, revision, err := k.fetch(ctx)
@@ -120,7 +120,7 @@ func (k *keyring) load(ctx context.Context, now time.Time) (*storedRing, error) 
 
 var ringPlace = []string{"authorization server", "keys"}
 
-// fetch reads the row; its revision is 0 where there is none.
+// fetch reads the row. Its revision is 0 if there is none.
 func (k *keyring) fetch(ctx context.Context) (*storedRing, uint64, error) {
 	sealed, revision, err := k.rows.Fresh(ctx, ringRow)
 	if errors.Is(err, bus.ErrNotFound) {
@@ -137,7 +137,7 @@ func (k *keyring) fetch(ctx context.Context) (*storedRing, uint64, error) {
 	return stored, revision, json.Unmarshal(plain, stored)
 }
 
-// renew adds the key that signs next when it is time to publish it, and drops old ones.
+// renew adds the next signing key when it must be published, and removes old keys.
 func (r *storedRing) renew(now time.Time) (changed bool, err error) {
 	if len(r.Secret) == 0 {
 		r.Secret = make([]byte, 32)
@@ -151,7 +151,7 @@ func (r *storedRing) renew(now time.Time) (changed bool, err error) {
 			return changed, nil
 		}
 		if soonest := now.Add(ahead); begin.Before(soonest) {
-			begin = soonest // nobody looked for a while: the old key signs until others can know the new one
+			begin = soonest // rotation is late: the old key signs until clients can know the new one
 		}
 	}
 	key, err := newKey(begin)
@@ -179,8 +179,8 @@ func newKey(begin time.Time) (storedKey, error) {
 	return storedKey{ID: base64.RawURLEncoding.EncodeToString(id), Begin: begin.UTC(), Key: der}, nil
 }
 
-// at is the ring as it is used: the last key that has begun signs, and keys that signed not
-// long ago are published with those that will.
+// at returns the keys to use at a time. The newest key that has begun signs. Future keys and those
+// that signed recently are published.
 func (r *storedRing) at(now time.Time) (*ring, error) {
 	view := &ring{secret: r.Secret}
 	var set jose.JSONWebKeySet

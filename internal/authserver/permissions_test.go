@@ -21,8 +21,8 @@ import (
 	"github.com/callyard/callyard/pkg/bus/porttest"
 )
 
-// withRoles is a NATS server whose users may do what roles may, and nothing else. connect
-// connects as one of them, and provision makes the tables.
+// withRoles starts a NATS server whose users have exactly the permissions of the roles. connect
+// connects as one of them, and provision creates the tables.
 func withRoles(t *testing.T) (connect func(role string) *bus.Conn, provision func()) {
 	t.Helper()
 	users := []*server.User{{Username: "init", Password: "x"}}
@@ -87,7 +87,7 @@ func TestThePermissionsOfTheRolesAreEnough(t *testing.T) {
 		heard(t, door, one.ID)
 		heard(t, early, one.ID)
 	}
-	// A front door erases a tenant, and the approver ends what its people granted.
+	// A front door erases a tenant, and the approver ends the grants of its people.
 	of("red", func() { w.login(s) })
 	if all, err = s.Accesses(t.Context(), everybody); err != nil || len(all) != 1 {
 		t.Fatalf("%+v, %v", all, err)

@@ -13,7 +13,7 @@ import (
 	"github.com/callyard/callyard/pkg/bus"
 )
 
-// Approve stores what the person agreed to and returns where they are led.
+// Approve stores the person's consent and returns the address to redirect to.
 func (s *Server) Approve(ctx context.Context, r *Request, p *Person) (string, error) {
 	now := s.o.Now()
 	one := &grant{
@@ -24,27 +24,27 @@ func (s *Server) Approve(ctx context.Context, r *Request, p *Person) (string, er
 	if err != nil {
 		return "", err
 	}
-	s.tell(ctx, id, one, Event{Kind: Given, By: p, Channel: ChannelWeb})
+	s.record(ctx, id, one, Event{Kind: Given, By: p, Channel: ChannelWeb})
 	s.o.Log.Info("a person gave a program access", "name", p.Name, "client", r.Client.ID, "resource", r.Resource, "scopes", strings.Join(r.Scopes, " "))
 	return s.answer(r, "code", code), nil
 }
 
-// fault is an answer of the token endpoint.
+// fault is an error response of the token endpoint.
 type fault struct{ code, reason string }
 
 func (f *fault) Error() string { return f.code + ": " + f.reason }
 
-// errNoGrant is the same for everything that is wrong with a code or a refresh token, so that
-// nothing can be found out by trying.
+// errNoGrant is the same for every fault of a code or a refresh token, so that an attacker learns
+// nothing by trying.
 var errNoGrant = &fault{badGrant, "the code or refresh token is not valid for this request"}
 
-// redemption is a request at the token endpoint.
+// redemption is a request to the token endpoint.
 type redemption struct {
 	client                                             *caller
 	code, redirect, verifier, refresh, resource, scope string
 }
 
-// issued is what a grant gave.
+// issued is the result of a redemption.
 type issued struct {
 	id      []byte
 	grant   *grant
@@ -52,7 +52,7 @@ type issued struct {
 	refresh string
 }
 
-// redeem takes a code.
+// redeem redeems a code.
 func (s *Server) redeem(ctx context.Context, r *redemption) (*issued, error) {
 	id, raw, ok := splitCode(r.code)
 	if !ok {
@@ -70,7 +70,7 @@ func (s *Server) redeem(ctx context.Context, r *redemption) (*issued, error) {
 		return nil, err
 	case !same(one.Code, digest(raw)):
 		return nil, errNoGrant
-	case one.Used: // and now by somebody who is not the client, or the first one was not
+	case one.Used: // one of the two uses is not by the client
 		return nil, s.reused(ctx, id, one, "an authorization code")
 	case one.Client != r.client.id || one.Redirect != r.redirect || !s.o.Now().Before(one.CodeUntil) || !proves(one.Challenge, r.verifier):
 		return nil, errNoGrant
@@ -88,18 +88,18 @@ func (s *Server) redeem(ctx context.Context, r *redemption) (*issued, error) {
 	err = s.grants.replace(ctx, id, one, revision)
 	if errors.Is(err, bus.ErrConflict) {
 		if _, _, err := s.grants.get(ctx, id); errors.Is(err, bus.ErrNotFound) {
-			return nil, errNoGrant // it was ended at this moment
+			return nil, errNoGrant // it ended concurrently
 		}
 		return nil, s.reused(ctx, id, one, "an authorization code, at once")
 	}
 	if err != nil {
 		return nil, err
 	}
-	s.tell(ctx, id, one, Event{Kind: Redeemed})
+	s.record(ctx, id, one, Event{Kind: Redeemed})
 	return &issued{id, one, one.Scopes, freshPrefix + base64.RawURLEncoding.EncodeToString(token)}, nil
 }
 
-// reused ends a grant of which something was used twice.
+// reused ends a grant whose code or refresh token was used twice.
 func (s *Server) reused(ctx context.Context, id []byte, one *grant, what string) error {
 	s.o.Log.Warn("something of a grant was used twice; the grant has ended", "what", what, "name", one.Person.Name, "client", one.Client)
 	if err := s.end(ctx, id, one, Event{Why: ByReuse}); err != nil {
@@ -108,7 +108,7 @@ func (s *Server) reused(ctx context.Context, id []byte, one *grant, what string)
 	return errNoGrant
 }
 
-// proves reports whether the verifier is the one of the challenge (RFC 7636).
+// proves reports whether the verifier matches the challenge (RFC 7636).
 func proves(challenge, verifier string) bool {
 	if len(verifier) < 43 || len(verifier) > 128 {
 		return false
@@ -117,7 +117,7 @@ func proves(challenge, verifier string) bool {
 	return same([]byte(base64.RawURLEncoding.EncodeToString(sum[:])), []byte(challenge))
 }
 
-// renew takes a refresh token.
+// renew redeems a refresh token.
 func (s *Server) renew(ctx context.Context, r *redemption) (*issued, error) {
 	id, serial, raw, ok := splitRefresh(r.refresh)
 	if !ok {
@@ -145,7 +145,7 @@ func (s *Server) renew(ctx context.Context, r *redemption) (*issued, error) {
 			if err := s.confirm(ctx, r.client, one); err != nil {
 				return nil, err
 			}
-			confirmed = true // its assertion counts once
+			confirmed = true // an assertion is accepted only once
 		}
 		person, ok := s.current(&one.Person)
 		switch {
@@ -165,12 +165,12 @@ func (s *Server) renew(ctx context.Context, r *redemption) (*issued, error) {
 			one.Serial, one.Refresh, one.Renewed = one.Serial+1, digest(token), now.UTC()
 			err := s.grants.replace(ctx, id, one, revision)
 			if errors.Is(err, bus.ErrConflict) {
-				continue // another process was asked too: read what it wrote
+				continue // another process renewed it concurrently: read the result
 			}
 			if err != nil {
 				return nil, err
 			}
-			s.tell(ctx, id, one, Event{Kind: Renewed})
+			s.record(ctx, id, one, Event{Kind: Renewed})
 		case serial+1 == one.Serial && now.Sub(one.Renewed) < grace:
 		default:
 			return nil, s.reused(ctx, id, one, "a refresh token")
@@ -179,8 +179,8 @@ func (s *Server) renew(ctx context.Context, r *redemption) (*issued, error) {
 	}
 }
 
-// narrowed are the scopes of the new access token: those of the grant, or fewer where the
-// client asks for fewer.
+// narrowed returns the scopes of the new access token: those of the grant, or the subset that the
+// client requests.
 func narrowed(one *grant, r *redemption) ([]string, error) {
 	if r.resource != "" && r.resource != one.Resource {
 		return nil, &fault{badTarget, "resource is not the one of the grant"}
@@ -201,7 +201,7 @@ func narrowed(one *grant, r *redemption) ([]string, error) {
 	return list, nil
 }
 
-// revoke ends the grant of a refresh token of the client. Others change nothing.
+// revoke ends the grant of a refresh token of the client. It ignores other tokens.
 func (s *Server) revoke(ctx context.Context, client *caller, token string) error {
 	id, serial, raw, ok := splitRefresh(token)
 	if !ok {
@@ -226,7 +226,7 @@ func (s *Server) revoke(ctx context.Context, client *caller, token string) error
 	return s.end(ctx, id, one, Event{Why: ByProgram})
 }
 
-// tokenEnds is when an access token that is made now ends.
+// tokenEnds returns the expiry of an access token issued now.
 func (s *Server) tokenEnds(one *grant, now time.Time) time.Time {
 	if ends := now.Add(s.o.TokenLifetime); ends.Before(one.Until) {
 		return ends
@@ -234,7 +234,7 @@ func (s *Server) tokenEnds(one *grant, now time.Time) time.Time {
 	return one.Until
 }
 
-// current returns a person as they are now; false where they may not be let in any more.
+// current returns the current data of a person, or false if they may no longer sign in.
 func (s *Server) current(p *Person) (*Person, bool) {
 	if s.o.Current == nil {
 		return p, true

@@ -12,7 +12,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Errors of RFC 6749, 8707 and OpenID Connect that an answer has.
+// Error codes of RFC 6749, 8707 and OpenID Connect in responses.
 const (
 	badRequest     = "invalid_request"
 	badResponse    = "unsupported_response_type"
@@ -25,29 +25,29 @@ const (
 	unavailableNow = "temporarily_unavailable"
 )
 
-// Request is an authorization request that was found valid.
+// Request is a valid authorization request.
 type Request struct {
 	Client *Client
-	// Redirect is where the person is led back; State goes with it.
+	// Redirect is the redirect URI. State is returned with it.
 	Redirect, State string
 	Challenge       string
 	Resource        string
-	// Scopes are those that the person would grant.
+	// Scopes lists the scopes that the person would grant.
 	Scopes []string
 }
 
-// Refusal is why a request cannot be granted. It is shown to the person.
+// Refusal is the reason why a request cannot be granted. It is shown to the person.
 type Refusal struct {
 	Text string
-	// Back leads to the client and tells it; "" where the client is not known, or has not
-	// registered the address. A person has to follow it.
+	// Back is the address that reports the refusal to the client. It is "" if the client is not
+	// known or has not registered the address. A person must follow it.
 	Back string
 }
 
-// Error is the text for the person.
+// Error returns the text for the person.
 func (r *Refusal) Error() string { return r.Text }
 
-// parameters are those of an authorization request that count. Each may occur once.
+// parameters lists the evaluated parameters of an authorization request. Each may occur once.
 var parameters = []string{"response_type", "client_id", "redirect_uri", "scope", "state", "code_challenge", "code_challenge_method", "resource", "response_mode", "request", "request_uri"}
 
 const (
@@ -55,8 +55,8 @@ const (
 	maxScopes = 50
 )
 
-// Ask reads an authorization request of a person. The error is a *Refusal where the request is
-// at fault, else a *schema.Error.
+// Ask validates an authorization request of a person. The error is a *Refusal if the request is
+// invalid, else a *schema.Error.
 func (s *Server) Ask(ctx context.Context, q url.Values, p *Person) (*Request, error) {
 	for _, name := range parameters {
 		if v := q[name]; len(v) > 1 || len(v) == 1 && !utf8.ValidString(v[0]) {
@@ -109,7 +109,7 @@ func (s *Server) refuse(r *Request, code, reason string) *Refusal {
 	}
 }
 
-// Deny returns where a person is led who does not agree.
+// Deny records a denial and returns the address to redirect to.
 func (s *Server) Deny(ctx context.Context, r *Request, p *Person) string {
 	if s.o.Record != nil {
 		s.o.Record(context.WithoutCancel(ctx), &Event{Kind: Denied, Client: r.Client.ID, Resource: r.Resource, Scopes: r.Scopes, Person: *p, By: p, Channel: ChannelWeb})
@@ -117,7 +117,7 @@ func (s *Server) Deny(ctx context.Context, r *Request, p *Person) string {
 	return s.answer(r, "error", accessDenied, "error_description", "the person denied access")
 }
 
-// answer is the address that leads back to the client, with who answers (RFC 9207).
+// answer returns the redirect URI with the parameters and the issuer (RFC 9207).
 func (s *Server) answer(r *Request, pairs ...string) string {
 	q := url.Values{"iss": {s.o.Issuer}}
 	if r.State != "" {
@@ -133,13 +133,13 @@ func (s *Server) answer(r *Request, pairs ...string) string {
 	return r.Redirect + mark + q.Encode()
 }
 
-// goodChallenge reports whether a challenge is a SHA-256 in base64url.
+// goodChallenge reports whether a challenge is a SHA-256 digest in base64url.
 func goodChallenge(c string) bool {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(c)
 	return err == nil && len(raw) == 32
 }
 
-// protects reports whether a resource is one of ours: a configured address, or a path below.
+// protects reports whether a resource is a configured address, or a path below one.
 func (s *Server) protects(resource string) bool {
 	if len(resource) > maxRedirect || strings.ContainsAny(resource, "?#%\\\"<>") || strings.ContainsFunc(resource, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return false
@@ -153,12 +153,11 @@ func (s *Server) protects(resource string) bool {
 	})
 }
 
-// usual are the scopes of a client that asks for none.
+// usual lists the default scopes.
 const usual = scope.ReadTools + " " + scope.CallTools
 
-// grantable are those of the asked scopes that the person can grant, in the order in which
-// they were asked for. Others, such as offline_access, are left out: the answer with the token
-// says what was granted.
+// grantable returns the requested scopes that the person can grant, in the requested order. Others,
+// such as offline_access, are omitted. The token response lists the granted scopes.
 func (s *Server) grantable(asked string, p *Person) []string {
 	if asked == "" {
 		asked = usual

@@ -28,55 +28,55 @@ const (
 	KeysPath      = "/oauth/jwks"
 )
 
-// TenantClaim is the claim of an access token that names the tenant of its person. A front
-// door refuses a token that has it and whose issuer is not configured to read it.
+// TenantClaim is the claim of an access token that names the person's tenant. A front door refuses
+// a token with this claim if the issuer is not configured to use it.
 const TenantClaim = scope.TenantClaim
 
-// Options are what a server works on.
+// Options configures a server.
 type Options struct {
-	// Issuer is its address, without a path.
+	// Issuer is the address of the server, without a path.
 	Issuer string
-	// Resources are the addresses of front doors. A token is for one of them, or for a path
+	// Resources lists the addresses of front doors. A token is for one of them, or for a path
 	// below one.
 	Resources []string
-	// Clients are those of the configuration. Hosts are those whose client-id metadata
-	// documents are read as well, "*" being every one with a public address.
+	// Clients lists the configured clients. Hosts lists the hosts whose client-id metadata
+	// documents are accepted too; "*" means every host with a public address.
 	Clients []Client
 	Hosts   []string
-	// Scopes can be granted by everybody, the scope admin by members of AdminGroups only.
+	// Scopes lists the scopes that can be granted. Only members of AdminGroups can grant the scope
+	// admin.
 	Scopes      []string
 	AdminGroups []string
-	// TokenLifetime is that of an access token; a grant ends GrantLifetime after the person
-	// agreed.
+	// TokenLifetime is the lifetime of an access token, GrantLifetime that of a grant.
 	TokenLifetime, GrantLifetime time.Duration
-	// Current returns a person as they are now, when a token is issued; false ends the grant.
-	// nil: people stay as they signed in.
+	// Current returns the current data of a person when a token is issued. If it returns false,
+	// the grant ends. If nil, the data of the sign-in is used.
 	Current func(*Person) (*Person, bool)
-	// Record is told of each grant that is given, denied, used or ended; nil: nobody is. It must
-	// not wait for long.
+	// Record receives an event for each grant that is given, denied, used or ended. It must not
+	// block for long. If nil, events are discarded.
 	Record func(context.Context, *Event)
-	// Keys encrypt what is stored, and DataKeys, unless they are nil, grants again with the key
-	// of the person's tenant. Conn is where it is stored; all are the caller's.
+	// Keys encrypts stored data. DataKeys, if not nil, encrypts grants again with the key of the
+	// person's tenant. Conn is the connection to the store. The caller owns all of them.
 	Keys     *credential.Keys
 	DataKeys *datakey.Ring
 	Conn     *bus.Conn
 	Log      *slog.Logger
-	// Now is the clock; nil means time.Now. HTTP reads the metadata documents; nil: a client
-	// that reaches public addresses and Hosts only.
+	// Now returns the current time; nil means time.Now. HTTP fetches metadata documents; nil means
+	// a client that connects only to public addresses and to Hosts.
 	Now  func() time.Time
 	HTTP *http.Client
 }
 
-// Server is an authorization server. It is safe for concurrent use. Close ends what it has
-// started, and its connections.
+// Server is an authorization server. It is safe for concurrent use. Close releases its
+// resources.
 type Server struct {
 	o         Options
 	ring      *keyring
 	grants    *grants
-	ends      *bus.Bucket // of which front doors are told
-	once      *bus.Once   // assertions of clients
+	ends      *bus.Bucket // ended grants, watched by front doors
+	once      *bus.Once   // used client assertions
 	documents *documents
-	plain     *http.Client // reads the key sets that the configuration names
+	plain     *http.Client // fetches the configured key sets
 	scopes    scope.Set
 	metadata  []byte
 
@@ -84,17 +84,17 @@ type Server struct {
 	erasures   *erasures // of tenants
 }
 
-// Person is somebody who signed in.
+// Person is a person who signed in.
 type Person struct {
 	Name   string          `json:"name"`
 	Owner  string          `json:"owner,omitempty"`
 	Groups []string        `json:"groups,omitempty"`
 	Tenant schema.TenantID `json:"tenant,omitempty"`
-	// Key is the hash of the API key that they signed in with; "": they did at a provider.
+	// Key is the hash of the API key of the sign-in, or "" for a sign-in at a provider.
 	Key string `json:"key,omitempty"`
 }
 
-// Open opens a server, and its tables in NATS.
+// Open opens a server and its tables in NATS.
 func Open(ctx context.Context, o Options) (*Server, error) {
 	if o.Keys == nil || o.Conn == nil || o.Log == nil || o.Issuer == "" || len(o.Resources) == 0 {
 		return nil, errors.New("authserver: Issuer, Resources, Keys, Conn and Log are required")
@@ -135,7 +135,7 @@ func Open(ctx context.Context, o Options) (*Server, error) {
 		o: o, plain: plain, ends: ends, once: once, clientKeys: clientKeys{configured: plain, documents: o.HTTP, now: o.Now}, scopes: given, ring: &keyring{rows: keys, keys: o.Keys, now: o.Now}, grants: &grants{rows: rows, keys: o.Keys, data: o.DataKeys},
 	}
 	s.documents = newDocuments(o.HTTP, o.Hosts, o.Now)
-	if _, err := s.ring.get(ctx); err != nil { // it fails at the start, not when the first person comes
+	if _, err := s.ring.get(ctx); err != nil { // fail now rather than at the first request
 		return nil, err
 	}
 	if s.metadata, err = json.Marshal(s.describe()); err != nil {
@@ -145,8 +145,8 @@ func Open(ctx context.Context, o Options) (*Server, error) {
 	return s, err
 }
 
-// Close ends what Open began, and idle connections. It comes before the end of the connection
-// to NATS.
+// Close stops the work that Open started, and closes idle connections. It must be called before the
+// connection to NATS is closed.
 func (s *Server) Close() {
 	if s != nil {
 		s.erasures.close()
@@ -155,7 +155,7 @@ func (s *Server) Close() {
 	}
 }
 
-// describe is the metadata of RFC 8414.
+// describe returns the metadata of RFC 8414.
 func (s *Server) describe() map[string]any {
 	methods := []string{methodNone}
 	if slices.ContainsFunc(s.o.Clients, func(c Client) bool { return c.SecretHash != "" }) {
@@ -191,14 +191,14 @@ func (s *Server) describe() map[string]any {
 	return told
 }
 
-// ServeMetadata answers with the metadata.
+// ServeMetadata writes the metadata.
 func (s *Server) ServeMetadata(w http.ResponseWriter, r *http.Request) {
 	open(w, r)
 	w.Header().Set("Cache-Control", "public, max-age=300")
 	_, _ = w.Write(s.metadata)
 }
 
-// ServeKeys answers with the public keys that verify access tokens.
+// ServeKeys writes the public keys that verify access tokens.
 func (s *Server) ServeKeys(w http.ResponseWriter, r *http.Request) {
 	open(w, r)
 	ring, err := s.ring.get(r.Context())
@@ -210,8 +210,8 @@ func (s *Server) ServeKeys(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(ring.public)
 }
 
-// open lets programs in browsers read the answer: they have no credential here that a request
-// of theirs could carry along.
+// open allows web pages to read the response. That is safe because browsers send no credentials to
+// these endpoints by themselves.
 func open(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
@@ -224,7 +224,7 @@ func open(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// ServePreflight answers a browser that asks whether a page may send a request.
+// ServePreflight answers a CORS preflight request.
 func (s *Server) ServePreflight(w http.ResponseWriter, r *http.Request) {
 	open(w, r)
 	w.WriteHeader(http.StatusNoContent)

@@ -39,21 +39,21 @@ type world struct {
 	nats   *bustest.Server
 	keys   *credential.Keys
 	log    *bytes.Buffer
-	logger *slog.Logger // of all servers: its handler guards log
+	logger *slog.Logger // shared by all servers; its handler guards log
 	url    string
-	secret string // of the client "confidential"
+	secret string // secret of the client "confidential"
 
 	mu   sync.Mutex
 	when time.Time
-	gone map[string]bool // people who may not be let in any more
+	gone map[string]bool // people who may no longer sign in
 }
 
 func (w *world) now() time.Time { w.mu.Lock(); defer w.mu.Unlock(); return w.when }
 
-// pass lets time pass.
+// pass advances the clock.
 func (w *world) pass(d time.Duration) { w.mu.Lock(); defer w.mu.Unlock(); w.when = w.when.Add(d) }
 
-// newWorld starts one server at an address of its own.
+// newWorld starts one server at a new address.
 func newWorld(t *testing.T, change func(*authserver.Options)) (*world, *authserver.Server) {
 	t.Helper()
 	w := &world{t: t, nats: bustest.Start(t), log: new(bytes.Buffer), when: time.Now().Truncate(time.Second), gone: map[string]bool{}}
@@ -110,7 +110,7 @@ func (w *world) open(change func(*authserver.Options)) *authserver.Server {
 	return s
 }
 
-// request is a good authorization request, with changes: a value, or "-" for none.
+// request returns a valid authorization request with changes: a value, or "-" to remove one.
 func request(changes ...string) url.Values {
 	sum := sha256.Sum256([]byte(verifier))
 	q := url.Values{
@@ -131,7 +131,7 @@ func changed(q url.Values, changes ...string) url.Values {
 
 var ada = authserver.Person{Name: "oidc:ada@x", Owner: "ada@x", Groups: []string{"ops", "staff"}}
 
-// code is what the client gets after a person agreed.
+// code returns the code that the client receives after a person's consent.
 func (w *world) code(s *authserver.Server, changes ...string) string {
 	w.t.Helper()
 	r, err := s.Ask(w.t.Context(), request(changes...), &ada)
@@ -149,7 +149,7 @@ func (w *world) code(s *authserver.Server, changes ...string) string {
 	return u.Query().Get("code")
 }
 
-// got is an answer of the token endpoint.
+// got is a response of the token endpoint.
 type got struct {
 	Status  int
 	Header  http.Header
@@ -161,7 +161,7 @@ type got struct {
 	Error   string `json:"error"`
 }
 
-// post sends a form to a server; with user, it authenticates by header.
+// post sends a form to a server. With basic, it authenticates with the Authorization header.
 func post(t *testing.T, f http.HandlerFunc, form url.Values, basic ...string) got {
 	t.Helper()
 	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(form.Encode())).WithContext(t.Context())
@@ -188,7 +188,7 @@ func renewal(refresh string, changes ...string) url.Values {
 	return changed(url.Values{"grant_type": {"refresh_token"}, "client_id": {"app"}, "refresh_token": {refresh}, "resource": {resource}}, changes...)
 }
 
-// login is the whole way to tokens.
+// login runs the complete flow up to the tokens.
 func (w *world) login(s *authserver.Server, changes ...string) got {
 	w.t.Helper()
 	g := post(w.t, s.ServeToken, redemption(w.code(s, changes...)))
@@ -198,7 +198,7 @@ func (w *world) login(s *authserver.Server, changes ...string) got {
 	return g
 }
 
-// frontDoor verifies tokens as a front door does.
+// frontDoor returns a verifier of tokens like that of a front door.
 func (w *world) frontDoor(change func(*settings.Issuer)) *token.Verifier {
 	w.t.Helper()
 	i := settings.Issuer{Name: "people", Issuer: w.url, Claims: settings.ClaimNames{Owner: "owner"}}
@@ -351,7 +351,7 @@ func TestASigningKeyIsReplacedWithoutATokenBeingRefused(t *testing.T) {
 			t.Fatalf("%s, %v", text, err)
 		}
 		ids[h.Kid] = true
-		// Who read the keys eight hours ago can verify it.
+		// A client with keys that are eight hours old can verify it.
 		if !strings.Contains(strings.Join(before, " "), h.Kid) {
 			t.Fatalf("after %d hours it is signed with a key that was not published before", hour)
 		}

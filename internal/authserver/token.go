@@ -25,7 +25,7 @@ const (
 	maxForm         = 16 << 10
 )
 
-// claims are those of an access token (RFC 9068).
+// claims holds the claims of an access token (RFC 9068).
 type claims struct {
 	Issuer   string   `json:"iss"`
 	Subject  string   `json:"sub"`
@@ -41,7 +41,7 @@ type claims struct {
 	Grant    string   `json:"urn:callyard:grant"`            // scope.GrantClaim
 }
 
-// sign makes an access token and returns it with the seconds for which it is valid.
+// sign returns a signed access token and its lifetime in seconds.
 func (s *Server) sign(ring *ring, i *issued) (string, int64, error) {
 	now, p := s.o.Now(), &i.grant.Person
 	ends := s.tokenEnds(i.grant, now)
@@ -70,7 +70,7 @@ func (s *Server) sign(ring *ring, i *issued) (string, int64, error) {
 	return token, max(0, int64(ends.Sub(now)/time.Second)), err
 }
 
-// answer is that of the token endpoint.
+// answer is the response of the token endpoint.
 type answer struct {
 	Access  string `json:"access_token"`
 	Type    string `json:"token_type"`
@@ -79,7 +79,7 @@ type answer struct {
 	Refresh string `json:"refresh_token"`
 }
 
-// ServeToken is the token endpoint.
+// ServeToken serves the token endpoint.
 func (s *Server) ServeToken(w http.ResponseWriter, r *http.Request) {
 	secretly(w, r)
 	form, client, err := s.form(w, r)
@@ -122,7 +122,8 @@ func (s *Server) ServeToken(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(text)
 }
 
-// ServeRevoke is the revocation endpoint (RFC 7009). With the refresh token, access tokens end.
+// ServeRevoke serves the revocation endpoint (RFC 7009). Revoking a refresh token also ends its
+// access tokens.
 func (s *Server) ServeRevoke(w http.ResponseWriter, r *http.Request) {
 	secretly(w, r)
 	form, client, err := s.form(w, r)
@@ -136,14 +137,14 @@ func (s *Server) ServeRevoke(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusOK)
 }
 
-// secretly sets the headers of an answer that nobody may keep.
+// secretly sets the headers of a response that must not be stored.
 func secretly(w http.ResponseWriter, r *http.Request) {
 	open(w, r)
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Pragma", "no-cache")
 }
 
-// form reads a form and who sends it. What is in the query does not count.
+// form parses a form and identifies its client. Query parameters are ignored.
 func (s *Server) form(w http.ResponseWriter, r *http.Request) (url.Values, *caller, error) {
 	bad := func(reason string) (url.Values, *caller, error) { return nil, nil, &fault{badRequest, reason} }
 	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/x-www-form-urlencoded" {
@@ -167,7 +168,7 @@ func (s *Server) form(w http.ResponseWriter, r *http.Request) (url.Values, *call
 	return form, who, err
 }
 
-// fail answers with an error.
+// fail writes an error response.
 func (s *Server) fail(w http.ResponseWriter, err error) {
 	status, f := http.StatusBadRequest, (*fault)(nil)
 	if !errors.As(err, &f) {

@@ -19,8 +19,8 @@ var templates embed.FS
 //go:embed static/*
 var static embed.FS
 
-// Static returns a file of the console by its name, with its media type; ok is false for
-// names that it does not have.
+// Static returns the content and the media type of the console file with this name. ok is false
+// if there is no such file.
 func Static(name string) (content []byte, media string, ok bool) {
 	content, err := static.ReadFile("static/" + name)
 	return content, ui.MediaType(name), err == nil
@@ -53,8 +53,8 @@ func newPages() *ui.Pages {
 	return ui.NewPages(templates, "templates", funcs, []string{"parts", "form", "keyfields"}, pageNames)
 }
 
-// at returns the address of a page with parameters, which come in pairs of name and value.
-// Those without a value are left out.
+// at returns path with query parameters, given as pairs of name and value. Parameters with an
+// empty value are omitted.
 func at(path string, pairs ...string) string {
 	q := make(url.Values)
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -68,7 +68,7 @@ func at(path string, pairs ...string) string {
 	return path + "?" + q.Encode()
 }
 
-// deref returns the text behind a pointer of a generated type; empty for nil.
+// deref returns the string behind a pointer of a generated type, or "" for nil.
 func deref(p any) string {
 	v := reflect.ValueOf(p)
 	if !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
@@ -81,19 +81,19 @@ func deref(p any) string {
 	return fmt.Sprint(v.Interface())
 }
 
-// label returns a state as it begins a line: with a capital letter.
+// label returns a state with its first letter in upper case, as it starts a line.
 func label(text any) string {
 	s := strings.NewReplacer("_", " ", "-", " ").Replace(fmt.Sprint(text))
 	switch s {
 	case "":
 		return ""
-	case "initialized": // as the published API calls a server that is ready
+	case "initialized": // the published API's name for a ready server
 		s = "ready"
 	}
 	return strings.ToUpper(s[:1]) + s[1:]
 }
 
-// tone returns the class that colors the badge of a state, of a risk or of a decision.
+// tone returns the CSS class of the badge for a state, a risk or a decision.
 func tone(state any) string {
 	switch fmt.Sprint(state) {
 	case "initialized", "succeeded", "accepted", "run", "ready", "done", "completed", "allowed":
@@ -108,7 +108,7 @@ func tone(state any) string {
 	return ""
 }
 
-// ago returns the time since t in words, in one unit.
+// ago returns the time since t in words, in a single unit.
 func ago(now, t time.Time) string {
 	d := now.Sub(t)
 	switch {
@@ -124,7 +124,7 @@ func ago(now, t time.Time) string {
 	return fmt.Sprintf("%d days", int(d.Hours()/24))
 }
 
-// seconds returns a number of seconds in the unit that suits it.
+// seconds formats a duration in seconds, in a suitable unit.
 func seconds(s float64) string {
 	switch {
 	case s < 0.001:
@@ -135,12 +135,12 @@ func seconds(s float64) string {
 	return significant(s) + " s"
 }
 
-// significant writes a number with three digits that count at most.
+// significant formats a number with at most three significant digits.
 func significant(x float64) string {
 	switch {
 	case x == 0:
 		return "0"
-	case x > 0 && x < 0.005: // two places would make it nothing
+	case x > 0 && x < 0.005: // two decimals would round it to 0
 		return "< 0.01"
 	case x >= 100:
 		return ui.Number(int64(math.Round(x)))

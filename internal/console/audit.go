@@ -12,13 +12,13 @@ import (
 
 const (
 	auditPath = Root + "/audit"
-	// auditRows is how many records a page lists.
+	// auditRows is the number of records per page.
 	auditRows = 50
-	// verifyEvery is how long what is known of the chains serves.
+	// verifyEvery is the lifetime of a cached verification of the hash chains.
 	verifyEvery = 10 * time.Second
 )
 
-// actGroup is a choice of the filter: kinds of records that people ask for together.
+// actGroup is an option of the filter: a set of related record kinds.
 type actGroup struct {
 	Name, Label string
 	kinds       []callyard.ListAuditParamsKind
@@ -38,11 +38,11 @@ type auditPage struct {
 	Records                                        []callyard.AuditRecord
 	Older                                          string // the address of the next page
 	Refusal                                        string
-	Chain                                          *callyard.AuditVerification // nil: not known, for the reason in ChainUnknown
+	Chain                                          *callyard.AuditVerification // nil if not known; ChainUnknown has the reason
 	ChainUnknown                                   string
 }
 
-// audit is the page of the audit record, the newest first.
+// audit serves the audit records, newest first.
 func (c *Console) audit(w http.ResponseWriter, r *http.Request, v Visit) error {
 	q := r.URL.Query()
 	of := func(name string) string { return strings.TrimSpace(q.Get(name)) }

@@ -15,10 +15,10 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// batchStates are the states of a batch.
+// batchStates lists the states of a batch.
 var batchStates = []string{"receiving", "running", "canceling", "completed", "canceled", "expired", "failed"}
 
-// batchesPage lists the batches of the person's key.
+// batchesPage lists the batches of the user's key.
 type batchesPage struct {
 	Batches []batchView
 	State   string
@@ -26,11 +26,11 @@ type batchesPage struct {
 	Older   string
 }
 
-// batchView is a batch with what follows from its counts.
+// batchView is a batch with figures derived from its counts.
 type batchView struct {
 	B              callyard.Batch
 	Ended, Percent int64
-	Rate           string // calls a second since it began; empty while nothing is known
+	Rate           string // calls per second since it started; empty if not known yet
 	Left           string // the time left at this rate
 	Open           bool
 }
@@ -81,34 +81,34 @@ func (c callPages) batches(w http.ResponseWriter, r *http.Request, v Visit) erro
 	return c.render(w, v, http.StatusOK, "batches", view{Title: "Batches", Here: Root + "/batches", Live: q.Get("cursor") == "", Page: page})
 }
 
-// failure is a group of calls of a batch that ended alike.
+// failure is a group of calls of a batch that ended with the same error.
 type failure struct {
-	Kind, Detail string // the detail is that of the first
+	Kind, Detail string // Detail is that of the first call
 	N            int
-	First        string // the id of the first
+	First        string // ID of the first call
 }
 
 type batchPage struct {
 	V        batchView
 	Failures []failure
 	Partial  bool   // only the first results were read
-	Note     string // why there are no failures
+	Note     string // the reason why there are no failures
 	Held     []callyard.HeldCall
 	HeldMore int
-	Together string // the page on which people decide the held calls at once
-	Retry    int64  // how many calls failed and can be retried
-	Once     string // makes what is sent twice from a page one batch
+	Together string // the address of the bulk review page for the held calls
+	Retry    int64  // the number of failed calls that can be retried
+	Once     string // deduplicates batches submitted twice from one page
 	Token    string
 	Done     string
 	Results  string
 }
 
 const (
-	// maxResults is how many results are read to group the failures of a batch.
+	// maxResults limits the number of results read to group the failures of a batch.
 	maxResults = 2000
 	maxHeld    = 20
-	// failuresFor is how long the failures of a batch serve all who look at it: they take many
-	// results to find.
+	// failuresFor is the lifetime of the cached failures of a batch. All users share them, because
+	// finding them reads many results.
 	failuresFor = 10 * time.Second
 )
 
@@ -149,11 +149,11 @@ func (c callPages) batch(w http.ResponseWriter, r *http.Request, v Visit) error 
 	return c.render(w, v, http.StatusOK, "batch", view{Title: "Batch " + id, Here: Root + "/batches", Live: page.V.Open, Page: page})
 }
 
-// MaxTogether is how many held calls people decide at once: what the page of several calls takes.
+// MaxTogether is the maximum number of held calls on the bulk review page.
 const MaxTogether = 50
 
-// together is the address of the page on which people decide the first of the held calls at once;
-// empty where there are no two that they decide.
+// together returns the address of the bulk review page for the first of the held calls, or "" if
+// fewer than two of them wait for an approval.
 func together(held []callyard.HeldCall) string {
 	ids := url.Values{}
 	for _, h := range held {
@@ -167,13 +167,13 @@ func together(held []callyard.HeldCall) string {
 	return "/review?" + ids.Encode()
 }
 
-// failures are groups of calls without a good result.
+// failures holds the groups of calls without a successful result.
 type failures struct {
 	groups  []failure
-	partial bool // of the first results
+	partial bool // only the first results were read
 }
 
-// failures groups the results that are no success by the kind of their error.
+// failures groups the unsuccessful results by error kind.
 func (c callPages) failures(ctx context.Context, v Visit, id string, calls int64) (f failures, err error) {
 	var groups []failure
 	limit := maxResults
@@ -212,7 +212,7 @@ func (c callPages) failures(ctx context.Context, v Visit, id string, calls int64
 	return failures{groups, read >= maxResults && int64(read) < calls}, nil
 }
 
-// actOnBatch cancels a batch, or retries what failed in it.
+// actOnBatch cancels a batch, or retries its failed calls.
 func (c callPages) actOnBatch(w http.ResponseWriter, r *http.Request, v Visit) error {
 	id := r.PostForm.Get("id")
 	if r.PostForm.Get("do") == "retry" {
@@ -228,7 +228,7 @@ func (c callPages) actOnBatch(w http.ResponseWriter, r *http.Request, v Visit) e
 	return nil
 }
 
-// results hands the results of a batch through as a file.
+// results streams the results of a batch as a file download.
 func (c callPages) results(w http.ResponseWriter, r *http.Request, v Visit) error {
 	id := r.URL.Query().Get("id")
 	client, err := c.client(v)

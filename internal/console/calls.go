@@ -17,34 +17,34 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// callStates are the states of a call, in the order in which it goes through them.
+// callStates lists the states of a call, in the order of its life cycle.
 var callStates = []string{"held", "queued", "running", "succeeded", "failed", "denied", "expired", "canceled", "unknown"}
 
-// callRows is how many calls a page lists.
+// callRows is the number of calls per page.
 const callRows = 50
 
-// timeForms are how people write the time of a filter; the first is what browsers send.
+// timeForms lists the accepted time formats of a filter. Browsers send the first.
 var timeForms = []string{"2006-01-02T15:04", "2006-01-02T15:04:05", time.RFC3339, "2006-01-02 15:04", "2006-01-02"}
 
 const timeRefusal = "Write a time as 2026-11-26T15:04, in UTC."
 
-// callPages are the pages of calls and batches.
+// callPages serves the pages of calls and batches.
 type callPages struct{ *Console }
 
 type callsPage struct {
 	Server, Tool, State, Key, Tenant, Batch, Since, Until string
 	States                                                []string
 	Calls                                                 []callyard.CallRecord
-	Others                                                bool   // calls of other principals are among them
+	Others                                                bool   // the list may have calls of other principals
 	Older                                                 string // the address of the next page
-	Short                                                 bool   // the page ends with a part of the log, and older calls may be on the next
+	Short                                                 bool   // the page reached the end of a part of the log; the next page may have older calls
 	First                                                 bool   // it is the newest page
-	Any                                                   bool   // nothing is filtered, and there are no more
+	Any                                                   bool   // no filter is set, and there are no more calls
 	Refusal                                               string
 }
 
-// calls is the list of calls, the newest first: those of the person's key, of another key that is
-// named, or with a tenant all of the tenant, as far as the key may see them.
+// calls lists calls, newest first: those of the user's key, those of the key named in the filter,
+// or all calls of a tenant. The list has only the calls that the user's key may see.
 func (c callPages) calls(w http.ResponseWriter, r *http.Request, v Visit) error {
 	q := r.URL.Query()
 	if id := strings.TrimSpace(q.Get("id")); id != "" {
@@ -67,7 +67,7 @@ func (c callPages) calls(w http.ResponseWriter, r *http.Request, v Visit) error 
 		params.Principal = given(cmp.Or(page.Key, "*"))
 	}
 	found, err := list()
-	if page.Others && schema.KindOf(err) == schema.KindForbidden { // the key sees its own calls only
+	if page.Others && schema.KindOf(err) == schema.KindForbidden { // the key may see only its own calls
 		if page.Key != "" {
 			page.Refusal = "Your key may list its own calls only. To see those of others, use a key with the scope calls:read:all that was made over the API."
 		}
@@ -84,8 +84,8 @@ func (c callPages) calls(w http.ResponseWriter, r *http.Request, v Visit) error 
 	return c.render(w, v, http.StatusOK, "calls", view{Title: "Calls", Here: Root + "/calls", Live: page.First, Page: page})
 }
 
-// older is the address of the page after the one that a query shows, "" where there is none. A
-// page with few rows, or none, may have more behind it.
+// older sets next to the address of the next page, or "" if there is none. A page with few or no
+// rows can still have a next page.
 func older(path string, q url.Values, next *string) string {
 	if text(next) == "" {
 		return ""
@@ -94,8 +94,8 @@ func older(path string, q url.Values, next *string) string {
 	return path + "?" + q.Encode()
 }
 
-// periodOf reads the times of a filter, nil for those that are empty; refusal says what is wrong
-// with one.
+// periodOf parses the time range of a filter. An empty time is returned as nil. refusal describes
+// an invalid time.
 func periodOf(since, until string) (from, to *time.Time, refusal string) {
 	read := func(text string) *time.Time {
 		at, ok := timeOf(text)
@@ -111,7 +111,7 @@ func periodOf(since, until string) (from, to *time.Time, refusal string) {
 	return from, to, refusal
 }
 
-// timeOf reads a time of a filter, in UTC where it names no zone.
+// timeOf parses a time of a filter. The default zone is UTC.
 func timeOf(text string) (time.Time, bool) {
 	for _, form := range timeForms {
 		if t, err := time.Parse(form, strings.TrimSpace(text)); err == nil {
@@ -121,38 +121,38 @@ func timeOf(text string) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// event is a point on the time line of a call.
+// event is a point on the timeline of a call.
 type event struct {
-	At    time.Time // zero where it is not known
+	At    time.Time // zero if not known
 	Label string
-	After string // since the event before
+	After string // time since the previous event
 	Note  string
 	Tone  string
 }
 
 type callPage struct {
 	C      callyard.Call
-	R      *callyard.CallRecord // nil where the execution log does not have it
+	R      *callyard.CallRecord // nil if not in the execution log
 	Events []event
 	Result *resultView
-	Trace  string // the id of its trace, "" for none
-	// TraceURL is where the trace is shown, "" where that is not known.
+	Trace  string // trace ID, or ""
+	// TraceURL is the address of the trace, or "" if not known.
 	TraceURL string
-	Open     bool // it has not ended
-	Settle   bool // somebody must say what became of it
+	Open     bool // not in a final state
+	Settle   bool // an operator must settle the outcome
 	Again    bool // another attempt can be started
-	// Arguments are what the caller sent; nil where they are not stored, and the call cannot
-	// be replayed.
+	// Arguments are the caller's arguments. They are nil if they are not stored; the call can
+	// then not be replayed.
 	Arguments json.RawMessage
-	Once      string // makes what is sent twice from a page one replay
+	Once      string // deduplicates replays submitted twice from one page
 	Token     string
 	Done      string
-	Detail    string // of the problem
+	Detail    string // detail of the problem
 	Kind      string
 	Faults    []schema.Fault
 }
 
-// call is the page of one call.
+// call serves the page of one call.
 func (c callPages) call(w http.ResponseWriter, r *http.Request, v Visit) error {
 	id := r.URL.Query().Get("id")
 	if id == "" {
@@ -188,18 +188,18 @@ func (c callPages) call(w http.ResponseWriter, r *http.Request, v Visit) error {
 	case page.R != nil && page.R.Error != nil:
 		page.Detail, page.Kind = page.R.Error.Detail, page.R.Error.Kind
 	}
-	if page.Open || page.Result.HasImages() { // the result may arrive on the open page
+	if page.Open || page.Result.HasImages() { // the result can arrive while the page is open
 		allowImages(w)
 	}
 	return c.render(w, v, http.StatusOK, "call", view{Title: page.C.Tool + " on " + page.C.Server, Here: Root + "/calls", Live: page.Open, Page: page})
 }
 
-// maxLogPages bounds the search for one call among those of the same second.
+// maxLogPages limits the search for one call among those of the same second.
 const maxLogPages = 5
 
-// record finds a call in the execution log, by the time at which it was admitted. Times in a
-// question have whole seconds. It is nil where the log does not have the call, or not
-// among the first of its second.
+// record finds a call in the execution log by its admission time. Times in a query have whole
+// seconds. It returns nil if the log does not have the call, or if the call is not among the first
+// of its second.
 func (c callPages) record(ctx context.Context, v Visit, of *callyard.Call) (*callyard.CallRecord, error) {
 	since, limit := of.Created.Truncate(time.Second), 500
 	until := since.Add(time.Second)
@@ -226,7 +226,7 @@ func (c callPages) record(ctx context.Context, v Visit, of *callyard.Call) (*cal
 	return nil, nil
 }
 
-// timeLine tells what became of a call, in order.
+// timeLine returns the events of a call in chronological order.
 func timeLine(call *callyard.Call, record *callyard.CallRecord) []event {
 	events := []event{{At: call.Created, Label: "Admitted"}}
 	if len(call.Reasons) > 0 || call.ApprovalID != nil {
@@ -263,7 +263,7 @@ func timeLine(call *callyard.Call, record *callyard.CallRecord) []event {
 	return events
 }
 
-// actOnCall cancels a call, or says what became of it.
+// actOnCall cancels a call, or settles its outcome.
 func (c callPages) actOnCall(w http.ResponseWriter, r *http.Request, v Visit) error {
 	f := r.PostForm
 	id, act := f.Get("id"), f.Get("do")
@@ -292,8 +292,8 @@ func (c callPages) actOnCall(w http.ResponseWriter, r *http.Request, v Visit) er
 	return nil
 }
 
-// replay makes a new call with the arguments of one, and shows it: it is stored, so that its page
-// has the result.
+// replay makes a new call with the arguments of an earlier one and shows its page. The new call is
+// stored, so that the page can show the result.
 func (c callPages) replay(w http.ResponseWriter, r *http.Request, v Visit, id string) error {
 	prefer := "respond-async"
 	params := callyard.ReplayCallParams{Prefer: &prefer, IdempotencyKey: onceKey(r.PostForm.Get("once"), id)}

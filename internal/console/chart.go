@@ -9,14 +9,14 @@ import (
 )
 
 const (
-	// maxBars is how many bars a chart has at most: more would be thinner than a line.
+	// maxBars limits the number of bars in a chart. More bars would be thinner than a line.
 	maxBars = 168
-	// chartWidth and chartHeight are those of the drawing, which the page stretches.
+	// chartWidth and chartHeight are the size of the SVG view box. The page scales it.
 	chartWidth, chartHeight = 1000.0, 100.0
 )
 
-// bar is a bar of a chart: a count, and the part of it that went wrong at its foot. Lengths are
-// of the drawing.
+// bar is a bar of a chart: a count, with the failed part at its base. Lengths are in view box
+// units.
 type bar struct {
 	X, Width        float64
 	Y, Height       float64
@@ -25,22 +25,22 @@ type bar struct {
 	Count, Bad      int64
 }
 
-// bars is a chart of counts over time.
+// bars is a bar chart of counts over time.
 type bars struct {
 	Bars     []bar
 	Most     int64
-	Each     time.Duration // the time of a bar
+	Each     time.Duration // the time span of a bar
 	From, To time.Time
 }
 
-// barsOf returns a chart of the time from one hour to another without bars; nil where a chart
-// would have fewer than two.
+// barsOf returns an empty chart of the time range in hours, or nil if it would have fewer than two
+// bars.
 func barsOf(from, to time.Time, step time.Duration) *bars {
 	n := int((to.Sub(from) + step - 1) / step)
 	if n < 2 {
 		return nil
 	}
-	of := (n + maxBars - 1) / maxBars // steps to a bar
+	of := (n + maxBars - 1) / maxBars // steps per bar
 	n = (n + of - 1) / of
 	b := &bars{Bars: make([]bar, n), Each: time.Duration(of) * step, From: from, To: to}
 	for i := range b.Bars {
@@ -49,7 +49,7 @@ func barsOf(from, to time.Time, step time.Duration) *bars {
 	return b
 }
 
-// add counts at a time, which is left out where it is not in the chart.
+// add counts calls at a time. It ignores times outside the chart.
 func (b *bars) add(at time.Time, count, bad int64) {
 	if i := int(at.Sub(b.From) / b.Each); !at.Before(b.From) && i < len(b.Bars) {
 		b.Bars[i].Count += count
@@ -57,7 +57,7 @@ func (b *bars) add(at time.Time, count, bad int64) {
 	}
 }
 
-// draw gives the bars their places.
+// draw computes the positions and sizes of the bars.
 func (b *bars) draw() {
 	for i := range b.Bars {
 		b.Most = max(b.Most, b.Bars[i].Count)
@@ -73,7 +73,7 @@ func (b *bars) draw() {
 	}
 }
 
-// Unit is the time of a bar in words.
+// Unit returns the time span of a bar in words.
 func (b *bars) Unit() string {
 	switch {
 	case b.Each == time.Hour:
@@ -86,20 +86,20 @@ func (b *bars) Unit() string {
 	return fmt.Sprintf("%d hours", b.Each/time.Hour)
 }
 
-// length writes a length of a drawing.
+// length formats a length of the drawing.
 func length(x float64) string {
 	return strings.TrimRight(strings.TrimRight(fmt.Sprintf("%.2f", x), "0"), ".")
 }
 
-// curve is a line over time. Points are of the drawing.
+// curve is a line chart over time. Points are in view box units.
 type curve struct {
 	Points      string
 	Least, Most float64
-	Zero        string // the height of 0 in the drawing; empty where it is not there
+	Zero        string // y of the value 0; empty if it is outside the drawing
 	From, To    time.Time
 }
 
-// curveOf draws means over time; nil where there are fewer than two, which make no line.
+// curveOf draws means over time. It returns nil for fewer than two points, which make no line.
 func curveOf(points []tally.Point) *curve {
 	if len(points) < 2 {
 		return nil
@@ -108,7 +108,7 @@ func curveOf(points []tally.Point) *curve {
 	for _, p := range points {
 		c.Least, c.Most = min(c.Least, p.Mean), max(c.Most, p.Mean)
 	}
-	const edge = 4 // the line is as thick as that
+	const edge = 4 // room for the width of the line
 	height := func(y float64) string {
 		if c.Most <= c.Least {
 			return length(chartHeight / 2)

@@ -17,41 +17,42 @@ import (
 // Root is the path of the first page; all others are below it.
 const Root = "/console"
 
-// Options says what a console stands on. FrontDoor and Log are required.
+// Options configures a console. FrontDoor and Log are required.
 type Options struct {
-	// FrontDoor returns the address of the front door, without a path. It is asked for each
-	// request, because a front door of the same process may start later.
+	// FrontDoor returns the address of the front door, without a path. The console calls it for
+	// each request, because a front door in the same process may start later.
 	FrontDoor func() string
-	// Transport carries the requests to the front door; nil means one of the console's own,
-	// which [Console.Close] closes.
+	// Transport sends the requests to the front door. If nil, the console creates its own, which
+	// [Console.Close] closes.
 	Transport http.RoundTripper
-	// Environments is the address of a callyard env; empty: the console has no pages of them.
+	// Environments is the address of a callyard env. If empty, the console has no pages of
+	// environments.
 	Environments string
-	// TraceURL is the address of a trace, with {trace_id} where its id stands; empty: ids of
-	// traces are no links.
+	// TraceURL is the address of a trace, with the placeholder {trace_id}. If empty, trace IDs
+	// are not links.
 	TraceURL string
-	// ArgumentBytes is the most that the arguments of a call may take.
+	// ArgumentBytes limits the size of the arguments of a call, in bytes.
 	ArgumentBytes int
 	Log           *slog.Logger
-	// Now is the clock; nil means time.Now.
+	// Now returns the current time. If nil, time.Now is used.
 	Now func() time.Time
 }
 
-// Visit is one request of a person who may see the console.
+// Visit is one request of a user who may see the console.
 type Visit struct {
-	// Person is the name of who looks, for the log.
+	// Person is the name of the user, for the log.
 	Person string
-	// Key is the person's API key at the front door; empty where none was given.
+	// Key is the user's API key at the front door, or "" if the user has not given one.
 	Key string
-	// Keep stores another key for this person until the session ends; empty forgets it.
+	// Keep stores another key for this user until the session ends. An empty key removes it.
 	Keep func(key string)
-	// Token returns what a form that is sent to path carries.
+	// Token returns the form token for a form that is submitted to path.
 	Token func(path string) string
-	// Write answers with a page in its frame. It fills in the navigation and the person.
+	// Write writes a page in its frame. It fills in the navigation and the user.
 	Write func(w http.ResponseWriter, status int, t *template.Template, f ui.Frame) error
 }
 
-// Route is a page, or what a form is sent to. The fields of a form are in r.PostForm.
+// Route is a page, or the target of a form. The form fields are in r.PostForm.
 type Route struct {
 	Pattern string // "METHOD /path"
 	Serve   func(w http.ResponseWriter, r *http.Request, v Visit) error
@@ -68,10 +69,11 @@ type Console struct {
 	viewers int
 	closed  chan struct{}
 	once    sync.Once
-	own     *http.Transport // nil where the caller brought one
+	own     *http.Transport // nil if the caller provided a transport
 }
 
-// New returns a console. It starts nothing; [Console.Close] ends the streams of its pages.
+// New returns a console. It starts no goroutines. [Console.Close] ends the event streams of its
+// pages.
 func New(o Options) (*Console, error) {
 	if o.FrontDoor == nil || o.Log == nil {
 		return nil, errors.New("console: FrontDoor and Log are required")
@@ -88,8 +90,8 @@ func New(o Options) (*Console, error) {
 	return c, nil
 }
 
-// Close ends every stream of live updates and takes no new ones. It does not wait for them:
-// whoever serves the pages does.
+// Close ends all event streams and refuses new ones. It does not wait for them; the HTTP server
+// that serves the pages does.
 func (c *Console) Close() {
 	c.once.Do(func() {
 		close(c.closed)
@@ -99,7 +101,7 @@ func (c *Console) Close() {
 	})
 }
 
-// Routes returns all that the console serves.
+// Routes returns all routes of the console.
 func (c *Console) Routes() []Route {
 	routes := []Route{
 		{"GET " + Root, c.overview},
@@ -149,8 +151,8 @@ func (c *Console) Routes() []Route {
 	return routes
 }
 
-// Links returns the navigation to the parts of the console; here is the path of the page
-// that is shown: that of a part, or of a page within one.
+// Links returns the navigation of the console. here is the path of the current page: that of a
+// section, or of a page within one.
 func (c *Console) Links(here string) []ui.Link {
 	links := []ui.Link{
 		{To: Root, Label: "Overview"}, {To: Root + "/servers", Label: "Servers"}, {To: Root + "/fleet", Label: "Fleet"}, {To: Root + "/tools", Label: "Tools"},
@@ -167,18 +169,18 @@ func (c *Console) Links(here string) []ui.Link {
 	if slices.ContainsFunc(links, func(l ui.Link) bool { return l.Current }) {
 		return links
 	}
-	for i, l := range links { // a page of one thing: "/console/server" is within "/console/servers"
+	for i, l := range links { // a detail page: "/console/server" is within "/console/servers"
 		within := l.To != Root && strings.HasPrefix(here, l.To+"/")
 		links[i].Current = within || strings.TrimSuffix(l.To, "s") == here || strings.TrimSuffix(l.To, "es") == here
 	}
 	return links
 }
 
-// view is what a page tells its frame.
+// view holds the properties of a page that its frame needs.
 type view struct {
 	Title string
-	Here  string // the path of its part in the navigation
-	Live  bool   // its parts are kept up to date
+	Here  string // the path of its section in the navigation
+	Live  bool   // the page updates itself
 	Page  any
 }
 

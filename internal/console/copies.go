@@ -9,13 +9,13 @@ import (
 	"github.com/callyard/callyard/internal/kit/plainjson"
 )
 
-// show adds what is derived from the rest: the call as commands and programs.
+// show adds the derived fields: the call as commands and programs.
 func (t *tryView) show(frontDoor, server, tool string, keyed bool) {
 	t.Copies = copiesOf(frontDoor, server, tool, t.Arguments, keyed)
 }
 
-// copiesOf returns a call as a command or a program, with the same arguments byte for byte
-// where the language keeps them.
+// copiesOf returns a call as commands and programs. The arguments are the same, byte for byte if
+// the language preserves them.
 func copiesOf(frontDoor, server, tool, arguments string, keyed bool) []copyText {
 	key, keyTS, keyPython := "", "", ""
 	if keyed {
@@ -36,7 +36,7 @@ func copiesOf(frontDoor, server, tool, arguments string, keyed bool) []copyText 
 	}
 }
 
-// shell quotes a word for a POSIX shell, where it has to be.
+// shell quotes a word for a POSIX shell if it needs quotes.
 func shell(s string) string {
 	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:@%") == "" && s[0] != '-' {
 		return s
@@ -44,11 +44,11 @@ func shell(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// literal is a text as Python and JavaScript write it: a JSON string is one of both.
+// literal returns a string literal for Python and JavaScript. A JSON string is valid in both.
 func literal(s string) string {
 	b, err := plainjson.Marshal(s)
 	if err != nil {
-		return `""` // a text always encodes
+		return `""` // a string always encodes
 	}
 	return string(b)
 }

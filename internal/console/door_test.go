@@ -21,17 +21,17 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// door is a front door that answers with what a test wrote down.
+// door is a front door with canned responses.
 type door struct {
 	t       *testing.T
 	mu      sync.Mutex
-	answers map[string]string // by "METHOD /path", with the query where that is given
-	key     string            // the only key that it knows; empty: it asks for none
+	answers map[string]string // by "METHOD /path", with the query if given
+	key     string            // the only valid key; if empty, no key is required
 	asked   []request
 	url     string
 }
 
-// request is what the front door was asked.
+// request is a request to the front door.
 type request struct {
 	route, query, body, key string
 	header                  http.Header
@@ -46,7 +46,7 @@ func openDoor(t *testing.T, answers map[string]string) *door {
 	return d
 }
 
-// ServeHTTP answers as it was told.
+// ServeHTTP writes the canned response.
 func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	d.mu.Lock()
@@ -95,7 +95,7 @@ func (d *door) last(route string) request {
 	return request{}
 }
 
-// desk is a console in front of a door, and the person who uses it.
+// desk is a console in front of a door, and its user.
 type desk struct {
 	t   *testing.T
 	c   *console.Console
@@ -154,7 +154,7 @@ func (k *desk) visit() console.Visit {
 	}
 }
 
-// page is what the console answers.
+// page is a response of the console.
 type page struct {
 	status int
 	header http.Header
@@ -166,7 +166,7 @@ func (k *desk) get(path string) page {
 	return k.do(httptest.NewRequestWithContext(k.t.Context(), http.MethodGet, path, http.NoBody))
 }
 
-// post sends a form of pairs of names and values.
+// post submits a form, given as pairs of names and values.
 func (k *desk) post(path string, pairs ...string) page {
 	k.t.Helper()
 	form := url.Values{"token": {"token of " + path}}
@@ -185,7 +185,7 @@ func (k *desk) do(r *http.Request) page {
 	return page{w.Code, w.Header(), w.Body.String()}
 }
 
-// says fails unless the page has each text.
+// says fails unless the page contains each text.
 func (p page) says(t *testing.T, texts ...string) {
 	t.Helper()
 	for _, text := range texts {
@@ -195,7 +195,7 @@ func (p page) says(t *testing.T, texts ...string) {
 	}
 }
 
-// hides fails if the page has one of the texts.
+// hides fails if the page contains one of the texts.
 func (p page) hides(t *testing.T, texts ...string) {
 	t.Helper()
 	for _, text := range texts {

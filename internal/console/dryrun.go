@@ -12,21 +12,21 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// dryRunTimes are the times for which a draft can be tried, as the form names them.
+// dryRunTimes maps the options of the form to the time range for which a draft is evaluated.
 var dryRunTimes = map[string]time.Duration{"1h": time.Hour, "1d": 24 * time.Hour, "7d": 7 * 24 * time.Hour}
 
-// draftView is the draft of a policy on its page, and what it would have decided.
+// draftView is the draft of a policy, with the decisions it would have made.
 type draftView struct {
 	Token   string
 	Text    string
-	Since   string // one of dryRunTimes
+	Since   string // a key of dryRunTimes
 	Refusal string
 	Faults  []schema.Fault
 	Result  *callyard.PolicyDryRun
 }
 
-// tryDraft shows what a draft of a policy would have decided on the recorded calls, or tests
-// the call that the page has.
+// tryDraft shows the decisions that a draft of a policy would have made on recorded calls, or tests
+// the call in the form.
 func (c policyPages) tryDraft(w http.ResponseWriter, r *http.Request, v Visit) error {
 	f := r.PostForm
 	page := policyPage{Test: readTest(r), Draft: draftView{Token: v.Token(Root + "/policy"), Text: strings.ReplaceAll(f.Get("draft"), "\r\n", "\n"), Since: f.Get("since")}}
@@ -58,7 +58,7 @@ func (c policyPages) tryDraft(w http.ResponseWriter, r *http.Request, v Visit) e
 	return c.showPolicy(w, r, v, status, &page)
 }
 
-// showPolicy shows what became of a form of the page.
+// showPolicy writes the page after one of its forms was submitted.
 func (c policyPages) showPolicy(w http.ResponseWriter, r *http.Request, v Visit, status int, page *policyPage) error {
 	if err := c.inForce(r.Context(), v, page); err != nil {
 		return c.orKey(w, r, err)

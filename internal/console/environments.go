@@ -20,7 +20,7 @@ const (
 	environmentPath  = Root + "/environment"
 )
 
-// environmentPages are the pages of a callyard env, over its own operations.
+// environmentPages serves the pages of a callyard env, over the env's own API.
 type environmentPages struct{ *Console }
 
 type environmentsPage struct {
@@ -36,13 +36,13 @@ type environmentPage struct {
 	Curve    *curve
 }
 
-// counted is a number of something.
+// counted is a named count.
 type counted struct {
 	Name  string
 	Count int64
 }
 
-// countedOf are the numbers of a map, the largest first.
+// countedOf returns the counts of a map, largest first.
 func countedOf(of map[string]int64) (all []counted) {
 	for name, n := range of {
 		all = append(all, counted{name, n})
@@ -56,7 +56,7 @@ func countedOf(of map[string]int64) (all []counted) {
 	return all
 }
 
-// list shows the environments with what was counted of each.
+// list shows the environments with their counts.
 func (c environmentPages) list(w http.ResponseWriter, r *http.Request, v Visit) error {
 	page := environmentsPage{At: c.o.Environments}
 	if err := c.fetch(r.Context(), v, "/environments", &page.List); err != nil {
@@ -81,8 +81,8 @@ func (c environmentPages) one(w http.ResponseWriter, r *http.Request, v Visit) e
 	return c.render(w, v, http.StatusOK, "environment", view{Title: name, Here: environmentsPath, Live: true, Page: page})
 }
 
-// known returns an error unless the front door knows the key of the person. Pages that ask the
-// front door for nothing else are behind it.
+// known returns an error unless the front door accepts the user's key. It protects pages that make
+// no other request to the front door.
 func (c *Console) known(ctx context.Context, v Visit) error {
 	_, err := cached(c.cache, v, "version", func() (response, error) {
 		return c.ask(ctx, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
@@ -92,7 +92,7 @@ func (c *Console) known(ctx context.Context, v Visit) error {
 	return err
 }
 
-// fetch asks the environments with the key of the person, which the front door must know.
+// fetch sends a request to the env with the user's key, which the front door must accept.
 func (c environmentPages) fetch(ctx context.Context, v Visit, path string, to any) error {
 	if err := c.known(ctx, v); err != nil {
 		return err

@@ -12,21 +12,22 @@ import (
 const (
 	evaluationsPath = Root + "/evaluations"
 	reportPath      = evaluationsPath + "/report"
-	// reportPolicy is that of a report: it has a style of its own, and nothing in it may run, load,
-	// send or open anything.
+	// reportPolicy is the Content-Security-Policy of a report. A report has its own inline styles.
+	// Nothing in it may run, load, send or open anything.
 	reportPolicy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; sandbox"
 )
 
-// evaluationPages are the pages of runs of evaluations.
+// evaluationPages serves the pages of evaluation runs.
 type evaluationPages struct{ *Console }
 
 type evaluationsPage struct {
 	List callyard.EvaluationList
-	// Absent says why the front door has no runs to show; "" if it has a folder of them.
+	// Absent is the reason why the front door has no runs to show, or "" if it has a folder of
+	// runs.
 	Absent string
 }
 
-// list lists the runs of evaluations.
+// list lists the evaluation runs.
 func (c evaluationPages) list(w http.ResponseWriter, r *http.Request, v Visit) error {
 	list, err := get[callyard.EvaluationList](r.Context(), c.Console, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
 		return client.ListEvaluations(ctx)
@@ -41,7 +42,7 @@ func (c evaluationPages) list(w http.ResponseWriter, r *http.Request, v Visit) e
 	return c.render(w, v, http.StatusOK, "evaluations", view{Title: "Evaluations", Here: evaluationsPath, Page: page})
 }
 
-// report answers with the page of a run, in a sandbox.
+// report writes the report of a run, in a sandbox.
 func (c evaluationPages) report(w http.ResponseWriter, r *http.Request, v Visit) error {
 	name := r.URL.Query().Get("run")
 	if name == "" {
@@ -56,6 +57,6 @@ func (c evaluationPages) report(w http.ResponseWriter, r *http.Request, v Visit)
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Content-Security-Policy", reportPolicy)
-	_, _ = w.Write(page.body) // the browser went away; nobody is left to be told
+	_, _ = w.Write(page.body) // the client disconnected; there is no one to report the error to
 	return nil
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// oneEvaluation is a run with all that is told of one.
+// oneEvaluation is a run with all its members.
 const oneEvaluation = `{"id":"x","at":"2026-11-26T02:00:00Z","scored":true,"fault":"x","data":"x","samples":1234,"answers":2468,"trials":2,"f1":{"mean":0.5,"low":0.25,"high":0.75},"accuracy":{"mean":0.5,"low":0.25,"high":0.75},"reward":{"mean":0.5,"low":0.25,"high":0.75}}`
 
 func TestRunsOfEvaluationsAreListedAndTheirReportsAreInASandbox(t *testing.T) {
@@ -39,7 +39,7 @@ func TestRunsOfEvaluationsAreListedAndTheirReportsAreInASandbox(t *testing.T) {
 	if p = k.get(report); p.status != http.StatusSeeOther || p.header.Get("Location") != "/console/evaluations" {
 		t.Errorf("no run: %d to %q", p.status, p.header.Get("Location"))
 	}
-	// Who has no key of the front door sees none of it.
+	// A user without a key of the front door sees nothing.
 	d.key = "door-key"
 	stranger := openDesk(t, d, nil)
 	for _, path := range []string{"/console/evaluations", report + url.QueryEscape(name)} {

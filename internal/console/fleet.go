@@ -10,24 +10,24 @@ import (
 	callyard "github.com/callyard/callyard/clients/go"
 )
 
-// fleetPages show workers and front doors, and drain workers.
+// fleetPages shows workers and front doors, and drains workers.
 type fleetPages struct{ *Console }
 
 type fleetPage struct {
 	Workers []callyard.WorkerItem
 	Doors   []callyard.FrontDoorItem
 	Others  []callyard.ConfiguredProcess
-	// Disagreements are parts of the configuration for which processes use different versions.
+	// Disagreements lists the parts of the configuration of which processes use different versions.
 	Disagreements []callyard.ConfigurationDisagreement
 	Version       string
 	Started       time.Time
 	Now           time.Time
 	Done, Drain   string
-	// Spare says that a worker that does not drain stays when one is drained.
+	// Spare reports whether another worker that is not draining remains when one is drained.
 	Spare bool
 }
 
-// fleet is the page of the workers and the other processes.
+// fleet serves the page of workers and other processes.
 func (c fleetPages) fleet(w http.ResponseWriter, r *http.Request, v Visit) error {
 	ctx := r.Context()
 	workers, err := cached(c.cache, v, "workers", func() (callyard.WorkerList, error) {
@@ -78,7 +78,7 @@ func (c fleetPages) fleet(w http.ResponseWriter, r *http.Request, v Visit) error
 	return c.render(w, v, http.StatusOK, "fleet", view{Title: "Fleet", Here: Root + "/fleet", Live: true, Page: page})
 }
 
-// drain has a worker finish its calls and end.
+// drain asks a worker to finish its calls and exit.
 func (c fleetPages) drain(w http.ResponseWriter, r *http.Request, v Visit) error {
 	id := r.PostForm.Get("worker")
 	if _, err := c.ask(r.Context(), v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {

@@ -14,17 +14,17 @@ import (
 	"github.com/callyard/callyard/internal/console"
 )
 
-// attacks are texts that a server or a caller may put anywhere.
+// attacks lists texts that a server or a caller may send in any field.
 var attacks = []string{
 	`<script>attack()</script>`, `"><img src=x onerror=attack()>`, `'"><svg/onload=attack()>`, `javascript:attack()`, `</textarea><script>attack()</script>`, `</title><script>attack()</script>`,
 	`</pre></code></details><iframe src="https://evil.example">`, `" autofocus onfocus="attack()`, `{{.Page}}{{template "page"}}`, `<!--<script>`, `]]><script>attack()</script>`, `<a href="https://evil.example">here</a>`,
 	`<form action="https://evil.example"><input name=key>`, `<meta http-equiv="refresh" content="0;url=https://evil.example">`, `<base href="https://evil.example/">`, `<style>*{display:none}</style>`, "\u202e<b>\u0000\u2028", `&lt;script&gt;attack()&lt;/script&gt;`,
 }
 
-// allowed are the elements of our pages. Each is inert, or named with its source below.
+// allowed lists the elements of our pages. Each is inert, or checked with its source below.
 var allowed = strings.Fields("html head meta title link script body a header div p img span nav form input button main h1 h2 h3 h4 ul ol li section aside table thead tbody tr th td label select option textarea dl dt dd details summary pre code strong br q fieldset legend progress noscript b ins del mark figure figcaption time svg rect polyline line")
 
-// harmless fails the test for markup that a text of others made.
+// harmless fails the test if a text of others has become markup.
 func harmless(t *testing.T, path, body string) {
 	t.Helper()
 	z := html.NewTokenizer(strings.NewReader(body))
@@ -57,7 +57,7 @@ func harmless(t *testing.T, path, body string) {
 	}
 }
 
-// texts replaces every text of a document, and the names of members that are free.
+// texts replaces every string of a document, and the names of free-form members.
 func texts(v any, attack string) any {
 	switch v := v.(type) {
 	case string:
@@ -69,7 +69,7 @@ func texts(v any, attack string) any {
 	case map[string]any:
 		for name, inner := range v {
 			switch name {
-			case "created", "ended", "started", "expires_at", "at", "since", "tried", "outcome", "origin", "created_at", "changed_at", "rotated_at", "last_used_at", "until", "began_at", "checked_at", "from", "to", "start", "began", "ended_at": // not free
+			case "created", "ended", "started", "expires_at", "at", "since", "tried", "outcome", "origin", "created_at", "changed_at", "rotated_at", "last_used_at", "until", "began_at", "checked_at", "from", "to", "start", "began", "ended_at": // not free-form
 			case "labels", "properties", "outcomes", "masked":
 				v[name] = map[string]any{attack: inner.(map[string]any)["x"]}
 				texts(inner, attack)
@@ -81,7 +81,7 @@ func texts(v any, attack string) any {
 	return v
 }
 
-// everything is an answer of each operation with every member that pages show.
+// everything has a response of each operation with every member that pages show.
 var everything = map[string]string{
 	"GET /front-doors": `{"fabric":{"workers":1,"approvals":1,"batches":1,"disagreements":1},"front_doors":[{"id":"x","version":"x","region":"x","draining":true}]}`,
 	"GET /servers":     `{"servers":[` + badServer + `]}`,
@@ -124,16 +124,16 @@ var everything = map[string]string{
 	"POST /servers/s/tools/t": `{"content":[{"type":"text","text":"x"},{"type":"image","mimeType":"x","data":"x"},{"type":"resource_link","uri":"x","name":"x","mimeType":"x"},{"type":"x","x":"x"}],"structuredContent":{"x":"x"}}`,
 }
 
-// oneEnvironment is an environment with all that is told of one.
+// oneEnvironment is an environment with all its members.
 const oneEnvironment = `{"name":"x","isolation":"x","running":2,"limit":3,"ended":1,"outcomes":{"x":1},"masked":{"x":1},"rewards":2,"mean_reward":0,"least_reward":-1,"most_reward":1}`
 
-// oneTenant is a tenant with all that is told of one.
+// oneTenant is a tenant with all its members.
 const oneTenant = `{"id":"x","servers":{"patterns":["x"],"seen":2},"sets":["x"],"policy":{"own":true,"rules":2},"limits":{"weight":2},"receivers":{"hosts":["x"],"slack_channels":1},"keys":3,"held":1,"waiting":4,"usage":{"from":"2026-11-25T02:00:00Z","to":"2026-11-26T03:00:00Z","complete":false,"calls":9,"failed":1,"tool_errors":1,"denied":1,"expired":1,"unknown":1,"held":1,"unfinished":1}}`
 
-// oneKey is an API key with all that is told of one.
+// oneKey is an API key with all its members.
 const oneKey = `{"id":"k","name":"x","owner":"x","tenant":"x","groups":["x"],"scopes":["x"],"tools":["x"],"note":"x","origin":"api","etag":"x","created_at":"2026-01-01T00:00:00Z","created_by":"x","changed_at":"2026-01-01T00:00:00Z","changed_by":"x","rotated_at":"2026-01-01T00:00:00Z","last_used_at":"2026-01-01T00:00:00Z","expires_at":"2026-01-01T00:00:00Z","former_secrets":[{"until":"2027-01-01T00:00:00Z"}]}`
 
-// sights are all pages, and what stands in the address of some.
+// sights lists all pages, some with parameters.
 var sights = []string{"/console", "/console/key", "/console/servers", "/console/server?id=s", "/console/fleet", "/console/tools", "/console/tools?q=x", "/console/tool?server=s&tool=t", "/console/calls", "/console/call?id=c", "/console/batches", "/console/batch?id=b", "/console/policy?tools=x%2Fx", "/console/sets", "/console/sets?name=r", "/console/keys", "/console/keys/new", "/console/keys/key?id=k", "/console/tenants", "/console/tenant?id=r", "/console/audit", "/console/state", "/console/usage", "/console/usage?by=tenant&by=key&by=tool&interval=hour&period=7d", "/console/environments", "/console/environment?name=e", "/console/evaluations"}
 
 func TestNothingThatAServerOrACallerWritesBecomesMarkup(t *testing.T) {
@@ -151,7 +151,7 @@ func TestNothingThatAServerOrACallerWritesBecomesMarkup(t *testing.T) {
 			}
 			answers[route] = string(raw)
 		}
-		// The tool is found by its name, and its schema must be one.
+		// The tool is found by its name, and its schema must be valid.
 		quoted, _ := json.Marshal(attack)
 		for _, name := range []string{`"server":"s","name":"t"`} {
 			answers["GET /tools"] = `{"tools":[{` + name + `,"enabled":false,"reason":` + string(quoted) + `,"definition":{"name":"t","title":` + string(quoted) + `,"description":` + string(quoted) + `,"inputSchema":{"type":"object","description":"d","properties":{` +
@@ -186,7 +186,7 @@ func TestNothingThatAServerOrACallerWritesBecomesMarkup(t *testing.T) {
 		}
 		harmless(t, "a tested call", p.body)
 		harmless(t, "a call that cannot be tested", k.post("/console/policy", "do", "test", "call", attack, "arguments", attack, "draft", attack).body)
-		if i != 16 && seen < 10 { // that one has characters that are shown as marks
+		if i != 16 && seen < 10 { // number 16 has characters that are shown as marks
 			t.Errorf("%q is on %d pages only; does this test reach them?", attack, seen)
 		}
 	}
@@ -236,7 +236,7 @@ func TestTheFilesOfThePagesAreSmall(t *testing.T) {
 		}
 		all += len(raw)
 	}
-	if all > 60<<10 { // uncompressed; so is what is sent
+	if all > 60<<10 { // uncompressed, as sent
 		t.Errorf("the files have %d bytes", all)
 	}
 	for _, path := range []string{"templates", "static"} {

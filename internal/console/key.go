@@ -11,16 +11,16 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// maxKey is more bytes than any key has.
+// maxKey is an upper bound of the length of a key, in bytes.
 const maxKey = 512
 
 type keyPage struct {
 	FrontDoor, Token, Next, Refusal string
-	Has                             bool // there is a key, and another one replaces it
+	Has                             bool // there is a key, and the form replaces it
 }
 
-// orKey answers a refusal for want of a key with the page that asks for one. Other errors
-// it returns.
+// orKey shows the page that asks for a key if err is caused by a missing or invalid key. It returns
+// all other errors.
 func (c *Console) orKey(w http.ResponseWriter, r *http.Request, err error) error {
 	if schema.KindOf(err) != schema.KindUnauthenticated || r.Method == http.MethodPost {
 		return err
@@ -29,7 +29,7 @@ func (c *Console) orKey(w http.ResponseWriter, r *http.Request, err error) error
 	return nil
 }
 
-// back returns a page of the console, whatever was asked for.
+// back returns a page of the console for any requested address.
 func back(text string) string {
 	u, err := url.Parse(text)
 	if err != nil || u.Host != "" || u.Scheme != "" || u.Opaque != "" || u.User != nil || strings.ContainsAny(text, "\\\r\n\t") {
@@ -50,7 +50,7 @@ func (c *Console) showKey(w http.ResponseWriter, v Visit, status int, next, refu
 	return c.render(w, v, status, "key", view{Title: "API key of the front door", Page: page})
 }
 
-// takeKey keeps a key that the front door knows, for the session of the person.
+// takeKey stores a key for the user's session if the front door accepts it.
 func (c *Console) takeKey(w http.ResponseWriter, r *http.Request, v Visit) error {
 	next, key := back(r.PostForm.Get("next")), strings.TrimSpace(r.PostForm.Get("key"))
 	if r.PostForm.Get("do") == "forget" {

@@ -18,20 +18,20 @@ const (
 	keysPath    = Root + "/keys"
 	newKeyPath  = keysPath + "/new"
 	oneKeyPath  = keysPath + "/key"
-	expiresForm = "2006-01-02T15:04:05" // as browsers write a time with seconds
+	expiresForm = "2006-01-02T15:04:05" // the format in which browsers send a time with seconds
 )
 
-// keyPages are the pages of the API keys that the front door takes.
+// keyPages serves the pages of the front door's API keys.
 type keyPages struct{ *Console }
 
 // keyRow is an API key in a list.
 type keyRow struct {
 	K     callyard.APIKey
-	State string // expired, ending; empty for others
-	API   bool   // made at run time; others are of the configuration
+	State string // expired or ending; empty for others
+	API   bool   // created over the API; others are from the configuration
 }
 
-// soonEnds is how long before its end a key is marked.
+// soonEnds is the time before its expiry at which a key is marked.
 const soonEnds = 7 * 24 * time.Hour
 
 func (c keyPages) row(k callyard.APIKey) keyRow {
@@ -51,12 +51,12 @@ type keysPage struct {
 	Rows       []keyRow
 	All, Found int
 	Query      string
-	Tenant     string // the filter; default for the keys that name none
+	Tenant     string // the filter; default selects keys without a tenant
 	Cut        bool
 	Done       string
 }
 
-// list is the page of all keys.
+// list serves the page of all keys.
 func (c keyPages) list(w http.ResponseWriter, r *http.Request, v Visit) error {
 	all, err := get[callyard.APIKeyList](r.Context(), c.Console, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
 		return client.ListKeys(ctx)
@@ -78,26 +78,26 @@ func (c keyPages) list(w http.ResponseWriter, r *http.Request, v Visit) error {
 	return c.render(w, v, http.StatusOK, "keys", view{Title: "Keys", Here: keysPath, Page: page})
 }
 
-// has reports whether one of the texts has the query in it, in small or capital letters.
+// has reports whether any of the texts contains the query, ignoring case.
 func has(query string, texts ...string) bool {
 	return slices.ContainsFunc(texts, func(s string) bool { return strings.Contains(strings.ToLower(s), strings.ToLower(query)) })
 }
 
-// keyForm is what the form of a key says, as text.
+// keyForm holds the fields of a key's form, as text.
 type keyForm struct {
 	Name, Owner, Tenant, Groups, Scopes, Tools, Note, Expires string
 	Token, Refusal                                            string
-	Known                                                     bool // the key is there; else it is to be made
+	Known                                                     bool // the key exists; if false, the form creates it
 	Faults                                                    []schema.Fault
 }
 
-// readForm is the form of a request.
+// readForm returns the form of a request.
 func readForm(f url.Values) keyForm {
 	of := func(name string) string { return strings.ReplaceAll(strings.TrimSpace(f.Get(name)), "\r\n", "\n") }
 	return keyForm{Name: of("name"), Owner: of("owner"), Tenant: of("tenant"), Groups: of("groups"), Scopes: of("scopes"), Tools: of("tools"), Note: of("note"), Expires: of("expires")}
 }
 
-// formOf is the form that says what a key is.
+// formOf returns the form that describes a key.
 func formOf(k *callyard.APIKey) keyForm {
 	form := keyForm{Known: true, Name: k.Name, Owner: text(k.Owner), Tenant: text(k.Tenant), Note: text(k.Note), Groups: strings.Join(k.Groups, "\n"), Scopes: strings.Join(k.Scopes, "\n"), Tools: strings.Join(k.Tools, "\n")}
 	if k.ExpiresAt != nil {
@@ -106,7 +106,7 @@ func formOf(k *callyard.APIKey) keyForm {
 	return form
 }
 
-// listed are the lines of a text that have something.
+// listed returns the non-empty lines of a text.
 func listed(s string) []string {
 	list := []string{}
 	for line := range strings.Lines(s) {
@@ -117,7 +117,7 @@ func listed(s string) []string {
 	return list
 }
 
-// ends reads when a key ends; nil: the form does not say.
+// ends parses the expiry of a key. It returns nil if the form has none.
 func (f *keyForm) ends() (*time.Time, error) {
 	if f.Expires == "" {
 		return nil, nil
@@ -129,16 +129,16 @@ func (f *keyForm) ends() (*time.Time, error) {
 	return &at, nil
 }
 
-// refuse tells the form of an error.
+// refuse shows an error in the form and returns the HTTP status.
 func (f *keyForm) refuse(err error) int {
 	d := problem.Of(err)
 	f.Refusal, f.Faults = cmp.Or(d.Detail, d.Title), schema.AsError(err).Faults
 	return d.Status
 }
 
-// ask is the page with the form of a new key.
+// ask serves the form of a new key.
 func (c keyPages) ask(w http.ResponseWriter, r *http.Request, v Visit) error {
-	// Whoever may not see keys may not make any: better told before the form is filled in.
+	// A user who may not see keys may not create any. Report it before the form is filled in.
 	if _, err := c.Console.ask(r.Context(), v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
 		return client.ListKeys(ctx)
 	}); err != nil {
@@ -152,15 +152,15 @@ func (c keyPages) showNew(w http.ResponseWriter, v Visit, status int, form keyFo
 	return c.render(w, v, status, "newkey", view{Title: "New API key", Here: keysPath, Page: form})
 }
 
-// secretPage shows a secret. It is the answer to the form, so that the secret is in no
-// address; the pages are never stored.
+// secretPage shows a secret. It is the response to the form, so that the secret is in no
+// address. The pages are never stored.
 type secretPage struct {
 	K       callyard.NewAPIKey
 	Rotated bool
-	Grace   string // until when the former secret is taken; empty: it has ended
+	Grace   string // end of the former secret's grace period; empty if it is already invalid
 }
 
-// create makes a key and shows its secret.
+// create creates a key and shows its secret.
 func (c keyPages) create(w http.ResponseWriter, r *http.Request, v Visit) error {
 	form := readForm(r.PostForm)
 	body := callyard.APIKeyRequest{Name: form.Name, Owner: given(form.Owner), Tenant: given(form.Tenant), Note: given(form.Note), Scopes: listed(form.Scopes), Groups: listed(form.Groups), Tools: listed(form.Tools)}

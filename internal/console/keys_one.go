@@ -14,17 +14,16 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// grace is how long the former secret of a key stays valid after a rotation.
+// grace is the time for which the former secret of a key remains valid after a rotation.
 type grace struct {
 	Seconds int64
 	Label   string
 }
 
-// graces are those that the form offers; the second is what the API takes where nothing is
-// said.
+// graces lists the options of the form. The second is the default of the API.
 var graces = []grace{{0, "End it at once"}, {3600, "1 hour"}, {86400, "1 day"}, {604800, "7 days"}}
 
-// difference is a field of a key that is not what somebody wrote into the form.
+// difference is a field in which the key differs from the submitted form.
 type difference struct{ Field, Now, Yours string }
 
 type oneKeyPage struct {
@@ -34,12 +33,12 @@ type oneKeyPage struct {
 	Grace       int64 // the chosen one
 	ETag, Token string
 	Done        string
-	Notice      string       // a refusal of what is not in the form of changes
-	Changed     bool         // somebody else changed the key
-	Differences []difference // what the key is now, and what was to be stored
+	Notice      string       // an error of a form other than the form of changes
+	Changed     bool         // another user changed the key
+	Differences []difference // the key's current values and the submitted ones
 }
 
-// show is the page of one key.
+// show serves the page of one key.
 func (c keyPages) show(w http.ResponseWriter, r *http.Request, v Visit) error {
 	id := r.URL.Query().Get("id")
 	if id == "" {
@@ -70,8 +69,8 @@ func (c keyPages) showOne(w http.ResponseWriter, v Visit, status int, page *oneK
 	return c.render(w, v, status, "apikey", view{Title: page.K.Name, Here: keysPath, Page: page})
 }
 
-// act changes, rotates or revokes the key that the form shows: its entity tag says in which
-// state it was seen.
+// act changes, rotates or revokes a key. The entity tag in the form identifies the state of the key
+// that the user saw.
 func (c keyPages) act(w http.ResponseWriter, r *http.Request, v Visit) error {
 	f := r.PostForm
 	id, tag := f.Get("id"), f.Get("etag")
@@ -86,12 +85,12 @@ func (c keyPages) act(w http.ResponseWriter, r *http.Request, v Visit) error {
 	return schema.Errorf(schema.KindInvalidRequest, "The form does not say what to do with the key.")
 }
 
-// again shows the page of a key once more, with an error. form is what was written; nil: what
-// the key is.
+// again shows the page of a key with an error. form has the submitted values; if nil, the current
+// values of the key are shown.
 func (c keyPages) again(w http.ResponseWriter, r *http.Request, v Visit, id string, form *keyForm, cause error) error {
 	k, err := c.one(r.Context(), v, id)
 	if err != nil {
-		return err // it is gone, or cannot be asked for; that is the news
+		return err // the key is gone or cannot be read: report that instead
 	}
 	now := formOf(&k)
 	page := c.page(&k, now)
@@ -104,7 +103,7 @@ func (c keyPages) again(w http.ResponseWriter, r *http.Request, v Visit, id stri
 		page.Form = *form
 	}
 	switch {
-	case page.Changed: // told by itself
+	case page.Changed: // the page reports it separately
 	case form != nil:
 		page.Form.refuse(cause)
 	default:
@@ -113,7 +112,7 @@ func (c keyPages) again(w http.ResponseWriter, r *http.Request, v Visit, id stri
 	return c.showOne(w, v, status, page)
 }
 
-// differences are the fields in which a form is not what the key is now.
+// differences returns the fields in which the key's current values differ from a form.
 func (f *keyForm) differences(yours *keyForm) (all []difference) {
 	for _, d := range []difference{
 		{"Owner", f.Owner, yours.Owner}, {"Groups", f.Groups, yours.Groups}, {"Scopes", f.Scopes, yours.Scopes}, {"Tools", f.Tools, yours.Tools}, {"Note", f.Note, yours.Note}, {"Expires", f.Expires, yours.Expires},
@@ -125,7 +124,7 @@ func (f *keyForm) differences(yours *keyForm) (all []difference) {
 	return all
 }
 
-// edit is the body of PATCH /keys/{id}: what is absent stays, and an empty list is one.
+// edit is the body of PATCH /keys/{id}. Absent fields are unchanged. An empty list is a value.
 type edit struct {
 	Owner   *string    `json:"owner,omitempty"`
 	Groups  *[]string  `json:"groups,omitempty"`
@@ -135,7 +134,7 @@ type edit struct {
 	Expires *time.Time `json:"expires_at,omitempty"`
 }
 
-// editOf is what a form changes of a key.
+// editOf returns the changes that a form makes to a key.
 func editOf(k *callyard.APIKey, form *keyForm) (e edit, err error) {
 	if form.Owner != text(k.Owner) {
 		e.Owner = &form.Owner

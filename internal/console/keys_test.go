@@ -18,7 +18,7 @@ const (
 	secret  = "cyk_k1_secretsecretsecret"
 )
 
-// withSecret is a key as the answer to who made it or rotated it.
+// withSecret returns the response to the creation or rotation of a key.
 func withSecret(key string) string {
 	return strings.TrimSuffix(key, "}") + `,"secret":"` + secret + `","former_secrets":[{"until":"2026-11-27T02:00:00Z"}]}`
 }
@@ -85,11 +85,11 @@ func TestAKeyIsChangedOnlyAsItWasSeen(t *testing.T) {
 	if p := k.post("/console/keys/key", form...); p.status != http.StatusSeeOther || p.header.Get("Location") != "/console/keys/key?done=key&id=k1" {
 		t.Errorf("%d to %q: %s", p.status, p.header.Get("Location"), p.body)
 	}
-	// What stays is not sent; a list that is emptied is.
+	// Unchanged fields are not sent; an emptied list is.
 	if r := d.last("PATCH /keys/k1"); r.body != `{"groups":[],"note":"hourly"}` || r.header.Get("If-Match") != `"12"` {
 		t.Errorf("sent %s with %q", r.body, r.header.Get("If-Match"))
 	}
-	// Somebody else was faster, before the form was sent or while it was.
+	// Another user was faster, before the form was sent or during the request.
 	for _, tag := range []string{`"11"`, `"12"`} {
 		d.answers["PATCH /keys/k1"] = "!precondition-failed It has changed."
 		form[5] = tag
@@ -102,7 +102,7 @@ func TestAKeyIsChangedOnlyAsItWasSeen(t *testing.T) {
 			t.Error("a field that is the same is shown as a difference")
 		}
 	}
-	// A refusal keeps what was written.
+	// A refusal keeps the submitted values.
 	d.answers["PATCH /keys/k1"] = "!forbidden You may not."
 	p := k.post("/console/keys/key", form...)
 	p.says(t, "You may not.", "hourly")

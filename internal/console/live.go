@@ -9,25 +9,25 @@ import (
 )
 
 const (
-	// maxViewers bounds the open pages with live updates.
+	// maxViewers limits the number of open pages with live updates.
 	maxViewers = 200
-	// every is how often an open page renews its figures. They change all the time, so there
-	// is no event to wait for; what many pages ask for within a second is asked for once.
+	// every is the refresh interval of an open page. The figures change all the time, so there is
+	// no event to wait for. Requests of many pages within a second share one answer.
 	every = 2 * time.Second
-	// streamFor ends a stream, so that the browser asks again and is refused where its session
-	// has ended.
+	// streamFor limits the duration of a stream. The browser then reconnects, and is refused if
+	// its session has ended.
 	streamFor   = 5 * time.Minute
 	writeWithin = 10 * time.Second
 )
 
-// events answers with a stream of events named "changed", without content. What changed,
-// pages load for themselves.
+// events writes a stream of events named "changed", without content. The pages load the changes
+// themselves.
 func (c *Console) events(w http.ResponseWriter, r *http.Request, _ Visit) error {
 	if !c.enter() {
 		return schema.Errorf(schema.KindUnavailable, "Too many pages receive live updates; reload the page to update it.")
 	}
 	defer c.leave()
-	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // nothing more is read, and the stream may last
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // the request has been read, and the stream may last
 	out := sse.Writer{W: w, Within: func(int) time.Duration { return writeWithin }}
 	if out.Retry(3*time.Second) != nil || r.Method == http.MethodHead {
 		return nil

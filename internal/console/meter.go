@@ -13,34 +13,34 @@ import (
 )
 
 const (
-	// window is the time over which rates and latencies are taken.
+	// window is the time range of rates and latencies.
 	window = time.Minute
-	// between is the least time between two samples.
+	// between is the minimum time between two samples.
 	between = time.Second
 )
 
-// counts are the calls that ended.
+// counts holds the counts of calls that ended.
 type counts struct {
 	ended, failed, toolErrors float64
-	buckets                   map[float64]float64 // by the longest time in seconds: those that took no longer
+	buckets                   map[float64]float64 // cumulative, by the upper bound in seconds
 }
 
-// doorLoad is what one front door says of its calls since it started.
+// doorLoad holds the call counts of one front door since it started.
 type doorLoad struct {
 	id string
 	counts
 	inFlight, waiting int64
 }
 
-// measured are the figures of one moment.
+// measured holds the figures of one moment.
 type measured struct {
 	at     time.Time
-	fabric callyard.Fabric // what is not of one front door
+	fabric callyard.Fabric // figures that all front doors share
 	doors  []doorLoad
-	silent int // the front doors of older versions, which do not tell of their calls
+	silent int // front doors of older versions, which do not report their calls
 }
 
-// flying sums the calls in flight, and those among them that wait for a slot.
+// flying returns the total of the calls in flight, and of those that wait for a slot.
 func (m *measured) flying() (inFlight, waiting int64) {
 	for i := range m.doors {
 		inFlight += m.doors[i].inFlight
@@ -49,7 +49,7 @@ func (m *measured) flying() (inFlight, waiting int64) {
 	return inFlight, waiting
 }
 
-// meter adds up what all front doors count, while somebody looks. It is safe for concurrent use.
+// meter adds up the counts of all front doors while a page is open. It is safe for concurrent use.
 type meter struct {
 	mu      sync.Mutex
 	last    map[string]seenLoad
@@ -62,16 +62,16 @@ type seenLoad struct {
 	at time.Time
 }
 
-// sampled is the sum at a time.
+// sampled is the total at a time.
 type sampled struct {
 	at time.Time
 	counts
 }
 
-// add takes in a sample. A front door that was not seen before adds nothing until the next one:
-// it is not known when its calls ended. Counts that are lower than before are those of a moment
-// ago, seen by another front door. If none of the front doors was seen within the window,
-// or the only one started again, nothing is known any more.
+// add adds a sample. A front door that is new to the meter contributes from its second sample on,
+// because the end times of its earlier calls are not known. Counts lower than before are a stale
+// view from another front door. If no front door was seen within the window, or the only one
+// restarted, the meter starts again.
 func (m *meter) add(s *measured) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -111,7 +111,7 @@ func (m *meter) add(s *measured) {
 	}
 }
 
-// add adds what was counted between two looks at a front door.
+// add adds the counts between two samples of a front door.
 func (c *counts) add(to, from *counts) {
 	c.ended += to.ended - from.ended
 	c.failed += to.failed - from.failed
@@ -121,11 +121,11 @@ func (c *counts) add(to, from *counts) {
 	}
 }
 
-// rates are figures of the calls that ended between two samples.
+// rates holds the figures of the calls that ended between two samples.
 type rates struct {
-	Over                     time.Duration // 0: there is one sample only, and nothing is known yet
-	Calls, Failed, ToolError float64       // a second
-	P50, P99                 float64       // seconds; negative where no call ended
+	Over                     time.Duration // 0 means that there is only one sample, and nothing is known yet
+	Calls, Failed, ToolError float64       // per second
+	P50, P99                 float64       // seconds; negative if no call ended
 }
 
 func (m *meter) rates() rates {
@@ -142,8 +142,8 @@ func (m *meter) rates() rates {
 	return r
 }
 
-// quantile estimates a quantile of what was added to a histogram, by the position within its
-// bucket; -1 where nothing was.
+// quantile estimates a quantile of the observations added to a histogram, by interpolation within
+// the bucket. It returns -1 if there were none.
 func quantile(from, to map[float64]float64, q float64) float64 {
 	var bounds []float64
 	for le := range to {
@@ -175,7 +175,7 @@ func quantile(from, to map[float64]float64, q float64) float64 {
 	return low
 }
 
-// measure takes a sample with the key of the person.
+// measure takes a sample with the user's key.
 func (c *Console) measure(ctx context.Context, v Visit) (m measured, err error) {
 	list, err := c.frontDoors(ctx, v)
 	if err != nil {
@@ -193,8 +193,8 @@ func (c *Console) measure(ctx context.Context, v Visit) (m measured, err error) 
 	return m, nil
 }
 
-// frontDoors returns the live front doors, the one that answers first, and the figures that all of
-// them have alike.
+// frontDoors returns the live front doors, starting with the one that answers, and the figures that
+// all of them share.
 func (c *Console) frontDoors(ctx context.Context, v Visit) (callyard.FrontDoorList, error) {
 	return cached(c.cache, v, "front doors", func() (callyard.FrontDoorList, error) {
 		return get[callyard.FrontDoorList](ctx, c, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
@@ -203,7 +203,7 @@ func (c *Console) frontDoors(ctx context.Context, v Visit) (callyard.FrontDoorLi
 	})
 }
 
-// loadOf reads what a front door says of its calls.
+// loadOf returns the call counts that a front door reports.
 func loadOf(id string, l *callyard.FrontDoorLoad) doorLoad {
 	d := doorLoad{
 		id: id, inFlight: l.InFlight, waiting: l.Waiting,

@@ -13,8 +13,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// figure is a number of the overview. Each has one source: the sum of what the front doors count,
-// a metric that all of them have alike, or a list of the API.
+// figure is a number of the overview. Each has one source: the sum of the front doors' counts, a
+// metric that all of them share, or a list of the API.
 type figure struct {
 	Label, Value string
 	Unknown      bool
@@ -25,12 +25,12 @@ type figure struct {
 
 type overviewPage struct {
 	Figures []figure
-	Doors   int    // the number of front doors whose calls the figures have
-	Silent  int    // the number of front doors whose calls they lack
-	Refused string // why the key may not see the figures of the fabric; empty where it may
-	Over    string // how long the rates are taken over; empty while nothing is known
+	Doors   int    // number of front doors in the figures
+	Silent  int    // number of front doors missing from them
+	Refused string // the reason why the key may not see the figures of the fabric; empty if it may
+	Over    string // the time range of the rates; empty if not known yet
 	Trouble []callyard.ServerItem
-	Changed []callyard.ServerItem // servers with definitions that nobody accepted
+	Changed []callyard.ServerItem // servers with definitions that were not accepted
 	Servers int
 	Now     time.Time
 }
@@ -44,7 +44,7 @@ func (c *Console) servers(ctx context.Context, v Visit) ([]callyard.ServerItem, 
 	return list.Servers, err
 }
 
-// inTrouble says that no worker can run calls of a server, or that not all of them can.
+// inTrouble reports whether some or all workers cannot run calls of a server.
 func inTrouble(s callyard.ServerItem) bool {
 	return s.InitializationState == "error" || s.InitializationState == "timeout" || s.WorkerCount == 0 ||
 		slices.ContainsFunc(s.Workers, func(w callyard.ServerWorker) bool {
@@ -52,7 +52,7 @@ func inTrouble(s callyard.ServerItem) bool {
 		})
 }
 
-// overview is the first page: figures, and what needs somebody.
+// overview serves the first page: figures, and items that need attention.
 func (c *Console) overview(w http.ResponseWriter, r *http.Request, v Visit) error {
 	servers, err := c.servers(r.Context(), v)
 	if err != nil {
@@ -61,7 +61,7 @@ func (c *Console) overview(w http.ResponseWriter, r *http.Request, v Visit) erro
 	page := overviewPage{Servers: len(servers), Now: c.o.Now()}
 	m, err := c.measure(r.Context(), v)
 	switch {
-	case schema.KindOf(err) == schema.KindForbidden: // of a tenant that does not see every server
+	case schema.KindOf(err) == schema.KindForbidden: // the key's tenant does not see every server
 		page.Refused = schema.AsError(err).Detail
 	case err != nil:
 		return c.orKey(w, r, err)
@@ -89,7 +89,7 @@ func (c *Console) overview(w http.ResponseWriter, r *http.Request, v Visit) erro
 	return c.render(w, v, http.StatusOK, "overview", view{Title: "Overview", Here: Root, Live: true, Page: page})
 }
 
-// ratesOf returns the figures that are taken over a time.
+// ratesOf returns the figures that cover a time range.
 func ratesOf(r rates) []figure {
 	calls := figure{Label: "Calls per second", To: Root + "/calls"}
 	errors := figure{Label: "Errors per second", To: Root + "/calls"}
@@ -126,7 +126,7 @@ func troubleOf(trouble, servers int) figure {
 	return bad
 }
 
-// statesOf returns the figures of now.
+// statesOf returns the current figures.
 func statesOf(m *measured, trouble figure) []figure {
 	held := figure{Label: "Held for approval", Value: ui.Number(m.fabric.Approvals), To: "/"}
 	if m.fabric.Approvals > 0 {

@@ -20,13 +20,13 @@ const (
 	badServer = `{"id":"crm","connected":false,"pid":0,"initialization_state":"error","transport":"stdio","error":"The process ended with status 3.","stderr_tail":"no such module","worker_count":1,"workers":[{"id":"w1","initialization_state":"error","pid":0,"slots":8,"sessions":0,"restarts":0,"draining":false,"error":"exit status 3"}],"slots":8,"in_flight":0,"waiting":0,"changed_tools":["pay"],"pin":"quarantine"}`
 )
 
-// doorText is a front door with a number of calls that ended, of which fast took at most 0.1 s and the
-// others at most 1 s.
+// doorText returns a front door with a number of ended calls, of which fast took at most 0.1 s and
+// the others at most 1 s.
 func doorText(id string, ended, fast, failed, inFlight int) string {
 	return fmt.Sprintf(`{"id":%q,"version":"1.3","region":"eu","draining":false,"load":{"ended":%d,"failed":%d,"tool_errors":0,"in_flight":%d,"waiting":1,"times":[{"at_most":0.1,"calls":%d},{"at_most":1,"calls":%d},{"calls":0}]}}`, id, ended, failed, inFlight, fast, ended-fast)
 }
 
-// doorsText is the answer of GET /front-doors.
+// doorsText returns the response of GET /front-doors.
 func doorsText(doors ...string) string {
 	return `{"fabric":{"workers":2,"approvals":5,"oldest_approval":"1970-01-01T00:15:00Z","batches":1234,"disagreements":3},"front_doors":[` + strings.Join(doors, ",") + `]}`
 }
@@ -109,9 +109,10 @@ func TestFiguresAreTheSumOfAllFrontDoors(t *testing.T) {
 	}{
 		{1000, []string{doorText("a", 100, 100, 0, 2), doorText("b", 5000, 5000, 10, 1)}, "unknown", "unknown", "unknown", "unknown", "3", "the sum of its 2 front doors"},
 		{1010, []string{doorText("a", 200, 200, 0, 2), doorText("b", 5100, 5000, 20, 1)}, "20", "1", "100 ms", "982 ms", "3", "of the last 10 s"},
-		// A look through another front door, which saw the first one a moment ago, takes nothing away.
+		// A stale sample of the first front door, through another one, subtracts nothing.
 		{1020, []string{doorText("b", 5200, 5100, 20, 0), doorText("a", 190, 190, 0, 1)}, "15", "0.5", "75 ms", "973 ms", "1", "the sum of its 2 front doors"},
-		// One that is new, or started again, adds nothing at first sight, and one that has ended takes nothing away.
+		// A new or restarted front door adds nothing at its first sample, and one that has ended
+		// subtracts nothing.
 		{1030, []string{doorText("b", 5200, 5100, 20, 0), doorText("c", 9000, 9000, 0, 4)}, "10", "0.33", "75 ms", "973 ms", "4", "the sum of its 2 front doors"},
 		{1040, []string{doorText("b", 5200, 5100, 20, 0), doorText("c", 9100, 9100, 0, 4), `{"id":"old","draining":false}`}, "10", "0.25", "66.7 ms", "964 ms", "4", "1 more is of an older version and does not report its calls"},
 		{1200, []string{doorText("b", 5300, 5200, 20, 0)}, "unknown", "unknown", "unknown", "unknown", "0", "which has one front door"},

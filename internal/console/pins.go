@@ -9,7 +9,7 @@ import (
 	"github.com/callyard/callyard/internal/kit/textdiff"
 )
 
-// pinsView is how the definitions of a server's tools stand to the accepted ones.
+// pinsView compares the definitions of a server's tools with the accepted ones.
 type pinsView struct {
 	Pin      string
 	Tools    []pinnedTool // changed and new ones
@@ -17,16 +17,16 @@ type pinsView struct {
 	Token    string
 }
 
-// pinnedTool is a tool whose definition nobody accepted.
+// pinnedTool is a tool whose definition has not been accepted.
 type pinnedTool struct {
 	Name, State, Digest string
 	Lines               []textdiff.Line // for a changed one
 	Definition          []byte
-	Before              string // when and by whom the earlier one was accepted
+	Before              string // time and author of the earlier acceptance
 }
 
-// serverPins is the answer of GET /servers/{id}/pins, with the definitions as they came: the
-// client would change the order of their members.
+// serverPins is the response of GET /servers/{id}/pins with the definitions verbatim. The generated
+// client would reorder their members.
 type serverPins struct {
 	Pin   string `json:"pin"`
 	Tools []struct {
@@ -61,7 +61,7 @@ func (c *Console) pins(ctx context.Context, v Visit, server string) (*pinsView, 
 	return view, nil
 }
 
-// accept accepts the definition of a tool that was shown: its digest says which.
+// accept accepts the tool definition that the user saw, identified by its digest.
 func (c *Console) accept(w http.ResponseWriter, r *http.Request, v Visit) error {
 	server, f := r.PostForm.Get("server"), r.PostForm
 	body := callyard.AcceptRequest{Tools: []callyard.AcceptTool{{Name: f.Get("tool"), Digest: f.Get("digest")}}}

@@ -12,10 +12,10 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// maxChecked is how many tools one check of the policy page takes: what the API takes.
+// maxChecked is the maximum number of tools per check. It equals the limit of the API.
 const maxChecked = 200
 
-// policyPages are the handlers of the policy page.
+// policyPages serves the policy page.
 type policyPages struct{ *Console }
 
 type policyPage struct {
@@ -25,16 +25,16 @@ type policyPage struct {
 	Checked  bool
 	TooMany  bool
 	Versions []inForce
-	Refused  string // why the key may not see the versions; empty where it may
-	Rules    string // the text of the policy in force; empty where there is none, or the key may not see it
+	Refused  string // the reason why the key may not see the versions; empty if it may
+	Rules    string // the text of the effective policy; empty if there is none or the key may not see it
 	Draft    draftView
 	Test     testView
 }
 
-// inForce is the version of a part of the configuration that a process uses.
+// inForce is the version of a part of the configuration in a process.
 type inForce struct{ Process, Part, Version string }
 
-// policy shows which policy the processes use, and what it decides for tools that are named.
+// policy shows the policy of each process, and its decisions for the given tools.
 func (c policyPages) policy(w http.ResponseWriter, r *http.Request, v Visit) error {
 	page := policyPage{Asked: strings.TrimSpace(r.URL.Query().Get("tools")), Draft: draftView{Token: v.Token(Root + "/policy"), Since: "7d"}}
 	if err := c.inForce(r.Context(), v, &page); err != nil {
@@ -54,7 +54,7 @@ func (c policyPages) policy(w http.ResponseWriter, r *http.Request, v Visit) err
 	return c.render(w, v, http.StatusOK, "policy", view{Title: "Policy", Here: Root + "/policy", Page: page})
 }
 
-// inForce fills in which policy the processes use, and its text.
+// inForce fills in the policy versions of the processes, and the text of the policy.
 func (c policyPages) inForce(ctx context.Context, v Visit, page *policyPage) error {
 	status, err := cached(c.cache, v, "configuration", func() (callyard.ConfigurationStatus, error) {
 		return get[callyard.ConfigurationStatus](ctx, c.Console, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
@@ -62,7 +62,7 @@ func (c policyPages) inForce(ctx context.Context, v Visit, page *policyPage) err
 		})
 	})
 	switch {
-	case schema.KindOf(err) == schema.KindForbidden: // of a tenant that does not see every server
+	case schema.KindOf(err) == schema.KindForbidden: // the key's tenant does not see every server
 		page.Refused = schema.AsError(err).Detail
 	case err != nil:
 		return err
@@ -78,11 +78,11 @@ func (c policyPages) inForce(ctx context.Context, v Visit, page *policyPage) err
 	return err
 }
 
-// rulesFor is how long the text of the policy serves all who look at it: the state that has it is
-// long.
+// rulesFor is the lifetime of the cached policy text. All users share it, because the state that
+// contains it is large.
 const rulesFor = 10 * time.Second
 
-// rules returns the text of the policy of the front door; empty where it has none, or where the key
+// rules returns the text of the front door's policy. It is empty if there is none, or if the key
 // may not see the state.
 func rules(ctx context.Context, c *Console, v Visit) (string, error) {
 	return cachedFor(c.cache, v, "rules", rulesFor, func() (string, error) {
@@ -102,18 +102,18 @@ func rules(ctx context.Context, c *Console, v Visit) (string, error) {
 
 type setsPage struct {
 	Sets []callyard.SetItem
-	Set  *callyard.SetDetail // the one that is shown; nil where it is the list
+	Set  *callyard.SetDetail // the set that is shown; nil for the list
 }
 
-// Several reports whether sets are of a tenant and of the installation, so that the list says
-// whose each is.
+// Several reports whether the list has sets of both a tenant and the installation, so that it must
+// show the owner of each.
 func (p setsPage) Several() bool {
 	return slices.ContainsFunc(p.Sets, func(s callyard.SetItem) bool {
 		return s.Tenant != nil && schema.TenantID(*s.Tenant) != schema.DefaultTenant
 	})
 }
 
-// setList shows the sets of tools, or one of them with its tools.
+// setList shows the tool sets, or one of them with its tools.
 func (c *Console) setList(w http.ResponseWriter, r *http.Request, v Visit) error {
 	var page setsPage
 	var err error

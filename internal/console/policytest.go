@@ -15,19 +15,19 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// testView is the form of the policy page that tests a call, and what the policy decides on it.
+// testView is the form that tests a call against the policy, with the decision.
 type testView struct {
 	Tool           string // SERVER/TOOL
 	Arguments      string
-	Drafted        bool // it is judged by the draft on the page
+	Drafted        bool // evaluate it with the draft on the page
 	ToolFault      string
 	ArgumentsFault string
 	Refusal        string
 	Result         *callyard.PolicyDecision
-	Expires        string // how long the call would be held
+	Expires        string // the time for which the call would be held
 }
 
-// held is how long a call with the approval would be held.
+// held returns the time for which a call that needs the approval would be held.
 func held(a *callyard.PolicyDecisionApproval) string {
 	if a == nil {
 		return ""
@@ -41,13 +41,13 @@ func held(a *callyard.PolicyDecisionApproval) string {
 	return text
 }
 
-// readTest returns the form as it was filled in.
+// readTest returns the submitted form.
 func readTest(r *http.Request) testView {
 	f := r.PostForm
 	return testView{Tool: strings.TrimSpace(f.Get("call")), Arguments: strings.ReplaceAll(f.Get("arguments"), "\r\n", "\n"), Drafted: f.Get("drafted") != ""}
 }
 
-// testCall shows what the policy decides on a call. Nothing is run.
+// testCall shows the policy's decision on a call. It runs nothing.
 func (c policyPages) testCall(w http.ResponseWriter, r *http.Request, v Visit, page *policyPage) error {
 	t := &page.Test
 	status, body := http.StatusOK, t.request(page.Draft.Text)
@@ -72,8 +72,8 @@ func (c policyPages) testCall(w http.ResponseWriter, r *http.Request, v Visit, p
 	return c.showPolicy(w, r, v, status, page)
 }
 
-// request is the body of the request, with the draft where it is asked for; nil, with what is
-// wrong noted at the field, where the form cannot be sent.
+// request returns the body of the request, with the draft if it is to be used. It returns nil, and
+// sets the error of the field, if the form is invalid.
 func (t *testView) request(draft string) []byte {
 	server, tool, _ := strings.Cut(t.Tool, "/")
 	if server == "" || tool == "" {
@@ -99,15 +99,15 @@ func (t *testView) request(draft string) []byte {
 		asked.Policy = &draft
 	}
 	body, err := plainjson.Marshal(asked)
-	if err != nil { // of texts and valid JSON
+	if err != nil { // cannot fail for strings and valid JSON
 		t.ArgumentsFault = "This cannot be sent."
 		return nil
 	}
 	return body
 }
 
-// refused notes at the field that it is about why the front door does not answer. It returns
-// the status of the page.
+// refused shows an error of the front door at the field that caused it. It returns the HTTP status
+// of the page.
 func (p *policyPage) refused(err error) int {
 	d, faults := problem.Of(err), schema.AsError(err).Faults
 	switch kind := schema.KindOf(err); {

@@ -31,7 +31,7 @@ func TestACallIsTestedOnThePolicyPage(t *testing.T) {
 	if got := d.last("POST /policy/test").body; got != `{"server":"bank","tool":"pay","arguments":{},"policy":"rules: [] # <mine>"}` {
 		t.Errorf("asked %s", got)
 	}
-	// A dry run keeps what was typed for a test.
+	// A dry run keeps the values of the test form.
 	d.answers["POST /policy/dry-run"] = "!forbidden It requires the scope admin."
 	k.post("/console/policy", "draft", "rules: []", "since", "1d", "call", "bank/pay", "arguments", "{typed", "drafted", "on").says(t, `value="bank/pay"`, "{typed", " checked")
 }

@@ -13,9 +13,10 @@ import (
 	"github.com/callyard/callyard/internal/kit/rawjson"
 )
 
-// resultView is what a call came to.
+// resultView is the outcome of a call.
 type resultView struct {
-	// Outcome is "result", "held" or "accepted" (it runs on; its page shows what comes of it).
+	// Outcome is "result", "held" or "accepted". An accepted call continues to run, and its page
+	// shows the result later.
 	Outcome    string
 	CallID     string
 	IsError    bool
@@ -23,7 +24,7 @@ type resultView struct {
 	Structured []byte
 	Raw        []byte
 	Took       string
-	Reasons    []string // why the call is held
+	Reasons    []string // the reasons why the call is held
 	ApproveAt  string
 	Expires    time.Time
 }
@@ -31,19 +32,19 @@ type resultView struct {
 // blockView is a content block of a result.
 type blockView struct {
 	Type, Text, MIME, Name, URI string
-	Link                        string       // the URI, where a browser may follow it
-	Image                       template.URL // empty where it is no image that is shown
+	Link                        string       // the URI, if it is safe to follow
+	Image                       template.URL // empty if it is not a displayable image
 	Size                        int
 	Raw                         []byte // for blocks of other types
 }
 
-// shownImages are the types of images that pages show. None of them can hold a script.
+// shownImages lists the image types that pages show. None of them can contain a script.
 var shownImages = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
 
-// maxImage is the most bytes of an image on a page, in Base64.
+// maxImage is the maximum size of an image on a page, in bytes of Base64.
 const maxImage = 4 << 20
 
-// readResult reads the answer to a call.
+// readResult parses the response to a call.
 func readResult(body []byte, stored bool) *resultView {
 	r := &resultView{Outcome: "result", Raw: pretty(body)}
 	outcome, _ := rawjson.Text(rawjson.Get(body, "outcome"))
@@ -63,7 +64,7 @@ func readResult(body []byte, stored bool) *resultView {
 	return r
 }
 
-// read reads the result of a tool.
+// read parses the result of a tool.
 func (r *resultView) read(body []byte) {
 	r.IsError = string(rawjson.Get(body, "isError")) == "true"
 	if s := rawjson.Get(body, "structuredContent"); s != nil {
@@ -107,12 +108,12 @@ func readBlock(raw json.RawMessage) blockView {
 	return b
 }
 
-// HasImages says whether the page needs the right to show images that it brings itself.
+// HasImages reports whether the page needs permission to show embedded images.
 func (r *resultView) HasImages() bool {
 	return r != nil && slices.ContainsFunc(r.Blocks, func(b blockView) bool { return b.Image != "" })
 }
 
-// allowImages lets a page show the images that it brings itself, and nothing else more.
+// allowImages permits a page to show embedded images, and nothing else.
 func allowImages(w http.ResponseWriter) {
 	head := w.Header()
 	head.Set("Content-Security-Policy", head.Get("Content-Security-Policy")+"; img-src 'self' data:")

@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// maxRetried is how many failed calls one new batch retries.
+	// maxRetried limits the number of failed calls that one new batch retries.
 	maxRetried = 500
-	// readAtOnce is how many calls are read side by side for it.
+	// readAtOnce is the number of calls that are read concurrently.
 	readAtOnce = 8
 )
 
-// retried is a call of the new batch. Its arguments are those of the call before, with every digit of a number.
+// retried is a call of the new batch, with the original arguments. Numbers keep all digits.
 type retried struct {
 	Server    string          `json:"server"`
 	Tool      string          `json:"tool"`
@@ -28,8 +28,8 @@ type retried struct {
 	CustomID  string          `json:"custom_id,omitempty"`
 }
 
-// retryFailed makes a batch of the calls of another that failed, and shows it. Only calls in state
-// failed are in it: others ran, or may have run.
+// retryFailed makes a batch of the failed calls of another batch, and shows it. It includes only
+// calls in state failed, because others ran or may have run.
 func (c callPages) retryFailed(w http.ResponseWriter, r *http.Request, v Visit, id string) error {
 	ids, err := c.failedOf(r.Context(), v, id)
 	if err != nil {
@@ -63,7 +63,7 @@ func (c callPages) retryFailed(w http.ResponseWriter, r *http.Request, v Visit, 
 	return nil
 }
 
-// failedOf returns the ids of the calls of a batch in state failed, the first [maxRetried] of them.
+// failedOf returns the IDs of the first [maxRetried] calls of a batch in state failed.
 func (c callPages) failedOf(ctx context.Context, v Visit, id string) (ids []string, err error) {
 	a, err := c.ask(ctx, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
 		return client.GetBatchResults(ctx, id, nil)
@@ -83,7 +83,7 @@ func (c callPages) failedOf(ctx context.Context, v Visit, id string) (ids []stri
 	return ids, nil
 }
 
-// again returns what a call was, to be made again.
+// again returns the parameters of a call, to call it again.
 func (c callPages) again(ctx context.Context, v Visit, id string) (of retried, err error) {
 	include := callyard.GetCallParamsIncludeArguments
 	a, err := c.ask(ctx, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {

@@ -11,7 +11,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// maxRows is how many rows a list shows on one page.
+// maxRows is the maximum number of rows per page.
 const maxRows = 100
 
 type serversPage struct {
@@ -20,10 +20,10 @@ type serversPage struct {
 	All     int
 	State   string // the filter
 	Query   string
-	Cut     bool // there are more than are shown
+	Cut     bool // there are more rows than are shown
 }
 
-// serverList is the page of all servers.
+// serverList serves the page of all servers.
 func (c *Console) serverList(w http.ResponseWriter, r *http.Request, v Visit) error {
 	servers, err := c.servers(r.Context(), v)
 	if err != nil {
@@ -37,7 +37,7 @@ func (c *Console) serverList(w http.ResponseWriter, r *http.Request, v Visit) er
 		}
 		page.Servers = append(page.Servers, s)
 	}
-	// What needs somebody comes first.
+	// Servers that need attention come first.
 	slices.SortFunc(page.Servers, func(a, b callyard.ServerItem) int {
 		return cmp.Or(-compareBools(inTrouble(a), inTrouble(b)), cmp.Compare(a.ID, b.ID))
 	})
@@ -63,20 +63,20 @@ type serverPage struct {
 	Sum     sums
 	Tools   []toolRow
 	More    bool   // there are more tools than are shown
-	Unknown string // why the tools are not known
+	Unknown string // the reason why the tools are not known
 	Pins    *pinsView
 	Restart string // form token
 	Switch  string // form token
-	// Off is what disables all tools of this server; nil where nothing does.
+	// Off is the switch that disables all tools of this server, or nil.
 	Off    *callyard.Switch
 	Done   string
 	Notice string
 }
 
-// sums are totals over the workers of a server.
+// sums holds totals over the workers of a server.
 type sums struct{ Sessions, Restarts int64 }
 
-// server is the page of one server.
+// server serves the page of one server.
 func (c *Console) server(w http.ResponseWriter, r *http.Request, v Visit) error {
 	id := r.URL.Query().Get("id")
 	if id == "" {
@@ -91,7 +91,7 @@ func (c *Console) server(w http.ResponseWriter, r *http.Request, v Visit) error 
 	return c.render(w, v, http.StatusOK, "server", view{Title: id, Here: Root + "/servers", Live: true, Page: page})
 }
 
-// fillServer asks the front door for all that the page of a server shows.
+// fillServer requests the data of a server's page from the front door.
 func (c *Console) fillServer(ctx context.Context, v Visit, id string, page *serverPage) (err error) {
 	page.S, err = get[callyard.ServerItem](ctx, c, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
 		return client.GetServer(ctx, id)
@@ -115,7 +115,7 @@ func (c *Console) fillServer(ctx context.Context, v Visit, id string, page *serv
 			page.Unknown = "The tools were not read yet."
 		}
 	case kind == schema.KindNotFound || kind == schema.KindUnavailable || kind == schema.KindForbidden:
-		page.Unknown, err = schema.AsError(err).Detail, nil // the rest of the page is known
+		page.Unknown, err = schema.AsError(err).Detail, nil // show the page without them
 	default:
 		return err
 	}
@@ -128,7 +128,7 @@ func (c *Console) fillServer(ctx context.Context, v Visit, id string, page *serv
 	return err
 }
 
-// doneOf returns the sentence for what was done before the page was shown.
+// doneOf returns the message that confirms the previous action.
 func doneOf(r *http.Request) string {
 	switch r.URL.Query().Get("done") {
 	case "restart":
@@ -174,7 +174,7 @@ func (c *Console) restart(w http.ResponseWriter, r *http.Request, v Visit) error
 	return nil
 }
 
-// acted logs what a person did. The front door records the act under the name of the key.
+// acted logs a user's action. The front door records the action under the name of the key.
 func (c *Console) acted(v Visit, what string, args ...any) {
 	c.o.Log.Info("a person acted in the console", append([]any{"person", v.Person, "act", what}, args...)...)
 }

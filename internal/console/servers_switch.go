@@ -9,13 +9,13 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// switchPages disable and enable all tools of a server.
+// switchPages disables and enables all tools of a server.
 type switchPages struct{ *Console }
 
-// serverSwitch returns what disables all tools of a server by its name; nil where nothing does, or
-// where the key may not see what is disabled.
+// serverSwitch returns the switch that disables all tools of a server by the server's name. It
+// returns nil if there is none, or if the key may not see the switches.
 func (c switchPages) serverSwitch(ctx context.Context, v Visit, id string) (*callyard.Switch, error) {
-	// Not from the cache: a person who has disabled the server sees that it is.
+	// Bypass the cache, so that a user who just disabled the server sees the change.
 	list, err := get[callyard.SwitchList](ctx, c.Console, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
 		return client.ListSwitches(ctx)
 	})
@@ -34,7 +34,7 @@ func (c switchPages) serverSwitch(ctx context.Context, v Visit, id string) (*cal
 	return nil, nil
 }
 
-// switchServer disables or enables all tools of a server at once.
+// switchServer disables or enables all tools of a server.
 func (c switchPages) switchServer(w http.ResponseWriter, r *http.Request, v Visit) error {
 	f := r.PostForm
 	id, to := f.Get("server"), f.Get("to")

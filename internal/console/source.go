@@ -17,27 +17,27 @@ import (
 )
 
 const (
-	// askFor bounds a question to the front door that a page waits for.
+	// askFor is the timeout of a front door request that a page waits for.
 	askFor = 10 * time.Second
-	// fresh is how long an answer serves all who ask the same with the same key: many open
-	// pages cost the front door no more than one.
+	// fresh is the lifetime of a cached answer. All requests with the same key share it, so that
+	// many open pages cost the front door as little as one.
 	fresh = time.Second
-	// maxCached bounds the memory of answers.
+	// maxCached limits the number of cached answers.
 	maxCached = 1000
-	// maxAnswer is the most that an answer may take; the results of tools are limited there.
+	// maxAnswer is the maximum size of a response, in bytes. The front door limits tool results.
 	maxAnswer = 64 << 20
 )
 
-// client returns the client of the front door with the key of the person.
+// client returns a front door client that uses the user's key.
 func (c *Console) client(v Visit) (*callyard.ClientWithResponses, error) {
 	return callyard.New(c.o.FrontDoor(), v.Key, callyard.WithHTTPClient(&http.Client{Transport: c.o.Transport, CheckRedirect: stay}), callyard.WithRetries(0))
 }
 
-// stay follows no redirect: the key is for the configured address only.
+// stay rejects redirects, because the key is for the configured address only.
 func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// refusal turns what a request to the front door came to into an error for people: nil for
-// an answer below 400.
+// refusal returns the user-facing error for a failed request to the front door, or nil if the
+// status is below 400.
 func (c *Console) refusal(res *http.Response, body []byte, err error) error {
 	if err == nil && res.StatusCode >= http.StatusMultipleChoices && res.StatusCode < http.StatusBadRequest {
 		return schema.Errorf(schema.KindUnavailable, "The front door redirects to another address; set approver.console.front_door to that address.")
@@ -74,7 +74,7 @@ func (c *Console) refusal(res *http.Response, body []byte, err error) error {
 	return e
 }
 
-// kindOf returns the kind of a refusal of the front door.
+// kindOf returns the error kind of a front door problem.
 func kindOf(p *callyard.ProblemError) schema.Kind {
 	if kind, ok := strings.CutPrefix(p.Problem.Type, "/problems/"); ok {
 		return schema.Kind(kind)
@@ -92,29 +92,29 @@ func kindOf(p *callyard.ProblemError) schema.Kind {
 	return schema.KindUnavailable
 }
 
-// cache keeps answers of the front door for a moment. It is safe for concurrent use.
+// cache holds recent answers of the front door. It is safe for concurrent use.
 type cache struct {
 	now func() time.Time
 	mu  sync.Mutex
 	by  map[question]*answer
 }
 
-// question is what was asked with which key. The key itself is not kept.
+// question identifies a request and its key. The key itself is not stored.
 type question struct {
 	key [sha256.Size]byte
 	of  string
 }
 
 type answer struct {
-	mu    sync.Mutex // held while it is being asked for
-	until time.Time  // it serves before that; zero where there is none
+	mu    sync.Mutex // held during the request
+	until time.Time  // the answer is valid until then; zero if there is none
 	value any
 	err   error
 }
 
 func newCache(now func() time.Time) *cache { return &cache{now: now, by: make(map[question]*answer)} }
 
-// entry returns the place of an answer.
+// entry returns the cache entry of a question.
 func (c *cache) entry(q question) *answer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -122,10 +122,10 @@ func (c *cache) entry(q question) *answer {
 		return a
 	}
 	if len(c.by) >= maxCached {
-		clear(c.by) // what is being asked for is asked for to its end, for those who wait for it
+		clear(c.by) // requests in flight still complete for their waiters
 	}
 	now := c.now()
-	for other, a := range c.by { // or the answers of people who left would stay
+	for other, a := range c.by { // the answers of users who left would otherwise remain
 		if a.mu.TryLock() {
 			if !now.Before(a.until) {
 				delete(c.by, other)
@@ -138,14 +138,12 @@ func (c *cache) entry(q question) *answer {
 	return a
 }
 
-// cached returns the answer to a question with the key of a person: one that is fresh, or a
-// new one.
+// cached returns the answer to a question with the user's key, from the cache if it is fresh.
 func cached[T any](c *cache, v Visit, of string, ask func() (T, error)) (T, error) {
 	return cachedFor(c, v, of, fresh, ask)
 }
 
-// cachedFor is like cached, with the time for which an answer serves. An error serves no longer
-// than those of other questions.
+// cachedFor is like cached with the given lifetime. Errors have the default lifetime.
 func cachedFor[T any](c *cache, v Visit, of string, lasts time.Duration, ask func() (T, error)) (T, error) {
 	a := c.entry(question{sha256.Sum256([]byte(v.Key)), of})
 	a.mu.Lock()
@@ -155,28 +153,29 @@ func cachedFor[T any](c *cache, v Visit, of string, lasts time.Duration, ask fun
 		if err != nil {
 			lasts = fresh
 		}
-		// From now on, not from before: those who waited for a slow answer do not ask again.
+		// The lifetime starts after the request, so that those who waited for a slow answer do not ask
+		// again.
 		a.value, a.err, a.until = value, err, c.now().Add(lasts)
 		if errors.Is(err, context.Canceled) {
-			a.until = time.Time{} // who asked left; the next one asks again
+			a.until = time.Time{} // the requester disconnected; the next one asks again
 		}
 	}
 	value, _ := a.value.(T)
 	return value, a.err
 }
 
-// send is one request to the front door.
+// send performs one request to the front door.
 type send func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error)
 
-// response is an answer of the front door.
+// response is a response of the front door.
 type response struct {
-	status int // 0: there was no answer
+	status int // 0 if there was no response
 	callID string
 	body   []byte
 }
 
-// ask sends a request to the front door and returns the answer as it came. A refusal is an
-// error for people.
+// ask sends a request to the front door and returns the response verbatim. An error status becomes
+// a user-facing error.
 func (c *Console) ask(ctx context.Context, v Visit, send send) (a response, err error) {
 	client, err := c.client(v)
 	if err != nil {
@@ -197,7 +196,7 @@ func (c *Console) ask(ctx context.Context, v Visit, send send) (a response, err 
 	return a, c.refusal(res, a.body, err)
 }
 
-// get sends a request to the front door and reads the answer.
+// get sends a request to the front door and decodes the response.
 func get[T any](ctx context.Context, c *Console, v Visit, send send) (value T, err error) {
 	a, err := c.ask(ctx, v, send)
 	if err == nil {
@@ -208,12 +207,12 @@ func get[T any](ctx context.Context, c *Console, v Visit, send send) (value T, e
 	return value, err
 }
 
-// readAll reads an answer within the limit.
+// readAll reads a response up to the limit.
 func readAll(r io.Reader) ([]byte, error) { return io.ReadAll(io.LimitReader(r, maxAnswer)) }
 
-// copyOut hands an answer through. Each piece has its own time, so that a long one is not
-// truncated; when the front door fails in between, the connection breaks, and the file is
-// incomplete for the browser too.
+// copyOut streams a response to the client. Each chunk has its own deadline, so that a long
+// response is not truncated. If the front door fails in between, the connection is aborted, so that
+// the browser sees an incomplete file too.
 func copyOut(w http.ResponseWriter, from io.Reader) error {
 	control, piece := http.NewResponseController(w), make([]byte, 64<<10)
 	for {
@@ -221,7 +220,7 @@ func copyOut(w http.ResponseWriter, from io.Reader) error {
 		if n > 0 {
 			_ = control.SetWriteDeadline(time.Now().Add(writeWithin))
 			if _, err := w.Write(piece[:n]); err != nil {
-				return nil // the browser went away; nobody is left to be told
+				return nil // the client disconnected; there is no one to report the error to
 			}
 		}
 		switch {

@@ -17,12 +17,12 @@ const (
 
 type statePage struct {
 	File, ETag, Token string
-	Changes           *callyard.StateChanges // nil: nothing was compared
+	Changes           *callyard.StateChanges // nil if nothing was compared
 	Refusal           string
 	Faults            []schema.Fault
 }
 
-// state is the page to export and import what operators have set up.
+// state serves the page that exports and imports the state that operators have set up.
 func (c *Console) state(w http.ResponseWriter, r *http.Request, v Visit) error {
 	if _, err := c.exported(r.Context(), v); err != nil {
 		return c.orKey(w, r, err)
@@ -49,11 +49,11 @@ func (c *Console) exportState(w http.ResponseWriter, r *http.Request, v Visit) e
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Disposition", `attachment; filename="callyard-state.json"`)
-	_, _ = w.Write(pretty(a.body)) // the browser went away; nobody is left to be told
+	_, _ = w.Write(pretty(a.body)) // the client disconnected; there is no one to report the error to
 	return nil
 }
 
-// importState compares a file with the state, or makes it the state that was compared.
+// importState compares a file with the state, or applies the state that was compared.
 func (c *Console) importState(w http.ResponseWriter, r *http.Request, v Visit) error {
 	page := statePage{File: strings.TrimSpace(r.PostForm.Get("file")), ETag: r.PostForm.Get("etag")}
 	apply := r.PostForm.Get("do") == "import"

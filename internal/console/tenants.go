@@ -17,14 +17,14 @@ const (
 	tenantPath  = Root + "/tenant"
 )
 
-// tenantPages are the pages of tenants.
+// tenantPages serves the pages of tenants.
 type tenantPages struct{ *Console }
 
-// tenantRow is a tenant with the addresses of what is filtered by it.
+// tenantRow is a tenant with links to the lists filtered by it.
 type tenantRow struct {
 	T                         callyard.Tenant
-	Wrong                     int64  // calls that failed, were denied or expired, or whose outcome is unknown
-	Retention                 string // "" is the platform's
+	Wrong                     int64  // calls that failed, were denied, expired or have an unknown outcome
+	Retention                 string // "" means the platform's
 	Usage, Keys, Audit, Calls string
 }
 
@@ -47,11 +47,11 @@ type tenantsPage struct {
 	Rows       []tenantRow
 	All, Found int
 	Query      string
-	Cut        bool // there are more than are shown
+	Cut        bool // there are more rows than are shown
 	Incomplete bool // the newest calls are not counted yet
 }
 
-// list is the page of the tenants that the person's key may see.
+// list serves the page of the tenants that the user's key may see.
 func (c tenantPages) list(w http.ResponseWriter, r *http.Request, v Visit) error {
 	list, err := cached(c.cache, v, "tenants", func() (callyard.TenantList, error) {
 		return get[callyard.TenantList](r.Context(), c.Console, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
@@ -79,10 +79,10 @@ func (c tenantPages) list(w http.ResponseWriter, r *http.Request, v Visit) error
 type tenantPage struct {
 	tenantRow
 	Figures []figure
-	Linked  map[string]bool // the sets that whoever looks sees as well
+	Linked  map[string]bool // the sets that the user may see too
 }
 
-// one is the page of one tenant.
+// one serves the page of one tenant.
 func (c tenantPages) one(w http.ResponseWriter, r *http.Request, v Visit) error {
 	id := r.URL.Query().Get("id")
 	if id == "" {
@@ -96,7 +96,7 @@ func (c tenantPages) one(w http.ResponseWriter, r *http.Request, v Visit) error 
 		return c.orKey(w, r, err)
 	}
 	page := tenantPage{tenantRow: rowOfTenant(&t), Linked: make(map[string]bool)}
-	if sets, err := c.sets(r.Context(), v); err == nil { // a set that the tenant owns is shown to nobody else
+	if sets, err := c.sets(r.Context(), v); err == nil { // only the tenant sees the sets that it owns
 		for _, s := range sets {
 			owner := deref(s.Tenant)
 			page.Linked[s.Name] = owner == t.ID || !slices.Contains(t.OwnSets, s.Name)
@@ -106,7 +106,7 @@ func (c tenantPages) one(w http.ResponseWriter, r *http.Request, v Visit) error 
 	return c.render(w, v, http.StatusOK, "tenant", view{Title: "Tenant " + t.ID, Here: tenantsPath, Page: page})
 }
 
-// fill adds the figures; what is not known says so.
+// fill adds the figures, and marks those that are not known.
 func (p *tenantPage) fill() {
 	counted := func(label, note string, of func(*callyard.TenantUsage) int64) figure {
 		if p.T.Usage == nil {

@@ -43,8 +43,8 @@ func TestTenantsAreListedAndLeadToWhatIsTheirs(t *testing.T) {
 	}
 }
 
-// The front door tells a tenant that does not see every server nothing of the fabric as a whole.
-// The first page and the page of the policy have the rest.
+// A tenant that does not see every server gets no data of the whole fabric from the front door.
+// The first page and the policy page show the rest.
 func TestPagesOfTheFabricShowATenantWhatItMaySee(t *testing.T) {
 	const refusal = "This tells of the servers of all tenants."
 	d := openDoor(t, map[string]string{
@@ -107,7 +107,7 @@ func TestKeysAndCallsAreFilteredByTenant(t *testing.T) {
 	if q := d.last("GET /calls").query; !strings.Contains(q, "principal=%2A") || !strings.Contains(q, "tenant=red") || !strings.Contains(q, "state=failed") {
 		t.Errorf("asked %s", q)
 	}
-	// Whoever sees only its own calls gets those, and is told.
+	// A key that sees only its own calls gets those, and a notice.
 	d.answers["GET /calls"] = "!forbidden You can list only your own calls."
 	d.answers["GET /calls?tenant=red&limit=50"] = call
 	p = k.get("/console/calls?tenant=red")

@@ -13,7 +13,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// hints are the annotations of a tool that people are told of, with what they mean.
+// hints lists the tool annotations that pages show, with their labels.
 var hints = []struct{ member, label string }{
 	{"readOnlyHint", "read-only"}, {"destructiveHint", "destructive"}, {"idempotentHint", "idempotent"}, {"openWorldHint", "open world"},
 }
@@ -27,22 +27,22 @@ type toolView struct {
 	toolRow
 	Title      string
 	Enabled    bool
-	Known      bool   // the definition is there
-	Past       string // why the definition is not that of now; empty where it is
+	Known      bool   // the definition is available
+	Past       string // the reason why the definition is not the current one; empty if it is
 	Definition []byte
 	Input      json.RawMessage
 	Output     []byte
 	Hints      []hint
 	Digest     string
 	Pinned     bool
-	SwitchTo   string // "on" or "off": what the form does
-	Token      string // of the form that switches
+	SwitchTo   string // "on" or "off": the action of the form
+	Token      string // token of the switch form
 	Try        tryView
 	Done       string
 	Refusal    string
 }
 
-// tool is the page of one tool, with the form to try it.
+// tool serves the page of one tool, with the form to try it.
 func (c toolPages) tool(w http.ResponseWriter, r *http.Request, v Visit) error {
 	q := r.URL.Query()
 	if q.Get("server") == "" || q.Get("tool") == "" {
@@ -66,10 +66,10 @@ func (c toolPages) renderTool(w http.ResponseWriter, v Visit, status int, page *
 	return c.render(w, v, status, "tool", view{Title: page.Name + " on " + page.Server, Here: Root + "/tools", Page: page})
 }
 
-// maxPages bounds the search for one tool among those of its server.
+// maxPages limits the search for one tool among those of its server.
 const maxPages = 20
 
-// findTool returns a tool of a server as the list of tools has it.
+// findTool returns a tool of a server from the list of tools.
 func (c toolPages) findTool(ctx context.Context, v Visit, server, name string) (found callyard.ToolItem, err error) {
 	limit := int64(500)
 	params := callyard.ListToolsParams{Server: &server, Limit: &limit}
@@ -97,9 +97,8 @@ func (c toolPages) findTool(ctx context.Context, v Visit, server, name string) (
 	return found, schema.Errorf(schema.KindNotFound, "The server %q has no tool %q, or its tools are not known yet.", server, name)
 }
 
-// lastKnown returns what is still known of a tool that its server does not offer now, and why
-// that is not the definition of now. Where nothing is known, not even of the server, the error
-// is the cause.
+// lastKnown returns the last known definition of a tool that its server does not offer now, and the
+// reason why it is not the current one. If not even the server is known, it returns cause.
 func (c toolPages) lastKnown(ctx context.Context, v Visit, server, name string, cause error) (t callyard.ToolItem, why string, err error) {
 	s, err := get[callyard.ServerItem](ctx, c.Console, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
 		return client.GetServer(ctx, server)
@@ -129,7 +128,7 @@ func (c toolPages) lastKnown(ctx context.Context, v Visit, server, name string, 
 	return t, why, nil
 }
 
-// viewTool asks the front door for all that the page of a tool shows.
+// viewTool requests the data of a tool's page from the front door.
 func (c toolPages) viewTool(ctx context.Context, v Visit, server, name string) (*toolView, error) {
 	t, err := c.findTool(ctx, v, server, name)
 	past := ""

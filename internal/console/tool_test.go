@@ -24,7 +24,7 @@ func toolDoor(t *testing.T, answer string) *door {
 	})
 }
 
-// editor returns what the editor of a page has, as a browser would send it.
+// editor returns the text of a page's editor, as a browser would send it.
 func editor(t *testing.T, p page) string {
 	t.Helper()
 	m := regexp.MustCompile(`(?s)<textarea class="code" id="arguments"[^>]*>\n(.*?)</textarea>`).FindStringSubmatch(p.body)

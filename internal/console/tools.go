@@ -11,22 +11,22 @@ import (
 	"github.com/callyard/callyard/internal/kit/rawjson"
 )
 
-// toolRows is how many tools a page lists: what one preflight tells the decisions of.
+// toolRows is the number of tools per page. One preflight request returns that many decisions.
 const toolRows = 50
 
-// toolPages are the pages of tools, and the form to try one.
+// toolPages serves the pages of tools, and the form to try one.
 type toolPages struct{ *Console }
 
-// toolFilter says which tools a list has.
+// toolFilter selects the tools of a list.
 type toolFilter struct{ Query, Server, Set, Cursor string }
 
 // toolRow is a tool in a list.
 type toolRow struct {
 	Server, Name, Text string
 	Signature          string
-	Risk, Decision     string // of a call without arguments; empty where it is not known
-	Why                string // why a call would not run
-	State              string // disabled, offline, changed; empty for others
+	Risk, Decision     string // for a call without arguments; empty if not known
+	Why                string // the reason why a call would not run
+	State              string // disabled, offline or changed; empty for others
 }
 
 // toolRowsPage is one page of tools.
@@ -34,12 +34,11 @@ type toolRowsPage struct {
 	Rows        []toolRow
 	Next        string
 	Unknown     []string // servers whose tools are not known
-	Unmatched   []string // words of the query that no tool has
+	Unmatched   []string // words of the query that match no tool
 	Quarantined []callyard.QuarantinedTool
 }
 
-// toolPage returns a page of the tools that a filter lets through, with the decision of the
-// policy on each.
+// toolPage returns a page of the tools that match a filter, with the policy decision on each.
 func (c toolPages) toolPage(ctx context.Context, v Visit, f toolFilter) (*toolRowsPage, error) {
 	if f.Query != "" {
 		return c.searchPage(ctx, v, f)
@@ -47,7 +46,7 @@ func (c toolPages) toolPage(ctx context.Context, v Visit, f toolFilter) (*toolRo
 	limit, offline := int64(toolRows), callyard.ListToolsParamsInclude("offline")
 	params := callyard.ListToolsParams{Server: given(f.Server), Set: given(f.Set), Cursor: given(f.Cursor)}
 	if f.Set == "" {
-		params.Limit = &limit // those of a set come in one answer
+		params.Limit = &limit // all tools of a set come in one response
 	} else {
 		params.Include, params.Cursor = &offline, nil
 	}
@@ -94,8 +93,8 @@ func (c toolPages) searchPage(ctx context.Context, v Visit, f toolFilter) (*tool
 	return page, nil
 }
 
-// decide asks what the policy decides for each of the tools. Where that is not told, it
-// stays unknown.
+// decide adds the policy decision for each of the tools. A decision that is not available remains
+// unknown.
 func (c toolPages) decide(ctx context.Context, v Visit, rows []toolRow) {
 	for from := 0; from < len(rows); from += toolRows {
 		some := rows[from:min(from+toolRows, len(rows))]
@@ -123,7 +122,7 @@ func (c toolPages) decide(ctx context.Context, v Visit, rows []toolRow) {
 	}
 }
 
-// given is a parameter; nil where it is empty.
+// given returns a parameter, or nil if it is empty.
 func given(s string) *string {
 	if s == "" {
 		return nil
@@ -131,7 +130,7 @@ func given(s string) *string {
 	return &s
 }
 
-// text is the text behind a pointer; empty for nil.
+// text returns the text behind a pointer, or "" for nil.
 func text(p *string) string {
 	if p == nil {
 		return ""
@@ -146,7 +145,7 @@ type toolsPage struct {
 	More string // the address of the next page
 }
 
-// tools is the page on which people search for tools.
+// tools serves the page that searches for tools.
 func (c toolPages) tools(w http.ResponseWriter, r *http.Request, v Visit) error {
 	q := r.URL.Query()
 	page := toolsPage{toolFilter: toolFilter{Query: strings.TrimSpace(q.Get("q")), Server: strings.TrimSpace(q.Get("server")), Set: q.Get("set"), Cursor: q.Get("cursor")}}
@@ -176,11 +175,11 @@ func (c *Console) sets(ctx context.Context, v Visit) ([]callyard.SetItem, error)
 	return list.Sets, err
 }
 
-// maxNesting bounds how deep JSON with line breaks may nest: each level indents all that is
-// within it, so that a few kilobytes of brackets would become hundreds of megabytes.
+// maxNesting limits the nesting of indented JSON. Each level indents everything within it, so that
+// a few kilobytes of brackets would become hundreds of megabytes.
 const maxNesting = 64
 
-// pretty returns JSON with line breaks, or the text as it is where it is none or nests too deep.
+// pretty returns indented JSON, or raw unchanged if it is not JSON or nests too deep.
 func pretty(raw json.RawMessage) []byte {
 	var b bytes.Buffer
 	if len(raw) == 0 || rawjson.Deeper(raw, maxNesting) || json.Indent(&b, raw, "", "  ") != nil {

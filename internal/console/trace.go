@@ -6,8 +6,8 @@ import (
 	callyard "github.com/callyard/callyard/clients/go"
 )
 
-// traceOf is the id of the trace of a call, and the address at which it is shown, "" where that is
-// not known. The execution log knows the trace of a call of a batch, too.
+// traceOf returns the trace ID of a call, and the address of the trace, or "" if not known. The
+// execution log also has the trace of a batch call.
 func (c callPages) traceOf(call *callyard.Call, record *callyard.CallRecord) (id, url string) {
 	id = text(call.TraceID)
 	if id == "" && record != nil {
@@ -19,8 +19,8 @@ func (c callPages) traceOf(call *callyard.Call, record *callyard.CallRecord) (id
 	return id, strings.Replace(c.o.TraceURL, "{trace_id}", id, 1)
 }
 
-// soundTraceID says that a text is a trace-id of https://www.w3.org/TR/trace-context/. Any other
-// could lead a link elsewhere.
+// soundTraceID reports whether a text is a trace-id of https://www.w3.org/TR/trace-context/. Any
+// other text could change the target of a link.
 func soundTraceID(id string) bool {
 	return len(id) == 32 && strings.Trim(id, "0123456789abcdef") == "" && strings.Trim(id, "0") != ""
 }

@@ -10,7 +10,7 @@ import (
 
 const aTraceID = "4bf92f3577b34da6a3ce929d0e0e4736"
 
-// tracedCall is a call as GET /calls/{id} shows it.
+// tracedCall returns a call in the format of GET /calls/{id}.
 func tracedCall(t *testing.T, traceID string) string {
 	t.Helper()
 	id, err := json.Marshal(traceID)
@@ -30,11 +30,11 @@ func TestACallLinksToItsTrace(t *testing.T) {
 	p := openDesk(t, d, withTraces).get("/console/call?id=call_1")
 	p.says(t, link)
 	p.hides(t, "target=")
-	// Without an address of a viewer the id is all there is.
+	// Without the address of a trace viewer, only the ID is shown.
 	p = openDesk(t, d, nil).get("/console/call?id=call_1")
 	p.says(t, `<code class="small">`+aTraceID)
 	p.hides(t, "noreferrer")
-	// Only the record knows the trace of a call of a batch.
+	// Only the record has the trace of a batch call.
 	d.answers["GET /calls/call_1"] = strings.Replace(tracedCall(t, ""), `,"trace_id":""`, "", 1)
 	openDesk(t, d, withTraces).get("/console/call?id=call_1").hides(t, "<dt>Trace</dt>")
 	d.answers["GET /calls"] = `{"calls":[` + strings.Replace(aRecord, `"attempt"`, `"trace_id":"`+aTraceID+`","attempt"`, 1) + `]}`

@@ -19,22 +19,22 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// tryView is the part of a tool's page on which people call it.
+// tryView is the part of a tool's page that calls the tool.
 type tryView struct {
 	Token     string
-	Once      string // another one for each page: what is sent twice from it is one call
+	Once      string // unique per page: submissions of one page are one call
 	Form      *form.Form
-	Arguments string // exactly what would be sent
+	Arguments string // sent verbatim
 	Faults    []form.Fault
 	Notice    string // about the form and the editor
-	Refusal   string // why the call did not run
+	Refusal   string // the reason why the call did not run
 	Details   []schema.Fault
 	CallID    string
 	Result    *resultView
 	Copies    []copyText
 }
 
-// waitFor is how long a page waits for a call, which runs on after that.
+// waitFor limits the time that a page waits for a call. The call then continues without it.
 const waitFor = 8 * time.Second
 
 // copyText is a call as a command or a program.
@@ -50,18 +50,18 @@ func (t *tryView) start(input json.RawMessage) {
 	t.Arguments = string(document)
 }
 
-// tryTool takes the form and the editor of a tool's page: it fills one from the other, or runs
-// what the editor has.
+// tryTool handles the form and the editor of a tool's page. It fills one from the other, or calls
+// the tool with the text of the editor.
 func (c toolPages) tryTool(w http.ResponseWriter, r *http.Request, v Visit) error {
 	f := r.PostForm
-	if r.Header.Get("X-Callyard-Part") == "arguments" { // the script asks for what the form makes
+	if r.Header.Get("X-Callyard-Part") == "arguments" { // the script requests the JSON of the form
 		return c.composeOnly(w, r, v)
 	}
 	page, err := c.viewTool(r.Context(), v, f.Get("server"), f.Get("tool"))
 	if err != nil {
 		return err
 	}
-	// Browsers end the lines of a text with CR LF. No string of JSON has one as it is.
+	// Browsers end the lines of a text with CR LF. No JSON string contains a raw one.
 	page.Try.Arguments = strings.ReplaceAll(f.Get("arguments"), "\r\n", "\n")
 	act, place, _ := strings.Cut(f.Get("do"), ":")
 	values := valuesOf(f)
@@ -82,7 +82,7 @@ func (c toolPages) tryTool(w http.ResponseWriter, r *http.Request, v Visit) erro
 	return c.renderTool(w, v, status, page)
 }
 
-// composeOnly answers the script, which asks while somebody types: it needs no more than the
+// composeOnly answers the script, which sends a request while the user types. It needs only the
 // schema of the tool.
 func (c toolPages) composeOnly(w http.ResponseWriter, r *http.Request, v Visit) error {
 	f := r.PostForm
@@ -98,7 +98,7 @@ func (c toolPages) composeOnly(w http.ResponseWriter, r *http.Request, v Visit) 
 	return sendComposed(w, &t)
 }
 
-// valuesOf returns the controls of the form among all that was sent.
+// valuesOf returns the form controls among the submitted fields.
 func valuesOf(f map[string][]string) form.Values {
 	values := make(form.Values)
 	for name, all := range f {
@@ -109,7 +109,7 @@ func valuesOf(f map[string][]string) form.Values {
 	return values
 }
 
-// compose writes what the form has into the editor.
+// compose writes the values of the form into the editor.
 func (t *tryView) compose(input json.RawMessage, values form.Values) {
 	t.Form = form.New(input, values)
 	var document json.RawMessage
@@ -118,7 +118,7 @@ func (t *tryView) compose(input json.RawMessage, values form.Values) {
 	}
 }
 
-// fill reads what the editor has into the form.
+// fill reads the text of the editor into the form.
 func (t *tryView) fill(input json.RawMessage, before form.Values) int {
 	values, whole := form.Fill(input, json.RawMessage(t.Arguments))
 	if !json.Valid([]byte(t.Arguments)) {
@@ -131,8 +131,8 @@ func (t *tryView) fill(input json.RawMessage, before form.Values) int {
 	return http.StatusOK
 }
 
-// run calls the tool with exactly what the editor has, in the way in which every caller does:
-// policy, approval, limits and records apply. It returns the status of the page.
+// run calls the tool with exactly the text of the editor, like every other caller: policy,
+// approval, limits and records apply. It returns the HTTP status of the page.
 func (c toolPages) run(ctx context.Context, v Visit, page *toolView, values form.Values, once string) int {
 	t := &page.Try
 	if t.Form = form.New(page.Input, values); len(values) == 0 {
@@ -166,10 +166,10 @@ func (c toolPages) run(ctx context.Context, v Visit, page *toolView, values form
 	return http.StatusOK
 }
 
-// onceKey makes a double click, or a reload of the result, the same call: the page that was
-// filled in, and the arguments. It is nil where the form does not name its page.
+// onceKey returns an idempotency key of the page and the arguments, so that a double click or a
+// reload does not call again. It is nil if the form does not identify its page.
 func onceKey(once, arguments string) *string {
-	if once == "" || len(once) > 64 || strings.Trim(once, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") != "" { // what rand.Text makes
+	if once == "" || len(once) > 64 || strings.Trim(once, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") != "" { // the format of rand.Text
 		return nil
 	}
 	digest := sha256.Sum256([]byte(arguments))
@@ -177,9 +177,9 @@ func onceKey(once, arguments string) *string {
 	return &key
 }
 
-// sendComposed answers the script with what the form makes, and what is wrong.
+// sendComposed sends the JSON of the form and its faults to the script.
 func sendComposed(w http.ResponseWriter, t *tryView) error {
-	wrong := []string{} // a list for the script, also where nothing is wrong
+	wrong := []string{} // not nil: the script expects a list
 	for _, f := range t.Faults {
 		wrong = append(wrong, f.Label+" "+f.Message)
 	}
@@ -191,6 +191,6 @@ func sendComposed(w http.ResponseWriter, t *tryView) error {
 		return err
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(line) // the browser went away; nobody is left to be told
+	_, _ = w.Write(line) // the client disconnected; there is no one to report the error to
 	return nil
 }

@@ -20,36 +20,36 @@ import (
 const (
 	usagePath     = Root + "/usage"
 	usageFilePath = usagePath + "/download"
-	// usageRows is how many rows the page lists; the file has all of them.
+	// usageRows is the maximum number of rows on the page. The file has all of them.
 	usageRows = 200
 )
 
 var (
-	// usageDimensions are what a row can be told apart by.
+	// usageDimensions lists the dimensions by which rows can be grouped.
 	usageDimensions = []string{"tenant", "key", "server", "tool"}
-	// usageNames are the columns before the counts.
+	// usageNames lists the columns before the counts.
 	usageNames = []string{"start", "tenant", "key", "server", "tool"}
-	// usageCounts are the columns of the file after them.
+	// usageCounts lists the count columns of the file.
 	usageCounts = []string{"calls", "succeeded", "tool_errors", "failed", "denied", "expired", "canceled", "unknown", "unfinished", "held", "took_ms", "bytes_in", "bytes_out"}
 )
 
-// usagePeriods are choices of the time that end now.
+// usagePeriods lists the time ranges that end now.
 var usagePeriods = []struct {
 	Name, Label string
 	Lasts       time.Duration
 }{{"24h", "24 hours", 24 * time.Hour}, {"7d", "7 days", 7 * 24 * time.Hour}, {"30d", "30 days", 30 * 24 * time.Hour}, {"90d", "90 days", 90 * 24 * time.Hour}}
 
-// usageQuery is what the address of the page asks for.
+// usageQuery holds the filters in the address of the page.
 type usageQuery struct {
 	By                         []string
 	Interval, Period, From, To string
-	Tenant, Key, Server, Tool  string   // only rows with these
-	Columns                    []string // what the rows are told apart by, in the order of usageNames
+	Tenant, Key, Server, Tool  string   // filters
+	Columns                    []string // the grouping of the rows, in the order of usageNames
 	Refusal                    string
 	params                     callyard.GetUsageParams
 }
 
-// usageOf reads the filters of a page. Without any, it is the last 24 hours by tool.
+// usageOf parses the filters of a page. The default is the last 24 hours by tool.
 func usageOf(q url.Values, now time.Time) *usageQuery {
 	of := func(name string) string { return strings.TrimSpace(q.Get(name)) }
 	u := &usageQuery{Interval: q.Get("interval"), Period: q.Get("period"), From: q.Get("from"), To: q.Get("to"), Tenant: of("tenant"), Key: of("key"), Server: of("server"), Tool: of("tool")}
@@ -69,7 +69,7 @@ func usageOf(q url.Values, now time.Time) *usageQuery {
 			u.params.From = &from
 		}
 	}
-	// What the API does not filter by, it must tell apart.
+	// Group by the filters that the API does not have, so that rows can be filtered here.
 	by := map[string]bool{"key": u.Key != "", "server": u.Server != "", "tool": u.Tool != ""}
 	for _, one := range usageDimensions {
 		if by[one] = by[one] || u.Has(one); by[one] {
@@ -84,13 +84,13 @@ func usageOf(q url.Values, now time.Time) *usageQuery {
 	return u
 }
 
-// Has says whether the page asks for rows by something.
+// Has reports whether the rows are grouped by a dimension.
 func (u *usageQuery) Has(by string) bool { return slices.Contains(u.By, by) }
 
-// Shows says whether there is a column.
+// Shows reports whether a column is shown.
 func (u *usageQuery) Shows(name string) bool { return slices.Contains(u.Columns, name) }
 
-// step is the time of a row with a start.
+// step returns the time span of a row with a start.
 func (u *usageQuery) step() time.Duration {
 	if u.Interval == "day" {
 		return 24 * time.Hour
@@ -98,7 +98,7 @@ func (u *usageQuery) step() time.Duration {
 	return time.Hour
 }
 
-// takes says whether a row has what the filters choose. A key or a tool is given whole.
+// takes reports whether a row matches the filters. Keys and tools match only in full.
 func (u *usageQuery) takes(key, server, tool string) bool {
 	return (u.Key == "" || u.Key == key) && (u.Server == "" || u.Server == server) && (u.Tool == "" || u.Tool == tool)
 }
@@ -118,12 +118,12 @@ type usagePage struct {
 // usageRow is a row with the address of its calls.
 type usageRow struct {
 	R     callyard.UsageRow
-	Wrong int64 // calls that failed, were denied or expired, or whose outcome is unknown
+	Wrong int64 // calls that failed, were denied, expired or have an unknown outcome
 	Took  string
 	Calls string
 }
 
-// usage is the page of who used what, by hour or day.
+// usage serves the usage page, by hour or day.
 func (c *Console) usage(w http.ResponseWriter, r *http.Request, v Visit) error {
 	q := r.URL.Query()
 	page := usagePage{Q: usageOf(q, c.o.Now()), Dimensions: usageDimensions, Periods: usagePeriods, File: usageFilePath + "?" + q.Encode()}
@@ -133,7 +133,7 @@ func (c *Console) usage(w http.ResponseWriter, r *http.Request, v Visit) error {
 			return client.GetUsage(ctx, &page.Q.params)
 		})
 		switch kind := schema.KindOf(err); {
-		case kind == schema.KindInvalidRequest: // too many rows, or a time without sense
+		case kind == schema.KindInvalidRequest: // too many rows, or an invalid time range
 			page.Q.Refusal = problem.Of(err).Detail
 		case err != nil:
 			return c.orKey(w, r, err)
@@ -147,10 +147,10 @@ func (c *Console) usage(w http.ResponseWriter, r *http.Request, v Visit) error {
 	return c.render(w, v, status, "usage", view{Title: "Usage", Here: usagePath, Page: &page})
 }
 
-// wrong is the number of calls of some counts that came to no result.
+// wrong returns the number of calls without a result.
 func wrong(r *callyard.UsageRow) int64 { return r.Failed + r.Denied + r.Expired + r.Unknown }
 
-// fill takes the rows that the filters choose, and their sums.
+// fill selects the rows that match the filters, and computes their sums.
 func (p *usagePage) fill(report callyard.UsageReport) {
 	p.Report = report
 	if p.Q.Shows("start") {
@@ -184,7 +184,7 @@ func (p *usagePage) fill(report callyard.UsageReport) {
 	}
 }
 
-// callsOf is the address of the calls of a row, "" where a list cannot be filtered for them.
+// callsOf returns the address of the calls of a row, or "" if no list can be filtered for them.
 func (p *usagePage) callsOf(r *callyard.UsageRow) string {
 	if text(r.Server) == "" && r.Start == nil {
 		return ""
@@ -196,8 +196,8 @@ func (p *usagePage) callsOf(r *callyard.UsageRow) string {
 	return at(Root+"/calls", "server", text(r.Server), "tool", text(r.Tool), "since", from.UTC().Format(timeForms[0]), "until", to.UTC().Format(timeForms[0]))
 }
 
-// usageFile downloads the rows as CSV, with the columns of callyard usage --csv. Numbers are as
-// the API writes them.
+// usageFile downloads the rows as CSV, with the columns of callyard usage --csv. Numbers are
+// written verbatim from the API.
 func (c *Console) usageFile(w http.ResponseWriter, r *http.Request, v Visit) error {
 	u := usageOf(r.URL.Query(), c.o.Now())
 	if u.Refusal != "" {
@@ -228,17 +228,17 @@ func (c *Console) usageFile(w http.ResponseWriter, r *http.Request, v Visit) err
 		}
 		lines = append(lines, line)
 	}
-	_ = out.WriteAll(lines) // the browser went away; nobody is left to be told
+	_ = out.WriteAll(lines) // the client disconnected; there is no one to report the error to
 	return nil
 }
 
-// unquoted is a text of JSON, "" for what is absent.
+// unquoted returns the text of a JSON string, or "" if raw is absent.
 func unquoted(raw json.RawMessage) (text string) {
 	_ = json.Unmarshal(raw, &text)
 	return text
 }
 
-// bytesIn writes a number of bytes in the unit that suits it.
+// bytesIn formats a number of bytes in a suitable unit.
 func bytesIn(n int64) string {
 	const kib = 1 << 10
 	switch {

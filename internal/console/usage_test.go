@@ -37,7 +37,7 @@ func TestUsageIsSummedAndLeadsToTheCalls(t *testing.T) {
 		}
 	}
 	asked("by=key&by=tool&from=2026-11-25T02%3A30%3A00Z&interval=hour")
-	// Without a filter it is the last day by tool; what a filter names is told apart by the API.
+	// The default is the last day by tool. The API groups by each filtered dimension.
 	k.get("/console/usage").says(t, "Time of servers")
 	asked("by=tool&from=2026-11-25T02%3A30%3A00Z")
 	p = k.get("/console/usage?server=files&tenant=red&from=2026-11-25&to=2026-11-26&period=7d")

@@ -21,71 +21,71 @@ import (
 )
 
 const (
-	// early is how long before its end a token is renewed; a tenth of its life if that is less.
+	// early is the time before its expiry at which a token is renewed, or a tenth of its lifetime
+	// if that is less.
 	early = time.Minute
-	// leased is how long a process has for one renewal; another takes over after that.
+	// leased is the lease of a process for one renewal. After that, another process may renew.
 	leased = 45 * time.Second
-	// redeeming bounds the request of a renewal: less than leased, so that nobody else has
-	// taken over when it stores.
+	// redeeming is the timeout of the renewal request. It is less than leased, so that no other
+	// process has acquired the lease when the result is stored.
 	redeeming = 30 * time.Second
-	// storing bounds the storing of what a renewal got. The refresh token before it is spent by
-	// then, so that it is tried again until shortly before another process may take over.
+	// storing is the timeout for storing a renewed token. The old refresh token is spent by then,
+	// so storing is retried until shortly before another process may acquire the lease.
 	storing = 10 * time.Second
-	// again is between the first two looks at a renewal that another process makes, and between
-	// two tries to store. Each look takes twice as long as the one before, up to seldom: when
-	// many tokens end at once, looking must not take the time that renewing needs.
+	// again is the first interval for polling a renewal in another process, and the interval for
+	// retrying to store. The polling interval doubles up to seldom, so that polling does not use
+	// the time that renewals need when many tokens expire at once.
 	again  = 50 * time.Millisecond
 	seldom = time.Second
-	// mostRenewals bounds how many grants at one server a process renews at once.
+	// mostRenewals limits the concurrent renewals per server in a process.
 	mostRenewals = 32
 )
 
-// Server says how people connect to one MCP server.
+// Server configures how people connect to one MCP server.
 type Server struct {
 	ID     schema.ServerID
-	URL    string        // a credential is for its origin alone
-	Header string        // that carries the credential
-	Scheme string        // before the credential; "" for none
-	OAuth  *oauth.Client // nil where people store secrets of their own
-	Scopes []string      // to ask for; nil: those that the server names
-	// Exchange says that OAuth exchanges callers' tokens; nil: people connect.
+	URL    string        // credentials are bound to its origin
+	Header string        // the header that carries the credential
+	Scheme string        // prefix of the credential, or ""
+	OAuth  *oauth.Client // nil if people store their own secrets
+	Scopes []string      // scopes to request; nil means those that the server names
+	// Exchange makes OAuth exchange callers' tokens. If nil, people connect.
 	Exchange *Exchange
 
-	renewals chan struct{} // one for each renewal under way
+	renewals chan struct{} // a slot for each renewal in flight
 }
 
-// DataKeys encrypt what tenants have stored, each with a key of its own that ends with the
-// tenant ([datakey.Ring]). An error of Open that has a method Gone says that nobody can read it
-// any more.
+// DataKeys encrypts the rows of tenants, each tenant with its own key that is deleted with the
+// tenant ([datakey.Ring]). If an error of Open has a method Gone, the row can never be read again.
 type DataKeys interface {
 	Seal(ctx context.Context, tenant schema.TenantID, plain []byte, place ...string) ([]byte, error)
 	Open(ctx context.Context, stored []byte, place ...string) ([]byte, error)
 }
 
-// errClosed ends what waits when the book is closed.
+// errClosed is returned to waiters when the book is closed.
 var errClosed = errors.New("the process is stopping")
 
 func (s *Server) origin() string { return Origin(s.URL) }
 
-// Book is what people have connected. It is safe for concurrent use.
+// Book stores the credentials that people have connected. It is safe for concurrent use.
 type Book struct {
 	keys    *Keys
-	data    DataKeys // nil: there are none
+	data    DataKeys // nil if there are none
 	rows    *bus.Bucket
 	servers map[schema.ServerID]*Server
 	connect string // the address where people connect
 	flight  singleflight.Group
 	now     func() time.Time
 	log     *slog.Logger
-	missing sync.Map // names of keys that rows need and that are not there, which is logged
+	missing sync.Map // names of missing keys that were already logged
 
 	mu      sync.Mutex
 	closed  bool
 	closing chan struct{}  // closed with the book
-	work    sync.WaitGroup // one for each flight
+	work    sync.WaitGroup // one for each singleflight call
 }
 
-// Open opens the book. Rows are encrypted with keys, and again with data unless it is nil.
+// Open opens the book. Rows are encrypted with keys, and again with data if it is not nil.
 // connect is the address of the page where people connect.
 func Open(ctx context.Context, c *bus.Conn, keys *Keys, data DataKeys, servers []*Server, connect string, log *slog.Logger) (*Book, error) {
 	rows, err := credentialtable.Open(ctx, c)
@@ -100,9 +100,9 @@ func Open(ctx context.Context, c *bus.Conn, keys *Keys, data DataKeys, servers [
 	return b, nil
 }
 
-// Close waits for the renewals under way, which lose their grant where what they get is not
-// stored, and ends the connections to authorization servers. It comes before the end of the
-// connection to NATS, and takes less than a minute.
+// Close waits for the renewals in flight, and closes the connections to authorization servers. A
+// renewal whose result cannot be stored loses its grant. Close must be called before the connection
+// to NATS is closed, and takes less than a minute.
 func (b *Book) Close() {
 	if b == nil {
 		return
@@ -121,8 +121,8 @@ func (b *Book) Close() {
 	}
 }
 
-// Person is who a principal is here: the person or team behind it, in its tenant. A key
-// without an owner is nobody's but its own, even where it is called as a person.
+// Person returns the identity of a principal for this package: the person or team that owns it, in
+// its tenant. A key without an owner has its own identity, even if its name equals that of a person.
 func Person(p *schema.Principal) string {
 	name := "name\x00" + p.Name
 	if p.Owner != "" {
@@ -134,7 +134,7 @@ func Person(p *schema.Principal) string {
 	return string(p.Tenant) + "\x00" + name
 }
 
-// tenantOf is the tenant of what [Person] returned.
+// tenantOf returns the tenant of a result of [Person].
 func tenantOf(person string) schema.TenantID {
 	tenant, rest, _ := strings.Cut(person, "\x00")
 	if id := schema.TenantID(tenant); strings.Contains(rest, "\x00") && id.Valid() {
@@ -143,7 +143,7 @@ func tenantOf(person string) schema.TenantID {
 	return schema.DefaultTenant
 }
 
-// Server returns how people connect to a server; nil where they do not.
+// Server returns the configuration of a server, or nil if people cannot connect to it.
 func (b *Book) Server(id schema.ServerID) *Server {
 	if b == nil {
 		return nil
@@ -151,18 +151,18 @@ func (b *Book) Server(id schema.ServerID) *Server {
 	return b.servers[id]
 }
 
-// row is what is encrypted.
+// row is the plaintext of a stored row.
 type row struct {
 	Connected time.Time    `json:"connected"`
-	Value     string       `json:"value,omitempty"` // a secret of the person's own
+	Value     string       `json:"value,omitempty"` // the person's own secret
 	Token     *oauth.Token `json:"token,omitempty"`
 	Grant     *oauth.Grant `json:"grant,omitempty"`
-	Got       time.Time    `json:"got,omitzero"` // when Token was issued
-	// Renewing is until when a process renews the token.
+	Got       time.Time    `json:"got,omitzero"` // the time at which Token was issued
+	// Renewing is the end of the lease of the process that renews the token.
 	Renewing time.Time `json:"renewing,omitzero"`
 }
 
-// version tells credentials of the row apart; it is never 0.
+// version distinguishes successive credentials of the row. It is never 0.
 func (r *row) version() uint64 {
 	value := r.Value
 	if r.Token != nil {
@@ -172,7 +172,7 @@ func (r *row) version() uint64 {
 	return binary.BigEndian.Uint64(sum[:]) | 1
 }
 
-// margin is how long before its end the token is renewed: nothing where it cannot be.
+// margin returns the time before its expiry at which the token is renewed, or 0 if it cannot be.
 func (r *row) margin() time.Duration {
 	if r.Grant == nil || r.Grant.Refresh == "" || r.Token == nil || r.Token.Expires.IsZero() {
 		return 0
@@ -180,7 +180,7 @@ func (r *row) margin() time.Duration {
 	return max(0, min(early, r.Token.Expires.Sub(r.Got)/10))
 }
 
-// Credential is what a call needs. It is not shown when it is printed.
+// Credential is the credential for a call. Printing it does not reveal it.
 type Credential struct {
 	Header, Value string
 	// Version changes with the credential.
@@ -193,10 +193,10 @@ func (Credential) String() string { return "[a credential]" }
 // GoString hides the credential.
 func (c Credential) GoString() string { return c.String() }
 
-// Get returns the credential of a person at a server, renewed where that is due. refused is
-// the version that the server did not take, 0 for none: a token of it is renewed, and a
-// secret of it is of no use any more. Errors are *schema.Error of a call that did not start,
-// of KindConnectRequired where the person has to connect.
+// Get returns the credential of a person at a server, and renews it if that is due. refused is
+// the version that the server rejected; 0 means none. A rejected token is renewed, and a rejected
+// secret is no longer used. Errors are *schema.Error of a call that did not start, of
+// KindConnectRequired if the person must connect.
 func (b *Book) Get(ctx context.Context, server schema.ServerID, person string, refused uint64) (Credential, error) {
 	s := b.servers[server]
 	if s == nil || s.Exchange != nil {
@@ -207,7 +207,7 @@ func (b *Book) Get(ctx context.Context, server schema.ServerID, person string, r
 	})
 }
 
-// once joins the work under way for the key, or begins it. It ends with ctx, and the work does
+// once joins the work in flight for the key, or starts it. The wait ends with ctx, the work does
 // not.
 func (b *Book) once(ctx context.Context, s *Server, key string, work func(ctx context.Context) (Credential, error)) (Credential, error) {
 	got := b.flight.DoChan(key, func() (any, error) {
@@ -241,7 +241,7 @@ func (b *Book) get(ctx context.Context, s *Server, person string, refused uint64
 		r, revision, err := b.read(ctx, s, person)
 		switch {
 		case errors.Is(err, errUnreadable):
-			// It is of another origin, or of a key that is gone: nobody can use it.
+			// It is bound to another origin, or its key is gone, so it is useless.
 			return Credential{}, b.required(s)
 		case err != nil:
 			return Credential{}, unavailable(s, err)
@@ -257,7 +257,7 @@ func (b *Book) get(ctx context.Context, s *Server, person string, refused uint64
 			return s.credential(r), nil
 		case current && now.Before(r.Renewing) && usable(r.Token, now, 0), current && usable(r.Token, now, r.margin()):
 			return s.credential(r), nil
-		case now.Before(r.Renewing): // somebody is at it
+		case now.Before(r.Renewing): // another caller is renewing it
 			select {
 			case <-ctx.Done():
 				return Credential{}, unavailable(s, ctx.Err())
@@ -270,7 +270,7 @@ func (b *Book) get(ctx context.Context, s *Server, person string, refused uint64
 		before := *r
 		done, err := b.renewInTurn(ctx, s, person, r, revision)
 		switch {
-		case done: // whatever its life: another renewal would give no better one
+		case done: // regardless of its lifetime: another renewal would not give a longer one
 			return s.credential(r), nil
 		case schema.KindOf(err) == schema.KindUnavailable && current && usable(before.Token, b.now(), 0):
 			return s.credential(&before), nil
@@ -280,7 +280,7 @@ func (b *Book) get(ctx context.Context, s *Server, person string, refused uint64
 	}
 }
 
-// credential is what a call needs of the row.
+// credential returns the credential of the row.
 func (s *Server) credential(r *row) Credential {
 	value := prefixed(s.Scheme, r.Value)
 	if r.Token != nil {
@@ -300,7 +300,7 @@ func prefixed(scheme, value string) string {
 	return scheme + " " + value
 }
 
-// renewInTurn is renew when fewer than mostRenewals are under way.
+// renewInTurn calls renew once fewer than mostRenewals are in flight.
 func (b *Book) renewInTurn(ctx context.Context, s *Server, person string, r *row, revision uint64) (done bool, err error) {
 	select {
 	case s.renewals <- struct{}{}:
@@ -313,9 +313,10 @@ func (b *Book) renewInTurn(ctx context.Context, s *Server, person string, r *row
 	return b.renew(ctx, s, person, r, revision)
 }
 
-// renew redeems the refresh token, if no other process was faster. The lease is written
-// first, so that no two redeem the same token; the new pair is stored before it is used. With
-// done the row has the new pair; without, and without an error, it is to be read again.
+// renew redeems the refresh token, unless another process was faster. It writes the lease first, so
+// that no other process redeems the same token, and stores the new pair before it is used. If done
+// is true, the row has the new pair. If done is false and there is no error, the caller must read
+// the row again.
 func (b *Book) renew(ctx context.Context, s *Server, person string, r *row, revision uint64) (done bool, err error) {
 	key := keyOf(s, person)
 	if r.Grant.Refresh == "" || s.OAuth == nil {
@@ -328,7 +329,7 @@ func (b *Book) renew(ctx context.Context, s *Server, person string, r *row, revi
 	}
 	revision, err = b.rows.Replace(ctx, key, sealed, revision)
 	if errors.Is(err, bus.ErrConflict) {
-		return false, nil // read again what the other one does
+		return false, nil // read the result of the other process
 	}
 	if err != nil {
 		return false, unavailable(s, err)
@@ -340,12 +341,12 @@ func (b *Book) renew(ctx context.Context, s *Server, person string, r *row, revi
 		return false, b.forget(ctx, s, key, revision)
 	}
 	r.Renewing = time.Time{}
-	if err != nil { // it may be there again soon: others may try
+	if err != nil { // the failure may be temporary: release the lease
 		if sealed, sealing := b.seal(ctx, s, person, r); sealing == nil {
 			_, _ = b.rows.Replace(ctx, key, sealed, revision)
 		}
 		if errors.Is(err, oauth.ErrOtherServer) {
-			return false, b.required(s) // and the grant stays: the settings may be wrong
+			return false, b.required(s) // the grant is kept, because the settings may be wrong
 		}
 		return false, unavailable(s, err)
 	}
@@ -353,7 +354,7 @@ func (b *Book) renew(ctx context.Context, s *Server, person string, r *row, revi
 	return b.keep(ctx, s, person, r, revision)
 }
 
-// keep stores what a renewal got, in the place of the row that it began with.
+// keep stores the result of a renewal over the row that the renewal began with.
 func (b *Book) keep(ctx context.Context, s *Server, person string, r *row, revision uint64) (done bool, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storing)
 	defer cancel()
@@ -377,21 +378,21 @@ func (b *Book) keep(ctx context.Context, s *Server, person string, r *row, revis
 	}
 }
 
-// lost looks at what stands in the place of what a renewal got: that itself, where the answer
-// to an earlier try was lost, a new connection of the person, or nothing.
+// lost handles a conflict while storing a renewal. The stored row may be this renewal's (the
+// response to an earlier attempt was lost), a new connection of the person, or absent.
 func (b *Book) lost(ctx context.Context, s *Server, person string, r *row) (done bool, err error) {
 	now, _, err := b.read(ctx, s, person)
 	switch {
 	case err != nil:
-		return false, nil // it is read again
-	case now == nil: // the person has disconnected, which did not end this pair
+		return false, nil // the caller reads it again
+	case now == nil: // the person has disconnected, but this new pair is still valid
 		_ = s.OAuth.Revoke(ctx, r.Grant, r.Token)
 	}
 	return now != nil && now.version() == r.version(), nil
 }
 
-// forget removes a credential of which nothing can be made, and asks the person to connect. It
-// returns nil where another one stands there now.
+// forget removes an unusable credential, and returns an error that asks the person to connect. It
+// returns nil if the row has changed in the meantime.
 func (b *Book) forget(ctx context.Context, s *Server, key string, revision uint64) error {
 	switch err := b.rows.Remove(ctx, key, revision); {
 	case errors.Is(err, bus.ErrConflict):
@@ -402,14 +403,14 @@ func (b *Book) forget(ctx context.Context, s *Server, key string, revision uint6
 	return b.required(s)
 }
 
-// required asks the person to connect.
+// required returns the error that asks the person to connect.
 func (b *Book) required(s *Server) error {
 	e := schema.Errorf(schema.KindConnectRequired, "Server %q requires your own credential; connect at %s. The call did not start.", s.ID, b.ConnectURL(s.ID))
 	e.ConnectURL = b.ConnectURL(s.ID)
 	return e
 }
 
-// ConnectURL is the address where people connect to a server.
+// ConnectURL returns the address where people connect to a server.
 func (b *Book) ConnectURL(server schema.ServerID) string {
 	return b.connect + ConnectPath + "?server=" + url.QueryEscape(string(server))
 }

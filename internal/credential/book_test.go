@@ -28,14 +28,14 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// world is a NATS server, an authorization server and an MCP server of which only the
-// metadata matters.
+// world is a NATS server, an authorization server, and an MCP server of which only the
+// metadata is used.
 type world struct {
 	nats *bustest.Server
 	as   *oauthtest.Server
 	mcp  *httptest.Server
 	keys *Keys
-	data DataKeys // nil: there are none
+	data DataKeys // nil if there are none
 	http *http.Client
 }
 
@@ -57,7 +57,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// book is what one process has.
+// book returns the book of one process.
 func (w *world) book(t *testing.T, change func(s *Server)) *Book {
 	t.Helper()
 	conn, err := bus.Connect(t.Context(), bus.Options{Name: "test", URL: w.nats.URL, Provision: true, Log: slog.New(slog.DiscardHandler)})
@@ -152,7 +152,7 @@ func TestEachPersonHasACredentialOfTheirOwnOrNone(t *testing.T) {
 	required(t, "a key that the server refuses", err)
 }
 
-// TestOneOfManyProcessesRenewsAToken has single-use refresh tokens: a second redemption would
+// TestOneOfManyProcessesRenewsAToken uses single-use refresh tokens: a second redemption would
 // lose the grant.
 func TestOneOfManyProcessesRenewsAToken(t *testing.T) {
 	w := newWorld(t)
@@ -220,7 +220,7 @@ func TestACredentialIsForOneOriginAndOnePlace(t *testing.T) {
 	moved := w.book(t, func(s *Server) { s.URL = "https://thief.example/mcp" })
 	_, err := moved.Get(t.Context(), "crm", "ada", 0)
 	required(t, "a server that moved", err)
-	// Somebody who can write to NATS copies the row to a person of their own.
+	// An attacker who can write to NATS copies the row to their own person.
 	sealed, _, err := b.rows.Fresh(t.Context(), credentialtable.Key("", "crm", "ada"))
 	if err != nil {
 		t.Fatal(err)

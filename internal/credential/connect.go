@@ -17,27 +17,28 @@ import (
 // Paths of the pages where people connect.
 const (
 	ConnectPath  = "/connect"
-	CallbackPath = "/connect/callback"    // and the name of the server
+	CallbackPath = "/connect/callback"    // followed by the server's ID
 	ClientPath   = "/connect/client.json" // the client's metadata document
 )
 
-// CallbackURL is where authorization servers lead people back from one server. Each has one of
-// its own, so that no authorization server gets the code of another (RFC 9700, section 4.4.2.2).
-// connect is the address of the pages.
+// CallbackURL returns the redirect URI for one server. Each server has its own, so that no
+// authorization server receives the code of another (RFC 9700, section 4.4.2.2). connect is the
+// address of the pages.
 func CallbackURL(connect string, server schema.ServerID) string {
 	return connect + CallbackPath + "/" + url.PathEscape(string(server))
 }
 
-// maxSecret bounds a secret that a person stores.
+// maxSecret is the maximum size of a stored secret, in bytes.
 const maxSecret = 8 << 10
 
-// Connection is what a person sees of one server.
+// Connection is a person's connection to one server, for display.
 type Connection struct {
 	Server    *Server
-	Connected time.Time // zero: not connected
+	Connected time.Time // zero if not connected
 }
 
-// Connections lists every server where people connect with what the person has there, by name.
+// Connections returns all servers that people can connect to, sorted by name, with the person's
+// connections.
 func (b *Book) Connections(ctx context.Context, person string) ([]Connection, error) {
 	var all []Connection
 	for _, id := range slices.Sorted(maps.Keys(b.servers)) {
@@ -58,7 +59,7 @@ func (b *Book) Connections(ctx context.Context, person string) ([]Connection, er
 	return all, nil
 }
 
-// Begin makes the authorization request with which a person connects. The caller binds it
+// Begin creates the authorization request with which a person connects. The caller binds it
 // to that person's browser.
 func (b *Book) Begin(ctx context.Context, server schema.ServerID) (*oauth.Request, error) {
 	s := b.servers[server]
@@ -78,7 +79,7 @@ func (b *Book) Begin(ctx context.Context, server schema.ServerID) (*oauth.Reques
 	return nil, schema.Errorf(schema.KindServerFailed, "Connecting to server %q failed: %w.", server, err)
 }
 
-// Finish stores what a person got. answer is the query of the redirect.
+// Finish redeems and stores the person's grant. answer is the query of the redirect.
 func (b *Book) Finish(ctx context.Context, server schema.ServerID, person string, req *oauth.Request, answer url.Values) error {
 	s := b.servers[server]
 	if s == nil || s.OAuth == nil || s.Exchange != nil {
@@ -91,7 +92,7 @@ func (b *Book) Finish(ctx context.Context, server schema.ServerID, person string
 	return b.store(ctx, s, person, &row{Connected: b.now().UTC(), Token: token, Grant: grant, Got: b.now().UTC()})
 }
 
-// SetSecret stores a secret of the person's own, such as an API key.
+// SetSecret stores a person's own secret, such as an API key.
 func (b *Book) SetSecret(ctx context.Context, server schema.ServerID, person, secret string) error {
 	s := b.servers[server]
 	switch {
@@ -105,8 +106,8 @@ func (b *Book) SetSecret(ctx context.Context, server schema.ServerID, person, se
 	return b.store(ctx, s, person, &row{Connected: b.now().UTC(), Value: secret})
 }
 
-// Disconnect removes what a person has at a server, and tells the authorization server. That
-// it cannot be told is no error.
+// Disconnect removes a person's credential at a server, and revokes it at the authorization server.
+// A failed revocation is not an error.
 func (b *Book) Disconnect(ctx context.Context, server schema.ServerID, person string) error {
 	s := b.servers[server]
 	if s == nil {
@@ -125,7 +126,7 @@ func (b *Book) Disconnect(ctx context.Context, server schema.ServerID, person st
 	return nil
 }
 
-// Metadata is the client's metadata document (draft-ietf-oauth-client-id-metadata-document),
+// Metadata returns the client's metadata document (draft-ietf-oauth-client-id-metadata-document),
 // which authorization servers read at [ClientPath].
 func (b *Book) Metadata() []byte {
 	back := []string{}
@@ -144,19 +145,19 @@ func (b *Book) Metadata() []byte {
 	return text
 }
 
-// Flow is a connection that a person began in one browser.
+// Flow is a connection in progress in one browser.
 type Flow struct {
 	Server  schema.ServerID `json:"server"`
 	Person  string          `json:"person"`
-	Owner   string          `json:"owner"` // the person in the log
+	Owner   string          `json:"owner"` // the name of the person in the log
 	Until   time.Time       `json:"until"`
 	Request *oauth.Request  `json:"request"`
 }
 
 const flowPlace = "a flow in a browser"
 
-// SealFlow returns the flow as the browser keeps it: any approver with the same keys can
-// open it. What Finish does not need is left out: the browser keeps little.
+// SealFlow returns the encrypted flow for storage in the browser. Any approver with the same keys
+// can open it. It omits the fields that Finish does not need, because browser storage is limited.
 func (b *Book) SealFlow(f *Flow) ([]byte, error) {
 	small, request := *f, *f.Request
 	request.URL, request.Grant.Scopes = "", nil
@@ -168,7 +169,7 @@ func (b *Book) SealFlow(f *Flow) ([]byte, error) {
 	return b.keys.seal(plain, place(flowPlace))
 }
 
-// OpenFlow reads what SealFlow returned; false for anything else, and after its time.
+// OpenFlow decrypts a result of SealFlow. It returns false for anything else, and after the expiry.
 func (b *Book) OpenFlow(sealed []byte) (*Flow, bool) {
 	plain, err := b.keys.open(sealed, place(flowPlace))
 	f := &Flow{}

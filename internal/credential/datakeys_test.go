@@ -11,8 +11,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// TestACopyOfACredentialCannotBeReadAfterItsTenant puts back the bytes of a row, as a backup
-// would, where the operator's key is known.
+// TestACopyOfACredentialCannotBeReadAfterItsTenant restores the bytes of a row, like a backup. The
+// operator's key is known.
 func TestACopyOfACredentialCannotBeReadAfterItsTenant(t *testing.T) {
 	s := bustest.Start(t)
 	c := s.Connect(t, "approver")
@@ -73,7 +73,7 @@ func TestACopyOfACredentialCannotBeReadAfterItsTenant(t *testing.T) {
 			t.Errorf("of another tenant: %v, %v", got, err)
 		}
 	}
-	// A process without the data keys does not take the row for none.
+	// A process without the data keys must not treat the row as absent.
 	plain, err := credential.Open(t.Context(), c, keys, (*datakey.Ring)(nil), []*credential.Server{b.Server("jira")}, "https://callyard.example", slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)

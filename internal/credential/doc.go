@@ -1,22 +1,21 @@
-// Package credential keeps what people have connected: for each person and MCP server a
-// grant of an authorization server or a secret of the person's own. Approvers write it, front
-// doors use it.
+// Package credential stores the credentials that people have connected: for each person and MCP
+// server, a grant of an authorization server or the person's own secret. Approvers write them,
+// front doors use them.
 //
 // # What it promises
 //
-//   - A row is encrypted with a key of its own, which a key of the operator wraps
-//     (AES-256-GCM both). The ciphertext is bound to the person, the server and the server's
-//     origin: a server that moves elsewhere gets nothing, and a row that is copied to another
-//     place cannot be read there.
-//   - Of all processes that find a token expired, one redeems the refresh token; the others
-//     wait and read what it stored. The new pair is stored before it is used.
+//   - Each row is encrypted with its own key, which an operator's key wraps (AES-256-GCM both).
+//     The ciphertext is bound to the person, the server and the server's origin. A server that moves
+//     to another origin gets no credential, and a copied row cannot be read in its new place.
+//   - Of all processes that find a token expired, one redeems the refresh token. The others
+//     wait and read the stored result. The new pair is stored before it is used.
 //   - A person without a credential gets an error of KindConnectRequired, and never the
-//     credential of somebody else.
+//     credential of another person.
 //
 // # What it refuses
 //
-// It keeps no credential in memory longer than it takes to use it, and shows none. Only tokens
-// that were exchanged for those of callers stay there until they end, because no row has them.
-// A caller's own token is held by the request alone, and is sent to the authorization server
-// that exchanges it and nowhere else.
+// It keeps credentials in memory only while they are used, and never shows them. The exceptions are
+// exchanged tokens, which are kept in memory until they expire, because no row has them. A caller's
+// own token is held only by the request, and is sent only to the authorization server that
+// exchanges it.
 package credential

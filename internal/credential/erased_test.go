@@ -14,7 +14,7 @@ func personOf(tenant schema.TenantID, name string) string {
 	return Person(&schema.Principal{Name: "key", Owner: name, Tenant: tenant})
 }
 
-// connection is one to the NATS server of the world.
+// connection returns a connection to the NATS server of the world.
 func (w *world) connection(t *testing.T) *bus.Conn {
 	t.Helper()
 	c, err := bus.Connect(t.Context(), bus.Options{Name: "test", URL: w.nats.URL, Log: slog.New(slog.DiscardHandler)})
@@ -46,7 +46,7 @@ func TestTheRowsOfATenantAreRemovedAndNoOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := b.Disconnect(t.Context(), "jira", red); err != nil { // its mark is no row
+	if err := b.Disconnect(t.Context(), "jira", red); err != nil { // its tombstone is not a row
 		t.Fatal(err)
 	}
 	c := w.connection(t)
@@ -74,7 +74,8 @@ func TestTheRowsOfATenantAreRemovedAndNoOthers(t *testing.T) {
 	}
 }
 
-// TestARowOfAFormerVersionIsTheTenantsFromItsFirstUse has rows whose keys do not tell the tenant.
+// TestARowOfAFormerVersionIsTheTenantsFromItsFirstUse uses rows whose keys do not contain the
+// tenant.
 func TestARowOfAFormerVersionIsTheTenantsFromItsFirstUse(t *testing.T) {
 	w := newWorld(t)
 	b, other := w.book(t, nil), w.book(t, nil)

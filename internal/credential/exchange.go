@@ -12,15 +12,15 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// mostExchanged bounds the tokens that a process keeps.
+// mostExchanged limits the number of tokens that a process keeps.
 const mostExchanged = 10_000
 
-// Exchange says how the access token of a caller becomes one for a server (RFC 8693). Of
-// Resource and Audience one may be "".
+// Exchange configures the exchange of a caller's access token for one of a server (RFC 8693). One
+// of Resource and Audience may be "".
 type Exchange struct {
 	Resource, Audience string
-	// ConsentURL is where people agree, where the authorization server wants that; "" where
-	// they cannot.
+	// ConsentURL is the page for consent that the authorization server may require, or "" if
+	// there is none.
 	ConsentURL string
 
 	mu       sync.Mutex
@@ -28,21 +28,21 @@ type Exchange struct {
 	kept     map[[sha256.Size]byte]*exchanged // by the digest of the caller's token
 }
 
-// exchanged is a token that was got for a caller's token.
+// exchanged is the token received for a caller's token.
 type exchanged struct {
 	credential Credential
-	until      time.Time // zero: it is used once
+	until      time.Time // zero means a single use
 }
 
-// subject is the grant of a principal that signed in with an access token.
+// subject is implemented by the grant of a principal that signed in with an access token.
 type subject interface {
-	// Subject returns the token, and when it ends.
+	// Subject returns the token and its expiry.
 	Subject() (token string, expires time.Time)
 }
 
-// exchange returns a token for the server that was got for the caller's own. refused is as for
-// [Book.Get]. A result is kept under the digest of the caller's token, and not under its
-// subject: two tokens of one person may not have the same rights.
+// exchange returns a token for the server in exchange for the caller's. refused is as for
+// [Book.Get]. Results are cached by the digest of the caller's token, not by its subject, because
+// two tokens of one person may have different permissions.
 func (b *Book) exchange(ctx context.Context, s *Server, who *schema.Principal, refused uint64) (Credential, error) {
 	var token string
 	var expires time.Time
@@ -57,7 +57,7 @@ func (b *Book) exchange(ctx context.Context, s *Server, who *schema.Principal, r
 		return c, nil
 	}
 	return b.once(ctx, s, fmt.Sprint("exchange\x00", s.ID, "\x00", string(key[:]), "\x00", refused), func(ctx context.Context) (Credential, error) {
-		if c, ok := s.Exchange.find(key, refused, b.now()); ok { // somebody was faster
+		if c, ok := s.Exchange.find(key, refused, b.now()); ok { // another caller was faster
 			return c, nil
 		}
 		ctx, cancel := context.WithTimeout(ctx, redeeming)
@@ -78,8 +78,8 @@ func (b *Book) exchange(ctx context.Context, s *Server, who *schema.Principal, r
 	})
 }
 
-// end is until when a token is used: shortly before it ends, and not for longer than the token
-// for which it was got. Zero: for one call.
+// end returns the time until which a token is used: shortly before its expiry, but not longer than
+// the caller's token is valid. Zero means for one call.
 func end(got *oauth.Token, now, caller time.Time) time.Time {
 	if got.Expires.IsZero() {
 		return time.Time{}
@@ -91,8 +91,8 @@ func end(got *oauth.Token, now, caller time.Time) time.Time {
 	return until
 }
 
-// notExchanged is how a call ends whose token was not exchanged. What the authorization server
-// wrote itself is not repeated.
+// notExchanged returns the error of a call whose token exchange failed. It does not repeat the text
+// of the authorization server.
 func (s *Server) notExchanged(err error) error {
 	var refused *oauth.Refused
 	switch {
@@ -106,7 +106,7 @@ func (s *Server) notExchanged(err error) error {
 	return unavailable(s, err)
 }
 
-// find returns the token that is kept for a caller's token, unless it is the refused one.
+// find returns the cached token for a caller's token, unless it is the refused one.
 func (x *Exchange) find(key [sha256.Size]byte, refused uint64, now time.Time) (Credential, bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -121,8 +121,8 @@ func (x *Exchange) find(key [sha256.Size]byte, refused uint64, now time.Time) (C
 	return e.credential, true
 }
 
-// keep keeps a token until it ends. Where there are too many, those that ended make room, else
-// any of them.
+// keep caches a token until it expires. If the cache is full, it evicts expired tokens, or else any
+// of them.
 func (x *Exchange) keep(key [sha256.Size]byte, c Credential, until, now time.Time) {
 	if !now.Before(until) {
 		return
@@ -148,7 +148,7 @@ func (x *Exchange) keep(key [sha256.Size]byte, c Credential, until, now time.Tim
 	x.kept[key] = &exchanged{c, until}
 }
 
-// endpoint is the metadata of the issuer, once it was read.
+// endpoint returns the metadata of the issuer. It is read once.
 func (x *Exchange) endpoint(ctx context.Context, c *oauth.Client) (*oauth.Metadata, error) {
 	x.mu.Lock()
 	m := x.metadata

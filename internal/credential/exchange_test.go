@@ -16,7 +16,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// exchanging is a book whose server crm takes exchanged tokens. Tokens of callers are
+// exchanging returns a book whose server crm uses exchanged tokens. Tokens of callers are
 // "caller-token-NAME-…".
 func exchanging(t *testing.T) (*world, *Book) {
 	t.Helper()
@@ -36,12 +36,12 @@ func exchanging(t *testing.T) (*world, *Book) {
 	return w, w.book(t, func(s *Server) { s.Exchange = &Exchange{Resource: s.URL} })
 }
 
-// signedIn is a principal with an access token.
+// signedIn returns a principal with an access token.
 func signedIn(token string) *schema.Principal {
 	return &schema.Principal{Name: "corp:x", Grant: &scope.Grant{Caller: &scope.CallerToken{Token: scope.Bearer(token), Expires: time.Now().Add(time.Hour)}}}
 }
 
-// asked is a worker's question and the answer of the book.
+// asked sends a worker's request and returns the response of the book.
 func asked(t *testing.T, w *world, b *Book, who *schema.Principal, refused uint64) (Credential, error) {
 	t.Helper()
 	q, err := Ask("call_1", "crm", w.mcp.URL+"/mcp", refused)
@@ -75,7 +75,7 @@ func TestACallersTokenIsExchangedOnceForAllOfItsCallsAtOnce(t *testing.T) {
 	if form.Get("resource") != w.mcp.URL+"/mcp" || form.Get("audience") != "" {
 		t.Errorf("asked for %v", form)
 	}
-	// Another token of the same person may have other rights: it is exchanged for itself.
+	// Another token of the same person may have other permissions, so it is exchanged separately.
 	first, err := asked(t, w, b, signedIn("caller-token-user1"), 0)
 	if err != nil || w.as.Issued() != 20 {
 		t.Errorf("%d exchanges, %v", w.as.Issued(), err)
@@ -84,7 +84,7 @@ func TestACallersTokenIsExchangedOnceForAllOfItsCallsAtOnce(t *testing.T) {
 	if err != nil || second.Version == first.Version || w.as.Issued() != 21 {
 		t.Errorf("%d exchanges, %v", w.as.Issued(), err)
 	}
-	// The server refuses it, or it ends.
+	// The server rejects the token, or it expires.
 	next, err := asked(t, w, b, signedIn("caller-token-user1"), first.Version)
 	if err != nil || next.Version == first.Version || w.as.Issued() != 22 {
 		t.Errorf("a token that was refused: %d exchanges, %v", w.as.Issued(), err)
@@ -101,7 +101,7 @@ func TestACallersTokenIsExchangedOnceForAllOfItsCallsAtOnce(t *testing.T) {
 
 func TestACallWithoutATokenOrAnExchangeGetsNothingElse(t *testing.T) {
 	w, b := exchanging(t)
-	// A shared secret, or the grant that the same person has elsewhere, must not serve.
+	// A shared secret, or the person's grant at another server, must not be used.
 	plain := w.book(t, nil)
 	w.connect(t, plain, Person(&schema.Principal{Name: "corp:x"}))
 	before := w.as.Issued()
@@ -161,8 +161,8 @@ func TestATokenIsKeptNoLongerThanTheOneItWasGotFor(t *testing.T) {
 	}
 }
 
-// TestACallersTokenGoesToTheIssuerAlone has an issuer whose endpoint redirects, one whose
-// metadata names another issuer, and a worker that has another address for the server.
+// TestACallersTokenGoesToTheIssuerAlone tests an issuer whose endpoint redirects, one whose
+// metadata names another issuer, and a worker with a different address of the server.
 func TestACallersTokenGoesToTheIssuerAlone(t *testing.T) {
 	var strayed atomic.Int32
 	thief := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { strayed.Add(1) }))

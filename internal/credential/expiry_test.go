@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// TestEveryExpiredGrantIsRedeemedOnce has the tokens of many people end at the same moment,
-// when calls of each of them are under way in three processes. With CALLYARD_CREDENTIALS=full
+// TestEveryExpiredGrantIsRedeemedOnce lets the tokens of many people expire at the same moment,
+// while calls of each of them are in flight in three processes. With CALLYARD_CREDENTIALS=full
 // there are 1,000.
 func TestEveryExpiredGrantIsRedeemedOnce(t *testing.T) {
 	people := 60

@@ -9,7 +9,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// TestATokenThatLivesShorterThanAMinuteIsUsed has one that is renewed for its last tenth only.
+// TestATokenThatLivesShorterThanAMinuteIsUsed uses a token that is renewed only in its last tenth.
 func TestATokenThatLivesShorterThanAMinuteIsUsed(t *testing.T) {
 	w := newWorld(t)
 	w.as.Life = 50 * time.Second
@@ -26,7 +26,7 @@ func TestATokenThatLivesShorterThanAMinuteIsUsed(t *testing.T) {
 	if err != nil || next.Version == first.Version || w.as.Issued() != 2 {
 		t.Errorf("near its end: %v, %d tokens issued", err, w.as.Issued())
 	}
-	// The server issues shorter ones than it takes to look again.
+	// The lifetime of issued tokens is shorter than the polling interval.
 	w.as.Life = time.Second
 	last, err := b.Get(t.Context(), "crm", "ada", next.Version)
 	if err != nil || last.Version == next.Version || w.as.Issued() != 3 {
@@ -34,7 +34,7 @@ func TestATokenThatLivesShorterThanAMinuteIsUsed(t *testing.T) {
 	}
 }
 
-// TestAWrongClientSecretLosesNoGrant has an operator who repairs the settings.
+// TestAWrongClientSecretLosesNoGrant simulates an operator who corrects the settings.
 func TestAWrongClientSecretLosesNoGrant(t *testing.T) {
 	w := newWorld(t)
 	b := w.book(t, nil)

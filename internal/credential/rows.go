@@ -11,15 +11,15 @@ import (
 
 func (b *Book) place(s *Server, person string) []byte { return place(string(s.ID), s.origin(), person) }
 
-// keyOf names the row of a person.
+// keyOf returns the key of a person's row.
 func keyOf(s *Server, person string) string {
 	return credentialtable.Key(tenantOf(person), s.ID, person)
 }
 
-// dataPlace is the place of a row for the data keys.
+// dataPlace returns the place of a row for the data keys.
 func dataPlace(key string) []string { return []string{"credential", key} }
 
-// read returns the row of a person; nil where there is none that is for this server.
+// read returns the row of a person, or nil if there is none for this server.
 func (b *Book) read(ctx context.Context, s *Server, person string) (*row, uint64, error) {
 	key := keyOf(s, person)
 	sealed, revision, err := b.rows.Fresh(ctx, key)
@@ -56,13 +56,13 @@ func (b *Book) open(ctx context.Context, s *Server, person, key string, sealed [
 		}
 	}
 	plain, err = b.keys.open(sealed, b.place(s, person))
-	b.tell(err)
+	b.logMissingKey(err)
 	return plain, err
 }
 
-// tell logs, once for each key, that stored credentials cannot be read without it: people are
-// asked to connect again, and only an operator can know why.
-func (b *Book) tell(err error) {
+// logMissingKey logs once per missing key that stored credentials cannot be read without it. People are
+// asked to connect again, and only an operator can know the cause.
+func (b *Book) logMissingKey(err error) {
 	var missing *missingKeyError
 	if !errors.As(err, &missing) {
 		return
@@ -72,8 +72,8 @@ func (b *Book) tell(err error) {
 	}
 }
 
-// moved gives the row that a version up to 0.1.0 wrote for a person of a tenant the key that it
-// has now, and returns it. Of all who move it at once one wins.
+// moved moves the row that a version up to 0.1.0 wrote for a person of a tenant to its current key,
+// and returns it. If several processes do so concurrently, one wins.
 func (b *Book) moved(ctx context.Context, person, former, key string) (sealed []byte, revision uint64, err error) {
 	inner, was, err := b.rows.Fresh(ctx, former)
 	if err != nil {
@@ -112,7 +112,7 @@ func (b *Book) seal(ctx context.Context, s *Server, person string, r *row) ([]by
 	return b.cover(ctx, person, keyOf(s, person), sealed)
 }
 
-// store writes what a person has connected, over what was there.
+// store writes a person's credential, replacing an existing one.
 func (b *Book) store(ctx context.Context, s *Server, person string, r *row) error {
 	sealed, err := b.seal(ctx, s, person, r)
 	if err != nil {

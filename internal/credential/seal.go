@@ -22,24 +22,25 @@ const (
 	keyBytes = 32
 	sealedV1 = 1
 	nameSize = 8
-	// overhead of a random nonce and a tag.
+	// overhead is the size of a random nonce and a tag.
 	overhead = 12 + 16
 )
 
-// Keys are the keys of the operator that wrap the keys of rows. New rows are wrapped with the
-// first; the others read rows of before.
+// Keys holds the operator's keys, which wrap the keys of rows. The first wraps new rows. The others
+// only unwrap existing rows.
 type Keys struct{ all []wrapping }
 
 type wrapping struct {
-	name [nameSize]byte // from its digest
+	name [nameSize]byte // derived from its digest
 	aead cipher.AEAD
 }
 
 // String hides the keys.
 func (*Keys) String() string { return "[keys]" }
 
-// CheckKeyFiles returns the faults of the files of credentials.key_file and encryption.key_file,
-// "" for none. That a file cannot be read is said for every file of the configuration, and not here.
+// CheckKeyFiles returns the faults in the content of the files credentials.key_file and
+// encryption.key_file; "" means that there is no such file. Unreadable files are not reported here,
+// because that check covers every file of the configuration.
 func CheckKeyFiles(credentials, encryption string) (faults []config.Fault) {
 	for _, f := range []struct{ key, file string }{{"credentials.key_file", credentials}, {"encryption.key_file", encryption}} {
 		var unread *fs.PathError
@@ -53,8 +54,8 @@ func CheckKeyFiles(credentials, encryption string) (faults []config.Fault) {
 	return faults
 }
 
-// LoadKeys reads a file with keys of 32 bytes in base64, one on each line. To rotate, add
-// the new one first.
+// LoadKeys reads a file of 32-byte keys in base64, one per line. To rotate, add the new key as the
+// first line.
 func LoadKeys(file string) (*Keys, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -79,7 +80,7 @@ func LoadKeys(file string) (*Keys, error) {
 	return k, nil
 }
 
-// NewKeys returns a key that is in no file and ends with the process.
+// NewKeys returns an ephemeral key that exists only in this process.
 func NewKeys() (*Keys, error) {
 	raw := make([]byte, keyBytes)
 	_, _ = rand.Read(raw) // it never fails
@@ -105,7 +106,7 @@ func newAEAD(key []byte) (cipher.AEAD, error) {
 	return cipher.NewGCMWithRandomNonce(block)
 }
 
-// place is where a row belongs; its parts cannot be confused with each other.
+// place encodes the place of a row. The parts are unambiguous.
 func place(parts ...string) []byte {
 	var b []byte
 	for _, p := range parts {
@@ -134,28 +135,28 @@ func (k *Keys) seal(plain, place []byte) ([]byte, error) {
 	return aead.Seal(out, nil, plain, place), nil //nolint:gosec // as above
 }
 
-// Seal encrypts a row of another package for its place, which that package names by parts.
-// Nothing that is sealed here can be read as a credential of a person, nor the other way
-// round. It is safe for concurrent use.
+// Seal encrypts a row of another package for a place, which consists of that package's parts. Such
+// a row cannot be opened as a person's credential, nor the other way round. It is safe for
+// concurrent use.
 func (k *Keys) Seal(plain []byte, parts ...string) ([]byte, error) {
 	return k.seal(plain, place(append([]string{foreign}, parts...)...))
 }
 
-// Open decrypts what Seal returned for the same place; any error means that it cannot be read
-// there, or that the key is gone.
+// Open decrypts a result of Seal for the same place. An error means that the place is different or
+// the key is gone.
 func (k *Keys) Open(sealed []byte, parts ...string) ([]byte, error) {
 	return k.open(sealed, place(append([]string{foreign}, parts...)...))
 }
 
-// Newest reports whether what Seal returned is wrapped with the newest key.
+// Newest reports whether a result of Seal is wrapped with the newest key.
 func (k *Keys) Newest(sealed []byte) bool {
 	return len(sealed) > nameSize && bytes.Equal(sealed[1:1+nameSize], k.all[0].name[:])
 }
 
-// foreign begins the places of other packages. No server can have that name.
+// foreign is the first part of the places of other packages. No server can have that name.
 const foreign = "\x00another package"
 
-// missingKeyError is about a row whose key is not there. It is an errUnreadable.
+// missingKeyError reports that the key of a row is missing. It is an errUnreadable.
 type missingKeyError struct{ name string }
 
 func (e *missingKeyError) Error() string {

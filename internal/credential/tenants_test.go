@@ -6,8 +6,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// TestASealedCredentialIsForTheCallItWasAskedFor has a worker, or who can read NATS, show the
-// answer for a call of one tenant to the question of a call of another.
+// TestASealedCredentialIsForTheCallItWasAskedFor replays the response for a call of one tenant as
+// the response to a request of another tenant's call, as a worker or a reader of NATS could.
 func TestASealedCredentialIsForTheCallItWasAskedFor(t *testing.T) {
 	w := newWorld(t)
 	b := w.book(t, nil)
@@ -32,12 +32,12 @@ func TestASealedCredentialIsForTheCallItWasAskedFor(t *testing.T) {
 	if c, err := other.Open(answer); err == nil {
 		t.Errorf("another question opens it: %v", c)
 	}
-	// The worker keeps the key of a question, and says that it was for another call.
+	// The worker keeps the key of a request, and claims that it was for another call.
 	other.key = question.key
 	if c, err := other.Open(answer); err == nil {
 		t.Errorf("it is opened for a call of another tenant: %v", c)
 	}
-	// The front door goes by the call that it sent, whoever asks.
+	// The front door uses the call that it sent, regardless of the requester.
 	if _, err := question.Open(b.Answer(t.Context(), theirs, "jira", &blue, question.Message)); schema.KindOf(err) != schema.KindConnectRequired {
 		t.Errorf("the question for the other call: %v", err)
 	}

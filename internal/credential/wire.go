@@ -12,10 +12,10 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// A worker that was given a call asks the front door of the call for the credential of the
-// person behind it. The question has a public key made for it, and the answer is sealed to
-// that key (HPKE, RFC 9180: X25519, HKDF-SHA256, AES-256-GCM), so that NATS and its other
-// users see ciphertext. The origin of the server is part of what both sides must agree on.
+// A worker that runs a call requests the credential of the person from the call's front door. The
+// request contains an ephemeral public key, and the response is sealed to that key (HPKE, RFC 9180:
+// X25519, HKDF-SHA256, AES-256-GCM), so that NATS and its other users see only ciphertext. Both
+// sides must agree on the origin of the server.
 
 type question struct {
 	Method string `json:"method"`
@@ -33,14 +33,14 @@ type reply struct {
 	Error  *schema.Error `json:"error,omitempty"`
 }
 
-// sealed is what is inside the result.
+// sealed is the plaintext of a response.
 type sealed struct {
 	Header  string `json:"header"`
 	Value   string `json:"value"`
 	Version uint64 `json:"version,string"`
 }
 
-// Origin is the scheme, host and port of a server, as a credential is bound to it.
+// Origin returns the scheme, host and port of an address. Credentials are bound to it.
 func Origin(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -57,23 +57,23 @@ func Origin(address string) string {
 	return scheme + "://" + host
 }
 
-// info is what the seal is bound to.
+// info returns the context that the seal is bound to.
 func info(call schema.CallID, server schema.ServerID, origin string) []byte {
 	return place("callyard credential", string(call), string(server), origin)
 }
 
-// Question is one question of a worker for one call.
+// Question is one request of a worker for one call.
 type Question struct {
 	key    hpke.PrivateKey
 	call   schema.CallID
 	server schema.ServerID
 	origin string
-	// Message is what is sent.
+	// Message is the encoded request.
 	Message []byte
 }
 
-// Ask makes a question. refused is the version of a credential that the server did not take,
-// 0 for none.
+// Ask creates a request. refused is the version of a credential that the server rejected; 0 means
+// none.
 func Ask(call schema.CallID, server schema.ServerID, address string, refused uint64) (*Question, error) {
 	key, err := hpke.DHKEM(ecdh.X25519()).GenerateKey()
 	if err != nil {
@@ -86,8 +86,8 @@ func Ask(call schema.CallID, server schema.ServerID, address string, refused uin
 	return q, err
 }
 
-// Answer answers a question for a call of who at server. It never fails: a fault is an
-// answer. Without a book there are no credentials of people.
+// Answer returns the response to a request for a call of who at server. It always returns a
+// response: faults are encoded in it. A nil book has no credentials of people.
 func (b *Book) Answer(ctx context.Context, call schema.CallID, server schema.ServerID, who *schema.Principal, message []byte) []byte {
 	result, err := b.answer(ctx, call, server, who, message)
 	r := reply{Result: result}
@@ -136,8 +136,8 @@ func (b *Book) of(ctx context.Context, s *Server, who *schema.Principal, refused
 	return b.Get(ctx, s.ID, Person(who), refused)
 }
 
-// Ready returns why a call of a principal would not get a credential at a server, nil where it
-// would, or needs none of this book.
+// Ready returns the error with which a call of a principal would fail for lack of a credential at a
+// server. It returns nil if the credential is available, or if the server needs none of this book.
 func (b *Book) Ready(ctx context.Context, who *schema.Principal, server schema.ServerID) error {
 	s := b.Server(server)
 	if s == nil {
@@ -147,10 +147,10 @@ func (b *Book) Ready(ctx context.Context, who *schema.Principal, server schema.S
 	return err
 }
 
-// errAnswer means that an answer was not made for the question.
+// errAnswer means that a response does not belong to the request.
 var errAnswer = errors.New("the answer of the front door cannot be opened")
 
-// Open reads the answer to the question. The error is that of the answer, where it has one.
+// Open decrypts the response. If the response contains a fault, Open returns it as the error.
 func (q *Question) Open(object []byte) (Credential, error) {
 	var r reply
 	if json.Unmarshal(object, &r) != nil {

@@ -15,25 +15,26 @@ import (
 // Types of approval events.
 const (
 	Asked     = "approval.asked"
-	Decided   = "approval.decided" // one person's answer; revocations have a type of their own
+	Decided   = "approval.decided" // one person's answer; a revocation has its own type
 	Revoked   = "approval.revoked"
 	Escalated = "approval.escalated"
-	Restarted = "approval.restarted" // it must be approved again, under another rule
+	Restarted = "approval.restarted" // needs new approvals, under another rule
 	Expired   = "approval.expired"
-	Ended     = "approval.ended" // the call of an approval ran, or was taken back
+	Ended     = "approval.ended" // the call of an approval ran, or was withdrawn
 )
 
-// Types lists them.
+// Types returns all event types.
 func Types() []string { return []string{Asked, Decided, Revoked, Escalated, Restarted, Expired, Ended} }
 
-// event is one of them, and its id: the same whoever makes it, whenever.
+// event is an event with its ID. The ID is deterministic: every process computes the same ID for
+// the same event.
 type event struct {
 	id   string
 	told webhook.Event
 }
 
-// data is what a receiver learns. Arguments, results and reasons are not in it:
-// who may see them reads them on the page.
+// data is the payload for receivers. It has no arguments, results or reasons: people who may see
+// them read them on the page.
 type data struct {
 	ID            schema.ApprovalID `json:"id"`
 	CallID        schema.CallID     `json:"call_id"`
@@ -76,8 +77,8 @@ type answer struct {
 	At      time.Time `json:"at"`
 }
 
-// events returns what has happened to an approval, in an order that depends on the
-// record alone; nil where people were never asked. link is the address of its page.
+// events returns the events of an approval. Their order depends only on the record. It returns nil
+// if no groups were asked. link is the address of the approval's page.
 func events(a *ledger.Approval, link string) []event {
 	rule, err := approval.Rule(a)
 	if err != nil || a.Permission != "" || len(rule.Groups) == 0 {
@@ -92,7 +93,7 @@ func events(a *ledger.Approval, link string) []event {
 	add := func(kind string, at time.Time, d data) {
 		body, err := json.Marshal(d)
 		if err != nil {
-			return // texts, numbers and times of our own
+			return // cannot happen: strings, numbers and times of this package
 		}
 		all = append(all, event{idOf(a.ID, kind, at), webhook.Event{Type: kind, Time: at, Data: body}})
 	}
@@ -123,7 +124,7 @@ func events(a *ledger.Approval, link string) []event {
 			d.ErrorKind = string(a.Error.Kind)
 		}
 		switch a.State {
-		case ledger.Denied, ledger.Revoked: // the decision tells of it
+		case ledger.Denied, ledger.Revoked: // already reported as a decision
 		case ledger.Expired:
 			add(Expired, a.Ended, d)
 		default:
@@ -133,7 +134,7 @@ func events(a *ledger.Approval, link string) []event {
 	return all
 }
 
-// idOf is the header webhook-id of an event.
+// idOf returns the webhook-id header of an event.
 func idOf(approval schema.ApprovalID, kind string, at time.Time) string {
 	sum := sha256.Sum256([]byte(string(approval) + "\n" + kind + "\n" + at.UTC().Format(time.RFC3339Nano)))
 	return "evt_" + hex.EncodeToString(sum[:])[:40]

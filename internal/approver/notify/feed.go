@@ -1,14 +1,13 @@
-// Package notify carries word of approvals to places outside the approver's own
-// pages: to channels of Slack, and to receivers of webhooks.
+// Package notify sends notifications of approvals to places outside the approver's pages:
+// Slack channels and webhook receivers.
 //
-// It owns the seam between the ledger and those places ([Channel]), and the patience:
-// a [Feed] sees every change of every approval and brings each place up to date,
-// one line for each place, tried again until it works. It promises that nobody who
-// decides ever waits for a place, that a slow or broken one holds up itself alone,
-// and that of many changes the newest counts: what a place missed is made up for
-// with the state as it stands, also after a restart.
+// It owns the interface between the ledger and those places ([Channel]), and the retries. A
+// [Feed] receives every change of every approval and brings each place up to date. Each place has
+// its own queue, and a notification is retried until it succeeds. Decisions never wait for a
+// place, and a slow or broken place delays only itself. Several changes of an approval are sent as
+// its current state. Changes missed by a place are sent the same way, also after a restart.
 //
-// It refuses to know what a place shows; and it decides nothing.
+// It does not know the content of a place, and it makes no decisions.
 package notify
 
 import (
@@ -23,24 +22,22 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Channel is a notification channel: a way to tell people or programs of approvals. Slack is one, webhooks
-// are the other. Its methods are called from several goroutines, [Channel.Show] by
-// one at a time for each place.
+// Channel is a notification channel: a way to notify people or programs of approvals. Slack
+// and webhooks are the implementations. Its methods are called from several goroutines.
+// [Channel.Show] is called by one goroutine at a time for each place.
 type Channel interface {
-	// Places are where the approval, as it stands, is or was to be told of. It must
-	// not block, and looks at what is known here only.
+	// Places returns the places that show the approval in its current state, or must be updated.
+	// It must not block, and uses only local data.
 	Places(a *ledger.Approval) []string
-	// Show brings a place up to date with the approval as it stands; where it is
-	// already, that does nothing. An error means that it is to be tried again: see
-	// [Wait], and [Never].
+	// Show brings a place up to date with the current state of the approval. It does nothing if
+	// the place is up to date. A returned error causes a retry: see [Wait] and [Never].
 	Show(ctx context.Context, place string, a *ledger.Approval) error
 }
 
-// Wait is the error of a channel that says when to try again.
+// Wait is an error of a channel with the time until the next attempt.
 type Wait struct {
 	For time.Duration
-	// Alone says that it is this approval's business; without it nothing else is
-	// tried at the place until then.
+	// Alone limits the wait to this approval. If false, the whole place is paused until then.
 	Alone bool
 	Err   error
 }
@@ -50,7 +47,7 @@ func (w *Wait) Error() string { return w.Err.Error() }
 // Unwrap returns the cause.
 func (w *Wait) Unwrap() error { return w.Err }
 
-// Never is the error of a channel for what no further try repairs.
+// Never is an error of a channel that no retry can fix.
 type Never struct{ Err error }
 
 func (n *Never) Error() string { return n.Err.Error() }
@@ -58,21 +55,21 @@ func (n *Never) Error() string { return n.Err.Error() }
 // Unwrap returns the cause.
 func (n *Never) Unwrap() error { return n.Err }
 
-// pauses are between tries at a place that fails: short enough that it is right
-// within seconds of its recovery.
+// pauses is the backoff for a place that fails. It is short, so that the place is up to date within
+// seconds of its recovery.
 var pauses = backoff.Policy{First: 250 * time.Millisecond, Max: 2 * time.Second, Jitter: 0.25}
 
-// showFor bounds one try.
+// showFor is the timeout of one attempt.
 const showFor = 15 * time.Second
 
-// closeFor bounds the wait for the notifications under way when a feed closes.
+// closeFor limits the wait for notifications in flight when a feed closes.
 const closeFor = 2 * time.Second
 
-// Options of a feed. Ledger, Channel and Log must be set.
+// Options configures a feed. Ledger, Channel and Log must be set.
 type Options struct {
 	Ledger  *ledger.Ledger
 	Channel Channel
-	// Name is what the log calls the channel.
+	// Name is the name of the channel in the log.
 	Name string
 	Log  *slog.Logger
 }
@@ -80,22 +77,22 @@ type Options struct {
 // Feed keeps one channel up to date. It is safe for concurrent use.
 type Feed struct {
 	o      Options
-	stop   func()          // of the watch
-	ctx    context.Context // ends the waiting for approvals
+	stop   func()          // stops the watch
+	ctx    context.Context // ends the wait for approvals
 	cancel context.CancelFunc
-	life   context.Context // ends what is being shown
+	life   context.Context // cancels notifications in flight
 	abort  context.CancelFunc
 	work   sync.WaitGroup
 
-	mu    sync.Mutex
-	lanes map[string]*lane
-	shut  bool
+	mu     sync.Mutex
+	queues map[string]*queue
+	shut   bool
 }
 
-// Start begins to feed a channel: with everything that the ledger holds, then with
-// each change. [Feed.Close] ends it.
+// Start starts a feed for a channel. It first sends everything that the ledger holds, then each
+// change. [Feed.Close] ends it.
 func Start(o Options) *Feed {
-	f := &Feed{o: o, lanes: make(map[string]*lane)}
+	f := &Feed{o: o, queues: make(map[string]*queue)}
 	f.life, f.abort = context.WithCancel(context.Background())
 	f.ctx, f.cancel = context.WithCancel(f.life)
 	f.stop = o.Ledger.Watch(schema.AllTenants(), f.offer)
@@ -105,9 +102,9 @@ func Start(o Options) *Feed {
 	return f
 }
 
-// Close takes no more and waits for the notifications under way, [closeFor] at most: one
-// that is interrupted between the message and the note of it is sent again after the next
-// start. What was not sent is sent then.
+// Close refuses new approvals and waits for notifications in flight, for at most [closeFor]. A
+// notification that is interrupted after it is sent and before that is stored is sent again after
+// the next start. Notifications not sent yet are also sent after the next start.
 func (f *Feed) Close() {
 	f.mu.Lock()
 	f.shut = true
@@ -120,7 +117,7 @@ func (f *Feed) Close() {
 	f.abort()
 }
 
-// offer puts an approval into the line of each of its places.
+// offer adds an approval to the queue of each of its places.
 func (f *Feed) offer(a *ledger.Approval) {
 	for _, place := range f.o.Channel.Places(a) {
 		f.mu.Lock()
@@ -128,10 +125,10 @@ func (f *Feed) offer(a *ledger.Approval) {
 			f.mu.Unlock()
 			return
 		}
-		l := f.lanes[place]
+		l := f.queues[place]
 		if l == nil {
-			l = newLane()
-			f.lanes[place] = l
+			l = newQueue()
+			f.queues[place] = l
 			f.work.Go(func() { f.run(place, l) })
 		}
 		f.mu.Unlock()
@@ -139,8 +136,8 @@ func (f *Feed) offer(a *ledger.Approval) {
 	}
 }
 
-// run serves one place until the feed ends.
-func (f *Feed) run(place string, l *lane) {
+// run sends the notifications of one place until the feed ends.
+func (f *Feed) run(place string, l *queue) {
 	down := false
 	for {
 		id, err := l.next(f.ctx)
@@ -181,10 +178,10 @@ func (f *Feed) run(place string, l *lane) {
 func (f *Feed) show(place string, id schema.ApprovalID) error {
 	ctx, cancel := context.WithTimeout(f.life, showFor)
 	defer cancel()
-	// From the leader: word of a change may be ahead of the copy that is nearest.
+	// Read from the leader: the nearest replica may not have the change yet.
 	a, err := f.o.Ledger.Current(ctx, schema.AllTenants(), id)
 	if schema.KindOf(err) == schema.KindNotFound {
-		return nil // it grew too old
+		return nil // removed because of its age
 	}
 	if err != nil {
 		return err
@@ -192,15 +189,15 @@ func (f *Feed) show(place string, id schema.ApprovalID) error {
 	return f.o.Channel.Show(ctx, place, a)
 }
 
-// lane is the line of approvals before one place; each stands in it once.
-type lane struct {
+// queue is the queue of one place. Each approval is in it at most once.
+type queue struct {
 	wake chan struct{}
 
 	mu     sync.Mutex
 	order  []schema.ApprovalID
 	items  map[schema.ApprovalID]*item
-	closed time.Time // nothing is taken before
-	tries  int       // failed ones in a row
+	closed time.Time // the queue is paused until then
+	tries  int       // consecutive failed attempts
 }
 
 type item struct {
@@ -210,11 +207,11 @@ type item struct {
 	busy   bool
 }
 
-func newLane() *lane {
-	return &lane{wake: make(chan struct{}, 1), items: make(map[schema.ApprovalID]*item)}
+func newQueue() *queue {
+	return &queue{wake: make(chan struct{}, 1), items: make(map[schema.ApprovalID]*item)}
 }
 
-func (l *lane) put(id schema.ApprovalID) {
+func (l *queue) put(id schema.ApprovalID) {
 	l.mu.Lock()
 	it := l.items[id]
 	switch {
@@ -234,8 +231,8 @@ func (l *lane) put(id schema.ApprovalID) {
 	}
 }
 
-// next waits for the first that may be shown.
-func (l *lane) next(ctx context.Context) (schema.ApprovalID, error) {
+// next waits for the first approval that is due.
+func (l *queue) next(ctx context.Context) (schema.ApprovalID, error) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -253,8 +250,8 @@ func (l *lane) next(ctx context.Context) (schema.ApprovalID, error) {
 	}
 }
 
-// take returns the first that is due, or for how long there is none.
-func (l *lane) take(now time.Time) (schema.ApprovalID, time.Duration) {
+// take removes and returns the first approval that is due, or returns the time until one is.
+func (l *queue) take(now time.Time) (schema.ApprovalID, time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if wait := l.closed.Sub(now); wait > 0 {
@@ -274,9 +271,10 @@ func (l *lane) take(now time.Time) (schema.ApprovalID, time.Duration) {
 	return "", soonest
 }
 
-// done says that showing id has ended: for good when after is zero and it has not
-// changed meanwhile, else until after. place closes the whole line until then.
-func (l *lane) done(id schema.ApprovalID, after time.Time, place bool) {
+// done records the end of an attempt for id. If after is zero and the approval has not changed in
+// the meantime, it leaves the queue. Otherwise it is due again at after. place pauses the whole
+// queue until then.
+func (l *queue) done(id schema.ApprovalID, after time.Time, place bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	it := l.items[id]
@@ -289,21 +287,21 @@ func (l *lane) done(id schema.ApprovalID, after time.Time, place bool) {
 	it.after, it.queued = after, true
 	if place {
 		l.closed = after
-		l.order = append([]schema.ApprovalID{id}, l.order...) // it keeps its place in the order
+		l.order = append([]schema.ApprovalID{id}, l.order...) // it keeps its position in the queue
 		it.after = time.Time{}
 		return
 	}
 	l.order = append(l.order, id)
 }
 
-func (l *lane) well() {
+func (l *queue) well() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.tries = 0
 }
 
-// pause is how long to wait after one more failed try.
-func (l *lane) pause() time.Duration {
+// pause returns the backoff after another failed attempt.
+func (l *queue) pause() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	d := pauses.Delay(l.tries)

@@ -37,7 +37,7 @@ type house struct {
 	conn   *bus.Conn
 	ledger *ledger.Ledger
 	desk   *approval.Desk
-	// tenants say which receivers are whose; nil: they are everybody's.
+	// tenants maps receivers to tenants; nil means that all receivers serve all tenants.
 	tenants *tenants.Book
 }
 
@@ -90,7 +90,7 @@ func until(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// walls is a channel of places that fail as they are told to.
+// walls is a channel of places that fail on demand.
 type walls struct {
 	mu     sync.Mutex
 	places []string
@@ -180,7 +180,7 @@ func TestAFeedThatClosesLetsTheNotificationUnderWayEnd(t *testing.T) {
 	select {
 	case <-closed:
 		t.Error("the feed closed while a notification was under way")
-	case <-time.After(200 * time.Millisecond): // Close tells nobody that it waits
+	case <-time.After(200 * time.Millisecond): // give Close time to start waiting
 	}
 	close(gate)
 	<-closed
@@ -231,12 +231,12 @@ func TestAFeedBeginsWithWhatIsThere(t *testing.T) {
 	})()
 	a := h.hold(nil)
 	h.decide(a, ledger.Deny, "")
-	<-heard // no more word of it comes
+	<-heard // no further notification arrives
 	defer start(h, w).Close()
 	until(t, "it is shown", func() bool { return w.last("p", a) == ledger.Denied })
 }
 
-// told is a webhook that came.
+// told is a received webhook.
 type told struct {
 	id   string
 	Type string `json:"type"`
@@ -291,7 +291,7 @@ func receive(t *testing.T) *receiver {
 	return r
 }
 
-// types are those of an approval, each once, in the order in which they came.
+// types returns the event types received for an approval, each once, in the order of arrival.
 func (r *receiver) types(a *ledger.Approval) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -369,7 +369,7 @@ func TestReceiversAreToldOfEachEventWithASignature(t *testing.T) {
 	r.mu.Unlock()
 	stop()
 
-	// What happens while nobody is there is told after the start, and nothing twice.
+	// Events during a downtime are sent after the start, and none is sent twice.
 	late := h.hold(func(rule *risk.Approval) { rule.Expires, rule.EscalateTo = time.Millisecond, nil })
 	until(t, "it expires", func() bool {
 		_, err := h.desk.Reconcile(t.Context(), func(string) bool { return true })

@@ -27,8 +27,8 @@ func rules(c settings.Notify) webhook.Rules {
 	return webhook.Rules{AllowPrivate: c.AllowPrivate, AllowedHosts: c.AllowedHosts}
 }
 
-// Check returns the faults in the section that only the sender of the notices can find. The
-// paths count from the section.
+// Check returns the faults in the section that only the sender of the notifications can detect. The
+// paths are relative to the section.
 func Check(c settings.Notify) (faults []config.Fault) {
 	if !c.Configured() {
 		return nil
@@ -59,20 +59,20 @@ func secrets(c settings.Notify) ([]string, error) {
 	return webhook.ReadSecrets(c.SecretsFile)
 }
 
-// notice is what one receiver was told of one approval.
+// notice records the events of one approval that were sent to one receiver.
 type notice struct {
 	Place    string            `json:"place"` // a hash of the receiver's URL, which may hold a secret
 	Approval schema.ApprovalID `json:"approval"`
-	Told     []string          `json:"told"` // ids of events
+	Told     []string          `json:"told"` // event IDs
 }
 
 func noticeKey(n *notice) string { return bus.Token(n.Place) + "." + bus.Token(n.Approval) }
 
-// lately is how old an approval's end may be that a receiver has not heard of: one
-// that is new in the configuration is not told of what is long over.
+// lately limits the age of an ended approval for a receiver without a record of it. A receiver that
+// is new in the configuration is not notified of approvals that ended long ago.
 const lately = time.Hour
 
-// Webhooks is the notification channel of receivers over HTTP. It is safe for concurrent use.
+// Webhooks is the notification channel for HTTP receivers. It is safe for concurrent use.
 type Webhooks struct {
 	c      settings.Notify
 	page   func(id schema.ApprovalID) string
@@ -86,8 +86,8 @@ type Webhooks struct {
 
 var _ Channel = (*Webhooks)(nil)
 
-// OpenWebhooks opens the outbox of events; ctx bounds that. page is the address of
-// an approval's page, book says which receivers are of which tenant. The connection stays the caller's.
+// OpenWebhooks opens the outbox of events; ctx bounds the opening. page returns the address of an
+// approval's page. book maps receivers to tenants. The caller must close the connection.
 func OpenWebhooks(ctx context.Context, c settings.Notify, book *tenants.Book, conn *bus.Conn, page func(id schema.ApprovalID) string, log *slog.Logger) (*Webhooks, error) {
 	signing, err := secrets(c)
 	if err != nil {
@@ -110,20 +110,20 @@ func OpenWebhooks(ctx context.Context, c settings.Notify, book *tenants.Book, co
 	return w, nil
 }
 
-// placeOf is the place of a receiver.
+// placeOf returns the place of a receiver.
 func placeOf(url string) string {
 	sum := sha256.Sum256([]byte(url))
 	return hex.EncodeToString(sum[:])[:32]
 }
 
-// Close ends the outbox; what is not delivered by then is after the next start.
+// Close closes the outbox. Events not delivered by then are delivered after the next start.
 func (w *Webhooks) Close(ctx context.Context) error {
 	err := w.sender.Close(ctx)
 	w.marks.Close()
 	return err
 }
 
-// missing are the events that a receiver was not told of yet.
+// missing returns the events that have not been sent to a receiver.
 func (w *Webhooks) missing(a *ledger.Approval, told []string, known bool) []event {
 	if !known && a.State.Ended() && w.now().Sub(a.Ended) > lately {
 		return nil
@@ -150,8 +150,8 @@ func (w *Webhooks) Places(a *ledger.Approval) []string {
 	return places
 }
 
-// Show implements [Channel]: it puts what is missing into the outbox, which has its
-// own patience, and notes that.
+// Show implements [Channel]. It adds the missing events to the outbox, which has its own retries,
+// and records them.
 func (w *Webhooks) Show(ctx context.Context, place string, a *ledger.Approval) error {
 	key := noticeKey(&notice{Place: place, Approval: a.ID})
 	n, revision, err := w.marks.Fresh(ctx, key)
@@ -165,7 +165,7 @@ func (w *Webhooks) Show(ctx context.Context, place string, a *ledger.Approval) e
 	}
 	n.Place, n.Approval = place, a.ID
 	for _, e := range missing {
-		// Ids are of the outbox, so each receiver has its own.
+		// IDs are unique in the outbox, so each receiver needs its own.
 		id := "evt_" + place[:8] + strings.TrimPrefix(e.id, "evt_")
 		err := w.sender.Send(ctx, webhook.Message{ID: id, URL: w.urls[place], Tenant: a.Binding.Tenant, Event: e.told})
 		if fault := schema.AsError(err); fault != nil {
@@ -181,5 +181,5 @@ func (w *Webhooks) Show(ctx context.Context, place string, a *ledger.Approval) e
 	} else {
 		_, err = w.marks.Create(ctx, n)
 	}
-	return err // another approver was first: what it told is looked at once more
+	return err // on a conflict with another approver, its record is read at the retry
 }

@@ -16,15 +16,15 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// flowFor is how long a person has at the provider; skew is how far its clock may
-// be from ours.
+// flowFor limits the time that a person has at the provider. skew is the maximum difference
+// between the provider's clock and ours.
 const (
 	flowFor = 10 * time.Minute
 	skew    = time.Minute
 )
 
-// Begin returns a new flow and the address at the provider to which the browser
-// goes. The error is of KindUnavailable.
+// Begin returns a new flow and the address of the provider to redirect the browser to. The error
+// is of KindUnavailable.
 func (p *Provider) Begin(ctx context.Context, fresh bool) (Flow, string, error) {
 	found, err := p.discovered(ctx)
 	if err != nil {
@@ -42,9 +42,9 @@ func (p *Provider) Begin(ctx context.Context, fresh bool) (Flow, string, error) 
 	return f, oauth.AuthCodeURL(f.State, options...), nil
 }
 
-// Finish takes what the provider sent the browser back with, and returns who it
-// is. Errors are of KindForbidden when the person does not come in, KindExpired
-// when the flow took too long, and KindUnavailable.
+// Finish verifies the parameters of the provider's redirect and returns the person. Errors are of
+// KindForbidden if the person is refused, KindExpired if the flow took too long, and
+// KindUnavailable.
 func (p *Provider) Finish(ctx context.Context, f Flow, back url.Values) (Person, error) {
 	if err := p.check(f, back); err != nil {
 		return Person{}, err
@@ -75,7 +75,7 @@ func (p *Provider) Finish(ctx context.Context, f Flow, back url.Values) (Person,
 	return p.person(ctx, found, f, raw)
 }
 
-// check validates the provider's redirect before the provider is asked anything.
+// check validates the provider's redirect, before any request to the provider.
 func (p *Provider) check(f Flow, back url.Values) error {
 	for _, values := range back {
 		if len(values) != 1 {
@@ -101,7 +101,7 @@ func (p *Provider) check(f Flow, back url.Values) error {
 	return nil
 }
 
-// plain lets an error code of OAuth through, and nothing that reads like more.
+// plain returns an OAuth error code, or a placeholder for anything that is not a plain code.
 func plain(code string) string {
 	for i := 0; i < len(code); i++ {
 		if c := code[i]; (c < 'a' || c > 'z') && c != '_' {
@@ -114,7 +114,7 @@ func plain(code string) string {
 func (p *Provider) refusedCode(err error) error {
 	var refused *oauth2.RetrieveError
 	if errors.As(err, &refused) && refused.Response != nil && refused.Response.StatusCode < 500 {
-		// Its body may repeat what was sent, so only the code is kept.
+		// Its body may repeat the request, so only the code is logged.
 		p.log.Warn("the identity provider refused a code", "issuer", p.c.Issuer, "status", refused.Response.StatusCode, "code", plain(refused.ErrorCode))
 		return schema.Errorf(schema.KindForbidden, "%s did not confirm this sign-in; you are not signed in. Sign in again; if that does not help, ask the operator to check the log.", p.Name())
 	}
@@ -125,8 +125,8 @@ func (p *Provider) refusedCode(err error) error {
 	return p.unavailable(err)
 }
 
-// distrust is the answer to an ID token that proves nothing. Why is for the
-// operator.
+// distrust logs the reason for the operator, and returns the error for an ID token that is not
+// valid.
 func (p *Provider) distrust(why string, err error) error {
 	p.log.Warn("an ID token was refused", "issuer", p.c.Issuer, "reason", why, "error", err)
 	return schema.Errorf(schema.KindForbidden, "The identity data from %s cannot be trusted; you are not signed in. Ask the operator to check the log.", p.Name())
@@ -139,7 +139,7 @@ type proof struct {
 	AuthTime json.Number `json:"auth_time"`
 }
 
-// person checks an ID token and reads it.
+// person verifies and decodes an ID token.
 func (p *Provider) person(ctx context.Context, found *oidc.Provider, f Flow, raw string) (Person, error) {
 	token, err := found.Verifier(&oidc.Config{ClientID: p.c.ClientID, SupportedSigningAlgs: algorithms(), Now: p.now}).Verify(ctx, raw)
 	if err != nil {
@@ -165,8 +165,8 @@ func (p *Provider) person(ctx context.Context, found *oidc.Provider, f Flow, raw
 	return Person{Principal: who, SignedIn: at}, err
 }
 
-// signedIn is when the person last gave their proof at the provider; zero where
-// it does not say.
+// signedIn returns the time of the last authentication at the provider, or zero if the provider
+// does not report it.
 func (p *Provider) signedIn(f Flow, authTime json.Number) (time.Time, error) {
 	now := p.now()
 	var at time.Time

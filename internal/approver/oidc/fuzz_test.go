@@ -25,7 +25,7 @@ func FuzzClaimsNameAPersonOfOursOrNobody(f *testing.F) {
 	f.Fuzz(func(t *testing.T, subject string, raw []byte) {
 		var claims map[string]json.RawMessage
 		if json.Unmarshal(raw, &claims) != nil {
-			return // the token was checked before, and holds an object
+			return // the token was verified before, so its payload is an object
 		}
 		for i, p := range providers {
 			who, err := p.principal(subject, claims)

@@ -29,7 +29,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// fixture is a provider of identities with a client of ours.
+// fixture is an identity provider with a client of ours.
 type fixture struct {
 	t     *testing.T
 	idp   *oidctest.Provider
@@ -54,7 +54,7 @@ func open(t *testing.T, change func(*settings.OIDC)) *fixture {
 	return r
 }
 
-// visit begins a flow and goes to the provider with it.
+// visit begins a flow and signs in at the provider.
 func (r *fixture) visit(fresh bool) (oidc.Flow, url.Values) {
 	r.t.Helper()
 	flow, to, err := r.p.Begin(r.t.Context(), fresh)

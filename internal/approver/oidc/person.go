@@ -13,22 +13,21 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Flow is one sign-in under way. It belongs to one browser, and to nobody else:
-// whoever calls keeps it there, sealed.
+// Flow is a sign-in in progress. It belongs to one browser. The caller stores it there, sealed.
 type Flow struct {
 	State    string    `json:"state"`
 	Nonce    string    `json:"nonce"`
 	Verifier string    `json:"verifier"`
 	Began    time.Time `json:"began"`
-	// Fresh says that the person must show again that it is them.
+	// Fresh reports whether the person must authenticate again.
 	Fresh bool `json:"fresh,omitempty"`
 }
 
-// Person is who came in.
+// Person is a person who signed in.
 type Person struct {
 	Principal schema.Principal
-	// SignedIn is when they last gave their proof at the provider; zero where it
-	// does not say.
+	// SignedIn is the time of the last authentication at the provider, or zero if the provider
+	// does not report it.
 	SignedIn time.Time
 }
 
@@ -37,7 +36,7 @@ const (
 	maxGroups = 1000
 )
 
-// principal makes a principal of the claims.
+// principal returns the principal for the claims.
 func (p *Provider) principal(subject string, claims map[string]json.RawMessage) (schema.Principal, error) {
 	email := verified(claims)
 	if len(p.c.EmailDomains) > 0 && !p.fromOurDomain(email) {
@@ -60,7 +59,7 @@ func (p *Provider) principal(subject string, claims map[string]json.RawMessage) 
 	if p.c.TenantClaim != "" {
 		given, _ := text(claim(claims, p.c.TenantClaim))
 		tenant := schema.TenantID(given)
-		if tenant == schema.DefaultTenant { // of the operators, and of whoever has no tenant
+		if tenant == schema.DefaultTenant { // reserved for operators and principals without a tenant
 			return schema.Principal{}, schema.Errorf(schema.KindForbidden, "%s sent a %s claim that names the tenant %q, which is that of the operators. Ask the operator to have another sent.", p.Name(), p.c.TenantClaim, tenant)
 		}
 		if !tenant.Valid() {
@@ -71,11 +70,11 @@ func (p *Provider) principal(subject string, claims map[string]json.RawMessage) 
 	return who, nil
 }
 
-// verified is the address of a person, in small letters, when the provider says
-// that it is theirs. Without its word anybody could write anybody's there.
+// verified returns the email address of a person in lower case, if the provider has verified it.
+// Otherwise anyone could claim the address of another person.
 func verified(claims map[string]json.RawMessage) string {
 	email, _ := text(claims[settings.EmailClaim])
-	word := bytes.Trim(claims["email_verified"], `"`) // some write it as a text
+	word := bytes.Trim(claims["email_verified"], `"`) // some providers send it as a string
 	if !bytes.Equal(word, []byte("true")) || strings.Count(email, "@") != 1 {
 		return ""
 	}
@@ -87,7 +86,7 @@ func (p *Provider) fromOurDomain(email string) bool {
 	return ok && slices.ContainsFunc(p.c.EmailDomains, func(d string) bool { return strings.EqualFold(d, domain) })
 }
 
-// fitting lets through what can be a name: something, not much, all of it visible.
+// fitting reports whether a string is usable as a name: not empty, short, and entirely visible.
 func fitting(name string) bool {
 	if name == "" || len(name) > maxName || !utf8.ValidString(name) || strings.TrimSpace(name) != name {
 		return false
@@ -102,7 +101,7 @@ func text(raw json.RawMessage) (s string, ok bool) {
 	return s, true
 }
 
-// groups are those of the policy, each once.
+// groups returns the groups that the policy knows, without duplicates.
 func (p *Provider) groups(claims map[string]json.RawMessage) []string {
 	raw := claim(claims, p.c.GroupsClaim)
 	var given []string
@@ -124,7 +123,7 @@ func (p *Provider) groups(claims map[string]json.RawMessage) []string {
 	return slices.Compact(groups)
 }
 
-// claim finds a claim by its name, or by a path of names with dots.
+// claim returns a claim by its name, or by a dotted path of names.
 func claim(claims map[string]json.RawMessage, name string) json.RawMessage {
 	if raw, ok := claims[name]; ok {
 		return raw

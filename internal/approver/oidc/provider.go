@@ -19,22 +19,22 @@ import (
 )
 
 const (
-	// answerWithin bounds each request to the provider, answerBytes its answer.
+	// answerWithin is the timeout of a request to the provider. answerBytes limits its response.
 	answerWithin = 10 * time.Second
 	answerBytes  = 1 << 20
-	// maxArrivals bounds the flows that are being finished at once.
+	// maxArrivals limits the number of flows that finish concurrently.
 	maxArrivals = 32
-	// retryAfter is how long a provider that did not answer is left alone.
+	// retryAfter is the minimum time between attempts to reach a provider that did not respond.
 	retryAfter = 2 * time.Second
 )
 
-// algorithms may sign an ID token. None of them is symmetric: a client's secret
-// signs nobody in.
+// algorithms returns the algorithms accepted for ID tokens. None is symmetric, because a client
+// secret must not be able to sign people in.
 func algorithms() []string {
 	return []string{oidc.RS256, oidc.RS384, oidc.RS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.PS256, oidc.PS384, oidc.PS512, oidc.EdDSA}
 }
 
-// Provider is one provider of identities. It is safe for concurrent use.
+// Provider is an identity provider. It is safe for concurrent use.
 type Provider struct {
 	c        settings.OIDC
 	redirect *url.URL
@@ -45,12 +45,12 @@ type Provider struct {
 
 	mu     sync.Mutex
 	found  *oidc.Provider
-	failed time.Time // when it was asked in vain
+	failed time.Time // time of the last failed attempt
 	reason error
 }
 
-// New returns a provider that was not asked anything yet. redirect is where it
-// sends people back to. c was validated; now may be nil.
+// New returns a provider without contacting it. redirect is the redirect URI. c must be validated;
+// now may be nil.
 func New(c settings.OIDC, redirect *url.URL, now func() time.Time, log *slog.Logger) *Provider {
 	if now == nil {
 		now = time.Now
@@ -60,7 +60,7 @@ func New(c settings.OIDC, redirect *url.URL, now func() time.Time, log *slog.Log
 		c: c, redirect: redirect, now: now, log: log, arrivals: make(chan struct{}, maxArrivals),
 		client: &http.Client{
 			Transport: bounded{transport}, Timeout: answerWithin,
-			// What answers elsewhere is not the provider that was configured.
+			// A redirect would lead to a server other than the configured provider.
 			CheckRedirect: func(*http.Request, []*http.Request) error {
 				return errors.New("the identity provider redirects requests to its endpoints")
 			},
@@ -68,7 +68,7 @@ func New(c settings.OIDC, redirect *url.URL, now func() time.Time, log *slog.Log
 	}
 }
 
-// bounded reads no answer without end.
+// bounded limits the size of responses.
 type bounded struct{ http.RoundTripper }
 
 // RoundTrip sends the request.
@@ -93,7 +93,7 @@ func (b bounded) CloseIdleConnections() {
 // Close closes connections that are not in use.
 func (p *Provider) Close() { p.client.CloseIdleConnections() }
 
-// Name is what people know the provider by: its host.
+// Name returns the name of the provider for people: its host.
 func (p *Provider) Name() string {
 	u, err := url.Parse(p.c.Issuer)
 	if err != nil {
@@ -102,11 +102,11 @@ func (p *Provider) Name() string {
 	return u.Hostname()
 }
 
-// Redirect is where the provider sends people back to.
+// Redirect returns the redirect URI.
 func (p *Provider) Redirect() *url.URL { return p.redirect }
 
-// Reach asks the provider for its discovery document unless it is known. The
-// error is of KindUnavailable.
+// Reach fetches the provider's discovery document unless it is known. The error is of
+// KindUnavailable.
 func (p *Provider) Reach(ctx context.Context) error {
 	_, err := p.discovered(ctx)
 	return err

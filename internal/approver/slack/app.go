@@ -22,38 +22,38 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Channel is what decisions bear that were taken here.
+// Channel is the channel recorded in decisions taken in Slack.
 const Channel = "slack"
 
 const (
-	// postFor bounds the sending of a new message: one that times out may be there
-	// all the same. updateFor bounds everything else, which can be repeated.
+	// postFor is the timeout for a new message. A message may exist even if it timed out.
+	// updateFor is the timeout for all other requests, which can be repeated.
 	postFor   = 8 * time.Second
 	updateFor = 4 * time.Second
-	// holdFor is how long a message is one approver's to post: longer than that takes.
+	// holdFor is the time for which one approver may post a message. It exceeds postFor.
 	holdFor = postFor + 2*time.Second
-	// storeFor bounds the note of what was posted.
+	// storeFor is the timeout for storing the record of a posted message.
 	storeFor = 5 * time.Second
-	// brokenFor is between tries where only an operator can repair it.
+	// brokenFor is the time between attempts when only an operator can fix the cause.
 	brokenFor = 30 * time.Second
-	// maxWork bounds the clicks that are worked on at once.
+	// maxWork limits the number of clicks that are processed concurrently.
 	maxWork = 64
-	// workFor bounds the work for one click.
+	// workFor is the timeout for processing one click.
 	workFor = 20 * time.Second
 )
 
-// Options of the app. All must be set.
+// Options configures the app. All fields must be set, unless noted.
 type Options struct {
 	Config settings.Slack
 	Desk   *approval.Desk
 	Ledger *ledger.Ledger
-	// People maps Slack accounts to principals; it stays the caller's.
+	// People maps Slack accounts to principals. The caller must close it.
 	People *enrol.Book
-	// Conn is the connection to NATS; it stays the caller's.
+	// Conn is the connection to NATS. The caller must close it.
 	Conn *bus.Conn
-	// Page is the address of an approval's page.
+	// Page returns the address of an approval's page.
 	Page func(id schema.ApprovalID) string
-	// Tenants say which channels are whose; nil: those of Config are everybody's.
+	// Tenants maps Slack channels to tenants. If nil, the channels of Config serve all tenants.
 	Tenants *tenants.Book
 	Log     *slog.Logger
 }
@@ -65,17 +65,17 @@ type App struct {
 	cards  *cards
 	intake *intake
 	feed   *notify.Feed
-	idle   func() // closes the connections that are kept
+	idle   func() // closes idle connections
 }
 
-// Open opens the app and begins to post; ctx bounds the opening. Slack need not be
-// there.
+// Open opens the app and starts to post; ctx bounds the opening. It succeeds even if Slack is not
+// reachable.
 func Open(ctx context.Context, o Options) (*App, error) {
 	s, err := o.Config.Secrets()
 	if err != nil {
 		return nil, err
 	}
-	transport := http.DefaultTransport.(*http.Transport).Clone() // the standard library's own
+	transport := http.DefaultTransport.(*http.Transport).Clone() // always this type in the standard library
 	cl := &client{api.New(s.Bot, api.OptionAppLevelToken(s.App), api.OptionAPIURL(o.Config.APIURL), api.OptionHTTPClient(&http.Client{Transport: transport}),
 		api.OptionLog(log.New(io.Discard, "", 0)))}
 	a := &App{o: &o, client: cl, idle: transport.CloseIdleConnections}
@@ -100,8 +100,8 @@ func Open(ctx context.Context, o Options) (*App, error) {
 	return a, nil
 }
 
-// Close ends the app: what is under way is finished or canceled, and waited for.
-// Nothing may be served by it any more.
+// Close closes the app. It waits for work in progress, which finishes or is canceled. The app must
+// not serve requests after that.
 func (a *App) Close() {
 	a.intake.stop()
 	a.feed.Close()
@@ -110,11 +110,10 @@ func (a *App) Close() {
 	a.idle()
 }
 
-// ServeHTTP takes what Slack sends over HTTP.
+// ServeHTTP handles the HTTP requests of Slack.
 func (a *App) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.intake.serveHTTP(w, r) }
 
-// introduce asks Slack who we are, so that a wrong token is known before the first
-// card.
+// introduce verifies the token with Slack, so that a wrong token is reported before the first card.
 func (a *App) introduce(ctx context.Context) {
 	for {
 		once, cancel := context.WithTimeout(ctx, updateFor)

@@ -19,56 +19,55 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Names of what can be clicked.
+// Action IDs of the card's controls.
 const (
 	actApprove = "approve"
 	actDeny    = "deny"
 	actShow    = "show"
-	actPage    = "page" // a link; Slack tells of it too
+	actPage    = "page" // a link; Slack also sends an event for it
 )
 
 const (
-	// folded is how much of the arguments a card shows, in bytes; the rest is behind
-	// a button.
+	// folded limits the arguments that a card shows, in bytes. A button shows the rest.
 	folded = 900
-	// unfolded is how much the window behind that button shows at most. Arguments
-	// beyond it are decided on the page: nobody can have read them here.
+	// unfolded limits the arguments that the window behind that button shows, in bytes. Calls with
+	// larger arguments are decided on the page, because nobody can have read them here.
 	unfolded = 40_000
-	// chunk is how much goes into one block.
+	// chunk is the maximum size of a text block, in bytes.
 	chunk = 2500
 	// maxHeader is Slack's limit for the text of a header, in characters.
 	maxHeader = 150
-	// maxNote bounds a name or a reason on a card, in bytes.
+	// maxNote limits a name or a reason on a card, in bytes.
 	maxNote = 500
 )
 
-// asked is an approval with everything that its card shows.
+// asked is an approval with all data of its card.
 type asked struct {
 	*ledger.Approval
 	rule *risk.Approval
-	args string // that would run, with secrets hidden and misleading characters escaped
+	args string // the effective arguments, with secrets hidden and misleading characters escaped
 	page string
-	// decidable reports whether its risk level may be decided in Slack.
+	// decidable reports whether calls of its risk level may be decided in Slack.
 	decidable bool
 	// moves reports whether only an earlier rule asked the channel of the card.
 	moves bool
 }
 
-// card is a message: its blocks, the text of the notification, and a mark of both.
+// card is a message: its blocks, the text of the notification, and a checksum of both.
 type card struct {
 	blocks []api.Block
 	text   string
 	sum    string
 }
 
-// reference names the call that somebody sees: the id of the approval, and enough
-// of the digest of the arguments that would run.
+// reference identifies the call that the user sees: the ID of the approval, and a prefix of
+// the digest of the effective arguments.
 type reference struct {
 	id    schema.ApprovalID
 	short string
 }
 
-// shortDigest is how many hex digits of the digest a button carries.
+// shortDigest is the number of hex digits of the digest in a button value.
 const shortDigest = 24
 
 func referenceTo(a *ledger.Approval) reference {
@@ -79,7 +78,7 @@ func referenceTo(a *ledger.Approval) reference {
 
 func (r reference) String() string { return string(r.id) + "." + r.short }
 
-// parseReference reads what a button carries.
+// parseReference parses the value of a button.
 func parseReference(text string) (reference, bool) {
 	id, short, ok := strings.Cut(text, ".")
 	ok = ok && len(id) <= 64 && strings.HasPrefix(id, "appr_") && len(short) == shortDigest
@@ -104,7 +103,7 @@ func clean(text string) string {
 	return clip(text, maxNote)
 }
 
-// clip shortens text to a number of bytes and appends the number of the others.
+// clip truncates text to a number of bytes and appends the number of omitted bytes.
 func clip(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -174,8 +173,8 @@ func (q *asked) verdict() string {
 	return "Approved"
 }
 
-// card makes the message. What it shows depends on the record alone, so that the same
-// record makes the same card.
+// card builds the message. It depends only on the record, so that the same record produces the same
+// card.
 func (q *asked) card(denials []string) card {
 	if q.moves {
 		return q.moved()
@@ -214,7 +213,7 @@ func (q *asked) bare() card {
 func (c card) sealed() card {
 	body, err := json.Marshal(c.blocks)
 	if err != nil {
-		body = nil // blocks are texts of ours
+		body = nil // cannot happen: the blocks hold only strings
 	}
 	c.sum = schema.Digest(append(body, c.text...))
 	return c
@@ -269,7 +268,8 @@ func (q *asked) sum() string {
 	return bound.ArgumentsDigest
 }
 
-// fold returns the beginning of the arguments that fits on the card, and the number of other bytes.
+// fold returns the beginning of the arguments that fits on the card, and the number of omitted
+// bytes.
 func (q *asked) fold() (string, int) {
 	if len(q.args) <= folded {
 		return q.args, 0
@@ -310,12 +310,12 @@ func (q *asked) buttons(denials []string) []api.BlockElement {
 	return append(all, q.link())
 }
 
-// mayApprove reports whether the call may be approved in Slack. A denial needs less.
+// mayApprove reports whether the call may be approved in Slack. A denial requires less.
 func (q *asked) mayApprove() bool {
 	return q.decidable && !q.rule.FreshLogin && len(q.args) <= unfolded
 }
 
-// elsewhere explains which actions are on the page only.
+// elsewhere returns a sentence that lists the actions available only on the page.
 func (q *asked) elsewhere() string {
 	switch {
 	case !q.decidable:

@@ -19,35 +19,35 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// message says which message of Slack shows an approval in a channel.
+// message is the record of the Slack message that shows an approval in a channel.
 type message struct {
 	Approval schema.ApprovalID `json:"approval"`
 	Channel  string            `json:"channel"`
-	TS       string            `json:"ts,omitempty"` // Slack's name of the message; empty until it is posted
-	// Shown is a mark of what it shows.
+	TS       string            `json:"ts,omitempty"` // Slack's message ID; empty until it is posted
+	// Shown is the checksum of the displayed card.
 	Shown string `json:"shown,omitempty"`
-	// Told says that the thread told of the end of the call; Final that nothing more
-	// comes.
+	// Told reports whether the end of the call was posted to the thread. Final reports that the
+	// message will not change again.
 	Told  bool `json:"told,omitempty"`
 	Final bool `json:"final,omitempty"`
-	// Holder is the approver that posts now, until Until.
+	// Holder is the approver that may post until Until.
 	Holder string    `json:"holder,omitempty"`
 	Until  time.Time `json:"until,omitzero"`
 }
 
 func messageKey(m *message) string { return bus.Token(m.Approval) + "." + bus.Token(m.Channel) }
 
-// cards keep one message for each approval and channel up to date. It is a
+// cards keeps one message per approval and channel up to date. It is a
 // [notify.Channel], and safe for concurrent use.
 type cards struct {
 	o        *Options
-	id       string // of this process
+	id       string // ID of this process
 	client   *client
 	messages *bus.Table[message]
 
 	mu     sync.Mutex
 	before map[schema.ApprovalID][]string // channels that had a card at the start, by approval
-	again  map[string]bool                // messages to be rewritten whatever they are thought to show
+	again  map[string]bool                // messages to rewrite even if the record says that they are current
 }
 
 var _ notify.Channel = (*cards)(nil)
@@ -66,7 +66,7 @@ func openCards(ctx context.Context, o *Options, cl *client) (*cards, error) {
 	return c, nil
 }
 
-// asks returns the channels of the groups that are asked.
+// asks returns the channels of the groups that may decide.
 func (c *cards) asks(a *ledger.Approval) (all []string) {
 	rule, err := approval.Rule(a)
 	if err != nil || rule.By != risk.ByGroups {
@@ -88,14 +88,13 @@ func (c *cards) channels(tenant schema.TenantID, groups []string) (all []string)
 	return all
 }
 
-// moved says that the channel was asked before the approval started again, and is not
-// any more.
+// moved reports whether the channel was asked only before the approval restarted.
 func (c *cards) moved(a *ledger.Approval, channel string) bool {
 	return len(a.Restarts) > 0 && !slices.Contains(c.asks(a), channel)
 }
 
-// Places implements [notify.Channel]. Channels of groups that were asked under an
-// earlier rule are among them: their cards say so.
+// Places implements [notify.Channel]. It includes the channels of groups asked under an earlier
+// rule, because their cards must say that they are no longer asked.
 func (c *cards) Places(a *ledger.Approval) []string {
 	if a.Permission != "" {
 		return nil
@@ -113,17 +112,17 @@ func (c *cards) Places(a *ledger.Approval) []string {
 	slices.Sort(all)
 	return slices.DeleteFunc(slices.Compact(all), func(channel string) bool {
 		m, known := c.messages.Get(messageKey(&message{Approval: a.ID, Channel: channel}))
-		// Where nothing was posted, an end needs no message.
+		// An approval that ended before its message was posted needs no message.
 		return known && m.Final || !known && a.State != ledger.Pending
 	})
 }
 
-// allowed says that calls of this level may be decided in Slack.
+// allowed reports whether calls of this level may be decided in Slack.
 func (c *cards) allowed(a *ledger.Approval, rule *risk.Approval) bool {
 	return a.Bound().Level <= min(rule.SlackLevel, c.o.Config.MaxLevel)
 }
 
-// read loads what a card shows.
+// read loads the data of a card.
 func (c *cards) read(ctx context.Context, a *ledger.Approval) (*asked, error) {
 	rule, err := approval.Rule(a)
 	if err != nil {
@@ -147,8 +146,8 @@ func (c *cards) read(ctx context.Context, a *ledger.Approval) (*asked, error) {
 	return &asked{Approval: a, rule: rule, args: shownArguments(args, definition), page: c.o.Page(a.ID), decidable: c.allowed(a, rule)}, nil
 }
 
-// Show implements [notify.Channel]: it posts the card of an approval in a channel, or
-// rewrites it, and tells the thread how the call ended.
+// Show implements [notify.Channel]. It posts or rewrites the card of an approval in a channel, and
+// posts the end of the call to the thread.
 func (c *cards) Show(ctx context.Context, channel string, a *ledger.Approval) error {
 	key := messageKey(&message{Approval: a.ID, Channel: channel})
 	m, revision, err := c.messages.Fresh(ctx, key)
@@ -178,12 +177,12 @@ func (c *cards) Show(ctx context.Context, channel string, a *ledger.Approval) er
 	return c.rewrite(ctx, q, m, revision)
 }
 
-// errOther is for what another approver does at the moment.
+// errOther reports that another approver is posting the message.
 func errOther(after time.Duration) error {
 	return &notify.Wait{For: max(after, 100*time.Millisecond), Alone: true, Err: errors.New("another approver posts it")}
 }
 
-// hold makes the message ours to post. Of several approvers one gets it.
+// hold acquires the right to post the message. Only one approver gets it.
 func (c *cards) hold(ctx context.Context, m message, revision uint64) (message, uint64, error) {
 	now := time.Now().UTC()
 	if m.Holder != "" && m.Holder != c.id && now.Before(m.Until) {
@@ -206,7 +205,8 @@ func (c *cards) store(ctx context.Context, m message, revision uint64) (message,
 	return m, revision, err
 }
 
-// note stores what Slack already shows, also when ctx has ended: else it would be posted again.
+// note stores the state that Slack already shows. It ignores the end of ctx, because the message
+// would otherwise be posted again.
 func (c *cards) note(ctx context.Context, m message, revision uint64) (message, uint64, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeFor)
 	defer cancel()
@@ -231,10 +231,10 @@ func (c *cards) post(ctx context.Context, q *asked, m message, revision uint64) 
 	return c.note(ctx, m, revision)
 }
 
-// rewrite makes a posted message show what is.
+// rewrite updates a posted message to the current state.
 func (c *cards) rewrite(ctx context.Context, q *asked, m message, revision uint64) error {
 	key, shown := messageKey(&m), q.card(c.o.Config.DenyReasons)
-	over := q.State.Ended() && q.State != ledger.Unknown // of that one more may be heard
+	over := q.State.Ended() && q.State != ledger.Unknown // an unknown outcome may still be settled
 	ending := q.ending()
 	told := ending == "" || m.Told || q.moves
 	if shown.sum != m.Shown || c.isStale(key) {
@@ -244,13 +244,13 @@ func (c *cards) rewrite(ctx context.Context, q *asked, m message, revision uint6
 		}
 		switch {
 		case gone(err):
-			over, told = true, true // somebody removed it
+			over, told = true, true // the message was deleted
 		case err != nil:
 			return retry(err)
 		}
 		m.Shown, m.Final = shown.sum, over && told
 		if m, revision, err = c.note(ctx, m, revision); err != nil {
-			// Another approver wrote at the same time, and nobody knows whose card stands.
+			// Another approver wrote concurrently, and either card may be displayed now.
 			c.setStale(key, true)
 			return err
 		}
@@ -292,8 +292,8 @@ func (c *cards) setStale(key string, is bool) {
 	}
 }
 
-// heal rewrites the card that was clicked where it is not the one that is kept up to
-// date: a post whose answer was lost leaves such a card behind.
+// heal rewrites the clicked card if it is not the recorded one. Such a duplicate exists if the
+// response to a post was lost.
 func (c *cards) heal(ctx context.Context, tenant schema.TenantID, k click) {
 	if k.channel == "" || k.ts == "" {
 		return

@@ -12,10 +12,10 @@ import (
 	"github.com/callyard/callyard/internal/approver/notify"
 )
 
-// client sends to Slack, each request within its time. It is safe for concurrent use.
+// client sends requests to Slack, each with its timeout. It is safe for concurrent use.
 type client struct{ api *api.Client }
 
-// send posts a new message, and returns its name. more are options in addition to the card.
+// send posts a new message and returns its ID. more holds options in addition to the card.
 func (c *client) send(ctx context.Context, channel string, shown card, more ...api.MsgOption) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, postFor)
 	defer cancel()
@@ -38,7 +38,7 @@ func (c *client) update(ctx context.Context, channel, ts string, shown card) err
 	return err
 }
 
-// open opens a window for the person of a trigger.
+// open opens a modal for the person who caused the trigger.
 func (c *client) open(ctx context.Context, trigger string, v api.ModalViewRequest) error {
 	ctx, cancel := context.WithTimeout(ctx, updateFor)
 	defer cancel()
@@ -46,7 +46,7 @@ func (c *client) open(ctx context.Context, trigger string, v api.ModalViewReques
 	return err
 }
 
-// whisper tells one person in a channel something that nobody else sees.
+// whisper posts an ephemeral message that only one person in the channel sees.
 func (c *client) whisper(ctx context.Context, channel, user, text string) error {
 	ctx, cancel := context.WithTimeout(ctx, updateFor)
 	defer cancel()
@@ -54,7 +54,7 @@ func (c *client) whisper(ctx context.Context, channel, user, text string) error 
 	return err
 }
 
-// codeOf is the error that Slack named; empty for others.
+// codeOf returns the error code of Slack, or "" for other errors.
 func codeOf(err error) string {
 	if answer, ok := errors.AsType[api.SlackErrorResponse](err); ok {
 		return answer.Err
@@ -62,17 +62,17 @@ func codeOf(err error) string {
 	return ""
 }
 
-// unfit says that Slack does not take a message as it is.
+// unfit reports whether Slack rejected the content of a message.
 func unfit(err error) bool {
 	return slices.Contains([]string{"invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long", "msg_too_long", "invalid_arguments"}, codeOf(err))
 }
 
-// gone says that there is no such message, or that it cannot be changed any more.
+// gone reports whether the message does not exist, or cannot be changed any longer.
 func gone(err error) bool {
 	return slices.Contains([]string{"message_not_found", "cant_update_message", "edit_window_closed", "thread_not_found"}, codeOf(err))
 }
 
-// retry says what an error of Slack means for the next try.
+// retry maps an error of Slack to the time of the next attempt.
 func retry(err error) error {
 	if limited, ok := errors.AsType[*api.RateLimitedError](err); ok {
 		return &notify.Wait{For: max(limited.RetryAfter, time.Second), Err: err}

@@ -10,19 +10,19 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Command is what people type in Slack.
+// Command is the slash command in Slack.
 const Command = "/callyard"
 
-// commands are what people type. It is safe for concurrent use.
+// commands handles slash commands. It is safe for concurrent use.
 type commands struct{ o *Options }
 
-// reply is the answer to a command, for who typed it only.
+// reply is the response to a command. Only the sender sees it.
 type reply struct {
 	Type string `json:"response_type"`
 	Text string `json:"text"`
 }
 
-// answer does what somebody typed and returns what they are told.
+// answer executes a command and returns the reply.
 func (c *commands) answer(ctx context.Context, typed *api.SlashCommand) reply {
 	text, err := c.obey(ctx, typed)
 	if err != nil {
@@ -31,7 +31,7 @@ func (c *commands) answer(ctx context.Context, typed *api.SlashCommand) reply {
 	return reply{Type: "ephemeral", Text: escape(text)}
 }
 
-// escape keeps a text from being read as markup.
+// escape escapes text, so that Slack does not parse it as markup.
 func escape(text string) string {
 	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(text)
 }

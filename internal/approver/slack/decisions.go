@@ -14,7 +14,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// decisions are what people click on cards. It is safe for concurrent use.
+// decisions handles clicks on cards. It is safe for concurrent use.
 type decisions struct {
 	o      *Options
 	client *client
@@ -24,17 +24,16 @@ type decisions struct {
 // click is one action of one person on one call.
 type click struct {
 	team, user  string
-	channel, ts string // of the card; ts is empty for windows
-	trigger     string // opens a window, for 3 s
+	channel, ts string // of the card; ts is empty for modals
+	trigger     string // opens a modal, within 3 s
 	ref         reference
 	kind        ledger.DecisionKind
 	reason      string
-	window      bool // a window is to be opened first
+	window      bool // a modal must be opened first
 	show        bool
 }
 
-// act works on what was clicked. It comes after the answer to Slack; what it has to
-// say goes to who clicked, and to nobody else.
+// act processes a click after Slack was acknowledged. Only the person who clicked sees its messages.
 func (d *decisions) act(ctx context.Context, c *api.InteractionCallback) {
 	k, ok := clicked(c)
 	if !ok {
@@ -45,7 +44,7 @@ func (d *decisions) act(ctx context.Context, c *api.InteractionCallback) {
 	}
 }
 
-// clicked reads a click; false for what means nothing here.
+// clicked parses a click. It returns false for actions that are not handled here.
 func clicked(c *api.InteractionCallback) (click, bool) {
 	k := click{team: c.Team.ID, user: c.User.ID, channel: c.Container.ChannelID, ts: c.Container.MessageTs, trigger: c.TriggerID}
 	if k.channel == "" {
@@ -63,7 +62,7 @@ func clicked(c *api.InteractionCallback) (click, bool) {
 	return k, false
 }
 
-// button reads a button or the menu of a card.
+// button parses a click on a button or the menu of a card.
 func (k *click) button(a *api.BlockAction) (ok bool) {
 	switch a.ActionID {
 	case actApprove:
@@ -83,13 +82,13 @@ func (k *click) button(a *api.BlockAction) (ok bool) {
 		if value[last+1:] == "other" {
 			k.window = true
 		} else if a.SelectedOption.Text != nil {
-			k.reason = a.SelectedOption.Text.Text // as the card had it, whatever the configuration says by now
+			k.reason = a.SelectedOption.Text.Text // as shown on the card, even if the configuration has changed since
 		}
 	}
 	return ok
 }
 
-// take does what was clicked, or says why not.
+// take performs the action, or returns the reason why it cannot.
 func (d *decisions) take(ctx context.Context, k click) error {
 	who, err := d.o.People.Of(ctx, k.team, k.user)
 	if err != nil {
@@ -137,13 +136,14 @@ func (d *decisions) take(ctx context.Context, k click) error {
 	return err
 }
 
-// concerned says that somebody may see the call: who is asked, or will be.
+// concerned reports whether a person may see the call because they are asked, or will be on
+// escalation.
 func concerned(rule *risk.Approval, who schema.Principal) bool {
 	return slices.ContainsFunc(who.Groups, func(g string) bool { return slices.Contains(rule.Groups, g) || slices.Contains(rule.EscalateTo, g) })
 }
 
-// refuse tells who clicked why it does not count. The sentence is one for callers:
-// it holds no arguments.
+// refuse sends the reason of a refusal to the person who clicked. The sentence is safe for callers:
+// it contains no arguments.
 func (d *decisions) refuse(ctx context.Context, k click, err error) {
 	e := schema.AsError(err)
 	if problem.Status(e.Kind) >= 500 {

@@ -24,11 +24,11 @@ const (
 )
 
 const (
-	// maxBody is more than Slack sends: an interaction has the whole message in it.
+	// maxBody exceeds the size of Slack's requests. An interaction includes the whole message.
 	maxBody = 1 << 20
-	// takeFor bounds what is done before the answer, which Slack waits 3 s for.
+	// takeFor limits the work before the response, for which Slack waits 3 s.
 	takeFor = 2 * time.Second
-	// readFor bounds the reading of a request.
+	// readFor is the timeout for reading a request.
 	readFor = 5 * time.Second
 )
 
@@ -38,9 +38,9 @@ const (
 	headerTimestamp = "X-Slack-Request-Timestamp"
 )
 
-// serveHTTP takes what Slack sends over HTTP. Nothing of a request counts before
-// its signature over the exact body was checked, and nothing counts twice. It is
-// refused with a status alone: who is refused needs no help.
+// serveHTTP handles the HTTP requests of Slack. It uses nothing of a request before it has verified
+// the signature over the exact body, and handles each request once. A refusal is a bare status,
+// which reveals nothing to attackers.
 func (i *intake) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -62,7 +62,7 @@ func (i *intake) serveHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Now().Add(readFor)) // a recorder of a test has none
+	_ = control.SetReadDeadline(time.Now().Add(readFor)) // the recorder of a test does not support it
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {
 		refuse(http.StatusBadRequest, "it arrived incomplete")
@@ -74,8 +74,7 @@ func (i *intake) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), takeFor)
 	defer cancel()
-	// The signature covers the time as it is spelled, so the same request is the
-	// same bytes.
+	// The signature covers the timestamp verbatim, so a repeated request has the same bytes.
 	sum := sha256.Sum256(append([]byte(r.Header.Get(headerTimestamp)+":"), body...))
 	switch err := i.once.Take(ctx, "http-"+hex.EncodeToString(sum[:])[:48]); {
 	case errors.Is(err, bus.ErrConflict):
@@ -108,13 +107,13 @@ func (i *intake) serveHTTP(w http.ResponseWriter, r *http.Request) {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return
 		}
-		w.WriteHeader(http.StatusOK) // an empty answer: it is taken
+		w.WriteHeader(http.StatusOK) // an empty response acknowledges it
 	default:
 		w.WriteHeader(http.StatusNotFound)
 	}
 }
 
-// verify says why a request is not one of Slack's, of now; empty when it is.
+// verify returns the reason why a request is not a current request of Slack, or "" if it is.
 func verify(h http.Header, body []byte, secret string) string {
 	if len(h[headerSignature]) != 1 || len(h[headerTimestamp]) != 1 {
 		return "it has no signature, or more than one"
@@ -154,5 +153,5 @@ func (i *intake) serveCommand(ctx context.Context, w http.ResponseWriter, form u
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(body) // Slack went away; nobody is left to be told
+	_, _ = w.Write(body) // Slack disconnected; there is no one to report the error to
 }

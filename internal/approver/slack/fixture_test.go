@@ -32,10 +32,10 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const channel, board = "C0APPROVALS", "C0BOARD"
 
-// definition is a tool with a secret in its arguments.
+// definition is the definition of a tool with a secret argument.
 const definition = `{"name":"deploy","inputSchema":{"type":"object","properties":{"target":{"type":"string"},"key":{"type":"string","writeOnly":true}}}}`
 
-// log keeps what is logged, for tests that look for secrets.
+// log records log output, for tests that search it for secrets.
 type log struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -65,7 +65,7 @@ type fixture struct {
 	keys   []authn.Key
 	app    *slack.App
 	log    *log
-	tenant schema.TenantID // of the calls that are held
+	tenant schema.TenantID // tenant of the held calls
 	of     settings.Tenants
 	http   *httptest.Server
 	client *http.Client
@@ -129,7 +129,7 @@ func (r *fixture) openBook(keys []authn.Key) *enrol.Book {
 	return b
 }
 
-// userOf is the account of somebody.
+// userOf returns the Slack account of a person.
 func userOf(name string) string { return "U0" + strings.ToUpper(name) }
 
 func (r *fixture) connect(k authn.Key) {
@@ -142,7 +142,7 @@ func (r *fixture) connect(k authn.Key) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	// What this process knows comes by a watch.
+	// The table is updated asynchronously.
 	r.slack.Until(r.t, "the code is typed", func() bool { return len(r.book.Offered(who)) > 0 })
 	if err := r.book.Accept(r.t.Context(), who, time.Now(), slacktest.Team, userOf(k.Name)); err != nil {
 		r.t.Fatal(err)
@@ -172,7 +172,7 @@ func (r *fixture) stop() {
 	}
 }
 
-// hold asks the group ops about a call.
+// hold creates an approval for the group ops.
 func (r *fixture) hold(level int, args string, change func(*risk.Approval)) *ledger.Approval {
 	r.t.Helper()
 	rule := &risk.Approval{By: risk.ByGroups, Groups: []string{"ops"}, Needed: 1, Expires: 10 * time.Minute, SlackLevel: 2}
@@ -187,7 +187,7 @@ func (r *fixture) hold(level int, args string, change func(*risk.Approval)) *led
 	return held.Approval
 }
 
-// card waits for the card of an approval that fits.
+// card waits for a card of the approval that satisfies fits.
 func (r *fixture) card(in string, a *ledger.Approval, what string, fits func(slacktest.Message) bool) (found slacktest.Message) {
 	r.t.Helper()
 	r.slack.Until(r.t, "a card in "+in+" "+what, func() bool {
@@ -208,7 +208,7 @@ func says(text string) func(slacktest.Message) bool {
 	return func(m slacktest.Message) bool { return strings.Contains(m.Blocks, text) }
 }
 
-// send sends what Slack would, and returns the status.
+// send sends a request like Slack, and returns the status.
 func (r *fixture) send(path string, body []byte, change func(*http.Request)) int {
 	r.t.Helper()
 	req := slacktest.Request(r.t, r.http.URL+path, body)
@@ -225,7 +225,7 @@ func (r *fixture) send(path string, body []byte, change func(*http.Request)) int
 	return resp.StatusCode
 }
 
-// click uses a button of a card.
+// click clicks a button of a card.
 func (r *fixture) click(name string, m slacktest.Message, action string, n int) {
 	r.t.Helper()
 	value, text, ok := m.Button(action, n)
@@ -237,7 +237,7 @@ func (r *fixture) click(name string, m slacktest.Message, action string, n int) 
 	}
 }
 
-// told waits until somebody is told something.
+// told waits until a person receives a message with the text.
 func (r *fixture) told(name, text string) {
 	r.t.Helper()
 	r.slack.Until(r.t, fmt.Sprintf("%s is told %q", name, text), func() bool {

@@ -20,17 +20,17 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// forgery is a request that must not count.
+// forgery is a request that must have no effect.
 type forgery struct {
 	what   string
-	status int // 0: it is Slack's, and refused after its answer
+	status int // 0 means that it is authentic, and refused after the response
 	body   []byte
 	header http.Header
 	path   string
 	call   *ledger.Approval
 }
 
-// forge makes the corpus. Each of them is a good click but for what its name says.
+// forge returns the corpus. Each item is a valid click except for the fault in its name.
 func (r *fixture) forge() []forgery {
 	var all []forgery
 	a := r.hold(2, `{"n":1}`, nil)
@@ -50,7 +50,7 @@ func (r *fixture) forge() []forgery {
 	now, secret := time.Now(), slacktest.SigningSecret
 	sign := func(at time.Time, body []byte) http.Header { return slacktest.Sign(secret, at, body) }
 
-	for i := range 32 { // each bit of a byte of the signature, in turn
+	for i := range 32 { // flip each bit of a byte of the signature, in turn
 		body := click(nil)
 		h := sign(now, body)
 		mac, _ := hex.DecodeString(strings.TrimPrefix(h.Get("X-Slack-Signature"), "v0="))
@@ -90,7 +90,7 @@ func (r *fixture) forge() []forgery {
 	h["X-Slack-Signature"] = append(h["X-Slack-Signature"], h["X-Slack-Signature"][0])
 	add("signed twice", http.StatusUnauthorized, twice, h)
 
-	// Another spelling of the same body under the signature of the first.
+	// A different encoding of the same body with the original signature.
 	for i := range 24 {
 		body := click(nil)
 		form, _ := url.ParseQuery(string(body))
@@ -115,7 +115,7 @@ func (r *fixture) forge() []forgery {
 		}
 		add(fmt.Sprintf("re-encoded %d", i%6), http.StatusUnauthorized, again.Bytes(), sign(now, body))
 	}
-	// Changes of the body under its old signature.
+	// Changed bodies with the original signature.
 	for _, user := range []string{"bob", "eve"} {
 		for range 5 {
 			body := click(nil)
@@ -204,7 +204,7 @@ func (r *fixture) forge() []forgery {
 func TestNoForgedRequestCounts(t *testing.T) {
 	r := open(t, nil)
 	all := r.forge()
-	// Somebody loses the group, and somebody the key, after they connected.
+	// One person loses the group, and another the key, after they connected.
 	r.swap(func(i int) bool { return r.keys[i].Name != "gone" })
 	if len(all) < 200 {
 		t.Fatalf("only %d", len(all))
@@ -224,7 +224,7 @@ func TestNoForgedRequestCounts(t *testing.T) {
 	t.Logf("%d forged requests, 0 accepted", len(all))
 }
 
-// swap restarts with other keys, as after a change of the configuration.
+// swap restarts with other keys, like a change of the configuration.
 func (r *fixture) swap(keep func(i int) bool) {
 	r.t.Helper()
 	r.stop()
@@ -240,14 +240,14 @@ func (r *fixture) swap(keep func(i int) bool) {
 	r.start()
 }
 
-// settle waits until every click so far is worked on: one that counts shows, after
-// all others have their place.
+// settle waits until all clicks so far are processed: it makes a valid click, whose effect is
+// visible after all others.
 func (r *fixture) settle() {
 	r.t.Helper()
 	last := r.hold(2, `{"last":1}`, nil)
 	r.click("bob", r.card(channel, last, "", anyCard), "approve", 0)
 	r.card(channel, last, "that is approved", says("Approved"))
-	r.stop() // waits for what is under way
+	r.stop() // waits for work in progress
 	r.start()
 }
 
@@ -295,7 +295,7 @@ func TestWhoLeavesAGroupIsRefusedAtTheNextClick(t *testing.T) {
 	m := r.card(channel, second, "", anyCard)
 	r.click("grace", r.card(channel, first, "", anyCard), "approve", 0)
 	r.card(channel, first, "that is approved", says("Approved"))
-	who.Groups = []string{"guests"} // at the next sign-in
+	who.Groups = []string{"guests"} // as of the next sign-in
 	r.slack.Until(t, "the link is known", func() bool { _, ok := r.book.Connected(who); return ok })
 	if err := r.book.SignedIn(t.Context(), who); err != nil {
 		t.Fatal(err)

@@ -8,20 +8,20 @@ import (
 	"strings"
 )
 
-// hiddenValue stands where a value is that the tool's schema marks as secret.
+// hiddenValue replaces a value that the tool's schema marks as secret.
 const hiddenValue = `"[hidden]"`
 
-// maxHide bounds how deep arguments and schemas are followed.
+// maxHide limits the depth to which arguments and schemas are followed.
 const maxHide = 64
 
-// marks finds what the input schema of a tool says about places in arguments.
+// marks finds the parts of a tool's input schema that apply to a place in arguments.
 type marks struct{ root any }
 
-// marksOf reads the schema of a tool's definition. ok is false where it cannot be
-// read: nobody knows what is secret then.
+// marksOf parses the schema of a tool's definition. ok is false if it cannot be parsed, because the
+// secrets are then unknown.
 func marksOf(definition []byte) (m marks, ok bool) {
 	if len(definition) == 0 {
-		return marks{}, true // a tool that says nothing marks nothing
+		return marks{}, true // no definition: no marks
 	}
 	var tool struct {
 		Input json.RawMessage `json:"inputSchema"`
@@ -35,12 +35,12 @@ func marksOf(definition []byte) (m marks, ok bool) {
 	return m, json.Unmarshal(tool.Input, &m.root) == nil
 }
 
-// all returns the schemas that apply to a value in addition to s itself. hidden is set
-// where one of them marks the value as secret, or cannot be followed.
+// all returns the schemas that apply to a value, including s. It sets hidden if one of them marks
+// the value as secret, or cannot be followed.
 func (m marks) all(s any, depth int, hidden *bool) []map[string]any {
 	o, ok := s.(map[string]any)
 	if !ok {
-		return nil // true, false, or nothing
+		return nil // true, false or absent
 	}
 	if depth > maxHide {
 		*hidden = true
@@ -80,7 +80,7 @@ func (m marks) all(s any, depth int, hidden *bool) []map[string]any {
 	return found
 }
 
-// resolve follows a reference within the document.
+// resolve resolves a reference within the document.
 func (m marks) resolve(ref string) (any, bool) {
 	if ref == "#" {
 		return m.root, true
@@ -114,7 +114,7 @@ func member(of []map[string]any, name string) (all []any) {
 		}
 		if p, ok := o["patternProperties"].(map[string]any); ok {
 			for pattern, s := range p {
-				// What cannot be compiled here may fit: it counts.
+				// A pattern that does not compile here may match, so it counts as a match.
 				if re, err := regexp.Compile(pattern); err != nil || re.MatchString(name) {
 					all, named = append(all, s), true
 				}
@@ -128,7 +128,7 @@ func member(of []map[string]any, name string) (all []any) {
 	return all
 }
 
-// element returns the schemas of an element of a list.
+// element returns the schemas of an array element.
 func element(of []map[string]any, i int) (all []any) {
 	for _, o := range of {
 		for _, key := range []string{"prefixItems", "items"} {
@@ -146,8 +146,7 @@ func element(of []map[string]any, i int) (all []any) {
 	return all
 }
 
-// hide returns the JSON with every secret value replaced, and all others as the
-// bytes they are.
+// hide returns the JSON with every secret value replaced. All other bytes are unchanged.
 func (m marks) hide(raw []byte) ([]byte, error) {
 	var out bytes.Buffer
 	out.Grow(len(raw))

@@ -10,11 +10,11 @@ import (
 	"github.com/callyard/callyard/pkg/bus"
 )
 
-// intake takes what Slack sends, over HTTP or by the socket: of our workspace and app
-// only, and once. It is safe for concurrent use.
+// intake receives the requests of Slack, over HTTP or the socket. It accepts only those of our
+// workspace and app, once each. It is safe for concurrent use.
 type intake struct {
 	o         *Options
-	signing   string // the secret that requests over HTTP are signed with
+	signing   string // the signing secret of HTTP requests
 	client    *client
 	once      *bus.Once
 	decisions *decisions
@@ -28,7 +28,7 @@ type intake struct {
 	shut bool
 }
 
-// stop ends what is under way, and takes nothing new. It does not wait.
+// stop cancels work in progress and refuses new work. It does not wait.
 func (i *intake) stop() {
 	i.mu.Lock()
 	i.shut = true
@@ -36,8 +36,8 @@ func (i *intake) stop() {
 	i.cancel()
 }
 
-// begin does the work of a click without delaying its answer; false where too much is under
-// way.
+// begin starts the work for a click without delaying the response. It returns false if too much
+// work is in progress.
 func (i *intake) begin(work func(ctx context.Context)) bool {
 	select {
 	case i.slots <- struct{}{}:
@@ -59,7 +59,7 @@ func (i *intake) begin(work func(ctx context.Context)) bool {
 	return true
 }
 
-// first says that an envelope was not taken before, here or by another approver.
+// first reports whether this is the first delivery of an envelope to any approver.
 func (i *intake) first(ctx context.Context, id string) bool {
 	err := i.once.Take(ctx, "socket-"+id)
 	if err != nil && !errors.Is(err, bus.ErrConflict) {
@@ -68,7 +68,7 @@ func (i *intake) first(ctx context.Context, id string) bool {
 	return err == nil
 }
 
-// foreign says why what was clicked is not of our workspace and app; empty when it is.
+// foreign returns the reason why an interaction is not of our workspace and app, or "" if it is.
 func (i *intake) foreign(c *api.InteractionCallback) string {
 	team, app := i.o.Config.TeamID, i.o.Config.AppID
 	switch {

@@ -78,7 +78,7 @@ func FuzzNoMarkedValueIsShown(f *testing.F) {
 		m, ok := marksOf([]byte(schema))
 		shown, err := m.hide([]byte(args))
 		if !ok || err != nil {
-			return // it is not shown at all
+			return // it is not displayed
 		}
 		var v any
 		if err := json.Unmarshal(shown, &v); err != nil {
@@ -125,7 +125,7 @@ func FuzzWhatIsShownHasNoCharacterThatDeceives(f *testing.F) {
 	})
 }
 
-// example is an approval at a time that does not change.
+// example returns an approval at a fixed time.
 func example(state ledger.State) *asked {
 	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	a := &ledger.Approval{

@@ -8,10 +8,9 @@ import (
 	"strings"
 )
 
-// Manifest returns the manifest of the app, as Slack's page "From a manifest" takes
-// it: in YAML, or as JSON. public is the address under which Slack reaches the
-// approver; empty is for Socket mode. It asks for no more than to post, and for the
-// one command.
+// Manifest returns the manifest of the app, in YAML or JSON, for Slack's page "From a manifest".
+// public is the address at which Slack reaches the approver; empty means Socket Mode. The manifest
+// requests only the permissions to post, and one command.
 func Manifest(public string, asJSON bool) ([]byte, error) {
 	base := strings.TrimSuffix(public, "/")
 	if public != "" {

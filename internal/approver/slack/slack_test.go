@@ -50,7 +50,7 @@ func TestLongArgumentsAreFoldedAndTheirRestIsNamed(t *testing.T) {
 	if v := r.slack.Views()[0]; !strings.Contains(v, "END") {
 		t.Errorf("the window lacks the end: %s", v)
 	}
-	// What fits into no window cannot be read here, so it cannot be approved here.
+	// Arguments too large for a modal cannot be read in Slack, so the call cannot be approved there.
 	b := r.hold(2, `{"target":"`+strings.Repeat(long, 20)+`"}`, nil)
 	m = r.card(channel, b, "", anyCard)
 	if _, _, ok := m.Button("approve", 0); ok {
@@ -153,7 +153,7 @@ func TestACardFollowsExpiryRevocationEscalationAndEdits(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.card(channel, edited, "with what was changed", says("33"))
-	r.click("ada", before, "approve", 0) // the card of then
+	r.click("ada", before, "approve", 0) // an outdated card
 	r.told("ada", "changed since")
 	if len(r.now(edited).Decisions) != 1 {
 		t.Error("a click on other arguments counts")
@@ -183,7 +183,7 @@ func TestWhoIsAskedLaterGetsACardThen(t *testing.T) {
 	r.card(channel, a, "that tells of it", says("Escalated to"))
 }
 
-// A click is answered once, however often it comes and whoever else is at it.
+// A decision counts once, regardless of repeated clicks and concurrent approvers.
 func TestOneOfAHundredClicksAndThePageDecides(t *testing.T) {
 	r := open(t, nil)
 	for round := range 3 {
@@ -204,7 +204,7 @@ func TestOneOfAHundredClicksAndThePageDecides(t *testing.T) {
 					taken++
 					mu.Unlock()
 				}
-				if i%5 == 0 { // clicked again and again
+				if i%5 == 0 { // repeated clicks
 					r.send(slack.InteractionsPath, slacktest.Form(slacktest.Click(userOf("ada"), m, "approve", value, "")), nil)
 				}
 			})
@@ -239,7 +239,7 @@ func TestSlackDelaysNobodyAndIsRightSoonAfterItsRecovery(t *testing.T) {
 	for _, mode := range []slacktest.Mode{slacktest.Down, slacktest.Broken, slacktest.Slow, slacktest.Limited} {
 		shown := r.hold(2, `{"shown":"before"}`, nil)
 		r.card(channel, shown, "", anyCard)
-		// The line is served in order: which method is tried depends on what stands first.
+		// The queue is served in order: its first item determines the method that is tried.
 		tries := func() int {
 			return r.slack.Calls("chat.update") + r.slack.Calls("chat.postMessage") + r.slack.Calls("conversations.history")
 		}
@@ -253,7 +253,7 @@ func TestSlackDelaysNobodyAndIsRightSoonAfterItsRecovery(t *testing.T) {
 			}
 		}
 		waits := r.hold(2, `{"waits":"still"}`, nil)
-		if took := time.Since(begun); took > 10*time.Second { // far more than a loaded machine needs, far less than what Slack would add
+		if took := time.Since(begun); took > 10*time.Second { // enough for a loaded machine, much less than the delays of Slack
 			t.Errorf("mode %d: deciding took %v", mode, took)
 		}
 		r.slack.Until(t, "it was tried", func() bool { return tries() > tried+1 || mode == slacktest.Slow })
@@ -305,7 +305,7 @@ func TestOfSeveralApproversOnePosts(t *testing.T) {
 			f.Close()
 		}
 	}()
-	// While one posts, and Slack takes its time, the others keep away.
+	// While one approver posts and Slack is slow, the others must not post.
 	release, before := r.slack.Hold("chat.postMessage"), r.slack.Calls("chat.postMessage")
 	defer release()
 	first := r.hold(2, `{"first":1}`, nil)
@@ -313,7 +313,7 @@ func TestOfSeveralApproversOnePosts(t *testing.T) {
 	for range 100 {
 		select {
 		case <-t.Context().Done():
-		case <-time.After(15 * time.Millisecond): // long enough for the others to have tried
+		case <-time.After(15 * time.Millisecond): // gives the others time to try
 		}
 	}
 	if n := r.slack.Calls("chat.postMessage") - before; n != 1 {
@@ -389,7 +389,7 @@ func TestSocketModeTakesClicksAndCommandsAndOutlivesItsSocket(t *testing.T) {
 	r.slack.Drop()
 	r.slack.Until(t, "it is cut", func() bool { return r.slack.Calls("apps.connections.open") > 1 })
 	up()
-	for range 3 { // Slack sends it again
+	for range 3 { // redelivered by Slack
 		r.slack.Send(t, "env-1", "interactive", slacktest.Click(userOf("ada"), m, "approve", value, ""))
 	}
 	r.card(channel, a, "that is approved", says("Approved"))
@@ -404,7 +404,7 @@ func TestSocketModeTakesClicksAndCommandsAndOutlivesItsSocket(t *testing.T) {
 	if ack, _ := r.slack.Ack("env-2"); !strings.Contains(ack, "You are ada") {
 		t.Error(ack)
 	}
-	r.stop() // what came before is worked on by then
+	r.stop() // earlier work is done by then
 	if told := r.slack.Ephemerals(); len(told) > 0 {
 		t.Errorf("a lie or a repetition was worked on: %+v", told)
 	}
@@ -438,7 +438,7 @@ func TestAPersonOfARemovedTenantDecidesNothing(t *testing.T) {
 	m := r.card(channel, b, "", anyCard)
 	r.click("rita", r.card(channel, a, "", anyCard), "approve", 0)
 	r.card(channel, a, "that is approved", says("Approved"))
-	r.of = settings.Tenants{"blue": {}} // red was removed
+	r.of = settings.Tenants{"blue": {}} // the tenant red was removed
 	r.swap(all)
 	r.click("rita", m, "approve", 0)
 	r.told("rita", "Your tenant is not configured")

@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// reopenAfter is between tries to reach Slack: its own client waits longer and
-	// longer, up to minutes.
+	// reopenAfter is the time between connection attempts. The Slack client's own backoff grows to
+	// minutes.
 	reopenAfter = time.Second
-	// pingWithin is how long the socket may be silent.
+	// pingWithin is the maximum time without traffic on the socket.
 	pingWithin = 30 * time.Second
 )
 
-// listen keeps a socket to Slack open until the app is closed.
+// listen keeps a Socket Mode connection open until the app is closed.
 func (i *intake) listen() {
 	down := false
 	for i.ctx.Err() == nil {
@@ -35,7 +35,7 @@ func (i *intake) listen() {
 	}
 }
 
-// socket runs one client until it fails, and returns how long to wait before the next.
+// socket runs one client until it fails, and returns the time to wait before the next.
 func (i *intake) socket(down *bool) (time.Duration, error) {
 	ctx, cancel := context.WithCancel(i.ctx)
 	defer cancel()
@@ -50,7 +50,7 @@ func (i *intake) socket(down *bool) (time.Duration, error) {
 				failed = err
 			}
 			if code := codeOf(failed); code != "" && code != "internal_error" {
-				pause = max(pause, brokenFor) // an operator has to replace the token
+				pause = max(pause, brokenFor) // an operator must replace the token
 			}
 			return pause, failed
 		case e := <-c.Events:
@@ -75,7 +75,7 @@ func (i *intake) socket(down *bool) (time.Duration, error) {
 	}
 }
 
-// envelope takes one request that came by the socket.
+// envelope handles one request received over the socket.
 func (i *intake) envelope(ctx context.Context, c *socketmode.Client, e socketmode.Event) {
 	if e.Request == nil || e.Request.EnvelopeID == "" {
 		return
@@ -85,7 +85,7 @@ func (i *intake) envelope(ctx context.Context, c *socketmode.Client, e socketmod
 	case api.InteractionCallback:
 		if why := i.foreign(&data); why != "" {
 			i.o.Log.Warn("a request on the Slack socket was refused", "why", why)
-			_ = c.AckCtx(ctx, id, nil) // the socket is closed; Slack sends it again
+			_ = c.AckCtx(ctx, id, nil) // the socket is closed; Slack sends the envelope again
 			return
 		}
 		if !i.begin(func(ctx context.Context) {

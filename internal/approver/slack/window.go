@@ -18,15 +18,15 @@ const (
 	maxReason    = 1000 // characters
 )
 
-// errand is what a window was opened for. Slack keeps it and sends it back, signed;
-// it holds no secret.
+// errand is the private metadata of a modal: its purpose and call. Slack stores it and sends it
+// back, signed. It contains no secret.
 type errand struct {
 	Ref     string              `json:"ref"`
 	Kind    ledger.DecisionKind `json:"kind"`
 	Channel string              `json:"channel"`
 }
 
-// askReason opens the window that asks for a reason.
+// askReason opens the modal that asks for a reason.
 func (d *decisions) askReason(ctx context.Context, k click, a *ledger.Approval) error {
 	meta, err := json.Marshal(errand{Ref: k.ref.String(), Kind: k.kind, Channel: k.channel})
 	if err != nil {
@@ -48,7 +48,7 @@ func (d *decisions) askReason(ctx context.Context, k click, a *ledger.Approval) 
 	})
 }
 
-// submission reads the submission of that window.
+// submission parses the submission of that modal.
 func (k *click) submission(v *api.View) (ok bool) {
 	var e errand
 	if v.CallbackID != windowReason || json.Unmarshal([]byte(v.PrivateMetadata), &e) != nil || v.State == nil {
@@ -59,7 +59,7 @@ func (k *click) submission(v *api.View) (ok bool) {
 	return ok && k.reason != "" && utf8.RuneCountInString(k.reason) <= maxReason && (k.kind == ledger.Approve || k.kind == ledger.Deny)
 }
 
-// showAll opens a window with all arguments.
+// showAll opens a modal with all arguments.
 func (d *decisions) showAll(ctx context.Context, k click, a *ledger.Approval) error {
 	q, err := d.cards.read(ctx, a)
 	if err != nil {

@@ -13,13 +13,13 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// access says who sends a request: a person by the cookie of a session, a program by
-// an API key. It is safe for concurrent use.
+// access authenticates requests: people by session cookie, programs by API key. It is safe for
+// concurrent use.
 type access struct {
 	o        *Options
 	sessions *sessions
-	secret   [32]byte // of form tokens; another one after each start
-	https    bool     // browsers reach the pages over TLS
+	secret   [32]byte // key of form tokens; new after each start
+	https    bool     // browsers use TLS
 }
 
 func newAccess(o *Options) (*access, error) {
@@ -31,7 +31,7 @@ func newAccess(o *Options) (*access, error) {
 	return a, err
 }
 
-// caller returns who sends a request of the API: by key, never by cookie.
+// caller returns the principal of an API request, by its key. It ignores cookies.
 func (a *access) caller(r *http.Request) (schema.Principal, error) {
 	switch {
 	case a.open():
@@ -42,23 +42,23 @@ func (a *access) caller(r *http.Request) (schema.Principal, error) {
 	return a.o.Keys.Authenticate(r)
 }
 
-// local returns the principal of an approver at which nobody signs in.
+// local returns the principal for an approver without sign-in.
 func (a *access) local() schema.Principal {
 	return schema.Principal{Name: authn.Local, Groups: a.o.LocalGroups}
 }
 
-// cookieBytes is how much chance a cookie holds.
+// cookieBytes is the number of random bytes in a cookie.
 const cookieBytes = 32
 
-// Names of cookies, as [access.named] completes them.
+// Cookie names, before the prefix that [access.named] adds.
 const (
 	sessionCookie = "callyard-session"
 	passageCookie = "callyard-passage" // a sign-in at a provider
 	connectCookie = "callyard-connect" // a connection to an MCP server
 )
 
-// named has the prefix with which browsers accept a cookie over https only, for this host
-// only, where we are reached like that.
+// named adds the prefix that makes browsers accept a cookie only over https and only for this host,
+// if the pages are served over https.
 func (a *access) named(cookie string) string {
 	if a.https {
 		return "__Host-" + cookie
@@ -78,12 +78,11 @@ func (a *access) cookie(r *http.Request) string {
 	return c.Value
 }
 
-// newCookie gives the browser a new cookie; until somebody signs in with it, it
-// is worth the tokens of forms only.
+// newCookie sends the browser a new cookie. Until a sign-in it is valid only for form tokens.
 func (a *access) newCookie(w http.ResponseWriter) string {
 	var raw [cookieBytes]byte
 	if _, err := rand.Read(raw[:]); err != nil {
-		panic("web: no randomness: " + err.Error()) // crypto/rand never fails on what we run on
+		panic("web: no randomness: " + err.Error()) // crypto/rand never fails on supported platforms
 	}
 	value := base64.RawURLEncoding.EncodeToString(raw[:])
 	a.setCookie(w, value, 0)
@@ -94,8 +93,8 @@ func (a *access) setCookie(w http.ResponseWriter, value string, age int) {
 	a.set(w, sessionCookie, value, age, http.SameSiteStrictMode)
 }
 
-// setFlow keeps what is under way at another site in a cookie of its own. It is sent when that
-// site leads back, which the cookie of the session is not.
+// setFlow stores the state of a flow at another site in a separate cookie. Browsers send it when
+// that site redirects back, unlike the session cookie.
 func (a *access) setFlow(w http.ResponseWriter, cookie, value string, age int) {
 	a.set(w, cookie, value, age, http.SameSiteLaxMode)
 }
@@ -106,7 +105,7 @@ func (a *access) set(w http.ResponseWriter, cookie, value string, age int, site 
 	})
 }
 
-// getOnly refuses HEAD on a path where GET spends something.
+// getOnly rejects HEAD on a path on which GET consumes something.
 func getOnly(w http.ResponseWriter, r *http.Request) error {
 	if r.Method == http.MethodGet {
 		return nil
@@ -115,48 +114,47 @@ func getOnly(w http.ResponseWriter, r *http.Request) error {
 	return schema.Errorf(problem.KindMethod, "This path accepts GET only.")
 }
 
-// visitor is who looks at a page.
+// visitor is the viewer of a page.
 type visitor struct {
 	who    schema.Principal
-	known  bool // signed in, or nobody needs to
+	known  bool // signed in, or no sign-in is required
 	fresh  bool
 	local  bool
-	began  time.Time // when they signed in here
+	began  time.Time // time of the sign-in here
 	cookie string
 }
 
-// open reports whether nobody needs to sign in: there are neither keys nor a
-// provider, and everybody on loopback is the principal "local".
+// open reports whether no sign-in is required: there are neither keys nor a provider, and every
+// client on loopback is the principal "local".
 func (a *access) open() bool { return a.o.open() }
 
-// byHand says that a person asked, and not the script of a page.
-func byHand(r *http.Request) bool {
+// userInitiated reports whether a person made the request, and not the script of a page.
+func userInitiated(r *http.Request) bool {
 	mode := r.Header.Get("Sec-Fetch-Mode")
 	return (mode == "" || mode == "navigate") && r.URL.Path != "/events"
 }
 
-// visit finds out who asks for a page, and gives a cookie to who has none.
+// visit identifies the visitor of a page, and sends a cookie to visitors without one.
 func (a *access) visit(w http.ResponseWriter, r *http.Request) visitor {
 	v := visitor{cookie: a.cookie(r)}
 	if a.open() {
 		v.known, v.local = true, true
 		v.who = a.local()
-	} else if in, ok := a.session(v.cookie, byHand(r)); ok {
+	} else if in, ok := a.session(v.cookie, userInitiated(r)); ok {
 		v.known, v.who, v.began = true, in.who, in.began
 		v.fresh = !in.since.IsZero() && a.o.Now().Sub(in.since) < a.o.FreshFor
 	}
-	// A link of another site comes without the cookie of a session; a new one would
-	// replace it.
+	// A cross-site request lacks the session cookie, and a new cookie would replace it.
 	if v.cookie == "" && r.Header.Get("Sec-Fetch-Site") != "cross-site" {
 		v.cookie = a.newCookie(w)
 	}
 	return v
 }
 
-// session finds the session of a cookie. One that began with an API key ends with that
-// key, whatever replaced it, and has the groups that the key has now.
-func (a *access) session(cookie string, byHand bool) (session, bool) {
-	in, ok := a.sessions.get(cookie, byHand)
+// session returns the session of a cookie. A session that began with an API key ends when that key
+// is removed, replaced or expires, and has the key's current groups.
+func (a *access) session(cookie string, userInitiated bool) (session, bool) {
+	in, ok := a.sessions.get(cookie, userInitiated)
 	if !ok || cookie == "" {
 		return session{}, false
 	}
@@ -172,8 +170,7 @@ func (a *access) session(cookie string, byHand bool) (session, bool) {
 	return in, true
 }
 
-// formToken is what a form carries so that only the page which we made for this
-// cookie can send it, to this path.
+// formToken returns the CSRF token of a form. It is bound to this cookie and path.
 func (a *access) formToken(cookie, path string) string {
 	mac := hmac.New(sha256.New, a.secret[:])
 	mac.Write([]byte(cookie))
@@ -182,8 +179,8 @@ func (a *access) formToken(cookie, path string) string {
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// checkForm says why a form cannot be taken. Its cookie was in the request, not
-// given by the answer.
+// checkForm returns the reason to refuse a form. The cookie must come from the request, not from
+// its response.
 func (a *access) checkForm(r *http.Request) error {
 	cookie := a.cookie(r)
 	token := r.PostForm.Get("token")
@@ -193,7 +190,7 @@ func (a *access) checkForm(r *http.Request) error {
 	return nil
 }
 
-// signIn takes an API key for a session.
+// signIn begins a session with an API key.
 func (a *access) signIn(w http.ResponseWriter, r *http.Request, key string) error {
 	if !a.o.Keys.Configured() {
 		return errNoKeys()
@@ -204,7 +201,7 @@ func (a *access) signIn(w http.ResponseWriter, r *http.Request, key string) erro
 		return err
 	}
 	known, ok := a.o.Keys.Find(who.Name)
-	if !ok { // it was removed at this moment
+	if !ok { // the key was removed concurrently
 		return schema.Errorf(schema.KindUnauthenticated, "The API key was removed.")
 	}
 	a.end(r)
@@ -216,12 +213,12 @@ func errNoKeys() error {
 	return schema.Errorf(schema.KindUnauthenticated, "This approver has no API keys, so its API is not available; people sign in on its pages. An operator adds keys under approver.keys.")
 }
 
-// begin opens a session under a new cookie.
+// begin begins a session with a new cookie.
 func (a *access) begin(w http.ResponseWriter, in session) {
 	in.began = a.o.Now()
 	in.expires = in.began.Add(a.o.Lifetime)
 	a.sessions.put(a.newCookie(w), in)
 }
 
-// end ends the session of the request, if it has one.
+// end ends the session of the request, if there is one.
 func (a *access) end(r *http.Request) { a.sessions.drop(sha256.Sum256([]byte(a.cookie(r)))) }

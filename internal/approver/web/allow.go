@@ -11,11 +11,11 @@ import (
 	"github.com/callyard/callyard/internal/store/ledger"
 )
 
-// allowKind is the form that approves a call and allows calls like it. What is
-// recorded is an approval.
+// allowKind is the form that approves a call and allows similar calls. It is recorded as an
+// approval.
 const allowKind ledger.DecisionKind = "allow"
 
-// span is how long a permission may be good for.
+// span is a validity period for a permission.
 type span struct {
 	Words string
 	For   time.Duration
@@ -25,21 +25,21 @@ func spans() []span {
 	return []span{{"1 hour", time.Hour}, {"8 hours", 8 * time.Hour}, {"1 day", 24 * time.Hour}, {"3 days", 72 * time.Hour}, {"7 days", 7 * 24 * time.Hour}}
 }
 
-// leaf is a value in the arguments that a permission can hold fast.
+// leaf is a value in the arguments that a permission can fix.
 type leaf struct {
 	Pointer string
 	Text    []byte
-	Long    int // how many bytes it has, where that is too many to repeat
+	Long    int // its size in bytes, if it is too long to show
 }
 
 const (
 	maxLeaves = 32
 	longLeaf  = 300
-	samePlace = "same." // begins the name of a field that chooses a place
+	samePlace = "same." // prefix of the fields that select a value
 )
 
-// leaves are the values in the arguments that are no objects and no lists, in
-// their order; nil where there are none, or too many to choose from.
+// leaves returns the scalar values in the arguments, in their order. It returns nil if there are
+// none, or too many to select from.
 func leaves(args []byte) (found []leaf) {
 	d := json.NewDecoder(bytes.NewReader(args))
 	ok := walk(d, "", 0, func(pointer string, raw []byte) bool {
@@ -56,7 +56,7 @@ func leaves(args []byte) (found []leaf) {
 	return found
 }
 
-// maxWalk is how deep places are looked for; arguments are not deeper.
+// maxWalk limits the search depth. Arguments are not deeper.
 const maxWalk = 64
 
 func walk(d *json.Decoder, at string, depth int, each func(string, []byte) bool) bool {
@@ -68,7 +68,7 @@ func walk(d *json.Decoder, at string, depth int, each func(string, []byte) bool)
 	inner := json.NewDecoder(bytes.NewReader(raw))
 	switch raw[0] {
 	case '{':
-		_, _ = inner.Token() // it was read whole above
+		_, _ = inner.Token() // cannot fail: the value was decoded above
 		for inner.More() {
 			key, err := inner.Token()
 			name, isName := key.(string)
@@ -89,20 +89,20 @@ func walk(d *json.Decoder, at string, depth int, each func(string, []byte) bool)
 	return each(at, raw)
 }
 
-// MayAllow says that a permission can be given with this approval at all. The
-// desk says the same, and decides.
+// MayAllow reports whether the page offers a permission with this approval. [approval.Desk] makes
+// the final decision.
 func (p detailPage) MayAllow() bool {
 	return p.Blocked == "" && p.State == ledger.Pending && p.NotAgain() == ""
 }
 
-// NotAgain says why no permission can be given with this approval; "" where one can.
+// NotAgain returns the reason why this approval cannot include a permission, or "".
 func (q *approvalView) NotAgain() string {
 	_, why := approval.NoPermission(q.Approval, q.Rule)
 	return why
 }
 
-// Leaves are the places that can be held fast.
+// Leaves returns the values that a permission can fix.
 func (p detailPage) Leaves() []leaf { return leaves(p.Arguments) }
 
-// Spans are the times to choose from.
+// Spans returns the validity periods to select from.
 func (detailPage) Spans() []span { return spans() }

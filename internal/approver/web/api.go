@@ -28,7 +28,7 @@ type api struct {
 	permissions *permissions
 	huma        huma.API
 	shapes      shapes
-	document    object   // OpenAPI
+	document    object   // the OpenAPI document
 	documented  []string // "METHOD /path"
 }
 
@@ -65,7 +65,7 @@ func (a *api) register(listPage http.HandlerFunc) {
 	})
 }
 
-// exchange is a request in the context of its operation.
+// exchange holds the HTTP request and response in the context of an operation.
 type exchange struct {
 	w   http.ResponseWriter
 	r   *http.Request
@@ -79,8 +79,8 @@ func exchangeOf(ctx context.Context) exchange {
 	return x
 }
 
-// enter checks what all operations have in common: browsers get the page instead, and
-// nobody gets further with an unknown parameter or without a key.
+// enter performs the checks of all operations. It serves browsers the page instead, and refuses
+// unknown parameters and missing keys.
 func (a *api) enter(ctx huma.Context, next func(huma.Context)) {
 	op := ctx.Operation()
 	r, w := humago.Unwrap(ctx)
@@ -104,8 +104,7 @@ func (a *api) enter(ctx huma.Context, next func(huma.Context)) {
 	next(huma.WithValue(ctx, exchangeKey{}, x))
 }
 
-// checkQuery refuses query parameters that the operation does not take. Pages have
-// some of their own.
+// checkQuery refuses unknown query parameters of an operation. Pages have additional ones.
 func checkQuery(op *huma.Operation, r *http.Request) error {
 	if r.URL.RawQuery == "" || asksForPage(r) {
 		return nil
@@ -125,22 +124,22 @@ func errNoParameter(name string) error {
 	return schema.Errorf(schema.KindInvalidRequest, "The parameter %s is unknown; GET /openapi.json lists the parameters.", strconv.QuoteToASCII(truncate.Head(name, 64)))
 }
 
-// toPage sends a browser that opens an address of the API to the page about it.
+// toPage redirects a browser from an API address to the corresponding page.
 func toPage(prefix string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, prefix+url.PathEscape(r.PathValue("id")), http.StatusSeeOther)
 	}
 }
 
-// asksForPage reports whether a browser asks: for HTML, and without a key.
+// asksForPage reports whether the client is a browser: it accepts HTML and sends no key.
 func asksForPage(r *http.Request) bool {
 	return r.Header.Get("Authorization") == "" && r.Header.Get("X-Api-Key") == "" && strings.HasPrefix(r.Header.Get("Accept"), "text/html")
 }
 
-// output is what an operation answers with.
+// output is the response of an operation.
 type output[T any] struct{ Body T }
 
-// refusal is the problem document of an error, on its way through Huma.
+// refusal is the problem document of an error, as a Huma error.
 type refusal struct{ problem.Document }
 
 // Error returns the sentence of the refusal.
@@ -149,7 +148,7 @@ func (r *refusal) Error() string { return r.Detail }
 // GetStatus returns the HTTP status; see [huma.StatusError].
 func (r *refusal) GetStatus() int { return r.Status }
 
-// GetHeaders returns the headers that belong to the document; see [huma.HeadersError].
+// GetHeaders returns the headers of the document; see [huma.HeadersError].
 func (r *refusal) GetHeaders() http.Header { return r.Headers() }
 
 // ContentType returns the media type of problems; see [huma.ContentTypeFilter].
@@ -167,13 +166,13 @@ func get[I, O any](a *api, op huma.Operation, f func(context.Context, *I) (O, er
 	})
 }
 
-// post registers an operation with a JSON body of at most limit bytes. Huma does not
-// read the body: it must stay within the memory budget, and be held to the document
-// to the letter.
+// post registers an operation with a JSON body of at most limit bytes. Huma does not read the
+// body, because it must stay within the memory budget and be validated strictly against the
+// document.
 func post[I, B, O any](a *api, op huma.Operation, limit int, f func(context.Context, *I, *B) (O, error)) {
 	shape := a.huma.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[B](), true, "")
 	name := strings.TrimPrefix(shape.Ref, schemaPrefix)
-	a.shapes[name] = nil // it is compiled with the whole document
+	a.shapes[name] = nil // compiled later, with the whole document
 	get(a, op, func(ctx context.Context, in *I) (O, error) {
 		var none O
 		x := exchangeOf(ctx)
@@ -190,7 +189,7 @@ func post[I, B, O any](a *api, op huma.Operation, limit int, f func(context.Cont
 	a.huma.OpenAPI().Paths[op.Path].Post.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"application/json": {Schema: shape}}}
 }
 
-// listInput are the parameters of the list.
+// listInput holds the parameters of the list.
 type listInput struct {
 	State     []string `query:"state,explode" nullable:"false" enum:"pending,approved,denied,expired,revoked,canceled,running,succeeded,failed,unknown" doc:"Only approvals in these states."`
 	Server    string   `query:"server" doc:"Only approvals for this server."`
@@ -202,7 +201,7 @@ type listInput struct {
 
 func (a *api) listApprovals(ctx context.Context, _ *listInput) (ApprovalList, error) {
 	x := exchangeOf(ctx)
-	// As the page of the history reads it: a list of states may also come with commas.
+	// Same parser as the history page: states may also be comma-separated.
 	f, cursor, err := filterOf(x.r.URL.Query())
 	if err != nil {
 		return ApprovalList{}, err
@@ -215,7 +214,7 @@ func (a *api) listApprovals(ctx context.Context, _ *listInput) (ApprovalList, er
 	return out, nil
 }
 
-// approvalInput names an approval.
+// approvalInput identifies an approval.
 type approvalInput struct {
 	ID schema.ApprovalID `path:"id" pattern:"^[A-Za-z0-9_]{1,64}$" doc:"The id of the approval."`
 }
@@ -229,7 +228,7 @@ func (a *api) getApproval(ctx context.Context, in *approvalInput) (Approval, err
 }
 
 func (a *api) decide(ctx context.Context, in *approvalInput, body *Answer) (Summary, error) {
-	// A key proves no fresh sign-in: that is for pages.
+	// A key does not prove a fresh sign-in. Only pages can.
 	q, err := a.approvals.decide(ctx, in.ID, body.answer(), exchangeOf(ctx).who, "api")
 	if err != nil {
 		return Summary{}, err
@@ -268,7 +267,7 @@ func (a *api) listPermissions(ctx context.Context, _ *struct{}) (PermissionList,
 	return out, nil
 }
 
-// permissionInput names a permission.
+// permissionInput identifies a permission.
 type permissionInput struct {
 	ID string `path:"id" doc:"The id of the permission."`
 }
@@ -281,7 +280,7 @@ func (a *api) revokePermission(ctx context.Context, in *permissionInput, body *R
 	return permissionOf(p, permissionState(p, a.o.Now()), false), nil
 }
 
-// check refuses a list in which an approval is named twice: nothing was decided.
+// check refuses a list that names an approval twice, before any decision is made.
 func (as *Answers) check() error {
 	seen := make(map[schema.ApprovalID]bool, len(as.Decisions))
 	for i := range as.Decisions {
@@ -294,12 +293,12 @@ func (as *Answers) check() error {
 	return nil
 }
 
-// answer returns the decision. Arguments stay the bytes of their member.
+// answer returns the decision. Arguments keep the bytes of their member.
 func (b *Answer) answer() approval.Answer {
 	return approval.Answer{Kind: b.Kind, Reason: b.Reason, Digest: b.Digest, Arguments: b.Arguments.RawMessage, Allow: b.Allow}
 }
 
-// object is a JSON object that is passed on as it is.
+// object is a JSON object that is passed on unchanged.
 type object struct{ json.RawMessage }
 
 // Schema describes it; see [huma.SchemaProvider].

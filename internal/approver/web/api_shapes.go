@@ -11,7 +11,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Status is the answer of the probes.
+// Status is the response of the probes.
 type Status struct {
 	Status string `json:"status"`
 }
@@ -33,7 +33,7 @@ type Summary struct {
 	Created         time.Time         `json:"created_at"`
 	Expires         time.Time         `json:"expires_at"`
 	ExpiresIn       int64             `json:"expires_in_ms" doc:"Remaining time by the approver's clock; 0 when it has ended."`
-	// Kinds are the answers that count from the one who asks, Blocked is why none does.
+	// Kinds lists the decisions that the caller may make. Blocked is the reason if there are none.
 	Kinds   []ledger.DecisionKind `json:"may"`
 	Blocked string                `json:"may_not_because,omitempty"`
 }
@@ -44,7 +44,7 @@ type ApprovalList struct {
 	Next      string    `json:"next_cursor,omitempty"`
 }
 
-// Bytes is bytes with their name.
+// Bytes is data with its encoding.
 type Bytes struct {
 	Digest    string  `json:"digest"`
 	Size      int     `json:"size"`
@@ -62,7 +62,7 @@ func bytesOf(b []byte) *Bytes {
 	return p
 }
 
-// forgotten stands for arguments that are not kept any more.
+// forgotten is the placeholder for arguments that are no longer stored.
 func forgotten(q *approvalView) *Bytes {
 	bound, size := q.Bound(), q.ArgumentsSize
 	if q.Edited != nil {
@@ -71,7 +71,7 @@ func forgotten(q *approvalView) *Bytes {
 	return &Bytes{Digest: bound.ArgumentsDigest, Size: int(size), Forgotten: q.Forgotten}
 }
 
-// Rule is who may decide, and how.
+// Rule is the approval rule: the groups that may decide, and the conditions.
 type Rule struct {
 	By              string   `json:"by" enum:"caller,groups"`
 	Groups          []string `json:"groups"`
@@ -81,7 +81,7 @@ type Rule struct {
 	FreshSignInOnly bool     `json:"fresh_sign_in_required"`
 }
 
-// Restart says when and why the approval started again under another rule.
+// Restart is the time and reason of a restart under another rule.
 type Restart struct {
 	At            time.Time `json:"at"`
 	Reason        string    `json:"reason"`
@@ -89,7 +89,7 @@ type Restart struct {
 	PolicyVersion string    `json:"policy_version"`
 }
 
-// Approval is everything that a person needs to decide.
+// Approval holds everything that a person needs to decide.
 type Approval struct {
 	Summary
 	Arguments     *Bytes            `json:"arguments"`
@@ -174,7 +174,7 @@ type Answers struct {
 	Decisions []ListedAnswer `json:"decisions" minItems:"1" maxItems:"50"`
 }
 
-// Outcome is what came of one of several decisions.
+// Outcome is the outcome of one of several decisions.
 type Outcome struct {
 	ID       schema.ApprovalID `json:"id"`
 	Status   int               `json:"status" doc:"The status with which the decision alone would have been answered."`
@@ -182,7 +182,7 @@ type Outcome struct {
 	Problem  *problem.Document `json:"problem,omitempty"`
 }
 
-// Outcomes is the answer to several decisions.
+// Outcomes is the response to several decisions.
 type Outcomes struct {
 	Results []Outcome `json:"results"`
 }

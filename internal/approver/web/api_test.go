@@ -48,7 +48,7 @@ func TestAnApprovalTellsEverythingThatADecisionNeeds(t *testing.T) {
 	if raw, err := base64.StdEncoding.DecodeString(d.Arguments.Base64); err != nil || string(raw) != args || d.Arguments.Text != args || d.Arguments.Digest != schema.Digest(raw) {
 		t.Errorf("the arguments are not those that were stored: %+v", d)
 	}
-	// Golden, without what differs from run to run.
+	// Compare with the golden file, without the values that differ between runs.
 	var all map[string]any
 	decode(t, got, &all)
 	for _, name := range []string{"id", "call_id", "created_at", "expires_at", "expires_in_ms", "binding_digest"} {
@@ -97,7 +97,7 @@ func TestForgottenArgumentsAreSaidToBe(t *testing.T) {
 	}
 }
 
-// eventually waits until it is so.
+// eventually waits until a condition is true.
 func eventually(t *testing.T, so func() bool) {
 	t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
@@ -259,7 +259,7 @@ func TestWhatDoesNotConcernYouIsNotThere(t *testing.T) {
 			t.Errorf("%s sees %d", name, len(list.Approvals))
 		}
 	}
-	// Who may look may still not decide.
+	// Observers may see an approval, but not decide.
 	if got := f.api("olga", "POST", "/approvals/"+string(a.ID)+"/decisions", decision("deny", "", "")); got.status != http.StatusForbidden {
 		t.Errorf("an observer decides: %d", got.status)
 	}

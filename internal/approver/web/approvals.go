@@ -16,7 +16,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// approvals are the approvals as each person may see and decide them. It is safe for
+// approvals gives each person access to the approvals that they may see and decide. It is safe for
 // concurrent use.
 type approvals struct {
 	o     *Options
@@ -24,14 +24,14 @@ type approvals struct {
 	rules rules
 }
 
-// rules are the rules of approvals, read once each: of many calls that wait, most have the same
-// one. They are not changed. It is safe for concurrent use; the zero value is empty.
+// rules caches parsed approval rules, because most pending calls have the same one. Cached rules are
+// immutable. It is safe for concurrent use; the zero value is empty.
 type rules struct {
 	mu   sync.RWMutex
-	read map[string]*risk.Approval // by text
+	read map[string]*risk.Approval // by JSON text
 }
 
-// maxKeptRules bounds the rules that are kept, maxKeptRule the text of one.
+// maxKeptRules limits the number of cached rules, maxKeptRule the size of one.
 const (
 	maxKeptRules = 1000
 	maxKeptRule  = 4 << 10
@@ -62,36 +62,37 @@ func (r *rules) of(a *ledger.Approval) (*risk.Approval, error) {
 type approvalView struct {
 	*ledger.Approval
 	Rule *risk.Approval
-	// Approvals is how many people approved what would run now.
+	// Approvals is the number of people who approved the effective arguments.
 	Approvals int
-	// Blocked says why this person's answer would not count; empty when it would.
+	// Blocked is the reason why this person may not decide, or "".
 	Blocked string
-	// ApprovedAt is when this person approved what would run now; zero: they have not.
+	// ApprovedAt is the time at which this person approved the effective arguments, or zero.
 	ApprovedAt time.Time
-	// EscalatesAt is when more groups will be asked; zero where none are, or were already.
+	// EscalatesAt is the time at which more groups will be asked, or zero if there are none or
+	// they were asked already.
 	EscalatesAt time.Time
-	// Kinds are the answers that can be given in this state.
+	// Kinds lists the decisions that are possible in this state.
 	Kinds []ledger.DecisionKind
 
-	// What follows is there for a single approval only.
-	Arguments  []byte // what would run now
-	Asked      []byte // what was asked for, where it was edited since
-	Forgotten  string // why there are no Arguments any more; empty where there are
+	// The following fields are set only for a single approval.
+	Arguments  []byte // the effective arguments
+	Asked      []byte // the requested arguments, if they were edited
+	Forgotten  string // the reason why Arguments are no longer stored, or ""
 	Definition []byte
-	// Change is how the tool's definition stands to the last time.
+	// Change compares the tool's definition with the one last approved.
 	Change *ToolChange
-	// Peek is the beginning of the arguments, in lists of what waits.
+	// Peek is the beginning of the arguments, in lists of pending calls.
 	Peek *peek
-	// ToolChanged is the gist of that, in lists of what waits.
+	// ToolChanged reports whether the definition changed, in lists of pending calls.
 	ToolChanged bool
 }
 
-// errNotThere is the answer for what does not exist and for what is not yours.
+// errNotThere is the error for an approval that does not exist or that the person may not see.
 func errNotThere(id schema.ApprovalID) error {
 	return schema.Errorf(schema.KindNotFound, "The approval %s does not exist, or you may not see it.", id)
 }
 
-// see returns the approval as the person sees it; false where it is not theirs.
+// see returns the approval as the person sees it, or false if they may not see it.
 func (v *approvals) see(a *ledger.Approval, who schema.Principal) (*approvalView, bool) {
 	if !a.Binding.Tenant.Is(who.Tenant) {
 		return nil, false
@@ -114,14 +115,14 @@ func (v *approvals) see(a *ledger.Approval, who schema.Principal) (*approvalView
 	return q, true
 }
 
-// Missing is how many approvals are still needed.
+// Missing returns the number of approvals still required.
 func (q *approvalView) Missing() int { return max(max(q.Rule.Needed, 1)-q.Approvals, 0) }
 
-// MayApprove reports whether an approval of this person would count: they may decide, and
-// have not approved yet.
+// MayApprove reports whether an approval of this person would count: they may decide, and have not
+// approved yet.
 func (q *approvalView) MayApprove() bool { return q.Blocked == "" && q.ApprovedAt.IsZero() }
 
-// find loads one approval, without its bytes, if the person may see it.
+// find reads one approval, without its bytes, if the person may see it.
 func (v *approvals) find(ctx context.Context, id schema.ApprovalID, who schema.Principal) (*approvalView, error) {
 	return v.found(id, who, func() (*ledger.Approval, error) {
 		a, _, err := v.o.Ledger.Get(ctx, schema.OnlyTenant(who.Tenant), id)
@@ -129,7 +130,7 @@ func (v *approvals) find(ctx context.Context, id schema.ApprovalID, who schema.P
 	})
 }
 
-// known is find from this process's view.
+// known is like find, but reads this process's local copy.
 func (v *approvals) known(ctx context.Context, id schema.ApprovalID, who schema.Principal) (*approvalView, error) {
 	return v.found(id, who, func() (*ledger.Approval, error) { return v.o.Ledger.Known(ctx, schema.OnlyTenant(who.Tenant), id) })
 }
@@ -152,7 +153,7 @@ func (v *approvals) found(id schema.ApprovalID, who schema.Principal, read func(
 	return q, nil
 }
 
-// read loads one approval with its bytes, and how its tool has changed.
+// read reads one approval with its bytes, and the change of its tool.
 func (v *approvals) read(ctx context.Context, id schema.ApprovalID, who schema.Principal) (*approvalView, error) {
 	q, err := v.find(ctx, id, who)
 	if err != nil {
@@ -164,7 +165,7 @@ func (v *approvals) read(ctx context.Context, id schema.ApprovalID, who schema.P
 	return q, nil
 }
 
-// addBytes adds the bytes of an approval, and how its tool has changed since the last one.
+// addBytes adds the bytes of an approval, and the change of its tool since the last approval.
 func (v *approvals) addBytes(ctx context.Context, q *approvalView, last lastAllowed) (err error) {
 	content := v.o.Ledger.ContentOf(q.Approval)
 	if q.Arguments, err = content.Arguments(ctx); schema.KindOf(err) == schema.KindNotFound && q.State.Ended() {
@@ -182,11 +183,11 @@ func (v *approvals) addBytes(ctx context.Context, q *approvalView, last lastAllo
 	return err
 }
 
-// addAsked holds the arguments against the record, and adds those that were asked for
-// where they were edited since.
+// addAsked verifies the arguments against the record. If they were edited, it also adds the
+// requested ones.
 func (v *approvals) addAsked(ctx context.Context, q *approvalView) error {
-	// The bytes and the record are read one after the other; an edit in between
-	// must not show new bytes under the old digest.
+	// The bytes and the record are read separately. An edit in between must not show new bytes
+	// with the old digest.
 	bound := q.Bound()
 	if schema.Digest(q.Arguments) != bound.ArgumentsDigest {
 		e := schema.Errorf(schema.KindConflict, "The approval is being changed; reload it.").RetryableAfter(0)
@@ -196,7 +197,7 @@ func (v *approvals) addAsked(ctx context.Context, q *approvalView) error {
 		return nil
 	}
 	var err error
-	// Small edited arguments are kept when large ones that were asked for are not.
+	// Small edited arguments may still be stored when large requested ones are not.
 	if q.Asked, err = v.o.Ledger.Asked(ctx, q.Binding.Tenant, q.ID); schema.KindOf(err) == schema.KindNotFound && q.State.Ended() {
 		return nil
 	}
@@ -229,7 +230,8 @@ func kinds(a *ledger.Approval) []ledger.DecisionKind {
 	return nil
 }
 
-// blocked explains before anybody tries; the desk says the same, and decides.
+// blocked returns the reason why a person may not decide, to explain it in advance. [approval.Desk]
+// makes the final decision.
 func blocked(q *approvalView, who schema.Principal) string {
 	if len(q.Kinds) == 0 {
 		return "This request has already been decided: the call is " + string(q.State) + "."
@@ -237,7 +239,7 @@ func blocked(q *approvalView, who schema.Principal) string {
 	return approval.WhyNot(q.Approval, q.Rule, who)
 }
 
-// decide takes an answer from a page or from the API.
+// decide records a decision from a page or the API.
 func (v *approvals) decide(ctx context.Context, id schema.ApprovalID, answer approval.Answer, who schema.Principal, channel string) (*approvalView, error) {
 	q, err := v.find(ctx, id, who)
 	if err != nil {
@@ -268,8 +270,8 @@ func (v *approvals) decide(ctx context.Context, id schema.ApprovalID, answer app
 
 const maxReason = 4 << 10
 
-// mayEdit refuses before anything is stored: an edit's bytes go into the ledger
-// ahead of the decision.
+// mayEdit checks an edit before its bytes are stored in the ledger, which happens before the
+// decision.
 func (v *approvals) mayEdit(ctx context.Context, q *approvalView, answer *approval.Answer) error {
 	if q.Blocked != "" {
 		return schema.Errorf(schema.KindForbidden, "%s", q.Blocked).WithCall(q.CallID)
@@ -290,8 +292,8 @@ func (v *approvals) mayEdit(ctx context.Context, q *approvalView, answer *approv
 	return fits(definition, answer.Arguments)
 }
 
-// fits checks edited arguments against the tool's own schema. A schema that
-// cannot be used checks nothing, as at the front door.
+// fits validates edited arguments against the tool's schema. As at the front door, an unusable
+// schema accepts everything.
 func fits(definition, args []byte) error {
 	var tool struct {
 		Input json.RawMessage `json:"inputSchema"`
@@ -311,11 +313,11 @@ func fits(definition, args []byte) error {
 	return nil
 }
 
-// left is how much time there is, never below zero.
+// left returns the remaining time, at least zero.
 func left(a *ledger.Approval, now time.Time) time.Duration { return max(a.Expires.Sub(now), 0) }
 
-// indented is the JSON with line breaks and its values untouched; nil where it is
-// none, or where it would grow beyond all measure.
+// indented returns indented JSON with unchanged values, or nil if raw is not JSON or would grow too
+// much.
 func indented(raw []byte) []byte {
 	var b bytes.Buffer
 	if len(raw) == 0 || json.Indent(&b, raw, "", "  ") != nil || b.Len() > 4*len(raw)+1<<20 {
@@ -324,16 +326,16 @@ func indented(raw []byte) []byte {
 	return b.Bytes()
 }
 
-// outcome is what came of one of several decisions.
+// outcome is the outcome of one of several decisions.
 type outcome struct {
 	ID     schema.ApprovalID
 	Server schema.ServerID
 	Tool   string
-	After  *approvalView // nil where it was refused
+	After  *approvalView // nil if it was refused
 	Err    error
 }
 
-// Refusal is the sentence of a refusal; empty where there was none.
+// Refusal returns the user-facing reason of a refusal, or "".
 func (o outcome) Refusal() string {
 	if o.Err == nil {
 		return ""
@@ -341,12 +343,12 @@ func (o outcome) Refusal() string {
 	return problem.Of(o.Err).Detail
 }
 
-// decideOne takes one of several decisions.
+// decideOne records one of several decisions.
 func (v *approvals) decideOne(ctx context.Context, id schema.ApprovalID, answer approval.Answer, who schema.Principal, channel string) outcome {
 	o := outcome{ID: id}
 	if o.After, o.Err = v.decide(ctx, id, answer, who, channel); o.Err != nil {
 		v.o.fault(ctx, "decision", o.Err)
-		if q, err := v.find(ctx, id, who); err == nil { // what a refused one was about, where the person may know
+		if q, err := v.find(ctx, id, who); err == nil { // describe the refused approval if the person may see it
 			o.Server, o.Tool = q.Binding.Server, q.Binding.Tool
 		}
 		return o

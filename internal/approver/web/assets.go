@@ -38,7 +38,7 @@ func newPages() *ui.Pages {
 	return ui.NewPages(templates, "templates", funcs, []string{"parts"}, pageNames)
 }
 
-// personOf returns the name of a principal as people know it.
+// personOf returns the display name of a principal.
 func personOf(name string) string { return strings.TrimPrefix(name, settings.NamePrefix) }
 
 // serveStatic serves the stylesheets, the script and the icon.
@@ -59,10 +59,10 @@ func serveStatic(w http.ResponseWriter, r *http.Request) {
 func sendFile(w http.ResponseWriter, content []byte, media string) {
 	w.Header().Set("Content-Type", media)
 	w.Header().Set("Cache-Control", "no-cache")
-	_, _ = w.Write(content) // the browser went away; nobody is left to be told
+	_, _ = w.Write(content) // the client disconnected; there is no one to report the error to
 }
 
-// wait returns the time left in words, in the form in which the script counts it down.
+// wait returns the remaining time in words, in the format of the script's countdown.
 func wait(until, now time.Time) string {
 	left := until.Sub(now).Round(time.Second)
 	switch {
@@ -76,7 +76,7 @@ func wait(until, now time.Time) string {
 	return fmt.Sprintf("%d h %02d min left", int(left.Hours()), int(left.Minutes())%60)
 }
 
-// label returns a state, level or verb as it begins a line: with a capital letter.
+// label returns a state, level or verb with its first letter in upper case, as it starts a line.
 func label(text any) string {
 	switch s := fmt.Sprint(text); s {
 	case "":
@@ -90,7 +90,7 @@ func label(text any) string {
 	}
 }
 
-// tone returns the class that colors the badge of a state.
+// tone returns the CSS class of the badge for a state.
 func tone(state any) string {
 	switch fmt.Sprint(state) {
 	case string(ledger.Pending):
@@ -105,7 +105,7 @@ func tone(state any) string {
 	return ""
 }
 
-// pastTense returns what a decision did.
+// pastTense returns the past tense of a decision.
 func pastTense(kind ledger.DecisionKind) string {
 	switch kind {
 	case ledger.Approve:
@@ -122,7 +122,7 @@ func pastTense(kind ledger.DecisionKind) string {
 	return string(kind)
 }
 
-// via returns the channel that a decision came through.
+// via returns the display name of a decision's channel.
 func via(channel string) string {
 	switch channel {
 	case "web":

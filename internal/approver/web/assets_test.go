@@ -2,7 +2,7 @@ package web
 
 import "testing"
 
-// Pages are read when they are first shown, so that no start tells of a bad one.
+// Pages are parsed when they are first shown, so a broken page is not detected at the start.
 func TestEveryPageOfTheApproverCanBeRead(t *testing.T) {
 	pages := newPages()
 	for _, name := range pageNames {

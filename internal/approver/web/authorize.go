@@ -13,7 +13,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// authorizePages are where a person gives a program access, and what the program itself asks.
+// authorizePages serves the consent pages for programs, and the OAuth endpoints of the programs.
 type authorizePages struct {
 	site   *site
 	server *authserver.Server
@@ -33,7 +33,7 @@ func (g *authorizePages) register(origin *http.CrossOriginProtection) {
 	for _, p := range programs {
 		g.site.routes.HandleFunc(p.method+" "+p.path, p.serve)
 		g.site.routes.HandleFunc("OPTIONS "+p.path, g.server.ServePreflight)
-		if p.method == http.MethodPost { // the cookie of a person counts for nothing there
+		if p.method == http.MethodPost { // person cookies are ignored there
 			origin.AddInsecureBypassPattern("POST " + p.path)
 		}
 	}
@@ -41,13 +41,13 @@ func (g *authorizePages) register(origin *http.CrossOriginProtection) {
 	g.site.visited("POST "+authserver.AuthorizePath, g.decide)
 }
 
-// consentPage asks for the access of a program.
+// consentPage asks a person to give a program access.
 type consentPage struct {
 	Token      string
 	Person     string
-	Name, Host string // of the client; without a host, it is registered here
-	Return     string // the host that the person returns to
-	Local      bool   // and it is a program on the person's computer
+	Name, Host string // of the client; a client without Host is registered here
+	Return     string // the host that the person is redirected to
+	Local      bool   // it is a program on the person's computer
 	Resource   string
 	Scopes     []grantedScope
 	Fields     []field
@@ -57,7 +57,7 @@ type grantedScope struct{ Name, Meaning string }
 
 type field struct{ Name, Value string }
 
-// asked are the parameters that the form gives back. They are checked again then.
+// asked lists the parameters that the form submits again. They are validated again then.
 var asked = []string{"response_type", "client_id", "redirect_uri", "state", "code_challenge", "code_challenge_method", "resource"}
 
 func (g *authorizePages) show(w http.ResponseWriter, r *http.Request, v visitor) error {
@@ -104,14 +104,14 @@ func (g *authorizePages) decide(w http.ResponseWriter, r *http.Request, v visito
 	default:
 		return schema.Errorf(schema.KindInvalidRequest, "The form has no answer; go back and select one.")
 	}
-	// Browsers do not let a form redirect to another site under our policy; a page that
-	// continues there does.
+	// Under our policy, browsers do not let a form redirect to another site. A page that continues
+	// there can.
 	page := message{Text: "You return to " + visible.Escaped([]byte(mustParse(req.Redirect).Host)) + ". You can close this page if nothing happens.", To: to, Label: "Continue"}
 	return g.site.render(w, http.StatusOK, "message", v, view{Title: title, Go: to, Page: page})
 }
 
-// refuse shows why a request cannot be granted. Nobody is led anywhere without pressing the
-// link: the program may have been made to lead people astray.
+// refuse shows the reason why a request cannot be granted. It does not redirect without a click,
+// because the request may be an attempt to lead people to another site.
 func (g *authorizePages) refuse(w http.ResponseWriter, v visitor, err error) error {
 	var refusal *authserver.Refusal
 	if !errors.As(err, &refusal) {
@@ -124,7 +124,7 @@ func (g *authorizePages) refuse(w http.ResponseWriter, v visitor, err error) err
 	return g.site.render(w, http.StatusBadRequest, "message", v, view{Title: "No access", Page: page})
 }
 
-// person is the visitor as the tokens name them.
+// person returns the visitor as the person in tokens.
 func (g *authorizePages) person(v visitor) *authserver.Person {
 	p := &authserver.Person{Name: v.who.Name, Owner: v.who.Owner, Groups: v.who.Groups, Tenant: v.who.Tenant}
 	if !strings.HasPrefix(p.Name, settings.NamePrefix) {
@@ -135,7 +135,7 @@ func (g *authorizePages) person(v visitor) *authserver.Person {
 	return p
 }
 
-// mustParse parses an address that was checked before.
+// mustParse parses an address that has been validated.
 func mustParse(address string) *url.URL {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -144,7 +144,7 @@ func mustParse(address string) *url.URL {
 	return u
 }
 
-// meaning says what a scope allows.
+// meaning describes the permissions of a scope.
 func meaning(name string) string {
 	server, narrow := strings.CutPrefix(name, scope.CallTools+":")
 	switch {
@@ -164,11 +164,11 @@ func meaning(name string) string {
 	return name
 }
 
-// maxAuthorizeQuery bounds what a sign-in carries along for a program: it lies in a cookie
-// meanwhile.
+// maxAuthorizeQuery limits the query that a sign-in preserves for a program, because it is stored
+// in a cookie.
 const maxAuthorizeQuery = 2400
 
-// nextOfAuthorize is the page of an authorization request with its query; false where that is
+// nextOfAuthorize returns the page of an authorization request with its query, or false if that is
 // too long.
 func nextOfAuthorize(u *url.URL) (string, bool) {
 	q := u.Query()

@@ -25,7 +25,7 @@ const (
 	appVerifier = "a-verifier-that-is-long-enough-for-the-standard-0123"
 )
 
-// openWithAuthorization is open with an authorization server whose only client is "app".
+// openWithAuthorization is like open, with an authorization server whose only client is "app".
 func openWithAuthorization(t *testing.T, keys []authn.Key) *fabric {
 	t.Helper()
 	return openAt(t, keys, func(at string, o *web.Options) {
@@ -46,7 +46,7 @@ func openWithAuthorization(t *testing.T, keys []authn.Key) *fabric {
 	})
 }
 
-// authorize is the address to which the program sends a person.
+// authorize returns the address to which the program sends a person.
 func authorize(changes ...string) string {
 	sum := sha256.Sum256([]byte(appVerifier))
 	q := url.Values{
@@ -61,7 +61,7 @@ func authorize(changes ...string) string {
 
 var hidden = regexp.MustCompile(`<input type="hidden" name="([^"]+)" value="([^"]*)">`)
 
-// consent is the form of a page, with an answer.
+// consent returns the form of a page with an answer.
 func consent(page, answer string) url.Values {
 	form := url.Values{"answer": {answer}}
 	_, page, _ = strings.Cut(page, `action="/oauth/authorize"`)
@@ -73,7 +73,7 @@ func consent(page, answer string) url.Values {
 
 var continues = regexp.MustCompile(`http-equiv="refresh" content="0; url=([^"]+)"`)
 
-// ledBack is where a page leads; nil: nowhere.
+// ledBack returns the address to which a page continues, or nil.
 func ledBack(t *testing.T, a answer) *url.URL {
 	t.Helper()
 	m := continues.FindStringSubmatch(a.body)

@@ -11,17 +11,17 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// maxEnvelope is how many bytes a body may have around the arguments.
+// maxEnvelope limits the size of a body without the arguments, in bytes.
 const maxEnvelope = 64 << 10
 
-// What all bodies that are being read or worked on may take of memory at once: those
-// of up to 64 KiB, and what larger ones take beyond that.
+// Memory budgets for all bodies that are being read or processed: one for bodies of up to 64 KiB,
+// and one for the excess of larger bodies.
 const (
 	smallBodies = 16 << 20
 	largeBodies = 32 << 20
 )
 
-// reservationKey is the context key under which a request has the memory that its body takes.
+// reservationKey is the context key of the memory reservation for a request body.
 type reservationKey struct{}
 
 // bodyReader reads bodies within one memory budget for all requests. It is safe for
@@ -38,8 +38,8 @@ func (b *bodyReader) json(w http.ResponseWriter, r *http.Request, limit int) ([]
 	return b.read(w, r, limit, "The body exceeds the limit of %d bytes; send less, or ask the operator to raise argument_bytes.", limit)
 }
 
-// read reads a body of at most limit bytes. tooLarge is the error for a longer one; it
-// names the number named.
+// read reads a body of at most limit bytes. tooLarge is the format of the error for a longer one,
+// with named as its number.
 func (b *bodyReader) read(w http.ResponseWriter, r *http.Request, limit int, tooLarge string, named int) ([]byte, error) {
 	reservation, ok := r.Context().Value(reservationKey{}).(*bodies.Reservation)
 	if !ok {

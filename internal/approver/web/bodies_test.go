@@ -17,7 +17,7 @@ func TestABodyIsTakenOrRefusedForWhatIsWrongWithIt(t *testing.T) {
 		name, body string
 		length     int64
 		most       int
-		want       schema.Kind // "" for none
+		want       schema.Kind // "" means success
 	}{
 		{"whole", "abc", 3, 10, ""}, {"of unknown length", "abc", -1, 10, ""}, {"longer than it may be", "abcd", 4, 3, schema.KindTooLarge}, {"longer than it said", strings.Repeat("x", 20), -1, 10, schema.KindTooLarge},
 		{"shorter than it said", "abc", 9, 10, schema.KindInvalidRequest}, {"without room", strings.Repeat("x", 2000), 2000, 5000, schema.KindUnavailable},

@@ -17,19 +17,19 @@ import (
 )
 
 const (
-	// maxBulk is how many calls are decided with one request.
+	// maxBulk is the maximum number of calls in one bulk decision.
 	maxBulk = console.MaxTogether
-	// maxBulkBytes is how many bytes of arguments one page shows; the first
-	// call is always on it, whole.
+	// maxBulkBytes limits the bytes of arguments on one page. The first call is always shown in
+	// full.
 	maxBulkBytes = 4 << 20
-	// readAtOnce is how many calls are read side by side for a page.
+	// readAtOnce is the number of calls that are read concurrently for a page.
 	readAtOnce = 8
-	// pickPrefix begins the name of a field that chooses a call; its value is the
-	// digest of the arguments that were shown.
+	// pickPrefix is the prefix of the fields that select a call. The value is the digest of the
+	// displayed arguments.
 	pickPrefix = "pick."
 )
 
-// bulkPages show several calls for one review, and take one decision on them.
+// bulkPages shows several calls for one review, and records one decision on them.
 type bulkPages struct {
 	site      *site
 	approvals *approvals
@@ -40,20 +40,20 @@ func (g *bulkPages) register() {
 	g.site.visited("POST /review", g.decide)
 }
 
-// bulkPage lists several calls with everything that a decision needs.
+// bulkPage lists several calls with all data for a decision.
 type bulkPage struct {
 	Calls []detailPage
-	// Left is how many more there are that this page has no room for.
+	// Left is the number of calls that did not fit on this page.
 	Left    int
-	Can     int // the number of them that the viewer may decide
+	Can     int // the number of calls that the viewer may decide
 	Stale   bool
-	Reasons bool // one of them wants a reason
+	Reasons bool // one of them requires a reason
 	Token   string
 	Presets []string
 }
 
-// chosen are the approvals that the address of the page names: those with the ids,
-// or all that wait of a requester.
+// chosen returns the approvals selected by the address of the page: those with the IDs, or all
+// pending ones of a requester.
 func (g *bulkPages) chosen(q url.Values, who schema.Principal) ([]schema.ApprovalID, error) {
 	var ids []schema.ApprovalID
 	for name, given := range q {
@@ -110,8 +110,8 @@ func (g *bulkPages) show(w http.ResponseWriter, r *http.Request, v visitor) erro
 	return g.site.render(w, http.StatusOK, "bulk", v, view{Title: title, Live: "page", Page: p})
 }
 
-// read reads the first of the approvals, as many as a page has room for, some of them at once. A
-// record is that of this process's view: the decision says whether it is out of date.
+// read reads as many of the first approvals as fit on a page, some of them concurrently. The
+// records are from this process's local copy. A decision on an outdated record is refused.
 func (g *bulkPages) read(ctx context.Context, ids []schema.ApprovalID, who schema.Principal) (shown []*approvalView, err error) {
 	all := make([]*approvalView, min(len(ids), maxBulk))
 	for i, id := range ids[:len(all)] {
@@ -138,11 +138,11 @@ func (g *bulkPages) read(ctx context.Context, ids []schema.ApprovalID, who schem
 	return shown, nil
 }
 
-// Choosable says that the one who looks may decide the call at all.
+// Choosable reports whether the viewer may decide the call.
 func (p detailPage) Choosable() bool { return p.MayApprove() && p.State == ledger.Pending }
 
-// decide takes a decision on several calls. Each is decided by itself, as if
-// it were the only one; the answer says what came of each.
+// decide records a decision on several calls. Each is decided independently, and the response
+// lists the outcome of each.
 func (g *bulkPages) decide(w http.ResponseWriter, r *http.Request, v visitor) error {
 	f := r.PostForm
 	answer := approval.Answer{Kind: ledger.DecisionKind(f.Get("kind")), Reason: strings.TrimSpace(f.Get("reason")), Fresh: v.fresh}
@@ -178,7 +178,7 @@ type outcomesPage struct {
 	All  []outcome
 }
 
-// Done counts the decisions that are recorded.
+// Done returns the number of recorded decisions.
 func (p outcomesPage) Done() (n int) {
 	for _, o := range p.All {
 		if o.Err == nil {

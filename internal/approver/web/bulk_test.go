@@ -14,7 +14,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// picks are the calls that can be chosen on a page, with the digest shown.
+// picks returns the selectable calls of a page, with the displayed digests.
 func picks(page string) url.Values {
 	form := url.Values{}
 	for _, m := range regexp.MustCompile(`name="(pick\.[^"]+)" value="([^"]+)"`).FindAllStringSubmatch(page, -1) {
@@ -44,7 +44,7 @@ func TestSeveralCallsOfOneRequesterAreDecidedTogether(t *testing.T) {
 	if len(form) != 4 || strings.Contains(page.body, "elsewhere") {
 		t.Fatalf("the page offers %v", form)
 	}
-	// Meanwhile one was decided by somebody else, one edited.
+	// In the meantime another person has decided one call and edited another.
 	if got := f.api("bob", "POST", "/approvals/"+string(ids[1])+"/decisions", decision("deny", "", "")); got.status != http.StatusOK {
 		t.Fatal(got.body)
 	}
@@ -106,7 +106,7 @@ func TestAFormForSeveralCallsSaysWhichAndWhatOrNothingHappens(t *testing.T) {
 			t.Errorf("%+v", is)
 		}
 	}
-	// One's own among those of others is refused, and the others are not.
+	// The person's own call is refused, the calls of others are not.
 	form := url.Values{"token": {token}, "kind": {"deny"}, "preset": {"Wrong time"}, "pick." + string(a.ID): {""}, "pick." + string(mine.ID): {""}}
 	if got := f.post(c, "/review", form); got.status != http.StatusOK || !strings.Contains(got.body, "1 of 2 denied") {
 		t.Errorf("%d %s", got.status, got.body)

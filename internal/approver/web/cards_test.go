@@ -13,7 +13,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Seven calls of one tool looked the same in the list.
+// A regression: seven calls of one tool looked the same in the list.
 func TestACardShowsTheArguments(t *testing.T) {
 	f := open(t, people(), nil)
 	large := `{"target":"` + strings.Repeat("x", 64<<10) + `"}`
@@ -25,7 +25,7 @@ func TestACardShowsTheArguments(t *testing.T) {
 		f.seen(f.hold(args, requester(), nil).ID, ledger.Pending)
 	}
 	c := f.signedIn("ada")
-	for range 2 { // what is kept is shown the same
+	for range 2 { // the cached peek looks the same
 		body := f.do(c, "GET", "/", "").body
 		peeks := regexp.MustCompile(`(?s)<pre class="code peek"[^>]*>(.*?)</pre>`).FindAllStringSubmatch(body, -1)
 		if len(peeks) != 3 {
@@ -46,7 +46,7 @@ func TestACardShowsTheArguments(t *testing.T) {
 	}
 }
 
-// Somebody who had approved saw a form that could only be refused.
+// A regression: a person who had approved saw a form that could only be refused.
 func TestSomebodyWhoApprovedIsToldWhatIsMissing(t *testing.T) {
 	f := open(t, people(), nil)
 	a := f.hold(`{"target":"x"}`, requester(), func(r *risk.Approval) { r.Needed = 3 })
@@ -79,7 +79,7 @@ func TestSomebodyWhoApprovedIsToldWhatIsMissing(t *testing.T) {
 	}
 }
 
-// approved waits until the view of the ledger has that many approvals of a call.
+// approved waits until the local ledger has that number of approvals of a call.
 func (f *fabric) approved(id schema.ApprovalID, want int) {
 	f.t.Helper()
 	changed := make(chan struct{}, 1)

@@ -10,35 +10,34 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// ToolChange says how the tool's definition stands to the one with which it was
-// approved last. Approvals age out of the ledger, so "first" is as far as it
-// remembers.
+// ToolChange compares the tool's definition with the one that was last approved. Approvals are
+// removed from the ledger after some time, so "first" means that no earlier one is stored.
 type ToolChange struct {
 	// Is is "first", "unchanged" or "changed".
 	Is string `json:"is" enum:"first,unchanged,changed" doc:"first: no earlier call is on record."`
-	// At is when the call was asked for that was approved last.
+	// At is the time at which the last approved call was requested.
 	At *time.Time `json:"last_asked_at,omitempty"`
-	// Digest is that of the definition then; Before the definition itself, where it
-	// changed and is kept.
+	// Digest is the digest of the earlier definition. Before is the definition itself, if it
+	// changed and is stored.
 	Digest string `json:"last_tool_definition_digest,omitempty"`
 	Before *Bytes `json:"last_tool_definition,omitempty" doc:"The earlier definition, if it has changed and is stored."`
 
-	// Lines show what changed, for pages.
+	// Lines is the diff, for pages.
 	Lines []textdiff.Line `json:"-"`
 }
 
-// wasAllowed are the states of a call that somebody approved.
+// wasAllowed lists the states of an approved call.
 var wasAllowed = []ledger.State{ledger.Approved, ledger.Running, ledger.Succeeded, ledger.Failed, ledger.Unknown}
 
-// seenByPerson says that a person approved, and not the caller itself, nor a
-// standing permission: of those nobody looked at the tool.
+// seenByPerson reports whether a person approved the call. The caller and standing permissions do
+// not count, because they do not look at the tool.
 func seenByPerson(a *ledger.Approval) bool {
 	return slices.ContainsFunc(a.Decisions, func(d ledger.Decision) bool {
 		return (d.Kind == ledger.Approve || d.Kind == ledger.Edit) && d.Channel != ledger.ChannelToken && d.Channel != ledger.ChannelCaller && d.Channel != ledger.ChannelStanding
 	})
 }
 
-// tool is a tool of a server.
+// tool identifies a tool of a server.
 type tool struct {
 	server schema.ServerID
 	name   string
@@ -46,11 +45,11 @@ type tool struct {
 
 func toolOf(a *ledger.Approval) tool { return tool{a.Binding.Server, a.Binding.Tool} }
 
-// lastAllowed has, of tools, the call that a person allowed last, among those asked for before a
-// time; the zero time stands for now.
+// lastAllowed maps a tool and a time to the last call before that time that a person approved.
+// The zero time means now.
 type lastAllowed map[tool]map[time.Time]*ledger.Approval
 
-// before is the time that counts for an approval: while it waits, what was allowed until now.
+// before returns the time to use for an approval: now if it is pending, else its creation.
 func before(a *ledger.Approval) time.Time {
 	if a.State == ledger.Pending {
 		return time.Time{}
@@ -58,11 +57,12 @@ func before(a *ledger.Approval) time.Time {
 	return a.Created
 }
 
-// of is the last one of an approval's tool; nil where there is none.
+// of returns the last approved call of an approval's tool, or nil.
 func (l lastAllowed) of(a *ledger.Approval) *ledger.Approval { return l[toolOf(a)][before(a)] }
 
-// lastAllowed looks for the last ones of these approvals of a tenant. They may be some that this
-// person cannot see: only the tool's own words are shown of them. It looks at all approvals once.
+// lastAllowed returns the last approved calls for these approvals of a tenant. It may include calls
+// that the person cannot see, because only the tool's definition is shown. It scans all approvals
+// once.
 func (v *approvals) lastAllowed(tenant schema.TenantID, all ...*approvalView) lastAllowed {
 	found := make(lastAllowed)
 	for _, q := range all {
@@ -81,8 +81,7 @@ func (v *approvals) lastAllowed(tenant schema.TenantID, all ...*approvalView) la
 	return found
 }
 
-// change compares the tool's definition with that of the last time; last is nil where there is
-// none.
+// change compares the tool's definition with that of the last approved call, which may be nil.
 func (v *approvals) change(ctx context.Context, q *approvalView, last *ledger.Approval) (*ToolChange, error) {
 	if last == nil {
 		return &ToolChange{Is: "first"}, nil
@@ -97,7 +96,7 @@ func (v *approvals) change(ctx context.Context, q *approvalView, last *ledger.Ap
 		return nil, err
 	}
 	if len(raw) == 0 || len(q.Definition) == 0 {
-		return c, nil // one of them is not kept; the digests say enough
+		return c, nil // one of them is not stored; the digests suffice
 	}
 	c.Before, c.Lines = bytesOf(raw), textdiff.JSON(raw, q.Definition)
 	return c, nil

@@ -30,7 +30,7 @@ func TestAPersonSeesWhatChangedInAToolSinceAPersonApprovedIt(t *testing.T) {
 		}
 		return f.do(c, "GET", "/a/"+string(id), "").body, d
 	}
-	// A caller that confirmed for itself has looked at nothing.
+	// A caller that confirms its own call has not looked at the tool.
 	mine := f.holdTool(after, `{}`, requester(), func(r *risk.Approval) { r.By, r.Groups = risk.ByCaller, nil })
 	if _, err := f.desk.Confirm(t.Context(), mine.Token, true, requester(), "one", "door"); err != nil {
 		t.Fatal(err)
@@ -66,9 +66,9 @@ func TestAPersonSeesWhatChangedInAToolSinceAPersonApprovedIt(t *testing.T) {
 	if list := f.do(c, "GET", "/", "").body; strings.Count(list, "The tool definition has changed") != 1 {
 		t.Error("the list does not mark the one whose tool has changed")
 	}
-	// What is decided already is compared with what was there before it.
+	// A decided approval is compared with the definition before it.
 	look(first.ID, "first")
-	// Of another server it says nothing.
+	// Approvals of another server do not count.
 	if strings.Contains(f.do(c, "GET", "/review?id="+string(changed.ID), "").body, "has changed</strong>") == false {
 		t.Error("a page of several calls does not say it")
 	}

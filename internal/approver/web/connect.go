@@ -13,13 +13,14 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// connectFor is how long a person has at the authorization server.
+// connectFor limits the time that a person has at the authorization server.
 const connectFor = 10 * time.Minute
 
-// maxConnectFlow bounds the value of the cookie of a flow: browsers drop cookies of over 4096 bytes.
+// maxConnectFlow limits the size of a flow cookie, because browsers drop cookies of over 4096 bytes.
 const maxConnectFlow = 3800
 
-// connectPages are where a person connects to MCP servers that want to know who they are.
+// connectPages serves the pages on which a person connects to MCP servers that require the person's
+// own credential.
 type connectPages struct{ site *site }
 
 func (g *connectPages) register() {
@@ -45,7 +46,7 @@ type connectRow struct {
 	ID        string
 	Origin    string
 	OAuth     bool
-	Asked     bool // the address names it
+	Asked     bool // the address of the page names this server
 	Connected time.Time
 }
 
@@ -68,8 +69,7 @@ func (g *connectPages) show(w http.ResponseWriter, r *http.Request, v visitor) e
 	return g.site.render(w, http.StatusOK, "connect", v, view{Title: "Connections", Here: credential.ConnectPath, Page: p})
 }
 
-// hidden returns the error for a server that does not exist where the tenant of the visitor does
-// not see it, else nil.
+// hidden returns a not-found error if the visitor's tenant does not see the server, else nil.
 func (g *connectPages) hidden(v visitor, server schema.ServerID) error {
 	if g.site.o.Tenants.Sees(v.who.Tenant, server) {
 		return nil
@@ -77,10 +77,10 @@ func (g *connectPages) hidden(v visitor, server schema.ServerID) error {
 	return schema.Errorf(schema.KindNotFound, "There is no server of this name.")
 }
 
-// shownAs is how the log names a visitor.
+// shownAs returns the name of a visitor in the log.
 func shownAs(v visitor) string { return cmp.Or(v.who.Owner, v.who.Name) }
 
-// start sends the person to the authorization server of an MCP server.
+// start redirects the person to the authorization server of an MCP server.
 func (g *connectPages) start(w http.ResponseWriter, r *http.Request, v visitor) error {
 	book := g.site.o.Credentials
 	f := &credential.Flow{Server: schema.ServerID(r.PostForm.Get("server")), Person: credential.Person(&v.who), Owner: shownAs(v), Until: time.Now().Add(connectFor)}
@@ -101,14 +101,14 @@ func (g *connectPages) start(w http.ResponseWriter, r *http.Request, v visitor) 
 		return schema.Errorf(schema.KindServerFailed, "The connection cannot start: what the authorization server registered is too large for a cookie. Configure a client_id for this server.")
 	}
 	g.site.access.setFlow(w, connectCookie, value, int(connectFor.Seconds()))
-	// Browsers do not let a form redirect to another site under our policy; a page that
-	// continues there does.
+	// Under our policy, browsers do not let a form redirect to another site. A page that continues
+	// there can.
 	page := message{Text: "You continue at " + visible.Escaped([]byte(credential.Origin(to))) + ", the authorization server of " + visible.Escaped([]byte(f.Server)) + ".", To: to, Label: "Continue"}
 	return g.site.render(w, http.StatusOK, "message", v, view{Title: "Connect", Go: to, Page: page})
 }
 
-// arrive takes a person from the authorization server. The sealed cookie says who began, in
-// this browser; the state in it must be that of the answer.
+// arrive handles the redirect from the authorization server. The sealed cookie identifies the person
+// who began the flow in this browser. Its state must equal that of the response.
 func (g *connectPages) arrive(w http.ResponseWriter, r *http.Request) error {
 	if err := getOnly(w, r); err != nil {
 		return err
@@ -126,7 +126,7 @@ func (g *connectPages) arrive(w http.ResponseWriter, r *http.Request) error {
 	if f == nil || r.PathValue("server") != string(f.Server) {
 		return refuse(schema.Errorf(schema.KindForbidden, "This connection was not started in this browser, or it has expired. Start again."))
 	}
-	g.site.access.setFlow(w, connectCookie, "", -1) // one flow, one try
+	g.site.access.setFlow(w, connectCookie, "", -1) // a flow can be tried once
 	if err := g.site.o.Credentials.Finish(r.Context(), f.Server, f.Person, f.Request, r.URL.Query()); err != nil {
 		g.site.o.fault(r.Context(), r.Pattern, err)
 		return refuse(err)
@@ -136,7 +136,7 @@ func (g *connectPages) arrive(w http.ResponseWriter, r *http.Request) error {
 	return g.site.render(w, http.StatusOK, "message", visitor{}, view{Title: "You are connected", Go: next, Page: message{Text: "You are connected to " + visible.Escaped([]byte(f.Server)) + ".", To: next, Label: "Continue"}})
 }
 
-// key stores a secret of the person's own.
+// key stores a person's own secret.
 func (g *connectPages) key(w http.ResponseWriter, r *http.Request, v visitor) error {
 	server, person := schema.ServerID(r.PostForm.Get("server")), credential.Person(&v.who)
 	if err := g.hidden(v, server); err != nil {

@@ -19,8 +19,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// openWithCredentials is open with a server of each kind: crm, with the authorization server,
-// and jira, where people have keys.
+// openWithCredentials is like open, with a server of each kind: crm with the authorization server,
+// and jira where people have keys.
 func openWithCredentials(t *testing.T, keys []authn.Key) (*fabric, *credential.Book, *oauthtest.Server) {
 	t.Helper()
 	as := oauthtest.New(t)
@@ -49,10 +49,10 @@ func openWithCredentials(t *testing.T, keys []authn.Key) (*fabric, *credential.B
 	return f, book, as
 }
 
-// goes is where a page continues.
+// goes matches the address to which a page continues.
 var goes = regexp.MustCompile(`href="(http://[^"]+/authorize[^"]*)"`)
 
-// beginConnect presses the button and returns the query with which the authorization server leads back.
+// beginConnect starts a connection and returns the query of the authorization server's redirect.
 func (f *fabric) beginConnect(c *http.Client) string {
 	f.t.Helper()
 	page := f.do(c, "GET", "/connect?server=crm", "")

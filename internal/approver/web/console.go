@@ -17,11 +17,11 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// consoleWithin is how long a page of the console may ask the front door.
+// consoleWithin is the timeout for the front door requests of a console page.
 const consoleWithin = time.Minute
 
-// consolePages serve the console to those who may see it, behind the same sign-in and in
-// one navigation with the approvals.
+// consolePages serves the console to permitted visitors, with the same sign-in and navigation as the
+// approvals.
 type consolePages struct {
 	site *site
 }
@@ -32,23 +32,23 @@ func (p *consolePages) register() {
 			if !p.site.o.seesConsole(v) {
 				return schema.Errorf(schema.KindForbidden, "You are in no group that may use the console. An operator sets approver.console.groups.")
 			}
-			if r.URL.Path != console.Root+"/events" && r.URL.Path != console.Root+"/batch/results" { // these set their own times
+			if r.URL.Path != console.Root+"/events" && r.URL.Path != console.Root+"/batch/results" { // these set their own deadlines
 				ctx, cancel := context.WithTimeout(r.Context(), consoleWithin)
 				defer cancel()
 				r = r.WithContext(ctx)
 			}
-			// A page waits for the front door: the time to read the request, which is here, must
-			// not end it.
+			// A page waits for the front door. The read deadline must not end that wait, because the
+			// request has been read.
 			control := http.NewResponseController(w)
 			_ = control.SetReadDeadline(time.Time{})
-			_ = control.SetWriteDeadline(time.Now().Add(2 * consoleWithin)) // a recorder of a test has none
+			_ = control.SetWriteDeadline(time.Now().Add(2 * consoleWithin)) // the recorder of a test does not support it
 			return route.Serve(w, r, p.visit(v))
 		})
 	}
 }
 
-// seesConsole says whether a visitor may use the console: where nobody signs in, everybody on
-// loopback, else the members of its groups.
+// seesConsole reports whether a visitor may use the console: members of its groups, or everyone on
+// loopback if no sign-in is required.
 func (o *Options) seesConsole(v visitor) bool {
 	if o.Console == nil || !v.known {
 		return false
@@ -68,11 +68,11 @@ func (p *consolePages) visit(v visitor) console.Visit {
 	}
 }
 
-// maxKeys bounds the memory of a vault; beyond it the key that ends first is dropped.
+// maxKeys limits the number of keys in a vault. Beyond it, the key that expires first is dropped.
 const maxKeys = 10_000
 
-// vault keeps the API keys that people gave for the console, each sealed with the cookie of
-// its session: a copy of the memory opens none. It is safe for concurrent use.
+// vault stores the API keys that people entered for the console. Each is sealed with the cookie of
+// its session, so that a memory dump reveals none. It is safe for concurrent use.
 type vault struct {
 	now      func() time.Time
 	lifetime time.Duration
@@ -89,8 +89,8 @@ func newVault(now func() time.Time, lifetime time.Duration) *vault {
 	return &vault{now: now, lifetime: lifetime, by: make(map[[sha256.Size]byte]sealed)}
 }
 
-// place is where the key of a cookie lies, and the cipher that seals it. The two are
-// different hashes of the cookie.
+// place returns the index of a cookie's key, and the cipher that seals it. Both are derived from the
+// cookie by different hashes.
 func (k *vault) place(cookie string) ([sha256.Size]byte, cipher.AEAD, error) {
 	secret := sha256.Sum256([]byte("callyard console key\x00" + cookie))
 	block, err := aes.NewCipher(secret[:])
@@ -101,7 +101,7 @@ func (k *vault) place(cookie string) ([sha256.Size]byte, cipher.AEAD, error) {
 	return sha256.Sum256([]byte(cookie)), seal, err
 }
 
-// put keeps a key under a cookie; empty drops it.
+// put stores a key for a cookie. An empty key removes it.
 func (k *vault) put(cookie, key string) {
 	place, seal, err := k.place(cookie)
 	if err != nil || cookie == "" {
@@ -129,7 +129,7 @@ func (k *vault) put(cookie, key string) {
 	k.by[place] = sealed{seal.Seal(nil, nil, []byte(key), nil), now.Add(k.lifetime)} //nolint:gosec // the AEAD makes a random nonce
 }
 
-// get returns the key of a cookie; empty where there is none.
+// get returns the key of a cookie, or "".
 func (k *vault) get(cookie string) string {
 	place, seal, err := k.place(cookie)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/callyard/callyard/internal/console"
 )
 
-// withConsole opens the pages with a console in front of a front door that has no servers and
-// asks for a key.
+// withConsole opens the pages with a console, and a front door that has no servers and requires a
+// key.
 func withConsole(t *testing.T, keys []authn.Key, groups ...string) *fabric {
 	t.Helper()
 	door := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -110,7 +110,7 @@ func TestTheConsoleIsForItsGroupsAndTakesTheKeyOfThePerson(t *testing.T) {
 	if strings.Contains(f.log.String(), "door-key") {
 		t.Error("the log has the key")
 	}
-	// Another session of the same person has no key, and after a sign-out nobody has.
+	// Another session of the same person has no key, and after a sign-out no session has one.
 	other := f.signedIn("olga")
 	if got = f.do(other, "GET", "/console/servers", ""); got.status != http.StatusSeeOther {
 		t.Errorf("in another session: %d", got.status)

@@ -12,17 +12,17 @@ import (
 // detailPage is one approval with its forms.
 type detailPage struct {
 	*approvalView
-	// Args are the arguments that would run; Before are the requested ones if they were edited.
+	// Args are the effective arguments. Before are the requested ones if they were edited.
 	Args, Before, Offer block
-	EditLines           []textdiff.Line // what the edit changed
+	EditLines           []textdiff.Line // the diff of the edit
 	Words               toolWords
 	Fresh               bool // the sign-in is recent enough for this rule
 	Tokens              map[string]string
 	Presets             []string
 	Done                string
-	Refusal             string // why the decision that was just submitted does not count
+	Refusal             string // the reason why the submitted decision was refused
 	Faults              []schema.Fault
-	Reason              string // the comment as it was submitted
+	Reason              string // the submitted comment
 	Edit                string
 	EditOpen, AllowOpen bool
 }
@@ -39,7 +39,7 @@ func blockOf(label string, raw []byte, digest string) block {
 	return block{Label: label, Raw: raw, Pretty: indented(raw), Digest: digest}
 }
 
-// toolWords is the description that a server gives of its tool. Nobody has verified it.
+// toolWords is the description that a server gives of its tool. It is not verified.
 type toolWords struct {
 	Title       string `json:"title"`
 	Description string `json:"description"`
@@ -93,7 +93,7 @@ func newDetail(a *access, q *approvalView, v visitor) detailPage {
 	}
 	for _, k := range q.Kinds {
 		if k == ledger.Approve && !q.ApprovedAt.IsZero() {
-			continue // it is already counted
+			continue // already counted
 		}
 		p.Tokens[string(k)] = a.formToken(v.cookie, "/a/"+string(q.ID)+"/"+string(k))
 	}

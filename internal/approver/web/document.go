@@ -17,11 +17,11 @@ import (
 
 const (
 	schemaPrefix = "#/components/schemas/"
-	// pageKey is the key, in the metadata of an operation, of what browsers get instead.
+	// pageKey is the key of the page for browsers in an operation's metadata.
 	pageKey = "page"
 )
 
-// documentConfig is what all operations have in common.
+// documentConfig returns the settings of all operations.
 func documentConfig() huma.Config {
 	config := huma.DefaultConfig("Callyard approver", "1")
 	config.Info.Description = "Held calls and the decisions on them. GET requests change nothing."
@@ -30,11 +30,11 @@ func documentConfig() huma.Config {
 	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
 		"bearer": {Type: "http", Scheme: "bearer"}, "apiKey": {Type: "apiKey", In: "header", Name: "X-API-Key"},
 	}
-	// The document is an operation of ours. Huma's hook would put a $schema member into
-	// every body.
+	// The document is an operation of our own. Huma's hook would add a $schema member to every
+	// body.
 	config.OpenAPIPath, config.DocsPath, config.SchemasPath = "", "", ""
 	config.CreateHooks = nil
-	// Answers may gain members; bodies refuse unknown ones.
+	// Responses may gain members. Request bodies refuse unknown ones.
 	config.AllowAdditionalPropertiesByDefault = true
 	names := map[reflect.Type]string{
 		reflect.TypeFor[problem.Document](): "Problem", reflect.TypeFor[problem.Fault](): "ProblemFault", reflect.TypeFor[problem.RPCError](): "ProblemRPCError",
@@ -53,13 +53,13 @@ func documentConfig() huma.Config {
 	return config
 }
 
-// operation describes an operation. answer describes its answer; page, if it is not
-// nil, is what browsers get.
+// operation returns the description of an operation. answer describes its response. page, if not
+// nil, serves browsers instead.
 func operation(id, route, summary, answer string, page http.HandlerFunc) huma.Operation {
 	method, path, _ := strings.Cut(route, " ")
 	return huma.Operation{
 		OperationID: id, Method: method, Path: path, Summary: summary, Metadata: map[string]any{pageKey: page},
-		SkipValidateParams: true, // they are checked before, with sentences of ours
+		SkipValidateParams: true, // parameters are validated earlier, with our own messages
 		Responses: map[string]*huma.Response{
 			"200":     {Description: answer},
 			"default": {Description: "A refusal (RFC 9457).", Content: map[string]*huma.MediaType{problem.MediaType: {Schema: ref("Problem")}}},
@@ -67,7 +67,7 @@ func operation(id, route, summary, answer string, page http.HandlerFunc) huma.Op
 	}
 }
 
-// public lets everybody use an operation.
+// public allows an operation without a key.
 func public(op huma.Operation) huma.Operation {
 	op.Security = []map[string][]string{}
 	return op
@@ -83,13 +83,13 @@ func words[T ~string](all ...T) *huma.Schema {
 	return s
 }
 
-// finishDocument says what Go types cannot, and fixes the document as it is served.
+// finishDocument adds the parts that Go types cannot express, and encodes the document.
 func (a *api) finishDocument() error {
 	registry := a.huma.OpenAPI().Components.Schemas
 	registry.Schema(reflect.TypeFor[problem.Document](), true, "")
 	all := registry.Map()
 	for _, unused := range []string{"ErrorModel", "ErrorDetail"} {
-		delete(all, unused) // Huma's own, which never leave
+		delete(all, unused) // Huma's internal schemas, which are never sent
 	}
 	for _, s := range all {
 		plain(s)
@@ -104,7 +104,7 @@ func (a *api) finishDocument() error {
 	for _, name := range []string{"Answer", "ListedAnswer", "Answers", "Revocation", "Allow", "Pattern", "PatternValue"} {
 		all[name].AdditionalProperties = false
 	}
-	// Arguments come with an edit, and with nothing else.
+	// Arguments are allowed only with an edit.
 	for _, name := range []string{"Answer", "ListedAnswer"} {
 		all[name].Extensions = map[string]any{
 			"if":   map[string]any{"properties": map[string]any{"kind": map[string]any{"const": ledger.Edit}}},
@@ -134,8 +134,8 @@ func (a *api) finishDocument() error {
 	return a.shapes.compile(all)
 }
 
-// plain makes the schema of a Go type say what is sent and no more: a list that is not
-// there is left out and never null, and integers have no width.
+// plain restricts the schema of a Go type to the values that are sent: lists are absent but never
+// null, and integers have no width.
 func plain(s *huma.Schema) {
 	if s == nil {
 		return
@@ -153,11 +153,11 @@ func plain(s *huma.Schema) {
 	}
 }
 
-// shapes are the bodies of the API as its document describes them, so that the two
-// cannot differ.
+// shapes holds the request bodies of the API as described in its document, so that validation and
+// document cannot differ.
 type shapes map[string]*validate.Schema
 
-// compile reads the schemas that shapes has names of.
+// compile compiles the schemas whose names shapes contains.
 func (s shapes) compile(all map[string]*huma.Schema) error {
 	for name := range s {
 		raw, err := json.Marshal(map[string]any{"$ref": schemaPrefix + name, "components": map[string]any{"schemas": all}})
@@ -171,14 +171,14 @@ func (s shapes) compile(all map[string]*huma.Schema) error {
 	return nil
 }
 
-// read reads a body, or says every place where it is not what the document says.
+// read decodes a body, or returns an error that lists every violation of the schema.
 func (s shapes) read(name string, body []byte, to any) error {
 	if err := validate.Value(body, len(body)+1, 0); err != nil {
 		return err
 	}
 	faults := s[name].Validate(body)
 	if len(faults) == 0 {
-		// A schema tells no time from another text, and 1.0 is an integer to it.
+		// A schema does not distinguish a time from another string, and accepts 1.0 as an integer.
 		if json.Unmarshal(body, to) != nil {
 			return schema.Errorf(schema.KindInvalidRequest, "The member allow must be an object with until (an RFC 3339 time), pattern and max_uses (digits), as in GET /openapi.json; nothing was done.")
 		}

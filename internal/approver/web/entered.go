@@ -10,17 +10,18 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// entry is a field of a form that was sent.
+// entry is a field of a submitted form.
 type entry struct{ Name, Label, Value string }
 
-// unshown are the fields that a page fills in itself, and secrets: a page with what was
-// entered does not repeat them. Fields with a dot in their name are parts of what others have as a whole.
+// unshown lists secrets and the fields that a page fills in itself. A page that repeats the input
+// omits them. It also omits fields with a dot in their name, because another field contains their
+// value.
 var unshown = []string{"token", "digest", "once", "etag", "id", "do", "next", "kind", "server", "tool", "team", "user", "answer", "key", "sure"}
 
-// labels are those of fields whose name is not what their page calls them.
+// labels maps field names to labels, if the label differs from the name.
 var labels = map[string]string{"reason": "Comment", "preset": "Reason for denial", "uses": "Maximum calls", "for": "Valid for", "pattern": "Matching arguments"}
 
-// entered returns what a person typed into the form that r sent, so that it is not lost with it.
+// entered returns the input of the person in the submitted form r, so that it is not lost.
 func entered(r *http.Request) (all []entry) {
 	for name, values := range r.PostForm {
 		if len(values) == 1 && strings.TrimSpace(values[0]) != "" && !strings.Contains(name, ".") && !slices.Contains(unshown, name) {
@@ -35,7 +36,7 @@ func entered(r *http.Request) (all []entry) {
 	return all
 }
 
-// resent returns the fields that r sent, without the token of its page and without secrets.
+// resent returns the submitted fields of r, without the form token and secrets.
 func resent(r *http.Request) (all []entry) {
 	for name, values := range r.PostForm {
 		if name != "token" && name != "key" && len(values) == 1 {
@@ -48,7 +49,7 @@ func resent(r *http.Request) (all []entry) {
 
 func byName(a, b entry) int { return strings.Compare(a.Name, b.Name) }
 
-// pageBehind returns the page of ours from which a form was sent.
+// pageBehind returns the page of ours from which a form was submitted.
 func pageBehind(r *http.Request) (to string, ok bool) {
 	from, err := url.Parse(r.Referer())
 	if r.Method != http.MethodPost || err != nil || from.Host != r.Host {
@@ -58,8 +59,8 @@ func pageBehind(r *http.Request) (to string, ok bool) {
 	return to, to != "/"
 }
 
-// showEnded answers a form whose session has ended: with what was entered, and a way to sign in that
-// leaves this page open. again says that the form can be sent from here once more.
+// showEnded responds to a form whose session has ended, with the input of the person and a link that
+// opens the sign-in in a new tab. again adds a button to submit the form again.
 func (s *site) showEnded(w http.ResponseWriter, r *http.Request, v visitor, err error, again bool) error {
 	d := problem.Of(err)
 	back, ok := pageBehind(r)
@@ -75,7 +76,7 @@ func (s *site) showEnded(w http.ResponseWriter, r *http.Request, v visitor, err 
 	return s.render(w, d.Status, "message", v, view{Title: "Session ended", Page: m})
 }
 
-// errExpired says that a form was sent under another session than that of its page.
+// errExpired is the error for a form that was submitted in another session than that of its page.
 func errExpired() error {
 	return schema.Errorf(schema.KindForbidden, "This form has expired, or belongs to another session; nothing was recorded. What you entered is still here: check the request, and decide again.")
 }

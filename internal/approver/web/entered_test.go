@@ -9,8 +9,8 @@ import (
 	"github.com/callyard/callyard/internal/store/ledger"
 )
 
-// What a person typed is given back after their session ended in the middle of it, and nothing is
-// decided before they see the request again.
+// The input of a person is shown again if their session ended before they submitted it, and nothing
+// is decided before they see the request again.
 func TestAFormWhoseSessionEndedComesBack(t *testing.T) {
 	f := open(t, people(), nil)
 	a := f.hold(`{"target":"x"}`, requester(), nil)
@@ -36,7 +36,7 @@ func TestAFormWhoseSessionEndedComesBack(t *testing.T) {
 		t.Errorf("the page repeats a secret: %s", ended.body)
 	}
 
-	// Another person signs in, and continues with that form: it has no token any more.
+	// Another person signs in and continues with that form, which no longer has a token.
 	form.Del("token")
 	back := f.post(f.signedIn("bob"), path+"/edit", form)
 	if back.status != http.StatusForbidden {
@@ -56,7 +56,7 @@ func TestAFormWhoseSessionEndedComesBack(t *testing.T) {
 	}
 }
 
-// A form without a page that takes it back shows what was entered.
+// If the page of a form cannot show it again, the error shows the input.
 func TestAFormThatFailsShowsWhatWasEntered(t *testing.T) {
 	f := open(t, people(), nil)
 	c := f.signedIn("ada")
@@ -71,7 +71,7 @@ func TestAFormThatFailsShowsWhatWasEntered(t *testing.T) {
 	}
 }
 
-// A double click sends a form twice; the person sees the answer to the second one.
+// A double click submits a form twice. The person sees the response to the second one.
 func TestADecisionThatIsSentTwiceIsNoRefusal(t *testing.T) {
 	f := open(t, people(), nil)
 	for _, kind := range []string{"approve", "deny", "revoke"} {
@@ -87,7 +87,8 @@ func TestADecisionThatIsSentTwiceIsNoRefusal(t *testing.T) {
 		if is := f.state(a.ID); len(is.Decisions) != 1 {
 			t.Errorf("%s is recorded %d times", kind, len(is.Decisions))
 		}
-		// What differs from the record is refused, and so is the same of somebody else.
+		// A decision that differs from the record is refused, and so is the same decision of
+		// another person.
 		form.Set("reason", "another")
 		if got := f.post(c, path+"/"+kind, form); got.status == http.StatusSeeOther {
 			t.Errorf("%s with another reason counts", kind)

@@ -9,23 +9,23 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Routes are those of the API.
+// Routes returns the routes of the API.
 func (h *Handler) Routes() []string { return h.api.documented }
 
-// AllRoutes are those of everything that is served.
+// AllRoutes returns all routes.
 func (h *Handler) AllRoutes() []string { return h.routes.all }
 
-// FormToken is the token of a form for who has the cookie, as it was set.
+// FormToken returns the form token for a cookie.
 func (h *Handler) FormToken(cookie, path string) string {
 	_, value, _ := strings.Cut(cookie, "=")
 	value, _, _ = strings.Cut(value, ";")
 	return h.access.formToken(value, path)
 }
 
-// PermissionState says how a permission stands.
+// PermissionState returns the state of a permission.
 var PermissionState = permissionState
 
-// unserved is an API that only reads bodies.
+// unserved returns an API that only parses bodies.
 var unserved = sync.OnceValue(func() *api {
 	a, err := newAPI(&Options{}, nil, nil, &routes{mux: http.NewServeMux()}, nil, nil, nil, nil)
 	if err != nil {
@@ -34,7 +34,7 @@ var unserved = sync.OnceValue(func() *api {
 	return a
 })
 
-// Decisions reads a list of decisions and returns their ids.
+// Decisions parses a list of decisions and returns their IDs.
 func Decisions(body []byte) (ids []schema.ApprovalID, err error) {
 	var all Answers
 	if err := unserved().shapes.read("Answers", body, &all); err != nil {
@@ -46,7 +46,7 @@ func Decisions(body []byte) (ids []schema.ApprovalID, err error) {
 	return ids, all.check()
 }
 
-// Places are the pointers of what a permission can hold fast.
+// Places returns the JSON pointers of the values that a permission can fix.
 func Places(args []byte) (pointers []string) {
 	for _, l := range leaves(args) {
 		pointers = append(pointers, l.Pointer)
@@ -54,21 +54,21 @@ func Places(args []byte) (pointers []string) {
 	return pointers
 }
 
-// Vault is where keys of the console lie.
+// Vault is the store of console keys.
 type Vault struct{ v *vault }
 
-// NewVault returns an empty one.
+// NewVault returns an empty vault.
 func NewVault(now func() time.Time, lifetime time.Duration) Vault {
 	return Vault{newVault(now, lifetime)}
 }
 
-// Put keeps a key.
+// Put stores a key.
 func (v Vault) Put(cookie, key string) { v.v.put(cookie, key) }
 
-// Get finds a key.
+// Get returns a key.
 func (v Vault) Get(cookie string) string { return v.v.get(cookie) }
 
-// Dump is what lies in memory.
+// Dump returns the content of the memory.
 func (v Vault) Dump() string {
 	var b strings.Builder
 	for place, s := range v.v.by {

@@ -28,11 +28,11 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// definition is a tool that takes a target and a number.
+// definition is the definition of a tool with a target and a number as arguments.
 const definition = `{"name":"delete","description":"Deletes <b>things</b>.\u202e","annotations":{"destructiveHint":true},` +
 	`"inputSchema":{"type":"object","properties":{"target":{"type":"string"},"n":{"type":"integer"}},"required":["target"],"additionalProperties":true}}`
 
-// fabric is a desk with a ledger, and the pages and the API in front of it.
+// fabric is a desk with a ledger, and the pages and the API on top of it.
 type fabric struct {
 	t      *testing.T
 	ledger *ledger.Ledger
@@ -40,11 +40,11 @@ type fabric struct {
 	log    *bytes.Buffer
 	keys   map[string]string // by name
 	url    string
-	nats   string // the address of the server beneath
+	nats   string // the address of the NATS server
 	web    *web.Handler
 }
 
-// people are the keys of a fabric that has any.
+// people returns the keys of a fabric with sign-in.
 func people() []authn.Key {
 	return []authn.Key{
 		{Name: "ada", Owner: "ada@x", Groups: []string{"ops"}}, {Name: "bob", Groups: []string{"ops"}},
@@ -64,7 +64,7 @@ func open(t *testing.T, keys []authn.Key, change func(*web.Options)) *fabric {
 	})
 }
 
-// openAt is open for changes that must know the address of the pages.
+// openAt is like open, for changes that need the address of the pages.
 func openAt(t *testing.T, keys []authn.Key, change func(url string, o *web.Options)) *fabric {
 	t.Helper()
 	srv := bustest.Start(t)
@@ -100,13 +100,13 @@ func openAt(t *testing.T, keys []authn.Key, change func(url string, o *web.Optio
 	return f
 }
 
-// hold puts a question to the group ops.
+// hold creates an approval for the group ops.
 func (f *fabric) hold(args string, who schema.Principal, change func(*risk.Approval)) *ledger.Approval {
 	f.t.Helper()
 	return f.holdTool(definition, args, who, change).Approval
 }
 
-// holdTool is hold of a tool that says something else of itself.
+// holdTool is like hold, with another definition of the tool.
 func (f *fabric) holdTool(definition, args string, who schema.Principal, change func(*risk.Approval)) *approval.Held {
 	f.t.Helper()
 	rule := &risk.Approval{By: risk.ByGroups, Groups: []string{"ops"}, Needed: 1, Expires: 10 * time.Minute}
@@ -123,7 +123,7 @@ func (f *fabric) holdTool(definition, args string, who schema.Principal, change 
 
 func requester() schema.Principal { return schema.Principal{Name: "agent", Owner: "team"} }
 
-// state reads how an approval stands.
+// state reads an approval.
 func (f *fabric) state(id schema.ApprovalID) *ledger.Approval {
 	f.t.Helper()
 	a, _, err := f.ledger.Get(f.t.Context(), schema.AllTenants(), id)
@@ -164,7 +164,7 @@ func (f *fabric) do(c *http.Client, method, path, body string, header ...string)
 	return answer{resp.StatusCode, resp.Header, string(text)}
 }
 
-// api sends a request with the key of the named person; "" has none.
+// api sends a request with the key of the named person; "" sends no key.
 func (f *fabric) api(name, method, path, body string, header ...string) answer {
 	f.t.Helper()
 	if name != "" {
@@ -176,7 +176,7 @@ func (f *fabric) api(name, method, path, body string, header ...string) answer {
 	return f.do(f.browser(), method, path, body, header...)
 }
 
-// browser keeps cookies and follows no redirects.
+// browser returns a client that keeps cookies and follows no redirects.
 func (f *fabric) browser() *http.Client {
 	jar, err := cookiejar.New(nil)
 	if err != nil {
@@ -187,7 +187,7 @@ func (f *fabric) browser() *http.Client {
 	return c
 }
 
-// signedIn is a browser after the sign-in of the named person.
+// signedIn returns a browser in which the named person has signed in.
 func (f *fabric) signedIn(name string) *http.Client {
 	f.t.Helper()
 	c := f.browser()
@@ -204,7 +204,7 @@ func (f *fabric) post(c *http.Client, path string, form url.Values, header ...st
 	return f.do(c, "POST", path, form.Encode(), append([]string{"Content-Type", "application/x-www-form-urlencoded"}, header...)...)
 }
 
-// formToken finds the token of the form that goes to path.
+// formToken returns the token of the form with the action path.
 func formToken(t *testing.T, page, path string) string {
 	t.Helper()
 	m := regexp.MustCompile(`(?s)action="` + regexp.QuoteMeta(path) + `".*?name="token" value="([^"]+)"`).FindStringSubmatch(page)
@@ -214,7 +214,7 @@ func formToken(t *testing.T, page, path string) string {
 	return m[1]
 }
 
-// seen waits until the view of the ledger shows the approval in the state.
+// seen waits until the local ledger has the approval in the state.
 func (f *fabric) seen(id schema.ApprovalID, state ledger.State) {
 	f.t.Helper()
 	ctx, cancel := context.WithTimeout(f.t.Context(), 10*time.Second)

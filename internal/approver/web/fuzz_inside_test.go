@@ -15,7 +15,7 @@ func FuzzAQuestionForTheListIsReadOrRefused(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw string) {
 		values, err := url.ParseQuery(raw)
 		if err != nil {
-			return // the handler gets what could be read
+			return // the handler receives the part that could be read
 		}
 		filter, cursor, err := filterOf(values)
 		if err != nil {

@@ -39,7 +39,7 @@ func FuzzEveryPlaceThatIsOfferedCanBeHeldFast(f *testing.F) {
 	f.Add([]byte(`{ "a" : [ ] , "b" : 1.0e2 }`))
 	f.Fuzz(func(t *testing.T, args []byte) {
 		if validate.Arguments(args, 1<<20, 0) != nil {
-			return // the front door lets no such arguments in
+			return // the front door rejects such arguments
 		}
 		for _, pointer := range web.Places(args) {
 			p, err := ledger.Pattern{Kind: ledger.SameValues, Values: []ledger.Value{{Pointer: pointer}}}.Of(args)

@@ -10,11 +10,11 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// grantsPath is the page of the programs that people gave access to.
+// grantsPath is the page of the programs with access.
 const grantsPath = "/grants"
 
-// grants are what people gave programs, as each person may see and end it: their own, and all
-// of their tenant for its administrators. It is safe for concurrent use.
+// grants gives each person access to the grants that they may see and end: their own, and for
+// administrators all of their tenant. It is safe for concurrent use.
 type grants struct{ server *authserver.Server }
 
 func (g *grants) may(who *schema.Principal) func(*authserver.Person) bool {
@@ -24,12 +24,12 @@ func (g *grants) may(who *schema.Principal) func(*authserver.Person) bool {
 	}
 }
 
-// list returns them, the newest first.
+// list returns the visible grants, newest first.
 func (g *grants) list(ctx context.Context, who *schema.Principal) ([]authserver.Access, error) {
 	return g.server.Accesses(ctx, g.may(who))
 }
 
-// end ends one. For those who may not see it, it does not exist.
+// end ends a grant. A person who may not see it gets a not-found error.
 func (g *grants) end(ctx context.Context, who *schema.Principal, id, channel string) (*authserver.Access, error) {
 	return g.server.End(ctx, id, &authserver.Person{Name: who.Name, Owner: who.Owner, Tenant: who.Tenant}, channel, g.may(who))
 }
@@ -49,7 +49,7 @@ type Grant struct {
 	Expires    time.Time  `json:"expires_at"`
 }
 
-// GrantList is every access that you may end.
+// GrantList lists the grants that the caller may end.
 type GrantList struct {
 	Grants []Grant `json:"grants"`
 }
@@ -65,13 +65,12 @@ func grantOf(a *authserver.Access) Grant {
 	return told
 }
 
-// grantInput names an access.
+// grantInput identifies a grant.
 type grantInput struct {
 	ID string `path:"id" doc:"The id of the access."`
 }
 
-// registerGrants registers the operations on the access of programs. listPage shows them to
-// browsers.
+// registerGrants registers the operations on grants. listPage shows them to browsers.
 func (a *api) registerGrants(g *grants, listPage http.HandlerFunc) {
 	get(a, operation("listGrants", "GET "+grantsPath, "List the programs that you gave access to", "Newest first; an administrator of the authorization server sees those of everybody in the same tenant.", listPage), func(ctx context.Context, _ *struct{}) (GrantList, error) {
 		who := exchangeOf(ctx).who
@@ -92,13 +91,13 @@ func (a *api) registerGrants(g *grants, listPage http.HandlerFunc) {
 	})
 }
 
-// grantPages list the programs that people gave access to, and end it.
+// grantPages lists the programs with access, and ends grants.
 type grantPages struct {
 	site   *site
 	grants *grants
 }
 
-// newGrantPages returns the pages; nil where there is no authorization server.
+// newGrantPages returns the pages, or nil if there is no authorization server.
 func newGrantPages(s *site) *grantPages {
 	if s.o.Authorization == nil {
 		return nil
@@ -118,7 +117,7 @@ type grantsPage struct {
 	Refusal     string
 }
 
-// grantRow is an access with the token of its form.
+// grantRow is a grant with its form token.
 type grantRow struct {
 	authserver.Access
 	Shown  string // the name of the program
@@ -126,7 +125,7 @@ type grantRow struct {
 	Token  string
 }
 
-// list is the page, for browsers that open the address of the list in the API.
+// list serves the page to browsers that open the API address of the list.
 func (g *grantPages) list(w http.ResponseWriter, r *http.Request) {
 	g.site.page(w, r, g.site.known(func(w http.ResponseWriter, r *http.Request, v visitor) error {
 		return g.show(w, r, v, http.StatusOK, "")
@@ -156,7 +155,7 @@ func (g *grantPages) show(w http.ResponseWriter, r *http.Request, v visitor, sta
 	return g.site.render(w, status, "grants", v, view{Title: "Programs", Here: grantsPath, Page: page})
 }
 
-// end ends an access from its page.
+// end ends a grant from its page.
 func (g *grantPages) end(w http.ResponseWriter, r *http.Request, v visitor) error {
 	_, err := g.grants.end(r.Context(), &v.who, r.PathValue("id"), authserver.ChannelWeb)
 	if err == nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/callyard/callyard/internal/authserver"
 )
 
-// give is a person who gives the program access. It returns its tokens.
+// give gives the program access, and returns the refresh token.
 func (f *fabric) give(c *http.Client) (refresh string) {
 	f.t.Helper()
 	page := f.do(c, "GET", authorize(), "")
@@ -32,7 +32,7 @@ func (f *fabric) give(c *http.Client) (refresh string) {
 	return tokens.Refresh
 }
 
-// renews reports whether a refresh token is worth something.
+// renews reports whether a refresh token is valid.
 func (f *fabric) renews(refresh *string) bool {
 	f.t.Helper()
 	got := f.post(f.browser(), authserver.TokenPath, url.Values{"grant_type": {"refresh_token"}, "client_id": {"app"}, "refresh_token": {*refresh}})

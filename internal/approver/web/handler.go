@@ -26,63 +26,63 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Options says what the pages and the API stand on. Desk, Ledger, Keys and Log
-// are required.
+// Options configures a handler. Desk, Ledger, Keys and Log are required.
 type Options struct {
 	Desk   *approval.Desk
 	Ledger *ledger.Ledger
 	Keys   *authn.Keys
-	// People is the provider at which people sign in; nil where there is none. It
-	// stays the caller's.
+	// People is the identity provider for sign-ins; nil if there is none. The caller must close
+	// it.
 	People *oidc.Provider
-	// Slack maps Slack accounts to principals, for the page where people connect; nil if
-	// there is no Slack. It stays the caller's.
+	// Slack maps Slack accounts to principals, for the page where people connect. It is nil if
+	// there is no Slack. The caller must close it.
 	Slack *enrol.Book
-	// Credentials are those of people at MCP servers, which they connect here; nil: there are
-	// none. They are the caller's.
+	// Credentials holds the credentials at MCP servers, which people connect here. If nil, there
+	// are none. The caller must close it.
 	Credentials *credential.Book
-	// Authorization lets people give programs access; nil: nobody can. It is the caller's.
+	// Authorization lets people give programs access. If nil, they cannot. The caller must close
+	// it.
 	Authorization *authserver.Server
-	// Tenants say which servers people of each may see; nil: all.
+	// Tenants determines the servers that people of each tenant may see. If nil, they see all.
 	Tenants *tenants.Book
-	// Console is the console that is served next to the approvals; nil: there is none. It is
-	// the caller's. Members of ConsoleGroups may use it, and everybody where nobody signs in.
+	// Console is the console to serve in addition to the approvals; nil if there is none. The
+	// caller must close it. Members of ConsoleGroups may use it, or everyone if no sign-in is
+	// required.
 	Console       *console.Console
 	ConsoleGroups []string
-	// LocalGroups are the groups of [authn.Local], for when there are no keys.
+	// LocalGroups lists the groups of [authn.Local], which is used if there are no keys.
 	LocalGroups []string
-	// Observers are groups whose members see every approval.
+	// Observers lists the groups whose members see every approval.
 	Observers []string
-	// PublicURL is where browsers reach the pages; nil where that is the address
-	// that is listened on.
+	// PublicURL is the address at which browsers reach the pages. If nil, it is the listen
+	// address.
 	PublicURL *url.URL
-	// HTTPS says that the pages themselves are served over TLS.
+	// HTTPS reports whether the pages themselves are served over TLS.
 	HTTPS bool
-	// Lifetime is how long a session lasts, Idle how long one in which nobody asks
-	// for anything (0: as long as any), FreshFor how long after a sign-in it counts
-	// as fresh.
+	// Lifetime is the lifetime of a session, Idle the time after which an idle session ends (0
+	// means no limit), and FreshFor the time for which a sign-in counts as fresh.
 	Lifetime, Idle, FreshFor time.Duration
-	// ArgumentBytes is the most that edited arguments may take.
+	// ArgumentBytes is the maximum size of edited arguments, in bytes.
 	ArgumentBytes int
-	// Traces makes a span of each request that changes something; nil: there are none.
+	// Traces creates a span for each request that changes something. If nil, there are none.
 	Traces  *telemetry.Traces
 	Log     *slog.Logger
 	Version string
-	// Ready returns nil while answers can be taken, else what is missing.
+	// Ready returns nil if decisions can be recorded, else the reason why not.
 	Ready func() error
-	// Now is the clock; nil means time.Now.
+	// Now returns the current time. If nil, time.Now is used.
 	Now func() time.Time
 }
 
-// open reports whether nobody needs to sign in: there are neither keys nor a
-// provider, and everybody on loopback is the principal "local".
+// open reports whether no sign-in is required: there are neither keys nor a provider, and every
+// client on loopback is the principal "local".
 func (o *Options) open() bool { return !o.Keys.Configured() && o.People == nil }
 
 const readyPattern = "GET /readyz"
 
-// fault logs the cause of an error that is ours. That somebody left before the answer
-// is none. Nor is that it is not ready yet: probes ask every few seconds, and the part that
-// keeps it from being ready logs why.
+// fault logs the cause of an internal error. It ignores disconnected clients. It also ignores
+// errors about readiness: probes cause them every few seconds, and the component that is not ready
+// logs the reason.
 func (o *Options) fault(ctx context.Context, pattern string, err error) {
 	if ctx.Err() != nil || pattern == readyPattern {
 		return
@@ -106,13 +106,13 @@ type Handler struct {
 	live   *live
 }
 
-// routes is the multiplexer with the list of what it serves: nothing else is served.
+// routes is the multiplexer together with the list of its routes. Nothing else is served.
 type routes struct {
 	mux *http.ServeMux
 	all []string // "METHOD /path"
 }
 
-// New returns the handler. [Handler.Close] ends what it started.
+// New returns the handler. [Handler.Close] releases its resources.
 func New(o Options) (*Handler, error) {
 	if o.Desk == nil || o.Ledger == nil || o.Keys == nil || o.Log == nil {
 		return nil, errors.New("web: Desk, Ledger, Keys and Log are required")
@@ -175,26 +175,26 @@ func (r *routes) HandleFunc(route string, f func(http.ResponseWriter, *http.Requ
 // ServeHTTP serves a request by its route.
 func (r *routes) ServeHTTP(w http.ResponseWriter, req *http.Request) { r.mux.ServeHTTP(w, req) }
 
-// Close ends every stream of live updates, and takes no new ones. It does not
-// wait for them: whoever serves the handler does.
+// Close ends all event streams and refuses new ones. It does not wait for them; the HTTP server
+// does.
 func (h *Handler) Close() { h.live.close() }
 
-// Times within which a request must be read and its answer be written.
+// Deadlines for reading a request and writing its response.
 const (
 	readWithin  = 15 * time.Second
 	writeWithin = 30 * time.Second
 )
 
-// policy lets a page load from here and nowhere else, and run nothing in line.
+// policy lets a page load files only from its own origin, and run no inline scripts.
 const policy = "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
-// ServeHTTP answers one request.
+// ServeHTTP serves one request.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	head := w.Header()
 	head.Set("Content-Security-Policy", policy)
 	head.Set("X-Frame-Options", "DENY")
 	head.Set("X-Content-Type-Options", "nosniff")
-	// Not no-referrer: with that, browsers send a form's Origin as null.
+	// Not no-referrer, because browsers would then send a form's Origin as null.
 	head.Set("Referrer-Policy", "same-origin")
 	head.Set("Cross-Origin-Opener-Policy", "same-origin")
 	head.Set("Cross-Origin-Resource-Policy", "same-origin")
@@ -203,9 +203,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		head.Set("Strict-Transport-Security", "max-age=31536000")
 	}
 	control := http.NewResponseController(w)
-	now := time.Now() // deadlines are of the real clock
+	now := time.Now() // deadlines use the real clock
 	_ = control.SetReadDeadline(now.Add(readWithin))
-	_ = control.SetWriteDeadline(now.Add(writeWithin)) // a recorder of a test has none
+	_ = control.SetWriteDeadline(now.Add(writeWithin)) // the recorder of a test does not support it
 	defer h.afterPanic(w, r)
 	if err := h.checkOrigin(r); err != nil {
 		problem.Write(w, err)
@@ -223,8 +223,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.routes.ServeHTTP(w, r)
 }
 
-// checkOrigin refuses what another web page sends, and names under which nobody
-// reaches us on purpose.
+// checkOrigin refuses requests from pages of other origins, and requests with an unknown host name.
 func (h *Handler) checkOrigin(r *http.Request) error {
 	if err := h.origin.Check(r); err != nil {
 		return schema.Errorf(schema.KindForbidden, "The request comes from a web page of another origin; open the approver's own pages.")
@@ -240,7 +239,7 @@ func (h *Handler) checkOrigin(r *http.Request) error {
 	return nil
 }
 
-// ownHost reports whether a request to this host is meant for us.
+// ownHost reports whether the host is one of ours.
 func (o *Options) ownHost(host string) bool {
 	if o.PublicURL != nil && strings.EqualFold(host, o.PublicURL.Host) {
 		return true

@@ -18,7 +18,7 @@ const (
 	maxPageLimit = 1000
 )
 
-// stateNames are the states of approvals for an error.
+// stateNames returns the states of approvals, for an error.
 func stateNames() string {
 	var all []string
 	for _, state := range ledger.States() {
@@ -67,7 +67,7 @@ func filterOf(values url.Values) (f ledger.Filter, cursor string, err error) {
 	return f, cursor, nil
 }
 
-// list returns a page of what concerns the person, and the cursor of the next.
+// list returns a page of the approvals that concern the person, and the cursor of the next page.
 func (v *approvals) list(f ledger.Filter, cursor string, who schema.Principal) (found []*approvalView, next string) {
 	limit := f.Limit
 	f.Limit = maxPageLimit
@@ -89,7 +89,7 @@ func (v *approvals) list(f ledger.Filter, cursor string, who schema.Principal) (
 	}
 }
 
-// pendingRows is how many calls that wait a page shows, the oldest first.
+// pendingRows is the number of pending calls per page, oldest first.
 const pendingRows = 100
 
 type pendingPage struct {
@@ -97,22 +97,22 @@ type pendingPage struct {
 	Total   int    // of all pages
 	Next    string // the address of the next page; empty on the last one
 	First   bool   // it is the first page
-	// Bulk are the requesters of whom several calls can be decided in one review.
+	// Bulk lists the requesters with several calls that can be decided in one bulk review.
 	Bulk []bulk
-	// Some says that anything on the page can be decided at all.
+	// Some reports whether the viewer may decide anything on the page.
 	Some bool
 }
 
-// bulk is a bulk review that the one who looks can begin: calls of one requester.
+// bulk is a bulk review that the viewer can begin: calls of one requester.
 type bulk struct {
 	By string
 	N  int
 	To string
 }
 
-// pending returns a page of what waits, from the call after the one with the id on; empty is
-// the first page. What it does for all that wait is little: the arguments and earlier approvals
-// are looked up for those of the page only.
+// pending returns a page of pending calls, starting after the call with the given ID, or from the
+// beginning if it is empty. The work per pending call is small: arguments and earlier approvals
+// are read only for the calls on the page.
 func (v *approvals) pending(ctx context.Context, after schema.ApprovalID, who schema.Principal) (p pendingPage) {
 	p.First = after == ""
 	counts, more := make(map[string]int), false
@@ -154,15 +154,15 @@ func (v *approvals) pending(ctx context.Context, after schema.ApprovalID, who sc
 // past is a row of the history.
 type past struct {
 	*approvalView
-	// Lines are what an edit made of the arguments, where that is short.
+	// Lines is the diff of an edit of the arguments, if it is short.
 	Lines []textdiff.Line
 }
 
-// maxPastDiff is how many bytes of arguments are compared in a list.
+// maxPastDiff limits the size of arguments that are compared in a list, in bytes.
 const maxPastDiff = 64 << 10
 
-// pastOf adds what an edit changed. What cannot be read, or is long, is on the
-// page of the approval.
+// past adds the diff of an edit. If it cannot be read or is long, only the page of the approval
+// shows it.
 func (v *approvals) past(ctx context.Context, q *approvalView) past {
 	p := past{approvalView: q}
 	if q.Edited == nil {

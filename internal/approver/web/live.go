@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// maxStreams bounds the open pages with live updates.
+	// maxStreams limits the number of open pages with live updates.
 	maxStreams = 1000
 	heartbeat  = 15 * time.Second
-	// settleFor keeps many changes at once from loading a page many times.
+	// settleFor delays an update, so that concurrent changes reload a page only once.
 	settleFor = 250 * time.Millisecond
 )
 
-// live tells open pages that something changed; what, they load for themselves.
+// live notifies open pages of changes. The pages load the changes themselves.
 type live struct {
 	access  *access
 	stop    func()
@@ -41,7 +41,7 @@ func (v *live) notify() {
 	for c := range v.streams {
 		select {
 		case c <- struct{}{}:
-		default: // it knows already
+		default: // already notified
 		}
 	}
 }
@@ -73,8 +73,7 @@ func (v *live) close() {
 	}
 }
 
-// serve answers with the stream: an event named "changed", without content, whenever an
-// approval changed.
+// serve writes the stream: an event named "changed", without content, whenever an approval changed.
 func (v *live) serve(w http.ResponseWriter, r *http.Request) {
 	if who := v.access.visit(w, r); !who.known {
 		problem.Write(w, schema.Errorf(schema.KindUnauthenticated, "Sign in to receive live updates."))
@@ -86,7 +85,7 @@ func (v *live) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer v.leave(changed)
-	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // nothing more is read, and the stream may last
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // the request has been read, and the stream may last
 	out := sse.Writer{W: w, Within: func(int) time.Duration { return writeWithin }}
 	if out.Retry(3*time.Second) != nil || r.Method == http.MethodHead {
 		return
@@ -111,7 +110,7 @@ func (v *live) serve(w http.ResponseWriter, r *http.Request) {
 				return
 			}
 		}
-		// A session that has ended gets no more.
+		// The stream ends with the session.
 		if _, ok := v.access.session(v.access.cookie(r), false); !ok && !v.access.open() {
 			return
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// stored is every message of every stream beneath, byte for byte.
+// stored returns every message of every stream in NATS, byte for byte.
 func (f *fabric) stored() map[string]string {
 	f.t.Helper()
 	js := bustest.JetStream(f.t, f.nats)
@@ -57,7 +57,7 @@ func TestLookingAtAnyRouteChangesNoByteOfTheLedger(t *testing.T) {
 	if len(before) < 50 {
 		t.Fatalf("only %d messages were found", len(before))
 	}
-	// fill puts what is there into the names of a route.
+	// fill replaces the parameters of a route with existing IDs.
 	fill := func(path string, a held) (paths []string) {
 		paths = []string{strings.NewReplacer("{$}", "", "{id}", string(a.id)).Replace(path)}
 		for name, values := range map[string][]string{"{kind}": {"approve", "deny", "edit", "extend", "revoke", "nope"}, "{file}": {"page.js", "approver.css", "ui.css", "nope"}} {
@@ -90,7 +90,7 @@ func TestLookingAtAnyRouteChangesNoByteOfTheLedger(t *testing.T) {
 				for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodOptions} {
 					for _, query := range []string{"", "?" + said, "?id=" + string(a.id)} {
 						if p == "/events" && method == http.MethodGet {
-							continue // a stream without an end; below
+							continue // an endless stream; tested below
 						}
 						if got := c.do(b, method, p+query, "", "Authorization", "Bearer "+c.keys["ada"]); got.status >= http.StatusInternalServerError {
 							t.Errorf("%s %s%s: %d", method, p, query, got.status)

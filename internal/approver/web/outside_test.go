@@ -9,7 +9,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// exist are values of path parameters, and bodies that the document has no example of.
+// exist returns existing values of path parameters, and bodies for which the document has no
+// example.
 func exist(approval schema.ApprovalID) openapitest.Known {
 	const one = `"kind":"approve","digest":"x","reason":"x","allow":{"until":"2026-01-02T03:04:05Z","pattern":{"kind":"values","values":[{"pointer":"/target"}]}}}`
 	return openapitest.Known{
@@ -45,13 +46,13 @@ func TestWhatTheDocumentForbidsIsRefusedByName(t *testing.T) {
 	}
 	for _, r := range inside {
 		if r.Name == "cursor" {
-			continue // it is the id of an approval
+			continue // it is an approval ID
 		}
 		if a := f.api("ada", r.Method, r.Path, string(r.Body)); a.status != http.StatusOK {
 			t.Errorf("%s is refused, and the document allows it: %d %s", &r, a.status, a.body)
 		}
 	}
-	// What a decision may not have depends on its kind.
+	// The forbidden members of a decision depend on its kind.
 	for _, body := range []string{`{"kind":"deny","arguments":{}}`, `{"kind":"edit","digest":"x"}`, `{"kind":"edit","digest":"x","arguments":[]}`, `{"kind":"approve","digest":"x","arguments":{}}`} {
 		if a := f.api("ada", "POST", "/approvals/"+known.Path["id"]+"/decisions", body); a.status != http.StatusBadRequest || !strings.Contains(a.body, "arguments") {
 			t.Errorf("%s: %d %s", body, a.status, a.body)

@@ -16,7 +16,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// approvalPages are the lists and the page of one approval, with its forms.
+// approvalPages serves the lists and the page of one approval, with its forms.
 type approvalPages struct {
 	site      *site
 	approvals *approvals
@@ -29,7 +29,7 @@ func (g *approvalPages) register() {
 	g.site.restored("POST /a/{id}/{kind}", g.decide, g.decideAgain)
 }
 
-// pending is the list of what waits. Only its first page is kept up to date.
+// pending serves the list of pending calls. Only its first page has live updates.
 func (g *approvalPages) pending(w http.ResponseWriter, r *http.Request, v visitor) error {
 	after := schema.ApprovalID(r.URL.Query().Get("after"))
 	if after != "" && !plainID(after) {
@@ -52,13 +52,13 @@ type historyPage struct {
 	States []ledger.State
 }
 
-// history is the list of everything, with filters.
+// history serves the list of all approvals, with filters.
 func (g *approvalPages) history(w http.ResponseWriter, r *http.Request, v visitor) error {
 	values := r.URL.Query()
 	values.Del("arrived")
 	for name, given := range values {
 		if len(given) == 1 && given[0] == "" {
-			values.Del(name) // a form sends what was left empty, too
+			values.Del(name) // forms also submit empty fields
 		}
 	}
 	f, cursor, err := filterOf(values)
@@ -81,7 +81,7 @@ func (g *approvalPages) history(w http.ResponseWriter, r *http.Request, v visito
 	return g.site.render(w, http.StatusOK, "history", v, view{Title: "History", Here: "/history", Page: page})
 }
 
-// detail is one approval.
+// detail serves the page of one approval.
 func (g *approvalPages) detail(w http.ResponseWriter, r *http.Request, v visitor) error {
 	q, err := g.approvals.read(r.Context(), schema.ApprovalID(r.PathValue("id")), v.who)
 	if err != nil {
@@ -118,28 +118,28 @@ func done(kind ledger.DecisionKind) string {
 	return ""
 }
 
-// answerOf reads a form of the detail page.
+// answerOf parses a form of the detail page.
 func answerOf(r *http.Request, v visitor) (schema.ApprovalID, ledger.DecisionKind, approval.Answer) {
 	id, kind := schema.ApprovalID(r.PathValue("id")), ledger.DecisionKind(r.PathValue("kind"))
 	f := r.PostForm
 	answer := approval.Answer{Kind: kind, Reason: strings.TrimSpace(f.Get("reason")), Digest: f.Get("digest"), Fresh: v.fresh}
 	if answer.Reason == "" && kind == ledger.Deny {
-		answer.Reason = f.Get("preset") // the form has approve and deny buttons, and this field is for the latter
+		answer.Reason = f.Get("preset") // the form has buttons for approval and denial; this field is for the denial
 	}
 	if kind == ledger.Edit {
-		// Forms end their lines with CR LF; a string in JSON holds neither.
+		// Forms end their lines with CR LF. No JSON string contains either raw.
 		answer.Arguments = []byte(strings.ReplaceAll(f.Get("arguments"), "\r\n", "\n"))
 	}
 	return id, kind, answer
 }
 
-// decideAgain gives the form back to a person who signed in since they opened it.
+// decideAgain shows the form again to a person who has signed in since they opened it.
 func (g *approvalPages) decideAgain(w http.ResponseWriter, r *http.Request, v visitor) error {
 	id, kind, answer := answerOf(r, v)
 	return g.refuse(w, r, v, id, kind, answer, errExpired())
 }
 
-// decide takes a form of the detail page.
+// decide handles a form of the detail page.
 func (g *approvalPages) decide(w http.ResponseWriter, r *http.Request, v visitor) error {
 	id, kind, answer := answerOf(r, v)
 	if kind == allowKind {
@@ -156,8 +156,8 @@ func (g *approvalPages) decide(w http.ResponseWriter, r *http.Request, v visitor
 	return nil
 }
 
-// repeats reports whether the person's own decision is recorded already: a double click sends the form
-// twice, and the second answer is the one that is shown.
+// repeats reports whether the person's decision is already recorded. A double click submits the form
+// twice, and the browser shows the second response.
 func (g *approvalPages) repeats(ctx context.Context, id schema.ApprovalID, answer approval.Answer, who schema.Principal) bool {
 	q, err := g.approvals.find(ctx, id, who)
 	if err != nil || len(q.Decisions) == 0 || answer.Kind == ledger.Edit || answer.Kind == ledger.Extend {
@@ -167,8 +167,7 @@ func (g *approvalPages) repeats(ctx context.Context, id schema.ApprovalID, answe
 	return last.By == who.Name && last.Kind == answer.Kind && last.Reason == answer.Reason && (last.Allow != nil) == (answer.Allow != nil)
 }
 
-// refuse gives the person the page as it is now, with what was typed and
-// why it does not count.
+// refuse shows the current page with the submitted values and the reason of the refusal.
 func (g *approvalPages) refuse(w http.ResponseWriter, r *http.Request, v visitor, id schema.ApprovalID, kind ledger.DecisionKind, answer approval.Answer, err error) error {
 	q, readErr := g.approvals.read(r.Context(), id, v.who)
 	if readErr != nil {
@@ -187,7 +186,7 @@ func (g *approvalPages) refuse(w http.ResponseWriter, r *http.Request, v visitor
 	return g.renderDetail(w, d.Status, v, p)
 }
 
-// wish reads the form of a permission.
+// wish parses the form of a permission.
 func wish(f url.Values, now time.Time) (*ledger.Allow, error) {
 	allow := &ledger.Allow{Pattern: ledger.Pattern{Kind: ledger.PatternKind(f.Get("pattern"))}}
 	i := slices.IndexFunc(spans(), func(s span) bool { return s.For.String() == f.Get("for") })

@@ -340,7 +340,7 @@ func TestOpenPagesHearOfAChange(t *testing.T) {
 	f.hold(`{"target":"x"}`, requester(), nil)
 	for lines.Scan() {
 		if lines.Text() == "event: changed" {
-			f.web.Close() // ends the stream, so that a stop need not wait for it
+			f.web.Close() // ends the stream, so that the server can stop
 			for lines.Scan() {
 			}
 			if got := f.do(c, "GET", "/events", ""); got.status != http.StatusServiceUnavailable {
@@ -384,7 +384,7 @@ func TestABrowserThatOpensTheAPIGetsThePage(t *testing.T) {
 	}
 }
 
-// More calls wait than a page shows: each is on one of the pages, and all are counted.
+// If more calls are pending than fit on a page, each is on one of the pages, and all are counted.
 func TestPendingCallsHavePages(t *testing.T) {
 	f := open(t, people(), nil)
 	c := f.signedIn("ada")

@@ -10,27 +10,27 @@ import (
 )
 
 const (
-	// maxKeptPeeks limits the peeks that are kept for the next time the list is shown.
+	// maxKeptPeeks limits the number of cached peeks.
 	maxKeptPeeks = 2000
 	peekLines    = 5
-	peekWidth    = 120 // bytes of a line
+	peekWidth    = 120 // bytes per line
 )
 
 // peek is the beginning of arguments.
 type peek struct {
 	Lines []peekLine
-	Rest  int // the number of lines that are not shown; -1: the lines were not counted
-	Size  int // bytes in all
+	Rest  int // the number of lines that are not shown; -1 means that the lines were not counted
+	Size  int // total size in bytes
 }
 
-// peekLine is a line of arguments. Cut means that only its beginning is there.
+// peekLine is a line of arguments. Cut reports whether it is truncated.
 type peekLine struct {
 	Text []byte
 	Cut  bool
 }
 
-// peek returns the beginning of the arguments that would run, or nil if they cannot be read:
-// the list is shown without them. Large arguments are not read for it.
+// peek returns the beginning of the effective arguments, or nil if they cannot be read; the list
+// is shown without them. Large arguments are not read.
 func (v *approvals) peek(ctx context.Context, a *ledger.Approval) *peek {
 	bound := a.Bound()
 	key := [2]string{string(a.ID), bound.ArgumentsDigest}
@@ -86,7 +86,7 @@ func (p *peeks) get(key [2]string) (*peek, bool) {
 	return found, ok
 }
 
-// put adds a peek. A full cache starts again, without the calls that were decided long ago.
+// put adds a peek. It clears a full cache, which also removes the calls that were decided long ago.
 func (p *peeks) put(key [2]string, found *peek) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

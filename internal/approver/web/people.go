@@ -17,20 +17,20 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// A sign-in at a provider is under way in one browser, in a sealed cookie, and
-// nowhere here: whoever begins many of them costs nothing. That cookie alone is
-// sent when another site leads back (SameSite=Lax); the one of the session is not.
+// The state of a sign-in at a provider is stored only in a sealed cookie of the browser, so that
+// starting many of them uses no memory here. Browsers send that cookie when another site redirects
+// back (SameSite=Lax), unlike the session cookie.
 
 const flowAge = 10 * time.Minute
 
-// maxFlow is more than any sealed flow takes.
+// maxFlow is an upper bound of the size of a sealed flow.
 const maxFlow = 3900
 
-// passage is what lies in the sealed cookie.
+// passage is the content of the sealed cookie.
 type passage struct {
 	Flow oidc.Flow `json:"flow"`
 	Next string    `json:"next"`
-	// Before is the hash of the cookie of the session that the new one follows.
+	// Before is the hash of the session cookie that the new session replaces.
 	Before []byte `json:"before,omitempty"`
 }
 
@@ -46,7 +46,7 @@ func newSeal() (cipher.AEAD, error) {
 	return cipher.NewGCMWithRandomNonce(block)
 }
 
-// passage reads the sealed cookie; false where there is none of ours.
+// passage opens the sealed cookie. It returns false if there is no valid one.
 func (s *signInPages) passage(r *http.Request) (p passage, ok bool) {
 	c, err := r.Cookie(s.site.access.named(passageCookie))
 	if err != nil || len(c.Value) > maxFlow {
@@ -60,14 +60,14 @@ func (s *signInPages) passage(r *http.Request) (p passage, ok bool) {
 	return p, err == nil && json.Unmarshal(open, &p) == nil
 }
 
-// goToProvider sends the browser to the provider. It changes nothing here.
+// goToProvider redirects the browser to the provider. It changes nothing here.
 func (s *signInPages) goToProvider(w http.ResponseWriter, r *http.Request) error {
 	people := s.site.o.People
 	if people == nil {
 		return schema.Errorf(schema.KindNotFound, "This approver has no identity provider; sign in with an API key.")
 	}
 	q := r.URL.Query()
-	// The cookie must be of the name under which the provider leads back.
+	// The cookie must be for the host name to which the provider redirects back.
 	if back := people.Redirect(); r.Host != back.Host && s.site.o.ownHost(r.Host) && r.Method == http.MethodGet && !q.Has("arrived") {
 		q.Set("arrived", "1")
 		to := url.URL{Scheme: back.Scheme, Host: back.Host, Path: r.URL.Path, RawQuery: q.Encode()}
@@ -96,7 +96,7 @@ func (s *signInPages) goToProvider(w http.ResponseWriter, r *http.Request) error
 	return nil
 }
 
-// comeBack takes a person from the provider.
+// comeBack handles the redirect from the provider.
 func (s *signInPages) comeBack(w http.ResponseWriter, r *http.Request) error {
 	people := s.site.o.People
 	if people == nil {
@@ -109,7 +109,7 @@ func (s *signInPages) comeBack(w http.ResponseWriter, r *http.Request) error {
 	if !ok {
 		return s.refuseArrival(w, schema.Errorf(schema.KindForbidden, "This sign-in was not started in this browser, or it has expired. Sign in again."))
 	}
-	s.site.access.setFlow(w, passageCookie, "", -1) // one flow, one try
+	s.site.access.setFlow(w, passageCookie, "", -1) // a flow can be tried once
 	person, err := people.Finish(r.Context(), p.Flow, r.URL.Query())
 	if err == nil {
 		err = s.site.o.Tenants.Check(person.Principal.Tenant)
@@ -128,14 +128,14 @@ func (s *signInPages) comeBack(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	s.site.o.Log.Info("a person signed in", "name", person.Principal.Name, "groups", len(person.Principal.Groups))
-	// A redirect would still count as led here by another site, and come without
-	// the new cookie. A page of ours that leads on does not.
+	// A redirect would still count as cross-site, so the browser would not send the new cookie. A
+	// page of ours that continues does not.
 	page := view{Title: "You are signed in", Go: p.Next, Page: message{Text: "You are signed in as " + visible.Escaped([]byte(person.Principal.Owner)) + ".", To: p.Next, Label: "Continue"}}
 	return s.site.render(w, http.StatusOK, "message", visitor{}, page)
 }
 
-// refuseArrival tells a person who does not come in why, and leads back to the
-// sign-in. What came with the request makes no part of it.
+// refuseArrival shows the reason why a person was not signed in, with a link to the sign-in. It
+// shows nothing from the request.
 func (s *signInPages) refuseArrival(w http.ResponseWriter, err error) error {
 	d := problem.Of(err)
 	page := view{Title: "You are not signed in", Page: message{Text: d.Detail, To: "/sign-in", Label: "Sign in"}}

@@ -20,7 +20,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// club is a fabric where people sign in at a provider.
+// club is a fabric in which people sign in at a provider.
 type club struct {
 	*fabric
 	idp *oidctest.Provider
@@ -31,7 +31,7 @@ func openClub(t *testing.T, keys []authn.Key, change func(*web.Options)) *club {
 	return openClubOf(t, keys, "", change)
 }
 
-// openClubOf is openClub where the claim says the tenant of people.
+// openClubOf is like openClub, with a claim that names the tenant.
 func openClubOf(t *testing.T, keys []authn.Key, tenantClaim string, change func(*web.Options)) *club {
 	t.Helper()
 	c := &club{idp: oidctest.Start(t)}
@@ -50,7 +50,7 @@ func openClubOf(t *testing.T, keys []authn.Key, tenantClaim string, change func(
 	return c
 }
 
-// leave goes to the provider and returns the address to which it leads back.
+// leave goes to the provider and returns the address of its redirect.
 func (c *club) leave(b *http.Client, path string) *url.URL {
 	c.t.Helper()
 	away := c.do(b, "GET", path, "")
@@ -74,13 +74,13 @@ func (c *club) leave(b *http.Client, path string) *url.URL {
 	return back
 }
 
-// arrive follows the provider's way back, as a browser does from another site.
+// arrive follows the provider's redirect, like a browser that comes from another site.
 func (c *club) arrive(b *http.Client, back *url.URL) answer {
 	c.t.Helper()
 	return c.do(b, "GET", back.RequestURI(), "", "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate")
 }
 
-// comeIn is the whole way.
+// comeIn performs a complete sign-in.
 func (c *club) comeIn(b *http.Client) answer {
 	c.t.Helper()
 	return c.arrive(b, c.leave(b, "/sign-in/provider"))
@@ -119,7 +119,7 @@ func TestPeopleSignInAtTheProviderAndDecideUnderTheirName(t *testing.T) {
 		if is == mine && (strings.Contains(page, `action="`+string(path)) || !strings.Contains(page, "You requested this call")) {
 			t.Errorf("one's own can be decided: %s", page)
 		}
-		token := c.web.FormToken(cookie, string(path)+"/approve") // where no form is offered, somebody makes one all the same
+		token := c.web.FormToken(cookie, string(path)+"/approve") // forge a form where the page offers none
 		got := c.post(b, string(path)+"/approve", url.Values{"token": {token}, "digest": {is.Binding.ArgumentsDigest}})
 		if want := map[bool]int{true: http.StatusForbidden, false: http.StatusSeeOther}[is == mine]; got.status != want {
 			t.Errorf("approving %s: %d %s", is.Binding.Requester.Name, got.status, got.body)
@@ -237,7 +237,7 @@ func TestAFreshSignInAtTheProviderIsAskedForAndChecked(t *testing.T) {
 		page := c.do(b, "GET", string(path), "")
 		return c.post(b, string(path)+"/approve", url.Values{"token": {formToken(t, page.body, string(path)+"/approve")}, "digest": {a.Binding.ArgumentsDigest}})
 	}
-	// Just arrived here, but long since signed in there.
+	// Just signed in here, but authenticated at the provider long ago.
 	if got := approve(); got.status != http.StatusForbidden || !strings.Contains(got.body, "fresh sign-in") {
 		t.Errorf("with an old sign-in: %d", got.status)
 	}
@@ -317,7 +317,7 @@ func TestASessionInWhichNobodyAsksForAnythingEnds(t *testing.T) {
 			t.Fatalf("while somebody looks: %d", got)
 		}
 	}
-	// A page that keeps itself up to date is nobody.
+	// Live updates of a page do not count as activity.
 	if got := step("Sec-Fetch-Mode", "cors"); got != http.StatusOK {
 		t.Errorf("the script, in time: %d", got)
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/callyard/callyard/internal/problem"
 )
 
-// permissionPages list the standing permissions, and take them back.
+// permissionPages lists the standing permissions, and revokes them.
 type permissionPages struct {
 	site        *site
 	permissions *permissions
@@ -26,7 +26,7 @@ func (g *permissionPages) show(w http.ResponseWriter, r *http.Request, v visitor
 	return g.site.render(w, http.StatusOK, "permissions", v, view{Title: "Permissions", Here: "/permissions", Page: page})
 }
 
-// revoke takes a permission back from its page.
+// revoke revokes a permission from its page.
 func (g *permissionPages) revoke(w http.ResponseWriter, r *http.Request, v visitor) error {
 	_, err := g.permissions.revoke(r.Context(), v.who, r.PathValue("id"), strings.TrimSpace(r.PostForm.Get("reason")))
 	if err == nil {
@@ -39,7 +39,7 @@ func (g *permissionPages) revoke(w http.ResponseWriter, r *http.Request, v visit
 	return g.site.render(w, d.Status, "permissions", v, view{Title: "Permissions", Here: "/permissions", Page: page})
 }
 
-// list is the page, for browsers that open the address of the list in the API.
+// list serves the page to browsers that open the API address of the list.
 func (g *permissionPages) list(w http.ResponseWriter, r *http.Request) {
 	g.site.page(w, r, g.site.known(g.show))
 }

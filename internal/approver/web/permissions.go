@@ -12,15 +12,15 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// permissions are the standing permissions as each person may see and revoke them. It
-// is safe for concurrent use.
+// permissions gives each person access to the standing permissions that they may see and revoke.
+// It is safe for concurrent use.
 type permissions struct{ o *Options }
 
 // standing is a permission as one person sees it.
 type standing struct {
 	ledger.Permission
-	State string // one of the constants below, as the API names it
-	// May reports whether this person can revoke it, with the form that Token belongs to.
+	State string // one of the constants below, with the names of the API
+	// May reports whether this person may revoke it. Token is the token of the form for that.
 	May   bool
 	Token string
 	// NeedsReason reports whether revoking it requires a comment.
@@ -35,7 +35,7 @@ const (
 	permissionRevoked = "revoked"
 )
 
-// list returns the permissions that concern the person, the newest first.
+// list returns the permissions that concern the person, newest first.
 func (p *permissions) list(who schema.Principal) (seen []standing) {
 	now := p.o.Now()
 	for _, one := range p.o.Desk.Permissions.List(who.Tenant) {
@@ -77,7 +77,7 @@ func permissionState(p *ledger.Permission, now time.Time) string {
 	return permissionActive
 }
 
-// revoke revokes a permission. For people whom it does not concern it does not exist.
+// revoke revokes a permission. A person whom it does not concern gets a not-found error.
 func (p *permissions) revoke(ctx context.Context, who schema.Principal, id, reason string) (*ledger.Permission, error) {
 	if len(reason) > maxReason {
 		return nil, schema.Errorf(schema.KindInvalidRequest, "The reason is longer than %d bytes; shorten it.", maxReason)

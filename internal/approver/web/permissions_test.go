@@ -13,10 +13,10 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// acceptHTML is what a browser says it takes.
+// acceptHTML is the Accept header of a browser.
 const acceptHTML = "text/html,application/xhtml+xml"
 
-// ask holds a call of the usual requester and returns how it stands.
+// ask holds a call of the usual requester and returns its state.
 func (f *fabric) ask(args string) ledger.State {
 	f.t.Helper()
 	return f.hold(args, requester(), nil).State
@@ -117,7 +117,7 @@ func cookieOf(t *testing.T, f *fabric, c *http.Client) string {
 	return ""
 }
 
-// permitted waits until the desk knows n permissions.
+// permitted waits until the desk has n permissions.
 func (f *fabric) permitted(n int) {
 	f.t.Helper()
 	deadline := time.After(10 * time.Second)

@@ -8,24 +8,24 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// session is one person's stay after a sign-in.
+// session is the session of a signed-in person.
 type session struct {
 	who     schema.Principal
-	key     string    // the hash of the API key that they signed in with; "" for a provider
-	began   time.Time // its groups are of then
-	since   time.Time // when they last proved who they are; zero where nobody knows
+	key     string    // the hash of the API key of the sign-in; "" for a provider
+	began   time.Time // time of the sign-in; its groups are of that time
+	since   time.Time // time of the last authentication; zero if not known
 	expires time.Time
-	seen    time.Time // when they last asked for something themselves
+	seen    time.Time // time of the last request made by the person
 }
 
-// maxSessions bounds the memory; beyond it the session that ends first is evicted.
+// maxSessions limits the number of sessions. Beyond it, the session that ends first is evicted.
 const maxSessions = 10_000
 
-// sessions keeps who is signed in, under the hash of the cookie: a copy of the
-// memory signs nobody in.
+// sessions holds the sessions by the hash of their cookie, so that a memory dump does not allow
+// sign-ins.
 type sessions struct {
 	now  func() time.Time
-	idle time.Duration // how long a session lasts in which nobody asks for anything; 0: no limit
+	idle time.Duration // the time after which an idle session ends; 0 means no limit
 	mu   sync.Mutex
 	by   map[[sha256.Size]byte]session
 }
@@ -44,7 +44,7 @@ func (s *sessions) put(cookie string, in session) {
 	s.by[sha256.Sum256([]byte(cookie))] = in
 }
 
-// over says that a session has ended by time.
+// over reports whether a session has expired.
 func (s *sessions) over(in session, now time.Time) bool {
 	return !now.Before(in.expires) || s.idle > 0 && now.Sub(in.seen) >= s.idle
 }
@@ -65,9 +65,9 @@ func (s *sessions) evictLocked() {
 	}
 }
 
-// get finds the session of a cookie. byHand says that the person asked for
-// something, and not a page that keeps itself up to date.
-func (s *sessions) get(cookie string, byHand bool) (session, bool) {
+// get returns the session of a cookie. userInitiated reports whether the person made the request,
+// and not a page with live updates.
+func (s *sessions) get(cookie string, userInitiated bool) (session, bool) {
 	sum := sha256.Sum256([]byte(cookie))
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,7 +80,7 @@ func (s *sessions) get(cookie string, byHand bool) (session, bool) {
 		delete(s.by, sum)
 		return session{}, false
 	}
-	if byHand {
+	if userInitiated {
 		in.seen = now
 		s.by[sum] = in
 	}

@@ -17,7 +17,7 @@ import (
 // signInPages sign people in and out, with an API key or at a provider.
 type signInPages struct {
 	site *site
-	seal cipher.AEAD // of sign-ins under way; its key is another one after each start
+	seal cipher.AEAD // seals sign-ins in progress; its key is new after each start
 }
 
 func newSignInPages(s *site) (*signInPages, error) {
@@ -35,13 +35,13 @@ func (s *signInPages) register() {
 
 type signInPage struct {
 	Token, Next, Refusal string
-	Again                bool   // somebody is signed in, and must show that it is still them
-	Keys                 bool   // an API key signs in
-	Provider             string // the name of the provider; empty where there is none
-	ToProvider           string // the address of the way there
+	Again                bool   // the person is signed in and must authenticate again
+	Keys                 bool   // sign-in with an API key is possible
+	Provider             string // the name of the provider, or ""
+	ToProvider           string // the address that starts the sign-in at the provider
 }
 
-// next is where to go after a sign-in: a page of ours, whatever was asked for.
+// next returns the page to show after a sign-in. It is always one of ours, regardless of the request.
 func next(text string) string {
 	u, err := url.Parse(text)
 	if err != nil || u.Host != "" || u.Scheme != "" || u.Opaque != "" || strings.ContainsAny(text, "\\\r\n\t") {
@@ -61,19 +61,19 @@ func next(text string) string {
 	return "/"
 }
 
-// ofConsole says whether a path is one of the console.
+// ofConsole reports whether a path belongs to the console.
 func ofConsole(path string) bool {
 	return path == console.Root || strings.HasPrefix(path, console.Root+"/")
 }
 
-// maxNextQuery bounds what a sign-in carries along.
+// maxNextQuery limits the query that a sign-in preserves.
 const maxNextQuery = 1000
 
-// nextOfConsole is the page of the console that an address names, with its query.
+// nextOfConsole returns the console page of an address, with its query.
 func nextOfConsole(u *url.URL) string {
 	p := u.EscapedPath()
 	if p == console.Root+"/events" || !ofConsole(p) || strings.Contains(u.Path, "..") || strings.Contains(u.Path, "//") || strings.ContainsAny(p, "%\\ ") {
-		return console.Root // a stream is no page
+		return console.Root // a stream is not a page
 	}
 	q := u.Query()
 	q.Del("arrived")

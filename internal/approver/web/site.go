@@ -18,14 +18,14 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// site is what all pages share: templates, navigation, forms and errors. It is safe for
+// site holds the shared parts of all pages: templates, navigation, forms and errors. It is safe for
 // concurrent use.
 type site struct {
 	o      *Options
 	access *access
 	bodies *bodyReader
 	routes *routes
-	keys   *vault // the keys of people for the console
+	keys   *vault // the keys that people entered for the console
 	pages  *ui.Pages
 }
 
@@ -33,29 +33,29 @@ func newSite(o *Options, a *access, b *bodyReader, r *routes) *site {
 	return &site{o: o, access: a, bodies: b, routes: r, keys: newVault(o.Now, o.Lifetime), pages: newPages()}
 }
 
-// view is what a page tells the frame around it.
+// view holds the properties of a page that its frame needs.
 type view struct {
 	Title string
 	Here  string // the path in the navigation
-	Go    string // where to continue at once; empty: nowhere
-	Live  string // what the script does on a change: "list", "page" or nothing
-	Self  string // the address of the page, where it answers a form
+	Go    string // the target of an immediate redirect, or ""
+	Live  string // the script's reaction to a change: "list", "page" or ""
+	Self  string // the address of the page, if it is the response to a form
 	Page  any
 }
 
-// html registers a page; its errors are shown as one.
+// html registers a page. Its errors are shown as pages.
 func (s *site) html(route string, f func(http.ResponseWriter, *http.Request) error) {
 	s.routes.HandleFunc(route, func(w http.ResponseWriter, r *http.Request) { s.page(w, r, f) })
 }
 
-// visited registers a page for visitors who are known; others are asked to sign in. Of a
-// form that is sent to it, f finds the fields in r.PostForm.
+// visited registers a page for signed-in visitors. Others are asked to sign in. If it is the target
+// of a form, f finds the fields in r.PostForm.
 func (s *site) visited(route string, f func(w http.ResponseWriter, r *http.Request, v visitor) error) {
 	s.html(route, s.known(f))
 }
 
-// restored is visited for a form that is given back with what was entered if it is sent
-// under another session than that of its page: expired then shows it, and changes nothing.
+// restored is like visited, for a form that is shown again with its input if it is submitted in
+// another session than that of its page. expired then shows it, and must change nothing.
 func (s *site) restored(route string, f, expired func(w http.ResponseWriter, r *http.Request, v visitor) error) {
 	s.html(route, s.knownOr(f, expired))
 }
@@ -64,7 +64,8 @@ func (s *site) known(f func(w http.ResponseWriter, r *http.Request, v visitor) e
 	return s.knownOr(f, nil)
 }
 
-// knownOr is known with what answers a form of another session; nil: an error does.
+// knownOr is like known. expired responds to a form of another session; if nil, the response is an
+// error.
 func (s *site) knownOr(f, expired func(w http.ResponseWriter, r *http.Request, v visitor) error) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		v, ok, err := s.enter(w, r)
@@ -74,7 +75,7 @@ func (s *site) knownOr(f, expired func(w http.ResponseWriter, r *http.Request, v
 			}
 			return f(w, r, v)
 		}
-		// What was entered is read without a session as well, to give it back.
+		// Read the input even without a session, to show it again.
 		formErr := s.readForm(w, r)
 		switch {
 		case err != nil && formErr == nil:
@@ -91,7 +92,7 @@ func (s *site) knownOr(f, expired func(w http.ResponseWriter, r *http.Request, v
 	}
 }
 
-// page answers with a page, or with its error as one.
+// page writes a page, or its error as a page.
 func (s *site) page(w http.ResponseWriter, r *http.Request, f func(http.ResponseWriter, *http.Request) error) {
 	if err := f(w, r); err != nil {
 		s.o.fault(r.Context(), r.Pattern, err)
@@ -109,7 +110,7 @@ func (s *site) render(w http.ResponseWriter, status int, name string, v visitor,
 	return s.write(w, status, t, v, frame)
 }
 
-// navigate puts the navigation of the approver's pages into a frame.
+// navigate adds the navigation of the approver's pages to a frame.
 func (s *site) navigate(f *ui.Frame, v visitor, here string) {
 	f.Brand = "Approvals"
 	if !v.known {
@@ -136,7 +137,7 @@ func (s *site) navigate(f *ui.Frame, v visitor, here string) {
 	f.Tabs, f.TabsOf = links, "Approvals"
 }
 
-// write answers with a page in its frame.
+// write writes a page in its frame.
 func (s *site) write(w http.ResponseWriter, status int, t *template.Template, v visitor, frame ui.Frame) error {
 	frame.Now = s.o.Now()
 	if v.known {
@@ -151,26 +152,27 @@ func (s *site) write(w http.ResponseWriter, status int, t *template.Template, v 
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = w.Write(b.Bytes()) // the browser went away; nobody is left to be told
+	_, _ = w.Write(b.Bytes()) // the client disconnected; there is no one to report the error to
 	return nil
 }
 
-// message is a page that says one thing.
+// message is a page with a single message.
 type message struct {
 	Text    string
 	Faults  []schema.Fault
-	To      string // where a link leads; empty: to the list
+	To      string // the target of the link; empty means the list
 	Label   string
-	NewTab  bool    // the link opens next to this page
-	Entered []entry // what somebody typed into the form that failed
-	// Again is where the form can be sent once more, with its Fields; empty: nowhere.
+	NewTab  bool    // the link opens in a new tab
+	Entered []entry // the person's input in the form that failed
+	// Again is the address to which the form can be submitted again, with its Fields. If empty, it
+	// cannot.
 	Again  string
 	Fields []entry
 }
 
 func (s *site) showError(w http.ResponseWriter, r *http.Request, err error) {
 	d := problem.Of(err)
-	v := visitor{cookie: s.access.cookie(r)} // no new cookie with an error
+	v := visitor{cookie: s.access.cookie(r)} // an error sets no new cookie
 	if v.cookie != "" || s.access.open() {
 		v = s.access.visit(w, r)
 	}
@@ -188,7 +190,7 @@ func (s *site) showError(w http.ResponseWriter, r *http.Request, err error) {
 	}
 }
 
-// showMessage shows a message in the navigation of the page that it is about.
+// showMessage shows a message within the navigation of the requested page.
 func (s *site) showMessage(w http.ResponseWriter, r *http.Request, status int, v visitor, page view) error {
 	if !ofConsole(r.URL.Path) || !s.o.seesConsole(v) {
 		return s.render(w, status, "message", v, page)
@@ -201,8 +203,8 @@ func (s *site) showMessage(w http.ResponseWriter, r *http.Request, status int, v
 	return s.write(w, status, t, v, ui.Frame{Title: page.Title, Nav: nav, Styles: []string{"/static/approver.css"}, Page: page.Page})
 }
 
-// enter finds out who looks; false when the answer is given already: a request to
-// sign in.
+// enter identifies the visitor. It returns false if it has written the response, such as a redirect
+// to the sign-in.
 func (s *site) enter(w http.ResponseWriter, r *http.Request) (visitor, bool, error) {
 	if s.arriving(r) {
 		return visitor{}, false, s.showArrival(w, r)
@@ -234,8 +236,8 @@ func (s *site) arriving(r *http.Request) bool {
 		s.access.cookie(r) == "" && !r.URL.Query().Has("arrived")
 }
 
-// showArrival leads on to the same page. A link of another site led here, so the
-// browser kept the cookie back; from a page of ours it sends it.
+// showArrival shows a page that continues to the same page. After a link from another site the
+// browser withholds the cookie, but from a page of ours it sends it.
 func (s *site) showArrival(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
 	q.Set("arrived", "1")
@@ -244,7 +246,7 @@ func (s *site) showArrival(w http.ResponseWriter, r *http.Request) error {
 	return s.render(w, http.StatusOK, "message", visitor{}, page)
 }
 
-// form reads the fields of a form and checks that it is ours.
+// form parses the fields of a form and verifies its token.
 func (s *site) form(w http.ResponseWriter, r *http.Request) error {
 	if err := s.readForm(w, r); err != nil {
 		return err
@@ -256,12 +258,12 @@ func (s *site) readForm(w http.ResponseWriter, r *http.Request) error {
 	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/x-www-form-urlencoded" {
 		return schema.Errorf(problem.KindMediaType, "This address accepts only forms of the approver's pages.")
 	}
-	// A browser may write each byte as three.
+	// A browser may encode each byte as three.
 	body, err := s.bodies.read(w, r, 3*s.o.ArgumentBytes+maxEnvelope, "The form exceeds the limit of %d bytes for arguments; shorten them, or ask the operator to raise argument_bytes.", s.o.ArgumentBytes)
 	if err != nil {
 		return err
 	}
-	r.Body = http.MaxBytesReader(w, io.NopCloser(bytes.NewReader(body)), int64(len(body))) // or 10 MB were the most
+	r.Body = http.MaxBytesReader(w, io.NopCloser(bytes.NewReader(body)), int64(len(body))) // otherwise the limit would be 10 MB
 	if r.ParseForm() != nil {
 		return schema.Errorf(schema.KindInvalidRequest, "The form arrived incomplete; submit it again.")
 	}

@@ -8,24 +8,24 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// slackPage is where a person connects an account of Slack.
+// slackPage is the page on which a person connects a Slack account.
 type slackPage struct {
-	Link    *enrol.Link // nil: none is connected
+	Link    *enrol.Link // nil if none is connected
 	Offered []offered   // accounts that typed a code of this person
-	Code    string      // a new one, shown once
+	Code    string      // a new code, shown once
 	Until   time.Time
 	// Tokens of the forms.
 	CodeToken, DropToken string
 	Done                 string
 }
 
-// offered is an account and the token of its form.
+// offered is an account and its form token.
 type offered struct {
 	enrol.User
 	Token string
 }
 
-// slackPages connect the account of a person in Slack.
+// slackPages serves the page that connects a person's Slack account.
 type slackPages struct{ site *site }
 
 func (g *slackPages) register() {
@@ -59,7 +59,7 @@ func (g *slackPages) show(w http.ResponseWriter, r *http.Request, v visitor) err
 	return g.render(w, v, p)
 }
 
-// signedIn refuses forms where nobody signs in.
+// signedIn refuses forms if no sign-in is required, because there is no person to connect.
 func (g *slackPages) signedIn(f func(w http.ResponseWriter, r *http.Request, v visitor) error) func(http.ResponseWriter, *http.Request, visitor) error {
 	return func(w http.ResponseWriter, r *http.Request, v visitor) error {
 		if v.local {

@@ -14,7 +14,7 @@ import (
 	"github.com/callyard/callyard/pkg/bus/bustest"
 )
 
-// openWithSlack is open with a book of Slack accounts and their principals.
+// openWithSlack is like open, with a book of Slack accounts and their principals.
 func openWithSlack(t *testing.T, keys []authn.Key) (*fabric, *enrol.Book) {
 	t.Helper()
 	var book *enrol.Book
@@ -30,7 +30,7 @@ func openWithSlack(t *testing.T, keys []authn.Key) (*fabric, *enrol.Book) {
 	return f, book
 }
 
-// codeOf takes a code on the page.
+// codeOf requests a code on the page.
 func (f *fabric) codeOf(c *http.Client) string {
 	f.t.Helper()
 	page := f.do(c, "GET", "/slack", "")
@@ -42,7 +42,7 @@ func (f *fabric) codeOf(c *http.Client) string {
 	return m[1]
 }
 
-// offer waits until the page asks for a confirmation, and returns it.
+// offer waits until the page asks for a confirmation, and returns the page.
 func (f *fabric) offer(c *http.Client) string {
 	f.t.Helper()
 	for range 1000 {
@@ -51,7 +51,7 @@ func (f *fabric) offer(c *http.Client) string {
 		}
 		select {
 		case <-f.t.Context().Done():
-		case <-time.After(10 * time.Millisecond): // word of it comes by a watch
+		case <-time.After(10 * time.Millisecond): // updates arrive asynchronously
 		}
 	}
 	f.t.Fatal("the page never asks for a confirmation")

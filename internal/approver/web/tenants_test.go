@@ -15,8 +15,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// TestApprovalsOfAnotherTenantAreAnsweredLikeNone asks as a person of another tenant who is
-// in the group that decides, and in the one that sees everything.
+// TestApprovalsOfAnotherTenantAreAnsweredLikeNone sends requests as a person of another tenant who
+// is in the group that decides, and in the observer group.
 func TestApprovalsOfAnotherTenantAreAnsweredLikeNone(t *testing.T) {
 	f := open(t, []authn.Key{
 		{Name: "rita", Groups: []string{"ops", "auditors"}, Tenant: "red"},
@@ -53,7 +53,7 @@ func TestApprovalsOfAnotherTenantAreAnsweredLikeNone(t *testing.T) {
 			t.Errorf("%s sees %v", name, list.Approvals)
 		}
 	}
-	// Whoever reaches the desk another way, such as Slack, does not decide either.
+	// A person who decides over another channel, such as Slack, is refused as well.
 	who := schema.Principal{Name: "bo", Groups: []string{"ops"}, Tenant: "blue"}
 	if _, err := f.desk.Decide(t.Context(), red.ID, approval.Answer{Kind: ledger.Deny}, who, "slack"); schema.KindOf(err) != schema.KindNotFound {
 		t.Errorf("the desk says %v", err)

@@ -8,7 +8,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// traced serves a request as a span, below that of its caller.
+// traced serves a request in a span, as a child of the caller's span.
 func (h *Handler) traced(w http.ResponseWriter, r *http.Request) {
 	span := h.o.Traces.Begin(schema.Trace{Parent: r.Header.Get("Traceparent"), State: r.Header.Get("Tracestate")}, telemetry.Server, r.Method)
 	defer span.End()
@@ -16,7 +16,7 @@ func (h *Handler) traced(w http.ResponseWriter, r *http.Request) {
 	r = r.WithContext(span.Carry(r.Context()))
 	seen := &status{ResponseWriter: w}
 	h.routes.ServeHTTP(seen, r)
-	// The pattern is of the router: it is one of few, and begins with the method.
+	// The pattern of the router has low cardinality. It begins with the method.
 	if _, route, found := strings.Cut(r.Pattern, " "); found {
 		span.Rename(r.Method + " " + route)
 		span.Text(telemetry.KeyHTTPRoute, route)
@@ -24,13 +24,13 @@ func (h *Handler) traced(w http.ResponseWriter, r *http.Request) {
 	span.Answered(seen.code)
 }
 
-// status notes the status of an answer on its way.
+// status records the status of a response.
 type status struct {
 	http.ResponseWriter
 	code int
 }
 
-// WriteHeader notes the status.
+// WriteHeader records the status.
 func (s *status) WriteHeader(code int) {
 	if s.code == 0 && code >= http.StatusOK {
 		s.code = code
@@ -38,7 +38,7 @@ func (s *status) WriteHeader(code int) {
 	s.ResponseWriter.WriteHeader(code)
 }
 
-// Write notes the status of an answer that names none.
+// Write records the status of a response without WriteHeader.
 func (s *status) Write(p []byte) (int, error) {
 	if s.code == 0 {
 		s.code = http.StatusOK

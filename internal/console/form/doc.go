@@ -1,11 +1,10 @@
-// Package form makes a form of a JSON Schema, and JSON of what is filled in.
+// Package form builds a form from a JSON Schema, and JSON from the values of the form.
 //
-// It owns how the arguments of a tool become fields: objects, arrays, enums, constants,
-// choices (anyOf, oneOf, several types), references within the schema, defaults and null. It
-// promises that its work and its output are bounded whatever the schema is, that numbers
-// keep their digits, that a document is the same after it went through a form that holds
-// all of it, and that what it cannot show as fields is left to an editor of JSON.
+// It maps the arguments of a tool to fields: objects, arrays, enums, constants, alternatives
+// (anyOf, oneOf, several types), references within the schema, defaults and null. It guarantees
+// that its work and its output are bounded for every schema, that numbers keep their digits, and
+// that a document is unchanged by a round trip through a form that holds all of it. Parts that it
+// cannot show as fields are left to a JSON editor.
 //
-// It refuses to validate: the gate of a call does that, with the same schema. It knows
-// nothing of HTML.
+// It does not validate: the gate of a call does, with the same schema. It has no HTML.
 package form

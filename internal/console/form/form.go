@@ -10,7 +10,7 @@ import (
 	"github.com/callyard/callyard/internal/kit/truncate"
 )
 
-// Kind is how a field is shown.
+// Kind is the type of control that shows a field.
 type Kind string
 
 // The kinds of fields.
@@ -19,46 +19,46 @@ const (
 	Number  Kind = "number"
 	Boolean Kind = "boolean"
 	Choice  Kind = "choice"  // one of Options
-	JSON    Kind = "json"    // a text that is JSON
-	Object  Kind = "object"  // Fields
+	JSON    Kind = "json"    // a text with JSON
+	Object  Kind = "object"  // has Fields
 	Array   Kind = "array"   // Fields are its elements
-	Variant Kind = "variant" // one of Options, whose content is the only one of Fields
+	Variant Kind = "variant" // one of Options; its content is the only element of Fields
 )
 
-// Limits of a form. A schema beyond them is edited as JSON: all of it, or the part that is
-// nested deeper.
+// Limits of a form. If a schema exceeds them, it is edited as JSON: the whole schema, or the part
+// that is nested too deep.
 const (
 	MaxFields = 150
 	MaxDepth  = 5
 	MaxItems  = 30
-	// MaxSchema is the most bytes of a schema.
+	// MaxSchema is the maximum size of a schema, in bytes.
 	MaxSchema = 256 << 10
 )
 
-// Values is what is filled in, by the names of controls.
+// Values maps the names of controls to their values.
 type Values map[string]string
 
 // Field is a part of the form.
 type Field struct {
 	Kind Kind
-	// Name is the name of its control; it has digits, letters and dots only. Label is the name
-	// of the member, or what else the field is.
+	// Name is the name of the control. It consists of digits, letters and dots. Label is the name
+	// of the member, or another description of the field.
 	Name, Label        string
 	Title, Description string
 	Required, Nullable bool
-	// Value is what is filled in: text, a number, JSON, "true" or "false", or the place of the
-	// option that is chosen; empty where nothing is. Null is whether null is.
+	// Value is the current value: text, a number, JSON, "true" or "false", or the index of the
+	// selected option. It is empty if there is none. Null reports whether null is selected.
 	Value string
 	Null  bool
-	// Format, Pattern, Min and Max say what the schema expects, for people.
+	// Format, Pattern, Min and Max describe the constraints of the schema to users.
 	Format, Pattern, Min, Max string
 	Options                   []Option
 	Fields                    []*Field
-	// CanGrow is whether an array may have more elements here.
+	// CanGrow reports whether the form can add elements to the array.
 	CanGrow bool
 }
 
-// Option is one of several values.
+// Option is one of the values to select from.
 type Option struct {
 	Label string
 	raw   json.RawMessage
@@ -66,13 +66,14 @@ type Option struct {
 
 // Form is the form of a schema.
 type Form struct {
-	// Root has kind Object or Variant; nil where the arguments can only be edited as JSON.
+	// Root has kind Object or Variant. It is nil if the arguments can only be edited as JSON.
 	Root *Field
-	// Why says why there is no form.
+	// Why is the reason why there is no form.
 	Why string
 }
 
-// New makes the form of a schema with what is filled in; nil are the defaults of the schema.
+// New returns the form of a schema with these values. If values is nil, the defaults of the schema
+// are used.
 func New(schema json.RawMessage, values Values) *Form {
 	if len(schema) > MaxSchema {
 		return &Form{Why: "The schema is larger than 256 KiB."}
@@ -92,20 +93,20 @@ func New(schema json.RawMessage, values Values) *Form {
 	return &Form{Root: root}
 }
 
-// objects says whether all branches of a shape are objects.
+// objects reports whether all branches of a shape are objects.
 func (b *builder) objects(s *shape) bool {
 	return !slices.ContainsFunc(b.variants(s), func(one shape) bool { return kindOf(&one) != Object })
 }
 
-// builder makes the fields of one form.
+// builder creates the fields of one form.
 type builder struct {
 	reader
-	values Values // nil: the defaults
+	values Values // nil means the defaults
 	count  int
-	lost   bool // a text has what may stand for a character that is none
+	lost   bool // a text may contain a replacement for an invalid character
 }
 
-// field makes the field of a shape. given is the default that something around it gives.
+// field returns the field of a shape. given is the default that an enclosing schema sets.
 func (b *builder) field(name, label string, s shape, required bool, depth int, given json.RawMessage) *Field {
 	b.count++
 	f := &Field{Name: name, Label: label, Title: s.title, Description: s.description, Required: required, Nullable: s.nullable, Format: s.format, Pattern: s.pattern, Min: s.minimum, Max: s.maximum}
@@ -153,7 +154,7 @@ func (b *builder) field(name, label string, s shape, required bool, depth int, g
 	return f
 }
 
-// kindOf is how a shape is shown.
+// kindOf returns the kind of field for a shape.
 func kindOf(s *shape) Kind {
 	kinds := s.kinds()
 	switch {
@@ -188,7 +189,7 @@ func kindOf(s *shape) Kind {
 }
 
 func (b *builder) object(f *Field, s *shape, depth int, given json.RawMessage) {
-	if depth > 0 && len(s.properties) == 0 { // a map: its names are not known
+	if depth > 0 && len(s.properties) == 0 { // a map: its member names are not known
 		f.Kind = JSON
 		if b.values == nil {
 			f.Value = string(given)
@@ -249,8 +250,8 @@ func (b *builder) variant(f *Field, s *shape, depth int, given json.RawMessage) 
 	f.Fields = []*Field{b.field(f.Name+".v"+strconv.Itoa(at), f.Options[at].Label, shapes[at], true, depth+1, given)}
 }
 
-// variants are the shapes that a value may have: the branches, each with what the schema
-// says next to them, or one for each type.
+// variants returns the shapes that a value may have: the branches, each merged with the keywords
+// next to them, or one shape per type.
 func (b *builder) variants(s *shape) (shapes []shape) {
 	if len(s.branches) == 0 {
 		for _, kind := range s.kinds() {
@@ -271,8 +272,8 @@ func (b *builder) variants(s *shape) (shapes []shape) {
 	return shapes
 }
 
-// matching returns the place of the first shape that a value can have; -1 where there is no
-// value or none fits.
+// matching returns the index of the best shape for a value, or -1 if there is no value or no shape
+// fits.
 func (b *builder) matching(shapes []shape, value json.RawMessage) int {
 	if len(value) == 0 {
 		return -1
@@ -286,7 +287,7 @@ func (b *builder) matching(shapes []shape, value json.RawMessage) int {
 	return best
 }
 
-// fit says how well a value suits a shape: 0 is not at all.
+// fit returns how well a value matches a shape; 0 means no match.
 func (b *builder) fit(s *shape, value json.RawMessage, depth int) int {
 	if b.steps--; b.steps < 0 {
 		return 0
@@ -332,8 +333,8 @@ func (b *builder) fit(s *shape, value json.RawMessage, depth int) int {
 	return max(score, 0)
 }
 
-// chosen returns the place of a value among options, as a control has it. The only value of
-// a member that must be there needs no choice.
+// chosen returns the index of a value among the options, as the control sends it. A required member
+// with a single option is preselected.
 func chosen(options []json.RawMessage, value json.RawMessage, required bool) string {
 	for i, one := range options {
 		if value != nil && sameJSON(one, value) {
@@ -346,7 +347,7 @@ func chosen(options []json.RawMessage, value json.RawMessage, required bool) str
 	return ""
 }
 
-// optionLabel is a value as people read it: a text without its quotes.
+// optionLabel returns the text that shows a value: strings without their quotes.
 func optionLabel(raw json.RawMessage) string {
 	if text, ok := rawjson.Text(raw); ok && text != "" {
 		return text
@@ -356,7 +357,7 @@ func optionLabel(raw json.RawMessage) string {
 
 const maxLabel = 80
 
-// variantLabel names a branch.
+// variantLabel returns the label of a branch.
 func variantLabel(i int, s *shape) string {
 	switch kinds := s.kinds(); {
 	case s.title != "":

@@ -10,7 +10,7 @@ import (
 	"github.com/callyard/callyard/internal/console/form"
 )
 
-// reference are the input schemas of the tools of the reference servers and of ours.
+// reference returns the input schemas of the tools of the reference servers and of ours.
 func reference(t testing.TB) map[string]json.RawMessage {
 	t.Helper()
 	raw, err := os.ReadFile("testdata/reference.json")
@@ -24,11 +24,11 @@ func reference(t testing.TB) map[string]json.RawMessage {
 	return all
 }
 
-// filled fills in something for every field, and returns the document that it makes. round
-// varies what is filled in.
+// filled sets a value for every field, and returns the resulting document. round varies the
+// values.
 func filled(schema json.RawMessage, round int) (form.Values, json.RawMessage) {
 	values := form.Values{}
-	for range form.MaxDepth + 2 { // what is chosen brings further fields
+	for range form.MaxDepth + 2 { // a selection adds further fields
 		f := form.New(schema, values)
 		if f.Root == nil {
 			return values, json.RawMessage("{}")
@@ -64,8 +64,8 @@ func filled(schema json.RawMessage, round int) (form.Values, json.RawMessage) {
 	return values, document
 }
 
-// check holds what a form of any schema promises, and says whether there is one. A schema whose
-// work has no bound keeps it until the test binary is out of time.
+// check verifies the guarantees of a form for any schema, and reports whether there is one. A schema
+// that causes unbounded work makes the test binary time out.
 func check(t *testing.T, schema json.RawMessage) bool {
 	t.Helper()
 	f := form.New(schema, nil)
@@ -95,7 +95,7 @@ func check(t *testing.T, schema json.RawMessage) bool {
 	return f.Root != nil
 }
 
-// asDocuments counts the documents that the form holds whole.
+// asDocuments returns the number of documents that the form holds completely.
 func asDocuments(schema json.RawMessage) (whole int) {
 	for round := range 3 {
 		_, document := filled(schema, round)
@@ -133,8 +133,7 @@ func TestAHostileSchemaHasAFormOrAnEditor(t *testing.T) {
 			}
 		})
 	}
-	// These have an editor only: roots that are no object, recursion without an end, and too
-	// many fields.
+	// These have only an editor: roots other than objects, infinite recursion, and too many fields.
 	if want := []int{2, 3, 4, 5, 6, 7, 8, 9, 17, 21, 24, 25, 26, 28, 29, 30, 35, 39, 67, 68, 69, 70, 72}; !slices.Equal(without, want) {
 		t.Errorf("without a form are %v", without)
 	}

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// object is a schema of an object with these members.
+// object returns the schema of an object with these members.
 func object(members string) string { return `{"type":"object","properties":{` + members + `}}` }
 
-// repeated joins n texts made with their number.
+// repeated joins n texts, each formatted with its number.
 func repeated(n int, format, separator string) string {
 	all := make([]string, n)
 	for i := range all {
@@ -17,12 +17,12 @@ func repeated(n int, format, separator string) string {
 	return strings.Join(all, separator)
 }
 
-// nested is a schema with n objects in each other.
+// nested returns a schema with n nested objects.
 func nested(n int) string {
 	return strings.Repeat(`{"type":"object","properties":{"a":`, n) + `{"type":"string"}` + strings.Repeat(`}}`, n)
 }
 
-// hostile are schemas that servers have, or that somebody wrote to break a form.
+// hostile lists schemas of real servers, and schemas written to break a form.
 var hostile = []string{
 	// 1: roots.
 	``, `{}`, `true`, `false`, `null`, `[]`, `"x"`, `{"type":"string"}`, `{"type":"array","items":{"type":"string"}}`, `{"type":["object","null"],"properties":{"a":{"type":"string"}}}`,
@@ -51,11 +51,11 @@ var hostile = []string{
 	object(`"a":{"type":"string","default":"line 1\nline 2\t\u2028\""}`), object(`"a":{"type":"string","default":5},"b":{"type":"integer","default":"x"},"c":{"type":"boolean","default":"yes"},"d":{"type":"array","default":{},"items":{}}`),
 	object(`"a":{"type":"object","default":{"x":"from outside"},"properties":{"x":{"type":"string","default":"inside"},"y":{"type":"string"}}}`),
 	object(`"a":{"anyOf":[{"type":"string"},{"type":"null"}],"default":null}`), object(`"a":{"type":["string","number","null"],"default":7}`), object(`"a":{"type":["array","object"],"items":{"type":"string"},"properties":{"x":{"type":"string"}}}`), object(`"a":{"nullable":true,"type":"boolean","default":null}`),
-	// 61: patterns, keywords and types that are none.
+	// 61: invalid patterns, keywords and types.
 	object(`"a":{"type":"string","pattern":"^(a+)+$"},"b":{"type":"string","pattern":"(((("},"c":{"type":"string","format":"date-time","minLength":1e3}`), object(`"a":{"type":"whatever"},"b":{"type":7},"c":{"type":[]},"d":true,"e":false,"f":null,"g":"x"`),
 	object(`"a":{"$ref":"https://evil.example/schema"},"b":{"$ref":"#/nowhere"},"c":{"$ref":"#/properties/a"},"d":{"$ref":"#/%"},"e":{"$ref":7},"f":{"$ref":"#anchor"}`), object(`"a":{"type":"array","prefixItems":[{"type":"string"}],"items":false},"b":{"type":"array","items":[{"type":"string"}]},"c":{"type":"array"},"d":{"type":"array","items":true}`),
 	object(`"a":{"not":{}},"b":{"if":{},"then":{"type":"string"}},"c":{"patternProperties":{"^x":{"type":"string"}}}`), object(`"a":{"allOf":[{"type":"string"},{"type":"integer"}]},"b":{"anyOf":[]},"c":{"oneOf":{}},"d":{"anyOf":[{"const":1},{"const":2,"title":"two"}]}`),
 	`{"type":"object","properties":{"a":{"type":"string"}`, `{"type":"object",}`, "\xff{}", `{"type":"object"} {}`, "  {\"type\" : \"object\" , \"properties\" : {\"a\" : {\"type\":\"string\"}}}  ",
-	// The last one: work without end, where only the references in a row had a bound.
+	// The last one: unbounded work where only chains of references were limited.
 	`{"type":"object","allOf":[` + strings.Repeat(`{"$ref":"#"},`, 50) + `true]}`,
 }

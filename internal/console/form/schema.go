@@ -10,14 +10,14 @@ import (
 	"github.com/callyard/callyard/internal/kit/rawjson"
 )
 
-// shape is what a form needs to know of a schema, after references and combinations are
-// resolved. The zero value is a schema that allows everything.
+// shape is the part of a schema that a form needs, with references and combinations resolved. The
+// zero value allows everything.
 type shape struct {
 	types              []string // without null
 	nullable           bool
 	title, description string
 	enum               []json.RawMessage
-	fallback           json.RawMessage // its default; nil where there is none
+	fallback           json.RawMessage // its default, or nil
 	properties         []property
 	required           []string
 	items              json.RawMessage
@@ -36,12 +36,12 @@ type property struct {
 // reader resolves the schemas of one document.
 type reader struct {
 	root    json.RawMessage
-	steps   int                        // left; a schema that takes more is opaque
-	targets map[string]json.RawMessage // of references; nil where they lead nowhere
+	steps   int                        // remaining; a schema that needs more is opaque
+	targets map[string]json.RawMessage // of references; nil if unresolvable
 }
 
 const (
-	// maxSteps bounds the work, in schemas and in blocks of their text.
+	// maxSteps limits the work, in schemas and in blocks of their text.
 	maxSteps = 20_000
 	block    = 64
 	maxRefs  = 16
@@ -51,7 +51,7 @@ func newReader(root json.RawMessage) reader {
 	return reader{root: root, steps: maxSteps, targets: make(map[string]json.RawMessage)}
 }
 
-// read resolves a schema. refs is how many references led to it.
+// read resolves a schema. refs is the number of references followed to reach it.
 func (r *reader) read(raw json.RawMessage, refs int) shape {
 	if r.steps -= 1 + len(raw)/block; r.steps < 0 || refs > maxRefs || !rawjson.IsObject(raw) {
 		return shape{opaque: true}
@@ -141,8 +141,8 @@ func (s *shape) take(name string, value []byte) {
 	}
 }
 
-// put adds a member, or replaces the one of this name. Beyond what a form shows, names are not
-// compared.
+// put adds a property, or replaces the one with the same name. Beyond the number of properties that
+// a form shows, it does not compare names.
 func (s *shape) put(p property) {
 	if len(s.properties) <= MaxFields {
 		if i := slices.IndexFunc(s.properties, func(q property) bool { return q.name == p.name }); i >= 0 {
@@ -153,8 +153,8 @@ func (s *shape) put(p property) {
 	s.properties = append(s.properties, p)
 }
 
-// choose resolves the branches of anyOf and oneOf: one for null makes the value nullable, a
-// single one is merged, constants are an enum.
+// choose resolves the branches of anyOf and oneOf. A null branch makes the value nullable, a single
+// branch is merged, and constants become an enum.
 func (r *reader) choose(s *shape, choices []json.RawMessage, refs int) {
 	var enum []json.RawMessage
 	var kept []json.RawMessage
@@ -180,7 +180,7 @@ func (r *reader) choose(s *shape, choices []json.RawMessage, refs int) {
 	}
 }
 
-// merge puts what over says on top of a shape.
+// merge returns under with the keywords of over on top.
 func merge(under, over shape) shape {
 	s := under
 	if len(over.types) > 0 {
@@ -213,7 +213,8 @@ func merge(under, over shape) shape {
 	return s
 }
 
-// kinds are the types that the shape allows; one that names none is known by its members.
+// kinds returns the types that the shape allows. If it names none, they are inferred from its
+// members.
 func (s *shape) kinds() []string {
 	switch {
 	case len(s.types) > 0:
@@ -226,7 +227,7 @@ func (s *shape) kinds() []string {
 	return nil
 }
 
-// lookUp finds what a reference within the document points to.
+// lookUp resolves a reference within the document.
 func (r *reader) lookUp(ref string) (json.RawMessage, bool) {
 	at, known := r.targets[ref]
 	if !known {
@@ -264,7 +265,7 @@ func (r *reader) find(ref string) (json.RawMessage, bool) {
 	return at, true
 }
 
-// unescape decodes percent-encoding as far as it is one.
+// unescape decodes the valid percent-encoded parts of s.
 func unescape(s string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
@@ -280,7 +281,7 @@ func unescape(s string) string {
 	return b.String()
 }
 
-// list returns the elements of an array; nil for anything else.
+// list returns the elements of an array, or nil if raw is not an array.
 func list(raw []byte) []json.RawMessage {
 	raw = bytes.TrimSpace(raw)
 	if len(raw) == 0 || raw[0] != '[' {
@@ -293,7 +294,7 @@ func list(raw []byte) []json.RawMessage {
 	return all
 }
 
-// number returns a number as it is written; empty for anything else.
+// number returns a number verbatim, or "" if raw is not a number.
 func number(raw []byte) string {
 	var n json.Number
 	if len(raw) == 0 || raw[0] == '"' || json.Unmarshal(raw, &n) != nil {

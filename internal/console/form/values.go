@@ -12,14 +12,14 @@ import (
 	"github.com/callyard/callyard/internal/kit/rawjson"
 )
 
-// Fault is something that is filled in and cannot be sent.
+// Fault is a value that cannot be sent.
 type Fault struct {
 	Name, Label string // of the field
 	Message     string
 }
 
-// JSON returns what is filled in as a document with line breaks. Members that are optional
-// and empty are left out. Where there are faults, the document has none of those members.
+// JSON returns the values as an indented document. Empty optional members are omitted. Members with
+// faults are omitted too.
 func (f *Form) JSON() (json.RawMessage, []Fault) {
 	if f.Root == nil {
 		return json.RawMessage("{}"), nil
@@ -39,13 +39,13 @@ func (f *Form) JSON() (json.RawMessage, []Fault) {
 	return b.Bytes(), w.faults
 }
 
-// maxNesting bounds how deep a document with line breaks may nest: each level indents all
-// within it. A deeper one has none.
+// maxNesting limits the nesting of an indented document, because each level indents everything
+// within it. A deeper document is not indented.
 const maxNesting = 64
 
 type writer struct{ faults []Fault }
 
-// value returns the JSON of a field; ok is false where it is left out.
+// value returns the JSON of a field. ok is false if the field is omitted.
 func (w *writer) value(f *Field) (raw []byte, ok bool) {
 	if f.Null {
 		return []byte("null"), true
@@ -58,7 +58,7 @@ func (w *writer) value(f *Field) (raw []byte, ok bool) {
 		for i, item := range f.Fields {
 			one, ok := w.value(item)
 			if !ok {
-				one = []byte("null") // an element cannot be left out
+				one = []byte("null") // an element cannot be omitted
 			}
 			if i > 0 {
 				b = append(b, ',')
@@ -110,8 +110,8 @@ func (w *writer) object(f *Field) ([]byte, bool) {
 	return append(b, '}'), some || f.Required
 }
 
-// Fill returns what the form of a schema has filled in for a document. whole is false where
-// the form cannot hold all of the document; the rest is left out.
+// Fill returns the form values for a document. whole is false if the form cannot hold all of the
+// document; the values then lack the rest.
 func Fill(schema, document json.RawMessage) (values Values, whole bool) {
 	if !json.Valid(document) || !rawjson.IsObject(document) {
 		return Values{}, false
@@ -131,7 +131,7 @@ func Fill(schema, document json.RawMessage) (values Values, whole bool) {
 	return values, len(faults) == 0 && !b.lost && sameJSON(got, document)
 }
 
-// fill sets the controls of a shape to a value, in the way in which field reads them.
+// fill sets the controls of a shape to a value. It is the inverse of field.
 func (b *builder) fill(to Values, name string, s shape, value json.RawMessage, depth int) {
 	if b.count++; b.count > 4*MaxFields || b.steps < 0 {
 		return
@@ -174,7 +174,7 @@ func (b *builder) fill(to Values, name string, s shape, value json.RawMessage, d
 	}
 }
 
-// asControl is a text as the control of a page holds it: browsers make every line break a line
+// asControl returns a text as a form control holds it: browsers convert every line break to a line
 // feed, and have no NUL.
 func asControl(text string) string {
 	return controls.Replace(text)
@@ -182,8 +182,7 @@ func asControl(text string) string {
 
 var controls = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\x00", "\ufffd")
 
-// sameJSON says whether two documents mean the same; numbers are compared as they are
-// written.
+// sameJSON reports whether two documents are equivalent. Numbers are compared verbatim.
 func sameJSON(a, b []byte) bool {
 	x, okX := decoded(a)
 	y, okY := decoded(b)
@@ -196,11 +195,11 @@ func decoded(raw []byte) (v any, ok bool) {
 	return v, d.Decode(&v) == nil
 }
 
-// quoted is a text as JSON, with no more escapes than it needs.
+// quoted returns a text as a JSON string with minimal escapes.
 func quoted(text string) []byte {
 	b, err := plainjson.Marshal(text)
 	if err != nil {
-		return []byte(`""`) // a text always encodes
+		return []byte(`""`) // a string always encodes
 	}
 	return b
 }

@@ -1,8 +1,8 @@
-// Package addresses knows which addresses of a network something that we start, fetch or ask
-// for somebody else may reach.
+// Package addresses classifies network addresses, to restrict the connections that Callyard makes
+// on behalf of others: programs that it starts, and addresses that it fetches.
 //
-// It owns the lists, and the look at an address when a connection to it is made. What is
-// allowed beyond public addresses is for the doors that lead outside to say.
+// It owns the lists of addresses, and the check of an address when a connection is made. Callers
+// decide which addresses to allow in addition to public ones.
 package addresses
 
 import (
@@ -14,8 +14,8 @@ import (
 	"code.dny.dev/ssrf"
 )
 
-// Never reports whether an address is of one link, or one where clouds hand out credentials
-// to everybody on a machine. No setting opens them.
+// Never reports whether an address is link-local, or one where clouds serve credentials to every
+// process on a machine. No setting allows these addresses.
 func Never(ip netip.Addr) bool {
 	ip = plain(ip)
 	if ip.IsLinkLocalUnicast() || ip.IsMulticast() || ip.IsUnspecified() {
@@ -29,24 +29,24 @@ func Never(ip netip.Addr) bool {
 	return false
 }
 
-// Private reports whether an address is on loopback or in a private network. It can be one of
-// [Never] as well.
+// Private reports whether an address is on loopback or in a private network. [Never] may also be
+// true for it.
 func Private(ip netip.Addr) bool {
 	ip = plain(ip)
 	return ip.IsLoopback() || ip.IsPrivate() || netip.MustParsePrefix("100.64.0.0/10").Contains(ip)
 }
 
-// Public reports whether an address is one of the public internet and not one of [Never]. It
-// can be one of [Own].
+// Public reports whether an address is on the public internet and [Never] is false for it. It may
+// be one of [Own].
 func Public(ip netip.Addr) bool {
 	ip = plain(ip)
 	return !Never(ip) && ssrf.New(ssrf.WithAnyPort()).SafeAddr(ip) == nil
 }
 
-// plain is an address as it is judged: one of IPv4 as such, and without a zone.
+// plain normalizes an address: IPv4-mapped addresses become IPv4, and zones are removed.
 func plain(ip netip.Addr) netip.Addr { return ip.Unmap().WithZone("") }
 
-// Own are the addresses of this machine's interfaces.
+// Own returns the addresses of this machine's interfaces.
 func Own() ([]netip.Addr, error) {
 	list, err := net.InterfaceAddrs()
 	if err != nil {
@@ -61,8 +61,9 @@ func Own() ([]netip.Addr, error) {
 	return out, nil
 }
 
-// Control is that of a [net.Dialer] which asks judge about each address, whatever name led to
-// it, when a connection is made. Connections that are not TCP end with refused.
+// Control returns a function for [net.Dialer.Control]. It calls judge with the resolved address of
+// each connection, and rejects the connection if judge returns an error. It rejects connections
+// other than TCP with refused.
 func Control(refused error, judge func(at netip.AddrPort) error) func(network, address string, _ syscall.RawConn) error {
 	return func(network, address string, _ syscall.RawConn) error {
 		at, err := netip.ParseAddrPort(address)

@@ -1,11 +1,10 @@
 // Package dirstate copies a directory that holds the state of a program, and computes its
 // digest.
 //
-// It promises that a digest depends on the names, types, execute bits and contents in the
-// directory alone, and that nothing outside the directory is read, whatever changes in it
-// meanwhile: a program that may be hostile can still run there. It follows no symbolic link. It
-// refuses devices, sockets and named pipes, and directories with more than [MaxBytes],
-// [MaxEntries] or [MaxDepth], which bounds its time and memory.
+// A digest depends only on the names, types, execute bits and contents in the directory. Nothing
+// outside the directory is read, even if a hostile program changes the directory at the same
+// time. Symbolic links are not followed. Devices, sockets and named pipes are rejected, and so are
+// directories with more than [MaxBytes], [MaxEntries] or [MaxDepth]. This bounds time and memory.
 package dirstate
 
 import (
@@ -25,18 +24,18 @@ import (
 )
 
 const (
-	// MaxBytes is the most that a directory may hold, with all files in it.
+	// MaxBytes is the maximum total size of the files in a directory and those below it.
 	MaxBytes = 64 << 20
-	// MaxEntries is the most files, directories and links that may be in a directory and
-	// those below it.
+	// MaxEntries is the maximum number of files, directories and links in a directory and those
+	// below it.
 	MaxEntries = 100_000
-	// MaxDepth is the most directories that may be inside one another. Each look at a file
-	// costs one step for each of them.
+	// MaxDepth is the maximum nesting of directories. Each access to a file costs one step per
+	// level.
 	MaxDepth = 64
 )
 
-// ErrUnusable is in the errors of [Digest] that whoever wrote the directory caused: what is in
-// it cannot be read, or is too much. Other errors are faults of the machine.
+// ErrUnusable marks errors of [Digest] that the writer of the directory caused: its content cannot
+// be read or exceeds a limit. Other errors are faults of the machine.
 var ErrUnusable = errors.New("the directory cannot be used as a state")
 
 var (
@@ -46,11 +45,11 @@ var (
 	errKind  = fmt.Errorf("%w: it holds what is neither a file, a directory nor a symbolic link", ErrUnusable)
 )
 
-// digestTries is how often a digest is begun again because a file vanished while it was read,
-// as the temporary files of a correct program do.
+// digestTries is the number of attempts at a digest if a file vanishes while it is read. The
+// temporary files of a correct program may do so.
 const digestTries = 3
 
-// Copy copies what is in the directory from into the directory to, which exists.
+// Copy copies the content of the directory from into the existing directory to.
 func Copy(from, to string) error {
 	left := int64(MaxBytes)
 	return walk(from, func(root *os.Root, rel string, info fs.FileInfo) error {
@@ -76,7 +75,7 @@ func Copy(from, to string) error {
 		if err != nil {
 			return errors.Join(err, f.Close())
 		}
-		n, err := io.Copy(out, io.LimitReader(f, left+1)) // uses reflinks where the file system can
+		n, err := io.Copy(out, io.LimitReader(f, left+1)) // uses reflinks if the file system supports them
 		if left -= n; err == nil && left < 0 {
 			err = errLarge
 		}
@@ -84,8 +83,8 @@ func Copy(from, to string) error {
 	})
 }
 
-// Digest is the SHA-256 of the directory, in hexadecimal. An error that is [ErrUnusable] is about
-// what is in the directory.
+// Digest returns the SHA-256 of the directory, in hexadecimal. An error that is [ErrUnusable] is
+// caused by the content of the directory.
 func Digest(dir string) (sum string, err error) {
 	for range digestTries {
 		if sum, err = digestOnce(dir); !errors.Is(err, fs.ErrNotExist) {
@@ -134,7 +133,7 @@ func digestOnce(dir string) (string, error) {
 	return hex.EncodeToString(whole.Sum(nil)), nil
 }
 
-// blame adds [ErrUnusable] to an error that is no fault of the machine.
+// blame adds [ErrUnusable] to an error that is not a fault of the machine.
 func blame(err error) error {
 	for _, machine := range []unix.Errno{unix.EIO, unix.EMFILE, unix.ENFILE, unix.ENOMEM, unix.ESTALE, unix.EINTR, unix.ETIMEDOUT} {
 		if errors.Is(err, machine) {
@@ -147,7 +146,7 @@ func blame(err error) error {
 	return fmt.Errorf("%w: %w", ErrUnusable, err)
 }
 
-// Reason says in a few words, without names of files, why an error is [ErrUnusable].
+// Reason returns the cause of an [ErrUnusable] in a few words, without file names.
 func Reason(err error) string {
 	for _, known := range []error{errLarge, errMany, errDeep, errKind} {
 		if errors.Is(err, known) {
@@ -160,7 +159,7 @@ func Reason(err error) string {
 	return ErrUnusable.Error()
 }
 
-// field writes a part with its length, so that the boundary of parts counts.
+// field writes a length-prefixed part, so that the boundaries of parts affect the hash.
 func field(h hash.Hash, part []byte) {
 	var size [8]byte
 	binary.BigEndian.PutUint64(size[:], uint64(len(part)))
@@ -168,8 +167,8 @@ func field(h hash.Hash, part []byte) {
 	h.Write(part)
 }
 
-// Share lets all users read and write everything in a directory, itself included, which nobody
-// else uses yet. Execute bits of files stay as they are, and so does the digest.
+// Share lets all users read and write a directory and everything in it. No other process may use
+// the directory yet. The execute bits of files and the digest are unchanged.
 func Share(dir string) error {
 	return walk(dir, func(root *os.Root, rel string, info fs.FileInfo) error {
 		switch {
@@ -182,8 +181,8 @@ func Share(dir string) error {
 	})
 }
 
-// Remove removes a directory and all that is in it, also directories that their owner may not
-// change any more. It follows no symbolic link.
+// Remove removes a directory and its content, including directories that their owner may not
+// modify. It does not follow symbolic links.
 func Remove(dir string) error {
 	if err := os.RemoveAll(dir); !errors.Is(err, fs.ErrPermission) {
 		return err
@@ -194,16 +193,15 @@ func Remove(dir string) error {
 	}
 	_ = fs.WalkDir(root.FS(), ".", func(rel string, entry fs.DirEntry, err error) error {
 		if err == nil && entry.IsDir() {
-			_ = root.Chmod(rel, 0o700) // the second try says what is still wrong
+			_ = root.Chmod(rel, 0o700) // the second attempt returns the remaining error
 		}
 		return nil
 	})
 	return errors.Join(root.Close(), os.RemoveAll(dir))
 }
 
-// walk calls each with every file of dir, a directory before what is in it, in an order that
-// depends on the names alone. It reads no more than it may, also of a directory with millions of
-// files.
+// walk calls each with every file of dir, a directory before its content, in an order that depends
+// only on the names. It stops reading at the limits, also within a directory of millions of files.
 func walk(dir string, each func(root *os.Root, rel string, info fs.FileInfo) error) (err error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -217,7 +215,7 @@ func walk(dir string, each func(root *os.Root, rel string, info fs.FileInfo) err
 type walker struct {
 	root *os.Root
 	each func(root *os.Root, rel string, info fs.FileInfo) error
-	left int // entries that there may still be
+	left int // remaining entries up to the limit
 }
 
 func (w *walker) visit(rel string, depth int) error {
@@ -246,7 +244,7 @@ func (w *walker) visit(rel string, depth int) error {
 	return nil
 }
 
-// names are the names in a directory in lexical order, as many as there may still be.
+// names returns the names in a directory in lexical order, up to the remaining limit.
 func (w *walker) names(rel string) ([]string, error) {
 	f, err := w.root.OpenFile(rel, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	if err != nil {
@@ -263,7 +261,7 @@ func (w *walker) names(rel string) ([]string, error) {
 	return names, errors.Join(err, f.Close())
 }
 
-// open opens a file that is no link and no pipe.
+// open opens a file. It rejects links and pipes.
 func open(root *os.Root, rel string) (*os.File, error) {
 	f, err := root.OpenFile(rel, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tree makes a directory with the files.
+// tree creates a directory with the files.
 func tree(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -81,7 +81,7 @@ func TestPipesAreRefusedAndTooMuchAsWell(t *testing.T) {
 	}
 }
 
-// A program that runs in the directory replaces a part of the path between the look at a file
+// A program that runs in the directory replaces a part of the path between the check of a file
 // and its reading.
 func TestALinkThatComesMeanwhileDoesNotLeadOut(t *testing.T) {
 	outside, dir := tree(t, map[string]string{"file": "secret"}), tree(t, map[string]string{"sub/file": "own"})
@@ -107,7 +107,7 @@ func TestALinkThatComesMeanwhileDoesNotLeadOut(t *testing.T) {
 	}
 }
 
-// A program may make more files than can be read in a minute, in one directory or in many.
+// A program may create more files than can be read in a minute, in one directory or in many.
 func TestMoreFilesThanAllowedAreRefusedBeforeAllAreRead(t *testing.T) {
 	w := walker{left: 3, each: func(*os.Root, string, fs.FileInfo) error { return nil }}
 	for name, files := range map[string]map[string]string{
@@ -146,7 +146,7 @@ func TestDirectoriesTooDeepInOneAnotherAreRefused(t *testing.T) {
 	}
 }
 
-// What the holder of a directory did is told apart from what the machine did.
+// Errors caused by the owner of a directory are distinguished from errors of the machine.
 func TestOnlyFaultsOfTheDirectoryAreBlamedOnIt(t *testing.T) {
 	for number, own := range map[unix.Errno]bool{unix.EACCES: true, unix.ELOOP: true, unix.ENOENT: true, unix.EIO: false, unix.EMFILE: false} {
 		err := blame(&fs.PathError{Op: "open", Path: "secret-name", Err: number})
@@ -161,7 +161,7 @@ func TestOnlyFaultsOfTheDirectoryAreBlamedOnIt(t *testing.T) {
 		t.Errorf("a directory that its program removed: %v", err)
 	}
 	if os.Getuid() == 0 {
-		return // who may read everything
+		return // root may read everything
 	}
 	dir := tree(t, map[string]string{"sub/file": "x"})
 	if err := os.Chmod(filepath.Join(dir, "sub"), 0); err != nil {

@@ -1,7 +1,7 @@
-// Package goldentest compares what a test gets with a file of its package.
+// Package goldentest compares the output of a test with a golden file.
 //
 // It owns the flag -update of the test binaries that import it, which writes such files. It
-// refuses to know formats: it compares texts.
+// compares texts and knows no formats.
 package goldentest
 
 import (
@@ -12,11 +12,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Update says that golden files are to be written.
+// Update makes tests write their golden files.
 var Update = flag.Bool("update", false, "write the golden files of this package")
 
-// Text compares a text with a file, whose path is relative to the package of the test. Under
-// -update it writes the file first. Only one test may use a file at a time.
+// Text compares a text with a file, whose path is relative to the package of the test. With
+// -update it writes the file first. A file must not be used by more than one test at a time.
 func Text(t testing.TB, path, got string) {
 	t.Helper()
 	if *Update {

@@ -1,16 +1,14 @@
-// Package httpguard decides which web pages, and under which host names, a request may
-// come from.
+// Package httpguard checks the Origin and Host headers of requests.
 //
-// A program sends no Origin header. A browser does, and runs code of whatever page
-// is open, so a [Policy] refuses requests from pages of other origins unless the origin is
-// on its allow-list.
+// Programs send no Origin header. Browsers do, and they run the code of any open page, so a
+// [Policy] refuses requests from pages of other origins unless the origin is on its allow-list.
 //
-// A server without API keys lets in everybody who reaches its port. It answers to host
-// names of loopback only, which [Loopback] knows: a page can point a name of its own at
-// 127.0.0.1 (DNS rebinding).
+// A server without API keys accepts every client that can reach its port. It serves only loopback
+// host names (see [Loopback]), because a page can point its own host name at 127.0.0.1 (DNS
+// rebinding).
 //
-// It refuses to authenticate, and to write CORS headers: that is for the servers that
-// let pages of other origins in.
+// It does not authenticate, and writes no CORS headers: servers that allow pages of other origins
+// do that.
 package httpguard
 
 import (
@@ -24,21 +22,20 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// hostCharacters are those of a host and port as browsers send them: other letters are
+// hostCharacters lists the characters of a host and port as sent by browsers. Other letters are
 // in punycode.
 const hostCharacters = "abcdefghijklmnopqrstuvwxyz0123456789-.:[]"
 
-// Policy says which origins and host names are served. It is safe for concurrent use.
+// Policy determines the allowed origins and host names. It is safe for concurrent use.
 type Policy struct {
 	protection *http.CrossOriginProtection
 	allowed    []string
 	hasKeys    func() bool
 }
 
-// New returns the policy of a front door. origins are those whose pages may use it, in
-// addition to its own, as "https://app.example.com" or "http://localhost:3000". hasKeys
-// says whether callers must show an API key. It returns an error that names an origin
-// which is none.
+// New returns the policy of a front door. origins lists the origins whose pages may use it, in
+// addition to its own, such as "https://app.example.com" or "http://localhost:3000". hasKeys
+// reports whether callers must present an API key. The error names an invalid origin.
 func New(origins []string, hasKeys func() bool) (*Policy, error) {
 	p := &Policy{protection: http.NewCrossOriginProtection(), hasKeys: hasKeys}
 	for _, text := range origins {
@@ -55,8 +52,7 @@ func New(origins []string, hasKeys func() bool) (*Policy, error) {
 }
 
 // Parse returns an origin as browsers send it: in lower case and without the default
-// port of its scheme. It refuses what is not a scheme (http or https), a host and
-// possibly a port.
+// port of its scheme. It accepts only a scheme (http or https), a host and an optional port.
 func Parse(text string) (string, error) {
 	u, err := url.Parse(strings.ToLower(text))
 	switch {
@@ -74,9 +70,8 @@ func Parse(text string) (string, error) {
 	return u.Scheme + "://" + strings.TrimSuffix(host, ":"), nil
 }
 
-// Check returns the reason to refuse a request because of the page that made it or the
-// host name that it asks for, or nil. Requests without an Origin header that change
-// nothing pass: no page can read the answer.
+// Check returns the reason to refuse a request because of its Origin or Host header, or nil. Safe
+// methods without an Origin header are allowed, because no page can read the response.
 func (p *Policy) Check(r *http.Request) *schema.Error {
 	if from := r.Header.Get("Origin"); from != "" && !slices.Contains(p.allowed, from) && !sameHost(from, r.Host) || p.protection.Check(r) != nil {
 		return schema.Errorf(schema.KindForbidden, "The request comes from a web page of another origin. Only pages from origins in front_door.origins can use this front door.")
@@ -87,11 +82,11 @@ func (p *Policy) Check(r *http.Request) *schema.Error {
 	return nil
 }
 
-// Origins returns the origins on the allow-list, as [Parse] writes them.
+// Origins returns the origins on the allow-list, in the format of [Parse].
 func (p *Policy) Origins() []string { return slices.Clone(p.allowed) }
 
-// sameHost reports whether a page of the origin was served by the host, port included.
-// The scheme is not compared: TLS may end at a proxy.
+// sameHost reports whether a page of the origin was served by the host, including the port. It
+// does not compare the scheme, because TLS may end at a proxy.
 func sameHost(origin, host string) bool {
 	_, from, ok := strings.Cut(origin, "://")
 	return ok && strings.EqualFold(from, host)

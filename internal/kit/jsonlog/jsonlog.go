@@ -1,9 +1,9 @@
-// Package jsonlog appends JSON values to a file, one on each line, for programs that may be
-// killed at any time.
+// Package jsonlog appends JSON values to a file, one per line, for programs that may be killed at
+// any time.
 //
-// It owns the file while it is open: a lock keeps other processes out, each line is on disk
-// when Append returns, and a last line that a kill left incomplete is removed. It refuses to
-// know what the lines mean.
+// It owns the file while it is open. A lock excludes other processes, each line is on disk when
+// Append returns, and an incomplete last line is removed after a kill. It does not interpret the
+// lines.
 package jsonlog
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/callyard/callyard/internal/kit/plainjson"
 )
 
-// ErrInUse says that another process has the file open.
+// ErrInUse means that another process has the file open.
 var ErrInUse = errors.New("another process has it open")
 
 // File is an open file. It is safe for concurrent use.
@@ -29,9 +29,9 @@ type File struct {
 	file *os.File
 }
 
-// Open opens the file at path, with flags of [os.OpenFile] such as os.O_CREATE and with perm
-// for a new one, and returns its complete lines. It does not wait for another process that has
-// the file: the error is [ErrInUse].
+// Open opens the file at path and returns its complete lines. flags are those of [os.OpenFile],
+// such as os.O_CREATE, and perm is for a new file. If another process has the file open, it returns
+// [ErrInUse] without waiting.
 func Open(path string, flags int, perm os.FileMode) (f *File, lines []byte, err error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|flags, perm)
 	if err != nil {
@@ -39,7 +39,7 @@ func Open(path string, flags int, perm os.FileMode) (f *File, lines []byte, err 
 	}
 	defer func() {
 		if err != nil {
-			_ = file.Close() // the error counts
+			_ = file.Close() // the first error is returned
 		}
 	}()
 	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
@@ -55,8 +55,8 @@ func Open(path string, flags int, perm os.FileMode) (f *File, lines []byte, err 
 	return &File{file: file}, lines, nil
 }
 
-// repair reads the file and removes an incomplete last line. A complete value that only lacks
-// its line feed is kept.
+// repair reads the file and removes an incomplete last line. It keeps a complete value that lacks
+// only its line feed.
 func repair(file *os.File) ([]byte, error) {
 	text, err := io.ReadAll(file)
 	if err != nil {

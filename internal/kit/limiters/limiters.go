@@ -1,8 +1,8 @@
-// Package limiters keeps a rate limiter for each of many keys, such as addresses or
-// principals, in a table that stays small.
+// Package limiters keeps a rate limiter per key, such as an address or a principal, in a bounded
+// table.
 //
-// It promises that a key which is within its limit again costs no memory for long, and that
-// many keys cost a caller no more than a few do. It refuses to know what is limited.
+// Keys that are within their limit again are soon removed. The cost of an event does not grow
+// with the number of keys.
 package limiters
 
 import (
@@ -12,7 +12,7 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Table has a limiter for each key. It is safe for concurrent use.
+// Table holds a limiter per key. It is safe for concurrent use.
 type Table[K comparable] struct {
 	every time.Duration
 	burst int
@@ -22,14 +22,14 @@ type Table[K comparable] struct {
 	by map[K]*rate.Limiter
 }
 
-// New returns a table of at most that many keys. Of each key, burst events may come at once,
-// then one each every.
+// New returns a table that holds up to most keys. Each key allows a burst of events, then one event per
+// interval every.
 func New[K comparable](every time.Duration, burst, most int) *Table[K] {
 	return &Table[K]{every: every, burst: burst, most: most, by: make(map[K]*rate.Limiter)}
 }
 
-// Count notes an event of the key, and returns how long the next one has to wait: zero while
-// this one is within the limit.
+// Count records an event of the key, and returns the delay before the next one; zero means that
+// this event is within the limit.
 func (t *Table[K]) Count(key K) time.Duration {
 	now := time.Now()
 	t.mu.Lock()
@@ -49,16 +49,16 @@ func (t *Table[K]) Count(key K) time.Duration {
 	return max(time.Duration(missing*float64(t.every)), time.Millisecond)
 }
 
-// Len is the number of keys that are kept.
+// Len returns the number of keys in the table.
 func (t *Table[K]) Len() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return len(t.by)
 }
 
-// dropLocked makes room: keys whose limit has filled up again are as good as new. When
-// that frees too little, all are forgotten at once, so that a table full of keys is not
-// searched for each event.
+// dropLocked removes keys whose limiter has refilled, because they are equivalent to new ones. If
+// that frees too few entries, it clears the table, so that a full table is not searched for each
+// event.
 func (t *Table[K]) dropLocked(now time.Time) {
 	for key, l := range t.by {
 		if l.TokensAt(now) >= float64(t.burst) {

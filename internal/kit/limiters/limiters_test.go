@@ -30,7 +30,7 @@ func TestEachKeyHasItsLimitAndTheTableStaysSmall(t *testing.T) {
 				t.Fatalf("%d keys are kept", table.Len())
 			}
 		}
-		time.Sleep(time.Minute) // every limit is full again
+		time.Sleep(time.Minute) // every limiter has refilled
 		table.mu.Lock()
 		table.dropLocked(time.Now())
 		table.mu.Unlock()

@@ -1,8 +1,7 @@
-// Package lines splits a stream that somebody else writes at its line feeds.
+// Package lines splits an untrusted stream at its line feeds.
 //
-// It owns the buffer: a [Reader] holds one line at most, never more than a limit of
-// it, gives lines out without a copy, and lets a large buffer go after its line. It
-// refuses to know what a line means.
+// It owns the buffer: a [Reader] holds one line at most, up to a limit, returns lines without a
+// copy, and releases a large buffer after its line. It does not interpret lines.
 package lines
 
 import (
@@ -11,12 +10,12 @@ import (
 	"io"
 )
 
-// ErrTooLong means that a line went over the limit.
+// ErrTooLong means that a line exceeded the limit.
 var ErrTooLong = errors.New("its output exceeds the limit for a result")
 
 const (
-	// Long is a first buffer for a stream that stays, Short one for the answer to
-	// one request, in bytes.
+	// Long is the initial buffer size for a long-lived stream, Short that for the response to one
+	// request, in bytes.
 	Long  = 64 << 10
 	Short = 8 << 10
 	// Keep is the size, in bytes, of the largest buffer that is kept after its line.
@@ -25,27 +24,26 @@ const (
 
 // Reader splits a stream at line feeds. It is used by one goroutine.
 type Reader struct {
-	// Idle, where set, is called before each read: every whole line was returned.
+	// Idle, if set, is called before each read, when every complete line has been returned.
 	Idle func()
 
 	from     io.Reader
 	buf      []byte
-	at, seen int // the line starts at at; up to seen there is no line feed
+	at, seen int // the line starts at at; there is no line feed before seen
 	fill     int
 	max      int
 	err      error
 	cut      bool
 }
 
-// NewReader returns a reader with a first buffer of size bytes that takes lines of at
-// most max bytes, or a little more.
+// NewReader returns a reader with an initial buffer of size bytes. Lines may have at most max
+// bytes, or slightly more.
 func NewReader(from io.Reader, size, max int) *Reader {
 	return &Reader{from: from, buf: make([]byte, size), max: max}
 }
 
-// Next returns the next line without its end, LF or CR LF, valid until the following
-// call. What stands after the last line feed counts as a line. The error is
-// ErrTooLong, or what the stream ended with.
+// Next returns the next line without its LF or CR LF. It is valid until the next call. Text after
+// the last line feed counts as a line. The error is ErrTooLong, or the error of the stream.
 func (l *Reader) Next() ([]byte, error) {
 	for {
 		if i := bytes.IndexByte(l.buf[l.seen:l.fill], '\n'); i >= 0 {
@@ -79,10 +77,10 @@ func (l *Reader) Next() ([]byte, error) {
 	}
 }
 
-// Cut says that the line which Next returned last has no end: the stream ended in it.
+// Cut reports whether the stream ended within the line that Next returned last.
 func (l *Reader) Cut() bool { return l.cut }
 
-// space makes place to read into.
+// space makes space in the buffer for the next read.
 func (l *Reader) space() {
 	size := l.fill - l.at
 	switch {

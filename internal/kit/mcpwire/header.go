@@ -10,20 +10,20 @@ import (
 	"github.com/callyard/callyard/internal/kit/rawjson"
 )
 
-// maxSchemaDepth is how deep properties with headers may lie in a schema.
+// maxSchemaDepth limits the depth at which a schema is searched for properties with headers.
 const maxSchemaDepth = 32
 
-// annotation is the keyword of a schema that names the header of a property.
+// annotation is the schema keyword that names the header of a property.
 const annotation = "x-mcp-header"
 
-// ParamHeader is an argument that a tool wants repeated in an HTTP header.
+// ParamHeader is a tool argument that is repeated in an HTTP header.
 type ParamHeader struct {
-	Path []string // of property names into the arguments
-	Name string   // of the header, in canonical form
+	Path []string // property names that lead to the argument
+	Name string   // name of the header, in canonical form
 }
 
-// ParamHeaders returns the arguments that a tool wants repeated, as the schema of its
-// input says. Names that no header can have are passed over.
+// ParamHeaders returns the arguments that the input schema of a tool maps to headers. It skips
+// invalid header names.
 func ParamHeaders(inputSchema []byte) []ParamHeader {
 	if !bytes.Contains(inputSchema, []byte(annotation)) {
 		return nil
@@ -45,7 +45,7 @@ func paramHeaders(list []ParamHeader, object []byte, path []string, depth int) [
 	return list
 }
 
-// Argument returns the argument that the header repeats, nil where there is none.
+// Argument returns the argument that the header repeats, or nil if it is absent.
 func (h *ParamHeader) Argument(arguments []byte) []byte {
 	for _, property := range h.Path {
 		arguments = rawjson.Get(arguments, property)
@@ -53,8 +53,8 @@ func (h *ParamHeader) Argument(arguments []byte) []byte {
 	return arguments
 }
 
-// HeaderText returns the text that a header shows for a JSON value: strings, booleans and
-// numbers have one. Whole numbers are written without fraction and exponent.
+// HeaderText returns the header text of a JSON value. Only strings, booleans and numbers have one.
+// Whole numbers are written without fraction and exponent.
 func HeaderText(value []byte) (text string, ok bool) {
 	if len(value) == 0 {
 		return "", false
@@ -74,14 +74,13 @@ func HeaderText(value []byte) (text string, ok bool) {
 	return string(value), true
 }
 
-// What stands around a value in base64.
+// Markers around a value in base64.
 const (
 	base64Prefix = "=?base64?"
 	base64Suffix = "?="
 )
 
-// EncodeHeader returns a text as a header can carry it: in base64 where it would not come
-// over as it is.
+// EncodeHeader returns a text as a header value, in base64 if it is not allowed verbatim.
 func EncodeHeader(text string) string {
 	plain := text == strings.Trim(text, " \t") && !(strings.HasPrefix(text, base64Prefix) && strings.HasSuffix(text, base64Suffix))
 	for i := 0; plain && i < len(text); i++ {
@@ -93,7 +92,7 @@ func EncodeHeader(text string) string {
 	return base64Prefix + base64.StdEncoding.EncodeToString([]byte(text)) + base64Suffix
 }
 
-// DecodeHeader returns the text that a header carries; ok is false for base64 that is none.
+// DecodeHeader returns the text of a header value. ok is false for invalid base64.
 func DecodeHeader(value string) (text string, ok bool) {
 	inner, ok := strings.CutPrefix(value, base64Prefix)
 	if !ok || !strings.HasSuffix(inner, base64Suffix) {
@@ -103,7 +102,7 @@ func DecodeHeader(value string) (text string, ok bool) {
 	return string(raw), err == nil
 }
 
-// IsToken reports whether s is a token of HTTP, as the names of headers are (RFC 9110, 5.6.2).
+// IsToken reports whether s is an HTTP token, such as a header name (RFC 9110, 5.6.2).
 func IsToken(s string) bool {
 	return s != "" && !strings.ContainsFunc(s, func(c rune) bool {
 		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && !strings.ContainsRune("!#$%&'*+-.^_`|~", c)

@@ -1,13 +1,12 @@
-// Package mcpwire holds the words of the Model Context Protocol that more than one package
-// reads or writes: revisions, methods, HTTP headers, members of _meta, error codes, and how
-// an argument is repeated in a header (x-mcp-header, SEP-2243).
+// Package mcpwire defines the names of the Model Context Protocol that more than one package
+// reads or writes: revisions, methods, HTTP headers, members of _meta, error codes, and the
+// encoding of an argument in a header (x-mcp-header, SEP-2243).
 //
-// It promises that a client and a server of ours that use it agree, and that its values are
-// those of the specification. Tests write the literals, so that a slip here fails them.
-// The four methods that a [schema.Call] can have are constants of pkg/schema, which imports
-// nothing.
+// Our clients and servers that use it agree with each other, and its values are those of the
+// specification. Tests contain the literals, so that a mistake here makes them fail. The four
+// methods that a [schema.Call] can have are constants of pkg/schema, which has no imports.
 //
-// It refuses to know what a method does.
+// It does not implement any method.
 package mcpwire
 
 import (
@@ -38,8 +37,7 @@ const (
 	headerParamPrefix     = "Mcp-Param-"
 )
 
-// Keys of _meta, and ids of extensions. Those that begin with MetaPrefix are the
-// protocol's own.
+// Keys of _meta, and IDs of extensions. Keys with the prefix MetaPrefix belong to the protocol.
 const (
 	MetaPrefix             = "io.modelcontextprotocol/"
 	MetaProtocolVersion    = MetaPrefix + "protocolVersion"
@@ -53,7 +51,7 @@ const (
 	ExtensionUI    = MetaPrefix + "ui"
 )
 
-// Requests of clients, beyond those of pkg/schema.
+// Requests of clients, in addition to those of pkg/schema.
 const (
 	MethodInitialize            = "initialize"
 	MethodPing                  = "ping"
@@ -71,7 +69,7 @@ const (
 	MethodCancelTask            = "tasks/cancel"
 )
 
-// Requests of servers, for input from the client.
+// Requests of servers for input from the client.
 const (
 	MethodElicit    = "elicitation/create"
 	MethodSample    = "sampling/createMessage"
@@ -90,19 +88,19 @@ const (
 	NotifyResourceUpdated  = "notifications/resources/updated"
 	NotifyAcknowledged     = "notifications/subscriptions/acknowledged"
 	NotifyTask             = "notifications/tasks"
-	NotifyDraining         = "notifications/callyard/draining" // ours: an attached program takes no new calls
+	NotifyDraining         = "notifications/callyard/draining" // Callyard's own: an attached program takes no new calls
 )
 
-// Error codes of JSON-RPC and of MCP. CodeUnavailable is one of Callyard's own, which lie
-// outside of the range that JSON-RPC and MCP reserve.
+// Error codes of JSON-RPC and of MCP. CodeUnavailable is specific to Callyard, outside of the range
+// that JSON-RPC and MCP reserve.
 const (
 	CodeParse              = -32700
 	CodeInvalidRequest     = -32600
 	CodeMethodNotFound     = -32601
 	CodeInvalidParams      = -32602
 	CodeInternal           = -32603
-	CodeNoSession          = -32001 // of the legacy era
-	CodeNoResource         = -32002 // of the legacy era
+	CodeNoSession          = -32001 // legacy era
+	CodeNoResource         = -32002 // legacy era
 	CodeHeaderMismatch     = -32020
 	CodeMissingCapability  = -32021
 	CodeUnsupportedVersion = -32022
@@ -116,7 +114,7 @@ func AppendError(dst []byte, code int64, message string) []byte {
 	return append(rawjson.AppendText(append(dst, `,"message":`...), message), '}')
 }
 
-// AsksClient reports whether a method is one by which a server asks its client for input.
+// AsksClient reports whether a server uses the method to request input from its client.
 func AsksClient(method string) bool {
 	return method == MethodElicit || method == MethodSample || method == MethodListRoots
 }

@@ -34,7 +34,7 @@ func TestTheWordsAreThoseOfTheSpecification(t *testing.T) {
 	}
 }
 
-// The scanner knows the keys that travel with every call by heart.
+// The scanner has the keys of every call built in.
 func TestKeysOfEveryCallCostNoAllocation(t *testing.T) {
 	meta := []byte(`{"` + mcpwire.MetaProtocolVersion + `":1,"` + mcpwire.MetaClientCapabilities + `":2,"` + mcpwire.MetaClientInfo + `":3}`)
 	if n := testing.AllocsPerRun(100, func() { rawjson.Members(meta, func(string, []byte) {}) }); n != 0 {

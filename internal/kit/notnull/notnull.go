@@ -1,10 +1,10 @@
-// Package notnull makes empty lists and objects of nil ones, so that they are [] and {} in
-// JSON and not null.
+// Package notnull replaces nil lists and maps with empty ones, so that they are [] and {} in JSON
+// and not null.
 //
-// It promises that what is not nil is returned as it is. It refuses to look into values.
+// Values that are not nil are returned unchanged. Elements are not inspected.
 package notnull
 
-// List returns the list; an empty one for nil.
+// List returns the list, or an empty one for nil.
 func List[T any](list []T) []T {
 	if list == nil {
 		return []T{}
@@ -12,7 +12,7 @@ func List[T any](list []T) []T {
 	return list
 }
 
-// Map returns the map; an empty one for nil.
+// Map returns the map, or an empty one for nil.
 func Map[K comparable, V any](m map[K]V) map[K]V {
 	if m == nil {
 		return map[K]V{}

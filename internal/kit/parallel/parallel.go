@@ -1,7 +1,7 @@
-// Package parallel does work that consists of many small independent parts on all processors.
+// Package parallel distributes many small independent tasks over all processors.
 //
-// It owns the goroutines and the choice of the error; it refuses to know what the parts are,
-// and to limit anything but their number at a time.
+// It owns the goroutines and the choice of the error. It does not know the tasks, and limits
+// only their concurrency.
 package parallel
 
 import (
@@ -11,12 +11,12 @@ import (
 	"sync/atomic"
 )
 
-// chunk is how many parts a goroutine takes at a time, at most.
+// chunk is the maximum number of tasks that a goroutine takes at a time.
 const chunk = 64
 
 // Each calls do for 0 to n-1 on as many goroutines as there are processors, and waits for
-// them. It stops early after an error, and when ctx ends. It returns the first error in the
-// order of the numbers, of those that occurred, else that of ctx.
+// them. It stops early after an error, and when ctx ends. It returns the error with the lowest
+// index of those that occurred, else that of ctx.
 func Each(ctx context.Context, n int, do func(i int) error) error {
 	var next atomic.Int64
 	var workers sync.WaitGroup
@@ -38,7 +38,7 @@ func Each(ctx context.Context, n int, do func(i int) error) error {
 							at, fault = i, err
 						}
 						lock.Unlock()
-						next.Store(int64(n)) // parts before this one are taken already
+						next.Store(int64(n)) // lower indexes are already taken
 						return
 					}
 				}

@@ -1,8 +1,8 @@
-// Package plainjson encodes values as JSON without escaping for HTML: <, > and & stay as
-// they are, as people and models read them.
+// Package plainjson encodes values as JSON without HTML escaping: <, > and & remain readable
+// for people and models.
 //
-// It promises what encoding/json promises but for that. It refuses to make JSON fit for an
-// HTML page: what is put into one is encoded with encoding/json.
+// Apart from that it behaves like encoding/json. Its output must not be embedded in an HTML page:
+// use encoding/json for that.
 package plainjson
 
 import (
@@ -18,7 +18,7 @@ func Marshal(v any) ([]byte, error) {
 	return bytes.TrimSuffix(line, []byte("\n")), err
 }
 
-// Line is Marshal with a line feed at the end.
+// Line is like Marshal, with a line feed at the end.
 func Line(v any) ([]byte, error) {
 	var b bytes.Buffer
 	if err := NewEncoder(&b).Encode(v); err != nil {
@@ -27,7 +27,7 @@ func Line(v any) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// NewEncoder returns an encoder that writes lines. It is used by one goroutine.
+// NewEncoder returns an encoder that writes one value per line. It must be used by one goroutine.
 func NewEncoder(to io.Writer) *json.Encoder {
 	e := json.NewEncoder(to)
 	e.SetEscapeHTML(false)

@@ -6,20 +6,20 @@ import (
 	"slices"
 )
 
-// Members calls visit with the name, as it decodes, and the value of each member of
-// an object, in the order of the text. It reports whether text is exactly one object.
+// Members calls visit with the decoded name and the value of each member of an object, in the
+// order of the text. It reports whether text is exactly one object.
 func Members(text []byte, visit func(name string, value []byte)) bool {
 	return Bounds(text, func(name string, from, to int) { visit(name, text[from:to]) })
 }
 
-// Bounds is [Members] with the bounds of the values in the text.
+// Bounds is like [Members], with the bounds of the values in the text.
 func Bounds(text []byte, visit func(name string, from, to int)) bool {
 	s := Scanner{text: text}
 	return s.Members(visit) && s.End()
 }
 
 // Members reads an object, and calls visit with the name and the bounds of the value of each
-// member. It returns false for text that is no object.
+// member. It returns false if the text is not an object.
 func (s *Scanner) Members(visit func(name string, from, to int)) bool {
 	return s.Object(func(name string) bool {
 		from := s.at
@@ -45,7 +45,8 @@ func Elements(text []byte, visit func(from, to int)) bool {
 	}) && s.End()
 }
 
-// Get returns a member of an object, the last where there are several, or nil.
+// Get returns a member of an object, or nil. If there are several of that name, it returns the
+// last.
 func Get(object []byte, name string) (found []byte) {
 	if len(object) > 0 {
 		Members(object, func(have string, value []byte) {
@@ -63,7 +64,7 @@ func IsObject(text []byte) bool {
 	return s.Peek() == '{' && s.Value() && s.End()
 }
 
-// Text returns the text that a value is; ok is false for other values.
+// Text returns the decoded string. ok is false for values of other types.
 func Text(value []byte) (text string, ok bool) {
 	if len(value) < 2 || value[0] != '"' {
 		return "", false
@@ -86,7 +87,7 @@ func AppendText(dst []byte, text string) []byte {
 	return append(append(append(dst, '"'), text...), '"')
 }
 
-// AppendMember appends a member to an object that dst holds open.
+// AppendMember appends a member to the unclosed object in dst.
 func AppendMember(dst []byte, name string, value []byte) []byte {
 	if n := len(dst); n > 0 && dst[n-1] != '{' {
 		dst = append(dst, ',')
@@ -94,9 +95,9 @@ func AppendMember(dst []byte, name string, value []byte) []byte {
 	return append(append(AppendText(dst, name), ':'), value...)
 }
 
-// With returns a copy of an object with the member added at its end; its other bytes
-// stay. Members that have the name already are left out: a reader must not find two.
-// What is no object is returned as it is.
+// With returns a copy of an object with the member added at its end. Existing members of that name
+// are removed, because a reader must not find two. All other bytes are unchanged. If text is not an
+// object, it is returned unchanged.
 func With(object []byte, name string, value []byte) []byte {
 	clash, count := false, 0
 	if !Members(object, func(have string, _ []byte) {
@@ -120,8 +121,8 @@ func With(object []byte, name string, value []byte) []byte {
 	return append(out, object[end:]...)
 }
 
-// Without returns a copy of an object less its members of these names. The others stay
-// the bytes that they are.
+// Without returns a copy of an object without the members of these names. The bytes of all others
+// are unchanged.
 func Without(object []byte, names ...string) []byte {
 	out := append(make([]byte, 0, len(object)), '{')
 	end := bytes.IndexByte(object, '{') + 1

@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// FuzzAnObjectIsReadAsEncodingJSONReadsIt compares with the standard library: what is
-// an object, and the names and values of its members, the last of each name.
+// FuzzAnObjectIsReadAsEncodingJSONReadsIt compares with the standard library: the validity of
+// objects, and the names and values of their members, the last of each name.
 func FuzzAnObjectIsReadAsEncodingJSONReadsIt(f *testing.F) {
 	for _, seed := range []string{
 		`{"a":1,"b":[{"c":null}]}`, ` { "\u0061" : 7, "a":{"":true} } `, `{"id":1,"id":2}`, `{}`, `[]`, `{"a":01}`, `{"a":1e+}`, `{"a" 1}`, `{"a":1,}`,
@@ -50,7 +50,7 @@ func FuzzAnObjectIsReadAsEncodingJSONReadsIt(f *testing.F) {
 		}
 		for name := range got {
 			if strings.ToValidUTF8(name, "?") != name {
-				return // encoding/json replaces what is no UTF-8, and names fall together
+				return // encoding/json replaces invalid UTF-8, so that different names become equal
 			}
 		}
 		if diff := cmp.Diff(have, got); diff != "" {
@@ -134,7 +134,7 @@ func TestNamesOfEveryCallCostNoAllocation(t *testing.T) {
 	}
 }
 
-// BenchmarkMembers compares with jsontext: the members of a call of 0.3 KB and of a
+// BenchmarkMembers compares with jsontext, on the members of a call of 0.3 KB and of a
 // result of 64 KB.
 func BenchmarkMembers(b *testing.B) {
 	call := []byte(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"echo","arguments":{"message":"` + strings.Repeat("x", 200) + `","n":[1,2.5,true]}}}`)

@@ -6,17 +6,17 @@ import (
 	"math/bits"
 )
 
-// MaxNesting is how deep text may nest, the limit of encoding/json.
+// MaxNesting is the maximum nesting depth, the same as in encoding/json.
 const MaxNesting = 10000
 
-// Deeper reports whether objects and arrays nest deeper than that in text, which need not be
-// JSON.
+// Deeper reports whether objects and arrays in text nest deeper than the given depth. The text need
+// not be JSON.
 func Deeper(text []byte, than int) bool {
 	depth, quoted := 0, false
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; {
 		case quoted && c == '\\':
-			i++ // whatever it escapes
+			i++ // skip the escaped byte
 		case c == '"':
 			quoted = !quoted
 		case quoted:
@@ -31,9 +31,9 @@ func Deeper(text []byte, than int) bool {
 	return false
 }
 
-// Scanner walks JSON text once, left to right, and checks its grammar without
-// building anything. The zero value is ready for [Scanner.Reset]; a scanner may be
-// used again. It is not safe for concurrent use.
+// Scanner reads JSON text once, left to right, and checks its grammar without
+// building anything. Call [Scanner.Reset] before use; a scanner may be
+// reused. It is not safe for concurrent use.
 type Scanner struct {
 	text  []byte
 	at    int
@@ -41,13 +41,13 @@ type Scanner struct {
 	more  []uint64 // the same for deeper ones
 }
 
-// Reset begins with another text.
+// Reset starts to scan another text.
 func (s *Scanner) Reset(text []byte) { s.text, s.at = text, 0 }
 
-// At is the index of the byte that is read next.
+// At returns the index of the next byte.
 func (s *Scanner) At() int { return s.at }
 
-// Peek skips white space and returns the byte behind it, or 0 at the end.
+// Peek skips white space and returns the next byte, or 0 at the end.
 func (s *Scanner) Peek() byte {
 	s.space()
 	if s.at == len(s.text) {
@@ -56,15 +56,15 @@ func (s *Scanner) Peek() byte {
 	return s.text[s.at]
 }
 
-// End reports whether nothing but white space is left.
+// End reports whether only white space is left.
 func (s *Scanner) End() bool {
 	s.space()
 	return s.at == len(s.text)
 }
 
-// Object reads an object. It calls member with the name of each member, as it
-// decodes; member reads the value, with [Scanner.Value] or Object. Object stops and
-// returns false where member does, and for text that is no object.
+// Object reads an object. It calls member with the decoded name of each member. member must read
+// the value, with [Scanner.Value] or Object. Object stops and returns false if member returns
+// false, or if the text is not an object.
 func (s *Scanner) Object(member func(name string) bool) bool {
 	s.space()
 	if !s.take('{') {
@@ -92,9 +92,9 @@ func (s *Scanner) Object(member func(name string) bool) bool {
 	}
 }
 
-// Array reads an array. It calls element at each element; element reads the value, with
-// [Scanner.Value] or another reader. Array stops and returns false where element does, and for
-// text that is no array.
+// Array reads an array. It calls element at each element. element must read the value, with
+// [Scanner.Value] or another method. Array stops and returns false if element returns false, or if
+// the text is not an array.
 func (s *Scanner) Array(element func() bool) bool {
 	s.space()
 	if !s.take('[') {
@@ -117,8 +117,8 @@ func (s *Scanner) Array(element func() bool) bool {
 	}
 }
 
-// key reads a member name and its colon. Names are compared as they decode,
-// like every JSON reader does.
+// key reads a member name and its colon. It returns the decoded name, because every JSON reader
+// compares decoded names.
 func (s *Scanner) key() (string, bool) {
 	from := s.at
 	plain, ok := s.str()
@@ -140,7 +140,7 @@ func (s *Scanner) key() (string, bool) {
 	return name, true
 }
 
-// known spares the allocation for the names that matter on the hot path.
+// known avoids the allocation for the names that occur on the hot path.
 func known(name []byte) string {
 	switch string(name) {
 	case "jsonrpc":
@@ -187,7 +187,7 @@ func known(name []byte) string {
 	return string(name)
 }
 
-// Value skips one value of any kind, checking it.
+// Value skips and checks one value of any type.
 func (s *Scanner) Value() bool {
 	depth := 0
 	for {
@@ -200,7 +200,7 @@ func (s *Scanner) Value() bool {
 		case '{', '[':
 			s.at++
 			s.space()
-			if s.take(c + 2) { // '}' and ']' stand two after their opening brackets
+			if s.take(c + 2) { // in ASCII, '}' and ']' are two after their opening brackets
 				break
 			}
 			if depth++; depth > MaxNesting {
@@ -281,7 +281,7 @@ func (s *Scanner) name() bool {
 	return s.take(':')
 }
 
-// str skips a string. plain says that it holds no escape.
+// str skips a string. plain reports that it contains no escape.
 func (s *Scanner) str() (plain, ok bool) {
 	if !s.take('"') {
 		return false, false
@@ -328,8 +328,8 @@ func (s *Scanner) str() (plain, ok bool) {
 	}
 }
 
-// special sets the highest bit of each byte of w that is '"', '\\' or below 0x20. It may set
-// that of a harmless byte as well, but only above one that is special.
+// special sets the highest bit of each byte of w that is '"', '\\' or below 0x20. It may also set
+// that of another byte, but only above a special one.
 func special(w uint64) uint64 {
 	const ones, high = 0x0101010101010101, 0x8080808080808080
 	quote := w ^ (ones * '"')

@@ -2,8 +2,8 @@ package rawjson
 
 import "strings"
 
-// TypeOf returns the word of JSON Schema for the type of a JSON value without white space before
-// it: a number without fraction and exponent is an integer. It returns "" for no value.
+// TypeOf returns the JSON Schema type of a JSON value without leading white space. A number without
+// fraction and exponent is an integer. It returns "" if there is no value.
 func TypeOf(value []byte) string {
 	if len(value) == 0 {
 		return ""

@@ -1,10 +1,10 @@
-// Package sleep waits for some time, or less when there is no point in waiting on.
+// Package sleep provides an interruptible sleep.
 package sleep
 
 import "time"
 
-// For waits for d and reports whether all of it has passed: false where done was closed, or
-// has a value, before.
+// For waits for d and reports whether it waited that long. It returns false if done is closed or
+// has a value earlier.
 func For(d time.Duration, done <-chan struct{}) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -28,8 +28,8 @@ func FuzzEvents(f *testing.F) {
 	})
 }
 
-// FuzzEventsAreReadLikeTheirDefinitionSays compares with a reading by line and
-// field that follows the words of the HTML standard.
+// FuzzEventsAreReadLikeTheirDefinitionSays compares with a line-by-line parser that follows the
+// HTML standard literally.
 func FuzzEventsAreReadLikeTheirDefinitionSays(f *testing.F) {
 	for _, seed := range []string{
 		"data: a\n\n", "data:a\ndata: b\n\ndata:  c\n\n", ": c\nevent: x\nid: 1\nretry: 5\ndata: d\n\n", "data\n\ndata: x",

@@ -11,35 +11,35 @@ import (
 
 // Event is one event. Its data is valid until the next one is read.
 type Event struct {
-	Name string // "" where the stream names none, which means "message"
+	Name string // "" if the stream names none, which means "message"
 	Data []byte
 }
 
-// Reader reads a stream of events. It is used by one goroutine.
+// Reader reads a stream of events. It must be used by one goroutine.
 //
-// A lone CR ends a line too, but lines are taken in as far as the next line feed: the
-// limit of a line holds for all up to there.
+// A lone CR ends a line too, but lines are read up to the next line feed. Therefore the limit of a
+// line applies to all text up to there.
 type Reader struct {
-	LastID string        // of the last event that had one
-	Retry  time.Duration // what the server wants waited before coming back; 0: it did not say
+	LastID string        // ID of the last event that had one
+	Retry  time.Duration // reconnection time that the server requested; 0 if none
 
 	in    *lines.Reader
 	max   int
 	begun bool
-	rest  []byte // lines that stand before the line feed that was read last
-	more  bool   // rest holds a line, which may be empty
+	rest  []byte // unread lines before the last line feed
+	more  bool   // rest contains a line, which may be empty
 	data  []byte
 }
 
-// NewReader returns a reader with a first buffer of size bytes. No line and no data
-// of an event is taken that has more than max bytes.
+// NewReader returns a reader with an initial buffer of size bytes. It rejects lines and event data
+// of more than max bytes.
 func NewReader(from io.Reader, size, max int) *Reader {
 	return &Reader{in: lines.NewReader(from, size, max), max: max}
 }
 
 // Next returns the next event that has data, which may be empty. The error is
-// [lines.ErrTooLong], or the one with which the stream ended; an event that is truncated by
-// the end is dropped.
+// [lines.ErrTooLong], or the error of the stream. An event that is truncated by the end of the
+// stream is dropped.
 func (r *Reader) Next() (Event, error) {
 	var ev Event
 	if r.data = r.data[:0]; cap(r.data) > lines.Keep {
@@ -72,7 +72,7 @@ func (r *Reader) Next() (Event, error) {
 			some = true
 			r.data = append(r.data, value...)
 		case "event":
-			if ev.Name = "message"; string(value) != ev.Name { // nearly all are: no copy
+			if ev.Name = "message"; string(value) != ev.Name { // the usual name: avoid a copy
 				ev.Name = string(value)
 			}
 		case "id":

@@ -97,7 +97,7 @@ func TestAnAnswerBeginsWithItsFirstEvent(t *testing.T) {
 	}
 }
 
-// broken is a connection that is gone.
+// broken is a lost connection.
 type broken struct{ http.ResponseWriter }
 
 func (broken) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }

@@ -11,8 +11,8 @@ import (
 // keep is the size, in bytes, of the largest buffer that is kept between events.
 const keep = 64 << 10
 
-// appendEvent appends one event. id is left out where it is empty. The parts are its data,
-// joined; line breaks in them (LF, CR LF or CR) become those of the event's data.
+// appendEvent appends one event. An empty id is omitted. The data is the concatenation of parts;
+// line breaks in it (LF, CR LF or CR) start a new data line.
 func appendEvent(dst []byte, name, id string, parts ...[]byte) []byte {
 	dst = append(append(append(dst, "event: "...), name...), '\n')
 	if id != "" {
@@ -39,18 +39,18 @@ func appendLines(dst, text []byte) []byte {
 	}
 }
 
-// Writer sends events as the answer to one request. It is used by one goroutine, or
-// under a lock of its owner.
+// Writer sends events as the response to one request. It must be used by one goroutine, or under
+// the owner's lock.
 type Writer struct {
 	W http.ResponseWriter
-	// Within is the time that the client has to take a number of bytes.
+	// Within returns the time that the client has to receive a number of bytes.
 	Within func(bytes int) time.Duration
 
 	begun bool
 	buf   []byte
 }
 
-// Begin sends the head of the answer, once; what sends anything else begins too.
+// Begin sends the response header, once. All other methods that send call it first.
 func (w *Writer) Begin() {
 	if w.begun {
 		return
@@ -58,33 +58,33 @@ func (w *Writer) Begin() {
 	w.begun = true
 	h := w.W.Header()
 	h.Set("Content-Type", "text/event-stream")
-	h.Set("X-Accel-Buffering", "no") // a proxy must not hold events back
+	h.Set("X-Accel-Buffering", "no") // a proxy must not buffer events
 	w.W.WriteHeader(http.StatusOK)
 }
 
-// Begun says that the head was sent.
+// Begun reports whether the response header was sent.
 func (w *Writer) Begun() bool { return w.begun }
 
-// Event sends one event; the data is its parts, joined.
+// Event sends one event. Its data is the concatenation of parts.
 func (w *Writer) Event(name, id string, parts ...[]byte) error {
 	w.buf = appendEvent(w.buf[:0], name, id, parts...)
 	return w.flush()
 }
 
-// Beat sends a comment, so that nothing on the way closes a quiet connection and a
-// client that left is noticed.
+// Beat sends a comment, so that proxies do not close an idle connection, and to detect a
+// disconnected client.
 func (w *Writer) Beat() error {
 	w.buf = append(w.buf[:0], ": alive\n\n"...)
 	return w.flush()
 }
 
-// Retry tells the client how long to wait before it reconnects.
+// Retry sends the time that the client must wait before it reconnects.
 func (w *Writer) Retry(after time.Duration) error {
 	w.buf = append(strconv.AppendInt(append(w.buf[:0], "retry: "...), after.Milliseconds(), 10), "\n\n"...)
 	return w.flush()
 }
 
-// End leaves the connection as it was found.
+// End resets the write deadline of the connection.
 func (w *Writer) End() {
 	if w.begun {
 		_ = http.NewResponseController(w.W).SetWriteDeadline(time.Time{}) // see flush
@@ -94,7 +94,7 @@ func (w *Writer) End() {
 func (w *Writer) flush() error {
 	w.Begin()
 	rc := http.NewResponseController(w.W)
-	_ = rc.SetWriteDeadline(time.Now().Add(w.Within(len(w.buf)))) // a writer without deadlines does without
+	_ = rc.SetWriteDeadline(time.Now().Add(w.Within(len(w.buf)))) // not every writer supports deadlines
 	_, err := w.W.Write(w.buf)
 	if err == nil {
 		err = rc.Flush()
@@ -108,8 +108,8 @@ func (w *Writer) flush() error {
 	return nil
 }
 
-// Offer puts v into a channel whose values are written as events, and never blocks: where
-// the channel is full, the oldest goes.
+// Offer sends v to a channel of pending events without blocking. If the channel is full, it drops
+// the oldest value.
 func Offer[T any](to chan T, v T) {
 	for {
 		select {

@@ -11,10 +11,10 @@ import (
 	"github.com/callyard/callyard/internal/kit/rawjson"
 )
 
-// A difference is shown line by line. Nothing of what changed is left out; of what
-// did not, a few lines around each change stay.
+// A diff shows whole lines. It includes all changed lines, and a few unchanged lines around each
+// change.
 
-// Op says what became of a line.
+// Op is the type of a line in a diff.
 type Op byte
 
 const (
@@ -24,15 +24,15 @@ const (
 	skipped Op = 0
 )
 
-// Line is one line of a difference. Head and tail are what a changed line has in
-// common with the one that it replaces, or was replaced by.
+// Line is one line of a diff. Head and tail are the parts of a changed line that are equal in its
+// counterpart.
 type Line struct {
 	Op               Op
 	Head, Body, Tail []byte
-	Skipped          int // how many lines were the same here, for an op of skipped
+	Skipped          int // the number of equal lines omitted here, if the op is skipped
 }
 
-// Sign is what stands in front of the line.
+// Sign returns the prefix of the line.
 func (l Line) Sign() string {
 	if l.Op == skipped {
 		return ""
@@ -40,7 +40,7 @@ func (l Line) Sign() string {
 	return string(rune(l.Op))
 }
 
-// Is compares the kind of line with a word, for templates.
+// Is reports whether the type of the line has this name, for templates.
 func (l Line) Is(word string) bool {
 	switch word {
 	case "added":
@@ -53,10 +53,10 @@ func (l Line) Is(word string) bool {
 	return l.Op == same
 }
 
-// around is how many lines stay on either side of a change.
+// around is the number of unchanged lines shown before and after a change.
 const around = 3
 
-// compared is the difference of two texts; nil where there is none.
+// compared returns the diff of two texts, or nil if they are equal.
 func compared(before, after []byte) []Line {
 	if bytes.Equal(before, after) {
 		return nil
@@ -64,21 +64,20 @@ func compared(before, after []byte) []Line {
 	return folded(whole(before, after))
 }
 
-// whole is the difference with all that did not change. A line feed at the very end
-// of a text makes a line of its own, so that it does not get lost.
+// whole returns the diff with all unchanged lines. A line feed at the end of a text is shown as a
+// separate line, so that a difference in it is visible.
 func whole(before, after []byte) []Line {
 	return paired(differing(nil, strings.Split(string(before), "\n"), strings.Split(string(after), "\n"), searches))
 }
 
-// The library stops searching after a number of differences and takes all that is left
-// as replaced, which keeps its work linear. It is asked again for the rest, a bounded
-// number of times.
+// The library stops searching after a number of differences and treats the rest as replaced, which
+// keeps its work linear. It is called again for the rest, a bounded number of times.
 const (
 	searched = 100
 	searches = 40
 )
 
-// differing appends the difference of two texts.
+// differing appends the diff of two texts.
 func differing(to []Line, a, b []string, left int) []Line {
 	at := 0
 	for _, d := range lcs.DiffLines(a, b) {
@@ -102,8 +101,8 @@ func appendLines(to []Line, op Op, texts []string) []Line {
 	return to
 }
 
-// paired marks within lines: where as many lines were removed as were added in
-// their place, each is compared with its successor.
+// paired marks changes within lines. If equal numbers of lines were removed and added in one place,
+// it compares each with its counterpart.
 func paired(all []Line) []Line {
 	for i := 0; i < len(all); {
 		from := i
@@ -126,7 +125,7 @@ func paired(all []Line) []Line {
 	return all
 }
 
-// within splits two lines into what they share at either end and what differs.
+// within splits two lines into the common head and tail, and the differing middle.
 func within(a, b *Line) {
 	x, y := a.Body, b.Body
 	head := 0
@@ -144,13 +143,13 @@ func within(a, b *Line) {
 		tail--
 	}
 	if head+tail < min(len(x), len(y))/4 {
-		return // hardly anything in common: marks would say nothing
+		return // too little in common for useful marks
 	}
 	a.Head, a.Body, a.Tail = x[:head], x[head:len(x)-tail], x[len(x)-tail:]
 	b.Head, b.Body, b.Tail = y[:head], y[head:len(y)-tail], y[len(y)-tail:]
 }
 
-// folded leaves out what did not change, except around changes.
+// folded omits unchanged lines, except around changes.
 func folded(all []Line) []Line {
 	near := make([]bool, len(all))
 	for i, l := range all {
@@ -174,19 +173,19 @@ func folded(all []Line) []Line {
 	return out
 }
 
-// JSON returns the difference of two texts, nil where there is none, with line breaks where both are JSON.
+// JSON returns the diff of two texts, or nil if they are equal. If both are JSON, it indents them
+// first.
 func JSON(before, after []byte) []Line {
 	if x, y := indented(before), indented(after); x != nil && y != nil && !bytes.Equal(x, y) {
 		return compared(x, y)
 	}
-	return compared(before, after) // no JSON, or other spacing only
+	return compared(before, after) // not JSON, or different only in white space
 }
 
-// maxNesting bounds how deep JSON with line breaks may nest: each level indents all within it.
+// maxNesting limits the nesting of indented JSON, because each level indents everything within it.
 const maxNesting = 64
 
-// indented returns JSON with line breaks; nil where the text is no JSON, or would grow out
-// of all proportion.
+// indented returns indented JSON, or nil if the text is not JSON or would grow too much.
 func indented(raw []byte) []byte {
 	var b bytes.Buffer
 	if len(raw) == 0 || rawjson.Deeper(raw, maxNesting) || json.Indent(&b, raw, "", "  ") != nil || b.Len() > 4*len(raw)+1<<20 {

@@ -19,7 +19,7 @@ func TestADifferenceShowsWhatChangedAndALittleAroundIt(t *testing.T) {
 	}{
 		"nothing": {`{"a":1}`, `{"a":1}`, nil},
 		"a value": {`{"a":"delete one file","b":2}`, `{"a":"delete all files","b":2}`, []string{" {", `-  "a": "delete [one file]",`, `+  "a": "delete [all files]",`, `   "b": 2`, " }"}},
-		// One against two: no marks within lines.
+		// One line against two: no marks within lines.
 		"a new line": {`{"a":1}`, `{"a":1,"b":2}`, []string{" {", `-  "a": 1`, `+  "a": 1,`, `+  "b": 2`, " }"}},
 		"far apart": {`[` + list(10) + `1]`, `[` + list(10) + `2]`,
 			[]string{"(8)", `   "x",`, `   "x",`, `   "x",`, "-  [1]", "+  [2]", " ]"}},

@@ -1,5 +1,5 @@
-// Package textdiff compares two texts line by line, for pages that show what changed.
+// Package textdiff computes line diffs of two texts, for pages that show changes.
 //
-// It promises that no line of either text is lost, that its work is linear in the
-// size of large texts, and that no character is cut in two. It knows nothing of HTML.
+// No line of either text is lost, the work is linear in the size of large texts, and no character
+// is split. It does not produce HTML.
 package textdiff

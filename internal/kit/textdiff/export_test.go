@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// Sides puts a difference together again: what was before, and what is after.
+// Sides reconstructs both texts from a diff.
 func Sides(before, after []byte) (a, b []byte, inOrder bool) {
 	inOrder = true
 	valid := utf8.Valid(before) && utf8.Valid(after)
@@ -25,7 +25,7 @@ func Sides(before, after []byte) (a, b []byte, inOrder bool) {
 	return bytes.Join(x, []byte("\n")), bytes.Join(y, []byte("\n")), inOrder
 }
 
-// Compared is a difference as signs and texts.
+// Compared returns a diff as signs and texts.
 func Compared(before, after []byte) (out []string) {
 	for _, l := range JSON(before, after) {
 		switch {

@@ -1,5 +1,5 @@
-// Package tlsfiles reads the PEM files with which Callyard, as a client, proves a server
-// and itself. It reads them once: whoever renews one connects again.
+// Package tlsfiles reads the PEM files that Callyard uses as a TLS client: root certificates,
+// client certificate and key. It reads them once. A renewed certificate requires a new connection.
 package tlsfiles
 
 import (
@@ -9,9 +9,9 @@ import (
 	"os"
 )
 
-// Client returns a configuration that trusts the certificates of the file ca instead of
-// the system's, and that shows the certificate of the file cert with the key of the file
-// key. An empty ca or cert leaves that out. of names the server, for errors.
+// Client returns a configuration that trusts the root certificates in the file ca instead of
+// the system's, and presents the client certificate in the file cert with the key in the file key.
+// If ca or cert is empty, that part is omitted. of names the server in errors.
 func Client(of, ca, cert, key string) (*tls.Config, error) {
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
 	if ca != "" {

@@ -1,18 +1,18 @@
-// Package truncate bounds texts in bytes, and never splits a character.
+// Package truncate limits texts to a number of bytes without splitting a character.
 //
-// It owns the ellipsis: [Text] and [Within] end a text that is not whole with [Mark], [Head] and
-// [Tail] say nothing. A text within its bound is returned as it is, valid UTF-8 or not.
+// It owns the ellipsis: [Text] and [Within] append [Mark] to a truncated text, [Head] and [Tail] do
+// not. A text within the limit is returned unchanged, valid UTF-8 or not.
 //
-// It refuses to count characters or columns: bounds in those are of the few places that have
-// them from somebody else, such as a provider or a terminal. Packages of pkg cannot import it.
+// It does not count characters or columns. The few places with such limits get them from outside,
+// such as from a provider or a terminal. Packages of pkg cannot import it.
 package truncate
 
 import "unicode/utf8"
 
-// Mark says that a text is not whole.
+// Mark marks a truncated text.
 const Mark = "…"
 
-// Head returns the first bytes of a text, at most that many.
+// Head returns the first bytes of a text, up to most.
 func Head[T ~string | ~[]byte](text T, most int) T {
 	if most = max(most, 0); len(text) <= most {
 		return text
@@ -22,10 +22,10 @@ func Head[T ~string | ~[]byte](text T, most int) T {
 			return text[:end]
 		}
 	}
-	return text[:most] // it is not UTF-8
+	return text[:most] // not UTF-8
 }
 
-// Tail returns the last bytes of a text, at most that many.
+// Tail returns the last bytes of a text, up to most.
 func Tail[T ~string | ~[]byte](text T, most int) T {
 	if most = max(most, 0); len(text) <= most {
 		return text
@@ -33,7 +33,7 @@ func Tail[T ~string | ~[]byte](text T, most int) T {
 	return Whole(text[len(text)-most:])
 }
 
-// Whole returns a text without the rest of a character that it begins with.
+// Whole returns a text without an incomplete character at its start.
 func Whole[T ~string | ~[]byte](text T) T {
 	for i := range min(len(text), utf8.UTFMax) {
 		if utf8.RuneStart(text[i]) {
@@ -43,10 +43,10 @@ func Whole[T ~string | ~[]byte](text T) T {
 	if len(text) < utf8.UTFMax {
 		return text[len(text):]
 	}
-	return text // it is not UTF-8
+	return text // not UTF-8
 }
 
-// Text returns the first bytes of a text, at most that many, and [Mark] if there are more.
+// Text returns the first bytes of a text, up to most, and appends [Mark] if there are more.
 func Text(text string, most int) string {
 	if most = max(most, 0); len(text) <= most {
 		return text
@@ -54,7 +54,7 @@ func Text(text string, most int) string {
 	return Head(text, most) + Mark
 }
 
-// Within is [Text] with a bound that counts the mark too.
+// Within is like [Text], with a limit that includes the mark.
 func Within(text string, most int) string {
 	if most = max(most, 0); len(text) <= most {
 		return text

@@ -6,19 +6,19 @@ import (
 	"github.com/callyard/callyard/internal/kit/truncate"
 )
 
-// Text that is longer than this is folded: the decision must stay on the first screen.
+// Text longer than this is folded, because the decision must remain on the first screen.
 const (
 	previewLines = 12
 	previewBytes = 600
 )
 
-// longText is text on a page. If it is long, the page shows its beginning, and all of it
+// longText is text on a page. If it is long, the page shows its beginning, and the whole text
 // after a click.
 type longText struct {
 	Label   string
 	Text    []byte
-	Preview []byte // the beginning; nil if the text is short enough to be shown whole
-	Extent  string // of the whole text, as "240 lines"
+	Preview []byte // the beginning; nil if the text is shown whole
+	Extent  string // size of the whole text, such as "240 lines"
 }
 
 func fold(label string, text []byte) longText {
@@ -37,7 +37,7 @@ func fold(label string, text []byte) longText {
 	}
 	f.Preview = text[:end]
 	if f.Extent = Number(lines) + " lines"; lines <= previewLines {
-		f.Extent = Number(len(text)) + " bytes" // the lines are long, not many
+		f.Extent = Number(len(text)) + " bytes" // a few long lines
 	}
 	return f
 }

@@ -22,38 +22,38 @@ var static embed.FS
 // Link is an entry of a navigation.
 type Link struct {
 	To, Label string
-	Current   bool // it leads to the page that is shown, or to its part of the site
+	Current   bool // it leads to the current page or its section
 }
 
-// Frame is what the frame around every page shows.
+// Frame holds the data of the frame around every page.
 type Frame struct {
 	Title string
-	Brand string // the part of the product; empty where the navigation says it
+	Brand string // the part of the product; empty if the navigation shows it
 	Nav   []Link
-	// Tabs is the navigation within one part of the site, and TabsOf its name.
+	// Tabs is the navigation within a section of the site, and TabsOf the name of the section.
 	Tabs   []Link
 	TabsOf string
-	Who    string // the person; empty where nobody is known
-	// SignOut is the token of the form to sign out; empty: there is none.
+	Who    string // the signed-in person, or ""
+	// SignOut is the token of the form to sign out, or "" if there is no such form.
 	SignOut string
 	Now     time.Time
-	Go      string // where to continue at once; empty: nowhere
-	// Live is what the script does on a change: "list" replaces the page, "parts" its parts,
-	// "page" says that there is a newer one, empty: nothing. Stream is where changes come
-	// from; empty means /events.
+	Go      string // the target of an immediate redirect, or ""
+	// Live is the script's reaction to a change: "list" replaces the page, "parts" its parts,
+	// "page" announces a newer version, and "" does nothing. Stream is the address of the event
+	// stream; "" means /events.
 	Live, Stream string
-	// Self is the address of this version of the page, where that of the request is another
-	// one, as in the answer to a form; empty: it is that of the request.
+	// Self is the address of this version of the page, if it differs from that of the request,
+	// as in the response to a form. "" means the address of the request.
 	Self string
-	// Styles and Scripts are paths of files that this page needs next to those of all pages.
+	// Styles and Scripts are paths of additional files that this page needs.
 	Styles, Scripts []string
-	// Page is what the template of the page gets.
+	// Page is the data of the page's template.
 	Page any
 }
 
-// Parse reads a page with the frame around it. Its files, below dir of fsys without
-// their extension, define "page" and what it is made of. funcs are added to those that all
-// pages have. The error names the file that cannot be read.
+// Parse parses a page with the frame around it. Its files, below dir of fsys and given without
+// extension, define "page" and its parts. funcs are added to the functions that all pages have. The
+// error names the file that cannot be read.
 func Parse(fsys fs.FS, dir string, funcs template.FuncMap, files ...string) (*template.Template, error) {
 	t, err := template.New("frame.html").Funcs(shared()).Funcs(funcs).ParseFS(templates, "frame.html", "parts.html")
 	for _, name := range files {
@@ -67,8 +67,8 @@ func Parse(fsys fs.FS, dir string, funcs template.FuncMap, files ...string) (*te
 	return t, nil
 }
 
-// Static returns a file that every page needs, with its media type; ok is false for
-// others.
+// Static returns a file that every page needs, and its media type. ok is false if there is no such
+// file.
 func Static(name string) (content []byte, media string, ok bool) {
 	content, err := static.ReadFile(name)
 	return content, MediaType(name), err == nil
@@ -85,13 +85,13 @@ func MediaType(name string) string {
 	return "text/css; charset=utf-8"
 }
 
-// difference is the difference of two texts, for templates.
+// difference is the diff of two texts, for templates.
 type difference struct {
 	Label string
 	Lines []textdiff.Line
 }
 
-// shared are the functions of all pages.
+// shared returns the template functions of all pages.
 func shared() template.FuncMap {
 	return template.FuncMap{
 		"shown":   func(s any) template.HTML { return visible.HTML([]byte(fmt.Sprint(s))) },
@@ -106,7 +106,7 @@ func shared() template.FuncMap {
 	}
 }
 
-// stamp returns a time as an element in UTC. The script rewrites it in the time zone and
+// stamp returns a time in UTC as an HTML element. The script rewrites it in the time zone and
 // format of the reader.
 func stamp(t time.Time, form string) template.HTML {
 	t = t.UTC()

@@ -8,14 +8,14 @@ import (
 	"sync"
 )
 
-// Pages are pages of one folder. Each is read when it is first shown: templates in memory take
-// some 200 KiB for each page, and most processes show none. It is safe for concurrent use.
+// Pages holds the pages of one folder. Each is parsed when it is first shown, because a parsed page
+// takes some 200 KiB of memory, and most processes show none. It is safe for concurrent use.
 type Pages struct {
 	read map[string]func() (*template.Template, error)
 }
 
-// NewPages returns the pages of the folder dir of fsys with these names. Each is read as
-// [Parse] reads one, with the files named parts before its own.
+// NewPages returns the named pages of the folder dir of fsys. Each is parsed by [Parse], with the
+// files named parts before its own.
 func NewPages(fsys fs.FS, dir string, funcs template.FuncMap, parts, names []string) *Pages {
 	p := &Pages{read: make(map[string]func() (*template.Template, error), len(names))}
 	for _, name := range names {

@@ -1,4 +1,4 @@
 package visible
 
-// Marked says whether a character is marked.
+// Marked reports whether a character is marked.
 func Marked(r rune) bool { return concernOf(r, len(string(r))) != harmless }

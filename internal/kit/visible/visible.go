@@ -1,6 +1,6 @@
-// Package visible shows text of others, such as arguments that a model chose, so that no
-// character of it can deceive: what has no shape, changes the direction of the text or looks
-// like another character is named or escaped.
+// Package visible displays untrusted text, such as arguments that a model chose, so that no
+// character of it can deceive. It names or escapes characters that are invisible, that change the
+// direction of the text, or that look like another character.
 package visible
 
 import (
@@ -13,18 +13,18 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// concern says why a character is not shown as it is.
+// concern is the reason why a character is not displayed verbatim.
 type concern int
 
 const (
 	harmless  concern = iota
-	hidden            // has no shape, or steers: control, format, bidirectional, odd spaces
-	lookalike         // has the shape of an ASCII character
-	broken            // no UTF-8
+	hidden            // invisible or affects layout: control, format, bidirectional, unusual spaces
+	lookalike         // looks like an ASCII character
+	broken            // not UTF-8
 )
 
-// HTML is text in which every character that could deceive is a mark with its
-// code point. A line feed stays one; nothing is left out.
+// HTML returns text in which every character that could deceive is a mark with its code point. Line
+// feeds are unchanged. Nothing is omitted.
 func HTML(b []byte) template.HTML {
 	var out strings.Builder
 	out.Grow(len(b) + len(b)/8 + 16)
@@ -43,7 +43,7 @@ func HTML(b []byte) template.HTML {
 		}
 		flush(i)
 		n := 1
-		// Decoded, not compared: a byte that is no UTF-8 may begin the next character.
+		// Decode rather than compare: an invalid byte may start the next character.
 		for next := i + size; next < len(b); next += size {
 			if again, width := utf8.DecodeRune(b[next:]); again != r || width != size || b[next] != b[i] {
 				break
@@ -58,7 +58,7 @@ func HTML(b []byte) template.HTML {
 	return template.HTML(out.String()) //nolint:gosec // every piece of the text was escaped above
 }
 
-// mark writes n times the same character as one mark.
+// mark writes a run of n equal characters as one mark.
 func mark(out *strings.Builder, r rune, first byte, why concern, n int) {
 	switch why {
 	case lookalike:
@@ -92,7 +92,7 @@ func concernOf(r rune, size int) concern {
 	return harmless
 }
 
-// blank lists characters that count as letters or symbols and show nothing.
+// blank reports whether a character counts as a letter or symbol but is invisible.
 func blank(r rune) bool {
 	switch r {
 	case 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0, 0xFFFC, 0x1D159:
@@ -101,7 +101,7 @@ func blank(r rune) bool {
 	return false
 }
 
-// named are the characters that are used to deceive, in words.
+// named returns the name of a character that is often used to deceive.
 func named(r rune) string {
 	switch r {
 	case '\t':
@@ -148,8 +148,8 @@ func named(r rune) string {
 	return ""
 }
 
-// twins are letters and signs of other scripts that look like ASCII ones in
-// usual typefaces.
+// twins lists letters and signs of other scripts that look like ASCII characters in common
+// typefaces.
 const twins = "АВЕЅІЈКМНОРСТУХЬаеорсухѕіјԁԛԝһӏҮүҺԌԜᴦг" + // Cyrillic
 	"ΑΒΕΖΗΙΚΜΝΟΡΤΥΧανορυχγϲϳͿκικ" + // Greek
 	"ՍՕԼօոսզցհԛքյ" + // Armenian
@@ -164,7 +164,7 @@ func likeASCII(r rune) bool {
 	if strings.ContainsRune(twins, r) {
 		return true
 	}
-	// Fullwidth, mathematical, circled and other dressed forms of ASCII.
+	// Fullwidth, mathematical, circled and other stylized forms of ASCII.
 	var buf [utf8.UTFMax]byte
 	n := utf8.EncodeRune(buf[:], r)
 	folded := norm.NFKC.Bytes(buf[:n])
@@ -176,9 +176,9 @@ func likeASCII(r rune) bool {
 	return len(folded) > 0
 }
 
-// Escaped is JSON in which every character that could deceive is written as its
-// escape, which means the same: what a person edits can be seen. Only strings of
-// sound JSON hold such characters.
+// Escaped returns JSON in which every character that could deceive is written as an equivalent
+// escape, so that a person can see what they edit. Only strings of valid JSON contain such
+// characters.
 func Escaped(b []byte) string {
 	var out strings.Builder
 	out.Grow(len(b))
@@ -186,7 +186,7 @@ func Escaped(b []byte) string {
 		r, size := utf8.DecodeRune(b[i:])
 		switch why := concernOf(r, size); {
 		case why == harmless, why == broken, size == 1 && r != 0x7F:
-			out.Write(b[i : i+size]) // the other ASCII control characters stand between values only
+			out.Write(b[i : i+size]) // other ASCII control characters occur only between values
 		case r > 0xFFFF:
 			r -= 0x10000
 			fmt.Fprintf(&out, `\u%04x\u%04x`, 0xD800+(r>>10), 0xDC00+(r&0x3FF))

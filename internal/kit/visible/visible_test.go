@@ -13,7 +13,7 @@ import (
 	"github.com/callyard/callyard/internal/kit/visible"
 )
 
-// deceits are texts that look like others.
+// deceits lists texts that look like others.
 var deceits = []string{
 	`{"plain":"ASCII, é, 漢字, 🙂 and עברית"}`,
 	"{\"bidi\":\"invoice\u202egnp.exe\u202c \u2066x\u2069 \u200f\u061c\"}",
@@ -43,7 +43,7 @@ func TestWhatIsEditedMeansTheSameAsWhatWasStored(t *testing.T) {
 	for _, text := range deceits {
 		var was, is any
 		if json.Unmarshal([]byte(text), &was) != nil {
-			continue // no JSON
+			continue // not JSON
 		}
 		escaped := visible.Escaped([]byte(text))
 		if err := json.Unmarshal([]byte(escaped), &is); err != nil {
@@ -70,7 +70,7 @@ func FuzzShown(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		shown := string(visible.HTML(b))
-		// Except for our own marks there is no markup, and nothing that hides.
+		// Apart from our own marks there is no markup, and nothing invisible.
 		rest := html.UnescapeString(marks.ReplaceAllString(shown, ""))
 		if strings.ContainsAny(marks.ReplaceAllString(shown, ""), "<>\"") {
 			t.Errorf("markup in %q", shown)
@@ -80,7 +80,7 @@ func FuzzShown(f *testing.F) {
 				t.Errorf("%U is not marked in %q", r, shown)
 			}
 		}
-		// Nothing is left out: plain characters stay, in their order.
+		// Nothing is omitted: plain characters remain, in their order.
 		var plain strings.Builder
 		for i := 0; i < len(b); {
 			r, size := utf8.DecodeRune(b[i:])

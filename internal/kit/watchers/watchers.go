@@ -1,22 +1,21 @@
-// Package watchers keeps the functions that want to hear of changes: of all things, or of
-// one by its id. A change of one thing costs nothing to those who watch others, however
-// many they are.
+// Package watchers holds callbacks for changes: of all objects, or of one by its ID. A change of
+// one object costs nothing for the watchers of others, regardless of their number.
 //
-// It starts no goroutine and calls nobody: whoever sees a change calls what [Set.Of]
-// returns, outside its own locks.
+// It starts no goroutine and calls no callback: the caller that detects a change calls the results
+// of [Set.Of], outside its own locks.
 package watchers
 
 import "sync"
 
-// Set is a set of functions that take a T. The zero value is empty. It is safe for
+// Set is a set of callbacks that take a T. The zero value is empty. It is safe for
 // concurrent use.
 type Set[T any] struct {
 	mu sync.RWMutex
-	by map[string]map[*func(T)]struct{} // by the id that is watched; "" is every id
+	by map[string]map[*func(T)]struct{} // by watched ID; "" means every ID
 }
 
-// Add puts f into the set, for the id, or for every id where that is empty. The function
-// that it returns takes f out again; f may be running then.
+// Add adds f for an ID, or for every ID if it is empty. The returned function removes f, which may
+// still be running then.
 func (s *Set[T]) Add(id string, f func(T)) (remove func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -36,7 +35,7 @@ func (s *Set[T]) Add(id string, f func(T)) (remove func()) {
 	}
 }
 
-// Of returns the functions that are to hear of a change of the id, in no order.
+// Of returns the callbacks for a change of the ID, in no particular order.
 func (s *Set[T]) Of(id string) []func(T) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

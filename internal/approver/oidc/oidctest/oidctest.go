@@ -1,5 +1,5 @@
-// Package oidctest gives tests a provider of identities that really speaks
-// OpenID Connect, and that lies on demand. It must not be used outside tests.
+// Package oidctest provides a real OpenID Connect provider for tests. It can also forge tokens. It
+// must not be used outside tests.
 package oidctest
 
 import (
@@ -21,17 +21,16 @@ import (
 	"github.com/oauth2-proxy/mockoidc"
 )
 
-// Claims are those of an ID token.
+// Claims holds the claims of an ID token.
 type Claims = map[string]any
 
-// Provider is a provider of identities on loopback. Its methods are safe for
-// concurrent use.
+// Provider is an identity provider on loopback. Its methods are safe for concurrent use.
 type Provider struct {
 	Issuer, ClientID, Secret string
 
 	mock *mockoidc.MockOIDC
 	mu   sync.Mutex
-	// The fields below say how the next people come in.
+	// The fields below determine the next sign-ins.
 	claims Claims
 	forge  func(claims Claims, key *rsa.PrivateKey) string
 	down   bool
@@ -39,8 +38,8 @@ type Provider struct {
 	tokens int
 }
 
-// Start runs a provider until the test ends. Whoever goes there is signed in at
-// once, just now, as [Provider.SignsIn] said last.
+// Start runs a provider until the test ends. It signs every visitor in immediately, with the claims
+// of the last [Provider.SignsIn].
 func Start(t testing.TB) *Provider {
 	t.Helper()
 	mock, err := mockoidc.NewServer(nil)
@@ -48,7 +47,7 @@ func Start(t testing.TB) *Provider {
 		t.Fatal(err)
 	}
 	p := &Provider{mock: mock}
-	// Not its own Run: that panics when it ends.
+	// Do not use its Run method: that panics when it ends.
 	mux := http.NewServeMux()
 	for path, f := range map[string]http.HandlerFunc{
 		mockoidc.AuthorizationEndpoint: mock.Authorize, mockoidc.TokenEndpoint: mock.Token,
@@ -59,7 +58,7 @@ func Start(t testing.TB) *Provider {
 	s := httptest.NewServer(mux)
 	t.Cleanup(s.Close)
 	mock.Server = s.Config
-	// Under this name it is another site than 127.0.0.1, as providers are.
+	// Under this name it is a different site from 127.0.0.1, like real providers.
 	_, port, err := net.SplitHostPort(s.Listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -69,43 +68,42 @@ func Start(t testing.TB) *Provider {
 	return p
 }
 
-// SignsIn sets who signs in from now on; what is not named there is as the
-// provider makes it.
+// SignsIn sets the claims of the next sign-ins. The provider adds the others.
 func (p *Provider) SignsIn(claims Claims) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.claims = maps.Clone(claims)
 }
 
-// Forge replaces how ID tokens are made; nil: as they should be.
+// Forge replaces the creation of ID tokens. nil restores the default.
 func (p *Provider) Forge(f func(claims Claims, key *rsa.PrivateKey) string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.forge = f
 }
 
-// Down sets whether the provider fails.
+// Down sets whether the provider fails all requests.
 func (p *Provider) Down(down bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.down = down
 }
 
-// Asked returns the parameters of the sign-ins so far.
+// Asked returns the parameters of all sign-ins so far.
 func (p *Provider) Asked() []url.Values {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return append([]url.Values(nil), p.asked...)
 }
 
-// Tokens is how often a code was exchanged, well or not.
+// Tokens returns the number of code exchanges, successful or not.
 func (p *Provider) Tokens() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.tokens
 }
 
-// stand is between the network and the mock, which minds no concurrency.
+// stand wraps the mock with a lock, because it is not safe for concurrent use.
 func (p *Provider) stand(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.mu.Lock()
@@ -163,7 +161,7 @@ func (p *Provider) remade(raw string) string {
 	return Signed(claims, p.mock.Keypair.PrivateKey)
 }
 
-// Signed makes an ID token as the provider does.
+// Signed returns an ID token like the provider's.
 func Signed(claims Claims, key *rsa.PrivateKey) string {
 	token := jwt.NewWithClaims(jwt.SigningMethodRS256, jwt.MapClaims(claims))
 	pair := mockoidc.Keypair{PrivateKey: key, PublicKey: &key.PublicKey}

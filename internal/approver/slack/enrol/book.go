@@ -1,17 +1,15 @@
 // Package enrol maps Slack accounts to principals.
 //
-// It owns the way in: a person who is signed in on the approver's pages gets a
-// code, types it in Slack, sees on the page which account of Slack typed it, and
-// confirms that it is theirs. Both sides act, so nobody is connected by what
-// somebody else does: a code that was guessed, overheard or planted connects
-// nothing without the confirmation, and the confirmation names the account. It
-// promises that a code works once and for ten minutes; that names, addresses and
-// profiles of Slack count for nothing; that a link ends with the key it was made
-// with, and for people of a provider when their last sign-in is too old to vouch
-// for their groups; that it does not count while the tenant of its person is not
-// configured; and that either side can end it.
+// It owns the enrollment. A person who is signed in on the approver's pages gets a code, types it
+// in Slack, sees on the page which Slack account typed it, and confirms that the account is
+// theirs. Both sides must act, so nobody is connected by the action of another person: a
+// guessed, overheard or planted code connects nothing without the confirmation, and the
+// confirmation names the account. A code works once, for ten minutes. Slack names, addresses and
+// profiles prove nothing. A link ends with the API key that it was made with; the link of a
+// person from a provider ends when the last sign-in is too old to prove the person's groups. A
+// link is ignored while the person's tenant is not configured. Either side can end it.
 //
-// It refuses to know what a principal may do.
+// It does not know the permissions of a principal.
 package enrol
 
 import (
@@ -33,25 +31,25 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// codeFor is how long a code is good.
+// codeFor is the lifetime of a code.
 const codeFor = 10 * time.Minute
 
-// User is an account of Slack.
+// User is a Slack account.
 type User struct {
 	Team string `json:"team"`
 	ID   string `json:"id"`
-	// Name is what Slack calls it, for people to recognise; it proves nothing.
+	// Name is the display name in Slack, for people to recognise. It proves nothing.
 	Name string `json:"name,omitempty"`
 }
 
-// Link says that an account of Slack is a principal.
+// Link maps a Slack account to a principal.
 type Link struct {
 	User      User   `json:"user"`
 	Principal string `json:"principal"`
 	Owner     string `json:"owner,omitempty"`
-	// Tenant is that of the person when the account was connected.
+	// Tenant is the tenant of the person when the account was connected.
 	Tenant schema.TenantID `json:"tenant,omitempty"`
-	// Groups and SignedIn are those of the last sign-in at the provider.
+	// Groups and SignedIn are from the last sign-in at the provider.
 	Groups   []string  `json:"groups,omitempty"`
 	SignedIn time.Time `json:"signed_in,omitzero"`
 	// Key is a digest of the hash of the API key that the person signed in with.
@@ -59,33 +57,33 @@ type Link struct {
 	At  time.Time `json:"at"`
 }
 
-// code is what a person types in Slack. It is kept as a hash.
+// code is the code that a person types in Slack. Only its hash is stored.
 type code struct {
 	Hash      string    `json:"hash"`
 	Principal string    `json:"principal"`
 	Expires   time.Time `json:"expires"`
-	User      *User     `json:"user,omitempty"` // who typed it
+	User      *User     `json:"user,omitempty"` // the account that typed it
 	Used      bool      `json:"used,omitempty"`
 }
 
-// Options of a book.
+// Options configures a book.
 type Options struct {
-	// Conn is the connection to NATS; it stays the caller's.
+	// Conn is the connection to NATS. The caller must close it.
 	Conn *bus.Conn
-	// Keys are the API keys, which may be replaced at any time.
+	// Keys holds the API keys, which may be replaced at any time.
 	Keys *authn.Keys
-	// SignInFor is how long the groups of a sign-in at a provider count in Slack.
+	// SignInFor is the time for which the groups of a provider sign-in are valid in Slack.
 	SignInFor time.Duration
-	// Tenants says which tenants there are; nil: they are not kept apart.
+	// Tenants holds the configured tenants. If nil, tenants are not separated.
 	Tenants *tenants.Book
-	// Page is the address of the page where people connect.
+	// Page returns the address of the page where people connect.
 	Page func() string
-	// Now is the clock; nil means time.Now.
+	// Now returns the current time. If nil, time.Now is used.
 	Now func() time.Time
 }
 
-// Book is the table of links. It is safe for concurrent use, by any number of
-// processes on the same tables.
+// Book is the table of links. It is safe for concurrent use, also by several processes on the same
+// tables.
 type Book struct {
 	o     Options
 	links *bus.Table[Link]
@@ -94,7 +92,7 @@ type Book struct {
 
 func linkKey(team, user string) string { return bus.Token(team) + "." + bus.Token(user) }
 
-// Open opens the tables; ctx bounds that.
+// Open opens the tables; ctx bounds the opening.
 func Open(ctx context.Context, o Options) (*Book, error) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -111,7 +109,7 @@ func Open(ctx context.Context, o Options) (*Book, error) {
 	return b, nil
 }
 
-// Close ends the watches and waits for them.
+// Close stops the watches and waits for them.
 func (b *Book) Close() {
 	b.codes.Close()
 	b.links.Close()
@@ -119,8 +117,7 @@ func (b *Book) Close() {
 
 func (b *Book) now() time.Time { return b.o.Now().UTC().Round(0) }
 
-// Code makes a code for a principal who is signed in. Until when it is good is
-// returned with it.
+// Code creates a code for a signed-in principal. It returns the code and its expiry.
 func (b *Book) Code(ctx context.Context, who schema.Principal) (string, time.Time, error) {
 	var raw [10]byte
 	if _, err := rand.Read(raw[:]); err != nil {
@@ -148,8 +145,8 @@ func errNoCode() error {
 	return schema.Errorf(schema.KindNotFound, "The code does not exist, was used, or has expired. Get a new one on the approver's Slack page and enter all of it.")
 }
 
-// Typed takes a code from an account of Slack. It connects nobody yet: the person
-// who got the code has to confirm the account with [Book.Accept].
+// Typed records a code that a Slack account typed. It does not connect the account: the person who
+// got the code must confirm it with [Book.Accept].
 func (b *Book) Typed(ctx context.Context, text string, u User) error {
 	if len(text) > 64 {
 		return errNoCode()
@@ -167,15 +164,15 @@ func (b *Book) Typed(ctx context.Context, text string, u User) error {
 	_, err = b.codes.Replace(ctx, c, revision)
 	switch {
 	case errors.Is(err, bus.ErrConflict):
-		return errNoCode() // somebody else typed it at the same time
+		return errNoCode() // another account typed it concurrently
 	case err != nil:
 		return unavailable(err)
 	}
 	return nil
 }
 
-// Offered are the accounts of Slack that typed a code of the principal and wait for
-// its confirmation.
+// Offered returns the Slack accounts that typed a code of the principal and wait for its
+// confirmation.
 func (b *Book) Offered(who schema.Principal) []User {
 	var all []User
 	for _, c := range b.codes.All() {
@@ -186,9 +183,9 @@ func (b *Book) Offered(who schema.Principal) []User {
 	return all
 }
 
-// Accept connects an account that typed a code of this principal. began is when the
-// person signed in on the page: its groups are of then. An account and a
-// principal have one link each; the new one takes the place of those before.
+// Accept connects an account that typed a code of this principal. began is the time at which the
+// person signed in on the page, and thus the age of its groups. An account and a principal have at
+// most one link each. The new link replaces earlier ones.
 func (b *Book) Accept(ctx context.Context, who schema.Principal, began time.Time, team, user string) error {
 	none := schema.Errorf(schema.KindNotFound, "This account has not entered your code, or the code has expired. Get a new code.")
 	var found code
@@ -232,7 +229,7 @@ func (b *Book) Accept(ctx context.Context, who schema.Principal, began time.Time
 	return b.put(ctx, link)
 }
 
-// put writes a link over whatever is there.
+// put writes a link, overwriting an existing one.
 func (b *Book) put(ctx context.Context, link Link) error {
 	for range 5 {
 		_, revision, err := b.links.Fresh(ctx, linkKey(link.User.Team, link.User.ID))
@@ -252,7 +249,7 @@ func (b *Book) put(ctx context.Context, link Link) error {
 	return unavailable(bus.ErrConflict)
 }
 
-// provided says that a principal comes from a provider.
+// provided reports whether a principal comes from an identity provider.
 func provided(name string) bool { return strings.HasPrefix(name, settings.NamePrefix) }
 
 // Connected returns the link of a principal.
@@ -285,8 +282,8 @@ func (b *Book) RemoveUser(ctx context.Context, team, user string) error {
 	return nil
 }
 
-// SignedIn takes in that a person has signed in at the provider: whoever is
-// connected has the groups of the last sign-in.
+// SignedIn records that a person has signed in at the provider. A connected person gets the groups
+// of that sign-in.
 func (b *Book) SignedIn(ctx context.Context, who schema.Principal) error {
 	known, ok := b.Connected(who)
 	if !ok || !provided(who.Name) {
@@ -308,9 +305,9 @@ func (b *Book) SignedIn(ctx context.Context, who schema.Principal) error {
 	return unavailable(bus.ErrConflict)
 }
 
-// Of returns who an account of Slack is, with the groups that count now. It is
-// asked at each click. The error is of KindForbidden, with a sentence for the
-// person, where the account is nobody here; KindUnavailable where that is not known.
+// Of returns the principal of a Slack account, with its current groups. It is called for each click.
+// The error is of KindForbidden, with a sentence for the person, if the account is not connected,
+// and of KindUnavailable if that cannot be determined.
 func (b *Book) Of(ctx context.Context, team, user string) (schema.Principal, error) {
 	l, _, err := b.links.Fresh(ctx, linkKey(team, user))
 	if errors.Is(err, bus.ErrNotFound) {

@@ -82,7 +82,7 @@ func (d *desk) code(who schema.Principal) string {
 	return c
 }
 
-// link goes the whole way.
+// link connects an account, from the code to the confirmation.
 func (d *desk) link(who schema.Principal, user string) {
 	d.t.Helper()
 	if err := d.Typed(d.t.Context(), d.code(who), enrol.User{Team: "T1", ID: user, Name: user}); err != nil {
@@ -94,7 +94,7 @@ func (d *desk) link(who schema.Principal, user string) {
 	}
 }
 
-// offered waits for the watch.
+// offered waits until the account is offered for confirmation.
 func (d *desk) offered(who schema.Principal) {
 	d.t.Helper()
 	for range 1000 {
@@ -134,7 +134,7 @@ func TestBothSidesMakeALink(t *testing.T) {
 	if err := d.Typed(t.Context(), strings.ToLower(code), enrol.User{Team: "T1", ID: "U1", Name: "ada"}); err != nil {
 		t.Fatal(err)
 	}
-	_ = d.is("U1", "") // not before it is confirmed
+	_ = d.is("U1", "") // not connected before it is confirmed
 	d.offered(ada())
 	if len(d.Offered(schema.Principal{Name: "mallory"})) > 0 {
 		t.Error("it is offered to somebody else")
@@ -219,7 +219,7 @@ func TestALinkEndsWithItsKeyAndWithASignInThatIsTooOld(t *testing.T) {
 	d.reopen()
 	_ = d.is("U1", "")
 	d.keys[0].Expires = time.Time{}
-	_, d.keys[0].Hash = authn.Generate() // another key of the same name
+	_, d.keys[0].Hash = authn.Generate() // another key with the same name
 	d.reopen()
 	_ = d.is("U1", "")
 	d.keys[0] = old

@@ -18,10 +18,10 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// Payload is what Slack sends of a click; tests change what they lie about.
+// Payload is the payload that Slack sends for a click. Tests modify it to forge requests.
 type Payload = map[string]any
 
-// Click is the payload of somebody who uses a button, or the menu of a card.
+// Click returns the payload of a person who uses a button, or the menu of a card.
 func Click(user string, m Message, action, value, text string) Payload {
 	act := Payload{"action_id": action, "block_id": "answer", "type": "button", "value": value, "action_ts": stamp(), "text": Payload{"type": "plain_text", "text": "Approve", "emoji": false}}
 	if action == "deny" {
@@ -38,10 +38,10 @@ func Click(user string, m Message, action, value, text string) Payload {
 	}
 }
 
-// Submission is the payload of somebody who sends a window, with a reason.
+// Submission returns the payload of a person who submits a modal with a reason.
 func Submission(user, view, reason string) Payload {
 	var v Payload
-	_ = json.Unmarshal([]byte(view), &v) // what is no window is refused
+	_ = json.Unmarshal([]byte(view), &v) // a value that is not a view is refused later
 	if v == nil {
 		v = Payload{}
 	}
@@ -55,7 +55,7 @@ func Submission(user, view, reason string) Payload {
 
 func stamp() string { return strconv.FormatInt(time.Now().UnixNano(), 10) }
 
-// Form is the body in which a payload travels over HTTP.
+// Form returns the HTTP body of a payload.
 func Form(p Payload) []byte {
 	body, err := json.Marshal(p)
 	if err != nil {
@@ -64,7 +64,7 @@ func Form(p Payload) []byte {
 	return []byte(url.Values{"payload": {string(body)}}.Encode())
 }
 
-// Command is the body of somebody who types a command.
+// Command returns the HTTP body of a slash command.
 func Command(user, text string) []byte {
 	return []byte(url.Values{
 		"token": {"deprecated"}, "team_id": {Team}, "team_domain": {"test"}, "channel_id": {"C0GENERAL"}, "channel_name": {"general"}, "user_id": {user}, "user_name": {user},
@@ -72,7 +72,7 @@ func Command(user, text string) []byte {
 	}.Encode())
 }
 
-// Sign returns the headers of a request that Slack sends at a time.
+// Sign returns the headers of a request that Slack sends at the given time.
 func Sign(secret string, at time.Time, body []byte) http.Header {
 	ts := strconv.FormatInt(at.Unix(), 10)
 	mac := hmac.New(sha256.New, []byte(secret))
@@ -84,7 +84,7 @@ func Sign(secret string, at time.Time, body []byte) http.Header {
 	}
 }
 
-// Request is a signed request of now.
+// Request returns a signed request with the current time.
 func Request(t testing.TB, to string, body []byte) *http.Request {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, to, bytes.NewReader(body))
@@ -95,7 +95,7 @@ func Request(t testing.TB, to string, body []byte) *http.Request {
 	return r
 }
 
-// socket serves one connection of Socket mode.
+// socket serves one Socket Mode connection.
 func (s *Server) socket(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	well := s.mode == Well || s.mode == Slow
@@ -164,18 +164,18 @@ func (s *Server) Sockets() int {
 	return len(s.sockets)
 }
 
-// Drop cuts every socket.
+// Drop closes every socket.
 func (s *Server) Drop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for c := range s.sockets {
-		delete(s.sockets, c) // nothing goes there any more
+		delete(s.sockets, c) // no more envelopes are sent to it
 		_ = c.NetConn().Close()
 	}
 }
 
-// Send puts an envelope on the sockets; kind is "interactive" or "slash_commands".
-// An envelope on several sockets is one that Slack sends again.
+// Send sends an envelope to the sockets. kind is "interactive" or "slash_commands". If there are
+// several sockets, each gets a copy, like a redelivery by Slack.
 func (s *Server) Send(t testing.TB, envelope, kind string, payload any) {
 	t.Helper()
 	s.mu.Lock()

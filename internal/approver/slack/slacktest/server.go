@@ -1,7 +1,6 @@
-// Package slacktest gives tests a Slack that runs here: the methods of the Web API
-// that the approver calls, Socket mode, and people who click, with the shapes that
-// Slack documents and real signatures. It fails on demand. It must not be used
-// outside tests.
+// Package slacktest provides a local Slack server for tests: the Web API methods that the approver
+// calls, Socket Mode, and simulated clicks, with the documented shapes and real signatures. It can
+// fail on demand. It must not be used outside tests.
 package slacktest
 
 import (
@@ -18,7 +17,7 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// What the workspace of the tests is called.
+// IDs in the workspace of the tests.
 const (
 	Team          = "T0000TEST"
 	App           = "A0000TEST"
@@ -27,32 +26,32 @@ const (
 	SigningSecret = "8f742231b10e8888abcd99yyyzzz85a5"
 )
 
-// Mode is how Slack feels.
+// Mode selects how the server responds.
 type Mode int
 
 // Modes.
 const (
 	Well    Mode = iota
-	Down         // answers 503 to everything
-	Broken       // closes connections without an answer
-	Slow         // takes two seconds for each answer
-	Limited      // answers 429, to try again after [RetryAfter]
+	Down         // responds 503 to everything
+	Broken       // closes connections without a response
+	Slow         // takes two seconds for each response
+	Limited      // responds 429, with [RetryAfter]
 )
 
-// RetryAfter is what a limited Slack says.
+// RetryAfter is the Retry-After of the mode Limited.
 const RetryAfter = 3 * time.Second
 
-// Message is what is in a channel.
+// Message is a message in a channel.
 type Message struct {
 	Channel, TS, Thread string
 	Text                string
-	Blocks              string // as they were sent
-	User                string // who sees it, for ephemeral ones
+	Blocks              string // as sent
+	User                string // the recipient of an ephemeral message
 	Edits               int
 }
 
-// Button returns the value that the element of an action carries; that of a menu is
-// its nth option. ok is false where the card has no such element.
+// Button returns the value of the card's element for an action. For a menu it is the nth option. ok
+// is false if the card has no such element.
 func (m Message) Button(action string, n int) (value, text string, ok bool) {
 	var blocks []struct {
 		Elements []struct {
@@ -81,9 +80,9 @@ func (m Message) Button(action string, n int) (value, text string, ok bool) {
 	return "", "", false
 }
 
-// Server is a Slack on loopback. It is safe for concurrent use.
+// Server is a Slack server on loopback. It is safe for concurrent use.
 type Server struct {
-	// URL is the Web API, for api_url.
+	// URL is the address of the Web API, for api_url.
 	URL string
 
 	t    testing.TB
@@ -91,12 +90,12 @@ type Server struct {
 
 	mu         sync.Mutex
 	mode       Mode
-	held       map[string]chan struct{} // methods that do not answer until it is closed
+	held       map[string]chan struct{} // methods that block until it is closed
 	changed    chan struct{}
 	messages   []*Message
 	ephemerals []Message
 	views      []string
-	acks       map[string]string // by envelope: the payload of the answer
+	acks       map[string]string // payloads of the acknowledgements, by envelope
 	calls      map[string]int
 	next       int
 	noBlocks   bool
@@ -105,7 +104,7 @@ type Server struct {
 	work       sync.WaitGroup
 }
 
-// Start runs a Slack until the test ends.
+// Start runs a server until the test ends.
 func Start(t testing.TB) *Server {
 	t.Helper()
 	s := &Server{
@@ -133,15 +132,14 @@ func (s *Server) touchedLocked() {
 	s.changed = make(chan struct{})
 }
 
-// Feel changes how Slack feels.
+// Feel sets the mode.
 func (s *Server) Feel(m Mode) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.mode = m
 }
 
-// Hold keeps a method from answering, and from doing anything, until the returned
-// function is called.
+// Hold blocks a method before it does anything, until the returned function is called.
 func (s *Server) Hold(method string) (release func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -155,17 +153,17 @@ func (s *Server) Hold(method string) (release func()) {
 	})
 }
 
-// Calls is how often a method was called, well or not.
+// Calls returns the number of calls of a method, successful or not.
 func (s *Server) Calls(method string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.calls[method]
 }
 
-// Messages are those of a channel, without threads.
+// Messages returns the messages of a channel, without threads.
 func (s *Server) Messages(channel string) []Message { return s.where(channel, "") }
 
-// Thread are the answers to a message.
+// Thread returns the replies to a message.
 func (s *Server) Thread(m Message) []Message { return s.where(m.Channel, m.TS) }
 
 func (s *Server) where(channel, thread string) []Message {
@@ -180,21 +178,21 @@ func (s *Server) where(channel, thread string) []Message {
 	return all
 }
 
-// Ephemerals are what single people were told.
+// Ephemerals returns the ephemeral messages.
 func (s *Server) Ephemerals() []Message {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]Message(nil), s.ephemerals...)
 }
 
-// Views are the windows that were opened.
+// Views returns the modals that were opened.
 func (s *Server) Views() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]string(nil), s.views...)
 }
 
-// Ack is the answer to an envelope; false while there is none.
+// Ack returns the acknowledgement of an envelope. It returns false if there is none yet.
 func (s *Server) Ack(envelope string) (string, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -202,12 +200,12 @@ func (s *Server) Ack(envelope string) (string, bool) {
 	return a, ok
 }
 
-// Until waits until something is so; the test fails when it never is.
+// Until waits for a condition. The test fails if it does not become true.
 func (s *Server) Until(t testing.TB, what string, is func() bool) {
 	t.Helper()
 	late := time.NewTimer(60 * time.Second)
 	defer late.Stop()
-	again := time.NewTicker(20 * time.Millisecond) // not everything that is waited for happens here
+	again := time.NewTicker(20 * time.Millisecond) // the condition may depend on other servers
 	defer again.Stop()
 	for {
 		s.mu.Lock()
@@ -225,7 +223,7 @@ func (s *Server) Until(t testing.TB, what string, is func() bool) {
 	}
 }
 
-// method answers one call of the Web API.
+// method serves one call of the Web API.
 func (s *Server) method(w http.ResponseWriter, r *http.Request) {
 	name := strings.TrimPrefix(r.URL.Path, "/api/")
 	s.mu.Lock()
@@ -260,7 +258,7 @@ func (s *Server) method(w http.ResponseWriter, r *http.Request) {
 	}
 	answer := func(v any) {
 		w.Header().Set("Content-Type", "application/json; charset=utf-8")
-		_ = json.NewEncoder(w).Encode(v) // the client may be gone
+		_ = json.NewEncoder(w).Encode(v) // the client may have disconnected
 	}
 	wrong := func(code string) { answer(map[string]any{"ok": false, "error": code}) }
 	token, want := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "), BotToken
@@ -335,7 +333,7 @@ func (s *Server) chat(name string, r *http.Request, answer func(any), wrong func
 	}
 }
 
-// Copy leaves the same message in the channel again, as a post does whose answer was lost.
+// Copy posts the same message to the channel again, as after a post whose response was lost.
 func (s *Server) Copy(m Message) Message {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -347,7 +345,7 @@ func (s *Server) Copy(m Message) Message {
 	return m
 }
 
-// RefuseBlocks has messages with blocks refused.
+// RefuseBlocks sets whether messages with blocks are refused.
 func (s *Server) RefuseBlocks(on bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
