@@ -37,7 +37,7 @@ type Options struct {
 	// Ended is called for each ended call with a callback, and for each ended batch, after the
 	// end is stored, and possibly again after a crash. It may block when its queue is full.
 	Ended func(End)
-	// LeaseLost, if set, is called for each journal that another front door has claimed.
+	// LeaseLost, if set, is called for each journal that this front door lost to another one.
 	LeaseLost func()
 	// Traces creates spans of stored single calls and of a sample of the calls of batches. If
 	// nil, there are no spans.
