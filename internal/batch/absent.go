@@ -8,20 +8,21 @@ import (
 )
 
 const (
-	// absentMost and absentName bound what a batch names of the servers that are not there.
+	// absentMost and absentName limit the number and the length of the missing server names that a
+	// batch reports.
 	absentMost = 20
 	absentName = 128
 )
 
-// absent counts the calls of a journal that wait for servers which no worker has announced. Their
-// names may be mistyped, but nobody can know that: a worker may announce them in a moment. It
-// is safe for concurrent use.
+// absent counts the calls of a journal that wait for servers that no worker has announced. The
+// names may be mistyped, but a worker may also announce them at any moment, so the calls wait.
+// It is safe for concurrent use.
 type absent struct {
 	mu    sync.Mutex
 	calls map[schema.ServerID]int
 }
 
-// note notes whether a call waits for a server that is not there.
+// note records whether a call waits for a missing server.
 func (a *absent) note(server schema.ServerID, t *tries, waits bool) {
 	if waits == t.absent {
 		return
@@ -39,7 +40,7 @@ func (a *absent) note(server schema.ServerID, t *tries, waits bool) {
 	}
 }
 
-// servers returns the first of the servers by name.
+// servers returns the names of missing servers, sorted and limited to absentMost.
 func (a *absent) servers() (all []schema.ServerID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -9,17 +9,17 @@ import (
 )
 
 const (
-	// pageCalls is how many calls an [ArgumentReader] reads at once, and maxPages how many
-	// such pages it holds in memory.
+	// pageCalls is the number of calls that an [ArgumentReader] reads at once. maxPages is the
+	// number of pages that it keeps in memory.
 	pageCalls = 256
 	maxPages  = 8
 )
 
-// ArgumentReader reads the arguments of many durable calls, whoever asked for them: those
-// next to each other in a journal with one question. It must not be used concurrently.
+// ArgumentReader reads the arguments of many durable calls, of any principal. It reads adjacent
+// calls of a journal with one request. It must not be used concurrently.
 type ArgumentReader struct {
 	o     *Options
-	pages []argumentPage // the one that was used last comes first
+	pages []argumentPage // most recently used first
 }
 
 type argumentPage struct {
@@ -29,11 +29,11 @@ type argumentPage struct {
 	calls   []journal.CallRecord
 }
 
-// Arguments returns a reader of arguments.
+// Arguments returns a new [ArgumentReader].
 func (c *Calls) Arguments() *ArgumentReader { return &ArgumentReader{o: c.o} }
 
-// Read returns the arguments of a durable call of the tenant, nil where they are not kept. Errors are of
-// KindUnavailable, and those of ctx.
+// Read returns the arguments of a durable call of the tenant, or nil if they are no longer kept.
+// Errors are of KindUnavailable, or those of ctx.
 func (r *ArgumentReader) Read(ctx context.Context, tenant schema.TenantID, id schema.CallID) ([]byte, error) {
 	journalID, index, ok := ParseCallID(id)
 	if !ok {
@@ -57,7 +57,7 @@ func (r *ArgumentReader) page(ctx context.Context, tenant schema.TenantID, journ
 	at := slices.IndexFunc(r.pages, func(p argumentPage) bool { return p.tenant == tenant && p.journal == journalID && p.first == first })
 	if at < 0 {
 		calls, err := r.o.Store.CallsFrom(ctx, tenant, journalID, first, pageCalls)
-		if err != nil && len(calls) == 0 { // of those behind a gap nothing is known
+		if err != nil && len(calls) == 0 { // nothing is known of the calls behind a gap
 			return nil, err
 		}
 		r.pages = append([]argumentPage{{tenant, journalID, first, calls}}, r.pages[:min(len(r.pages), maxPages-1)]...)
@@ -69,8 +69,8 @@ func (r *ArgumentReader) page(ctx context.Context, tenant schema.TenantID, journ
 	return p.calls, nil
 }
 
-// ArgumentsOf returns the arguments of a durable call of the tenant as they were accepted, wherever they
-// lie. Errors are of KindNotFound where they are not kept, and KindUnavailable.
+// ArgumentsOf returns the accepted arguments of a durable call of the tenant, from the log or from
+// the object store. Errors: KindNotFound if they are no longer kept, and KindUnavailable.
 func (c *Calls) ArgumentsOf(ctx context.Context, tenant schema.TenantID, id schema.CallID, rec *journal.CallRecord) ([]byte, error) {
 	journalID, _, _ := ParseCallID(id)
 	return c.o.Store.Arguments(ctx, tenant, journalID, rec)

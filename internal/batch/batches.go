@@ -9,23 +9,23 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Order is a batch to be made.
+// Order describes a batch to create.
 type Order struct {
 	Principal schema.Principal
-	// Key is the caller's Idempotency-Key, "" for none; Fingerprint the digest of
-	// the request that carries it.
+	// Key is the caller's Idempotency-Key, or "". Fingerprint is the digest of the request with
+	// that key.
 	Key, Fingerprint string
 	Priority         int
-	Life             time.Duration // 0: 24 h
+	Life             time.Duration // 0 means 24 h
 	CallbackURL      string
 	Labels           map[string]string
-	// Calls is how many calls the batch is made with, where that is known.
+	// Calls is the number of calls that the batch is created with, if known.
 	Calls int
-	// Trace is the trace context of the request; its calls link to it.
+	// Trace is the trace context of the request. The spans of its calls link to it.
 	Trace string
 }
 
-// Batches are the batches of the principals. It is safe for concurrent use.
+// Batches gives principals access to their batches. It is safe for concurrent use.
 type Batches struct {
 	o       *Options
 	ids     *IDs
@@ -34,15 +34,15 @@ type Batches struct {
 	intakes *intakes
 }
 
-// CallID returns the id of a call of a journal, which is the named principal's.
+// CallID returns the id of the call at index of a journal, for the named principal.
 func (b *Batches) CallID(journalID schema.BatchID, index uint64, principal string) schema.CallID {
 	return b.ids.CallID(journalID, index, principal)
 }
 
-// MaxLife is the longest time that a batch may take.
+// MaxLife returns the longest lifetime of a batch.
 func (b *Batches) MaxLife() time.Duration { return b.o.Store.MaxLife() }
 
-// Create makes a batch, or returns the one that the key stands for.
+// Create creates a batch, or returns the existing batch of the key with replayed set.
 func (b *Batches) Create(ctx context.Context, o Order) (m *journal.Manifest, replayed bool, err error) {
 	ctx, cancel := bound(ctx)
 	defer cancel()
@@ -88,7 +88,7 @@ func (b *Batches) Create(ctx context.Context, o Order) (m *journal.Manifest, rep
 		}
 		return m, false, nil
 	}
-	// An empty batch that nobody knows of: whoever adopts it ends it.
+	// The batch is empty and no caller knows its id. The front door that adopts it ends it.
 	if _, cancelErr := b.o.Store.Change(ctx, m.Principal.Tenant, m.ID, func(m *journal.Manifest) error {
 		m.State, m.Reason = journal.Canceling, "two concurrent requests used the same key"
 		return nil
@@ -101,7 +101,7 @@ func (b *Batches) Create(ctx context.Context, o Order) (m *journal.Manifest, rep
 	return b.sameBatch(ctx, &o, kept)
 }
 
-// ErrKeyReused refuses a request with the key of another batch.
+// ErrKeyReused returns the error for a request that reuses the key of another batch.
 func ErrKeyReused() *schema.Error {
 	return schema.Errorf(schema.KindKeyReused, "This Idempotency-Key was used for another request; no batch was created. Use a new key for a new request.")
 }
@@ -117,7 +117,7 @@ func (b *Batches) sameBatch(ctx context.Context, o *Order, kept journal.Entry) (
 	return m, true, err
 }
 
-// Get returns the manifest of a batch of the principal's.
+// Get returns the manifest of a batch of the principal.
 func (b *Batches) Get(ctx context.Context, id schema.BatchID, who schema.Principal) (*journal.Manifest, error) {
 	none := schema.Errorf(schema.KindNotFound, "There is no batch %q.", id)
 	if !strings.HasPrefix(string(id), batchPrefix) || len(id) != len(batchPrefix)+26 || !plain(string(id[len(batchPrefix):])) {
@@ -136,7 +136,7 @@ func (b *Batches) Get(ctx context.Context, id schema.BatchID, who schema.Princip
 	return b.current(ctx, m)
 }
 
-// current returns the manifest with the numbers of this moment.
+// current returns the manifest with up-to-date counts.
 func (b *Batches) current(ctx context.Context, m *journal.Manifest) (*journal.Manifest, error) {
 	if m.State == journal.Ended {
 		return m, nil
@@ -150,12 +150,12 @@ func (b *Batches) current(ctx context.Context, m *journal.Manifest) (*journal.Ma
 		m.Calls = max(m.Calls, stored)
 	}
 	if j := b.jobs.find(m.ID); j != nil {
-		m.Counts = j.l.owned.Progress().Counts() // newer than what was written
+		m.Counts = j.l.owned.Progress().Counts() // more recent than the stored counts
 	}
 	return m, nil
 }
 
-// List returns a page of the principal's batches, the newest first, and the cursor of the next page.
+// List returns a page of the principal's batches, newest first, and the cursor of the next page.
 func (b *Batches) List(who schema.Principal, states []journal.State, limit int, cursor string) ([]*journal.Manifest, string, error) {
 	if cursor != "" && !journal.IsCursor(cursor) {
 		return nil, "", schema.Errorf(schema.KindInvalidRequest, "This cursor is invalid; start again without a cursor.")
@@ -164,16 +164,16 @@ func (b *Batches) List(who schema.Principal, states []journal.State, limit int, 
 	return page, next, nil
 }
 
-// Cancel lets nothing more of a batch start; what runs may finish. A batch that has
-// ended stays as it is.
+// Cancel starts no further calls of a batch; running calls may finish. A batch that has ended
+// remains unchanged.
 func (b *Batches) Cancel(ctx context.Context, id schema.BatchID, who schema.Principal) (*journal.Manifest, error) {
 	return b.End(ctx, id, who, canceledByCaller)
 }
 
-// canceledByCaller is why a batch ends that was canceled.
+// canceledByCaller is the reason of a batch that its caller canceled.
 const canceledByCaller = "its caller canceled it"
 
-// End is Cancel with another reason, which the batch shows from then on.
+// End is like Cancel, with another reason, which the batch then shows.
 func (b *Batches) End(ctx context.Context, id schema.BatchID, who schema.Principal, reason string) (*journal.Manifest, error) {
 	if _, err := b.Get(ctx, id, who); err != nil {
 		return nil, err
@@ -185,8 +185,8 @@ func (b *Batches) End(ctx context.Context, id schema.BatchID, who schema.Princip
 	return b.current(ctx, m)
 }
 
-// ResultBody returns the bytes that the tool of a call of the tenant's batch answered,
-// wherever they lie.
+// ResultBody returns the result bytes of a call of the tenant's batch, from the log or from the
+// object store.
 func (b *Batches) ResultBody(ctx context.Context, tenant schema.TenantID, id schema.BatchID, rec *journal.ResultRecord) ([]byte, error) {
 	return resultBody(ctx, b.o.Store, tenant, id, rec)
 }
@@ -196,21 +196,21 @@ func (b *Batches) Results(ctx context.Context, tenant schema.TenantID, id schema
 	return b.o.Store.Results(ctx, tenant, id, after, most)
 }
 
-// Follow passes on the results of a batch of the tenant as they come; see
+// Follow streams the results of a batch of the tenant as they are stored; see
 // [journal.Store.Follow].
 func (b *Batches) Follow(ctx context.Context, tenant schema.TenantID, id schema.BatchID, after journal.Cursor, f func([]journal.ResultRecord, journal.Cursor) error) error {
 	return b.o.Store.Follow(ctx, tenant, id, after, f)
 }
 
-// Changes returns a channel that gets a word after each change of a batch of the tenant; words
-// that nobody reads are dropped. stop ends it.
+// Changes returns a channel that receives a signal after each change of a batch of the tenant.
+// Signals that are not received in time are dropped. stop ends the subscription.
 func (b *Batches) Changes(tenant schema.TenantID, id schema.BatchID) (changed <-chan struct{}, stop func()) {
 	words := make(chan struct{}, 1)
 	return words, b.o.Store.WatchOne(schema.OnlyTenant(tenant), id, func(*journal.Manifest) { notify(words) })
 }
 
-// Unended returns how many batches have not ended, over all principals and front doors, and
-// when the first of them was created; the zero time where there are none.
+// Unended returns the number of batches that have not ended, over all principals and front doors,
+// and the creation time of the oldest one, or the zero time if there are none.
 func (b *Batches) Unended() (n int, oldest time.Time) {
 	b.o.Store.EachOpen(schema.AllTenants(), func(m *journal.Manifest) {
 		if m.Kind != journal.Batch {

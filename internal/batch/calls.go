@@ -9,7 +9,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Calls are durable calls by their ids: the single ones, and those of batches. It is safe
+// Calls gives access to durable calls by id, both single calls and calls of batches. It is safe
 // for concurrent use.
 type Calls struct {
 	o             *Options
@@ -21,8 +21,8 @@ type Calls struct {
 	conversations *conversations
 }
 
-// Wait returns how the call of the tenant ended. When ctx ends first its error is returned, and the call
-// continues.
+// Wait waits for the end of a call of the tenant and returns its result. If ctx ends first, Wait
+// returns its error, and the call continues.
 func (c *Calls) Wait(ctx context.Context, tenant schema.TenantID, t *Ticket) (*journal.ResultRecord, error) {
 	if t.it == nil {
 		return c.finder.awaitResult(ctx, tenant, t.CallID)
@@ -35,12 +35,12 @@ func (c *Calls) Wait(ctx context.Context, tenant schema.TenantID, t *Ticket) (*j
 	if t.it.result != nil {
 		return t.it.result, nil
 	}
-	return c.finder.awaitResult(ctx, tenant, t.CallID) // another front door has it now
+	return c.finder.awaitResult(ctx, tenant, t.CallID) // another front door owns it now
 }
 
-// Status returns the state of a durable call of the principal. It waits for the call to end
-// until ctx ends or the time wait has passed. KindNotFound: the call does not exist, is not
-// kept any more, or belongs to another principal.
+// Status returns the state of a durable call of the principal. It waits up to the given time, or
+// until ctx ends, for the call to end. It returns KindNotFound if the call does not exist, is no
+// longer kept, or belongs to another principal.
 func (c *Calls) Status(ctx context.Context, id schema.CallID, who schema.Principal, wait time.Duration) (*Status, error) {
 	s, err := c.finder.standing(ctx, id, who, wait)
 	if err != nil || s.Result == nil || !s.Result.Input {
@@ -49,15 +49,15 @@ func (c *Calls) Status(ctx context.Context, id schema.CallID, who schema.Princip
 	return c.conversations.follow(ctx, s, who, wait)
 }
 
-// ResultBody returns the bytes that the tool of the tenant's call with the id answered,
-// wherever they lie.
+// ResultBody returns the result bytes of the tenant's call with the id, from the log or from the
+// object store.
 func (c *Calls) ResultBody(ctx context.Context, tenant schema.TenantID, id schema.CallID, rec *journal.ResultRecord) ([]byte, error) {
 	journalID, _, _ := ParseCallID(id)
 	return resultBody(ctx, c.o.Store, tenant, journalID, rec)
 }
 
-// Cancel takes back a durable call that has not left, whether it waits for its
-// turn, for its server, for its quota or for an approval; one that runs is asked to stop.
+// Cancel cancels a durable call that has not been sent, whether it waits for its turn, its
+// server, its quota or an approval. It asks the worker to stop a call that runs.
 func (c *Calls) Cancel(ctx context.Context, id schema.CallID, who schema.Principal) (*Status, error) {
 	s, err := c.Status(ctx, id, who, 0)
 	if err != nil || s.Ended() {
@@ -71,7 +71,7 @@ func (c *Calls) Cancel(ctx context.Context, id schema.CallID, who schema.Princip
 	case schema.StateSuspended:
 		mine, err := c.conversations.withdraw(ctx, s, who)
 		if err == nil && !mine {
-			return c.Cancel(ctx, id, who) // it was answered just now
+			return c.Cancel(ctx, id, who) // it was answered in the meantime
 		}
 		if err != nil {
 			return nil, err
@@ -85,12 +85,12 @@ func (c *Calls) Cancel(ctx context.Context, id schema.CallID, who schema.Princip
 	return c.Status(ctx, id, who, cancelWait)
 }
 
-// cancelWait is how long a call that was canceled is given to end.
+// cancelWait limits the wait for the end of a canceled call.
 const cancelWait = 2 * time.Second
 
-// Confirm takes the caller's yes or no to a call of its own that is held, where no
-// token for it was given to anybody; see [approval.Desk.ConfirmOwn]. A call that was
-// held before its caller's eyes is confirmed with its token: KindForbidden.
+// Confirm stores the caller's own approval or denial of its held call, if no confirmation token
+// was issued for it; see [approval.Desk.ConfirmOwn]. It returns KindForbidden for a call that was
+// held while its caller waited: that one is confirmed with its token.
 func (c *Calls) Confirm(ctx context.Context, callID schema.CallID, approve bool, who schema.Principal) error {
 	if _, _, ok := ParseCallID(callID); !ok {
 		return schema.Errorf(schema.KindForbidden, "This call is not part of a batch; confirm it with the confirmation_id of its answer: POST /confirmations/{id}.").WithCall(callID)
@@ -102,11 +102,11 @@ func (c *Calls) Confirm(ctx context.Context, callID schema.CallID, approve bool,
 	return err
 }
 
-// Answer passes the caller's answers to the questions of a round, by the server's own ids,
-// to the server of a stored call. Answers to questions that are not open change nothing.
-// While questions are left, the call keeps waiting; otherwise the next round runs. Errors:
-// KindNotFound as [Calls.Status]; KindTooLarge; and those of [admission.Gate.Check], after
-// which the question is still open.
+// Answer passes the caller's answers to the input requests of a round, keyed by the server's ids,
+// to the server of a stored call. Answers to requests that are not open change nothing. While
+// requests remain open, the call keeps waiting; otherwise the next round runs. Errors:
+// KindNotFound as for [Calls.Status]; KindTooLarge; and those of [admission.Gate.Check], after
+// which the request is still open.
 func (c *Calls) Answer(ctx context.Context, id schema.CallID, who schema.Principal, round int, answers map[string]json.RawMessage) error {
 	for range answerTries {
 		s, err := c.Status(ctx, id, who, 0)
@@ -124,14 +124,14 @@ func (c *Calls) Answer(ctx context.Context, id schema.CallID, who schema.Princip
 	return schema.Errorf(schema.KindConflict, "Several requests answer this call concurrently; check its state.").WithCall(id)
 }
 
-// answerTries is how often somebody else may be faster.
+// answerTries limits the retries after a concurrent request answered first.
 const answerTries = 8
 
-// resultBody reads what a call of a journal was answered.
+// resultBody reads the result bytes of a call of a journal.
 func resultBody(ctx context.Context, store *journal.Store, tenant schema.TenantID, journalID schema.BatchID, rec *journal.ResultRecord) ([]byte, error) {
 	if rec.BodyObject.Name != "" {
 		if own, _, ok := ParseCallID(rec.CallID); ok {
-			journalID = own // a conversation may have gone on in another journal
+			journalID = own // a conversation may have continued in another journal
 		}
 	}
 	return store.ResultBody(ctx, tenant, journalID, rec)

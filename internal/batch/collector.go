@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// collector is a list that many goroutines put things into and one takes all out of.
+// collector is a list with many producers and one consumer, which takes all items at once.
 type collector[T any] struct {
 	mu   *sync.Mutex
 	all  *[]T
-	many chan struct{} // has a word when many are there
-	some chan struct{} // has a word when any are there
+	many chan struct{} // signaled when gatherMany items are collected
+	some chan struct{} // signaled when the first item is collected
 }
 
 func newCollector[T any]() collector[T] {
@@ -29,8 +29,8 @@ func (c collector[T]) put(one T) {
 	}
 }
 
-// take waits until something is there and takes all of it; when busy it waits a moment
-// for more. It returns nil when over is closed and nothing is there.
+// take waits for items and takes all of them. If busy, it first waits briefly for more. It
+// returns nil once over is closed and the list is empty.
 func (c collector[T]) take(over <-chan struct{}, busy bool) []T {
 	for {
 		if busy {
@@ -46,7 +46,7 @@ func (c collector[T]) take(over <-chan struct{}, busy bool) []T {
 		all := *c.all
 		*c.all = nil
 		select {
-		case <-c.many: // those of which it tells are taken
+		case <-c.many: // the items of this signal are taken
 		default:
 		}
 		c.mu.Unlock()

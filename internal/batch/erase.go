@@ -7,12 +7,12 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// deletedTenant is why batches end whose tenant is deleted.
+// deletedTenant is the reason of batches that end because their tenant is deleted.
 const deletedTenant = "its tenant is deleted"
 
-// EndTenant cancels the batches of a tenant that is deleted, and deletes those that have ended.
-// open is the number of batches that have not ended yet: their running calls may finish.
-// Single durable calls share journals with those of other tenants, and stay.
+// EndTenant cancels the batches of a tenant that is being deleted, and deletes those that have
+// ended. open is the number of batches that have not ended yet, because their running calls may
+// finish. Single durable calls share journals with other tenants, so they remain.
 func (b *Batches) EndTenant(ctx context.Context, tenant schema.TenantID) (open, deleted int, err error) {
 	var running, ended []schema.BatchID
 	of := schema.OnlyTenant(tenant)
@@ -47,7 +47,7 @@ func (b *Batches) EndTenant(ctx context.Context, tenant schema.TenantID) (open, 
 	return len(running), deleted, nil
 }
 
-// end cancels a batch for a reason.
+// end cancels a batch with the given reason.
 func (b *Batches) end(ctx context.Context, tenant schema.TenantID, id schema.BatchID, reason string) (*journal.Manifest, error) {
 	m, err := b.o.Store.Change(ctx, tenant, id, func(m *journal.Manifest) error {
 		if m.State != journal.Ended && m.State != journal.Canceling {

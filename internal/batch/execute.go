@@ -16,18 +16,18 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// executor runs single calls of a journal: it checks each, holds it where it needs an
-// approval, sends it, and tries again what may be tried again.
+// executor runs single calls of a journal: it checks each call, holds it if it needs an approval,
+// sends it, and retries it if that is safe.
 type executor struct {
 	l       *lease
 	results *results
 	held    *heldCalls
-	// settled asks the worker what became of a call whose answer did not come.
+	// settled asks the worker for the outcome of a call whose answer did not arrive.
 	settled func(it *item, unknown error) (*schema.Result, error)
 }
 
-// execute runs one call to its end and stores the result. It returns when that is
-// stored, or the call is held, or it is for another owner to settle.
+// execute runs one call to its end and stores the result. It returns when the result is stored,
+// the call is held, or the next owner has to settle it.
 func (x *executor) execute(it *item) {
 	span := it.span
 	if span == nil {
@@ -40,15 +40,15 @@ func (x *executor) execute(it *item) {
 	x.results.conclude(it, res, err)
 }
 
-// deadError is the last error of a call that is not tried any more.
+// deadError wraps the last error of a call whose retries are exhausted.
 type deadError struct{ last *schema.Error }
 
 func (e *deadError) Error() string { return e.last.Detail }
 
 func (e *deadError) Unwrap() error { return e.last }
 
-// attempts tries the call until it has ended. Both results are nil when it is not
-// over and not to be tried here any more: it is held, or the job stops.
+// attempts tries the call until it ends. Both results are nil if the call has not ended but must
+// not be retried here, because it is held or the job stops.
 func (x *executor) attempts(it *item) (*schema.Result, error) {
 	if it.rec.Method == methodRefused {
 		return nil, refusedLine(it.rec.Arguments)
@@ -71,19 +71,19 @@ func (x *executor) attempts(it *item) (*schema.Result, error) {
 	return x.try(it, &tries{began: time.Now()})
 }
 
-// tries is how far the attempts at a call have come.
+// tries is the retry state of a call.
 type tries struct {
 	began    time.Time
 	failures int
-	wait     time.Duration // before the next one
-	doubt    error         // of an attempt that may have run, or nil
-	absent   bool          // it waits for a server that no worker has announced
+	wait     time.Duration // before the next attempt
+	doubt    error         // error of an attempt that may have run, or nil
+	absent   bool          // waits for a server that no worker has announced
 }
 
-// pauses are between the attempts of one call.
+// pauses is the backoff between the attempts of one call.
 var pauses = backoff.Policy{First: 100 * time.Millisecond, Max: 15 * time.Second, Jitter: 0.5}
 
-// try is attempts for a call of which all is known.
+// try runs the attempts of a call whose key is claimed and whose arguments are loaded.
 func (x *executor) try(it *item, t *tries) (*schema.Result, error) {
 	defer x.l.absent.note(it.call.Server, t, false)
 	for {
@@ -104,7 +104,7 @@ func (x *executor) try(it *item, t *tries) (*schema.Result, error) {
 				if err == nil || errors.Is(err, errHeld) || !schema.AsError(err).Retryable {
 					return res, err
 				}
-				t.wait = pauses.Delay(t.failures) // until others were decided
+				t.wait = pauses.Delay(t.failures) // until other approvals are decided
 				t.failures++
 				continue
 			}
@@ -135,8 +135,8 @@ func (x *executor) try(it *item, t *tries) (*schema.Result, error) {
 	}
 }
 
-// failed says what follows an attempt that failed: over that there is none, and the
-// results are those of attempts.
+// failed decides how to continue after a failed attempt. If over is true, there is no further
+// attempt, and the other results are those of attempts.
 func (x *executor) failed(it *item, t *tries, left bool, err error) (res *schema.Result, end error, over bool) {
 	e := schema.AsError(err)
 	if doubt := dispatch.DoubtOf(err); doubt != nil {
@@ -146,18 +146,18 @@ func (x *executor) failed(it *item, t *tries, left bool, err error) (res *schema
 	case it.taken.Err() != nil && !left:
 		return nil, t.end(it, x.l.takenEnd(it), true), true
 	case e.CancelRequested && x.l.life.gone.Err() != nil:
-		return nil, nil, true // it was given up here, by nobody's wish: the next owner asks
+		return nil, nil, true // abandoned without a cancel request: the next owner asks the worker
 	case x.l.life.stopping.Err() != nil && (e.Kind == schema.KindCanceled || !left):
-		return nil, nil, true // it did not leave, or nobody is told what became of it: the next owner asks
+		return nil, nil, true // it was not sent, or its outcome is unknown here: the next owner asks the worker
 	case !left && e.Kind == schema.KindCanceled:
 		t.wait = pauses.Delay(t.failures) // its intent could not be written
 	case e.CancelRequested && (it.call.Safe || errors.Is(err, dispatch.ErrStopped)):
-		return nil, err, true // nobody knows more
+		return nil, err, true // no one knows more
 	case e.Kind == schema.KindOutcomeUnknown && !it.call.Safe:
 		res, end = x.settled(it, err)
 		return res, end, true
 	case e.Kind == schema.KindUnavailable || e.Kind == schema.KindServerFailed || e.Kind == schema.KindQuota || !left && x.missing(it, err):
-		// It is proven that nothing started.
+		// It is certain that the call did not start.
 		if time.Since(t.began) > x.l.o.Patience {
 			return nil, &deadError{t.end(it, err, false)}, true
 		}
@@ -174,7 +174,8 @@ func (x *executor) failed(it *item, t *tries, left bool, err error) (res *schema
 	return nil, nil, false
 }
 
-// refused ends a call that the gate refused, and tells the execution log unless an attempt did.
+// refused ends a call that the gate refused. It adds it to the execution log unless an attempt
+// already did.
 func (x *executor) refused(it *item, t *tries, verdict *admission.Verdict, err error) error {
 	if it.attempt == 0 && it.noted == "" {
 		rec := x.l.place(it)
@@ -184,13 +185,13 @@ func (x *executor) refused(it *item, t *tries, verdict *admission.Verdict, err e
 	return t.end(it, err, false)
 }
 
-// end is how a call ends after its last attempt failed with err, or could not be made.
+// end returns the final error of a call whose last attempt failed with err or could not be made.
 func (t *tries) end(it *item, err error, canceled bool) *schema.Error {
 	return dispatch.EndOf(it.call, t.doubt, err, canceled)
 }
 
-// claimKey finds out whether the call is the one that its key stands for. Both
-// results are nothing when that cannot be found out before the job stops.
+// claimKey reports whether the call owns its idempotency key. It returns false and nil if the job
+// stops before that is known.
 func (x *executor) claimKey(it *item) (proceed bool, err error) {
 	for n := 0; it.rec.Key != "" && !it.keyed; n++ {
 		ctx, cancel := bound(x.l.life.stopping)
@@ -220,8 +221,8 @@ func (x *executor) maxAttempts(it *item) int {
 	return x.l.o.Attempts
 }
 
-// missing says that the server of a call is not there, which may pass: its workers
-// are restarting.
+// missing reports whether the call failed because its server is not available. That may be
+// temporary, for example while its workers restart.
 func (x *executor) missing(it *item, err error) bool {
 	switch schema.KindOf(err) {
 	case schema.KindUnavailable:
@@ -236,7 +237,7 @@ func (x *executor) missing(it *item, err error) bool {
 	return false
 }
 
-// pause waits; false means that the call must not be tried any more.
+// pause waits for d. It returns false if the call must not be tried any further.
 func (x *executor) pause(it *item, d time.Duration) bool {
 	if x.l.life.stopping.Err() != nil || it.taken.Err() != nil || it.late() {
 		return false
@@ -256,7 +257,7 @@ func (x *executor) pause(it *item, d time.Duration) bool {
 	}
 }
 
-// arguments brings in argument bytes that lie outside the log.
+// arguments loads arguments that are stored outside the log.
 func (x *executor) arguments(it *item) error {
 	if it.call.Arguments != nil || it.rec.ArgumentsObject.Size == 0 {
 		return nil
@@ -268,9 +269,8 @@ func (x *executor) arguments(it *item) error {
 	return err
 }
 
-// send makes one attempt. left says that the intent was written, so that the call
-// may have started. A job that stops, or a caller, takes the call back as long as it
-// has not left.
+// send makes one attempt. left reports whether the intent was written, so the call may have
+// started. Until then the attempt is canceled if the job stops or the caller cancels the call.
 func (x *executor) send(it *item) (res *schema.Result, left bool, err error) {
 	ctx, cancel := context.WithCancel(x.l.life.gone)
 	defer cancel()
@@ -288,7 +288,7 @@ func (x *executor) send(it *item) (res *schema.Result, left bool, err error) {
 	it.call.Chosen = func(worker schema.WorkerID) {
 		mu.Lock()
 		defer mu.Unlock()
-		left = false // an attempt before this one did not start, or may be repeated
+		left = false // the previous attempt did not start, or may be repeated
 		if ctx.Err() != nil {
 			return
 		}
@@ -296,14 +296,14 @@ func (x *executor) send(it *item) (res *schema.Result, left bool, err error) {
 		it.worker = worker
 		it.begun.Store(true)
 		if !needsIntent(it.call) {
-			left = true // it may be repeated: nobody needs to know that it left
+			left = true // it is safe to repeat, so it needs no intent
 			return
 		}
 		writing, stop := bound(ctx)
 		err := x.l.owned.Intend(writing, journal.Intent(it.rec.Index, it.attempt, worker))
 		stop()
 		if err != nil || !x.l.owned.Held() {
-			cancel() // without its intent it must not leave
+			cancel() // it must not be sent without its intent
 			x.l.noIntent(1, err)
 			return
 		}

@@ -8,16 +8,15 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// finisher ends what is left of a journal that was canceled, has expired or is damaged.
+// finisher ends the remaining calls of a journal that was canceled, has expired or is damaged.
 type finisher struct {
 	l      *lease
 	losses *losses
 	held   *heldCalls
 }
 
-// endAll ends the calls that have not left, because the batch was canceled or its
-// time has expired. Held calls are taken back; of those that run by an approval the end
-// is waited for.
+// endAll ends the calls that have not been sent, because the batch was canceled, has expired or is
+// damaged. It withdraws held calls, and waits for the end of approved calls that already run.
 func (f *finisher) endAll(cause error) error {
 	if err := f.held.withdrawAll(); err != nil {
 		return err
@@ -31,7 +30,7 @@ func (f *finisher) endAll(cause error) error {
 	return f.held.wait(f.l.life.leaving)
 }
 
-// endRest stores an end for each call that has none and is not held.
+// endRest stores a result for each call that has none and is not held.
 func (f *finisher) endRest(cause error) error {
 	outcome := journal.Canceled
 	if errors.Is(cause, errExpired) {
@@ -54,7 +53,7 @@ func (f *finisher) endRest(cause error) error {
 		for i := range calls {
 			c := &calls[i]
 			next = c.Index + 1
-			if f.l.calls.heldCall(c.Index) != nil || progress.Ended(c.Index) { // in this order: one that is held no more has ended
+			if f.l.calls.heldCall(c.Index) != nil || progress.Ended(c.Index) { // in this order: a call that is no longer held has ended
 				continue
 			}
 			if c.Method == methodRefused {
@@ -62,7 +61,7 @@ func (f *finisher) endRest(cause error) error {
 				continue
 			}
 			results = append(results, journal.ResultRecord{
-				Index: c.Index, Outcome: outcome, CallID: f.l.id(c), Tenant: asker(f.l.m, c).Tenant, CustomID: c.CustomID, Ended: now,
+				Index: c.Index, Outcome: outcome, CallID: f.l.id(c), Tenant: requester(f.l.m, c).Tenant, CustomID: c.CustomID, Ended: now,
 				Error: encodeError(schema.Errorf(stopKind(cause), "The call did not start: %v.", cause)),
 			})
 		}
@@ -75,8 +74,8 @@ func (f *finisher) endRest(cause error) error {
 	}
 }
 
-// closeIntake lets no more calls in, so that endAll sees the last of them: whoever
-// sends them may still be at it.
+// closeIntake seals the journal so that endAll sees the last call. A sender may still be adding
+// calls.
 func (f *finisher) closeIntake() error {
 	ctx, cancel := bound(f.l.life.gone)
 	defer cancel()

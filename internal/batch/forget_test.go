@@ -11,7 +11,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// heldAndEnded stores a call of the tenant red that was held and is denied.
+// heldAndEnded stores a held call of the tenant red whose approval is denied.
 func heldAndEnded(t *testing.T, o *Options, id schema.CallID) *ledger.Approval {
 	t.Helper()
 	a := &ledger.Approval{CallID: id, Binding: ledger.Binding{Requester: ledger.Requester{Name: "ann"}, Tenant: "red"}, Expires: time.Now().Add(time.Hour)}
@@ -28,8 +28,8 @@ func heldAndEnded(t *testing.T, o *Options, id schema.CallID) *ledger.Approval {
 	return a
 }
 
-// A journal copies how its held calls ended before it ends, and until then the approval must
-// stay: without it, the next owner would ask again.
+// A journal copies the outcomes of its held calls before it ends. Until then the approval must be
+// kept: without it, the next owner would request it again.
 func TestAnApprovalIsForgottenAfterTheJournalOfItsCall(t *testing.T) {
 	o, _, stop, _ := workingWith(t, retention.Periods{"red": time.Hour})
 	defer stop()
@@ -60,7 +60,7 @@ func TestAnApprovalIsForgottenAfterTheJournalOfItsCall(t *testing.T) {
 		t.Fatal("an approval is forgotten at once")
 	}
 	repaired := o.Desk
-	o.Desk = approval.New(approval.Options{Ledger: o.Ledger, Log: o.Log}) // of which no look has succeeded
+	o.Desk = approval.New(approval.Options{Ledger: o.Ledger, Log: o.Log}) // it has not repaired its records yet
 	o.forget(ctx, late)
 	if !has(single) {
 		t.Error("an approval is forgotten whose audit lines may be missing")
@@ -92,7 +92,7 @@ func TestAnApprovalIsForgottenAfterTheJournalOfItsCall(t *testing.T) {
 	}
 }
 
-// What an idempotency key stands for may be forgotten while the key counts.
+// The call of an idempotency key may be deleted before the key expires.
 func TestAKeyWhoseCallIsForgottenRunsNothing(t *testing.T) {
 	o, js, stop, _ := workingWith(t, retention.Periods{"red": time.Hour})
 	defer stop()
@@ -113,7 +113,7 @@ func TestAKeyWhoseCallIsForgottenRunsNothing(t *testing.T) {
 		if schema.KindOf(err) != k.want || err == nil && !ticket.Replayed {
 			t.Errorf("%s: %+v, %v", name, ticket, err)
 		}
-		// Version 0.1 stored it by the name of the principal alone.
+		// Version 0.1 stored the key by the name of the principal alone.
 		if k.want == schema.KindNotFound {
 			if err := o.mine(t.Context(), &who, &entry); err != nil {
 				t.Errorf("%s, of version 0.1: %v", name, err)
@@ -124,7 +124,7 @@ func TestAKeyWhoseCallIsForgottenRunsNothing(t *testing.T) {
 	}
 }
 
-// A journal that was forgotten before a loss was accepted has lost nothing.
+// A journal whose records were deleted before a loss was accepted has lost nothing.
 func TestAForgottenJournalIsNotSettled(t *testing.T) {
 	o, js, stop, work := workingWith(t, retention.Periods{"red": time.Hour})
 	ls := newLanes(js.ctx, o, js, work)
@@ -146,7 +146,7 @@ func TestAForgottenJournalIsNotSettled(t *testing.T) {
 	leave()
 	take(t, ls, "red") // the next lane
 	<-over
-	for tick := time.NewTicker(time.Millisecond); js.find(id) != nil; <-tick.C { // until its lease is given back
+	for tick := time.NewTicker(time.Millisecond); js.find(id) != nil; <-tick.C { // wait until its lease is released
 	}
 	o.forget(t.Context(), time.Now().Add(2*time.Hour))
 	o.LostBefore = time.Now().Add(time.Hour)
@@ -161,7 +161,7 @@ func TestAForgottenJournalIsNotSettled(t *testing.T) {
 	work.Wait()
 }
 
-// Results grow old before the batch: of its calls nothing is known any more.
+// Results expire before the batch does. Nothing is known of its calls afterwards.
 func TestACallWhoseResultGrewTooOldIsNotQueued(t *testing.T) {
 	o, js, stop, _ := working(t)
 	defer stop()

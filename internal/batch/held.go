@@ -17,8 +17,8 @@ type HeldCall struct {
 	Approval *ledger.Approval
 }
 
-// Held says how many calls of each of the tenant's batches wait for an approval, as of a moment
-// ago. Batches of which none does are left out.
+// Held returns the number of calls of each of the tenant's batches that wait for an approval, as
+// of a moment ago. Batches without such calls are omitted.
 func (b *Batches) Held(tenant schema.TenantID, batches ...schema.BatchID) map[schema.BatchID]int {
 	if len(batches) == 0 {
 		return nil
@@ -35,25 +35,25 @@ func (b *Batches) Held(tenant schema.TenantID, batches ...schema.BatchID) map[sc
 	return held
 }
 
-// placed is an approval of a call of a journal, and the index of the call.
-type placed struct {
+// indexedApproval is the approval of a call of a journal, with the index of the call.
+type indexedApproval struct {
 	*ledger.Approval
 	index uint64
 }
 
-// approvalsOf returns the approvals that fit of the calls of a journal, of these tenants, in no
-// order.
-func approvalsOf(book *ledger.Ledger, tenants schema.Tenants, id schema.BatchID, fit func(*ledger.Approval) bool) (found []placed) {
+// approvalsOf returns the approvals of the calls of a journal, of these tenants, for which fit
+// returns true. Their order is undefined.
+func approvalsOf(book *ledger.Ledger, tenants schema.Tenants, id schema.BatchID, fit func(*ledger.Approval) bool) (found []indexedApproval) {
 	book.Each(tenants, func(a *ledger.Approval) {
 		if of, index, ok := ParseCallID(a.CallID); ok && of == id && fit(a) {
-			found = append(found, placed{a.Clone(), index})
+			found = append(found, indexedApproval{a.Clone(), index})
 		}
 	})
 	return found
 }
 
-// HeldCalls returns calls of a batch of the principal's that wait for an approval, in
-// order: at most that many.
+// HeldCalls returns at most the given number of calls of a batch of the principal that wait for an
+// approval, ordered by index.
 func (b *Batches) HeldCalls(ctx context.Context, id schema.BatchID, who schema.Principal, most int) ([]HeldCall, error) {
 	m, err := b.Get(ctx, id, who)
 	if err != nil || m.State == journal.Ended {
@@ -75,8 +75,7 @@ func (b *Batches) HeldCalls(ctx context.Context, id schema.BatchID, who schema.P
 	return held, nil
 }
 
-// customID is the caller's own name of a held call; the one who runs the batch has
-// it at hand.
+// customID returns the caller's own id of a held call. It is in memory if the batch runs here.
 func (b *Batches) customID(ctx context.Context, j *job, tenant schema.TenantID, id schema.BatchID, index uint64) (string, error) {
 	if j != nil {
 		if it := j.l.calls.heldCall(index); it != nil {
@@ -90,7 +89,7 @@ func (b *Batches) customID(ctx context.Context, j *job, tenant schema.TenantID, 
 	return c.CustomID, nil
 }
 
-// HeldSingly returns how many calls of the principal are held and in no batch.
+// HeldSingly returns the number of calls of the principal that are held and belong to no batch.
 func HeldSingly(book *ledger.Ledger, who *schema.Principal) (n int) {
 	book.Each(schema.OnlyTenant(who.Tenant), func(a *ledger.Approval) {
 		if a.State != ledger.Pending || a.Binding.Requester.Name != who.Name {

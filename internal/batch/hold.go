@@ -13,25 +13,25 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// errHeld says that a call waits for an approval, and is left alone until it has one.
+// errHeld reports that a call waits for an approval and must not be run before.
 var errHeld = errors.New("the call is held")
 
-// maxHeld is how many calls of one journal may wait for an approval at once; more
-// would fill the ledger, and no person looks at that many.
+// maxHeld limits the calls of one journal that wait for an approval at once. More would fill the
+// ledger, and people would not review that many.
 const maxHeld = 1000
 
-// heldCalls asks for the approvals of a journal's calls, waits for the decisions without
-// a goroutine for each, and copies what comes of them into the journal.
+// heldCalls requests approvals for the calls of a journal, waits for the decisions without a
+// goroutine for each, and copies the outcomes into the journal.
 type heldCalls struct {
 	l       *lease
 	results *results
-	copies  sync.WaitGroup // ends that are copied; none begins once the table of calls is closed
+	copies  sync.WaitGroup // outcomes being copied; none begins once the call table is closed
 }
 
-// hold puts the question whether the call may run, and leaves the call until it is
-// answered: it takes no place in the window. An approved call is run by whichever
-// front door claims it, under the fence of the ledger; what comes of it is copied
-// into the journal. An error that is retryable says that there is no room for it yet.
+// hold requests an approval for the call and returns without waiting for the decision, so a held
+// call takes no place in the window. The front door that claims an approved call runs it, under
+// the fence of the ledger; its outcome is copied into the journal. A retryable error means that
+// there is no capacity for it yet.
 func (h *heldCalls) hold(it *item, v admission.Verdict) (*schema.Result, error) {
 	for {
 		if h.l.calls.heldCount() < maxHeld {
@@ -50,7 +50,7 @@ func (h *heldCalls) hold(it *item, v admission.Verdict) (*schema.Result, error) 
 	defer cancel()
 	held, err := h.l.o.Desk.Open(ctx, it.call, v.Tool.Raw, &v.Assessment, "")
 	if err == nil || schema.KindOf(err) == schema.KindConflict {
-		// Held now, or by an earlier owner of the journal.
+		// It is held now, or was already held by an earlier owner of the journal.
 		if err == nil {
 			rec := h.l.place(it)
 			rec.ID, rec.Attempt, rec.Judged = records.IDOfHeld(held.Approval.Created, it.call.ID), 0, records.Judged{}
@@ -58,7 +58,7 @@ func (h *heldCalls) hold(it *item, v admission.Verdict) (*schema.Result, error) 
 		}
 		if err == nil && held.Run {
 			gone, leave := context.WithCancel(h.l.life.gone)
-			leave() // its end is copied, nobody waits for it
+			leave() // its outcome is copied, no caller waits for it
 			_, _ = h.l.o.Release(gone, held.Approval, nil)
 		}
 		it.forget()
@@ -66,33 +66,33 @@ func (h *heldCalls) hold(it *item, v admission.Verdict) (*schema.Result, error) 
 		return nil, errHeld
 	}
 	if schema.AsError(err).Retryable && h.l.life.stopping.Err() != nil {
-		return nil, errHeld // it may be held all the same: the next owner checks
+		return nil, errHeld // it may be held nevertheless: the next owner checks
 	}
 	h.l.calls.drop(it)
 	return nil, err
 }
 
-// forget drops the arguments of a call that is held: the journal and the ledger have
-// them, and nothing here reads them again.
+// forget drops the arguments of a held call. The journal and the ledger have them, and they are
+// not read here again.
 func (it *item) forget() {
 	it.call.Arguments, it.rec.Arguments = nil, nil
 	it.call.Extra, it.rec.Extra = nil, nil
 }
 
-// released is told that the approval of a call has ended.
+// released handles the end of the approval of a call.
 func (h *heldCalls) released(index uint64) {
 	if it := h.l.calls.heldCall(index); it != nil {
 		h.watchEnd(it)
 	}
 }
 
-// watchEnd copies the end of a held call, where it has ended.
+// watchEnd starts copying the outcome of a held call, if it has ended.
 func (h *heldCalls) watchEnd(it *item) {
 	h.l.calls.whileHeld(it, func() { h.copies.Go(func() { h.copyEnd(it) }) })
 }
 
-// copyEnd copies how a held call ended into the journal, once it has. What cannot be
-// read just now is read again: nobody tells of an end twice.
+// copyEnd copies the outcome of a held call into the journal, if it has ended. It retries reads
+// that fail, because there is only one notification of an end.
 func (h *heldCalls) copyEnd(it *item) {
 	for n := 0; ; n++ {
 		rec, ended, err := h.endOf(it)
@@ -101,10 +101,10 @@ func (h *heldCalls) copyEnd(it *item) {
 				h.results.store(it, rec)
 				h.l.calls.endStored(it)
 			}
-			return // of one that has not ended the watch tells
+			return // if it has not ended, the notification follows
 		}
 		if schema.KindOf(err) == schema.KindNotFound && n >= readTries {
-			return // it is not kept any more
+			return // it is no longer kept
 		}
 		if n == 0 {
 			h.l.o.Log.Warn("reading the outcome of a held call failed; it is tried again", "call", it.call.ID, "error", err)
@@ -119,7 +119,7 @@ func (h *heldCalls) copyEnd(it *item) {
 	}
 }
 
-// endOf says how a held call ended, where it has.
+// endOf returns the outcome of a held call as a result record. ended is false if it has not ended.
 func (h *heldCalls) endOf(it *item) (rec journal.ResultRecord, ended bool, err error) {
 	ctx, cancel := bound(h.l.life.gone)
 	defer cancel()
@@ -164,10 +164,10 @@ func (h *heldCalls) endOf(it *item) (rec journal.ResultRecord, ended bool, err e
 	return rec, true, nil
 }
 
-// readTries is how often an approval is looked for that a replica does not have yet.
+// readTries limits the reads of an approval that a replica does not have yet.
 const readTries = 8
 
-// wait waits until no call is held or being taken back any more, or until ends.
+// wait waits until no call is held or being canceled, or until the context ends.
 func (h *heldCalls) wait(until context.Context) error {
 	for {
 		h.l.window.flying.Wait()
@@ -182,12 +182,11 @@ func (h *heldCalls) wait(until context.Context) error {
 	}
 }
 
-// withdrawing is how many held calls are taken back at once.
+// withdrawing limits the held calls that are withdrawn concurrently.
 const withdrawing = 32
 
-// withdrawAll takes back the calls that are held, here or since an earlier owner.
-// Those that cannot be taken back any more, for they run or have ended, stay held
-// and are watched.
+// withdrawAll withdraws the held calls, including those held by an earlier owner. Calls that can
+// no longer be withdrawn because they run or have ended remain held and are watched.
 func (h *heldCalls) withdrawAll() error {
 	if err := h.find(); err != nil {
 		return err
@@ -216,8 +215,8 @@ func (h *heldCalls) withdrawAll() error {
 	return failed
 }
 
-// find finds the calls of the journal that an earlier owner held: their
-// approvals may run, or have run and nobody has copied their end.
+// find adds the calls of the journal that an earlier owner held. Their approved calls may be
+// running, or have ended without a copy of their outcome.
 func (h *heldCalls) find() error {
 	for _, a := range approvalsOf(h.l.o.Ledger, schema.AllTenants(), h.l.owned.ID(), func(*ledger.Approval) bool { return true }) {
 		index := a.index
@@ -226,7 +225,7 @@ func (h *heldCalls) find() error {
 		}
 		c, err := h.l.o.Store.FindCall(h.l.life.gone, schema.AllTenants(), h.l.owned.ID(), index)
 		if _, lost := gapOf(err); lost || schema.KindOf(err) == schema.KindNotFound {
-			c, err = &journal.CallRecord{Index: index, Principal: schema.Principal{Name: a.Binding.Requester.Name, Tenant: a.Binding.Tenant}}, nil // its record is lost, its approval is not
+			c, err = &journal.CallRecord{Index: index, Principal: schema.Principal{Name: a.Binding.Requester.Name, Tenant: a.Binding.Tenant}}, nil // its record is lost, but not its approval
 		}
 		if err != nil {
 			return err
@@ -238,11 +237,11 @@ func (h *heldCalls) find() error {
 	return nil
 }
 
-// withdraw takes a held call back. It stays held where it runs or has ended. An
-// error says that nobody knows.
+// withdraw withdraws a held call. The call remains held if it runs or has ended. On an error its
+// state is unknown.
 func (h *heldCalls) withdraw(it *item) error {
 	if !h.l.calls.drop(it) {
-		return nil // its end is being copied, or was
+		return nil // its outcome is being copied, or was
 	}
 	ctx, cancel := bound(h.l.life.gone)
 	defer cancel()

@@ -14,17 +14,17 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// The id of a durable call says where it stands, so that any front door finds it
-// without an index: "call_", the tail of its journal's id, "-", one letter for the
-// kind of journal, the index in base 36, "-", and a check. The check is a keyed MAC of
-// the place and of the principal, so that an id cannot be made from another one, and
-// one of somebody else's is refused before anything is read.
+// The id of a durable call contains its position, so that any front door finds it without an
+// index: "call_", the tail of its journal's id, "-", one letter for the kind of journal, the
+// index in base 36, "-", and a check. The check is a keyed MAC of the position and the principal,
+// so that an id cannot be derived from another one, and another principal's id is refused before
+// anything is read.
 const (
 	callPrefix  = "call_"
 	batchPrefix = "batch_"
 	lanePrefix  = "lane_"
 
-	// checkLen is how many characters of 5 bits the check has.
+	// checkLen is the length of the check in characters of 5 bits.
 	checkLen = 12
 )
 
@@ -33,29 +33,29 @@ var (
 	checkEncoding = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding)
 )
 
-// newJournalID returns the id of a new journal: its prefix is its kind.
+// newJournalID returns the id of a new journal. The prefix is the kind of the journal.
 func newJournalID(k journal.Kind) schema.BatchID { return schema.BatchID(schema.NewID(string(k))) }
 
-// IDs makes and checks the ids of durable calls. All front doors must have the same
+// IDs creates and verifies the ids of durable calls. All front doors must have the same
 // secret; see [journal.Store.Secret]. It is safe for concurrent use.
 type IDs struct {
 	macs sync.Pool // of hash.Hash
 }
 
-// NewIDs returns the ids that the secret makes.
+// NewIDs returns IDs that use the given secret.
 func NewIDs(secret []byte) *IDs {
 	i := &IDs{}
 	i.macs.New = func() any { return hmac.New(sha256.New, secret) }
 	return i
 }
 
-// CallID returns the id of a call of a journal, which is the named principal's.
+// CallID returns the id of the call at index of a journal, for the named principal.
 func (i *IDs) CallID(journalID schema.BatchID, index uint64, principal string) schema.CallID {
 	letter, tail := letters[journal.Lane], strings.TrimPrefix(string(journalID), lanePrefix)
 	if after, ok := strings.CutPrefix(string(journalID), batchPrefix); ok {
 		letter, tail = letters[journal.Batch], after
 	}
-	var space [80]byte // more than an id takes
+	var space [80]byte // longer than any id
 	buf := append(space[:0], callPrefix...)
 	buf = append(buf, tail...)
 	buf = append(buf, '-', letter)
@@ -64,8 +64,8 @@ func (i *IDs) CallID(journalID schema.BatchID, index uint64, principal string) s
 	return schema.CallID(i.check(buf, journalID, index, principal))
 }
 
-// Find returns where the durable call with the id stands. ok is false for any other id,
-// and for that of another principal's call. It reads nothing.
+// Find verifies the id of a durable call and returns its journal and index. ok is false for any
+// other id, and for the id of another principal's call. It reads nothing from the store.
 func (i *IDs) Find(id schema.CallID, principal string) (journalID schema.BatchID, index uint64, ok bool) {
 	journalID, index, ok = ParseCallID(id)
 	if !ok {
@@ -79,9 +79,9 @@ func (i *IDs) Find(id schema.CallID, principal string) (journalID schema.BatchID
 	return journalID, index, true
 }
 
-// check appends the check of an id.
+// check appends the check characters of an id to dst.
 func (i *IDs) check(dst []byte, journalID schema.BatchID, index uint64, principal string) []byte {
-	mac := i.macs.Get().(hash.Hash) // nothing else is put there
+	mac := i.macs.Get().(hash.Hash) // the pool contains only this type
 	defer i.macs.Put(mac)
 	mac.Reset()
 	var space [128]byte
@@ -92,9 +92,9 @@ func (i *IDs) check(dst []byte, journalID schema.BatchID, index uint64, principa
 	return checkEncoding.AppendEncode(dst, mac.Sum(sum[:0])[:checkLen])[:len(dst)+checkLen]
 }
 
-// ParseCallID returns where a durable call stands, as its id says; ok is false for the
-// id of a call that stands in no journal. It proves nothing: who is told of the call must
-// be found with [IDs.Find].
+// ParseCallID returns the position of a durable call from its id. ok is false for the id of a call
+// that is in no journal. It does not verify the id: use [IDs.Find] before showing the call to a
+// caller.
 func ParseCallID(id schema.CallID) (journalID schema.BatchID, index uint64, ok bool) {
 	rest, ok := strings.CutPrefix(string(id), callPrefix)
 	if !ok {
@@ -118,7 +118,7 @@ func ParseCallID(id schema.CallID) (journalID schema.BatchID, index uint64, ok b
 	}
 	index, err := strconv.ParseUint(place[1:], 36, 64)
 	if err != nil || strconv.FormatUint(index, 36) != place[1:] {
-		return "", 0, false // one call has one id
+		return "", 0, false // an index has exactly one encoding
 	}
 	return schema.BatchID(prefix + tail), index, true
 }
@@ -132,8 +132,8 @@ func plain(s string) bool {
 	return true
 }
 
-// asker is whose call of the journal it is.
-func asker(m *journal.Manifest, c *journal.CallRecord) schema.Principal {
+// requester returns the principal of a call of the journal.
+func requester(m *journal.Manifest, c *journal.CallRecord) schema.Principal {
 	if c.Principal.Name != "" {
 		return c.Principal
 	}
@@ -142,5 +142,5 @@ func asker(m *journal.Manifest, c *journal.CallRecord) schema.Principal {
 
 // of returns the id of a call of the journal.
 func (i *IDs) of(m *journal.Manifest, c *journal.CallRecord) schema.CallID {
-	return i.CallID(m.ID, c.Index, asker(m, c).Name)
+	return i.CallID(m.ID, c.Index, requester(m, c).Name)
 }

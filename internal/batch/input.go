@@ -77,7 +77,7 @@ func object(members map[string]json.RawMessage) []byte {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		quoted, _ := json.Marshal(name) // a string
+		quoted, _ := json.Marshal(name) // a string always encodes
 		b = append(append(append(b, quoted...), ':'), members[name]...)
 	}
 	return append(b, '}')
@@ -137,16 +137,15 @@ func nextOf(who *schema.Principal, callID schema.CallID) string {
 
 func nextKey(callID schema.CallID) string { return "\x00next\x00" + string(callID) }
 
-// conversations follows the calls that belong together, and continues them. It is safe for
-// concurrent use.
+// conversations follows and continues the calls of a conversation. It is safe for concurrent use.
 type conversations struct {
 	o        *Options
 	finder   *finder
 	acceptor *acceptor
 }
 
-// follow returns the state of a call whose server requested input: the state of the last call
-// of the conversation. An unanswered input request is open for as long as entries are kept;
+// follow returns the state of a call whose server requested input, which is the state of the last
+// call of the conversation. An unanswered input request is open for as long as entries are kept;
 // after that it is unknown whether it was answered.
 func (v *conversations) follow(ctx context.Context, first *Status, who schema.Principal, wait time.Duration) (*Status, error) {
 	whole := *first
@@ -185,7 +184,7 @@ func (v *conversations) open(ctx context.Context, s *Status) (*Status, error) {
 	return s, nil
 }
 
-// next returns the record that follows from answers, or nil if they answer nothing.
+// next returns the record that follows from the answers, or nil if they answer no open request.
 func (v *conversations) next(ctx context.Context, s *Status, answers map[string]json.RawMessage) (*Submission, *journal.CallRecord, error) {
 	var q inputRequest
 	if err := json.Unmarshal(s.InputRequest, &q); err != nil {
@@ -259,8 +258,8 @@ func (v *conversations) continueWith(ctx context.Context, s *Status, call *schem
 	return nil
 }
 
-// proceed appends the next record of a conversation; mine is false when somebody else
-// was faster.
+// proceed appends the next record of a conversation. mine is false if a concurrent request
+// appended one first.
 func (v *conversations) proceed(ctx context.Context, s *Status, who schema.Principal, sub Submission, rec journal.CallRecord) (mine bool, err error) {
 	t, err := v.acceptor.accept(ctx, sub, rec, nextOf(&who, s.Head))
 	if err != nil {

@@ -12,9 +12,9 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// A record that holds some of the answers says by itself what is left of the question.
-// Nobody runs the journal here: its front door is busy, or was killed.
-func TestWhatIsLeftOfAQuestionIsAskedBeforeItsRecordHasRun(t *testing.T) {
+// A record with some of the answers also contains the open input requests. No job runs the journal
+// in this test, as if its front door were busy or had been killed.
+func TestOpenInputRequestsAreReturnedBeforeTheirRecordRuns(t *testing.T) {
 	ctx := t.Context()
 	store, err := journal.Open(ctx, bustest.Start(t).Connect(t, "frontdoor"), journal.Options{})
 	if err != nil {

@@ -14,18 +14,18 @@ import (
 )
 
 const (
-	// chunkCalls and chunkBytes are how much of a batch is stored at once.
+	// chunkCalls and chunkBytes limit the calls of a batch that are stored with one write.
 	chunkCalls = 1000
 	chunkBytes = 512 << 10
-	// storeAfter is how long a call that came waits for others to be stored with it.
+	// storeAfter is the time that an added call waits for others to be stored with it.
 	storeAfter = 20 * time.Millisecond
-	// minLife and defaultLife bound how long a batch may take.
+	// minLife and defaultLife are the minimum and the default lifetime of a batch.
 	minLife     = time.Second
 	defaultLife = 24 * time.Hour
 )
 
-// Intake takes the calls of one batch. Its methods are called by one goroutine; what
-// comes slowly is stored by a timer next to it.
+// Intake adds calls to one batch. Its methods must be called by one goroutine. A timer stores
+// calls that arrive slowly.
 type Intake struct {
 	o       *Options
 	intakes *intakes
@@ -35,45 +35,45 @@ type Intake struct {
 	who    schema.Principal
 	stored atomic.Uint64
 	writer *journal.Writer
-	// storeSoon is the timer of what is pending.
+	// storeSoon is the timer that stores pending calls.
 	storeSoon *time.Timer
 	refused   uint64
 
-	mu      sync.Mutex // the timer's goroutine shares what follows
+	mu      sync.Mutex // protects the fields below, which the timer's goroutine also uses
 	pending []journal.CallRecord
 	size    int
 	seen    *names
-	failed  error // of the timer's storing; whoever calls next gets it
+	failed  error // error of the timer's write; the next method call returns it
 	sealed  bool
 	closed  bool
 }
 
-// names are the custom ids of a batch, up to an index. They are kept between the
-// requests that send its calls.
+// names is the set of custom ids of a batch, up to index next. It is kept between the requests
+// that send the calls of the batch.
 type names struct {
 	ids  map[[16]byte]struct{}
 	next uint64
 	used time.Time
 }
 
-// keepNames is how long the names of an open batch are kept without being used;
-// after that they are read again.
+// keepNames is the time that the unused names of an open batch are kept. After that they are read
+// again.
 const keepNames = 10 * time.Minute
 
-// intakes are the batches whose calls come in here. It is safe for concurrent use.
+// intakes tracks the batches whose calls are received here. It is safe for concurrent use.
 type intakes struct {
 	mu     sync.Mutex
 	open   map[schema.BatchID]*Intake // by the id of the batch
-	names  map[schema.BatchID]*names  // of open batches whose calls came here
-	forgot time.Time                  // when names were last looked at to forget some
+	names  map[schema.BatchID]*names  // of open batches with calls that were received here
+	forgot time.Time                  // time of the last search for unused names
 }
 
 func newIntakes() *intakes {
 	return &intakes{open: make(map[schema.BatchID]*Intake), names: make(map[schema.BatchID]*names)}
 }
 
-// begin notes that the intake is open, and gives it the names of the batch as far as they
-// are known here. Only one is open at a time: KindConflict, retryable.
+// begin registers the intake, and gives it the known names of the batch. Only one intake of a
+// batch can be open at a time: it returns a retryable KindConflict for another one.
 func (is *intakes) begin(in *Intake) error {
 	is.mu.Lock()
 	defer is.mu.Unlock()
@@ -87,8 +87,8 @@ func (is *intakes) begin(in *Intake) error {
 	return nil
 }
 
-// end removes the intake. The names are kept for the next one, where it may
-// come and they are those of calls that were stored.
+// end removes the intake. If keep is true, the names are kept for the next one: the batch must
+// be open, and they must be those of stored calls only.
 func (is *intakes) end(in *Intake, keep bool) {
 	is.mu.Lock()
 	defer is.mu.Unlock()
@@ -102,7 +102,7 @@ func (is *intakes) end(in *Intake, keep bool) {
 	is.forgetLocked()
 }
 
-// accepted returns how many calls of the batch are known here to be stored.
+// accepted returns the number of stored calls of the batch that is known here.
 func (is *intakes) accepted(id schema.BatchID) uint64 {
 	is.mu.Lock()
 	defer is.mu.Unlock()
@@ -115,8 +115,8 @@ func (is *intakes) accepted(id schema.BatchID) uint64 {
 	return 0
 }
 
-// forgetNamesLocked forgets names that were not used for long. Many batches come and
-// go, so it looks at all of them now and then only. is.mu is held.
+// forgetLocked drops names that have not been used for long. It scans all batches, of which there
+// can be many, so it does so only now and then. is.mu must be held.
 func (is *intakes) forgetLocked() {
 	if time.Since(is.forgot) < keepNames/10 {
 		return
@@ -129,8 +129,9 @@ func (is *intakes) forgetLocked() {
 	}
 }
 
-// Intake opens the intake of a batch of the principal's. Only one is open at a
-// time; who comes later takes over. Close must be called.
+// Intake opens the intake of a batch of the principal. Only one can be open at a time: on this
+// front door another one is refused with KindConflict, and an intake on another front door takes
+// the batch over. Close must be called.
 func (b *Batches) Intake(ctx context.Context, id schema.BatchID, who schema.Principal) (*Intake, error) {
 	m, err := b.Get(ctx, id, who)
 	if err != nil {
@@ -162,16 +163,15 @@ func (b *Batches) Intake(ctx context.Context, id schema.BatchID, who schema.Prin
 	return in, nil
 }
 
-// noIntake is for who adds calls to a batch of which nobody knows which came.
+// noIntake returns the error for adding calls to a batch of which an unknown part was lost.
 func noIntake(id schema.BatchID) error {
 	return schema.Errorf(schema.KindConflict, "Call records were lost with a damaged data folder, so it is unknown which calls of batch %s arrived; the batch accepts no more calls. Its results list the known calls; send the others as a new batch.", id)
 }
 
-// remember reads the custom ids of the calls that were taken before, as far as
-// they are not known here.
+// remember reads the custom ids of the calls that were stored before and are not known here.
 func (in *Intake) remember(ctx context.Context) error {
 	stored := in.writer.Next()
-	if in.seen.next > stored { // what was added and never stored is no name
+	if in.seen.next > stored { // discard the names of calls that were added and never stored
 		in.seen = &names{ids: make(map[[16]byte]struct{})}
 	}
 	for in.seen.next < stored {
@@ -184,7 +184,7 @@ func (in *Intake) remember(ctx context.Context) error {
 		}
 		for i := range calls {
 			if id := calls[i].CustomID; id != "" {
-				in.seen.ids[short(id)] = struct{}{}
+				in.seen.ids[shortDigest(id)] = struct{}{}
 			}
 			in.seen.next = calls[i].Index + 1
 		}
@@ -192,38 +192,37 @@ func (in *Intake) remember(ctx context.Context) error {
 	return nil
 }
 
-// short is enough of a digest to tell a million ids apart.
-func short(id string) [16]byte {
+// shortDigest returns a part of a digest that is long enough to tell a million ids apart.
+func shortDigest(id string) [16]byte {
 	sum := sha256.Sum256([]byte(id))
 	return [16]byte(sum[:16])
 }
 
-// Next is the index of the next call that is added: how many were taken so far,
-// refused lines included.
+// Next returns the index of the next call, which is the number of calls added so far, including
+// refused lines.
 func (in *Intake) Next() uint64 {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	return in.writer.Next() + uint64(len(in.pending))
 }
 
-// Stored is how many calls are stored.
+// Stored returns the number of stored calls.
 func (in *Intake) Stored() uint64 { return in.writer.Next() }
 
-// Refused is how many lines were refused since the intake was opened.
+// Refused returns the number of lines refused since the intake was opened.
 func (in *Intake) Refused() uint64 { return in.refused }
 
-// Add takes one call. It is stored with those around it: at once when enough are
-// there, else after 20 ms or by Flush. The error may be that of an earlier one that
-// could not be stored then.
+// Add adds one call. Calls are stored together: at once if there are enough of them, otherwise
+// after 20 ms or by Flush. The error may be that of an earlier call that could not be stored.
 func (in *Intake) Add(ctx context.Context, c journal.CallRecord) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	// What is stored is run later, without the credential that it came with.
+	// The stored call runs later, without the credential of this request.
 	if err := in.who.MayCall(c.Server, c.Tool); err != nil {
 		return in.refuseLocked(ctx, c.CustomID, schema.AsError(err))
 	}
 	if c.CustomID != "" {
-		key := short(c.CustomID)
+		key := shortDigest(c.CustomID)
 		if _, twice := in.seen.ids[key]; twice {
 			return in.refuseLocked(ctx, "", schema.Errorf(schema.KindConflict, "This batch already has a line with custom_id %q; this line was not run.", c.CustomID))
 		}
@@ -232,8 +231,8 @@ func (in *Intake) Add(ctx context.Context, c journal.CallRecord) error {
 	return in.addLocked(ctx, c)
 }
 
-// Refuse takes a line that is no call: it gets its answer like all others, and
-// never runs. customID is what could be read of it.
+// Refuse adds a line that is not a valid call. The line gets a result like all others, and never
+// runs. customID is set if it could be read from the line.
 func (in *Intake) Refuse(ctx context.Context, customID string, why *schema.Error) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -264,8 +263,8 @@ func (in *Intake) addLocked(ctx context.Context, c journal.CallRecord) error {
 	return in.flushLocked(ctx)
 }
 
-// Flush stores what was added, as there is room for it in what the principal may
-// have waiting. What is not stored when it fails is dropped.
+// Flush stores the added calls. It waits until the quota of the principal permits them. If it
+// fails, it drops the calls that are not stored.
 func (in *Intake) Flush(ctx context.Context) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -290,9 +289,9 @@ func (in *Intake) flushLocked(ctx context.Context) error {
 	return nil
 }
 
-// storeWaiting stores what has waited for others to come. Where there is no room for
-// it, it tries again: nothing may ever come that would have it stored. What was sent
-// by who is gone is left to the last Flush.
+// storeWaiting stores calls that have waited for others. If the quota does not permit them yet, it
+// tries again, because no later call may come to trigger a write. After the sender has
+// disconnected, the calls wait for the last Flush.
 func (in *Intake) storeWaiting(ctx context.Context) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -307,7 +306,7 @@ func (in *Intake) storeWaiting(ctx context.Context) {
 	}
 }
 
-// storeLocked stores the first n of what is pending.
+// storeLocked stores the first n pending calls.
 func (in *Intake) storeLocked(ctx context.Context, n int) error {
 	ctx, cancel := bound(ctx)
 	defer cancel()
@@ -324,15 +323,14 @@ func (in *Intake) storeLocked(ctx context.Context, n int) error {
 	return nil
 }
 
-// dropLocked discards the pending calls. Some of them may be stored: the names are read
-// again.
+// dropLocked discards the pending calls. Some of them may be stored, so the names are read again.
 func (in *Intake) dropLocked() {
 	in.pending, in.size = in.pending[:0], 0
 	in.seen.next = math.MaxUint64
 }
 
-// Seal stores what was added and says that there will be no more. lines, unless it is "", is the
-// digest of the request that brought all of it: see [journal.Manifest].
+// Seal stores the added calls and closes the batch to further calls. lines, if set, is the digest
+// of the request that sent all of them; see [journal.Manifest].
 func (in *Intake) Seal(ctx context.Context, lines string) (*journal.Manifest, error) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -341,7 +339,7 @@ func (in *Intake) Seal(ctx context.Context, lines string) (*journal.Manifest, er
 	}
 	ctx, cancel := bound(ctx)
 	defer cancel()
-	if lines != "" { // before it is sealed, so that a request with the same key finds it
+	if lines != "" { // before sealing, so that a request with the same key finds it
 		if _, err := in.o.Store.Change(ctx, in.who.Tenant, in.id, func(m *journal.Manifest) error {
 			m.Lines = lines
 			return nil
@@ -354,8 +352,8 @@ func (in *Intake) Seal(ctx context.Context, lines string) (*journal.Manifest, er
 	return m, err
 }
 
-// Close ends the intake; the batch stays open for another one unless it was sealed.
-// It may be called more than once.
+// Close ends the intake. The batch remains open for another one unless it was sealed. Close may be
+// called more than once.
 func (in *Intake) Close() {
 	in.mu.Lock() // the timer may be storing
 	defer in.mu.Unlock()

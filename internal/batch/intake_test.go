@@ -20,7 +20,7 @@ var (
 	ben = schema.Principal{Name: "ben"}
 )
 
-// taking returns batches that take calls and run none of them.
+// taking returns batches that receive calls and run none of them.
 func taking(t *testing.T, rules ...settings.PrincipalRule) *Batches {
 	t.Helper()
 	o := &Options{Store: openStore(t), ID: "frontdoor-1", Log: slog.New(slog.DiscardHandler)}
@@ -33,7 +33,7 @@ func taking(t *testing.T, rules ...settings.PrincipalRule) *Batches {
 	return &Batches{o: o, ids: testIDs, jobs: js, backlog: newBacklog(t.Context(), o, js, in), intakes: in}
 }
 
-// empty makes a batch of ann's that nobody runs.
+// empty creates a batch of ann that no job runs.
 func (b *Batches) empty(t *testing.T) (id schema.BatchID) {
 	t.Helper()
 	m := &journal.Manifest{ID: newJournalID(journal.Batch), Kind: journal.Batch, Principal: ann, Expires: time.Now().Add(time.Hour)}
@@ -62,8 +62,8 @@ func add(t *testing.T, in *Intake, names ...string) {
 	}
 }
 
-// stored returns what stands in the journal, a word for each call: its custom id, and
-// "refused" before it where it does not run.
+// stored returns the content of the journal, a word for each call: its custom id, with the prefix
+// "refused" if it does not run.
 func (b *Batches) stored(t *testing.T, id schema.BatchID) (words []string) {
 	t.Helper()
 	for {
@@ -107,7 +107,7 @@ func TestACustomIDThatCameOverAnotherConnectionIsRefused(t *testing.T) {
 	if refused := second.Refused(); refused != 1 {
 		t.Errorf("%d lines were refused", refused)
 	}
-	// Another front door knows no names: it reads them.
+	// Another front door does not know the custom ids, so it reads them.
 	elsewhere := &Batches{o: b.o, ids: b.ids, jobs: b.jobs, backlog: b.backlog, intakes: newIntakes()}
 	second.Close()
 	third := elsewhere.mustTake(t, id)
@@ -142,8 +142,8 @@ func TestABatchTakesCallsOverOneConnectionAtATime(t *testing.T) {
 	}
 }
 
-// A sender that has as much waiting as it may is not read any further, and is told how
-// far it came when it leaves.
+// A sender that has reached its quota is not read any further. When it disconnects, the error
+// explains how to find out the number of stored calls.
 func TestAnIntakeStoresNoMoreThanMayWait(t *testing.T) {
 	b := taking(t, settings.PrincipalRule{Queued: 3})
 	id := b.empty(t)
@@ -162,7 +162,7 @@ func TestAnIntakeStoresNoMoreThanMayWait(t *testing.T) {
 		t.Errorf("%d are stored", n)
 	}
 	in.Close()
-	// What was given up is no name: the lines can be sent again.
+	// The custom ids of dropped calls are free: the lines can be sent again.
 	again := &Batches{o: b.o, ids: b.ids, jobs: b.jobs, backlog: newBacklog(t.Context(), &Options{Store: b.o.Store}, b.jobs, b.intakes), intakes: b.intakes}
 	rest := again.mustTake(t, id)
 	add(t, rest, "d", "e", "c")

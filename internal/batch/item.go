@@ -14,62 +14,62 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// item is one call of a journal on its way.
+// item is one call of a journal while it is processed here.
 type item struct {
 	rec     *journal.CallRecord
 	call    *schema.Call
-	attempt int             // the last one that was begun
-	worker  schema.WorkerID // the one that took it last
-	// noted is the id under which the execution log has the call.
+	attempt int             // number of the last attempt
+	worker  schema.WorkerID // worker of the last attempt
+	// noted is the id of the call in the execution log.
 	noted schema.CallID
-	// waited says that a caller waits for this very call.
+	// waited reports whether a caller waits for this call.
 	waited bool
-	// keyed says that it is known which call the key of this one stands for: twin,
-	// or this one where that is empty.
+	// keyed reports whether the owner of the idempotency key is known: it is the call twin, or this
+	// call if twin is empty.
 	keyed bool
 	twin  schema.CallID
-	// checked says that the gate has looked at the call a moment ago, judged what it decided
-	// then. Of a call that was held it is the zero value.
+	// checked reports that the gate has just checked the call; judged is its decision, and the zero
+	// value for a call that was held.
 	checked bool
 	judged  records.Judged
-	// sentBack is how often its server put it off; see bare.
+	// sentBack counts the retries that its server requested; see bare.
 	sentBack int
 
-	// async is the attempt in the pipeline, nil for others; the table of calls guards it.
+	// async is the attempt in the pipeline, or nil. It is protected by the call table.
 	async *dispatch.AsyncCall
-	// span is begun already, where it is set.
+	// span, if set, has already begun.
 	span *telemetry.Span
 
-	begun atomic.Bool // an attempt has left
+	begun atomic.Bool // an attempt was sent
 	waits atomic.Bool // it is held
 
-	refused atomic.Int32 // whether its caller was told that it was not stored in time
+	refused atomic.Int32 // one of refusedNot, refusedInTime and refusedNever
 
-	taken    context.Context // ends when its caller takes it back
+	taken    context.Context // ends when its caller cancels it
 	takeBack context.CancelFunc
 
 	once   sync.Once
-	over   chan struct{}         // closed when it has ended here
-	result *journal.ResultRecord // nil when it has ended without a result: another owner has it
+	over   chan struct{}         // closed when its processing here has ended
+	result *journal.ResultRecord // nil if it ended here without a result: another owner has it
 }
 
-// errTaken is the end of a call that its caller took back before it left.
+// errTaken ends a call that its caller canceled before it was sent.
 var errTaken = schema.Errorf(schema.KindCanceled, "The call was canceled before it was sent; it did not run.")
 
-// done ends an item here.
+// done ends the processing of an item here.
 func (it *item) done(res *journal.ResultRecord) {
 	it.once.Do(func() {
 		it.result = res
 		close(it.over)
-		it.takeBack() // there is nothing left to take back
+		it.takeBack() // releases the context
 	})
 }
 
-// methodRefused marks a line of a batch that could not be taken: its arguments are
-// the error. It has its place in the journal, so that every line gets an answer.
+// methodRefused marks a refused line of a batch; its arguments are the error. It has an index in
+// the journal, so that every line gets a result.
 const methodRefused = journal.MethodRefused
 
-// refusedLine reads why a line was refused.
+// refusedLine decodes the error of a refused line.
 func refusedLine(arguments []byte) *schema.Error {
 	e := &schema.Error{}
 	if json.Unmarshal(arguments, e) != nil || e.Kind == "" {
@@ -78,7 +78,7 @@ func refusedLine(arguments []byte) *schema.Error {
 	return e
 }
 
-// late says that the time in which the call may leave has ended.
+// late reports whether the call has expired.
 func (it *item) late() bool {
 	return !it.rec.Expires.IsZero() && time.Now().After(it.rec.Expires)
 }

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// countEvery is how often the counts of a running batch are written.
+	// countEvery is the interval between writes of the counts of a running batch.
 	countEvery = time.Second
 )
 
@@ -28,8 +28,8 @@ type job struct {
 	pipeline *pipeline
 	reader   *reader
 	finisher *finisher
-	direct   bool          // a lane: its calls are handed over, not read
-	sealed   chan struct{} // closed when a lane gets no more calls
+	direct   bool          // for a lane: its calls are handed over, not read
+	sealed   chan struct{} // closed when the lane gets no further calls
 }
 
 func newJob(o *Options, ids *IDs, owned *journal.Owned) *job {
@@ -45,14 +45,14 @@ func newJob(o *Options, ids *IDs, owned *journal.Owned) *job {
 	return j
 }
 
-// abandon gives up what has not finished and says how many calls that were.
+// abandon cancels the calls that have not ended and returns their number.
 func (j *job) abandon() int {
 	n := int(j.l.window.count.Load())
 	j.l.life.giveUp()
 	return n
 }
 
-// watchLease watches over the claim and the time of the journal until done is closed.
+// watchLease stops the job if the lease is lost or the journal expires, until done is closed.
 func (j *job) watchLease(done <-chan struct{}) {
 	over := time.NewTimer(time.Until(j.l.m.Expires))
 	defer over.Stop()
@@ -75,7 +75,7 @@ func (j *job) run() {
 	done := make(chan struct{})
 	var watch sync.WaitGroup
 	watch.Go(func() { j.watchLease(done) })
-	watch.Go(func() { j.tell(done) })
+	watch.Go(func() { j.writeProgress(done) })
 	watch.Go(func() { j.pipeline.intend(done) })
 	watch.Go(func() { j.pipeline.store(done) })
 	defer context.AfterFunc(j.l.life.stopping, j.pipeline.recall)()
@@ -105,8 +105,8 @@ func (j *job) run() {
 	j.end(err, cause)
 }
 
-// attend looks after a lane whose calls are handed over.
-func (j *job) attend() {
+// runLane runs a lane. Its calls are handed over by the acceptor.
+func (j *job) runLane() {
 	done := make(chan struct{})
 	var watch sync.WaitGroup
 	watch.Go(func() { j.watchLease(done) })
@@ -122,14 +122,14 @@ func (j *job) attend() {
 	j.end(err, context.Cause(j.l.life.stopping))
 }
 
-// finish lets nothing more begin and waits for the last.
+// finish lets no further call begin and waits for the last one.
 func (j *job) finish() {
 	j.l.calls.close()
 	j.l.window.flying.Wait()
 	j.held.copies.Wait()
 }
 
-// handOver runs a call of a lane.
+// handOver starts a call of a lane.
 func (j *job) handOver(it *item) {
 	j.l.window.begin()
 	j.l.o.Quota.Queued(&it.call.Principal, 1)
@@ -142,11 +142,11 @@ func (j *job) handOver(it *item) {
 	}()
 }
 
-// takeBack ends a call that has not left; one that was not read yet gets its end
-// here. What has left is the router's to cancel, and what is held is the desk's.
+// takeBack cancels a call that has not been sent. If the call was not read yet, takeBack stores
+// its result. The router cancels calls that were sent, and the approval desk those that are held.
 func (j *job) takeBack(index uint64) {
 	it, unread := j.l.calls.cancel(index, func() bool {
-		_, left := j.l.owned.Progress().Open()[index] // under an earlier owner
+		_, left := j.l.owned.Progress().Open()[index] // sent by an earlier owner
 		return !left && !j.direct
 	})
 	if it != nil {
@@ -159,14 +159,14 @@ func (j *job) takeBack(index uint64) {
 	c, err := j.l.o.Store.FindCall(j.l.life.gone, schema.AllTenants(), j.l.owned.ID(), index)
 	if err != nil {
 		j.l.o.Log.Warn("canceling a call of a batch failed", "journal", j.l.owned.ID(), "index", index, "error", err)
-		return // it runs when its turn has come
+		return // it runs in its turn
 	}
 	it = j.l.item(c, 0)
 	j.results.store(it, j.results.record(it, nil, j.l.takenEnd(it)))
 }
 
-// tell writes the counts while the batch runs, and that it runs.
-func (j *job) tell(done <-chan struct{}) {
+// writeProgress periodically writes the counts of a batch, and that it is running.
+func (j *job) writeProgress(done <-chan struct{}) {
 	tick := time.NewTicker(countEvery)
 	defer tick.Stop()
 	var last journal.Counts
@@ -186,12 +186,12 @@ func (j *job) tell(done <-chan struct{}) {
 		absent := j.l.absent.servers()
 		same := now == last && slices.Equal(absent, missing)
 		if same && !(receiving && waits) {
-			continue // there may be thousands with nothing to do
+			continue // there may be thousands of idle batches
 		}
 		ctx, cancel := bound(j.l.life.gone)
 		if receiving {
 			if n, err := j.l.o.Store.Accepted(ctx, j.l.m.Principal.Tenant, j.l.owned.ID()); err == nil {
-				calls = n // for the other front doors, which count what waits
+				calls = n // for the other front doors, which count waiting calls
 			}
 		}
 		if same && calls == before {
@@ -219,7 +219,7 @@ func (j *job) tell(done <-chan struct{}) {
 	}
 }
 
-// complete says that no call is to come and each has its result.
+// complete reports whether the journal gets no further calls and each call has its result.
 func (j *job) complete() bool {
 	ctx, cancel := bound(context.Background())
 	defer cancel()
@@ -227,7 +227,7 @@ func (j *job) complete() bool {
 	return err == nil && m.State != journal.Receiving && j.l.owned.Progress().Next(0) >= m.Calls
 }
 
-// end says that the journal has ended, or gives it back.
+// end stores that the journal has ended, or releases it to another owner.
 func (j *job) end(err, cause error) {
 	defer j.l.life.giveUp()
 	if errors.Is(cause, errLost) {

@@ -11,28 +11,28 @@ import (
 )
 
 const (
-	// adoptEvery is how often a front door looks for journals that nobody owns.
+	// adoptEvery is the interval between searches for journals without an owner.
 	adoptEvery = time.Second
-	// tryAgain is how long a journal is left alone that could not be claimed, or had
-	// to be given back.
+	// tryAgain is the delay before the next claim of a journal that could not be claimed or was
+	// released.
 	tryAgain = time.Second
-	// headStart is how long a new journal is left to the front door that made it.
+	// headStart is the time during which only the front door that created a journal may claim it.
 	headStart = 3 * time.Second
 )
 
-// jobs are the journals that run at this front door, and how it comes by them: it claims
-// those that nobody owns. It is safe for concurrent use.
+// jobs holds the jobs that run at this front door, and claims journals without an owner. It is
+// safe for concurrent use.
 type jobs struct {
 	o   *Options
 	ids *IDs
 
-	ctx   context.Context // ends when no more work is taken
-	work  *sync.WaitGroup // everything that the runner started
+	ctx   context.Context // ends when the runner closes
+	work  *sync.WaitGroup // all goroutines of the runner
 	wake  chan struct{}
 	takes chan schema.CallID // ids of calls that were canceled elsewhere
 
 	mu    sync.Mutex
-	owned map[schema.BatchID]*job // by the id of the journal
+	owned map[schema.BatchID]*job // by journal id
 }
 
 func newJobs(ctx context.Context, o *Options, ids *IDs, work *sync.WaitGroup) *jobs {
@@ -46,7 +46,7 @@ func (js *jobs) find(id schema.BatchID) *job {
 	return js.owned[id]
 }
 
-// stop stops each journal at a point where another front door can resume it.
+// stop stops each job at a point from which another front door can resume it.
 func (js *jobs) stop() {
 	js.mu.Lock()
 	defer js.mu.Unlock()
@@ -55,7 +55,7 @@ func (js *jobs) stop() {
 	}
 }
 
-// abandon gives up what has not finished, and says how many calls that were.
+// abandon cancels the calls that have not ended and returns their number.
 func (js *jobs) abandon() int {
 	js.mu.Lock()
 	defer js.mu.Unlock()
@@ -66,7 +66,7 @@ func (js *jobs) abandon() int {
 	return n
 }
 
-// changed is told of each manifest that is written.
+// changed handles a change of a manifest.
 func (js *jobs) changed(m *journal.Manifest) {
 	if j := js.find(m.ID); j != nil {
 		if m.State == journal.Canceling {
@@ -79,7 +79,7 @@ func (js *jobs) changed(m *journal.Manifest) {
 	}
 }
 
-// decided is told of each change of an approval.
+// decided handles a change of an approval.
 func (js *jobs) decided(a *ledger.Approval) {
 	if !a.State.Ended() {
 		return
@@ -95,7 +95,7 @@ func (js *jobs) decided(a *ledger.Approval) {
 
 func (js *jobs) nudge() { notify(js.wake) }
 
-// adopt claims journals that nobody owns.
+// adopt claims journals without an owner.
 func (js *jobs) adopt() {
 	tick := time.NewTicker(adoptEvery)
 	defer tick.Stop()
@@ -128,8 +128,8 @@ func (js *jobs) adopt() {
 	}
 }
 
-// remind tells once more of batches that ended shortly before the start, under an
-// owner that is gone: it may have been lost before it could tell.
+// remind sends the callbacks again for batches that ended shortly before this front door started
+// and whose owner is gone: it may have died before it sent them.
 func (js *jobs) remind(began time.Time) {
 	page, _ := js.o.Store.List(schema.AllTenants(), journal.Filter{Kind: journal.Batch, States: []journal.State{journal.Ended}, Limit: 1000}, "")
 	for _, m := range page {
@@ -139,10 +139,10 @@ func (js *jobs) remind(began time.Time) {
 	}
 }
 
-// remindOf is how long before the start a batch may have ended to be told again.
+// remindOf is the time before the start within which remind looks for ended batches.
 const remindOf = 15 * time.Minute
 
-// orphan says that a journal may be without an owner. It does not block.
+// orphan reports whether a journal may be without an owner. It does not block.
 func (js *jobs) orphan(m *journal.Manifest) bool {
 	switch {
 	case js.find(m.ID) != nil:
@@ -157,7 +157,7 @@ func (js *jobs) orphan(m *journal.Manifest) bool {
 
 // take claims a journal and runs it.
 func (js *jobs) take(m *journal.Manifest) {
-	ctx, cancel := context.WithTimeout(js.ctx, time.Minute) // a rebuild of a million takes seconds
+	ctx, cancel := context.WithTimeout(js.ctx, time.Minute) // rebuilding the state of a million calls takes seconds
 	defer cancel()
 	owned, err := js.o.Store.Claim(ctx, m.Principal.Tenant, m.ID, js.o.ID)
 	if err != nil {
@@ -175,7 +175,7 @@ func (js *jobs) take(m *journal.Manifest) {
 	js.start(owned, false)
 }
 
-// sealLane ends the intake of a lane whose front door is gone.
+// sealLane seals a lane whose front door is gone.
 func (js *jobs) sealLane(ctx context.Context, m *journal.Manifest) {
 	w, err := js.o.Store.Write(ctx, m.Principal.Tenant, m.ID)
 	if err == nil {
@@ -187,7 +187,7 @@ func (js *jobs) sealLane(ctx context.Context, m *journal.Manifest) {
 	}
 }
 
-// start runs a journal. direct says that its calls are handed over by a lane.
+// start runs a journal. direct means that a lane hands over its calls.
 func (js *jobs) start(owned *journal.Owned, direct bool) *job {
 	j := newJob(js.o, js.ids, owned)
 	j.direct = direct
@@ -195,11 +195,11 @@ func (js *jobs) start(owned *journal.Owned, direct bool) *job {
 	js.owned[owned.ID()] = j
 	js.mu.Unlock()
 	if js.ctx.Err() != nil {
-		j.l.life.halt(errStopped) // the runner stopped meanwhile
+		j.l.life.halt(errStopped) // the runner was stopped in the meantime
 	}
 	js.work.Go(func() {
 		if direct {
-			j.attend()
+			j.runLane()
 		} else {
 			j.run()
 		}
@@ -207,14 +207,13 @@ func (js *jobs) start(owned *journal.Owned, direct bool) *job {
 		delete(js.owned, owned.ID())
 		js.mu.Unlock()
 		if owned.Manifest().State != journal.Ended {
-			js.nudge() // given back: somebody may have to resume it
+			js.nudge() // released: another front door may have to resume it
 		}
 	})
 	return j
 }
 
-// takeBacks does what other front doors ask for: calls are canceled by their id,
-// wherever they run.
+// takeBacks cancels calls of this front door whose cancellation was requested at another one.
 func (js *jobs) takeBacks() {
 	for {
 		select {
@@ -226,7 +225,7 @@ func (js *jobs) takeBacks() {
 	}
 }
 
-// canceled is told of the id of each call that is canceled, here or elsewhere.
+// canceled handles the cancellation of a call, at this or another front door.
 func (js *jobs) canceled(id schema.CallID) {
 	journalID, _, ok := ParseCallID(id)
 	if !ok || js.find(journalID) == nil {
@@ -234,7 +233,7 @@ func (js *jobs) canceled(id schema.CallID) {
 	}
 	select {
 	case js.takes <- id:
-	default: // the queue is full, so these do not come from people; the caller sees that the call continues
+	default: // the queue is full, which requests of people cannot cause; the caller sees that the call continues
 	}
 }
 

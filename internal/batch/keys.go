@@ -9,7 +9,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// remember ties a key to a call; without a key the call is its own.
+// remember stores the call of a key, unless the key has one already. It returns the stored entry,
+// and true if it is this call's. An empty hash belongs to the call itself and is not stored.
 func remember(ctx context.Context, store *journal.Store, hash, fingerprint string, callID schema.CallID, journalID schema.BatchID, index uint64) (journal.Entry, bool, error) {
 	if hash == "" {
 		return journal.Entry{}, true, nil
@@ -17,10 +18,10 @@ func remember(ctx context.Context, store *journal.Store, hash, fingerprint strin
 	return store.Remember(ctx, hash, journal.Entry{Fingerprint: fingerprint, CallID: callID, Journal: journalID, Index: index, At: time.Now().UTC()}, keepKeys)
 }
 
-// recall returns what the key of a principal stands for. Version 0.1 stored keys by the name of
-// the principal alone, for keepKeys: where another tenant than the default one has no entry, one
-// from then counts if it is of a call or batch of the principal. Versions after 0.2 need not look
-// for them.
+// recall returns the entry of a principal's key. Version 0.1 stored keys by the name of the
+// principal alone, for keepKeys. If a tenant other than the default one has no entry, such an
+// old entry counts if it is of a call or batch of the principal. Versions after 0.2 need not look
+// for old entries.
 func (o *Options) recall(ctx context.Context, who *schema.Principal, key string) (journal.Entry, error) {
 	kept, err := o.Store.Recall(ctx, journal.KeyHash(who.ID(), key))
 	if schema.KindOf(err) != schema.KindNotFound || who.Tenant.Is(schema.DefaultTenant) {
@@ -37,14 +38,14 @@ func (o *Options) recall(ctx context.Context, who *schema.Principal, key string)
 }
 
 // mine returns nil for an entry of a call or batch of the principal, and KindNotFound for one of
-// somebody else's.
+// another principal.
 func (o *Options) mine(ctx context.Context, who *schema.Principal, e *journal.Entry) error {
 	var by schema.Principal
 	switch {
 	case e.Journal == "":
 		a, _, err := o.Ledger.ByCall(ctx, schema.OnlyTenant(who.Tenant), e.CallID)
 		if schema.KindOf(err) == schema.KindNotFound && o.Ledger.Payloads.Forgets(who.Tenant, e.At, time.Now()) {
-			return nil // whose it was is forgotten; it must not run again
+			return nil // the requester was deleted with the payloads; the call must not run again
 		}
 		if err != nil {
 			return err
@@ -70,7 +71,7 @@ func (o *Options) mine(ctx context.Context, who *schema.Principal, e *journal.En
 }
 
 func replay(kept journal.Entry, fingerprint string) (*Ticket, error) {
-	if kept.Fingerprint != fingerprint && kept.Fingerprint != "" { // an owner that took over does not know it
+	if kept.Fingerprint != fingerprint && kept.Fingerprint != "" { // a later owner of the journal does not know the fingerprint
 		return nil, schema.Errorf(schema.KindKeyReused, "This Idempotency-Key was used for another request; nothing was run. Use a new key for a new request.").WithCall(kept.CallID)
 	}
 	return &Ticket{CallID: kept.CallID, Replayed: true}, nil

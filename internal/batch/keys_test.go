@@ -8,8 +8,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// TestAKeyFromBeforeTenantsHadKeysOfTheirOwnCounts has an entry as version 0.1 stored it.
-func TestAKeyFromBeforeTenantsHadKeysOfTheirOwnCounts(t *testing.T) {
+// TestAKeyStoredWithoutTenantCounts uses an entry as version 0.1 stored it.
+func TestAKeyStoredWithoutTenantCounts(t *testing.T) {
 	o, _, _, _ := working(t)
 	ctx, red := t.Context(), schema.Principal{Name: "ann", Tenant: "red"}
 	m := &journal.Manifest{Kind: journal.Batch, Principal: red, Expires: time.Now().Add(time.Hour)}

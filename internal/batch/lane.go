@@ -13,36 +13,35 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// lane is the journal of a front door's single durable calls. Many of them share
-// one write. A lane is followed by a new one now and then, so that it stays short, and ends
-// when it is old, also where no call comes.
+// lane is the journal of a front door's single durable calls, many of which share one write. A
+// lane ends when it has many calls or is old, even without new calls, and a new one follows it.
 //
-// Calls of a tenant whose payloads go with its retention have a lane of their own: a journal is
-// forgotten as a whole, some time after its last call.
+// A tenant with its own payload retention has its own lane, because a journal is deleted as a
+// whole, some time after its last call.
 type lane struct {
 	job    *job
 	writer *journal.Writer
 	opened time.Time
-	left   chan struct{} // closed when nobody is given it any more
+	left   chan struct{} // closed when the lane is no longer given out
 
 	users sync.WaitGroup
 }
 
-// lanes has the lanes of this front door. It is safe for concurrent use.
+// lanes holds the lanes of this front door. It is safe for concurrent use.
 type lanes struct {
 	o    *Options
 	jobs *jobs
-	ctx  context.Context // ends when no more work is taken
+	ctx  context.Context // ends when the runner closes
 	work *sync.WaitGroup
 
 	mu    sync.Mutex
-	lines map[schema.TenantID]*line // by the tenant whose lane it is; "" is that of all others
+	lines map[schema.TenantID]*line // by the tenant of the lane; "" is the lane of all other tenants
 }
 
-// line is one lane after the other.
+// line is a sequence of lanes, of which one is current.
 type line struct {
 	tenant schema.TenantID
-	turn   *semaphore.Weighted // one at a time looks after the lane; who waits may give up
+	turn   *semaphore.Weighted // lock of the lane field; a waiter can give up with its context
 	lane   *lane
 }
 
@@ -64,8 +63,8 @@ func (ls *lanes) of(tenant schema.TenantID) *line {
 	return ls.lines[own]
 }
 
-// age is when a lane of the line is followed by a new one: its payloads are kept for the
-// retention after its last call, so it must be much shorter.
+// age returns the maximum age of a lane of the line. Payloads are kept for the retention after
+// the last call of the lane, so it must be much shorter than the retention.
 func (ls *lanes) age(n *line) time.Duration {
 	if r := ls.o.Store.Payloads.Retention(n.tenant); n.tenant != "" && r > 0 {
 		return min(ls.o.LaneAge, r/laneParts)
@@ -73,24 +72,24 @@ func (ls *lanes) age(n *line) time.Duration {
 	return ls.o.LaneAge
 }
 
-// laneParts is how much of a retention a lane takes at most: a quarter.
+// laneParts divides a retention into the maximum age of a lane, which is a quarter of it.
 const laneParts = 4
 
-// close lets the lanes end. The context of the lanes must have ended.
+// close retires all lanes. The context of the lanes must have ended.
 func (ls *lanes) close() {
 	ls.mu.Lock()
 	all := slices.Collect(maps.Values(ls.lines))
 	ls.mu.Unlock()
 	for _, n := range all {
 		if err := n.turn.Acquire(context.Background(), 1); err != nil {
-			continue // it never fails: nothing ends that context
+			continue // cannot happen: this context does not end
 		}
 		ls.retire(n)
 		n.turn.Release(1)
 	}
 }
 
-// retire lets the lane of the line end; its turn is held.
+// retire retires the current lane of the line. n.turn must be held.
 func (ls *lanes) retire(n *line) {
 	if n.lane != nil {
 		close(n.lane.left)
@@ -99,7 +98,7 @@ func (ls *lanes) retire(n *line) {
 	}
 }
 
-// endInTime lets a lane end when it is old, also where it is not used any more.
+// endInTime retires a lane when it reaches its maximum age, even if no call uses it.
 func (ls *lanes) endInTime(n *line, l *lane) {
 	old := time.NewTimer(ls.age(n))
 	defer old.Stop()
@@ -108,7 +107,7 @@ func (ls *lanes) endInTime(n *line, l *lane) {
 	case <-l.left:
 		return
 	case <-ls.ctx.Done():
-		return // close ends it
+		return // close retires it
 	}
 	if err := n.turn.Acquire(ls.ctx, 1); err != nil {
 		return
@@ -119,8 +118,8 @@ func (ls *lanes) endInTime(n *line, l *lane) {
 	}
 }
 
-// use returns the lane of the moment for calls of the tenant; leave must be called when the
-// call was handed over.
+// use returns the current lane for calls of the tenant. leave must be called after the call was
+// handed over.
 func (ls *lanes) use(ctx context.Context, tenant schema.TenantID) (l *lane, leave func(), err error) {
 	n := ls.of(tenant)
 	if err := n.turn.Acquire(ctx, 1); err != nil {
@@ -145,7 +144,7 @@ func (ls *lanes) use(ctx context.Context, tenant schema.TenantID) (l *lane, leav
 }
 
 func (ls *lanes) open(ctx context.Context, n *line) (*lane, error) {
-	ctx, cancel := bound(context.WithoutCancel(ctx)) // a caller that leaves must not cost others their lane
+	ctx, cancel := bound(context.WithoutCancel(ctx)) // a disconnecting caller must not fail the lane for others
 	defer cancel()
 	m := &journal.Manifest{
 		ID: newJournalID(journal.Lane), Kind: journal.Lane, Principal: schema.Principal{Name: ls.o.ID}, Expires: time.Now().Add(ls.o.Store.MaxLife()).UTC(), LaneTenant: n.tenant,
@@ -170,9 +169,9 @@ func (l *lane) use() (leave func()) {
 	return l.users.Done
 }
 
-// retire lets the lane end when its calls have ended. It must not be used any more.
+// retire seals the lane after its users have left. It must not be used afterwards.
 func (l *lane) retire() {
-	// What waits for NATS is given up when the job is.
+	// Writes that wait for NATS are abandoned together with the job.
 	closed := make(chan struct{})
 	keep := context.AfterFunc(l.job.l.life.gone, func() {
 		defer close(closed)

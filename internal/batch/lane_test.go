@@ -15,14 +15,15 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// working is what durable calls stand on, on a NATS of its own; no worker is there.
+// working returns the dependencies of durable calls, with a NATS server for this test and without
+// workers.
 func working(t *testing.T) (o *Options, js *jobs, stop context.CancelFunc, work *sync.WaitGroup) {
 	t.Helper()
 	o, js, stop, work = workingWith(t, nil)
 	return o, js, stop, work
 }
 
-// workingWith is working with the retentions of tenants.
+// workingWith is working with retention periods of tenants.
 func workingWith(t *testing.T, periods retention.Periods) (o *Options, js *jobs, stop context.CancelFunc, work *sync.WaitGroup) {
 	t.Helper()
 	conn := bustest.Start(t).Connect(t, "frontdoor")
@@ -48,7 +49,7 @@ func workingWith(t *testing.T, periods retention.Periods) (o *Options, js *jobs,
 	return o, newJobs(ctx, o, testIDs, work), stop, work
 }
 
-// take stores a call that ends at once in the lane of the tenant.
+// take stores a call in the lane of the tenant. The call ends at once.
 func take(t *testing.T, ls *lanes, tenant schema.TenantID) schema.BatchID {
 	t.Helper()
 	l, leave, err := ls.use(t.Context(), tenant)
@@ -155,8 +156,8 @@ func TestALaneIsFollowedByANewOneAndEndsWhenItsCallsAreOver(t *testing.T) {
 	}
 }
 
-// Who waits for the lane gives up with its own context, and costs others nothing.
-func TestWhoWaitsForTheLaneCanLeave(t *testing.T) {
+// A caller that waits for the lane stops waiting when its context ends, without effect on others.
+func TestAWaitForTheLaneEndsWithItsContext(t *testing.T) {
 	o, js, stop, work := working(t)
 	ls := newLanes(js.ctx, o, js, work)
 	if err := ls.of("").turn.Acquire(t.Context(), 1); err != nil {

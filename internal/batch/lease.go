@@ -8,20 +8,20 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// lease is a journal that this front door owns for the time being, with what the parts
-// of its job share.
+// lease is a journal that this front door currently owns, with the state that the parts of its
+// job share.
 type lease struct {
 	o      *Options
 	ids    *IDs
 	owned  *journal.Owned
-	m      *journal.Manifest // as it was claimed
+	m      *journal.Manifest // as of the claim
 	life   *lifetime
 	window *window
 	calls  *callTable
 	absent absent
 }
 
-// lost reports whether the journal is from before a loss of records.
+// lost reports whether the journal was created before a loss of records.
 func (l *lease) lost() bool { return l.o.lost(l.m) }
 
 func (l *lease) id(c *journal.CallRecord) schema.CallID { return l.ids.of(l.m, c) }
@@ -30,13 +30,13 @@ func (l *lease) item(c *journal.CallRecord, attempt int) *item {
 	taken, takeBack := context.WithCancel(context.Background())
 	return &item{rec: c, attempt: attempt, over: make(chan struct{}), taken: taken, takeBack: takeBack, call: &schema.Call{
 		ID: l.id(c), Method: c.Method, Server: c.Server, Tool: c.Tool, Arguments: c.Arguments, Timeout: c.Timeout,
-		Extra: c.Extra, Principal: asker(l.m, c), Trace: c.Trace, ReplayOf: c.ReplayOf, Durable: true, Priority: l.m.Priority,
+		Extra: c.Extra, Principal: requester(l.m, c), Trace: c.Trace, ReplayOf: c.ReplayOf, Durable: true, Priority: l.m.Priority,
 	}}
 }
 
-// takenEnd is the end of a call that its caller took back before it left here. A tool that
-// is safe to repeat leaves no intent, so of an earlier owner of the journal nobody knows
-// whether it had sent the call.
+// takenEnd returns the error of a call that its caller canceled before it was sent here. A tool
+// that is safe to repeat writes no intent, so it is unknown whether an earlier owner of the
+// journal sent the call.
 func (l *lease) takenEnd(it *item) error {
 	if !l.owned.Resumed() || !l.repeatable(it) {
 		return errTaken
@@ -46,9 +46,9 @@ func (l *lease) takenEnd(it *item) error {
 	return e
 }
 
-// place is what the execution log says of a call next to the call itself. Its own id
-// there is new: what stands in the log is found by the time of an id, and durable
-// calls are found in their journal.
+// place returns the execution log's record of a call, without the call itself. The call has a new
+// id there: the log finds its records by the time of their ids, and the journal finds durable
+// calls.
 func (l *lease) place(it *item) *records.Record {
 	if it.noted == "" {
 		it.noted = schema.NewCallID()
@@ -61,15 +61,15 @@ func (l *lease) place(it *item) *records.Record {
 	return rec
 }
 
-// noIntent tells the operator why calls wait: their intents cannot be written. They are
-// tried again, unless another front door has the journal, which err does not say.
+// noIntent logs that calls wait because their intents cannot be written. They are retried, unless
+// another front door has the journal; in that case err is nil.
 func (l *lease) noIntent(calls int, err error) {
 	if err != nil && l.life.gone.Err() == nil {
 		l.o.Log.Warn("intents cannot be written, so their calls are not sent yet", "journal", l.owned.ID(), "calls", calls, "error", err)
 	}
 }
 
-// repeatable says that the tool is safe to repeat, as the catalog has it now.
+// repeatable reports whether the tool is safe to repeat according to the current catalog.
 func (l *lease) repeatable(it *item) bool {
 	tool, err := l.o.Catalog.Tool(it.call.Server, it.call.Tool)
 	return err == nil && tool.Safe

@@ -5,7 +5,7 @@ import (
 	"errors"
 )
 
-// Why a job stops.
+// Reasons for stopping a job.
 var (
 	errStopped  = errors.New("the front door is shutting down")
 	errLost     = errors.New("another front door has the journal")
@@ -13,10 +13,11 @@ var (
 	errExpired  = errors.New("the batch expired")
 )
 
-// lifetime says what a job may still do. Its three contexts end one after the other:
-// stopping when nothing new may start, whatever the cause; leaving when what an earlier
-// owner left open is the next owner's, that is when the front door stops or has lost the
-// journal; gone when what runs is given up too.
+// lifetime limits the work that a job may do. Its three contexts end one after the other:
+//   - stopping ends when nothing new may start, for any reason;
+//   - leaving ends when the front door stops or has lost the journal, so that the next owner
+//     settles the calls that an earlier owner left open;
+//   - gone ends when running calls are abandoned too.
 type lifetime struct {
 	stopping context.Context
 	stop     context.CancelCauseFunc
@@ -34,7 +35,7 @@ func newLifetime() *lifetime {
 	return t
 }
 
-// halt lets nothing new start; what has left may finish. The first cause counts.
+// halt lets nothing new start. Calls that were sent may finish. Only the first cause counts.
 func (t *lifetime) halt(cause error) {
 	t.stop(cause)
 	if errors.Is(cause, errStopped) || errors.Is(cause, errLost) {
@@ -42,8 +43,8 @@ func (t *lifetime) halt(cause error) {
 	}
 }
 
-// cause is why the job stops, nil while it does not. A journal that is given back was
-// stopped, also where it was canceled before: not all of its calls may be settled.
+// cause returns the reason for stopping, or nil while the job runs. For a released journal it is
+// errStopped even if the batch was canceled before, because some of its calls may not be settled.
 func (t *lifetime) cause() error {
 	cause := context.Cause(t.stopping)
 	if t.leaving.Err() != nil && !errors.Is(cause, errLost) {

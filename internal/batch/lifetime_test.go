@@ -22,7 +22,7 @@ func TestTheFirstCauseOfAStopCountsUnlessTheJournalIsGivenBack(t *testing.T) {
 	for _, c := range []struct{ first, second, want error }{
 		{errCanceled, errExpired, errCanceled},
 		{errLost, errCanceled, errLost},
-		{errCanceled, errStopped, errStopped}, // not all that left may be settled
+		{errCanceled, errStopped, errStopped}, // some calls that were sent may not be settled
 	} {
 		life := newLifetime()
 		life.halt(c.first)

@@ -12,40 +12,40 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Records of durable calls can be lost with the files of NATS. A call whose record is
-// lost, or of which nobody can say any more whether it ran, ends as unknown and does not
-// run: who waits for it is answered, and every line of a batch has a result.
+// Records of durable calls can be lost with the files of NATS. A call whose record is lost, or
+// for which it is no longer known whether it ran, ends as unknown and does not run. Waiting
+// callers get an answer, and every line of a batch gets a result.
 
-// errDamaged is why a batch stops whose calls were still coming when records were lost.
+// errDamaged stops a batch that was still receiving calls when records were lost.
 var errDamaged = errors.New("records of durable calls were lost with a damaged data folder")
 
-// lost says that a journal is from before a loss of records: what became of its
-// calls without a result is not known.
+// lost reports whether a journal was created before a loss of records. The outcomes of its calls
+// without a result are then unknown.
 func (o *Options) lost(m *journal.Manifest) bool {
 	return !o.LostBefore.IsZero() && m.Created.Before(o.LostBefore)
 }
 
-// lostBefore says that a journal of which nothing is known would be from before a loss
-// of records, by its id.
+// lostBefore reports whether an unknown journal was created before a loss of records, according
+// to its id.
 func (o *Options) lostBefore(journalID schema.BatchID) bool {
 	made, ok := schema.IDTime(string(journalID))
 	return ok && made.Before(o.LostBefore)
 }
 
-// notKnown is the end of a call whose own record is there.
+// notKnown is the error of a call of a damaged journal whose own record still exists.
 func notKnown() *schema.Error {
 	return schema.Errorf(schema.KindOutcomeUnknown, "Records of durable calls were lost with a damaged data folder, so it is unknown whether this call ran; it is not run again. Check its effects, then settle it.")
 }
 
-// lostResult is the end of the call with an index whose record is lost. id is "" where it
-// is not known whose the call was.
+// lostResult returns the result of the call at index whose record is lost. id is "" if the
+// principal of the call is unknown.
 func lostResult(id schema.CallID, index uint64) journal.ResultRecord {
 	return journal.ResultRecord{Index: index, CallID: id, Outcome: journal.Unknown, Ended: time.Now(), Error: encodeError(journal.LostCall(id))}
 }
 
-// endUnknown ends the calls of a journal that have no result: those whose records are
-// lost and, with all set, the others too, for which skip is not true. known is how many
-// calls there are.
+// endUnknown stores an unknown outcome for calls of a journal that have no result: those whose
+// records are lost and, if all is set, the other ones too, except those for which skip returns
+// true. known is the number of calls.
 func endUnknown(ctx context.Context, ids *IDs, o *journal.Owned, from, known uint64, all bool, skip func(*journal.CallRecord) bool) error {
 	m, progress := o.Manifest(), o.Progress()
 	for next := progress.Next(from); next < known; next = progress.Next(next) {
@@ -81,7 +81,7 @@ func endUnknown(ctx context.Context, ids *IDs, o *journal.Owned, from, known uin
 				ends = append(ends, refusal(m, c, refusedLine(c.Arguments), now))
 			default:
 				id := ids.of(m, c)
-				ends = append(ends, journal.ResultRecord{Index: c.Index, CallID: id, Tenant: asker(m, c).Tenant, CustomID: c.CustomID, Outcome: journal.Unknown, Ended: now, Error: encodeError(notKnown().WithCall(id))})
+				ends = append(ends, journal.ResultRecord{Index: c.Index, CallID: id, Tenant: requester(m, c).Tenant, CustomID: c.CustomID, Outcome: journal.Unknown, Ended: now, Error: encodeError(notKnown().WithCall(id))})
 			}
 		}
 		next = until
@@ -95,7 +95,7 @@ func endUnknown(ctx context.Context, ids *IDs, o *journal.Owned, from, known uin
 	return nil
 }
 
-// endMost is how many calls are ended at once.
+// endMost limits the calls that are ended with one write.
 const endMost = 1000
 
 func gapOf(err error) (*journal.GapError, bool) {
@@ -106,17 +106,17 @@ func gapOf(err error) (*journal.GapError, bool) {
 // losses ends the calls of a journal whose records are lost.
 type losses struct {
 	l     *lease
-	found atomic.Bool // some are
+	found atomic.Bool // some records are lost
 }
 
-// settle ends the calls of a journal from before a loss, and takes the approvals back
-// that some of them wait for.
+// settle ends the calls of a journal that was created before a loss, and cancels the open
+// approvals of its calls.
 func (g *losses) settle() error {
 	if !g.l.lost() {
 		return nil
 	}
 	if g.l.m.Kind == journal.Batch && g.l.m.State == journal.Receiving {
-		g.l.life.halt(errDamaged) // nobody knows which calls came
+		g.l.life.halt(errDamaged) // it is unknown which calls arrived
 	}
 	open := approvalsOf(g.l.o.Ledger, schema.AllTenants(), g.l.owned.ID(), func(a *ledger.Approval) bool { return !a.State.Ended() })
 	for _, a := range open {
@@ -129,12 +129,12 @@ func (g *losses) settle() error {
 	}
 	progress := g.l.owned.Progress()
 	return endUnknown(g.l.life.gone, g.l.ids, g.l.owned, 0, max(g.l.m.Calls, progress.Accepted()), true, func(c *journal.CallRecord) bool {
-		return c.Method == methodAnswers || c.Method == methodWithdrawn // they run nothing
+		return c.Method == methodAnswers || c.Method == methodWithdrawn // such records run nothing
 	})
 }
 
-// pass ends the calls whose records are lost where a read says so, and returns the index to
-// continue from. Other errors are returned as they are.
+// pass handles a gap that a read reported: it ends the calls whose records are lost and returns
+// the index at which to continue. It returns other errors unchanged.
 func (g *losses) pass(err error) (next uint64, _ error) {
 	gap, ok := gapOf(err)
 	if !ok {
@@ -145,8 +145,8 @@ func (g *losses) pass(err error) (next uint64, _ error) {
 	return gap.Next, endUnknown(g.l.life.gone, g.l.ids, g.l.owned, gap.First, gap.Next, false, nil)
 }
 
-// tail ends the calls at the end of a log whose records are lost: next were read, and the
-// journal knows of more. Nothing is done where the stream's leader has them.
+// tail ends the calls at the end of a log whose records are lost: next is the end of the log as
+// read, and the journal counts more calls. It does nothing if the stream's leader has them.
 func (g *losses) tail(m *journal.Manifest, next uint64) error {
 	known := max(m.Calls, g.l.owned.Progress().Accepted())
 	if next >= known {
@@ -158,12 +158,12 @@ func (g *losses) tail(m *journal.Manifest, next uint64) error {
 	}
 	_, err = g.pass(&journal.GapError{Journal: g.l.owned.ID(), First: next, Next: known})
 	if err == nil && m.State == journal.Receiving && m.Kind == journal.Batch {
-		g.l.life.halt(errDamaged) // calls that come now would get indexes that were given before
+		g.l.life.halt(errDamaged) // new calls would get indexes that were already used
 	}
 	return err
 }
 
-// reason says why a journal ended whose records were lost, "" for all others.
+// reason returns the reason for ending a journal with lost records, or "" for others.
 func (g *losses) reason() string {
 	unknown := g.l.owned.Progress().Counts().Unknown
 	if unknown == 0 || !g.found.Load() && !g.l.lost() {
@@ -176,8 +176,8 @@ func lostReason(unknown uint64) string {
 	return fmt.Sprintf("%v: the outcome of %d of its calls is unknown", errDamaged, unknown)
 }
 
-// settleEnded looks after the journals that had ended before a loss: where results are
-// lost, their calls end as unknown, and the journal ends as failed.
+// settleEnded handles the journals that had ended before a loss. If results are lost, their calls
+// end as unknown and the journal ends as failed.
 func (o *Options) settleEnded(ctx context.Context, ids *IDs) {
 	if o.LostBefore.IsZero() {
 		return
@@ -207,7 +207,7 @@ func (o *Options) settleOne(ctx context.Context, ids *IDs, m *journal.Manifest) 
 	defer func() {
 		releasing, cancel := bound(context.WithoutCancel(ctx))
 		defer cancel()
-		_ = owned.Release(releasing) // else the lease runs out
+		_ = owned.Release(releasing) // otherwise the lease expires
 	}()
 	err = endUnknown(ctx, ids, owned, 0, m.Calls, true, func(*journal.CallRecord) bool { return false })
 	if err != nil {

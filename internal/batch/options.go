@@ -17,56 +17,55 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Options says what a runner stands on. Those without a default are required.
+// Options has the dependencies and limits of a runner. Fields without a default are required.
 type Options struct {
 	Store   *journal.Store
 	Gate    *admission.Gate  // checks calls
-	Chain   *execution.Chain // runs them
+	Chain   *execution.Chain // runs calls
 	Catalog *catalog.Catalog
 	Router  *dispatch.Router
-	// Ledger has the approvals of calls that are held; Desk takes such calls back.
+	// Ledger stores the approvals of held calls. Desk requests and cancels them.
 	Ledger *ledger.Ledger
 	Desk   *approval.Desk
-	// Release runs a call whose approval this front door has claimed; when ctx has
-	// ended it does not wait for the end. Batches have no use for progress.
+	// Release runs a call whose approval this front door has claimed. If ctx has ended, it does
+	// not wait for the end of the call. Batches pass no progress function.
 	Release func(ctx context.Context, a *ledger.Approval, progress func(params []byte)) (*schema.Result, error)
-	// Quota limits how much of a principal's may wait; without it nothing does.
+	// Quota limits the waiting calls of a principal. If nil, there is no limit.
 	Quota *quota.Quota
-	// ID is this front door.
+	// ID is the id of this front door.
 	ID string
-	// Ended is told of each call with a callback, and each batch, that ended, once
-	// that is stored; after a crash perhaps again. It may wait where too much is to
-	// be told.
+	// Ended is called for each ended call with a callback, and for each ended batch, after the
+	// end is stored, and possibly again after a crash. It may block when its queue is full.
 	Ended func(End)
-	// LeaseLost, where set, is told of each journal that another front door has now.
+	// LeaseLost, if set, is called for each journal that this front door lost to another one.
 	LeaseLost func()
-	// Traces makes spans of calls that are stored and of a share of those of batches;
-	// nil: there are none.
+	// Traces creates spans of stored single calls and of a sample of the calls of batches. If
+	// nil, there are no spans.
 	Traces *telemetry.Traces
 	Log    *slog.Logger
 
-	// Window is how many calls of one journal may be under way (512), and
-	// WindowBytes how much their arguments may take (32 MiB).
+	// Window limits the calls of one journal in flight (512), and WindowBytes the size of their
+	// arguments (32 MiB).
 	Window      int
 	WindowBytes int64
-	// OpenBatches is how many batches all front doors together may have that have not
-	// ended (2,000): each takes memory and a lease, also where nothing of it runs.
+	// OpenBatches limits the batches that have not ended, over all front doors (2,000). Each one
+	// takes memory and a lease, even if none of its calls runs.
 	OpenBatches int
-	// Attempts is how often a call that is safe to repeat is tried (3).
+	// Attempts limits the attempts of a call that is safe to repeat (3).
 	Attempts int
-	// Patience is how long a call waits for its server to be there (10 min).
+	// Patience limits the time that a call waits for its server to become available (10 min).
 	Patience time.Duration
-	// KeepCalls is how long the calls of an ended batch are kept, to be read and
-	// tried again (24 h).
+	// KeepCalls is the time that the calls of an ended batch are kept, so that they can be read
+	// and retried (24 h).
 	KeepCalls time.Duration
-	// LostBefore is when a loss of records of durable calls was accepted: calls of older
-	// journals that have no result end as unknown. Zero: nothing was lost.
+	// LostBefore is the time at which a loss of records of durable calls was accepted. Calls of
+	// older journals without a result end as unknown. Zero means that nothing was lost.
 	LostBefore time.Time
-	// LaneCalls and LaneAge are when a lane is followed by a new one: 20,000 calls,
-	// 6 h. What is looked for in a lane is read through.
+	// LaneCalls and LaneAge limit the size and the age of a lane (20,000 calls, 6 h), because a
+	// lookup in a lane reads all of it.
 	LaneCalls uint64
 	LaneAge   time.Duration
-	// Lifetime is how long a single durable call may wait to leave (24 h).
+	// Lifetime limits the time that a single durable call waits to be sent (24 h).
 	Lifetime time.Duration
 }
 
@@ -102,20 +101,20 @@ func (o *Options) fill() {
 	}
 }
 
-// End is a durable call that ended, or a batch that did.
+// End describes an ended durable call or an ended batch.
 type End struct {
-	// Call and Result are of a call; Result holds its body where that is small.
+	// Call and Result are set for a call. Result includes its body if that is small.
 	Call   *journal.CallRecord
 	Result *journal.ResultRecord
-	// Batch is the manifest of a batch that ended.
+	// Batch is the manifest, set for a batch.
 	Batch *journal.Manifest
-	// CallID, Journal and Principal are of either.
+	// CallID, Journal and Principal apply to both.
 	CallID    schema.CallID
 	Journal   schema.BatchID
 	Principal schema.Principal
 }
 
-// bound is a context for a write that must not hang.
+// bound returns a context for a write, with a timeout so that the write cannot hang.
 func bound(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, writeTimeout)
 }

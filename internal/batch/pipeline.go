@@ -11,40 +11,40 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// pipeline sends the plain calls of one journal: those that nothing holds up and nobody
-// waits for. Instead of a goroutine for each call there are two for all, one that writes
-// intents and one that stores results, each for as many calls at once as are ready. A call
-// that does not succeed at once continues in a goroutine of its own (execute.go).
+// pipeline sends the plain calls of one journal: those that can be sent at once and have no
+// waiting caller. Instead of a goroutine for each call it has two for all calls. One writes
+// intents and one stores results, each for all calls that are ready. A call that does not succeed
+// at once continues in a separate goroutine (execute.go).
 type pipeline struct {
 	l       *lease
 	results *results
 	exec    *executor
 	placed  collector[*dispatch.AsyncCall]
 	ended   collector[ending]
-	// toPlaced and toEnded put into these what becomes of a call.
+	// toPlaced and toEnded add to placed and ended.
 	toPlaced func(*dispatch.AsyncCall)
 	toEnded  func(*dispatch.AsyncCall, dispatch.End)
 }
 
-// ending is a call that was sent here, and how that ended.
+// ending is a call of the pipeline with its outcome.
 type ending struct {
 	it  *item
 	end dispatch.End
 }
 
 const (
-	// gatherMany and gatherFor are for how many results, and how long, the writer waits
-	// when it is busy: each write is synced to disk, whatever is in it. So do intents,
-	// but only where many came at once: those calls stand behind others that left
-	// already, and none waits for them yet.
+	// gatherMany and gatherFor limit the number of results that a busy writer collects and the
+	// time that it waits for them, because each write is synced to disk, whatever its size.
+	// Intents are collected too, but only if many came at once: such calls queue behind others
+	// that were already sent, and no caller waits for them yet.
 	gatherMany = 128
 	gatherFor  = 3 * time.Millisecond
-	// largeResult is stored by a goroutine of its own: it may have to be put next to
-	// the log.
+	// Results above largeResult are stored by separate goroutines, because they may have to be
+	// stored outside the log.
 	largeResult = 64 << 10
 )
 
-// sampled says that the spans of a traceparent are kept: its last digit has the flag.
+// sampled reports whether a traceparent has the sampled flag, which is in its last digit.
 func sampled(parent string) bool {
 	return parent != "" && strings.IndexByte("13579bdf", parent[len(parent)-1]) >= 0
 }
@@ -56,8 +56,8 @@ func newPipeline(l *lease, results *results, exec *executor) *pipeline {
 	return p
 }
 
-// take sends the call, which has a place in the window. False means that it needs
-// more than that.
+// take sends a call that has a place in the window. It returns false if the call needs an
+// executor.
 func (p *pipeline) take(it *item) bool {
 	c := it.rec
 	if c.Method != "" || c.Key != "" || len(c.Extra) > 0 || c.CallbackURL != "" || c.ArgumentsObject.Size > 0 || it.waited || it.late() || p.l.lost() {
@@ -70,7 +70,7 @@ func (p *pipeline) take(it *item) bool {
 	it.judged = execution.JudgedOf(&verdict, nil)
 	if it.span = p.l.span(it); sampled(it.call.Trace.Parent) {
 		it.checked = true
-		return false // what is traced has each step of its way as a span
+		return false // the executor creates a span for each step of a sampled trace
 	}
 	it.call.Bulk = true
 	sent := &dispatch.AsyncCall{Call: it.call, Of: it, Placed: p.toPlaced, Ended: p.toEnded}
@@ -79,7 +79,7 @@ func (p *pipeline) take(it *item) bool {
 		return false
 	}
 	p.l.calls.send(it, sent)
-	// It may have come after the others were recalled, or taken back.
+	// The call may have been added after the others were recalled, or been canceled.
 	if p.l.life.gone.Err() != nil {
 		p.l.o.Router.Abandon(sent)
 	} else if p.l.life.stopping.Err() != nil || it.taken.Err() != nil {
@@ -88,10 +88,10 @@ func (p *pipeline) take(it *item) bool {
 	return true
 }
 
-// recall takes back what has not left.
+// recall recalls the calls that have not been sent.
 func (p *pipeline) recall() { p.each(p.l.o.Router.Recall) }
 
-// abandon gives up what has left too.
+// abandon abandons all calls, including those that were sent.
 func (p *pipeline) abandon() { p.each(p.l.o.Router.Abandon) }
 
 func (p *pipeline) each(f func(*dispatch.AsyncCall)) {
@@ -100,8 +100,7 @@ func (p *pipeline) each(f func(*dispatch.AsyncCall)) {
 	}
 }
 
-// intend writes the intents of what was placed, and lets it leave, until over is
-// closed.
+// intend writes the intents of placed calls and sends them, until over is closed.
 func (p *pipeline) intend(over <-chan struct{}) {
 	for busy := false; ; {
 		placed := p.placed.take(over, busy)
@@ -113,8 +112,7 @@ func (p *pipeline) intend(over <-chan struct{}) {
 	}
 }
 
-// leave lets calls leave once their intents are written. Those whose intents cannot
-// be written are taken back.
+// leave sends calls after writing their intents. It recalls calls whose intents cannot be written.
 func (p *pipeline) leave(placed []*dispatch.AsyncCall) {
 	router := p.l.o.Router
 	if p.l.life.stopping.Err() != nil {
@@ -131,7 +129,7 @@ func (p *pipeline) leave(placed []*dispatch.AsyncCall) {
 		it.worker = sent.Worker()
 		it.begun.Store(true)
 		if !needsIntent(it.call) {
-			free = append(free, sent) // it may be repeated: nobody needs to know that it left
+			free = append(free, sent) // safe to repeat, so it needs no intent
 			continue
 		}
 		intended = append(intended, sent)
@@ -155,18 +153,18 @@ func (p *pipeline) leave(placed []*dispatch.AsyncCall) {
 	}
 	p.l.noIntent(len(intended), err)
 	for _, sent := range intended {
-		router.Recall(sent) // without its intent it must not leave
+		router.Recall(sent) // it must not be sent without its intent
 	}
 }
 
-// departure is attempt number attempt of a call, at the worker.
+// departure identifies the intents that share a record: the same attempt number at one worker.
 type departure struct {
 	worker  schema.WorkerID
 	attempt int
 }
 
-// store stores the results of what ended, until over is closed. While many calls are
-// under way more results come soon.
+// store stores the results of ended calls, until over is closed. It is busy while many calls are
+// in flight, because more results follow soon.
 func (p *pipeline) store(over <-chan struct{}) {
 	for busy := false; ; {
 		ended := p.ended.take(over, busy)
@@ -202,7 +200,7 @@ func (p *pipeline) storeAll(ended []ending) {
 	}, records...)
 }
 
-// retry continues a call whose attempt failed.
+// retry continues a call after a failed attempt.
 func (p *pipeline) retry(e ending) {
 	p.finish(e.it, func() {
 		t := &tries{began: time.Now()}
@@ -217,7 +215,7 @@ func (p *pipeline) retry(e ending) {
 	})
 }
 
-// finish ends what read began.
+// finish runs f and then frees the call's place in the window.
 func (p *pipeline) finish(it *item, f func()) {
 	defer p.l.window.leave(p.l.window.weight(it.rec))
 	defer p.l.calls.delist(it)

@@ -11,10 +11,10 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// purgeEvery is how often it is looked for what is to be deleted.
+// purgeEvery is the interval between deletions.
 const purgeEvery = 10 * time.Minute
 
-// purge forgets what is kept no longer, until ctx ends. All front doors do so.
+// purge deletes expired data until ctx ends. All front doors do so.
 func (o *Options) purge(ctx context.Context) {
 	tick := time.NewTicker(purgeEvery)
 	defer tick.Stop()
@@ -29,15 +29,15 @@ func (o *Options) purge(ctx context.Context) {
 	}
 }
 
-// forget forgets the payloads of tenants whose retention has ended at a time: of journals that
-// have ended, and of held calls.
+// forget deletes the payloads of tenants whose retention has ended at the given time: those of
+// ended journals and of held calls.
 func (o *Options) forget(ctx context.Context, now time.Time) {
 	for _, j := range o.Store.Payloads.Overdue(now) {
 		bounded, cancel := bound(ctx)
 		err := o.Store.Payloads.Forget(bounded, j.Tenant, j.ID)
 		cancel()
 		switch schema.KindOf(err) {
-		case "", schema.KindNotFound: // it is not kept any more
+		case "", schema.KindNotFound: // it is no longer kept
 		case schema.KindConflict:
 			o.Log.Debug("the payloads of a journal cannot be deleted yet", "journal", j.ID, "error", err)
 		default:
@@ -51,7 +51,7 @@ func (o *Options) forget(ctx context.Context, now time.Time) {
 	}
 }
 
-// needsApproval reports whether an approval is needed still: for audit lines that a lost process
+// needsApproval reports whether an approval is still needed: for audit lines that a lost process
 // had not written, or by the journal of its call, which copies the result before it ends.
 func (o *Options) needsApproval(ctx context.Context, a *ledger.Approval) (bool, error) {
 	if !o.Desk.Repaired() {
@@ -68,7 +68,7 @@ func (o *Options) needsApproval(ctx context.Context, a *ledger.Approval) (bool, 
 	return err == nil && m.State != journal.Ended, err
 }
 
-// purgeCalls forgets the calls of journals that ended long ago.
+// purgeCalls deletes the calls of journals that ended longer than KeepCalls ago.
 func (o *Options) purgeCalls(ctx context.Context, now time.Time) {
 	for m := range o.journals(schema.AllTenants(), journal.Filter{States: []journal.State{journal.Ended}}) {
 		if m.Purged || now.Sub(m.Ended) < o.KeepCalls {
@@ -82,8 +82,8 @@ func (o *Options) purgeCalls(ctx context.Context, now time.Time) {
 	}
 }
 
-// journals returns the journals of these tenants that the filter selects, read page by page; its Limit is
-// not used.
+// journals returns the journals of these tenants that the filter selects. It reads them page by
+// page and ignores the filter's Limit.
 func (o *Options) journals(of schema.Tenants, f journal.Filter) iter.Seq[*journal.Manifest] {
 	f.Limit = 1000
 	return func(yield func(*journal.Manifest) bool) {

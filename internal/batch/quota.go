@@ -10,43 +10,43 @@ import (
 )
 
 const (
-	// spaceEvery is how often an intake looks whether there is room again.
+	// spaceEvery is the interval at which a blocked intake checks the quota again.
 	spaceEvery = 50 * time.Millisecond
-	// linesFor is how long single calls go by one count of the waiting lines.
+	// linesFor is the time that single calls reuse a count of the waiting lines.
 	linesFor = 100 * time.Millisecond
-	// countedMost is how many principals' counts are kept.
+	// countedMost limits the number of principals whose counts are kept.
 	countedMost = 1000
 )
 
-// counted is how many lines of a principal's batches waited at a time.
+// counted is the number of waiting lines of a principal's batches at a time.
 type counted struct {
 	at    time.Time
 	lines int
 }
 
-// unended are the states of open batches.
+// unended lists the states of open batches.
 var unended = []journal.State{journal.Receiving, journal.Sealed, journal.Running, journal.Canceling}
 
-// backlog counts what waits, and bounds it by the quota of its principal and by what the
-// fleet takes. It is safe for concurrent use.
+// backlog counts waiting calls and open batches, and limits them by the quota of their principal
+// and by the limits of the fleet. It is safe for concurrent use.
 type backlog struct {
 	o       *Options
 	jobs    *jobs
 	intakes *intakes
-	ctx     context.Context // ends when no more work is taken
+	ctx     context.Context // ends when the runner closes
 
 	mu      sync.Mutex
-	opening map[schema.BatchID]schema.PrincipalID // batches that are being made, and whose they are
-	counts  map[schema.PrincipalID]counted        // of lines that wait, by principal
+	opening map[schema.BatchID]schema.PrincipalID // principals of the batches that are being created
+	counts  map[schema.PrincipalID]counted        // waiting lines by principal
 }
 
 func newBacklog(ctx context.Context, o *Options, js *jobs, is *intakes) *backlog {
 	return &backlog{o: o, jobs: js, intakes: is, ctx: ctx, opening: make(map[schema.BatchID]schema.PrincipalID), counts: make(map[schema.PrincipalID]counted)}
 }
 
-// lines says how many lines of the principal's batches have not ended, and whether
-// the batch id takes calls. What runs or comes in here is counted to the last call,
-// what does so elsewhere as of a second ago.
+// lines returns the number of lines of the principal's batches that have not ended, and reports
+// whether the batch id receives calls. The count is exact for batches that run or are received
+// here, and up to a second old for others.
 func (b *backlog) lines(who schema.PrincipalID, id schema.BatchID) (lines int, receiving bool) {
 	for m := range b.o.journals(schema.OnlyTenant(who.Tenant), journal.Filter{Kind: journal.Batch, States: unended, Principal: who.Name}) {
 		receiving = receiving || m.ID == id && m.State == journal.Receiving
@@ -55,8 +55,8 @@ func (b *backlog) lines(who schema.PrincipalID, id schema.BatchID) (lines int, r
 	return lines, receiving
 }
 
-// openLocked counts the open batches of all principals and of the one. A batch that
-// is being made counts once, whether the store shows it yet or not. b.mu is held.
+// openLocked counts the open batches of all principals and of one principal. A batch that is being
+// created counts once, whether or not the store lists it yet. b.mu must be held.
 func (b *backlog) openLocked(who schema.PrincipalID) (all, own int) {
 	seen := 0
 	b.o.Store.EachOpen(schema.AllTenants(), func(m *journal.Manifest) {
@@ -90,12 +90,12 @@ func (b *backlog) linesOf(m *journal.Manifest) int {
 	return int(accepted - min(ended, accepted))
 }
 
-// openAgain is when to look again whether fewer batches are open.
+// openAgain is the retry delay that is sent when too many batches are open.
 const openAgain = 5 * time.Second
 
-// reserve takes a place among the open batches, for one with the id and the calls
-// that are known of it. done gives the place back and must be called once: when the
-// batch is stored, and so counted as open, or was not made.
+// reserve reserves one of the open batches for the batch id and its known calls. done releases the
+// reservation and must be called once: when the batch is stored, and so is counted as open, or
+// was not created.
 func (b *backlog) reserve(o *Order, id schema.BatchID) (done func(), err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -124,12 +124,12 @@ func (b *backlog) reserve(o *Order, id schema.BatchID) (done func(), err error) 
 	}, nil
 }
 
-// ownBatches is the number of the fleet's open batches that one principal may have where no
-// rule sets it: a quarter, so that one caller cannot lock out the others.
+// ownBatches returns the share of the fleet's open batches of a principal without a configured
+// limit: a quarter, so that one caller cannot lock out the others.
 func ownBatches(fleet int) int { return min(fleet, max(fleet/4, 16)) }
 
-// mayQueue says whether one more single durable call of the principal's may wait.
-// done must be called when it was handed over, or was not accepted.
+// mayQueue returns an error unless another single durable call of the principal may wait. done
+// must be called when the call was handed over, or was not accepted.
 func (b *backlog) mayQueue(p *schema.Principal) (done func(), err error) {
 	if !b.o.Quota.Queues(p) {
 		return func() {}, nil
@@ -155,21 +155,21 @@ func (b *backlog) linesLately(who schema.PrincipalID) int {
 	return lines
 }
 
-// spaceNow returns the number of lines, of n more lines of an intake, that may be stored
-// now.
+// spaceNow returns the number of lines that may be stored now, out of n further lines of an
+// intake.
 func (b *backlog) spaceNow(in *Intake, n int) int {
 	if !b.o.Quota.Queues(&in.who) {
 		return n
 	}
 	lines, receiving := b.lines(in.who.ID(), in.id)
 	if !receiving {
-		return n // the journal takes no more, and says so
+		return n // the write to the journal fails, with the reason
 	}
 	return min(n, b.o.Quota.Space(&in.who, lines))
 }
 
-// space waits until some of n more lines of an intake may be stored and says how many. While it
-// waits nothing is read from who sends them.
+// space waits until some of n further lines of an intake may be stored and returns their number.
+// In the meantime nothing is read from the sender, which slows it down.
 func (b *backlog) space(ctx context.Context, in *Intake, n int) (int, error) {
 	for {
 		if space := b.spaceNow(in, n); space > 0 {

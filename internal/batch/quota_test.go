@@ -14,7 +14,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// openStore opens journals in a directory of the test's own.
+// openStore opens journals in a temporary directory.
 func openStore(t *testing.T) *journal.Store {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
@@ -40,7 +40,7 @@ func openStore(t *testing.T) *journal.Store {
 	return s
 }
 
-// counting counts what waits, with places for that many open batches.
+// counting returns a backlog with the given limit of open batches.
 func counting(t *testing.T, fleet int, rules ...settings.PrincipalRule) *backlog {
 	t.Helper()
 	q := quota.Open(quota.Options{Rules: settings.Limits{Principals: rules}, Log: slog.New(slog.DiscardHandler)})
@@ -49,7 +49,7 @@ func counting(t *testing.T, fleet int, rules ...settings.PrincipalRule) *backlog
 	return newBacklog(t.Context(), o, newJobs(t.Context(), o, testIDs, new(sync.WaitGroup)), newIntakes())
 }
 
-// place reserves a place for a batch of the principal's.
+// place reserves a batch of the principal.
 func (b *backlog) place(name string, id schema.BatchID) (func(), error) {
 	return b.reserve(&Order{Principal: schema.Principal{Name: name}}, id)
 }
@@ -64,7 +64,7 @@ func TestABatchThatIsBeingMadeCountsOnce(t *testing.T) {
 	if err := b.o.Store.Create(t.Context(), m); err != nil {
 		t.Fatal(err)
 	}
-	// It is stored, and its place is not given back yet.
+	// The batch is stored, and its reservation is not released yet.
 	second, err := b.place("ann", "batch-2")
 	if err != nil {
 		t.Fatalf("a second batch, where two fit: %v", err)

@@ -6,27 +6,27 @@ import (
 	"github.com/callyard/callyard/internal/store/journal"
 )
 
-// readMost is how many calls are read at once.
+// readMost limits the calls of one read.
 const readMost = 256
 
-// reader reads the calls of a journal and has each run, as the window has room.
+// reader reads the calls of a journal and starts them as the window permits.
 type reader struct {
 	l        *lease
 	losses   *losses
 	held     *heldCalls
 	exec     *executor
 	pipeline *pipeline
-	met      atomic.Uint64 // how many calls were read
+	met      atomic.Uint64 // number of calls read
 }
 
-// run reads the calls and has each run, until all have a result; those of open are
-// the recovery's, and would run twice.
+// run reads the calls and starts them, until all have a result. It skips those of open, which the
+// recovery handles and which would otherwise run twice.
 func (r *reader) run(open map[uint64]journal.OpenIntent) error {
 	progress := r.l.owned.Progress()
 	next := progress.Next(0)
 	again := progress.Again()
 	ahead := newReadAhead()
-	dry := false // all there is was read; what comes meanwhile waits for the read-ahead buffer to be empty
+	dry := false // the log is read to its end; it is read again once the read-ahead buffer is empty
 	for {
 		for !dry && ahead.short(r.l.o.Router.Run) {
 			calls, err := r.l.owned.Read(r.l.life.stopping, next, readMost)
@@ -65,8 +65,8 @@ func (r *reader) run(open map[uint64]journal.OpenIntent) error {
 	}
 }
 
-// readAll waits for more calls when all up to next have begun. over means that no more
-// will come, and none is held, or that nothing new may start.
+// readAll waits for more calls after all calls up to next have begun. over means that no more will
+// come and none is held, or that nothing new may start.
 func (r *reader) readAll(next uint64) (over bool, err error) {
 	m, err := r.l.o.Store.Get(r.l.life.stopping, r.l.m.Principal.Tenant, r.l.owned.ID())
 	if r.l.life.stopping.Err() != nil {
@@ -90,8 +90,7 @@ func (r *reader) readAll(next uint64) (over bool, err error) {
 	return false, nil
 }
 
-// begin has a call run when there is room for it. False means that nothing new may
-// start.
+// begin starts a call once the window permits. It returns false if nothing new may start.
 func (r *reader) begin(c *journal.CallRecord, attempt int) bool {
 	it := r.l.item(c, attempt)
 	if !r.l.calls.enlist(it) {

@@ -6,18 +6,18 @@ import (
 )
 
 const (
-	// aheadCalls and aheadBytes (of arguments) are how much of a journal is read ahead.
+	// aheadCalls and aheadBytes (of arguments) limit the read-ahead of a journal.
 	aheadCalls = 16_384
 	aheadBytes = 8 << 20
 )
 
-// readAhead keeps calls that were read and have not begun, in a queue for each server. Calls to
-// one server leave in runs: it is woken once for all of them, which with hundreds of
-// servers is most of what a call costs. The servers take turns; those of one server
-// stay in their order. It is not safe for concurrent use.
+// readAhead buffers calls that were read and have not begun, in a queue for each server. It
+// releases several calls to one server in a row: the server is woken once for all of them, and
+// with hundreds of servers the wake-ups are most of the cost of a call. The servers take turns;
+// the calls of one server stay in order. It is not safe for concurrent use.
 type readAhead struct {
 	queues map[schema.ServerID]*serverQueue
-	turn   []*serverQueue // those with calls; the first one's turn it is
+	turn   []*serverQueue // queues with calls, in the order of their turns
 	calls  int
 	bytes  int
 }
@@ -44,8 +44,8 @@ func (b *readAhead) put(c *journal.CallRecord) {
 	b.bytes += len(c.Arguments)
 }
 
-// short says that reading on may make the next run longer. run is how many calls in a
-// row a server is given.
+// short reports whether reading more may lengthen the next run. run returns the number of calls
+// in a row that a server is given.
 func (b *readAhead) short(run func(server schema.ServerID) int) bool {
 	if b.calls >= aheadCalls || b.bytes >= aheadBytes {
 		return false
@@ -53,7 +53,7 @@ func (b *readAhead) short(run func(server schema.ServerID) int) bool {
 	return b.calls == 0 || len(b.turn[0].calls) < run(b.turn[0].server)
 }
 
-// take takes out the calls whose turn it is; nil means that there are none.
+// take removes and returns the calls of the next run, or nil if there are none.
 func (b *readAhead) take(run func(server schema.ServerID) int) []*journal.CallRecord {
 	if b.calls == 0 {
 		return nil

@@ -16,7 +16,7 @@ func fill(s *readAhead, servers ...schema.ServerID) {
 	}
 }
 
-// taken says in which order the calls leave the read-ahead buffer, a run in each line.
+// taken returns the runs in the order in which they leave the read-ahead buffer.
 func taken(s *readAhead, run func(schema.ServerID) int) (runs []string) {
 	for calls := s.take(run); calls != nil; calls = s.take(run) {
 		line := string(calls[0].Server)

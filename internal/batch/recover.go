@@ -9,16 +9,16 @@ import (
 )
 
 const (
-	// askAgain is how often a worker is asked that still runs a call.
+	// askAgain is the interval at which a worker is asked about a call that it still runs.
 	askAgain = 250 * time.Millisecond
-	// askFor is how long a worker is asked that does not answer.
+	// askFor limits the time that an unresponsive worker is asked.
 	askFor = 15 * time.Second
-	// clocksDiffer is what the clocks of two machines may be apart.
+	// clocksDiffer is the maximum clock difference of two machines.
 	clocksDiffer = 30 * time.Second
 )
 
-// recovery resumes the calls that left under an earlier owner of the journal, or whose
-// answer did not come: their workers are asked.
+// recovery resumes the calls that an earlier owner of the journal sent, or whose answer did not
+// arrive. It asks their workers for the outcomes.
 type recovery struct {
 	l       *lease
 	results *results
@@ -27,10 +27,10 @@ type recovery struct {
 	execute func(*item)
 }
 
-// run settles the calls that left under an earlier owner and have no result:
-// their workers are asked. What never started runs again, and so does what is safe
-// to repeat; what nobody can tell becomes unknown. open are those calls. A batch that
-// is canceled meanwhile has them settled all the same: they may have run.
+// run settles the calls in open, which an earlier owner sent and which have no result. It asks
+// their workers. Calls that never started run again, and so do calls that are safe to repeat;
+// calls whose outcome cannot be determined become unknown. The calls of a batch that is canceled
+// in the meantime are settled nevertheless, because they may have run.
 func (r *recovery) run(open map[uint64]journal.OpenIntent) error {
 	byWorker := make(map[schema.WorkerID][]*item)
 	for index, was := range open {
@@ -38,7 +38,7 @@ func (r *recovery) run(open map[uint64]journal.OpenIntent) error {
 			continue
 		}
 		c, err := r.l.o.Store.FindCall(r.l.life.gone, schema.AllTenants(), r.l.owned.ID(), index)
-		if schema.KindOf(err) == schema.KindNotFound { // the log is shorter than what is known of it
+		if schema.KindOf(err) == schema.KindNotFound { // the log is shorter than the journal's records imply
 			err = &journal.GapError{Journal: r.l.owned.ID(), First: index, Next: index + 1}
 		}
 		if err != nil {
@@ -63,8 +63,8 @@ func (r *recovery) run(open map[uint64]journal.OpenIntent) error {
 	return nil
 }
 
-// remind tells once more of the calls of a lane that ended under an earlier owner:
-// it may have been lost before it could tell. Receivers know a call by its id.
+// remind sends the callbacks of a lane's calls again that ended under an earlier owner, which may
+// have died before it sent them. Receivers detect duplicates by the call id.
 func (r *recovery) remind() error {
 	if r.l.m.Kind != journal.Lane {
 		return nil
@@ -85,7 +85,7 @@ func (r *recovery) remind() error {
 			if c.CallbackURL == "" || !progress.Ended(c.Index) {
 				continue
 			}
-			rec, err := r.l.o.Store.FindResult(r.l.life.gone, asker(r.l.m, c).Tenant, r.l.owned.ID(), c.Index, journal.Cursor{})
+			rec, err := r.l.o.Store.FindResult(r.l.life.gone, requester(r.l.m, c).Tenant, r.l.owned.ID(), c.Index, journal.Cursor{})
 			if schema.KindOf(err) == schema.KindNotFound {
 				continue
 			}
@@ -98,7 +98,7 @@ func (r *recovery) remind() error {
 	return nil
 }
 
-// ask settles the calls that went to one worker.
+// ask settles the calls that were sent to one worker.
 func (r *recovery) ask(worker schema.WorkerID, items []*item, within time.Duration) error {
 	ids := make([]schema.CallID, len(items))
 	for i, it := range items {
@@ -129,7 +129,7 @@ func (r *recovery) ask(worker schema.WorkerID, items []*item, within time.Durati
 	return nil
 }
 
-// outcomes asks until the worker answers or is known to be gone.
+// outcomes asks the worker until it answers or is known to be gone.
 func (r *recovery) outcomes(worker schema.WorkerID, ids []schema.CallID, within time.Duration) ([]dispatch.Outcome, error) {
 	for began := time.Now(); ; {
 		ctx, cancel := bound(r.l.life.gone)
@@ -172,8 +172,8 @@ func (r *recovery) resume(it *item, outcome dispatch.Outcome, within time.Durati
 	case dispatch.OutcomeEnded:
 		res, err := ended(outcome)
 		if e := schema.AsError(err); e != nil && (e.Kind == schema.KindCanceled || e.CancelRequested) {
-			// An earlier owner had it ended, because its answer did not come in time or
-			// that owner stopped: it may have run.
+			// An earlier owner canceled it, because its answer did not arrive in time or that
+			// owner stopped. It may have run.
 			if !r.l.repeatable(it) {
 				r.results.store(it, r.results.record(it, nil, schema.Errorf(schema.KindOutcomeUnknown, "The call was stopped at worker %s while it ran, and may have done part of its work. Check its effects, then settle it.", it.worker)))
 				return
@@ -192,7 +192,7 @@ func (r *recovery) resume(it *item, outcome dispatch.Outcome, within time.Durati
 	r.execute(it)
 }
 
-// ended is what the worker remembers of the end of a call.
+// ended converts the ended outcome that the worker reported to a result or error.
 func ended(f dispatch.Outcome) (*schema.Result, error) {
 	if f.Err != nil {
 		return nil, f.Err
@@ -200,8 +200,7 @@ func ended(f dispatch.Outcome) (*schema.Result, error) {
 	return f.Result, nil
 }
 
-// again says that the end of an attempt is one after which the call may be tried
-// again.
+// again reports whether the call may be retried after an attempt ended with err.
 func again(err error, it *item) bool {
 	switch schema.KindOf(err) {
 	case schema.KindUnavailable, schema.KindServerFailed:
@@ -212,7 +211,7 @@ func again(err error, it *item) bool {
 	return false
 }
 
-// patience is how long a call may still run at a worker.
+// patience returns the time that a call may still run at a worker.
 func (r *recovery) patience(it *item) time.Duration {
 	if it.call.Timeout > 0 {
 		return it.call.Timeout + askFor
@@ -220,9 +219,9 @@ func (r *recovery) patience(it *item) time.Duration {
 	return time.Minute + askFor
 }
 
-// settled asks the worker once more for the outcome of a call whose answer did not come:
-// the worker may only have been partitioned. Both results are nil when the job stops before
-// that is known.
+// settled asks the worker once more for the outcome of a call whose answer did not arrive, since
+// the worker may only have been partitioned. Both results are nil if the job stops before the
+// outcome is known.
 func (r *recovery) settled(it *item, unknown error) (*schema.Result, error) {
 	if it.worker == "" {
 		return nil, unknown
@@ -241,8 +240,8 @@ func (r *recovery) settled(it *item, unknown error) (*schema.Result, error) {
 	return res, nil
 }
 
-// lastOutcome asks the worker, after the first pause, until the call does not run there
-// any more. An error says that the worker does not answer, or that the job stops.
+// lastOutcome asks the worker, after a first pause, until the call no longer runs there. It
+// returns an error if the worker does not answer or the job stops.
 func (r *recovery) lastOutcome(it *item, outcome dispatch.Outcome, within, pause time.Duration) (dispatch.Outcome, error) {
 	for deadline := time.Now().Add(r.patience(it)); outcome.State == dispatch.OutcomeRunning && time.Now().Before(deadline); pause = askAgain {
 		select {

@@ -9,10 +9,10 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// results stores how the calls of a journal ended, and tells who waits for them.
+// results stores the results of the calls of a journal, and notifies waiting callers.
 type results struct{ l *lease }
 
-// conclude stores how a call ended, if it ended here.
+// conclude stores the result of a call, if it ended here.
 func (s *results) conclude(it *item, res *schema.Result, err error) {
 	switch {
 	case errors.Is(err, errHeld):
@@ -24,19 +24,19 @@ func (s *results) conclude(it *item, res *schema.Result, err error) {
 	s.store(it, s.record(it, res, err))
 }
 
-// store appends a result and tells who waits for it.
+// store appends a result and notifies waiting callers.
 func (s *results) store(it *item, rec journal.ResultRecord) {
 	stored := make(chan error, 1)
 	s.l.owned.ResultsThen(s.l.life.gone, func(err error) { stored <- err }, rec)
 	s.stored(it, &rec, <-stored)
 }
 
-// stored tells who waits for a call what became of the storing of its result.
+// stored notifies waiting callers after the write of a result has succeeded or failed.
 func (s *results) stored(it *item, rec *journal.ResultRecord, err error) {
 	if err != nil {
 		if s.l.life.gone.Err() == nil && schema.KindOf(err) != schema.KindConflict {
 			s.l.o.Log.Warn("storing a result failed; the next owner settles the call", "call", it.call.ID, "error", err)
-			s.l.life.halt(errLost) // what cannot be stored must not run on
+			s.l.life.halt(errLost) // calls whose results cannot be stored must not continue
 		}
 		it.done(nil)
 		return
@@ -47,7 +47,7 @@ func (s *results) stored(it *item, rec *journal.ResultRecord, err error) {
 	}
 }
 
-// record says how a call ended.
+// record returns the result record of a call.
 func (s *results) record(it *item, res *schema.Result, err error) journal.ResultRecord {
 	now := time.Now()
 	rec := journal.ResultRecord{Index: it.rec.Index, CallID: it.call.ID, Tenant: it.call.Principal.Tenant, CustomID: it.rec.CustomID, Attempt: it.attempt, Ended: now}
@@ -77,10 +77,10 @@ func (s *results) record(it *item, res *schema.Result, err error) journal.Result
 	return rec
 }
 
-// refusal is the end of a line that was no call. Those of one reason are the same but
-// for their index, so that a run of them takes little more room than one.
+// refusal returns the result of a refused line. Results with the same error differ only in the
+// index, so that a series of them takes little more space than one.
 func refusal(m *journal.Manifest, c *journal.CallRecord, why *schema.Error, at time.Time) journal.ResultRecord {
-	return journal.ResultRecord{Index: c.Index, Tenant: asker(m, c).Tenant, CustomID: c.CustomID, Outcome: journal.Failed, Ended: at.Truncate(time.Minute), Error: encodeError(why)}
+	return journal.ResultRecord{Index: c.Index, Tenant: requester(m, c).Tenant, CustomID: c.CustomID, Outcome: journal.Failed, Ended: at.Truncate(time.Minute), Error: encodeError(why)}
 }
 
 func encodeError(e *schema.Error) []byte {

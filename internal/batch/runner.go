@@ -8,22 +8,22 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Runner runs the journals that this front door owns, and takes over those whose
-// owner is gone. It is safe for concurrent use.
+// Runner runs the journals that this front door owns, and claims those whose owner is gone. It is
+// safe for concurrent use.
 type Runner struct {
-	// Calls and Batches are what callers use.
+	// Calls and Batches are the API for callers.
 	Calls   *Calls
 	Batches *Batches
 
 	o     *Options
 	jobs  *jobs
 	lanes *lanes
-	stop  context.CancelFunc // takes no more work
+	stop  context.CancelFunc // ends the context of new work
 	work  sync.WaitGroup
 	unsee []func()
 }
 
-// Open starts a runner; ctx bounds that.
+// Open starts a runner. ctx limits the time for that.
 func Open(ctx context.Context, options Options) (*Runner, error) {
 	options.fill()
 	o, ids := &options, NewIDs(options.Store.Secret())
@@ -46,11 +46,12 @@ func Open(ctx context.Context, options Options) (*Runner, error) {
 	return r, nil
 }
 
-// Forget deletes the payloads that are due at a time. The runner does so by itself every ten minutes.
+// Forget deletes the payloads whose retention has ended at the given time. The runner calls it
+// every ten minutes.
 func (r *Runner) Forget(ctx context.Context, now time.Time) { r.o.forget(ctx, now) }
 
-// Close takes no more work, lets what has left finish until ctx ends, and gives
-// the journals back. What did not finish is settled by the next owner.
+// Close accepts no further work, waits until ctx ends for calls that were sent, and releases the
+// journals. The next owner settles the calls that did not finish.
 func (r *Runner) Close(ctx context.Context) error {
 	r.stop()
 	for _, unsee := range r.unsee {

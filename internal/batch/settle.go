@@ -8,18 +8,17 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Verdict is a person's word about a call whose outcome the fabric cannot tell, or
-// that was given up.
+// Verdict is the decision of a person about a call that is unknown or was given up.
 type Verdict struct {
-	// Again orders another run. Without it Outcome holds from now on.
+	// Again requests another run. If false, Outcome becomes the outcome of the call.
 	Again   bool
 	Outcome journal.Outcome
 	Reason  string
 }
 
-// Settle takes a person's word about a call that is unknown or dead. Errors:
-// KindNotFound; KindConflict for a call in another state, or when another front
-// door has its journal at the moment; KindInvalidRequest without a reason.
+// Settle stores the decision of a person about a call that is unknown or dead. Errors:
+// KindNotFound; KindConflict for a call in another state, or if another front door currently owns
+// its journal; KindInvalidRequest without a reason.
 func (c *Calls) Settle(ctx context.Context, id schema.CallID, who schema.Principal, v Verdict) (*Status, error) {
 	if v.Reason == "" {
 		return nil, schema.Errorf(schema.KindInvalidRequest, "A reason is required; it is stored with the outcome.")
@@ -29,7 +28,7 @@ func (c *Calls) Settle(ctx context.Context, id schema.CallID, who schema.Princip
 		return nil, err
 	}
 	if s.Head != id {
-		return c.Settle(ctx, s.Head, who, v) // the round whose outcome nobody knows
+		return c.Settle(ctx, s.Head, who, v) // the round with the unknown outcome
 	}
 	if s.Result == nil || s.Result.Outcome != journal.Unknown && s.Result.Outcome != journal.Dead {
 		return nil, schema.Errorf(schema.KindConflict, "Call %s is %s; only a call whose outcome is unknown, or that was given up, can be settled.", id, s.State).WithCall(id)
@@ -42,7 +41,7 @@ func (c *Calls) Settle(ctx context.Context, id schema.CallID, who schema.Princip
 	if err != nil {
 		return nil, err
 	}
-	if err := owned.Results(ctx, word(s, who, v)); err != nil {
+	if err := owned.Results(ctx, verdictRecord(s, who, v)); err != nil {
 		owned.Close()
 		return nil, err
 	}
@@ -63,7 +62,7 @@ func (c *Calls) Settle(ctx context.Context, id schema.CallID, who schema.Princip
 
 // settleHere settles a call of a journal that runs here.
 func (c *Calls) settleHere(ctx context.Context, j *job, s *Status, who schema.Principal, v Verdict) (*Status, error) {
-	if err := j.l.owned.Results(ctx, word(s, who, v)); err != nil {
+	if err := j.l.owned.Results(ctx, verdictRecord(s, who, v)); err != nil {
 		return nil, err
 	}
 	if v.Again {
@@ -72,7 +71,7 @@ func (c *Calls) settleHere(ctx context.Context, j *job, s *Status, who schema.Pr
 	return c.Status(ctx, s.CallID, who, 0)
 }
 
-func word(s *Status, who schema.Principal, v Verdict) journal.ResultRecord {
+func verdictRecord(s *Status, who schema.Principal, v Verdict) journal.ResultRecord {
 	rec := journal.ResultRecord{
 		Index: s.Index, CallID: s.CallID, Tenant: who.Tenant, CustomID: s.Result.CustomID, Attempt: s.Result.Attempt, Ended: time.Now(), Settle: journal.SettleDone, Outcome: v.Outcome,
 		By: who.Name, Reason: v.Reason,

@@ -10,7 +10,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Status is what is known of a durable call.
+// Status is the state of a durable call.
 type Status struct {
 	CallID schema.CallID
 	Batch  schema.BatchID // "" for a single call
@@ -21,42 +21,42 @@ type Status struct {
 	Result *journal.ResultRecord
 	// InputRequest is the result by which the server requested input at Asked, while the
 	// call is suspended. Round counts the requests from 1. Head is the latest call of the
-	// conversation; see [Runner.Answer].
+	// conversation; see [Calls.Answer].
 	InputRequest []byte
 	Asked        time.Time
 	Round        int
 	Head         schema.CallID
 	head         *journal.CallRecord
-	lost         bool // its record is
-	ended        bool // so has its journal
-	// Principal is who asked.
+	lost         bool // its record is lost
+	ended        bool // its journal has ended
+	// Principal is the requester.
 	Principal schema.Principal
 }
 
-// Ended says that there is a result.
+// Ended reports whether there is a result.
 func (s *Status) Ended() bool { return s.Result != nil }
 
-// finder reads how a durable call stands: from the journal that runs here, else from the
-// store. It is safe for concurrent use.
+// finder reads the state of a durable call, from the journal that runs here or from the store. It
+// is safe for concurrent use.
 type finder struct {
 	o    *Options
 	ids  *IDs
 	jobs *jobs
 }
 
-// lookFor is how long the result of a call is looked for whose journal has ended: a replica may
+// lookFor limits the wait for the result of a call whose journal has ended, because a replica may
 // be behind.
 const lookFor = 2 * time.Second
 
-// standing is how one call of a conversation stands by itself.
+// standing returns the state of one call of a conversation, without the calls that follow it.
 func (f *finder) standing(ctx context.Context, id schema.CallID, who schema.Principal, wait time.Duration) (*Status, error) {
 	s, err := f.find(ctx, id, who)
 	if err != nil {
 		return nil, err
 	}
 	if s.Call != nil && s.Call.Method == methodAnswers {
-		// The record is its own result: what is left of the question is asked from the
-		// moment the answer is stored, not from when the job comes to the record.
+		// The record is its own result: the remaining input request is open from the moment
+		// the answer is stored, not from when the job reads the record.
 		s.Result = &journal.ResultRecord{
 			Index: s.Index, CallID: id, Tenant: s.Principal.Tenant, Outcome: journal.Succeeded, Input: true,
 			Ended: s.Call.Accepted, Body: s.Call.Arguments, BodyObject: s.Call.ArgumentsObject,
@@ -84,7 +84,7 @@ func (f *finder) standing(ctx context.Context, id schema.CallID, who schema.Prin
 		s.State = schema.StateHeld
 	}
 	if s.ended {
-		wait = max(wait, lookFor) // it has a result, or had one: that is known at once
+		wait = max(wait, lookFor) // its result exists or existed, so the wait is short
 	}
 	if wait <= 0 {
 		return s, nil
@@ -105,7 +105,7 @@ func (s *Status) say() *Status {
 	return s
 }
 
-// StateOf returns the state of a call with the outcome.
+// StateOf returns the state of a call with the given outcome.
 func StateOf(o journal.Outcome) schema.State {
 	if o == journal.Dead {
 		return schema.StateFailed
@@ -113,7 +113,7 @@ func StateOf(o journal.Outcome) schema.State {
 	return schema.State(o.String())
 }
 
-// ErrorOf returns why the durable call with the id did not succeed.
+// ErrorOf returns the error of a durable call that did not succeed.
 func ErrorOf(id schema.CallID, r *journal.ResultRecord) *schema.Error {
 	e := &schema.Error{}
 	if json.Unmarshal(r.Error, e) != nil || e.Kind == "" {
@@ -146,7 +146,7 @@ func over(ctx context.Context, it *item, wait time.Duration) *journal.ResultReco
 	}
 }
 
-// find reads the call and checks that it is the principal's.
+// find reads the call and checks that it belongs to the principal.
 func (f *finder) find(ctx context.Context, id schema.CallID, who schema.Principal) (*Status, error) {
 	none := schema.Errorf(schema.KindNotFound, "There is no call %q, or it has been deleted.", id)
 	journalID, index, ok := f.ids.Find(id, who.Name)
@@ -154,7 +154,7 @@ func (f *finder) find(ctx context.Context, id schema.CallID, who schema.Principa
 		return nil, journal.LostCall(id)
 	}
 	if !ok {
-		return nil, none // nor is it said that there is one
+		return nil, none // without disclosing whether there is such a call
 	}
 	m, err := f.o.Store.Get(ctx, who.Tenant, journalID)
 	if schema.KindOf(err) == schema.KindNotFound {
@@ -167,7 +167,7 @@ func (f *finder) find(ctx context.Context, id schema.CallID, who schema.Principa
 		return nil, err
 	}
 	if m.Forgotten {
-		// The id is the principal's, by its name; the record with its tenant is gone.
+		// The id contains only the principal's name. The record with the tenant is deleted.
 		if m.Kind == journal.Lane && m.LaneTenant.Is(who.Tenant) || m.Kind == journal.Batch && m.Principal.Same(&who) {
 			return nil, journal.ForgottenCall(id)
 		}
@@ -180,7 +180,7 @@ func (f *finder) find(ctx context.Context, id schema.CallID, who schema.Principa
 	s.Call, err = f.findCall(ctx, who.Tenant, m, index)
 	_, lost := gapOf(err)
 	switch {
-	case lost && m.Kind == journal.Lane: // of whom it was is lost too
+	case lost && m.Kind == journal.Lane: // its principal is lost too
 		return nil, journal.LostCall(id)
 	case lost:
 		s.lost = true
@@ -199,8 +199,8 @@ func (f *finder) find(ctx context.Context, id schema.CallID, who schema.Principa
 	return s, nil
 }
 
-// findCall reads a call, which is lost if the journal counts it and the log does not have
-// it. The number of calls is unknown for a journal that was not sealed before a loss.
+// findCall reads a call. The call is lost if the journal counts it and the log does not have it.
+// The number of calls is unknown for a journal that was not sealed before a loss.
 func (f *finder) findCall(ctx context.Context, tenant schema.TenantID, m *journal.Manifest, index uint64) (*journal.CallRecord, error) {
 	c, err := f.o.Store.FindCall(ctx, schema.OnlyTenant(tenant), m.ID, index)
 	counted := !f.o.lost(m) || !m.Sealed.IsZero() && m.Sealed.Before(f.o.LostBefore)
@@ -217,7 +217,7 @@ func (f *finder) findCall(ctx context.Context, tenant schema.TenantID, m *journa
 	return nil, &journal.GapError{Journal: m.ID, First: index, Next: index + 1}
 }
 
-// local returns the call where it is under way or held here.
+// local returns the call if it is in progress or held here.
 func (f *finder) local(s *Status) *item {
 	j := f.jobs.find(journalOf(s))
 	if j == nil {
@@ -244,7 +244,7 @@ func (f *finder) awaitResult(ctx context.Context, tenant schema.TenantID, id sch
 	return found, err
 }
 
-// lostID says that an id may have been told before a loss, with a secret that was lost too.
+// lostID reports whether an id may have been issued before a loss, with a secret that is lost too.
 func (f *finder) lostID(id schema.CallID) bool {
 	journalID, _, ok := ParseCallID(id)
 	if !ok || !f.o.lostBefore(journalID) {

@@ -8,7 +8,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// storedCall appends a call of ann's to a batch of hers that nobody runs.
+// storedCall appends a call of ann to a batch that no job runs.
 func storedCall(t *testing.T, o *Options) (batch schema.BatchID, id schema.CallID) {
 	t.Helper()
 	m := &journal.Manifest{ID: newJournalID(journal.Batch), Kind: journal.Batch, Principal: ann, Expires: time.Now().Add(time.Hour)}

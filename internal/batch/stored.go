@@ -2,24 +2,24 @@ package batch
 
 import "github.com/callyard/callyard/internal/store/journal"
 
-// What is stored of a batch, for those who show it: they need not know the store.
+// Aliases of stored types, for packages that show batches without importing the store.
 type (
-	// Manifest says whose a batch is, how far it has come and what it counts.
+	// Manifest has the owner, state and counts of a batch.
 	Manifest = journal.Manifest
-	// Line is one call of a batch as it was accepted.
+	// Line is one accepted call of a batch.
 	Line = journal.CallRecord
-	// LineResult is how one call ended.
+	// LineResult is the result of one call.
 	LineResult = journal.ResultRecord
-	// Cursor is a place in the results of a batch.
+	// Cursor is a position in the results of a batch.
 	Cursor = journal.Cursor
-	// Progress is how far a batch has come.
+	// Progress is the state of a batch.
 	Progress = journal.State
 )
 
-// How far a batch can have come.
+// The states of a batch.
 const (
-	Receiving = journal.Receiving // its calls are coming in
-	Sealed    = journal.Sealed    // they are all there, and nothing runs yet
+	Receiving = journal.Receiving // its calls are being received
+	Sealed    = journal.Sealed    // all calls are received, and none runs yet
 	Running   = journal.Running
 	Canceling = journal.Canceling
 	Ended     = journal.Ended
@@ -28,8 +28,8 @@ const (
 // Succeeded reports whether the call ended with a result of its tool.
 func Succeeded(r *LineResult) bool { return r.Outcome == journal.Succeeded }
 
-// ParseCursor reads a cursor; "" is the beginning.
+// ParseCursor parses a cursor; "" is the beginning.
 func ParseCursor(text string) (Cursor, error) { return journal.ParseCursor(text) }
 
-// After returns the cursor behind a result.
+// After returns the cursor after a result.
 func After(r *LineResult) Cursor { return journal.After(r) }

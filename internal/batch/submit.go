@@ -13,38 +13,37 @@ import (
 
 // Submission is a single call that must outlive its caller.
 type Submission struct {
-	// Call is the call; its ID is filled in.
+	// Call is the call. Submit sets its ID.
 	Call        *schema.Call
 	CallbackURL string
-	// Key is the caller's Idempotency-Key, "" for none; Fingerprint the digest of
-	// the request that carries it.
+	// Key is the caller's Idempotency-Key, or "". Fingerprint is the digest of the request with
+	// that key.
 	Key, Fingerprint string
-	// Waited says that the caller waits for the end.
+	// Waited reports whether the caller waits for the end.
 	Waited bool
-	// Verdict is that of the gate on the call, where it was asked before; nil: it is
-	// asked.
+	// Verdict is the gate's decision, if the gate has already checked the call. If nil, Submit
+	// asks the gate.
 	Verdict *admission.Verdict
 }
 
-// keepKeys is how long an idempotency key counts.
+// keepKeys is the lifetime of an idempotency key.
 const keepKeys = 24 * time.Hour
 
 // Ticket is an accepted call.
 type Ticket struct {
 	CallID schema.CallID
-	// Held says that the call waits for an approval, or has one already; it is stored
-	// with the approval, and nothing else of the ticket is set.
+	// Held is set if the call waits for an approval, or already has one. The call is stored with
+	// the approval, and no other field except CallID is set.
 	Held *approval.Held
-	// Replayed says that the call was accepted before, under the same key.
+	// Replayed reports that the call was accepted before, with the same key.
 	Replayed bool
 	it       *item
 }
 
-// Submit accepts a call: when it returns, the call is stored, and it runs whatever
-// becomes of the caller. A call that needs an approval is held instead; see
-// [Ticket]. Errors: those of [admission.Gate.Check];
-// KindKeyReused for a key that stands for another request; KindQuota when as many
-// of the principal's wait as may; KindUnavailable when nothing can be stored.
+// Submit accepts a call. When it returns, the call is stored, and it runs even if the caller
+// disconnects. A call that needs an approval is held instead; see [Ticket]. Errors: those of
+// [admission.Gate.Check]; KindKeyReused for a key of another request; KindQuota if too many calls
+// of the principal wait; KindUnavailable if nothing can be stored.
 func (c *Calls) Submit(ctx context.Context, s Submission) (*Ticket, error) {
 	call := s.Call
 	hash := ""
@@ -85,7 +84,7 @@ func (c *Calls) Submit(ctx context.Context, s Submission) (*Ticket, error) {
 	}, hash)
 }
 
-// submitHeld holds the call; the ledger of approvals makes it outlive its caller.
+// submitHeld holds the call. The approval ledger stores it, so that it outlives its caller.
 func (c *Calls) submitHeld(ctx context.Context, s Submission, hash string, v admission.Verdict) (*Ticket, error) {
 	if s.Call.ID == "" {
 		s.Call.ID = schema.NewCallID()
@@ -95,7 +94,7 @@ func (c *Calls) submitHeld(ctx context.Context, s Submission, hash string, v adm
 		return nil, err
 	}
 	held, err := c.o.Desk.Open(ctx, s.Call, v.Tool.Raw, &v.Assessment, s.CallbackURL)
-	counted() // as held from here on
+	counted() // the ledger counts it as held from here on
 	if err != nil {
 		return nil, err
 	}
@@ -114,8 +113,8 @@ func (c *Calls) submitHeld(ctx context.Context, s Submission, hash string, v adm
 	return replay(kept, s.Fingerprint)
 }
 
-// replayStored is replay for a request that came again: what its key stands for may have
-// been lost meanwhile.
+// replayStored is replay for a repeated request. The call of its key may have been lost in the
+// meantime.
 func (c *Calls) replayStored(ctx context.Context, kept journal.Entry, s *Submission) (*Ticket, error) {
 	t, err := replay(kept, s.Fingerprint)
 	if err != nil || time.Since(kept.At) < clocksDiffer { // a replica may not have it yet
@@ -136,5 +135,5 @@ func (c *Calls) replayStored(ctx context.Context, kept journal.Entry, s *Submiss
 	if schema.KindOf(err) == schema.KindNotFound || schema.KindOf(err) == schema.KindOutcomeUnknown {
 		return nil, journal.LostKey().WithCall(kept.CallID)
 	}
-	return t, nil // other faults are told where the call is read
+	return t, nil // other errors are reported when the call is read
 }

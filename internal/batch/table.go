@@ -8,29 +8,29 @@ import (
 	"github.com/callyard/callyard/internal/dispatch"
 )
 
-// callTable knows which calls of a journal are under way here, held, or being canceled
-// before they were read. A call is in one of these states at most, so that none runs
-// twice. It is safe for concurrent use.
+// callTable tracks the calls of a journal that are in progress here, held, or being canceled
+// before they were read. A call is in at most one of these states, so that none runs twice. It is
+// safe for concurrent use.
 type callTable struct {
-	// ended reports whether the call with the index has its result.
+	// ended reports whether the call at index has its result.
 	ended func(index uint64) bool
-	// changed gets a word when a call is no longer held or being canceled.
+	// changed is signaled when a call is no longer held or being canceled.
 	changed chan struct{}
 
 	mu        sync.Mutex
 	running   map[uint64]*item
 	held      map[uint64]*item
-	ending    map[uint64]struct{} // held, and its end is being stored
-	canceling map[uint64]struct{} // before they were read
-	closed    bool                // nothing more begins
+	ending    map[uint64]struct{} // held calls whose results are being stored
+	canceling map[uint64]struct{} // calls canceled before they were read
+	closed    bool                // no further call may begin
 }
 
 func newCallTable(ended func(index uint64) bool) *callTable {
 	return &callTable{ended: ended, changed: make(chan struct{}, 1), running: make(map[uint64]*item), held: make(map[uint64]*item), ending: make(map[uint64]struct{}), canceling: make(map[uint64]struct{})}
 }
 
-// enlist notes that a call is under way here. False means that it must not be: it
-// is held, has ended, or was canceled before it was read.
+// enlist adds a call in progress. It returns false if the call must not run, because it is held,
+// has ended, or was canceled before it was read.
 func (t *callTable) enlist(it *item) bool {
 	index := it.rec.Index
 	t.mu.Lock()
@@ -50,7 +50,7 @@ func (t *callTable) delist(it *item) {
 	}
 }
 
-// find returns the call where it is under way or held here, else nil.
+// find returns the call if it is in progress or held here, or nil.
 func (t *callTable) find(index uint64) *item {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -60,7 +60,7 @@ func (t *callTable) find(index uint64) *item {
 	return t.held[index]
 }
 
-// park notes that a call is held.
+// park adds a held call.
 func (t *callTable) park(it *item) {
 	it.waits.Store(true)
 	t.mu.Lock()
@@ -68,8 +68,8 @@ func (t *callTable) park(it *item) {
 	t.held[it.rec.Index] = it
 }
 
-// drop forgets that a call is held; false means that its end is being stored, or was, or that
-// somebody else dropped it.
+// drop removes a held call. It returns false if the result of the call is or was being stored, or
+// another goroutine removed the call.
 func (t *callTable) drop(it *item) bool {
 	t.mu.Lock()
 	_, ending := t.ending[it.rec.Index]
@@ -86,9 +86,9 @@ func (t *callTable) drop(it *item) bool {
 	return true
 }
 
-// claimEnd is asked by who knows how a held call ended: true means that the end is theirs to
-// store. The call counts as held until [callTable.endStored], so that nobody who finds it
-// neither held nor ended stores that it was canceled.
+// claimEnd reports whether the goroutine that knows the outcome of a held call may store it. The
+// call counts as held until [callTable.endStored]. Otherwise another goroutine could find it
+// neither held nor ended, and store that it was canceled.
 func (t *callTable) claimEnd(it *item) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -101,7 +101,7 @@ func (t *callTable) claimEnd(it *item) bool {
 	return true
 }
 
-// endStored forgets a held call whose end is stored, or could not be.
+// endStored removes a held call after its result was stored or could not be.
 func (t *callTable) endStored(it *item) {
 	t.mu.Lock()
 	delete(t.held, it.rec.Index)
@@ -110,7 +110,7 @@ func (t *callTable) endStored(it *item) {
 	notify(t.changed)
 }
 
-// heldCall returns the call where it is held here, else nil.
+// heldCall returns the call if it is held here, or nil.
 func (t *callTable) heldCall(index uint64) *item {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -129,15 +129,14 @@ func (t *callTable) heldCount() int {
 	return len(t.held)
 }
 
-// unsettled is the number of calls that are held or being canceled.
+// unsettled returns the number of calls that are held or being canceled.
 func (t *callTable) unsettled() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return len(t.held) + len(t.canceling)
 }
 
-// whileHeld calls begin, which must not block, where the call is held here and more may
-// begin.
+// whileHeld calls begin if the call is held here and the table is open. begin must not block.
 func (t *callTable) whileHeld(it *item, begin func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -146,9 +145,9 @@ func (t *callTable) whileHeld(it *item, begin func()) {
 	}
 }
 
-// cancel returns the call where it is under way. Where nothing is known of it, and
-// readable says that it is still to be read, unread is true: it can no longer be enlisted,
-// and canceled must be called once its end is stored, or cannot be.
+// cancel returns the call if it is in progress. If the call is unknown and readable reports that
+// it is still to be read, unread is true: the call can no longer be enlisted, and canceled must
+// be called once its result is stored or cannot be.
 func (t *callTable) cancel(index uint64, readable func() bool) (it *item, unread bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -161,8 +160,7 @@ func (t *callTable) cancel(index uint64, readable func() bool) (it *item, unread
 	return nil, true
 }
 
-// canceled says that the end of a call that was canceled unread is stored, or never
-// will be.
+// canceled removes a call that was canceled unread, after its result was stored or could not be.
 func (t *callTable) canceled(index uint64) {
 	t.mu.Lock()
 	delete(t.canceling, index)
@@ -170,14 +168,14 @@ func (t *callTable) canceled(index uint64) {
 	notify(t.changed)
 }
 
-// send notes that a call is in the pipeline.
+// send records that a call is in the pipeline.
 func (t *callTable) send(it *item, p *dispatch.AsyncCall) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	it.async = p
 }
 
-// sent returns the calls under way that are in the pipeline.
+// sent returns the calls in progress that are in the pipeline.
 func (t *callTable) sent() []*dispatch.AsyncCall {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -190,14 +188,14 @@ func (t *callTable) sent() []*dispatch.AsyncCall {
 	return all
 }
 
-// close lets nothing more begin.
+// close lets no further watcher begin.
 func (t *callTable) close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.closed = true
 }
 
-// notify puts a word into a channel with room for one, unless there is one.
+// notify sends a signal to a channel with a buffer of one, unless one is pending.
 func notify(words chan struct{}) {
 	select {
 	case words <- struct{}{}:

@@ -8,7 +8,7 @@ import (
 
 func callAt(index uint64) *item { return &item{rec: &journal.CallRecord{Index: index}} }
 
-// noneEnded is for tables of calls that all are without a result.
+// noneEnded is for tables whose calls have no results.
 func noneEnded(uint64) bool { return false }
 
 func always() bool { return true }
@@ -24,7 +24,7 @@ func TestACallThatHasEndedIsHeldOrIsBeingCanceledDoesNotBegin(t *testing.T) {
 			t.Errorf("call %d begins: %t", index, got)
 		}
 	}
-	table.canceled(3) // its end could not be stored
+	table.canceled(3) // its result could not be stored
 	if !table.enlist(callAt(3)) {
 		t.Error("a call whose cancellation failed does not begin")
 	}
@@ -66,8 +66,8 @@ func TestACallThatIsHeldNoMoreIsDroppedOnce(t *testing.T) {
 	}
 }
 
-// Whoever ends the rest of a canceled batch takes a call that is not held for one that never
-// ran, or whose end is stored.
+// The finisher of a canceled batch treats a call that is not held as one that never ran or whose
+// result is stored.
 func TestACallCountsAsHeldUntilItsEndIsStored(t *testing.T) {
 	table, it := newCallTable(noneEnded), callAt(1)
 	table.park(it)
@@ -98,7 +98,7 @@ func TestTheEndOfAHeldCallIsCopiedWhileItIsHeldAndTheTableIsOpen(t *testing.T) {
 	table.whileHeld(it, begin)
 	table.park(it)
 	table.whileHeld(it, begin)
-	table.whileHeld(callAt(1), begin) // an earlier one with its index
+	table.whileHeld(callAt(1), begin) // an earlier item with the same index
 	table.close()
 	table.whileHeld(it, begin)
 	if begun != 1 {
@@ -109,7 +109,7 @@ func TestTheEndOfAHeldCallIsCopiedWhileItIsHeldAndTheTableIsOpen(t *testing.T) {
 func TestACallThatEndedLeavesItsSuccessorInTheTable(t *testing.T) {
 	table, first, second := newCallTable(noneEnded), callAt(1), callAt(1)
 	table.enlist(first)
-	table.enlist(second) // another run of the same call was ordered
+	table.enlist(second) // another run of the same call was requested
 	table.delist(first)
 	if table.find(1) != second {
 		t.Error("the second run is not found")

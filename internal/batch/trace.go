@@ -8,9 +8,9 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// span begins the span of a call on its way here, nil where there are none. That of a
-// single call stands below the request that had it stored; those of a batch, of which
-// only a share is sampled, are traces of their own that link to it.
+// span begins the span of a call, or returns nil if there are no traces. The span of a single call
+// is a child of the request that stored it. Calls of batches, of which only a share is sampled,
+// have separate traces that link to their batch's request.
 func (l *lease) span(it *item) *telemetry.Span {
 	t := l.o.Traces
 	if t == nil || it.rec.Method == methodRefused {
@@ -34,7 +34,7 @@ func endSpan(span *telemetry.Span, res *schema.Result, err error) {
 	switch {
 	case errors.Is(err, errHeld):
 		span.Text(telemetry.KeyAdmitted, "held")
-	case err != nil || res != nil: // else it is left to the next owner
+	case err != nil || res != nil: // otherwise the next owner continues it
 		span.Outcome(res, err)
 	}
 	span.End()

@@ -10,22 +10,22 @@ import (
 	"github.com/callyard/callyard/internal/store/journal"
 )
 
-// window bounds how many calls of a journal are under way, and how much their arguments
-// take, and counts them. It is safe for concurrent use.
+// window limits the number of calls of a journal in flight and the size of their arguments. It is
+// safe for concurrent use.
 type window struct {
 	places   *semaphore.Weighted
 	bytes    *semaphore.Weighted
 	maxBytes int64
 
-	flying sync.WaitGroup // calls under way
-	count  atomic.Int64   // calls under way
+	flying sync.WaitGroup // calls in flight
+	count  atomic.Int64   // calls in flight
 }
 
 func newWindow(calls int, bytes int64) *window {
 	return &window{places: semaphore.NewWeighted(int64(calls)), bytes: semaphore.NewWeighted(bytes), maxBytes: bytes}
 }
 
-// enter takes a place for the call; false means that ctx ended.
+// enter acquires a place for the call. It returns false if ctx ended first.
 func (w *window) enter(ctx context.Context, c *journal.CallRecord) bool {
 	if w.places.Acquire(ctx, 1) != nil {
 		return false
@@ -38,14 +38,14 @@ func (w *window) enter(ctx context.Context, c *journal.CallRecord) bool {
 	return true
 }
 
-// leave gives back the place of a call that had the weight when it took it.
+// leave releases the place of a call that entered with the given weight.
 func (w *window) leave(weight int64) {
 	w.bytes.Release(weight)
 	w.places.Release(1)
 	w.end()
 }
 
-// begin counts a call that needs no place: its caller waits for it.
+// begin counts a call that needs no place because its caller waits for it.
 func (w *window) begin() {
 	w.flying.Add(1)
 	w.count.Add(1)
@@ -56,8 +56,7 @@ func (w *window) end() {
 	w.flying.Done()
 }
 
-// weight is how many bytes of the window a call takes: one at least, and never more
-// than there are.
+// weight returns the bytes of the window that a call takes: at least one, and at most all of them.
 func (w *window) weight(c *journal.CallRecord) int64 {
 	return min(max(int64(len(c.Arguments)), c.ArgumentsObject.Size, 1), w.maxBytes)
 }

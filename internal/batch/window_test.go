@@ -38,7 +38,7 @@ func TestACallWithoutMemoryReleasesItsPlace(t *testing.T) {
 		w.enter(t.Context(), sized(100))
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() { entered <- w.enter(ctx, sized(1)) }()
-		synctest.Wait() // it has a place, and waits for its bytes
+		synctest.Wait() // it has a place and waits for bytes
 		cancel()
 		if <-entered {
 			t.Fatal("there is no room for its bytes")

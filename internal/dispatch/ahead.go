@@ -6,27 +6,28 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// ahead is the asynchronous calls that are to go to one lane and have no slot there yet. Their
-// intents are written while calls before them run, for many of them at once: each
-// write is synced to disk.
+// ahead holds the asynchronous calls that are placed at one lane and have no slot there yet. Their
+// intents are written while earlier calls run, for many of them at once, because each write is
+// synced to disk.
 //
-// What one principal has placed delays no other: each has places of its own, and those
-// that may leave take turns. It is guarded by the lock of the route.
+// Calls that one principal has placed do not delay others: each principal has a share of the
+// places, and calls that are ready to be sent take turns by principal. It is protected by the
+// lock of the route.
 type ahead struct {
 	n     int
-	by    map[schema.PrincipalID]int // without those that have none
-	ready class                      // those that may leave
+	by    map[schema.PrincipalID]int // only principals with placed calls
+	ready class                      // those that may be sent
 }
 
 const (
-	// aheadFor is how much work a busy worker has placed ahead: what it works off in
-	// this time. Should this process die, the next has to ask the worker about them.
+	// aheadFor limits the work that is placed ahead at a busy worker to what it completes in this
+	// time. If this process dies, the next one has to ask the worker about these calls.
 	aheadFor = 30 * time.Millisecond
-	// aheadMost bounds it in slots.
+	// aheadMost is a further limit, in multiples of the slots.
 	aheadMost = 6
-	// runFor is how much work a server is given in a row.
+	// runFor is the amount of work that a server is given in a row.
 	runFor = 8 * time.Millisecond
-	// runMost is how many calls in a row a server is given at most.
+	// runMost limits the number of calls that a server is given in a row.
 	runMost = 64
 )
 
@@ -46,8 +47,8 @@ func (a *ahead) remove(p *AsyncCall) {
 	}
 }
 
-// takes says whether the principal may have one more of that many places, which it
-// shares with those who have some.
+// takes reports whether the principal may take another one of the places. All principals with
+// placed calls have an equal share of them.
 func (a *ahead) takes(principal schema.PrincipalID, places int) bool {
 	own, who := a.by[principal], len(a.by)
 	if own == 0 {
@@ -56,7 +57,8 @@ func (a *ahead) takes(principal schema.PrincipalID, places int) bool {
 	return places > 0 && own < max(1, places/who)
 }
 
-// places is how many calls may be placed at the lane in addition to those that have a slot.
+// places returns the number of calls that may be placed at the lane in addition to calls with a
+// slot.
 func (l *lane) places(now time.Time) int {
 	pace := l.pace
 	if pace == 0 {
@@ -69,7 +71,7 @@ func (l *lane) places(now time.Time) int {
 	return min(aheadMost*slots, int(float64(slots)*float64(aheadFor)/float64(pace)))
 }
 
-// hasPlace says whether one more asynchronous call of the principal may be placed at the lane.
+// hasPlace reports whether another asynchronous call of the principal may be placed at the lane.
 func (l *lane) hasPlace(now time.Time, principal schema.PrincipalID) bool {
 	if l.closed {
 		return false
@@ -107,9 +109,9 @@ func (r *route) readyLocked(now time.Time) *lane {
 	return best
 }
 
-// Run is how many bulk calls a server does well to be given in a row: what it works off
-// in a few milliseconds, so that the others soon have their turn. It is 1 while nothing
-// is known of its pace.
+// Run returns the recommended number of bulk calls to give to a server in a row: the calls that it
+// completes in a few milliseconds, so that other servers soon have their turn. It is 1 until the
+// pace of the server is known.
 func (r *Router) Run(server schema.ServerID) int { return r.lookup(server).run() }
 
 func (r *route) run() int {

@@ -11,8 +11,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// hoard is a worker of eight slots and a principal that has all the places there that
-// it may have. Each call waits at the worker until it is answered.
+// hoard is a worker of eight slots with a principal that uses all places it can get there. Each
+// call waits at the worker until it is answered.
 type hoard struct {
 	*carrier
 	here chan hoarded
@@ -23,7 +23,7 @@ type hoarded struct {
 	answer func()
 }
 
-const hoardSlots = 7 // one of eight is for those that somebody waits for
+const hoardSlots = 7 // one of eight is reserved for interactive calls
 
 func newHoard(t *testing.T) *hoard {
 	t.Helper()
@@ -45,8 +45,8 @@ func newHoard(t *testing.T) *hoard {
 	return h
 }
 
-// upTo answers calls until one of the principal arrives, and says how many arrived
-// before that.
+// upTo answers calls until one of the principal arrives, and returns the number of calls that
+// arrived before it.
 func (h *hoard) upTo(t *testing.T, who string) (before int) {
 	t.Helper()
 	for ; ; before++ {
@@ -73,7 +73,7 @@ func TestAPrincipalHasPlacesThoughAnotherHasAllOfItsOwn(t *testing.T) {
 	}
 	h.r.Leave(big)
 	h.r.Leave(small)
-	// The slots went to the first ones; from then on both take turns.
+	// The first calls got the slots. After that both principals take turns.
 	for i, most := range []int{hoardSlots + 1, 2, 2} {
 		if n := h.upTo(t, "small"); n > most {
 			t.Errorf("small call %d waited for %d others", i, n)

@@ -8,37 +8,37 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// AsyncCall is one attempt at a bulk call, for a runner that has many of them under way
-// and no goroutine for each. It goes this way:
+// AsyncCall is one attempt at a bulk call, for a runner that has many calls in flight and no
+// goroutine for each. Its steps are:
 //
 //	Router.Place → Placed(worker) → Router.Leave → Ended
 //
-// Placed says to which worker it will go, so that the runner can write its intent.
-// A worker whose slots are taken has some calls placed ahead: their intents are
-// written while the calls before them run. Nothing leaves before Leave, and then in
-// its turn, when the worker has a slot. Ended is called once, always.
+// Placed reports the chosen worker, so that the runner can write its intent. Some calls are placed
+// ahead at a worker whose slots are in use: their intents are written while the calls before them
+// run. A call is sent only after Leave, in its turn, when the worker has a free slot. Ended is
+// called exactly once, in all cases.
 //
-// Placed and Ended are called on goroutines of the router and the bus and must not
-// block. An asynchronous call is used once.
+// Placed and Ended are called on goroutines of the router and the bus and must not block. An
+// AsyncCall can be used only once.
 type AsyncCall struct {
 	Call   *schema.Call
 	Placed func(*AsyncCall)
 	Ended  func(*AsyncCall, End)
-	// Of is the caller's own.
+	// Of is for the caller's own data.
 	Of any
 
 	router *Router
 	route  *route
 	flight *flight
 
-	// Guarded by the lock of the route. lane does not change once it is placed.
+	// Protected by the lock of the route. lane does not change after the call is placed.
 	state  asyncState
 	lane   *lane
-	waiter waiter // while it waits for a place, and then for a slot
+	waiter waiter // waits for a place, and then for a slot
 
-	attempt *attempt      // once it has left
-	seq     atomic.Uint64 // of the message, once it was sent
-	due     atomic.Int64  // when its answer is overdue, Unix nanoseconds
+	attempt *attempt      // set when it is sent
+	seq     atomic.Uint64 // of the message, set when it is sent
+	due     atomic.Int64  // deadline of its answer, in Unix nanoseconds
 	stopped atomic.Bool   // cancelled while it ran
 	over    atomic.Bool
 }
@@ -46,40 +46,39 @@ type AsyncCall struct {
 type asyncState int
 
 const (
-	asyncWaits  asyncState = iota // for a place
-	asyncPlaced                   // until Leave
-	asyncReady                    // for a slot
+	asyncWaits  asyncState = iota // waits for a place
+	asyncPlaced                   // waits for Leave
+	asyncReady                    // waits for a slot
 	asyncLeft
 	asyncOver
 )
 
-// End is how an asynchronous call ended.
+// End is the end of an asynchronous call.
 type End struct {
 	Result *schema.Result
 	Err    error // a *schema.Error
-	// Left says that it was sent: if there is an error, the call may have started.
+	// Left reports that the call was sent. If there is an error, it may have started.
 	Left bool
-	// Again says that another attempt may follow at once.
+	// Again reports that another attempt may follow at once.
 	Again bool
 }
 
-// Worker is where the call goes; it is known once it is placed.
+// Worker returns the worker of the call. It must not be called before the call is placed.
 func (p *AsyncCall) Worker() schema.WorkerID { return p.lane.worker }
 
-// Place has the call wait for a place at a worker, as bulk calls do: until there is
-// one, or it is recalled or cancelled by its id.
+// Place queues the call for a place at a worker, as a bulk call. It waits until there is a place,
+// or it is recalled or cancelled by its id.
 func (r *Router) Place(p *AsyncCall) {
 	p.router, p.route = r, r.lookup(p.Call.Server)
 	p.waiter.async = p
 	p.route.mu.Lock()
-	p.flight = r.flights.addAsync(p.Call.ID, p) // who cancels it waits for the lock
+	p.flight = r.flights.addAsync(p.Call.ID, p) // a concurrent cancel waits for the lock
 	p.route.waiting.push(p.Call, &p.waiter, r.limits.weights())
 	p.route.giveLocked()
 	p.route.unlock()
 }
 
-// Leave lets asynchronous calls leave that were placed. Those that ended meanwhile are passed
-// over.
+// Leave lets placed calls be sent. It ignores calls that ended in the meantime.
 func (r *Router) Leave(calls []*AsyncCall) {
 	by := r.limits.weights()
 	for len(calls) > 0 {
@@ -103,19 +102,20 @@ func (r *Router) Leave(calls []*AsyncCall) {
 	}
 }
 
-// Recall takes back an asynchronous call that has not left, whether it was told to or not; it ends
-// as cancelled. For others it does nothing.
+// Recall cancels an asynchronous call that has not been sent, whether or not Leave was called. The
+// call ends as cancelled. Recall does nothing for calls that were sent.
 func (r *Router) Recall(p *AsyncCall) { p.recall() }
 
-// Abandon ends an asynchronous call wherever it is, at once; a worker that runs it is told to stop.
+// Abandon ends an asynchronous call at once, in any state. If a worker runs the call, Abandon asks
+// it to stop.
 func (r *Router) Abandon(p *AsyncCall) {
 	if p.cancel() {
 		p.finish(End{Err: errCanceledRunning(p.Call), Left: true})
 	}
 }
 
-// cancel takes back an asynchronous call that has not left, and has a worker that runs it told to
-// stop. It returns true for the latter.
+// cancel recalls an asynchronous call that has not been sent. If a worker runs the call, cancel
+// asks it to stop and returns true.
 func (p *AsyncCall) cancel() bool {
 	if p.recall() != asyncLeft || p.over.Load() {
 		return false
@@ -127,15 +127,15 @@ func (p *AsyncCall) cancel() bool {
 	return true
 }
 
-// cancelByID is cancel for an asynchronous call whose caller wants to know what came of it: it ends
-// as its worker says, if that answers within cancelGrace.
+// cancelByID is like cancel, but waits up to cancelGrace for the worker's answer, because the
+// caller wants the outcome.
 func (p *AsyncCall) cancelByID() {
 	if p.cancel() {
 		time.AfterFunc(cancelGrace, func() { p.finish(End{Err: errCanceledRunning(p.Call), Left: true}) })
 	}
 }
 
-// recall is Recall, and says where the call was.
+// recall is like Recall, and returns the previous state.
 func (p *AsyncCall) recall() (was asyncState) {
 	p.route.mu.Lock()
 	if was = p.state; was < asyncLeft {
@@ -148,8 +148,8 @@ func (p *AsyncCall) recall() (was asyncState) {
 	return was
 }
 
-// cancelSent tells the worker. The slot stays taken until it says that the call has
-// ended.
+// cancelSent sends the cancellation to the worker. The slot remains taken until the worker reports
+// that the call has ended.
 func (p *AsyncCall) cancelSent(seq uint64) {
 	p.router.client.Cancel(p.lane.worker, seq)
 	time.AfterFunc(p.attempt.budget+replyGrace, func() {
@@ -158,7 +158,7 @@ func (p *AsyncCall) cancelSent(seq uint64) {
 	})
 }
 
-// takeOutLocked takes an asynchronous call that has not left out of where it waits.
+// takeOutLocked ends an asynchronous call that has not been sent and removes it from its queue.
 func (r *route) takeOutLocked(p *AsyncCall) {
 	if p.state == asyncWaits {
 		r.waiting.remove(&p.waiter)
@@ -169,7 +169,7 @@ func (r *route) takeOutLocked(p *AsyncCall) {
 	r.giveLocked()
 }
 
-// loseLocked takes the place of an asynchronous call.
+// loseLocked frees the place of an asynchronous call.
 func (r *route) loseLocked(p *AsyncCall) {
 	if p.state == asyncReady {
 		p.lane.ahead.ready.remove(&p.waiter)
@@ -178,26 +178,27 @@ func (r *route) loseLocked(p *AsyncCall) {
 	p.lane.ahead.remove(p)
 }
 
-// displaceLocked ends an asynchronous call whose worker takes nothing new: it may try another.
+// displaceLocked ends an asynchronous call whose worker accepts no calls any longer. The runner may
+// try another worker.
 func (r *route) displaceLocked(p *AsyncCall) {
 	r.loseLocked(p)
 	p.state = asyncOver
 	r.todo.displaced = append(r.todo.displaced, p)
 }
 
-// evictLocked is displaceLocked for all that wait for a slot of the lane.
+// evictLocked calls displaceLocked for all calls that wait for a slot of the lane.
 func (r *route) evictLocked(l *lane) {
 	for w := l.ahead.ready.first(); w != nil; w = l.ahead.ready.first() {
 		r.displaceLocked(w.async)
 	}
 }
 
-// todo is what was decided under the lock of a route and is done without it.
+// todo lists work that was decided under the lock of a route and is done after unlocking.
 type todo struct {
 	placed, leaving, displaced []*AsyncCall
 }
 
-// unlock gives the lock back and does what was decided under it.
+// unlock releases the lock and does the work of todo.
 func (r *route) unlock() {
 	do := r.todo
 	r.todo = todo{}
@@ -214,7 +215,7 @@ func (r *route) unlock() {
 	}
 }
 
-// send sends the call, which has a slot. more says that another follows at once.
+// send sends a call that has a slot. more reports that another call follows at once.
 func (p *AsyncCall) send(more bool) {
 	r, l := p.router, p.lane
 	if p.stopped.Load() {
@@ -247,11 +248,11 @@ func (p *AsyncCall) send(more bool) {
 	p.due.Store(a.sent.Add(budget + replyGrace).UnixNano())
 	p.seq.Store(seq)
 	if p.stopped.Load() {
-		p.cancelSent(seq) // perhaps for the second time
+		p.cancelSent(seq) // possibly for the second time
 	}
 }
 
-// answered takes the last frame of the call's attempt.
+// answered handles the last frame of the call's attempt.
 func (p *AsyncCall) answered(a *attempt, f *bus.ReplyFrame) {
 	if f.Kind != bus.ReplyFirst {
 		p.conclude(a.finish(p.router.life, f))

@@ -13,7 +13,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// carrier has asynchronous calls under way and keeps what it is told of them.
+// carrier places asynchronous calls and collects their callbacks.
 type carrier struct {
 	r      *Router
 	placed chan *AsyncCall
@@ -29,8 +29,8 @@ func newCarrier(r *Router) *carrier {
 	return &carrier{r: r, placed: make(chan *AsyncCall, 1000), ended: make(chan carried, 1000)}
 }
 
-// loadedCarrier has seven calls placed, as many as a worker of eight slots takes of this kind,
-// which seem to be quick.
+// loadedCarrier has seven calls placed, the maximum of bulk calls for a worker of eight slots, and
+// makes the worker seem fast.
 func loadedCarrier(r *Router) *carrier {
 	c := newCarrier(r)
 	for i := range 7 {
@@ -74,7 +74,7 @@ func (c *carrier) nextEnd(t *testing.T) carried {
 	}
 }
 
-// blocked is a worker that answers when it is told to.
+// blocked starts a worker that answers a call when the test calls the received function.
 func blocked(t *testing.T, srv *bustest.Server, r *Router, id schema.WorkerID) (*scripted, chan func()) {
 	t.Helper()
 	here := make(chan func(), 1000)
@@ -105,7 +105,7 @@ func TestAnAsyncCallLeavesWhenItIsToldToAndEndsOnce(t *testing.T) {
 	if got := c.nextPlaced(t); got != p || got.Worker() != "w" {
 		t.Fatalf("placed %v at %q", got == p, got.Worker())
 	}
-	if _, err := r.Do(context.Background(), call(false)); err != nil { // whatever was sent before it has arrived too
+	if _, err := r.Do(context.Background(), call(false)); err != nil { // all calls sent before it have arrived too
 		t.Fatal(err)
 	}
 	if n := w.calls.Load(); n != 1 {
@@ -129,7 +129,7 @@ func TestABusyWorkerHasAsyncCallsPlacedAheadAndNeverMoreInFlightThanSlots(t *tes
 	r := startRouter(t, srv)
 	_, here := blocked(t, srv, r, "w")
 	c := newCarrier(r)
-	const all, slots = 40, 7 // one of eight is for those that somebody waits for
+	const all, slots = 40, 7 // one of eight is reserved for interactive calls
 	for i := range all {
 		c.place(schema.CallID(fmt.Sprintf("call_%d", i)), false)
 	}
@@ -169,7 +169,7 @@ func TestABusyWorkerHasAsyncCallsPlacedAheadAndNeverMoreInFlightThanSlots(t *tes
 	idle(t, r)
 }
 
-// quick has the router think that its worker takes a microsecond for a call.
+// quick makes the router believe that a call takes a microsecond.
 func quick(r *Router) {
 	rt := r.lookup("s")
 	rt.mu.Lock()
@@ -178,7 +178,7 @@ func quick(r *Router) {
 	rt.unlock()
 }
 
-// drained takes what is there.
+// drained receives all calls that are already in the channel.
 func drained(placed chan *AsyncCall) (all []*AsyncCall) {
 	for len(placed) > 0 {
 		all = append(all, <-placed)
@@ -260,7 +260,7 @@ func TestAnAsyncCallIsCancelledByItsIDWhereverItIs(t *testing.T) {
 	for _, answer := range answers {
 		answer()
 	}
-	for range slots { // the answer of call_3 was on its way already
+	for range slots { // the answer of call_3 was already in flight
 		for e := c.nextEnd(t); e.Err != nil; e = c.nextEnd(t) {
 			if e.Left {
 				t.Errorf("%s ended with %+v", e.p.Call.ID, e.End)
@@ -334,7 +334,7 @@ func TestAsyncCallsOfAWorkerThatTakesNothingNewMayTryAnother(t *testing.T) {
 	if e := c.nextEnd(t); e.p != placed || e.Left || !e.Again {
 		t.Errorf("%s ended with %+v", e.p.Call.ID, e.End)
 	}
-	for range 7 { // what has left may finish
+	for range 7 { // calls that were sent may finish
 		arrived(t, here)()
 		if e := c.nextEnd(t); e.Err != nil {
 			t.Errorf("%s ended with %+v", e.p.Call.ID, e.End)

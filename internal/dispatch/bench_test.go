@@ -13,8 +13,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// fleet is a router before workers that answer at once. They announce themselves
-// each second, as real ones do.
+// fleet returns a router with workers that answer at once. They announce themselves each second,
+// as real ones do.
 func fleet(b *testing.B, local *bus.Local, workers, servers int) *Router {
 	b.Helper()
 	srv := bustest.Start(b)
@@ -35,7 +35,7 @@ func fleet(b *testing.B, local *bus.Local, workers, servers int) *Router {
 		b.Cleanup(s.l.Close)
 	}
 	for n := range servers {
-		for k := range 2 { // each server is held by two workers
+		for k := range 2 { // two workers offer each server
 			w := &announced[(n+k)%workers]
 			w.Servers = append(w.Servers, schema.Server{ID: schema.ServerID(fmt.Sprintf("server_%d", n)), State: schema.StateInitialized, Slots: 64})
 		}
@@ -64,8 +64,7 @@ func fleet(b *testing.B, local *bus.Local, workers, servers int) *Router {
 	return r
 }
 
-// BenchmarkDo is the router's part of a call, and the bus's, over few and many
-// servers.
+// BenchmarkDo measures the cost of a call in the router and the bus, with few and many servers.
 func BenchmarkDo(b *testing.B) {
 	for _, way := range []string{"local", "nats"} {
 		for _, servers := range []int{5, 500} {
@@ -98,7 +97,7 @@ func BenchmarkDo(b *testing.B) {
 	}
 }
 
-// BenchmarkSetWorker is an announcement that says nothing new.
+// BenchmarkSetWorker measures an announcement without changes.
 func BenchmarkSetWorker(b *testing.B) {
 	for _, servers := range []int{5, 500} {
 		b.Run(fmt.Sprintf("servers=%d", servers), func(b *testing.B) {

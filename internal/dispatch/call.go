@@ -11,19 +11,19 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// maxAttempts bounds how often one call is sent, however often it is proven
+// maxAttempts limits the number of times that one call is sent, even if it is certain each time
 // that it did not start.
 const maxAttempts = 8
 
-// cancelGrace is how long a worker that was told to cancel a call is awaited: it
-// answers at once, unless its answer was on the way already or it does not answer at all.
+// cancelGrace limits the wait for a worker's answer to a cancellation. A worker answers at once,
+// unless its result was already in flight or it does not respond at all.
 const cancelGrace = 5 * time.Second
 
-// Do runs the call on the best worker and returns its result. The error is a
-// *schema.Error that names the call. When ctx ends, or [Router.Cancel] names the
-// call, the worker is told to cancel. A call that was sent then ends as its worker
-// says, or as [schema.KindOutcomeUnknown]; [schema.KindCanceled] means that it never
-// ran. After ctx ended Do returns at once, after Cancel within 5 s.
+// Do runs the call on the best worker and returns its result. The error is a *schema.Error with
+// the id of the call. If ctx ends, or [Router.Cancel] is called with the id, Do sends a
+// cancellation to the worker. A call that was sent then ends with the outcome that its worker
+// reports, or with [schema.KindOutcomeUnknown]; [schema.KindCanceled] means that it never ran. Do
+// returns at once when ctx ends, and within 5 s after Cancel.
 func (r *Router) Do(ctx context.Context, call *schema.Call) (*schema.Result, error) {
 	fl := r.flights.add(call.ID)
 	defer r.flights.remove(fl)
@@ -35,7 +35,7 @@ func (r *Router) Do(ctx context.Context, call *schema.Call) (*schema.Result, err
 	return t.run(ctx, fl.stop, func(n int) (*schema.Result, next, error) {
 		l, err := rt.acquire(ctx, call, t.avoid, fl.stop)
 		if errors.Is(err, errNoWorker) {
-			l, err = r.anybody(ctx, rt, call)
+			l, err = r.anyLane(ctx, rt, call)
 		}
 		if err != nil {
 			if errors.Is(err, errNoOther) && t.last != nil {
@@ -54,9 +54,9 @@ func (r *Router) Do(ctx context.Context, call *schema.Call) (*schema.Result, err
 	})
 }
 
-// endOf is EndOf for a call that somebody may try again: where nobody canceled it, the
-// reason for which it was not sent again stays the kind of the error, and the doubt is
-// its cause.
+// endOf is like EndOf, for a call that the caller may retry. Unless the call was canceled, the
+// error keeps the kind of the reason for which it was not sent again, and has the doubt as its
+// cause.
 func endOf(call *schema.Call, doubt, err error, canceled bool) *schema.Error {
 	if e := schema.AsError(err); doubt != nil && !canceled && (e.Kind == schema.KindUnavailable || e.Kind == schema.KindServerFailed) {
 		both := schema.Errorf(e.Kind, "%s An earlier attempt may have run: %w", e.Detail, doubt)
@@ -66,8 +66,8 @@ func endOf(call *schema.Call, doubt, err error, canceled bool) *schema.Error {
 	return EndOf(call, doubt, err, canceled)
 }
 
-// DoubtOf returns the doubt that err, an error of [Router.Do], brings along: that of an
-// attempt that may have run. It is nil where there is none.
+// DoubtOf returns the error of an attempt that may have run from err, an error of [Router.Do]. It
+// returns nil if there is none.
 func DoubtOf(err error) error {
 	for ; err != nil; err = errors.Unwrap(err) {
 		if e, ok := errors.AsType[*schema.Error](err); ok && e.Kind == schema.KindOutcomeUnknown {
@@ -77,10 +77,10 @@ func DoubtOf(err error) error {
 	return nil
 }
 
-// EndOf returns the error with which a call ends whose last attempt failed with err.
-// doubt is the error of an earlier attempt that may have run, or nil: then a later one
-// that did not start must not say that the call never ran. canceled says that the call
-// was asked to stop.
+// EndOf returns the final error of a call whose last attempt failed with err. doubt is the error
+// of an earlier attempt that may have run, or nil. With a doubt, the error of a later attempt that
+// did not start must not imply that the call never ran. canceled means that the call was asked to
+// stop.
 func EndOf(call *schema.Call, doubt, err error, canceled bool) *schema.Error {
 	e := schema.AsError(err)
 	if doubt != nil && neverStarted(e) {
@@ -91,7 +91,7 @@ func EndOf(call *schema.Call, doubt, err error, canceled bool) *schema.Error {
 	return e
 }
 
-// neverStarted says that the attempt that failed with e did not start.
+// neverStarted reports whether the error e proves that its attempt did not start.
 func neverStarted(e *schema.Error) bool {
 	switch e.Kind {
 	case schema.KindCanceled, schema.KindUnavailable, schema.KindServerFailed, schema.KindConnectRequired, schema.KindQuota, schema.KindForbidden, schema.KindDisabled, schema.KindExpired, schema.KindNotFound, schema.KindConflict:
@@ -100,38 +100,38 @@ func neverStarted(e *schema.Error) bool {
 	return false
 }
 
-// next says what may follow an attempt that failed.
+// next is the retry decision after a failed attempt.
 type next int
 
 const (
 	tryNone    next = iota // it may have run, or would fail again
-	tryAny                 // any worker that is open
-	tryOther               // any worker but this one
-	tryStopped             // none: the guard did not let it leave
-	tryLater               // none now: it was not sent
+	tryAny                 // at any open worker
+	tryOther               // at any other worker
+	tryStopped             // none: the guard refused it
+	tryLater               // not now: it was not sent
 )
 
-// attempt is one try at a call by one worker. It receives the replies.
+// attempt is one attempt of a worker to run a call. It receives the replies.
 type attempt struct {
 	call   *schema.Call
 	lane   *lane
-	worker *worker // nil: not known
+	worker *worker // nil if unknown
 	sent   time.Time
-	brief  bool // the worker remembers its end for a few seconds
+	brief  bool // the worker remembers the outcome for a few seconds
 	budget time.Duration
-	client *bus.Client // for answers to what the server asks
+	client *bus.Client // for answers to requests of the server
 	router *Router
 	final  chan bus.ReplyFrame
-	parts  chan bus.ReplyFrame // made when a large result begins
-	ended  atomic.Bool         // the slot was given back
-	asked  atomic.Int32        // questions for a credential
-	async  *AsyncCall          // takes the final frame, where it is set
+	parts  chan bus.ReplyFrame // created when a large result begins
+	ended  atomic.Bool         // the slot was released
+	asked  atomic.Int32        // number of credential requests
+	async  *AsyncCall          // if set, receives the final frame
 }
 
-// partsWaiting is more than one grant brings.
+// partsWaiting is larger than the number of parts in one grant.
 const partsWaiting = 64
 
-// Reply takes one frame; see [bus.Receiver].
+// Reply handles one frame; see [bus.Receiver].
 func (a *attempt) Reply(f *bus.ReplyFrame) {
 	if a.worker != nil {
 		a.worker.heard.set(time.Now())
@@ -142,7 +142,7 @@ func (a *attempt) Reply(f *bus.ReplyFrame) {
 			a.call.Progress(f.Payload)
 		}
 	case bus.ReplySaid:
-		a.said(f)
+		a.serverMessage(f)
 	case bus.ReplyFirst:
 		if a.parts == nil {
 			a.parts = make(chan bus.ReplyFrame, partsWaiting)
@@ -165,7 +165,7 @@ func (a *attempt) Reply(f *bus.ReplyFrame) {
 	}
 }
 
-// last hands on the final frame.
+// last passes the final frame to the waiting goroutine or the asynchronous call.
 func (a *attempt) last(f *bus.ReplyFrame) {
 	if a.async != nil {
 		a.async.answered(a, f)
@@ -180,11 +180,11 @@ func (a *attempt) part(f *bus.ReplyFrame) {
 	}
 	select {
 	case a.parts <- *f:
-	default: // the reader notices the gap
+	default: // the reader detects the gap
 	}
 }
 
-// end gives the slot back, once.
+// end releases the slot, once.
 func (a *attempt) end(took time.Duration) {
 	if a.ended.Swap(true) {
 		return
@@ -195,13 +195,13 @@ func (a *attempt) end(took time.Duration) {
 	a.lane.release(took, kindOf(a.call))
 }
 
-// try sends the call to the worker of the lane and waits for its end. next says
-// where it may be sent again when it failed.
+// try sends the call to the worker of the lane and waits for its end. The second result is the
+// retry decision if the attempt failed.
 func (r *Router) try(ctx context.Context, call *schema.Call, l *lane, n int, stop <-chan struct{}) (*schema.Result, next, error) {
 	err := r.mayLeave(call, l)
 	if call.Chosen != nil && err == nil {
 		call.Chosen(l.worker)
-		err = r.mayLeave(call, l) // writing an intent takes a while
+		err = r.mayLeave(call, l) // writing an intent takes time
 	}
 	if err != nil {
 		l.release(0, kindOf(call))
@@ -239,7 +239,7 @@ func (r *Router) try(ctx context.Context, call *schema.Call, l *lane, n int, sto
 				r.rate.measure(a, &f)
 			}
 			return a.finish(ctx, &f)
-		case <-stop: // whoever waits for the call is still there
+		case <-stop: // the caller still waits for the outcome
 			r.client.Cancel(l.worker, seq)
 			late := time.NewTimer(cancelGrace)
 			defer late.Stop()
@@ -254,7 +254,7 @@ func (r *Router) try(ctx context.Context, call *schema.Call, l *lane, n int, sto
 			a.end(budget)
 			return nil, tryNone, errNoAnswer(call, l.worker, budget)
 		}
-		// The slot stays taken until the worker says that the call has ended.
+		// The slot remains taken until the worker reports that the call has ended.
 		time.AfterFunc(budget+replyGrace, func() {
 			r.client.Forget(seq)
 			a.end(0)
@@ -263,11 +263,11 @@ func (r *Router) try(ctx context.Context, call *schema.Call, l *lane, n int, sto
 	}
 }
 
-// ErrStopped is the cause of the end of a call that its worker stopped because it was
-// canceled: the worker knows no more than that, however often it is asked.
+// ErrStopped is the cause in the error of a call that its worker stopped after a cancellation. The
+// worker has no further information about the outcome.
 var ErrStopped = errors.New("canceled it while it ran")
 
-// errCanceledRunning ends a call whose worker was told to stop it and has not answered.
+// errCanceledRunning is the error of a call whose worker was asked to stop it and has not answered.
 func errCanceledRunning(call *schema.Call) *schema.Error {
 	e := unknown(call, "it was asked to stop while it ran")
 	e.CancelRequested = true
@@ -281,7 +281,7 @@ func errNoAnswer(call *schema.Call, worker schema.WorkerID, budget time.Duration
 	return unknown(call, "worker %s did not answer within %s", worker, budget)
 }
 
-// ended says that nobody wants the call any more.
+// ended reports whether the call was canceled or its context has ended.
 func ended(ctx context.Context, stop <-chan struct{}) bool {
 	select {
 	case <-stop:
@@ -291,8 +291,7 @@ func ended(ctx context.Context, stop <-chan struct{}) bool {
 	}
 }
 
-// send sends to the worker or, when there is none to name, to any worker that
-// offers the server.
+// send sends the call to the worker or, if none is known, to any worker that offers the server.
 func (a *attempt) send(f *bus.CallFrame) (uint64, error) {
 	if a.lane.worker == anyWorker {
 		return a.client.SendAny(f, a)
@@ -313,7 +312,7 @@ func frameOf(call *schema.Call, budget time.Duration, n int) *bus.CallFrame {
 	}
 }
 
-// finish turns the final frame into a result or an error.
+// finish converts the final frame to a result or an error.
 func (a *attempt) finish(ctx context.Context, f *bus.ReplyFrame) (*schema.Result, next, error) {
 	switch f.Kind {
 	case bus.ReplyResult:
@@ -340,7 +339,7 @@ func (a *attempt) finish(ctx context.Context, f *bus.ReplyFrame) (*schema.Result
 		e = unknown(a.call, "worker %s returned an error that cannot be decoded", a.lane.worker)
 	}
 	if !f.Started {
-		// Nothing reached the MCP server, so another worker may have better luck.
+		// Nothing reached the MCP server, so another worker may succeed.
 		if e.Kind == schema.KindUnavailable || e.Kind == schema.KindServerFailed {
 			e.Retryable = true
 			return nil, tryOther, e
@@ -359,11 +358,11 @@ func (a *attempt) finish(ctx context.Context, f *bus.ReplyFrame) (*schema.Result
 	return nil, a.ifSafe(tryAny), e
 }
 
-// repeatable says that a call may be repeated after an attempt that may have run. An
+// repeatable reports whether a call may be repeated after an attempt that may have run. An
 // approved call may not: it was approved to run once.
 func repeatable(call *schema.Call) bool { return call.Safe && call.Approval == "" }
 
-// ifSafe returns n for a call that may be repeated and whose time is not over.
+// ifSafe returns n if the call may be repeated and its time has not expired, otherwise tryNone.
 func (a *attempt) ifSafe(n next) next {
 	if repeatable(a.call) && time.Since(a.sent) < a.budget {
 		return n
@@ -383,8 +382,8 @@ func unknown(call *schema.Call, format string, args ...any) *schema.Error {
 	return e
 }
 
-// Request sends a request of the fabric's own (describe, start, stop) to one
-// worker and returns the body of its answer. It takes no slot.
+// Request sends an internal request (describe, start, stop) to one worker and returns the body of
+// its answer. It takes no slot.
 func (r *Router) Request(ctx context.Context, workerID schema.WorkerID, method string, server schema.ServerID, payload []byte, timeout time.Duration) ([]byte, error) {
 	rt := &route{limits: &r.limits}
 	call := &schema.Call{ID: schema.CallID(schema.NewID("ask")), Method: method, Server: server, Arguments: payload, Timeout: timeout}
@@ -392,7 +391,7 @@ func (r *Router) Request(ctx context.Context, workerID schema.WorkerID, method s
 	l.host.Store(r.worker(workerID))
 	res, _, err := r.try(ctx, call, l, 1, nil)
 	if err != nil {
-		return nil, schema.AsError(err).WithCall("") // it is no call that anybody can look up
+		return nil, schema.AsError(err).WithCall("") // the id is not that of a call that can be looked up
 	}
 	return res.Body, nil
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// listeners are who is told of canceled calls. It is safe for concurrent use.
+// listeners holds the callbacks for canceled calls. It is safe for concurrent use.
 type listeners struct {
 	mu  sync.RWMutex
 	all map[*func(id schema.CallID)]struct{}
@@ -27,7 +27,7 @@ func (l *listeners) add(f func(id schema.CallID)) (stop func()) {
 	}
 }
 
-func (l *listeners) tell(id schema.CallID) {
+func (l *listeners) notify(id schema.CallID) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	for f := range l.all {
@@ -35,14 +35,15 @@ func (l *listeners) tell(id schema.CallID) {
 	}
 }
 
-// OnCancel calls f with the id of each call that is canceled ([Router.Cancel]), here
-// or at another router: it may wait somewhere before it comes to a router at all. f
-// must not block. When stop returns f is not called any more.
+// OnCancel calls f with the id of each call that is canceled with [Router.Cancel], here or at
+// another router, including calls that have not reached a router yet. f must not block. After stop
+// returns, f is not called again.
 func (r *Router) OnCancel(f func(id schema.CallID)) (stop func()) { return r.listeners.add(f) }
 
-// Cancel ends the call id wherever it is under way: here, or at another router,
-// which is told. One that was not sent ends with [schema.KindCanceled]; for one that
-// was sent see [Router.Do]. Whether another router had it is not known here.
+// Cancel ends the call id here, or sends the cancellation to the other routers. A call that was
+// not sent ends with [schema.KindCanceled]; for one that was sent see [Router.Do]. Cancel does not
+// report whether another router had the call. It returns KindUnavailable if NATS cannot be
+// reached.
 func (r *Router) Cancel(id schema.CallID) error {
 	if r.flights.cancel(id) {
 		return nil
@@ -53,8 +54,8 @@ func (r *Router) Cancel(id schema.CallID) error {
 	return nil
 }
 
-// canceled takes in that a call was canceled at some router.
+// canceled handles the cancellation of a call at some router.
 func (r *Router) canceled(id schema.CallID) {
 	r.flights.cancel(id)
-	r.listeners.tell(id)
+	r.listeners.notify(id)
 }

@@ -6,23 +6,22 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// class is the calls of one kind that wait: a line for each principal that has
-// any, in a ring for each tenant. The tenants, and the lines of each, are served by deficit
-// round robin.
+// class holds the waiting calls of one kind, in a line for each principal with waiting calls. The
+// lines of a tenant form a ring, and so do the tenants. Both are served by deficit round robin.
 type class struct {
-	n        int // calls that wait, the picky ones included
+	n        int // waiting calls, including those in picky
 	picky    chain
 	lines    map[lineKey]*line // of all tenants
-	towns    map[schema.TenantID]*town
-	at       *town   // whose turn it is; nil without lines
-	heaviest float64 // weight of a town
+	tenants  map[schema.TenantID]*tenantQueue
+	at       *tenantQueue // the tenant whose turn it is; nil without lines
+	heaviest float64      // largest weight of a tenant
 	shares   map[schema.PrincipalID]*share
-	spare    *line // memory of one that was dropped: with one principal they come and go
+	spare    *line // a dropped line for reuse: with one principal, lines come and go
 }
 
-// lineKey names a line. The priorities of one principal have lines of their own.
+// lineKey identifies a line. Each priority of a principal has a separate line.
 type lineKey struct {
-	tenant    schema.TenantID // "" where tenants are not kept apart
+	tenant    schema.TenantID // "" if tenants are not separated
 	principal string
 	priority  int
 }
@@ -31,12 +30,11 @@ func (k lineKey) who() schema.PrincipalID {
 	return schema.PrincipalID{Tenant: k.tenant, Name: k.principal}
 }
 
-// line is the calls of one principal, first come, first served. It exists while
-// calls wait in it.
+// line is the FIFO queue of one principal. It exists while calls wait in it.
 type line struct {
 	chain
 	key    lineKey
-	town   *town
+	tenant *tenantQueue
 	share  *share
 	scale  float64
 	credit float64 // a slot costs 1
@@ -44,15 +42,15 @@ type line struct {
 	prev   *line
 }
 
-// share is a principal's part of the turns. Having lines of several priorities
-// does not make it larger than its lines weigh on average.
+// share is a principal's share of the turns. Lines of several priorities do not increase it above
+// the average weight of the lines.
 type share struct {
 	weight       float64
-	sum, squares float64 // of the scales of its lines
+	sum, squares float64 // over the scales of its lines
 	lines        int
 }
 
-// quantum is what the line gets in each round.
+// quantum returns the credit that the line gets in each round.
 func (l *line) quantum() float64 {
 	s := l.share
 	if s.lines == 1 {
@@ -63,7 +61,7 @@ func (l *line) quantum() float64 {
 
 const (
 	mostPriority   = 10
-	priorityDouble = 5 // the number of steps that double or halve the share
+	priorityDouble = 5 // number of steps that double or halve the share
 	mostWeight     = 1000
 )
 
@@ -76,8 +74,7 @@ func weightOf(weight func(string) int, principal string) float64 {
 
 func scaleOf(priority int) float64 { return math.Exp2(float64(priority) / priorityDouble) }
 
-// line returns the line of the key, which enters the ring behind all others if
-// it is new.
+// line returns the line of the key. A new line is added to the end of the ring.
 func (c *class) line(key lineKey, w *weights) *line {
 	if l := c.lines[key]; l != nil {
 		return l
@@ -95,8 +92,8 @@ func (c *class) line(key lineKey, w *weights) *line {
 	if c.spare = nil; l == nil {
 		l = new(line)
 	}
-	t := c.town(key.tenant, w)
-	*l = line{key: key, town: t, share: s, scale: scaleOf(key.priority)}
+	t := c.tenantQueue(key.tenant, w)
+	*l = line{key: key, tenant: t, share: s, scale: scaleOf(key.priority)}
 	s.lines, s.sum, s.squares = s.lines+1, s.sum+l.scale, s.squares+l.scale*l.scale
 	c.lines[key] = l
 	t.lines++
@@ -109,37 +106,37 @@ func (c *class) line(key lineKey, w *weights) *line {
 	return l
 }
 
-// push has the waiter wait in the line of its key.
+// push adds the waiter to the line of its key.
 func (c *class) push(w *waiter, key lineKey, by *weights) {
 	c.n++
 	w.line = c.line(key, by)
-	w.line.town.n++
+	w.line.tenant.n++
 	w.line.push(w)
 }
 
-// remove takes the waiter out, wherever in the class it waits.
+// remove removes the waiter from its line or from picky.
 func (c *class) remove(w *waiter) {
 	c.n--
 	w.in.remove(w)
 	if l := w.line; l != nil {
 		w.line = nil
-		l.town.n--
+		l.tenant.n--
 		if l.n == 0 {
 			c.drop(l)
 		}
 	}
 }
 
-// served is remove for a waiter that got what it waited for.
+// served removes a waiter that got a slot or place, and charges its line.
 func (c *class) served(w *waiter) {
 	if w.line != nil {
 		w.line.credit--
-		w.line.town.credit--
+		w.line.tenant.credit--
 	}
 	c.remove(w)
 }
 
-// drop takes an empty line out of the ring; what credit it had is gone.
+// drop removes an empty line from the ring. Its credit is lost.
 func (c *class) drop(l *line) {
 	delete(c.lines, l.key)
 	s := l.share
@@ -148,7 +145,7 @@ func (c *class) drop(l *line) {
 	}
 	s.sum, s.squares = s.sum-l.scale, s.squares-l.scale*l.scale
 	c.spare = l
-	t := l.town
+	t := l.tenant
 	t.lines--
 	if l.next == l {
 		t.current = nil
@@ -157,14 +154,14 @@ func (c *class) drop(l *line) {
 	}
 	l.prev.next, l.next.prev = l.next, l.prev
 	if t.current == l {
-		// The one behind gets its quantum when turn comes to it.
+		// The next line gets its quantum when turn advances to it.
 		t.current = l.prev
 	}
 }
 
-// turn returns the line whose turn it is; there is one.
+// turn returns the line whose turn it is. The class must not be empty.
 func (c *class) turn() *line {
-	t := c.townsTurn()
+	t := c.tenantTurn()
 	for passed := 0; t.current.credit < 1; passed++ {
 		if passed > t.lines {
 			t.skip()
@@ -174,7 +171,7 @@ func (c *class) turn() *line {
 	return t.current
 }
 
-// first returns the call of any line; nil without lines.
+// first returns the first call of some line, or nil without lines.
 func (c *class) first() *waiter {
 	if c.at == nil {
 		return nil
@@ -182,25 +179,25 @@ func (c *class) first() *waiter {
 	return c.at.current.first
 }
 
-func (t *town) pass() {
+func (t *tenantQueue) pass() {
 	t.current = t.current.next
 	t.current.credit += t.current.quantum()
 }
 
-// pass has the next line take the turn of one that can use nothing now.
+// pass gives the turn of a line that can use nothing now to the next line.
 func (c *class) pass() {
 	t := c.at
 	t.current.credit = min(t.current.credit, t.current.quantum())
 	t.pass()
 	if t.next != t {
 		t.credit = min(t.credit, c.part(t))
-		c.nextTown()
+		c.nextTenant()
 	}
 }
 
-// skip gives all lines what they would get in the rounds that serve nobody,
-// which there are when all quanta are below one.
-func (t *town) skip() {
+// skip adds the credit of all rounds that would serve no line. There are such rounds if all quanta
+// are below one.
+func (t *tenantQueue) skip() {
 	rounds := math.Inf(1)
 	for l, i := t.current, 0; i < t.lines; l, i = l.next, i+1 {
 		rounds = min(rounds, (1-l.credit)/l.quantum())
@@ -212,8 +209,8 @@ func (t *town) skip() {
 	}
 }
 
-// before returns, roughly, the number of calls of its kind that get a slot before one that
-// would come now with this key, and the number of calls of the same line that wait.
+// before returns the approximate number of calls of its kind that get a slot before a new call
+// with this key, and the number of waiting calls of the same line.
 func (c *class) before(key lineKey, w *weights) (turns, own int) {
 	mine := weightOf(w.principal, key.principal) * scaleOf(key.priority)
 	all := mine
@@ -226,7 +223,7 @@ func (c *class) before(key lineKey, w *weights) (turns, own int) {
 	}
 	weight := w.ofTenant(key.tenant)
 	total := weight
-	for _, t := range c.towns {
+	for _, t := range c.tenants {
 		if t.tenant != key.tenant {
 			total += t.weight
 		}

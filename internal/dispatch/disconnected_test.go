@@ -11,16 +11,16 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// cutOff is a router of a cluster whose worker fell silent with a call under way, and
-// how the call ends.
-func cutOff(t *testing.T, c *schema.Call) (r *Router, ended <-chan string) {
+// partitioned returns a router of a cluster whose worker fell silent with a call in flight, and a
+// channel for the end of the call.
+func partitioned(t *testing.T, c *schema.Call) (r *Router, ended <-chan string) {
 	srv := bustest.Start(t)
 	srv.URL += "," + strings.Replace(srv.URL, "127.0.0.1", "localhost", 1)
 	r = startRouter(t, srv)
 	got := make(chan struct{}, 1)
 	startScripted(t, srv, r, "w", func(w *scripted, f *bus.CallFrame, to bus.ReplyTo) {
 		if f.Method != bus.MethodOutcomes {
-			got <- struct{}{} // its reply goes nowhere
+			got <- struct{}{} // its reply is lost
 			return
 		}
 		w.outcomes(t, f, to, func(*bus.OutcomeQuery, schema.CallID) bus.Outcome {
@@ -42,8 +42,8 @@ func cutOff(t *testing.T, c *schema.Call) (r *Router, ended <-chan string) {
 	return r, end
 }
 
-func TestACallWaitsForAWorkerThatMayOnlyBeCutOff(t *testing.T) {
-	r, ended := cutOff(t, call(false))
+func TestACallWaitsForAWorkerThatMayOnlyBePartitioned(t *testing.T) {
+	r, ended := partitioned(t, call(false))
 	r.giveUp(time.Now())
 	select {
 	case how := <-ended:
@@ -58,7 +58,7 @@ func TestACallWaitsForAWorkerThatMayOnlyBeCutOff(t *testing.T) {
 }
 
 func TestAWorkerThatDoesNotComeBackIsGivenUp(t *testing.T) {
-	r, ended := cutOff(t, call(false))
+	r, ended := partitioned(t, call(false))
 	r.giveUp(time.Now().Add(returnGrace + time.Second))
 	if how := <-ended; how != string(schema.KindOutcomeUnknown) {
 		t.Errorf("it ended as %s", how)
@@ -66,9 +66,9 @@ func TestAWorkerThatDoesNotComeBackIsGivenUp(t *testing.T) {
 	idle(t, r)
 }
 
-func TestACallThatAnotherWorkerMayRunDoesNotWaitForOneThatIsCutOff(t *testing.T) {
-	r, ended := cutOff(t, call(true))
-	if how := <-ended; how != string(schema.KindUnavailable) { // there is no other one
+func TestACallThatAnotherWorkerMayRunDoesNotWaitForOneThatIsPartitioned(t *testing.T) {
+	r, ended := partitioned(t, call(true))
+	if how := <-ended; how != string(schema.KindUnavailable) { // there is no other worker
 		t.Errorf("it ended as %s", how)
 	}
 	idle(t, r)

@@ -31,7 +31,7 @@ func TestTheChosenWorkerIsNamedBeforeTheCallLeaves(t *testing.T) {
 		tell("%s got it", w.id)
 		w.l.Error(to, f.Seq, schema.Errorf(schema.KindUnavailable, "full"), false, 0)
 	})
-	r.routes["s"].lanes[0].pace = 1 // drawn first
+	r.routes["s"].lanes[0].pace = 1 // this lane is preferred
 	startScripted(t, srv, r, "good", func(w *scripted, f *bus.CallFrame, to bus.ReplyTo) {
 		tell("%s got it, keep %t", w.id, f.Keep)
 		echo(w, f, to)
@@ -66,7 +66,7 @@ func TestACallWhoseIntentCannotBeWrittenDoesNotLeave(t *testing.T) {
 	idle(t, r)
 }
 
-func TestACallWithAnIntentIsNotSentToWhoeverHearsIt(t *testing.T) {
+func TestACallWithAnIntentIsNotSentToAnyWorker(t *testing.T) {
 	srv := bustest.Start(t)
 	r := startRouter(t, srv)
 	w, conn := startScripted(t, srv, r, "unseen", echo)
@@ -108,7 +108,7 @@ func TestACallIsCancelledByItsIDWhicheverRouterHasIt(t *testing.T) {
 	end := <-started
 	waiting := run("call_waiting")
 	for has.Load()["s"].Waiting == 0 {
-		runtime.Gosched() // it is on its way
+		runtime.Gosched() // until it is in flight
 	}
 	if err := other.Cancel("call_waiting"); err != nil {
 		t.Fatal(err)
@@ -124,7 +124,7 @@ func TestACallIsCancelledByItsIDWhicheverRouterHasIt(t *testing.T) {
 	if e := schema.AsError(<-running); e.Kind != schema.KindOutcomeUnknown || !e.CancelRequested || e.Retryable {
 		t.Errorf("the running call ended with %+v", e)
 	}
-	// One that is here ends without a way over NATS.
+	// A call of this router ends without a message over NATS.
 	w.answer = func(w *scripted, f *bus.CallFrame, to bus.ReplyTo) {
 		_ = has.Cancel("call_here")
 		w.l.Error(to, f.Seq, schema.Errorf(schema.KindCanceled, "cancelled"), true, 0)
@@ -162,14 +162,14 @@ func TestACancelledCallLeavesNoTraceInThoseThatFollow(t *testing.T) {
 	}
 }
 
-func TestAWorkerIsAskedWhatBecameOfCalls(t *testing.T) {
+func TestAWorkerIsAskedForTheOutcomesOfCalls(t *testing.T) {
 	srv := bustest.Start(t)
 	r := startRouter(t, srv)
 	var ids []schema.CallID
 	for i := range askedAtOnce + 10 {
 		ids = append(ids, schema.CallID(fmt.Sprintf("call_%d", i)))
 	}
-	big := make([]byte, 3<<20) // travels in parts
+	big := make([]byte, 3<<20) // sent in parts
 	w, _ := startScripted(t, srv, r, "w", func(w *scripted, f *bus.CallFrame, to bus.ReplyTo) {
 		var q bus.OutcomeQuery
 		if err := json.Unmarshal(f.Payload, &q); err != nil || f.Method != bus.MethodOutcomes || q.Within != time.Minute {
@@ -204,7 +204,7 @@ func TestAWorkerIsAskedWhatBecameOfCalls(t *testing.T) {
 	if n := w.calls.Load(); n != 2 {
 		t.Errorf("it took %d questions", n)
 	}
-	w.answer = func(w *scripted, f *bus.CallFrame, to bus.ReplyTo) { // of fewer calls than asked
+	w.answer = func(w *scripted, f *bus.CallFrame, to bus.ReplyTo) { // an answer about fewer calls than requested
 		w.l.Result(to, f.Seq, &schema.Result{Body: bus.AppendOutcome(nil, &bus.Outcome{CallID: "call_0", State: bus.OutcomeNever})})
 	}
 	if outcomes, err := r.Ask(context.Background(), "w", ids[:2]); err == nil {
@@ -231,7 +231,7 @@ func TestCallsOfManyServersAreSpreadOverTheWorkers(t *testing.T) {
 			r.SetWorker(&schema.Worker{ID: id, Servers: servers})
 		}
 		got := map[schema.WorkerID]int{}
-		for n := range 500 { // one call for each server, all at once
+		for n := range 500 { // one call for each server, all concurrently
 			l, err := r.lookup(schema.ServerID(fmt.Sprint(n))).acquire(t.Context(), one, nil, nil)
 			if err != nil {
 				t.Fatal(err)

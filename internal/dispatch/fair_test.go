@@ -12,8 +12,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// crowd has calls wait without a goroutine for each: whoever gets a slot works
-// for a while of virtual time and gives it back.
+// crowd queues calls without a goroutine for each. A call with a slot works for some virtual time
+// and releases the slot.
 type crowd struct {
 	r    *route
 	work func()
@@ -27,7 +27,7 @@ func newCrowd(r *route, work time.Duration) *crowd {
 	return &crowd{r: r, work: func() { time.Sleep(work) }, waits: make(map[string][]time.Duration)}
 }
 
-// queue has n calls wait that are like call.
+// queue queues n copies of call.
 func (c *crowd) queue(call *schema.Call, n int) {
 	got := make(chan *lane, n)
 	began := time.Now()
@@ -73,8 +73,8 @@ func p99(times []time.Duration) time.Duration {
 	return times[len(times)*99/100]
 }
 
-// smallBatches returns the 99th percentile of the calls of 20 small batches that
-// come while a large one waits. name says whose the small ones are.
+// smallBatches returns the 99th percentile of the waits of the calls of 20 small batches that
+// arrive while a large one waits. name returns the principal of a small batch.
 func smallBatches(t *testing.T, name func(i int) string) (worst time.Duration) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRoute(Options{})
@@ -104,14 +104,14 @@ func TestALargeBatchDoesNotDelayTheSmallOnesOfOthers(t *testing.T) {
 	if worst := smallBatches(t, func(i int) string { return fmt.Sprintf("small-%d", i) }); worst >= 20*time.Millisecond {
 		t.Errorf("p99 of the small batches is %s", worst)
 	}
-	// The figure says something only if one common line would miss it by far.
+	// The limit is meaningful only if a common line exceeds it by far.
 	if worst := smallBatches(t, func(int) string { return "large" }); worst < time.Second {
 		t.Errorf("in the line of the large batch p99 is %s: the test proves nothing", worst)
 	}
 }
 
-// sharesOf has the calls compete until 4,000 have ended, and returns the number of those
-// calls for each principal.
+// sharesOf lets the calls compete until 4,000 have ended, and returns the number of ended calls of
+// each principal.
 func sharesOf(t *testing.T, o Options, calls ...*schema.Call) (counts map[string]int) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRoute(o)
@@ -162,7 +162,7 @@ func TestPriorityScalesBulkSharesAndNothingElse(t *testing.T) {
 
 	low.Bulk, low.Priority = true, -10
 	all := []*schema.Call{low}
-	for p := range 20 { // all below a slot for each round
+	for p := range 20 { // all get less than a slot per round
 		c := bulkCall(fmt.Sprint(p))
 		c.Priority = -10
 		all = append(all, c)
@@ -184,8 +184,8 @@ func TestManyPrioritiesAreNoLargerShare(t *testing.T) {
 	}
 }
 
-// TestAFloodOfBulkCallsDoesNotDelayACaller: a tool of 1 ms, all slots under load,
-// one caller at c=1.
+// TestAFloodOfBulkCallsDoesNotDelayACaller uses a tool of 1 ms, with all slots under load, and one
+// caller with one call at a time.
 func TestAFloodOfBulkCallsDoesNotDelayACaller(t *testing.T) {
 	const work = time.Millisecond
 	for _, slots := range []int{1, 2, 16, 64} {
@@ -271,7 +271,7 @@ func TestABulkCallWaitsAsLongAsItsContextLasts(t *testing.T) {
 		}
 		wg.Wait()
 		l.release(0, bulk)
-		r.drop("w") // nobody has the server: it waits for one
+		r.drop("w") // no worker has the server, so the call waits for one
 		time.AfterFunc(time.Minute, func() { r.set("later", nil, 1, true) })
 		if l, err = r.acquire(t.Context(), bulkCall("p"), nil, nil); err != nil || l.worker != "later" {
 			t.Errorf("got %v, %v", l, err)
@@ -283,7 +283,7 @@ func TestAFullQueueStillTakesCallsOfOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRoute(Options{MaxQueue: 100, MaxWait: 10 * time.Second})
 		r.set("w", nil, 1, true)
-		r.pace.add(150 * time.Millisecond) // what waits takes 15 s
+		r.pace.add(150 * time.Millisecond) // the waiting calls take 15 s
 		c := newCrowd(r, 150*time.Millisecond)
 		c.queue(&schema.Call{Principal: schema.Principal{Name: "flood"}}, 101)
 		if _, err := r.acquire(t.Context(), &schema.Call{Principal: schema.Principal{Name: "flood"}}, nil, nil); schema.KindOf(err) != schema.KindUnavailable {
@@ -319,7 +319,7 @@ func TestACallThatAvoidsAWorkerHoldsUpNobody(t *testing.T) {
 			l.release(0, interactive)
 		})
 		synctest.Wait()
-		// "a" never comes free while the plain call waits.
+		// "a" has no free slot while the plain call waits.
 		r.mu.Lock()
 		blocker.inFlight++
 		r.mu.Unlock()
@@ -361,10 +361,10 @@ func TestNothingIsLeftOfLinesThatAreEmpty(t *testing.T) {
 		synctest.Wait()
 		l.release(0, interactive)
 		time.Sleep(20 * time.Millisecond)
-		cancel() // some had their turn, the others leave
+		cancel() // some had their turn, the others stop waiting
 		wg.Wait()
 		for k := range r.waiting.kinds {
-			if c := &r.waiting.kinds[k]; c.n != 0 || len(c.lines) != 0 || len(c.shares) != 0 || c.at != nil || len(c.towns) != 0 || c.picky.n != 0 {
+			if c := &r.waiting.kinds[k]; c.n != 0 || len(c.lines) != 0 || len(c.shares) != 0 || c.at != nil || len(c.tenants) != 0 || c.picky.n != 0 {
 				t.Errorf("kind %d keeps %+v", k, c)
 			}
 		}

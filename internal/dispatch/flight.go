@@ -6,16 +6,16 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// flight is a call that is in [Router.Do]: it waits, runs, or is about to be sent
-// again.
+// flight is a call in [Router.Do] that waits, runs, or is about to be sent again, or an
+// asynchronous call.
 type flight struct {
 	id   schema.CallID
-	stop chan struct{} // closed, under the shard's lock, when the call was cancelled by its id
-	// async is set for a call that has no goroutine which waits in Do.
+	stop chan struct{} // closed, under the shard's lock, when the call is cancelled by its id
+	// async is set for a call without a goroutine that waits in Do.
 	async *AsyncCall
 }
 
-// stopped says whether the call was cancelled by its id.
+// stopped reports whether the call was cancelled by its id.
 func (f *flight) stopped() bool {
 	select {
 	case <-f.stop:
@@ -25,21 +25,20 @@ func (f *flight) stopped() bool {
 	}
 }
 
-// flightShards keeps the calls that begin and end at once from waiting for each
-// other.
+// flightShards is the number of locks, so that concurrent calls seldom wait for the same one.
 const flightShards = 16
 
-// flights finds calls by their ids. Ids are unique; of two calls with one id the
-// later is found. It is safe for concurrent use.
+// flights finds calls by id. If two calls have the same id, it finds the later one. It is safe for
+// concurrent use.
 type flights struct {
 	shards [flightShards]struct {
 		mu    sync.Mutex
 		calls map[schema.CallID]*flight
 	}
-	free sync.Pool // of *flight that nobody cancelled
+	free sync.Pool // of *flight that were not cancelled
 }
 
-// shard goes by the end of the id, which is random.
+// shard selects a shard by the end of the id, which is random.
 func shard(id schema.CallID) int {
 	if id == "" {
 		return 0
@@ -65,7 +64,7 @@ func (fs *flights) addAsync(id schema.CallID, p *AsyncCall) *flight {
 	return f
 }
 
-// remove ends what add began; f is not used afterwards.
+// remove removes a flight. f must not be used afterwards.
 func (fs *flights) remove(f *flight) {
 	s := &fs.shards[shard(f.id)]
 	s.mu.Lock()
@@ -79,7 +78,7 @@ func (fs *flights) remove(f *flight) {
 	}
 }
 
-// cancel ends the call id, and says whether it was here.
+// cancel ends the call id, and reports whether it was here.
 func (fs *flights) cancel(id schema.CallID) bool {
 	f := fs.takeOut(id)
 	if f == nil {
@@ -103,8 +102,7 @@ func (fs *flights) takeOut(id schema.CallID) *flight {
 	return f
 }
 
-// overdue returns the asynchronous calls whose answers were due before the time, in Unix
-// nanoseconds.
+// overdue returns the asynchronous calls whose answers were due before at, in Unix nanoseconds.
 func (fs *flights) overdue(at int64) (late []*AsyncCall) {
 	for i := range fs.shards {
 		s := &fs.shards[i]

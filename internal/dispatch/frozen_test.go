@@ -14,8 +14,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// freezer stands before a NATS server. Once it is frozen, bytes are taken and get nowhere,
-// as when the server is stopped by SIGSTOP.
+// freezer is a proxy in front of a NATS server. Once frozen, it accepts bytes and drops them, as if
+// the server were stopped by SIGSTOP.
 type freezer struct {
 	mu     sync.Mutex
 	frozen bool
@@ -27,7 +27,7 @@ func (f *freezer) freeze() {
 	f.frozen = true
 }
 
-// to returns a writer to w that drops what comes while it is frozen.
+// to returns a writer to w that drops all bytes while frozen.
 func (f *freezer) to(w io.Writer) io.Writer {
 	return writer(func(b []byte) (int, error) {
 		f.mu.Lock()

@@ -2,17 +2,17 @@ package dispatch
 
 import "github.com/callyard/callyard/pkg/schema"
 
-// Guard says why a call must not leave now, or nil. The router asks it in the moment
-// in which a call has its slot and is about to be sent, each time that it is sent: what
-// was true when the call was admitted may have changed while it waited. It is called
-// without locks on many goroutines and must not block. The error is a *[schema.Error].
+// Guard returns the reason why a call must not be sent now, or nil. The router calls it after a
+// call got its slot, each time before the call is sent, because the conditions under which it was
+// admitted may have changed while it waited. It is called without locks on many goroutines and
+// must not block. The error is a *[schema.Error].
 type Guard func(*schema.Call) error
 
-// SetGuard sets the guard of all calls. Without one every call may leave. The fabric's
-// own requests ([Router.Request]) do not pass it. It is safe for concurrent use.
+// SetGuard sets the guard of all calls. Without a guard every call may be sent. Internal requests
+// ([Router.Request]) skip the guard. It is safe for concurrent use.
 func (r *Router) SetGuard(g Guard) { r.guard.Store(&g) }
 
-// mayLeave asks the guard about a call that has a slot of the lane.
+// mayLeave calls the guard for a call that has a slot of the lane.
 func (r *Router) mayLeave(call *schema.Call, l *lane) error {
 	if g := r.guard.Load(); g != nil && !l.internal {
 		return (*g)(call)

@@ -12,7 +12,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// guarded has the router refuse all calls from the moment that off is set.
+// guarded installs a guard that refuses all calls once off is set.
 func guarded(r *Router) (off *atomic.Bool) {
 	off = &atomic.Bool{}
 	r.SetGuard(func(*schema.Call) error {
@@ -102,7 +102,7 @@ func TestAnotherAttemptPassesTheGuardAgain(t *testing.T) {
 	}
 	off.Store(false)
 	started.Store(true)
-	// It may have run, so it must not end as one that never did.
+	// The first attempt may have run, so the call must not end as one that never ran.
 	if _, err := r.Do(context.Background(), call(true)); schema.KindOf(err) != schema.KindOutcomeUnknown {
 		t.Errorf("a call that may have run: %v", err)
 	}
@@ -132,7 +132,7 @@ func TestAsyncCallsThatAreReadyDoNotLeaveOnceTheGuardRefuses(t *testing.T) {
 	idle(t, r)
 }
 
-func TestTheFabricsOwnRequestsPassNoGuard(t *testing.T) {
+func TestInternalRequestsSkipTheGuard(t *testing.T) {
 	srv := bustest.Start(t)
 	r := startRouter(t, srv)
 	startScripted(t, srv, r, "w", echo)

@@ -8,12 +8,12 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// leasedPauses are those before a call is sent again that its worker was too busy to start.
+// leasedPauses is the backoff before a call is sent again that its worker was too busy to start.
 var leasedPauses = backoff.Policy{First: 2 * time.Millisecond, Max: 200 * time.Millisecond, Jitter: retryJitter}
 
-// leased runs a call on the worker of its lease, and nowhere else. It takes no slot: the
-// lease is one. Once the call may have started it is not sent again, because what it needs is
-// there alone; while the worker is too busy to start it, it waits as long as it may run.
+// leased runs a call on the worker of its lease only. It takes no slot, because the lease is one.
+// A call that may have started is not sent again, because its state exists only there. While the
+// worker is too busy to start the call, the call waits up to its timeout.
 func (r *Router) leased(ctx context.Context, call *schema.Call, fl *flight) (*schema.Result, error) {
 	patience := call.Timeout
 	if patience <= 0 {
@@ -45,7 +45,7 @@ func (r *Router) leased(ctx context.Context, call *schema.Call, fl *flight) (*sc
 	}
 }
 
-// goneErr says that the worker of a lease is gone, with everything that was leased.
+// goneErr returns the error for a lease whose worker is gone, with all leased state.
 func goneErr(call *schema.Call) *schema.Error {
 	return schema.Errorf(schema.KindServerFailed, "The worker of the lease, %s, is gone, so the call did not start.", call.Lease.Worker).WithCall(call.ID)
 }

@@ -44,10 +44,10 @@ func TestALeasedCallWaitsForItsBusyWorkerAndGoesToNoOther(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(20*time.Millisecond, cancel)
-	if _, err := r.Do(ctx, leasedCall("always")); schema.KindOf(err) != schema.KindCanceled && schema.KindOf(err) != schema.KindOutcomeUnknown { // an attempt may be under way
+	if _, err := r.Do(ctx, leasedCall("always")); schema.KindOf(err) != schema.KindCanceled && schema.KindOf(err) != schema.KindOutcomeUnknown { // an attempt may be in flight
 		t.Errorf("canceled, it ended with %v", err)
 	}
-	// A worker that is still known and no longer listens is gone, which is not being busy.
+	// A known worker that no longer listens is gone, not busy.
 	r.SetWorker(&schema.Worker{ID: "deaf", Servers: []schema.Server{{ID: "s", State: schema.StateInitialized, Slots: 8}}})
 	if _, err := r.Do(t.Context(), leasedCall("deaf")); schema.KindOf(err) != schema.KindServerFailed {
 		t.Errorf("at a worker that does not listen it ended with %v", err)

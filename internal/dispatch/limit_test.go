@@ -10,9 +10,9 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// withAFlood has one caller at c=1 next to a flood of bulk calls for a while, and
-// returns the 99th percentile of its calls, first alone and then next to the
-// flood, and the rate of the flood, first alone and then next to the caller.
+// withAFlood runs one caller, with one call at a time, and a flood of bulk calls. It returns the
+// 99th percentile of the caller's calls, alone and during the flood, and the rate of the flood,
+// alone and next to the caller.
 func withAFlood(t *testing.T, work func(), each time.Duration) (idle, flooded time.Duration, alone, withFlood float64) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -83,8 +83,7 @@ func withAFlood(t *testing.T, work func(), each time.Duration) (idle, flooded ti
 }
 
 func TestACallerDoesNotWaitForAFloodInsideTheServer(t *testing.T) {
-	// The way there and back takes 200 us, and the server works on one call at a
-	// time for 50 us.
+	// The round trip takes 200 us, and the server processes one call at a time, for 50 us.
 	var one sync.Mutex
 	var free time.Time
 	work := func() {

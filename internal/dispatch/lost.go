@@ -11,49 +11,50 @@ import (
 )
 
 const (
-	// lostFor is how long a worker is asked about calls whose replies may be lost, and
-	// lostAgain how often: the worker may still be reconnecting to NATS.
+	// lostFor limits the time for asking a worker about calls whose replies may be lost, and
+	// lostAgain is the interval: the worker may still be reconnecting to NATS.
 	lostFor   = 30 * time.Second
 	lostAgain = 250 * time.Millisecond
-	// movedKept is how many workers may wait to be asked; with more, all are.
+	// movedKept is the capacity of the queue of workers to ask. If it is full, all workers are
+	// asked.
 	movedKept = 64
-	// roamGrace is how long a worker may be deaf, on its way from one server of a cluster to
-	// the next or back to the one that started again, before it counts as gone.
+	// roamGrace is the time that a worker may be unreachable while it reconnects to another server
+	// of a cluster, or to a restarted one, before it counts as gone.
 	roamGrace = 2 * time.Second
-	// returnGrace is how long a worker of a cluster that fell silent is awaited: so long
-	// it, or this router, takes at most to leave a server that the others do not reach.
-	// Workers remember how calls ended for longer than that and the silence before it.
+	// returnGrace is the wait for a silent worker of a cluster to reconnect. It is the longest time
+	// in which the worker, or this router, disconnects from a server that the others cannot reach.
+	// Workers remember the outcomes of calls for longer than that plus the silence before it.
 	returnGrace = 11 * time.Second
 )
 
-// kept says that the worker remembers how the call ends: it stands in a ledger, as a
-// durable call or as one that was approved.
+// kept reports whether the worker remembers the outcome of the call, because the call is in a
+// ledger: it is durable or approved.
 func kept(call *schema.Call) bool { return call.Durable || call.Approval != "" }
 
-// awaited says whether a call that is under way at a worker which may only be disconnected
-// waits for it: the worker remembers its end, and no other worker may run it.
+// awaited reports whether a call at a possibly disconnected worker waits for that worker, because
+// the worker remembers the outcome and no other worker may run the call.
 func awaited(to bus.Receiver) bool {
 	a, ok := to.(*attempt)
 	return ok && (kept(a.call) || a.brief) && a.ifSafe(tryAny) == tryNone
 }
 
-// everybody stands for all workers.
-const everybody = ""
+// allWorkers is the queue entry for a query to all workers.
+const allWorkers = ""
 
-// inquirer asks workers for the ends of calls whose replies may be lost.
+// inquirer asks workers for the outcomes of calls whose replies may be lost.
 type inquirer struct {
 	router *Router
-	moved  chan schema.WorkerID // workers whose connections were made again
+	moved  chan schema.WorkerID // workers that reconnected
 }
 
-// run asks what became of calls under way each time that this connection, or a
-// worker's, stands again: what NATS held when it died is gone, and nobody sends a
-// message twice. Workers remember the calls of a ledger, and for a few seconds the others too.
+// run asks for the outcomes of calls in flight each time this router or a worker has reconnected,
+// because messages inside a NATS server are lost when it dies and are not sent again. Workers
+// remember the outcomes of calls in a ledger, and for a few seconds those of other calls too.
 func (q *inquirer) run(ctx context.Context, again <-chan struct{}) {
 	var asking sync.WaitGroup
 	defer asking.Wait()
 	for {
-		whom := schema.WorkerID(everybody)
+		whom := schema.WorkerID(allWorkers)
 		select {
 		case <-ctx.Done():
 			return
@@ -66,23 +67,23 @@ func (q *inquirer) run(ctx context.Context, again <-chan struct{}) {
 	}
 }
 
-// later has a worker asked soon.
+// later requests that a worker is asked soon.
 func (q *inquirer) later(worker schema.WorkerID) {
 	select {
 	case q.moved <- worker:
-	default: // with a full queue, one query to all is as good
+	default: // the queue is full: replace one entry by a query to all workers
 		select {
 		case <-q.moved:
 		default:
 		}
 		select {
-		case q.moved <- everybody:
+		case q.moved <- allWorkers:
 		default:
 		}
 	}
 }
 
-// addressee is a worker and which of its memories is meant.
+// addressee is a worker with the kind of its memory: brief, or that of ledger calls.
 type addressee struct {
 	worker schema.WorkerID
 	brief  bool
@@ -94,12 +95,12 @@ type lostCall struct {
 	to  *attempt
 }
 
-// unanswered are the calls that wait for the worker, or for any, and that it remembers.
+// unanswered returns the remembered calls that wait for the given worker, or for any worker.
 func (q *inquirer) unanswered(whom schema.WorkerID) map[addressee]map[schema.CallID]lostCall {
 	found := make(map[addressee]map[schema.CallID]lostCall)
 	q.router.client.Waiting(func(seq uint64, worker schema.WorkerID, to bus.Receiver) {
 		a, ok := to.(*attempt)
-		if !ok || worker == anyWorker || whom != everybody && whom != worker || !kept(a.call) && !a.brief {
+		if !ok || worker == anyWorker || whom != allWorkers && whom != worker || !kept(a.call) && !a.brief {
 			return
 		}
 		at := addressee{worker, !kept(a.call)}
@@ -111,8 +112,8 @@ func (q *inquirer) unanswered(whom schema.WorkerID) map[addressee]map[schema.Cal
 	return found
 }
 
-// askWorker asks one worker until it answers. A call that still runs there is
-// answered over the new connection.
+// askWorker asks one worker until it answers. A call that still runs there is answered later, over
+// the new connection.
 func (q *inquirer) askWorker(ctx context.Context, to addressee, calls map[schema.CallID]lostCall) {
 	query := bus.OutcomeQuery{Brief: to.brief}
 	for id, c := range calls {
@@ -145,8 +146,8 @@ func (q *inquirer) askWorker(ctx context.Context, to addressee, calls map[schema
 	}
 }
 
-// answer gives a call the end that its worker remembers, or that of one that did not
-// arrive there, and says whether the call still waited for it.
+// answer ends a call with the outcome that its worker remembers, or with an error if the call did
+// not arrive there. It reports whether the call was still waiting.
 func (q *inquirer) answer(worker schema.WorkerID, c lostCall, outcome *Outcome) bool {
 	f := &bus.ReplyFrame{Seq: c.seq, Worker: worker, Started: true}
 	switch {
@@ -157,11 +158,11 @@ func (q *inquirer) answer(worker schema.WorkerID, c lostCall, outcome *Outcome) 
 			return false
 		}
 		f.Kind, f.Payload, f.Started = bus.ReplyError, text, false
-	case outcome.State == OutcomeForgotten && c.to.brief: // nobody else can tell, however long it waits
+	case outcome.State == OutcomeForgotten && c.to.brief: // no other process knows the outcome, so there is no point in waiting
 		outcome = &Outcome{State: OutcomeEnded, Err: unknown(c.to.call, "worker %s does not remember how it ended, and the connection to NATS was lost meanwhile", worker)}
 		return q.answer(worker, c, outcome)
 	case outcome.State != OutcomeEnded, outcome.Result != nil && outcome.Err != nil:
-		return false // it runs; or its result was too large to be kept
+		return false // it still runs, or its result was too large to be kept
 	case outcome.Err != nil:
 		text, err := json.Marshal(outcome.Err)
 		if err != nil {
@@ -176,9 +177,9 @@ func (q *inquirer) answer(worker schema.WorkerID, c lostCall, outcome *Outcome) 
 	return q.router.client.Answer(f)
 }
 
-// look asks whether a worker that owes answers is there. One that is not may be on its way to
-// another server of a cluster, or back to one that started again, and what it owes is asked for
-// when it is there: see run.
+// look checks whether a worker that owes answers still listens. A worker that does not may be
+// reconnecting to another server of a cluster or to a restarted one; after that, run asks it for
+// the outcomes.
 func (q *inquirer) look(ctx context.Context, id schema.WorkerID) {
 	r := q.router
 	w := r.worker(id)

@@ -13,7 +13,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-func TestAReplyThatNATSTookWithItIsAskedForAtOnce(t *testing.T) {
+func TestALostReplyIsRequestedWhenNATSIsBack(t *testing.T) {
 	srv := bustest.Start(t)
 	r := startRouter(t, srv)
 	got := make(chan struct{}, 5)
@@ -106,8 +106,8 @@ func TestOnlyAWorkerOfAnotherProcessRemembersPlainCalls(t *testing.T) {
 	}
 }
 
-// TestAWorkerMayComeBackToANATSThatStartedAgain looks for a worker that has not reconnected when
-// the router has: its call waits for a while.
+// TestAWorkerMayComeBackToANATSThatStartedAgain checks a worker that has not reconnected after the
+// router has: its call waits for a while.
 func TestAWorkerMayComeBackToANATSThatStartedAgain(t *testing.T) {
 	srv := bustest.Start(t)
 	r := startRouter(t, srv)
@@ -126,7 +126,7 @@ func TestAWorkerMayComeBackToANATSThatStartedAgain(t *testing.T) {
 	srv.Again(t)
 	<-back
 	w := r.worker("slow")
-	w.missed.Store(0) // of the looks that the router took by itself
+	w.missed.Store(0) // reset the checks that the router made itself
 	r.lost.look(t.Context(), "slow")
 	waiting := 0
 	r.client.Waiting(func(uint64, schema.WorkerID, bus.Receiver) { waiting++ })
@@ -140,7 +140,7 @@ func TestAWorkerMayComeBackToANATSThatStartedAgain(t *testing.T) {
 	}
 }
 
-func TestWhoListensHearsOfCanceledCallsOfOtherRouters(t *testing.T) {
+func TestListenersAreNotifiedOfCancellationsAtOtherRouters(t *testing.T) {
 	srv := bustest.Start(t)
 	one, other := startRouter(t, srv), startRouter(t, srv)
 	heard := make(chan schema.CallID, 10)
@@ -163,8 +163,8 @@ func TestWhoListensHearsOfCanceledCallsOfOtherRouters(t *testing.T) {
 	}
 }
 
-// forgetful is a worker that hears its first call and knows nothing of it when it is
-// asked, as one that never got the message.
+// forgetful is a worker that receives its first call but does not know it when asked, as if it
+// never got the message.
 func forgetful(t *testing.T, seqs chan<- uint64, refuses bool) func(w *scripted, f *bus.CallFrame, to bus.ReplyTo) {
 	return func(w *scripted, f *bus.CallFrame, to bus.ReplyTo) {
 		if f.Method != bus.MethodOutcomes {
@@ -180,7 +180,7 @@ func forgetful(t *testing.T, seqs chan<- uint64, refuses bool) func(w *scripted,
 	}
 }
 
-// outcomes answers a question about calls.
+// outcomes answers an outcome query.
 func (s *scripted) outcomes(t *testing.T, f *bus.CallFrame, to bus.ReplyTo, of func(q *bus.OutcomeQuery, id schema.CallID) bus.Outcome) {
 	var q bus.OutcomeQuery
 	if err := json.Unmarshal(f.Payload, &q); err != nil {
@@ -236,14 +236,14 @@ func TestACallWhoseWorkerKnowsNothingAndPromisesNothingIsNotSentAgain(t *testing
 	<-seqs
 	other, _ := startScripted(t, srv, r, "other", echo)
 	r.SetWorker(&schema.Worker{ID: "old", Links: 1, Servers: []schema.Server{{ID: "s", State: schema.StateInitialized, Slots: 8}}})
-	for deadline := time.After(time.Minute); old.calls.Load() < 2; { // the call and the question
+	for deadline := time.After(time.Minute); old.calls.Load() < 2; { // the call and the query
 		select {
 		case <-deadline:
 			t.Fatal("the worker was not asked")
 		case <-time.After(time.Millisecond):
 		}
 	}
-	// The answer to a second question comes after that to the first.
+	// The answer to a second query arrives after that to the first.
 	if _, err := r.Ask(ctx, "old", []schema.CallID{"call_y"}); err != nil {
 		t.Error(err)
 	}

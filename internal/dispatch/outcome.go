@@ -9,11 +9,11 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Outcome is what a worker says became of a call that was sent to it with
+// Outcome is the outcome that a worker reports for a call that was sent to it with
 // [schema.Call.Durable].
 type Outcome = bus.Outcome
 
-// States of a [Outcome]. Only OutcomeNever proves that the call did not start.
+// States of an [Outcome]. Only OutcomeNever proves that the call did not start.
 const (
 	OutcomeNever     = bus.OutcomeNever
 	OutcomeRunning   = bus.OutcomeRunning
@@ -22,36 +22,35 @@ const (
 )
 
 const (
-	// askedAtOnce is how many calls one message asks about.
+	// askedAtOnce limits the number of calls in one message.
 	askedAtOnce = 4096
-	// askTimeout bounds the answer to one message.
+	// askTimeout limits the wait for the answer to one message.
 	askTimeout = 10 * time.Second
 )
 
-// Ask asks the worker what became of durable calls; see [Router.AskWithin]. As
-// nothing is said of when they were sent, a worker that has already forgotten
-// calls proves nothing about those that it does not know.
+// Ask asks the worker for the outcomes of durable calls; see [Router.AskWithin]. The time at which
+// they were sent is not specified, so a worker that has already forgotten calls proves nothing
+// about calls that it does not know.
 func (r *Router) Ask(ctx context.Context, worker schema.WorkerID, callIDs []schema.CallID) ([]Outcome, error) {
 	return r.AskWithin(ctx, worker, callIDs, 0)
 }
 
-// AskWithin asks the worker what became of durable calls that were sent to it at
-// most so long ago, by whomever. within comes from the intents of the calls, with
-// whatever the clocks of two machines may differ added; 0 says that it is not
-// known. There is one outcome for each id, in their order.
+// AskWithin asks the worker for the outcomes of durable calls that any router sent to it at most
+// within ago. Callers compute within from the intents of the calls and add the possible clock
+// difference of two machines; 0 means unknown. It returns one outcome for each id, in their order.
 //
-// [OutcomeNever] proves that the call did not start at this worker, and from now on
-// the worker refuses it from every other router: a message that is still on its
-// way changes nothing. Workers remember what they ran for about two minutes.
+// [OutcomeNever] proves that the call did not start at this worker. From then on the worker
+// refuses the call from every other router, so a message that is still in flight has no effect.
+// Workers remember the calls that they ran for about two minutes.
 //
-// A worker id is one start of a worker, so no other answers for it. The error is
-// a *schema.Error; [schema.KindUnavailable] says that the worker is not there, and
-// proves nothing about the calls.
+// A worker id identifies one start of a worker, so no other worker answers for it. The error is a
+// *schema.Error; [schema.KindUnavailable] means that the worker is not there, and proves nothing
+// about the calls.
 func (r *Router) AskWithin(ctx context.Context, worker schema.WorkerID, callIDs []schema.CallID, within time.Duration) ([]Outcome, error) {
 	return r.askAll(ctx, worker, &bus.OutcomeQuery{CallIDs: callIDs, Within: within})
 }
 
-// askAll asks a query of any length.
+// askAll sends a query of any length, in parts.
 func (r *Router) askAll(ctx context.Context, worker schema.WorkerID, q *bus.OutcomeQuery) ([]Outcome, error) {
 	outcomes := make([]Outcome, 0, len(q.CallIDs))
 	for at := 0; at < len(q.CallIDs); at += askedAtOnce {

@@ -6,11 +6,11 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// kind is one of the two classes of calls that wait.
+// kind is one of the two classes of waiting calls.
 type kind int
 
 const (
-	interactive kind = iota // somebody waits for this call
+	interactive kind = iota // a caller waits for this call
 	bulk                    // part of a batch, or run from the ledger
 	kinds
 )
@@ -22,27 +22,27 @@ func kindOf(call *schema.Call) kind {
 	return interactive
 }
 
-// bulkTurn is how often a bulk call goes first although interactive calls wait:
-// one slot in as many, so that it never starves.
+// bulkTurn is the number of slots of which one goes to a bulk call first, even if interactive
+// calls wait, so that bulk calls never starve.
 const bulkTurn = 16
 
-// queue is the calls that wait for a slot of one server, guarded by the route's
-// lock. Interactive calls go before bulk ones; within each kind the principals
-// take turns, so nobody waits for the whole backlog of another.
+// queue holds the calls that wait for a slot of one server. It is protected by the route's lock.
+// Interactive calls are served before bulk calls. Within each kind the principals take turns, so
+// no principal waits for the whole backlog of another.
 type queue struct {
 	kinds [kinds]class
-	ready int // asynchronous calls that wait for a slot of their worker, in addition to those
-	owed  int // slots that went to interactive calls while bulk calls waited
+	ready int // asynchronous calls that wait for a slot of their worker, which are not in kinds
+	owed  int // slots given to interactive calls while bulk calls waited
 }
 
 // waiter is a call that waits for a slot.
 type waiter struct {
-	got   chan *lane // has room, so that the giver never waits
-	async *AsyncCall // where nobody waits for got
+	got   chan *lane // buffered, so that sending never blocks
+	async *AsyncCall // set if no goroutine waits for got
 	avoid map[schema.WorkerID]bool
-	since time.Time // of calls that somebody waits for
+	since time.Time // set for interactive calls
 	kind  kind
-	line  *line // nil: picky, or no longer waiting
+	line  *line // nil if in picky, or no longer waiting
 	in    *chain
 	next  *waiter
 	prev  *waiter
@@ -80,13 +80,13 @@ func (c *chain) remove(w *waiter) {
 	c.n--
 }
 
-// empty says that no call waits.
+// empty reports whether no call waits.
 func (q *queue) empty() bool { return q.len() == 0 }
 
 func (q *queue) len() int { return q.kinds[interactive].n + q.kinds[bulk].n + q.ready }
 
-// oldest is since when the first of the calls waits that somebody waits for; zero where
-// there is none.
+// oldest returns the time since which the first interactive call has waited, or the zero time if
+// none waits.
 func (q *queue) oldest() (since time.Time) {
 	c := &q.kinds[interactive]
 	first := func(w *waiter) {
@@ -101,7 +101,7 @@ func (q *queue) oldest() (since time.Time) {
 	return since
 }
 
-// order returns the kinds in the order in which they are to be served now.
+// order returns the kinds in the order in which they are served now.
 func (q *queue) order() [kinds]kind {
 	if q.owed >= bulkTurn-1 {
 		return [kinds]kind{bulk, interactive}
@@ -117,8 +117,8 @@ func keyOf(call *schema.Call) lineKey {
 	return k
 }
 
-// push has the call wait. A call that avoids workers waits apart: it must not
-// hold up the others of its principal, nor they it.
+// push adds a waiting call. A call that avoids workers waits in a separate list, so that it and
+// the other calls of its principal do not delay each other.
 func (q *queue) push(call *schema.Call, w *waiter, by *weights) {
 	w.kind = kindOf(call)
 	c := &q.kinds[w.kind]
@@ -136,14 +136,14 @@ func (q *queue) remove(w *waiter) {
 	q.settle()
 }
 
-// settle forgets what bulk calls are owed when none waits any more.
+// settle resets the slots owed to bulk calls when none waits.
 func (q *queue) settle() {
 	if q.kinds[bulk].n+q.ready == 0 {
 		q.owed = 0
 	}
 }
 
-// served takes the waiter out because it got a slot.
+// served removes a waiter that got a slot or a place.
 func (q *queue) served(w *waiter) {
 	if w.async != nil {
 		// It got a place, and no slot yet.
@@ -156,7 +156,7 @@ func (q *queue) served(w *waiter) {
 	q.settle()
 }
 
-// expected is how long that many calls take on that many slots.
+// expected returns the estimated time of the given number of calls on the given number of slots.
 func expected(turns, slots int, pace average) time.Duration {
 	if slots == 0 {
 		return 0

@@ -10,61 +10,60 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// rateController holds back the batches of a router while single calls come one after the
-// other, so far that these take about as long as without batches. Slots and the limit
-// see to it that a single call finds its server free; the rate controller sees to the machine:
-// on few cores the work for a batch is in the way of everybody's.
+// rateController limits the rate of batch calls of a router while single calls follow each other,
+// so that single calls take about as long as without batches. Slots and the call limit ensure that
+// a single call finds its server free. The rate controller protects the machine: on few cores the
+// work for a batch slows down all other work.
 //
-// It goes by the time that Callyard adds to a single call: what the server itself
-// took says nothing. How much that is without batches it learns when there are
-// none, or else with the least of them. Where it was wrong, and single calls stay slow
-// with hardly a batch in their way, it learns again.
+// It uses the time that Callyard adds to a single call, without the time of the server itself. It
+// learns the normal added time while there are no batches, or otherwise at the minimum rate. If
+// that was wrong, and single calls remain slow with almost no batch calls, it learns again.
 //
-// Calls of batches leave in bursts, as most of what a few of them cost they cost
-// once: a write that is synced, a message, a wake-up.
+// Batch calls are released in bursts, because most of the cost of a few of them occurs once: a
+// synced write, a message, a wake-up.
 type rateController struct {
 	mu    sync.Mutex
-	until time.Time // single calls came until shortly before
+	until time.Time // end of the time for which the last single call is remembered
 	added [rateWindow]time.Duration
-	heard int     // single calls since they began to come
-	base  float64 // what is added without batches: the median, in nanoseconds
-	tail  float64 // likewise, the slowest but one of each window
-	rate  float64 // calls of batches a second; 0: as many as there are
-	poor  int     // looks in a row that found the least rate and slow calls
-	probe int     // looks at the least rate until the base is known
+	heard int     // single calls since they began to arrive
+	base  float64 // median added time without batches, in nanoseconds
+	tail  float64 // likewise, the second largest added time of a window
+	rate  float64 // batch calls per second; 0 means unlimited
+	poor  int     // consecutive windows with the minimum rate and slow calls
+	probe int     // windows at the minimum rate until base is known
 
-	burst  float64   // calls that may leave now
-	filled time.Time // when that was last counted
-	sent   int       // calls of batches since counted
+	burst  float64   // calls that may be released now
+	filled time.Time // time at which burst was last refilled
+	sent   int       // batch calls counted from since on
 	since  time.Time
-	usual  float64 // calls of batches a second, as they come
+	usual  float64 // batch calls per second without a limit
 }
 
 const (
-	// rateFor is how long a single call is remembered. Where single calls are rarer than
-	// that, batches run unpaced.
+	// rateFor is the time that a single call is remembered. If single calls are rarer than that,
+	// batches run unpaced.
 	rateFor = time.Second
-	// rateWindow single calls are looked at together, twice each.
+	// rateWindow is the number of single calls that are evaluated together. Windows overlap by half.
 	rateWindow = 64
-	// rateSlower is how much more than usual may be added to nine of ten, and
-	// rateTail to the slowest but one of a window.
+	// rateSlower is the factor by which the added time of nine of ten single calls may exceed the
+	// normal one, and rateTail that for the second largest added time of a window.
 	rateSlower = 2.0
 	rateTail   = 1.5
-	// rateLeast is the least rate, and the first one when single calls begin to come
-	// is a share of what batches did before.
+	// rateLeast is the minimum rate. rateStart is the first rate when single calls begin to arrive,
+	// as a share of the previous rate of batches.
 	rateLeast = 250.0
 	rateStart = 0.25
 	rateGrow  = 1.03
-	// ratePoor looks at the least rate must have helped.
+	// ratePoor is the number of windows within which the minimum rate must have helped.
 	ratePoor    = 200
-	rateProbe   = 4 // looks
+	rateProbe   = 4 // windows
 	rateCorrect = 0.1
 	rateBurst   = 16
-	// rateCounts is the period for which the usual rate is counted.
+	// rateCounts is the period over which the usual rate is measured.
 	rateCounts = 250 * time.Millisecond
 )
 
-// met takes in how much was added to a single call that has ended.
+// met records the time that was added to a single call.
 func (p *rateController) met(now time.Time, added time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -78,7 +77,7 @@ func (p *rateController) met(now time.Time, added time.Duration) {
 	}
 }
 
-// look sets the rate by the last single calls.
+// look adjusts the rate after a window of single calls.
 func (p *rateController) look(now time.Time) {
 	window := p.added
 	slices.Sort(window[:])
@@ -117,13 +116,13 @@ func (p *rateController) look(now time.Time) {
 		p.rate = max(rateLeast, p.rate*max(0.5, min(0.95, 1/slow)))
 	default:
 		if p.poor++; p.poor >= ratePoor {
-			p.base, p.tail, p.poor = median, tail, 0 // it is not the batches that make them slow
+			p.base, p.tail, p.poor = median, tail, 0 // batches are not the cause of the slowness
 		}
 	}
 }
 
-// measure takes in a single call that has ended. Of the fabric's own requests
-// nobody knows how long the worker itself took.
+// measure records a single call that has ended. It skips internal requests, because the worker's
+// own time is unknown for them.
 func (p *rateController) measure(a *attempt, f *bus.ReplyFrame) {
 	tool := a.call.Method == "" || a.call.Method == schema.MethodCallTool
 	if tool && f.Kind == bus.ReplyResult && kindOf(a.call) == interactive {
@@ -132,7 +131,7 @@ func (p *rateController) measure(a *attempt, f *bus.ReplyFrame) {
 	}
 }
 
-// next takes one call of a batch in and returns how long it is to wait first.
+// next counts one batch call and returns the time to wait before it.
 func (p *rateController) next(now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -154,7 +153,7 @@ func (p *rateController) next(now time.Time) time.Duration {
 	return time.Duration((rateBurst - p.burst) / p.rate * float64(time.Second))
 }
 
-// pace is the rate of the moment.
+// pace returns the current rate; 0 means unlimited.
 func (p *rateController) pace(now time.Time) float64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -164,8 +163,8 @@ func (p *rateController) pace(now time.Time) float64 {
 	return p.rate
 }
 
-// Pace waits until one more call of a batch may begin, or ctx ends: while single calls
-// come one after the other, batches take their time.
+// Pace waits until another batch call may begin, or ctx ends. It slows down batches while single
+// calls follow each other.
 func (r *Router) Pace(ctx context.Context) {
 	if r.limits.Unpaced {
 		return
@@ -182,9 +181,8 @@ func (r *Router) Pace(ctx context.Context) {
 	}
 }
 
-// BatchPace is how many calls of batches may begin a second at the moment; 0: as many as
-// there are. Where it is not 0, whoever writes for them does well to write for several
-// calls at once.
+// BatchPace returns the number of batch calls that may currently begin per second; 0 means
+// unlimited. If it is not 0, writers of batch records should combine several calls in one write.
 func (r *Router) BatchPace() float64 {
 	if r.limits.Unpaced {
 		return 0

@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// machine is one on which everything is slower the more calls of batches run.
+// machine simulates a machine that becomes slower the more batch calls run.
 type machine struct {
 	p        rateController
-	capacity float64 // calls of batches a second at most
-	slowness float64 // of everything, whatever runs
-	// hitches says that calls of batches make few single calls wait, and those for long:
-	// where there are 1,000 a second it is one of ten.
+	capacity float64 // maximum of batch calls per second
+	slowness float64 // factor for all durations, independent of the load
+	// hitches means that batch calls delay few single calls, but for long: at 1,000 per second,
+	// one of ten.
 	hitches bool
 
 	mu    sync.Mutex
@@ -24,9 +24,9 @@ type machine struct {
 	added []time.Duration
 }
 
-const alone = 300 * time.Microsecond // what is added to a single call when nothing else runs
+const alone = 300 * time.Microsecond // time added to a single call without other load
 
-// batch runs calls of a batch until stop is closed.
+// batch runs batch calls until stop is closed.
 func (m *machine) batch(stop <-chan struct{}) {
 	for {
 		select {
@@ -70,17 +70,17 @@ func (m *machine) rateLocked(over time.Duration) float64 {
 	return float64(n) / over.Seconds()
 }
 
-// rate is how many calls of batches ran in each of the last seconds.
+// rate returns the number of batch calls per second over the last period.
 func (m *machine) rate(over time.Duration) float64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.rateLocked(over)
 }
 
-// slowest is what was added to nine of ten single calls since the last time.
+// slowest returns the 90th percentile of the time added to single calls since the last call.
 func (m *machine) slowest() time.Duration { return m.slowestOf(10) }
 
-// slowestOf is what was added to all but one of n single calls since the last time.
+// slowestOf returns the largest time added to single calls since the last call, without one of n.
 func (m *machine) slowestOf(n int) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -106,7 +106,7 @@ func TestBatchesGiveWayWhileSingleCallsComeAndGoOnAfterwards(t *testing.T) {
 	onMachine(t, func(m *machine, start func()) {
 		m.singles(time.Second, 0)
 		start()
-		m.singles(2*time.Second, 0) // they find their rate
+		m.singles(2*time.Second, 0) // until they reach their rate
 		m.slowest()
 		m.singles(2*time.Second, 0)
 		if most := m.slowest(); most > 5*alone/2 {
@@ -164,7 +164,7 @@ func TestRareSingleCallsHoldNoBatchBack(t *testing.T) {
 
 func TestABatchThatDoesNotDisturbIsNotHeldBack(t *testing.T) {
 	onMachine(t, func(m *machine, start func()) {
-		m.capacity = 400 // on a machine that has room for that
+		m.capacity = 400 // on a machine with enough capacity
 		m.singles(time.Second, 0)
 		start()
 		m.singles(3*time.Second, 0)
@@ -174,12 +174,12 @@ func TestABatchThatDoesNotDisturbIsNotHeldBack(t *testing.T) {
 	})
 }
 
-func TestWhatIsNotTheBatchesFaultDoesNotHoldThemBackForLong(t *testing.T) {
+func TestSlownessWithOtherCausesDoesNotLimitBatchesForLong(t *testing.T) {
 	onMachine(t, func(m *machine, start func()) {
 		m.capacity = 400
 		m.singles(time.Second, 0)
 		start()
-		m.slowness = 5 // the network, perhaps
+		m.slowness = 5 // for example, because of the network
 		m.singles(30*time.Second, 0)
 		if rate := m.rate(time.Second); rate < 0.9*m.capacity {
 			t.Errorf("the batch does %.0f calls/s of %.0f", rate, m.capacity)

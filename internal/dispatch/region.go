@@ -6,8 +6,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// isRemote says that the worker runs in another region. One that says nothing is near
-// to everybody, and so is everybody to a router that was told nothing.
+// isRemote reports whether the worker runs in another region. It is false if the worker or this
+// router has no region.
 func (o *Options) isRemote(w *schema.Worker) bool {
 	there := w.Labels[schema.RegionLabel]
 	return o.Region != "" && there != "" && there != o.Region
@@ -18,8 +18,8 @@ func (l *lane) isRemote() bool {
 	return host != nil && host.remote.Load()
 }
 
-// choice is the best of the lanes that it was shown: one of this region while there is one,
-// else one of another region; of those the one that costs least.
+// choice is the best of the lanes shown to it: the one with the lowest cost, with lanes of this
+// region preferred over those of others.
 type choice struct {
 	lane   *lane
 	remote bool

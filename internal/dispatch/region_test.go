@@ -8,8 +8,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// regions is a route with a worker of its own region and one of another, both with
-// the same slots.
+// regions returns a route with a worker in the router's region and one in another, both with the
+// same slots.
 func regions(near, remote *worker, slots int) *route {
 	r := newRoute(Options{Region: "eu"})
 	for id, w := range map[schema.WorkerID]*worker{"near": near, "remote": remote} {
@@ -25,8 +25,8 @@ func TestCallsStayInTheirRegionFailOverAndReturn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near := &worker{}
 		r := regions(near, &worker{}, 4)
-		// run runs callers in a closed loop for ten seconds of virtual time and says how
-		// many calls each worker got. The near worker is the slower one.
+		// run runs callers in a closed loop for ten seconds of virtual time and returns the number of
+		// calls of each worker. The near worker is the slower one.
 		run := func(callers int) map[schema.WorkerID]int {
 			took := map[schema.WorkerID]time.Duration{"near": 50 * time.Millisecond, "remote": 5 * time.Millisecond}
 			share := make(map[schema.WorkerID]int)
@@ -40,7 +40,7 @@ func TestCallsStayInTheirRegionFailOverAndReturn(t *testing.T) {
 							t.Error(err)
 							break
 						}
-						time.Sleep(took[l.worker]) // virtual: the worker's work
+						time.Sleep(took[l.worker]) // virtual time of the worker
 						l.release(took[l.worker], interactive)
 						ends <- l.worker
 					}
@@ -75,7 +75,7 @@ func TestCallsStayInTheirRegionFailOverAndReturn(t *testing.T) {
 	})
 }
 
-func TestWhoSaysNothingOfItsRegionIsNear(t *testing.T) {
+func TestAProcessWithoutRegionIsNotRemote(t *testing.T) {
 	for _, c := range []struct {
 		router, worker string
 		remote         bool

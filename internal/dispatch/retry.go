@@ -9,9 +9,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// RetryRule returns the rule by which the call is repeated when it fails; nil for none. A call
-// that is not safe to repeat has none, whatever the operator wrote, and neither has an
-// approved one.
+// RetryRule returns the rule for repeating the call when it fails, or nil. Approved calls and calls
+// that are not safe to repeat have none, even if the operator configured one.
 func RetryRule(call *schema.Call) *schema.Retry {
 	if call.Retry == nil || call.Retry.Attempts < 2 || !repeatable(call) {
 		return nil
@@ -19,29 +18,29 @@ func RetryRule(call *schema.Call) *schema.Retry {
 	return call.Retry
 }
 
-// retryJitter is the share of a pause that chance may take off.
+// retryJitter is the random share that is subtracted from a pause.
 const retryJitter = 0.5
 
-// trial is a call on its way through its attempts. It is used by one goroutine.
+// trial runs the attempts of one call. It must be used by one goroutine.
 type trial struct {
 	router *Router
 	call   *schema.Call
-	rule   *schema.Retry            // nil: none
+	rule   *schema.Retry            // nil if there is none
 	avoid  map[schema.WorkerID]bool // workers at which the call did not start
 
-	last, doubt error // doubt is of an attempt that may have run
+	last, doubt error // doubt is the error of an attempt that may have run
 
-	sent     int       // messages
-	chosen   time.Time // when a worker was chosen for the last of them
+	sent     int       // messages sent
+	chosen   time.Time // time at which the worker of the last message was chosen
 	budget   time.Duration
-	deadline time.Time // of the call: its timeout after the first worker was chosen
-	tries    int       // attempts that the rule counts
+	deadline time.Time // the call's timeout after the first worker was chosen
+	tries    int       // attempts that count for the rule
 	answer   *schema.Result
-	refusal  *schema.Error // the answer, where it was a JSON-RPC error
+	refusal  *schema.Error // set instead of answer if the answer was a JSON-RPC error
 }
 
-// begin returns the call to be sent to the worker that was chosen. With a rule it has no
-// more time than is left.
+// begin returns the call to send to the chosen worker. With a rule, its timeout is limited to the
+// remaining time.
 func (t *trial) begin() *schema.Call {
 	t.sent++
 	if t.rule == nil {
@@ -58,7 +57,7 @@ func (t *trial) begin() *schema.Call {
 	return &one
 }
 
-// clock sets the time that the call has, once.
+// clock sets the deadline of the call, once.
 func (t *trial) clock(now time.Time) {
 	if !t.deadline.IsZero() {
 		return
@@ -70,9 +69,9 @@ func (t *trial) clock(now time.Time) {
 	t.deadline = now.Add(whole)
 }
 
-// run makes attempts until one succeeds or none may follow; see [Router.Do].
+// run makes attempts until one succeeds or no further one is allowed; see [Router.Do].
 func (t *trial) run(ctx context.Context, stop <-chan struct{}, attempt func(n int) (*schema.Result, next, error)) (*schema.Result, error) {
-	hops := 0 // attempts in a row without a pause
+	hops := 0 // consecutive attempts without a pause
 	for n := 1; ; n++ {
 		res, next, err := attempt(n)
 		switch {
@@ -106,13 +105,13 @@ func (t *trial) run(ctx context.Context, stop <-chan struct{}, attempt func(n in
 	}
 }
 
-// pausesBetweenWorkers says that the call is not handed to another worker at once after a
-// failure of the kind. A call that did not start here may well start there.
+// pausesBetweenWorkers reports whether the rule requires a pause after a failure of this kind,
+// before another worker is tried. If the call did not start, another worker is tried at once.
 func (t *trial) pausesBetweenWorkers(kind schema.RetryKind) bool {
 	return t.rule != nil && kind != schema.RetryUnavailable && t.rule.Covers(kind)
 }
 
-// note keeps what an attempt showed.
+// note stores the outcome of an attempt.
 func (t *trial) note(res *schema.Result, err error) {
 	t.last = err
 	switch e := schema.AsError(err); {
@@ -125,8 +124,8 @@ func (t *trial) note(res *schema.Result, err error) {
 	}
 }
 
-// pauseAfter returns how long to wait before the next attempt; ok is false where none may
-// follow.
+// pauseAfter returns the pause before the next attempt. ok is false if no further attempt is
+// allowed.
 func (t *trial) pauseAfter(ctx context.Context, kind schema.RetryKind, res *schema.Result, err error) (wait time.Duration, ok bool) {
 	if t.rule == nil {
 		return 0, false
@@ -158,8 +157,8 @@ func (t *trial) succeeded(res *schema.Result) (*schema.Result, error) {
 	return res, nil
 }
 
-// failed ends the call with an error. An answer of the tool counts for more than that a later
-// attempt did not start.
+// failed ends the call with an error. An earlier answer of the tool takes precedence over the
+// error of a later attempt that did not start.
 func (t *trial) failed(e *schema.Error) (*schema.Result, error) {
 	if t.rule == nil {
 		return nil, e
@@ -177,7 +176,7 @@ func (t *trial) failed(e *schema.Error) (*schema.Result, error) {
 	return nil, e
 }
 
-// sleep waits; false means that somebody canceled the call meanwhile.
+// sleep waits for d. It returns false if the call was canceled.
 func sleep(ctx context.Context, stop <-chan struct{}, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -24,7 +24,7 @@ func rule() *schema.Retry {
 	return &schema.Retry{Attempts: 3, Backoff: 100 * time.Millisecond, MaxBackoff: time.Second, On: schema.RetryKinds()}
 }
 
-// answered is how a scripted attempt ends, after a time.
+// answered is the end of a scripted attempt, after a time.
 type answered struct {
 	takes time.Duration
 	res   *schema.Result
@@ -50,7 +50,7 @@ func (a answered) http(status int, after string) answered {
 	return a
 }
 
-// tried is what a script of attempts became.
+// tried is the outcome of a script of attempts.
 type tried struct {
 	sent    int
 	took    time.Duration
@@ -59,7 +59,7 @@ type tried struct {
 	err     *schema.Error
 }
 
-// try runs a call against a script; the last line of it is repeated.
+// try runs a call against a script of attempts. The last one is repeated.
 func try(t *testing.T, ctx context.Context, stop chan struct{}, c *schema.Call, script ...answered) (got tried) { //nolint:revive // the test comes first
 	t.Helper()
 	r := &Router{log: slog.New(slog.DiscardHandler), limits: Options{Metrics: telemetry.NewMetrics()}}
@@ -118,7 +118,7 @@ func TestARuleRepeatsASafeCallAfterEachKindOfFailureItNames(t *testing.T) {
 			if got.err != nil || got.res.ToolError || c.fails.next != tryLater && (got.sent != 2 || got.res.Attempts != 2) {
 				t.Errorf("%s: sent %d times, %+v, %v", name, got.sent, got.res, got.err)
 			}
-			// A worker that was lost is left at once, with or without a rule.
+			// A call leaves a lost worker at once, with or without a rule.
 			if one.Retry.On = []schema.RetryKind{"none"}; c.fails.next == tryAny {
 				return
 			}
@@ -129,7 +129,7 @@ func TestARuleRepeatsASafeCallAfterEachKindOfFailureItNames(t *testing.T) {
 	}
 }
 
-// The guard is repeatable: without it this test fails.
+// This test fails without the check in repeatable.
 func TestNoRuleRepeatsACallThatIsNotSafeOrThatWasApproved(t *testing.T) {
 	for _, fails := range []answered{toolFails, isBroken, refuses, isSilent, {err: isFull.err}, answered{}.http(429, "1")} {
 		synctest.Test(t, func(t *testing.T) {
@@ -180,7 +180,7 @@ func TestTheServerSaysHowLongToWait(t *testing.T) {
 				t.Errorf("%s: sent %d times in %v, %v", name, got.sent, got.took, got.err)
 			}
 		}
-		// Longer than the call has: it ends at once.
+		// The delay is longer than the call's timeout, so the call ends at once.
 		if got := try(t, t.Context(), nil, c, answered{}.http(429, "60"), works); got.sent != 1 || got.took != 0 || !got.res.ToolError {
 			t.Errorf("sent %d times in %v", got.sent, got.took)
 		}
@@ -202,7 +202,7 @@ func TestAllAttemptsTogetherStayInTheTimeOfTheCall(t *testing.T) {
 		if got := try(t, ctx, nil, c, limits, works); got.sent != 1 || got.took != 0 {
 			t.Errorf("sent %d times in %v", got.sent, got.took)
 		}
-		// Without a limit for each attempt, the first has all the time.
+		// Without a limit for each attempt, the first may take all the time.
 		c.Retry.AttemptTimeout = 0
 		if got := try(t, t.Context(), nil, c, isSilent); got.sent != 1 || got.took != c.Timeout {
 			t.Errorf("sent %d times in %v", got.sent, got.took)
@@ -232,7 +232,7 @@ func TestACallThatIsCanceledInAPauseEndsAtOnceAsWhatItWas(t *testing.T) {
 	}
 }
 
-func TestWhatTheToolAnsweredCountsForMoreThanThatALaterAttemptDidNotStart(t *testing.T) {
+func TestAnAnswerOfTheToolTakesPrecedenceOverALaterAttemptThatDidNotStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := call(true)
 		c.Retry = rule()

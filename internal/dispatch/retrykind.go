@@ -10,14 +10,14 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// metaHTTP is the member of a result's _meta in which a REST service's answer stands; package
-// adapt writes it.
+// metaHTTP is the member of a result's _meta with the answer of a REST service. Package adapt
+// writes it.
 const metaHTTP = "callyard/http"
 
-// longestRetryAfter bounds what a service may ask for; a longer time counts as this one.
+// longestRetryAfter limits the delay that a service can request. Longer delays are reduced to it.
 const longestRetryAfter = time.Hour
 
-// kindOf returns the kind of failure of an attempt; "" for one that no rule can name.
+// kindOf returns the kind of failure of an attempt, or "" if no rule can name it.
 func (t *trial) kindOf(res *schema.Result, err error) schema.RetryKind {
 	if t.rule == nil {
 		return ""
@@ -45,8 +45,8 @@ func (t *trial) kindOf(res *schema.Result, err error) schema.RetryKind {
 	return ""
 }
 
-// kindOfStatus is the kind of failure of a result with isError whose service answered with
-// the HTTP status, 0 for none.
+// kindOfStatus returns the kind of failure of a result with isError, by the HTTP status of the
+// service; 0 means that there is none.
 func kindOfStatus(status int) schema.RetryKind {
 	switch status {
 	case http.StatusTooManyRequests:
@@ -59,22 +59,22 @@ func kindOfStatus(status int) schema.RetryKind {
 	return schema.RetryToolError
 }
 
-// httpAnswer is what a REST service answered.
+// httpAnswer holds the answer of a REST service.
 type httpAnswer struct {
 	Status int    `json:"status"`
 	After  string `json:"retry-after"`
 }
 
-// httpAnswerOf returns what is said of the service's answer in a result; zero for nothing.
+// httpAnswerOf returns the service's answer from a result, or the zero value.
 func httpAnswerOf(res *schema.Result) (a httpAnswer) {
 	if raw := rawjson.Get(rawjson.Get(res.Body, "_meta"), metaHTTP); raw != nil {
-		_ = json.Unmarshal(raw, &a) // what another server writes there says nothing
+		_ = json.Unmarshal(raw, &a) // other servers may use the member differently
 	}
 	return a
 }
 
-// retryAfter reads a Retry-After header (RFC 9110, section 10.2.3): seconds or a date. Zero
-// stands for none.
+// retryAfter parses a Retry-After header (RFC 9110, section 10.2.3): seconds or a date. It returns
+// zero if there is none.
 func (a httpAnswer) retryAfter(now time.Time) time.Duration {
 	if n, err := strconv.ParseUint(a.After, 10, 31); err == nil {
 		return min(time.Duration(n)*time.Second, longestRetryAfter)

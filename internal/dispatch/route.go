@@ -8,8 +8,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// route is everything the router knows about one server: the workers that have
-// it, and the calls that wait for a slot.
+// route is the router's state of one server: the workers that offer it, and the calls that wait
+// for a slot.
 type route struct {
 	server schema.ServerID
 	limits *Options
@@ -18,26 +18,25 @@ type route struct {
 	lanes   []*lane
 	waiting queue
 	todo    todo
-	pace    average // time for one call, over all workers
+	pace    average // duration of a call, over all workers
 
-	unready string // see anybody; never changed
+	unready string // see anyLane; never changed
 }
 
-// lane is one worker's slots for one server. Its fields are guarded by the
-// route's lock.
+// lane holds one worker's slots for one server. Its fields are protected by the route's lock.
 type lane struct {
 	route    *route
 	worker   schema.WorkerID
-	host     atomic.Pointer[worker] // nil: not known; read without the route's lock
+	host     atomic.Pointer[worker] // nil if unknown; read without the route's lock
 	slots    int                    // this router's share
 	inFlight int
-	bulk     int   // those of them that are bulk calls
-	ahead    ahead // asynchronous calls that are to go here and have no slot
+	bulk     int   // bulk calls among inFlight
+	ahead    ahead // asynchronous calls that are placed here and have no slot
 	pace     average
 	limit    callLimit
 	lastUsed time.Time
-	closed   bool // draining, failed or gone: nothing new
-	internal bool // of a request of the fabric's own
+	closed   bool // draining, failed or gone: accepts no calls
+	internal bool // of an internal request
 }
 
 // average is an exponentially weighted moving average of durations.
@@ -45,11 +44,11 @@ type average float64
 
 const (
 	averageWeight = 0.2
-	// paceFloor keeps a worker that answers in microseconds from drawing every
-	// call while its neighbours idle.
+	// paceFloor prevents a worker that answers in microseconds from getting every call while
+	// the others idle.
 	paceFloor = float64(50 * time.Microsecond)
-	// paceFades is how soon an unused worker's bad record is forgotten by half:
-	// without it a worker that was slow once would never be tried again.
+	// paceFades is the half-life of the measured pace of an unused worker. Without it a worker
+	// that was slow once would never be tried again.
 	paceFades = 15 * time.Second
 )
 
@@ -61,26 +60,25 @@ func (a *average) add(d time.Duration) {
 	*a += averageWeight * (average(d) - *a)
 }
 
-// cost is how long one more call would take on the lane, roughly.
+// cost returns the approximate duration of another call on the lane.
 func (l *lane) cost(now time.Time) float64 {
 	pace := float64(l.pace)
 	if pace == 0 {
-		pace = float64(l.route.pace) // new here: as good as the others
+		pace = float64(l.route.pace) // a new worker: assume an average one
 	}
 	if idle := now.Sub(l.lastUsed); l.inFlight == 0 && idle > paceFades {
 		pace /= float64(int64(1) << min(int64(idle/paceFades), 20))
 	}
 	cost := max(pace, paceFloor) * float64(l.inFlight+l.ahead.n+1)
 	if host := l.host.Load(); host != nil {
-		// What the worker does for other servers: with many of them, each with few
-		// calls, it is most of the work.
+		// The worker's calls for other servers. With many servers that each have few calls,
+		// these are most of its work.
 		cost += paceFloor * float64(host.owed.get())
 	}
 	return cost
 }
 
-// reserved is the number of slots that bulk calls leave free, so that a call that somebody
-// waits for finds one.
+// reserved returns the number of slots that bulk calls leave free for interactive calls.
 func reserved(slots int) int {
 	if slots <= 1 {
 		return 0
@@ -88,7 +86,7 @@ func reserved(slots int) int {
 	return max(1, slots/16)
 }
 
-// hasSpace says whether the lane takes one more call of the kind.
+// hasSpace reports whether the lane accepts another call of the kind.
 func (l *lane) hasSpace(now time.Time, k kind) bool {
 	if l.closed || l.inFlight >= l.slots {
 		return false
@@ -118,14 +116,14 @@ func (r *route) pickLocked(now time.Time, avoid map[schema.WorkerID]bool, k kind
 	return best.lane
 }
 
-// anybody returns a lane of its own for a call that goes to whoever hears it. unready says why
-// no known worker takes it, "" if that is not known.
-func (r *route) anybody(unready string) *lane {
+// anyLane returns a separate lane for a call that any worker may take. unready is the reason why no
+// known worker takes it, or "".
+func (r *route) anyLane(unready string) *lane {
 	return &lane{route: &route{server: r.server, limits: r.limits, unready: unready}, worker: anyWorker, inFlight: 1, bulk: 1, slots: 1}
 }
 
-// release gives the slot of l back and hands it to the call whose turn it is.
-// took, when positive, counts towards the worker's speed.
+// release frees a slot of l and gives it to the next waiting call. took, if positive, updates the
+// measured pace of the worker.
 func (l *lane) release(took time.Duration, k kind) {
 	r := l.route
 	r.mu.Lock()
@@ -144,8 +142,8 @@ func (l *lane) release(took time.Duration, k kind) {
 	r.unlock()
 }
 
-// set makes or changes the lane of a worker; host is what the router keeps about
-// the worker, or nil. Who calls it calls settle afterwards.
+// set creates or changes the lane of a worker. host is the router's record of the worker, or nil.
+// The caller must call settle afterwards.
 func (r *route) set(id schema.WorkerID, host *worker, slots int, open bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -168,13 +166,13 @@ func (r *route) set(id schema.WorkerID, host *worker, slots int, open bool) {
 	}
 }
 
-// settle does what set and drop decided.
+// settle does the work that set and drop decided on.
 func (r *route) settle() {
 	r.mu.Lock()
 	r.unlock()
 }
 
-// closeLane takes no more calls to the worker until it announces itself again.
+// closeLane sends no calls to the worker until its next announcement.
 func (r *route) closeLane(worker schema.WorkerID) {
 	r.mu.Lock()
 	defer r.unlock()
@@ -189,8 +187,8 @@ func (r *route) closeLane(worker schema.WorkerID) {
 	}
 }
 
-// drop forgets the worker. Calls that are under way there keep their lane. Who calls
-// it calls settle afterwards.
+// drop removes the worker. Calls in flight there keep their lane. The caller must call settle
+// afterwards.
 func (r *route) drop(worker schema.WorkerID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -204,12 +202,12 @@ func (r *route) drop(worker schema.WorkerID) {
 	}
 }
 
-// Load is what waits and runs for one server, as this router sees it.
+// Load is the number of waiting and running calls of one server at this router.
 type Load struct {
 	Waiting, InFlight, Slots int
-	// Bulk is the number of bulk calls among those that wait.
+	// Bulk is the number of bulk calls among the waiting ones.
 	Bulk int
-	// Oldest is how long the first of the calls has waited that somebody waits for.
+	// Oldest is the time that the first interactive call has waited.
 	Oldest time.Duration
 }
 

@@ -21,12 +21,12 @@ func newRoute(o Options) *route {
 	return &route{server: "s", limits: &o}
 }
 
-// one is a call of nobody in particular.
+// one is a call without principal.
 var one = &schema.Call{}
 
-// load runs callers in a closed loop against workers that take the given times,
-// in virtual time, and returns the calls for each second, the 90th percentile
-// of a call's whole time, and how many calls each worker got.
+// load runs callers in a closed loop against workers with the given durations, in virtual time. It
+// returns the calls per second, the 90th percentile of a call's total time, and the number of calls
+// of each worker.
 func load(t *testing.T, workers map[schema.WorkerID]time.Duration, slots, callers int, total time.Duration) (rate float64, p90 time.Duration, share map[schema.WorkerID]int) {
 	t.Helper()
 	r := newRoute(Options{})
@@ -40,7 +40,7 @@ func load(t *testing.T, workers map[schema.WorkerID]time.Duration, slots, caller
 	end := time.Now().Add(total)
 	for i := range callers {
 		wg.Go(func() {
-			// In lockstep a call that waits would always wait for a whole turn.
+			// In lockstep a waiting call would always wait for a whole turn.
 			time.Sleep(time.Duration(i) * 700 * time.Microsecond)
 			for time.Now().Before(end) {
 				began := time.Now()
@@ -49,7 +49,7 @@ func load(t *testing.T, workers map[schema.WorkerID]time.Duration, slots, caller
 					t.Error(err)
 					return
 				}
-				time.Sleep(workers[l.worker]) // virtual: the worker's work
+				time.Sleep(workers[l.worker]) // virtual time of the worker
 				l.release(workers[l.worker], interactive)
 				mu.Lock()
 				times = append(times, time.Since(began))
@@ -133,7 +133,7 @@ func TestCallsWaitInOrder(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				order = append(order, i) // one slot: nobody else is here
+				order = append(order, i) // one slot, so there is no concurrent access
 				l.release(time.Millisecond, interactive)
 			})
 			synctest.Wait()
@@ -165,7 +165,7 @@ func TestAWaitThatWouldBeTooLongIsRefusedAtOnce(t *testing.T) {
 		}
 		synctest.Wait()
 		began := time.Now()
-		_, err = r.acquire(t.Context(), one, nil, nil) // two wait already: six seconds
+		_, err = r.acquire(t.Context(), one, nil, nil) // two calls already wait: six seconds
 		e := schema.AsError(err)
 		if e.Kind != schema.KindUnavailable || !e.Retryable || e.RetryAfter < 6*time.Second {
 			t.Errorf("got %+v", e)

@@ -16,36 +16,36 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Options bounds what the router does. Zero fields get the defaults named.
+// Options configures a router. Fields that are zero get the defaults in parentheses.
 type Options struct {
-	// MaxQueue is how many interactive calls may wait for one server (10,000). Who
-	// sends bulk calls bounds how many it has under way itself.
+	// MaxQueue limits the interactive calls that wait for one server (10,000). Senders of bulk
+	// calls limit their own calls in flight.
 	MaxQueue int
-	// MaxWait is how long an interactive call may wait for a slot (30 s).
+	// MaxWait limits the time that an interactive call waits for a slot (30 s).
 	MaxWait time.Duration
-	// WorkerWait is how long a call waits when no live worker has its server,
-	// so that a restarting worker is not an error (3 s).
+	// WorkerWait limits the wait if no live worker has the server, so that a restarting worker
+	// causes no error (3 s).
 	WorkerWait time.Duration
-	// CallTimeout is for calls that name none (60 s).
+	// CallTimeout is the timeout of calls that specify none (60 s).
 	CallTimeout time.Duration
-	// Weight is a principal's share of the slots while calls wait, against the
-	// others that wait for the same server: 1 to 1000; nil: 1 for all. It is
-	// called under a lock, when the first call of a principal begins to wait.
+	// Weight returns a principal's share of the slots, from 1 to 1000, relative to the other
+	// principals that wait for the same server. If nil, all have 1. It is called under a lock, when
+	// the first call of a principal begins to wait.
 	Weight func(principal string) int
-	// TenantWeight is a tenant's share, likewise; tenants take turns before principals do.
-	// nil: tenants are not kept apart, and only principals take turns.
+	// TenantWeight returns a tenant's share in the same way. Tenants take turns before principals
+	// do. If nil, tenants are not separated, and only principals take turns.
 	TenantWeight func(tenant schema.TenantID) int
-	// Region is where this router runs: workers of the same region go first, others
-	// take what these have no room for. Empty: all are alike.
+	// Region is the region of this router. Workers of the same region are preferred, and others
+	// are used if those have no free slots. If empty, all workers are equal.
 	Region string
-	// Credentials are those of people at MCP servers, which workers ask for during a call;
-	// nil: there are none.
+	// Credentials holds the credentials of people at MCP servers, which workers request during a
+	// call. If nil, there are none.
 	Credentials *credential.Book
-	// Unpaced lets batches run as fast as they can while single calls come.
+	// Unpaced disables the rate limit of batches while single calls run.
 	Unpaced bool
-	// Metrics counts the attempts that rules for retries make; nil: they are not counted.
+	// Metrics counts the retries by rules. If nil, they are not counted.
 	Metrics *telemetry.Metrics
-	// Traces makes a span of each attempt; nil: there are none.
+	// Traces creates a span for each attempt. If nil, there are no spans.
 	Traces *telemetry.Traces
 }
 
@@ -67,15 +67,15 @@ func (o *Options) fill() {
 }
 
 const (
-	// replyGrace is how much longer than the worker the router waits: the worker
-	// ends a call at its deadline and says what it knows.
+	// replyGrace is the time that the router waits longer than the worker, because the worker ends
+	// a call at its deadline and reports its outcome.
 	replyGrace = 2 * time.Second
-	// probeEvery and probeAfter say when a worker that owes answers is asked
-	// whether it is still there.
+	// probeEvery is the interval of the probe, and probeAfter the silence after which it checks
+	// whether a worker that owes answers still listens.
 	probeEvery = 250 * time.Millisecond
 	probeAfter = 500 * time.Millisecond
-	// probeGrace is how long workers have to reconnect to NATS after an outage: a router
-	// that reconnects faster must not take them for lost.
+	// probeGrace is the time that workers have to reconnect to NATS after an outage. A router that
+	// reconnects faster must not consider them lost.
 	probeGrace = 3 * time.Second
 )
 
@@ -84,8 +84,8 @@ var (
 	errNoWorker = errors.New("dispatch: no worker is known")
 )
 
-// anyWorker stands for whoever hears a call to a server. It is the way when no
-// live worker of the server is known, its announcement being on its way or lost.
+// anyWorker addresses any worker that receives a call to a server. It is used if no live worker of
+// the server is known, because its announcement may be delayed or lost.
 const anyWorker = ""
 
 // Router sends calls to workers. All methods are safe for concurrent use.
@@ -98,34 +98,34 @@ type Router struct {
 	flights flights
 	rate    rateController
 	guard   atomic.Pointer[Guard]
-	// listeners hear of canceled calls.
+	// listeners are notified of canceled calls.
 	listeners listeners
 
 	mu      sync.RWMutex
 	routes  map[schema.ServerID]*route
 	workers map[schema.WorkerID]*worker
-	silent  map[schema.WorkerID]time.Time // workers that may be disconnected only: until when they are awaited
+	silent  map[schema.WorkerID]time.Time // workers that may only be disconnected, with the end of the wait for them
 	routers int
 
 	life   context.Context // ends when the router is closed
 	stop   context.CancelFunc
 	unhook func()
-	again  atomicTime // when the connection stood again last
+	again  atomicTime // time of the last reconnect
 	lost   inquirer
 	wait   sync.WaitGroup
 }
 
-// worker is what the router keeps about one worker.
+// worker is the router's record of one worker.
 type worker struct {
 	announced schema.Worker
 	heard     atomicTime // last reply or announcement
 	owed      atomicCount
-	stale     atomic.Bool  // a lane was closed here: the next announcement opens it
-	remote    atomic.Bool  // it runs in another region
-	missed    atomic.Int64 // since when it does not listen, in Unix nanoseconds; 0: it does
+	stale     atomic.Bool  // a lane was closed here; the next announcement opens it
+	remote    atomic.Bool  // runs in another region
+	missed    atomic.Int64 // when it was first found not to listen, in Unix nanoseconds; 0 if it listens
 }
 
-// New returns a router named id on the connection. Close ends it.
+// New returns a router with the given id on the connection. Close stops it.
 func New(conn *bus.Conn, id string, o Options, log *slog.Logger) (*Router, error) {
 	client, err := conn.NewClient(id)
 	if err != nil {
@@ -152,7 +152,7 @@ func New(conn *bus.Conn, id string, o Options, log *slog.Logger) (*Router, error
 	return r, nil
 }
 
-// Close stops the router. The caller waits for its calls first.
+// Close stops the router. The caller must wait for its calls first.
 func (r *Router) Close() error {
 	r.stop()
 	r.unhook()
@@ -161,8 +161,8 @@ func (r *Router) Close() error {
 	return r.client.Close()
 }
 
-// SetWorker takes in what a worker announced. Most announcements say nothing new
-// and are no work, however many servers they list.
+// SetWorker handles the announcement of a worker. Most announcements contain no change and are
+// cheap, even with many servers.
 func (r *Router) SetWorker(w *schema.Worker) {
 	r.mu.RLock()
 	known := r.workers[w.ID]
@@ -191,21 +191,21 @@ func (r *Router) SetWorker(w *schema.Worker) {
 	settle(touched)
 }
 
-// settle does what was decided for routes while the router was locked.
+// settle does the work that was decided on while the router was locked.
 func settle(touched []*route) {
 	for _, rt := range touched {
 		rt.settle()
 	}
 }
 
-// sameOffer says whether both announcements mean the same slots.
+// sameOffer reports whether both announcements offer the same slots.
 func sameOffer(a, b *schema.Worker) bool {
 	return a.Draining == b.Draining && a.Links == b.Links && slices.EqualFunc(a.Servers, b.Servers, func(x, y schema.Server) bool {
 		return x.ID == y.ID && x.State == y.State && x.Slots == y.Slots
 	})
 }
 
-// applyLocked returns the routes that it touched, to be settled.
+// applyLocked applies an announcement and returns the changed routes, which must be settled.
 func (r *Router) applyLocked(before, w *schema.Worker) (touched []*route) {
 	has := make(map[schema.ServerID]bool, len(w.Servers))
 	for i := range w.Servers {
@@ -226,7 +226,7 @@ func (r *Router) applyLocked(before, w *schema.Worker) (touched []*route) {
 	return touched
 }
 
-// share is this router's part of a worker's slots.
+// share returns this router's share of a worker's slots.
 func (r *Router) share(slots int) int { return max(1, (slots+r.routers-1)/r.routers) }
 
 func (r *Router) routeLocked(server schema.ServerID) *route {
@@ -238,7 +238,7 @@ func (r *Router) routeLocked(server schema.ServerID) *route {
 	return rt
 }
 
-// SetRouters says how many routers are alive, this one included.
+// SetRouters sets the number of live routers, including this one.
 func (r *Router) SetRouters(n int) {
 	r.mu.Lock()
 	var touched []*route
@@ -252,9 +252,9 @@ func (r *Router) SetRouters(n int) {
 	settle(touched)
 }
 
-// RemoveWorker forgets a worker that has fallen silent and ends the calls that are
-// under way there. In a cluster it may only be disconnected: calls whose end it remembers,
-// and that no other may run, are then given up later. See returnGrace.
+// RemoveWorker removes a worker that has fallen silent and ends its calls in flight. In a cluster
+// the worker may only be disconnected, so calls whose outcome it remembers, and that no other
+// worker may run, end later; see returnGrace.
 func (r *Router) RemoveWorker(id schema.WorkerID) {
 	held := r.conn.Clustered()
 	r.mu.Lock()
@@ -280,7 +280,7 @@ func (r *Router) RemoveWorker(id schema.WorkerID) {
 	r.client.Lost(id)
 }
 
-// giveUp ends the calls of workers that were awaited and did not reconnect.
+// giveUp ends the calls of silent workers that did not reconnect in time.
 func (r *Router) giveUp(now time.Time) {
 	var lost []schema.WorkerID
 	r.mu.Lock()
@@ -296,7 +296,7 @@ func (r *Router) giveUp(now time.Time) {
 	}
 }
 
-// Load returns what waits and runs for each known server.
+// Load returns the load of each known server.
 func (r *Router) Load() map[schema.ServerID]Load {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -307,8 +307,8 @@ func (r *Router) Load() map[schema.ServerID]Load {
 	return loads
 }
 
-// probe asks workers that owe answers and are silent whether they are there, and
-// ends asynchronous calls whose answers are overdue.
+// probe checks whether silent workers that owe answers still listen, and ends asynchronous calls
+// whose answers are overdue.
 func (r *Router) probe(ctx context.Context) {
 	tick := time.NewTicker(probeEvery)
 	defer tick.Stop()
@@ -332,7 +332,7 @@ func (r *Router) probe(ctx context.Context) {
 		var silent []schema.WorkerID
 		for id, w := range r.workers {
 			if w.owed.get() > 0 && now.Sub(w.heard.get()) > probeAfter {
-				w.heard.set(now) // ask again after the same time
+				w.heard.set(now) // check again after the same time
 				silent = append(silent, id)
 			}
 		}
@@ -343,7 +343,7 @@ func (r *Router) probe(ctx context.Context) {
 	}
 }
 
-// lookup returns the route of a server and the worker record of an id.
+// lookup returns the route of a server, and creates it if necessary.
 func (r *Router) lookup(server schema.ServerID) *route {
 	r.mu.RLock()
 	rt := r.routes[server]
@@ -356,8 +356,8 @@ func (r *Router) lookup(server schema.ServerID) *route {
 	return rt
 }
 
-// unready returns the error of a live worker that has the server and cannot run it, "" if there is
-// none: of several workers, that of the first by name.
+// unready returns the error of a live worker that has the server and cannot run it, or "". With
+// several such workers, the error is that of the first one by id.
 func (r *Router) unready(server schema.ServerID) string {
 	r.mu.RLock()
 	defer r.mu.RUnlock()

@@ -15,7 +15,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// scripted is a worker whose answers the test writes.
+// scripted is a worker whose answers the test provides.
 type scripted struct {
 	id        schema.WorkerID
 	l         *bus.Listener
@@ -51,8 +51,8 @@ func echo(w *scripted, f *bus.CallFrame, to bus.ReplyTo) {
 	w.l.Result(to, f.Seq, &schema.Result{Body: f.Payload})
 }
 
-// heard waits until NATS knows the subscriptions of the connection: what others send
-// may overtake them.
+// heard waits until NATS knows the subscriptions of the connection. Otherwise messages of other
+// connections could arrive before them.
 func heard(t *testing.T, conn *bus.Conn) {
 	t.Helper()
 	if err := conn.Flush(t.Context()); err != nil {
@@ -198,7 +198,7 @@ func TestACancelledCallTellsTheWorkerAndFreesItsSlotWhenItEnds(t *testing.T) {
 	}
 	end()
 	w.answer = echo
-	if _, err := r.Do(context.Background(), call(false)); err != nil { // follows the ending on the same subscription
+	if _, err := r.Do(context.Background(), call(false)); err != nil { // its reply follows the end of the first call on the same subscription
 		t.Error(err)
 	}
 	wg.Wait()
@@ -293,7 +293,7 @@ func TestSingleCallsThatComeWithoutPauseHaveBatchesGiveWay(t *testing.T) {
 		r.limits.Unpaced = unpaced
 		startScripted(t, srv, r, "w", echo)
 		for range 2 * rateWindow {
-			r.Pace(t.Context()) // a call of a batch next to each
+			r.Pace(t.Context()) // a batch call next to each
 			if _, err := r.Do(t.Context(), call(false)); err != nil {
 				t.Fatal(err)
 			}

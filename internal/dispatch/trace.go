@@ -7,7 +7,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// traced is try as a span: from the choice of the worker to the end of the attempt.
+// traced calls try within a span, from the choice of the worker to the end of the attempt.
 func (r *Router) traced(ctx context.Context, call *schema.Call, l *lane, n int, stop <-chan struct{}) (*schema.Result, next, error) {
 	if r.limits.Traces == nil {
 		return r.try(ctx, call, l, n, stop)

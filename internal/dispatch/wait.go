@@ -8,9 +8,9 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// acquire returns a lane with a slot taken. A call that finds none free waits:
-// an interactive one if the wait is likely to be short enough, a bulk one until
-// ctx ends. stop ends the wait as ctx does. Workers in avoid are not used.
+// acquire takes a slot and returns its lane. If there is no free slot, an interactive call waits if
+// the wait is likely to be short enough, and a bulk call waits until ctx ends. Closing stop also
+// ends the wait. Workers in avoid are not used.
 func (r *route) acquire(ctx context.Context, call *schema.Call, avoid map[schema.WorkerID]bool, stop <-chan struct{}) (*lane, error) {
 	now := time.Now()
 	k := kindOf(call)
@@ -56,13 +56,14 @@ func (r *route) acquire(ctx context.Context, call *schema.Call, avoid map[schema
 	}
 }
 
-// natsAnswers is how long NATS may take to answer before a call goes to whoever hears it.
+// natsAnswers limits the wait for an answer of NATS before a call is sent to any worker.
 const natsAnswers = time.Second
 
-// anybody returns a lane to whoever hears the call. NATS must answer first: a server that is
-// frozen takes the call, never says that nobody heard it, and may deliver it much later.
-func (r *Router) anybody(ctx context.Context, rt *route, call *schema.Call) (*lane, error) {
-	l := rt.anybody(r.unready(call.Server))
+// anyLane returns a lane for a call to any worker. It first requires an answer from NATS: a frozen
+// server accepts the call, never reports that there is no receiver, and may deliver the call much
+// later.
+func (r *Router) anyLane(ctx context.Context, rt *route, call *schema.Call) (*lane, error) {
+	l := rt.anyLane(r.unready(call.Server))
 	if call.Chosen != nil {
 		return nil, l.route.fullError(0)
 	}
@@ -83,8 +84,8 @@ func errWaitEnded() *schema.Error {
 	return schema.Errorf(schema.KindCanceled, "The call was canceled while it waited for a worker; it did not start.").RetryableAfter(0)
 }
 
-// stopWaiting takes the waiter out of the queue. A slot that was given in the
-// same moment is used rather than given back.
+// stopWaiting removes the waiter from the queue. If it got a slot at the same moment, the slot is
+// used.
 func (r *route) stopWaiting(w *waiter, err error) (*lane, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -106,9 +107,9 @@ func (r *route) hasOpenLocked(avoid map[schema.WorkerID]bool) bool {
 	return false
 }
 
-// mayWaitLocked refuses a wait that would end in a refusal anyway. What a
-// principal has waiting is held against itself first: a full queue still takes
-// the calls of one that has less than its part in it.
+// mayWaitLocked refuses a call that would be refused after its wait anyway. It first considers the
+// waiting calls of the same principal: a full queue still accepts calls of a principal that has
+// less than its share of it.
 func (r *route) mayWaitLocked(call *schema.Call, avoid map[schema.WorkerID]bool, open bool) error {
 	if !open && len(avoid) > 0 {
 		return errNoOther
@@ -132,7 +133,7 @@ func (r *route) mayWaitLocked(call *schema.Call, avoid map[schema.WorkerID]bool,
 	return nil
 }
 
-// slotsLocked is how many slots the open lanes have.
+// slotsLocked returns the number of slots of the open lanes.
 func (r *route) slotsLocked() int {
 	slots := 0
 	for _, l := range r.lanes {
@@ -163,8 +164,8 @@ func (r *route) fullErrorLocked(wait time.Duration) error {
 	return e
 }
 
-// giveLocked gives free slots, and places, to waiting calls. Who holds the lock
-// gives it back with unlock.
+// giveLocked gives free slots and places to waiting calls. The caller must release the lock with
+// unlock.
 func (r *route) giveLocked() {
 	if r.waiting.empty() {
 		return
@@ -196,28 +197,27 @@ func (r *route) giveLocked() {
 	}
 }
 
-// pickyTries is the number of calls that avoid workers that are looked at when a slot is
-// free. Those that it does not suit go behind the others, so that all of them come up.
+// pickyTries limits the calls with workers to avoid that are examined for a free slot. Those that
+// cannot use it move to the end, so that all of them are examined in time.
 const pickyTries = 32
 
-// linesTried is how many principals are looked at for a place: one that has all of its
-// own must not keep the next from theirs.
+// linesTried limits the principals that are examined for a place. A principal that uses all of its
+// places must not block the next one.
 const linesTried = 32
 
-// nextLocked returns the waiting call whose turn it is and the lane for it, or
-// nil where no free slot suits any.
+// nextLocked returns the next waiting call and its lane, or nil if no free slot suits any call.
 func (r *route) nextLocked(now time.Time) (*waiter, *lane) {
 	for _, k := range r.waiting.order() {
 		c := &r.waiting.kinds[k]
-		// Whoever has a place had its turn. A call that needs none, and whose turn it is,
-		// goes before those: they may be many.
+		// Asynchronous calls with a place have already had their turn and go first. There may be many
+		// of them, so a call that needs no place goes before them if it is its turn.
 		if k == bulk && (c.at == nil || c.turn().first.async != nil) {
 			if l := r.readyLocked(now); l != nil {
 				return l.ahead.ready.turn().first, l
 			}
 		}
 		for range min(c.picky.n, pickyTries) {
-			w := c.picky.first // they waited for a slot before
+			w := c.picky.first // they have already waited for a slot
 			if l := r.pickLocked(now, w.avoid, k); l != nil {
 				return w, l
 			}
@@ -230,7 +230,7 @@ func (r *route) nextLocked(now time.Time) (*waiter, *lane) {
 				if l := r.pickLocked(now, nil, k); l != nil {
 					return w, l
 				}
-				break // the next free slot is its
+				break // it gets the next free slot
 			}
 			if l := r.placeLocked(now, w.async.Call.Principal.ID()); l != nil {
 				return w, l

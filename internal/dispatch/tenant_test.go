@@ -10,8 +10,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// quiet is how long calls of the tenant quiet take, the 99th percentile, while flood has that
-// many times as many, of as many principals.
+// quiet returns the 99th percentile of the durations of the calls of tenant quiet, while tenant
+// flood has times as many calls, of as many times the principals.
 func quiet(t *testing.T, times int, o Options) (worst time.Duration) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRoute(o)
@@ -33,14 +33,14 @@ func quiet(t *testing.T, times int, o Options) (worst time.Duration) {
 
 func equal(schema.TenantID) int { return 1 }
 
-// TestATenantAtTenTimesTheLoadDelaysNoOther has one tenant ask ten times of what another
-// asks, with ten times as many principals.
+// TestATenantAtTenTimesTheLoadDelaysNoOther has one tenant send ten times the calls of another,
+// with ten times as many principals.
 func TestATenantAtTenTimesTheLoadDelaysNoOther(t *testing.T) {
 	like := quiet(t, 1, Options{TenantWeight: equal})
 	if worst := quiet(t, 10, Options{TenantWeight: equal}); worst > like*3/2 {
 		t.Errorf("p99 is %s next to ten times the load, and %s next to the same", worst, like)
 	}
-	// The figure says something only if without tenants it would be missed by far.
+	// The limit is meaningful only if it is exceeded by far without tenants.
 	if worst := quiet(t, 10, Options{}); worst < 3*like {
 		t.Errorf("without tenants p99 is %s: the test proves nothing", worst)
 	}
@@ -63,7 +63,7 @@ func TestTenantsShareByTheirWeightsWhateverTheNumberOfPrincipals(t *testing.T) {
 	}
 }
 
-// TestAQuietTenantIsAdmittedToAFullQueue has another one fill it.
+// TestAQuietTenantIsAdmittedToAFullQueue has another tenant fill the queue.
 func TestAQuietTenantIsAdmittedToAFullQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRoute(Options{MaxQueue: 100, MaxWait: time.Hour, TenantWeight: equal})

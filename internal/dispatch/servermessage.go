@@ -7,9 +7,10 @@ import (
 	"github.com/callyard/callyard/pkg/bus"
 )
 
-// said hands on what the MCP server says by itself. The answer goes to the worker
-// that asked, which may be one that was not named.
-func (a *attempt) said(f *bus.ReplyFrame) {
+// serverMessage forwards a notification or request of the MCP server during the call. The answer
+// goes to the worker that sent the message, because the call may have been sent without naming a
+// worker.
+func (a *attempt) serverMessage(f *bus.ReplyFrame) {
 	if f.Offset == bus.CredentialNumber {
 		a.credential(f)
 		return
@@ -25,17 +26,17 @@ func (a *attempt) said(f *bus.ReplyFrame) {
 	a.call.Hear(f.Payload, func(object []byte) {
 		if a.client.AnswerAsked(worker, seq, number, object) != nil {
 			tooLong := append(mcpwire.AppendError([]byte{'{'}, mcpwire.CodeInternal, "The client's answer is too large to be forwarded."), '}')
-			_ = a.client.AnswerAsked(worker, seq, number, tooLong) // it always fits
+			_ = a.client.AnswerAsked(worker, seq, number, tooLong) // this short error always fits
 		}
 	})
 }
 
-// mostAsked is how often a worker may ask during one attempt: again where the server refused the
-// first credential.
+// mostAsked limits the credential requests of one attempt. A worker requests a credential again
+// if the server refused the first one.
 const mostAsked = 2
 
-// credential answers a worker that asks for the credential of the person behind the call. Who
-// that is the router knows, whatever the worker says.
+// credential answers a worker's request for the credential of the person behind the call. The
+// router knows the principal of the call and does not rely on the worker for it.
 func (a *attempt) credential(f *bus.ReplyFrame) {
 	if a.asked.Add(1) > mostAsked {
 		return
@@ -44,6 +45,6 @@ func (a *attempt) credential(f *bus.ReplyFrame) {
 	call, server, who := a.call.ID, a.call.Server, a.call.Principal
 	r := a.router
 	r.wait.Go(func() {
-		_ = a.client.AnswerAsked(worker, seq, bus.CredentialNumber, r.limits.Credentials.Answer(r.life, call, server, &who, message)) // it is small
+		_ = a.client.AnswerAsked(worker, seq, bus.CredentialNumber, r.limits.Credentials.Answer(r.life, call, server, &who, message)) // a credential is small
 	})
 }
