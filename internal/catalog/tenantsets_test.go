@@ -129,7 +129,7 @@ func TestASetOfATenantHasToolsOfItsServersAndIsSeenByNobodyElse(t *testing.T) {
 	if refused[0] != refused[2] || refused[1] != refused[2] {
 		t.Errorf("%q", refused)
 	}
-	// A selector of a removed set matches no tools, rather than all.
+	// A set that refers to a removed set has no tools, rather than more than before.
 	mustPut(t, c, "red", toolset.Set{Name: "without", Include: []toolset.Selector{{}}, Exclude: []toolset.Selector{{Set: "ofa"}}})
 	set, err := c.Sets().Owned("", "ofa")
 	if err != nil {

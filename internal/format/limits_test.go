@@ -9,10 +9,10 @@ import (
 	"unicode/utf8"
 )
 
-// These hold what is made against what the providers document, in words of their
-// own, so that a mistake in the conversion does not hide in the check.
+// These checks compare the output with the providers' documentation. They are written independently
+// of the conversion, so that they do not repeat its mistakes.
 
-// faults gathers what a provider would refuse.
+// faults collects the reasons for which a provider would reject a request.
 type faults []string
 
 func (f *faults) add(at, what string) { *f = append(*f, at+": "+what) }
@@ -379,7 +379,7 @@ func TestWhyAToolIsNotStrictIsListedAndNotToldToTheModel(t *testing.T) {
 			t.Errorf("%s: strict %t, %+v", input, got.Strict, got.Loosened)
 		}
 		if strings.Contains(string(got.JSON), "strict mode") {
-			t.Errorf("the model is told: %s", got.JSON)
+			t.Errorf("the model is looseningText: %s", got.JSON)
 		}
 	}
 }
