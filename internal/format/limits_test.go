@@ -379,7 +379,7 @@ func TestWhyAToolIsNotStrictIsListedAndNotToldToTheModel(t *testing.T) {
 			t.Errorf("%s: strict %t, %+v", input, got.Strict, got.Loosened)
 		}
 		if strings.Contains(string(got.JSON), "strict mode") {
-			t.Errorf("the model is looseningText: %s", got.JSON)
+			t.Errorf("the model is told: %s", got.JSON)
 		}
 	}
 }
