@@ -16,43 +16,43 @@ import (
 
 // States of a [PinnedTool].
 const (
-	PinAccepted = "accepted" // the definition is the accepted one
-	PinChanged  = "changed"  // the tool has another definition
-	PinNew      = "new"      // no definition of the tool was accepted
-	PinGone     = "gone"     // the server does not list the tool any more
+	PinAccepted = "accepted" // the current definition is the accepted one
+	PinChanged  = "changed"  // the current definition differs from the accepted one
+	PinNew      = "new"      // no definition of the tool has been accepted
+	PinGone     = "gone"     // the server no longer lists the tool
 )
 
-// Pins are the accepted and the current definitions of a server.
+// Pins holds the accepted and the current definitions of a server.
 type Pins struct {
 	Server schema.ServerID
 	// Mode is schema.PinWarn or PinQuarantine.
 	Mode string
-	// Recorded is when the definitions were first recorded; zero: they were not.
+	// Recorded is the time at which the definitions were first recorded. Zero means never.
 	Recorded time.Time
-	Tools    []PinnedTool // by name
+	Tools    []PinnedTool // sorted by name
 }
 
 // PinnedTool is one tool of [Pins].
 type PinnedTool struct {
 	Name   string
 	State  string
-	Fields []string // that differ, of a changed one; see [Change]
-	// Accepted is nil for a new tool. Digest and Definition are of the current definition
-	// and empty for one that is gone.
+	Fields []string // the members that differ in a changed tool; see [Change]
+	// Accepted is nil for a new tool. Digest and Definition are those of the current
+	// definition. Both are empty if the server no longer lists the tool.
 	Accepted   *pintable.Pin
 	Digest     string
 	Definition json.RawMessage
 }
 
-// Acceptance accepts one definition of a tool: the one with the digest.
+// Acceptance accepts the definition of a tool that has the given digest.
 type Acceptance struct{ Tool, Digest string }
 
-// acceptTries is how often an acceptance is tried again because another one was first.
+// acceptTries limits the attempts to store an acceptance that conflicts with concurrent ones.
 const acceptTries = 10
 
-// Pins returns what was accepted of a server's tools. The error is of KindNotFound for an
-// unknown server, of KindConflict for one without pin, and of KindUnavailable while its
-// tools are not known.
+// Pins returns the accepted and the current definitions of a server's tools. Errors: KindNotFound
+// for an unknown server, KindConflict for a server without pin, KindUnavailable while its tools are
+// not known.
 func (c *Catalog) Pins(id schema.ServerID) (Pins, error) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -85,7 +85,7 @@ func (c *Catalog) Pins(id schema.ServerID) (Pins, error) {
 	return out, nil
 }
 
-// pinnedServer returns a server that has pin set and whose tools are known; c.mu is held.
+// pinnedServer returns a server that has pin set and whose tools are known. The caller holds c.mu.
 func pinnedServer(c *Catalog, id schema.ServerID) (*server, error) {
 	s, err := c.known(id)
 	if err != nil {
@@ -97,9 +97,9 @@ func pinnedServer(c *Catalog, id schema.ServerID) (*server, error) {
 	return s, nil
 }
 
-// Accepted returns the digests of the accepted definitions of a server by tool, also while
-// nothing is known of its tools. It is nil where the server is unknown or has no pin, or where
-// nothing was recorded.
+// Accepted returns the digests of the accepted definitions of a server, by tool, even while the
+// server's tools are not known. It returns nil if the server is unknown, has no pin, or has no
+// recorded definitions.
 func (o Operator) Accepted(id schema.ServerID) map[string]string {
 	c := o.c
 	c.mu.RLock()
@@ -119,10 +119,10 @@ func (o Operator) Accepted(id schema.ServerID) map[string]string {
 	return digests
 }
 
-// Accept accepts definitions of tools for all front doors, all of them or none, and
-// returns the tools that had another accepted definition before. by is the principal. The
-// error is of KindConflict where a tool has another definition by now than the one that is
-// accepted; other errors as [Catalog.Pins].
+// Accept accepts definitions of tools for all front doors, either all of them or none. It returns
+// the tools that had a different accepted definition before. by is the principal. The error is of
+// KindConflict if the current definition of a tool no longer has the given digest. Other errors are
+// those of [Catalog.Pins].
 func (o Operator) Accept(ctx context.Context, id schema.ServerID, all []Acceptance, by string) (changed []Acceptance, err error) {
 	c := o.c
 	unstored := func(err error) error { return notStored("acceptance", err) }
@@ -170,7 +170,7 @@ func (o Operator) Accept(ctx context.Context, id schema.ServerID, all []Acceptan
 	return nil, unstored(bus.ErrConflict)
 }
 
-// acceptable returns the current definitions of the tools, which must have the digests.
+// acceptable returns the current definitions of the tools. Each must have the given digest.
 func acceptable(c *Catalog, id schema.ServerID, all []Acceptance) (map[string]json.RawMessage, error) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()

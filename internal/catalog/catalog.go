@@ -19,24 +19,23 @@ import (
 )
 
 const (
-	// silentFor is how long a worker may be silent before it counts as gone. A
-	// worker that owes an answer is noticed sooner, by the router's probe.
+	// silentFor is the time without an announcement after which a worker counts as dead. The
+	// router's probe detects a dead worker sooner if it owes an answer.
 	silentFor = 3500 * time.Millisecond
-	// describeTimeout bounds one reading of a server's definitions from a worker.
+	// describeTimeout limits one read of a server's definitions from a worker.
 	describeTimeout = 15 * time.Second
-	// rememberFor is how long a server is still known after its last worker has
-	// disconnected, so that during a restart of the fleet the answer is "retry later" and
-	// not "no such server".
+	// rememberFor is the time for which a server is still known after its last worker has
+	// disconnected, so that callers get "retry later" and not "no such server" while the
+	// fleet restarts.
 	rememberFor = 10 * time.Minute
 	schemasKept = 20_000
 )
 
-// firstWords is how long after the start the absence of any worker proves nothing:
-// each announces itself every second.
-const firstWords = 5 * time.Second
+// discoveryGrace is the time after the start during which missing workers prove nothing. Each worker
+// announces itself every second.
+const discoveryGrace = 5 * time.Second
 
-// Catalog is the front door's view of the fleet. All methods are safe for
-// concurrent use.
+// Catalog is the front door's view of the fleet. It is safe for concurrent use.
 type Catalog struct {
 	conn     *bus.Conn
 	router   *dispatch.Router
@@ -47,23 +46,23 @@ type Catalog struct {
 	log      *slog.Logger
 	switches *bus.Table[switchtable.Switch]
 	added    *bus.Table[servertable.Server]
-	pins     atomic.Pointer[bus.Table[pintable.Server]] // nil while it cannot be read
+	pins     atomic.Pointer[bus.Table[pintable.Server]] // nil while the table cannot be read
 	sets     sets
 	schemas  *validate.Cache
 	presence *bus.Watch
-	deciding *bus.Watch // the signs of life of approvers
+	deciding *bus.Watch // watches the presence of approvers
 	stop     context.CancelFunc
 	wait     sync.WaitGroup
-	wake     chan struct{} // something was announced that needs reading
+	wake     chan struct{} // wakes the reader after an announcement
 	opened   time.Time
 	standing atomic.Pointer[standing]
 
 	mu      sync.RWMutex
 	workers map[schema.WorkerID]*seenWorker
-	defs    map[string]*definitions // by server and digest
+	defs    map[string]*definitions // by defsKey
 	servers map[schema.ServerID]*server
-	// addedIDs are the servers that were added over the API, removed those of them
-	// that were removed and that some worker still reports.
+	// addedIDs holds the servers that were added over the API. removed holds those that were
+	// removed again but that some worker still reports.
 	addedIDs, removed map[schema.ServerID]struct{}
 }
 
@@ -72,18 +71,18 @@ type seenWorker struct {
 	seen time.Time
 }
 
-// server is what all workers together say of one server.
+// server merges the reports of all workers about one server.
 type server struct {
 	view Server
-	defs *definitions    // the newest that was read; kept when all workers fail
-	want string          // the digest that is announced, "" when none
-	from schema.WorkerID // a worker that has it
-	lost time.Time       // since when no live worker has it; zero while one does
-	pins *pinned         // nil where definitions may change
+	defs *definitions    // the newest that were read; kept when all workers fail
+	want string          // the announced digest, "" if there is none
+	from schema.WorkerID // a worker that has this digest
+	lost time.Time       // when the last live worker with it was lost; zero while there is one
+	pins *pinned         // nil if the server has no pin
 }
 
-// Open starts to follow the fleet as the router id and waits a moment for the
-// workers that are already there.
+// Open starts to follow the fleet as the router with this id and asks all workers to announce
+// themselves. It does not wait for their announcements.
 func Open(ctx context.Context, conn *bus.Conn, router *dispatch.Router, id string, finding Finding, log *slog.Logger) (*Catalog, error) {
 	c := &Catalog{
 		conn: conn, router: router, peers: newPeers(id), finding: finding, log: log, wake: make(chan struct{}, 1), opened: time.Now(),
@@ -91,7 +90,7 @@ func Open(ctx context.Context, conn *bus.Conn, router *dispatch.Router, id strin
 		workers: make(map[schema.WorkerID]*seenWorker), defs: make(map[string]*definitions), servers: make(map[schema.ServerID]*server), removed: make(map[schema.ServerID]struct{}),
 	}
 	var err error
-	// Changes may be announced before both tables are here; they are read below.
+	// Changes may arrive before both tables are open. They are read below.
 	var opened atomic.Bool
 	whenOpen := func(f func()) func() {
 		return func() {
@@ -133,7 +132,7 @@ func Open(ctx context.Context, conn *bus.Conn, router *dispatch.Router, id strin
 	return c, nil
 }
 
-// Close stops following.
+// Close stops following the fleet.
 func (c *Catalog) Close() {
 	c.presence.Stop()
 	c.deciding.Stop()
@@ -153,7 +152,7 @@ func (c *Catalog) closeTables() {
 	}
 }
 
-// worker takes in an announcement.
+// worker processes the announcement of a worker.
 func (c *Catalog) worker(w *schema.Worker) {
 	c.router.SetWorker(w)
 	c.mu.Lock()
@@ -165,13 +164,13 @@ func (c *Catalog) worker(w *schema.Worker) {
 	}
 	c.mu.Unlock()
 	if changed {
-		c.awaken()
+		c.wakeReader()
 		c.changes.notify()
 	}
 }
 
-// awaken has the definitions and the added servers looked at soon.
-func (c *Catalog) awaken() {
+// wakeReader wakes the reader, which reads definitions and starts added servers.
+func (c *Catalog) wakeReader() {
 	select {
 	case c.wake <- struct{}{}:
 	default:
@@ -198,7 +197,7 @@ func sameSandbox(a, b *schema.Sandbox) bool {
 	return *a == *b
 }
 
-// follow announces this router and drops what fell silent.
+// follow announces this router and drops workers and peers that fell silent.
 func (c *Catalog) follow(ctx context.Context) {
 	tick := time.NewTicker(bus.AnnounceEvery)
 	defer tick.Stop()
@@ -217,8 +216,7 @@ func (c *Catalog) follow(ctx context.Context) {
 
 func (c *Catalog) expire(now time.Time) {
 	var gone []schema.WorkerID
-	// While our own connection is down everybody is silent; nobody is dropped
-	// for that.
+	// While our own connection is down, no announcement arrives, so no worker is dropped.
 	down := c.conn.Ready() != nil
 	c.mu.Lock()
 	if down {
@@ -250,13 +248,13 @@ func (c *Catalog) expire(now time.Time) {
 	}
 }
 
-// Changes returns a channel that gets a word after each change of the view;
-// words that nobody reads are dropped. cancel ends it.
+// Changes returns a channel that receives a value after each change of the view. Values are
+// dropped while one is unread. cancel ends the subscription.
 func (c *Catalog) Changes() (changes <-chan struct{}, cancel func()) { return c.changes.subscribe() }
 
-// changes tells subscribers that the view has changed. It is safe for concurrent use.
+// changes notifies subscribers of changes of the view. It is safe for concurrent use.
 type changes struct {
-	count atomic.Uint64 // of the changes
+	count atomic.Uint64 // number of changes
 	mu    sync.Mutex
 	all   []chan struct{}
 }

@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// herald is a worker that announces what the test says and describes its servers.
+// herald is a test worker that announces given servers and serves their definitions.
 type herald struct {
 	t         *testing.T
 	conn      *bus.Conn
@@ -28,13 +28,13 @@ type herald struct {
 	ready     chan struct{}
 	defs      map[schema.ServerID]*schema.Definitions
 	described atomic.Int64
-	hold      chan struct{} // where it is there, definitions are told once it is closed
+	hold      chan struct{} // if set, requests for definitions block until it is closed
 	mu        sync.Mutex
 	me        schema.Worker
 }
 
-// heartbeat announces as a real worker does, when a router says hello and each
-// second, until the test ends.
+// heartbeat announces the worker, as a real one does, on each router's hello and every second until
+// the test ends.
 func (h *herald) heartbeat() {
 	hello := make(chan struct{}, 1)
 	w, err := h.conn.WatchHello(func() { hello <- struct{}{} })
@@ -64,7 +64,7 @@ func (h *herald) heartbeat() {
 	h.announce()
 }
 
-// change changes what is announced, and announces it.
+// change changes the announcement and publishes it.
 func (h *herald) change(f func(*schema.Worker)) {
 	h.mu.Lock()
 	f(&h.me)
@@ -95,8 +95,8 @@ func (h *herald) announce() {
 	}
 }
 
-// announceUntil announces the worker until ok holds, and then falls silent: what one
-// announcement leads to may be late on a busy machine.
+// announceUntil announces the worker until ok holds, then stops. On a busy machine, the effect of an
+// announcement may be delayed.
 func (h *herald) announceUntil(c *Catalog, what string, ok func() bool) {
 	h.t.Helper()
 	changes, cancel := c.Changes()
@@ -297,7 +297,7 @@ func TestAnUpgradedServerShowsItsNewTools(t *testing.T) {
 	newer := newHerald(t, srv, "newer", map[schema.ServerID]*schema.Definitions{"s": tools(`{"name":"b"}`)})
 	newer.heartbeat()
 	await(t, c, "the new tools", has(c, "s", "b"))
-	// And when one worker's server changes under it.
+	// The server of one worker changes.
 	changed := tools(`{"name":"c"}`)
 	newer.mu.Lock()
 	newer.defs = map[schema.ServerID]*schema.Definitions{"s": changed}
@@ -402,7 +402,7 @@ func TestWhatIsSwitchedOffOrRemovedStandsAgainstCallsAtEveryFrontDoorAtOnce(t *t
 		t.Fatal(err)
 	}
 	await(t, one, "the switch back", func() bool { return one.Standing("s", "a", "") == nil })
-	// A server of the API that was removed is gone at once, whatever its workers say yet.
+	// A removed API server disappears at once, whatever its workers still report.
 	if err := one.added.Put(ctx, servertable.Server{ID: "s", Definition: []byte(`{}`)}); err != nil {
 		t.Fatal(err)
 	}

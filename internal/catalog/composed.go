@@ -14,24 +14,24 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// composed is what sets have of the tools that there were at one time. It is dropped with each
-// change of the fleet or of a set, and each set is composed where it is used first.
+// composed holds the sets as composed from the tools at one point in time. Each change of the
+// fleet or of a set discards it. A set is composed when it is first used.
 //
-// The sets of a tenant are composed under a lock of their own and without that of the catalog: many
-// and large ones take time, which is then that of their tenant.
+// The sets of a tenant are composed under their own lock and without the catalog's, so that a
+// tenant with many or large sets delays only itself.
 type composed struct {
 	k       *sets
 	tenants Tenants
-	tools   []*toolset.Tool // by server and name
+	tools   []*toolset.Tool // sorted by server and name
 	log     *slog.Logger
 
 	mu sync.Mutex
 	of map[schema.TenantID]*composedOf
 }
 
-// composedOf are the sets that one tenant owns.
+// composedOf holds the sets that one tenant owns.
 type composedOf struct {
-	tools []*toolset.Tool // that the tenant sees
+	tools []*toolset.Tool // the tools that the tenant sees
 	all   toolset.All
 	outer toolset.Outer
 
@@ -39,15 +39,15 @@ type composedOf struct {
 	made map[string]*composition
 }
 
-// composition is a set that was composed, or why it cannot be.
+// composition is a composed set, or the error that prevents its composition.
 type composition struct {
 	*toolset.Composition
 	members map[toolName]struct{}
-	servers []schema.ServerID // of its tools, each once
+	servers []schema.ServerID // the servers of its tools, without duplicates
 	err     error
 }
 
-// has reports whether a tool is among those that have a name in the set; nil has none.
+// has reports whether a tool has a name in the set. A nil composition has no tools.
 func (m *composition) has(tool toolName) bool {
 	if m == nil || m.err != nil {
 		return false
@@ -56,7 +56,7 @@ func (m *composition) has(tool toolName) bool {
 	return ok
 }
 
-// composed returns what sets have now.
+// composed returns the current composition of all sets.
 func (s Sets) composed() *composed {
 	if now := s.c.sets.now.Load(); now != nil {
 		return now
@@ -66,10 +66,10 @@ func (s Sets) composed() *composed {
 	return s.composedLocked()
 }
 
-// composedLocked is composed where c.mu is held.
+// composedLocked is composed for callers that hold c.mu.
 func (s Sets) composedLocked() *composed {
 	k := &s.c.sets
-	k.mu.Lock() // what changes is stored before it is forgotten, so nothing older than the last change is kept
+	k.mu.Lock() // a change is stored before forget is called, so no outdated composition is kept
 	defer k.mu.Unlock()
 	now := k.now.Load()
 	if now == nil {
@@ -86,13 +86,13 @@ func (p *composed) owned(tenant schema.TenantID) *composedOf {
 	if p.k.table != nil {
 		for _, row := range p.k.table.All(schema.OnlyTenant(tenant)) {
 			var set toolset.Set
-			if json.Unmarshal(row.Definition, &set) == nil { // what a newer version wrote may not be readable
+			if json.Unmarshal(row.Definition, &set) == nil { // sets written by a newer version may be unreadable
 				of.all[row.Name] = &set
 			}
 		}
 	}
 	if tenant.Is(schema.DefaultTenant) {
-		maps.Copy(of.all, p.k.configured) // k.mu is held: those of this tenant are read first
+		maps.Copy(of.all, p.k.configured) // the caller holds k.mu: the default tenant's sets are read first
 		return of
 	}
 	of.tools = slices.DeleteFunc(slices.Clone(p.tools), func(t *toolset.Tool) bool { return !p.tenants.Sees(tenant, t.Server) })
@@ -117,12 +117,12 @@ func (p *composed) by(tenant schema.TenantID) *composedOf {
 	return of
 }
 
-// definitions returns the sets that a tenant owns by name. Whoever asks may change the map.
+// definitions returns the sets that a tenant owns, by name. The caller may change the map.
 func (p *composed) definitions(tenant schema.TenantID) toolset.All {
 	return maps.Clone(p.by(tenant).all)
 }
 
-// set returns a set that a tenant owns, nil where it owns none of that name.
+// set returns a set that the tenant owns, or nil if it owns none of that name.
 func (p *composed) set(tenant schema.TenantID, name string) *composition {
 	of := p.by(tenant)
 	if of.all[name] == nil {
@@ -150,8 +150,8 @@ func (p *composed) set(tenant schema.TenantID, name string) *composition {
 	return made
 }
 
-// installation returns a set of the installation that has no tool of a server which the tenant
-// does not see, nil where there is none.
+// installation returns a set of the installation if the tenant sees the servers of all its tools.
+// Otherwise it returns nil.
 func (p *composed) installation(tenant schema.TenantID, name string) *composition {
 	made := p.set(schema.DefaultTenant, name)
 	if made == nil || made.err != nil || slices.ContainsFunc(made.servers, func(id schema.ServerID) bool { return !p.tenants.Sees(tenant, id) }) {
@@ -160,8 +160,8 @@ func (p *composed) installation(tenant schema.TenantID, name string) *compositio
 	return made
 }
 
-// sees returns a set of the installation that the tenant sees, nil where it sees none of that
-// name. One that has no tools is not seen.
+// sees returns a set of the installation if the tenant sees it, else nil. A set without tools is
+// not visible.
 func (p *composed) sees(tenant schema.TenantID, name string) *toolset.Composition {
 	if made := p.installation(tenant, name); made != nil && len(made.Members) > 0 {
 		return made.Composition
@@ -169,8 +169,8 @@ func (p *composed) sees(tenant schema.TenantID, name string) *toolset.Compositio
 	return nil
 }
 
-// find returns what a name means to a tenant, and whose it is: its own set, else one of the
-// installation, whether or not the tenant sees that; nil where there is neither.
+// find resolves a set name for a tenant: its own set, else the installation's, whether or not the
+// tenant sees that one. It also returns the owner. made is nil if neither exists.
 func (p *composed) find(tenant schema.TenantID, name string) (made *composition, owner schema.TenantID) {
 	if !tenant.Is(schema.DefaultTenant) {
 		if own := p.set(tenant, name); own != nil {
@@ -180,9 +180,10 @@ func (p *composed) find(tenant schema.TenantID, name string) (made *composition,
 	return p.set(schema.DefaultTenant, name), schema.DefaultTenant
 }
 
-// View returns what a set has now that a name means to the tenant: its own one, else the
-// installation's, whether or not the tenant sees that. The error is of KindNotFound, or of
-// KindConflict for a set that cannot be composed any more, since a set that it names is gone.
+// View resolves a set name for a tenant and returns the current tools of the set. The tenant's own
+// set comes before the installation's, which is returned whether or not the tenant sees it. Errors:
+// KindNotFound, or KindConflict if the set can no longer be composed because a set that it names
+// was removed.
 func (s Sets) View(tenant schema.TenantID, name string) (*SetView, error) {
 	made, owner := s.composed().find(tenant, name)
 	if made == nil {
@@ -200,15 +201,15 @@ func (s Sets) View(tenant schema.TenantID, name string) (*SetView, error) {
 	s.c.mu.RLock()
 	defer s.c.mu.RUnlock()
 	for _, m := range made.Members {
-		if of := s.c.servers[m.Tool.Server]; of != nil { // it may have been removed since
+		if of := s.c.servers[m.Tool.Server]; of != nil { // the server may have been removed in the meantime
 			view.Tools = append(view.Tools, SetTool{Tool: s.c.toolLocked(of, m.Tool.Tool), Name: m.Name})
 		}
 	}
 	return view, nil
 }
 
-// Tool returns the tool of a set by its name there, or by what model providers are told
-// instead ([format.NameAs]). The error is of KindNotFound, or as [Sets.View].
+// Tool returns a tool of a set by its name in the set, or by the name that model providers get for
+// it ([format.NameAs]). The error is of KindNotFound, or one of [Sets.View].
 func (s Sets) Tool(tenant schema.TenantID, set, name string) (Tool, error) {
 	view, err := s.View(tenant, set)
 	if err != nil {
@@ -223,9 +224,9 @@ func (s Sets) Tool(tenant schema.TenantID, set, name string) (Tool, error) {
 	return Tool{}, noSetTool(set, name)
 }
 
-// Has reports whether a set has a tool that a name means to the tenant, and that the tenant sees.
-// It has none where the set is not there, or cannot be composed. Each call of whoever is limited to
-// sets asks; it looks up what was composed.
+// Has reports whether the set that the tenant knows by this name has a tool that the tenant sees.
+// It returns false if the set does not exist or cannot be composed. It runs for each call of a
+// principal that is limited to sets, so it only looks up composed sets.
 func (s Sets) Has(tenant schema.TenantID, set string, server schema.ServerID, tool string) bool {
 	now := s.composed()
 	made, owner := now.find(tenant, set)
@@ -235,7 +236,7 @@ func (s Sets) Has(tenant schema.TenantID, set string, server schema.ServerID, to
 	return owner == tenant || tenant.Is(schema.DefaultTenant) || now.installation(tenant, set) != nil
 }
 
-// everyToolLocked returns all tools by server and name.
+// everyToolLocked returns all tools, sorted by server and name.
 func (s Sets) everyToolLocked() []*toolset.Tool {
 	var all []*toolset.Tool
 	for _, of := range s.c.servers {
@@ -252,8 +253,8 @@ func (s Sets) everyToolLocked() []*toolset.Tool {
 	return all
 }
 
-// membersLocked returns the tools of a set of the installation, also those that have no name in
-// it; nil where no set is named, or where it cannot be composed.
+// membersLocked returns the tools of a set of the installation, including those that have no name
+// in it. It returns nil if set is empty or the set cannot be composed.
 func (s Sets) membersLocked(set string) map[toolName]struct{} {
 	if set == "" {
 		return nil

@@ -14,7 +14,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// definitions is what one digest stands for.
+// definitions holds the parsed definitions of one digest.
 type definitions struct {
 	raw   *schema.Definitions
 	tools map[string]*schema.Tool
@@ -22,15 +22,15 @@ type definitions struct {
 	found *search.Segment
 }
 
-// LabelsFunc returns the operator's words for a tool, by which it is found. It is safe for
+// LabelsFunc returns the search labels that the operator configured for a tool. It is safe for
 // concurrent use.
 type LabelsFunc func(server, tool string) search.Labels
 
-// read takes a server's definitions apart just far enough to find its tools.
+// read parses a server's definitions only as far as needed to find its tools.
 func read(server schema.ServerID, raw *schema.Definitions, labels LabelsFunc, log *slog.Logger) *definitions {
 	d := &definitions{raw: raw, tools: make(map[string]*schema.Tool, len(raw.Tools))}
 	var twice, nameless int
-	var again string // a name that came twice
+	var again string // a duplicate name
 	for _, def := range raw.Tools {
 		var head struct {
 			Name        string          `json:"name"`
@@ -66,7 +66,7 @@ func read(server schema.ServerID, raw *schema.Definitions, labels LabelsFunc, lo
 		d.tools[t.Name] = t
 		d.order = append(d.order, t)
 	}
-	// One line for each of a server's lists: there may be thousands, and they are read again and again.
+	// One log line per list: there may be thousands of duplicates, and lists are read repeatedly.
 	if twice > 0 {
 		log.Warn("a server has several tools with the same name; the first one is used", "server", server, "tool", again, "left_out", twice)
 	}
@@ -81,7 +81,7 @@ func read(server schema.ServerID, raw *schema.Definitions, labels LabelsFunc, lo
 	return d
 }
 
-// tagsOf returns the tags of a tool: "tags" in its _meta, or in what FastMCP adds to that.
+// tagsOf returns the tags of a tool: "tags" in its _meta, or in the object that FastMCP adds to it.
 func tagsOf(meta json.RawMessage) []string {
 	if len(meta) == 0 {
 		return nil
@@ -94,7 +94,7 @@ func tagsOf(meta json.RawMessage) []string {
 		Now    tagged `json:"fastmcp"`
 		Before tagged `json:"_fastmcp"`
 	}
-	_ = json.Unmarshal(meta, &own) // what has another shape are no tags
+	_ = json.Unmarshal(meta, &own) // values of other types are ignored
 	_ = json.Unmarshal(meta, &fastMCP)
 	return slices.Concat(own.Tags, fastMCP.Now.Tags, fastMCP.Before.Tags)
 }
@@ -102,10 +102,10 @@ func tagsOf(meta json.RawMessage) []string {
 // reader fetches the definitions of servers from workers.
 type reader struct{ c *Catalog }
 
-// run fetches definitions that were announced and are not here yet.
+// run fetches announced definitions that are not yet known.
 func (r *reader) run(ctx context.Context) {
 	c := r.c
-	pins := &pinner{c: c, told: make(map[schema.ServerID]string)}
+	pins := &pinner{c: c, logged: make(map[schema.ServerID]string)}
 	retry := time.NewTicker(bus.AnnounceEvery)
 	defer retry.Stop()
 	for {
@@ -133,7 +133,7 @@ func (r *reader) run(ctx context.Context) {
 	}
 }
 
-// missing returns the servers whose announced definitions are not here, and a worker that
+// missing returns the servers whose announced definitions are not known, each with a worker that
 // has them.
 func (r *reader) missing() map[schema.ServerID]schema.WorkerID {
 	c := r.c
@@ -159,7 +159,7 @@ func (r *reader) read(ctx context.Context, id schema.ServerID, worker schema.Wor
 		return fmt.Errorf("reading the worker's answer: %w", err)
 	}
 	if answer.Definitions == nil {
-		return nil // it has none yet; the next announcement says more
+		return nil // the worker has none yet; a later announcement triggers another read
 	}
 	d := read(id, answer.Definitions, c.finding.Labels, c.log)
 	c.mu.Lock()

@@ -10,7 +10,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// ChangeType says what became different.
+// ChangeType is the type of a [FleetChange].
 type ChangeType string
 
 // The types of changes.
@@ -29,32 +29,32 @@ const (
 	SetChanged    ChangeType = "set.changed"
 )
 
-// FleetChange is one thing that became different in the fleet.
+// FleetChange is one change in the fleet.
 type FleetChange struct {
 	Type   ChangeType
 	At     time.Time
-	Server schema.ServerID // of the server or the tool
+	Server schema.ServerID // the server, or the server of the tool
 	Tool   string
 	Set    string
-	Tenant schema.TenantID // whose set it is; see [Set]
-	Actor  string          // who enabled, disabled or stored it; "" where nobody did
-	Reason string          // why it is disabled or offline
+	Tenant schema.TenantID // the owner of the set; see [Set]
+	Actor  string          // the principal that enabled, disabled or stored it; "" if there is none
+	Reason string          // the reason why it is disabled or offline
 }
 
-// Follower tells what has changed since it was asked last. It is for one goroutine.
+// Follower returns the changes since the last request. It is not safe for concurrent use.
 type Follower struct {
 	c    *Catalog
 	last followed
 }
 
-// followed is what a follower compares.
+// followed is the state that a follower compares.
 type followed struct {
-	servers map[schema.ServerID]string // why it is offline, "" where it is not
+	servers map[schema.ServerID]string // the reason why each is offline; "" means online
 	tools   map[toolName]followedTool
 	sets    map[setName]setState
 }
 
-// setName names a set of a tenant, and setState is what a change of it changes.
+// setName is the key of a set of a tenant. setState is the state that differs after each change.
 type (
 	setName struct {
 		tenant schema.TenantID
@@ -71,7 +71,7 @@ type followedTool struct {
 	off    *switchtable.Switch
 }
 
-// Follow returns a follower that begins with the present.
+// Follow returns a follower that starts from the current state.
 func (c *Catalog) Follow() *Follower { return &Follower{c: c, last: follow(c)} }
 
 func follow(c *Catalog) followed {
@@ -92,8 +92,8 @@ func follow(c *Catalog) followed {
 	return now
 }
 
-// Next returns what has changed, in the order of servers and tools. Of a tool that was
-// removed and added again in between, it tells nothing.
+// Next returns the changes since the last call, sorted by set, server and tool. It does not report
+// a tool that was removed and added again in between.
 func (f *Follower) Next() []FleetChange {
 	before, now := f.last, follow(f.c)
 	f.last = now
@@ -166,8 +166,8 @@ func (f *Follower) Next() []FleetChange {
 	return all
 }
 
-// Watch calls f with each change from now on, on one goroutine, until stop is called, which
-// waits for f. Changes that come within some milliseconds may be told together.
+// Watch calls f with each change from now on, always on the same goroutine. stop ends the watch and
+// waits for f to return. Changes within a few milliseconds may be reported together.
 func (c *Catalog) Watch(f func(FleetChange)) (stop func()) {
 	changes, cancel := c.Changes()
 	follower := c.Follow()

@@ -7,8 +7,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// InFlight are the calls in flight of each tenant with limits, at all front doors together, as
-// these announced them within the last second or so.
+// InFlight returns the number of calls in flight of each tenant with limits, summed over all front
+// doors, as they announced it within the last second or so.
 func InFlight(of []Process) map[schema.TenantID]int {
 	sum := make(map[schema.TenantID]int)
 	for i := range of {
@@ -22,9 +22,10 @@ func InFlight(of []Process) map[schema.TenantID]int {
 	return sum
 }
 
-// Announce sets the function that returns what the other front doors are told of this one: its
-// configuration and how much it does. The id is filled in. It is called from several goroutines.
-func (c *Catalog) Announce(is func() schema.FrontDoor) { c.peers.said.Store(&is) }
+// Announce sets the function that returns the announcement of this front door to the others: its
+// configuration and its load. Announce fills in the id. The function is called from several
+// goroutines.
+func (c *Catalog) Announce(is func() schema.FrontDoor) { c.peers.announcement.Store(&is) }
 
 // The roles of a [Process].
 const (
@@ -33,12 +34,12 @@ const (
 	RoleWorker    = "worker"
 )
 
-// Process is a live process of the fabric and the configuration that it has in force.
+// Process is a live process of the fabric with its effective configuration.
 type Process struct {
 	ID      string
 	Role    string // RoleFrontDoor, RoleApprover or RoleWorker
 	InForce []schema.InForce
-	// Door is what a front door announced; nil for other roles.
+	// Door is the announcement of a front door. It is nil for other roles.
 	Door *schema.FrontDoor
 }
 
@@ -53,17 +54,17 @@ func (c *Catalog) Processes() []Process {
 	return all
 }
 
-// Disagreement is a part of the configuration of which processes have different versions
-// in force.
+// Disagreement is a part of the configuration that differs between processes.
 type Disagreement struct {
 	Part     string              // see [schema.InForce]
-	Server   schema.ServerID     // of PartServers
-	Versions map[string][]string // the ids of processes by their version
+	Server   schema.ServerID     // for PartServers
+	Versions map[string][]string // process ids by version
 }
 
-// Disagreements compares processes: the policy of all, the keys of each role (those of
-// callers and those of people are different lists), and each server among the workers whose
-// file has it. A process that says nothing of a part is left out.
+// Disagreements compares the effective configuration of processes: the policy of all, the keys
+// within each role (callers' keys and people's keys are different lists), and each server entry
+// among the workers whose file has it. A process that does not report a part is ignored for that
+// part.
 func Disagreements(processes []Process) []Disagreement {
 	type subject struct{ part, server, role string }
 	found := make(map[subject]map[string][]string)

@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// addTimeout bounds how long the addition of a server waits for it: a little more
-	// than a server may take to start by default.
+	// addTimeout limits the wait for an added server. It is slightly longer than the default start
+	// timeout of a server.
 	addTimeout = 2*time.Minute + 5*time.Second
 	askTimeout = 12 * time.Second
 )
@@ -29,11 +29,10 @@ type Operator struct{ c *Catalog }
 // Operator returns the part of the catalog that changes the fleet.
 func (c *Catalog) Operator() Operator { return Operator{c} }
 
-// Add has every worker that takes servers over the API hold the server,
-// now and after a restart, and waits until one of them has it initialized or
-// says that it failed. entry is its entry in the shape of the servers file,
-// without the id. Errors: KindConflict for an id that exists, KindUnavailable
-// when no worker takes servers, and what the worker says of the entry.
+// Add starts a server on every worker that accepts servers over the API, now and after a
+// restart. It waits until one of them has initialized it or reports a failure. entry has the format
+// of an entry in the servers file, without the id. Errors: KindConflict for an id that exists,
+// KindUnavailable if no worker accepts servers, or a worker's error about the entry.
 func (o Operator) Add(ctx context.Context, id schema.ServerID, by string, entry json.RawMessage) (Server, error) {
 	c := o.c
 	if _, err := c.Server(id); err == nil {
@@ -61,16 +60,16 @@ func (o Operator) Add(ctx context.Context, id schema.ServerID, by string, entry 
 	return s, errors.Join(err, o.Remove(context.WithoutCancel(ctx), id))
 }
 
-// mostSaid is how much of what a server that does not start wrote to stderr is repeated.
-const mostSaid = 1 << 10
+// maxStderrQuote limits the stderr output, in bytes, that the error of a failed start quotes.
+const maxStderrQuote = 1 << 10
 
-// notStarted is the fault of a server with the end of what it wrote to stderr: the server
-// is removed, so that nobody can look there.
+// notStarted returns the error of a server that did not start, with the end of its stderr. The
+// server is removed, so its stderr cannot be read anywhere else.
 func notStarted(s *Server) *schema.Error {
 	text := cmp.Or(s.Error, fmt.Sprintf("Server %q did not start.", s.ID))
 	said := strings.TrimSpace(s.StderrTail)
-	if len(said) > mostSaid {
-		said = truncate.Tail(said, mostSaid)
+	if len(said) > maxStderrQuote {
+		said = truncate.Tail(said, maxStderrQuote)
 		if _, whole, ok := strings.Cut(said, "\n"); ok {
 			said = whole
 		}
@@ -81,8 +80,8 @@ func notStarted(s *Server) *schema.Error {
 	return schema.Errorf(schema.KindServerFailed, "%s", text)
 }
 
-// Await waits until a server can be called, which needs its tools, or its start has failed: its
-// state says which. The error is that of ctx.
+// Await waits until a server can be called, which requires its tools, or until its start has
+// failed; see the state of the result. The error is that of ctx.
 func (o Operator) Await(ctx context.Context, id schema.ServerID) (Server, error) {
 	changes, cancel := o.c.Changes()
 	defer cancel()
@@ -100,13 +99,13 @@ func (o Operator) Await(ctx context.Context, id schema.ServerID) (Server, error)
 	}
 }
 
-// Entry returns the entry of a server that was added over the API, as it was sent.
+// Entry returns the entry of a server that was added over the API, exactly as it was sent.
 func (o Operator) Entry(id schema.ServerID) (json.RawMessage, bool) {
 	row, ok := o.c.added.Get(servertable.Key(id))
 	return row.Definition, ok
 }
 
-// startOn starts the server on every worker that takes servers over the API.
+// startOn starts the server on every worker that accepts servers over the API.
 func (o Operator) startOn(ctx context.Context, id schema.ServerID, entry json.RawMessage) error {
 	c := o.c
 	err := error(schema.Errorf(schema.KindUnavailable, "No worker accepts servers over the API: set worker.api_servers on at least one."))
@@ -127,8 +126,8 @@ func (o Operator) startOn(ctx context.Context, id schema.ServerID, entry json.Ra
 	return err
 }
 
-// Remove ends a server that was added over the API, everywhere and for
-// good. The error is of KindNotFound, or KindConflict for one from a servers file.
+// Remove stops a server that was added over the API on all workers, permanently. The error is of
+// KindNotFound, or of KindConflict for a server from a servers file.
 func (o Operator) Remove(ctx context.Context, id schema.ServerID) error {
 	c := o.c
 	if _, ok := c.added.Get(servertable.Key(id)); !ok {
@@ -153,9 +152,9 @@ func (o Operator) Remove(ctx context.Context, id schema.ServerID) error {
 	return first
 }
 
-// Restart has every worker that holds the server replace it by a new start of
-// itself, without failing calls. It returns when they have begun. The error is of
-// KindNotFound for a server that no worker holds, else the first that a worker gave.
+// Restart makes every worker that runs the server replace it with a new instance, without failing
+// calls. It returns when the replacement has begun. The error is of KindNotFound for an unknown
+// server, of KindUnavailable if no worker runs it, or else the first error of a worker.
 func (o Operator) Restart(ctx context.Context, id schema.ServerID) error {
 	c := o.c
 	if _, err := c.Server(id); err != nil {
@@ -178,9 +177,9 @@ func (o Operator) Restart(ctx context.Context, id schema.ServerID) error {
 	return first
 }
 
-// Drain has a worker take no more calls, finish those that it runs, and end. It returns when it has
-// begun; a worker that drains already is left alone. The error is of KindNotFound for a worker that
-// is not live, of KindConflict for one that is part of a process that does more.
+// Drain makes a worker accept no more calls, finish those in progress, and exit. It returns when
+// the drain has begun. It does nothing for a worker that is already draining. Errors: KindNotFound
+// for a worker that is not live, KindConflict for one that shares its process with other roles.
 func (o Operator) Drain(ctx context.Context, id schema.WorkerID) error {
 	for _, w := range o.c.Workers() {
 		if w.ID != id {
@@ -195,7 +194,7 @@ func (o Operator) Drain(ctx context.Context, id schema.WorkerID) error {
 	return schema.Errorf(schema.KindNotFound, "No live worker has the id %q. GET /workers lists them.", id)
 }
 
-// spread gives added servers to workers that came later.
+// spread starts added servers on workers that joined later.
 func (o Operator) spread(ctx context.Context) {
 	c := o.c
 	for _, row := range c.added.All() {

@@ -20,7 +20,7 @@ func TestAServerThatIsNotAddedIsReportedOnceWithItsStderr(t *testing.T) {
 		}
 	}
 	e := notStarted(&Server{Server: schema.Server{ID: "s", Error: "No.", StderrTail: long}})
-	if !strings.HasPrefix(e.Detail, "No. The end of its stderr:\nline of") || !strings.HasSuffix(e.Detail, "\nthe fault") || len(e.Detail) > mostSaid+50 {
+	if !strings.HasPrefix(e.Detail, "No. The end of its stderr:\nline of") || !strings.HasSuffix(e.Detail, "\nthe fault") || len(e.Detail) > maxStderrQuote+50 {
 		t.Errorf("%d bytes: %q", len(e.Detail), e.Detail)
 	}
 }

@@ -10,11 +10,11 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// peers are the live front doors and approvers, this front door included. It is safe for
+// peers holds the live front doors and approvers, this front door included. It is safe for
 // concurrent use.
 type peers struct {
-	id   string
-	said atomic.Pointer[func() schema.FrontDoor] // what is announced of this front door; nil: only its id
+	id           string
+	announcement atomic.Pointer[func() schema.FrontDoor] // returns the announcement of this front door; if nil, only the id is announced
 
 	mu        sync.RWMutex
 	routers   map[string]peer
@@ -32,11 +32,11 @@ func newPeers(id string) *peers {
 	return &peers{id: id, routers: make(map[string]peer), approvers: make(map[string]peer)}
 }
 
-// own is this front door, with the configuration that concerns front doors: in a process that is
-// a worker as well, the worker announces its servers.
+// own returns the announcement of this front door. It leaves out the servers: in a process that is
+// also a worker, the worker announces them.
 func (p *peers) own() *schema.FrontDoor {
 	var d schema.FrontDoor
-	if f := p.said.Load(); f != nil {
+	if f := p.announcement.Load(); f != nil {
 		d = (*f)()
 	}
 	d.ID = p.id
@@ -44,7 +44,7 @@ func (p *peers) own() *schema.FrontDoor {
 	return &d
 }
 
-// sawRouter takes in an announcement of a front door and returns the number of them.
+// sawRouter processes the announcement of a front door and returns the number of front doors.
 func (p *peers) sawRouter(d *schema.FrontDoor) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -58,8 +58,8 @@ func (p *peers) sawApprover(id string, inForce []schema.InForce) {
 	p.approvers[id] = peer{inForce: inForce, seen: time.Now()}
 }
 
-// expire drops processes that fell silent and returns the number of front doors. While our
-// own connection is down, no approver is dropped.
+// expire drops silent processes and returns the number of front doors. While our own connection is
+// down, it drops no approver.
 func (p *peers) expire(now time.Time, down bool) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -80,7 +80,7 @@ func (p *peers) expire(now time.Time, down bool) int {
 	return len(p.routers)
 }
 
-// count is the number of front doors.
+// count returns the number of front doors.
 func (p *peers) count() int {
 	p.mu.RLock()
 	defer p.mu.RUnlock()

@@ -16,28 +16,28 @@ import (
 )
 
 const (
-	// pinsWithin bounds one opening of the table of accepted definitions, pinWithin one
+	// pinsWithin limits one attempt to open the table of accepted definitions, pinWithin one
 	// write to it.
 	pinsWithin = 10 * time.Second
 	pinWithin  = 5 * time.Second
-	// pinHeadroom is what a message of NATS needs besides a row.
+	// pinHeadroom is the space, in bytes, that a NATS message needs in addition to a row.
 	pinHeadroom = 4 << 10
 )
 
-// Change says why the definition of a tool is not accepted. It is never changed.
+// Change is the reason why the definition of a tool is not accepted. It is immutable.
 type Change struct {
-	// New says that no definition of the tool was accepted, Fields else lists the members
-	// that differ from the accepted one.
+	// New reports that no definition of the tool was accepted. Otherwise Fields lists the
+	// members that differ from the accepted definition.
 	New    bool
 	Fields []string
-	// Quarantined says that the tool does not run and is not listed.
+	// Quarantined reports that the tool does not run and is not listed.
 	Quarantined bool
 
 	digest  string // of the definition that is not accepted
-	pending bool   // the definitions of the server were not compared yet
+	pending bool   // the definitions of the server have not been compared yet
 }
 
-// Text says for people what differs.
+// Text describes the difference in words, for people.
 func (c *Change) Text() string {
 	switch {
 	case c.pending:
@@ -48,7 +48,7 @@ func (c *Change) Text() string {
 	return "its definition changed after it was accepted (" + strings.Join(c.Fields, ", ") + ")"
 }
 
-// refusal is the error of calls of a tool in quarantine.
+// refusal returns the error for calls of a quarantined tool.
 func (c *Change) refusal(server schema.ServerID, tool string) error {
 	if c.pending {
 		return schema.Errorf(schema.KindUnavailable, "The tool definitions of server %q were not compared with the accepted ones yet, and it has pin: quarantine; the call did not start. Send it again.", server).RetryableAfter(time.Second)
@@ -56,19 +56,19 @@ func (c *Change) refusal(server schema.ServerID, tool string) error {
 	return schema.Errorf(schema.KindDisabled, "Tool %q of server %q is in quarantine: %s. An operator can review it with `callyard tools diff` and accept it with `callyard tools accept`.", tool, server, c.Text())
 }
 
-// pinned compares the definitions of a server with the accepted ones. It is never changed.
+// pinned is the comparison of a server's definitions with the accepted ones. It is immutable.
 type pinned struct {
 	mode     string             // schema.PinWarn or PinQuarantine
 	recorded bool               // and the current definitions are known
-	accepted map[string]string  // digests of the current definitions that are accepted, by tool
-	changed  map[string]*Change // all others, where recorded
+	accepted map[string]string  // digests of accepted current definitions, by tool
+	changed  map[string]*Change // all other tools, if recorded
 }
 
-// unrecorded is the change of every tool of a server in quarantine whose definitions were
-// not recorded, or are not known.
+// unrecorded is the change of every tool of a quarantined server whose definitions are not recorded
+// or not known.
 var unrecorded = &Change{Quarantined: true, pending: true}
 
-// of returns why a tool is not accepted; nil for one that is.
+// of returns the reason why a tool is not accepted, or nil if it is.
 func (p *pinned) of(tool string) *Change {
 	switch {
 	case p == nil:
@@ -79,8 +79,8 @@ func (p *pinned) of(tool string) *Change {
 	return p.changed[tool]
 }
 
-// mayLeave returns why a call must not leave that was checked against the definition with
-// the digest; nil where it may. Only calls of servers in quarantine are looked at.
+// mayLeave returns nil if a call that was checked against the definition with this digest may be
+// sent, else the reason. It is called only for servers in quarantine mode.
 func (p *pinned) mayLeave(server schema.ServerID, tool, digest string) error {
 	accepted, ok := p.accepted[tool]
 	switch {
@@ -98,8 +98,8 @@ func (p *pinned) mayLeave(server schema.ServerID, tool, digest string) error {
 // names returns the tools that are not accepted, sorted.
 func (p *pinned) names() []string { return slices.Sorted(maps.Keys(p.changed)) }
 
-// compare compares definitions, nil while they are not known, with a row of the table, nil
-// where none was recorded.
+// compare compares the definitions of a server with its row of the table. d is nil while the
+// definitions are not known; row is nil if none were recorded.
 func compare(mode string, row *pintable.Server, d *definitions) *pinned {
 	p := &pinned{mode: mode, recorded: row != nil && d != nil, accepted: map[string]string{}, changed: map[string]*Change{}}
 	if !p.recorded {
@@ -119,16 +119,17 @@ func compare(mode string, row *pintable.Server, d *definitions) *pinned {
 	return p
 }
 
-// fields are the members of a definition that MCP names, in the order in which they are
-// reported. The names of others are the server's own words and are not passed on.
+// fields lists the members of a definition that MCP defines, in the order in which they are
+// reported. The names of other members come from the server and are not passed on.
 var fields = []string{"title", "description", "inputSchema", "outputSchema", "annotations", "execution", "icons", "_meta"}
 
 const (
 	otherFields = "other members"
-	spelling    = "order or spelling of members" // nothing else differs
+	spelling    = "order or spelling of members" // used if nothing else differs
 )
 
-// differing names what differs between two definitions; the result is never empty.
+// differing returns the names of the members that differ between two definitions. The result is
+// never empty.
 func differing(a, b json.RawMessage) []string {
 	was, is := membersOf(a), membersOf(b)
 	var out []string
@@ -154,10 +155,10 @@ func membersOf(object json.RawMessage) map[string]string {
 	return all
 }
 
-// pinModes are the modes that compare definitions, the stricter one later.
+// pinModes lists the modes that compare definitions, in increasing strictness.
 var pinModes = []string{schema.PinWarn, schema.PinQuarantine}
 
-// stricter returns the stricter of two modes, "" for none.
+// stricter returns the stricter of two modes. "" means no mode.
 func stricter(a, b string) string {
 	if slices.Index(pinModes, b) > slices.Index(pinModes, a) {
 		return b
@@ -165,8 +166,8 @@ func stricter(a, b string) string {
 	return a
 }
 
-// openPins opens the table of accepted definitions. Where that fails, calls of servers in
-// quarantine are refused, and it is tried again as long as there are servers that need it.
+// openPins opens the table of accepted definitions. If that fails, calls of quarantined servers are
+// refused, and the pinner tries again while any server needs the table.
 func (c *Catalog) openPins(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, pinsWithin)
 	defer cancel()
@@ -179,7 +180,7 @@ func (c *Catalog) openPins(ctx context.Context) {
 	c.pinsChanged()
 }
 
-// pinsChanged takes in that definitions were recorded or accepted, here or elsewhere.
+// pinsChanged updates the view after definitions were recorded or accepted by any front door.
 func (c *Catalog) pinsChanged() {
 	c.mu.Lock()
 	for id, s := range c.servers {
@@ -187,7 +188,7 @@ func (c *Catalog) pinsChanged() {
 	}
 	c.publishLocked()
 	c.mu.Unlock()
-	c.awaken()
+	c.wakeReader()
 	c.changes.notify()
 }
 
@@ -205,13 +206,14 @@ func (c *Catalog) pinLocked(id schema.ServerID, s *server) {
 	s.pins = compare(s.view.PinMode, row, s.defs)
 }
 
-// pinner records servers at first use, and logs changes. It belongs to one goroutine.
+// pinner records the definitions of servers on first use and logs changes. It is not safe for
+// concurrent use.
 type pinner struct {
-	c    *Catalog
-	told map[schema.ServerID]string // what was logged last, by server
+	c      *Catalog
+	logged map[schema.ServerID]string // the state that was last logged, by server
 }
 
-// run does what is due.
+// run opens the table if needed, records new servers and logs changes.
 func (p *pinner) run(ctx context.Context) {
 	c := p.c
 	c.mu.RLock()
@@ -233,10 +235,10 @@ func (p *pinner) run(ctx context.Context) {
 			}
 		}
 	}
-	p.tell()
+	p.logChanges()
 }
 
-// due returns rows for the servers that are not recorded and whose definitions are known.
+// due returns rows for servers whose definitions are known but not recorded.
 func (p *pinner) due() []pintable.Server {
 	c := p.c
 	c.mu.RLock()
@@ -256,7 +258,7 @@ func (p *pinner) due() []pintable.Server {
 	return due
 }
 
-// record records a server unless another front door was first: then that record counts.
+// record records a server. If another front door recorded it first, that record wins.
 func (p *pinner) record(ctx context.Context, table *bus.Table[pintable.Server], row pintable.Server) error {
 	ctx, cancel := context.WithTimeout(ctx, pinWithin)
 	defer cancel()
@@ -278,7 +280,7 @@ func (p *pinner) record(ctx context.Context, table *bus.Table[pintable.Server], 
 	return nil
 }
 
-// fits returns an error for a row that is too large for a message of NATS.
+// fits returns an error if a row is too large for a NATS message.
 func fits(c *Catalog, row *pintable.Server) error {
 	text, err := json.Marshal(row)
 	if err != nil {
@@ -290,8 +292,8 @@ func fits(c *Catalog, row *pintable.Server) error {
 	return nil
 }
 
-// tell logs which definitions are not accepted, once for each state of a server.
-func (p *pinner) tell() {
+// logChanges logs the definitions that are not accepted, once for each state of a server.
+func (p *pinner) logChanges() {
 	c := p.c
 	type line struct {
 		id    schema.ServerID
@@ -309,24 +311,24 @@ func (p *pinner) tell() {
 		for _, tool := range names {
 			now.WriteString(tool + "\x00" + s.pins.changed[tool].digest + "\x00")
 		}
-		if p.told[id] != now.String() && len(names) > 0 {
+		if p.logged[id] != now.String() && len(names) > 0 {
 			lines = append(lines, line{id, s.pins.mode, names})
 		}
-		p.told[id] = now.String()
+		p.logged[id] = now.String()
 	}
-	for id := range p.told {
+	for id := range p.logged {
 		if c.servers[id] == nil {
-			delete(p.told, id)
+			delete(p.logged, id)
 		}
 	}
 	c.mu.RUnlock()
 	for _, l := range lines {
-		c.log.Warn("tools have definitions that nobody has accepted; `callyard tools diff` shows them", "server", l.id, "pin", l.mode, "count", len(l.tools), "tools", l.tools[:min(len(l.tools), toldTools)])
+		c.log.Warn("tools have definitions that nobody has accepted; `callyard tools diff` shows them", "server", l.id, "pin", l.mode, "count", len(l.tools), "tools", l.tools[:min(len(l.tools), maxLoggedTools)])
 	}
 }
 
-// toldTools bounds the names in a line of the log.
-const toldTools = 20
+// maxLoggedTools limits the tool names in a log line.
+const maxLoggedTools = 20
 
 // ChangedTools returns the number of tools whose definition is not accepted, for each
 // server that has pin set.
@@ -342,7 +344,7 @@ func (c *Catalog) ChangedTools() map[schema.ServerID]int {
 	return all
 }
 
-// leaveOut adds the tools in quarantine to those that are switched off.
+// leaveOut appends the quarantined tools to those that are switched off.
 func (p *pinned) leaveOut(off []string) []string {
 	if p == nil || p.mode != schema.PinQuarantine {
 		return off

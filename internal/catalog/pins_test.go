@@ -11,7 +11,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// redefine gives the herald's server other tools.
+// redefine replaces the tools of the herald's server.
 func (h *herald) redefine(server schema.ServerID, pin string, defs ...string) {
 	d := tools(defs...)
 	h.change(func(w *schema.Worker) {
@@ -35,7 +35,7 @@ func pinnedHerald(t *testing.T, srv *bustest.Server, pin string, defs ...string)
 
 func digest(definition string) string { return schema.Digest([]byte(definition)) }
 
-// leaves says that a call that was checked against the definition may leave.
+// leaves reports whether a call that was checked against the definition may be sent.
 func leaves(c *Catalog, tool, definition string) func() bool {
 	return func() bool { return c.Standing("s", tool, digest(definition)) == nil }
 }
@@ -58,7 +58,7 @@ func TestAChangedOrNewToolOfAServerInQuarantineDoesNotRunBeforeItIsAccepted(t *t
 		}
 	}
 	h.redefine("s", schema.PinQuarantine, toolA2, toolB)
-	three := open(t, srv) // it has just started
+	three := open(t, srv) // a front door that has just started
 	for _, c := range []*Catalog{one, two, three} {
 		await(t, c, "the change", func() bool { all := c.ChangedTools(); return all["s"] == 2 })
 		for tool, detail := range map[string]string{"a": "(description, other members)", "b": "it is new"} {
@@ -78,7 +78,7 @@ func TestAChangedOrNewToolOfAServerInQuarantineDoesNotRunBeforeItIsAccepted(t *t
 			t.Errorf("a search finds %+v: %v", f, err)
 		}
 	}
-	// What is accepted is what was looked at, all of it or nothing.
+	// Only the reviewed definitions are accepted, and either all of them or none.
 	ctx := t.Context()
 	both := []Acceptance{{"a", digest(toolA2)}, {"b", digest(`{"name":"b" }`)}}
 	if _, err := one.Operator().Accept(ctx, "s", both, "ops"); schema.KindOf(err) != schema.KindConflict {
@@ -97,7 +97,7 @@ func TestAChangedOrNewToolOfAServerInQuarantineDoesNotRunBeforeItIsAccepted(t *t
 	}
 	for _, c := range []*Catalog{one, two, three} {
 		await(t, c, "the acceptance", func() bool { return leaves(c, "a", toolA2)() && leaves(c, "b", toolB)() })
-		// A call that was checked against the old definition waited meanwhile.
+		// A call that was checked against the old definition waited in the meantime.
 		if err := c.Standing("s", "a", digest(toolA)); schema.KindOf(err) != schema.KindConflict {
 			t.Errorf("a call that was checked against the old definition: %v", err)
 		}
@@ -109,7 +109,7 @@ func TestAChangedOrNewToolOfAServerInQuarantineDoesNotRunBeforeItIsAccepted(t *t
 	if err != nil || len(pins.Tools) != 2 || pins.Tools[0].State != PinAccepted || pins.Tools[0].Accepted.By != "ops" || string(pins.Tools[0].Accepted.Definition) != toolA2 {
 		t.Errorf("%+v, %v", pins, err)
 	}
-	// The old definition is not accepted any more, and a tool that is gone is no fault.
+	// The old definition is no longer accepted. A tool that was removed is not an error.
 	h.redefine("s", schema.PinQuarantine, toolA)
 	await(t, one, "the way back", func() bool { return one.Standing("s", "a", digest(toolA)) != nil && one.ChangedTools()["s"] == 1 })
 	if pins, err = one.Pins("s"); err != nil || pins.Tools[0].State != PinChanged || pins.Tools[1].State != PinGone {
@@ -128,7 +128,7 @@ func TestAServerWithPinWarnKeepsRunning(t *testing.T) {
 	if err != nil || tool.Refusal() != nil || !tool.Offered() || !tool.Unaccepted() || c.Standing("s", "a", tool.Digest) != nil {
 		t.Errorf("%+v, %v", tool, err)
 	}
-	// With quarantine, what was recorded before still counts.
+	// In quarantine mode, earlier records still apply.
 	h.redefine("s", schema.PinQuarantine, toolA2)
 	await(t, c, "the quarantine", func() bool { return c.Standing("s", "a", digest(toolA2)) != nil })
 	h.redefine("s", "", toolA2)
@@ -141,7 +141,7 @@ func TestAServerWithPinWarnKeepsRunning(t *testing.T) {
 	}
 }
 
-// Front doors that see different definitions at first use agree on one record.
+// Front doors that see different definitions on first use agree on one record.
 func TestFrontDoorsThatRecordAtOnceAgree(t *testing.T) {
 	srv := bustest.Start(t)
 	catalogs := []*Catalog{open(t, srv), open(t, srv), open(t, srv)}
@@ -163,8 +163,8 @@ func TestFrontDoorsThatRecordAtOnceAgree(t *testing.T) {
 	}
 }
 
-// Until the definitions were compared, a server in quarantine runs nothing: with a record
-// and unknown definitions, and the other way round.
+// Until its definitions are compared, a quarantined server runs no calls. This holds for a record
+// with unknown definitions, and for definitions without a record.
 func TestNothingRunsBeforeDefinitionsWereCompared(t *testing.T) {
 	d := read("s", tools(toolA), nil, nil)
 	row := &pintable.Server{ID: "s", Tools: map[string]pintable.Pin{"a": {Digest: digest(toolA)}}}

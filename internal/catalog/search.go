@@ -10,60 +10,61 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Finding is what searches go by in addition to the definitions of tools, and who finds
-// which servers at all.
+// Finding configures searches: their inputs in addition to the definitions of tools, and the
+// servers that each tenant sees.
 type Finding struct {
-	Labels  LabelsFunc       // nil: there are none
-	Vectors *embedding.Store // nil: searches go by words alone
-	// Sees reports whether a tenant sees a server; nil: every tenant sees all. Apart reports
-	// whether the tenant may be kept from some; both are set or neither. See [SeenBy].
+	Labels  LabelsFunc       // nil if there are no labels
+	Vectors *embedding.Store // if nil, searches use words only
+	// Sees reports whether a tenant sees a server. If nil, every tenant sees all. Apart
+	// reports whether some servers may be hidden from the tenant. Set both or neither. See
+	// [SeenBy].
 	Sees  func(tenant schema.TenantID, server schema.ServerID) bool
 	Apart func(tenant schema.TenantID) bool
 }
 
 // Query is a search for tools.
 type Query struct {
-	// Text says in words what is wanted.
+	// Text describes the wanted tools in words.
 	Text string
-	// Server and Set restrict the search; "" is every server, and no set.
+	// Server and Set restrict the search. If empty, the search covers every server and is not
+	// limited to a set.
 	Server schema.ServerID
 	Set    string
-	// Most is the most tools to return, 0 for all.
+	// Most limits the number of tools in the result. 0 means no limit.
 	Most int
-	// Offline says that tools which no worker can run now count as well.
+	// Offline includes tools that no worker can run now.
 	Offline bool
 
-	tenant schema.TenantID // whose names of sets are meant
-	seen   *Seen           // nil: everything is shown
+	tenant schema.TenantID // resolves names of sets
+	seen   *Seen           // if nil, everything is visible
 }
 
-// Found is the answer to a [Query].
+// Found is the result of a [Query].
 type Found struct {
-	// Tools are the tools that fit, the best first, with their names in the set.
+	// Tools lists the matching tools, best match first, with their names in the set.
 	Tools []FoundTool
-	// Callable is how many tools were searched.
+	// Callable is the number of tools that were searched.
 	Callable int
-	// Unknown are the servers whose tools are not known and thus not searched.
+	// Unknown lists the servers that were not searched because their tools are not known.
 	Unknown []string
-	// Unmatched are the words of the query that no tool has.
+	// Unmatched lists the words of the query that no tool contains.
 	Unmatched []string
-	// Hybrid says that the tools are ranked by vectors as well as by words, and Words why
-	// they are not although vectors are configured.
+	// Hybrid reports that the tools are ranked by vectors as well as by words. Words is the
+	// reason why they are not although vectors are configured.
 	Hybrid bool
 	Words  string
 }
 
-// FoundTool is a tool that fits a query.
+// FoundTool is a tool that matches a query.
 type FoundTool struct {
 	Tool
 	Score     float64
-	NameInSet string // "" where no set was searched
+	NameInSet string // "" if no set was searched
 }
 
-// Search returns the callable tools that fit a query; none where no tool fits. What is switched
-// off, is in quarantine or is not of the set is neither found nor counted. The error is of
-// KindNotFound for a server or a set that is not there. The work grows with the number of tools
-// that are found, hardly with those that are not.
+// Search returns the callable tools that match a query. Tools that are switched off, quarantined or
+// not in the set are neither returned nor counted. The error is of KindNotFound for an unknown
+// server or set. The cost depends on the number of matching tools, hardly on the total.
 func (c *Catalog) Search(ctx context.Context, q Query) (f Found, err error) {
 	var names map[toolName]string
 	if q.Set != "" {
@@ -82,7 +83,7 @@ func (c *Catalog) Search(ctx context.Context, q Query) (f Found, err error) {
 			return f, err
 		}
 	}
-	meaning := c.finding.meaning(ctx, q.Text, &f) // outside of the lock: it asks an endpoint
+	meaning := c.finding.meaning(ctx, q.Text, &f) // outside the lock, because it calls an endpoint
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	in, of := partsLocked(c, &q, names, &f)
@@ -101,7 +102,7 @@ func (c *Catalog) Search(ctx context.Context, q Query) (f Found, err error) {
 	return f, nil
 }
 
-// meaning returns what a query means, and says in f whether that is known.
+// meaning returns the vectors of a query and records in f whether they are known.
 func (by *Finding) meaning(ctx context.Context, text string, f *Found) (m search.Meaning) {
 	if by.Vectors == nil {
 		return m
@@ -115,7 +116,7 @@ func (by *Finding) meaning(ctx context.Context, text string, f *Found) (m search
 	return m
 }
 
-// embed has the vectors made of the tools that there are.
+// embed requests vectors for all current tools.
 func embed(c *Catalog) {
 	if c.finding.Vectors == nil {
 		return
@@ -131,8 +132,8 @@ func embed(c *Catalog) {
 	c.finding.Vectors.Want(all)
 }
 
-// partsLocked returns what is searched, by the id of the server, and the servers themselves; c.mu
-// is held.
+// partsLocked returns the parts to search, sorted by server id, and their servers. The caller holds
+// c.mu.
 func partsLocked(c *Catalog, q *Query, names map[toolName]string, f *Found) (in []search.Part, of []*server) {
 	off := c.standing.Load()
 	for id, s := range c.servers {

@@ -8,33 +8,34 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Judge says what is shown to one principal: what it may use. It is safe for concurrent use.
+// Judge decides which parts of the catalog are visible to one principal, by its permissions. It is
+// safe for concurrent use.
 type Judge interface {
-	// Tool reports whether the tool is shown, which need not exist.
+	// Tool reports whether the tool is visible. The tool need not exist.
 	Tool(server schema.ServerID, tool string) bool
-	// Resources and Prompts report whether those of the server are shown.
+	// Resources and Prompts report whether those of the server are visible.
 	Resources(server schema.ServerID) bool
 	Prompts(server schema.ServerID) bool
-	// Server reports whether its tenant sees the server, whether or not it exists.
+	// Server reports whether the principal's tenant sees the server, whether or not it exists.
 	Server(server schema.ServerID) bool
-	// Whole reports whether its tenant and its credential leave nothing out, so that what
-	// tells of all servers together is shown: patterns, and counts of calls.
+	// Whole reports whether neither tenant nor credential hides anything. Only then is
+	// information about all servers together visible: patterns, and counts of calls.
 	Whole() bool
-	// Key is the same for two judges that judge alike.
+	// Key is equal for judges that make the same decisions.
 	Key() string
 }
 
-// Seen is the catalog as one principal sees it: what is not shown to it is answered like what
-// is not there. It is safe for concurrent use.
+// Seen is the catalog as one principal sees it. A part that is not visible gets the same answer as
+// one that does not exist. It is safe for concurrent use.
 type Seen struct {
 	c      *Catalog
-	tenant schema.TenantID // what names of sets mean
-	judge  Judge           // nil: everything is shown
+	tenant schema.TenantID // resolves names of sets
+	judge  Judge           // if nil, everything is visible
 	of     *shown
 }
 
-// SeenBy returns the catalog as the principal of the judge sees it, who is of the tenant; nil:
-// everything is shown but for the sets of other tenants, and nothing is asked.
+// SeenBy returns the catalog as visible to the principal of the judge, who belongs to the tenant.
+// If j is nil, everything is visible except the sets of other tenants.
 func SeenBy(c *Catalog, tenant schema.TenantID, j Judge) *Seen {
 	s := &Seen{c: c, tenant: tenant.OrDefault(), judge: j}
 	if j != nil {
@@ -43,23 +44,24 @@ func SeenBy(c *Catalog, tenant schema.TenantID, j Judge) *Seen {
 	return s
 }
 
-// shown is what a judge said of everything that there was at one time. It is never changed.
+// shown holds the decisions of a judge about everything that existed at one point in time. It is
+// immutable.
 type shown struct {
-	at      uint64 // of the catalog's changes
+	at      uint64 // value of changes.count
 	key     string
 	servers map[schema.ServerID]*shownServer
 }
 
-// shownServer is what is shown of a server. One of which nothing is shown has none.
+// shownServer holds the visible parts of a server. A server without visible parts has no entry.
 type shownServer struct {
 	tools              map[string]struct{}
 	resources, prompts bool
 }
 
-// mostSeen bounds the judgements that are kept; beyond it all are made again.
-const mostSeen = 256
+// maxSeen limits the cached decisions. When it is reached, the cache is cleared.
+const maxSeen = 256
 
-// seen keeps judgements, since asking about thousands of tools takes longer than a list.
+// seen caches decisions, because judging thousands of tools takes longer than listing them.
 type seen struct {
 	mu sync.RWMutex
 	by map[string]*shown
@@ -74,7 +76,7 @@ func (k *seen) get(c *Catalog, j Judge) *shown {
 		return s
 	}
 	s = &shown{at: now, key: key, servers: make(map[schema.ServerID]*shownServer)}
-	for id, tools := range toolNames(c) { // not under the lock of the catalog: a judge may ask it
+	for id, tools := range toolNames(c) { // outside the catalog's lock, because a judge may query the catalog
 		of := &shownServer{tools: make(map[string]struct{}), resources: j.Resources(id), prompts: j.Prompts(id)}
 		for _, tool := range tools {
 			if j.Tool(id, tool) {
@@ -87,7 +89,7 @@ func (k *seen) get(c *Catalog, j Judge) *shown {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.by == nil || len(k.by) >= mostSeen {
+	if k.by == nil || len(k.by) >= maxSeen {
 		k.by = make(map[string]*shown)
 	}
 	k.by[key] = s
@@ -111,11 +113,11 @@ func toolNames(c *Catalog) map[schema.ServerID][]string {
 	return all
 }
 
-// All reports whether everything is shown.
+// All reports whether everything is visible.
 func (s *Seen) All() bool { return s.judge == nil }
 
-// State names what is shown: two with the same state show the same. It is 0, "" where
-// everything is shown.
+// State identifies the visible part of the catalog: equal states show the same. It returns 0, "" if
+// everything is visible.
 func (s *Seen) State() (at uint64, key string) {
 	if s.of == nil {
 		return 0, ""
@@ -123,13 +125,13 @@ func (s *Seen) State() (at uint64, key string) {
 	return s.of.at, s.of.key
 }
 
-// Whole reports whether what tells of all servers together is shown; see [Judge].
+// Whole reports whether information about all servers together is visible; see [Judge].
 func (s *Seen) Whole() bool { return s.judge == nil || s.judge.Whole() }
 
-// Has reports whether something of the server is shown.
+// Has reports whether any part of the server is visible.
 func (s *Seen) Has(id schema.ServerID) bool { return s.of == nil || s.of.servers[id] != nil }
 
-// HasTool reports whether the tool is shown, if there is one.
+// HasTool reports whether the tool is visible, if it exists.
 func (s *Seen) HasTool(id schema.ServerID, tool string) bool {
 	if s.of == nil {
 		return true
@@ -142,18 +144,18 @@ func (s *Seen) HasTool(id schema.ServerID, tool string) bool {
 	return ok
 }
 
-// HasResources reports whether the resources of the server are shown.
+// HasResources reports whether the resources of the server are visible.
 func (s *Seen) HasResources(id schema.ServerID) bool {
 	return s.of == nil || s.of.servers[id] != nil && s.of.servers[id].resources
 }
 
-// HasPrompts reports whether the prompts of the server are shown.
+// HasPrompts reports whether the prompts of the server are visible.
 func (s *Seen) HasPrompts(id schema.ServerID) bool {
 	return s.of == nil || s.of.servers[id] != nil && s.of.servers[id].prompts
 }
 
-// Would reports whether the tool would be shown if there were one; of "" something of the
-// server. It is for what is not there any more.
+// Would reports whether the tool would be visible if it existed. If tool is empty, it reports
+// whether any part of the server would be. Use it for tools and servers that no longer exist.
 func (s *Seen) Would(id schema.ServerID, tool string) bool {
 	switch {
 	case s.judge == nil:
@@ -164,7 +166,7 @@ func (s *Seen) Would(id schema.ServerID, tool string) bool {
 	return s.judge.Tool(id, tool)
 }
 
-// unknown is the error for a server that is not shown.
+// unknown returns the error for a server that is not visible.
 func (s *Seen) unknown(id schema.ServerID) error {
 	s.c.mu.RLock()
 	defer s.c.mu.RUnlock()
@@ -188,7 +190,7 @@ func (s *Seen) Server(id schema.ServerID) (Server, error) {
 	return s.c.Server(id)
 }
 
-// Definitions is [Catalog.Definitions], without what is not shown.
+// Definitions is [Catalog.Definitions] without the parts that are not visible.
 func (s *Seen) Definitions(id schema.ServerID) (*schema.Definitions, error) {
 	if !s.Has(id) {
 		return nil, s.unknown(id)
@@ -239,7 +241,7 @@ func (s *Seen) Tool(id schema.ServerID, name string) (Tool, error) {
 	return t, err
 }
 
-// Pins is [Catalog.Pins], without the tools that are not shown.
+// Pins is [Catalog.Pins] without the tools that are not visible.
 func (s *Seen) Pins(id schema.ServerID) (Pins, error) {
 	if !s.Has(id) {
 		return Pins{}, s.unknown(id)
@@ -251,7 +253,7 @@ func (s *Seen) Pins(id schema.ServerID) (Pins, error) {
 	return pins, err
 }
 
-// Search is [Catalog.Search]. What is not shown is neither found nor counted.
+// Search is [Catalog.Search] limited to visible tools. Others are neither returned nor counted.
 func (s *Seen) Search(ctx context.Context, q Query) (Found, error) {
 	if q.Set != "" {
 		if _, err := s.SetView(q.Set); err != nil {

@@ -7,11 +7,11 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// SetView is [Sets.View] of what the name means to the tenant, without the tools that are not
-// shown. A set is not there of which nothing is shown, or which has a tool of a server that the
-// tenant does not see. How one selects its tools is told only with all of them, and what it
-// excludes only to those who see the whole. Whoever sees all that its tenant sees is told all of
-// the sets that the tenant owns, also of one without tools: else nobody could change that.
+// SetView is [Sets.View] without the tools that are not visible. A set does not exist for the
+// principal if none of its tools are visible, or if it has a tool of a server that the tenant does
+// not see. Its selectors are returned only if all its tools are visible, and its exclusions only if
+// [Seen.Whole]. A principal that sees everything that its tenant sees gets all details of the sets
+// that the tenant owns, even of one without tools, since otherwise no principal could change it.
 func (s *Seen) SetView(name string) (*SetView, error) {
 	view, err := s.c.Sets().View(s.tenant, name)
 	if s.of == nil {
@@ -42,7 +42,8 @@ func (s *Seen) SetView(name string) (*SetView, error) {
 	return view, nil
 }
 
-// owns reports whether the tenant owns the set, and all that it sees is shown.
+// owns reports whether the tenant owns the set and the principal sees everything that the tenant
+// sees.
 func (s *Seen) owns(set *Set) bool {
 	_, whole := s.judge.(tenantJudge)
 	return (s.judge == nil || whole) && set.Tenant.Is(s.tenant) && !s.tenant.Is(schema.DefaultTenant)
@@ -63,8 +64,8 @@ func (s *Seen) SetTool(set, name string) (Tool, error) {
 	return t, err
 }
 
-// KnowsSet returns the error for a set that is not there, also for one of which nothing is shown;
-// nil where the name means a set.
+// KnowsSet returns nil if the name resolves to a set, else the error for a missing set. A set
+// without visible tools counts as missing.
 func (s *Seen) KnowsSet(name string) error {
 	if s.of != nil {
 		_, err := s.SetView(name)
@@ -76,8 +77,8 @@ func (s *Seen) KnowsSet(name string) error {
 	return nil
 }
 
-// Sets returns the sets that the tenant owns and those of the installation, sorted by name. Of two
-// with one name only the first is there: what the name means to the tenant.
+// Sets returns the sets that the tenant owns and those of the installation, sorted by name. If both
+// have a set of the same name, only the tenant's is included.
 func (s *Seen) Sets() []Set {
 	all := s.c.Sets().List(schema.OnlyTenant(s.tenant))
 	if !s.tenant.Is(schema.DefaultTenant) {
@@ -103,9 +104,9 @@ func (s *Seen) Sets() []Set {
 	return part
 }
 
-// Changed reports whether a change is of what is shown, or would be if it were there yet. A set
-// that is gone is told only to those who see everything that its tenant sees, for nobody can say
-// any more what it had.
+// Changed reports whether a change concerns a visible part of the catalog, or one that would be
+// visible if it still existed. The removal of a set is visible only to principals that see
+// everything that their tenant sees, because the tools of a removed set are not known.
 func (s *Seen) Changed(change *FleetChange) bool {
 	if change.Set == "" {
 		return s.Would(change.Server, change.Tool)

@@ -17,73 +17,75 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// mostSets bounds the sets of the installation, mostOfTenant those of another tenant, and
-// mostBytes what their definitions take together: tenants make them by themselves, and they are
-// in memory at every front door and in the file of the state.
+// maxSets limits the number of sets of the installation, maxTenantSets that of another tenant, and
+// maxTenantSetBytes the total size of a tenant's definitions. Tenants create sets without an
+// operator, and every front door keeps them in memory and in its state file.
 const (
-	mostSets     = 1000
-	mostOfTenant = 100
-	mostBytes    = 256 << 10
+	maxSets           = 1000
+	maxTenantSets     = 100
+	maxTenantSetBytes = 256 << 10
 )
 
-// ErrSetChanged means that a set is not as the caller saw it last.
+// ErrSetChanged means that the set no longer has the revision that the caller last saw.
 var ErrSetChanged = errors.New("catalog: the set has changed")
 
-// Set is a set of tools with where it comes from.
+// Set is a set of tools with its origin.
 type Set struct {
 	toolset.Set
-	// Tenant is whose it is. Those of the default tenant are the installation's: other tenants
+	// Tenant is the owner. Sets of the default tenant belong to the installation: other tenants
 	// see them too, if they see the server of each tool.
 	Tenant schema.TenantID
-	// Configured says that it stands in the configuration, and cannot be changed here.
+	// Configured reports that the set comes from the configuration and cannot be changed over
+	// the API.
 	Configured bool
-	// Revision counts up with each change of a set that was made over the API.
+	// Revision increases with each change over the API.
 	Revision uint64
 	By       string
 	At       time.Time
 }
 
-// SetTool is a tool under its name in a set.
+// SetTool is a tool with its name in a set.
 type SetTool struct {
 	Tool
 	Name string
 }
 
-// SetView is what a set has now.
+// SetView is a set with its current tools.
 type SetView struct {
 	Set
-	// Tools are those of the set in its order, also those that are switched off or offline.
+	// Tools lists the tools in the order of the set, including those that are switched off or
+	// offline.
 	Tools []SetTool
-	// LeftOut are tools that have no name in the set, by the name that they share.
+	// LeftOut lists the tools that have no name in the set, by the name that they share.
 	LeftOut []toolset.Clash
 }
 
-// sets are the sets of tools that a catalog knows.
+// sets holds the sets of a catalog.
 type sets struct {
-	table *settable.Table // nil: NATS has none
-	fault error           // why it is nil
+	table *settable.Table // nil if NATS has no such table
+	fault error           // the reason why table is nil
 
 	mu         sync.Mutex
 	configured toolset.All
-	now        atomic.Pointer[composed] // nil: nothing was composed since the last change
+	now        atomic.Pointer[composed] // nil if nothing was composed since the last change
 }
 
-// forget has every set composed again where it is used next.
+// forget discards all compositions, so that each set is composed again on its next use.
 func (k *sets) forget() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.now.Store(nil)
 }
 
-// Sets is the part of the catalog that knows sets of tools. A set has a name among those of its
-// tenant; what a name means to a tenant is found with [Sets.View]. It is safe for concurrent use.
+// Sets manages sets of tools. The name of a set is unique within its tenant. [Sets.View] resolves a
+// name for a tenant. Sets is safe for concurrent use.
 type Sets struct{ c *Catalog }
 
-// Sets returns the part of the catalog that knows sets of tools.
+// Sets returns the part of the catalog that manages sets of tools.
 func (c *Catalog) Sets() Sets { return Sets{c} }
 
-// Configure gives the catalog the sets of the configuration, which are the installation's; the
-// error says which of them is wrong, and why.
+// Configure replaces the sets of the configuration, which belong to the installation. The error
+// names the invalid set and the reason.
 func (s Sets) Configure(list []toolset.Set) error {
 	all := make(toolset.All, len(list))
 	for i := range list {
@@ -102,8 +104,8 @@ func (s Sets) Configure(list []toolset.Set) error {
 	return nil
 }
 
-// List returns the sets that these tenants own, sorted by tenant and name. One of the
-// configuration hides one of the API.
+// List returns the sets that these tenants own, sorted by tenant and name. A set of the
+// configuration hides a set of the API that has the same name.
 func (s Sets) List(of schema.Tenants) []Set {
 	k := &s.c.sets
 	k.mu.Lock()
@@ -119,7 +121,7 @@ func (s Sets) List(of schema.Tenants) []Set {
 			if row.Tenant == "" && k.configured[row.Name] != nil {
 				continue
 			}
-			if set, err := s.ownedLocked(row.Tenant, row.Name); err == nil { // what a newer version wrote may not be readable
+			if set, err := s.ownedLocked(row.Tenant, row.Name); err == nil { // sets written by a newer version may be unreadable
 				all = append(all, set)
 			}
 		}
@@ -130,7 +132,7 @@ func (s Sets) List(of schema.Tenants) []Set {
 	return all
 }
 
-// states returns the states of the sets of all tenants, without reading what they select.
+// states returns the states of the sets of all tenants, without parsing their definitions.
 func (s Sets) states() map[setName]setState {
 	k := &s.c.sets
 	k.mu.Lock()
@@ -175,7 +177,7 @@ func configuredSet(set *toolset.Set) Set {
 	return Set{Set: *set, Tenant: schema.DefaultTenant, Configured: true}
 }
 
-// noSet is the error for a set that is not there, noSetTool for a tool that it does not have.
+// noSet returns the error for a missing set, noSetTool the one for a tool that a set does not have.
 func noSet(name string) error {
 	return schema.Errorf(schema.KindNotFound, "There is no set %q. GET /sets lists the sets.", name)
 }
@@ -192,11 +194,11 @@ func readSet(row *settable.Set, revision uint64) (Set, error) {
 	return set, nil
 }
 
-// Put stores a set of the tenant for all front doors and over restarts. It replaces the one with
-// the revision; 0 makes a new one. Errors: [ErrSetChanged] where the set has another
-// revision, is there already or is gone; KindConflict for one of the configuration, and for a name
-// that a set of the installation has which the tenant sees; KindInvalidRequest for one that cannot
-// be composed; KindUnavailable where it cannot be stored.
+// Put stores a set of the tenant for all front doors; it survives restarts. It replaces the set
+// that has the given revision; 0 creates a new set. Errors: [ErrSetChanged] if the set has another
+// revision, already exists or was removed; KindConflict for a set of the configuration, for a name
+// of an installation set that the tenant sees, or at a limit; KindInvalidRequest for a set that
+// cannot be composed; KindUnavailable if it cannot be stored.
 func (s Sets) Put(ctx context.Context, tenant schema.TenantID, set toolset.Set, revision uint64, by string) (Set, error) {
 	if err := s.changeable(tenant, set.Name); err != nil {
 		return Set{}, err
@@ -210,9 +212,9 @@ func (s Sets) Put(ctx context.Context, tenant schema.TenantID, set toolset.Set, 
 		return Set{}, schema.Errorf(schema.KindConflict, "The installation has a set %q; choose another name.", set.Name)
 	}
 	all[set.Name] = &set
-	most := mostSets
+	most := maxSets
 	if !tenant.Is(schema.DefaultTenant) {
-		most = mostOfTenant
+		most = maxTenantSets
 	}
 	if len(all) > most {
 		return Set{}, schema.Errorf(schema.KindConflict, "There are %d sets, which is the limit; remove one first.", most)
@@ -239,7 +241,8 @@ func (s Sets) Put(ctx context.Context, tenant schema.TenantID, set toolset.Set, 
 	return readSet(&row, revision)
 }
 
-// space returns why the sets of a tenant other than the default one can take no more memory.
+// space returns an error if a set of this size would exceed the memory limit of the tenant's sets.
+// The default tenant has no limit.
 func (s Sets) space(tenant schema.TenantID, name string, size int) error {
 	if tenant.Is(schema.DefaultTenant) {
 		return nil
@@ -249,15 +252,15 @@ func (s Sets) space(tenant schema.TenantID, name string, size int) error {
 			size += len(row.Definition)
 		}
 	}
-	if size > mostBytes {
-		return schema.Errorf(schema.KindConflict, "The sets of the tenant would take %d bytes, more than %d; remove one, or select with patterns.", size, mostBytes)
+	if size > maxTenantSetBytes {
+		return schema.Errorf(schema.KindConflict, "The sets of the tenant would take %d bytes, more than %d; remove one, or select with patterns.", size, maxTenantSetBytes)
 	}
 	return nil
 }
 
-// Remove removes a set of the tenant that has the revision. Errors: [ErrSetChanged] where it has
-// another; KindNotFound; KindConflict for one of the configuration, or that other sets of the
-// tenant or switches name; KindUnavailable where that cannot be stored.
+// Remove removes the set of the tenant that has the given revision. Errors: [ErrSetChanged] if it
+// has another revision; KindNotFound; KindConflict for a set of the configuration, or one that
+// other sets of the tenant or switches refer to; KindUnavailable if the removal cannot be stored.
 func (s Sets) Remove(ctx context.Context, tenant schema.TenantID, name string, revision uint64) error {
 	if _, err := s.Owned(tenant, name); err != nil {
 		return err
@@ -266,7 +269,7 @@ func (s Sets) Remove(ctx context.Context, tenant schema.TenantID, name string, r
 		return err
 	}
 	for _, sw := range s.c.Switches().List() {
-		if sw.Set == name && tenant.Is(schema.DefaultTenant) { // switches name sets of the installation
+		if sw.Set == name && tenant.Is(schema.DefaultTenant) { // switches refer to sets of the installation
 			return schema.Errorf(schema.KindConflict, "Tools of set %q are disabled by it; enable them first.", name)
 		}
 	}
@@ -276,7 +279,7 @@ func (s Sets) Remove(ctx context.Context, tenant schema.TenantID, name string, r
 	return s.stored(s.c.sets.table.Remove(ctx, tenant, name, revision))
 }
 
-// changeable returns why the set cannot be changed over the API.
+// changeable returns an error if the set cannot be changed over the API.
 func (s Sets) changeable(tenant schema.TenantID, name string) error {
 	k := &s.c.sets
 	k.mu.Lock()
@@ -290,7 +293,7 @@ func (s Sets) changeable(tenant schema.TenantID, name string) error {
 	return nil
 }
 
-// stored makes of a write's end what callers get.
+// stored converts the result of a write into the error for callers.
 func (s Sets) stored(err error) error {
 	switch {
 	case errors.Is(err, bus.ErrConflict):
@@ -302,8 +305,8 @@ func (s Sets) stored(err error) error {
 	return nil
 }
 
-// changed takes in that a set was changed, here or elsewhere.
+// changed updates the view after a set was changed by any front door.
 func (s Sets) changed() {
 	s.c.sets.forget()
-	s.c.switched() // switches may name sets
+	s.c.switched() // switches may refer to sets
 }

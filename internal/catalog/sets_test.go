@@ -12,7 +12,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// fleetOfTwo is a worker with two servers that have the same tools.
+// fleetOfTwo starts a worker with two servers that have the same tools.
 func fleetOfTwo(t *testing.T, srv *bustest.Server) *herald {
 	t.Helper()
 	same := tools(`{"name":"read","annotations":{"readOnlyHint":true},"_meta":{"tags":["x"]}}`, `{"name":"delete"}`)
@@ -79,7 +79,7 @@ func TestASetIsKnownToEveryFrontDoorAndOverRestarts(t *testing.T) {
 	}
 }
 
-// TestOfEditsAtOnceNoneIsLost has many writers that each add a selector.
+// TestOfEditsAtOnceNoneIsLost makes concurrent writers each add a selector.
 func TestOfEditsAtOnceNoneIsLost(t *testing.T) {
 	srv := bustest.Start(t)
 	doors := []*Catalog{open(t, srv), open(t, srv)}
@@ -117,7 +117,7 @@ func TestOfEditsAtOnceNoneIsLost(t *testing.T) {
 	if got := len(set.Include); got > 1+2*each {
 		t.Errorf("%d selectors", got)
 	}
-	for _, c := range doors { // the one that wrote last knows all
+	for _, c := range doors { // the last writer knows all
 		if set, err := c.Sets().Owned("", "s"); err == nil && len(set.Include) == 1+2*each {
 			return
 		}
@@ -151,7 +151,7 @@ func TestSetsOfTheConfigurationAreNotChanged(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	// One that is named is not removed, and none that leads in a circle is stored.
+	// A set that another set refers to cannot be removed, and a circular set cannot be stored.
 	inner, err := c.Sets().Put(t.Context(), "", toolset.Set{Name: "inner", Include: []toolset.Selector{{}}}, 0, "")
 	if err != nil {
 		t.Fatal(err)
@@ -214,7 +214,7 @@ func TestManyToolsAreSwitchedAtOnce(t *testing.T) {
 		t.Fatal(fits, err)
 	}
 	is("b/read")
-	if _, err := c.Switch(t.Context(), "b", "delete", true, "", ""); err != nil { // which a pattern turns off
+	if _, err := c.Switch(t.Context(), "b", "delete", true, "", ""); err != nil { // a pattern turns this tool off
 		t.Fatal(err)
 	}
 	is("b/read")

@@ -8,25 +8,25 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// standing is what decides whether calls may leave, as one value that is replaced and
-// never changed: it is read for each call.
+// standing holds the state that decides whether calls may be sent. It is immutable and replaced as
+// a whole, because each call reads it.
 type standing struct {
-	servers map[schema.ServerID]*pinned // that there are; nil but for those in quarantine
+	servers map[schema.ServerID]*pinned // all servers; the value is nil except for quarantine mode
 	off     map[toolName]*switchtable.Switch
-	wide    []wideSwitch // of many tools at once, all of them off
+	wide    []wideSwitch // switches that turn off several tools
 }
 
-// toolName names a tool of a server.
+// toolName identifies a tool of a server.
 type toolName struct {
 	server schema.ServerID
 	tool   string
 }
 
-// wideSwitch turns off all tools that fit its patterns and, where it names a set, are in that.
+// wideSwitch turns off all tools that match its patterns and, if it names a set, are in that set.
 type wideSwitch struct {
 	switchtable.Switch
-	// members are those of its set; nil where it names none, or where that cannot be
-	// composed: rather more is off than a tool is on that must not be.
+	// members holds the tools of the set. It is nil if the switch names no set, or if the set
+	// cannot be composed: then the switch turns off more tools rather than too few.
 	members map[toolName]struct{}
 }
 
@@ -39,7 +39,7 @@ func (w *wideSwitch) fits(name toolName) bool {
 	return (w.Server == "" || risk.MatchPattern(string(w.Server), string(name.server))) && (w.Tool == "" || risk.MatchPattern(w.Tool, name.tool))
 }
 
-// switchedOff returns the switch by which the tool is off, nil where it is on.
+// switchedOff returns the switch that turns the tool off, or nil if the tool is on.
 func (s *standing) switchedOff(name toolName) *switchtable.Switch {
 	if sw := s.off[name]; sw != nil {
 		return sw
@@ -47,7 +47,7 @@ func (s *standing) switchedOff(name toolName) *switchtable.Switch {
 	for i := range s.wide {
 		if s.wide[i].fits(name) {
 			sw := s.wide[i].Switch
-			sw.Server, sw.Tool = name.server, name.tool // which the caller asked about
+			sw.Server, sw.Tool = name.server, name.tool // the tool that the caller asked about
 			return &sw
 		}
 	}
@@ -67,12 +67,11 @@ func (s *standing) namesOff(server schema.ServerID, tools []*schema.Tool) (names
 	return names
 }
 
-// Standing returns nil while calls of the tool may leave that were checked against the
-// definition with the digest; tool is empty for methods that name none. Else the error is
-// the one that a call gets which comes now: of KindDisabled for a tool that is switched
-// off or in quarantine, of KindNotFound for a server that was removed. It is of
-// KindConflict for a definition that was replaced by another accepted one. It takes no
-// lock and, where it returns nil, no memory.
+// Standing returns nil if a call that was checked against the definition with this digest may be
+// sent. tool is empty for methods that name no tool. Otherwise it returns the error that a new call
+// would get: KindDisabled for a tool that is switched off or quarantined, KindNotFound for a server
+// that was removed. It returns KindConflict if another accepted definition replaced the checked
+// one. If it returns nil, it takes no lock and allocates no memory.
 func (c *Catalog) Standing(server schema.ServerID, tool, digest string) error {
 	s := c.standing.Load()
 	pins, ok := s.servers[server]
@@ -93,7 +92,7 @@ func (c *Catalog) Standing(server schema.ServerID, tool, digest string) error {
 	return nil
 }
 
-// publishLocked replaces what Standing reads.
+// publishLocked replaces the state that Standing reads. The caller holds c.mu.
 func (c *Catalog) publishLocked() {
 	s := &standing{servers: make(map[schema.ServerID]*pinned, len(c.servers)), off: make(map[toolName]*switchtable.Switch)}
 	for id, of := range c.servers {
@@ -111,12 +110,12 @@ func (c *Catalog) publishLocked() {
 			s.off[toolName{sw.Server, sw.Tool}] = &sw
 		}
 	}
-	// Of several the oldest says why.
+	// If several match, the oldest gives the reason.
 	slices.SortFunc(s.wide, func(a, b wideSwitch) int { return a.At.Compare(b.At) })
 	c.standing.Store(s)
 }
 
-// switched takes in that a tool was switched on or off, here or elsewhere.
+// switched updates the view after a tool was switched on or off by any front door.
 func (c *Catalog) switched() {
 	c.mu.Lock()
 	c.publishLocked()
@@ -124,8 +123,8 @@ func (c *Catalog) switched() {
 	c.changes.notify()
 }
 
-// addedChanged takes in that a server was added over the API or removed, here or
-// elsewhere. One that was removed is gone at once, while its workers still end it.
+// addedChanged updates the view after a server was added over the API or removed by any front door.
+// A removed server disappears at once, even while its workers are still stopping it.
 func (c *Catalog) addedChanged() {
 	now := make(map[schema.ServerID]struct{})
 	for _, row := range c.added.All() {
@@ -143,6 +142,6 @@ func (c *Catalog) addedChanged() {
 	c.addedIDs = now
 	c.rebuildLocked()
 	c.mu.Unlock()
-	c.awaken()
+	c.wakeReader()
 	c.changes.notify()
 }

@@ -11,15 +11,14 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Switches is the part of the catalog that turns tools off and on. It is safe for
-// concurrent use.
+// Switches turns tools off and on. It is safe for concurrent use.
 type Switches struct{ c *Catalog }
 
 // Switches returns the part of the catalog that turns tools off and on.
 func (c *Catalog) Switches() Switches { return Switches{c} }
 
-// Switch turns a tool off or on, for all front doors and over restarts. reason
-// is shown to callers.
+// Switch turns a tool off or on for all front doors; the switch survives restarts. reason is shown
+// to callers.
 func (c *Catalog) Switch(ctx context.Context, id schema.ServerID, name string, enabled bool, reason, by string) (Tool, error) {
 	t, err := c.Tool(id, name)
 	if err != nil {
@@ -33,12 +32,12 @@ func (c *Catalog) Switch(ctx context.Context, id schema.ServerID, name string, e
 	return t, nil
 }
 
-// Many turns all tools off or on that fit: server and tool are patterns of names, ""
-// for every name, and set, unless it is "", limits them to the tools of a set of the installation. Tools that
-// come later count too. Turning on undoes what was turned off with the same patterns and
-// set, and nothing else: a tool is on when no switch turns it off. It returns how many
-// tools fit now. Errors: KindNotFound for a set that is not there, or for a switch to turn
-// on that is not there; KindUnavailable where the change could not be stored.
+// Many turns off or on all tools that match, including tools that are added later. server and tool
+// are name patterns; "" matches every name. If set is not empty, it limits the match to the tools
+// of that set of the installation. Turning on removes only the switch with the same patterns and
+// set: a tool is on if no switch turns it off. fits is the number of tools that match now. Errors:
+// KindNotFound for an unknown set, or if there is no such switch to turn on; KindUnavailable if the
+// change could not be stored.
 func (s Switches) Many(ctx context.Context, server schema.ServerID, tool, set string, enabled bool, reason, by string) (sw switchtable.Switch, fits int, err error) {
 	sw = switchtable.Switch{Server: server, Tool: tool, Set: set, Wide: true, Enabled: enabled, Reason: reason, By: by, At: time.Now().UTC()}
 	c := s.c
@@ -80,13 +79,13 @@ func (s Switches) put(ctx context.Context, sw switchtable.Switch) error {
 	return nil
 }
 
-// notStored is the error of a change that a table did not take: nothing changed, and it may
-// be sent again. what names the change.
+// notStored returns the error of a change that could not be stored. The change had no effect and
+// may be sent again. what names the change.
 func notStored(what string, err error) error {
 	return schema.Errorf(schema.KindUnavailable, "The %s could not be stored, so nothing changed: %w", what, err).RetryableAfter(time.Second)
 }
 
-// List returns what is turned off: tools, and patterns and sets of tools.
+// List returns the switches that turn tools off: single tools, patterns and sets.
 func (s Switches) List() []switchtable.Switch {
 	all := slices.DeleteFunc(s.c.switches.All(), func(sw switchtable.Switch) bool { return sw.Enabled })
 	slices.SortFunc(all, func(a, b switchtable.Switch) int {
@@ -95,7 +94,7 @@ func (s Switches) List() []switchtable.Switch {
 	return all
 }
 
-// enabledBy returns who enabled the tool last, "" where nobody did.
+// enabledBy returns the principal that last enabled the tool, or "" if there is none.
 func (s Switches) enabledBy(name toolName) string {
 	var last switchtable.Switch
 	for _, sw := range s.c.switches.All() {

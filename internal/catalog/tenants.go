@@ -2,13 +2,13 @@ package catalog
 
 import "github.com/callyard/callyard/pkg/schema"
 
-// Tenants says which servers tenants see; see [Finding]. It is safe for concurrent use.
+// Tenants reports which servers each tenant sees; see [Finding]. It is safe for concurrent use.
 type Tenants struct{ c *Catalog }
 
-// TenantsOf returns what says it for the catalog.
+// TenantsOf returns the Tenants of a catalog.
 func TenantsOf(c *Catalog) Tenants { return Tenants{c} }
 
-// Apart reports whether tenants see different servers at all.
+// Apart reports whether tenants can see different servers at all.
 func (t Tenants) Apart() bool { return t.c.finding.Sees != nil }
 
 // Sees reports whether the tenant sees the server, whether or not it exists.
@@ -16,14 +16,14 @@ func (t Tenants) Sees(tenant schema.TenantID, id schema.ServerID) bool {
 	return t.c.finding.Sees == nil || t.c.finding.Sees(tenant, id)
 }
 
-// All reports whether the tenant sees every server, so that what tells of the fleet as a whole
-// is for it.
+// All reports whether the tenant sees every server and may therefore see information about the
+// fleet as a whole.
 func (t Tenants) All(tenant schema.TenantID) bool {
 	return t.c.finding.Sees == nil || t.c.finding.Apart != nil && !t.c.finding.Apart(tenant)
 }
 
-// Hidden returns the error for a server that does not exist where the tenant does not see
-// it, else nil.
+// Hidden returns the error for a server that does not exist if the tenant does not see the server,
+// else nil.
 func (t Tenants) Hidden(tenant schema.TenantID, id schema.ServerID) error {
 	if t.Sees(tenant, id) {
 		return nil
@@ -33,7 +33,7 @@ func (t Tenants) Hidden(tenant schema.TenantID, id schema.ServerID) error {
 	return t.c.noServer(id)
 }
 
-// Seen returns the catalog as the tenant sees it, whatever its principals may call.
+// Seen returns the catalog as visible to the tenant, whatever its principals may call.
 func (t Tenants) Seen(tenant schema.TenantID) *Seen {
 	if t.All(tenant) {
 		return SeenBy(t.c, tenant, nil)
@@ -41,7 +41,7 @@ func (t Tenants) Seen(tenant schema.TenantID) *Seen {
 	return SeenBy(t.c, tenant, tenantJudge{t, tenant})
 }
 
-// tenantJudge is the [Judge] of a tenant that may be kept from servers.
+// tenantJudge is the [Judge] of a tenant that some servers may be hidden from.
 type tenantJudge struct {
 	all    Tenants
 	tenant schema.TenantID

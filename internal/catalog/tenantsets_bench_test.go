@@ -9,8 +9,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// BenchmarkHas asks whether a set has a tool, as each call of a key does that is limited to sets:
-// of 5,000 tools and 50 tenants, of which each has a set of all that it sees.
+// BenchmarkHas measures [Sets.Has], which runs for each call of a key that is limited to sets. There
+// are 5,000 tools and 50 tenants, each with a set of all tools that it sees.
 func BenchmarkHas(b *testing.B) {
 	c := openApart(b, bustest.Start(b))
 	c.mu.Lock()
@@ -31,7 +31,7 @@ func BenchmarkHas(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	for _, tenant := range tenants { // each is composed once
+	for _, tenant := range tenants { // compose each set once
 		if !c.Sets().Has(tenant, "s", "server-00", "tool_000") {
 			b.Fatal("it has not")
 		}

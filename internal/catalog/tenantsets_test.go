@@ -17,7 +17,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// openApart is open with tenants of which red sees server a, and blue server b.
+// openApart is open with two tenants: red sees server a, blue sees server b.
 func openApart(t testing.TB, srv *bustest.Server) *Catalog {
 	t.Helper()
 	sees := map[schema.TenantID]schema.ServerID{"red": "a", "blue": "b"}
@@ -45,7 +45,7 @@ func openApart(t testing.TB, srv *bustest.Server) *Catalog {
 	return c
 }
 
-// one is a set of one selector, all of all tools.
+// one returns a set with a single selector. An empty selector selects all tools.
 func one(name string, s toolset.Selector) toolset.Set {
 	return toolset.Set{Name: name, Include: []toolset.Selector{s}}
 }
@@ -59,7 +59,7 @@ func mustPut(t *testing.T, c *Catalog, tenant schema.TenantID, set toolset.Set) 
 	return made
 }
 
-// seenTools are the tools of a set as the tenant sees it, or why it sees none.
+// seenTools returns the tools of a set as the tenant sees it, or the error.
 func seenTools(c *Catalog, tenant schema.TenantID, set string) string {
 	view, err := TenantsOf(c).Seen(tenant).SetView(set)
 	if err != nil {
@@ -117,7 +117,7 @@ func TestASetOfATenantHasToolsOfItsServersAndIsSeenByNobodyElse(t *testing.T) {
 	check(c)
 	h.announceUntil(other, "the last set", func() bool { return seenTools(other, "red", "shared") == "a__read" })
 	check(other)
-	// What is not seen cannot be included: the answer is that for a set that is not there.
+	// A set that the tenant does not see cannot be included. The error is that for a missing set.
 	var refused []string
 	for _, name := range []string{"everything", "mine", "nothing"} {
 		_, err := c.Sets().Put(t.Context(), "green", one("x", toolset.Selector{Set: name}), 0, "")
@@ -129,7 +129,7 @@ func TestASetOfATenantHasToolsOfItsServersAndIsSeenByNobodyElse(t *testing.T) {
 	if refused[0] != refused[2] || refused[1] != refused[2] {
 		t.Errorf("%q", refused)
 	}
-	// Of what is gone a set has nothing, rather than more.
+	// A set that refers to a removed set has no tools, rather than more than before.
 	mustPut(t, c, "red", toolset.Set{Name: "without", Include: []toolset.Selector{{}}, Exclude: []toolset.Selector{{Set: "ofa"}}})
 	set, err := c.Sets().Owned("", "ofa")
 	if err != nil {
@@ -143,7 +143,7 @@ func TestASetOfATenantHasToolsOfItsServersAndIsSeenByNobodyElse(t *testing.T) {
 	}
 }
 
-// TestANameMeansTheOwnSetAndScopesOfTheInstallationMeanItsOwn is about two sets of one name.
+// TestANameMeansTheOwnSetAndScopesOfTheInstallationMeanItsOwn tests two sets with the same name.
 func TestANameMeansTheOwnSetAndScopesOfTheInstallationMeanItsOwn(t *testing.T) {
 	srv := bustest.Start(t)
 	h := fleetOfTwo(t, srv)
@@ -153,7 +153,7 @@ func TestANameMeansTheOwnSetAndScopesOfTheInstallationMeanItsOwn(t *testing.T) {
 	if _, err := c.Sets().Put(t.Context(), "red", one("x", toolset.Selector{}), 0, "eve"); schema.KindOf(err) != schema.KindConflict {
 		t.Errorf("red takes the name of a set that it sees: %v", err)
 	}
-	mustPut(t, c, "blue", one("x", toolset.Selector{})) // which does not see it
+	mustPut(t, c, "blue", one("x", toolset.Selector{})) // blue does not see the installation's set
 	mustPut(t, c, "red", one("later", toolset.Selector{Tool: "read"}))
 	mustPut(t, c, "", one("later", toolset.Selector{Server: "a"}))
 	for _, want := range []struct {
@@ -174,8 +174,8 @@ func TestANameMeansTheOwnSetAndScopesOfTheInstallationMeanItsOwn(t *testing.T) {
 	if got := seenTools(c, "red", "later"); got != "a__read" {
 		t.Errorf("the own set is not the first: %q", got)
 	}
-	// The own set may be changed when the installation has made one, and a set of the
-	// installation that names another means its own.
+	// A tenant may change its own set after the installation has created one of that name. References
+	// in a set of the installation resolve to sets of the installation.
 	own, err := c.Sets().Owned("red", "later")
 	if err != nil {
 		t.Fatal(err)
@@ -187,7 +187,7 @@ func TestANameMeansTheOwnSetAndScopesOfTheInstallationMeanItsOwn(t *testing.T) {
 	if got := seenTools(c, "red", "outer"); got != "a__read" {
 		t.Errorf("the tenant's set changed one of the installation: %q", got)
 	}
-	// Switches are by sets of the installation: the own one of that name may be removed.
+	// Switches refer to sets of the installation, so the tenant's set of that name can be removed.
 	if _, fits, err := c.Switches().Many(t.Context(), "", "", "later", false, "closed", "ann"); err != nil || fits != 2 {
 		t.Error(fits, err)
 	}
@@ -202,8 +202,7 @@ func TestANameMeansTheOwnSetAndScopesOfTheInstallationMeanItsOwn(t *testing.T) {
 	}
 }
 
-// TestOfEditsOfATenantAtTwoFrontDoorsNoneIsLost has two front doors add a selector each, again
-// and again.
+// TestOfEditsOfATenantAtTwoFrontDoorsNoneIsLost makes two front doors add selectors repeatedly.
 func TestOfEditsOfATenantAtTwoFrontDoorsNoneIsLost(t *testing.T) {
 	srv := bustest.Start(t)
 	doors := []*Catalog{openApart(t, srv), openApart(t, srv)}
@@ -233,7 +232,7 @@ func TestOfEditsOfATenantAtTwoFrontDoorsNoneIsLost(t *testing.T) {
 	}
 	wg.Wait()
 	most := 0
-	for _, c := range doors { // the one that wrote last knows all
+	for _, c := range doors { // the last writer knows all
 		if set, err := c.Sets().Owned("red", "s"); err == nil {
 			most = max(most, len(set.Include))
 		}
@@ -246,7 +245,8 @@ func TestOfEditsOfATenantAtTwoFrontDoorsNoneIsLost(t *testing.T) {
 	}
 }
 
-// TestChangesOfSetsAreToldToTheirTenantAlone compares what each is told of sets of one name.
+// TestChangesOfSetsAreToldToTheirTenantAlone compares the changes that each tenant gets for sets of
+// one name.
 func TestChangesOfSetsAreToldToTheirTenantAlone(t *testing.T) {
 	srv := bustest.Start(t)
 	h := fleetOfTwo(t, srv)
@@ -272,7 +272,7 @@ func TestChangesOfSetsAreToldToTheirTenantAlone(t *testing.T) {
 		}
 	}
 	expect(map[string]string{"red": "set.added red/x "})
-	mustPut(t, c, "", one("x", toolset.Selector{})) // nobody but the default tenant sees it
+	mustPut(t, c, "", one("x", toolset.Selector{})) // visible only to the default tenant
 	expect(map[string]string{"default": "set.added default/x "})
 	if err := c.Sets().Remove(t.Context(), "red", "x", made.Revision); err != nil {
 		t.Fatal(err)
@@ -283,7 +283,7 @@ func TestChangesOfSetsAreToldToTheirTenantAlone(t *testing.T) {
 func TestATenantHasABoundedNumberOfSets(t *testing.T) {
 	srv := bustest.Start(t)
 	c := openApart(t, srv)
-	for i := range mostOfTenant {
+	for i := range maxTenantSets {
 		mustPut(t, c, "red", one(fmt.Sprintf("s%d", i), toolset.Selector{}))
 	}
 	if _, err := c.Sets().Put(t.Context(), "red", one("more", toolset.Selector{}), 0, ""); schema.KindOf(err) != schema.KindConflict {
@@ -291,7 +291,7 @@ func TestATenantHasABoundedNumberOfSets(t *testing.T) {
 	}
 	mustPut(t, c, "blue", one("more", toolset.Selector{}))
 	big := toolset.Set{Name: "big", Include: slices.Repeat([]toolset.Selector{{Tool: strings.Repeat("x", 250)}}, 256), Exclude: slices.Repeat([]toolset.Selector{{Tool: strings.Repeat("x", 250)}}, 256)}
-	for i, want := range []schema.Kind{"", schema.KindConflict} { // each takes more than half; a change does not count what it replaces
+	for i, want := range []schema.Kind{"", schema.KindConflict} { // each takes more than half; a replaced definition does not count
 		big.Name = fmt.Sprintf("big%d", i)
 		made, err := c.Sets().Put(t.Context(), "blue", big, 0, "")
 		if schema.KindOf(err) != want && !(want == "" && err == nil) {

@@ -11,38 +11,38 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Server is what the fleet says of one server.
+// Server is the combined view of one server in the fleet.
 type Server struct {
-	// Server is the report of the worker in the best state: an initialized one
-	// before one that starts before one that failed.
+	// Server is the report of the worker in the best state: initialized before starting
+	// before failed.
 	schema.Server
-	// Connected says that at least one live worker has it initialized.
+	// Connected reports that at least one live worker has initialized it.
 	Connected bool
-	// Workers has the report of every worker, by worker id.
+	// Workers holds the reports of all workers, by worker id.
 	Workers []WorkerServer
-	// BestSandbox is how a worker can run its calls in isolation, a ready one where
-	// there is any; nil where no worker has one.
+	// BestSandbox is a sandbox in which a worker can run its calls, preferably a ready one. It
+	// is nil if no worker has one.
 	BestSandbox *schema.Sandbox
-	// HighestRisk is the highest riskLevel that a worker was told, 0 for none.
+	// HighestRisk is the highest riskLevel in the configuration of any worker. 0 means none.
 	HighestRisk int
-	// PinMode is the strictest pin that a worker was told, schema.PinWarn or
-	// PinQuarantine; "" for none.
+	// PinMode is the strictest pin in the configuration of any worker: schema.PinWarn or
+	// PinQuarantine. "" means none.
 	PinMode string
-	// Offline says why no worker can run a call: the server is in the state error at all
-	// of them; "" where one may. What an offline server has is not offered to models, and
-	// its calls are refused at once.
+	// Offline is the reason why no worker can run a call: the server is in the error state on
+	// all of them. It is "" if a worker may run one. The tools of an offline server are not
+	// offered to models, and its calls are refused at once.
 	Offline string
 }
 
-// offline returns why no live worker can run a call of the server, "" where one may: one
-// that starts, or that is waited for after its worker has gone, is not offline.
+// offline returns the reason why no live worker can run a call of the server, or "" if one may. A
+// server that is starting, or whose lost worker may return, is not offline.
 func (s *server) offline() string {
 	v := &s.view
 	if v.Connected || v.State != schema.StateError || !s.lost.IsZero() || v.BestSandbox != nil && v.BestSandbox.Ready {
 		return ""
 	}
 	if slices.ContainsFunc(v.Workers, func(w WorkerServer) bool { return w.Report.OtherVersion }) {
-		return "" // an upgrade is under way: it runs, and a stored call waits for a worker that can take it
+		return "" // during an upgrade the server runs, and a stored call waits for a worker that can take it
 	}
 	if v.Error == "" {
 		return "it is not running, and its worker reports no reason."
@@ -50,8 +50,8 @@ func (s *server) offline() string {
 	return v.Error
 }
 
-// Refusal returns why calls of the server are refused now, nil where they are not. The
-// error is of KindUnavailable and retryable: workers start the server again and again.
+// Refusal returns the error for calls of an offline server, else nil. The error is of
+// KindUnavailable and retryable, because workers keep restarting the server.
 func (s *Server) Refusal() error {
 	if s.Offline == "" {
 		return nil
@@ -59,7 +59,7 @@ func (s *Server) Refusal() error {
 	return offlineError(s.ID, s.Offline)
 }
 
-// offlineRetry is when a caller may look again: the pauses between starts grow to minutes.
+// offlineRetry is the retry delay for callers. The pauses between starts grow to minutes.
 const offlineRetry = 5 * time.Second
 
 func offlineError(id schema.ServerID, why string) error {
@@ -73,42 +73,41 @@ type WorkerServer struct {
 	Report   schema.Server   `json:"report"`
 }
 
-// Tool is a tool as callers may use it.
+// Tool is a tool with the state that decides how it can be called.
 type Tool struct {
 	*schema.Tool
-	// Switch says whether it may be called; a tool that was never switched has
-	// Enabled true.
+	// Switch is the state of the tool's switch. Enabled is true for a tool that was never
+	// switched.
 	Switch switchtable.Switch
-	// Change says why its definition is not accepted; nil where it is, or where the
-	// definitions of its server may change.
+	// Change is the reason why the definition is not accepted. It is nil if it is accepted, or
+	// if the server has no pin.
 	Change *Change
-	// Safe says that a call may be repeated.
+	// Safe reports that a call may be repeated.
 	Safe bool
-	// Retry is the rule for repeating a call, nil for none. It counts for a tool only that is
-	// Safe.
+	// Retry is the retry policy, nil if there is none. It applies only if Safe is set.
 	Retry *schema.Retry
 	// Timeout is the server's default for a call.
 	Timeout time.Duration
-	// Risk is the level the operator set for the server, 0 for none.
+	// Risk is the level that the operator set for the server. 0 means none.
 	Risk int
-	// TrustAnnotations says that the operator lets the server's hints count.
+	// TrustAnnotations reports that the operator trusts the server's annotations.
 	TrustAnnotations bool
-	// Sandbox is how a worker can run the call in isolation, a ready one where there
-	// is any; nil where no worker has one.
+	// Sandbox is a sandbox in which a worker can run the call, preferably a ready one. It is
+	// nil if no worker has one.
 	Sandbox *schema.Sandbox
-	// Offline says why no worker can run a call now, "" where one may; see [Server].
+	// Offline is the reason why no worker can run a call now, or ""; see [Server].
 	Offline string
 }
 
-// rebuildLocked makes the view of servers from the workers' reports.
+// rebuildLocked builds the view of servers from the workers' reports. The caller holds c.mu.
 func (c *Catalog) rebuildLocked() {
 	next := make(map[schema.ServerID]*server)
 	workers := make([]*seenWorker, 0, len(c.workers))
 	for _, w := range c.workers {
 		workers = append(workers, w)
 	}
-	// The newest worker's definitions count: during an upgrade of a server the
-	// new tools are shown as soon as one worker has them.
+	// The definitions of the newest worker win, so that during an upgrade of a server the new
+	// tools are shown as soon as one worker has them.
 	slices.SortFunc(workers, func(a, b *seenWorker) int {
 		if d := b.Started.Compare(a.Started); d != 0 {
 			return d
@@ -134,7 +133,7 @@ func (c *Catalog) rebuildLocked() {
 				s.want, s.from = report.Digest, w.ID
 			}
 			s.view.PinMode = stricter(s.view.PinMode, report.Pin)
-			s.view.HighestRisk = max(s.view.HighestRisk, report.Risk) // workers that differ: the highest counts
+			s.view.HighestRisk = max(s.view.HighestRisk, report.Risk) // if workers differ, the highest applies
 			if b := report.Sandbox; b != nil && !w.Draining && (s.view.BestSandbox == nil || b.Ready && !s.view.BestSandbox.Ready) {
 				s.view.BestSandbox = b
 			}
@@ -167,8 +166,8 @@ func (c *Catalog) rebuildLocked() {
 	c.publishLocked()
 }
 
-// rememberLocked keeps servers whose last worker is gone, as failed. A server
-// that a live worker has stopped to hold was taken away on purpose.
+// rememberLocked keeps servers whose last worker disconnected, in the error state. It does not keep
+// a server that a live worker no longer runs, because that was removed deliberately.
 func (c *Catalog) rememberLocked(next map[schema.ServerID]*server, used map[string]bool) {
 	now := time.Now()
 	for id, old := range c.servers {
@@ -228,17 +227,17 @@ func (c *Catalog) Server(id schema.ServerID) (Server, error) {
 	return s.view, nil
 }
 
-// noServer is the error for a server that no worker has; c.mu is held. A front
-// door that has just started may not have heard its workers yet, and says so: a
-// restart must not look like a server that is gone.
+// noServer returns the error for a server that no worker has. A front door that has just started
+// may not have received its workers' announcements yet and returns KindUnavailable, so that its
+// restart does not look like a removed server. The caller holds c.mu.
 func (c *Catalog) noServer(id schema.ServerID) error {
-	if len(c.workers) == 0 && len(c.servers) == 0 && time.Since(c.opened) < firstWords {
+	if len(c.workers) == 0 && len(c.servers) == 0 && time.Since(c.opened) < discoveryGrace {
 		return schema.Errorf(schema.KindUnavailable, "This front door has just started and has not discovered any workers yet; the call did not start. Send it again.").RetryableAfter(time.Second)
 	}
 	return schema.Errorf(schema.KindNotFound, "There is no server %q. GET /servers lists the servers.", id)
 }
 
-// known returns the server with definitions, or the error for callers.
+// known returns the server if its definitions are known, else the error for callers.
 func (c *Catalog) known(id schema.ServerID) (*server, error) {
 	s := c.servers[id]
 	if s == nil {
@@ -255,8 +254,8 @@ func (c *Catalog) known(id schema.ServerID) (*server, error) {
 	return s, nil
 }
 
-// Definitions returns what the server offers, as it said it. The error is of
-// KindNotFound, or KindUnavailable while nothing is known of its tools.
+// Definitions returns the server's definitions, exactly as it sent them. The error is of
+// KindNotFound, or of KindUnavailable while its tools are not known.
 func (c *Catalog) Definitions(id schema.ServerID) (*schema.Definitions, error) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -267,7 +266,7 @@ func (c *Catalog) Definitions(id schema.ServerID) (*schema.Definitions, error) {
 	return s.defs.raw, nil
 }
 
-// Tools returns the tools of one server in its own order. Errors as
+// Tools returns the tools of one server in the server's order. Errors are those of
 // [Catalog.Definitions].
 func (c *Catalog) Tools(id schema.ServerID) ([]Tool, error) {
 	c.mu.RLock()
@@ -283,7 +282,7 @@ func (c *Catalog) Tools(id schema.ServerID) ([]Tool, error) {
 	return tools, nil
 }
 
-// Tool returns one tool. Errors as [Catalog.Definitions].
+// Tool returns one tool. Errors are those of [Catalog.Definitions], or of KindNotFound.
 func (c *Catalog) Tool(id schema.ServerID, name string) (Tool, error) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -298,14 +297,14 @@ func (c *Catalog) Tool(id schema.ServerID, name string) (Tool, error) {
 	return c.toolLocked(s, t), nil
 }
 
-// noTool is the error for a tool that a server does not have.
+// noTool returns the error for a tool that a server does not have.
 func noTool(id schema.ServerID, name string) error {
 	return schema.Errorf(schema.KindNotFound, "Server %q has no tool %q. GET /servers/%s/tools lists its tools.", id, name, url.PathEscape(string(id)))
 }
 
 func (c *Catalog) toolLocked(s *server, t *schema.Tool) Tool {
 	tool := Tool{Tool: t, Timeout: s.view.Timeout, Risk: s.view.HighestRisk, Sandbox: s.view.BestSandbox, Offline: s.view.Offline, TrustAnnotations: s.view.TrustAnnotations, Switch: switchtable.Switch{Server: t.Server, Tool: t.Name, Enabled: true}}
-	if c.switches.Some() { // most have none, and each call comes by here
+	if c.switches.Some() { // most fleets have no switches, and this runs for each call
 		if sw, ok := c.switches.Get(switchtable.Key(t.Server, t.Name)); ok {
 			tool.Switch = sw
 		}
@@ -319,8 +318,8 @@ func (c *Catalog) toolLocked(s *server, t *schema.Tool) Tool {
 	return tool
 }
 
-// Refusal returns why the tool must not be called, nil where it is switched on and not in
-// quarantine, and its server is not offline.
+// Refusal returns the error for calls of a tool that is switched off, quarantined or offline. It
+// returns nil if the tool may be called.
 func (t *Tool) Refusal() error {
 	switch {
 	case !t.Switch.Enabled:
@@ -333,14 +332,14 @@ func (t *Tool) Refusal() error {
 	return nil
 }
 
-// Offered says whether the tool is offered to models.
+// Offered reports whether the tool is offered to models.
 func (t *Tool) Offered() bool { return t.Switch.Enabled && t.Offline == "" && !t.Quarantined() }
 
-// Unaccepted says that the definition was compared with the accepted one, and is another.
+// Unaccepted reports whether the definition was compared with the accepted one and differs.
 func (t *Tool) Unaccepted() bool { return t.Change != nil && !t.Change.pending }
 
-// Quarantined says that the tool does not run, and is not listed, because nobody has
-// accepted its definition.
+// Quarantined reports whether the tool neither runs nor is listed because its definition has not
+// been accepted.
 func (t *Tool) Quarantined() bool { return t.Change != nil && t.Change.Quarantined }
 
 func switchedOff(sw *switchtable.Switch) error {
@@ -351,9 +350,8 @@ func switchedOff(sw *switchtable.Switch) error {
 	return schema.Errorf(schema.KindDisabled, "Tool %q of server %q is disabled: %s", sw.Tool, sw.Server, reason)
 }
 
-// Schema returns the compiled input schema of the tool; it is compiled once for
-// each definition. The error is of KindInternal when the server's schema itself
-// is broken.
+// Schema returns the compiled input schema of the tool. Compiled schemas are cached by definition.
+// The error is of KindInternal if the server's schema is invalid.
 func (c *Catalog) Schema(t Tool) (*validate.Schema, error) {
 	return c.schemas.Get(t.Digest, t.Input)
 }
@@ -370,13 +368,13 @@ func (c *Catalog) Workers() []schema.Worker {
 	return all
 }
 
-// Holders returns the workers that hold the server and take calls, by id.
+// Holders returns the workers that run the server and accept calls, sorted by id.
 func (c *Catalog) Holders(id schema.ServerID) []schema.Worker {
 	return slices.DeleteFunc(c.Workers(), func(w schema.Worker) bool { return w.Draining || !holds(&w, id) })
 }
 
-// Routers is how many routers are alive, this one included.
+// Routers returns the number of live routers, this one included.
 func (c *Catalog) Routers() int { return c.peers.count() }
 
-// RouterAlive says that a router announced itself within the last seconds.
+// RouterAlive reports whether a router announced itself within the last seconds.
 func (c *Catalog) RouterAlive(id string) bool { return c.peers.routerAlive(id) }

@@ -7,7 +7,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// holding has one worker with the server "s" of a transport.
+// holding is a catalog with one worker that has the server "s" with the given transport.
 type holding struct {
 	oneTool
 	transport string

@@ -1,18 +1,18 @@
-// Package episode runs episodes of environments: tasks that a model works on with tools, for
-// programs that train it.
+// Package episode runs episodes of environments: tasks that a model solves with tools, for programs
+// that train the model.
 //
 // It owns the environments file ([Load]), the tasks ([Task]), episodes with their steps and
-// limits ([Manager], [Episode]), what an episode's end is worth (through package reward), and
-// the transcripts of episodes.
+// limits ([Manager], [Episode]), the rewards of episodes (computed by package reward), and the
+// transcripts of episodes.
 //
-// Calls of an episode go through internal/calls as any other call does: the policy counts, and
-// the environment says how held calls are answered. An episode keeps its state at one worker,
-// under a name that no other episode has. If that worker is lost, if the outcome of a call is
-// unknown, or if there is no capacity or quota, the episode ends without a reward: it is
-// masked, and never 0. A tool that answers with an error or not in time is an observation.
+// Calls of an episode go through internal/calls like all other calls: the policy applies, and the
+// environment configures the response to held calls. An episode keeps its state at one worker,
+// under a unique name. If that worker is lost, if the outcome of a call is unknown, or if there is
+// no capacity or quota, the episode ends without a reward: it is masked, and its reward is not 0. A
+// tool that returns an error or times out is an observation.
 //
-// It promises that a step is never sent twice, that an episode that has ended runs nothing,
-// and that a reward depends on the task and the steps alone.
+// A step is never sent twice, an ended episode runs nothing, and a reward depends only on the task
+// and the steps.
 //
-// It refuses to know a protocol of trainers; package internal/rollout speaks those.
+// The package implements no protocol of trainers; see internal/rollout.
 package episode

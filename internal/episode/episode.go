@@ -13,26 +13,26 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Episode is one attempt at a task. It is safe for concurrent use; its steps run one after the
-// other. Close ends it.
+// Episode is one attempt at a task. It is safe for concurrent use; its steps run sequentially.
+// Close ends it.
 type Episode struct {
 	m      *Manager
 	env    *Environment
 	task   *Task
 	table  *table
-	key    string // the name of its session
+	key    string // the session name of its calls
 	id     string
 	who    schema.Principal
 	prompt string
 	seed   int64
-	from   *snapshot // nil for the state of the environment
-	oracle bool      // an episode of the manager's own
+	from   *snapshot // nil for the initial state of the environment
+	oracle bool      // replays labelled calls for the manager
 	ctx    context.Context
 	cancel context.CancelFunc
 	leases map[schema.ServerID]schema.Lease // by server; nil with isolation shared
 
 	stepping sync.Mutex // held during a step
-	spans    spans      // used like the steps, one after the other
+	spans    spans      // used sequentially, like the steps
 	closing  sync.Once
 
 	mu      sync.Mutex
@@ -45,43 +45,44 @@ type Episode struct {
 	answer  any
 	calls   []reward.Call
 	results []map[string]any // for conditions
-	texts   []string         // what the model wrote, in an episode of texts
+	texts   []string         // texts of the model, in an episode of texts
 	written record           // the transcript
 }
 
-// ID is the id of the episode, Key the name that no other episode has.
+// ID returns the id of the episode. Callers can choose it, so it need not be unique; see
+// [Episode.Key].
 func (ep *Episode) ID() string { return ep.id }
 
-// Key is described with ID.
+// Key returns the unique name of the episode.
 func (ep *Episode) Key() string { return ep.key }
 
-// Environment is the environment of the episode, Task its task, Prompt the first observation.
+// Environment returns the environment of the episode.
 func (ep *Episode) Environment() *Environment { return ep.env }
 
-// Task is described with Environment.
+// Task returns the task of the episode.
 func (ep *Episode) Task() *Task { return ep.task }
 
-// Prompt is described with Environment.
+// Prompt returns the first observation.
 func (ep *Episode) Prompt() string { return ep.prompt }
 
-// Tools are the tools of the episode, with the finish tool last.
+// Tools returns the tools of the episode. The finish tool is last.
 func (ep *Episode) Tools() []Tool { return ep.table.tools }
 
-// Status is how far an episode is.
+// Status is the progress of an episode.
 type Status struct {
 	Steps  int
 	Done   bool
 	Masked bool
 }
 
-// Status returns how far the episode is.
+// Status returns the progress of the episode.
 func (ep *Episode) Status() Status {
 	ep.mu.Lock()
 	defer ep.mu.Unlock()
 	return Status{Steps: ep.steps, Done: ep.done, Masked: ep.final != nil && ep.final.Masked}
 }
 
-// Last is the observation that ended the episode, nil while it continues.
+// Last returns the observation that ended the episode, or nil while it continues.
 func (ep *Episode) Last() *Observation {
 	ep.mu.Lock()
 	defer ep.mu.Unlock()
@@ -98,14 +99,14 @@ func (ep *Episode) begun(now time.Time) {
 	ep.written.begin(ep, now)
 }
 
-// Touch says that somebody still uses the episode.
+// Touch resets the idle time of the episode.
 func (ep *Episode) Touch() {
 	ep.mu.Lock()
 	defer ep.mu.Unlock()
 	ep.used = ep.m.o.Now()
 }
 
-// idleSince is how long nobody has used the episode.
+// idleSince returns the time since the episode was last used.
 func (ep *Episode) idleSince(now time.Time) time.Duration {
 	ep.mu.Lock()
 	defer ep.mu.Unlock()
@@ -115,7 +116,7 @@ func (ep *Episode) idleSince(now time.Time) time.Duration {
 	return now.Sub(ep.used)
 }
 
-// enter begins a use of the episode, which the function that it returns ends.
+// enter marks the episode as in use until the returned function is called.
 func (ep *Episode) enter() (leave func()) {
 	ep.mu.Lock()
 	defer ep.mu.Unlock()
@@ -128,12 +129,12 @@ func (ep *Episode) enter() (leave func()) {
 	}
 }
 
-// Close ends the episode: a call that runs is canceled, and what its workers keep for it is
-// removed. It may be called more than once, and returns when that has happened.
+// Close ends the episode: it cancels a running call and releases the episode's resources at its
+// workers. It returns when that is done. It may be called more than once.
 func (ep *Episode) Close() {
 	ep.closing.Do(func() {
 		ep.cancel()
-		ep.stepping.Lock() // the step that ran has ended
+		ep.stepping.Lock() // wait for the running step
 		defer ep.stepping.Unlock()
 		ep.release()
 		if ep.oracle {
@@ -180,8 +181,8 @@ func (ep *Episode) reset(ctx context.Context) error {
 	return nil
 }
 
-// own makes a call of the environment's own, which counts as no step. A call that the policy
-// holds is an error.
+// own makes a call for the environment, which does not count as a step. It returns an error if the
+// policy holds the call.
 func (ep *Episode) own(ctx context.Context, tool string, arguments map[string]any) (*schema.Result, error) {
 	server, name, _ := strings.Cut(tool, "/")
 	raw := []byte("{}")
@@ -198,14 +199,14 @@ func (ep *Episode) own(ctx context.Context, tool string, arguments map[string]an
 		return nil, err
 	case out.Result == nil:
 		if out.Held != nil {
-			_, _ = ep.m.o.Calls.Cancel(ctx, out.Held.CallID, ep.who) // it expires otherwise
+			_, _ = ep.m.o.Calls.Cancel(ctx, out.Held.CallID, ep.who) // on failure, the held call expires
 		}
 		return nil, schema.Errorf(schema.KindUnavailable, "The policy holds %s, which the environment calls by itself; allow it there.", tool)
 	}
 	return out.Result, nil
 }
 
-// call makes a call of the episode.
+// call returns a call of the episode.
 func (ep *Episode) call(server schema.ServerID, tool string, arguments []byte) *schema.Call {
 	return &schema.Call{
 		ID: schema.NewCallID(), Server: server, Tool: tool, Arguments: arguments, Principal: ep.who, Timeout: ep.env.Limits.CallTime,
@@ -213,8 +214,8 @@ func (ep *Episode) call(server schema.ServerID, tool string, arguments []byte) *
 	}
 }
 
-// seedOf is the seed that goes with each call, "" for none: processes of the episode's own have
-// theirs from their start.
+// seedOf returns the seed to send with each call, or "" for none: processes that belong to one
+// episode get the seed when they start.
 func seedOf(ep *Episode) string {
 	if !ep.env.State.Seed || ep.env.OwnFiles() {
 		return ""

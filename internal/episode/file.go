@@ -16,35 +16,35 @@ import (
 	"github.com/callyard/callyard/internal/reward"
 )
 
-// Isolations of an episode.
+// Isolation levels of an episode.
 const (
-	// IsolationShared gives an episode nothing of its own. Only tools that are read-only by
-	// their annotations are offered.
+	// IsolationShared isolates nothing. Only tools that are read-only by their annotations are
+	// offered.
 	IsolationShared = "shared"
-	// IsolationSession gives an episode a session of its own at servers that keep state by
-	// session: the built-in ones, those of Go programs, and remote ones with session ids.
-	// Others are refused.
+	// IsolationSession gives each episode a separate session at servers that keep state by
+	// session: the built-in ones, those of Go programs, and remote ones with session ids. Other
+	// servers are rejected.
 	IsolationSession = "session"
-	// IsolationProcess gives an episode a process of each server, on a fresh copy of the state
+	// IsolationProcess gives each episode a process of each server, on a fresh copy of the state
 	// directory.
 	IsolationProcess = "process"
-	// IsolationSandbox gives an episode a container of each server, on a fresh copy of the
+	// IsolationSandbox gives each episode a container of each server, on a fresh copy of the
 	// state directory.
 	IsolationSandbox = "sandbox"
 )
 
-// Answers to calls that the policy holds.
+// Responses to calls that the policy holds.
 const (
-	ConfirmDeny     = "deny"     // the call is denied at once
-	ConfirmAllow    = "allow"    // the call is confirmed, where its caller may do that
-	ConfirmSimulate = "simulate" // the call does not run, and the result says that it did
+	ConfirmDeny     = "deny"     // deny the call at once
+	ConfirmAllow    = "allow"    // confirm the call, if its caller may do that
+	ConfirmSimulate = "simulate" // do not run the call, but return a result that claims success
 )
 
 // File is the environments file.
 type File struct {
-	// Transcripts is the directory for the transcripts of episodes; "" keeps none.
+	// Transcripts is the directory for the transcripts of episodes. If empty, none are kept.
 	Transcripts string `yaml:"transcripts"`
-	// Environments are the environments by name.
+	// Environments holds the environments by name.
 	Environments map[string]*Environment `yaml:"environments"`
 }
 
@@ -52,28 +52,28 @@ type File struct {
 type Environment struct {
 	// Description is shown to trainers.
 	Description string `yaml:"description"`
-	// Tools are patterns SERVER/TOOL of the tools that an episode may use, matched as those
-	// of policies.
+	// Tools lists patterns SERVER/TOOL of the tools that an episode may use. They match like
+	// those of policies.
 	Tools []string `yaml:"tools"`
-	// Isolation is what an episode has of its own.
+	// Isolation is the isolation level of episodes. The default is IsolationSession.
 	Isolation string `yaml:"isolation"`
 	State     State  `yaml:"state"`
-	// Reset is called when an episode begins, before its first observation.
+	// Reset is called at the start of an episode, before its first observation.
 	Reset Hook `yaml:"reset"`
-	// TasksFile has one task on each line, as JSON.
+	// TasksFile names a file with one JSON task per line.
 	TasksFile string `yaml:"tasks_file"`
-	// Prompt is the template of the first observation, in the syntax of text/template with
-	// the members of the task. The default is the task's prompt or question.
+	// Prompt is the text/template of the first observation. Its data are the members of the
+	// task. The default is the task's prompt or question.
 	Prompt string `yaml:"prompt"`
 	Reward Reward `yaml:"reward"`
 	// Success is a CEL condition that the term success rewards.
 	Success string `yaml:"success"`
 	// FinishTool is the name of the tool that ends an episode with an answer.
 	FinishTool string `yaml:"finish_tool"`
-	// Confirm says how calls are answered that the policy holds.
+	// Confirm is the response to held calls. The default is ConfirmDeny.
 	Confirm string `yaml:"confirm"`
-	// Clock is the time, in RFC 3339, that processes of episodes are told in CALLYARD_CLOCK.
-	// With isolation session the servers are told it with each call; it stands still.
+	// Clock is the time, in RFC 3339, that processes of episodes get in CALLYARD_CLOCK. With
+	// isolation session, each call carries it. It does not advance.
 	Clock  string `yaml:"clock"`
 	Limits Limits `yaml:"limits"`
 
@@ -84,43 +84,44 @@ type Environment struct {
 	check  *condition
 }
 
-// State says where the state of an episode is.
+// State configures the state of an episode.
 type State struct {
-	// Dir is the directory that each episode gets a copy of, with isolation process or sandbox.
+	// Dir is copied for each episode, with isolation process or sandbox.
 	Dir string `yaml:"dir"`
-	// Seed has each process told the seed of its episode in CALLYARD_SEED. None can be ready
-	// before then. With isolation session the servers are told it with each call.
+	// Seed makes each process get the seed of its episode in CALLYARD_SEED, so no process can
+	// be started in advance. With isolation session, each call carries the seed.
 	Seed bool `yaml:"seed"`
-	// Warm is the number of server processes or containers that are kept ready, Episodes the most at once.
+	// Warm is the number of server processes or containers that are kept ready. Episodes is the
+	// maximum number at once.
 	Warm     int `yaml:"warm"`
 	Episodes int `yaml:"episodes"`
-	// Tool is SERVER/TOOL whose result is the state of an episode, instead of the files in
+	// Tool is the SERVER/TOOL whose result is the state of an episode, instead of the files in
 	// its directory. Arguments are its arguments.
 	Tool      string         `yaml:"tool"`
 	Arguments map[string]any `yaml:"arguments"`
 }
 
-// Hook is a call that the environment makes by itself.
+// Hook is a call that the environment makes itself.
 type Hook struct {
 	Tool      string         `yaml:"tool"` // SERVER/TOOL
 	Arguments map[string]any `yaml:"arguments"`
 }
 
-// Reward says what an episode is worth.
+// Reward configures the reward of an episode.
 type Reward struct {
-	// Preset has the constants of the terms selection and format.
+	// Preset selects the constants of the terms selection and format.
 	Preset string `yaml:"preset"`
-	// Weights are the weights of terms.
+	// Weights holds the weights of terms.
 	Weights map[string]float64 `yaml:"weights"`
 }
 
-// Limits bound an episode.
+// Limits are the limits of an episode, and of the number of episodes.
 type Limits struct {
-	Steps    int           `yaml:"steps"`     // tool calls, with those that are refused
+	Steps    int           `yaml:"steps"`     // tool calls, including refused ones
 	Time     time.Duration `yaml:"time"`      // from the first observation to the last step
 	CallTime time.Duration `yaml:"call_time"` // of one call
-	Idle     time.Duration `yaml:"idle"`      // without a request, before an episode is given up
-	Episodes int           `yaml:"episodes"`  // at once
+	Idle     time.Duration `yaml:"idle"`      // time without a request after which an episode is closed
+	Episodes int           `yaml:"episodes"`  // maximum number at once
 }
 
 // Defaults of an environment.
@@ -136,7 +137,7 @@ const (
 
 var environmentName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
 
-// reserved are names of environments that are paths of a protocol.
+// reserved lists names that are paths of a protocol, so environments cannot have them.
 var reserved = []string{
 	"health", "metadata", "schema", "mcp", "ws", "reset", "step", "state", "rewards", "list_environments", "create", "create_session", "delete", "delete_session", "ping",
 	"seed_session", "verify", "snapshot", "metrics", "splits", "tasks", "num_tasks", "task", "task_range", "tools", "task_tools", "prompt", "call", "web", "docs", "close",
@@ -229,8 +230,9 @@ func (e *Environment) newScorer() (*reward.Scorer, error) {
 	return reward.New(e.Reward.Preset, weights)
 }
 
-// Load reads an environments file with the tasks that it names. The error is a *config.Faults
-// that lists every fault with its file and line. Paths in it count from its directory.
+// Load reads an environments file and the tasks files that it names. Relative paths in it are
+// relative to its directory. The error is a *config.Faults that lists every fault with its file and
+// line.
 func Load(path string) (*File, error) {
 	var f File
 	places, err := config.Load(config.Source{Path: path}, &f)
@@ -255,7 +257,7 @@ func Load(path string) (*File, error) {
 	return &f, nil
 }
 
-// faultsOf places the faults of an environment.
+// faultsOf converts an error of an environment to faults with locations.
 func faultsOf(err error, name string, places config.Places) []config.Fault {
 	if file, ok := errors.AsType[*config.Faults](err); ok {
 		return file.List
@@ -264,7 +266,7 @@ func faultsOf(err error, name string, places config.Places) []config.Fault {
 	return []config.Fault{{Path: path, Where: places.Of(path), Message: err.Error()}}
 }
 
-// prepare fills in the defaults and reads what the environment names.
+// prepare sets the defaults and reads the files that the environment names.
 func (e *Environment) prepare(dir string) (err error) {
 	e.Isolation = cmp.Or(e.Isolation, IsolationSession)
 	e.Confirm = cmp.Or(e.Confirm, ConfirmDeny)
@@ -304,15 +306,15 @@ func (e *Environment) prepare(dir string) (err error) {
 	return err
 }
 
-// OwnFiles says whether each episode has processes of its own with a directory.
+// OwnFiles reports whether each episode has separate processes with their own directory.
 func (e *Environment) OwnFiles() bool {
 	return e.Isolation == IsolationProcess || e.Isolation == IsolationSandbox
 }
 
-// Name is the name of the environment.
+// Name returns the name of the environment.
 func (e *Environment) Name() string { return e.name }
 
-// Uses says whether the environment may offer tools of the server.
+// Uses reports whether the environment may offer tools of the server.
 func (e *Environment) Uses(server string) bool {
 	for _, pattern := range e.Tools {
 		if of, _, _ := strings.Cut(pattern, "/"); match(of, server) {
@@ -322,7 +324,7 @@ func (e *Environment) Uses(server string) bool {
 	return false
 }
 
-// Sorted are the environments in the order of their names.
+// Sorted returns the environments, sorted by name.
 func (f *File) Sorted() []*Environment {
 	return slices.SortedFunc(maps.Values(f.Environments), func(a, b *Environment) int { return strings.Compare(a.name, b.name) })
 }

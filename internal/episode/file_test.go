@@ -137,7 +137,7 @@ func FuzzTasks(f *testing.F) {
 		if tasks, err := parseTasks("t", text); err == nil && len(tasks.byID) == 0 {
 			t.Error("there is neither a task nor a fault")
 		}
-		_, _ = compile(source) // it does not panic
+		_, _ = compile(source) // must not panic
 	})
 }
 

@@ -13,11 +13,11 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// leaseTime bounds how long a worker may take to open a lease, and to close one.
+// leaseTime limits the time in which a worker opens or closes a lease.
 const leaseTime = time.Minute
 
-// lease binds the episode to one worker for each server, and has it keep a process of each
-// server where the isolation asks for that.
+// lease binds the episode to one worker for each server. If the isolation requires it, the worker
+// reserves a process of the server.
 func (ep *Episode) lease(ctx context.Context) error {
 	if ep.env.Isolation == IsolationShared {
 		return nil
@@ -25,7 +25,7 @@ func (ep *Episode) lease(ctx context.Context) error {
 	ep.leases = make(map[schema.ServerID]schema.Lease, len(ep.table.servers))
 	for _, server := range ep.table.servers {
 		l, err := ep.leaseOf(ctx, server)
-		if err == nil || l.ID != "" { // one that may be open is closed by release
+		if err == nil || l.ID != "" { // a lease that may be open is closed by release
 			ep.leases[server] = l
 		}
 		if err != nil {
@@ -35,9 +35,10 @@ func (ep *Episode) lease(ctx context.Context) error {
 	return nil
 }
 
-// bySession says how servers of a transport keep state by session: own is true for those where
-// the worker opens a session for each episode or binds it to a program, false for those that are told the episode's name
-// with each call. why says why those of a transport cannot.
+// bySession describes how servers of a transport keep state by session. own is true if the worker
+// opens a session for each episode or binds the episode to a program. It is false if each call
+// carries the episode's name. why is the reason why servers of the transport cannot keep state by
+// session.
 func bySession(transport string) (own bool, why string) {
 	switch transport {
 	case "builtin", "native":
@@ -50,26 +51,26 @@ func bySession(transport string) (own bool, why string) {
 	return false, "keeps no state by session; use isolation shared"
 }
 
-// hears says whether servers of a transport are told the clock and the seed of an episode with
+// acceptsClock reports whether servers of a transport receive the clock and the seed of an episode with
 // isolation session.
-func hears(transport string) bool {
+func acceptsClock(transport string) bool {
 	return transport == "builtin" || transport == "native" || transport == "attach"
 }
 
-// NoSessions says why servers of a transport cannot give an episode what the environment has with
-// isolation session, and what to do; "" for those that may.
+// NoSessions returns the reason why servers of a transport cannot support the environment's settings
+// with isolation session, and the remedy. It returns "" if they can.
 func (e *Environment) NoSessions(transport string) string {
 	_, why := bySession(transport)
-	if why == "" && (e.Clock != "" || e.State.Seed) && !hears(transport) {
+	if why == "" && (e.Clock != "" || e.State.Seed) && !acceptsClock(transport) {
 		why = "is reached over the network, so it cannot be told the clock or the seed; use isolation process, or remove clock and state.seed"
 	}
 	return why
 }
 
-// leaseOf binds the episode to a worker that has the server ready. Episodes are spread over
-// the workers by their keys; a worker without a free process passes the episode on. The error
-// is of KindConflict for a server that cannot give the episode what its isolation promises.
-// A lease that is returned with an error may be open.
+// leaseOf binds the episode to a worker that has the server ready. Episodes are distributed over
+// the workers by their keys. If a worker has no free process, leaseOf tries the next one. The error
+// is of KindConflict for a server that does not support the environment's isolation. A lease that
+// is returned with an error may be open.
 func (ep *Episode) leaseOf(ctx context.Context, server schema.ServerID) (schema.Lease, error) {
 	holders := slices.DeleteFunc(ep.m.o.Catalog.Holders(server), func(w schema.Worker) bool {
 		return !slices.ContainsFunc(w.Servers, func(s schema.Server) bool { return s.ID == server && s.State == schema.StateInitialized })
@@ -78,7 +79,7 @@ func (ep *Episode) leaseOf(ctx context.Context, server schema.ServerID) (schema.
 		return schema.Lease{}, schema.Errorf(schema.KindUnavailable, "No worker has the server %q ready.", server).RetryableAfter(time.Second)
 	}
 	h := fnv.New32a()
-	_, _ = h.Write([]byte(ep.key)) // it never fails
+	_, _ = h.Write([]byte(ep.key)) // never fails
 	first := int(h.Sum32() % uint32(len(holders)))
 	if ep.env.Isolation == IsolationSession {
 		transport := transportOf(&holders[first], server)
@@ -105,7 +106,7 @@ func (ep *Episode) leaseOf(ctx context.Context, server schema.ServerID) (schema.
 	return schema.Lease{}, err
 }
 
-// transportOf is the transport of a server at a worker.
+// transportOf returns the transport of a server at a worker.
 func transportOf(w *schema.Worker, server schema.ServerID) string {
 	for i := range w.Servers {
 		if w.Servers[i].ID == server {
@@ -115,7 +116,7 @@ func transportOf(w *schema.Worker, server schema.ServerID) string {
 	return ""
 }
 
-// ask asks the worker of a lease to open or close it, or for the digest of its state.
+// ask sends a lease request to the worker of the lease: open, close, digest or snapshot.
 func (ep *Episode) ask(ctx context.Context, method string, server schema.ServerID, l schema.Lease) ([]byte, error) {
 	q := bus.LeaseRequest{ID: l.ID}
 	if method == bus.MethodOpenLease {
@@ -128,7 +129,8 @@ func (ep *Episode) ask(ctx context.Context, method string, server schema.ServerI
 	return ep.m.o.Workers.Request(ctx, l.Worker, method, server, payload, leaseTime)
 }
 
-// release ends the leases. A worker that does not answer within [leaseTime] ends its own.
+// release closes the leases. If a worker does not answer within [leaseTime], it closes the lease
+// when it is idle.
 func (ep *Episode) release() {
 	for server, l := range ep.leases {
 		if l.ID == "" {
@@ -140,10 +142,10 @@ func (ep *Episode) release() {
 	}
 }
 
-// digest is the state of the episode as its worker or its state tool says, "" where it has
-// none. A state that has no digest because of what the episode did is
-// [bus.UnusableState] with the reason, which equals the state of no other episode; after the
-// labelled calls it is an error, because no episode could be compared with it.
+// digest returns the digest of the episode's state from its worker or its state tool, or "" if it
+// has no state. If the state has no digest because of the episode's actions, the result is
+// [bus.UnusableState] with the reason, which equals the state of no other episode. After the
+// labelled calls, that is an error, because no episode could be compared with it.
 func (ep *Episode) digest(ctx context.Context) (string, error) {
 	if tool := ep.env.State.Tool; tool != "" {
 		res, err := ep.own(ctx, tool, ep.env.State.Arguments)
@@ -176,7 +178,8 @@ func (ep *Episode) digest(ctx context.Context) (string, error) {
 	return schema.Digest([]byte(whole)), nil
 }
 
-// unusableState says whether the answer about a state is that it has no digest, and why.
+// unusableState reports whether a worker's answer means that the state has no digest, and returns
+// the reason.
 func unusableState(answer []byte) (reason string, unusable bool) {
 	var text string
 	if json.Unmarshal(answer, &text) != nil {

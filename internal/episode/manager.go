@@ -16,7 +16,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Calls runs calls; *calls.Calls is one.
+// Calls runs calls. *calls.Calls implements it.
 type Calls interface {
 	Submit(ctx context.Context, r calls.Request) (calls.Outcome, error)
 	Await(ctx context.Context, a *calls.Accepted, who schema.Principal) (*calls.Status, error)
@@ -25,14 +25,15 @@ type Calls interface {
 	Cancel(ctx context.Context, id schema.CallID, who schema.Principal) (*calls.Status, error)
 }
 
-// Catalog says which tools there are and who has them; *catalog.Catalog is one.
+// Catalog provides the existing tools and the workers that have them. *catalog.Catalog implements
+// it.
 type Catalog interface {
 	Servers() []catalog.Server
 	Tools(server schema.ServerID) ([]catalog.Tool, error)
 	Holders(server schema.ServerID) []schema.Worker
 }
 
-// Asker asks a worker something; *dispatch.Router is one.
+// Asker sends requests to workers. *dispatch.Router implements it.
 type Asker interface {
 	Request(ctx context.Context, workerID schema.WorkerID, method string, server schema.ServerID, payload []byte, timeout time.Duration) ([]byte, error)
 }
@@ -45,16 +46,16 @@ type Metrics interface {
 	EpisodeEnded(environment, outcome, reason string)
 }
 
-// Options says what a manager runs on. All but Metrics, Traces and Now are required.
+// Options holds the dependencies of a manager. All but Metrics, Traces and Now are required.
 type Options struct {
 	File    *File
 	Calls   Calls
 	Catalog Catalog
 	Workers Asker
-	Metrics Metrics           // nil counts nothing
-	Traces  *telemetry.Traces // nil: there are no spans
+	Metrics Metrics           // if nil, nothing is counted
+	Traces  *telemetry.Traces // if nil, there are no spans
 	Log     *slog.Logger
-	Now     func() time.Time // nil is time.Now
+	Now     func() time.Time // if nil, time.Now
 }
 
 // Manager runs the episodes of environments. It is safe for concurrent use. Close ends it.
@@ -71,13 +72,13 @@ type Manager struct {
 	closed   bool
 	tables   map[string]*table
 	episodes map[string]*Episode
-	running  map[string]int // by environment
+	running  map[string]int // number of episodes by environment
 }
 
-// sweepEvery is how often idle episodes are looked for.
+// sweepEvery is the interval of the search for idle episodes.
 const sweepEvery = time.Second
 
-// New returns a manager without episodes.
+// New returns a manager without episodes. Close it after use.
 func New(o Options) *Manager {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -88,11 +89,11 @@ func New(o Options) *Manager {
 	return m
 }
 
-// Environments are the environments in the order of their names.
+// Environments returns the environments, sorted by name.
 func (m *Manager) Environments() []*Environment { return m.o.File.Sorted() }
 
-// Environment is the environment of that name; "" is the first one. The error is of
-// KindNotFound.
+// Environment returns the environment of that name. If name is empty, it returns the first one. The
+// error is of KindNotFound.
 func (m *Manager) Environment(name string) (*Environment, error) {
 	if name == "" {
 		return m.Environments()[0], nil
@@ -103,14 +104,14 @@ func (m *Manager) Environment(name string) (*Environment, error) {
 	return nil, schema.Errorf(schema.KindNotFound, "There is no environment %q.", name)
 }
 
-// Running is the number of episodes that have not been closed.
+// Running returns the number of episodes that have not been closed.
 func (m *Manager) Running() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.episodes)
 }
 
-// sweep closes episodes that nobody has used for a while.
+// sweep closes idle episodes until the manager is closed.
 func (m *Manager) sweep() {
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
@@ -136,7 +137,7 @@ func (m *Manager) all() []*Episode {
 	return slices.Collect(maps.Values(m.episodes))
 }
 
-// Close closes all episodes and waits for what the manager started.
+// Close closes all episodes and waits for the manager's goroutines.
 func (m *Manager) Close() {
 	m.mu.Lock()
 	m.closed = true
@@ -150,7 +151,7 @@ func (m *Manager) Close() {
 	closing.Wait()
 }
 
-// place reserves one of the environment's episodes. The error is of KindUnavailable.
+// place reserves capacity for one episode of the environment. The error is of KindUnavailable.
 func (m *Manager) place(e *Environment) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -173,27 +174,27 @@ func (m *Manager) leave(e *Environment, id string) {
 	}
 }
 
-// Begin says how an episode begins.
+// Begin holds the parameters of a new episode.
 type Begin struct {
 	Task *Task
-	// ID is shown with the episode; "" makes one.
+	// ID is the id for display. If empty, it is generated.
 	ID string
-	// Seed goes into the transcript, and to processes that are told it.
+	// Seed is written to the transcript and sent to the processes or servers that use it.
 	Seed int64
-	// Snapshot is the name of the state that the episode begins with, without its reset
-	// call; "" is that of the environment. The steps of the episode are counted from 0.
+	// Snapshot names the state from which the episode starts, without the reset call. If empty,
+	// it starts from the state of the environment. The steps are counted from 0.
 	Snapshot string
-	// Principal is who asks; its calls are made in its name.
+	// Principal is the caller of the episode. Calls are made in its name.
 	Principal schema.Principal
 }
 
-// Begin begins an episode. The error is a *schema.Error: KindUnavailable where there is no
-// place, no tool or no worker, and that of the reset call.
+// Begin starts an episode. The error is a *schema.Error: KindUnavailable if there is no capacity, no
+// tool or no worker, or the error of the reset call.
 func (m *Manager) Begin(ctx context.Context, e *Environment, b Begin) (*Episode, error) {
 	return m.begin(ctx, e, b, false)
 }
 
-// begin is Begin; an oracle is an episode of the manager's own, which is not counted.
+// begin implements Begin. An oracle is an internal episode that is not counted.
 func (m *Manager) begin(ctx context.Context, e *Environment, b Begin, oracle bool) (*Episode, error) {
 	t, err := m.table(e)
 	if err != nil {
@@ -212,8 +213,7 @@ func (m *Manager) begin(ctx context.Context, e *Environment, b Begin, oracle boo
 			return nil, err
 		}
 	}
-	// The key is what servers keep state under: no other episode ever has it, whatever ID its
-	// caller chose.
+	// Servers keep state under the key, so it must be unique. The ID is chosen by the caller.
 	ep := &Episode{m: m, env: e, task: b.Task, table: t, key: schema.NewID("episode"), id: b.ID, who: b.Principal, prompt: prompt, seed: b.Seed, from: from, oracle: oracle}
 	ep.id = cmp.Or(ep.id, ep.key)
 	ep.ctx, ep.cancel = context.WithCancel(context.Background())

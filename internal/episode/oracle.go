@@ -13,11 +13,11 @@ import (
 )
 
 const (
-	oraclePause = 50 * time.Millisecond // before an oracle looks for a free process again
-	maxOracles  = 10_000                // states that are kept; there is one for each seed
+	oraclePause = 50 * time.Millisecond // pause before an oracle tries again to get a free process
+	maxOracles  = 10_000                // cached states; with seeds, one for each seed
 )
 
-// oracles are the states after the labelled calls of tasks, each of which is found once.
+// oracles caches the states after the labelled calls of tasks.
 type oracles struct {
 	mu    sync.Mutex
 	known map[string]*oracle
@@ -29,17 +29,17 @@ type oracle struct {
 	found bool
 }
 
-// oracleError says that the labelled calls of a task could not be replayed.
+// oracleError means that the labelled calls of a task could not be replayed.
 type oracleError struct{ cause error }
 
-// Error says so.
+// Error implements error.
 func (e *oracleError) Error() string { return "replaying the labelled calls: " + e.cause.Error() }
 
 // Unwrap returns the cause.
 func (e *oracleError) Unwrap() error { return e.cause }
 
-// expectedState is the state after the labelled calls of a task, which are replayed once in an
-// episode of their own, as long as the tools do not change.
+// expectedState returns the state after the labelled calls of a task. It replays them once, in a
+// separate episode, and caches the state until the tools change.
 func (m *Manager) expectedState(ctx context.Context, ep *Episode) (string, error) {
 	key := ep.env.name + "\x00" + ep.task.ID + "\x00" + ep.table.version
 	if ep.env.State.Seed {
@@ -71,7 +71,7 @@ func (m *Manager) expectedState(ctx context.Context, ep *Episode) (string, error
 	return state, nil
 }
 
-// replay makes the labelled calls in an episode of their own and returns the state.
+// replay makes the labelled calls in a separate episode and returns the state.
 func (m *Manager) replay(ctx context.Context, of *Episode) (string, error) {
 	ep, err := m.beginOracle(ctx, of)
 	if err != nil {
@@ -92,8 +92,8 @@ func (m *Manager) replay(ctx context.Context, of *Episode) (string, error) {
 	return ep.digest(ctx)
 }
 
-// beginOracle begins the episode of a replay. While all processes are taken it waits, for at
-// most [leaseTime] and until of is closed.
+// beginOracle starts the episode of a replay. While all processes are taken, it waits for at most
+// [leaseTime] or until of is closed.
 func (m *Manager) beginOracle(ctx context.Context, of *Episode) (*Episode, error) {
 	waiting, cancel := context.WithTimeout(ctx, leaseTime)
 	defer cancel()

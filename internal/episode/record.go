@@ -15,15 +15,15 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// line is a line of a transcript, in the format of the agent's transcripts. Those of type
-// "episode" and the members after Results are for episodes alone.
+// line is a line of a transcript, in the format of the agent's transcripts. The members after
+// Results exist only for episodes.
 type line struct {
 	Type     string            `json:"type"`
 	Time     time.Time         `json:"time"`
 	Session  string            `json:"session,omitempty"`
 	Model    string            `json:"model,omitempty"`
 	Turn     int               `json:"turn,omitempty"`
-	Body     json.RawMessage   `json:"body,omitempty"` // {"text":…} of an answer whose calls are in its text
+	Body     json.RawMessage   `json:"body,omitempty"` // {"text":…} if the calls are in the text of the answer
 	Key      string            `json:"idempotency_key,omitempty"`
 	Text     string            `json:"text,omitempty"`
 	Stop     string            `json:"stop,omitempty"`
@@ -40,7 +40,7 @@ type line struct {
 	FailureKind string   `json:"failure_kind,omitempty"`
 }
 
-// lineCall has the member names of the agent's calls.
+// lineCall has the same member names as the agent's calls.
 type lineCall struct {
 	ID        string
 	Name      string
@@ -55,15 +55,15 @@ type lineResult struct {
 	ToolError bool          `json:"tool_error,omitempty"`
 }
 
-// record collects the lines of a transcript. They are written when the episode is closed, so
-// that a step waits for no disk.
+// record buffers the lines of a transcript. They are written when the episode is closed, so that no
+// step waits for the disk.
 type record struct{ lines bytes.Buffer }
 
-// keeps says whether there are transcripts.
+// keeps reports whether the episode has a transcript.
 func (ep *Episode) keeps() bool { return ep.m.o.File.Transcripts != "" && !ep.oracle }
 
 func (r *record) add(l *line) {
-	if text, err := plainjson.Line(l); err == nil { // a line that cannot be written as JSON is left out
+	if text, err := plainjson.Line(l); err == nil { // a line that cannot be encoded is dropped
 		r.lines.Write(text)
 	}
 }
@@ -77,7 +77,7 @@ func (r *record) begin(ep *Episode, now time.Time) {
 	r.add(&line{Type: "user", Time: now.UTC(), Text: ep.prompt, Messages: []json.RawMessage{user}})
 }
 
-// note writes a step: what the model said, and what it saw.
+// note records a step: the model's output and the observations.
 func (ep *Episode) note(turn int, text string, made []eval.Call, seen []*Observation) {
 	if !ep.keeps() {
 		return
@@ -141,7 +141,7 @@ func (r *record) end(ep *Episode, outcome string) {
 	r.add(&l)
 }
 
-// save writes the transcript to a file of its own, which is on disk when save returns.
+// save writes the transcript to a new file and syncs it to disk.
 func (r *record) save(ep *Episode) error {
 	if !ep.keeps() {
 		return nil

@@ -14,17 +14,17 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// slots are workers that have one process each, and a catalog that names them.
+// slots is a fleet of workers with one process each, and their catalog.
 type slots struct {
 	oneTool
 	workers []schema.WorkerID
-	opened  func(asked int) error // what an open answers though it was done; nil: nothing
-	states  []string              // what digests answer, one after the other; then "same"
+	opened  func(asked int) error // error of an open that succeeded; nil means none
+	states  []string              // successive digests; after them, "same"
 
 	mu    sync.Mutex
 	taken map[schema.WorkerID]string
 	asked int
-	full  int // opens that found no process
+	full  int // opens that found no free process
 }
 
 func (s *slots) Holders(schema.ServerID) (out []schema.Worker) {
@@ -69,14 +69,14 @@ func (s *slots) Request(_ context.Context, worker schema.WorkerID, method string
 	return nil, nil
 }
 
-// echoes are calls that all succeed.
+// echoes is a [Calls] in which every call succeeds.
 type echoes struct{ Calls }
 
 func (echoes) Submit(context.Context, calls.Request) (calls.Outcome, error) {
 	return calls.Outcome{Result: &schema.Result{Body: []byte(`{"content":[]}`)}}, nil
 }
 
-// slotted is a manager over workers with one process each, and its environment, whose reward is
+// slotted returns a manager over workers with one process each, and its environment, whose reward is
 // the state.
 func slotted(t *testing.T, s *slots) (*Manager, *Environment) {
 	t.Helper()
@@ -118,7 +118,7 @@ func TestAnEpisodeIsJudgedThoughItHasTheLastProcess(t *testing.T) {
 	})
 }
 
-// Somebody else takes the process between the episode and the replay.
+// Another episode takes the process between the episode and the replay.
 func TestAReplayWaitsForAFreeProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &slots{workers: []schema.WorkerID{"w"}}
@@ -169,7 +169,8 @@ func TestAnAbandonedResetLeavesNoProcess(t *testing.T) {
 	}
 }
 
-// What an agent did to its state counts against it, and what the labelled calls did does not.
+// A state that an agent made unusable lowers its reward. A state that the labelled calls made
+// unusable does not.
 func TestAStateWithoutADigestDiffersFromThatOfTheLabelledCalls(t *testing.T) {
 	const spoiled = bus.UnusableState + "too many files"
 	for name, c := range map[string]struct {

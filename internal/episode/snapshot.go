@@ -11,16 +11,16 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// maxSnapshots bounds the snapshots of a manager. The oldest makes room for another one.
+// maxSnapshots limits the snapshots of a manager. A new one replaces the oldest.
 const maxSnapshots = 10_000
 
-// snapshot is the state of an episode's servers at some step.
+// snapshot is the state of an episode's servers after some step.
 type snapshot struct {
 	env     *Environment
 	servers map[schema.ServerID]stored
 }
 
-// stored is where the state of one server is kept.
+// stored is the location of the state of one server.
 type stored struct {
 	worker schema.WorkerID
 	digest string
@@ -40,17 +40,17 @@ func (s *snapshot) worker(server schema.ServerID) schema.WorkerID {
 	return s.servers[server].worker
 }
 
-// snapshots are those of a manager by their names.
+// snapshots holds the snapshots of a manager, by name.
 type snapshots struct {
 	mu    sync.Mutex
 	known map[string]*snapshot
-	names []string // of known, the oldest first
+	names []string // keys of known, oldest first
 }
 
-// Snapshot keeps the files of the episode as they are between two steps, and returns the name
-// of what was kept, which depends on the files alone. Episodes can begin with it until the
-// worker ends or has kept 256 later ones; see [Begin].Snapshot. The error is a *schema.Error: KindConflict after the end
-// of the episode, and for one without files of its own.
+// Snapshot stores the current files of the episode, between two steps, and returns the name of the
+// snapshot, which depends only on the files. Episodes can start from it until the worker stops or
+// has stored 256 later ones; see [Begin].Snapshot. The error is a *schema.Error: KindConflict after
+// the end of the episode, or if the episode has no files of its own.
 func (ep *Episode) Snapshot(ctx context.Context) (string, error) {
 	if !ep.env.OwnFiles() {
 		return "", schema.Errorf(schema.KindConflict, "The environment %q has isolation %s; only episodes with isolation process or sandbox have files that a snapshot can keep.", ep.env.name, ep.env.Isolation)
@@ -97,8 +97,7 @@ func (t *snapshots) add(name string, s *snapshot) {
 	t.known[name], t.names = s, append(t.names, name)
 }
 
-// find returns the snapshot of an environment; nil for the name "". The error is of
-// KindNotFound.
+// find returns a snapshot of the environment, or nil if name is empty. The error is of KindNotFound.
 func (t *snapshots) find(e *Environment, name string) (*snapshot, error) {
 	if name == "" {
 		return nil, nil

@@ -13,7 +13,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Types of [StepError], which are those of OpenEnv.
+// Types of [StepError], as OpenEnv defines them.
 const (
 	ErrorExecution = "execution_error"
 	ErrorArguments = "invalid_args"
@@ -22,32 +22,33 @@ const (
 	ErrorTimeout   = "timeout"
 )
 
-// StepError is why a call has no result of its tool. It is an observation like a result.
+// StepError is the reason why a call has no result from its tool. It is part of an observation, like
+// a result.
 type StepError struct {
 	Type    string `json:"error_type"`
 	Message string `json:"message"`
 }
 
-// Observation is what a step showed.
+// Observation is the outcome of a step.
 type Observation struct {
-	// Tool is the tool that was called; "" for a text with several calls or none.
+	// Tool is the called tool. It is "" for a text with several calls or none.
 	Tool   string
 	CallID schema.CallID
-	// Result is the MCP result of the tool as it came, nil where there is none; Error says why.
+	// Result is the unchanged MCP result of the tool. If it is nil, Error is the reason.
 	Result    json.RawMessage
 	ToolError bool
 	Error     *StepError
-	// Text is the observation of a step with a text: the results of its calls.
+	// Text is the observation of a text step: the results of its calls.
 	Text string
-	// Done says that the episode has ended, Reward then what it is worth; nil for a masked
-	// episode. Before the end the reward is 0.
+	// Done reports that the episode has ended. Reward is then its reward, or nil for a masked
+	// episode. Before the end, the reward is 0.
 	Done       bool
 	Reward     *float64
 	Components map[reward.Term]float64
-	// Truncated says that a limit ended the episode.
+	// Truncated reports that a limit ended the episode.
 	Truncated bool
-	// Masked says that the episode has no valid result and must not be trained on.
-	// FailureKind says why, and Retryable that the task may be begun again at once.
+	// Masked reports that the episode has no valid result and must not be used for training.
+	// FailureKind is the reason. Retryable reports that the task may be started again at once.
 	Masked      bool
 	FailureKind string
 	Retryable   bool
@@ -55,23 +56,22 @@ type Observation struct {
 
 // Failure kinds of masked episodes.
 const (
-	FailureWorkerLost = "worker-lost"     // the worker or its process was lost, with the state
+	FailureWorkerLost = "worker-lost"     // the worker or its process was lost, and the state with it
 	FailureUnknown    = "outcome-unknown" // a call may or may not have run
 	FailureCapacity   = "capacity"        // there was no free slot
-	FailureQuota      = "quota"           // a limit of the caller
+	FailureQuota      = "quota"           // the caller reached a limit
 	FailureCanceled   = "canceled"        // the episode was closed during a step
 	FailureOracle     = "oracle"          // the labelled calls could not be replayed
 	FailureInternal   = "internal"
 )
 
-// errEnded is the error of a step after the end of its episode, of KindConflict.
+// errEnded returns the error for a step after the end of its episode, of KindConflict.
 func errEnded() error {
 	return schema.Errorf(schema.KindConflict, "The episode has ended; begin another one.")
 }
 
-// Step calls a tool. The error is a *schema.Error of a step that did not happen: KindConflict
-// after the end of the episode, KindInvalidRequest for arguments that are no object. Everything
-// else is an observation.
+// Step calls a tool. The error is a *schema.Error for a step that did not happen: KindConflict
+// after the end of the episode. Everything else is an observation.
 func (ep *Episode) Step(ctx context.Context, tool string, arguments json.RawMessage) (*Observation, error) {
 	return ep.inTurn(ctx, func(turn int) *Observation {
 		if len(arguments) == 0 || string(arguments) == "null" {
@@ -94,9 +94,9 @@ func (ep *Episode) Step(ctx context.Context, tool string, arguments json.RawMess
 	})
 }
 
-// StepText reads a text of the model as evaluation does and makes the calls in its
-// <tool_call> blocks, in their order. A text without a call ends the episode, and is its
-// answer. Errors are those of Step.
+// StepText parses a text of the model, as evaluation does, and makes the calls in its <tool_call>
+// blocks in order. A text without a call is the answer and ends the episode. Errors are those of
+// Step.
 func (ep *Episode) StepText(ctx context.Context, text string) (*Observation, error) {
 	return ep.inTurn(ctx, func(turn int) *Observation { return ep.text(ctx, turn, text) })
 }
@@ -123,7 +123,7 @@ func (ep *Episode) text(ctx context.Context, turn int, text string) *Observation
 		}
 	}
 	if len(x.Calls) == 0 {
-		for _, c := range x.Rescued { // they are read, and not run: their form is wrong
+		for _, c := range x.Rescued { // calls in a wrong format are parsed but not run
 			ep.calls = append(ep.calls, reward.Call{Name: c.Name, Arguments: c.Arguments, Outcome: reward.Refused})
 		}
 	}
@@ -135,8 +135,8 @@ func (ep *Episode) text(ctx context.Context, turn int, text string) *Observation
 	return ep.after(ctx, turn, o)
 }
 
-// inTurn makes a step once those before it have ended, unless the episode has ended or its
-// time has passed.
+// inTurn runs a step after all earlier steps have ended. It does not run the step if the episode has
+// ended or its time limit has passed.
 func (ep *Episode) inTurn(ctx context.Context, step func(turn int) *Observation) (o *Observation, err error) {
 	defer ep.enter()()
 	ep.stepping.Lock()
@@ -155,7 +155,7 @@ func (ep *Episode) inTurn(ctx context.Context, step func(turn int) *Observation)
 	return step(turn), nil
 }
 
-// shown are results as a text for a model.
+// shown returns the results as one text for a model.
 func shown(seen []*Observation) string {
 	var b strings.Builder
 	for _, o := range seen {
@@ -168,7 +168,7 @@ func shown(seen []*Observation) string {
 	return b.String()
 }
 
-// turn counts a step.
+// turn counts a step and returns its number.
 func (ep *Episode) turn() (int, error) {
 	ep.mu.Lock()
 	defer ep.mu.Unlock()
@@ -179,7 +179,7 @@ func (ep *Episode) turn() (int, error) {
 	return ep.steps, nil
 }
 
-// overdue ends an episode whose time has passed; nil while there is time.
+// overdue ends the episode if its time limit has passed. Otherwise it returns nil.
 func (ep *Episode) overdue() *Observation {
 	ep.mu.Lock()
 	late := !ep.done && ep.m.o.Now().Sub(ep.began) > ep.env.Limits.Time
@@ -191,7 +191,7 @@ func (ep *Episode) overdue() *Observation {
 	return ep.finish(ep.ctx, o)
 }
 
-// after ends the episode where the step was its last.
+// after ends the episode if this was its last step.
 func (ep *Episode) after(ctx context.Context, turn int, o *Observation) *Observation {
 	switch {
 	case o.Masked:
@@ -205,7 +205,7 @@ func (ep *Episode) after(ctx context.Context, turn int, o *Observation) *Observa
 	return o
 }
 
-// run makes one call and says what it showed.
+// run makes one call and returns its observation.
 func (ep *Episode) run(ctx context.Context, name string, arguments json.RawMessage) *Observation {
 	o := &Observation{Tool: name}
 	made := reward.Call{Name: name, Arguments: arguments, Outcome: reward.Refused}
@@ -215,7 +215,7 @@ func (ep *Episode) run(ctx context.Context, name string, arguments json.RawMessa
 		o.Error = &StepError{ErrorNoTool, fmt.Sprintf("There is no tool %q.", name)}
 	default:
 		made.Risk = max(1, known.risk)
-		if made.Risk == 2 { // unless it is held it is of the first level
+		if made.Risk == 2 { // a call that is not held counts as level 1
 			made.Risk = 1
 		}
 		call := ep.call(known.server, known.tool, arguments)
@@ -231,11 +231,11 @@ func (ep *Episode) run(ctx context.Context, name string, arguments json.RawMessa
 	return o
 }
 
-// simulated is the result of a call that would have been held.
+// simulated is the result of a simulated held call.
 const simulated = `{"content":[{"type":"text","text":"The call was made."}],"isError":false}`
 
-// submit makes a call, and answers for its caller where the policy holds it. Of a held call
-// that was not allowed, held is set and there is no result.
+// submit makes a call and, if the policy holds it, responds as the environment configures. held is
+// set for a held call. If such a call was not allowed, there is no result.
 func (ep *Episode) submit(ctx context.Context, call *schema.Call) (res *schema.Result, held *calls.Held, err error) {
 	ctx, cancel := context.WithCancel(ep.spans.below(ctx))
 	defer cancel()
@@ -247,7 +247,7 @@ func (ep *Episode) submit(ctx context.Context, call *schema.Call) (res *schema.R
 	case out.Held != nil:
 		res, err = ep.answerHeld(ctx, out.Held)
 		return res, out.Held, err
-	case out.Accepted != nil: // the policy wants it durable
+	case out.Accepted != nil: // the policy requires a durable call
 		s, err := ep.m.o.Calls.Await(ctx, out.Accepted, ep.who)
 		if err != nil {
 			return nil, nil, err
@@ -258,7 +258,7 @@ func (ep *Episode) submit(ctx context.Context, call *schema.Call) (res *schema.R
 	return out.Result, nil, nil
 }
 
-// answerHeld answers a held call as the environment says.
+// answerHeld responds to a held call as the environment configures.
 func (ep *Episode) answerHeld(ctx context.Context, h *calls.Held) (*schema.Result, error) {
 	if ep.env.Confirm == ConfirmAllow && h.Token != "" {
 		done, err := ep.m.o.Calls.Confirm(ctx, calls.Confirmation{Token: h.Token, Confirm: true, Principal: ep.who, Attempt: string(h.CallID)})
@@ -276,7 +276,7 @@ func (ep *Episode) answerHeld(ctx context.Context, h *calls.Held) (*schema.Resul
 	return nil, nil
 }
 
-// observe fills in what a call showed and returns its outcome.
+// observe sets the result in the observation and returns the outcome.
 func (ep *Episode) observe(o *Observation, res *schema.Result, held *calls.Held, err error) reward.Outcome {
 	switch {
 	case err != nil:
@@ -295,8 +295,8 @@ func (ep *Episode) observe(o *Observation, res *schema.Result, held *calls.Held,
 	return reward.OK
 }
 
-// failed sorts the failures of calls into observations, and those after which the episode has
-// no valid result.
+// failed converts the failure of a call to an observation. It masks the observation if the episode
+// has no valid result after it.
 func (ep *Episode) failed(o *Observation, e *schema.Error) reward.Outcome {
 	switch e.Kind {
 	case schema.KindInvalidArguments, schema.KindInvalidRequest, schema.KindTooLarge:
@@ -330,7 +330,7 @@ func failureKind(k schema.Kind) string {
 	switch k {
 	case schema.KindOutcomeUnknown:
 		return FailureUnknown
-	case schema.KindServerFailed, schema.KindNotFound: // the tool was there when the episode began
+	case schema.KindServerFailed, schema.KindNotFound: // the tool existed when the episode began
 		return FailureWorkerLost
 	case schema.KindUnavailable:
 		return FailureCapacity
@@ -342,7 +342,7 @@ func failureKind(k schema.Kind) string {
 	return FailureInternal
 }
 
-// finish ends the episode with its reward.
+// finish computes the reward and ends the episode.
 func (ep *Episode) finish(ctx context.Context, o *Observation) *Observation {
 	item := reward.Item{Tools: ep.table.graded, Expected: ep.task.Expected, MaxRisk: ep.task.MaxRisk, Calls: ep.calls, Completion: strings.Join(ep.texts, "\n")}
 	err := ep.judge(ctx, &item)
@@ -359,13 +359,13 @@ func (ep *Episode) finish(ctx context.Context, o *Observation) *Observation {
 	return ep.end(o)
 }
 
-// judge finds the state and the success condition, as far as they count.
+// judge evaluates the state and the success condition, if the reward needs them.
 func (ep *Episode) judge(ctx context.Context, item *reward.Item) (err error) {
 	if ep.env.scorer.Weight(reward.State) != 0 || ep.env.check != nil && (ep.env.State.Dir != "" || ep.env.State.Tool != "") {
 		if item.State, err = ep.digest(ctx); err != nil {
 			return err
 		}
-		// The oracle needs processes too: an episode that kept its own could wait for ever.
+		// The oracle needs processes too. An episode that kept its own could wait forever.
 		ep.release()
 		clear(ep.leases)
 		if item.ExpectedState, err = ep.m.expectedState(ctx, ep); err != nil {
@@ -380,7 +380,7 @@ func (ep *Episode) judge(ctx context.Context, item *reward.Item) (err error) {
 	return nil
 }
 
-// end marks the end of the episode.
+// end marks the episode as ended.
 func (ep *Episode) end(o *Observation) *Observation {
 	ep.mu.Lock()
 	defer ep.mu.Unlock()
@@ -392,7 +392,7 @@ func (ep *Episode) end(o *Observation) *Observation {
 	return o
 }
 
-// resultFact is a result for conditions.
+// resultFact returns a result as a variable for conditions.
 func resultFact(name string, known *offered, o *Observation, outcome reward.Outcome) map[string]any {
 	fact := map[string]any{"tool": name, "server": "", "ok": outcome == reward.OK, "outcome": string(outcome), "text": "", "structured": map[string]any{}}
 	if known != nil {

@@ -19,7 +19,7 @@ const (
 // condition is a compiled success condition. It is safe for concurrent use.
 type condition struct{ program cel.Program }
 
-// compile reads a condition. The error is a sentence with the line and column of the fault.
+// compile compiles a condition. The error is a sentence with the line and column of the fault.
 func compile(source string) (c *condition, err error) {
 	defer func() {
 		if recover() != nil {
@@ -53,7 +53,7 @@ func compile(source string) (c *condition, err error) {
 	return &condition{program}, nil
 }
 
-// facts are the variables of a condition.
+// facts holds the variables of a condition.
 type facts struct {
 	results              []map[string]any
 	answer               any
@@ -62,8 +62,8 @@ type facts struct {
 	state, expectedState string
 }
 
-// holds evaluates the condition. A condition that cannot be decided, for example because a
-// member is missing, does not hold.
+// holds evaluates the condition. It returns false for a condition that cannot be decided, for
+// example because a member is missing.
 func (c *condition) holds(f *facts) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), conditionLimit)
 	defer cancel()

@@ -18,25 +18,25 @@ import (
 
 // Task is one task of an environment.
 type Task struct {
-	// ID is unique in the environment. Split is the split that the task is in, Index its
-	// place there.
+	// ID is unique in the environment. Split is the split of the task, Index its position in
+	// the split.
 	ID    string
 	Split string
 	Index int
-	// Expected are the names of the tools that should be called, Labels the calls that solve
-	// the task.
+	// Expected lists the names of the tools that should be called. Labels lists the calls that
+	// solve the task.
 	Expected []string
 	Labels   []eval.LabelledCall
-	// MaxRisk is the highest risk level that a call may have, 0 for no bound.
+	// MaxRisk is the highest allowed risk level of a call. 0 means no limit.
 	MaxRisk int
-	// Members are all members of the line, for templates and conditions.
+	// Members holds all members of the line, for templates and conditions.
 	Members map[string]any
 }
 
-// hidden are the members of a task that would tell a model its solution.
+// hidden lists the members of a task that would reveal its solution to a model.
 var hidden = []string{"expected", "labels", "answer", "max_risk"}
 
-// Public returns the members of the task that a trainer sees, with id, split and index.
+// Public returns the members of the task that are visible to a trainer, with id, split and index.
 func (t *Task) Public() map[string]any {
 	out := maps.Clone(t.Members)
 	for _, name := range hidden {
@@ -53,7 +53,7 @@ type Split struct {
 	Type string `json:"type"`
 }
 
-// tasks are the tasks of an environment.
+// tasks holds the tasks of an environment.
 type tasks struct {
 	splits []Split
 	of     map[string][]*Task
@@ -65,7 +65,7 @@ const (
 	defaultSplit = "train"
 )
 
-// readTasks reads a file of tasks.
+// readTasks reads a tasks file.
 func readTasks(path string) (*tasks, error) {
 	info, err := os.Stat(path)
 	if err == nil && info.Size() > maxTasksFile {
@@ -81,7 +81,7 @@ func readTasks(path string) (*tasks, error) {
 	return parseTasks(path, text)
 }
 
-// parseTasks reads tasks. The error lists every fault with its line.
+// parseTasks parses tasks. The error lists every fault with its line, up to 100.
 func parseTasks(path string, text []byte) (*tasks, error) {
 	t := &tasks{of: make(map[string][]*Task), byID: make(map[string]*Task)}
 	var faults []config.Fault
@@ -104,7 +104,7 @@ func parseTasks(path string, text []byte) (*tasks, error) {
 	return t, nil
 }
 
-// add adds the task of a line.
+// add parses and adds the task of a line.
 func (t *tasks) add(line []byte) error {
 	var one struct {
 		ID       string              `json:"id"`
@@ -146,7 +146,7 @@ func (t *tasks) add(line []byte) error {
 	return nil
 }
 
-// plain replaces numbers by int64 or float64, which templates and CEL understand.
+// plain replaces numbers with int64 or float64, which templates and CEL support.
 func plain(v any) any {
 	switch v := v.(type) {
 	case json.Number:
@@ -170,7 +170,7 @@ func plain(v any) any {
 	return v
 }
 
-// splitType is what the Open Reward Standard calls a split of that name.
+// splitType returns the type of a split in the Open Reward Standard.
 func splitType(name string) string {
 	switch {
 	case strings.HasPrefix(name, "test"), strings.HasPrefix(name, "held"):
@@ -181,10 +181,10 @@ func splitType(name string) string {
 	return "train"
 }
 
-// Splits are the splits of the environment, in the order of its tasks.
+// Splits returns the splits of the environment, in the order of its tasks.
 func (e *Environment) Splits() []Split { return e.tasks.splits }
 
-// Tasks are the tasks of a split. The error is of KindNotFound for one that is not there.
+// Tasks returns the tasks of a split. The error is of KindNotFound for an unknown split.
 func (e *Environment) Tasks(split string) ([]*Task, error) {
 	list := e.tasks.of[split]
 	if list == nil {
@@ -193,8 +193,8 @@ func (e *Environment) Tasks(split string) ([]*Task, error) {
 	return list, nil
 }
 
-// Task is the task at a place of a split. A negative index counts from the end. The error is
-// of KindNotFound for one that is not there.
+// Task returns the task at an index of a split. A negative index counts from the end. The error is
+// of KindNotFound if there is no such task.
 func (e *Environment) Task(split string, index int) (*Task, error) {
 	list, err := e.Tasks(split)
 	if err != nil {
@@ -210,7 +210,7 @@ func (e *Environment) Task(split string, index int) (*Task, error) {
 	return list[at], nil
 }
 
-// TaskByID is the task with that id. The error is of KindNotFound for one that is not there.
+// TaskByID returns the task with that id. The error is of KindNotFound.
 func (e *Environment) TaskByID(id string) (*Task, error) {
 	if t := e.tasks.byID[id]; t != nil {
 		return t, nil
@@ -218,7 +218,7 @@ func (e *Environment) TaskByID(id string) (*Task, error) {
 	return nil, schema.Errorf(schema.KindNotFound, "The environment %q has no task %q.", e.name, id)
 }
 
-// promptOf is the first observation of a task.
+// promptOf returns the first observation of a task.
 func (e *Environment) promptOf(t *Task) (string, error) {
 	if e.prompt == nil {
 		for _, name := range []string{"prompt", "question"} {

@@ -12,14 +12,14 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Tool is a tool as a trainer sees it.
+// Tool is a tool as shown to trainers.
 type Tool struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description"`
 	InputSchema json.RawMessage `json:"input_schema"`
 }
 
-// offered is a tool of an environment with the server that has it.
+// offered is a tool of an environment, with its server.
 type offered struct {
 	Tool
 	server schema.ServerID
@@ -27,30 +27,29 @@ type offered struct {
 	risk   int
 }
 
-// table are the tools of an environment at one moment.
+// table holds the tools of an environment at one point in time.
 type table struct {
 	list    []offered
 	names   map[string]*offered
-	tools   []Tool      // with the finish tool
+	tools   []Tool      // including the finish tool
 	graded  []eval.Tool // for rewards
-	known   *eval.Names // of graded
+	known   *eval.Names // the names in graded
 	servers []schema.ServerID
-	version string // changes with each definition
+	version string // differs after each change of a definition
 	made    time.Time
 }
 
-// tableFor is how long a table counts.
-const tableFor = time.Second
+// tableTTL is the time for which a table is cached.
+const tableTTL = time.Second
 
-// reservedTools are names that OpenEnv refuses for tools.
+// reservedTools lists the tool names that OpenEnv rejects.
 var reservedTools = []string{"reset", "step", "state", "close"}
 
-// table returns the tools of the environment. The error is of KindUnavailable where there is
-// none.
+// table returns the tools of the environment. The error is of KindUnavailable if there are none.
 func (m *Manager) table(e *Environment) (*table, error) {
 	m.mu.Lock()
 	known := m.tables[e.name]
-	fresh := known != nil && time.Since(known.made) < tableFor
+	fresh := known != nil && time.Since(known.made) < tableTTL
 	m.mu.Unlock()
 	if fresh {
 		return known, nil
@@ -75,7 +74,7 @@ func (m *Manager) makeTable(e *Environment) (*table, error) {
 	for _, s := range m.o.Catalog.Servers() {
 		all, err := m.o.Catalog.Tools(s.ID)
 		if err != nil {
-			continue // it has not said what it offers
+			continue // the tools of this server are not known yet
 		}
 		for i := range all {
 			if tool := &all[i]; e.offers(tool) {
@@ -91,12 +90,12 @@ func (m *Manager) makeTable(e *Environment) (*table, error) {
 		}
 		return nil, schema.Errorf(schema.KindUnavailable, "The environment %q has no tool now.%s", e.name, why)
 	}
-	t.settle(e)
+	t.assignNames(e)
 	t.version = strings.Join(digests, " ")
 	return t, nil
 }
 
-// offers says whether an episode may use the tool.
+// offers reports whether an episode may use the tool.
 func (e *Environment) offers(tool *catalog.Tool) bool {
 	if !tool.Switch.Enabled || e.Isolation == IsolationShared && !(tool.ReadOnly && tool.TrustAnnotations || tool.Safe) {
 		return false
@@ -107,14 +106,14 @@ func (e *Environment) offers(tool *catalog.Tool) bool {
 	})
 }
 
-// match is the matching of policies, so that a pattern means the same in both.
+// match matches as policies do, so that a pattern means the same in both.
 func match(pattern, name string) bool { return risk.MatchPattern(pattern, name) }
 
 func offer(tool *catalog.Tool) offered {
 	var said struct {
 		Description string `json:"description"`
 	}
-	_ = json.Unmarshal(tool.Raw, &said) // without one it is ""
+	_ = json.Unmarshal(tool.Raw, &said) // remains "" if there is none
 	input := tool.Input
 	if len(input) == 0 {
 		input = json.RawMessage(`{"type":"object"}`)
@@ -122,9 +121,9 @@ func offer(tool *catalog.Tool) offered {
 	return offered{Tool: Tool{Name: tool.Name, Description: said.Description, InputSchema: input}, server: tool.Server, tool: tool.Name, risk: tool.Risk}
 }
 
-// settle gives each tool a name of its own, and adds the finish tool. A name that two servers
-// have, or that a protocol reserves, gets the server before it.
-func (t *table) settle(e *Environment) {
+// assignNames gives each tool a unique name and adds the finish tool. A name that several servers have,
+// or that is reserved, gets its server as a prefix.
+func (t *table) assignNames(e *Environment) {
 	count := make(map[string]int)
 	for i := range t.list {
 		count[t.list[i].Name]++
@@ -148,7 +147,7 @@ func (t *table) settle(e *Environment) {
 	})
 }
 
-// Tools are the tools of the environment, with the finish tool last.
+// Tools returns the tools of the environment. The finish tool is last.
 func (m *Manager) Tools(e *Environment) ([]Tool, error) {
 	t, err := m.table(e)
 	if err != nil {

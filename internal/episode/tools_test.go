@@ -27,8 +27,8 @@ func (oneTool) Tools(schema.ServerID) ([]catalog.Tool, error) {
 
 func (oneTool) Holders(schema.ServerID) []schema.Worker { return nil }
 
-// Many ask for the tools of an environment while the table is made again and found to be the
-// same; the race detector looks on.
+// Concurrent callers read the tools of an environment while the table is rebuilt without a change.
+// The race detector checks this.
 func TestTheToolsOfAnEnvironmentAreAskedForByMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := &Environment{Tools: []string{"files/*"}, Isolation: IsolationSession, FinishTool: "finish", name: "env"}
@@ -42,7 +42,7 @@ func TestTheToolsOfAnEnvironmentAreAskedForByMany(t *testing.T) {
 					if err != nil || len(tools) != 2 || tools[0].Name != "read" || tools[1].Name != "finish" {
 						t.Errorf("%v %v", tools, err)
 					}
-					time.Sleep(tableFor)
+					time.Sleep(tableTTL)
 				}
 			})
 		}

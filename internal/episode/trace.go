@@ -7,15 +7,15 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// spans are those of an episode, if there are traces. Its methods are called one after the other.
+// spans holds the spans of an episode, if tracing is on. It is not safe for concurrent use.
 type spans struct {
 	traces *telemetry.Traces
 	whole  *telemetry.Span
-	at     schema.Trace // where calls stand: below the episode, or below the step that runs
+	at     schema.Trace // parent of calls: the episode, or the running step
 }
 
-// begin begins the span of the episode, below the trace of the request that begins it. That of
-// a replay of the labelled calls is below the step that needs their state. Without spans the
+// begin starts the span of the episode, as a child of the request that begins it. The span of a
+// replay of the labelled calls is a child of the step that needs the state. Without tracing, the
 // trace of the request is passed on.
 func (s *spans) begin(ctx context.Context, ep *Episode) {
 	s.traces, s.at = ep.m.o.Traces, telemetry.Carried(ctx)
@@ -43,9 +43,9 @@ func (s *spans) end(ep *Episode, outcome, reason string) {
 	s.whole.End()
 }
 
-// step begins the span of a step, which calls of the step stand below; the function that it
-// returns ends it with what the step showed. A request of another trace than that of the episode
-// is linked.
+// step starts the span of a step, which becomes the parent of the step's calls. The returned
+// function ends it with the step's observation. If the request belongs to another trace than the
+// episode, the span links to it.
 func (s *spans) step(ctx context.Context, ep *Episode) (end func(o **Observation)) {
 	asked, before := telemetry.Carried(ctx), s.at
 	if s.traces == nil {
@@ -82,5 +82,5 @@ func (s *spans) step(ctx context.Context, ep *Episode) (end func(o **Observation
 	}
 }
 
-// below returns ctx for work below the step that runs.
+// below returns ctx with the running step as the parent.
 func (s *spans) below(ctx context.Context) context.Context { return telemetry.CarryTrace(ctx, s.at) }

@@ -7,10 +7,10 @@ import (
 	"github.com/callyard/callyard/internal/episode/tally"
 )
 
-// maxInProgress is how many episodes a list of those in progress has.
+// maxInProgress limits the episodes in a list of those in progress.
 const maxInProgress = 100
 
-// Watch returns what was counted of every environment since the manager began.
+// Watch returns the counts of every environment since the manager started.
 func (m *Manager) Watch() tally.List {
 	list := tally.List{Since: m.since.UTC(), Environments: []tally.Environment{}}
 	for _, e := range m.Environments() {
@@ -19,13 +19,13 @@ func (m *Manager) Watch() tally.List {
 	return list
 }
 
-// WatchOne returns what was counted of one environment, with its episodes.
+// WatchOne returns the counts of one environment, with its episodes.
 func (m *Manager) WatchOne(e *Environment) tally.Detail {
 	d := tally.Detail{Since: m.since.UTC(), Environment: m.counted(e), InProgress: []tally.Episode{}}
 	d.Curve, d.Recent = m.tally.Show(e.name)
 	for _, ep := range m.all() {
 		if ep.env == e {
-			d.InProgress = append(d.InProgress, toldOf(ep))
+			d.InProgress = append(d.InProgress, viewOf(ep))
 		}
 	}
 	slices.SortFunc(d.InProgress, func(a, b tally.Episode) int { return cmp.Or(a.Began.Compare(b.Began), cmp.Compare(a.ID, b.ID)) })
@@ -34,27 +34,27 @@ func (m *Manager) WatchOne(e *Environment) tally.Detail {
 }
 
 func (m *Manager) counted(e *Environment) tally.Environment {
-	told := tally.Environment{Name: e.name, Isolation: string(e.Isolation), Limit: e.Limits.Episodes}
-	m.tally.Fill(&told)
+	view := tally.Environment{Name: e.name, Isolation: string(e.Isolation), Limit: e.Limits.Episodes}
+	m.tally.Fill(&view)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	told.Running = m.running[e.name]
-	return told
+	view.Running = m.running[e.name]
+	return view
 }
 
-// toldOf is what others see of an episode.
-func toldOf(ep *Episode) tally.Episode {
+// viewOf returns the public view of an episode.
+func viewOf(ep *Episode) tally.Episode {
 	ep.mu.Lock()
 	defer ep.mu.Unlock()
 	return tally.Episode{ID: ep.id, Task: ep.task.ID, Principal: ep.who.Name, Steps: ep.steps, Began: ep.began.UTC()}
 }
 
-// count adds an episode to those that ended.
+// count adds an ended episode to the counts.
 func (m *Manager) count(ep *Episode, outcome, reason string) {
-	told, now := toldOf(ep), m.o.Now().UTC()
-	told.Outcome, told.Reason, told.Ended = outcome, reason, &now
+	view, now := viewOf(ep), m.o.Now().UTC()
+	view.Outcome, view.Reason, view.Ended = outcome, reason, &now
 	if o := ep.Last(); o != nil {
-		told.Reward = o.Reward
+		view.Reward = o.Reward
 	}
-	m.tally.End(ep.env.name, told)
+	m.tally.End(ep.env.name, view)
 }

@@ -25,7 +25,7 @@ func TestEpisodesAreCountedWithTheirRewardsWhenTheyEnd(t *testing.T) {
 		t.Errorf("in progress: %+v", d)
 	}
 	one.Close()
-	one.Close() // counts once
+	one.Close() // a second Close counts nothing
 	two.Close()
 	d := m.WatchOne(env)
 	if e := d.Environment; e.Running != 0 || e.Ended != 2 || e.Outcomes["closed"] != 1 || e.Outcomes["done"] != 1 || e.Rewards != 1 || e.Mean == nil || *e.Mean != 1 || e.Isolation != "process" || e.Limit < 1 {

@@ -10,26 +10,26 @@ import (
 
 // Call is one tool call as a model wrote it.
 type Call struct {
-	// ID is the provider's, which its answer has to name; "" where there is none.
+	// ID is the provider's id, which the answer must repeat. "" means none.
 	ID string
-	// Name is the tool as the model named it; see [Directory.Resolve].
+	// Name is the tool name as the model wrote it; see [Directory.Candidates].
 	Name string
-	// Arguments are the bytes that the model wrote; {} where it wrote none.
+	// Arguments holds the bytes that the model wrote, or {} if it wrote none.
 	Arguments []byte
-	// Err says why the call cannot be run whatever its tool is; nil mostly.
+	// Err is the reason why the call cannot be run, independent of its tool. It is usually nil.
 	Err *schema.Error
-	// Source is the block of the call as it stood in the message; nil for a call that was
-	// found in a text.
+	// Source is the original block of the call in the message. It is nil for a call that was
+	// found in plain text.
 	Source []byte
 
-	legacy bool // OpenAI's function_call, whose answer has another role
-	rpc    bool // a JSON-RPC request, whose id is ID as it was spelled
+	legacy bool // OpenAI's function_call, which is answered with another role
+	rpc    bool // a JSON-RPC request; ID is the JSON text of its id
 }
 
-// MaxCalls is how many calls are read from one message.
+// MaxCalls limits the calls that are read from one message.
 const MaxCalls = 128
 
-// Detect says whose tool calls the text holds. The error is of KindInvalidRequest.
+// Detect returns the format of the tool calls in a message. The error is of KindInvalidRequest.
 func Detect(raw []byte) (Format, error) {
 	v, err := read(raw)
 	if err != nil {
@@ -37,16 +37,16 @@ func Detect(raw []byte) (Format, error) {
 	}
 	for _, f := range []Format{Gemini, Anthropic, Responses, OpenAI, MCP} {
 		if calls, err := f.calls(v); len(calls) > 0 || err != nil {
-			return f, nil // which has too many calls, [Format.Calls] says
+			return f, nil // [Format.Calls] reports the error
 		}
 	}
 	return "", unreadable("The body has no tool calls in a known format. Send the assistant message or its tool calls as the provider returned them, or the plain text of a model as {\"text\":\"…\"}.")
 }
 
-// Calls returns the tool calls of a provider's message, in order. It takes the whole
-// answer of the provider, its assistant message, the list of blocks, or one block;
-// what is no tool call (text, reasoning) is passed over. A call that cannot be
-// understood is in the list with its Err. The error is of KindInvalidRequest.
+// Calls returns the tool calls of a provider's message, in order. It accepts the complete response
+// of the provider, its assistant message, the list of blocks, or one block. Blocks that are not
+// tool calls (text, reasoning) are skipped. A call that cannot be parsed is in the list with its
+// Err set. The error is of KindInvalidRequest, or of KindTooLarge for more than MaxCalls calls.
 func (f Format) Calls(raw []byte) ([]Call, error) {
 	v, err := read(raw)
 	if err != nil {
@@ -86,20 +86,20 @@ func (f Format) readCalls(v *value) (r callReader) {
 	return r
 }
 
-// tooMany is the error of more tool calls than are taken at once, of KindTooLarge.
+// tooMany returns the error for too many tool calls, of KindTooLarge.
 func tooMany(n int) *schema.Error {
 	return schema.Errorf(schema.KindTooLarge, "There are %d tool calls, which exceeds the limit of %d. Send the others in a batch.", n, MaxCalls)
 }
 
 type callReader struct {
 	calls []Call
-	parts []callParts // of each call
+	parts []callParts // for each call
 }
 
-// callParts are the values that a call was read from.
+// callParts holds the values that a call was read from.
 type callParts struct{ block, id, name, arguments *value }
 
-// each calls f for v, or for its items.
+// each calls f for v if it is an object, or for each item if it is a list.
 func each(v *value, f func(*value)) {
 	if v.isList() {
 		for _, item := range v.items {
@@ -128,13 +128,14 @@ func (r *callReader) add(c Call, p callParts, where string) {
 	r.calls, r.parts = append(r.calls, c), append(r.parts, p)
 }
 
-// odd adds a block that stands where tool calls stand and is none that can be run, so that
-// it is reported and not passed over.
-func (r *callReader) odd(p callParts, format string, args ...any) {
+// unsupported adds a block in the position of a tool call that cannot be run, so that it is reported
+// instead of skipped.
+func (r *callReader) unsupported(p callParts, format string, args ...any) {
 	r.add(Call{Err: unreadable(format, args...)}, p, "")
 }
 
-// source is the text of a value as it was read, with the spelling of all inside.
+// source returns the original text of a value that was read, with the spelling of everything
+// inside.
 func (v *value) source() []byte {
 	if v.whole != nil {
 		return v.whole[v.start:v.end]
@@ -142,9 +143,9 @@ func (v *value) source() []byte {
 	return v.encode(nil)
 }
 
-// written reads arguments that are JSON in a string, as OpenAI has them.
+// written reads arguments that are JSON inside a string, as OpenAI sends them.
 func (r *callReader) written(c Call, p callParts, where string) {
-	if p.arguments.isString() { // some who speak OpenAI's form send the object
+	if p.arguments.isString() { // some OpenAI-compatible providers send the object itself
 		c.Arguments = []byte(p.arguments.text())
 		if len(bytes.TrimSpace(c.Arguments)) == 0 {
 			c.Arguments = []byte("{}")
@@ -159,7 +160,7 @@ func (r *callReader) written(c Call, p callParts, where string) {
 func (r *callReader) openAI(v *value) {
 	each(v, func(v *value) {
 		if choices := v.get("choices"); choices.isList() {
-			if len(choices.items) > 0 { // the others are other answers to the same question
+			if len(choices.items) > 0 { // other choices are alternative answers
 				r.openAI(choices.items[0].get("message"))
 			}
 			return
@@ -180,7 +181,7 @@ func (r *callReader) openAI(v *value) {
 	})
 }
 
-// openAICalls reads the member tool_calls: everything in it is a call, or is meant to be one.
+// openAICalls reads the member tool_calls. Every item counts as a call.
 func (r *callReader) openAICalls(many *value) {
 	items := []*value{many}
 	if many.isList() {
@@ -188,26 +189,26 @@ func (r *callReader) openAICalls(many *value) {
 	}
 	for _, item := range items {
 		if !r.openAICall(item) {
-			r.odd(callParts{block: item, id: item.get("id"), name: item.get("name")}, "The tool call cannot be read: it has no function.")
+			r.unsupported(callParts{block: item, id: item.get("id"), name: item.get("name")}, "The tool call cannot be read: it has no function.")
 		}
 	}
 }
 
-// openAICall reads one call, and says whether it is one.
+// openAICall reads one call and reports whether v is one.
 func (r *callReader) openAICall(v *value) bool {
 	if f := v.get("function"); f.isObject() {
 		r.written(Call{}, callParts{v, v.get("id"), f.get("name"), f.get("arguments")}, "function.name")
 		return true
 	}
 	if custom := v.get("custom"); custom.isObject() {
-		r.odd(callParts{block: v, id: v.get("id"), name: custom.get("name")}, "The call is for a custom tool; only functions are supported.")
+		r.unsupported(callParts{block: v, id: v.get("id"), name: custom.get("name")}, "The call is for a custom tool; only functions are supported.")
 		return true
 	}
 	return false
 }
 
-// callerRuns are the types of items of Responses that are calls for the caller and not for
-// OpenAI itself, and no functions.
+// callerRuns lists the item types of Responses for calls that the caller must run (not OpenAI) and
+// that are not functions.
 var callerRuns = []string{"custom_tool_call", "local_shell_call", "shell_call", "apply_patch_call", "computer_call"}
 
 func (r *callReader) responses(v *value) {
@@ -228,7 +229,7 @@ func (r *callReader) responses(v *value) {
 			if name.text() == "" {
 				name = v.get("type")
 			}
-			r.odd(callParts{block: v, id: id, name: name}, "The call is of type %s; only functions are supported.", kind)
+			r.unsupported(callParts{block: v, id: id, name: name}, "The call is of type %s; only functions are supported.", kind)
 		}
 	})
 }
@@ -260,14 +261,14 @@ func (r *callReader) gemini(v *value) {
 			}
 		}
 		for _, name := range []string{"functionCall", "function_call"} {
-			// OpenAI's function_call has arguments, and they are text.
+			// OpenAI's function_call has arguments, as a string.
 			if f := v.get(name); f.isObject() && f.get("arguments") == nil {
 				r.add(Call{}, callParts{v, f.get("id"), f.get("name"), f.get("args")}, "functionCall.name")
 				return
 			}
 		}
 		if f := v.get("functionCall"); f != nil && f.kind != 'n' && !f.isObject() {
-			r.odd(callParts{block: v}, "The tool call cannot be read: functionCall is not an object.")
+			r.unsupported(callParts{block: v}, "The tool call cannot be read: functionCall is not an object.")
 		}
 	})
 }

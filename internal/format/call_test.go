@@ -10,7 +10,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// exact is an arguments object whose every byte has to arrive.
+// exact is an arguments object that must arrive byte for byte.
 const exact = `{ "z":9007199254740993,"a": 1.0,"é":"\u00e9 <&>","n":-0.0e+5 }`
 
 type simple struct{ ID, Name, Arguments string }
@@ -105,7 +105,7 @@ func TestCallsComeBackFromEveryProvider(t *testing.T) {
 		}
 		back, err := f.Calls(raw)
 		want := simply(calls)
-		if f == MCP { // the id is the one of JSON-RPC, as it was spelled
+		if f == MCP { // the JSON text of the JSON-RPC id
 			want[0].ID, want[1].ID = `"a"`, `"b"`
 		}
 		if diff := cmp.Diff(want, simply(back)); diff != "" || err != nil {
@@ -114,7 +114,7 @@ func TestCallsComeBackFromEveryProvider(t *testing.T) {
 	}
 }
 
-// results are answers of every kind, in one message.
+// results returns answers of every kind.
 func results() []Answer {
 	call := func(id string) Call { return Call{ID: id, Name: "s__" + id} }
 	return []Answer{

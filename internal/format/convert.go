@@ -12,50 +12,50 @@ import (
 
 // Kinds of [Note].
 const (
-	// NoteSkipped: a tool or a call is missing from the conversion.
+	// NoteSkipped means that a tool or a call is missing from the conversion.
 	NoteSkipped = "skipped"
-	// NoteDropped: a part has no counterpart in the other format, and is missing from it.
+	// NoteDropped means that a part is missing because the target format has no counterpart.
 	NoteDropped = "dropped"
-	// NoteChanged: a name, an id, a schema or arguments are other than they were.
+	// NoteChanged means that a name, an id, a schema or arguments differ from the input.
 	NoteChanged = "changed"
 )
 
-// Note is one difference between what was converted and what came of it.
+// Note describes one difference between the input and the output of a conversion.
 type Note struct {
 	Kind string `json:"kind"`
-	// Pointer is a JSON pointer (RFC 6901) into what was converted: it begins with /tools or
-	// /calls. Names longer than 128 bytes are truncated in it.
+	// Pointer is a JSON pointer (RFC 6901) into the input. It begins with /tools or /calls.
+	// Names longer than 128 bytes are truncated in it.
 	Pointer string `json:"pointer"`
 	Message string `json:"message"`
 }
 
-// Conversion is what came of [Convert].
+// Conversion is the result of [Convert].
 type Conversion struct {
-	// Tools is the list of tools as a request to the provider has it, for MCP a list of
-	// definitions; nil where no tools were given.
+	// Tools is the list of tools for a request to the provider; for MCP, a list of definitions.
+	// It is nil if no tools were given.
 	Tools json.RawMessage
-	// Calls is the list of tool calls as the provider's message has it (tool_calls, items of
-	// output, content blocks or parts), for MCP of requests; nil where no calls were given.
+	// Calls is the list of tool calls for a message of the provider (tool_calls, items of
+	// output, content blocks or parts); for MCP, a list of requests. It is nil if no calls were
+	// given.
 	Calls json.RawMessage
-	// Notes lists every part of the input that is not in the output as it was, in the order
-	// of the input, tools first.
+	// Notes lists every part of the input that is not in the output unchanged, in the order of
+	// the input, tools first.
 	Notes []Note
 }
 
-// maxNotes bounds the notes of one conversion; the last one has the number of the others.
+// maxNotes limits the notes of one conversion. A final note gives the number of the others.
 const maxNotes = 1_000
 
 // Convert converts tool definitions and tool calls from one format to another. tools is a
-// provider's list of tools, an object that has it as its member tools, or one tool; calls is
-// all that [Format.Calls] takes. Either can be nil. Calls of tools that are given too get
-// their arguments under the names that the converted schemas have. What is converted to its
-// own format stays as it is.
+// provider's list of tools, an object with such a list as its member tools, or one tool. calls is
+// any input of [Format.Calls]. Either can be nil. Arguments of calls to the given tools use the
+// property names of the converted schemas. If from equals to, tools and calls are unchanged.
 //
-// Nothing is left out silently: each part is in the result, or has a note. The error is of
+// Nothing is dropped silently: each part is in the result or has a note. The error is of
 // KindInvalidRequest, for text that is not JSON or nests too deep.
 func Convert(from, to Format, tools, calls []byte) (Conversion, error) {
 	var out Conversion
-	schemas := make(map[string]*value) // of the source, by the name of the tool
+	schemas := make(map[string]*value) // source schemas by tool name
 	notes := noteList{all: make([]Note, 0)}
 	if tools != nil {
 		root, err := read(tools)
@@ -79,7 +79,7 @@ func Convert(from, to Format, tools, calls []byte) (Conversion, error) {
 	return out, nil
 }
 
-// noteList gathers notes up to a bound.
+// noteList collects notes up to a limit.
 type noteList struct {
 	all  []Note
 	more int
@@ -100,21 +100,21 @@ func (l *noteList) done() []Note {
 	return l.all
 }
 
-// converter converts one document. It notes which values were taken over, so that the others
-// can be reported.
+// converter converts one document. It records the converted values, so that it can report all
+// others.
 type converter struct {
 	from, to Format
 	root     *value
 	taken    map[*value]bool
-	noted    map[*value][]Note // the pointer of a note is below the value here
-	made     int               // ids that were tried for calls without one
+	noted    map[*value][]Note // pointers of notes are relative to the key
+	made     int               // number of ids tried for calls without an id
 }
 
 func newConverter(from, to Format, root *value) *converter {
 	return &converter{from: from, to: to, root: root, taken: make(map[*value]bool), noted: make(map[*value][]Note)}
 }
 
-// take says that the values are in the result, or have notes of their own.
+// take marks values as converted or as having their own notes.
 func (c *converter) take(all ...*value) {
 	for _, v := range all {
 		if v != nil {
@@ -123,21 +123,20 @@ func (c *converter) take(all ...*value) {
 	}
 }
 
-// note adds a note on v, or with below on what the pointer below it leads to.
+// note marks v as taken and adds a note on it. below is a pointer relative to v.
 func (c *converter) note(v *value, kind, below, format string, args ...any) {
 	c.take(v)
 	c.noted[v] = append(c.noted[v], Note{kind, below, fmt.Sprintf(format, args...)})
 }
 
-// on adds a note on a value whose parts are looked at on their own.
+// on adds a note on a value without marking it as taken, because its parts are checked separately.
 func (c *converter) on(v *value, kind, format string, args ...any) {
 	c.noted[v] = append(c.noted[v], Note{kind, "", fmt.Sprintf(format, args...)})
 }
 
-// report lists the notes in the order of the document, and a note for each value that
-// nobody took.
+// report lists the notes in document order, and adds a note for each value that was not taken.
 func (c *converter) report(member string, into *noteList) {
-	on := make(map[*value]bool) // values with something taken or noted inside
+	on := make(map[*value]bool) // values that contain a taken value or a note
 	var mark func(v *value) bool
 	mark = func(v *value) bool {
 		hit := c.taken[v] || len(c.noted[v]) > 0
@@ -164,11 +163,11 @@ func (c *converter) report(member string, into *noteList) {
 		}
 		switch {
 		case c.taken[v]:
-		case !on[v] && says(v):
+		case !on[v] && hasContent(v):
 			into.add(Note{NoteDropped, pointer(path), "The format " + string(c.to) + " has no place for it here."})
 		case on[v]:
 			for _, m := range v.members {
-				if frame(m.name) && !on[m.value] {
+				if isEnvelope(m.name) && !on[m.value] {
 					continue
 				}
 				path = append(path, m.name)
@@ -182,23 +181,23 @@ func (c *converter) report(member string, into *noteList) {
 			}
 		}
 	}
-	if says(c.root) {
+	if hasContent(c.root) {
 		walk(c.root)
 	}
 }
 
-// says reports whether something is lost with the value.
-func says(v *value) bool {
+// hasContent reports whether the value has content that could be lost.
+func hasContent(v *value) bool {
 	return v.kind != 'n' && !(v.isList() && len(v.items) == 0) && !(v.isString() && v.text() == "")
 }
 
-// frame reports whether a member only tells what the object around it is, which the
-// other format has its own way for.
-func frame(name string) bool {
+// isEnvelope reports whether a member only describes the type of the object around it. The target
+// format has its own members for that.
+func isEnvelope(name string) bool {
 	return slices.Contains([]string{"type", "role", "object", "jsonrpc", "method", "index"}, name)
 }
 
-// pointer is the JSON pointer of a path.
+// pointer returns the JSON pointer of a path.
 func pointer(path []string) string {
 	const most = 128
 	var b []byte
@@ -208,7 +207,7 @@ func pointer(path []string) string {
 	return string(b)
 }
 
-// toolName returns the name nearest to the given one that the format takes.
+// toolName returns the closest valid tool name in the format.
 func (f Format) toolName(name string) string {
 	if f == MCP {
 		return MCPNameAs(name, "", name)
@@ -216,7 +215,7 @@ func (f Format) toolName(name string) string {
 	return NameAs(name, "", name)
 }
 
-// named returns the name for the target, and notes where it is another one.
+// named returns the name for the target and adds a note if it differs.
 func (c *converter) named(v *value) string {
 	name := v.text()
 	c.take(v)
@@ -227,5 +226,5 @@ func (c *converter) named(v *value) string {
 	return to
 }
 
-// sentence is the text of an error for a note.
+// sentence returns the text of an error, for a note.
 func sentence(e *schema.Error) string { return e.Detail }

@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// calls converts the tool calls of the document. schemas are those of the tools by the names
-// that they have there.
+// calls converts the tool calls of the document. schemas holds the source schemas by tool name.
 func (c *converter) calls(v *value, schemas map[string]*value) json.RawMessage {
 	r := c.from.readCalls(v)
 	ids := make(map[string]bool)
@@ -30,14 +29,14 @@ func (c *converter) calls(v *value, schemas map[string]*value) json.RawMessage {
 		name, id := c.named(p.name), c.id(p, ids)
 		out.items = append(out.items, c.to.call(id, name, arguments))
 	}
-	if len(r.calls) == 0 && says(v) && !v.isList() {
+	if len(r.calls) == 0 && hasContent(v) && !v.isList() {
 		c.note(v, NoteSkipped, "", "It has no tool calls in the format %s.", c.from)
 	}
 	return out.encode(nil)
 }
 
-// arguments returns those of a call as the target's tool takes them; false, with a note,
-// for a call that cannot be converted.
+// arguments returns the arguments of a call with the property names of the target. If the call
+// cannot be converted, it adds a note and returns false.
 func (c *converter) arguments(call *Call, p *callParts, schemas map[string]*value) ([]byte, bool) {
 	if call.Err != nil {
 		c.note(p.block, NoteSkipped, "", "%s", sentence(call.Err))
@@ -59,10 +58,10 @@ func (c *converter) arguments(call *Call, p *callParts, schemas map[string]*valu
 	return renamed, true
 }
 
-// id returns the id of the call in the target, "" where it needs none.
+// id returns the id of the call in the target, or "" if the target needs none.
 func (c *converter) id(p *callParts, ids map[string]bool) string {
 	c.take(p.id)
-	if p.id != nil && p.id.kind == '0' { // of JSON-RPC
+	if p.id != nil && p.id.kind == '0' { // a number, as JSON-RPC allows
 		c.note(p.id, NoteChanged, "", "The number is a string here.")
 		return string(p.id.raw)
 	}
@@ -86,7 +85,7 @@ func (c *converter) id(p *callParts, ids map[string]bool) string {
 	return id
 }
 
-// call is a tool call as an item of the provider's list.
+// call returns a tool call as an item of the provider's list.
 func (f Format) call(id, name string, arguments []byte) *value {
 	switch f {
 	case OpenAI:

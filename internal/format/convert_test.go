@@ -25,15 +25,15 @@ func convertible(t testing.TB, f Format) (tools, calls []byte) {
 	return in.Tools, in.Calls
 }
 
-// unlisted returns the pointers of values of the input that are neither in the output nor
-// have a note on themselves, on something around them or on something inside.
+// unlisted returns the pointers of input values that are not in the output and have no note on
+// themselves, on a parent or on a child.
 func unlisted(t testing.TB, member string, input []byte, output []byte, notes []Note) (lost []string) {
 	t.Helper()
 	root, err := read(input)
 	if err != nil {
 		t.Fatal(err)
 	}
-	there := make(map[string]bool) // strings and numbers of the output, those inside strings too
+	there := make(map[string]bool) // strings and numbers in the output, including those inside strings
 	var gather func(v *value, depth int)
 	gather = func(v *value, depth int) {
 		for _, m := range v.members {
@@ -64,7 +64,7 @@ func unlisted(t testing.TB, member string, input []byte, output []byte, notes []
 		switch {
 		case v.isObject():
 			for _, m := range v.members {
-				if !frame(m.name) && !(m.name == "strict" && m.value.kind == 'f') { // false is what is meant without it
+				if !isEnvelope(m.name) && !(m.name == "strict" && m.value.kind == 'f') { // false is the default
 					walk(m.value, append(slices.Clone(path), m.name))
 				}
 			}
@@ -72,7 +72,7 @@ func unlisted(t testing.TB, member string, input []byte, output []byte, notes []
 			for i, item := range v.items {
 				walk(item, append(slices.Clone(path), strconv.Itoa(i)))
 			}
-		case !says(v), v.isString() && there[v.text()], !v.isString() && there[string(v.raw)], said(pointer(path)):
+		case !hasContent(v), v.isString() && there[v.text()], !v.isString() && there[string(v.raw)], said(pointer(path)):
 		default:
 			if v.isString() { // arguments as OpenAI has them
 				inner, err := read([]byte(v.text()))
@@ -157,8 +157,8 @@ func TestConvertedToolsAndCallsAreWhatTheProviderAccepts(t *testing.T) {
 				t.Fatal(err)
 			}
 			acceptable(t, from, to, got, true)
-			// The reader of the target finds every call that was converted, with the same
-			// arguments but for the names of properties.
+			// The target's reader finds every converted call, with the same arguments except for
+			// renamed properties.
 			read, err := to.Calls(got.Calls)
 			if err != nil {
 				t.Fatal(err)
@@ -175,7 +175,7 @@ func TestConvertedToolsAndCallsAreWhatTheProviderAccepts(t *testing.T) {
 	}
 }
 
-// acceptable fails for tools that the target's own rules refuse; rules: those for schemas too.
+// acceptable fails for tools that the target rejects. If rules is set, schemas are checked too.
 func acceptable(t testing.TB, from, to Format, got Conversion, rules bool) {
 	t.Helper()
 	root, err := read(got.Tools)
@@ -262,7 +262,7 @@ func FuzzConvert(f *testing.F) {
 			return
 		}
 		if got.Tools != nil {
-			acceptable(t, from, to, got, false) // a schema that is none stays one that is none
+			acceptable(t, from, to, got, false) // an invalid schema remains invalid
 		}
 		if len(got.Notes) <= maxNotes {
 			output := slices.Concat([]byte(`[`), orNull(got.Tools), []byte(`,`), orNull(got.Calls), []byte(`]`))

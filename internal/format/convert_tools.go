@@ -8,20 +8,20 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// toolParts are the values that a definition is read from.
+// toolParts holds the values that a definition is read from.
 type toolParts struct {
 	block                                     *value
 	name, title, description, schema, results *value
 	strict                                    *value
-	openAPI                                   bool // the schemas are in Gemini's form
+	openAPI                                   bool // the schemas are in Gemini's format
 }
 
-// tools converts the tools of the document and notes their schemas.
+// tools converts the tools of the document and records their schemas.
 func (c *converter) tools(v *value, schemas map[string]*value) json.RawMessage {
 	if !v.isList() && v.get("tools").isList() {
 		v = v.get("tools")
 	}
-	var own []json.RawMessage // of the same format
+	var own []json.RawMessage // used if source and target format are equal
 	var all []Tool
 	seen := make(map[string]bool)
 	each(v, func(item *value) {
@@ -62,7 +62,7 @@ func jsonList(items []json.RawMessage) json.RawMessage {
 	return append(b, ']')
 }
 
-// toolsOf finds the definitions in an item of a list of tools. What is none gets a note.
+// toolsOf returns the definitions in an item of a list of tools. Other items get a note.
 func (c *converter) toolsOf(v *value) []toolParts {
 	if c.from != Gemini {
 		if p, ok := c.parts(v); ok {
@@ -149,7 +149,7 @@ func (c *converter) tool(p toolParts, schemas map[string]*value) Tool {
 	if p.description.isString() {
 		c.take(p.description)
 		definition.set("description", p.description)
-	} else if p.title.isString() && c.to != MCP { // it stands for the description
+	} else if p.title.isString() && c.to != MCP { // the title replaces a missing description
 		c.take(p.title)
 		definition.set("description", p.title)
 	}
@@ -195,7 +195,8 @@ func sameJSON(a, b []byte) bool {
 	return errX == nil && errY == nil && same(x, y)
 }
 
-// strict reads whether the definition asks for strict mode, and notes where that is lost.
+// strict reports whether the definition asks for strict mode and the target supports it. It adds a
+// note if strict mode is lost.
 func (c *converter) strict(p toolParts) bool {
 	if p.strict == nil || p.strict.kind != 't' && p.strict.kind != 'f' {
 		return false
@@ -211,7 +212,7 @@ func (c *converter) strict(p toolParts) bool {
 	return false
 }
 
-// schema returns the input schema as JSON Schema, nil where there is none.
+// schema returns the input schema as JSON Schema, or nil if there is none.
 func (c *converter) schema(p toolParts) *value {
 	switch {
 	case p.schema == nil || p.schema.isNull():
@@ -228,12 +229,12 @@ func (c *converter) schema(p toolParts) *value {
 	return c.jsonSchema(p.schema, p.openAPI)
 }
 
-// tooLarge says that a schema is beyond what is converted.
+// tooLarge reports whether a schema exceeds the limits for conversion.
 func tooLarge(s *value) bool {
 	return s.end-s.start > maxSchemaBytes || s.size(maxSchemaValues) > maxSchemaValues
 }
 
-// jsonSchema returns a schema that may be in Gemini's form as JSON Schema.
+// jsonSchema converts a schema that may be in Gemini's format to JSON Schema.
 func (c *converter) jsonSchema(v *value, openAPI bool) *value {
 	if !openAPI {
 		return v
@@ -244,13 +245,13 @@ func (c *converter) jsonSchema(v *value, openAPI bool) *value {
 	}
 	c.note(v, NoteChanged, "", "The schema is written as JSON Schema.")
 	again, err := read(converted.encode(nil))
-	if err != nil { // not after what was read
+	if err != nil { // impossible, since the input was valid
 		return v
 	}
 	return again
 }
 
-// mcpSchema is the input schema of a definition in MCP: an object schema.
+// mcpSchema returns the input schema of a definition in MCP, which must be an object schema.
 func (c *converter) mcpSchema(p toolParts, input *value) *value {
 	if input == nil {
 		return typed("object")
@@ -259,14 +260,15 @@ func (c *converter) mcpSchema(p toolParts, input *value) *value {
 		return input
 	}
 	out := input.clone()
-	out.whole = nil // it is not the text any more
+	out.whole = nil // it no longer matches the original text
 	out.drop("type")
 	out.members = append([]member{{name: "type", value: str("object")}}, out.members...)
 	c.note(p.schema, NoteChanged, "", "The type is object here, because MCP accepts no other.")
 	return out
 }
 
-// results is the output schema of a definition in MCP, nil where there is none that fits.
+// results returns the output schema of a definition in MCP, or nil if there is none that MCP
+// accepts.
 func (c *converter) results(p toolParts) *value {
 	if !p.results.isObject() {
 		return nil
@@ -284,8 +286,8 @@ func (c *converter) results(p toolParts) *value {
 	return out
 }
 
-// renames notes the properties that have another name in the target. at is where the schema
-// stood, which is root or what root was made of.
+// renames adds a note for each property with another name in the target. at is the schema in the
+// input: either root or the schema that root was converted from.
 func (c *converter) renames(at, root *value) {
 	var walk func(s *value, below string, depth int)
 	walk = func(s *value, below string, depth int) {
@@ -304,7 +306,7 @@ func (c *converter) renames(at, root *value) {
 	walk(root, "", 0)
 }
 
-// encodeWritten is encode with every value that was read as it stood.
+// encodeWritten is encode, but writes values that were read in their original spelling.
 func (v *value) encodeWritten() []byte {
 	if v.whole != nil {
 		return v.source()
@@ -324,14 +326,14 @@ func (v *value) encodeWritten() []byte {
 	return append(b, '}')
 }
 
-// words of Gemini's schemas that JSON Schema writes in another way.
+// geminiWords maps keywords of Gemini schemas to those of JSON Schema.
 var geminiWords = map[string]string{
 	"any_of": "anyOf", "min_items": "minItems", "max_items": "maxItems", "min_length": "minLength", "max_length": "maxLength",
 	"min_properties": "minProperties", "max_properties": "maxProperties", "property_ordering": "propertyOrdering",
 }
 
-// plainSchema writes a schema of Gemini, a part of OpenAPI 3.0, as JSON Schema. Words that
-// it does not know stay.
+// plainSchema converts a schema of Gemini, a subset of OpenAPI 3.0, to JSON Schema. Unknown keywords
+// are unchanged.
 func (c *converter) plainSchema(s, root *value, at string, depth int) *value {
 	if !s.isObject() || depth > maxDepth {
 		return s
@@ -371,7 +373,7 @@ func (c *converter) plainSchema(s, root *value, at string, depth int) *value {
 	return out
 }
 
-// plainInside converts what a word of a schema holds, where that is schemas.
+// plainInside converts the schemas inside the value of a keyword.
 func plainInside(name string, v *value, at string, sub func(*value, string) *value) *value {
 	alone := object().set(name, v)
 	out := v.clone()
@@ -406,7 +408,7 @@ func plainType(v *value, nullable bool) *value {
 	return name
 }
 
-// plainNumber takes the quotes away in which protocol buffers write large numbers.
+// plainNumber removes the quotes in which protocol buffers write large numbers.
 func plainNumber(v *value) *value {
 	text := v.text()
 	if text == "" || len(text) > 18 || strings.Trim(text, "0123456789") != "" || len(text) > 1 && text[0] == '0' {

@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// Embedded is a JSON Schema as parts of an OpenAPI 3.1 document.
+// Embedded is a JSON Schema split into components of an OpenAPI 3.1 document.
 type Embedded struct {
-	// Schemas belong to components/schemas of the document. The first one is the schema
-	// itself, the others are the definitions that it refers to.
+	// Schemas belong in components/schemas of the document. The first one is the schema itself.
+	// The others are the definitions that it refers to.
 	Schemas []NamedSchema
-	// Omitted lists the parts that the document cannot have.
+	// Omitted lists the parts that the document cannot express.
 	Omitted []Loosening
 }
 
@@ -23,13 +23,13 @@ type NamedSchema struct {
 	JSON json.RawMessage
 }
 
-// Embed puts a tool's schema into an OpenAPI 3.1 document, under the given name. The name must
-// fit ^[a-zA-Z0-9._-]+$. Definitions ($defs and definitions) get names of their own, "name.X",
-// and every reference is rewritten to the place of its target in the document, recursion
-// included. Keywords of older drafts are written in the words of 2020-12, and several types of one
-// schema as anyOf, because generators of Go clients fail on a list of them. References that lead
-// outside the schema, and keywords whose values JSON Schema does not allow, are omitted and
-// listed: a document that has them is invalid as a whole.
+// Embed converts a tool's schema for an OpenAPI 3.1 document, under the given name. The name must
+// match ^[a-zA-Z0-9._-]+$. Each definition ($defs and definitions) becomes a separate schema
+// "name.X". Every reference, including recursive ones, is rewritten to the location of its target
+// in the document. Keywords of older drafts are converted to 2020-12. A schema with several types
+// becomes an anyOf, because generators of Go clients fail on a list of types. References that lead
+// outside the schema, and keywords with values that JSON Schema does not allow, are omitted and
+// listed, because they would make the whole document invalid.
 func Embed(raw json.RawMessage, name string) Embedded {
 	n := &notes{}
 	root, err := read(raw)
@@ -46,7 +46,7 @@ func Embed(raw json.RawMessage, name string) Embedded {
 	return Embedded{Schemas: e.schemas(), Omitted: n.all()}
 }
 
-// embedding is one schema on its way into a document.
+// embedding is the state of one conversion.
 type embedding struct {
 	root  *value
 	name  string
@@ -54,9 +54,9 @@ type embedding struct {
 
 	resources map[string]*value // by URI without fragment
 	anchors   map[string]*value // by URI with fragment
-	targets   map[*value]*value // of the schemas that have a reference
-	parts     []embeddedPart    // the root and the definitions that are in use
-	places    map[*value]string // in the document
+	targets   map[*value]*value // the target of each schema that has a reference
+	parts     []embeddedPart    // the root and the definitions in use
+	places    map[*value]string // locations in the document
 }
 
 type embeddedPart struct {
@@ -64,14 +64,15 @@ type embeddedPart struct {
 	*value
 }
 
-// retrieval is the URI of a schema that gives none; only references inside it lead there.
+// retrieval is the base URI of a schema that has no id. Only references inside the schema resolve
+// to it.
 const retrieval = "https://schema.invalid/"
 
 func (e *embedding) schemas() []NamedSchema {
 	word := e.root.get("$schema").text()
 	old := slices.ContainsFunc([]string{"draft-03", "draft-04", "draft-06", "draft-07"}, func(d string) bool { return strings.Contains(word, d) })
 	e.resources, e.anchors = map[string]*value{retrieval: e.root}, make(map[string]*value)
-	base, _ := url.Parse(retrieval) // a constant
+	base, _ := url.Parse(retrieval) // cannot fail for a constant
 	e.identify(e.root, base, old)
 	e.refer(e.root, base, old)
 	e.unwind()
@@ -100,7 +101,7 @@ func (e *embedding) schemas() []NamedSchema {
 	return out
 }
 
-// inside calls f for every schema directly inside s, those of older drafts included.
+// inside calls f for every direct subschema of s, including those of older drafts.
 func inside(s *value, f func(sub *value)) {
 	eachSchema(s, "", func(sub *value, _ string) { f(sub) })
 	if needs := s.get("dependencies"); needs.isObject() {
@@ -112,7 +113,7 @@ func inside(s *value, f func(sub *value)) {
 	}
 }
 
-// baseOf returns the URI that references of s are relative to.
+// baseOf returns the base URI for references in s.
 func baseOf(s *value, base *url.URL, old bool) *url.URL {
 	id := s.get("$id").text()
 	if id == "" && old {
@@ -128,8 +129,8 @@ func baseOf(s *value, base *url.URL, old bool) *url.URL {
 	return base
 }
 
-// identify finds the schemas that have a URI or an anchor. In older drafts, what stands next to
-// a reference does not count, and is taken away.
+// identify collects the schemas that have a URI or an anchor. It removes the siblings of a
+// reference in older drafts, which ignore them.
 func (e *embedding) identify(s *value, base *url.URL, old bool) {
 	if !s.isObject() {
 		return
@@ -146,7 +147,7 @@ func (e *embedding) identify(s *value, base *url.URL, old bool) {
 			e.anchors[own.String()+"#"+name] = s
 		}
 	}
-	for _, word := range []string{"$id", "id"} { // drafts 4 to 7 have anchors there
+	for _, word := range []string{"$id", "id"} { // in drafts 4 to 7, these also hold anchors
 		if name, ok := strings.CutPrefix(s.get(word).text(), "#"); ok && old && name != "" {
 			e.anchors[own.String()+"#"+name] = s
 		}
@@ -154,7 +155,7 @@ func (e *embedding) identify(s *value, base *url.URL, old bool) {
 	inside(s, func(sub *value) { e.identify(sub, own, old) })
 }
 
-// refer finds the target of every reference.
+// refer resolves every reference.
 func (e *embedding) refer(s *value, base *url.URL, old bool) {
 	if !s.isObject() {
 		return
@@ -173,7 +174,7 @@ func (e *embedding) refer(s *value, base *url.URL, old bool) {
 		case e.targets[s] == nil:
 			s.drop(word)
 			e.targets[s] = target
-		default: // $ref next to $dynamicRef: both count
+		default: // a second reference, such as $dynamicRef next to $ref: both apply
 			s.drop(word)
 			all := s.get("allOf")
 			if !all.isList() {
@@ -188,7 +189,7 @@ func (e *embedding) refer(s *value, base *url.URL, old bool) {
 	inside(s, func(sub *value) { e.refer(sub, base, old) })
 }
 
-// resolve returns the schema that a reference leads to, nil where it leads outside.
+// resolve returns the schema that a reference points to, or nil if it is not in the document.
 func (e *embedding) resolve(base *url.URL, ref string) *value {
 	to, err := base.Parse(ref)
 	if err != nil {
@@ -208,18 +209,17 @@ func (e *embedding) resolve(base *url.URL, ref string) *value {
 	return nil
 }
 
-// unwind takes away references that lead back to themselves and to nothing else: every value
-// fits them.
+// unwind removes references that only lead back to themselves. Every value matches them.
 func (e *embedding) unwind() {
 	var circles []*value
-	seen := make(map[*value]*value) // with the first reference of the chain on which it was seen
+	seen := make(map[*value]*value) // the first reference of the chain in which each was seen
 	for first := range e.targets {
 		at := first
 		for seen[at] == nil && e.targets[at] != nil {
 			seen[at] = first
 			at = e.targets[at]
 		}
-		if seen[at] == first && e.targets[at] != nil { // the chain is a circle
+		if seen[at] == first && e.targets[at] != nil { // the chain is a cycle
 			for start := at; ; {
 				circles = append(circles, at)
 				if at = e.targets[at]; at == start {
@@ -233,10 +233,10 @@ func (e *embedding) unwind() {
 	}
 }
 
-// collect makes parts of the root and of the definitions that are in use.
+// collect makes the root and the definitions in use into parts.
 func (e *embedding) collect() {
-	owners := make(map[*value]*value) // the definition, or the root, that a schema is inside
-	names := make(map[*value]string)  // of definitions
+	owners := make(map[*value]*value) // the definition, or the root, that contains a schema
+	names := make(map[*value]string)  // names of definitions
 	taken := map[string]bool{e.name: true}
 	var own func(s, owner *value)
 	own = func(s, owner *value) {
@@ -281,7 +281,7 @@ func (e *embedding) collect() {
 			if target := e.targets[s]; target != nil {
 				if owner := owners[target]; owner != nil {
 					use(owner)
-				} else { // no schema stands there
+				} else { // the target is not a schema
 					delete(e.targets, s)
 					e.notes.add("", "the contents of a referenced part that is not a schema")
 				}
@@ -299,7 +299,7 @@ func (e *embedding) collect() {
 	use(e.root)
 }
 
-// place notes where each value of a part stands in the document.
+// place records the location of each value of a part in the document.
 func (e *embedding) place(v *value, at string) {
 	e.places[v] = at
 	for _, m := range v.members {
@@ -310,7 +310,7 @@ func (e *embedding) place(v *value, at string) {
 	}
 }
 
-// clean takes away what does not belong into a document, and makes the rest valid.
+// clean removes keywords that do not belong in the document and makes the rest valid.
 func (e *embedding) clean(s *value, at string) {
 	switch {
 	case s.kind == 't':
@@ -324,8 +324,8 @@ func (e *embedding) clean(s *value, at string) {
 	for _, m := range slices.Clone(s.members) {
 		switch m.name {
 		case "$schema", "$id", "$anchor", "$dynamicAnchor", "$recursiveAnchor", "$vocabulary":
-			s.drop(m.name) // they would give references another base
-		case "discriminator", "xml", "externalDocs", "nullable": // words of OpenAPI that JSON Schema does not have
+			s.drop(m.name) // they would change the base of references
+		case "discriminator", "xml", "externalDocs", "nullable": // OpenAPI keywords that JSON Schema does not have
 			s.drop(m.name)
 			e.notes.keyword(at+"/"+m.name, m.name, m.value)
 		default:
@@ -337,14 +337,14 @@ func (e *embedding) clean(s *value, at string) {
 	}
 	eachSchema(s, at, func(sub *value, at string) { e.clean(sub, at) })
 	for _, word := range schemaOne {
-		// Generators know false as the value of these, and of no others.
+		// Generators understand false as the value of ...Properties keywords only.
 		if sub := s.get(word); sub != nil && !strings.HasSuffix(word, "Properties") && (sub.kind == 't' || sub.kind == 'f') {
 			e.clean(sub, at+"/"+word)
 		}
 	}
 }
 
-// allowed says that the keyword may have the value.
+// allowed reports whether the keyword may have the value.
 func allowed(keyword string, v *value) bool {
 	switch keyword {
 	case "title", "description", "format", "pattern", "$comment", "contentMediaType", "contentEncoding", "$ref":

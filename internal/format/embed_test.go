@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// embedded returns the schemas of a schema in a document, by name.
+// embedded embeds a schema and returns the document's schemas by name.
 func embedded(t *testing.T, raw string) (map[string]string, Embedded) {
 	t.Helper()
 	e := Embed(json.RawMessage(raw), "s")

@@ -10,33 +10,31 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// maxText is how much of a text is looked through, stepsPerByte how much work each
-// byte of it may cause.
+// maxText limits the text that is searched, in bytes. stepsPerByte limits the work for each byte.
 const (
 	maxText      = 1 << 20
 	stepsPerByte = 8
 )
 
-// Found is a tool call that was found in a text.
+// Found is a tool call that was found in plain text.
 type Found struct {
 	Call
-	// Start and End are its place in the text, in bytes.
+	// Start and End are the byte offsets of the call in the text.
 	Start, End int
-	// Repaired says that the call was not JSON as it stood.
+	// Repaired reports that the original text of the call was not valid JSON.
 	Repaired bool
 }
 
-// Lookup says whether a name is that of a tool, and gives the tool's input schema.
+// Lookup reports whether a tool of that name exists and returns its input schema.
 type Lookup func(name string) (input []byte, known bool)
 
-// Extract finds tool calls in the plain text of a model: in <tool_call> and like tags,
-// <function=…> and <invoke …> with parameters, behind [TOOL_CALLS], in the forms of GLM,
-// Kimi, gpt-oss and FunctionGemma, in fenced blocks, and as bare JSON objects with a name
-// and arguments. The last two may be anything, so of them only those with the name of a
-// tool count; a call in a tag is found with any name. Text that is nearly JSON is repaired;
-// a call that is truncated by the end of the text has an Err. It stops behind the first
-// call over [MaxCalls]. It takes time in proportion to the text, of which it reads the
-// first MiB.
+// Extract finds tool calls in the plain text of a model: in <tool_call> and similar tags,
+// <function=…> and <invoke …> with parameters, after [TOOL_CALLS], in the formats of GLM, Kimi,
+// gpt-oss and FunctionGemma, in fenced blocks, and as bare JSON objects with a name and arguments.
+// The last two may be other data, so they count only if the name is that of a tool. A call in a tag
+// counts with any name. Text that is nearly JSON is repaired. A call that the end of the text
+// truncates has an Err. Extract stops after the first call over [MaxCalls]. It reads the first MiB
+// of the text and takes time linear in its length.
 func Extract(text string, lookup Lookup) []Found {
 	text = truncate.Head(text, maxText)
 	steps := stepsPerByte*len(text) + 10_000
@@ -52,18 +50,18 @@ type extractor struct {
 	at       int
 	lookup   Lookup
 	steps    *int
-	unclosed map[string]bool // closing tags that do not come any more
+	unclosed map[string]bool // closing tags that do not occur again
 	found    []Found
 }
 
-// tags in which models put calls, with what ends them.
+// tags lists the opening and closing tags in which models write calls.
 var tags = [][2]string{
 	{"<tool_call>", "</tool_call>"}, {"<tool_calls>", "</tool_calls>"}, {"<function_call>", "</function_call>"}, {"<functioncall>", "</functioncall>"},
 	{"<|tool_call|>", "<|/tool_call|>"}, {"<function_calls>", "</function_calls>"}, {"[TOOL_CALLS]", "[/TOOL_CALLS]"}, {"<|python_tag|>", "<|eom_id|>"},
 	{"<tool_use>", "</tool_use>"}, {"<action>", "</action>"}, {"<|python_start|>", "<|python_end|>"},
 }
 
-// next looks at one place of the text and moves on.
+// next examines the next possible start of a call and advances.
 func (x *extractor) next() {
 	skip := bytes.IndexAny(x.text[x.at:], "<[{`")
 	if skip < 0 {
@@ -99,7 +97,8 @@ func (x *extractor) next() {
 	x.at++
 }
 
-// until returns where the mark begins behind from, or false.
+// until returns the position of the next mark at or after from. If there is none, it returns the
+// end of the text and false.
 func (x *extractor) until(mark string, from int) (int, bool) {
 	if x.unclosed[mark] {
 		return len(x.text), false
@@ -113,13 +112,13 @@ func (x *extractor) until(mark string, from int) (int, bool) {
 	return from + at, true
 }
 
-// tagged reads what a tag holds.
+// tagged reads the calls inside a tag.
 func (x *extractor) tagged(begin, end string) {
 	from := x.at + len(begin)
 	to, closed := x.until(end, from)
 	inside := bytes.TrimLeft(x.text[from:to], " \t\r\n")
 	if bytes.HasPrefix(inside, []byte("<")) {
-		x.at = from // tags of its own, which are found next
+		x.at = from // it contains other tags, which are found next
 		return
 	}
 	if fence, ok := bytes.CutPrefix(inside, []byte("```")); ok && closed {
@@ -146,7 +145,7 @@ func (x *extractor) tagged(begin, end string) {
 			n.at++
 		}
 		if !closed {
-			break // what follows is not known to belong to it
+			break // the text after it may not belong to the tag
 		}
 	}
 	if !closed {
@@ -188,7 +187,7 @@ func (x *extractor) add(c Call, start, to int, end string, closed, open, repaire
 	x.found = append(x.found, f)
 }
 
-// anyValue reads a value as JSON or, where it is none, as Python writes it.
+// anyValue reads a value as JSON or, if that fails, as Python.
 func (x *extractor) anyValue(n *nearly) (v *value, repaired, ok bool) {
 	at := n.at
 	if v, repaired, ok = x.value(n); !ok {
@@ -199,7 +198,7 @@ func (x *extractor) anyValue(n *nearly) (v *value, repaired, ok bool) {
 	return v, repaired, ok
 }
 
-// value reads one value of nearly JSON. repaired says that it was not JSON.
+// value reads one value of near-JSON. repaired reports that it was not valid JSON.
 func (x *extractor) value(n *nearly) (v *value, repaired, ok bool) {
 	n.space()
 	if n.at >= len(n.text) || n.text[n.at] != '{' && n.text[n.at] != '[' {
@@ -217,11 +216,11 @@ func (x *extractor) value(n *nearly) (v *value, repaired, ok bool) {
 	return v, true, err == nil
 }
 
-// bare tries a value that stands in the text by itself.
+// bare tries to read a call from a value outside any tag.
 func (x *extractor) bare() {
 	n := &nearly{text: x.text, at: x.at, steps: x.steps}
 	v, repaired, ok := x.value(n)
-	if !ok && x.text[x.at] == '[' { // Llama writes a list of calls in Python
+	if !ok && x.text[x.at] == '[' { // Llama writes a list of calls in Python syntax
 		n = &nearly{text: x.text, at: x.at, steps: x.steps}
 		v, ok = x.python(n)
 		repaired = true
@@ -231,7 +230,7 @@ func (x *extractor) bare() {
 		return
 	}
 	calls := x.callsOf(v, true)
-	if len(calls) == 0 { // nor is what is inside: it is part of something else
+	if len(calls) == 0 { // skip the whole value, because values inside it are not calls either
 		x.at = n.at
 		return
 	}
@@ -244,7 +243,7 @@ func (x *extractor) bare() {
 	x.at = n.at
 }
 
-// fenced tries the body of a fenced block.
+// fenced tries to read calls from a fenced block.
 func (x *extractor) fenced() {
 	start := x.at
 	line, ok := x.until("\n", x.at)
@@ -255,7 +254,7 @@ func (x *extractor) fenced() {
 	from := line + 1
 	to, closed := x.until("```", from)
 	if !closed {
-		x.at = from // as if it was no block
+		x.at = from // continue as if it were not a block
 		return
 	}
 	body := bytes.TrimSpace(x.text[from:to])
@@ -271,7 +270,7 @@ func (x *extractor) fenced() {
 		}
 	}
 	if len(found) == 0 && bytes.Contains(body, []byte("<")) {
-		x.at = from // it may hold tags
+		x.at = from // it may contain tags
 		return
 	}
 	x.found = append(x.found, found[:min(len(found), MaxCalls+1-len(x.found))]...)
@@ -282,7 +281,7 @@ func (x *extractor) fenced() {
 func (x *extractor) named() bool {
 	rest := x.text[x.at:]
 	var name, end string
-	head := bytes.IndexByte(rest[:min(len(rest), writtenMost)], '>')
+	head := bytes.IndexByte(rest[:min(len(rest), maxWrittenName)], '>')
 	if head < 0 {
 		return false
 	}
@@ -317,11 +316,11 @@ func (x *extractor) named() bool {
 	return true
 }
 
-// maxArguments is how many arguments are taken that are not written as JSON.
+// maxArguments limits the arguments of a call that are not written as JSON.
 const maxArguments = 256
 
-// parameters makes an object of <parameter=a>1</parameter> and
-// <parameter name="a">1</parameter>.
+// parameters converts <parameter=a>1</parameter> and <parameter name="a">1</parameter> to an
+// object.
 func (x *extractor) parameters(tool string, inside []byte) []byte {
 	return x.assembled(tool, inside, func(parts []string) (name, said string) {
 		name = strings.TrimPrefix(strings.TrimPrefix(strings.TrimSpace(parts[1]), "name"), "=")
@@ -330,8 +329,8 @@ func (x *extractor) parameters(tool string, inside []byte) []byte {
 	}, "<parameter", ">", "</parameter>")
 }
 
-// assembled makes an object of arguments that are not written as JSON. The marks cut one
-// of them into the parts before each mark, of which read takes the name and the value.
+// assembled converts arguments that are not written as JSON to an object. The marks split each
+// argument into the parts before each mark. read returns the name and the value from the parts.
 func (x *extractor) assembled(tool string, inside []byte, read func(parts []string) (name, said string), marks ...string) []byte {
 	properties := x.properties(tool)
 	out := object()
@@ -351,7 +350,7 @@ func (x *extractor) assembled(tool string, inside []byte, read func(parts []stri
 	return out.encode(nil)
 }
 
-// properties are those of a tool's input schema, nil where it has none.
+// properties returns the properties of a tool's input schema, or nil if it has none.
 func (x *extractor) properties(tool string) *value {
 	input, _ := x.lookup(tool)
 	if root, err := read(input); err == nil {
@@ -360,8 +359,8 @@ func (x *extractor) properties(tool string) *value {
 	return nil
 }
 
-// typed is a value that was written without quotes: text where the tool takes text, and
-// JSON where it is that.
+// typed returns a value that was written without quotes: a string if the property accepts strings,
+// else JSON if it can be parsed.
 func (x *extractor) typed(properties *value, name, said string) *value {
 	t := types(orEmpty(properties.get(name)))
 	if slices.Contains(t, "string") {
@@ -383,14 +382,14 @@ func orEmpty(v *value) *value {
 	return object()
 }
 
-// Names under which models write the name of a tool and its arguments.
+// Member names that models use for the name of a tool and its arguments.
 var (
 	nameKeys     = []string{"name", "tool", "tool_name", "function_name", "function", "action", "recipient_name"}
 	argumentKeys = []string{"arguments", "parameters", "args", "input", "tool_input", "action_input", "params", "tool_args", "kwargs"}
 )
 
-// callsOf returns the calls that a value holds. strict asks for the name of a tool
-// and for arguments, because the value may be anything.
+// callsOf returns the calls in a value. If strict is set, a call needs arguments and the name of a
+// known tool, because the value may be other data.
 func (x *extractor) callsOf(v *value, strict bool) (all []Call) {
 	if v.isList() {
 		for _, item := range v.items {
@@ -402,7 +401,7 @@ func (x *extractor) callsOf(v *value, strict bool) (all []Call) {
 		return nil
 	}
 	if one := v.get("tool_call"); one.isObject() && one.get("tool_name") != nil {
-		return x.callsOf(one, false) // nothing but a call has this form, so one of an unknown tool counts too
+		return x.callsOf(one, false) // only calls have this form, so a call of an unknown tool counts too
 	}
 	for _, inside := range []string{"tool_calls", "function_call", "functionCall", "tool_call", "tool_uses", "action"} {
 		if inner := v.get(inside); inner.isObject() || inner.isList() {
@@ -451,11 +450,11 @@ func (x *extractor) callsOf(v *value, strict bool) (all []Call) {
 	return []Call{c}
 }
 
-// serverKeys are names under which models write the server of a tool.
+// serverKeys lists the member names that models use for the server of a tool.
 var serverKeys = []string{"server_id", "server_name", "server"}
 
-// onServer is the name of the tool with the server that the call gives next to it: without
-// it, the tool of that name could be another server's.
+// onServer returns the tool name qualified with the server that the call gives in another member.
+// Without it, the name could resolve to a tool of another server.
 func onServer(v *value, name string) string {
 	for _, key := range serverKeys {
 		if server := v.get(key).text(); server != "" && !strings.HasPrefix(name, server+separator) {
@@ -465,7 +464,7 @@ func onServer(v *value, name string) string {
 	return name
 }
 
-// written reads arguments that are JSON in a string.
+// written parses arguments that are JSON in a string.
 func (x *extractor) written(c *Call, said string) *schema.Error {
 	if strings.TrimSpace(said) == "" {
 		return nil

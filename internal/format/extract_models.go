@@ -8,11 +8,11 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// The forms in which open models write tool calls where the server in front of them
-// does not read them, as their chat templates have them. What each begins with is a
-// token of the model, which no other text has, so that a call is found with any name.
+// The formats of tool calls in the chat templates of open models, for inference servers that do not
+// parse them. Each starts with a special token of the model that no other text contains, so a call
+// counts with any name.
 const (
-	mistralBegin = "[TOOL_CALLS]" // name, [CALL_ID] and [ARGS] before the object in newer ones
+	mistralBegin = "[TOOL_CALLS]" // newer models write name, [CALL_ID] and [ARGS] before the object
 	mistralID    = "[CALL_ID]"
 	mistralArgs  = "[ARGS]"
 
@@ -28,12 +28,12 @@ const (
 	harmonyMessage = "<|message|>"
 	harmonyEnd     = "<|call|>"
 
-	gemmaBegin  = "<start_function_call>call:" // FunctionGemma: no quotes but <escape>
+	gemmaBegin  = "<start_function_call>call:" // FunctionGemma: strings are quoted with <escape>
 	gemmaEnd    = "<end_function_call>"
 	gemmaEscape = "<escape>"
 )
 
-// model reads a call in the form of one of these models; false where none begins here.
+// model reads a call in the format of one of these models. It returns false if none starts here.
 func (x *extractor) model() bool {
 	rest := x.text[x.at:]
 	begins := func(mark string) bool { return bytes.HasPrefix(rest, []byte(mark)) }
@@ -52,16 +52,16 @@ func (x *extractor) model() bool {
 	return false
 }
 
-// leadingName is the name at the beginning of a text, and what follows it.
+// leadingName returns the name at the start of a text, and the rest.
 func leadingName(text []byte) (name string, rest []byte) {
 	n := 0
-	for n < len(text) && n < writtenMost && (nameByte(text[n]) || bytes.IndexByte([]byte(".:/"), text[n]) >= 0) {
+	for n < len(text) && n < maxWrittenName && (nameByte(text[n]) || bytes.IndexByte([]byte(".:/"), text[n]) >= 0) {
 		n++
 	}
 	return string(text[:n]), text[n:]
 }
 
-// put notes a call and moves on behind it.
+// put adds a call and advances past it.
 func (x *extractor) put(c Call, end int, repaired bool) bool {
 	if c.Arguments == nil {
 		c.Arguments = []byte("{}")
@@ -71,8 +71,8 @@ func (x *extractor) put(c Call, end int, repaired bool) bool {
 	return true
 }
 
-// arguments reads an object at the beginning of a text: its bytes, and where it ends. whole
-// says that more text follows, so that the end of the text did not cut the object off.
+// arguments reads an object at the start of a text and returns its bytes and its end. whole reports
+// that inside ends at a mark and not at the end of the text, so the object cannot be truncated.
 func (x *extractor) arguments(inside []byte, whole bool) (arguments []byte, end int, repaired bool, err *schema.Error) {
 	n := &nearly{text: inside, steps: x.steps}
 	v, repaired, ok := x.value(n)
@@ -87,8 +87,8 @@ func (x *extractor) arguments(inside []byte, whole bool) (arguments []byte, end 
 	return bytes.Clone(v.source()), n.at, repaired, nil
 }
 
-// mistral reads [TOOL_CALLS]name[CALL_ID]id[ARGS]{…}; the marks behind the name may be
-// missing. The older form is a list of objects, as in other tags.
+// mistral reads [TOOL_CALLS]name[CALL_ID]id[ARGS]{…}. The marks after the name may be missing. It
+// leaves the older format, a list of objects, to [extractor.tagged].
 func (x *extractor) mistral() bool {
 	inside := bytes.TrimLeft(x.text[x.at+len(mistralBegin):], " \t\r\n")
 	name, rest := leadingName(inside)
@@ -109,7 +109,7 @@ func (x *extractor) mistral() bool {
 	var end int
 	c.Arguments, end, repaired, c.Err = x.arguments(rest, false)
 	if c.Err != nil && end == len(rest) {
-		// What cannot be read ends with the next call.
+		// A call that cannot be parsed ends at the next call.
 		if next, more := x.until(mistralBegin, from); more {
 			c.Err, end = badArguments(), next-from
 		}
@@ -117,8 +117,8 @@ func (x *extractor) mistral() bool {
 	return x.put(c, from+end, repaired)
 }
 
-// glm reads <tool_call>name<arg_key>a</arg_key><arg_value>1</arg_value></tool_call>, and
-// an object instead of the pairs.
+// glm reads <tool_call>name<arg_key>a</arg_key><arg_value>1</arg_value></tool_call>, or an object
+// instead of the pairs.
 func (x *extractor) glm() bool {
 	from := x.at + len(glmBegin)
 	name, rest := leadingName(bytes.TrimLeft(x.text[from:], " \t\r\n"))
@@ -143,7 +143,7 @@ func (x *extractor) glm() bool {
 	return x.put(c, end, repaired || pairs)
 }
 
-// pairs makes an object of <arg_key>a</arg_key><arg_value>1</arg_value>.
+// pairs converts <arg_key>a</arg_key><arg_value>1</arg_value> to an object.
 func (x *extractor) pairs(tool string, inside []byte) []byte {
 	return x.assembled(tool, inside, func(parts []string) (name, said string) {
 		return strings.TrimSpace(parts[1]), parts[3]
@@ -153,9 +153,9 @@ func (x *extractor) pairs(tool string, inside []byte) []byte {
 // kimi reads <|tool_call_begin|>functions.name:0<|tool_call_argument_begin|>{…}<|tool_call_end|>.
 func (x *extractor) kimi() bool {
 	from := x.at + len(kimiBegin)
-	head, _, ok := bytes.Cut(x.text[from:min(len(x.text), from+writtenMost)], []byte(kimiArgs))
+	head, _, ok := bytes.Cut(x.text[from:min(len(x.text), from+maxWrittenName)], []byte(kimiArgs))
 	if !ok {
-		if len(x.text)-from < writtenMost {
+		if len(x.text)-from < maxWrittenName {
 			return x.put(Call{Err: cutOff()}, len(x.text), false)
 		}
 		return false
@@ -175,9 +175,9 @@ func (x *extractor) kimi() bool {
 
 // harmony reads a message of gpt-oss whose header names a function as its recipient:
 // <|channel|>commentary to=functions.name <|constrain|>json<|message|>{…}<|call|>. The
-// recipient may also stand behind the role, before the channel.
+// recipient may also follow the role, before the channel.
 func (x *extractor) harmony() bool {
-	head, _, ok := bytes.Cut(x.text[x.at:min(len(x.text), x.at+4*writtenMost)], []byte(harmonyMessage))
+	head, _, ok := bytes.Cut(x.text[x.at:min(len(x.text), x.at+4*maxWrittenName)], []byte(harmonyMessage))
 	_, to, addressed := bytes.Cut(head, []byte("to=functions."))
 	name, _ := leadingName(to)
 	if !ok || !addressed || name == "" || bytes.Contains(head, []byte("<|end|>")) {
@@ -219,8 +219,8 @@ func (x *extractor) functionGemma() bool {
 	return x.put(c, end, true)
 }
 
-// gemma reads the values of FunctionGemma: objects and lists, text between two
-// <escape>, and words and numbers as they stand.
+// gemma reads the values of FunctionGemma: objects, lists, text between two <escape> marks, and
+// unquoted words and numbers.
 type gemma struct {
 	text  []byte
 	at    int
@@ -233,7 +233,7 @@ func (g *gemma) space() {
 	}
 }
 
-// take goes over c, which may stand behind white space; false where it does not.
+// take consumes c after optional white space. It returns false if another byte follows.
 func (g *gemma) take(c byte) bool {
 	g.space()
 	if g.at < len(g.text) && g.text[g.at] == c {
@@ -289,7 +289,7 @@ func (g *gemma) value(depth int) (*value, bool) {
 	return str(word), true
 }
 
-// escaped reads text between two marks.
+// escaped reads text between two <escape> marks.
 func (g *gemma) escaped() (string, bool) {
 	inside := g.text[g.at+len(gemmaEscape):]
 	to := bytes.Index(inside, []byte(gemmaEscape))
@@ -311,7 +311,7 @@ func (g *gemma) key() (string, bool) {
 	return name, name != ""
 }
 
-// word reads up to one of the ends.
+// word reads up to the first of the given end bytes.
 func (g *gemma) word(ends string) string {
 	from := g.at
 	for g.at < len(g.text) && strings.IndexByte(ends, g.text[g.at]) < 0 {

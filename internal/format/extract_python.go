@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// python reads calls as Python writes them: tool(a=1, b="x"), or a list of them.
+// python reads calls in Python syntax: tool(a=1, b="x"), or a list of them.
 func (x *extractor) python(n *nearly) (*value, bool) {
 	calls := list()
 	many := n.at < len(n.text) && n.text[n.at] == '['
@@ -35,7 +35,7 @@ func (x *extractor) python(n *nearly) (*value, bool) {
 			key, ok := n.name()
 			n.space()
 			if !ok || n.at >= len(n.text) || n.text[n.at] != '=' || len(arguments.members) == maxArguments {
-				return nil, false // values without a name are not ours to place
+				return nil, false // positional arguments cannot be assigned to properties
 			}
 			n.at++
 			begin := len(n.out)

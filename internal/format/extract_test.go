@@ -11,7 +11,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// known knows files__read {path, count} in the spellings of a directory.
+// known is a [Lookup] that knows files__read {path, count} in the spellings of a directory.
 func known(name string) ([]byte, bool) {
 	d := directoryOf([]*schema.Tool{{Server: "files", Name: "read"}, {Server: "web", Name: "get"}})
 	if _, err := resolve(d, name); err != nil {

@@ -26,12 +26,11 @@ func Fold(name string) string {
 	return b.String()
 }
 
-// Folding finds what is meant by names that are written in another letter case or with other
-// separators. The zero value has no names. It is safe for concurrent use once no more names
-// are added.
+// Folding finds values by name, ignoring letter case and the choice of separators. The zero value
+// is empty. It is safe for concurrent use once no more names are added.
 type Folding[T comparable] struct{ by map[string][]T }
 
-// Add adds a name of v.
+// Add adds v under a name.
 func (f *Folding[T]) Add(name string, v T) {
 	if f.by == nil {
 		f.by = make(map[string][]T)
@@ -41,10 +40,10 @@ func (f *Folding[T]) Add(name string, v T) {
 	}
 }
 
-// Find returns everything that has the name after [Fold], with or without the namespace that
-// models put before names. Nobody may change it.
+// Find returns the values with that name after [Fold], with or without the namespace that models
+// put before names. The result must not be changed.
 func (f *Folding[T]) Find(name string) []T {
-	if len(name) > writtenMost {
+	if len(name) > maxWrittenName {
 		return nil
 	}
 	key := Fold(name)

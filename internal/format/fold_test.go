@@ -18,7 +18,7 @@ func TestNamesAreFoundInOtherLetterCaseAndWithOtherSeparators(t *testing.T) {
 	f.Add("get_sum", "other sum")
 	for name, want := range map[string][]string{
 		"Files.Read-File": {"read"}, "FILES READ FILE": {"read"}, "functions.files_read_file": {"read"}, "mcp__Files__read.file": {"read"}, "Functions::files-read-file": {"read"},
-		"Demo.get_sum": {"sum"}, "Get Sum": {"sum", "other sum"}, "files_readfile": nil, "": nil, strings.Repeat("x", writtenMost+1): nil,
+		"Demo.get_sum": {"sum"}, "Get Sum": {"sum", "other sum"}, "files_readfile": nil, "": nil, strings.Repeat("x", maxWrittenName+1): nil,
 	} {
 		if got := f.Find(name); !slices.Equal(got, want) {
 			t.Errorf("%.60q is %q", name, got)
@@ -46,7 +46,7 @@ func FuzzFold(f *testing.F) {
 		}
 		var all Folding[int]
 		all.Add(name, 1)
-		if len(name) <= writtenMost && !slices.Equal(all.Find(name), []int{1}) {
+		if len(name) <= maxWrittenName && !slices.Equal(all.Find(name), []int{1}) {
 			t.Fatalf("%q is not found under its own name", name)
 		}
 	})

@@ -6,12 +6,12 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Format names the shape of tools, calls and results.
+// Format is the format of tools, calls and results.
 type Format string
 
 const (
 	MCP       Format = "mcp"              // Model Context Protocol
-	OpenAI    Format = "openai"           // OpenAI chat completions, and the many that speak it
+	OpenAI    Format = "openai"           // OpenAI chat completions and compatible providers
 	Responses Format = "openai-responses" // OpenAI Responses
 	Anthropic Format = "anthropic"        // Anthropic messages
 	Gemini    Format = "gemini"           // Gemini and Vertex AI
@@ -20,7 +20,7 @@ const (
 // formats returns all formats.
 func formats() []Format { return []Format{MCP, OpenAI, Responses, Anthropic, Gemini} }
 
-// Parse returns the format of that name. The error is of KindInvalidRequest.
+// Parse returns the format with that name. The error is of KindInvalidRequest.
 func Parse(name string) (Format, error) {
 	names := make([]string, 0, 5)
 	for _, f := range formats() {
@@ -32,7 +32,7 @@ func Parse(name string) (Format, error) {
 	return "", schema.Errorf(schema.KindInvalidRequest, "The format does not exist; the formats are %s.", strings.Join(names, ", "))
 }
 
-// MaxTools is how many tools the provider takes in one request, 0 where no number
+// MaxTools returns the number of tools that the provider accepts in one request, or 0 if no limit
 // is documented.
 func (f Format) MaxTools() int {
 	switch f {
@@ -44,16 +44,15 @@ func (f Format) MaxTools() int {
 	return 0
 }
 
-// descriptionMost is how many characters the description of a tool may have, 0
-// where there is no bound.
-func (f Format) descriptionMost() int {
+// maxDescription returns the maximum length of a tool description in characters. 0 means no limit.
+func (f Format) maxDescription() int {
 	if f == OpenAI || f == Responses {
 		return 1024
 	}
 	return 0
 }
 
-// unreadable is the error for bodies that are not what a provider sends.
+// unreadable returns the error for a body that cannot be parsed.
 func unreadable(format string, args ...any) *schema.Error {
 	return schema.Errorf(schema.KindInvalidRequest, format, args...)
 }

@@ -2,21 +2,20 @@ package format
 
 import "slices"
 
-// inliner puts what references point to in their place, for providers that know
-// none.
+// inliner replaces references with their targets, for providers that do not support references.
 type inliner struct {
 	root  *value
 	notes *notes
-	space int      // values that may still be made
-	stack []string // references that are being put in
-	deep  bool     // a reference led back to itself, or there was no room
+	space int      // remaining budget of values
+	stack []string // references that are being inlined
+	deep  bool     // a reference was recursive, or the budget ran out
 }
 
-// inlineBudget bounds what references can blow a schema up to.
+// inlineBudget limits the size, in values, to which inlining can grow a schema.
 const inlineBudget = 5_000
 
-// open returns the schema without a reference at its top, and what is to be called
-// when its insides are done.
+// open returns the schema with the references at its top inlined. The caller must call the returned
+// function after it has processed the subschemas.
 func (in *inliner) open(s *value, at string) (*value, func()) {
 	var opened []string
 	done := func() { in.stack = in.stack[:len(in.stack)-len(opened)] }

@@ -8,12 +8,12 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// This file has the inverse of each conversion, with which the tests go to a provider's
-// form and back: [Format.Block] of [Format.Calls], [Format.Replies] of [Format.Messages],
-// [Format.Definitions] of [Format.Wrap]. The product needs none of them.
+// This file has the inverse of each conversion, for round-trip tests: [Format.Block] of
+// [Format.Calls], [Format.Replies] of [Format.Messages], [Format.Definitions] of [Format.Wrap]. The
+// product needs none of them.
 
-// Block returns the message in which a model of the provider makes these calls: the
-// inverse of [Format.Calls]. Arguments must be JSON.
+// Block returns a model's message with these calls in the provider's format: the inverse of
+// [Format.Calls]. Arguments must be JSON.
 func (f Format) Block(calls []Call) json.RawMessage {
 	items := list()
 	for _, c := range calls {
@@ -50,14 +50,14 @@ func (f Format) Block(calls []Call) json.RawMessage {
 
 // Reply is one tool message of a provider as an MCP result.
 type Reply struct {
-	ID     string // of the call it answers, "" where it has none
-	Name   string // of the tool, where the message says it
+	ID     string // of the answered call, "" if there is none
+	Name   string // of the tool, if the message has it
 	Result json.RawMessage
 }
 
-// Replies returns the tool messages of a provider as MCP results: the other
-// direction of [Format.Messages], for messages with text. It takes a list of
-// messages or one; what is no tool message is passed over.
+// Replies returns the tool messages of a provider as MCP results: the inverse of
+// [Format.Messages], for messages with text. It accepts a list of messages or one message, and
+// skips those that are not tool messages.
 func (f Format) Replies(raw []byte) ([]Reply, error) {
 	v, err := read(raw)
 	if err != nil {
@@ -141,10 +141,9 @@ func (f Format) Replies(raw []byte) ([]Reply, error) {
 	return all, nil
 }
 
-// Definitions returns tools of the provider's as MCP definitions: name, description
-// and inputSchema. It takes a list of tools, one tool, or an object with a member
-// tools. Tools that are not functions are left out. The error is of
-// KindInvalidRequest.
+// Definitions returns a provider's tools as MCP definitions: name, description and inputSchema. It
+// accepts a list of tools, one tool, or an object with a member tools. Tools that are not functions
+// are omitted. The error is of KindInvalidRequest.
 func (f Format) Definitions(raw []byte) ([]json.RawMessage, error) {
 	v, err := read(raw)
 	if err != nil {
@@ -174,7 +173,7 @@ func (f Format) Definitions(raw []byte) ([]json.RawMessage, error) {
 	return all, nil
 }
 
-// functions are the tools in one item of a provider's list.
+// functions returns the tools in one item of a provider's list.
 func (f Format) functions(item *value) []*value {
 	switch f {
 	case OpenAI:
@@ -188,7 +187,7 @@ func (f Format) functions(item *value) []*value {
 		}
 	case Anthropic:
 		if item.get("input_schema") == nil {
-			return nil // one of the provider's own
+			return nil // a tool of the provider
 		}
 	case Gemini:
 		for _, name := range []string{"functionDeclarations", "function_declarations"} {
@@ -203,7 +202,7 @@ func (f Format) functions(item *value) []*value {
 	return []*value{item}
 }
 
-// input is the input schema of a provider's tool as JSON Schema.
+// input returns the input schema of a provider's tool as JSON Schema.
 func (f Format) input(t *value) *value {
 	for _, name := range []string{"inputSchema", "input_schema", "parametersJsonSchema", "parameters_json_schema"} {
 		if s := t.get(name); s.isObject() {
@@ -221,7 +220,7 @@ func (f Format) input(t *value) *value {
 	return s
 }
 
-// fromGemini puts a schema of Gemini's into JSON Schema, but for what is inside.
+// fromGemini converts a Gemini schema, without its subschemas, to JSON Schema.
 func fromGemini(s *value) {
 	may := s.get("nullable").isTrue()
 	s.drop("nullable")

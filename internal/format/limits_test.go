@@ -9,10 +9,10 @@ import (
 	"unicode/utf8"
 )
 
-// These hold what is made against what the providers document, in words of their
-// own, so that a mistake in the conversion does not hide in the check.
+// These checks compare the output with the providers' documentation. They are written independently
+// of the conversion, so that they do not repeat its mistakes.
 
-// faults gathers what a provider would refuse.
+// faults collects the reasons for which a provider would reject a request.
 type faults []string
 
 func (f *faults) add(at, what string) { *f = append(*f, at+": "+what) }

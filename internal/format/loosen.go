@@ -6,20 +6,20 @@ import (
 	"strings"
 )
 
-// Loosening is something a provider's schema, or its tool, cannot express, so that
-// the provider's takes more than the tool does.
+// Loosening is a constraint that the provider's schema or tool cannot express, so that it accepts
+// more than the tool does.
 type Loosening struct {
-	// Pointer is a JSON pointer (RFC 6901) into the tool's input schema; "" is the
-	// whole.
+	// Pointer is a JSON pointer (RFC 6901) into the tool's input schema. "" means the whole
+	// schema.
 	Pointer string `json:"pointer"`
-	// Message says what is not expressed, with the keyword and its value.
+	// Message describes the constraint, with the keyword and its value.
 	Message string `json:"message"`
 }
 
-// maxLoosenings bounds the list of one tool: a schema may be large.
+// maxLoosenings limits the list of one tool, because a schema may be large.
 const maxLoosenings = 200
 
-// notes gathers loosenings.
+// notes collects loosenings.
 type notes struct {
 	list []Loosening
 	more int
@@ -35,7 +35,7 @@ func (n *notes) add(pointer, format string, args ...any) {
 	}
 }
 
-// keyword notes that a keyword is not expressed.
+// keyword adds a loosening for a keyword.
 func (n *notes) keyword(pointer, name string, v *value) { n.add(pointer, "%s %s", name, v.brief()) }
 
 func (n *notes) all() []Loosening {
@@ -45,12 +45,12 @@ func (n *notes) all() []Loosening {
 	return n.list
 }
 
-// toldMost is how much of a description is given to loosenings.
-const toldMost = 480
+// maxLooseningText limits the text about loosenings in a description, in bytes.
+const maxLooseningText = 480
 
-// told is what the model is told of the loosenings. Keywords of the schema come
-// with their values, which a model can heed although nothing enforces them.
-func told(all []Loosening) string {
+// looseningText returns the text about loosenings for the model. It includes the values of
+// keywords, so that the model can follow them although nothing enforces them.
+func looseningText(all []Loosening) string {
 	if len(all) == 0 {
 		return ""
 	}
@@ -58,7 +58,7 @@ func told(all []Loosening) string {
 	b.WriteString("In addition to this schema the tool requires:")
 	for i, l := range all {
 		where := l.Pointer
-		if word, _, _ := strings.Cut(l.Message, " "); strings.HasSuffix(where, "/"+word) { // it begins with the keyword
+		if word, _, _ := strings.Cut(l.Message, " "); strings.HasSuffix(where, "/"+word) { // the message begins with the keyword
 			where = strings.TrimSuffix(where, "/"+word)
 		}
 		where = strings.ReplaceAll(where, "/properties/", "/")
@@ -69,7 +69,7 @@ func told(all []Loosening) string {
 		if i < len(all)-1 {
 			item += ";"
 		}
-		if b.Len()+len(item) > toldMost {
+		if b.Len()+len(item) > maxLooseningText {
 			fmt.Fprintf(&b, " and %d more.", len(all)-i)
 			return b.String()
 		}
@@ -78,7 +78,7 @@ func told(all []Loosening) string {
 	return b.String() + "."
 }
 
-// escape makes a name a token of a JSON pointer.
+// escape converts a name to a token of a JSON pointer.
 func escape(name string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(name, "~", "~0"), "/", "~1")
 }

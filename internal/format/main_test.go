@@ -20,7 +20,7 @@ var update = flag.Bool("update", false, "write the golden files")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// toolOf makes a tool of a definition.
+// toolOf returns a tool with the given definition.
 func toolOf(t testing.TB, server schema.ServerID, raw string) *schema.Tool {
 	t.Helper()
 	var def struct {
@@ -33,8 +33,8 @@ func toolOf(t testing.TB, server schema.ServerID, raw string) *schema.Tool {
 	return &schema.Tool{Server: server, Name: def.Name, Raw: json.RawMessage(raw), Input: def.InputSchema}
 }
 
-// recorded returns the tools that real servers sent, and those of odd.ndjson, which
-// has a tool for each thing that some provider does not take.
+// recorded returns tools that real servers sent, and those of odd.ndjson, which has a tool for each
+// feature that some provider does not accept.
 func recorded(t testing.TB) []*schema.Tool {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("testdata", "tools", "*.ndjson"))
@@ -55,7 +55,7 @@ func recorded(t testing.TB) []*schema.Tool {
 	return all
 }
 
-// directoryOf finds the tools by name.
+// directoryOf returns a directory of the tools.
 func directoryOf(tools []*schema.Tool) Directory {
 	by := make(map[string][]string)
 	var servers []string
@@ -72,7 +72,7 @@ func directoryOf(tools []*schema.Tool) Directory {
 	}
 }
 
-// golden compares JSON with a file of testdata, indented for people.
+// golden compares JSON with an indented file of testdata.
 func golden(t *testing.T, name string, got []byte) {
 	t.Helper()
 	var pretty bytes.Buffer

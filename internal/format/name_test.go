@@ -11,7 +11,7 @@ import (
 
 var everyProviderTakes = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_-]{0,63}$`)
 
-// oddRefs are servers and tools whose names are hard to put together.
+// oddRefs lists servers and tools whose names are hard to combine.
 var oddRefs = []Ref{
 	{"files", "read"}, {"a", "b__c"}, {"a__b", "c"}, {"a_", "b"}, {"a", "_b"}, {"a b", "c"}, {"a.b", "c"}, {"a_b", "c"}, {"1st", "x"}, {"-x", "y"},
 	{"s", strings.Repeat("t", 200)}, {strings.Repeat("s", 200), "t"}, {strings.Repeat("s", 200), "u"}, {strings.Repeat("s", 100), strings.Repeat("t", 100)},
@@ -45,7 +45,7 @@ func TestANameLeadsBackToItsToolWhateverOthersThereAre(t *testing.T) {
 			continue
 		}
 		tools = append(tools, &schema.Tool{Server: schema.ServerID(ref.Server), Name: ref.Tool})
-		d := directoryOf(tools) // a set that grows
+		d := directoryOf(tools) // the set of tools grows
 		for _, have := range tools {
 			got, err := resolve(d, Name(string(have.Server), have.Name))
 			if err != nil || got != (Ref{string(have.Server), have.Name}) {
@@ -107,7 +107,7 @@ func FuzzName(f *testing.F) {
 	})
 }
 
-// resolve returns the tool that is meant by a name, as tool calls look it up.
+// resolve returns the tool that a name means, as tool calls look it up.
 func resolve(d Directory, name string) (Ref, error) {
 	found := d.Candidates(name)
 	switch len(found) {

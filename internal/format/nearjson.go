@@ -7,23 +7,22 @@ import (
 	"unicode/utf8"
 )
 
-// nearly reads JSON as models write it: single quotes, trailing and missing commas,
-// names without quotes, True, False and None, comments, line breaks in strings, and
-// ends that are missing. It makes JSON of it, and refuses what it would have to
-// guess.
+// nearly parses JSON as models write it: single quotes, trailing and missing commas, unquoted names,
+// True, False and None, comments, line breaks in strings, and missing closing brackets. It
+// converts the text to JSON and fails if it would have to guess.
 type nearly struct {
 	text []byte
 	at   int
 	out  []byte
-	// steps bounds the work of one extraction; see [Extract].
+	// steps limits the work of one extraction; see [Extract].
 	steps *int
-	// open says that the end of the text closed what was open.
+	// open reports that the end of the text closed an object or a list.
 	open bool
 }
 
 const nearlyDepth = 64
 
-// value reads a value and appends its JSON. It reports whether it could.
+// value reads a value and appends its JSON. It reports success.
 func (n *nearly) value(depth int) bool {
 	n.space()
 	if *n.steps -= 4; *n.steps < 0 || depth > nearlyDepth || n.at >= len(n.text) {
@@ -63,13 +62,13 @@ func (n *nearly) space() {
 	}
 }
 
-// skip moves on by that many bytes, or to the end if by is negative.
+// skip advances by that many bytes, or to the end if by is negative.
 func (n *nearly) skip(by int) {
 	if by < 0 {
 		by = len(n.text) - n.at
 	}
 	n.at += by
-	*n.steps -= by / 8 // nobody may be made to read the same comment again and again
+	*n.steps -= by / 8 // limits repeated reading of the same long comment
 }
 
 func (n *nearly) next(s string) bool { return bytes.HasPrefix(n.text[n.at:], []byte(s)) }
@@ -104,8 +103,8 @@ func (n *nearly) object(depth int) bool {
 	}
 }
 
-// ended passes over commas and says whether an object or a list ends here, by its
-// end or by that of the text; then it appends the end.
+// ended skips commas and reports whether the object or list ends here, at its closing bracket or at
+// the end of the text. If so, it appends the closing bracket.
 func (n *nearly) ended(end byte) bool {
 	n.space()
 	for n.at < len(n.text) && n.text[n.at] == ',' {
@@ -124,7 +123,7 @@ func (n *nearly) ended(end byte) bool {
 	return true
 }
 
-// separated says that what follows a value can follow it.
+// separated reports whether the text after a value can follow it.
 func (n *nearly) separated(end byte) bool {
 	n.space()
 	if n.at >= len(n.text) {
@@ -168,8 +167,8 @@ func (n *nearly) list(depth int) bool {
 	}
 }
 
-// str reads a string in any quotes. Its end must be there: the end of a truncated string
-// cannot be guessed.
+// str reads a string in any quotes. It fails without a closing quote, because the end of a
+// truncated string cannot be guessed.
 func (n *nearly) str() (string, bool) {
 	q := n.text[n.at]
 	end := []byte{q}
@@ -206,7 +205,7 @@ func (n *nearly) escape(b *strings.Builder) {
 	switch c {
 	case '"', '\'', '`', '\\', '/':
 		b.WriteByte(c)
-	case '\n': // Python continues on the next line
+	case '\n': // a Python line continuation
 	case 'u':
 		r, ok := n.hex(4)
 		if ok && r >= 0xd800 && r < 0xdc00 && n.next(`\u`) {
@@ -229,7 +228,7 @@ func (n *nearly) escape(b *strings.Builder) {
 		} else {
 			b.WriteString(`\x`)
 		}
-	default: // a path or a pattern, whose backslash was not doubled
+	default: // a path or a pattern with a single backslash
 		b.WriteByte('\\')
 		b.WriteByte(c)
 	}

@@ -4,10 +4,10 @@ import (
 	"slices"
 )
 
-// propertyMost is how long the name of a property may be.
-const propertyMost = 64
+// maxPropertyName limits the length of a property name.
+const maxPropertyName = 64
 
-// propertyName returns the nearest name that the provider takes for a property.
+// propertyName returns the closest property name that the provider accepts.
 func (f Format) propertyName(name string) string {
 	var fits func(c byte) bool
 	switch f {
@@ -22,11 +22,11 @@ func (f Format) propertyName(name string) string {
 	if near == "" || f == Gemini && near[0] >= '0' && near[0] <= '9' {
 		near = "_" + near
 	}
-	return near[:min(len(near), propertyMost)]
+	return near[:min(len(near), maxPropertyName)]
 }
 
-// renamed says under which names the provider knows the properties of one object,
-// for those whose own name it does not take; nil where it takes all.
+// renamed returns the provider's names for those properties of an object whose own names it does not
+// accept. It returns nil if it accepts all.
 func (f Format) renamed(properties *value) map[string]string {
 	if !properties.isObject() {
 		return nil
@@ -43,7 +43,7 @@ func (f Format) renamed(properties *value) map[string]string {
 		}
 		if properties.get(near) != nil || slices.Contains(taken, near) {
 			tail := digestTail(m.name)
-			near = near[:min(len(near), propertyMost-len(tail))] + tail
+			near = near[:min(len(near), maxPropertyName-len(tail))] + tail
 		}
 		to[m.name] = near
 		taken = append(taken, near)

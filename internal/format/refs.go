@@ -14,7 +14,7 @@ var (
 	schemaMap  = []string{"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"}
 )
 
-// eachSchema calls f for every schema directly inside s, with its pointer.
+// eachSchema calls f for every direct subschema of s, with its pointer.
 func eachSchema(s *value, at string, f func(sub *value, at string)) {
 	for _, m := range s.members {
 		here := at + "/" + escape(m.name)
@@ -33,7 +33,7 @@ func eachSchema(s *value, at string, f func(sub *value, at string)) {
 	}
 }
 
-// everySchema calls f for s and every schema inside it, as f leaves it.
+// everySchema calls f for s and then for every schema that is inside it after f has changed it.
 func everySchema(s *value, depth int, f func(*value)) {
 	if !s.isObject() || depth > maxDepth {
 		return
@@ -42,8 +42,7 @@ func everySchema(s *value, depth int, f func(*value)) {
 	eachSchema(s, "", func(sub *value, _ string) { everySchema(sub, depth+1, f) })
 }
 
-// lookup returns what a reference inside the document points to, nil where that is
-// not there or outside.
+// lookup returns the target of a reference, or nil if it does not exist or is outside the document.
 func lookup(root *value, ref string) *value {
 	fragment, ok := strings.CutPrefix(ref, "#")
 	if !ok {
@@ -77,7 +76,7 @@ func lookup(root *value, ref string) *value {
 	return at
 }
 
-// anchor finds the schema with that $anchor.
+// anchor returns the schema with that $anchor.
 func anchor(s *value, name string) (found *value) {
 	if s.get("$anchor").text() == name {
 		return s
@@ -90,7 +89,7 @@ func anchor(s *value, name string) (found *value) {
 	return found
 }
 
-// types are the words of the keyword type.
+// types returns the values of the keyword type.
 func types(s *value) []string {
 	if t := s.get("type"); t.isString() {
 		return []string{t.text()}
@@ -100,8 +99,7 @@ func types(s *value) []string {
 	return nil
 }
 
-// anything says that the schema takes every value: true, or an object without a
-// keyword that asks for something.
+// anything reports whether the schema accepts every value: true, or an object with annotations only.
 func anything(s *value) bool {
 	if !s.isObject() {
 		return s == nil || s.kind == 't'
@@ -114,7 +112,7 @@ func anything(s *value) bool {
 	return true
 }
 
-// annotation says that the keyword asks nothing of a value.
+// annotation reports whether the keyword does not constrain values.
 func annotation(keyword string) bool {
 	switch keyword {
 	case "title", "description", "default", "examples", "example", "deprecated", "readOnly", "writeOnly", "$comment", "$schema", "$id", "id", "$anchor",

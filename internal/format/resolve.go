@@ -8,55 +8,55 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Directory is where names are looked up: what servers and tools there are. The
-// functions must be safe for whoever calls [Directory.Candidates].
+// Directory provides the existing servers and tools for name lookups. The functions must be safe
+// for concurrent use if [Directory.Candidates] is called concurrently.
 type Directory struct {
-	// Servers lists the ids of all servers.
+	// Servers returns the ids of all servers.
 	Servers func() []string
-	// Tools lists the names of the tools of one server.
+	// Tools returns the names of the tools of one server.
 	Tools func(server string) []string
-	// Has says that the server has the tool.
+	// Has reports whether the server has the tool.
 	Has func(server, tool string) bool
 }
 
-// Ref names a tool.
+// Ref identifies a tool.
 type Ref struct {
 	Server string `json:"server"`
 	Tool   string `json:"tool"`
 }
 
-// writtenMost is the longest name that is looked up.
-const writtenMost = 512
+// maxWrittenName limits the length of a name that is looked up, in bytes.
+const maxWrittenName = 512
 
-// shownCandidates is how many tools an error for an ambiguous name lists.
+// shownCandidates limits the tools in the error for an ambiguous name.
 const shownCandidates = 5
 
-// namespaces are what models put before the name of a tool.
+// namespaces lists the prefixes that models put before the name of a tool.
 var namespaces = []string{"functions.", "functions::", "functions/", "default_api.", "default_api:", "tools.", "tool.", "mcp__", "mcp_", "mcp."}
 
-// Unknown is the error for a name that no tool has, of KindNotFound.
+// Unknown returns the error for a name that no tool has, of KindNotFound.
 func Unknown(name string) *schema.Error {
 	return schema.Errorf(schema.KindNotFound, "There is no tool %q. Use one of the listed names.", truncate.Within(name, 128))
 }
 
-// Ambiguous is the error for a name that several tools have, of KindNotFound. candidates are
-// their own names.
+// Ambiguous returns the error for a name that several tools have, of KindNotFound. candidates are
+// their full names.
 func Ambiguous(name string, candidates []string) *schema.Error {
 	return schema.Errorf(schema.KindNotFound, "There are %d tools named %q; use one of: %s.", len(candidates), truncate.Within(name, 128), strings.Join(candidates[:min(len(candidates), shownCandidates)], ", "))
 }
 
-// Candidates returns the tools that a model can mean by the name: the one whose [Name] it
-// is, else all that it can stand for. Models write other separators (server.tool,
-// server/tool, server:tool), put a namespace before it (functions.x, mcp__server__tool) or
-// leave the server out.
+// Candidates returns the tools that a model can mean by the name: the tool with exactly this
+// [Name], else all tools that the name can stand for. Models write other separators (server.tool,
+// server/tool, server:tool), add a namespace prefix (functions.x, mcp__server__tool) or omit the
+// server.
 func (d Directory) Candidates(name string) []Ref {
-	if len(name) > writtenMost {
+	if len(name) > maxWrittenName {
 		return nil
 	}
 	if ref, ok := d.exact(name); ok {
 		return []Ref{ref}
 	}
-	var several []Ref // that the rest behind a namespace can mean
+	var several []Ref // candidates for the name without the namespace
 	for _, prefix := range namespaces {
 		if rest, ok := strings.CutPrefix(name, prefix); ok && rest != "" {
 			found := d.Candidates(rest)
@@ -82,7 +82,7 @@ func (d Directory) Candidates(name string) []Ref {
 	return found
 }
 
-// exact finds the tool whose name it is.
+// exact returns the tool with exactly this [Name].
 func (d Directory) exact(name string) (Ref, bool) {
 	if server, tool, ok := strings.Cut(name, separator); ok && d.Has(server, tool) && Name(server, tool) == name {
 		return Ref{server, tool}, true
@@ -91,7 +91,7 @@ func (d Directory) exact(name string) (Ref, bool) {
 		return Ref{}, false
 	}
 	for _, server := range d.Servers() {
-		if s := legal(server); !strings.HasPrefix(name, s[:min(len(s), serverMost)]) {
+		if s := legal(server); !strings.HasPrefix(name, s[:min(len(s), minServerPart)]) {
 			continue
 		}
 		for _, tool := range d.Tools(server) {
@@ -103,7 +103,7 @@ func (d Directory) exact(name string) (Ref, bool) {
 	return Ref{}, false
 }
 
-// split tries each place at which a server's id may end.
+// split tries each position at which a server's id may end.
 func (d Directory) split(name string) (found []Ref) {
 	for i := 1; i < len(name); i++ {
 		for _, sep := range []string{separator, "::", "--", ".", "/", ":"} {

@@ -2,11 +2,11 @@ package format
 
 import "slices"
 
-// Restore returns the arguments as the tool takes them. Properties that [Format.Schema]
-// renamed get their own names again, and null is taken out where it can only mean that an
-// optional property was left out: where the tool's schema does not take null there. Every
-// other byte stays as it is; where nothing has to change, the result is arguments itself.
-// Text that is not JSON is returned as it is.
+// Restore converts arguments for the provider's schema to arguments for the tool. It restores the
+// original names of properties that [Format.Schema] renamed. It removes a null value if null can
+// only mean an omitted optional property, that is, if the tool's schema does not accept null there.
+// All other bytes are unchanged. If nothing changes, or if the text is not JSON, it returns
+// arguments itself.
 func (f Format) Restore(schema, arguments []byte) []byte {
 	if f == MCP {
 		return arguments
@@ -23,14 +23,14 @@ func (f Format) Restore(schema, arguments []byte) []byte {
 	return r.rewritten(v, arguments)
 }
 
-// rename is the opposite of [Format.Restore]: it returns the arguments with the names of
-// properties that [Format.Schema] gives them. Other bytes stay as they are.
+// rename is the inverse of [Format.Restore]: it renames properties to the names that
+// [Format.Schema] gives them. All other bytes are unchanged.
 func (f Format) rename(root, v *value, arguments []byte) []byte {
 	r := restorer{format: f, root: root, steps: restoreSteps, forward: true}
 	return r.rewritten(v, arguments)
 }
 
-// rewritten returns the arguments, of which v was read, with what has to change.
+// rewritten returns the arguments with the required edits. v is their parsed value.
 func (r *restorer) rewritten(v *value, arguments []byte) []byte {
 	r.walk(v, []*value{r.root})
 	if len(r.edits) == 0 {
@@ -49,7 +49,7 @@ func (r *restorer) rewritten(v *value, arguments []byte) []byte {
 	return append(out, arguments[at:]...)
 }
 
-// restoreSteps bounds the walk over arguments and the schemas that fit them.
+// restoreSteps limits the walk over arguments and the schemas that may apply to them.
 const restoreSteps = 200_000
 
 type edit struct {
@@ -62,12 +62,12 @@ type restorer struct {
 	root   *value
 	steps  int
 	edits  []edit
-	// forward gives properties the provider's names, and leaves null where it is.
+	// forward renames properties to the provider's names and keeps null values.
 	forward bool
 }
 
-// sure adds the schemas that surely speak of one value: itself, what it refers to,
-// and all that allOf joins.
+// sure adds the schemas that certainly apply to a value: s, its reference target, and its allOf
+// branches.
 func (r *restorer) sure(s *value, into []*value, depth int) []*value {
 	if r.steps--; r.steps < 0 || depth > 32 || !s.isObject() || slices.Contains(into, s) {
 		return into
@@ -84,8 +84,8 @@ func (r *restorer) sure(s *value, into []*value, depth int) []*value {
 	return into
 }
 
-// open returns the schemas that may speak of a value: first those that surely do,
-// which are certain many, then those of the branches.
+// open returns the schemas that may apply to a value: first the certain ones, which are certain in
+// number, then those of branches.
 func (r *restorer) open(schemas []*value) (all []*value, certain int) {
 	for _, s := range schemas {
 		all = r.sure(s, all, 0)
@@ -134,7 +134,7 @@ func (r *restorer) walk(v *value, schemas []*value) {
 }
 
 func (r *restorer) object(v *value, schemas []*value, certain int) {
-	own, shownAs := make(map[string]string), make(map[string]string) // the provider's name to the tool's, and back
+	own, shownAs := make(map[string]string), make(map[string]string) // provider's name to tool's name, and the reverse
 	for _, s := range schemas {
 		for name, shown := range r.format.renamed(s.get("properties")) {
 			own[shown], shownAs[name] = name, shown
@@ -169,7 +169,7 @@ func (r *restorer) object(v *value, schemas []*value, certain int) {
 	r.take(v, gone)
 }
 
-// take cuts members out, each with one comma.
+// take removes members from the text, each with one comma.
 func (r *restorer) take(v *value, gone []bool) {
 	kept := 0
 	for i, m := range v.members {
@@ -179,12 +179,12 @@ func (r *restorer) take(v *value, gone []bool) {
 		}
 		e := edit{from: m.nameAt, to: m.value.end}
 		switch {
-		case kept > 0: // with the comma before it
+		case kept > 0: // with the preceding comma
 			e.from = v.members[i-1].value.end
-		case i+1 < len(v.members): // nothing was kept so far: with the comma behind it
+		case i+1 < len(v.members): // no earlier member was kept: with the following comma
 			e.to = v.members[i+1].nameAt
 		}
-		// What was noted of the name goes with it.
+		// This edit replaces edits inside the removed text.
 		r.edits = slices.DeleteFunc(r.edits, func(other edit) bool { return other.from >= e.from && other.to <= e.to })
 		r.edits = append(r.edits, e)
 	}
@@ -198,7 +198,7 @@ func required(schemas []*value, name string) bool {
 	return slices.ContainsFunc(schemas, func(s *value) bool { return slices.Contains(s.get("required").texts(), name) })
 }
 
-// refusesNull says that null cannot be meant for the schema.
+// refusesNull reports whether the schema rejects null.
 func (r *restorer) refusesNull(s *value, depth int) bool {
 	if r.steps--; r.steps < 0 || depth > 16 || s == nil {
 		return false

@@ -9,18 +9,18 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Answer is what came of one tool call.
+// Answer is the outcome of one tool call.
 type Answer struct {
 	Call Call
-	// Result is the CallToolResult of the tool; nil where there is none.
+	// Result is the CallToolResult of the tool. It is nil if there is none.
 	Result []byte
-	// Text is a sentence for the model in place of a result, Failed that it tells of
-	// a failure.
+	// Text is a sentence for the model in place of a result. Failed reports that the call
+	// failed.
 	Text   string
 	Failed bool
 }
 
-// part is one piece of a result.
+// part is one content block of a result.
 type part struct {
 	kind string // "text", "image", "audio" or "file"
 	text string
@@ -29,12 +29,12 @@ type part struct {
 	name string
 }
 
-// content is a result taken apart.
+// content is a parsed result.
 type content struct {
 	parts      []part
-	structured *value // nil where there is none, or where the text says the same
+	structured *value // nil if there is none, or if a text block has the same content
 	failed     bool
-	none       bool // there is no result of the tool
+	none       bool // the tool returned no result
 }
 
 const (
@@ -42,7 +42,7 @@ const (
 	failedSilent = "The tool reported an error without details."
 )
 
-// contentOf takes an answer apart. What is of an unknown kind becomes its JSON.
+// contentOf parses an answer. A content block of unknown type becomes its JSON text.
 func contentOf(a Answer) content {
 	if a.Result == nil {
 		return content{parts: []part{{kind: "text", text: a.Text}}, failed: a.Failed, none: true}
@@ -116,7 +116,7 @@ func resourceOf(r *value) part {
 	return p
 }
 
-// words are the texts of the content, with what is structured next to them.
+// words returns the texts of the content, followed by the structured content.
 func (c *content) words() []string {
 	var all []string
 	for _, p := range c.parts {
@@ -130,12 +130,12 @@ func (c *content) words() []string {
 	return all
 }
 
-// said is the content as one text, where the provider has no flag for errors.
+// said returns the content as one text, for providers that have no error flag.
 func (c *content) said(more ...string) string {
 	text := strings.Join(append(c.words(), more...), "\n")
 	switch {
 	case text == "":
-		return c.silence()
+		return c.emptyText()
 	case c.failed && c.none:
 		return "This call failed: " + text
 	case c.failed:
@@ -144,36 +144,35 @@ func (c *content) said(more ...string) string {
 	return text
 }
 
-// silence is what is said where a result has no content.
-func (c *content) silence() string {
+// emptyText returns the text for a result without content.
+func (c *content) emptyText() string {
 	if c.failed {
 		return failedSilent
 	}
 	return nothingSaid
 }
 
-// kept says in place of data that it is not there.
-func (p part) kept() string {
+// placeholder returns a placeholder for data that cannot be included.
+func (p part) placeholder() string {
 	return "[" + strings.TrimSpace(p.mime+" "+p.kind) + " of " + strconv.Itoa(len(p.data)/4*3) + " bytes, which cannot be included here]"
 }
 
 func (p part) url() string { return "data:" + p.mime + ";base64," + p.data }
 
-// Messages returns the provider's messages that answer the tool calls, in order, as
-// a JSON list that can be put behind the message with the calls. notes has for each
-// answer what could not be passed on; the model is told of it in its place.
+// Messages returns the provider's messages that answer the tool calls, in order, as a JSON list to
+// append after the message with the calls. notes lists, for each answer, the parts that could not
+// be included; the messages have placeholders for them.
 //
-// OpenAI's tool messages are text, so images, audio and files follow in a message
-// of the user. For MCP the messages are the results, each in a JSON-RPC response
-// where the call came in a request.
+// OpenAI's tool messages are text only, so images, audio and files follow in a user message. For
+// MCP the messages are the results, each in a JSON-RPC response if the call came in a request.
 func (f Format) Messages(answers []Answer) (messages json.RawMessage, notes [][]string) {
 	notes = make([][]string, len(answers))
 	out, inner, media := list(), list(), list()
 	for i := range answers {
 		c := contentOf(answers[i])
 		note := func(p part) string {
-			notes[i] = append(notes[i], p.kept())
-			return p.kept()
+			notes[i] = append(notes[i], p.placeholder())
+			return p.placeholder()
 		}
 		switch f {
 		case OpenAI:
@@ -205,10 +204,10 @@ func message(role, name string, content *value) *value {
 	return fields("role", role).set(name, content)
 }
 
-// pictures are the images that OpenAI and Anthropic take.
-var pictures = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
+// imageTypes lists the image types that OpenAI and Anthropic accept.
+var imageTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
 
-func picture(p part) bool { return p.kind == "image" && slices.Contains(pictures, p.mime) }
+func picture(p part) bool { return p.kind == "image" && slices.Contains(imageTypes, p.mime) }
 
 const pdf = "application/pdf"
 
@@ -302,7 +301,7 @@ func anthropicBlock(a *Answer, c *content, note func(part) string) *value {
 		blocks.items = append(blocks.items, typed("text", "text", string(c.structured.source())))
 	}
 	if len(blocks.items) == 0 {
-		blocks.items = append(blocks.items, typed("text", "text", c.silence()))
+		blocks.items = append(blocks.items, typed("text", "text", c.emptyText()))
 	}
 	block.set("content", blocks)
 	if c.failed {
@@ -311,7 +310,7 @@ func anthropicBlock(a *Answer, c *content, note func(part) string) *value {
 	return block
 }
 
-// geminiMedia are the types of data that Gemini takes.
+// geminiMedia lists the media types that Gemini accepts.
 var geminiMedia = []string{
 	"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif", pdf,
 	"audio/wav", "audio/x-wav", "audio/mp3", "audio/mpeg", "audio/aiff", "audio/aac", "audio/ogg", "audio/flac",
@@ -340,7 +339,7 @@ func geminiPart(a *Answer, c *content, media *value, note func(part) string) *va
 	case said == "" && c.structured != nil && !c.failed:
 		response.set(key, c.structured)
 	case said == "" && c.structured == nil:
-		response.set(key, str(c.silence()))
+		response.set(key, str(c.emptyText()))
 	default:
 		response.set(key, str(said))
 		if c.structured != nil {
@@ -350,7 +349,7 @@ func geminiPart(a *Answer, c *content, media *value, note func(part) string) *va
 	return object().set("functionResponse", withID(a.Call.ID).set("name", str(a.Call.Name)).set("response", response))
 }
 
-// mcpResult is the result as it came; what is none becomes one.
+// mcpResult returns the result unchanged, or makes a result from the text of an answer without one.
 func mcpResult(a *Answer) *value {
 	result, err := read(a.Result)
 	if a.Result == nil || err != nil {
@@ -366,7 +365,7 @@ func mcpResult(a *Answer) *value {
 	return fields("jsonrpc", "2.0").set("id", asWritten([]byte(a.Call.ID))).set("result", result)
 }
 
-// withID is an object with an id, empty where there is none.
+// withID returns an object with an id, or an empty object if id is empty.
 func withID(id string) *value {
 	if id == "" {
 		return object()
@@ -374,8 +373,8 @@ func withID(id string) *value {
 	return fields("id", id)
 }
 
-// PlainMessages answers tool calls that [Extract] found in a text: one message of
-// the user with a <tool_response> for each, in the shape of the provider.
+// PlainMessages answers tool calls that [Extract] found in plain text: one user message, in the
+// provider's format, with a <tool_response> for each call.
 func (f Format) PlainMessages(answers []Answer) json.RawMessage {
 	if len(answers) == 0 {
 		return list().encode(nil)
@@ -386,7 +385,7 @@ func (f Format) PlainMessages(answers []Answer) json.RawMessage {
 		var more []string
 		for _, p := range c.parts {
 			if p.kind != "text" {
-				more = append(more, p.kept())
+				more = append(more, p.placeholder())
 			}
 		}
 		if i > 0 {
@@ -402,8 +401,7 @@ func (f Format) PlainMessages(answers []Answer) json.RawMessage {
 	return list(message("user", "content", str(b.String()))).encode(nil)
 }
 
-// ErrorText is what a model is told of a call that failed before or without a
-// result.
+// ErrorText returns the text for the model about a call that failed without a result.
 func ErrorText(e *schema.Error) string {
 	var b strings.Builder
 	b.WriteString(e.Detail)

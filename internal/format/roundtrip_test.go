@@ -11,8 +11,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// sample makes a value for a schema, with every optional property or none, or nil
-// where it finds none.
+// sample returns a value that matches a schema, with all optional properties or with none. It
+// returns nil if it finds none.
 func sample(root, s *value, full bool, depth int) *value {
 	if depth > 20 || s == nil || s.kind == 'f' {
 		return nil
@@ -137,7 +137,7 @@ func sampleObject(root, s *value, full bool, depth int) *value {
 	return v
 }
 
-// spoiled are variants of arguments of which a schema may refuse some.
+// spoiled returns variants of arguments, some of which a schema may reject.
 func spoiled(v *value) (all []*value) {
 	for i, m := range v.members {
 		without := v.clone()
@@ -159,7 +159,7 @@ func spoiled(v *value) (all []*value) {
 	return all
 }
 
-// judge holds arguments against schemas. It compiles each schema once.
+// judge validates arguments against schemas. It compiles each schema once.
 type judge map[string]*validate.Schema
 
 func (j judge) accepts(t *testing.T, s []byte, arguments *value) bool {
@@ -175,8 +175,8 @@ func (j judge) accepts(t *testing.T, s []byte, arguments *value) bool {
 	return len(compiled.Validate(arguments.encode(nil))) == 0
 }
 
-// outsideOnly are tools of odd.ndjson whose own schema refers to what nobody
-// fetches, so that nothing can be held against it.
+// outsideOnly lists tools of odd.ndjson whose schemas refer to other documents, so that they cannot
+// be compiled.
 var outsideOnly = []string{"outside"}
 
 func TestEveryToolComesBackFromEveryProviderAsTheSameTool(t *testing.T) {
@@ -212,9 +212,9 @@ func TestEveryToolComesBackFromEveryProviderAsTheSameTool(t *testing.T) {
 	}
 }
 
-// sameMeaning holds two schemas against each other by example: what the tool's takes,
-// the provider's takes, and gets back to the tool as it was; what the tool's refuses,
-// the provider's refuses, unless it said that it is looser.
+// sameMeaning compares two schemas by example. Arguments that the tool's schema accepts must be
+// accepted by the provider's schema and restored unchanged. Arguments that the tool's schema rejects
+// must be rejected by the provider's, unless a loosening is listed.
 func (j judge) sameMeaning(t *testing.T, f Format, tool *schema.Tool, back []byte, exact bool) (samples, refusals int) {
 	t.Helper()
 	root, err := read(tool.Input)
@@ -256,7 +256,7 @@ func must(v *value, err error) *value {
 	return v
 }
 
-// shown is the arguments with the names that the provider's schema gives them.
+// shown returns the arguments with the property names of the provider's schema.
 func (f Format) shown(s, v *value) *value {
 	if !v.isObject() || !s.isObject() {
 		return v
@@ -285,7 +285,7 @@ func TestWhatStrictModeMakesAModelWriteReachesTheTool(t *testing.T) {
 		if minimal := sample(own, own, false, 0); minimal == nil || !j.accepts(t, tool.Input, minimal) {
 			continue
 		}
-		// All that may be null is null, as of a model that leaves it out.
+		// Set all nullable properties to null, like a model that omits them.
 		v := sample(root, root, true, 0)
 		absent(root, v)
 		if !j.accepts(t, shape.Schema, v) {

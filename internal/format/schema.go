@@ -7,28 +7,28 @@ import (
 	"strings"
 )
 
-// maxSchemaBytes and maxSchemaValues bound what is converted. Beyond them the
-// provider gets a schema that takes any object.
+// maxSchemaBytes and maxSchemaValues limit the schemas that are converted. For a larger one, the
+// provider gets a schema that accepts any object.
 const (
 	maxSchemaBytes  = 1 << 20
 	maxSchemaValues = 20_000
 )
 
-// Shape is a tool's input schema as a provider takes it.
+// Shape is a tool's input schema in the provider's format.
 type Shape struct {
-	// Schema is the schema; empty for Gemini where the tool has no arguments.
+	// Schema is the schema. It is empty for Gemini if the tool has no arguments.
 	Schema json.RawMessage
-	// Strict says that the schema fits strict mode, NotStrict why it does not where
-	// that was asked for.
+	// Strict reports that the schema meets the rules of strict mode. NotStrict is the reason if
+	// it does not although strict mode was requested.
 	Strict    bool
 	NotStrict string
-	// Loosened lists what the schema does not express.
+	// Loosened lists the constraints that the schema does not express.
 	Loosened []Loosening
 }
 
-// Schema returns the input schema of a tool as the provider takes it. strict asks
-// for OpenAI's strict mode, as far as the schema can be put that way; other
-// providers do not mind it. Where nothing must change the bytes are those of raw.
+// Schema returns the input schema of a tool in the provider's format. strict requests OpenAI's
+// strict mode, if the schema can be converted to it; other providers ignore it. If nothing has to
+// change, the result has the bytes of raw.
 func (f Format) Schema(raw json.RawMessage, strict bool) Shape {
 	if f == MCP {
 		return Shape{Schema: raw}
@@ -70,16 +70,16 @@ func (f Format) Schema(raw json.RawMessage, strict bool) Shape {
 	return Shape{Schema: p.root.encode(nil), NotStrict: why, Loosened: n.all()}
 }
 
-// plain changes a JSON Schema as little as a provider that takes JSON Schema needs.
+// plain converts a schema, with as few changes as possible, for a provider that accepts JSON Schema.
 type plain struct {
 	format  Format
 	root    *value
 	notes   *notes
 	changed bool
-	newer   bool // something was put in the words of 2020-12
+	newer   bool // an older keyword was converted to 2020-12
 }
 
-// top makes the root what the providers ask of it: an object, without a choice.
+// top converts the root to the form that the providers require: an object without alternatives.
 func (p *plain) top() {
 	r := p.root
 	for hops := 0; r.get("$ref").isString() && hops < 8; hops++ {
@@ -127,7 +127,7 @@ func (p *plain) top() {
 	}
 }
 
-// resolved follows a reference inside the document.
+// resolved follows references inside the document.
 func (p *plain) resolved(s *value) *value {
 	for hops := 0; s.get("$ref").isString() && hops < 8; hops++ {
 		s = lookup(p.root, s.get("$ref").text())
@@ -135,8 +135,8 @@ func (p *plain) resolved(s *value) *value {
 	return s
 }
 
-// flatten puts the properties of all branches of a choice into the root: which of
-// them go together is not expressed any more.
+// flatten merges the properties of all branches of an anyOf or oneOf into the root. The combinations
+// of properties are no longer expressed.
 func (p *plain) flatten(choice string, branches *value) {
 	p.notes.keyword("/"+choice, choice, branches)
 	r := p.root
@@ -146,7 +146,7 @@ func (p *plain) flatten(choice string, branches *value) {
 	}
 	own := object()
 	own.members = append(own.members, properties.members...)
-	var required []string // of every branch
+	var required []string // required in every branch
 	for i, branch := range branches.items {
 		branch = p.resolved(branch)
 		names := branch.get("required").texts()
@@ -163,7 +163,7 @@ func (p *plain) flatten(choice string, branches *value) {
 			switch {
 			case was == nil:
 				properties.set(m.name, m.value.clone())
-			case own.get(m.name) != nil || same(was, m.value): // the root's own holds for all branches
+			case own.get(m.name) != nil || same(was, m.value): // the root's own schema applies to all branches
 			case was.isObject() && len(was.members) == 1 && was.get("anyOf").isList():
 				was.get("anyOf").items = append(was.get("anyOf").items, m.value.clone())
 			default:
@@ -182,7 +182,7 @@ func (p *plain) flatten(choice string, branches *value) {
 	}
 }
 
-// union is a list of names and more of them, each once.
+// union returns the list of names with those of b added, without duplicates.
 func union(a *value, b []string) *value {
 	all := a.texts()
 	for _, name := range b {
@@ -193,10 +193,10 @@ func union(a *value, b []string) *value {
 	return listOf(all)
 }
 
-// merge puts what a schema asks in addition to what s asks, as allOf does. What both ask
-// in different words stays as s has it, and is noted.
+// merge adds the constraints of with to s, as allOf does. If both constrain the same thing
+// differently, s keeps its own constraint and the other is noted.
 func merge(s, with *value, at string, n *notes) {
-	closes := s.get("properties").isObject() // what with says of other properties would mean those of s
+	closes := s.get("properties").isObject() // otherwise additionalProperties of with would apply to the properties of s
 	for _, m := range with.members {
 		have := s.get(m.name)
 		switch {
@@ -232,14 +232,14 @@ func merge(s, with *value, at string, n *notes) {
 			n.keyword(at+"/"+escape(m.name), m.name, m.value)
 		}
 	}
-	// The same the other way round.
+	// Likewise, additionalProperties of s must not apply to the properties of with.
 	if a := s.get("additionalProperties"); a != nil && a.kind == 'f' && with.get("properties").isObject() && with.get("additionalProperties") == nil {
 		s.drop("additionalProperties")
 		n.keyword("/additionalProperties", "additionalProperties", a)
 	}
 }
 
-// walk changes what the provider needs changed inside.
+// walk converts the schemas inside s for the provider.
 func (p *plain) walk(s *value, at string, depth int) {
 	if !s.isObject() || depth > maxDepth {
 		return
@@ -264,7 +264,7 @@ func (p *plain) walk(s *value, at string, depth int) {
 	}
 }
 
-// rename gives properties other names, and tells the old ones.
+// rename renames properties and adds the old name to their descriptions.
 func rename(s *value, names map[string]string) {
 	properties := s.get("properties")
 	for i, m := range properties.members {
@@ -297,7 +297,7 @@ func describe(s *value, sentence string) {
 	s.set("description", str(sentence))
 }
 
-// describeValues tells the default and the examples of a schema in the description of out.
+// describeValues adds the default and the examples of s to the description of out.
 func describeValues(out, s *value) {
 	if v := s.get("default"); v != nil && !v.isNull() {
 		describe(out, "Default: "+v.brief()+".")
@@ -307,16 +307,15 @@ func describeValues(out, s *value) {
 	}
 }
 
-// drafts puts the schema itself, without those inside it, in the words of 2020-12.
+// drafts converts the keywords of s, without its subschemas, to 2020-12.
 func (p *plain) drafts(s *value) {
 	if modernize(s) {
 		p.changed, p.newer = true, true
 	}
 }
 
-// modernize puts what older drafts say in the words of 2020-12, where those of the
-// older ones mean something else now. It says whether it changed the schema. Values
-// that move stay the same values.
+// modernize converts keywords of older drafts to 2020-12 if 2020-12 gives them another meaning. It
+// reports whether it changed the schema. Values are moved, not copied.
 func modernize(s *value) (changed bool) {
 	if items := s.get("items"); items.isList() {
 		changed = true

@@ -7,17 +7,15 @@ import (
 	"strings"
 )
 
-// geminiDepth bounds how deep a schema for Gemini nests; below, any value is
-// taken.
+// geminiDepth limits the nesting of a schema for Gemini. Below it, any value is accepted.
 const geminiDepth = 32
 
-// gemini puts a schema into the subset of OpenAPI 3.0 that Gemini takes. Objects
-// there take the properties that they name; so what closes an object has nothing
-// to express.
+// gemini converts a schema to the subset of OpenAPI 3.0 that Gemini accepts. Gemini's objects accept
+// only their named properties, so keywords that close an object are dropped.
 type gemini struct{ inliner }
 
 func geminiSchema(root *value, n *notes) Shape {
-	p := plain{format: OpenAI, root: root.clone(), notes: n} // the same root: one object without a choice
+	p := plain{format: OpenAI, root: root.clone(), notes: n} // requires the same root: one object without alternatives
 	p.top()
 	everySchema(p.root, 0, p.drafts)
 	g := &gemini{inliner{root: p.root, notes: n, space: inlineBudget}}
@@ -82,7 +80,7 @@ func (g *gemini) convert(s *value, at string, depth int) *value {
 	return out
 }
 
-// keywords of types that ask nothing of values of other types.
+// keywordsOf lists the keywords that constrain only values of one type.
 var keywordsOf = map[string][]string{
 	"string": {"minLength", "maxLength", "pattern", "format", "contentEncoding", "contentMediaType"},
 	"number": {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "format"},
@@ -90,8 +88,8 @@ var keywordsOf = map[string][]string{
 	"object": {"properties", "required", "additionalProperties", "patternProperties", "propertyNames", "minProperties", "maxProperties", "dependentRequired", "dependentSchemas", "unevaluatedProperties"},
 }
 
-// typed converts a schema for values of one type. others are all types of it, where
-// there are several.
+// typed converts a schema for values of one type. others lists all types of the schema if there are
+// several.
 func (g *gemini) typed(s *value, t, at string, depth int, others []string) *value {
 	out := g.annotated(typed(t), s)
 	group := t
@@ -106,7 +104,7 @@ func (g *gemini) typed(s *value, t, at string, depth int, others []string) *valu
 			continue
 		}
 		switch m.name {
-		case "type", "required", "prefixItems", "items": // the items are below, with prefixItems
+		case "type", "required", "prefixItems", "items": // items are converted below, with prefixItems
 		case "minLength", "maxLength", "pattern", "minItems", "maxItems", "minProperties", "maxProperties", "minimum", "maximum":
 			out.set(m.name, m.value)
 		case "exclusiveMinimum", "exclusiveMaximum":
@@ -142,7 +140,7 @@ func (g *gemini) typed(s *value, t, at string, depth int, others []string) *valu
 	return out
 }
 
-// annotated takes over what is said of a schema.
+// annotated copies the annotations of a schema to the description of out.
 func (g *gemini) annotated(out, s *value) *value {
 	d := s.get("description").text()
 	if d == "" {
@@ -217,7 +215,7 @@ func (g *gemini) items(out, s *value, at string, depth int) {
 	out.set("items", g.convert(items, at+"/items", depth+1))
 }
 
-// enum keeps values that Gemini takes: strings that are not empty.
+// enum keeps the values that Gemini accepts: non-empty strings.
 func (g *gemini) enum(out *value, m member, t, at string) {
 	values := m.value
 	if m.name == "const" {
@@ -227,7 +225,7 @@ func (g *gemini) enum(out *value, m member, t, at string) {
 	for _, v := range values.items {
 		switch {
 		case v.kind == 'n':
-		case t != "string" && typeOf(v) != t && (t != "number" || v.kind != '0'): // of another type
+		case t != "string" && typeOf(v) != t && (t != "number" || v.kind != '0'): // a value of another type
 		case t != "string" || v.text() == "":
 			g.notes.keyword(at, m.name, m.value)
 			if len(values.items) > 0 {
@@ -243,7 +241,7 @@ func (g *gemini) enum(out *value, m member, t, at string) {
 	}
 }
 
-// exclusive says a bound in the only way there is, exactly where numbers are whole.
+// exclusive converts an exclusive bound to an inclusive one. This is exact for integers only.
 func (g *gemini) exclusive(out *value, m member, t, at string) {
 	name, step := "minimum", int64(1)
 	if m.name == "exclusiveMaximum" {
@@ -262,8 +260,8 @@ func (g *gemini) exclusive(out *value, m member, t, at string) {
 	out.set(name, m.value)
 }
 
-// choice converts anyOf and oneOf. Gemini wants nothing next to anyOf, so what stands
-// there moves into every branch.
+// choice converts anyOf and oneOf. Gemini allows no other keywords next to anyOf, so they move into
+// every branch.
 func (g *gemini) choice(s *value, name, at string, depth int) *value {
 	common := s.clone()
 	branches := common.drop(name)
@@ -313,7 +311,7 @@ func (g *gemini) choice(s *value, name, at string, depth int) *value {
 	return out.items[0]
 }
 
-// either is a choice between the branches; with null, each of them takes null as well.
+// either returns a choice between the branches. If null is set, each branch also accepts null.
 func either(branches *value, null bool) *value {
 	if null {
 		for _, b := range branches.items {
@@ -323,8 +321,8 @@ func either(branches *value, null bool) *value {
 	return object().set("anyOf", branches)
 }
 
-// anyValue is the schema of any value; of lists, as deep as levels says. Gemini
-// takes no schema without a type.
+// anyValue returns a schema for any value, including lists up to a nesting of levels. Gemini
+// accepts no schema without a type.
 func anyValue(levels int) *value {
 	branches := list()
 	for _, t := range []string{"string", "number", "boolean", "object"} {

@@ -8,28 +8,28 @@ import (
 	"strings"
 )
 
-// Bounds of OpenAI's strict mode.
+// Limits of OpenAI's strict mode.
 const (
 	strictLevels     = 10
 	strictProperties = 5_000
-	strictText       = 120_000 // of all names and enum values
-	strictEnums      = 1_000   // values of all enums
-	strictLongEnum   = 250     // values from which the next bound holds
+	strictText       = 120_000 // length of all names and enum values
+	strictEnums      = 1_000   // number of values in all enums
+	strictLongEnum   = 250     // number of values above which the next limit applies
 	strictEnumText   = 15_000
 )
 
-// strictFormats are those that strict mode knows.
+// strictFormats lists the formats that strict mode supports.
 var strictFormats = []string{"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"}
 
-// strictly puts a schema into strict mode: every object closed, every property
-// required, those that were optional nullable.
+// strictly converts a schema to strict mode: every object is closed, every property is required,
+// and optional properties become nullable.
 type strictly struct {
 	inliner
 	properties, text, enums int
 	why                     string
 }
 
-// strictSchema returns the schema in strict mode, or why it has none.
+// strictSchema returns the schema in strict mode, or the reason why that is not possible.
 func strictSchema(root *value, n *notes) (fitting *value, why string) {
 	c := &strictly{inliner: inliner{root: root, notes: n, space: inlineBudget}}
 	out := c.convert(root, "", 1)
@@ -55,8 +55,7 @@ func (c *strictly) fail(at, format string, args ...any) *value {
 	return nil
 }
 
-// convert returns the schema in strict mode, nil where there is none. level is
-// that of the objects.
+// convert returns the schema in strict mode, or nil on failure. level is the nesting of objects.
 func (c *strictly) convert(s *value, at string, level int) *value {
 	if c.why != "" {
 		return nil
@@ -126,7 +125,7 @@ func (c *strictly) convert(s *value, at string, level int) *value {
 	return out
 }
 
-// joined puts the branches of allOf into the schema.
+// joined merges the branches of allOf into the schema.
 func (in *inliner) joined(s *value, at string) *value {
 	s = s.clone()
 	all := s.drop("allOf")
@@ -240,14 +239,14 @@ func (c *strictly) array(out, s *value, at string, level int) {
 	}
 }
 
-// ends bounds the array that a tuple becomes, where nothing may follow it.
+// ends sets maxItems for a tuple that allows no further items.
 func ends(out, first, more *value) {
 	if more != nil && more.kind == 'f' && out.get("maxItems") == nil {
 		out.set("maxItems", number(strconv.Itoa(len(first.items))))
 	}
 }
 
-// itemOf is the schema of any item of a tuple.
+// itemOf returns a schema that matches every item of a tuple.
 func itemOf(first, more *value) *value {
 	branches := list()
 	for _, item := range first.items {
@@ -264,8 +263,7 @@ func itemOf(first, more *value) *value {
 	return object().set("anyOf", branches)
 }
 
-// nullable lets null through where a property may be left out: strict mode knows
-// no other way.
+// nullable makes an optional property accept null. Strict mode has no other way to express it.
 func nullable(s *value) *value {
 	t := types(s)
 	if slices.Contains(t, "null") {
@@ -285,8 +283,8 @@ func nullable(s *value) *value {
 	return object().set("anyOf", list(s, typed("null")))
 }
 
-// typesOf are the types of a schema, guessed from its other keywords where it does
-// not say them; nil where those do not tell.
+// typesOf returns the types of a schema. If it does not state them, they are inferred from its other
+// keywords; nil means unknown.
 func typesOf(s *value) []string {
 	if t := types(s); len(t) > 0 {
 		return t
@@ -319,7 +317,7 @@ func typesOf(s *value) []string {
 	return nil
 }
 
-// typeOf is the word of JSON Schema for the type of a value.
+// typeOf returns the JSON Schema type of a value.
 func typeOf(v *value) string {
 	if v.kind == '0' {
 		return rawjson.TypeOf(v.raw)

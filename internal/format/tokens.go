@@ -2,14 +2,13 @@ package format
 
 import "unicode/utf8"
 
-// toolOverhead is what a provider writes around a tool, in tokens.
+// toolOverhead is the number of tokens that a provider adds to each tool.
 const toolOverhead = 8
 
-// Tokens estimates what a text of JSON costs as a part of a request. It is no
-// tokenizer: a word costs one token for each 6 letters begun, digits one for each
-// 3, a run of punctuation one for each 3 characters, anything beyond ASCII one for
-// each character. For tool definitions that lies within about a quarter of what the
-// tokenizers of the providers say, and tends to be more than that.
+// Tokens estimates the number of tokens of a JSON text in a request. It is not a tokenizer: a word
+// costs one token for each 6 letters begun, digits one for each 3, a run of punctuation one for
+// each 3 characters, and any non-ASCII character one. For tool definitions, the result is within
+// about a quarter of the providers' tokenizers, and tends to be higher.
 func Tokens(text []byte) int {
 	n := toolOverhead
 	for i := 0; i < len(text); {

@@ -9,24 +9,23 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Tool is a tool in the shape of a provider.
+// Tool is a tool in the provider's format.
 type Tool struct {
-	// Name is what the provider calls it; see [Name].
+	// Name is the name for the provider; see [Name].
 	Name string
-	// JSON is the tool as the provider takes it: an item of its list of tools, for
-	// Gemini of functionDeclarations.
+	// JSON is the tool as an item of the provider's list of tools; for Gemini, of
+	// functionDeclarations.
 	JSON json.RawMessage
-	// Strict says that it is in strict mode.
+	// Strict reports that the tool is in strict mode.
 	Strict bool
-	// Loosened lists what the provider's form does not express.
+	// Loosened lists the constraints that the provider's format does not express.
 	Loosened []Loosening
-	// Tokens is what it costs, estimated; see [Tokens].
+	// Tokens is the estimated cost; see [Tokens].
 	Tokens int
 }
 
-// Tool returns the tool as the provider takes it, under the given name. strict asks
-// for strict mode; see [Format.Schema]. For MCP it is the definition with another
-// name.
+// Tool returns the tool in the provider's format, under the given name. strict requests strict mode;
+// see [Format.Schema]. For MCP it is the definition with another name.
 func (f Format) Tool(name string, t *schema.Tool, strict bool) Tool {
 	if f == MCP {
 		raw := withName(t.Raw, name)
@@ -35,7 +34,7 @@ func (f Format) Tool(name string, t *schema.Tool, strict bool) Tool {
 	shape := f.Schema(t.Input, strict)
 	out := Tool{Name: name, Strict: shape.Strict, Loosened: shape.Loosened}
 	description := f.description(t.Raw, &out)
-	if shape.NotStrict != "" { // nothing that a model has to know
+	if shape.NotStrict != "" { // added after the description, since the model need not know it
 		out.Loosened = append(slices.Clip(out.Loosened), Loosening{"", "strict mode is off for this tool: " + shape.NotStrict})
 	}
 	b := []byte{'{'}
@@ -59,7 +58,7 @@ func (f Format) Tool(name string, t *schema.Tool, strict bool) Tool {
 		b = append(b, `,"strict":true`...)
 	case f == Responses && shape.Strict:
 		b = append(b, `,"strict":true`...)
-	case f == Responses: // there it is the default
+	case f == Responses: // the default in Responses is true
 		b = append(b, `,"strict":false`...)
 	}
 	if f == OpenAI {
@@ -70,28 +69,28 @@ func (f Format) Tool(name string, t *schema.Tool, strict bool) Tool {
 	return out
 }
 
-// description is what the provider is told of the tool, with what its schema does
+// description returns the tool's description with a text about the constraints that the schema does
 // not express.
 func (f Format) description(raw []byte, t *Tool) string {
 	var def struct {
 		Title, Description string
 		Annotations        struct{ Title string }
 	}
-	_ = json.Unmarshal(raw, &def) // an odd definition is shown as far as it can be read
+	_ = json.Unmarshal(raw, &def) // an invalid definition is used as far as it can be read
 	description := def.Description
 	for _, other := range []string{def.Title, def.Annotations.Title} {
 		if description == "" {
 			description = other
 		}
 	}
-	most := f.descriptionMost()
-	also := told(t.Loosened)
+	most := f.maxDescription()
+	also := looseningText(t.Loosened)
 	whole := join(description, also)
 	if most == 0 || utf8.RuneCountInString(whole) <= most {
 		return whole
 	}
-	// The truncation is not a change of the schema, so it is listed and not told: there is
-	// no space for that.
+	// The truncation does not change the schema, and there is no space for it in the text, so it is
+	// listed only.
 	t.Loosened = append(slices.Clip(t.Loosened), Loosening{"", "the description is truncated to the " + strconv.Itoa(most) + " characters that the provider accepts"})
 	space := most - utf8.RuneCountInString(also) - len("…\n\n")
 	return join(string([]rune(description)[:max(space, 0)])+"…", also)
@@ -104,7 +103,7 @@ func join(a, b string) string {
 	return a + "\n\n" + b
 }
 
-// withName is the definition with another name, every other byte as it was.
+// withName returns the definition with another name. All other bytes are unchanged.
 func withName(raw []byte, name string) json.RawMessage {
 	v, err := read(raw)
 	if err != nil || !v.isObject() {
@@ -119,7 +118,7 @@ func withName(raw []byte, name string) json.RawMessage {
 	return raw
 }
 
-// Wrap joins tools to what the provider takes as the member tools of a request.
+// Wrap joins tools to the value of the member tools of a request.
 func (f Format) Wrap(tools []Tool) json.RawMessage {
 	size := 32
 	for i := range tools {

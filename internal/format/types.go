@@ -2,7 +2,7 @@ package format
 
 import "slices"
 
-// typeKeywords are the keywords that say something of values of one type only.
+// typeKeywords lists the keywords that constrain only values of one type.
 var typeKeywords = map[string][]string{
 	"string": {"minLength", "maxLength", "pattern", "contentEncoding", "contentMediaType", "contentSchema"},
 	"number": {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"},
@@ -13,9 +13,9 @@ var typeKeywords = map[string][]string{
 	},
 }
 
-// splitTypes writes a schema of several types as anyOf with a schema for each: the same values
-// are valid. Keywords that concern one type go with it, so that a generator sees the properties
-// of the object and the items of the list. One type with null stays as it is.
+// splitTypes converts a schema with several types to an anyOf with a schema for each. The same
+// values are valid. Keywords that apply to one type move with it, so that a generator sees the
+// properties of the object and the items of the list. One type with null is unchanged.
 func splitTypes(s *value) {
 	types := s.get("type").texts()
 	if slices.Contains(types, "number") && slices.Contains(types, "integer") { // every integer is a number
@@ -32,7 +32,7 @@ func splitTypes(s *value) {
 		return
 	}
 	into := s
-	if s.get("anyOf") != nil { // both count
+	if s.get("anyOf") != nil { // both apply
 		into = object()
 		all := s.get("allOf")
 		if !all.isList() {

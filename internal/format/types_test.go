@@ -7,8 +7,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// Generators of typed clients fail on a list of types. A document has anyOf instead, and takes
-// the same values.
+// Generators of typed clients fail on a list of types. A document has an equivalent anyOf instead.
 func TestSeveralTypesOfOneSchemaAreAlternativesInADocument(t *testing.T) {
 	values := []any{nil, true, 1.0, 1.5, 7.0, "", "ab", "abcdef", []any{}, []any{"a"}, []any{1.0}, map[string]any{}, map[string]any{"a": "x"}, map[string]any{"a": 1.0}, map[string]any{"a": "x", "b": "x"}}
 	for raw, want := range map[string]string{
@@ -44,7 +43,7 @@ func TestAReferenceIntoAListOfTypesLeadsToItsTarget(t *testing.T) {
 	}
 }
 
-// compiled is a schema as a validator has it.
+// compiled returns a compiled schema.
 func compiled(t *testing.T, raw string) *jsonschema.Schema {
 	t.Helper()
 	var document any

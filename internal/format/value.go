@@ -11,7 +11,7 @@ import (
 	"github.com/callyard/callyard/internal/kit/truncate"
 )
 
-// maxDepth bounds how deep JSON may nest that is read into values.
+// maxDepth limits the nesting of JSON that is read.
 const maxDepth = 256
 
 var (
@@ -19,23 +19,23 @@ var (
 	errTooDeep = errors.New("it nests too deep")
 )
 
-// value is one JSON value. Members keep their order and numbers their spelling.
+// value is one JSON value. Members keep their order, and numbers their spelling.
 type value struct {
 	kind       byte // '{', '[', '"', '0', 't', 'f' or 'n'
 	raw        []byte
 	members    []member
 	items      []*value
-	whole      []byte // the text that was read, and its place in it
+	whole      []byte // the text that was read; start and end are offsets in it
 	start, end int
 }
 
 type member struct {
 	name           string
 	value          *value
-	nameAt, nameTo int // the place of the name, with its quotes
+	nameAt, nameTo int // start and end of the name, including quotes
 }
 
-// read returns the text as a value.
+// read parses a text.
 func read(text []byte) (*value, error) {
 	if !json.Valid(text) {
 		return nil, errNotJSON
@@ -48,7 +48,7 @@ func read(text []byte) (*value, error) {
 	return v, nil
 }
 
-// reader reads text that was found to be JSON.
+// reader parses text that is known to be valid JSON.
 type reader struct {
 	text []byte
 	at   int
@@ -60,7 +60,7 @@ func (r *reader) space() {
 	}
 }
 
-// value reads the next value, nil when it is too deep.
+// value reads the next value. It returns nil if it nests too deep.
 func (r *reader) value(depth int) *value {
 	if depth > maxDepth {
 		return nil
@@ -130,11 +130,11 @@ func (r *reader) token() []byte {
 // text decodes a JSON string.
 func text(quoted []byte) string {
 	var s string
-	_ = json.Unmarshal(quoted, &s) // it was found to be JSON
+	_ = json.Unmarshal(quoted, &s) // known to be valid JSON
 	return s
 }
 
-// quote encodes a JSON string, with no more escapes than it needs.
+// quote encodes a JSON string with the minimum of escapes.
 func quote(s string) []byte {
 	b, _ := plainjson.Marshal(s) // a string always encodes
 	return b
@@ -150,16 +150,16 @@ func list(items ...*value) *value {
 }
 func object() *value { return &value{kind: '{'} }
 
-// asWritten is a value that is encoded as these bytes. Nothing looks into it.
+// asWritten returns an opaque value that is encoded as these bytes.
 func asWritten(text []byte) *value { return &value{kind: 'r', raw: text} }
 
-// fields is an object of text members: names, each with its text behind it.
+// fields returns an object with string members: alternating names and texts.
 func fields(members ...string) *value { return object().with(members) }
 
-// typed is an object of that type with text members.
+// typed returns an object with that type and string members.
 func typed(t string, members ...string) *value { return object().set("type", str(t)).with(members) }
 
-// with adds text members to an object and returns it.
+// with adds string members to an object and returns it.
 func (v *value) with(members []string) *value {
 	for i := 1; i < len(members); i += 2 {
 		v.set(members[i-1], str(members[i]))
@@ -167,7 +167,7 @@ func (v *value) with(members []string) *value {
 	return v
 }
 
-// get returns a member, nil where there is none. Of equal names the last counts.
+// get returns a member, or nil if there is none. Of duplicate names, the last wins.
 func (v *value) get(name string) *value {
 	if v == nil {
 		return nil
@@ -180,7 +180,7 @@ func (v *value) get(name string) *value {
 	return nil
 }
 
-// set puts a member in place of one of that name, or behind the last, and returns v.
+// set replaces the member of that name, or appends one, and returns v.
 func (v *value) set(name string, to *value) *value {
 	for i := range v.members {
 		if v.members[i].name == name {
@@ -192,7 +192,7 @@ func (v *value) set(name string, to *value) *value {
 	return v
 }
 
-// drop takes a member away and returns it.
+// drop removes a member and returns it.
 func (v *value) drop(name string) *value {
 	was := v.get(name)
 	v.members = slices.DeleteFunc(v.members, func(m member) bool { return m.name == name })
@@ -205,7 +205,7 @@ func (v *value) isString() bool { return v != nil && v.kind == '"' }
 func (v *value) isTrue() bool   { return v != nil && v.kind == 't' }
 func (v *value) isNull() bool   { return v != nil && v.kind == 'n' }
 
-// text is the content of a string, "" for anything else.
+// text returns the content of a string, or "" for any other value.
 func (v *value) text() string {
 	if !v.isString() {
 		return ""
@@ -213,7 +213,7 @@ func (v *value) text() string {
 	return text(v.raw)
 }
 
-// texts are the strings of a list.
+// texts returns the strings in a list.
 func (v *value) texts() (all []string) {
 	if !v.isList() {
 		return nil
@@ -234,7 +234,7 @@ func listOf(texts []string) *value {
 	return v
 }
 
-// clone copies what can be changed.
+// clone returns a deep copy of members and items.
 func (v *value) clone() *value {
 	if v == nil {
 		return nil
@@ -277,7 +277,7 @@ func (v *value) encode(to []byte) []byte {
 	return append(to, v.raw...)
 }
 
-// brief is the value for a sentence, cut where it is long.
+// brief returns the value as text for a sentence, truncated if it is long.
 func (v *value) brief() string {
 	const most = 160
 	raw := v.encode(nil)
@@ -287,7 +287,7 @@ func (v *value) brief() string {
 	return truncate.Within(string(raw), most)
 }
 
-// size counts the values inside, itself included, up to most.
+// size returns the number of values in v, including v. It stops counting soon after most.
 func (v *value) size(most int) int {
 	n := 1
 	for _, m := range v.members {

@@ -6,9 +6,9 @@ import (
 	"github.com/callyard/callyard/internal/eval"
 )
 
-// arguments is the mean over calls of the share of checks that hold: each required argument
-// is given, and each given argument is valid. A call of an unknown tool, or with arguments
-// that are no object, counts 0. Without calls it is 1 where no tool was expected, else 0.
+// arguments returns the mean over all calls of the share of passed checks: each required argument is
+// present, and each given argument is valid. A call of an unknown tool, or with arguments that are
+// not an object, counts 0. Without calls, it is 1 if no tool was expected, else 0.
 func (s *Scorer) arguments(p *eval.Prepared, calls []Call, noTool bool) float64 {
 	if len(calls) == 0 {
 		return one(noTool)
@@ -22,7 +22,7 @@ func (s *Scorer) arguments(p *eval.Prepared, calls []Call, noTool bool) float64 
 	return sum / float64(len(calls))
 }
 
-// valid is the share of checks that hold for the arguments of one call.
+// valid returns the share of checks that the arguments of one call pass.
 func (s *Scorer) valid(schema, arguments json.RawMessage) float64 {
 	c, object := s.checker.Check(schema, arguments)
 	switch {

@@ -1,13 +1,12 @@
 // Package reward computes the reward of an answer with tool calls, or of an episode, for
 // programs that train a model.
 //
-// It owns the terms of a reward ([Terms]), what each needs to know ([Item]) and their weighted
-// sum ([Scorer.Score]). The terms for selected tools and for the form of an answer are those of
-// package eval.
+// It owns the terms of a reward ([Terms]), their inputs ([Item]) and their weighted sum
+// ([Scorer.Score]). The terms for the selection of tools and for the format of an answer are those
+// of package eval.
 //
-// It promises that a reward depends on the item, the preset and the weights alone, that terms
-// are added in one order, and that an item without a valid result has no reward: it is masked
-// and never 0.
+// A reward depends only on the item, the preset and the weights. Terms are always added in the same
+// order. An item without a valid result has no reward: it is masked, and its reward is not 0.
 //
-// It refuses to run a tool and to ask a model.
+// The package runs no tools and calls no models.
 package reward

@@ -7,33 +7,33 @@ import (
 	"sync"
 )
 
-// MaxItems is the number of items that one request may have.
+// MaxItems limits the items of one request.
 const MaxItems = 1024
 
-// Request asks for the rewards of items.
+// Request is a request for the rewards of items.
 type Request struct {
 	Preset  string  `json:"preset,omitempty"`
 	Weights Weights `json:"weights,omitempty"`
 	Items   []Item  `json:"items"`
 }
 
-// Response has the rewards, in the order of the items.
+// Response holds the rewards, in the order of the items.
 type Response struct {
 	Items []Scored `json:"items"`
 }
 
-// Service computes the rewards of requests. It keeps what it learned about schemas. It is safe
-// for concurrent use, and the zero value is ready.
+// Service computes the rewards of requests. It caches scorers and their parsed schemas. It is safe
+// for concurrent use. The zero value is ready to use.
 type Service struct {
 	mu   sync.Mutex
 	kept map[string]*Scorer
 }
 
-// maxScorers bounds the scorers that a service keeps.
+// maxScorers limits the cached scorers.
 const maxScorers = 64
 
-// Score reads a request and returns the response as JSON. Members that it does not know are
-// an error, so that a misspelled one does not change a reward silently.
+// Score parses a request and returns the response as JSON. Unknown members are an error, so that a
+// misspelled one does not silently change a reward.
 func (s *Service) Score(body []byte) ([]byte, error) {
 	var q Request
 	in := json.NewDecoder(bytes.NewReader(body))
@@ -58,9 +58,9 @@ func (s *Service) Score(body []byte) ([]byte, error) {
 	return json.Marshal(&r)
 }
 
-// scorer returns the scorer of a request.
+// scorer returns the scorer for a request.
 func (s *Service) scorer(q *Request) (*Scorer, error) {
-	key, err := json.Marshal(&Request{Preset: q.Preset, Weights: q.Weights}) // maps are sorted
+	key, err := json.Marshal(&Request{Preset: q.Preset, Weights: q.Weights}) // Marshal sorts map keys
 	if err != nil {
 		return nil, err
 	}

@@ -15,33 +15,33 @@ type Term string
 
 // The terms.
 const (
-	Selection Term = "selection" // the called tools against the expected ones, as in package eval
-	Format    Term = "format"    // the form of the answer, as in package eval
-	Arguments Term = "arguments" // the share of required arguments that are given, and of given ones that are valid
+	Selection Term = "selection" // compares the called tools with the expected ones, as in package eval
+	Format    Term = "format"    // rates the format of the answer, as in package eval
+	Arguments Term = "arguments" // the share of required arguments that are present, and of given ones that are valid
 	Execution Term = "execution" // the share of calls that ran without an error
-	State     Term = "state"     // 1 if the state after the calls is that after the labelled calls
+	State     Term = "state"     // 1 if the state after the calls equals the state after the labelled calls
 	Success   Term = "success"   // 1 if the success condition of the environment holds
-	Risk      Term = "risk"      // -1 if a call is above the risk bound, or was denied
+	Risk      Term = "risk"      // -1 if a call exceeds the maximum risk or was denied
 )
 
 // Terms returns all terms, in the order in which they are added.
 func Terms() []Term { return []Term{Selection, Format, Arguments, Execution, State, Success, Risk} }
 
-// Weights are the weights of terms. A term without a weight has that of the preset, which is 0
+// Weights holds the weights of terms. A term without a weight has that of the preset, which is 0
 // for all terms but Selection and Format.
 type Weights map[Term]float64
 
-// Outcome is how a call ended.
+// Outcome is the outcome of a call.
 type Outcome string
 
-// The outcomes of calls.
+// Outcomes of calls.
 const (
-	OK        Outcome = "ok"         // the tool answered without an error
-	ToolError Outcome = "tool_error" // the tool answered with an error
+	OK        Outcome = "ok"         // the tool returned no error
+	ToolError Outcome = "tool_error" // the tool returned an error
 	Timeout   Outcome = "timeout"    // the tool did not answer in time
-	Refused   Outcome = "refused"    // the call did not fit the tool, or there is no such tool
-	Denied    Outcome = "denied"     // the policy or a person denied it
-	Simulated Outcome = "simulated"  // it would have been held; a made-up result was given
+	Refused   Outcome = "refused"    // the call was invalid for the tool, or there is no such tool
+	Denied    Outcome = "denied"     // the policy or a person denied the call
+	Simulated Outcome = "simulated"  // the call would have been held; a simulated result was returned
 )
 
 func outcomes() []Outcome { return []Outcome{OK, ToolError, Timeout, Refused, Denied, Simulated} }
@@ -50,64 +50,64 @@ func outcomes() []Outcome { return []Outcome{OK, ToolError, Timeout, Refused, De
 type Call struct {
 	Name      string          `json:"name"`
 	Arguments json.RawMessage `json:"arguments,omitempty"`
-	// Outcome is how the call ended, "" where it did not run.
+	// Outcome is "" if the call did not run.
 	Outcome Outcome `json:"outcome,omitempty"`
-	// Risk is the risk level of the call, 0 where it is not known.
+	// Risk is the risk level of the call. 0 means unknown.
 	Risk int `json:"risk,omitempty"`
 }
 
-// Item is an answer with what is known of it.
+// Item is an answer of a model with the facts that the terms need.
 type Item struct {
 	ID string `json:"id,omitempty"`
-	// Completion is the text that the model wrote. Calls are its calls where they came in
-	// the form of an API, or where they ran.
+	// Completion is the text of the model. Calls holds its calls if they came as structured
+	// calls of an API, or if they ran.
 	Completion string `json:"completion,omitempty"`
 	Calls      []Call `json:"calls,omitempty"`
-	// Tools are the tools that the model could choose from.
+	// Tools lists the tools that the model could choose from.
 	Tools []eval.Tool `json:"tools,omitempty"`
-	// Expected are the names of the tools that should be called. If it is empty, they are
-	// those of ExpectedCalls.
+	// Expected lists the names of the tools that should be called. If empty, they are those of
+	// ExpectedCalls.
 	Expected      []string            `json:"expected,omitempty"`
 	ExpectedCalls []eval.LabelledCall `json:"expected_calls,omitempty"`
-	// State is the digest of the state after the calls, ExpectedState that after the
+	// State is the digest of the state after the calls. ExpectedState is the digest after the
 	// labelled calls.
 	State         string `json:"state,omitempty"`
 	ExpectedState string `json:"expected_state,omitempty"`
-	// Success says whether the success condition holds, nil where there is none.
+	// Success reports whether the success condition holds. It is nil if there is none.
 	Success *bool `json:"success,omitempty"`
-	// MaxRisk is the highest risk level that the calls may have, 0 for no bound.
+	// MaxRisk is the highest allowed risk level of the calls. 0 means no limit.
 	MaxRisk int `json:"max_risk,omitempty"`
-	// FailureKind says why there is no valid result, "" where there is one.
+	// FailureKind is the reason why there is no valid result. It is "" if there is one.
 	FailureKind string `json:"failure_kind,omitempty"`
 }
 
 // Scored is the reward of an item.
 type Scored struct {
 	ID string `json:"id,omitempty"`
-	// Reward is the weighted sum, nil for a masked item.
+	// Reward is the weighted sum. It is nil for a masked item.
 	Reward *float64 `json:"reward"`
-	// Components are the terms with a weight that is not 0, before weighting.
+	// Components holds the values, before weighting, of the terms with a weight other than 0.
 	Components map[Term]float64 `json:"components"`
-	// Predicted are the called tools, once each, and Type the failure type.
+	// Predicted lists the called tools without duplicates. Type is the failure type.
 	Predicted []string  `json:"predicted"`
 	Type      eval.Type `json:"type"`
-	// Masked says that the item must not be trained on; FailureKind says why.
+	// Masked reports that the item must not be used for training. FailureKind is the reason.
 	Masked      bool   `json:"masked"`
 	FailureKind string `json:"failure_kind,omitempty"`
 }
 
-// FailureMissing is the failure kind of an item that lacks what a weighted term needs.
+// FailureMissing is the failure kind of an item without the facts that a weighted term needs.
 const FailureMissing = "missing-facts"
 
-// Scorer computes rewards with one preset and its weights. It is safe for concurrent use.
+// Scorer computes rewards with one preset and one set of weights. It is safe for concurrent use.
 type Scorer struct {
 	preset  *eval.Reward
 	weights [7]float64 // in the order of Terms
 	checker eval.ArgumentChecker
 }
 
-// New returns a scorer. preset is the name of a reward of package eval, "" for the default.
-// The error names an unknown preset or term, or a weight that is no finite number.
+// New returns a scorer. preset is the name of a reward in package eval; "" means the default. The
+// error names an unknown preset or term, or a weight that is not a finite number.
 func New(preset string, weights Weights) (*Scorer, error) {
 	if preset == "" {
 		preset = eval.DefaultReward
@@ -139,7 +139,7 @@ func names(terms []Term) string {
 	return strings.Join(all, ", ")
 }
 
-// Weight is the weight of a term.
+// Weight returns the weight of a term.
 func (s *Scorer) Weight(t Term) float64 {
 	if i := slices.Index(Terms(), t); i >= 0 {
 		return s.weights[i]
@@ -147,7 +147,7 @@ func (s *Scorer) Weight(t Term) float64 {
 	return 0
 }
 
-// Check returns why an item cannot be scored, nil where it can.
+// Check returns the reason why an item cannot be scored, or nil.
 func (i *Item) Check() error {
 	for at := range i.Calls {
 		if o := i.Calls[at].Outcome; o != "" && !slices.Contains(outcomes(), o) {
@@ -197,10 +197,10 @@ func (s *Scorer) Score(item *Item) Scored {
 	return out
 }
 
-// extract finds the calls of an item.
+// extract returns the calls of an item.
 func extract(item *Item, known *eval.Names) eval.Extracted {
 	x := eval.Extract(&eval.Response{Text: item.Completion}, item.Tools, known)
-	if item.Completion == "" { // the calls came in the form of an API
+	if item.Completion == "" { // structured calls of an API
 		x.Blocks, x.GoodBlocks = len(item.Calls), len(item.Calls)
 		for i := range item.Calls {
 			x.Calls = append(x.Calls, eval.Call{Name: item.Calls[i].Name, Arguments: item.Calls[i].Arguments})
@@ -210,7 +210,7 @@ func extract(item *Item, known *eval.Names) eval.Extracted {
 	return x
 }
 
-// term computes one term; known is false where the item lacks what it needs.
+// term computes one term. known is false if the item lacks a fact that the term needs.
 func (s *Scorer) term(t Term, item *Item, score *eval.Score, p *eval.Prepared, calls []Call) (value float64, known bool) {
 	switch t {
 	case Selection:
@@ -237,8 +237,8 @@ func (s *Scorer) term(t Term, item *Item, score *eval.Score, p *eval.Prepared, c
 	return 0, true
 }
 
-// execution is the share of calls that ran without an error. Without calls it is 1 where no
-// tool was expected, else 0.
+// execution returns the share of calls that ran without an error. Without calls, it is 1 if no tool
+// was expected, else 0.
 func execution(calls []Call, noTool bool) (value float64, known bool) {
 	if len(calls) == 0 {
 		return one(noTool), true

@@ -61,7 +61,7 @@ func TestTheTermsOfAReward(t *testing.T) {
 	}
 }
 
-// only weighs one term.
+// only returns weights for a single term.
 func only(t Term) Weights { return Weights{Selection: 0, Format: 0, t: 1} }
 
 func TestAnItemWithoutAValidResultIsMaskedAndNeverZero(t *testing.T) {
@@ -103,7 +103,7 @@ func TestWrongRequestsAreRefusedWithAReason(t *testing.T) {
 	}
 }
 
-// request is a request of n items with all terms but those that need execution.
+// request returns a request of n items with all terms except those that need execution.
 func request(t testing.TB, n int) []byte {
 	q := Request{Weights: Weights{Arguments: 0.5, Risk: 1}}
 	for i := range n {
@@ -139,8 +139,8 @@ func TestRewardsAreTheSameOneAtATimeAndTogether(t *testing.T) {
 	work.Wait()
 }
 
-// BenchmarkRewards reports the items that one request scores in a second, with reading and
-// writing its JSON.
+// BenchmarkRewards reports the number of items that one request scores per second, including JSON
+// decoding and encoding.
 func BenchmarkRewards(b *testing.B) {
 	var s Service
 	body := request(b, MaxItems)

@@ -9,7 +9,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// environmentOf is an environment with the tasks of a file.
+// environmentOf returns an environment with the given tasks.
 func environmentOf(t *testing.T, tasks string) *episode.Environment {
 	t.Helper()
 	dir := t.TempDir()

@@ -7,18 +7,18 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// gym speaks as a resources server of NeMo Gym.
+// gym implements a resources server of NeMo Gym.
 type gym struct{ *Server }
 
-// routes are those of a resources server of NeMo Gym: seed_session, one for each tool, and
-// verify. The session is in a cookie.
+// routes registers the routes of a NeMo Gym resources server: seed_session, one for each tool, and
+// verify. A cookie identifies the session.
 func (s gym) routes(keyed func(string, answer)) {
 	keyed("POST /seed_session", s.seedSession)
 	keyed("POST /verify", s.verify)
 	keyed("POST /{tool}", s.gymTool)
 }
 
-// seedSession begins an episode for the task that the body names, with task_id, split, index
+// seedSession begins an episode for the task that the body selects with task_id, split, index
 // or seed.
 func (s gym) seedSession(w http.ResponseWriter, r *http.Request, who schema.Principal) (any, error) {
 	var c choice
@@ -42,7 +42,7 @@ func (s gym) seedSession(w http.ResponseWriter, r *http.Request, who schema.Prin
 	return o.Metadata, nil
 }
 
-// gymTool calls the tool that the path names; the body has the arguments.
+// gymTool calls the tool that the path names. The body holds the arguments.
 func (s gym) gymTool(w http.ResponseWriter, r *http.Request, who schema.Principal) (any, error) {
 	_, ep, err := s.episodeOf(r, who)
 	if err != nil {
@@ -64,8 +64,8 @@ func (s gym) gymTool(w http.ResponseWriter, r *http.Request, who schema.Principa
 	return out, nil
 }
 
-// verify ends the episode, if it has not ended, and returns the body with its reward. The
-// reward of a masked episode is null, and mask_sample is true.
+// verify ends the episode, unless it has already ended, and returns the request body with the
+// reward added. The reward of a masked episode is null, and mask_sample is true.
 func (s gym) verify(w http.ResponseWriter, r *http.Request, who schema.Principal) (any, error) {
 	out := object{}
 	if err := read(w, r, &out); err != nil {

@@ -30,8 +30,8 @@ const (
 	rpcInternal       = -32603
 )
 
-// mcp is POST /mcp: tools over JSON-RPC in sessions that a client opens itself. The answer has
-// status 200 also for an error.
+// mcp serves POST /mcp: tools over JSON-RPC, in sessions that the client opens explicitly. JSON-RPC
+// errors have HTTP status 200 too.
 func (s *Server) mcp(w http.ResponseWriter, r *http.Request, who schema.Principal) (any, error) {
 	env, err := s.environment(r)
 	if err != nil {
@@ -74,7 +74,7 @@ func (s *Server) mcp(w http.ResponseWriter, r *http.Request, who schema.Principa
 	return s.rpcOf(r.Context(), one, &q), nil
 }
 
-// rpc answers a JSON-RPC request in a session.
+// rpc handles a JSON-RPC request in a session.
 func (s *Server) rpc(ctx context.Context, one *session, raw json.RawMessage) object {
 	var q request
 	if json.Unmarshal(raw, &q) != nil || q.Method == "" {
@@ -104,7 +104,7 @@ func (s *Server) rpcOf(ctx context.Context, one *session, q *request) object {
 	return rpcFault(q.ID, rpcNoMethod, "There is no method "+q.Method+".")
 }
 
-// messageOf is the error in an observation without a result.
+// messageOf returns the error message of an observation without a result.
 func messageOf(o *observed) string {
 	if e, ok := o.Observation["error"].(*episode.StepError); ok && e != nil {
 		return e.Message

@@ -8,17 +8,17 @@ import (
 	"github.com/callyard/callyard/internal/episode"
 )
 
-// property is what is read of the schema of an argument.
+// property is the parsed part of an argument's schema.
 type property struct {
-	Type  json.RawMessage `json:"type"` // a text or a list
+	Type  json.RawMessage `json:"type"` // a string or a list
 	AnyOf []property      `json:"anyOf"`
 	OneOf []property      `json:"oneOf"`
 }
 
-// withoutNulls returns the input of a call without the arguments that are null, where the schema
-// of the tool lets them be left out and does not let them be null. TRL calls a tool as a Python
-// function and sends the default of each parameter, which is None for one without a default: it
-// cannot leave an argument out. Anything else, and the input of an unknown tool, stays as it is.
+// withoutNulls removes null arguments from the input of a call if the tool's schema makes them
+// optional and does not allow null. TRL calls a tool as a Python function and sends the default of
+// each parameter, which is None for one without a default, so it cannot omit an argument. Other
+// arguments, and the input of an unknown tool, are unchanged.
 func withoutNulls(input json.RawMessage, tools []episode.Tool, name string) json.RawMessage {
 	if !bytes.Contains(input, []byte("null")) {
 		return input
@@ -50,7 +50,7 @@ func withoutNulls(input json.RawMessage, tools []episode.Tool, name string) json
 	return out
 }
 
-// refusesNull says that the schema names types, and that null is none of them.
+// refusesNull reports whether the schema names types and null is not one of them.
 func (p *property) refusesNull() bool {
 	var one string
 	var list []string

@@ -6,8 +6,8 @@ import (
 	"github.com/callyard/callyard/internal/episode"
 )
 
-// TestArgumentsThatTRLCannotLeaveOut covers what TRL 1.16 sends for parameters that a model did
-// not give.
+// TestArgumentsThatTRLCannotLeaveOut covers the values that TRL 1.16 sends for parameters that a
+// model omitted.
 func TestArgumentsThatTRLCannotLeaveOut(t *testing.T) {
 	tools := []episode.Tool{{Name: "update", InputSchema: []byte(`{"type":"object","required":["todos"],"properties":{
 		"todos":{"type":"array"},"format":{"type":"string"},"kind":{"enum":["a"]},"limit":{"type":["integer","null"]},"tag":{"anyOf":[{"type":"string"},{"type":"null"}]},
@@ -16,8 +16,8 @@ func TestArgumentsThatTRLCannotLeaveOut(t *testing.T) {
 		{"update", `{"todos":["x"],"format":null}`, `{"todos":["x"]}`},
 		{"update", `{"todos":["x"],"size":null}`, `{"todos":["x"]}`},
 		{"update", `{"todos":["null"],"format":"null"}`, `{"todos":["null"],"format":"null"}`},
-		{"update", `{"todos":null}`, `{"todos":null}`},                                                                     // it is required, so the call is wrong
-		{"update", `{"limit":null,"tag":null,"any":null,"kind":null}`, `{"limit":null,"tag":null,"any":null,"kind":null}`}, // may be null, or has no type
+		{"update", `{"todos":null}`, `{"todos":null}`},                                                                     // required, so the call remains invalid
+		{"update", `{"limit":null,"tag":null,"any":null,"kind":null}`, `{"limit":null,"tag":null,"any":null,"kind":null}`}, // allows null, or has no type
 		{"update", `{"unknown":null}`, `{"unknown":null}`},
 		{"other", `{"format":null}`, `{"format":null}`},
 		{"update", `null`, `null`},

@@ -10,7 +10,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// openEnvRoutes are the paths of OpenEnv 0.10.
+// openEnvRoutes registers the routes of OpenEnv 0.10.
 func (s *Server) openEnvRoutes(both func(method, path string, f answer)) {
 	both("GET", "/metadata", s.metadata)
 	both("GET", "/schema", s.schema)
@@ -31,8 +31,8 @@ func (s *Server) metadata(_ http.ResponseWriter, r *http.Request, _ schema.Princ
 	return object{"name": env.Name(), "description": env.Description, "version": s.o.Version}, nil
 }
 
-// schema describes actions, observations and the state. The title of the action tells clients
-// that the environment has MCP tools.
+// schema serves the schemas of actions, observations and the state. The title of the action tells
+// clients that the environment has MCP tools.
 func (s *Server) schema(_ http.ResponseWriter, r *http.Request, _ schema.Principal) (any, error) {
 	if _, err := s.environment(r); err != nil {
 		return nil, err
@@ -59,7 +59,7 @@ func (s *Server) schema(_ http.ResponseWriter, r *http.Request, _ schema.Princip
 	}, nil
 }
 
-// openapi is a short document, with the paths that tell clients what the server can do.
+// openapi serves a short document. Clients detect the server's features by its paths.
 func (s *Server) openapi(_ http.ResponseWriter, r *http.Request, _ schema.Principal) (any, error) {
 	env, err := s.environment(r)
 	if err != nil {
@@ -76,7 +76,7 @@ func (s *Server) openapi(_ http.ResponseWriter, r *http.Request, _ schema.Princi
 	return object{"openapi": "3.1.0", "info": object{"title": env.Name(), "description": env.Description, "version": s.o.Version}, "paths": paths}, nil
 }
 
-// action is what a client does in a step.
+// action is the action of a client in a step.
 type action struct {
 	Type      string          `json:"type"`
 	Tool      string          `json:"tool_name"`
@@ -84,14 +84,14 @@ type action struct {
 	Text      string          `json:"text"`
 }
 
-// The types of actions.
+// Types of actions.
 const (
 	actionList    = "list_tools"
 	actionCall    = "call_tool"
 	actionMessage = "message"
 )
 
-// observed is the observation of a reset or step, as OpenEnv has it.
+// observed is the observation of a reset or step in the format of OpenEnv.
 type observed struct {
 	Observation object   `json:"observation"`
 	Reward      *float64 `json:"reward"`
@@ -109,8 +109,7 @@ func (s *Server) reset(ctx context.Context, one *session, c choice) (*observed, 
 	return &observed{Observation: object{"prompt": ep.Prompt(), "metadata": object{}}, Metadata: meta}, nil
 }
 
-// step does the action that the text is. The error is of KindInvalidRequest for one that is
-// none.
+// step parses and runs an action. The error is of KindInvalidRequest for an invalid action.
 func (s *Server) step(ctx context.Context, one *session, raw json.RawMessage) (*observed, error) {
 	var a action
 	if err := json.Unmarshal(raw, &a); err != nil {
@@ -119,7 +118,7 @@ func (s *Server) step(ctx context.Context, one *session, raw json.RawMessage) (*
 	return s.act(ctx, one, a)
 }
 
-// act does one action. The errors are those of step.
+// act runs one action. Errors are those of step.
 func (s *Server) act(ctx context.Context, one *session, a action) (*observed, error) {
 	if a.Type == "" && a.Tool != "" {
 		a.Type = actionCall
@@ -147,7 +146,7 @@ func (s *Server) act(ctx context.Context, one *session, a action) (*observed, er
 	if err != nil {
 		return nil, err
 	}
-	seen := object{"metadata": metadataOf(o)} // here too: some trainers keep of a result the observation alone
+	seen := object{"metadata": metadataOf(o)} // repeated here because some trainers keep only the observation
 	if a.Type == actionMessage {
 		seen["text"] = o.Text
 	} else {
@@ -161,7 +160,7 @@ func isObject(raw json.RawMessage) bool {
 	return bytes.Equal(trimmed, []byte("null")) || len(trimmed) > 0 && trimmed[0] == '{'
 }
 
-// metadataOf says what is known of a step but its result.
+// metadataOf returns the metadata of a step: everything but its result.
 func metadataOf(o *episode.Observation) object {
 	m := object{}
 	if o.CallID != "" {
@@ -179,8 +178,8 @@ func metadataOf(o *episode.Observation) object {
 	return m
 }
 
-// resultOf is the result of a tool as the clients of OpenEnv read it, with data: the
-// structured content or, without any, the text. It is nil where there is no result.
+// resultOf returns the result of a tool in the format of OpenEnv clients. data is the structured
+// content or, if there is none, the text. It returns nil if there is no result.
 func resultOf(o *episode.Observation) any {
 	if o.Result == nil {
 		return nil
@@ -201,7 +200,7 @@ func resultOf(o *episode.Observation) any {
 			Text string `json:"text"`
 		}
 		if json.Unmarshal(body.Content, &texts) == nil && len(texts) > 0 {
-			data, _ = json.Marshal(texts[0].Text) // a string is always written
+			data, _ = json.Marshal(texts[0].Text) // a string always encodes
 		}
 	}
 	return object{"content": body.Content, "structured_content": orNull(body.Structured), "is_error": o.ToolError, "data": orNull(data)}
@@ -214,7 +213,7 @@ func orNull(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// stateOf is the state of the session's episode.
+// stateOf returns the state of the session's episode.
 func stateOf(one *session) object {
 	ep := one.episode()
 	if ep == nil {
@@ -224,8 +223,8 @@ func stateOf(one *session) object {
 	return object{"episode_id": ep.ID(), "step_count": st.Steps, "environment": ep.Environment().Name(), "task_id": ep.Task().ID, "done": st.Done, "masked": st.Masked}
 }
 
-// httpReset, httpStep and httpState are the same without a WebSocket. The session is in a
-// cookie, a header or the body.
+// httpReset, httpStep and httpState serve OpenEnv without a WebSocket. A cookie, a header or the
+// body identifies the session.
 func (s *Server) httpReset(w http.ResponseWriter, r *http.Request, who schema.Principal) (any, error) {
 	var q struct {
 		choice
@@ -252,7 +251,8 @@ func (s *Server) httpReset(w http.ResponseWriter, r *http.Request, who schema.Pr
 	return o, nil
 }
 
-// readOf reads a request, of which id is a member, and returns the session that it is for.
+// readOf reads the request body into q and returns its session. id points to the member of q with
+// the session id.
 func (s *Server) readOf(w http.ResponseWriter, r *http.Request, who schema.Principal, q any, id *string) (*session, error) {
 	if err := read(w, r, q); err != nil {
 		return nil, err
@@ -284,7 +284,7 @@ func (s *Server) httpState(_ http.ResponseWriter, r *http.Request, who schema.Pr
 	return stateOf(one), nil
 }
 
-// httpSnapshot keeps the state of the session's episode; a reset can begin with it.
+// httpSnapshot stores a snapshot of the session's episode. A reset can start from it.
 func (s *Server) httpSnapshot(w http.ResponseWriter, r *http.Request, who schema.Principal) (any, error) {
 	var q struct {
 		SessionID string `json:"session_id"`
@@ -296,7 +296,7 @@ func (s *Server) httpSnapshot(w http.ResponseWriter, r *http.Request, who schema
 	return snapshotOf(r.Context(), one)
 }
 
-// snapshotOf keeps the state of the session's episode.
+// snapshotOf stores a snapshot of the session's episode.
 func snapshotOf(ctx context.Context, one *session) (any, error) {
 	ep := one.episode()
 	if ep == nil {

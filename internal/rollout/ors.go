@@ -12,10 +12,10 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// ors speaks the Open Reward Standard.
+// ors implements the Open Reward Standard.
 type ors struct{ *Server }
 
-// routes are the paths of the standard.
+// routes registers the routes of the standard.
 func (s ors) routes(open, keyed func(string, answer), both func(method, path string, f answer)) {
 	open("GET /list_environments", s.listEnvironments)
 	both("GET", "/splits", s.splits)
@@ -110,7 +110,7 @@ func (s ors) oneTask(w http.ResponseWriter, r *http.Request, _ schema.Principal)
 	return object{"task": t.Public(), "env_name": env.Name()}, nil
 }
 
-// taskRange returns the tasks from start to before stop, as a slice of a Python list.
+// taskRange returns the tasks from start up to stop, excluding stop, like a slice of a Python list.
 func (s ors) taskRange(w http.ResponseWriter, r *http.Request, _ schema.Principal) (any, error) {
 	env, q, list, err := s.asked(w, r)
 	if err != nil {
@@ -130,7 +130,7 @@ func (s ors) taskRange(w http.ResponseWriter, r *http.Request, _ schema.Principa
 	return object{"tasks": public(list[from:max(from, to)]), "env_name": env.Name()}, nil
 }
 
-// tools are the tools of the environment, or of the episode of the session.
+// tools returns the tools of the session's episode or, without one, of the environment.
 func (s ors) tools(_ http.ResponseWriter, r *http.Request, who schema.Principal) (any, error) {
 	if r.Header.Get(sessionHeader) != "" {
 		one, err := s.sessions.get(r.Header.Get(sessionHeader), who)
@@ -152,7 +152,7 @@ func (s ors) tools(_ http.ResponseWriter, r *http.Request, who schema.Principal)
 	return object{"tools": tools}, nil
 }
 
-// createSession makes a session. Its answer is a stream, whose first event has the id.
+// createSession creates a session. The response is a stream whose first event has the id.
 func (s ors) createSession(w http.ResponseWriter, _ *http.Request, who schema.Principal) (any, error) {
 	env, err := s.o.Episodes.Environment("")
 	if err != nil {
@@ -165,7 +165,7 @@ func (s ors) createSession(w http.ResponseWriter, _ *http.Request, who schema.Pr
 	out := stream(w)
 	defer out.End()
 	if out.Event("task_id", "", []byte(one.id)) != nil || out.Event("end", "") != nil {
-		s.sessions.remove(one) // its client makes another one
+		s.sessions.remove(one) // the client did not get the id and creates another session
 	}
 	return nil, nil
 }
@@ -249,17 +249,17 @@ func (s ors) deleteSession(_ http.ResponseWriter, r *http.Request, who schema.Pr
 const (
 	chunkBytes = 4096
 	heartbeat  = 10 * time.Second
-	maxPending = 1000 // answers that a session keeps
+	maxPending = 1000 // limits the responses that a session keeps
 )
 
-// pendingCall is a call that was begun, for a client that asks for its answer again.
+// pendingCall is a started call. It is kept for clients that request its response again.
 type pendingCall struct {
 	done chan struct{}
-	body []byte // after done
+	body []byte // set before done is closed
 }
 
-// call is POST /{env}/call. The client learns the task id before anything runs, so a call that
-// it sends without one has not run before.
+// call serves POST /{env}/call. The client gets the task id before anything runs, so a call without
+// a task id has not run before.
 func (s ors) call(w http.ResponseWriter, r *http.Request, who schema.Principal) (any, error) {
 	var q struct {
 		Name   string          `json:"name"`
@@ -290,7 +290,7 @@ func (s ors) call(w http.ResponseWriter, r *http.Request, who schema.Principal) 
 	out := stream(w)
 	defer out.End()
 	if out.Event("task_id", "", []byte(id)) != nil {
-		return nil, nil // the client does not know the id, and sends the call again
+		return nil, nil // the client did not get the id and sends the call again
 	}
 	if begun == nil {
 		if begun = s.beginCall(telemetry.CarryTrace(s.ctx, telemetry.Carried(r.Context())), one, ep, id, q.Name, q.Input); begun == nil {
@@ -301,8 +301,8 @@ func (s ors) call(w http.ResponseWriter, r *http.Request, who schema.Principal) 
 	return nil, nil
 }
 
-// beginCall runs a call, also when its client leaves; nil where the session ended. ctx ends with
-// the server.
+// beginCall starts a call, which continues if its client disconnects. It returns nil if the episode
+// of the session has ended. ctx ends with the server.
 func (s ors) beginCall(ctx context.Context, one *session, ep *episode.Episode, id, name string, input json.RawMessage) *pendingCall {
 	p := &pendingCall{done: make(chan struct{})}
 	one.mu.Lock()
@@ -323,7 +323,7 @@ func (s ors) beginCall(ctx context.Context, one *session, ep *episode.Episode, i
 	return p
 }
 
-// await sends the answer of a call, in chunks, and comments while it runs.
+// await sends the response of a call in chunks. It sends heartbeats while the call runs.
 func (s ors) await(ctx context.Context, out *sse.Writer, p *pendingCall) {
 	beat := time.NewTicker(heartbeat)
 	defer beat.Stop()
@@ -344,7 +344,7 @@ func (s ors) await(ctx context.Context, out *sse.Writer, p *pendingCall) {
 	body := p.body
 	for len(body) > chunkBytes {
 		n := chunkBytes
-		for n > 0 && body[n]&0xc0 == 0x80 { // never inside of a character
+		for n > 0 && body[n]&0xc0 == 0x80 { // do not split a UTF-8 character
 			n--
 		}
 		if out.Event("chunk", "", body[:n]) != nil {
@@ -352,17 +352,17 @@ func (s ors) await(ctx context.Context, out *sse.Writer, p *pendingCall) {
 		}
 		body = body[n:]
 	}
-	_ = out.Event("end", "", body) // a client that left asks again
+	_ = out.Event("end", "", body) // a client that disconnected requests it again
 }
 
-// stream begins an answer of events.
+// stream starts a response of server-sent events.
 func stream(w http.ResponseWriter) *sse.Writer {
 	out := &sse.Writer{W: w, Within: func(int) time.Duration { return time.Minute }}
 	out.Begin()
 	return out
 }
 
-// outputOf is the answer of a call as the Open Reward Standard has it.
+// outputOf returns the response of a call in the format of the Open Reward Standard.
 func outputOf(o *episode.Observation, err error) []byte {
 	var v any
 	if err != nil {
@@ -377,7 +377,7 @@ func outputOf(o *episode.Observation, err error) []byte {
 		}
 		worth := o.Reward
 		if !o.Done {
-			worth = nil // clients take the last reward that is not null, also where the episode is masked then
+			worth = nil // clients use the last reward that is not null, even if the episode is masked later
 		}
 		v = object{"ok": true, "output": object{"blocks": blocksOf(o), "metadata": meta, "reward": worth, "finished": o.Done}}
 	}
@@ -388,7 +388,7 @@ func outputOf(o *episode.Observation, err error) []byte {
 	return body
 }
 
-// blocksOf are the contents of a result.
+// blocksOf returns the content blocks of a result.
 func blocksOf(o *episode.Observation) []any {
 	text := func(t string) object { return object{"type": "text", "text": t, "detail": nil} }
 	if o.Error != nil {

@@ -19,15 +19,15 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// maxBody bounds the body of a request and a message of a WebSocket.
+// maxBody limits a request body and a WebSocket message, in bytes.
 const maxBody = 32 << 20
 
-// Options says what a server runs on. All but Metrics are required.
+// Options holds the dependencies of a server. All but Metrics are required.
 type Options struct {
 	Episodes *episode.Manager
 	Keys     *authn.Keys
 	Origin   *httpguard.Policy
-	// Metrics serves the metrics at /metrics; nil: there are none.
+	// Metrics serves /metrics. If nil, there is no such route.
 	Metrics http.Handler
 	Version string
 }
@@ -38,12 +38,12 @@ type Server struct {
 	rewards  reward.Service
 	sessions sessions
 	handler  http.Handler
-	ctx      context.Context // ends with the server
+	ctx      context.Context // canceled when the server closes
 	stop     context.CancelFunc
-	work     sync.WaitGroup // one for each connection and call
+	work     sync.WaitGroup // running connections, calls and the session sweep
 }
 
-// New returns a server.
+// New returns a server. Close it after use.
 func New(o Options) *Server {
 	s := &Server{o: o}
 	s.ctx, s.stop = context.WithCancel(context.Background())
@@ -53,14 +53,14 @@ func New(o Options) *Server {
 	return s
 }
 
-// Close ends all connections, calls and sessions, and waits for that.
+// Close ends all connections, calls and sessions, and waits until they have ended.
 func (s *Server) Close() {
 	s.stop()
 	s.work.Wait()
 	s.sessions.closeAll()
 }
 
-// ServeHTTP answers a request.
+// ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err := s.o.Origin.Check(r); err != nil {
 		refuse(w, err)
@@ -69,11 +69,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.handler.ServeHTTP(w, r)
 }
 
-// answer is a handler that returns what is written as JSON.
+// answer is a handler whose result is written as JSON. If both results are nil, the handler has
+// written the response itself.
 type answer func(w http.ResponseWriter, r *http.Request, who schema.Principal) (any, error)
 
-// routes are all paths. Those of an environment stand below its name; without one the first
-// environment is meant.
+// routes returns the handler of all routes. Routes of an environment start with its name. Without a
+// name, they serve the first environment.
 func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
 	open := func(pattern string, f answer) {
@@ -112,7 +113,7 @@ func (s *Server) routes() http.Handler {
 	return mux
 }
 
-// reply writes what a handler returned.
+// reply writes the result of a handler.
 func (s *Server) reply(w http.ResponseWriter, r *http.Request, who schema.Principal, f answer) {
 	if parent := r.Header.Get("Traceparent"); parent != "" {
 		r = r.WithContext(telemetry.CarryTrace(r.Context(), schema.Trace{Parent: parent, State: r.Header.Get("Tracestate")}))
@@ -121,7 +122,7 @@ func (s *Server) reply(w http.ResponseWriter, r *http.Request, who schema.Princi
 	switch out := out.(type) {
 	case nil:
 		if err == nil {
-			return // it wrote the answer itself
+			return // the handler wrote the response
 		}
 		refuse(w, err)
 	case json.RawMessage:
@@ -147,14 +148,14 @@ func writeBytes(w http.ResponseWriter, status int, body []byte) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // a client that left needs no answer
+	_, _ = w.Write(body) // the client may have disconnected
 }
 
-// refuse answers with the problem document of every HTTP interface of Callyard, so that a kind
-// of error has one status at all of them. The clients of all protocols read its member detail.
+// refuse writes an error as a problem document, like every HTTP interface of Callyard, so that a
+// kind of error has the same status everywhere. Clients of all protocols read its member detail.
 func refuse(w http.ResponseWriter, err error) { problem.Write(w, err) }
 
-// read reads the JSON body of a request into v; an empty body leaves it as it is.
+// read parses the JSON body of a request into v. An empty body leaves v unchanged.
 func read(w http.ResponseWriter, r *http.Request, v any) error {
 	body, err := readBody(w, r)
 	if err != nil || len(body) == 0 {
@@ -178,12 +179,12 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	return body, nil
 }
 
-// environment is the environment that the path names.
+// environment returns the environment that the path names.
 func (s *Server) environment(r *http.Request) (*episode.Environment, error) {
 	return s.o.Episodes.Environment(r.PathValue("env"))
 }
 
-// reward is POST /rewards.
+// reward serves POST /rewards.
 func (s *Server) reward(w http.ResponseWriter, r *http.Request, _ schema.Principal) (any, error) {
 	body, err := readBody(w, r)
 	if err != nil {
@@ -196,7 +197,7 @@ func (s *Server) reward(w http.ResponseWriter, r *http.Request, _ schema.Princip
 	return json.RawMessage(out), nil
 }
 
-// mayWatch refuses those who may not see the episodes of others.
+// mayWatch returns an error for a principal that may not see the episodes of others.
 func mayWatch(who *schema.Principal) error {
 	if !who.Has(scope.Admin) || !who.Tenant.Is(schema.DefaultTenant) {
 		return schema.Errorf(schema.KindForbidden, "The episodes of all programs are shown to credentials of the default tenant with the scope %s alone.", scope.Admin)
@@ -204,7 +205,7 @@ func mayWatch(who *schema.Principal) error {
 	return nil
 }
 
-// watch is GET /environments: what was counted of each environment, a [tally.List].
+// watch serves GET /environments: the counts of each environment, as a [tally.List].
 func (s *Server) watch(_ http.ResponseWriter, _ *http.Request, who schema.Principal) (any, error) {
 	if err := mayWatch(&who); err != nil {
 		return nil, err
@@ -212,7 +213,8 @@ func (s *Server) watch(_ http.ResponseWriter, _ *http.Request, who schema.Princi
 	return s.o.Episodes.Watch(), nil
 }
 
-// watchOne is GET /{env}/episodes: the episodes and the rewards of one, a [tally.Detail].
+// watchOne serves GET /{env}/episodes: the episodes and rewards of one environment, as a
+// [tally.Detail].
 func (s *Server) watchOne(_ http.ResponseWriter, r *http.Request, who schema.Principal) (any, error) {
 	if err := mayWatch(&who); err != nil {
 		return nil, err
@@ -224,5 +226,5 @@ func (s *Server) watchOne(_ http.ResponseWriter, r *http.Request, who schema.Pri
 	return s.o.Episodes.WatchOne(env), nil
 }
 
-// object is a JSON object that is written.
+// object is a JSON object to be written.
 type object = map[string]any

@@ -15,34 +15,34 @@ import (
 )
 
 const (
-	sessionIdle  = 15 * time.Minute // without a request
+	sessionIdle  = 15 * time.Minute // time without a request after which a session ends
 	sessionSweep = 10 * time.Second
 	maxSessions  = 100_000
 )
 
-// session is what a client has between requests: an episode, and the answers to its calls.
+// session is the state of a client between requests: an episode, and the responses to its calls.
 type session struct {
 	id  string
 	who schema.Principal
-	env *episode.Environment // of episodes that name no other
+	env *episode.Environment // default environment of new episodes
 
 	beginning sync.Mutex // held while an episode begins
 
 	mu      sync.Mutex
 	ep      *episode.Episode
 	used    time.Time
-	joined  int // connections that use it
+	joined  int // number of open connections
 	pending map[string]*pendingCall
 	closed  bool
 }
 
-// sessions are the sessions of clients by their ids.
+// sessions holds the sessions of clients, by id.
 type sessions struct {
 	mu    sync.Mutex
 	known map[string]*session
 }
 
-// add makes a session. The error is of KindUnavailable where there are too many.
+// add creates a session. The error is of KindUnavailable if there are too many.
 func (t *sessions) add(who schema.Principal, env *episode.Environment) (*session, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -88,7 +88,7 @@ func (t *sessions) closeAll() {
 	closing.Wait()
 }
 
-// sweep ends sessions that nobody uses.
+// sweep ends idle sessions until the server closes.
 func (s *Server) sweep() {
 	tick := time.NewTicker(sessionSweep)
 	defer tick.Stop()
@@ -121,7 +121,7 @@ func (s *session) touch() {
 	}
 }
 
-// join counts a connection that uses the session; leave ends that.
+// join counts an open connection of the session until leave is called.
 func (s *session) join() (leave func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,14 +134,14 @@ func (s *session) join() (leave func()) {
 	}
 }
 
-// episode is the episode of the session, nil for none.
+// episode returns the episode of the session, or nil if there is none.
 func (s *session) episode() *episode.Episode {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.ep
 }
 
-// close ends the episode of the session.
+// close ends the session and its episode.
 func (s *session) close() {
 	s.beginning.Lock()
 	defer s.beginning.Unlock()
@@ -154,7 +154,7 @@ func (s *session) close() {
 	}
 }
 
-// choice says which task an episode is for.
+// choice selects the task of an episode.
 type choice struct {
 	Environment string `json:"environment"`
 	TaskID      string `json:"task_id"`
@@ -165,9 +165,9 @@ type choice struct {
 	Snapshot    string `json:"snapshot"`
 }
 
-// task picks the task. Without an index it depends on the seed alone: seed modulo the number
-// of tasks of the split, or the first one. With a snapshot it must be named, unless there is
-// only one.
+// task returns the selected task. Without an index, it depends only on the seed: seed modulo the
+// number of tasks of the split, or the first task if there is no seed. With a snapshot, the task
+// must be named unless there is only one.
 func (c *choice) task(env *episode.Environment) (*episode.Task, error) {
 	if c.TaskID != "" {
 		return env.TaskByID(c.TaskID)
@@ -181,7 +181,7 @@ func (c *choice) task(env *episode.Environment) (*episode.Task, error) {
 		return nil, err
 	}
 	if c.Snapshot != "" && (len(list) > 1 || c.Split == "" && len(env.Splits()) > 1) {
-		// A snapshot has no task: any other than its own has the wrong prompt and the wrong reward.
+		// A snapshot does not record its task. Another task would have the wrong prompt and reward.
 		return nil, schema.Errorf(schema.KindInvalidRequest, "A reset with a snapshot must name its task; send task_id, or split and index.")
 	}
 	at := 0
@@ -191,10 +191,10 @@ func (c *choice) task(env *episode.Environment) (*episode.Task, error) {
 	return list[at], nil
 }
 
-// maxEpisodeID is the length of an id that a client may choose, which is that of OpenEnv.
+// maxEpisodeID limits the length of an id that a client chooses, as in OpenEnv.
 const maxEpisodeID = 255
 
-// begin ends the session's episode, and begins another one.
+// begin ends the session's episode and begins another one.
 func (s *Server) begin(ctx context.Context, one *session, c choice) (*episode.Episode, error) {
 	one.beginning.Lock()
 	defer one.beginning.Unlock()
@@ -240,7 +240,7 @@ func (s *Server) beginHeld(ctx context.Context, one *session, c choice) (*episod
 	return ep, nil
 }
 
-// ensure returns the session's episode, and begins one where there is none.
+// ensure returns the session's episode. If there is none, it begins one.
 func (s *Server) ensure(ctx context.Context, one *session) (*episode.Episode, error) {
 	one.beginning.Lock()
 	defer one.beginning.Unlock()
@@ -250,13 +250,13 @@ func (s *Server) ensure(ctx context.Context, one *session) (*episode.Episode, er
 	return s.beginHeld(ctx, one, choice{})
 }
 
-// The ways in which a client names its session.
+// Names of the cookie and the header that identify a session.
 const (
 	sessionCookie = "env_session"
 	sessionHeader = "X-Session-ID"
 )
 
-// sessionOf is the session that a request names; id is that of the body, "" for none.
+// sessionOf returns the session of a request. id is the session id in the body, or "".
 func (s *Server) sessionOf(r *http.Request, who schema.Principal, id string) (*session, error) {
 	if id == "" {
 		id = r.Header.Get(sessionHeader)
@@ -270,7 +270,7 @@ func (s *Server) sessionOf(r *http.Request, who schema.Principal, id string) (*s
 	return s.sessions.get(id, who)
 }
 
-// episodeOf is the session that a request names, with its episode.
+// episodeOf returns the session of a request and its episode.
 func (s *Server) episodeOf(r *http.Request, who schema.Principal) (*session, *episode.Episode, error) {
 	one, err := s.sessionOf(r, who, "")
 	if err != nil {

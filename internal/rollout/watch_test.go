@@ -14,7 +14,7 @@ func TestEpisodesOfOthersTakeTheScopeAdminOfTheDefaultTenant(t *testing.T) {
 		who  schema.Principal
 		want bool
 	}{
-		{schema.Principal{Name: "trainer"}, true}, // its credential has no scopes: it may do everything
+		{schema.Principal{Name: "trainer"}, true}, // a credential without scopes may do everything
 		{schema.Principal{Name: "ops", Grant: all}, true},
 		{schema.Principal{Name: "caller", Grant: some}, false},
 		{schema.Principal{Name: "red ops", Tenant: "red", Grant: all}, false},

@@ -11,7 +11,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Codes of errors of OpenEnv.
+// Error codes of OpenEnv.
 const (
 	codeJSON       = "INVALID_JSON"
 	codeType       = "UNKNOWN_TYPE"
@@ -22,17 +22,17 @@ const (
 	codeSession    = "SESSION_ERROR"
 )
 
-// message is a message of a WebSocket.
+// message is a WebSocket message.
 type message struct {
 	Type string          `json:"type"`
 	Data json.RawMessage `json:"data"`
 }
 
-// readAhead is the number of messages that are read before the first is answered: pings are
-// answered while a connection is read.
+// readAhead limits the messages that are read in advance. The connection answers pings only while it
+// is being read.
 const readAhead = 16
 
-// connect serves a WebSocket. Its session ends with it, unless it was made over HTTP.
+// connect serves a WebSocket. Its session ends with the connection, unless it was created over HTTP.
 func (s *Server) connect(w http.ResponseWriter, r *http.Request, who schema.Principal) (any, error) {
 	env, err := s.environment(r)
 	if err != nil {
@@ -54,9 +54,9 @@ func (s *Server) connect(w http.ResponseWriter, r *http.Request, who schema.Prin
 		defer s.sessions.remove(one)
 	}
 	defer one.join()()
-	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true, CompressionMode: websocket.CompressionDisabled}) // the origin was checked
+	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true, CompressionMode: websocket.CompressionDisabled}) // the origin has been checked
 	if err != nil {
-		return nil, nil // it has answered
+		return nil, nil // Accept has written the response
 	}
 	defer func() { _ = conn.CloseNow() }()
 	conn.SetReadLimit(maxBody)
@@ -66,7 +66,7 @@ func (s *Server) connect(w http.ResponseWriter, r *http.Request, who schema.Prin
 	reading := make(chan struct{})
 	go func() {
 		defer close(reading)
-		defer cancel() // a step of a client that left is canceled
+		defer cancel() // cancel the step of a client that disconnected
 		for {
 			_, text, err := conn.Read(ctx)
 			if err != nil {
@@ -85,7 +85,7 @@ func (s *Server) connect(w http.ResponseWriter, r *http.Request, who schema.Prin
 	return nil, nil
 }
 
-// converse answers messages in their order until the client closes.
+// converse handles messages in order until the client closes the connection.
 func (s *Server) converse(ctx context.Context, conn *websocket.Conn, one *session, incoming <-chan []byte) {
 	for {
 		var text []byte
@@ -109,7 +109,7 @@ func (s *Server) converse(ctx context.Context, conn *websocket.Conn, one *sessio
 	}
 }
 
-// answerMessage answers one message; goOn is false for the one that closes.
+// answerMessage handles one message. goOn is false for a close message.
 func (s *Server) answerMessage(ctx context.Context, one *session, text []byte) (out any, goOn bool) {
 	var m message
 	if err := json.Unmarshal(text, &m); err != nil {
@@ -152,7 +152,7 @@ func fault(code, sentence string) object {
 	return object{"type": "error", "data": object{"message": sentence, "code": code}}
 }
 
-// codeOf is the code of an error of a reset or step.
+// codeOf returns the error code for a failed message of type of.
 func codeOf(err error, of string) string {
 	switch schema.KindOf(err) {
 	case schema.KindInvalidRequest, schema.KindInvalidArguments:

@@ -1,11 +1,11 @@
-// Package tally counts the episodes of environments: how many began and ended how, what they
-// earned, and how that changed over time.
+// Package tally counts the episodes of environments: the number of episodes by outcome, their
+// rewards, and the rewards over time.
 //
-// It promises that what it keeps is bounded, whatever number of episodes there is: the last ones
-// that ended, and a curve whose points become coarser. It keeps all in memory, since the process
-// began.
+// Its memory is bounded, whatever the number of episodes: it keeps the episodes that ended last, and
+// a curve whose points become coarser. It keeps everything in memory, since the start of the
+// process.
 //
-// It refuses to know what an episode is, and who may see it.
+// It does not run episodes and does not decide who may see them.
 package tally
 
 import (
@@ -16,47 +16,47 @@ import (
 )
 
 const (
-	// maxEnded is how many episodes that ended are kept.
+	// maxEnded limits the ended episodes that are kept.
 	maxEnded = 100
-	// maxPoints is how many points a curve has at most.
+	// maxPoints limits the points of a curve.
 	maxPoints = 128
 )
 
-// Environment is what was counted of one environment.
+// Environment holds the counts of one environment.
 type Environment struct {
 	Name      string `json:"name"`
 	Isolation string `json:"isolation"`
-	// Running is the number of episodes that have not been closed, Limit the most that there may be.
+	// Running is the number of episodes that have not been closed. Limit is the maximum.
 	Running int `json:"running"`
 	Limit   int `json:"limit"`
-	// Ended is the number of episodes that were closed, and Outcomes that of each outcome: done,
-	// truncated, masked, closed (nobody finished it). Masked tells those apart by failure kind.
+	// Ended is the number of closed episodes. Outcomes counts them by outcome: done, truncated,
+	// masked, closed (before they finished). Masked counts the masked ones by failure kind.
 	Ended    int64            `json:"ended"`
 	Outcomes map[string]int64 `json:"outcomes"`
 	Masked   map[string]int64 `json:"masked"`
-	// Rewards counts the episodes with a reward. Mean, Least and Most are absent without any.
+	// Rewards counts the episodes with a reward. If it is 0, Mean, Least and Most are absent.
 	Rewards int64    `json:"rewards"`
 	Mean    *float64 `json:"mean_reward,omitempty"`
 	Least   *float64 `json:"least_reward,omitempty"`
 	Most    *float64 `json:"most_reward,omitempty"`
 }
 
-// List is the answer of GET /environments.
+// List is the response of GET /environments.
 type List struct {
-	// Since is when counting began.
+	// Since is the start of counting.
 	Since        time.Time     `json:"since"`
 	Environments []Environment `json:"environments"`
 }
 
-// Detail is the answer of GET /{environment}/episodes.
+// Detail is the response of GET /{environment}/episodes.
 type Detail struct {
 	Since       time.Time   `json:"since"`
 	Environment Environment `json:"environment"`
-	// Curve is the mean reward over time: each point is that of as many episodes, one after the
-	// other by their ends.
+	// Curve is the mean reward over time. All points but the last cover the same number of
+	// consecutive episodes, in the order of their ends.
 	Curve []Point `json:"curve"`
-	// InProgress has the episodes that were not closed, the oldest first, at most 100. Recent has
-	// those that ended last, the newest first, at most 100.
+	// InProgress lists the open episodes, oldest first. Recent lists the episodes that ended
+	// last, newest first. Each has at most 100.
 	InProgress []Episode `json:"in_progress"`
 	Recent     []Episode `json:"recent"`
 }
@@ -76,32 +76,32 @@ type Episode struct {
 	Principal string    `json:"principal"`
 	Steps     int       `json:"steps"`
 	Began     time.Time `json:"began"`
-	// Outcome is "" while the episode is in progress; Reason is the failure kind of a masked one.
+	// Outcome is "" while the episode is in progress. Reason is the failure kind of a masked one.
 	Outcome string     `json:"outcome,omitempty"`
 	Reason  string     `json:"reason,omitempty"`
 	Reward  *float64   `json:"reward,omitempty"`
 	Ended   *time.Time `json:"ended,omitempty"`
 }
 
-// Book counts. It is safe for concurrent use; the zero value is ready.
+// Book counts episodes. It is safe for concurrent use. The zero value is ready to use.
 type Book struct {
 	mu sync.Mutex
 	of map[string]*page
 }
 
-// page is what is kept of one environment.
+// page holds the counts of one environment.
 type page struct {
 	ended            int64
 	outcomes, masked map[string]int64
 	rewards          int64
 	sum, least, most float64
 	curve            []Point
-	each             int64     // the episodes of a full point
-	recent           []Episode // a ring
+	each             int64     // the number of episodes in a full point
+	recent           []Episode // a ring buffer
 	next             int
 }
 
-// End counts an episode that ended.
+// End counts an ended episode.
 func (b *Book) End(environment string, e Episode) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -129,7 +129,7 @@ func (b *Book) End(environment string, e Episode) {
 	}
 }
 
-// earn counts a reward.
+// earn adds a reward.
 func (p *page) earn(reward float64, at time.Time) {
 	if p.rewards == 0 {
 		p.least, p.most = reward, reward
@@ -151,13 +151,13 @@ func (p *page) earn(reward float64, at time.Time) {
 	p.curve = append(p.curve, Point{at, at, 1, reward})
 }
 
-// joined is one point in place of two that follow each other.
+// joined merges two consecutive points.
 func joined(a, b Point) Point {
 	n := a.Episodes + b.Episodes
 	return Point{a.From, b.To, n, a.Mean + (b.Mean-a.Mean)*float64(b.Episodes)/float64(n)}
 }
 
-// Fill writes what was counted of an environment into what else is known of it.
+// Fill sets the counts in e, the environment with the name e.Name.
 func (b *Book) Fill(e *Environment) {
 	e.Outcomes, e.Masked = map[string]int64{}, map[string]int64{}
 	b.mu.Lock()
@@ -173,15 +173,15 @@ func (b *Book) Fill(e *Environment) {
 	}
 }
 
-// Show returns the curve of an environment, and the episodes that ended last, the newest first.
-// Neither is nil.
+// Show returns the curve of an environment and the episodes that ended last, newest first. Neither
+// is nil.
 func (b *Book) Show(environment string) (curve []Point, recent []Episode) {
 	curve, recent = []Point{}, []Episode{}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if p := b.of[environment]; p != nil {
 		curve = append(curve, p.curve...)
-		if len(p.recent) == maxEnded { // the oldest is the next to be replaced
+		if len(p.recent) == maxEnded { // next is the index of the oldest
 			recent = append(recent, p.recent[p.next:]...)
 			recent = append(recent, p.recent[:p.next]...)
 		} else {
