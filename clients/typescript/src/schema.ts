@@ -1220,6 +1220,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/webhooks/deliveries": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List webhook deliveries
+         * @description The deliveries of webhooks for calls and batches that were given up, or that wait for an attempt, oldest first. With the scope admin of the default tenant you see those of all tenants, otherwise those of your own. A delivery that was given up is kept until ten days after it was accepted.
+         */
+        get: operations["list-webhook-deliveries"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/webhooks/deliveries/{id}/retry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send a webhook delivery again
+         * @description Restarts a delivery that was given up, with all its attempts; the first one is made at once. The webhook-id stays.
+         */
+        post: operations["retry-webhook-delivery"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/workers": {
         parameters: {
             query?: never;
@@ -4381,6 +4421,85 @@ export interface components {
             started: string;
             /** @example 0.1.0 */
             version: string;
+        };
+        WebhookDelivery: {
+            /**
+             * Format: int64
+             * @description The number of attempts that were started.
+             * @example 8
+             */
+            attempts: number;
+            /**
+             * Format: date-time
+             * @description When it was accepted.
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When it was given up.
+             */
+            ended_at?: string;
+            /**
+             * @description The header webhook-id of its requests.
+             * @example call_06b2t8m3c0w3v2q5n7k9a1d4fz
+             */
+            id: string;
+            /**
+             * @description Why the last attempt failed.
+             * @example The receiver answered with HTTP 503.
+             */
+            last_error?: string;
+            /**
+             * Format: date-time
+             * @description When the next attempt is due; absent if it was given up.
+             */
+            next_attempt_at?: string;
+            /**
+             * @description Why it was given up.
+             * @example The receiver answered with HTTP 410.
+             */
+            reason?: string;
+            /**
+             * @description The host and port of the receiver.
+             * @example hooks.example.com:443
+             */
+            receiver: string;
+            /**
+             * Format: int64
+             * @description The size of the body, in bytes.
+             * @example 412
+             */
+            size: number;
+            /**
+             * @description waiting: attempts continue. dead: it was given up.
+             * @enum {string}
+             */
+            state: "waiting" | "dead";
+            /**
+             * @description The tenant of the call or batch; absent for the default tenant.
+             * @example billing
+             */
+            tenant?: string;
+            /**
+             * @description The type of the event.
+             * @example call.succeeded
+             */
+            type: string;
+            /**
+             * @description The address of the receiver, which may hold a secret of it.
+             * @example https://hooks.example.com/callyard
+             */
+            url: string;
+        };
+        WebhookDeliveryList: {
+            /** @description The deliveries, oldest first. */
+            deliveries: components["schemas"]["WebhookDelivery"][];
+            /**
+             * Format: int64
+             * @description The number of deliveries that match, also if the limit leaves some of them out.
+             * @example 1
+             */
+            total: number;
         };
         WideSwitch: {
             /** Format: date-time */
@@ -8513,6 +8632,101 @@ export interface operations {
             400: components["responses"]["Problem400"];
             401: components["responses"]["Problem401"];
             403: components["responses"]["Problem403"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    "list-webhook-deliveries": {
+        parameters: {
+            query?: {
+                /** @description dead: deliveries that were given up. waiting: deliveries whose attempts continue. */
+                state?: "waiting" | "dead";
+                /** @description Only deliveries to this host and port. */
+                receiver?: string;
+                /** @description The maximum number of deliveries in the answer. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The deliveries that you may see. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "deliveries": [
+                     *         {
+                     *           "attempts": 8,
+                     *           "created_at": "2026-01-02T03:04:05Z",
+                     *           "ended_at": "2026-01-03T10:00:00Z",
+                     *           "id": "call_06b2t8m3c0w3v2q5n7k9a1d4fz",
+                     *           "last_error": "The receiver answered with HTTP 503.",
+                     *           "reason": "The receiver answered with HTTP 503.",
+                     *           "receiver": "hooks.example.com:443",
+                     *           "size": 412,
+                     *           "state": "dead",
+                     *           "type": "call.succeeded",
+                     *           "url": "https://hooks.example.com/callyard"
+                     *         }
+                     *       ],
+                     *       "total": 1
+                     *     }
+                     */
+                    "application/json": components["schemas"]["WebhookDeliveryList"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    "retry-webhook-delivery": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a delivery. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The delivery, which waits for its first attempt. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "attempts": 0,
+                     *       "created_at": "2026-01-02T03:04:05Z",
+                     *       "id": "call_06b2t8m3c0w3v2q5n7k9a1d4fz",
+                     *       "last_error": "The receiver answered with HTTP 503.",
+                     *       "next_attempt_at": "2026-01-03T10:00:00Z",
+                     *       "receiver": "hooks.example.com:443",
+                     *       "size": 412,
+                     *       "state": "waiting",
+                     *       "type": "call.succeeded",
+                     *       "url": "https://hooks.example.com/callyard"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["WebhookDelivery"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            503: components["responses"]["Problem503"];
             default: components["responses"]["Problem"];
         };
     };

@@ -144,6 +144,7 @@ from .list_batches_state import ListBatchesState
 from .list_calls_state_item import ListCallsStateItem
 from .list_tools_format import ListToolsFormat
 from .list_tools_include import ListToolsInclude
+from .list_webhook_deliveries_state import ListWebhookDeliveriesState
 from .new_api_key import NewAPIKey
 from .new_api_key_origin import NewAPIKeyOrigin
 from .new_api_key_role import NewAPIKeyRole
@@ -276,6 +277,9 @@ from .usage_counts import UsageCounts
 from .usage_report import UsageReport
 from .usage_row import UsageRow
 from .version import Version
+from .webhook_delivery import WebhookDelivery
+from .webhook_delivery_list import WebhookDeliveryList
+from .webhook_delivery_state import WebhookDeliveryState
 from .wide_switch import WideSwitch
 from .wide_switch_request import WideSwitchRequest
 from .worker_item import WorkerItem
@@ -430,6 +434,7 @@ __all__ = (
     "ListCallsStateItem",
     "ListToolsFormat",
     "ListToolsInclude",
+    "ListWebhookDeliveriesState",
     "NewAPIKey",
     "NewAPIKeyOrigin",
     "NewAPIKeyRole",
@@ -562,6 +567,9 @@ __all__ = (
     "UsageReport",
     "UsageRow",
     "Version",
+    "WebhookDelivery",
+    "WebhookDeliveryList",
+    "WebhookDeliveryState",
     "WideSwitch",
     "WideSwitchRequest",
     "WorkerItem",
