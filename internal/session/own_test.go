@@ -152,7 +152,7 @@ func TestASessionWithAnOpenQuestionIsNotUsedAgain(t *testing.T) {
 
 func TestNoMoreSessionsAreOpenedThanThereMayBe(t *testing.T) {
 	o := openOwn(t)
-	o.open, o.wait = mostOwn-1, time.Millisecond
+	o.open, o.wait = maxOwn-1, time.Millisecond
 	idle := takeOwn(t, o, canBeAsked("a"))
 	if _, err := o.Take(t.Context(), canBeAsked("b")); schema.KindOf(err) != schema.KindUnavailable {
 		t.Fatalf("one more was opened, or: %v", err)
@@ -206,7 +206,7 @@ func TestThePlaceOfOneOfManySessionsGoesToACallerWithoutOne(t *testing.T) {
 	o.grow = time.Millisecond
 	one, two := takeOwn(t, o, canBeAsked("a")), takeOwn(t, o, canBeAsked("a"))
 	o.mu.Lock()
-	o.open, o.grow = mostOwn, time.Hour
+	o.open, o.grow = maxOwn, time.Hour
 	o.mu.Unlock()
 	wait := func(id string) <-chan *Owned {
 		got := make(chan *Owned, 1)

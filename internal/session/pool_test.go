@@ -606,8 +606,8 @@ func TestAGrandchildThatKeepsStdoutOpenDoesNotKeepTheSession(t *testing.T) {
 
 func TestAnIdlePoolStopsAndStartsAgainOnDemand(t *testing.T) {
 	p := open(t, Config{Spec: scripted("legacy"), IdleStop: 100 * time.Millisecond, Sessions: 2})
-	// The definitions are known a moment before the session counts: only both together with no process mean that it
-	// ran and was stopped.
+	// The definitions are known a moment before the session counts: only both together with no
+	// process mean that it ran and was stopped.
 	p.until("it stopped", func(s schema.Server) bool {
 		return s.Sessions == 0 && s.PID == 0 && s.Digest != "" && s.State == schema.StateInitialized
 	})
