@@ -102,7 +102,7 @@ func TestTheOldestSnapshotIsReplacedByTheNewest(t *testing.T) {
 		}
 		return unused
 	}
-	for n := range mostSnapshots {
+	for n := range maxSnapshots {
 		if unused := keep(n); unused != "" {
 			t.Fatalf("after %d snapshots %s is to be removed", n+1, unused)
 		}
@@ -110,7 +110,7 @@ func TestTheOldestSnapshotIsReplacedByTheNewest(t *testing.T) {
 	if unused, err := l.keep("0", "again"); unused != "again" || err != nil { // it is the newest now
 		t.Errorf("the same state again: %q, %v", unused, err)
 	}
-	if unused := keep(mostSnapshots); unused != dir(1) || l.keeps("1", dir(1)) || !l.keeps("0", dir(0)) {
+	if unused := keep(maxSnapshots); unused != dir(1) || l.keeps("1", dir(1)) || !l.keeps("0", dir(0)) {
 		t.Errorf("%s made room, want %s", unused, dir(1))
 	}
 	l.stop()
