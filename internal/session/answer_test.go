@@ -10,10 +10,10 @@ import (
 	"testing/synctest"
 )
 
-// gated sends a large answer, whose second half comes when more is closed.
+// gated sends a large answer. Its second half is sent when more is closed.
 type gated struct {
 	sent  int
-	large bool // the second half was asked for
+	large bool // the second half was requested
 	more  chan struct{}
 }
 
@@ -30,7 +30,7 @@ func (g *gated) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-func TestOfLargeAnswersOfOneServerFewAreReadAtOnce(t *testing.T) {
+func TestFewLargeAnswersOfOneServerAreReadAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		turns, more := make(chan struct{}, maxLarge), make(chan struct{})
 		var all sync.WaitGroup
@@ -81,7 +81,7 @@ func TestSmallMessagesOfAStreamHoldNoPlace(t *testing.T) {
 	}
 }
 
-func TestMemoryIsTakenAsAnAnswerComes(t *testing.T) {
+func TestMemoryGrowsAsAnAnswerArrives(t *testing.T) {
 	announced := int64(64 << 20)
 	text, err := readAll(bytes.NewReader(make([]byte, 10)), announced, 64<<20)
 	if err != nil || cap(text) > 2*smallAnswer {

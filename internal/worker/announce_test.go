@@ -11,7 +11,7 @@ import (
 	"github.com/callyard/callyard/pkg/bus/bustest"
 )
 
-func TestAWorkerSaysOnceThatItCannotBeHeardOf(t *testing.T) {
+func TestFailedAnnouncementsAreLoggedOnce(t *testing.T) {
 	var lines bytes.Buffer
 	srv := bustest.Start(t)
 	conn := srv.Connect(t, "w")

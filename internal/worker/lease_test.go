@@ -21,8 +21,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// leasesOf are leases of a server that is dialed, at most one at once. asked, where it is not
-// nil, is called before each answer of the server.
+// leasesOf returns leases of a dialed server, at most one at a time. asked, if not nil, is called
+// before each answer of the server.
 func leasesOf(t *testing.T, asked func()) *leases {
 	t.Helper()
 	server := mcp.NewServer(&mcp.Implementation{Name: "s", Version: "1"}, nil)
@@ -40,7 +40,7 @@ func leasesOf(t *testing.T, asked func()) *leases {
 	return l
 }
 
-// taken is the number of places that are taken.
+// taken returns the number of places in use.
 func (l *leases) taken() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -131,11 +131,11 @@ func TestASessionLastsAsLongAsItsHolderMayBeIdle(t *testing.T) {
 	}
 }
 
-// An agent that spoils its state directory has changed it; that is no fault of the worker.
+// An agent that damages its state directory has changed it. That is not a fault of the worker.
 func TestAStateWithoutADigestIsAnAnswer(t *testing.T) {
 	l := leasesOf(t, nil)
 	l.dialed = false
-	defer func() { l.dialed = true }() // closed as what it is
+	defer func() { l.dialed = true }() // close it as a dialed one again
 	one := &lease{dir: t.TempDir()}
 	if err := unix.Mkfifo(filepath.Join(one.dir, "pipe"), 0o600); err != nil {
 		t.Fatal(err)
