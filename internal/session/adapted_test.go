@@ -20,7 +20,7 @@ const adaptedDocument = `{"openapi":"3.1.0","info":{"title":"Calm","version":"7"
 	"parameters":[{"name":"way","in":"path","required":true,"schema":{"type":"string"}}],
 	"requestBody":{"content":{"application/json":{"schema":{}}}},"responses":{"200":{"description":"ok"}}}}}}`
 
-// adapted is the configuration of a REST service.
+// adapted returns the configuration of a REST service.
 func adapted(t *testing.T, address string) Config {
 	t.Helper()
 	path := t.TempDir() + "/openapi.json"
@@ -47,7 +47,7 @@ func TestARestServiceIsAServerLikeAnyOther(t *testing.T) {
 			}
 		case "/hangs":
 			came <- struct{}{}
-			_, _ = io.Copy(io.Discard, r.Body) // net/http looks for the end of the connection only then
+			_, _ = io.Copy(io.Discard, r.Body) // net/http detects the end of the connection only after this
 			select {
 			case <-r.Context().Done():
 				left <- struct{}{}
@@ -80,14 +80,14 @@ func TestARestServiceIsAServerLikeAnyOther(t *testing.T) {
 	wantKind(t, p.call("go", `{"way":"floods"}`), schema.KindResultTooLarge, true)
 	wantKind(t, p.call("none", `{}`), schema.KindProtocol, true)
 	r, wait := p.begin(&Request{Name: "go", Params: []byte(`{"way":"hangs"}`)})
-	o = must(t, p.call("go", `{"way":"odd"}`)) // at the same time as the one that hangs
+	o = must(t, p.call("go", `{"way":"odd"}`)) // while the other call hangs
 	<-came
 	r.Cancel()
 	wantKind(t, wait(), schema.KindCanceled, true)
 	<-left
 }
 
-func TestARestServiceThatIsGoneStartedNothing(t *testing.T) {
+func TestAnUnreachableRESTServiceDidNotStartTheCall(t *testing.T) {
 	srv := httptest.NewServer(http.NotFoundHandler())
 	address := srv.URL
 	srv.Close()
@@ -98,7 +98,7 @@ func TestARestServiceThatIsGoneStartedNothing(t *testing.T) {
 	}
 }
 
-func TestADocumentThatCannotBeReadIsSaidInItsOwnWords(t *testing.T) {
+func TestAnUnreadableDocumentIsReported(t *testing.T) {
 	src := openapi.New(openapi.Config{ID: "rest", OpenAPI: config.OpenAPI{Document: t.TempDir() + "/none.json", BaseURL: "http://127.0.0.1:1"}})
 	p := open(t, Config{Spec: launch.Spec{ID: "rest", Type: "openapi", URL: adapt.Address}, Client: adapt.Client(src)})
 	s := p.until("failed", func(s schema.Server) bool { return s.State == schema.StateError })

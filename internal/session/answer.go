@@ -6,28 +6,28 @@ import (
 )
 
 const (
-	// smallAnswer is how much of a message of a remote server is read at once by any number of
-	// calls. mostLarge bounds how many larger ones a server has read at once: a session has a
-	// hundred calls and more under way, and a result may have MaxResult bytes.
+	// smallAnswer is the number of bytes of a message from a remote server that any number of calls
+	// may read at once. maxLarge is the number of larger messages that are read at once per server:
+	// a session can run a hundred calls and more, and a result may have MaxResult bytes.
 	smallAnswer = 1 << 20
-	mostLarge   = 4
+	maxLarge    = 4
 )
 
 // errNoTurn means that a call ended before its large answer could be read.
 var errNoTurn = errors.New("the call ended before its answer could be read")
 
-// answerBody is what a remote server answers to one call. A message of more than smallAnswer
-// waits until it is one of the mostLarge of its server, and holds that place until its end.
+// answerBody reads the answer of a remote server to one call. A message of more than smallAnswer
+// bytes waits for one of the maxLarge places of its server, and holds the place until it ends.
 // It is not safe for concurrent use.
 type answerBody struct {
 	from  io.Reader
-	turns chan struct{}   // of the server, for mostLarge
+	turns chan struct{}   // semaphore of the server, for maxLarge
 	done  <-chan struct{} // closed when the call ends
-	size  int             // of the message, so far
+	size  int             // of the current message, so far
 	holds bool
 }
 
-// Read reads what the server sends.
+// Read reads the next bytes that the server sends.
 func (a *answerBody) Read(p []byte) (int, error) {
 	if !a.holds && a.size >= smallAnswer {
 		select {
@@ -45,7 +45,7 @@ func (a *answerBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// next ends a message: of a stream, another one follows.
+// next marks the end of a message. On an event stream, another message may follow.
 func (a *answerBody) next() {
 	if a.size = 0; a.holds {
 		<-a.turns

@@ -10,10 +10,10 @@ import (
 	"testing/synctest"
 )
 
-// gated sends a large answer, whose second half comes when more is closed.
+// gated sends a large answer. Its second half is sent when more is closed.
 type gated struct {
 	sent  int
-	large bool // the second half was asked for
+	large bool // the second half was requested
 	more  chan struct{}
 }
 
@@ -30,12 +30,12 @@ func (g *gated) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-func TestOfLargeAnswersOfOneServerFewAreReadAtOnce(t *testing.T) {
+func TestFewLargeAnswersOfOneServerAreReadAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		turns, more := make(chan struct{}, mostLarge), make(chan struct{})
+		turns, more := make(chan struct{}, maxLarge), make(chan struct{})
 		var all sync.WaitGroup
 		var whole atomic.Int64
-		sources := make([]gated, 3*mostLarge)
+		sources := make([]gated, 3*maxLarge)
 		for i := range sources {
 			sources[i].more = more
 			all.Go(func() {
@@ -53,7 +53,7 @@ func TestOfLargeAnswersOfOneServerFewAreReadAtOnce(t *testing.T) {
 				large++
 			}
 		}
-		if large != mostLarge {
+		if large != maxLarge {
 			t.Errorf("%d of %d large answers are read at once", large, len(sources))
 		}
 		ended := make(chan struct{})
@@ -71,7 +71,7 @@ func TestOfLargeAnswersOfOneServerFewAreReadAtOnce(t *testing.T) {
 }
 
 func TestSmallMessagesOfAStreamHoldNoPlace(t *testing.T) {
-	turns := make(chan struct{}, mostLarge)
+	turns := make(chan struct{}, maxLarge)
 	in := &answerBody{from: bytes.NewReader(make([]byte, 4*smallAnswer)), turns: turns}
 	for range 4 {
 		if _, err := io.ReadFull(in, make([]byte, smallAnswer)); err != nil || len(turns) != 0 {
@@ -81,7 +81,7 @@ func TestSmallMessagesOfAStreamHoldNoPlace(t *testing.T) {
 	}
 }
 
-func TestMemoryIsTakenAsAnAnswerComes(t *testing.T) {
+func TestMemoryGrowsAsAnAnswerArrives(t *testing.T) {
 	announced := int64(64 << 20)
 	text, err := readAll(bytes.NewReader(make([]byte, 10)), announced, 64<<20)
 	if err != nil || cap(text) > 2*smallAnswer {

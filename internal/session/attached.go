@@ -12,27 +12,27 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// unattachedWait is how long the calls of a pool wait for a program after the last one has
-// left; programs dial again within a fraction of a second.
+// unattachedWait limits how long calls wait for a program after the last one has left. Programs
+// reconnect within a fraction of a second.
 const unattachedWait = 3 * time.Second
 
 var (
-	// errOtherDefinitions ends the session of a program that has changed what it offers
-	// while others still offer what it did before.
+	// errOtherDefinitions ends the session of a program that has changed its lists while other
+	// programs still offer the previous ones.
 	errOtherDefinitions = errors.New("its lists differ from those of the other programs")
 	errReplaced         = errors.New("the program attached again")
 	errRevoked          = errors.New("its key is no longer valid")
 )
 
-// programs are the programs attached to a pool, whose lock guards them.
+// programs holds the programs attached to a pool. The pool's lock guards it.
 type programs struct {
-	none    string // the sentence for a pool without programs
+	none    string // error text for a pool without programs
 	all     map[string]*attachment
-	waiting int           // those whose definitions differ from the pool's
-	flip    chan struct{} // closed and replaced when a program leaves or changes what it offers
-	since   time.Time     // when the last one in use left
-	givenUp bool          // none has been in use for a while: calls do not wait
-	awaited bool          // [Pool.awaitProgram] runs
+	waiting int           // programs whose definitions differ from the pool's
+	flip    chan struct{} // closed and replaced when a program leaves or changes its lists
+	since   time.Time     // when the last program in use left
+	givenUp bool          // no program has been in use for unattachedWait: calls do not wait
+	awaited bool          // [Pool.awaitProgram] is running
 }
 
 func newPrograms(server schema.ServerID) *programs {
@@ -51,19 +51,19 @@ func (g *programs) changedLocked() {
 type attachment struct {
 	program attach.Program
 	places  int
-	end     context.CancelCauseFunc // of its stay, with a reason
+	end     context.CancelCauseFunc // detaches the program, with a reason
 
 	// Guarded by the pool's lock.
-	conn   *attach.Conn // nil before it was accepted
+	conn   *attach.Conn // nil before it is accepted
 	defs   *schema.Definitions
-	digest string // of what it offers
+	digest string // digest of defs
 }
 
-// read reads what the program offers.
+// read reads the definitions that the program offers.
 func (a *attachment) read(ctx context.Context, s *session) error {
 	s.reading.Lock()
 	defer s.reading.Unlock()
-	upTo := s.pins.begin(&s.pool.cfg)
+	asOf := s.pins.begin(&s.pool.cfg)
 	defs, err := readDefinitions(ctx, s)
 	if err != nil {
 		return err
@@ -73,13 +73,14 @@ func (a *attachment) read(ctx context.Context, s *session) error {
 	a.defs, a.digest = defs, sum
 	s.pool.mu.Unlock()
 	if s.pool.cfg.Pinned {
-		s.pins.set(defs, sum, upTo, true) // other programs tell of their changes themselves
+		s.pins.set(defs, sum, asOf, true) // other programs report their own changes
 	}
 	return nil
 }
 
-// readAgain reads what a program offers after it told of a change. Where other programs
-// still offer what it did before, it leaves once its calls have ended, and dials again.
+// readAgain reads the definitions of a program after it reported a change. If other programs
+// still offer the previous ones, the program is detached once its calls have ended, and dials
+// again.
 func (g *programs) readAgain(ctx context.Context, s *session) error {
 	p, a := s.pool, s.attached
 	if err := a.read(ctx, s); err != nil {
@@ -101,11 +102,12 @@ func (g *programs) readAgain(ctx context.Context, s *session) error {
 	return nil
 }
 
-// Attach serves calls on the connection of a program, until the program, its key or the
-// pool ends that. accept makes the connection, which takes messages of at most maxMessage
-// bytes; it is called once it is known that there is a place. A program whose definitions differ from those of the programs in use waits
-// until these have left. The error is a *schema.Error of KindUnavailable where the program
-// was not accepted, and may be written as the answer of its request.
+// Attach serves calls on the connection of a program until the program disconnects, its key is
+// revoked or the pool closes. accept upgrades the connection, which takes messages of at most
+// maxMessage bytes. Attach calls it once it has reserved a place. A program whose definitions
+// differ from those of the programs in use waits until these have left. The error is a
+// *schema.Error of KindUnavailable if the program was not accepted, and may be written as the
+// response to its request.
 func (p *Pool) Attach(program attach.Program, accept func(maxMessage int) (*attach.Conn, error)) error {
 	ctx, end := context.WithCancelCause(p.ctx)
 	defer end(nil)
@@ -122,7 +124,7 @@ func (p *Pool) Attach(program attach.Program, accept func(maxMessage int) (*atta
 	conn, err := accept(p.cfg.MaxResult + frameHeadroom)
 	if err != nil {
 		p.log.Info("the WebSocket upgrade of a program failed", "error", err)
-		return nil // the answer was written
+		return nil // accept has written the response
 	}
 	if !p.accepted(ctx, a, conn, old) {
 		return nil
@@ -131,7 +133,7 @@ func (p *Pool) Attach(program attach.Program, accept func(maxMessage int) (*atta
 	p.mu.Lock()
 	guess, probes := p.guess, p.probes
 	p.mu.Unlock()
-	s, how, err := p.attemptOver(a, guess, min(p.cfg.ProbeTimeout<<min(probes, patient), p.cfg.StartTimeout/2))
+	s, how, err := p.attemptOver(a, guess, min(p.cfg.ProbeTimeout<<min(probes, maxProbes), p.cfg.StartTimeout/2))
 	p.learn(guess, how, err)
 	if err != nil {
 		log.Warn("a program attached and did not become ready", "error", err.Error())
@@ -148,8 +150,8 @@ func (p *Pool) Attach(program attach.Program, accept func(maxMessage int) (*atta
 	return nil
 }
 
-// admit gives a program one of the places. old is the connection that the same program
-// had before, nil for none.
+// admit reserves a place for a program. old is the previous attachment of the same program, or
+// nil.
 func (p *Pool) admit(a *attachment) (old *attachment, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -161,7 +163,7 @@ func (p *Pool) admit(a *attachment) (old *attachment, err error) {
 		err = p.busy("The server %q has %d attached programs, which is the limit (\"sessions\" in its entry).", p.cfg.Spec.ID, p.cfg.Sessions)
 	default:
 		p.programs.all[a.program.Instance] = a
-		p.work.Add(1) // before Close waits: the pool is not closing
+		p.work.Add(1) // The pool is not closing here, so Close does not wait for p.work yet.
 	}
 	return old, err
 }
@@ -170,8 +172,8 @@ func (p *Pool) busy(format string, args ...any) error {
 	return schema.Errorf(schema.KindUnavailable, format, args...).RetryableAfter(time.Second)
 }
 
-// accepted notes the connection of a program and ends the one that it had before. It
-// returns false where the program has attached again meanwhile.
+// accepted records the connection of a program and ends its previous one. It returns false if
+// the program has attached again in the meantime.
 func (p *Pool) accepted(ctx context.Context, a *attachment, conn *attach.Conn, old *attachment) bool {
 	p.mu.Lock()
 	a.conn = conn
@@ -182,7 +184,7 @@ func (p *Pool) accepted(ctx context.Context, a *attachment, conn *attach.Conn, o
 	}
 	p.mu.Unlock()
 	if before != nil {
-		before.Abort() // the program does not answer on it
+		before.Abort() // the program no longer answers on it
 	}
 	if ctx.Err() != nil {
 		conn.Abort()
@@ -191,7 +193,7 @@ func (p *Pool) accepted(ctx context.Context, a *attachment, conn *attach.Conn, o
 	return true
 }
 
-// dismiss gives the place of a program back.
+// dismiss releases the place of a program.
 func (p *Pool) dismiss(a *attachment) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -200,14 +202,14 @@ func (p *Pool) dismiss(a *attachment) {
 	}
 }
 
-// learn notes what an attempt showed of the era of the server's programs.
-func (p *Pool) learn(guess era, how hearing, err error) {
+// learn records what an attempt revealed about the protocol era of the server's programs.
+func (p *Pool) learn(guess era, how probeResult, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
-	case how == late:
-		p.probes = patient
-	case how == unheard:
+	case how == probeLate:
+		p.probes = maxProbes
+	case how == probeUnanswered:
 		p.probes++
 		if err == nil {
 			p.guess = eraLegacy
@@ -217,8 +219,8 @@ func (p *Pool) learn(guess era, how hearing, err error) {
 	}
 }
 
-// joinProgram puts a session into use, as soon as no program in use offers anything else.
-// It returns false where the session or the pool ended before.
+// joinProgram puts a session into use once no program in use has other definitions. It returns
+// false if the session or the pool ended before that.
 func (p *Pool) joinProgram(ctx context.Context, s *session) bool {
 	g, a, waits := p.programs, s.attached, false
 	p.mu.Lock()
@@ -261,7 +263,7 @@ func (p *Pool) joinProgram(ctx context.Context, s *session) bool {
 	return true
 }
 
-// stay looks after a session until it ends, and closes it once its calls have ended.
+// stay monitors a session until it ends, and closes it once its calls have ended.
 func (p *Pool) stay(ctx context.Context, s *session) {
 	health := time.NewTicker(p.cfg.HealthEvery)
 	defer health.Stop()
@@ -309,7 +311,7 @@ func (p *Pool) stay(ctx context.Context, s *session) {
 	k.part(s)
 }
 
-// awaitProgram refuses the calls that wait for a program where none comes for a while.
+// awaitProgram refuses the waiting calls if no program attaches within unattachedWait.
 func (p *Pool) awaitProgram() {
 	g := p.programs
 	for {
@@ -333,8 +335,7 @@ func (p *Pool) awaitProgram() {
 	}
 }
 
-// Expel ends the stay of the attached programs for which valid returns false, each once
-// its calls have ended.
+// Expel detaches each attached program for which valid returns false, once its calls have ended.
 func (p *Pool) Expel(valid func(attach.Program) bool) {
 	if p.programs == nil {
 		return

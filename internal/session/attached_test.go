@@ -20,7 +20,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// pad is a pool to which programs attach, with the address where they do.
+// pad is a pool for attached programs, with the address where they attach.
 type pad struct {
 	*watched
 	url string
@@ -72,7 +72,7 @@ func (p *pad) sessions(n int) schema.Server {
 	return p.until(fmt.Sprintf("%d programs are attached", n), func(s schema.Server) bool { return s.Sessions == n })
 }
 
-// held is a program whose calls wait until they are let go.
+// held is a program whose calls wait until they are released.
 type held struct {
 	attachtest.Program
 	came chan string
@@ -263,7 +263,7 @@ func TestAProgramThatAttachesAgainReplacesItsOldConnection(t *testing.T) {
 	}
 }
 
-func TestAProgramThatAnswersNoPingIsGone(t *testing.T) {
+func TestAProgramThatDoesNotAnswerPingsIsDetached(t *testing.T) {
 	p := openPad(t, Config{InFlight: 1}, 250*time.Millisecond)
 	mute := newHeld("mute", 1)
 	a := p.attach(&mute.Program)
@@ -281,7 +281,7 @@ func TestAProgramThatAnswersNoPingIsGone(t *testing.T) {
 	must(t, p.call("echo", `{}`))
 }
 
-func TestAProgramThatDoesNotShakeHandsIsToldWhy(t *testing.T) {
+func TestAFailedHandshakeIsReportedToTheProgram(t *testing.T) {
 	p := openPad(t, Config{StartTimeout: 100 * time.Millisecond}, 0)
 	a := p.attach(&attachtest.Program{Silent: true})
 	if code := a.Wait(); code != attach.CodeFailed {

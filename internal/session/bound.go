@@ -10,21 +10,21 @@ import (
 )
 
 const (
-	// MetaSession is the member of _meta that tells an attached program the name under which
-	// it can keep state for a holder of a [Binding], and a program with [Config].Tells the
-	// session of the request. A caller's own is not passed on.
+	// MetaSession is the member of _meta with a session name. An attached program can keep state
+	// under this name for the holder of a [Binding]. A program with [Config].Tells gets the session
+	// of the request. A value from the caller is not passed on.
 	MetaSession = "dev.callyard/session"
-	// MetaClock and MetaSeed tell it the time, in RFC 3339, and the seed, in decimal, of the
-	// holder, where it has these.
+	// MetaClock and MetaSeed are the members of _meta with the time, in RFC 3339, and the seed,
+	// in decimal, of the holder, if it has them.
 	MetaClock = "dev.callyard/clock"
 	MetaSeed  = "dev.callyard/seed"
-	// NotifySessionEnded tells the program that a name will not come again; its params have
-	// the member session.
+	// NotifySessionEnded notifies the program that a session name will not be used again. Its params
+	// have the member session.
 	NotifySessionEnded = "notifications/callyard/session_ended"
 )
 
 // Binding binds a holder to one of the programs that are attached to a pool, for as long as the
-// program stays. It is safe for concurrent use. Close ends it.
+// program is attached. It is safe for concurrent use. Close ends it.
 type Binding struct {
 	pool *Pool
 	s    *session
@@ -32,9 +32,9 @@ type Binding struct {
 	once sync.Once
 }
 
-// Bind binds a holder to the program with the fewest holders. name is told to the program with
-// each call; no two holders may have the same. The error is a *schema.Error of KindUnavailable
-// where no program is attached.
+// Bind binds a holder to the program with the fewest holders. The program receives name with
+// each call, so no two holders may have the same name. The error is a *schema.Error of
+// KindUnavailable if no program is attached.
 func Bind(p *Pool, name string) (*Binding, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -51,15 +51,15 @@ func Bind(p *Pool, name string) (*Binding, error) {
 	return &Binding{pool: p, s: best, name: name}, nil
 }
 
-// Do is [Pool.Do] at the program of the binding. Once that has left, calls end at once, and did
-// not start; they are not retryable, because no other program has the state.
+// Do is [Pool.Do] on the program of the binding. Once the program has left, calls end at once
+// without having started. They are not retryable, because no other program has the state.
 func (b *Binding) Do(req *Request, done func(*Request, Outcome)) *Running {
 	req.bound = b
 	return b.pool.Do(req, done)
 }
 
-// appendTold appends what a program is told with a call: the name under which it can keep state,
-// and the time and seed of the call.
+// appendTold appends the _meta members that a program gets with a call: the name under which it
+// can keep state, and the time and seed of the call.
 func appendTold(dst []byte, name string, req *Request) []byte {
 	dst = rawjson.AppendText(append(dst, `"`+MetaSession+`":`...), name)
 	if req.Clock != "" {
@@ -71,7 +71,7 @@ func appendTold(dst []byte, name string, req *Request) []byte {
 	return dst
 }
 
-// Close tells the program that the session has ended. It may be called more than once.
+// Close notifies the program that the session has ended. It may be called more than once.
 func (b *Binding) Close() {
 	b.once.Do(func() {
 		b.pool.mu.Lock()
@@ -85,16 +85,16 @@ func (b *Binding) Close() {
 	})
 }
 
-// left is how a call ends whose program is gone before it was sent.
+// left returns the outcome of a call whose program left before the call was sent.
 func (b *Binding) left() Outcome {
 	return Outcome{Err: schema.Errorf(schema.KindServerFailed, "The program of the server %q that had the state of this session has left; the call did not start.", b.pool.cfg.Spec.ID)}
 }
 
-// free says whether a session takes another call now. The caller holds p.mu.
+// free reports whether a session can take another call now. The caller holds p.mu.
 func free(p *Pool, s *session) bool { return s.load < s.places && !p.rereads(s) }
 
-// pickFor returns the session for a call, nil where it must wait or its program is gone. The
-// caller holds p.mu.
+// pickFor returns the session for a call, or nil if the call must wait or its program has left
+// (gone). The caller holds p.mu.
 func pickFor(p *Pool, req *Request) (s *session, gone bool) {
 	if req.bound == nil {
 		return p.pick(), false
@@ -109,8 +109,7 @@ func pickFor(p *Pool, req *Request) (s *session, gone bool) {
 	return s, false
 }
 
-// enqueue has a call wait for a place, in front of the others or behind them. The caller holds
-// p.mu.
+// enqueue adds a call to the front or the back of its queue. The caller holds p.mu.
 func enqueue(p *Pool, r *Running, front bool) {
 	queue := &p.queue
 	if r.req.bound != nil {
@@ -124,9 +123,9 @@ func enqueue(p *Pool, r *Running, front bool) {
 	p.waiting++
 }
 
-// nextCall returns the waiting call that can be sent now, and where; nil where there is none. Of
-// several it is the one that came first, whether it is bound or not: otherwise those of either
-// kind could wait for ever while the others keep coming. The caller holds p.mu.
+// nextCall returns the next waiting call that can be sent, and its session; nil if there is none.
+// It picks the oldest call, bound or not, so that neither kind starves while calls of the other
+// kind keep coming. The caller holds p.mu.
 func nextCall(p *Pool) (*session, *Running) {
 	var at *session
 	var from *[]*Running
@@ -151,8 +150,8 @@ func nextCall(p *Pool) (*session, *Running) {
 	return at, r
 }
 
-// behind says whether a call must wait, although s is free for it, because others came first. A
-// bound one passes those that wait for other programs. The caller holds p.mu.
+// behind reports whether a call must wait behind older calls although s is free. A bound call
+// passes those that wait for other programs. The caller holds p.mu.
 func behind(p *Pool, s *session, req *Request) bool {
 	if req.bound == nil {
 		return p.waiting > 0
@@ -161,7 +160,7 @@ func behind(p *Pool, s *session, req *Request) bool {
 	return len(p.queue) > 0 || len(s.bound) > 0
 }
 
-// withoutEnded is a queue without the calls in front that have ended while they waited.
+// withoutEnded returns the queue without the calls at its front that ended while they waited.
 func withoutEnded(queue []*Running) []*Running {
 	for len(queue) > 0 && queue[0].ended.Load() {
 		queue[0], queue = nil, queue[1:]
@@ -169,8 +168,8 @@ func withoutEnded(queue []*Running) []*Running {
 	return queue
 }
 
-// takeBound returns the calls that wait for a session, which nobody will send any more. The
-// caller holds p.mu, and ends them with [Binding.left] once it has let go of that.
+// takeBound removes and returns the calls that wait for a session which takes no more calls. The
+// caller holds p.mu, and ends the calls with [Binding.left] after it has released p.mu.
 func (s *session) takeBound() []*Running {
 	bound := s.bound
 	s.bound = nil

@@ -11,7 +11,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// keeps is a program that answers with the name of the session and its own.
+// keeps returns a program that answers with the name of the session and its own.
 func keeps(instance string, inFlight int) (*attachtest.Program, chan string) {
 	ended := make(chan string, 10)
 	return &attachtest.Program{
@@ -22,7 +22,7 @@ func keeps(instance string, inFlight int) (*attachtest.Program, chan string) {
 	}, ended
 }
 
-// bind binds a holder and returns what makes its calls.
+// bind binds a holder and returns a function for its calls.
 func (p *pad) bind(name string) (*Binding, func(req *Request) Outcome) {
 	p.t.Helper()
 	b, err := Bind(p.Pool, name)
@@ -67,7 +67,7 @@ func TestTheCallsOfAHolderReachOneProgramWithItsName(t *testing.T) {
 	if name := <-ended; name != "first" {
 		t.Errorf("the program is told that %q has ended", name)
 	}
-	_, callThird := p.bind("third") // at the one that has no holder now
+	_, callThird := p.bind("third") // at the program that has no holder now
 	if o := must(t, callThird(&Request{})); !strings.Contains(string(o.Body), `"from":"one"`) {
 		t.Errorf("the third got %s", o.Body)
 	}
@@ -99,14 +99,14 @@ func TestCallsOfHoldersWaitForTheirProgramAndEndWithIt(t *testing.T) {
 	send()
 	<-busy.came
 	send()
-	p.attach(&attachtest.Program{Instance: "free"}) // it has a place, and not the state
+	p.attach(&attachtest.Program{Instance: "free"}) // it has a place, but not the state
 	p.sessions(2)
 	must(t, p.call("echo", `{}`))
 	busy.goOn <- struct{}{}
 	if o := must(t, <-outcomes); !strings.Contains(string(o.Body), "busy") {
 		t.Errorf("the first got %s", o.Body)
 	}
-	<-busy.came // the second, in its turn
+	<-busy.came // the second one, when it is its turn
 	send()      // waits, and is never sent
 	a.Kill()
 	kinds := map[schema.Kind]bool{}
@@ -122,8 +122,8 @@ func TestCallsOfHoldersWaitForTheirProgramAndEndWithIt(t *testing.T) {
 	}
 }
 
-// TestCallsWithAndWithoutASessionTakeTurns has both kinds wait for the only place of a program.
-// A place goes to the call that came first, so that none waits for ever behind later ones.
+// TestCallsWithAndWithoutASessionTakeTurns makes both kinds of calls wait for the only place of a
+// program. The oldest call gets the place, so that no call starves behind later ones.
 func TestCallsWithAndWithoutASessionTakeTurns(t *testing.T) {
 	p := openPad(t, Config{InFlight: 1}, 0)
 	busy := newHeld("busy", 1)

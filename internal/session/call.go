@@ -9,46 +9,47 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Request is one call as a session sends it. It is not changed by the pool and
-// must not be changed by the caller before the call has ended.
+// Request is one call as a session sends it. The pool does not change it. The caller must not
+// change it before the call has ended.
 type Request struct {
 	CallID schema.CallID
-	Method string // one of the methods of package schema; empty means tools/call
-	// Name is the tool of tools/call. For the other methods it says nothing that
-	// Params do not.
+	Method string // a method of package schema; if empty, tools/call
+	// Name is the tool of tools/call. For other methods it repeats what is in Params.
 	Name string
-	// Params is the raw arguments object of tools/call, and the raw params object
-	// of other methods.
+	// Params is the raw arguments object of tools/call, or the raw params object of other
+	// methods.
 	Params []byte
-	// Extra is what goes along with the arguments of tools/call; see [schema.Call].
+	// Extra holds the other params of tools/call; see [schema.Call].
 	Extra    []byte
-	Timeout  time.Duration // zero means the pool's default
+	Timeout  time.Duration // if zero, the pool's default
 	Trace    schema.Trace
-	Progress func(params []byte) // nil asks for no progress; must not block; owns params
-	// Said, on a session of the caller's own, takes what the server says to the caller
-	// by itself: a JSON object with method and params, and a number above zero for a
-	// request, which [Owned.Answer] answers. It returns false for what cannot be
-	// passed on; it must not block and owns message. On a session that callers share it
-	// takes the log messages of the call, where LogLevel is set.
+	Progress func(params []byte) // if nil, no progress is requested; must not block; owns params
+	// Said receives messages that the server sends to the caller. It must not block, and owns
+	// message.
+	//
+	// On a session that belongs to the caller (see [Own]), message is a JSON object with method
+	// and params, and number is above zero if it is a request, which [Owned.Answer] answers. Said
+	// returns false if the message cannot be passed on. On a shared session it receives the log
+	// messages of the call if LogLevel is set.
 	Said func(number int64, message []byte) bool
-	// LogLevel is that of the log messages that the caller wants, "" for none; Caller
-	// is who it is, because what one caller's calls log is not for another.
+	// LogLevel is the level of the log messages that the caller wants; if empty, it wants none.
+	// Caller identifies the caller, because the logs of one caller's calls are not for another.
 	LogLevel string
 	Caller   string
-	// Session is the same for the calls of one caller's conversation; native tools with
-	// state keep it by that. Empty means that nobody knows.
+	// Session is the same for all calls of one caller's conversation. Native tools keep state
+	// by it. If empty, the session is unknown.
 	Session string
-	// Clock and Seed are those of [schema.Call]. Native tools get them, programs with
-	// [Config].Tells, and attached programs with the calls of a [Binding].
+	// Clock and Seed are those of [schema.Call]. They are sent to native tools, to programs with
+	// [Config].Tells, and to attached programs with the calls of a [Binding].
 	Clock, Seed string
-	// Digest names the definition of the tool that the call was checked against; see
-	// [Config].Pinned. Empty means that any will do.
+	// Digest is the digest of the tool definition that the call was checked against; see
+	// [Config].Pinned. If empty, any definition will do.
 	Digest string
-	// More says that another request follows at once, mostly to the same server,
-	// so that this one can wait for it a moment.
+	// More is a hint that another request follows at once, usually to the same server, so that
+	// this one can wait for it briefly.
 	More bool
 
-	bound *Binding // nil where any session will do
+	bound *Binding // if nil, any session will do
 }
 
 func (r *Request) method() string {
@@ -58,53 +59,53 @@ func (r *Request) method() string {
 	return r.Method
 }
 
-// Outcome is how a call ended.
+// Outcome is the result or the error of a call.
 type Outcome struct {
-	Body      []byte // the result object as the server sent it, owned by the receiver; nil with Err
-	Alone     bool   // Body is no part of something larger: to keep it costs its length
-	ToolError bool   // the result carries isError:true
-	Input     bool   // the result asks for input, which the request allowed
+	Body      []byte // the result object as the server sent it, owned by the receiver; nil if Err is set
+	Alone     bool   // Body is not part of a larger buffer: keeping it costs only its length
+	ToolError bool   // the result has isError:true
+	Input     bool   // the result is a request for input, which the call allowed
 	Err       *schema.Error
 	Started   bool // the request may have reached the server
 	Took      time.Duration
 
-	lost bool // the server did not know the session, or did not listen, and took nothing
+	lost bool // the server did not know the session, or did not listen, and did not take the call
 }
 
-// SessionLost says that the server did not know the session any more and took nothing of
-// the call, so that another session may send it.
+// SessionLost reports whether the server no longer knew the session and did not take the call,
+// so that another session may send it.
 func (o *Outcome) SessionLost() bool { return o.lost }
 
-// Running is a call under way.
+// Running is a call in progress.
 type Running struct {
 	req     *Request
 	done    func(*Request, Outcome)
 	pool    *Pool // nil for a session's own requests
 	timer   *time.Timer
 	timeout time.Duration
-	ended   atomic.Bool // whoever sets it ends the call
+	ended   atomic.Bool // the goroutine that sets it ends the call
 
-	again atomic.Bool // it was sent again, because a server did not know its session
+	again atomic.Bool // the call was sent again because a server did not know its session
 
-	on   *session // guarded by pool.mu, nil while the call waits for a session
-	came uint64   // its number among the calls of the pool, guarded by pool.mu
+	on   *session // guarded by pool.mu; nil while the call waits for a session
+	came uint64   // sequence number among the calls of the pool, guarded by pool.mu
 
 	// Guarded by the session's mu.
 	id     int64
-	offset int64 // where its bytes begin in what was queued for a pipe
+	offset int64 // where its bytes begin in the data queued for a pipe
 	sent   time.Time
-	logs   bool               // the server was asked for log messages, which are this caller's
-	stop   context.CancelFunc // ends its HTTP exchange
-	span   *telemetry.Span    // nil where there are no traces, or it was not sent
+	logs   bool               // the server was asked for log messages, which belong to this caller
+	stop   context.CancelFunc // cancels its HTTP exchange
+	span   *telemetry.Span    // nil if traces are off or the call was not sent
 }
 
-// CanceledEarly is how a call ends that was canceled before it was sent.
+// CanceledEarly returns the error of a call that was canceled before it was sent.
 func CanceledEarly() *schema.Error {
 	return &schema.Error{Kind: schema.KindCanceled, Retryable: true, Detail: "The call was canceled before it was sent to the server."}
 }
 
-// Cancel ends the call with kind canceled, where it has not ended yet, and tells
-// the server. It is safe at any time and from any goroutine.
+// Cancel ends the call with kind canceled if it has not ended yet, and notifies the server. It is
+// safe at any time and from any goroutine.
 func (r *Running) Cancel() {
 	if !r.ended.CompareAndSwap(false, true) {
 		return
@@ -120,8 +121,8 @@ func (r *Running) Cancel() {
 	r.finish(o)
 }
 
-// CancelWaiting is Cancel for a call that no session has taken yet, and does nothing to any
-// other. It reports whether the call has ended, or ends by this.
+// CancelWaiting is Cancel for a call that no session has taken yet. It has no effect on other
+// calls. It reports whether the call has ended, or ends because of this.
 func (r *Running) CancelWaiting() bool {
 	if r.pool == nil {
 		return r.ended.Load()
@@ -140,7 +141,7 @@ func (r *Running) CancelWaiting() bool {
 	return true
 }
 
-// expire is what the timer of a call runs.
+// expire runs when the timer of a call fires.
 func (r *Running) expire() {
 	if !r.ended.CompareAndSwap(false, true) {
 		return
@@ -159,7 +160,7 @@ func (r *Running) expire() {
 	r.finish(o)
 }
 
-// end ends the call with what its session found out.
+// end ends the call with the outcome from its session.
 func (r *Running) end(o Outcome) {
 	if !r.ended.CompareAndSwap(false, true) {
 		return
@@ -174,9 +175,9 @@ func (r *Running) end(o Outcome) {
 	r.finish(o)
 }
 
-// sendAgain makes the call one that was never sent, so that it can go to the next session:
-// a server that was restarted, or is being restarted, has taken nothing of it. That is done once, and not on a
-// session of a caller's own, whose next call opens another.
+// sendAgain resets the call to unsent, so that the next session can take it: a server that has
+// restarted or is restarting has not taken it. This is done once per call, and never on a
+// caller's own session, because its next call opens another.
 func (r *Running) sendAgain(o *Outcome) bool {
 	if r.pool == nil || r.pool.declared != nil || r.ended.Load() || !r.again.CompareAndSwap(false, true) {
 		return false
@@ -195,8 +196,8 @@ func (r *Running) sendAgain(o *Outcome) bool {
 	return true
 }
 
-// leave frees the place that the call has in a session or in the queue. It
-// returns the session, and whether the request was handed to its connection.
+// leave releases the place of the call in a session or in the queue. It returns the session, and
+// whether the request was handed to its connection.
 func (r *Running) leave() (s *session, sent bool) {
 	if r.pool != nil {
 		s = r.pool.release(r)
@@ -209,8 +210,8 @@ func (r *Running) leave() (s *session, sent bool) {
 	return s, r.id != 0
 }
 
-// finish tells the caller. The place is free by then, so that the next call may
-// come from inside done.
+// finish reports the outcome to the caller. The place has been released by then, so done may
+// start the next call.
 func (r *Running) finish(o Outcome) {
 	if o.Err != nil && r.req.CallID != "" {
 		o.Err = o.Err.WithCall(r.req.CallID)

@@ -30,7 +30,7 @@ type listening struct {
 	open []*attachtest.Attached
 }
 
-// serve begins to listen. Connections end with the test.
+// serve starts to listen. Connections end with the test.
 func (l *listening) serve(t *testing.T) {
 	var serving sync.WaitGroup
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -53,7 +53,7 @@ func (l *listening) serve(t *testing.T) {
 	l.spec = launch.Spec{ID: "socket", Type: launch.TypeWebSocket, URL: socketURL(server) + "/mcp?token=secret", Headers: map[string]string{"Authorization": "Bearer x"}}
 }
 
-// kill ends the connections as the end of the process does.
+// kill closes the connections as the exit of the process does.
 func (l *listening) kill() {
 	l.mu.Lock()
 	open := l.open
@@ -104,7 +104,7 @@ func TestABrokenConnectionLeavesItsCallsUnknownAndTheServerIsDialedAgain(t *test
 	p.ready()
 	_, wait := p.begin(&Request{Name: "echo", Params: []byte(`{"wait":true}`)})
 	<-came
-	_, next := p.begin(&Request{Name: "echo", Params: []byte(`{"later":true}`)}) // it waits for the place
+	_, next := p.begin(&Request{Name: "echo", Params: []byte(`{"later":true}`)}) // waits for the place
 	l.kill()
 	wantKind(t, wait(), schema.KindOutcomeUnknown, true)
 	must(t, next())
@@ -149,7 +149,7 @@ func TestAServerThatCannotBeDialedIsNamedAndItsCallsDidNotStart(t *testing.T) {
 	}
 }
 
-func TestADialedServerThatAnswersNoPingIsGone(t *testing.T) {
+func TestADialedServerThatDoesNotAnswerPingsIsDisconnected(t *testing.T) {
 	l := listening{Program: attachtest.Program{Call: func(ctx context.Context, _ string, _ json.RawMessage) string {
 		<-ctx.Done()
 		return ""
@@ -198,7 +198,7 @@ func TestADialedServerOfTheModernEraIsDiscovered(t *testing.T) {
 	h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		serving.Add(1)
 		defer serving.Done()
-		ws, err := websocket.Accept(w, r, nil) // it selects no subprotocol
+		ws, err := websocket.Accept(w, r, nil) // no subprotocol is selected
 		if err != nil {
 			return
 		}
@@ -207,7 +207,7 @@ func TestADialedServerOfTheModernEraIsDiscovered(t *testing.T) {
 			t.Error(err)
 			return
 		}
-		_ = session.Wait() // the client has ended it
+		_ = session.Wait() // the client has closed it
 	}))
 	t.Cleanup(func() {
 		serving.Wait()

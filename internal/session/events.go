@@ -16,13 +16,13 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// newEvents reads the events of a server with a first buffer of size bytes.
+// newEvents returns a reader for the events of a server, with an initial buffer of size bytes.
 func newEvents(cfg *Config, from io.Reader, size int) *sse.Reader {
 	return sse.NewReader(from, size, cfg.MaxResult+frameHeadroom)
 }
 
-// nextEvent returns the next event with content: some servers send empty ones, which
-// only have an id.
+// nextEvent returns the next event with content. Some servers send empty events, which only have
+// an id.
 func nextEvent(in *sse.Reader) (sse.Event, error) {
 	for {
 		if ev, err := in.Next(); err != nil || len(ev.Data) > 0 {
@@ -34,12 +34,12 @@ func nextEvent(in *sse.Reader) (sse.Event, error) {
 // isMessage reports whether the event carries a JSON-RPC message.
 func isMessage(ev sse.Event) bool { return ev.Name == "" || ev.Name == "message" }
 
-// eventLink talks to a server over the legacy SSE transport: it answers on one
-// long event stream, requests are posted to an address that it names there.
+// eventLink talks to a server over the legacy SSE transport. The server answers on one
+// long-lived event stream, and requests are posted to an address that the stream names.
 type eventLink struct {
 	s      *session
 	client *http.Client
-	to     string // where messages are posted
+	to     string // URL for posting messages
 	ctx    context.Context
 	end    context.CancelFunc
 	in     *sse.Reader
@@ -70,7 +70,7 @@ func newEventLink(ctx context.Context, s *session, client *http.Client) (*eventL
 	return l, nil
 }
 
-// start begins to read.
+// start starts the reader.
 func (l *eventLink) start() { l.work.Go(l.read) }
 
 func (l *eventLink) open(address string) (*sse.Reader, error) {
@@ -128,7 +128,7 @@ func (l *eventLink) send(r *Running) bool {
 	})
 }
 
-// push posts one message. Where that fails it returns how a call in it ended.
+// push posts one message. If that fails, it returns the outcome for a call in the message.
 func (l *eventLink) push(ctx context.Context, body []byte) (Outcome, bool) {
 	resp, connected, err := postMessage(ctx, l.client, l.to, nil, body)
 	if err != nil {
@@ -178,12 +178,12 @@ func (l *eventLink) close() {
 	l.work.Wait()
 }
 
-// statusLine names an HTTP status without anything that the server chose.
+// statusLine returns an HTTP status without any text that the server chose.
 func statusLine(code int) string {
 	return strconv.Itoa(code) + " " + http.StatusText(code)
 }
 
-// unreachable words how a call ended whose exchange failed in the network.
+// unreachable returns the outcome of a call whose exchange failed in the network.
 func unreachable(cfg *Config, connected bool, err error) Outcome {
 	var ours *schema.Error
 	switch {
@@ -197,11 +197,11 @@ func unreachable(cfg *Config, connected bool, err error) Outcome {
 		"The connection to the server %q broke while the call was running: %w. The call may have run.", cfg.Spec.ID, plainError(err))}
 }
 
-// refused words how a call ended that was answered with an HTTP error.
+// refused returns the outcome of a call that was answered with an HTTP error.
 func refused(cfg *Config, resp *http.Response) Outcome {
 	status := statusLine(resp.StatusCode)
 	if resp.StatusCode/100 != 4 || resp.StatusCode == http.StatusRequestTimeout {
-		// A gateway may say 502 to 504 also when the server has begun.
+		// A gateway may send 502 to 504 even after the server has started the call.
 		return Outcome{Started: true, Err: schema.Errorf(schema.KindOutcomeUnknown,
 			"The server %q answered with HTTP %s; the call may have run.", cfg.Spec.ID, status)}
 	}
@@ -219,8 +219,7 @@ func refused(cfg *Config, resp *http.Response) Outcome {
 	return Outcome{Err: e}
 }
 
-// plainError drops the address from an error of net/http: a query in it may hold
-// a secret.
+// plainError removes the URL from an error of net/http, because its query may hold a secret.
 func plainError(err error) error {
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		return u.Err

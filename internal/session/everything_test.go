@@ -35,7 +35,7 @@ func TestTheConformanceServerOfTheSDKWorksOverPipes(t *testing.T) {
 	if must(t, wait()); got.Load() != 3 {
 		t.Errorf("%d of 3 progress notifications came before the result", got.Load())
 	}
-	// It asks for what we did not declare, as the conformance suite wants it to.
+	// The server asks for a capability that we did not declare, as the conformance suite wants.
 	wantKind(t, p.call("test_input_required_result_elicitation", "{}"), schema.KindInputRequired, true)
 	_, wait = p.begin(&Request{Method: schema.MethodReadResource, Params: []byte(`{"uri":"test://static-text"}`)})
 	if o := must(t, wait()); !strings.Contains(string(o.Body), "static-text") {

@@ -9,20 +9,20 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// refusedTries is how often more a server is looked for that answered and does not listen
-// any more, before its calls are refused: with their pauses about four seconds, in which
-// most servers have been restarted.
+// refusedTries is the number of extra attempts to reach a server that answered before and no
+// longer listens, before its calls are refused. With their pauses they take about four seconds,
+// in which most servers have restarted.
 const refusedTries = 40
 
-// mostSaid bounds, in bytes, each text of a server in the announcement of its worker. One
-// that exceeds max_payload is not sent, and the worker with all its servers would be taken
-// for disconnected.
-const mostSaid = 1 << 10
+// maxServerText limits, in bytes, each text of a server in the announcement of its worker. An
+// announcement that exceeds max_payload is not sent, and the worker with all its servers would
+// be taken for disconnected.
+const maxServerText = 1 << 10
 
-// bounded bounds a text of a server.
-func bounded(text string) string { return truncate.Text(text, mostSaid) }
+// bounded truncates a text of a server to maxServerText bytes.
+func bounded(text string) string { return truncate.Text(text, maxServerText) }
 
-// startFailed notes a failed start and returns how long to wait.
+// startFailed records a failed start and returns the pause before the next one.
 func (k *keeper) startFailed(err error) time.Duration {
 	p := k.pool
 	var how *startError
@@ -34,7 +34,7 @@ func (k *keeper) startFailed(err error) time.Duration {
 			state = schema.StateTimeout
 		}
 		var e *schema.Error
-		if errors.As(how.err, &e) { // a sentence already
+		if errors.As(how.err, &e) { // already a sentence
 			fault = e.Detail
 		}
 	}
@@ -55,7 +55,7 @@ func (k *keeper) startFailed(err error) time.Duration {
 	return pause(n)
 }
 
-// giveUp ends calls that have nothing to wait for.
+// giveUp ends waiting calls with the reason why the pool has no session.
 func (k *keeper) giveUp(waiting []*Running) {
 	p := k.pool
 	for _, r := range waiting {
@@ -66,8 +66,8 @@ func (k *keeper) giveUp(waiting []*Running) {
 	}
 }
 
-// sessionLost notes that a session has to be replaced and returns how long to
-// wait. One that did some good is replaced at once.
+// sessionLost records that a session has to be replaced and returns the pause before that. A
+// session that was useful is replaced at once.
 func (k *keeper) sessionLost(s *session) time.Duration {
 	p := k.pool
 	why := s.cause()
@@ -77,8 +77,8 @@ func (k *keeper) sessionLost(s *session) time.Duration {
 	}
 	p.mu.Lock()
 	p.restarts++
-	// A server that breaks under its calls is not one that cannot start: the
-	// breaker is for those.
+	// The circuit breaker is for servers that cannot start, not for those that fail
+	// during calls.
 	var rest time.Duration
 	switch {
 	case s.served.Load() || time.Since(s.born) >= restTime:

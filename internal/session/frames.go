@@ -10,12 +10,12 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// firstID is where our request ids begin. The go-sdk counts its own from 1, so
-// the two never meet, and a double holds both exactly.
+// firstID is the first of our request ids. The go-sdk counts its own from 1, so the two never
+// collide, and a double represents both exactly.
 const firstID = int64(1) << 32
 
-// ourID returns the id that raw holds where it is one of ours, else 0. Some
-// servers hold ids as floating-point numbers and write them back as such.
+// ourID returns the id in raw if it is one of ours, else 0. Some servers hold ids as
+// floating-point numbers and write them back as such.
 func ourID(raw []byte) int64 {
 	if len(raw) == 0 || raw[0]-'1' > 8 {
 		return 0
@@ -38,16 +38,16 @@ func ourID(raw []byte) int64 {
 	return n
 }
 
-// envelope is what a session adds to each request in the params' _meta.
+// envelope holds the members that a session adds to _meta in the params of each request.
 type envelope struct {
-	// fixed holds the members that the modern era requires, without braces;
-	// empty in the legacy era.
+	// fixed holds the members that the modern era requires, without braces. It is empty in
+	// the legacy era.
 	fixed string
-	// tells says that the session, clock and seed of a request go along with it.
+	// tells means that the session, clock and seed of a request are sent with it.
 	tells bool
 }
 
-// modernEnvelope returns the envelope of a revision of the modern era.
+// modernEnvelope returns the envelope for a protocol revision of the modern era.
 func modernEnvelope(protocol, name, version string) envelope {
 	b := rawjson.AppendText([]byte(`"`+mcpwire.MetaProtocolVersion+`":`), protocol)
 	b = append(b, `,`+noCapabilities+`,"`+mcpwire.MetaClientInfo+`":{"name":`...)
@@ -57,29 +57,29 @@ func modernEnvelope(protocol, name, version string) envelope {
 	return envelope{fixed: string(append(b, '}'))}
 }
 
-// ownMeta are the members of _meta that a session writes itself.
+// ownMeta reports whether key is a member of _meta that a session writes itself.
 func ownMeta(key string, req *Request) bool {
 	switch key {
 	case mcpwire.MetaProtocolVersion, mcpwire.MetaClientCapabilities, mcpwire.MetaClientInfo, mcpwire.MetaLogLevel:
-		// They are of another connection; the capabilities of a caller that can be
-		// asked were put into the envelope.
+		// They belong to another connection. The capabilities of a caller that can be asked
+		// were put into the envelope.
 		return true
 	case "traceparent":
 		return req.Trace.Parent != ""
 	case "tracestate":
 		return req.Trace.State != ""
 	case MetaSession, MetaClock, MetaSeed:
-		// They are for us to say: a caller that names another one's session would get its state.
+		// Only the session may set these: a caller that names another caller's session would
+		// get its state.
 		return true
 	case "progressToken":
-		// A token of the caller means nothing on this connection.
+		// A token of the caller has no meaning on this connection.
 		return true
 	}
 	return false
 }
 
-// appendRequest appends the JSON-RPC request to dst. Arguments are copied as
-// they are.
+// appendRequest appends the JSON-RPC request to dst. Arguments are copied unchanged.
 func appendRequest(dst []byte, e envelope, id int64, req *Request) []byte {
 	dst = append(dst, `{"jsonrpc":"2.0","id":`...)
 	dst = strconv.AppendInt(dst, id, 10)
@@ -111,8 +111,8 @@ func appendRequest(dst []byte, e envelope, id int64, req *Request) []byte {
 	return append(dst, `}}`...)
 }
 
-// appendParams appends a whole params object, with our members put into the
-// _meta that it may have. The other members stay the bytes that they are.
+// appendParams appends a whole params object and adds our members to its _meta. The other
+// members are copied unchanged.
 func appendParams(dst []byte, e envelope, id int64, req *Request) []byte {
 	var meta []byte
 	count := 0
@@ -146,7 +146,8 @@ func appendParams(dst []byte, e envelope, id int64, req *Request) []byte {
 	return append(dst, '}')
 }
 
-// metaWith is the _meta of a request that has one already, which lacks its last brace.
+// metaWith returns the _meta of a request that already has one, with our members added and without
+// the closing brace.
 func (e envelope) metaWith(meta []byte, id int64, req *Request) []byte {
 	inner := []byte{'{'}
 	if e.needed(req) {
@@ -165,12 +166,12 @@ func (e envelope) needed(req *Request) bool {
 	return e.fixed != "" || req.Progress != nil || req.Trace.Parent != "" || req.Trace.State != "" || req.bound != nil || e.tellsOf(req)
 }
 
-// tellsOf says that a request that is bound to no program has something to tell.
+// tellsOf reports whether a request without a binding has a session, clock or seed to send.
 func (e envelope) tellsOf(req *Request) bool {
 	return e.tells && req.bound == nil && req.Session != ""
 }
 
-// append appends the members of _meta for one request, at least one.
+// append appends the members of _meta for one request. There is at least one.
 func (e envelope) append(dst []byte, id int64, req *Request) []byte {
 	from := len(dst)
 	dst = append(dst, e.fixed...)
@@ -205,8 +206,7 @@ func (e envelope) append(dst []byte, id int64, req *Request) []byte {
 	return dst
 }
 
-// cancelMessage returns the notification that tells the server to stop working
-// on a request.
+// cancelMessage returns the notification that asks the server to stop working on a request.
 func cancelMessage(id int64, reason string) []byte {
 	dst := []byte(`{"jsonrpc":"2.0","method":"` + mcpwire.NotifyCancelled + `","params":{"requestId":`)
 	dst = strconv.AppendInt(dst, id, 10)
@@ -215,8 +215,8 @@ func cancelMessage(id int64, reason string) []byte {
 	return append(dst, `}}`...)
 }
 
-// appendReply appends the answer to a request of the server: pings are answered,
-// all else is refused, because no caller hears the session.
+// appendReply appends the response to a request of the server. Pings are answered. All other
+// requests are refused, because no caller listens on the session.
 func appendReply(dst []byte, f *frame) []byte {
 	dst = append(dst, `{"jsonrpc":"2.0","id":`...)
 	dst = append(dst, f.id...)
@@ -226,8 +226,8 @@ func appendReply(dst []byte, f *frame) []byte {
 	return append(mcpwire.AppendError(append(dst, ','), mcpwire.CodeMethodNotFound, "this request cannot be answered: the caller did not declare the capability, or cannot be asked during this call"), '}')
 }
 
-// flatten replaces raw line breaks, legal white space between JSON tokens, by
-// spaces: a line break ends a message on stdio. Inside strings there are none.
+// flatten replaces raw line breaks with spaces. They are legal white space between JSON tokens,
+// never occur inside strings, and would end a message on stdio.
 func flatten(b []byte) {
 	for _, c := range [2]byte{'\n', '\r'} {
 		for rest := b; ; {

@@ -9,11 +9,11 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// noCapabilities is what an envelope says where nobody can be asked for input.
+// noCapabilities is the part of an envelope that declares that no caller can be asked for input.
 const noCapabilities = `"` + mcpwire.MetaClientCapabilities + `":{}`
 
-// of returns the envelope with the capabilities that the caller's _meta names, so
-// that a server asks no more than the caller can answer.
+// of returns the envelope with the capabilities from the caller's _meta, so that a server asks
+// only for input that the caller can provide.
 func (e envelope) of(meta []byte) envelope {
 	if e.fixed == "" || len(meta) == 0 {
 		return e
@@ -30,9 +30,8 @@ func (e envelope) of(meta []byte) envelope {
 	return e
 }
 
-// appendCallWith appends the method and the params of a tools/call that has more
-// than a name and arguments. What only servers of the modern era understand goes
-// to them alone.
+// appendCallWith appends the method and the params of a tools/call that has more than a name and
+// arguments. Members that only servers of the modern era understand are sent only to those.
 func appendCallWith(dst []byte, e envelope, id int64, req *Request) []byte {
 	dst = append(dst, `,"method":"`+schema.MethodCallTool+`","params":{"name":`...)
 	dst = rawjson.AppendText(dst, req.Name)
@@ -58,7 +57,8 @@ func appendCallWith(dst []byte, e envelope, id int64, req *Request) []byte {
 	return append(dst, '}')
 }
 
-// mayAsk reports whether the request tells the server what its caller can be asked.
+// mayAsk reports whether the request declares client capabilities, so that the server may ask for
+// input.
 func (r *Request) mayAsk() bool {
 	where := r.Extra
 	if r.method() != schema.MethodCallTool {
@@ -67,7 +67,7 @@ func (r *Request) mayAsk() bool {
 	return bytes.Contains(where, []byte(mcpwire.MetaClientCapabilities))
 }
 
-// asked makes an error of a question where nobody can answer it.
+// asked turns a request for input into an error if the caller cannot answer it.
 func (s *session) asked(req *Request, o Outcome) Outcome {
 	if !o.Input || req.mayAsk() {
 		return o

@@ -9,20 +9,20 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// keeper holds one session of a pool for as long as the pool is open: it opens it,
-// watches it, and replaces it when it is lost.
+// keeper maintains one session of a pool while the pool is open: it opens the session, monitors
+// it, and replaces it when it is lost.
 type keeper struct {
 	pool *Pool
-	// learns says that it starts once where sessions are wanted on demand only, to read
-	// what the server offers.
+	// learns means that it starts once to read the definitions, even if sessions are only
+	// opened on demand.
 	learns bool
-	fails  int // to start, in a row; guarded by pool.mu
-	losses int // of sessions in use, in a row; guarded by pool.mu
+	fails  int // consecutive failed starts; guarded by pool.mu
+	losses int // consecutive sessions lost in use; guarded by pool.mu
 }
 
-// demand says whether sessions are wanted before a call comes. Its pool's lock guards it.
+// demand records whether sessions are wanted before a call arrives. The pool's lock guards it.
 type demand struct {
-	parked bool          // they are not
+	parked bool          // no sessions are wanted
 	flip   chan struct{} // closed and replaced when parked changes
 }
 
@@ -58,7 +58,7 @@ func (k *keeper) run() {
 	}
 }
 
-// awaitDemand waits until a session is wanted; false when the pool is closed.
+// awaitDemand waits until a session is wanted. It returns false if the pool is closed.
 func (k *keeper) awaitDemand(learn bool) bool {
 	p := k.pool
 	for {
@@ -79,7 +79,8 @@ func (k *keeper) awaitDemand(learn bool) bool {
 	}
 }
 
-// park takes all sessions out of use until a call comes, unless one is here.
+// park takes all sessions out of use until a call arrives. It returns false if a call is already
+// here.
 func (k *keeper) park() bool {
 	p := k.pool
 	p.mu.Lock()
@@ -92,7 +93,7 @@ func (k *keeper) park() bool {
 	return true
 }
 
-// learned parks a pool on demand again once its definitions are known.
+// learned parks an on-demand pool again once its definitions are known.
 func (k *keeper) learned() {
 	p := k.pool
 	p.mu.Lock()
@@ -112,15 +113,15 @@ func (k *keeper) join(s *session) {
 	p.subscriptions.wakeLocked()
 	p.mu.Unlock()
 	if s.reread {
-		s.listChanged() // it may be a newer program than the last one
+		s.listChanged() // the program may be newer than the last one
 	}
 	p.log.Info("session ready", "protocol", s.about.ProtocolVersion, "took", time.Since(s.born))
 	p.pump()
 	p.changed()
 }
 
-// greeted notes that the server is there, and what it said of itself. The
-// caller holds p.mu.
+// greeted records that the server is ready, and the metadata from its handshake. The caller
+// holds p.mu.
 func (p *Pool) greeted(s *session) {
 	p.state, p.fault, p.tail = schema.StateInitialized, "", ""
 	p.protocol = bounded(s.about.ProtocolVersion)
@@ -146,25 +147,25 @@ func (k *keeper) leave(s *session) {
 func (p *Pool) drop(s *session) {
 	for i, other := range p.live {
 		if other == s {
-			// The slice is replaced, never changed under a reader.
+			// Copy the slice, because readers may hold the old one.
 			p.live = append(append([]*session(nil), p.live[:i]...), p.live[i+1:]...)
 			break
 		}
 	}
 }
 
-// part lets the last calls of a session end and closes it.
+// part waits until the last calls of a session have ended and closes it.
 func (k *keeper) part(s *session) {
 	p := k.pool
-	<-s.empty // each call has a timer, and Close ends those that are left
+	<-s.empty // each call has a timer, and Close ends the remaining ones
 	s.close()
 	p.mu.Lock()
 	delete(p.all, s)
 	p.mu.Unlock()
 }
 
-// watch looks after a session in use. It returns true when the session was lost,
-// false when it is not wanted any more.
+// watch monitors a session in use. It returns true if the session was lost, false if it is no
+// longer wanted.
 func (k *keeper) watch(s *session) (lost bool) {
 	p := k.pool
 	health := time.NewTicker(p.cfg.HealthEvery)
@@ -202,7 +203,7 @@ func (k *keeper) watch(s *session) (lost bool) {
 	}
 }
 
-// examine replaces a session that gives no sign of life.
+// examine replaces a session that shows no sign of life.
 func (k *keeper) examine(s *session) {
 	p := k.pool
 	heard := s.heard.Load()
@@ -216,7 +217,7 @@ func (k *keeper) examine(s *session) {
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		if s.heard.Load() != heard {
-			return // it is slow, but it talks
+			return // it is slow but alive
 		}
 		err = errors.New("it did not answer a health check")
 	}

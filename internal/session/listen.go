@@ -14,18 +14,17 @@ import (
 )
 
 const (
-	listenOpen   = 2 * time.Second       // for the headers of the GET stream, before the session is used without it
-	listenSettle = 20 * time.Millisecond // for what was sent on it before the answer to a call
+	listenOpen   = 2 * time.Second       // wait for the headers of the GET stream before the session is used without it
+	listenSettle = 20 * time.Millisecond // wait for messages that were sent on it before the answer to a call
 )
 
-// reopens are the pauses between attempts to open it again.
+// reopens sets the pauses between attempts to reopen the stream.
 var reopens = backoff.Policy{First: resumeWait, Max: 30 * time.Second}
 
-// listen opens the GET stream of a legacy session and reads it until the session
-// ends: servers send on it whatever they do not tie to one request, such as questions
-// to the caller, log messages, progress and changed lists. It returns once the server
-// has answered the GET, because a server drops what it sends before; ctx and
-// listenOpen bound that.
+// listen opens the GET stream of a legacy session and reads it until the session ends. Servers
+// send everything on it that they do not tie to one request, such as questions to the caller,
+// log messages, progress and list changes. listen returns once the server has answered the GET,
+// because a server drops messages that it sends before. ctx and listenOpen limit that wait.
 func (l *remoteLink) listen(ctx context.Context) {
 	if l.s.modern() {
 		return // that era has subscriptions/listen, which the SDK reads
@@ -41,8 +40,8 @@ func (l *remoteLink) listen(ctx context.Context) {
 	}
 }
 
-// listenOn keeps the GET stream open for as long as the server offers one; opened is
-// closed when it has answered the first time.
+// listenOn keeps the GET stream open as long as the server offers one. It closes opened after the
+// first answer.
 func (l *remoteLink) listenOn(opened chan<- struct{}) {
 	resp, err := l.getStream(l.ctx, "")
 	close(opened)
@@ -62,7 +61,7 @@ func (l *remoteLink) listenOn(opened chan<- struct{}) {
 			}
 			resp.Body.Close()
 		case errors.As(err, &status) && !l.hears.Load():
-			return // there is none: some servers say so in other ways than with 405
+			return // the server has no stream: some do not report that with 405
 		case errors.As(err, &status) && l.lost(status.code, status.text):
 			l.s.retire(errForgotten)
 			return
@@ -80,7 +79,7 @@ func (l *remoteLink) listenOn(opened chan<- struct{}) {
 	}
 }
 
-// readStream reads the GET stream to its end. It returns true where anything came.
+// readStream reads the GET stream to its end. It reports whether it read any event.
 func (l *remoteLink) readStream(in *sse.Reader) (some bool) {
 	var scan scanner
 	var f frame
@@ -102,15 +101,15 @@ func (l *remoteLink) readStream(in *sse.Reader) (some bool) {
 	}
 }
 
-// settle waits a moment before a call ends whose caller hears the server: what the
-// server said on the GET stream before it answered comes by another connection.
+// settle waits briefly before it ends a call whose caller receives messages from the server.
+// Messages that the server sent on the GET stream before its answer arrive on another connection.
 func (l *remoteLink) settle(ctx context.Context, r *Request) {
 	if l.hears.Load() && (r.Said != nil && l.s.asks != nil || r.Progress != nil && l.spoke.Load()) {
 		sleep.For(listenSettle, ctx.Done())
 	}
 }
 
-// getStream sends a GET for an event stream, after an event where one is named. An answer
+// getStream sends a GET for an event stream, to resume after an event if one is given. An answer
 // that is not an event stream is returned as a *statusError.
 func (l *remoteLink) getStream(ctx context.Context, after string) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, l.url, nil)
@@ -128,14 +127,14 @@ func (l *remoteLink) getStream(ctx context.Context, after string) (*http.Respons
 	}
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if resp.StatusCode != http.StatusOK || kind != "text/event-stream" {
-		text, _ := readAll(resp.Body, resp.ContentLength, frameHeadroom) // what cannot be read says as little as nothing
+		text, _ := readAll(resp.Body, resp.ContentLength, frameHeadroom) // a body that cannot be read counts as empty
 		resp.Body.Close()
 		return nil, &statusError{resp.StatusCode, text}
 	}
 	return resp, nil
 }
 
-// statusError is an answer to a GET that is no event stream.
+// statusError is an answer to a GET that is not an event stream.
 type statusError struct {
 	code int
 	text []byte

@@ -13,13 +13,12 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// streaming is a legacy server that sends on the GET stream of its session what the
-// test tells it to.
+// streaming is a legacy server that sends events from the test on the GET stream of its session.
 type streaming struct {
 	gets chan string      // the Last-Event-ID of each GET
 	send chan string      // events, each for one GET; "" ends the stream
-	lost chan struct{}    // closed when the session is forgotten
-	call chan json.Number // the ids of calls; each is answered when answer has a word
+	lost chan struct{}    // closed when the server has forgotten the session
+	call chan json.Number // the ids of calls; each is answered once the test allows it
 	done chan struct{}
 }
 
@@ -89,7 +88,7 @@ func (s *streaming) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func TestTheStreamOfASessionIsOpenedAgainWhereItEndedAndTellsOfCalls(t *testing.T) {
+func TestTheGETStreamIsResumedAndCarriesMessagesOfCalls(t *testing.T) {
 	server, spec := startStreaming(t)
 	p := open(t, Config{Spec: spec})
 	p.ready()
@@ -112,7 +111,7 @@ func TestTheStreamOfASessionIsOpenedAgainWhereItEndedAndTellsOfCalls(t *testing.
 	must(t, wait())
 }
 
-func TestASessionThatIsForgottenIsNoticedOnItsStream(t *testing.T) {
+func TestALostSessionIsDetectedOnItsStream(t *testing.T) {
 	server, spec := startStreaming(t)
 	p := open(t, Config{Spec: spec})
 	p.ready()

@@ -19,17 +19,17 @@ import (
 
 const (
 	settleTime = 50 * time.Millisecond // changes come in bursts
-	pollEvery  = 60 * time.Second      // remote servers may lose the stream that tells of changes
+	pollEvery  = 60 * time.Second      // remote servers may lose the stream that reports changes
 	maxPages   = 1000
 )
 
-// offers keeps what the server of a pool offers up to date.
+// offers keeps the definitions of a pool's server up to date.
 type offers struct {
 	pool    *Pool
-	wake    chan struct{} // holds a word when a list may have changed
+	wake    chan struct{} // signaled when a list may have changed
 	headers atomic.Pointer[paramHeaders]
 
-	defs   *schema.Definitions // nil until they were read once; guarded by pool.mu
+	defs   *schema.Definitions // nil until they were first read; guarded by pool.mu
 	digest string              // of defs; guarded by pool.mu
 }
 
@@ -78,8 +78,8 @@ func (o *offers) run() {
 	}
 }
 
-// changedSessions returns the sessions that told of a change, also those that
-// are being opened, and one in any case where that is wanted.
+// changedSessions returns the sessions that reported a change, including those that are being
+// opened. If one is true and no session reported a change, it returns one live session.
 func (o *offers) changedSessions(one bool) []*session {
 	p := o.pool
 	p.mu.Lock()
@@ -96,7 +96,7 @@ func (o *offers) changedSessions(one bool) []*session {
 	return out
 }
 
-// changed has the lists of the sessions that told of a change read soon.
+// changed schedules a read of the lists of the sessions that reported a change.
 func (o *offers) changed() {
 	select {
 	case o.wake <- struct{}{}:
@@ -104,12 +104,12 @@ func (o *offers) changed() {
 	}
 }
 
-// read reads the definitions over the session and makes them the pool's.
+// read reads the definitions over the session and stores them in the pool.
 func (o *offers) read(ctx context.Context, s *session) error {
 	p := o.pool
 	s.reading.Lock()
 	defer s.reading.Unlock()
-	upTo := s.pins.begin(&p.cfg)
+	asOf := s.pins.begin(&p.cfg)
 	defs, err := readDefinitions(ctx, s)
 	if err != nil {
 		return err
@@ -128,7 +128,7 @@ func (o *offers) read(ctx context.Context, s *session) error {
 		p.changed()
 	}
 	if p.cfg.Pinned {
-		if s.pins.set(defs, sum, upTo, same) {
+		if s.pins.set(defs, sum, asOf, same) {
 			o.doubtOthers(s)
 		}
 		p.pump()
@@ -136,16 +136,16 @@ func (o *offers) read(ctx context.Context, s *session) error {
 	return nil
 }
 
-// list is one kind of thing that a server offers.
+// list describes one kind of list that a server offers.
 type list struct {
 	method string
-	member string // of the result
-	key    string // what must be unique
+	member string // member of the result
+	key    string // member that must be unique
 	into   *[]json.RawMessage
-	must   bool // a failure fails the whole
+	must   bool // a failure fails all lists
 }
 
-// readDefinitions reads the lists that the server says it has, side by side.
+// readDefinitions reads the lists that the server declares, concurrently.
 func readDefinitions(ctx context.Context, s *session) (*schema.Definitions, error) {
 	defs := &schema.Definitions{About: introduction(s)}
 	var lists []list
@@ -174,14 +174,14 @@ func readDefinitions(ctx context.Context, s *session) (*schema.Definitions, erro
 		}
 		var fault *schema.Error
 		if errors.As(errs[i], &fault) && fault.RPC != nil && !l.must {
-			if fault.RPC.Code != -32601 { // some declare resources and have no templates
+			if fault.RPC.Code != -32601 { // some servers declare resources and have no templates
 				s.pool.log.Warn("the server did not return one of its lists", "method", l.method, "code", fault.RPC.Code)
 			}
 			continue
 		}
 		if fault != nil && fault.RPC != nil {
-			// Its sentence is about a call, and without the message of the server. Nobody's
-			// arguments are in that: the request has none.
+			// The text of fault is about a call, and lacks the server's message. The message is
+			// safe to include here: the request has no arguments that it could repeat.
 			return nil, fmt.Errorf("reading %s: the server answered with the JSON-RPC error %d: %s", l.method, fault.RPC.Code, fault.RPC.Message)
 		}
 		return nil, fmt.Errorf("reading %s: %w", l.method, errs[i])
@@ -189,10 +189,10 @@ func readDefinitions(ctx context.Context, s *session) (*schema.Definitions, erro
 	return defs, nil
 }
 
-// mostIntroduced bounds what a server may say of itself; more is left out.
-const mostIntroduced = 256 << 10
+// maxIntroduction limits the metadata of a server, in bytes. Larger metadata is left out.
+const maxIntroduction = 256 << 10
 
-// introduction is what the server says of itself; see [schema.Definitions].
+// introduction returns the metadata of the server; see [schema.Definitions].
 func introduction(s *session) json.RawMessage {
 	about := struct {
 		Info         *mcp.Implementation `json:"serverInfo,omitempty"`
@@ -203,8 +203,8 @@ func introduction(s *session) json.RawMessage {
 		about.Extensions = caps.Extensions
 	}
 	raw, err := json.Marshal(about)
-	if err != nil || len(raw) > mostIntroduced {
-		s.pool.log.Warn("omitted the server information of initialize, which is too large", "bytes", len(raw), "most", mostIntroduced)
+	if err != nil || len(raw) > maxIntroduction {
+		s.pool.log.Warn("omitted the server information of initialize, which is too large", "bytes", len(raw), "most", maxIntroduction)
 		return nil
 	}
 	return raw
@@ -251,7 +251,7 @@ func readList(ctx context.Context, s *session, l list) error {
 			seen[name] = true
 			found = append(found, item)
 		}
-		// An empty cursor ends the list for most clients, and so it does here.
+		// Most clients treat an empty cursor as the end of the list, and so does this one.
 		if len(cursor) == 0 || cursor[0] != '"' || string(cursor) == `""` {
 			*l.into = found
 			return nil
@@ -265,7 +265,7 @@ func readList(ctx context.Context, s *session, l list) error {
 	return fmt.Errorf("it has more than %d pages", maxPages)
 }
 
-// member returns the string that a member of an object holds; "" for none.
+// member returns the string value of a member of an object, or "" if there is none.
 func member(object []byte, key string) string {
 	var raw []byte
 	rawjson.Members(object, func(k string, value []byte) {

@@ -10,32 +10,32 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// logsLate is how long a server may keep logging for a call that was given up.
+// logsLate is how long a server may keep logging for an abandoned call.
 const logsLate = time.Minute
 
-// logForwarder hands the log messages of a server to the callers whose calls they are of. The
-// session's lock guards it.
+// logForwarder passes the log messages of a server to the callers of the calls. The session's
+// lock guards it.
 type logForwarder struct {
 	s *session
-	// The caller of the last call that was given up while the server was asked for its log
-	// messages, and when.
+	// The caller of the last abandoned call for which the server was asked for log messages,
+	// and when it was abandoned.
 	last   string
 	lastAt time.Time
 }
 
-// wanted says that the server is asked for the log messages of a call. On a stream that
-// calls share a message does not say of which call it is: there one caller at a time is
-// served, so that nobody reads what another's calls log. The caller holds s.mu.
+// wanted reports whether to ask the server for the log messages of a call. On a stream that calls
+// share, a message does not name its call. Only one caller at a time gets log messages there, so
+// that no caller reads the logs of another's calls. The caller holds s.mu.
 func (l *logForwarder) wanted(r *Running) bool {
 	s := l.s
 	if r.pool == nil || r.req.Said == nil || r.req.LogLevel == "" || s.asks != nil {
 		return false
 	}
 	if _, remote := s.link.(*remoteLink); remote {
-		return true // each request has a stream of its own
+		return true // each request has its own stream
 	}
 	if !s.modern() {
-		return false // its messages may be of any call, at any time
+		return false // its messages may belong to any call, at any time
 	}
 	if l.last != r.req.Caller && time.Since(l.lastAt) < logsLate {
 		return false
@@ -48,8 +48,7 @@ func (l *logForwarder) wanted(r *Running) bool {
 	return true
 }
 
-// forCall returns the envelope of a call: with the level of the log messages that its
-// caller wants, where there is one.
+// forCall returns the envelope of a call, with the log level that its caller wants, if any.
 func (e envelope) forCall(r *Running) envelope {
 	if r.logs && e.fixed != "" {
 		e.fixed += `,"` + mcpwire.MetaLogLevel + `":` + strconv.Quote(r.req.LogLevel)
@@ -57,9 +56,9 @@ func (e envelope) forCall(r *Running) envelope {
 	return e
 }
 
-// pass hands a log message to the call that it belongs to: the one with this id, or,
-// where id is 0 because the stream is not that of one call, the first of those whose
-// caller wants it. It returns false for what is no log message, or nobody's.
+// pass passes a log message to its call: the one with this id or, if id is 0 because the stream
+// is shared, the first call whose caller wants the message. It returns false if the message is
+// not a log message, or no call wants it.
 func (l *logForwarder) pass(f *frame, id int64) bool {
 	s := l.s
 	if string(f.method) != `"`+mcpwire.NotifyMessage+`"` || len(f.id) > 0 || !rawjson.IsObject(f.params) || s.asks != nil {
@@ -68,7 +67,7 @@ func (l *logForwarder) pass(f *frame, id int64) bool {
 	var level string
 	rawjson.Members(f.params, func(key string, value []byte) {
 		if key == "level" {
-			_ = json.Unmarshal(value, &level) // what is no string is no level
+			_ = json.Unmarshal(value, &level) // a value that is not a string sets no level
 		}
 	})
 	wants := func(r *Running) bool {

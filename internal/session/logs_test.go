@@ -14,7 +14,7 @@ import (
 	"github.com/callyard/callyard/internal/launch"
 )
 
-// noLink is the link of a session that no server has: its stream is one for all calls.
+// noLink is a link without a server. All calls share its stream.
 type noLink struct{}
 
 func (noLink) send(*Running) bool      { return false }
@@ -25,14 +25,14 @@ func logAbout(text, level string) *frame { // a log message of a server
 	return &frame{method: []byte(`"notifications/message"`), params: []byte(`{"level":"` + level + `","data":"` + text + `"}`)}
 }
 
-// shared is a modern session with one stream for all calls.
+// shared returns a modern session with one stream for all calls.
 func shared() *session {
 	s := newSession(newPool(Config{}, slog.New(slog.DiscardHandler), func() {}))
 	s.link, s.env = noLink{}, modernEnvelope("2026-07-28", "n", "v")
 	return s
 }
 
-// logsTo registers a call whose caller wants log messages, and returns what it gets.
+// logsTo registers a call whose caller wants log messages, and returns a channel of these.
 func (s *session) logsTo(caller, level string) (*Running, chan string) {
 	got := make(chan string, 10)
 	r := &Running{pool: s.pool, req: &Request{Name: "t", Caller: caller, LogLevel: level, Said: func(_ int64, message []byte) bool {
@@ -45,7 +45,7 @@ func (s *session) logsTo(caller, level string) (*Running, chan string) {
 	return r, got
 }
 
-func TestOnASharedStreamLogMessagesAreThoseOfOneCaller(t *testing.T) {
+func TestLogMessagesOnASharedStreamReachOneCaller(t *testing.T) {
 	s := shared()
 	r, mine := s.logsTo("ada", "info")
 	if env := s.env.forCall(r); !strings.Contains(env.fixed, `"`+mcpwire.MetaLogLevel+`":"info"`) {
@@ -61,7 +61,7 @@ func TestOnASharedStreamLogMessagesAreThoseOfOneCaller(t *testing.T) {
 	if len(theirs) != 0 || len(mine) != 1 || <-mine != `{"method":"notifications/message","params":{"level":"warning","data":"one"}}` {
 		t.Errorf("%d for the caller, %d for the other", len(mine), len(theirs))
 	}
-	// A call that was given up may keep logging for a while.
+	// An abandoned call may keep logging for a while.
 	s.forget(r, "canceled")
 	if r, _ := s.logsTo("bob", "debug"); r.logs {
 		t.Error("another caller may get what a call logs that was given up")
@@ -71,7 +71,7 @@ func TestOnASharedStreamLogMessagesAreThoseOfOneCaller(t *testing.T) {
 	}
 }
 
-func TestASharedStreamOfAnOlderServerLogsForNobody(t *testing.T) {
+func TestLogMessagesOnASharedLegacyStreamReachNoCaller(t *testing.T) {
 	s := shared()
 	s.env = envelope{}
 	if r, _ := s.logsTo("ada", "info"); r.logs || s.logs.pass(logAbout("one", "warning"), 0) {

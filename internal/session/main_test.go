@@ -14,7 +14,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// scriptVariable makes the test binary one of the servers of script_test.go.
+// scriptVariable makes the test binary run one of the servers of script_test.go.
 const scriptVariable = "SESSION_TEST_SCRIPT"
 
 func TestMain(m *testing.M) {
@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// patience bounds every wait of a test: it is for failing tests only.
+// patience limits every wait of a test. Only failing tests reach it.
 const patience = 30 * time.Second
 
 func launcher(t testing.TB) *launch.Launcher {
@@ -59,7 +59,7 @@ func scripted(script string) launch.Spec {
 	}
 	return launch.Spec{ID: "scripted", Type: "stdio", Command: exe, Env: map[string]string{
 		scriptVariable: script,
-		"GORACE":       "atexit_sleep_ms=0", // else each exit takes a second under -race
+		"GORACE":       "atexit_sleep_ms=0", // otherwise each exit takes a second under -race
 	}}
 }
 
@@ -110,7 +110,7 @@ func openWith(t testing.TB, l *launch.Launcher, cfg Config) *watched {
 	return w
 }
 
-// until waits until the snapshot is as wanted and returns it.
+// until waits until ok accepts the snapshot, and returns it.
 func (w *watched) until(what string, ok func(schema.Server) bool) schema.Server {
 	w.t.Helper()
 	deadline := time.After(patience)
@@ -132,7 +132,7 @@ func (w *watched) ready() schema.Server {
 	return w.until("ready", func(s schema.Server) bool { return s.Sessions > 0 && s.Digest != "" })
 }
 
-// begin starts a call and returns how to wait for its end.
+// begin starts a call and returns a function that waits for its outcome.
 func (w *watched) begin(req *Request) (*Running, func() Outcome) {
 	w.t.Helper()
 	ends := make(chan Outcome, 2)
@@ -161,7 +161,7 @@ func (w *watched) call(tool, args string) Outcome {
 	return wait()
 }
 
-// must fails the test unless the call gave a result.
+// must fails the test unless the call returned a result.
 func must(t testing.TB, o Outcome) Outcome {
 	t.Helper()
 	if o.Err != nil {
@@ -170,7 +170,7 @@ func must(t testing.TB, o Outcome) Outcome {
 	return o
 }
 
-// wantKind fails the test unless the call failed in that way.
+// wantKind fails the test unless the call failed with this kind.
 func wantKind(t testing.TB, o Outcome, kind schema.Kind, started bool) *schema.Error {
 	t.Helper()
 	if o.Err == nil {

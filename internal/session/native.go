@@ -16,12 +16,11 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// nativeGrace is how long closing a session waits for tools that ignore that their
-// context has ended.
+// nativeGrace is how long closing a session waits for tools that ignore the end of their context.
 const nativeGrace = 5 * time.Second
 
-// nativeLink calls the functions of a server in this process. Each call has a goroutine
-// for itself; there is no JSON-RPC.
+// nativeLink calls the functions of a server in this process. Each call runs on its own
+// goroutine. There is no JSON-RPC.
 type nativeLink struct {
 	s       *session
 	server  *native.Server
@@ -33,7 +32,7 @@ type nativeLink struct {
 	running atomic.Int64 // functions that have not returned
 }
 
-// overFunctions opens the native server and makes the session one with its functions.
+// overFunctions opens the native server and links the session to its functions.
 func (o opening) overFunctions() error {
 	s := o.s
 	server, closer, err := s.pool.cfg.Native(s.pool.log)
@@ -63,7 +62,7 @@ func (l *nativeLink) send(r *Running) bool {
 	return s.begin(l.ctx, r, l.run, func(ctx context.Context, _ context.CancelFunc, id int64) {
 		l.running.Add(1)
 		returned, o := false, Outcome{}
-		// Deferred, because a function may end its goroutine: that runs deferred functions only.
+		// Deferred, because a function may call runtime.Goexit, which only runs deferred functions.
 		defer func() {
 			if !returned {
 				l.s.pool.log.Error("a tool ended its goroutine", "tool", r.req.Name, "call", r.req.CallID)
@@ -127,7 +126,7 @@ func (l *nativeLink) list() []byte {
 	return append(b, `]}`...)
 }
 
-// progressParams writes the params of a progress notification. Whoever passes it on sets
+// progressParams returns the params of a progress notification. The code that passes it on sets
 // the caller's token.
 func progressParams(progress, total float64, message string) []byte {
 	b := append([]byte(`{"progressToken":0,"progress":`), number(progress)...)
@@ -147,17 +146,17 @@ func number(f float64) []byte {
 	return strconv.AppendFloat(nil, f, 'g', -1, 64)
 }
 
-// post drops messages: the functions get none.
+// post drops messages: functions receive none.
 func (l *nativeLink) post([]byte) {}
 
 func (l *nativeLink) cancel(r *Running, _ string) { r.stop() }
 
-// stuck returns the number of calls that have ended for their callers while their
-// function runs on.
+// stuck returns the number of calls that have ended for their callers while their function is
+// still running.
 func (l *nativeLink) stuck(load int) int { return max(int(l.running.Load())-load, 0) }
 
-// close ends the functions and waits for them. One that ignores its context is left
-// behind, with what it uses: Go cannot end it.
+// close stops the functions and waits for them. It abandons a function that ignores its context,
+// with the resources that it holds, because Go cannot stop it.
 func (l *nativeLink) close() {
 	l.unwatch()
 	l.end()

@@ -17,19 +17,19 @@ import (
 )
 
 const (
-	mostOwn  = 32              // sessions of callers' own, for one server
-	ownIdle  = 2 * time.Minute // that an unused one stays for its caller
+	maxOwn   = 32              // callers' own sessions, per server
+	ownIdle  = 2 * time.Minute // how long an unused session is kept for its caller
 	ownSweep = 10 * time.Second
-	ownGrow  = 250 * time.Millisecond // without a free session before a caller gets one more
-	ownWait  = 30 * time.Second       // for a session; the default of front_door.max_wait
+	ownGrow  = 250 * time.Millisecond // wait without a free session before a caller gets one more
+	ownWait  = 30 * time.Second       // wait for a session; the default of front_door.max_wait
 )
 
-// Own holds sessions that belong to one caller each and serve one call at a time,
-// so that what the server asks or says by itself is that caller's. They speak the
-// legacy era, in which servers do so, and declare what their caller can be asked. A
-// session that was used stays for its caller for a while. Calls of one caller wait for
-// its session, and it gets more of them, one after the other, only while they keep
-// waiting. It is safe for concurrent use; Close ends it.
+// Own holds sessions that belong to one caller each and serve one call at a time, so that
+// requests and messages from the server go to that caller. They use the legacy era, in which
+// servers send such messages, and declare the capabilities of their caller. An unused session is
+// kept for its caller for a while. Calls of one caller wait for its session. The caller gets more
+// sessions, one after the other, only while calls keep waiting. Own is safe for concurrent use.
+// Close ends it.
 type Own struct {
 	cfg    Config
 	start  func() (*Process, error)
@@ -41,21 +41,21 @@ type Own struct {
 	wait   time.Duration
 
 	mu      sync.Mutex
-	open    int                // with those that are being opened or closed
-	idle    []*Owned           // the longest unused first
-	callers map[string]*places // those that have a session or wait for one
-	waiting []*ownWaiter       // in the order in which they came
+	open    int                // includes those that are being opened or closed
+	idle    []*Owned           // least recently used first
+	callers map[string]*places // callers that have a session or a place for one
+	waiting []*ownWaiter       // in order of arrival
 	closed  bool
 }
 
-// places are the sessions of one caller.
+// places counts the sessions of one caller.
 type places struct {
-	open    int  // with those that are being opened
-	opening bool // one is
+	open    int  // includes those that are being opened
+	opening bool // one is being opened
 	grown   time.Time
 }
 
-// OpenOwn returns the sessions of callers for a server; none is opened yet.
+// OpenOwn returns the callers' own sessions for a server. It opens none yet.
 func OpenOwn(cfg Config, l *launch.Launcher, log *slog.Logger) *Own {
 	cfg.Sessions, cfg.InFlight, cfg.Queue, cfg.OnDemand = 1, 1, 1, false
 	cfg.fill()
@@ -74,22 +74,22 @@ func OpenOwn(cfg Config, l *launch.Launcher, log *slog.Logger) *Own {
 	return o
 }
 
-// Owned is a session of one caller's own.
+// Owned is a session that belongs to one caller.
 type Owned struct {
 	*Single
 	key   string
 	level string
-	since time.Time // it is unused
+	since time.Time // when it became unused
 }
 
-// Answer answers a question that the server asked with [Request].Said: object has
-// result or error. A number that is not open is ignored. It does not block.
+// Answer answers a question that the server asked with [Request].Said. object has result or
+// error. A number that is not open is ignored. It does not block.
 func (o *Owned) Answer(number int64, object []byte) { o.s.asks.answer(number, object) }
 
 // begin opens a session.
 func (o *Own) begin(ctx context.Context, c Caller) (*Owned, error) {
 	p := newPool(o.cfg, o.log, func() {})
-	p.cutOff = true // a call that its session cannot take has nowhere to wait
+	p.cutOff = true // a call that its session cannot take must not wait
 	p.offers.defs = &schema.Definitions{}
 	p.start, p.client, p.declared = o.start, o.client, declared(c.Capabilities)
 	ended := context.AfterFunc(ctx, p.cancel)
@@ -112,8 +112,8 @@ func (o *Own) begin(ctx context.Context, c Caller) (*Owned, error) {
 	return one, nil
 }
 
-// declared reads what the caller can be asked; what the SDK does not know of it is
-// not declared.
+// declared parses the capabilities of the caller. Capabilities that the SDK does not know are not
+// declared.
 func declared(capabilities []byte) *mcp.ClientCapabilities {
 	c := &mcp.ClientCapabilities{}
 	if capabilities != nil && json.Unmarshal(capabilities, c) != nil {
@@ -129,8 +129,8 @@ func declared(capabilities []byte) *mcp.ClientCapabilities {
 	return c
 }
 
-// setLevel tells the server which log messages are wanted, where it has any. The
-// call does without them where that fails.
+// setLevel sets the level of the log messages that the server sends, if it supports logging. If
+// that fails, the call runs without log messages.
 func (o *Owned) setLevel(ctx context.Context, level string) {
 	caps := o.s.about.Capabilities
 	if level == "" || level == o.level || caps == nil || caps.Logging == nil { //nolint:staticcheck // deprecated in 2026-07-28, and what the older revisions have
@@ -142,8 +142,8 @@ func (o *Owned) setLevel(ctx context.Context, level string) {
 	}
 }
 
-// Release gives a session back. again says that its last call ended with an answer,
-// so that nothing of it can reach the next.
+// Release returns a session. again means that its last call ended with an answer, so that nothing
+// of that call can reach the next one.
 func (o *Own) Release(one *Owned, again bool) {
 	if again && o.keep(one) {
 		return
@@ -153,7 +153,7 @@ func (o *Own) Release(one *Owned, again bool) {
 	o.gone(one.key)
 }
 
-// sweep closes sessions that their callers do not use, or that are lost.
+// sweep closes sessions that are lost or that their callers do not use.
 func (o *Own) sweep() {
 	tick := time.NewTicker(ownSweep)
 	defer tick.Stop()
@@ -167,7 +167,7 @@ func (o *Own) sweep() {
 	}
 }
 
-// drop closes the unused sessions that are meant.
+// drop closes the unused sessions for which meant returns true.
 func (o *Own) drop(meant func(*Owned) bool) {
 	o.mu.Lock()
 	var out, stay []*Owned
@@ -197,8 +197,8 @@ func (o *Own) Sessions() int {
 	return o.open
 }
 
-// Close closes the unused sessions and waits for that; those in use are closed by
-// [Own.Release], for which the caller waits. It is called once.
+// Close closes the unused sessions and waits for them. [Own.Release] closes those in use, and the
+// caller waits for that. Close is called once.
 func (o *Own) Close() {
 	o.mu.Lock()
 	o.closed = true

@@ -18,7 +18,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// talker is a server of the SDK with sessions, whose tool asks its caller.
+// talker returns a server of the SDK with sessions, whose tool asks its caller.
 func talker(t *testing.T) (*mcp.Server, launch.Spec) {
 	t.Helper()
 	server := mcp.NewServer(&mcp.Implementation{Name: "talker", Version: "1"}, &mcp.ServerOptions{
@@ -61,7 +61,7 @@ func takeOwn(t *testing.T, o *Own, c Caller) *Owned {
 	return one
 }
 
-// word is what a caller heard.
+// word is a message that a caller received.
 type word struct {
 	number int64
 	text   string
@@ -91,7 +91,7 @@ func TestAServerAsksTheCallerWhoseCallRunsAndGetsTheAnswer(t *testing.T) {
 	if got.number == 0 || !strings.HasPrefix(got.text, `{"method":"elicitation/create","params":{`) {
 		t.Fatalf("%+v", got)
 	}
-	one.Answer(got.number+1, []byte(`{"result":{"action":"accept"}}`)) // to nothing
+	one.Answer(got.number+1, []byte(`{"result":{"action":"accept"}}`)) // to no question
 	one.Answer(got.number, []byte(`{"result":{"action":"decline"}}`))
 	one.Answer(got.number, []byte(`{"result":{"action":"accept"}}`)) // too late
 	if out := must(t, <-over); !strings.Contains(string(out.Body), "decline") {
@@ -100,7 +100,7 @@ func TestAServerAsksTheCallerWhoseCallRunsAndGetsTheAnswer(t *testing.T) {
 	o.Release(one, true)
 }
 
-func TestACallerThatCannotBeAskedIsNot(t *testing.T) {
+func TestACallerThatCannotBeAskedIsNotAsked(t *testing.T) {
 	o := openOwn(t)
 	one := takeOwn(t, o, Caller{ID: "a"})
 	heard := make(chan word, 10)
@@ -110,7 +110,7 @@ func TestACallerThatCannotBeAskedIsNot(t *testing.T) {
 	o.Release(one, true)
 }
 
-func TestASessionStaysForItsCallerAndIsNobodyElses(t *testing.T) {
+func TestASessionIsReservedForItsCaller(t *testing.T) {
 	o := openOwn(t)
 	first := takeOwn(t, o, canBeAsked("a"))
 	if other := takeOwn(t, o, canBeAsked("a")); other == first {
@@ -152,13 +152,13 @@ func TestASessionWithAnOpenQuestionIsNotUsedAgain(t *testing.T) {
 
 func TestNoMoreSessionsAreOpenedThanThereMayBe(t *testing.T) {
 	o := openOwn(t)
-	o.open, o.wait = mostOwn-1, time.Millisecond
+	o.open, o.wait = maxOwn-1, time.Millisecond
 	idle := takeOwn(t, o, canBeAsked("a"))
 	if _, err := o.Take(t.Context(), canBeAsked("b")); schema.KindOf(err) != schema.KindUnavailable {
 		t.Fatalf("one more was opened, or: %v", err)
 	}
 	o.Release(idle, true)
-	o.Release(takeOwn(t, o, canBeAsked("b")), true) // the unused one goes for it
+	o.Release(takeOwn(t, o, canBeAsked("b")), true) // evicts the unused one
 	select {
 	case <-idle.s.dead:
 	case <-time.After(patience):
@@ -206,7 +206,7 @@ func TestThePlaceOfOneOfManySessionsGoesToACallerWithoutOne(t *testing.T) {
 	o.grow = time.Millisecond
 	one, two := takeOwn(t, o, canBeAsked("a")), takeOwn(t, o, canBeAsked("a"))
 	o.mu.Lock()
-	o.open, o.grow = mostOwn, time.Hour
+	o.open, o.grow = maxOwn, time.Hour
 	o.mu.Unlock()
 	wait := func(id string) <-chan *Owned {
 		got := make(chan *Owned, 1)
@@ -237,7 +237,7 @@ func TestThePlaceOfOneOfManySessionsGoesToACallerWithoutOne(t *testing.T) {
 	o.Release(got, true)
 }
 
-func TestASessionThatCannotBeOpenedIsToldToAllThatWaitForIt(t *testing.T) {
+func TestAFailedOpeningEndsAllCallsThatWaitForTheSession(t *testing.T) {
 	h := httptest.NewServer(http.NotFoundHandler())
 	defer h.Close()
 	o := OpenOwn(Config{Spec: launch.Spec{ID: "missing", Type: "http", URL: h.URL}}, nil, slog.New(slog.DiscardHandler))
@@ -282,12 +282,12 @@ func TestAServerShowsWhatItHasForClientsThatCanBeAskedAndSaysWhoItIs(t *testing.
 	}
 }
 
-func TestAChangeOfAResourceIsToldWhileSomebodyWantsToHear(t *testing.T) {
+func TestResourceUpdatesAreReportedWhileWatched(t *testing.T) {
 	server, spec := talker(t)
 	told := make(chan []string, 10)
 	p := open(t, Config{Spec: spec, Updated: func(uris []string) { told <- uris }})
 	p.ready()
-	// A subscription is made in the background, so the change comes again and again.
+	// Watch subscribes in the background, so the change is repeated.
 	p.Watch([]string{"demo://one"}, time.Now().Add(time.Hour))
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()

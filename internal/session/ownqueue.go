@@ -8,23 +8,23 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// ownWaiter is a call that waits for a session of its caller's own.
+// ownWaiter is a call that waits for one of its caller's own sessions.
 type ownWaiter struct {
 	key string
-	got chan grant // has room for one
+	got chan grant // has a buffer of one
 }
 
-// grant is what a waiter gets: a session, an error, or without both a place in which
-// to open one.
+// grant is the result for a waiter: a session, an error or, without both, a place in which to
+// open a session.
 type grant struct {
 	one *Owned
 	err error
 }
 
-// Take returns a session of the caller's own, which nobody else has until it is
-// given back with [Own.Release]. Where the caller's are in use, or there are as many as
-// there may be, it waits for one, for up to 30 s. ctx bounds that and the opening; an
-// error is a *schema.Error of a call that did not start.
+// Take returns one of the caller's own sessions, for exclusive use until it is returned with
+// [Own.Release]. If all of the caller's sessions are in use, or the limit of sessions is reached,
+// it waits for up to 30 s. ctx limits the wait and the opening. The error is a *schema.Error of a
+// call that did not start.
 func (o *Own) Take(ctx context.Context, c Caller) (*Owned, error) {
 	key := c.key()
 	one, err := o.place(ctx, key)
@@ -42,7 +42,8 @@ func (o *Own) Take(ctx context.Context, c Caller) (*Owned, error) {
 	return one, nil
 }
 
-// place returns a session that is free for the caller; nil for a place to open one.
+// place returns a free session of the caller, or nil if the caller has a place in which to open
+// one.
 func (o *Own) place(ctx context.Context, key string) (*Owned, error) {
 	o.mu.Lock()
 	if o.closed {
@@ -66,7 +67,7 @@ func (o *Own) place(ctx context.Context, key string) (*Owned, error) {
 	return o.await(ctx, w)
 }
 
-// await waits for what the waiter gets.
+// await waits for the grant of the waiter.
 func (o *Own) await(ctx context.Context, w *ownWaiter) (*Owned, error) {
 	late := time.NewTimer(o.wait)
 	defer late.Stop()
@@ -88,17 +89,17 @@ func (o *Own) await(ctx context.Context, w *ownWaiter) (*Owned, error) {
 			o.waiting = slices.Delete(o.waiting, i, i+1)
 		}
 		o.mu.Unlock()
-		if i < 0 { // it got something in the same moment
+		if i < 0 { // it was granted at the same moment
 			g := <-w.got
 			return g.one, g.err
 		}
 		return nil, o.refusal("All sessions of server %q for this caller, or for all callers (%d), stayed in use; the call did not start. Try again later.",
-			o.cfg.Spec.ID, mostOwn)
+			o.cfg.Spec.ID, maxOwn)
 	}
 }
 
-// grown gives the first waiter of a caller a place for one more session, where none
-// was opened for a while.
+// grown gives the first waiter of a caller a place for one more session, if none was opened
+// within o.grow.
 func (o *Own) grown(w *ownWaiter, now time.Time) {
 	o.mu.Lock()
 	first := slices.IndexFunc(o.waiting, func(other *ownWaiter) bool { return other.key == w.key })
@@ -115,7 +116,7 @@ func (o *Own) grown(w *ownWaiter, now time.Time) {
 	o.end(old)
 }
 
-// freeLocked takes a free session of the caller, nil where there is none.
+// freeLocked takes a free session of the caller. It returns nil if there is none.
 func (o *Own) freeLocked(key string) *Owned {
 	for i := len(o.idle) - 1; i >= 0; i-- {
 		if c := o.idle[i]; c.key == key && c.s.cause() == nil {
@@ -126,15 +127,15 @@ func (o *Own) freeLocked(key string) *Owned {
 	return nil
 }
 
-// reserveLocked makes a place for one more session of the caller; false where there is
-// none. old had to go for it, and is to be ended.
+// reserveLocked reserves a place for one more session of the caller. It returns false if there is
+// none. old is an unused session that was evicted for it, which the caller must end.
 func (o *Own) reserveLocked(key string) (old *Owned, ok bool) {
 	switch {
-	case o.open < mostOwn:
+	case o.open < maxOwn:
 	case len(o.idle) > 0:
 		old = o.idle[0]
 		o.idle = slices.Delete(o.idle, 0, 1)
-		// Its place is the new one's at once.
+		// The new session takes its place at once.
 		o.open--
 		o.lessLocked(old.key)
 	default:
@@ -158,16 +159,15 @@ func (o *Own) lessLocked(key string) {
 	}
 }
 
-// end closes a session whose place was given away already.
+// end closes a session whose place has been given away already.
 func (o *Own) end(old *Owned) {
 	if old != nil {
 		old.Close()
 	}
 }
 
-// opened notes how the opening of a session ended. Where the server would not have one
-// more, those of the same caller that wait are told the same: they would try one after
-// the other.
+// opened records the result of opening a session. If the server refused it, the waiting calls of
+// the same caller get the same error: they would otherwise try one after the other.
 func (o *Own) opened(ctx context.Context, key string, err error) {
 	o.mu.Lock()
 	if p := o.callers[key]; p != nil {
@@ -186,16 +186,16 @@ func (o *Own) opened(ctx context.Context, key string, err error) {
 	}
 }
 
-// grantLocked gives the waiter at i what it waited for.
+// grantLocked hands a grant to the waiter at index i.
 func (o *Own) grantLocked(i int, g grant) {
 	w := o.waiting[i]
 	o.waiting = slices.Delete(o.waiting, i, i+1)
 	w.got <- g
 }
 
-// keep hands a session that was given back to a waiting call of its caller, or keeps
-// it; false where it must be closed, because it is of no use any more or its place is
-// another caller's, who has none.
+// keep passes a returned session to a waiting call of its caller, or keeps it for later. It
+// returns false if the session must be closed, because it is unusable or its place goes to a
+// caller that has no session.
 func (o *Own) keep(one *Owned) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -205,12 +205,12 @@ func (o *Own) keep(one *Owned) bool {
 	several := o.callers[one.key] != nil && o.callers[one.key].open > 1
 	mine := slices.IndexFunc(o.waiting, func(w *ownWaiter) bool { return w.key == one.key })
 	needy := -1
-	if o.open >= mostOwn {
+	if o.open >= maxOwn {
 		needy = slices.IndexFunc(o.waiting, func(w *ownWaiter) bool { return o.callers[w.key] == nil })
 	}
 	switch {
 	case needy >= 0 && (mine < 0 || several || needy < mine):
-		return false // gone gives the place to the one in need
+		return false // gone gives the place to that caller
 	case mine >= 0:
 		o.grantLocked(mine, grant{one: one})
 	default:
@@ -220,18 +220,18 @@ func (o *Own) keep(one *Owned) bool {
 	return true
 }
 
-// gone notes that a session of the caller is closed, and gives its place to who waits
-// for one.
+// gone records that a session of the caller is closed, and gives its place to the first waiting
+// caller that has none.
 func (o *Own) gone(key string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.open--
 	o.lessLocked(key)
-	if o.closed || o.open >= mostOwn {
+	if o.closed || o.open >= maxOwn {
 		return
 	}
 	if i := slices.IndexFunc(o.waiting, func(w *ownWaiter) bool { return o.callers[w.key] == nil }); i >= 0 {
-		_, _ = o.reserveLocked(o.waiting[i].key) // there is a place: nothing has to go for it
+		_, _ = o.reserveLocked(o.waiting[i].key) // a place is free: none is evicted
 		o.grantLocked(i, grant{})
 	}
 }

@@ -10,11 +10,11 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// paramHeaders knows which arguments of which tools a remote server of the
-// modern era wants repeated in headers, from x-mcp-header in their schemas.
+// paramHeaders maps a tool of a remote server of the modern era to the arguments that it
+// wants repeated in headers, from x-mcp-header in its schema.
 type paramHeaders map[string][]mcpwire.ParamHeader
 
-// newParamHeaders reads the schemas of the tools; nil where no tool wants any.
+// newParamHeaders reads the schemas of the tools. It returns nil if no tool wants headers.
 func newParamHeaders(defs *schema.Definitions) *paramHeaders {
 	found := paramHeaders{}
 	for _, tool := range defs.Tools {
@@ -38,7 +38,7 @@ func newParamHeaders(defs *schema.Definitions) *paramHeaders {
 	return &found
 }
 
-// set adds the headers for a call. SEP-2243 knows no numbers but whole ones.
+// set adds the headers for a call. SEP-2243 allows only whole numbers.
 func (p *paramHeaders) set(h http.Header, req *Request) {
 	if p == nil {
 		return

@@ -25,7 +25,7 @@ func (w *watched) digestOf(tool string) string {
 	return ""
 }
 
-// calls runs a tool that was checked against a definition.
+// calls runs a tool with the digest of the definition that the call was checked against.
 func (w *watched) calls(tool, digest string) Outcome {
 	w.t.Helper()
 	_, wait := w.begin(&Request{Name: tool, Params: []byte(`{}`), Digest: digest})
@@ -43,16 +43,16 @@ func TestACallRunsOnlyWithTheDefinitionThatItWasCheckedAgainst(t *testing.T) {
 			t.Errorf("%+v", e)
 		}
 	}
-	must(t, w.calls("echo", "")) // nothing was checked; the worker refuses such a call
+	must(t, w.calls("echo", "")) // no check was made; the worker refuses such a call
 }
 
-// A call that comes after the server said that its tools changed waits until they were
-// read, and runs only if its own did not.
+// A call that arrives after the server reported a change of its tools waits until they were read,
+// and runs only if its own tool is unchanged.
 func TestCallsWaitWhileTheToolsOfAPinnedServerAreReadAgain(t *testing.T) {
 	w := open(t, Config{Spec: scripted("good"), Pinned: true})
 	w.ready()
 	echo, before := w.digestOf("echo"), w.Snapshot().Digest
-	must(t, w.call("change", `{}`)) // the notification comes before the answer
+	must(t, w.call("change", `{}`)) // the notification arrives before the answer
 	_, wait := w.begin(&Request{Name: "echo", Params: []byte(`{}`), Digest: echo})
 	must(t, wait())
 	if w.Snapshot().Digest == before {
@@ -86,8 +86,8 @@ func TestAToolThatWasReplacedDoesNotRunForCallsOfTheOldOne(t *testing.T) {
 	must(t, w.calls("pay", w.digestOf("pay")))
 }
 
-// Each session reads the tools before its first call: a process that was started again may
-// be another version of the server.
+// Each session reads the tools before its first call, because a restarted process may be another
+// version of the server.
 func TestASessionOfAPinnedServerReadsTheToolsBeforeItsFirstCall(t *testing.T) {
 	for _, pinned := range []bool{true, false} {
 		p := newPool(Config{Spec: scripted("good"), Pinned: pinned}, slog.New(slog.DiscardHandler), func() {})

@@ -19,39 +19,39 @@ import (
 
 const (
 	maxBacklog = 64 << 20  // bytes waiting for a server that does not read
-	maxReplies = 1 << 20   // the same for what may be dropped
-	keepBuffer = 256 << 10 // larger write buffers are not kept
+	maxReplies = 1 << 20   // same for messages that may be dropped
+	keepBuffer = 256 << 10 // larger write buffers are not reused
 	burstGap   = 10 * time.Microsecond
 )
 
-// pipeLink talks to a child over its pipes, one message in a line. Requests that
-// come while a write is under way leave together in the next one.
+// pipeLink talks to a child process over its pipes, one message per line. Requests that arrive
+// during a write are sent together in the next one.
 type pipeLink struct {
 	s     *session
 	child *Process
-	fd    syscall.RawConn // of stdin where it does not block, else nil
+	fd    syscall.RawConn // of stdin if it does not block, else nil
 	try   func(fd uintptr) bool
 	work  sync.WaitGroup
 	wake  chan struct{}
 
 	// Guarded by s.mu.
 	buf, spare []byte
-	busy       bool      // somebody writes
-	queued     int64     // bytes put into buf so far
-	handed     int64     // bytes given to a write that did not certainly leave them
-	writing    bool      // such a write is under way
-	wrote      sync.Cond // it is not any more
-	lost       error     // writing failed
-	last       time.Time // when the last call came
+	busy       bool      // a goroutine is writing
+	queued     int64     // bytes added to buf so far
+	handed     int64     // bytes handed to a write, without those it certainly did not write
+	writing    bool      // a write is in progress
+	wrote      sync.Cond // signaled when the write has ended
+	lost       error     // the write error
+	last       time.Time // arrival of the last call
 	gather     gathering
 
-	// Of whoever is busy.
+	// Owned by the goroutine that set busy.
 	out []byte
 	n   int
 	err error
 }
 
-// newPipeLink makes the link of a session to its child.
+// newPipeLink returns the link of a session to its child process.
 func newPipeLink(s *session, child *Process) *pipeLink {
 	l := &pipeLink{s: s, child: child, wake: make(chan struct{}, 1), wrote: sync.Cond{L: &s.mu}}
 	if conn, ok := child.Stdin.(syscall.Conn); ok {
@@ -68,14 +68,14 @@ func newPipeLink(s *session, child *Process) *pipeLink {
 	return l
 }
 
-// start begins to read and write.
+// start starts the reader and the writer.
 func (l *pipeLink) start() {
 	l.work.Go(l.read)
 	l.work.Go(l.write)
-	l.work.Go(l.mourn)
+	l.work.Go(l.watchExit)
 }
 
-// nonBlocking returns the raw connection where a write to it never waits.
+// nonBlocking returns the raw connection if a write to it never blocks, else nil.
 func nonBlocking(conn syscall.Conn) syscall.RawConn {
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -110,15 +110,15 @@ func (l *pipeLink) send(r *Running) bool {
 	l.queued += int64(len(l.buf) - from)
 	if l.busy {
 		s.mu.Unlock()
-		return true // whoever writes takes it along
+		return true // the current writer sends it too
 	}
 	if l.gatherLocked(r.sent, r.req.More) {
 		s.mu.Unlock()
 		return true
 	}
 	l.busy = true
-	// Waking the writing goroutine costs more than a write. In a burst it pays: it
-	// comes a little later and takes several calls at once.
+	// Waking the writing goroutine costs more than a write. In a burst it pays off: the
+	// goroutine runs a little later and takes several calls at once.
 	burst := r.sent.Sub(l.last) < burstGap
 	l.last = r.sent
 	s.mu.Unlock()
@@ -130,7 +130,7 @@ func (l *pipeLink) send(r *Running) bool {
 	return true
 }
 
-// enqueue puts a whole message into the buffer.
+// enqueue adds a whole message to the buffer.
 func (l *pipeLink) enqueue(body []byte, limit int) error {
 	s := l.s
 	s.mu.Lock()
@@ -155,7 +155,7 @@ func (l *pipeLink) enqueue(body []byte, limit int) error {
 
 func (l *pipeLink) post(body []byte) {
 	flatten(body)
-	_ = l.enqueue(body, maxReplies) // dropped where the server does not read: it may answer for itself
+	_ = l.enqueue(body, maxReplies) // dropped if the server does not read: it may be a reply to a message of the server
 }
 
 func (l *pipeLink) sdkWrite(_ context.Context, body []byte) error {
@@ -171,8 +171,7 @@ func (l *pipeLink) signal() {
 	}
 }
 
-// write is the goroutine that writes what comes in a burst, and what the pipe did
-// not take at once.
+// write is the goroutine that writes bursts, and the bytes that the pipe did not take at once.
 func (l *pipeLink) write() {
 	for {
 		select {
@@ -180,7 +179,7 @@ func (l *pipeLink) write() {
 		case <-l.s.dead:
 			return
 		}
-		runtime.Gosched() // lets callers that are ready add to the buffer first
+		runtime.Gosched() // lets runnable callers add to the buffer first
 		for l.flush(l.child.Stdin.Write) {
 		}
 		l.s.mu.Lock()
@@ -189,8 +188,8 @@ func (l *pipeLink) write() {
 		if lost == nil {
 			continue
 		}
-		// The last answers may still be in the other pipe, and mostly the process
-		// is about to end, which says more than a broken pipe does.
+		// The last answers may still be in the other pipe. Usually the process is about to
+		// exit, and its exit status is more useful than a broken pipe.
 		select {
 		case <-l.s.dead:
 		case <-time.After(l.s.pool.cfg.exitWait):
@@ -200,13 +199,13 @@ func (l *pipeLink) write() {
 	}
 }
 
-// flush writes what is buffered and returns true where there is more to do for
-// the writing goroutine. Only whoever made the link busy calls it.
+// flush writes the buffer. It returns true if the writing goroutine has more to do. Only the
+// goroutine that set busy calls it.
 func (l *pipeLink) flush(write func([]byte) (int, error)) bool {
 	s := l.s
 	s.mu.Lock()
 	if l.lost != nil || s.closed {
-		s.mu.Unlock() // and stays busy: nothing is written any more
+		s.mu.Unlock() // the link remains busy: nothing more is written
 		return false
 	}
 	if len(l.buf) == 0 {
@@ -233,7 +232,7 @@ func (l *pipeLink) flush(write func([]byte) (int, error)) bool {
 		l.lost = err
 		return true
 	case n < len(out):
-		// Only the attempt of a single call stops half way.
+		// Only a non-blocking write, for a single call, stops half way.
 		l.buf = append(out[n:], l.buf...)
 		return true
 	}
@@ -244,7 +243,7 @@ func (l *pipeLink) flush(write func([]byte) (int, error)) bool {
 	return l.busy
 }
 
-// tryWrite writes as much as the pipe takes at once.
+// tryWrite writes as many bytes as the pipe takes without blocking.
 func (l *pipeLink) tryWrite(out []byte) (int, error) {
 	l.out, l.n, l.err = out, 0, nil
 	err := l.fd.Write(l.try)
@@ -264,15 +263,15 @@ func (l *pipeLink) handedOver() int64 {
 	return l.handed
 }
 
-// read is the goroutine that reads what the child writes.
+// read is the goroutine that reads the output of the child process.
 func (l *pipeLink) read() {
 	in := lines.NewReader(l.child.Stdout, lines.Long, l.s.pool.cfg.MaxResult+frameHeadroom)
 	in.Idle = l.answersRead
 	for {
 		line, err := in.Next()
 		if err == nil {
-			// A message that the process left unfinished is no answer: how the process
-			// ended says what became of the call.
+			// A message that the process left unfinished is not an answer. The exit of the
+			// process decides the outcome of the call.
 			if len(line) > 0 && !(in.Cut() && !json.Valid(line)) {
 				l.s.receive(line)
 			}
@@ -286,11 +285,11 @@ func (l *pipeLink) read() {
 	}
 }
 
-// exit words the end of the child's output. How the process ended is known a
-// little later than that it ended.
+// exit returns the reason why the child's output ended. The exit status of the process is known
+// slightly later than the end of its output.
 func (l *pipeLink) exit(err error) error {
 	l.s.mu.Lock()
-	l.s.closed = true // calls that come now wait for the next session
+	l.s.closed = true // new calls wait for the next session
 	l.s.mu.Unlock()
 	select {
 	case <-l.child.Done():
@@ -305,9 +304,9 @@ func (l *pipeLink) exit(err error) error {
 	return fmt.Errorf("reading from it failed: %w", err)
 }
 
-// waitForWrite waits until the write under way has returned, which it does once the
-// process has ended. Only then is it known which calls never left and can run elsewhere.
-// It waits no longer than for the process itself.
+// waitForWrite waits until the write in progress has returned, which it does once the process has
+// exited. Only then is it known which calls were never sent and can run elsewhere. It waits at
+// most as long as for the process itself.
 func (l *pipeLink) waitForWrite() {
 	late := false
 	timer := time.AfterFunc(l.s.pool.cfg.exitWait, func() {
@@ -324,23 +323,23 @@ func (l *pipeLink) waitForWrite() {
 	}
 }
 
-// mourn ends the session of a child that is gone while somebody else keeps its
+// watchExit ends the session of a child process that has exited while another process keeps its
 // output open.
-func (l *pipeLink) mourn() {
+func (l *pipeLink) watchExit() {
 	select {
 	case <-l.s.dead:
 		return
 	case <-l.child.Done():
 	}
 	select {
-	case <-l.s.dead: // the reader came to the end by itself
+	case <-l.s.dead: // the reader reached the end of the output
 	case <-time.After(l.s.pool.cfg.exitWait):
 		l.waitForWrite()
 		l.s.fail(fmt.Errorf("the process %w", l.child.Err()))
 	}
 }
 
-// close stops the child and waits for the goroutines.
+// close stops the child process and waits for the goroutines.
 func (l *pipeLink) close() {
 	grace := stopGrace
 	if l.s.failed.Load() {

@@ -20,66 +20,65 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Config says how the sessions of one server are held. Zero values mean the
-// defaults.
+// Config configures the sessions of one server. Zero values mean the defaults.
 type Config struct {
 	Spec         launch.Spec
-	Client       *http.Client  // for a server that is adapted in this process; nil makes one for Spec
+	Client       *http.Client  // for a server that is adapted in this process; if nil, one is made from Spec
 	Sessions     int           // live sessions, default 1
-	InFlight     int           // calls at once on each session, default 128
+	InFlight     int           // concurrent calls per session, default 128
 	Queue        int           // calls that may wait for a session, default Sessions×InFlight
-	CallTimeout  time.Duration // for calls that bring none, default 60 s
+	CallTimeout  time.Duration // for calls without a timeout, default 60 s
 	StartTimeout time.Duration // for starting, the handshake and the first lists, default [StartTimeout]
 	ProbeTimeout time.Duration // for the answer to server/discover, default 2 s
-	IdleStop     time.Duration // stop all sessions when unused as long; 0 means never
-	OnDemand     bool          // start for the definitions once, then with the first call only
+	IdleStop     time.Duration // stop all sessions after this time without calls; 0 means never
+	OnDemand     bool          // start once to read the definitions, then only for calls
 	MaxResult    int           // bytes, default 64 MiB
 	HealthEvery  time.Duration // between checks of a quiet session, default 30 s
 
-	// Declares, for a server that may ask its callers, declares on its shared sessions
-	// what callers may be asked, because servers list some tools only to such clients.
-	// What the server asks there is refused. Nil declares nothing.
+	// Declares holds client capabilities that are declared on the shared sessions of a server
+	// that may ask its callers, because servers list some tools only to such clients. Requests
+	// that the server sends there are refused. If nil, none are declared.
 	Declares []byte
 
-	// Program starts the program that serves MCP over its standard streams, where it is
-	// not the command of Spec; nil for any other server.
+	// Program starts the program that serves MCP over its standard streams, if it is not the
+	// command of Spec. It is nil for any other server.
 	Program func() (*Process, error)
 
-	// Tells says that the program is told the session, the clock and the seed of each request, as
-	// members of its _meta. It is for programs of this process, which use them like functions.
+	// Tells means that the program receives the session, the clock and the seed of each request
+	// in _meta. It is for programs of this process, which use them like functions.
 	Tells bool
 
-	// Native opens a server whose tools are functions of this process; nil for any other.
-	// It is called for each session.
+	// Native opens a server whose tools are functions of this process. It is called for each
+	// session. It is nil for any other server.
 	Native OpenNative
 
-	// Attached says that programs attach to the server by themselves, see [Pool.Attach].
-	// Sessions is then the most that may, and InFlight the most calls at once of each.
+	// Attached means that programs attach to the server by themselves, see [Pool.Attach].
+	// Sessions then limits the number of programs, and InFlight the concurrent calls of each.
 	Attached bool
 
-	// Pinned says that a call runs only on a session whose server listed the tool with the
+	// Pinned means that a call runs only on a session whose server listed the tool with the
 	// definition that [Request].Digest names. Each session reads the lists before its first
 	// call, and calls wait while a session reads them again.
 	Pinned bool
 
-	// Updated is told which resources have changed, of those that [Pool.Watch] named;
-	// nil wants to hear of none. It must not block.
+	// Updated is called with the changed resources among those that [Pool.Watch] named. It must
+	// not block. If nil, changes are not watched.
 	Updated func(uris []string)
 
-	// Traces makes a span of each request that is sent; nil: there are none.
+	// Traces makes a span for each request that is sent. If nil, there are none.
 	Traces *telemetry.Traces
 
-	pingEvery time.Duration // between pings of a WebSocket server, default [attach.PingEvery]
-	checkTime time.Duration // for the answer to a check, default 5 s
-	exitWait  time.Duration // for a program to say how it ended, default 1 s
+	pingEvery time.Duration // interval between pings of a WebSocket server, default [attach.PingEvery]
+	checkTime time.Duration // timeout of a health check, default 5 s
+	exitWait  time.Duration // wait for the exit status of a program, default 1 s
 }
 
-// OpenNative opens a server and returns what closes it. The error is a sentence for the
-// operator.
+// OpenNative opens a server and returns a function that closes it. The error is a sentence for
+// the operator.
 type OpenNative func(log *slog.Logger) (server *native.Server, closer func(), err error)
 
-// StartTimeout is how long a server may take to start where nobody says. The first
-// run of one through npx or uvx downloads it.
+// StartTimeout is the default time that a server may take to start. The first run through npx or
+// uvx downloads the server.
 const StartTimeout = 2 * time.Minute
 
 func (c *Config) fill() {
@@ -109,64 +108,63 @@ func (c *Config) fill() {
 }
 
 const (
-	lossPause   = time.Second // at most, for a server that starts and breaks in use
-	openBreaker = 5           // failures in a row
+	lossPause   = time.Second // at most, for a server that starts and fails in use
+	openBreaker = 5           // consecutive failures
 )
 
-// pauses are between the starts of a server that fails.
+// pauses sets the pauses between the starts of a server that fails.
 var pauses = backoff.Policy{First: 100 * time.Millisecond, Max: 30 * time.Second, Jitter: 0.5}
 
 // Pool holds the sessions of one server. It is safe for concurrent use.
 type Pool struct {
 	cfg     Config
 	log     *slog.Logger
-	start   func() (*Process, error) // of a stdio server
-	client  *http.Client             // of remote servers
-	large   chan struct{}            // one for each large answer of a remote server that is read
+	start   func() (*Process, error) // starts a stdio server
+	client  *http.Client             // for remote servers
+	large   chan struct{}            // semaphore for large answers of a remote server
 	version string
 	changed func()
 
-	keepers       []*keeper // one for each session
-	programs      *programs // that are attached, nil where none may
+	keepers       []*keeper // one per session
+	programs      *programs // attached programs; nil if none may attach
 	offers        offers
 	subscriptions subscriptions
-	declared      *mcp.ClientCapabilities // of sessions that are one caller's own, else nil
+	declared      *mcp.ClientCapabilities // set for a caller's own sessions, else nil
 
 	ctx     context.Context // ends when the pool is closed
 	cancel  context.CancelFunc
 	work    sync.WaitGroup
 	noise   atomic.Int64
-	active  atomic.Int64 // calls whose caller was not told their end
+	active  atomic.Int64 // calls whose outcome was not reported yet
 	lastUse atomic.Int64 // Unix nanoseconds
 
 	mu       sync.Mutex
 	live     []*session
-	all      map[*session]struct{} // also those that are stopping
-	queue    []*Running            // ended ones stay in it until they come up
+	all      map[*session]struct{} // includes those that are stopping
+	queue    []*Running            // ended calls remain until they reach the front
 	waiting  int                   // calls in the queues that have not ended
-	calls    uint64                // that came
+	calls    uint64                // calls received so far
 	closing  bool
-	cutOff   bool          // no call may wait any more
+	cutOff   bool          // calls may no longer wait
 	drained  chan struct{} // closed when the pool is closing and no call is left
 	drainOne sync.Once
 
 	demand demand
 
 	state    schema.InitializationState
-	fault    string // why state is not initialized, a sentence
-	tail     string // of stderr, with fault
+	fault    string // the reason why state is not initialized, a sentence
+	tail     string // end of stderr, with fault
 	warnings warnings
 	restarts int
 	protocol string
 	title    string
 	server   string // version of the server
 	guess    era
-	probes   int // how often server/discover went unheard in a row
+	probes   int // consecutive server/discover requests without an answer
 }
 
-// Open returns a pool that opens its sessions in the background. changed is
-// called after each change of Snapshot or Definitions, from any goroutine; it
-// must be cheap.
+// Open returns a pool that opens its sessions in the background. It calls changed after each
+// change of Snapshot or Definitions, from any goroutine. changed must be cheap.
 func Open(cfg Config, l *launch.Launcher, log *slog.Logger, changed func()) *Pool {
 	p := newPool(cfg, log, changed)
 	p.start = func() (*Process, error) {
@@ -192,12 +190,12 @@ func Open(cfg Config, l *launch.Launcher, log *slog.Logger, changed func()) *Poo
 	return p
 }
 
-// newPool returns a pool at rest.
+// newPool returns a pool that has not started any goroutine.
 func newPool(cfg Config, log *slog.Logger, changed func()) *Pool {
 	cfg.fill()
 	p := &Pool{
 		cfg: cfg, log: log.With("server", cfg.Spec.ID), changed: changed, version: buildinfo.Read().Version,
-		all: make(map[*session]struct{}), drained: make(chan struct{}), large: make(chan struct{}, mostLarge),
+		all: make(map[*session]struct{}), drained: make(chan struct{}), large: make(chan struct{}, maxLarge),
 		demand: demand{parked: cfg.OnDemand, flip: make(chan struct{})}, state: schema.StateStarting,
 	}
 	p.offers.pool, p.offers.wake = p, make(chan struct{}, 1)
@@ -217,8 +215,7 @@ func newPool(cfg Config, log *slog.Logger, changed func()) *Pool {
 	return p
 }
 
-// Snapshot returns the server as it stands. Risk and trust are for the caller to
-// fill in.
+// Snapshot returns the current state of the server. The caller fills in risk and trust.
 func (p *Pool) Snapshot() schema.Server {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -245,7 +242,7 @@ func (p *Pool) Snapshot() schema.Server {
 	return out
 }
 
-// slotsLocked returns the number of calls that the pool takes at once. The caller holds
+// slotsLocked returns the number of calls that the pool takes concurrently. The caller holds
 // p.mu.
 func (p *Pool) slotsLocked() int {
 	if p.programs == nil {
@@ -258,15 +255,15 @@ func (p *Pool) slotsLocked() int {
 	return n
 }
 
-// Definitions returns what the server offers, as it sent it, and the digest of
-// that; nil until it was read once. The value is shared: it must not be changed.
+// Definitions returns the definitions of the server, unchanged, and their digest. They are nil
+// until they were first read. The value is shared and must not be changed.
 func (p *Pool) Definitions() (*schema.Definitions, string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.offers.defs, p.offers.digest
 }
 
-// InFlight returns how many calls run or wait here.
+// InFlight returns the number of running and waiting calls.
 func (p *Pool) InFlight() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -277,12 +274,12 @@ func (p *Pool) InFlight() int {
 	return n
 }
 
-// Noise returns how many lines or messages were no protocol.
+// Noise returns the number of lines or messages that violated the protocol.
 func (p *Pool) Noise() int64 { return p.noise.Load() }
 
-// Close takes no more calls, lets those that it has run until ctx ends, ends the rest,
-// stops the sessions and waits for every goroutine. The error says that calls were ended
-// early. It may be called more than once.
+// Close stops taking calls, lets running calls continue until ctx ends, interrupts the rest,
+// stops the sessions and waits for every goroutine. It returns an error if calls were
+// interrupted. It may be called more than once.
 func (p *Pool) Close(ctx context.Context) error {
 	p.mu.Lock()
 	p.closing = true
@@ -305,7 +302,7 @@ func (p *Pool) Close(ctx context.Context) error {
 	return err
 }
 
-// cut ends the calls that are left and returns their number.
+// cut ends the remaining calls and returns their number.
 func (p *Pool) cut() int64 {
 	n := p.active.Load()
 	p.mu.Lock()
@@ -335,10 +332,10 @@ func (p *Pool) closedBefore() Outcome {
 		Detail: fmt.Sprintf("The sessions of the server %q were closed before the call was sent.", p.cfg.Spec.ID)}}
 }
 
-// pause is how long to wait before the next attempt after n failures in a row.
+// pause returns the pause before the next attempt after n consecutive failures.
 func pause(n int) time.Duration {
 	if n >= openBreaker {
-		n = math.MaxInt // the longest at once: calls are refused meanwhile
+		n = math.MaxInt // the longest pause at once: calls are refused in the meantime
 	}
 	return pauses.Delay(max(n-1, 0))
 }

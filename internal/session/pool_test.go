@@ -51,7 +51,7 @@ func TestALineBreakInArgumentsDoesNotEndTheMessage(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoObjectIsNotSent(t *testing.T) {
+func TestParamsThatAreNotAnObjectAreNotSent(t *testing.T) {
 	p := open(t, Config{Spec: scripted("legacy")})
 	for _, args := range []string{`[]`, `{}},"method":"x"`, `{`, `null`, `{"a":}`} {
 		wantKind(t, p.call("echo", args), schema.KindInvalidRequest, false)
@@ -94,7 +94,7 @@ func TestEachEraGetsTheMetaThatItNeeds(t *testing.T) {
 	}
 }
 
-func TestEveryAnswerOutsideTheCommonOneIsNamed(t *testing.T) {
+func TestUnusualAnswersAreReportedByKind(t *testing.T) {
 	p := open(t, Config{Spec: scripted("legacy")})
 	e := wantKind(t, p.call("rpcerror", "{}"), schema.KindProtocol, true)
 	want := &schema.RPCError{Code: -32602, Message: "no such thing", Data: json.RawMessage(`{"n":9007199254740993}`)}
@@ -170,7 +170,7 @@ func TestAChildKilledInMidCallIsReplaced(t *testing.T) {
 	p := open(t, Config{Spec: scripted("legacy")})
 	pid := p.ready().PID
 	_, wait := p.begin(&Request{Name: "hang"})
-	must(t, p.call("echo", "{}")) // so the other one has left as well
+	must(t, p.call("echo", "{}")) // thus the other session has left as well
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
@@ -273,7 +273,7 @@ func TestAServerThatIgnoresDiscoverIsSpokenToAsLegacy(t *testing.T) {
 			if s := p.ready(); s.Protocol != "2025-11-25" {
 				t.Errorf("got %+v", s)
 			}
-			// Remembered: after a crash there is no second wait.
+			// The pool remembers the era: after a crash there is no second wait.
 			wantKind(t, p.call("crash", "{}"), schema.KindOutcomeUnknown, true)
 			must(t, p.call("echo", "{}"))
 			p.mu.Lock()
@@ -293,7 +293,7 @@ func TestASilentServerIsNotStoppedBeforeItsStartTimeout(t *testing.T) {
 	}
 	spec := scripted("starter")
 	spec.Env[startsVariable] = starts
-	// It takes more than half of its time, and reads nothing meanwhile.
+	// The start takes more than half of its timeout, and the server reads nothing in that time.
 	p := open(t, Config{Spec: spec, ProbeTimeout: 50 * time.Millisecond, StartTimeout: 6*slowStart + 2*time.Second})
 	p.ready()
 	if got, err := os.ReadFile(starts); err != nil || string(got) != "started\n" {
@@ -362,14 +362,14 @@ func TestATimeoutEndsTheCallAndTellsTheServer(t *testing.T) {
 	if e.CallID != "call_1" || !strings.Contains(e.Detail, "50ms") {
 		t.Errorf("got %+v", e)
 	}
-	must(t, p.call("echo", "{}")) // the notification went before
+	must(t, p.call("echo", "{}")) // the notification was sent before
 	p.mu.Lock()
 	child := p.live[0].child
 	p.mu.Unlock()
 	waitFor(t, "the server heard of it", func() bool {
 		return strings.Contains(child.StderrTail(), `"reason":"timeout"`)
 	})
-	// The late answer is nobody's.
+	// The late answer is ignored.
 	_, wait = p.begin(&Request{Name: "sleep", Params: []byte(`{"n":100}`), Timeout: 20 * time.Millisecond})
 	wantKind(t, wait(), schema.KindOutcomeUnknown, true)
 	must(t, p.call("sleep", `{"n":150}`))
@@ -378,7 +378,7 @@ func TestATimeoutEndsTheCallAndTellsTheServer(t *testing.T) {
 	}
 }
 
-// waitFor asks until ok, for what gives no signal.
+// waitFor polls ok, for conditions without a signal.
 func waitFor(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	tick := time.NewTicker(time.Millisecond)
@@ -455,7 +455,7 @@ func TestASlowServerThatAnswersPingsIsKept(t *testing.T) {
 	}
 }
 
-func TestAServerThatStopsReadingBlocksNobodyElse(t *testing.T) {
+func TestAServerThatStopsReadingBlocksNoOther(t *testing.T) {
 	t.Parallel()
 	p := open(t, Config{Spec: scripted("legacy")})
 	p.ready()
@@ -476,11 +476,11 @@ func TestAServerThatStopsReadingBlocksNobodyElse(t *testing.T) {
 	wantKind(t, waitStop(), schema.KindOutcomeUnknown, true)
 }
 
-func TestCallsThatNeverLeftRunOnTheNextSession(t *testing.T) {
+func TestUnsentCallsRunOnTheNextSession(t *testing.T) {
 	p := open(t, Config{Spec: scripted("legacy")})
 	pid := p.ready().PID
 	_, waitStop := p.begin(&Request{Name: "stopreading"})
-	// More than any pipe holds, so that what comes after stays with us.
+	// More than any pipe holds, so that later calls stay in our buffer.
 	big := []byte(`{"a":"` + strings.Repeat("x", 4<<20) + `"}`)
 	_, waitBig := p.begin(&Request{Name: "echo", Params: big})
 	var waits []func() Outcome
@@ -500,8 +500,7 @@ func TestCallsThatNeverLeftRunOnTheNextSession(t *testing.T) {
 	}
 }
 
-// slowToReturn returns from a write that failed a moment later, as a goroutine on a busy
-// machine does.
+// slowToReturn delays the return of a failed write, as a goroutine on a busy machine does.
 type slowToReturn struct{ io.WriteCloser }
 
 func (w slowToReturn) Write(b []byte) (int, error) {
@@ -512,7 +511,7 @@ func (w slowToReturn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-func TestCallsThatNeverLeftRunAgainWhenTheWriteReturnsLate(t *testing.T) {
+func TestUnsentCallsRunAgainWhenTheWriteReturnsLate(t *testing.T) {
 	p := open(t, Config{Spec: scripted("legacy")})
 	pid := p.ready().PID
 	p.mu.Lock()
@@ -520,10 +519,10 @@ func TestCallsThatNeverLeftRunAgainWhenTheWriteReturnsLate(t *testing.T) {
 	p.mu.Unlock()
 	link.child.Stdin = slowToReturn{link.child.Stdin}
 	_, waitStop := p.begin(&Request{Name: "stopreading"})
-	// More than any pipe holds; what does not fit is in one write with the calls after it.
+	// More than any pipe holds; the rest is in one write with the later calls.
 	big := []byte(`{"a":"` + strings.Repeat("x", 4<<20) + `"}`)
 	link.s.mu.Lock()
-	link.busy = true // as while somebody else writes
+	link.busy = true // as while another goroutine writes
 	link.s.mu.Unlock()
 	_, waitBig := p.begin(&Request{Name: "echo", Params: big})
 	_, wait := p.begin(&Request{Name: "pid"})
@@ -606,8 +605,8 @@ func TestAGrandchildThatKeepsStdoutOpenDoesNotKeepTheSession(t *testing.T) {
 
 func TestAnIdlePoolStopsAndStartsAgainOnDemand(t *testing.T) {
 	p := open(t, Config{Spec: scripted("legacy"), IdleStop: 100 * time.Millisecond, Sessions: 2})
-	// The definitions are known a moment before the session counts: only both together with no process mean that it
-	// ran and was stopped.
+	// The definitions are known slightly before the session counts. Only both, without a process,
+	// mean that it ran and was stopped.
 	p.until("it stopped", func(s schema.Server) bool {
 		return s.Sessions == 0 && s.PID == 0 && s.Digest != "" && s.State == schema.StateInitialized
 	})

@@ -6,18 +6,19 @@ import (
 	"time"
 )
 
-// Program is a program that serves: a child process, or what runs in a container.
-// Its methods are safe for concurrent use.
+// Program is a program that serves MCP: a child process, or a process in a container. Its methods
+// are safe for concurrent use.
 type Program interface {
-	// PID is its process id, 0 where it has none on this machine.
+	// PID returns its process id, or 0 if it has none on this machine.
 	PID() int
-	// Done is closed when it has ended and nothing is left of it.
+	// Done is closed when the program has ended and nothing of it is left.
 	Done() <-chan struct{}
-	// Err says how it ended, as in "exited with code 3"; nil until Done is closed.
+	// Err returns how the program ended, as in "exited with code 3". It is nil until Done is
+	// closed.
 	Err() error
-	// StderrTail is the end of what it wrote to stderr.
+	// StderrTail returns the end of the program's stderr.
 	StderrTail() string
-	// Stop closes stdin, gives it time to end, then ends it and waits for that.
+	// Stop closes stdin, waits up to grace for the program to end, then kills it and waits.
 	// It closes stdout. It may be called more than once.
 	Stop(grace time.Duration)
 }

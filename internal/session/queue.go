@@ -9,15 +9,15 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Do starts a call. It does not block; done is called exactly once, from any
-// goroutine and possibly before Do returns, and must not block either.
+// Do starts a call. It does not block. It calls done exactly once, from any goroutine and
+// possibly before Do returns. done must not block.
 func (p *Pool) Do(req *Request, done func(*Request, Outcome)) *Running {
 	r := &Running{req: req, done: done, pool: p, timeout: req.Timeout}
 	if r.timeout <= 0 {
 		r.timeout = p.cfg.CallTimeout
 	}
 	p.active.Add(1)
-	// A request that is no JSON object could say something else than was checked.
+	// A request that is not a JSON object could differ from what was checked.
 	if len(req.Params) > 0 && !rawjson.IsObject(req.Params) {
 		return p.refuse(r, schema.KindInvalidRequest, false, "The arguments for the server %q are not a JSON object; nothing was sent.", p.cfg.Spec.ID)
 	}
@@ -86,15 +86,15 @@ func (p *Pool) send(s *session, r *Running) {
 	if s.link.send(r) {
 		return
 	}
-	// The session has just ended. It must not be picked again meanwhile.
+	// The session has just ended. It must not be picked again until it is removed.
 	p.mu.Lock()
 	p.drop(s)
 	p.mu.Unlock()
 	p.requeue(r)
 }
 
-// pick returns the live session with the fewest calls, nil where all are full.
-// The caller holds p.mu.
+// pick returns the live session with the fewest calls, or nil if all are full. The caller holds
+// p.mu.
 func (p *Pool) pick() *session {
 	var best *session
 	for _, s := range p.live {
@@ -105,20 +105,20 @@ func (p *Pool) pick() *session {
 	return best
 }
 
-// place gives the call a place on the session. The caller holds p.mu.
+// place assigns the call a place on the session. The caller holds p.mu.
 func (p *Pool) place(r *Running, s *session) {
 	r.on = s
 	s.load++
 	s.used = true
 }
 
-// release frees the place of a call that has just ended and hands it on. It
-// returns the session that the call was on, nil where it was waiting.
+// release frees the place of a call that has just ended and passes it on. It returns the session
+// of the call, or nil if the call was waiting.
 func (p *Pool) release(r *Running) *session {
 	p.mu.Lock()
 	s := r.on
 	if s == nil {
-		// A refused call was never in the queue; it has no timer either.
+		// A refused call was never in the queue and has no timer.
 		if r.timer != nil {
 			p.waiting--
 		}
@@ -134,7 +134,7 @@ func (p *Pool) release(r *Running) *session {
 	return s
 }
 
-// finished counts a call whose caller was told.
+// finished counts a call whose outcome was reported to its caller.
 func (p *Pool) finished() {
 	if p.active.Add(-1) == 0 {
 		p.lastUse.Store(time.Now().UnixNano())
@@ -150,10 +150,10 @@ func (p *Pool) checkDrained() {
 	}
 }
 
-// requeue puts a call that never left a lost session in front of the others.
+// requeue puts a call that a lost session never sent at the front of the queue.
 func (p *Pool) requeue(r *Running) {
 	p.mu.Lock()
-	if r.ended.Load() { // whoever ended it frees its place
+	if r.ended.Load() { // the goroutine that ended it frees its place
 		p.mu.Unlock()
 		return
 	}
@@ -162,7 +162,7 @@ func (p *Pool) requeue(r *Running) {
 		r.end(p.closedBefore())
 		return
 	}
-	if b := r.req.bound; b != nil && !slices.Contains(p.live, b.s) { // it frees its place as it ends
+	if b := r.req.bound; b != nil && !slices.Contains(p.live, b.s) { // it frees its place when it ends
 		p.mu.Unlock()
 		r.end(b.left())
 		return
@@ -174,7 +174,7 @@ func (p *Pool) requeue(r *Running) {
 	p.pump()
 }
 
-// pump gives waiting calls to sessions that have a place.
+// pump assigns waiting calls to sessions that have a place.
 func (p *Pool) pump() {
 	for {
 		p.mu.Lock()
@@ -190,7 +190,7 @@ func (p *Pool) pump() {
 	}
 }
 
-// broken reports whether calls have nothing to wait for. The caller holds p.mu.
+// broken reports whether calls wait in vain. The caller holds p.mu.
 func (p *Pool) broken() bool {
 	if len(p.live) > 0 {
 		return false
@@ -206,7 +206,7 @@ func (p *Pool) broken() bool {
 	return true
 }
 
-// faultLocked words why there is no session. The caller holds p.mu.
+// faultLocked returns the reason why there is no session. The caller holds p.mu.
 func (p *Pool) faultLocked() *schema.Error {
 	kind := schema.KindServerFailed
 	if p.programs != nil {
@@ -216,7 +216,7 @@ func (p *Pool) faultLocked() *schema.Error {
 		Detail: p.fault + " The call did not start."}
 }
 
-// notReady words why a call got no session within its time.
+// notReady returns the error of a call that got no session within its timeout.
 func (p *Pool) notReady(waited time.Duration) *schema.Error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -11,8 +11,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// receive takes one message that came over a stream. It is called by the one
-// goroutine that reads.
+// receive processes one message from a stream. Only the reading goroutine calls it.
 func (s *session) receive(text []byte) {
 	var f frame
 	if !s.scan.frame(text, &f) {
@@ -43,10 +42,10 @@ func (s *session) receive(text []byte) {
 	s.unexpected = 0
 }
 
-// hear notes a sign of life: an answer, or progress on a call.
+// hear records a sign of life: an answer, or progress on a call.
 func (s *session) hear() { s.heard.Store(time.Now().UnixNano()) }
 
-// answered notes that a request got its answer.
+// answered records that a request got its answer.
 func (s *session) answered(r *Running) {
 	s.hear()
 	s.late.Store(0)
@@ -55,11 +54,11 @@ func (s *session) answered(r *Running) {
 	}
 }
 
-// broken deals with text that is no JSON object. Where it names a call of ours,
-// that call need not wait for its timeout.
+// broken handles text that is not a JSON object. If it names one of our calls, that call ends
+// without waiting for its timeout.
 func (s *session) broken(f *frame, text []byte) {
 	if i := bytes.LastIndex(text, []byte(`"id":`)); f.id == nil && i >= 0 {
-		f.id = bytes.TrimRight(text[i+len(`"id":`):], " \t}") // many write the id last
+		f.id = bytes.TrimRight(text[i+len(`"id":`):], " \t}") // many servers write the id last
 	}
 	if id := ourID(f.id); id != 0 && f.method == nil {
 		if r := s.take(id); r != nil {
@@ -73,8 +72,8 @@ func (s *session) broken(f *frame, text []byte) {
 	s.noise()
 }
 
-// noise counts a message that is no protocol. A few are common (a server that
-// prints its greeting); a flood is a broken server.
+// noise counts a message that violates the protocol. A few are common, such as a greeting that a
+// server prints. Many mean that the server is broken.
 func (s *session) noise() {
 	s.pool.noise.Add(1)
 	if s.unexpected++; s.unexpected == maxUnexpected {
@@ -82,8 +81,8 @@ func (s *session) noise() {
 	}
 }
 
-// incoming deals with what the server sends on its own. Only this much of it
-// matters; the rest never reaches a queue that the server could fill.
+// incoming handles messages that the server sends unprompted. It processes only those that
+// matter. The rest never reaches a queue that the server could fill.
 func (s *session) incoming(f *frame) {
 	method := f.method
 	if bytes.IndexByte(method, '\\') >= 0 {
@@ -115,7 +114,7 @@ func (s *session) incoming(f *frame) {
 	}
 }
 
-// progress hands a progress notification to the call that asked for it.
+// progress passes a progress notification to the call that asked for it.
 func (s *session) progress(params []byte) {
 	var token []byte
 	rawjson.Members(params, func(key string, value []byte) {
@@ -136,15 +135,15 @@ func (s *session) progress(params []byte) {
 	}
 }
 
-// listChanged notes that what the server offers is to be read again.
+// listChanged schedules a read of the definitions.
 func (s *session) listChanged() {
-	s.pins.told.Add(1)
+	s.pins.changes.Add(1)
 	s.changes.Store(true)
 	s.pool.offers.changed()
 }
 
-// outcome reads how the call ended from the answer. keep says that the bytes of
-// the frame stay as they are; else the result is copied.
+// outcome returns the outcome of the call from its answer. keep means that the bytes of the frame
+// are not reused; otherwise the result is copied.
 func (s *session) outcome(f *frame, keep bool) Outcome {
 	cfg := &s.pool.cfg
 	if f.fault != nil {
@@ -186,11 +185,11 @@ func tooLarge(cfg *Config) Outcome {
 		"The server %q returned a result that exceeds the limit of %d bytes; request less data, or raise the limit.", cfg.Spec.ID, cfg.MaxResult)}
 }
 
-// rpcFault turns a JSON-RPC error into ours. The message stays out of the
-// sentence, because servers like to repeat arguments in it.
+// rpcFault converts a JSON-RPC error into ours. The error text does not include the server's
+// message, because servers often repeat arguments in it.
 func rpcFault(server schema.ServerID, raw []byte) *schema.Error {
 	rpc := &schema.RPCError{}
-	_ = json.Unmarshal(raw, rpc) // an error that is no error object has code 0 and no message
+	_ = json.Unmarshal(raw, rpc) // a value that is not an error object has code 0 and no message
 	e := schema.Errorf(schema.KindProtocol, "The server %q refused the request with the JSON-RPC error %d.", server, rpc.Code)
 	e.RPC = rpc
 	return e

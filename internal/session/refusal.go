@@ -7,14 +7,14 @@ import (
 	"sync/atomic"
 )
 
-// answers notes what the last answer of a remote server says about a handshake that fails.
-// The SDK's error has neither the status code nor the fix, and mostly the wrong request.
+// answers records why a remote server's last answer makes the handshake fail. The SDK's error has
+// neither the status code nor the fix, and usually names the wrong request.
 type answers struct {
 	base  http.RoundTripper
-	fault atomic.Pointer[string] // nil: the last answer can be one of MCP
+	fault atomic.Pointer[string] // nil if the last answer can be an MCP answer
 }
 
-// noted returns a copy of client whose answers are noted.
+// noted returns a copy of client whose answers are recorded.
 func noted(client *http.Client) (*http.Client, *answers) {
 	a := &answers{base: client.Transport}
 	if a.base == nil {
@@ -35,7 +35,7 @@ func (a *answers) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// refusal words an answer that cannot be one of MCP.
+// refusal returns the reason why an answer cannot be an MCP answer.
 func refusal(resp *http.Response) *string {
 	fault := ""
 	switch code := resp.StatusCode; {

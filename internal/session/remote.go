@@ -23,25 +23,25 @@ import (
 )
 
 const (
-	postTime   = 10 * time.Second // for messages that nobody waits for
-	maxResumes = 5                // in a row without a new event
+	postTime   = 10 * time.Second // for messages without a waiting caller
+	maxResumes = 5                // consecutive attempts without a new event
 	drainTime  = 250 * time.Millisecond
-	resumeWait = time.Second // where the server does not say how long
+	resumeWait = time.Second // if the server does not send a retry time
 )
 
-// remoteLink talks streamable HTTP: each request is a POST of its own, answered
-// by one JSON message or by an event stream that ends with the answer.
+// remoteLink talks streamable HTTP: each request is its own POST, answered by one JSON message or
+// by an event stream that ends with the answer.
 type remoteLink struct {
 	s        *session
 	client   *http.Client
 	url      string
-	protocol string // negotiated revision
-	id       string // Mcp-Session-Id, empty where there is none
+	protocol string // negotiated protocol revision
+	id       string // Mcp-Session-Id; empty if there is none
 	ctx      context.Context
 	end      context.CancelFunc
 	work     sync.WaitGroup
 	hears    atomic.Bool // the server has opened the GET stream
-	spoke    atomic.Bool // and has sent something on it
+	spoke    atomic.Bool // the server has sent something on it
 }
 
 func newRemoteLink(s *session, client *http.Client, protocol, id string) *remoteLink {
@@ -71,17 +71,17 @@ func (l *remoteLink) send(r *Running) bool {
 	})
 }
 
-// drain reads the little that follows an answer, so that the connection can be
-// used again, and closes the body. A server that keeps it open is not waited for.
+// drain reads the few bytes that follow an answer, so that the connection can be reused, and
+// closes the body. It does not wait for a server that keeps the body open.
 func drain(resp *http.Response, stop context.CancelFunc) {
 	timer := time.AfterFunc(drainTime, stop)
 	defer timer.Stop()
-	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 4<<10)) // so that the connection can be used again
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 4<<10))
 	resp.Body.Close()
 }
 
-// exchange sends the request and reads until its answer. The response, where
-// there is one, is still open.
+// exchange sends the request and reads until its answer. The returned response, if any, is still
+// open.
 func (l *remoteLink) exchange(ctx context.Context, r *Running, id int64) (Outcome, *http.Response) {
 	cfg := &l.s.pool.cfg
 	body := appendRequest(nil, l.s.env.forCall(r), id, r.req)
@@ -91,7 +91,7 @@ func (l *remoteLink) exchange(ctx context.Context, r *Running, id int64) (Outcom
 		switch {
 		case ctx.Err() != nil:
 		case !connected && errors.Is(err, syscall.ECONNREFUSED):
-			// Mostly it is being restarted: the call waits for the next session.
+			// Usually the server is restarting: the call waits for the next session.
 			o.lost = true
 			l.s.retire(errRefused)
 		default:
@@ -121,13 +121,13 @@ func (l *remoteLink) exchange(ctx context.Context, r *Running, id int64) (Outcom
 	return protocolViolation(cfg), resp
 }
 
-// answerBody is the body of an answer to a call.
+// answerBody returns a reader for the body of an answer to a call.
 func (l *remoteLink) answerBody(ctx context.Context, resp *http.Response) *answerBody {
 	return &answerBody{from: resp.Body, turns: l.s.pool.large, done: ctx.Done()}
 }
 
-// followAll reads the event stream of an answer to its end. A server of the legacy era may
-// close the stream and let the client reconnect for the rest.
+// followAll reads the event stream up to the answer. A server of the legacy era may close the
+// stream and let the client reconnect for the rest.
 func (l *remoteLink) followAll(ctx context.Context, resp *http.Response, id int64) (Outcome, *http.Response) {
 	cfg := &l.s.pool.cfg
 	body := l.answerBody(ctx, resp)
@@ -159,7 +159,7 @@ func (l *remoteLink) followAll(ctx context.Context, resp *http.Response, id int6
 	}
 }
 
-// cutShort words how a call ended whose answer could not be read to its end.
+// cutShort returns the outcome of a call whose answer could not be read to its end.
 func cutShort(cfg *Config, err error) Outcome {
 	if errors.Is(err, lines.ErrTooLong) {
 		return tooLarge(cfg)
@@ -195,8 +195,8 @@ func (l *remoteLink) follow(in *sse.Reader, body *answerBody, id int64) (Outcome
 	}
 }
 
-// answer looks at one message. ok says that it answers the request; what else a
-// server may send along is dealt with on the way.
+// answer processes one message. ok reports whether it answers the request. Other messages that
+// the server sends on the stream are handled here too.
 func (l *remoteLink) answer(scan *scanner, f *frame, text []byte, id int64) (o Outcome, ok bool) {
 	if !scan.frame(text, f) {
 		return Outcome{}, false
@@ -217,7 +217,7 @@ func (l *remoteLink) answer(scan *scanner, f *frame, text []byte, id int64) (o O
 	return l.s.outcome(f, true), true
 }
 
-// resume asks for the rest of an event stream.
+// resume requests the rest of an event stream.
 func (l *remoteLink) resume(ctx context.Context, in *sse.Reader) (*http.Response, error) {
 	wait := in.Retry
 	if wait <= 0 {
@@ -229,23 +229,23 @@ func (l *remoteLink) resume(ctx context.Context, in *sse.Reader) (*http.Response
 	return l.getStream(ctx, in.LastID)
 }
 
-// errForgotten means that the server has ended the session by itself, or was restarted.
+// errForgotten means that the server ended the session by itself, or restarted.
 var errForgotten = errors.New("it no longer knows the session")
 
 // errRefused means that nothing listens at the server's address.
 var errRefused = errors.New("nothing listens at its address")
 
-// lost says that an HTTP error means that the server does not know the session. Some
-// servers answer 400 where the protocol asks for 404, with text that says so.
+// lost reports whether an HTTP error means that the server does not know the session. Some
+// servers answer 400 with a text about the session where the protocol requires 404.
 func (l *remoteLink) lost(code int, text []byte) bool {
 	return l.id != "" && (code == http.StatusNotFound ||
 		code == http.StatusBadRequest && bytes.Contains(bytes.ToLower(text), []byte("session")))
 }
 
-// refusal reads an HTTP error: a JSON-RPC error in it is the answer.
+// refusal returns the outcome of an HTTP error. A JSON-RPC error in the body is the answer.
 func (l *remoteLink) refusal(resp *http.Response) Outcome {
 	cfg := &l.s.pool.cfg
-	text, _ := readAll(resp.Body, resp.ContentLength, frameHeadroom) // what cannot be read says as little as nothing
+	text, _ := readAll(resp.Body, resp.ContentLength, frameHeadroom) // a body that cannot be read counts as empty
 	if l.lost(resp.StatusCode, text) {
 		l.s.retire(errForgotten)
 		return Outcome{lost: true, Err: &schema.Error{Kind: schema.KindServerFailed, Retryable: true,
@@ -259,7 +259,7 @@ func (l *remoteLink) refusal(resp *http.Response) Outcome {
 	return refused(cfg, resp)
 }
 
-// header returns the headers for a request, or for none.
+// header returns the headers for a request, or for a message without one if req is nil.
 func (l *remoteLink) header(req *Request) http.Header {
 	h := make(http.Header, 8)
 	h[mcpwire.HeaderProtocolVersion] = []string{l.protocol}
@@ -272,7 +272,7 @@ func (l *remoteLink) header(req *Request) http.Header {
 	method := req.method()
 	h[mcpwire.HeaderMethod] = []string{method}
 	switch method {
-	case schema.MethodReadResource: // the header must say what the body says
+	case schema.MethodReadResource: // the header must match the body
 		h[mcpwire.HeaderName] = []string{mcpwire.EncodeHeader(member(req.Params, "uri"))}
 	case schema.MethodGetPrompt:
 		h[mcpwire.HeaderName] = []string{mcpwire.EncodeHeader(member(req.Params, "name"))}
@@ -283,7 +283,7 @@ func (l *remoteLink) header(req *Request) http.Header {
 	return h
 }
 
-// post sends a message that has no answer, and waits a little until it is taken.
+// post sends a message that has no answer, and waits at most postTime until the server takes it.
 func (l *remoteLink) post(body []byte) {
 	ctx, cancel := context.WithTimeout(l.ctx, postTime)
 	defer cancel()
@@ -293,7 +293,7 @@ func (l *remoteLink) post(body []byte) {
 }
 
 func (l *remoteLink) cancel(r *Running, reason string) {
-	r.stop() // in the modern era hanging up is how a request is canceled
+	r.stop() // in the modern era, disconnecting cancels a request
 	if l.s.modern() {
 		return
 	}
@@ -309,14 +309,14 @@ func (l *remoteLink) close() {
 	l.work.Wait()
 }
 
-// protocolViolation words how a call ended that got an answer outside the protocol.
+// protocolViolation returns the outcome of a call whose answer violates the protocol.
 func protocolViolation(cfg *Config) Outcome {
 	return Outcome{Started: true, Err: schema.Errorf(schema.KindOutcomeUnknown,
 		"The server %q accepted the request and returned an answer that is not MCP; the call may have run.", cfg.Spec.ID)}
 }
 
-// postMessage posts one JSON-RPC message. connected says that the request may
-// have left.
+// postMessage posts one JSON-RPC message. connected reports whether the request may have been
+// sent.
 func postMessage(ctx context.Context, client *http.Client, url string, header http.Header, body []byte) (resp *http.Response, connected bool, err error) {
 	var got atomic.Bool
 	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { got.Store(true) }}
@@ -331,13 +331,13 @@ func postMessage(ctx context.Context, client *http.Client, url string, header ht
 	req.Header["Accept"] = []string{"application/json, text/event-stream"}
 	resp, err = client.Do(req)
 	if dial, ok := errors.AsType[*net.OpError](err); ok && dial.Op == "dial" {
-		return nil, false, err // also where it was tried on an idle connection before, which took nothing of it
+		return nil, false, err // even if it was first tried on an idle connection, which did not take it
 	}
 	return resp, got.Load(), err
 }
 
-// readAll reads a body of at most max bytes, of which announced were announced, below 0 for
-// nothing; lines.ErrTooLong for more. Memory is taken as bytes come.
+// readAll reads a body of at most max bytes. announced is its Content-Length, or below 0 if
+// unknown. A larger body is lines.ErrTooLong. Memory is allocated as bytes arrive.
 func readAll(from io.Reader, announced int64, max int) ([]byte, error) {
 	if announced > int64(max) {
 		return nil, lines.ErrTooLong

@@ -22,18 +22,17 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// remoteServer is a hand-written streamable HTTP server. What it does with a
-// call is in the name of the tool.
+// remoteServer is a hand-written streamable HTTP server. The name of the tool selects its behavior.
 type remoteServer struct {
 	t      *testing.T
 	modern bool
 	mu     sync.Mutex
 	id     int
-	seen   []http.Header // of calls
+	seen   []http.Header // headers of calls
 	forgot bool
-	posted []string      // bodies of what is no request
+	posted []string      // bodies of messages that are not requests
 	stop   chan struct{} // closed when calls may end
-	hung   chan struct{} // gets a word when a hanging call was left
+	hung   chan struct{} // signaled when the client has disconnected from a hanging call
 }
 
 func newRemoteServer(t *testing.T, modern bool) (*remoteServer, launch.Spec) {
@@ -289,7 +288,7 @@ func TestARemoteSessionThatIsForgottenIsReplaced(t *testing.T) {
 	if got := s.seen[len(s.seen)-1].Get("Mcp-Session-Id"); got != "s4" {
 		t.Errorf("the next call went to session %q", got)
 	}
-	running.Cancel() // it was allowed to continue
+	running.Cancel() // it continues
 	wantKind(t, wait(), schema.KindCanceled, true)
 	select {
 	case <-s.hung:
@@ -473,7 +472,7 @@ func TestServersOfTheSDKWorkOverEachRemoteTransport(t *testing.T) {
 				t.Error("isError was not seen")
 			}
 			wantKind(t, p.call("unknown", "{}"), schema.KindProtocol, true)
-			if !strings.Contains(name, "JSON") { // which drops progress
+			if !strings.Contains(name, "JSON") { // the SDK then drops progress
 				var got atomic.Int32
 				_, wait := p.begin(&Request{Name: "progress", Progress: func([]byte) { got.Add(1) }})
 				must(t, wait())
@@ -495,7 +494,7 @@ func TestServersOfTheSDKWorkOverEachRemoteTransport(t *testing.T) {
 				return &mcp.CallToolResult{}, nil
 			})
 			p.until("the change was seen", func(s schema.Server) bool { return s.Digest != sum })
-			// Many at once, all on one session.
+			// Many concurrent calls, all on one session.
 			var work sync.WaitGroup
 			for i := range 50 {
 				work.Go(func() {
@@ -526,7 +525,7 @@ func TestACallWaitsForAServerThatIsBeingRestarted(t *testing.T) {
 	})
 	serve := func(on net.Listener) *http.Server {
 		h := &http.Server{Handler: mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{Stateless: true})}
-		h.SetKeepAlivesEnabled(false) // so that no call goes to a connection that is being closed
+		h.SetKeepAlivesEnabled(false) // so that no call uses a connection that is being closed
 		go func() { _ = h.Serve(on) }()
 		return h
 	}

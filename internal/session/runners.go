@@ -9,9 +9,9 @@ import (
 // idleRunners is the number of goroutines that wait for the next call of a native server.
 const idleRunners = 64
 
-// runners run functions on goroutines that are kept for the next one: a new goroutine begins
-// with a small stack, and decoding arguments makes it grow, which costs more than the call.
-// It is safe for concurrent use.
+// runners run functions on reusable goroutines. A new goroutine starts with a small stack, and
+// decoding arguments makes it grow, which costs more than the call. It is safe for concurrent
+// use.
 type runners struct {
 	next chan func()
 	idle atomic.Int64
@@ -20,7 +20,7 @@ type runners struct {
 
 func newRunners() *runners { return &runners{next: make(chan func())} }
 
-// run runs f on a goroutine of its own, which waits for another function until ctx ends.
+// run runs f on its own goroutine, which then waits for another function until ctx ends.
 func (r *runners) run(ctx context.Context, f func()) {
 	select {
 	case r.next <- f:

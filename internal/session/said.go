@@ -10,11 +10,11 @@ import (
 	"github.com/callyard/callyard/internal/kit/rawjson"
 )
 
-// mostQuestions bounds the requests of a server that are open at once.
-const mostQuestions = 16
+// maxQuestions limits the open requests of a server to its caller.
+const maxQuestions = 16
 
-// questions are what a server has asked its caller on a session of the caller's
-// own, and who has not answered yet.
+// questions holds the open requests of a server to its caller, on a session that belongs to the
+// caller.
 type questions struct {
 	s    *session
 	mu   sync.Mutex
@@ -25,7 +25,7 @@ type questions struct {
 func (q *questions) add(id []byte) int64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.open) >= mostQuestions {
+	if len(q.open) >= maxQuestions {
 		return 0
 	}
 	q.next++
@@ -33,7 +33,7 @@ func (q *questions) add(id []byte) int64 {
 	return q.next
 }
 
-// take returns the server's id of a question, once; nil for one that is not open.
+// take removes a question and returns the server's id of it; nil if it is not open.
 func (q *questions) take(number int64) []byte {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -48,7 +48,7 @@ func (q *questions) left() int {
 	return len(q.open)
 }
 
-// takeAll returns the server's ids of all open questions.
+// takeAll removes all open questions and returns the server's ids of them.
 func (q *questions) takeAll() (ids [][]byte) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -59,8 +59,8 @@ func (q *questions) takeAll() (ids [][]byte) {
 	return ids
 }
 
-// giveUp tells the server that nobody answers the questions that are open: some do
-// not let a session end before.
+// giveUp answers the open questions with an error, because some servers do not let a session end
+// while questions are open.
 func (q *questions) giveUp() {
 	s := q.s
 	for _, id := range q.takeAll() {
@@ -72,8 +72,8 @@ func (q *questions) giveUp() {
 	}
 }
 
-// pass hands what the server says to the caller of the one call that runs. It
-// returns false for what is not the caller's, or cannot be passed on.
+// pass passes a message of the server to the caller of the one running call. It returns false if
+// the message is not for the caller or cannot be passed on.
 func (q *questions) pass(f *frame) bool {
 	asked := len(f.id) > 0 && string(f.id) != "null"
 	switch string(f.method) {
@@ -111,7 +111,7 @@ func (q *questions) pass(f *frame) bool {
 	return true
 }
 
-// listening returns the call whose caller hears the server, nil for none.
+// listening returns the call whose caller receives messages of the server, or nil.
 func (q *questions) listening() *Running {
 	s := q.s
 	s.mu.Lock()
@@ -124,8 +124,7 @@ func (q *questions) listening() *Running {
 	return nil
 }
 
-// answer answers a question of the server: object has result or error. It does not
-// block.
+// answer answers a question of the server. object has result or error. It does not block.
 func (q *questions) answer(number int64, object []byte) {
 	s, id := q.s, q.take(number)
 	if id == nil {
@@ -155,14 +154,15 @@ func (q *questions) answer(number int64, object []byte) {
 	}
 }
 
-// Caller is for whom a session of its own is opened.
+// Caller identifies the caller for whom a session of its own is opened.
 type Caller struct {
-	ID           string // of the conversation
-	Capabilities []byte // an object: what the caller can be asked; nil for nothing
-	Level        string // of the log messages that the caller wants, "" for none
+	ID           string // id of the conversation
+	Capabilities []byte // a JSON object: the client capabilities of the caller; nil means none
+	Level        string // of the log messages that the caller wants; "" means none
 }
 
-// CallerOf reads from what goes along with the arguments whose call it is.
+// CallerOf returns the caller of a call. id is the id of its conversation. The capabilities and
+// the log level come from extra.
 func CallerOf(id string, extra []byte) Caller {
 	c := Caller{ID: id}
 	rawjson.Members(extra, func(key string, meta []byte) {
@@ -174,7 +174,7 @@ func CallerOf(id string, extra []byte) Caller {
 			case key == mcpwire.MetaClientCapabilities && rawjson.IsObject(value):
 				c.Capabilities = value
 			case key == mcpwire.MetaLogLevel:
-				_ = json.Unmarshal(value, &c.Level) // what is no string asks for nothing
+				_ = json.Unmarshal(value, &c.Level) // a value that is not a string asks for nothing
 			}
 		})
 	})

@@ -2,22 +2,21 @@ package session
 
 import "github.com/callyard/callyard/internal/kit/rawjson"
 
-// frame is what the top level of one JSON-RPC message holds. The slices point
-// into the scanned text and are nil where the member is absent.
+// frame holds the top-level members of one JSON-RPC message. The slices point into the scanned
+// text and are nil if the member is absent.
 type frame struct {
 	id, method, params, result, fault []byte
-	// toolError and resultType are the members of the result that decide how a
-	// call ended.
+	// toolError and resultType are the members of the result that decide the outcome of a call.
 	toolError  bool
 	resultType []byte
 }
 
-// scanner reads messages. It may be used again; it is not safe for concurrent use.
+// scanner reads messages. It can be reused. It is not safe for concurrent use.
 type scanner struct{ rawjson.Scanner }
 
-// frame reads one JSON-RPC message. It returns false for text that is not
-// exactly one JSON object; what was read up to the fault stays in f. A large result is
-// walked once: it is looked into on the way.
+// frame reads one JSON-RPC message. It returns false for text that is not exactly one JSON
+// object; f then holds the members before the fault. A large result is scanned only once: its
+// members are read in the same pass.
 func (s *scanner) frame(text []byte, f *frame) bool {
 	*f = frame{}
 	s.Reset(text)
@@ -63,7 +62,7 @@ func (s *scanner) result(text []byte, f *frame) (ok bool) {
 	return ok
 }
 
-// member notes the members of a result that decide how a call ended.
+// member records the members of a result that decide the outcome of a call.
 func (f *frame) member(key string, value []byte) {
 	switch key {
 	case "isError":

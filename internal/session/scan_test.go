@@ -23,8 +23,8 @@ var scanSeeds = []string{
 	`{"a":1}{"b":2}`, `{"a":[[[[{"b":[{}]}]]]]}`, `{"a":"`, `{`, ``, `nul`, "{\"a\":\"é€😀 abcdefgh\"}",
 }
 
-// FuzzTheScannerAgreesWithEncodingJSON holds the scanner against the standard
-// library on what a frame is and on what its members hold.
+// FuzzTheScannerAgreesWithEncodingJSON compares the scanner with the standard library: which texts
+// are frames, and the values of their members.
 func FuzzTheScannerAgreesWithEncodingJSON(f *testing.F) {
 	for _, seed := range scanSeeds {
 		f.Add([]byte(seed))

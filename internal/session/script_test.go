@@ -14,9 +14,8 @@ import (
 	"time"
 )
 
-// A script is a small MCP server with one fault, written by hand so that it can
-// do what no SDK would. Its name says how it behaves at the start; what it does
-// with a call is in the name of the tool.
+// A script is a small hand-written MCP server with one fault that no SDK would have. Its name
+// selects its behavior at the start, and the name of the tool its behavior in a call.
 
 type script struct {
 	mode  string
@@ -26,13 +25,13 @@ type script struct {
 	held  []json.RawMessage // ids of calls that are never answered
 }
 
-// startsVariable names the file in which a "starter" notes that it was started.
+// startsVariable is the environment variable with the file in which a "starter" records its starts.
 const startsVariable = "SESSION_TEST_STARTS"
 
 // slowStart is how long a slow server takes before it reads anything.
 const slowStart = 500 * time.Millisecond
 
-// fast answers calls with next to no work, for measuring the other side.
+// fast answers calls with minimal work, to measure the client side.
 func (s *script) fast(in *bufio.Reader) {
 	for {
 		line, err := in.ReadSlice('\n')
@@ -136,14 +135,14 @@ func (s *script) handle(m *scriptMessage, line []byte) {
 		s.answered(m)
 	case m.Method == "server/discover" && (s.mode == "modern" || s.mode == "late"):
 		if s.mode == "late" {
-			time.Sleep(500 * time.Millisecond) // longer than the first probe; other messages wait meanwhile
+			time.Sleep(500 * time.Millisecond) // longer than the first probe; other messages wait in the meantime
 		}
 		s.result(m.ID, `{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{"listChanged":true}},"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"modern","version":"7"}}}`)
 	case m.Method == "server/discover":
 		switch s.mode {
 		case "ignores":
 		case "poisoned":
-			s.mode = "silent" // hangs for ever on what it does not know
+			s.mode = "silent" // hangs on unknown methods
 		default:
 			s.print(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"Method not found"}}`, m.ID)
 		}
@@ -176,7 +175,7 @@ func (s *script) handle(m *scriptMessage, line []byte) {
 	}
 }
 
-// list gives one tool on each page.
+// list returns one tool per page.
 func (s *script) list(m *scriptMessage) {
 	var params struct{ Cursor string }
 	_ = json.Unmarshal(m.Params, &params)
@@ -190,7 +189,7 @@ func (s *script) list(m *scriptMessage) {
 }
 
 func (s *script) answered(m *scriptMessage) {
-	// An answer to a request of ours: show it in the result of the call that asked.
+	// An answer to a request of ours: return it as the result of the call that asked.
 	for _, id := range s.held {
 		s.result(id, fmt.Sprintf(`{"reply":%s,"error":%s}`, orNull(m.Result), orNull(m.Error)))
 	}
@@ -218,7 +217,7 @@ func (s *script) call(m *scriptMessage, line []byte) {
 	var number struct{ N int }
 	_ = json.Unmarshal(params.Arguments, &number)
 	switch params.Name {
-	case "echo": // the arguments as they came in, and the whole line
+	case "echo": // the arguments unchanged, and the whole line
 		s.result(m.ID, fmt.Sprintf(`{"content":[{"type":"text","text":"ok"}],"args":%s}`, params.Arguments))
 	case "line":
 		quoted, _ := json.Marshal(strings.TrimRight(string(line), "\n"))
@@ -274,14 +273,14 @@ func (s *script) call(m *scriptMessage, line []byte) {
 			s.print(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":%d}}`, params.Meta.ProgressToken, i)
 		}
 		s.result(m.ID, `{}`)
-	case "asks": // a request of the server's own, in mid-call
+	case "asks": // a request of the server during a call
 		s.held = append(s.held, m.ID)
 		s.print(`{"jsonrpc":"2.0","id":"q1","method":"%s","params":{}}`, map[int]string{0: "ping", 1: "elicitation/create"}[number.N])
 	case "change":
 		s.tools = append(s.tools, fmt.Sprintf("new%d", len(s.tools)))
 		s.print(`{"jsonrpc":"2.0","method":"notifications\/tools\/list_changed"}`)
 		s.result(m.ID, `{}`)
-	case "stopreading": // and never answer
+	case "stopreading": // without an answer
 		forever()
 	case "grandchild": // that keeps stdout open and outlives us
 		exe, _ := os.Executable()
@@ -298,8 +297,8 @@ func (s *script) call(m *scriptMessage, line []byte) {
 	}
 }
 
-// forever waits for a signal that nobody sends. With an empty select the runtime would end
-// the program as a deadlock where it has no other goroutine.
+// forever waits for a signal that is never sent. With an empty select, the runtime would report a
+// deadlock if there is no other goroutine.
 func forever() {
 	never := make(chan os.Signal, 1)
 	signal.Notify(never, syscall.SIGUSR1)

@@ -14,8 +14,8 @@ import (
 	"github.com/callyard/callyard/internal/kit/mcpwire"
 )
 
-// sdkConn is the connection as the go-sdk sees it: its own requests and their
-// answers. Everything else stays with the session.
+// sdkConn is the connection as the go-sdk sees it: the SDK's own requests and their answers. The
+// session handles everything else.
 type sdkConn struct {
 	s     *session
 	write func(ctx context.Context, body []byte) error
@@ -24,34 +24,34 @@ type sdkConn struct {
 	once  sync.Once
 
 	mu      sync.Mutex
-	waiting map[string]bool // ids of the SDK's requests without an answer
+	waiting map[string]bool // ids of the SDK's pending requests
 
-	patience time.Duration // for the answer to server/discover
-	probe    *time.Timer
-	given    string       // the id of a server/discover that was given up; guarded by mu
-	how      atomic.Int32 // a hearing: what became of it
+	probeTimeout time.Duration // timeout for the answer to server/discover
+	probe        *time.Timer
+	givenUp      string       // id of an abandoned server/discover; guarded by mu
+	how          atomic.Int32 // a probeResult: the result of server/discover
 }
 
-// hearing is what became of a server/discover.
-type hearing int32
+// probeResult is the result of a server/discover request.
+type probeResult int32
 
 const (
-	heard   hearing = iota // answered in time, or not asked
-	unheard                // no answer in time: some servers ignore what they do not know
-	late                   // answered, after it was given up: the server is modern and was slow
+	probeAnswered   probeResult = iota // answered in time, or not sent
+	probeUnanswered                    // no answer in time: some servers ignore unknown methods
+	probeLate                          // answered after the timeout: the server is modern and was slow
 )
 
-func (c *sdkConn) hearing() hearing { return hearing(c.how.Load()) }
+func (c *sdkConn) result() probeResult { return probeResult(c.how.Load()) }
 
-func newSDKConn(s *session, patience time.Duration, write func(context.Context, []byte) error) *sdkConn {
+func newSDKConn(s *session, probeTimeout time.Duration, write func(context.Context, []byte) error) *sdkConn {
 	return &sdkConn{s: s, write: write,
-		inbox: make(chan jsonrpc.Message), gone: make(chan struct{}), waiting: make(map[string]bool), patience: patience}
+		inbox: make(chan jsonrpc.Message), gone: make(chan struct{}), waiting: make(map[string]bool), probeTimeout: probeTimeout}
 }
 
-// Connect makes the connection its own transport.
+// Connect implements mcp.Transport and returns the connection itself.
 func (c *sdkConn) Connect(context.Context) (mcp.Connection, error) { return c, nil }
 
-// Read returns the next message that is for the SDK.
+// Read returns the next message for the SDK.
 func (c *sdkConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 	select {
 	case msg := <-c.inbox:
@@ -74,29 +74,29 @@ func (c *sdkConn) Write(ctx context.Context, msg jsonrpc.Message) error {
 		c.mu.Lock()
 		c.waiting[id] = true
 		c.mu.Unlock()
-		if req.Method == mcpwire.MethodDiscover && c.patience > 0 && c.probe == nil {
-			c.probe = time.AfterFunc(c.patience, func() { c.giveUp(id, req.ID) })
+		if req.Method == mcpwire.MethodDiscover && c.probeTimeout > 0 && c.probe == nil {
+			c.probe = time.AfterFunc(c.probeTimeout, func() { c.giveUp(id, req.ID) })
 		}
 	}
 	return c.write(ctx, body)
 }
 
-// giveUp answers the SDK's server/discover for a server that does not: some ignore what
-// they do not know. The SDK then continues with the legacy handshake, on the same
-// connection, which is also right for a server that is only slow.
+// giveUp answers the SDK's server/discover in place of a server that does not, because some
+// servers ignore unknown methods. The SDK then continues with the legacy handshake on the same
+// connection, which also works for a server that is only slow.
 func (c *sdkConn) giveUp(raw string, id jsonrpc.ID) {
 	if !c.expects(raw) {
 		return
 	}
 	c.mu.Lock()
-	c.given = raw
-	c.how.Store(int32(unheard)) // with given: a late answer comes after both
+	c.givenUp = raw
+	c.how.Store(int32(probeUnanswered)) // set together with givenUp, so that a late answer is recorded after both
 	c.mu.Unlock()
 	c.hand(&jsonrpc.Response{ID: id, Error: &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "no answer"}})
 }
 
-// expects reports, once for each id, whether the SDK waits for that answer. What
-// nobody waits for is not worth decoding.
+// expects reports, once per id, whether the SDK waits for that answer. Other answers are not
+// decoded.
 func (c *sdkConn) expects(id string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -105,10 +105,10 @@ func (c *sdkConn) expects(id string) bool {
 	return ok
 }
 
-// deliver hands an answer to the SDK. It returns false for what is not one.
+// deliver passes an answer to the SDK. It returns false if the message is not an answer.
 func (c *sdkConn) deliver(id, text []byte) bool {
 	if !c.expects(string(id)) {
-		c.hearLate(id, text)
+		c.recordLate(id, text)
 		return true
 	}
 	msg, err := jsonrpc.DecodeMessage(bytes.Clone(text))
@@ -119,17 +119,17 @@ func (c *sdkConn) deliver(id, text []byte) bool {
 	return true
 }
 
-// hearLate notes that a server/discover that was given up succeeded.
-func (c *sdkConn) hearLate(id, text []byte) {
+// recordLate records that an abandoned server/discover was answered successfully.
+func (c *sdkConn) recordLate(id, text []byte) {
 	c.mu.Lock()
-	given := c.given
+	givenUp := c.givenUp
 	c.mu.Unlock()
-	if given == "" || string(id) != given {
+	if givenUp == "" || string(id) != givenUp {
 		return
 	}
 	if msg, err := jsonrpc.DecodeMessage(bytes.Clone(text)); err == nil {
 		if answer, ok := msg.(*jsonrpc.Response); ok && answer.Error == nil {
-			c.how.Store(int32(late))
+			c.how.Store(int32(probeLate))
 		}
 	}
 }
@@ -142,13 +142,13 @@ func (c *sdkConn) hand(msg jsonrpc.Message) {
 	}
 }
 
-// Close ends the SDK's half of the connection.
+// Close closes the SDK's half of the connection.
 func (c *sdkConn) Close() error {
 	c.once.Do(func() { close(c.gone) })
 	return nil
 }
 
-// SessionID is empty: only streamable HTTP has one.
+// SessionID returns "": only streamable HTTP has session ids.
 func (c *sdkConn) SessionID() string { return "" }
 
 // handshaken is called when the handshake has ended.
@@ -158,13 +158,13 @@ func (c *sdkConn) handshaken() {
 	}
 }
 
-// clientOptions sets the handlers also where notifications never get as far as
-// the SDK: it asks a server of the modern era for them only where one is set.
+// clientOptions sets the handlers even if notifications never reach the SDK: it subscribes to
+// notifications of a server of the modern era only if a handler is set.
 func (o opening) clientOptions() *mcp.ClientOptions {
 	s := o.s
 	capabilities := s.pool.declared
 	if capabilities == nil {
-		capabilities = declared(s.pool.cfg.Declares) // never nil: left out, the SDK would declare roots
+		capabilities = declared(s.pool.cfg.Declares) // never nil: the SDK would declare roots
 	}
 	return &mcp.ClientOptions{
 		Capabilities:             capabilities,

@@ -18,31 +18,31 @@ import (
 )
 
 const (
-	maxUnexpected = 1000             // messages in a row that are no protocol
-	maxLate       = 3                // timeouts in a row before a session is suspected
-	restTime      = 30 * time.Second // a session that lived as long is no failure
-	frameHeadroom = 64 << 10         // what a message may have around its result
+	maxUnexpected = 1000             // consecutive messages that violate the protocol
+	maxLate       = 3                // consecutive timeouts before a session is suspected
+	restTime      = 30 * time.Second // a session that lived this long does not count as a failure
+	frameHeadroom = 64 << 10         // maximum size of a message without its result
 
-	stopGrace   = 500 * time.Millisecond // for a child to end by itself, and again after SIGTERM
-	failedGrace = 50 * time.Millisecond  // the same for one that is broken already
+	stopGrace   = 500 * time.Millisecond // for a child process to exit by itself, and again after SIGTERM
+	failedGrace = 50 * time.Millisecond  // the same for a process that is broken already
 )
 
-// errClosed means that the session takes nothing any more.
+// errClosed means that the session takes no more requests.
 var errClosed = errors.New("the session is closed")
 
-// link carries requests to one server and feeds the responses into its session. There are
-// five: pipes, the event stream of legacy SSE, streamable HTTP, functions of this process,
-// and the WebSocket connection of an attached program, or to a server.
+// link sends requests to one server and feeds the responses into its session. There are five:
+// pipes, the event stream of legacy SSE, streamable HTTP, functions of this process, and the
+// WebSocket connection of an attached program or to a server.
 type link interface {
-	// send registers the call with the session and sends it, without blocking.
-	// It returns false, having done nothing, where the session takes no calls.
+	// send registers the call with the session and sends it without blocking. It returns
+	// false, without any effect, if the session takes no calls.
 	send(r *Running) bool
-	// post sends a message that has no answer here. It may drop it where the
-	// server does not read.
+	// post sends a message that has no answer here. It may drop the message if the server does
+	// not read.
 	post(body []byte)
-	// cancel tells the server that nobody waits for the call any more.
+	// cancel notifies the server that the call has no waiting caller any more.
 	cancel(r *Running, reason string)
-	// close ends the connection and waits for what the link has started.
+	// close closes the connection and waits for everything that the link has started.
 	close()
 }
 
@@ -60,41 +60,41 @@ type session struct {
 	mu     sync.Mutex
 	calls  map[int64]*Running
 	next   int64
-	closed bool // takes no calls
+	closed bool // takes no more calls
 	why    error
 
 	logs logForwarder
 
-	dead     chan struct{} // closed when the connection is of no use any more
+	dead     chan struct{} // closed when the connection is unusable
 	deadOnce sync.Once
 	empty    chan struct{} // closed when it is dead and its calls have ended
 
 	emptyOnce sync.Once
-	suspect   chan struct{} // holds a word when a check is due
-	changes   atomic.Bool   // the server said that a list changed
+	suspect   chan struct{} // signaled when a check is due
+	changes   atomic.Bool   // the server reported a list change
 	late      atomic.Int32  // timeouts since the last answer
-	served    atomic.Bool   // answered a call
-	heard     atomic.Int64  // the last sign of life, Unix nanoseconds
+	served    atomic.Bool   // has answered a call
+	heard     atomic.Int64  // last sign of life, Unix nanoseconds
 	failed    atomic.Bool
 
-	places  int        // calls that it takes at once
+	places  int        // maximum concurrent calls
 	holders int        // bindings to it, guarded by pool.mu
 	bound   []*Running // calls of bindings that wait for a place, guarded by pool.mu
 	load    int        // calls that have a place here, guarded by pool.mu
-	used    bool       // had a call, guarded by pool.mu
+	used    bool       // had a call; guarded by pool.mu
 
-	reread bool // the lists, once in use
+	reread bool // read the lists again once in use
 	pins   pins
 
-	attached *attachment // the program of the session; nil for a server that is started or dialed here
+	attached *attachment // the program of the session; nil if this process starts or dials the server
 
-	asks *questions // of a session that is one caller's own, else nil
+	asks *questions // set for a caller's own session, else nil
 
-	reading sync.Mutex // one reading of the lists at a time
+	reading sync.Mutex // serializes reads of the lists
 
-	// Of the one goroutine that reads.
+	// Owned by the reading goroutine.
 	scan       scanner
-	unexpected int // messages in a row that are no protocol
+	unexpected int // consecutive messages that violate the protocol
 }
 
 func newSession(p *Pool) *session {
@@ -111,8 +111,8 @@ func newSession(p *Pool) *session {
 	return s
 }
 
-// register gives the call an id. The caller holds s.mu. It returns false where
-// the session is closed; a call that ended meanwhile gets id 0.
+// register gives the call an id. It returns false if the session is closed. A call that has ended
+// in the meantime gets id 0. The caller holds s.mu.
 func (s *session) register(r *Running) (id int64, ok bool) {
 	if s.closed {
 		return 0, false
@@ -131,9 +131,9 @@ func (s *session) register(r *Running) (id int64, ok bool) {
 	return id, true
 }
 
-// begin registers a call and runs exchange for it by run, on another goroutine, with a context
-// that ends with the given one, when the call is stopped, or when exchange calls stop. It
-// returns what register says.
+// begin registers a call and passes exchange to run, which runs it on another goroutine. The
+// context of exchange ends with ctx, when the call is stopped, or when exchange calls stop.
+// begin returns the result of register.
 func (s *session) begin(ctx context.Context, r *Running, run func(func()), exchange func(ctx context.Context, stop context.CancelFunc, id int64)) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -150,7 +150,7 @@ func (s *session) begin(ctx context.Context, r *Running, run func(func()), excha
 	return true
 }
 
-// take removes a call that was answered; nil where nobody waits for it.
+// take removes a call that was answered. It returns nil if no call waits for the answer.
 func (s *session) take(id int64) *Running {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -160,16 +160,14 @@ func (s *session) take(id int64) *Running {
 	return r
 }
 
-// settle notes that the last call of a session out of use has ended. The caller
-// holds s.mu.
+// settle records that the last call of a session out of use has ended. The caller holds s.mu.
 func (s *session) settle() {
 	if s.closed && len(s.calls) == 0 {
 		s.emptyOnce.Do(func() { close(s.empty) })
 	}
 }
 
-// forget drops an ended call, so that its late answer is nobody's, and tells the
-// server.
+// forget drops an ended call, so that its late answer is ignored, and notifies the server.
 func (s *session) forget(r *Running, reason string) {
 	s.mu.Lock()
 	waiting := s.calls[r.id] == r
@@ -187,14 +185,14 @@ func (s *session) forget(r *Running, reason string) {
 	}
 }
 
-// timedOut notes that a call got no answer in time.
+// timedOut records that a call got no answer in time.
 func (s *session) timedOut() {
 	if s.late.Add(1) >= maxLate {
 		s.doubt()
 	}
 }
 
-// doubt asks for a health check.
+// doubt requests a health check.
 func (s *session) doubt() {
 	select {
 	case s.suspect <- struct{}{}:
@@ -214,8 +212,8 @@ func (s *session) retire(why error) {
 	s.deadOnce.Do(func() { close(s.dead) })
 }
 
-// fail takes the session out of use and ends its calls. why finishes a sentence
-// about the session: "the process exited with code 1".
+// fail takes the session out of use and ends its calls. why completes a sentence about the
+// session: "the process exited with code 1".
 func (s *session) fail(why error) {
 	s.failed.Store(true)
 	s.endCalls(why, func(r *Running) Outcome {
@@ -227,8 +225,8 @@ func (s *session) fail(why error) {
 	})
 }
 
-// endCalls retires the session and ends the calls that run on it. Those whose
-// bytes certainly never left go back to the queue.
+// endCalls retires the session and ends its running calls. Calls whose bytes were certainly never
+// sent go back to the queue.
 func (s *session) endCalls(why error, how func(*Running) Outcome) {
 	s.retire(why)
 	s.sendElsewhere()
@@ -242,11 +240,10 @@ func (s *session) endCalls(why error, how func(*Running) Outcome) {
 	}
 }
 
-// sendElsewhere puts the calls of a session out of use back into the queue whose bytes
-// certainly never left.
+// sendElsewhere requeues the calls of a session out of use whose bytes were certainly never sent.
 func (s *session) sendElsewhere() {
 	l, ok := s.link.(interface{ handedOver() int64 })
-	if !ok { // where that cannot be told, all may have left
+	if !ok { // unknown for this link: all may have been sent
 		return
 	}
 	left := l.handedOver()
@@ -262,19 +259,19 @@ func (s *session) sendElsewhere() {
 	s.settle()
 	s.mu.Unlock()
 	slices.SortFunc(again, func(a, b *Running) int { return cmp.Compare(b.offset, a.offset) })
-	for _, r := range again { // the last one first: each goes in front of the others
+	for _, r := range again { // last one first: each goes to the front
 		r.pool.requeue(r)
 	}
 }
 
-// cause returns why the session is out of use.
+// cause returns the reason why the session is out of use, or nil.
 func (s *session) cause() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.why
 }
 
-// ask sends a request of the session's own and waits for the result. A JSON-RPC error is
+// ask sends a request of the session itself and waits for the result. A JSON-RPC error is
 // returned as a *schema.Error of kind tool-protocol-error.
 func (s *session) ask(ctx context.Context, method string, params []byte) ([]byte, error) {
 	answer := make(chan Outcome, 1)
@@ -302,7 +299,7 @@ func (s *session) ask(ctx context.Context, method string, params []byte) ([]byte
 	}
 }
 
-// check asks for a sign of life. Any answer is one.
+// check asks the server for a sign of life. Any answer counts.
 func (s *session) check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.pool.cfg.checkTime)
 	defer cancel()

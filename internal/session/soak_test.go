@@ -30,7 +30,7 @@ func TestAHundredReplacementsLeaveNothingBehind(t *testing.T) {
 		rounds = 20
 	}
 	for range rounds {
-		// Each session serves, so each loss is the first in a row.
+		// Each session serves a call, so no loss counts as consecutive.
 		pid := p.until("one is there", func(s schema.Server) bool { return s.PID != 0 }).PID
 		pids[pid] = true
 		before := p.Snapshot().Restarts
@@ -55,7 +55,7 @@ func TestAHundredReplacementsLeaveNothingBehind(t *testing.T) {
 
 func TestFourServersStartSideBySide(t *testing.T) {
 	l := launcher(t)
-	const each = 6 * slowStart // long, so that a busy machine does not make four starts out of it
+	const each = 6 * slowStart // long, so that a busy machine does not look like four starts in sequence
 	began := time.Now()
 	var pools []*watched
 	for range 4 {
@@ -71,8 +71,8 @@ func TestFourServersStartSideBySide(t *testing.T) {
 	}
 }
 
-// load keeps c calls under way until b has ended. Each is started from the end of
-// another, as a worker does it.
+// load keeps c calls in flight until b has ended. Each is started when another ends, as a worker
+// does.
 func load(b *testing.B, p *watched, c int) {
 	req := &Request{Name: "echo", Params: []byte(`{"message":"` + string(make200()) + `"}`)}
 	var started atomic.Int64

@@ -12,46 +12,46 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// socketLink talks to an attached program, or to a server that was dialed, over a WebSocket
-// connection, one message in a frame.
+// socketLink talks to an attached program, or to a dialed server, over a WebSocket connection,
+// one message per frame.
 type socketLink struct {
 	s     *session
 	conn  *attach.Conn
 	work  sync.WaitGroup
 	wake  chan struct{}
-	alive context.CancelFunc // ends the pings
+	alive context.CancelFunc // stops the pings
 
 	// Guarded by s.mu.
-	buf     []byte // messages that wait, one after the other
-	ends    []int  // where each of them ends in buf
-	queued  int64  // messages put into buf so far
-	handed  int64  // messages that a write has begun
-	writing bool   // one is under way
+	buf     []byte // waiting messages, one after the other
+	ends    []int  // end offsets of the messages in buf
+	queued  int64  // messages added to buf so far
+	handed  int64  // messages whose write has begun
+	writing bool   // a write is in progress
 	wrote   sync.Cond
-	lost    error // why the connection is of no use any more
+	lost    error // why the connection is unusable
 }
 
 // errDrained retires the session of a program that takes no new calls.
 var errDrained = errors.New("the program drained")
 
-// overProgram shakes hands with an attached program.
-func (o opening) overProgram(ctx context.Context, a *attachment, guess era, probe time.Duration) (how hearing, err error) {
+// overProgram performs the handshake with an attached program.
+func (o opening) overProgram(ctx context.Context, a *attachment, guess era, probe time.Duration) (how probeResult, err error) {
 	o.s.places, o.s.attached = a.places, a
 	return o.overSocket(ctx, a.conn, guess, probe)
 }
 
-// overDialed dials the server and shakes hands with it.
-func (o opening) overDialed(ctx context.Context, guess era, probe time.Duration) (how hearing, err error) {
+// overDialed dials the server and performs the handshake.
+func (o opening) overDialed(ctx context.Context, guess era, probe time.Duration) (how probeResult, err error) {
 	p := o.s.pool
 	conn, err := attach.Dial(ctx, p.client, p.cfg.Spec.URL, attach.Options{MaxMessage: p.cfg.MaxResult + frameHeadroom, PingEvery: p.cfg.pingEvery})
 	if err != nil {
-		return heard, err
+		return probeAnswered, err
 	}
 	return o.overSocket(ctx, conn, guess, probe)
 }
 
-// overSocket shakes hands over a WebSocket connection.
-func (o opening) overSocket(ctx context.Context, conn *attach.Conn, guess era, probe time.Duration) (how hearing, err error) {
+// overSocket performs the handshake over a WebSocket connection.
+func (o opening) overSocket(ctx context.Context, conn *attach.Conn, guess era, probe time.Duration) (how probeResult, err error) {
 	s := o.s
 	l := &socketLink{s: s, conn: conn, wake: make(chan struct{}, 1), wrote: sync.Cond{L: &s.mu}}
 	s.link = l
@@ -66,7 +66,7 @@ func (o opening) overSocket(ctx context.Context, conn *attach.Conn, guess era, p
 		}
 	})
 	err = o.handshake(ctx, s.sdk, guess)
-	return s.sdk.hearing(), err
+	return s.sdk.result(), err
 }
 
 func (l *socketLink) send(r *Running) bool {
@@ -91,7 +91,7 @@ func (l *socketLink) send(r *Running) bool {
 	return ok
 }
 
-// peer names the other side, at the beginning of a sentence.
+// peer names the other side, for the beginning of a sentence.
 func (l *socketLink) peer() string {
 	if l.s.attached == nil {
 		return fmt.Sprintf("The server %q", l.s.pool.cfg.Spec.ID)
@@ -99,13 +99,13 @@ func (l *socketLink) peer() string {
 	return fmt.Sprintf("The program attached to the server %q", l.s.pool.cfg.Spec.ID)
 }
 
-// queuedLocked notes that a whole message was put into the buffer.
+// queuedLocked records that a whole message was added to the buffer.
 func (l *socketLink) queuedLocked() {
 	l.ends = append(l.ends, len(l.buf))
 	l.queued++
 }
 
-// enqueue puts a whole message into the buffer.
+// enqueue adds a whole message to the buffer.
 func (l *socketLink) enqueue(body []byte, limit int) error {
 	s := l.s
 	s.mu.Lock()
@@ -125,7 +125,7 @@ func (l *socketLink) enqueue(body []byte, limit int) error {
 }
 
 func (l *socketLink) post(body []byte) {
-	_ = l.enqueue(body, maxReplies) // dropped where the program does not read: it may answer for itself
+	_ = l.enqueue(body, maxReplies) // dropped if the program does not read: it may be a reply to a message of the program
 }
 
 func (l *socketLink) sdkWrite(_ context.Context, body []byte) error {
@@ -141,7 +141,7 @@ func (l *socketLink) signal() {
 	}
 }
 
-// write is the goroutine that writes.
+// write is the writing goroutine.
 func (l *socketLink) write() {
 	var out []byte
 	var ends []int
@@ -169,12 +169,12 @@ func (l *socketLink) write() {
 	}
 }
 
-// writeTogether is how many bytes of messages are begun as one write. When the connection
-// breaks, none of them can go to another session.
+// writeTogether limits the bytes of messages in one write. If the connection breaks, none of
+// these messages can go to another session.
 const writeTogether = 16 << 10
 
-// together returns the number of messages, at least one, to write as one. The messages end at
-// these places, and the first begins at from.
+// together returns the number of messages, at least one, to write at once. The first message
+// begins at from. ends holds the end offsets of the messages.
 func together(from int, ends []int) int {
 	n := 1
 	for n < len(ends) && ends[n]-from <= writeTogether {
@@ -183,9 +183,9 @@ func together(from int, ends []int) int {
 	return n
 }
 
-// writeSome writes the messages of b that end at these places, the first of which begins at
-// from. Once the session is out of use none is begun: what no write has
-// begun can go to another session.
+// writeSome writes the messages of b. The first begins at from, and ends holds their end offsets.
+// It begins no write once the session is out of use: messages that are not being written yet can
+// go to another session.
 func (l *socketLink) writeSome(b []byte, from int, ends []int) bool {
 	s := l.s
 	s.mu.Lock()
@@ -201,17 +201,17 @@ func (l *socketLink) writeSome(b []byte, from int, ends []int) bool {
 	l.writing = false
 	l.wrote.Broadcast()
 	s.mu.Unlock()
-	return err == nil // the reader says why
+	return err == nil // the reader reports the reason
 }
 
-// handedOver returns the number of messages that a write has begun.
+// handedOver returns the number of messages whose write has begun.
 func (l *socketLink) handedOver() int64 {
 	l.s.mu.Lock()
 	defer l.s.mu.Unlock()
 	return l.handed
 }
 
-// read is the goroutine that reads what the program sends.
+// read is the goroutine that reads messages from the program.
 func (l *socketLink) read() {
 	for {
 		message, err := l.conn.Read()
@@ -226,8 +226,8 @@ func (l *socketLink) read() {
 	}
 }
 
-// errBatch ends the session of a program that sends JSON-RPC batches, which MCP does not
-// have: the answers in one would be lost.
+// errBatch ends the session of a program that sends JSON-RPC batches. MCP does not have them, and
+// the answers in a batch would be lost.
 var errBatch = errors.New("it sent a JSON-RPC batch; a frame holds one message")
 
 func isBatch(message []byte) bool {
@@ -241,13 +241,13 @@ func isBatch(message []byte) bool {
 	return false
 }
 
-// drain lets the calls that were written end, and takes no others.
+// drain lets the calls that were sent end, and takes no new calls.
 func (l *socketLink) drain() {
 	l.s.retire(errDrained)
 	l.s.sendElsewhere()
 }
 
-// lose ends the connection and the calls on it. Of several reasons the first counts.
+// lose ends the connection and its calls. The first reason counts.
 func (l *socketLink) lose(why error) {
 	s := l.s
 	s.mu.Lock()
@@ -255,7 +255,7 @@ func (l *socketLink) lose(why error) {
 		l.lost = why
 	}
 	why = l.lost
-	s.closed = true // calls that come now wait for the next session
+	s.closed = true // new calls wait for the next session
 	s.mu.Unlock()
 	switch {
 	case errors.Is(why, attach.ErrBinary):
@@ -265,7 +265,7 @@ func (l *socketLink) lose(why error) {
 	}
 	l.conn.Abort()
 	s.mu.Lock()
-	for l.writing { // the aborted connection ends it
+	for l.writing { // the aborted connection ends the write
 		l.wrote.Wait()
 	}
 	s.mu.Unlock()
@@ -275,7 +275,7 @@ func (l *socketLink) lose(why error) {
 	s.fail(why)
 }
 
-// close ends the connection and waits for the goroutines.
+// close closes the connection and waits for the goroutines.
 func (l *socketLink) close() {
 	why := l.s.cause()
 	switch {

@@ -13,24 +13,24 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// containerExit is for a container to say how it ended: it is removed first.
+// containerExit is the wait for the exit status of a container, which is removed first.
 const containerExit = 3 * time.Second
 
-// Solo opens sessions that serve one call each, on programs that somebody else
-// starts for that. What one session shows of the server helps to open the next.
-// It is safe for concurrent use.
+// Solo opens sessions that serve one call each, on programs that the caller starts for them. Each
+// session helps to open the next, because Solo remembers the protocol era of the server. It is
+// safe for concurrent use.
 type Solo struct {
 	cfg    Config
 	log    *slog.Logger
-	client *http.Client // of a server that is dialed
+	client *http.Client // for a dialed server
 
 	mu     sync.Mutex
 	guess  era
 	probes int
 }
 
-// NewSolo returns a Solo for one server. Of the configuration the limits and
-// times of a session count.
+// NewSolo returns a Solo for one server. It uses only the limits and timeouts of the
+// configuration.
 func NewSolo(cfg Config, log *slog.Logger) *Solo {
 	cfg.Spec = launch.Spec{ID: cfg.Spec.ID, Type: "stdio"}
 	cfg.Sessions, cfg.InFlight, cfg.Queue, cfg.OnDemand, cfg.exitWait = 1, 1, 1, false, containerExit
@@ -38,34 +38,33 @@ func NewSolo(cfg Config, log *slog.Logger) *Solo {
 	return &Solo{cfg: cfg, log: log}
 }
 
-// NewDialed returns a Solo for a server that is reached over the network, whose sessions are
-// opened with [Solo.Dial]. Of the configuration the server, the limits and the times count.
-// Close ends it.
+// NewDialed returns a Solo for a server on the network, whose sessions are opened with
+// [Solo.Dial]. It uses only the server, the limits and the timeouts of the configuration. Close
+// ends it.
 func NewDialed(cfg Config, log *slog.Logger) *Solo {
 	cfg.Sessions, cfg.InFlight, cfg.Queue, cfg.OnDemand = 1, 1, 1, false
 	cfg.fill()
 	return &Solo{cfg: cfg, log: log, client: launch.HTTPClient(cfg.Spec)}
 }
 
-// Dialed says that servers of the type are reached over the network and can keep state by
-// session.
+// Dialed reports whether servers of this type are on the network and can keep state per session.
 func Dialed(serverType string) bool {
 	return serverType == "http" || serverType == "sse" || serverType == launch.TypeWebSocket
 }
 
-// Close closes connections that no session uses.
+// Close closes idle connections.
 func (o *Solo) Close() {
 	if o.client != nil {
 		o.client.CloseIdleConnections()
 	}
 }
 
-// Dial opens a session of its own with a server that is dialed, until ctx ends. It speaks the
-// legacy era, in which a server keeps state by session. The error is a *schema.Error:
-// KindConflict where the server has no sessions, else KindServerFailed.
+// Dial opens a new session with a dialed server. ctx limits the opening. The session uses the
+// legacy era, in which a server keeps state per session. The error is a *schema.Error:
+// KindConflict if the server has no sessions, else KindServerFailed.
 func (o *Solo) Dial(ctx context.Context) (*Single, error) {
 	p := newPool(o.cfg, o.log, func() {})
-	p.cutOff = true // a call that its session cannot take has nowhere to wait
+	p.cutOff = true // a call that its session cannot take must not wait
 	p.offers.defs = &schema.Definitions{}
 	p.client = o.client
 	ended := context.AfterFunc(ctx, p.cancel)
@@ -87,17 +86,17 @@ func (o *Solo) Dial(ctx context.Context) (*Single, error) {
 	return one, nil
 }
 
-// Open shakes hands with the program and reads what the server offers, until ctx
-// ends. On an error the program was stopped; [Tail] says what it complained of.
+// Open performs the handshake with the program and reads its definitions. ctx limits that. On an
+// error the program has been stopped, and [Tail] returns the end of its stderr.
 func (o *Solo) Open(ctx context.Context, on Process) (*Single, error) {
 	p := newPool(o.cfg, o.log, func() {})
-	p.cutOff = true // a call that its session cannot take has nowhere to wait
+	p.cutOff = true // a call that its session cannot take must not wait
 	p.start = func() (*Process, error) { return &on, nil }
 	ended := context.AfterFunc(ctx, p.cancel)
 	o.mu.Lock()
 	guess, probes := o.guess, o.probes
 	o.mu.Unlock()
-	s, how, err := p.attempt(guess, min(o.cfg.ProbeTimeout<<min(probes, patient), o.cfg.StartTimeout/2))
+	s, how, err := p.attempt(guess, min(o.cfg.ProbeTimeout<<min(probes, maxProbes), o.cfg.StartTimeout/2))
 	o.learn(guess, how, err)
 	if err != nil {
 		ended()
@@ -113,14 +112,14 @@ func (o *Solo) Open(ctx context.Context, on Process) (*Single, error) {
 	return one, nil
 }
 
-// learn notes what an attempt showed of the server's era; see [keeper.open].
-func (o *Solo) learn(guess era, how hearing, err error) {
+// learn records what an attempt revealed about the server's protocol era; see [keeper.open].
+func (o *Solo) learn(guess era, how probeResult, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	switch {
-	case how == late:
-		o.probes = patient
-	case how == unheard:
+	case how == probeLate:
+		o.probes = maxProbes
+	case how == probeUnanswered:
 		o.probes++
 		o.guess = eraLegacy
 	case err != nil && guess == eraLegacy:
@@ -128,8 +127,8 @@ func (o *Solo) learn(guess era, how hearing, err error) {
 	}
 }
 
-// Tail returns the end of the stderr of a program that did not become ready, where
-// err tells of one; else "".
+// Tail returns the end of the stderr of a program that did not become ready, if err is such an
+// error; else "".
 func Tail(err error) string {
 	if how, ok := errors.AsType[*startError](err); ok {
 		return how.tail
@@ -153,10 +152,10 @@ func newSingle(p *Pool, s *session) *Single {
 	return &Single{pool: p, s: s}
 }
 
-// Snapshot returns the server as it stands.
+// Snapshot returns the current state of the server.
 func (o *Single) Snapshot() schema.Server { return o.pool.Snapshot() }
 
-// Definitions is [Pool.Definitions] as the server gave them to this session.
+// Definitions is [Pool.Definitions] for this session.
 func (o *Single) Definitions() (*schema.Definitions, string) { return o.pool.Definitions() }
 
 // Do is [Pool.Do]. A call that the session cannot take ends at once.
@@ -172,12 +171,12 @@ func (o *Single) Do(req *Request, done func(*Request, Outcome)) *Running {
 	}
 }
 
-// Close ends the session, its call and its program, and waits for all that belongs
-// to it. It may be called more than once.
+// Close ends the session, its call and its program, and waits for all of them. It may be called
+// more than once.
 func (o *Single) Close() {
 	o.once.Do(func() {
 		o.pool.cut()
-		o.s.failed.Store(true) // it need not end in good order
+		o.s.failed.Store(true) // it need not shut down gracefully
 		o.s.close()
 		o.pool.cancel()
 	})

@@ -44,7 +44,7 @@ func once(t *testing.T, one *Single, req *Request) Outcome {
 	}
 }
 
-func TestASessionForOneCallServesItOnAProgramOfSomebodyElse(t *testing.T) {
+func TestASessionForOneCallRunsOnTheGivenProgram(t *testing.T) {
 	one, child, err := alone(t, launcher(t), solo(Config{}), "legacy")
 	if err != nil {
 		t.Fatal(err)
@@ -99,7 +99,7 @@ func TestAProgramThatDoesNotBecomeReadyIsStoppedAndItsComplaintKept(t *testing.T
 	}
 }
 
-func TestWhatOneSessionLearnsOfAnOldServerSparesTheNextTheWait(t *testing.T) {
+func TestTheNextSessionSkipsTheProbeOfALegacyServer(t *testing.T) {
 	l, o := launcher(t), solo(Config{ProbeTimeout: 300 * time.Millisecond})
 	first, _, err := alone(t, l, o, "ignores")
 	if err != nil {

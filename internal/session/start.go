@@ -15,26 +15,26 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// era is what is believed about a server that did not answer server/discover.
+// era is the assumed protocol era of a server that did not answer server/discover.
 type era int
 
 const (
 	eraUnknown era = iota
-	eraLegacy      // do not ask again
+	eraLegacy      // do not send server/discover again
 )
 
-// startError says why a session could not be opened.
+// startError is the reason why a session could not be opened.
 type startError struct {
 	err     error
 	timeout bool
-	tail    string // of the child's stderr
+	tail    string // end of the child's stderr
 }
 
 func (e *startError) Error() string { return e.err.Error() }
 func (e *startError) Unwrap() error { return e.err }
 
-// open opens one session: it starts what is to be started, shakes hands and, the
-// first time, reads what the server offers.
+// open opens one session: it starts the process if there is one, performs the handshake and, the
+// first time, reads the definitions.
 func (k *keeper) open() (*session, error) {
 	p := k.pool
 	p.mu.Lock()
@@ -43,27 +43,27 @@ func (k *keeper) open() (*session, error) {
 	if p.cfg.Spec.Type == "sse" {
 		guess = eraLegacy // the transport belongs to that era
 	}
-	probe := min(p.cfg.ProbeTimeout<<min(probes, patient), p.cfg.StartTimeout/2)
+	probe := min(p.cfg.ProbeTimeout<<min(probes, maxProbes), p.cfg.StartTimeout/2)
 	s, how, err := p.attempt(guess, probe)
-	if how == late {
+	if how == probeLate {
 		p.log.Info("the answer to server/discover was late; starting again with a longer timeout for it", "waited", probe)
 		p.mu.Lock()
-		p.probes = patient
+		p.probes = maxProbes
 		p.mu.Unlock()
 		s, how, err = p.attempt(eraUnknown, p.cfg.StartTimeout/2)
-	} else if how == unheard {
+	} else if how == probeUnanswered {
 		p.mu.Lock()
 		p.probes++
 		p.mu.Unlock()
 	}
 	switch {
-	case err == nil && how == unheard:
+	case err == nil && how == probeUnanswered:
 		k.believe(eraLegacy)
 	case err == nil:
 	case guess == eraLegacy:
-		k.believe(eraUnknown) // it may have been replaced by a newer one
-	case how == unheard && p.stateful() && p.ctx.Err() == nil:
-		// Not only did it ignore server/discover, it stopped listening there.
+		k.believe(eraUnknown) // a newer server may have replaced it
+	case how == probeUnanswered && p.stateful() && p.ctx.Err() == nil:
+		// The server ignored server/discover and then stopped reading.
 		p.log.Debug("server/discover went unanswered; starting again with the legacy handshake")
 		if s, _, err = p.attempt(eraLegacy, 0); err == nil {
 			k.believe(eraLegacy)
@@ -72,8 +72,8 @@ func (k *keeper) open() (*session, error) {
 	return s, err
 }
 
-// stateful says that a server can be broken by what it is sent first: with another session it
-// has another connection, or process.
+// stateful reports whether the first message can break a server, so that a retry needs a new
+// connection or process.
 func (p *Pool) stateful() bool {
 	return p.cfg.Spec.Type == "stdio" || p.cfg.Spec.Type == launch.TypeWebSocket
 }
@@ -85,21 +85,21 @@ func (k *keeper) believe(e era) {
 	p.mu.Unlock()
 }
 
-// patient is the number of probes after which their time does not grow any more.
-const patient = 8
+// maxProbes is the number of probes after which the probe timeout stops growing.
+const maxProbes = 8
 
-// errLate ends a handshake of the older era with a server that turned out to be newer.
+// errLate ends a legacy handshake with a server that turned out to be modern.
 var errLate = errors.New("it answered server/discover too late")
 
-// attempt opens one session in one way; how says what became of its server/discover,
-// for which it waits no longer than probe.
-func (p *Pool) attempt(guess era, probe time.Duration) (_ *session, how hearing, err error) {
+// attempt opens one session in one way. how is the result of its server/discover, for which it
+// waits at most probe.
+func (p *Pool) attempt(guess era, probe time.Duration) (_ *session, how probeResult, err error) {
 	return p.attemptOver(nil, guess, probe)
 }
 
-// attemptOver is attempt for the connection of an attached program, where there is one. The
-// session then has what the program offers, which is not made the pool's.
-func (p *Pool) attemptOver(a *attachment, guess era, probe time.Duration) (_ *session, how hearing, err error) {
+// attemptOver is attempt over the connection of an attached program if a is not nil. The
+// definitions of the program are then kept in a, not in the pool.
+func (p *Pool) attemptOver(a *attachment, guess era, probe time.Duration) (_ *session, how probeResult, err error) {
 	ctx, cancel := context.WithTimeout(p.ctx, p.cfg.StartTimeout)
 	defer cancel()
 	s := newSession(p)
@@ -110,7 +110,7 @@ func (p *Pool) attemptOver(a *attachment, guess era, probe time.Duration) (_ *se
 		err = opening{s}.overFunctions()
 	case p.cfg.Program != nil, p.cfg.Spec.Type == "stdio":
 		how, err = opening{s}.overPipes(ctx, guess, probe)
-		if how == late && !p.cutOff { // there it is one program for one call: any session is better than none
+		if how == probeLate && !p.cutOff { // with cutOff the program serves one call: any session is better than none
 			err = errLate
 		}
 	case p.cfg.Spec.Type == "sse":
@@ -137,7 +137,7 @@ func (p *Pool) attemptOver(a *attachment, guess era, probe time.Duration) (_ *se
 		return s, how, nil
 	}
 	if errors.Is(err, errClosed) || errors.Is(err, mcp.ErrConnectionClosed) {
-		select { // the reader is about to say why
+		select { // the reader is about to report the reason
 		case <-s.dead:
 		case <-time.After(p.cfg.exitWait):
 		}
@@ -172,25 +172,25 @@ func (p *Pool) attemptOver(a *attachment, guess era, probe time.Duration) (_ *se
 	return nil, how, fault
 }
 
-// opening connects a session that is new, and shakes hands over the connection.
+// opening connects a new session and performs the handshake.
 type opening struct{ s *session }
 
-// overPipes starts the child and shakes hands with it.
-func (o opening) overPipes(ctx context.Context, guess era, probe time.Duration) (how hearing, err error) {
+// overPipes starts the child process and performs the handshake.
+func (o opening) overPipes(ctx context.Context, guess era, probe time.Duration) (how probeResult, err error) {
 	s := o.s
 	if s.child, err = s.pool.start(); err != nil {
-		return heard, err
+		return probeAnswered, err
 	}
 	l := newPipeLink(s, s.child)
 	s.sdk = newSDKConn(s, probe, l.sdkWrite)
 	l.start()
-	// A server that has said nothing yet is not stopped before its time: it may still
-	// be downloading itself, as npx and uvx do.
+	// A server that has sent nothing yet is not stopped before the timeout: it may still be
+	// downloading, as with npx and uvx.
 	err = o.handshake(ctx, s.sdk, guess)
-	return s.sdk.hearing(), err
+	return s.sdk.result(), err
 }
 
-// overEvents opens the event stream and shakes hands over it.
+// overEvents opens the event stream and performs the handshake.
 func (o opening) overEvents(ctx context.Context) error {
 	s := o.s
 	l, err := newEventLink(ctx, s, s.pool.client)
@@ -202,20 +202,20 @@ func (o opening) overEvents(ctx context.Context) error {
 	return o.handshake(ctx, s.sdk, eraLegacy)
 }
 
-// overHTTP shakes hands through the SDK's own transport, whose private hooks
-// would be lost behind a wrapper, and sets ours next to it.
-func (o opening) overHTTP(ctx context.Context, guess era, probe time.Duration) (how hearing, err error) {
+// overHTTP performs the handshake through the SDK's own transport, because a wrapper would hide
+// its private hooks. Our link then uses the same endpoint next to it.
+func (o opening) overHTTP(ctx context.Context, guess era, probe time.Duration) (how probeResult, err error) {
 	s := o.s
 	shake := func(ctx context.Context, guess era) error {
 		client, answered := noted(s.pool.client)
 		t := &keptTransport{StreamableClientTransport: mcp.StreamableClientTransport{
 			Endpoint: s.pool.cfg.Spec.URL, HTTPClient: client, MaxEventSize: s.pool.cfg.MaxResult + frameHeadroom,
-			DisableStandaloneSSE: true, // the session reads it itself, see remoteLink.listen
+			DisableStandaloneSSE: true, // remoteLink.listen reads it
 		}}
 		err := o.handshake(ctx, t, guess)
 		fault := answered.fault.Load()
 		if err != nil && t.conn != nil {
-			_ = t.conn.Close() // it is given up
+			_ = t.conn.Close() // the transport is abandoned
 		}
 		if err != nil && fault != nil {
 			return errors.New(*fault)
@@ -226,11 +226,11 @@ func (o opening) overHTTP(ctx context.Context, guess era, probe time.Duration) (
 		brief, cancel := context.WithTimeout(ctx, probe)
 		err = shake(brief, guess)
 		if err != nil && errors.Is(brief.Err(), context.DeadlineExceeded) {
-			how = unheard
+			how = probeUnanswered
 		}
 		cancel()
 	}
-	if guess == eraLegacy || how == unheard && ctx.Err() == nil {
+	if guess == eraLegacy || how == probeUnanswered && ctx.Err() == nil {
 		err = shake(ctx, eraLegacy)
 	}
 	if err == nil {
@@ -239,7 +239,7 @@ func (o opening) overHTTP(ctx context.Context, guess era, probe time.Duration) (
 	return how, err
 }
 
-// keptTransport remembers the connection that it made.
+// keptTransport keeps the connection that it made.
 type keptTransport struct {
 	mcp.StreamableClientTransport
 	conn mcp.Connection
@@ -251,7 +251,7 @@ func (t *keptTransport) Connect(ctx context.Context) (mcp.Connection, error) {
 	return conn, err
 }
 
-// handshake lets the SDK discover the server or shake hands with it.
+// handshake lets the SDK discover the server or perform the legacy handshake.
 func (o opening) handshake(ctx context.Context, t mcp.Transport, guess era) error {
 	s := o.s
 	opts := &mcp.ClientSessionOptions{}
@@ -275,14 +275,14 @@ func (o opening) handshake(ctx context.Context, t mcp.Transport, guess era) erro
 	return nil
 }
 
-// clientName is what servers are told about us.
+// clientName is our client name in the handshake.
 const clientName = "callyard"
 
-// close ends the connection and waits for all that belongs to it.
+// close closes the connection and waits for everything that belongs to it.
 func (s *session) close() {
 	if s.sdk != nil {
 		s.sdk.handshaken()
-		_ = s.sdk.Close() // it fails when the connection is gone, which is what is wanted
+		_ = s.sdk.Close() // it fails if the connection is gone, which is the goal
 	}
 	if s.link != nil {
 		s.link.close()
@@ -294,8 +294,8 @@ func (s *session) close() {
 	}
 }
 
-// plain returns the words of an error, bounded, without the server's address, which may
-// hold a secret.
+// plain returns the bounded text of an error, without the server's address, which may hold a
+// secret.
 func (p *Pool) plain(err error) string {
 	text := plainError(err).Error()
 	if p.cfg.Spec.URL != "" {

@@ -7,13 +7,13 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// trace begins the span of a call that is about to be sent: what goes to the server
-// stands below it. The caller holds the lock of s.
+// trace begins the span of a call that is about to be sent, and makes it the parent of spans of
+// the server. The caller holds the lock of s.
 func (r *Running) trace(s *session) {
 	if r.span != nil {
-		return // it goes out a second time: nothing of the first left
+		return // sent a second time: nothing was sent the first time
 	}
-	req := *r.req // the caller's is not changed
+	req := *r.req // do not change the caller's request
 	method := req.method()
 	name := method
 	if method == schema.MethodCallTool {

@@ -3,8 +3,8 @@ package session
 import "time"
 
 const (
-	// firstSilence is how long a server that keeps failing is not logged again after
-	// the first line; each silence is twice as long as the one before, up to lastSilence.
+	// firstSilence is how long a server that keeps failing is not logged again after the first
+	// line. Each later silence is twice as long, up to lastSilence.
 	firstSilence = 5 * time.Second
 	lastSilence  = 5 * time.Minute
 )
@@ -16,8 +16,8 @@ type warnings struct {
 	unsaid  int
 }
 
-// due reports whether a failure at the time now is logged, and how many were not since
-// the last line.
+// due reports whether to log a failure at the time now, and the number of failures that were not
+// logged since the last line.
 func (w *warnings) due(now time.Time) (unsaid int, ok bool) {
 	if now.Before(w.until) {
 		w.unsaid++
@@ -29,7 +29,7 @@ func (w *warnings) due(now time.Time) (unsaid int, ok bool) {
 	return unsaid, true
 }
 
-// warn logs a failure of the server, unless there was a line a short while ago.
+// warn logs a failure of the server, unless one was logged a short while ago.
 func (k *keeper) warn(msg string, args ...any) {
 	p := k.pool
 	p.mu.Lock()

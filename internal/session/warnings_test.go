@@ -56,7 +56,7 @@ func TestAServerThatDoesNotStartIsOneLineAndNotFive(t *testing.T) {
 	})
 	t.Cleanup(func() { w.close(t) })
 	w.mu.Lock()
-	w.warnings = warnings{silence: time.Hour, until: time.Now().Add(time.Hour)} // as if it had been logged just now
+	w.warnings = warnings{silence: time.Hour, until: time.Now().Add(time.Hour)} // as if it was just logged
 	before := counter.n.Load()
 	w.mu.Unlock()
 	w.until("four failures", func(schema.Server) bool {

@@ -12,28 +12,28 @@ import (
 )
 
 const (
-	watchLook   = 15 * time.Second // at what has run out
-	watchSettle = 50 * time.Millisecond
-	watchAsk    = 10 * time.Second // for the answer to a subscription
-	mostWatched = 1000             // resources of one server
+	watchInterval = 15 * time.Second // interval of the check for expired subscriptions
+	watchSettle   = 50 * time.Millisecond
+	watchTimeout  = 10 * time.Second // timeout of a subscription request
+	maxWatched    = 1000             // resources per server
 )
 
-// subscriptions are the resources of a server whose changes somebody wants to hear of.
+// subscriptions holds the resources of a server that have subscribers.
 type subscriptions struct {
 	pool    *Pool
-	wake    chan struct{} // holds a word when there is something to do; nil before the first, guarded by pool.mu
+	wake    chan struct{} // signaled when there is work; nil before the first Watch, guarded by pool.mu
 	mu      sync.Mutex
 	until   map[string]time.Time
-	changed map[string]bool // not told yet
+	changed map[string]bool // changes that were not reported yet
 
-	// Of the one goroutine that subscribes.
+	// Owned by the subscribing goroutine.
 	on   *session
 	done map[string]bool
 }
 
-// Watch has [Config].Updated called for changes of these resources until the given time,
-// where the server reports them. Call it again to extend the time. One session subscribes
-// for all subscribers; no session is started for it.
+// Watch subscribes to these resources until the given time, and calls [Config].Updated for their
+// changes if the server reports them. Call it again to extend the time. One session subscribes for
+// all subscribers. Watch starts no session.
 func (p *Pool) Watch(uris []string, until time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -52,14 +52,14 @@ func (p *Pool) Watch(uris []string, until time.Time) {
 	fresh := false
 	for _, uri := range uris {
 		_, known := w.until[uri]
-		if !known && len(w.until) >= mostWatched {
+		if !known && len(w.until) >= maxWatched {
 			continue
 		}
 		w.until[uri], fresh = until, fresh || !known
 	}
 	w.mu.Unlock()
 	if first {
-		p.work.Go(w.run) // before Close waits: the pool is not closing
+		p.work.Go(w.run) // The pool is not closing here, so Close does not wait for p.work yet.
 	}
 	if fresh {
 		w.rouse()
@@ -73,14 +73,14 @@ func (w *subscriptions) rouse() {
 	}
 }
 
-// wakeLocked looks after the subscriptions, if there are any. The caller holds pool.mu.
+// wakeLocked wakes the subscribing goroutine, if there is one. The caller holds pool.mu.
 func (w *subscriptions) wakeLocked() {
 	if w.wake != nil {
 		w.rouse()
 	}
 }
 
-// updated notes that the server told of a change.
+// updated records that the server reported a change.
 func (w *subscriptions) updated(uri string) {
 	w.pool.mu.Lock()
 	defer w.pool.mu.Unlock()
@@ -98,11 +98,11 @@ func (w *subscriptions) updated(uri string) {
 	}
 }
 
-// run is the goroutine that subscribes and tells of changes. Many changes of one resource
-// are told as one.
+// run is the goroutine that subscribes and reports changes. Several changes of one resource are
+// reported as one.
 func (w *subscriptions) run() {
 	p := w.pool
-	tick := time.NewTicker(watchLook)
+	tick := time.NewTicker(watchInterval)
 	defer tick.Stop()
 	for {
 		select {
@@ -115,21 +115,21 @@ func (w *subscriptions) run() {
 			return
 		}
 		w.mu.Lock()
-		var told []string
+		var uris []string
 		for uri := range w.changed {
-			told = append(told, uri)
+			uris = append(uris, uri)
 		}
 		clear(w.changed)
 		w.mu.Unlock()
-		if len(told) > 0 {
-			slices.Sort(told)
-			p.cfg.Updated(told)
+		if len(uris) > 0 {
+			slices.Sort(uris)
+			p.cfg.Updated(uris)
 		}
 		w.subscribeAll(time.Now())
 	}
 }
 
-// subscribeAll brings the subscriptions of one session in line with what is wanted.
+// subscribeAll subscribes and unsubscribes one session so that it matches the wanted resources.
 func (w *subscriptions) subscribeAll(now time.Time) {
 	p := w.pool
 	p.mu.Lock()
@@ -142,7 +142,7 @@ func (w *subscriptions) subscribeAll(now time.Time) {
 	}
 	p.mu.Unlock()
 	if s != w.on {
-		w.on, w.done = s, make(map[string]bool) // those of a lost session are lost with it
+		w.on, w.done = s, make(map[string]bool) // subscriptions of a lost session end with it
 	}
 	var add, end []string
 	w.mu.Lock()
@@ -166,16 +166,16 @@ func (w *subscriptions) subscribeAll(now time.Time) {
 		w.subscribing(s, func(ctx context.Context) error { return s.cs.Unsubscribe(ctx, &mcp.UnsubscribeParams{URI: uri}) })
 	}
 	for _, uri := range add {
-		w.done[uri] = true // also where the server refuses: asking again would not help
+		w.done[uri] = true // even if the server refuses: asking again would not help
 		w.subscribing(s, func(ctx context.Context) error { return s.cs.Subscribe(ctx, &mcp.SubscribeParams{URI: uri}) })
 	}
 }
 
-// subscribing sends what changes a subscription. In the modern era its answer is a
-// stream, which ends with the session.
+// subscribing sends a subscribe or unsubscribe request. In the modern era its answer is a stream,
+// which ends with the session.
 func (w *subscriptions) subscribing(s *session, do func(context.Context) error) {
 	p := w.pool
-	ctx, cancel := context.WithTimeout(p.ctx, watchAsk)
+	ctx, cancel := context.WithTimeout(p.ctx, watchTimeout)
 	run := func() {
 		defer cancel()
 		if err := do(ctx); err != nil && p.ctx.Err() == nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// adapted fills in what a server that speaks no MCP needs, where e is one.
+// adapted configures a server that does not speak MCP, if e is one.
 func adapted(c *settings.Worker, e *config.ServerEntry, s *Served) {
 	switch {
 	case e.OpenAPI != nil:
@@ -34,8 +34,8 @@ func adapted(c *settings.Worker, e *config.ServerEntry, s *Served) {
 	s.Session.ProbeTimeout = s.Session.StartTimeout
 }
 
-// builtin fills in what a built-in server needs, where e is one. It opens the server once,
-// so that settings that cannot be honoured are found before the worker starts.
+// builtin configures a built-in server, if e is one. It opens the server once, so that invalid
+// settings are found before the worker starts.
 func builtin(e *config.ServerEntry, s *Served) error {
 	b := e.Builtin
 	if b == nil {
@@ -50,13 +50,13 @@ func builtin(e *config.ServerEntry, s *Served) error {
 	}
 	closeServer()
 	s.Session.Native = open
-	// One session serves all callers, with all places.
+	// One session with all places serves all callers.
 	s.Session.Sessions, s.Session.InFlight = 1, s.Session.Sessions*s.Session.InFlight
-	s.TrustAnnotations = true // they are ours
+	s.TrustAnnotations = true // the annotations are ours
 	return nil
 }
 
-// authHeader is the header that the credential of a server is in; "" where it has none.
+// authHeader returns the name of the header for the credential of a server, or "" if it has none.
 func authHeader(e *config.ServerEntry) string {
 	if e.Auth == nil {
 		return ""

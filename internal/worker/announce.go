@@ -9,22 +9,22 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// announcer tells routers, and the metrics, of the state of the worker.
+// announcer reports the state of the worker to routers and in metrics.
 type announcer struct {
 	w    *Worker
-	wake chan struct{} // holds a word when something changed
+	wake chan struct{} // signaled when something changed
 
 	mu       sync.Mutex
 	restarts map[schema.ServerID]int
 	noise    map[schema.ServerID]int64
-	failing  bool // the last announcement failed, and that is logged
+	failing  bool // the last announcement failed, and that was logged
 }
 
 func newAnnouncer(w *Worker) *announcer {
 	return &announcer{w: w, wake: make(chan struct{}, 1), restarts: make(map[schema.ServerID]int), noise: make(map[schema.ServerID]int64)}
 }
 
-// change asks for an announcement soon; many changes share one.
+// change requests an announcement soon. Several changes share one announcement.
 func (a *announcer) change() {
 	select {
 	case a.wake <- struct{}{}:
@@ -32,9 +32,8 @@ func (a *announcer) change() {
 	}
 }
 
-// settle is how long changes are gathered before they are announced: longer with
-// many servers, whose announcement is large and which change much while they
-// start.
+// settle returns how long changes are gathered before they are announced. It is longer with many
+// servers, because their announcement is large and changes often while they start.
 func (a *announcer) settle() time.Duration {
 	w := a.w
 	w.mu.RLock()
@@ -42,7 +41,7 @@ func (a *announcer) settle() time.Duration {
 	return 10*time.Millisecond + min(time.Duration(len(w.servers.held))*200*time.Microsecond, 200*time.Millisecond)
 }
 
-// run announces each second, and after changes, until ctx ends.
+// run announces every second and after changes, until ctx ends.
 func (a *announcer) run(ctx context.Context) {
 	tick := time.NewTicker(bus.AnnounceEvery)
 	defer tick.Stop()
@@ -81,12 +80,12 @@ func (a *announcer) announce() {
 			w.log.Warn("offering a server", "error", err)
 		}
 	}
-	a.tell(w.o.Conn.Announce(&report))
+	a.logChange(w.o.Conn.Announce(&report))
 }
 
-// tell logs that announcements began to fail, and that they work again: front doors take a
-// worker that they do not hear for one that is gone. The caller holds a.mu.
-func (a *announcer) tell(err error) {
+// logChange logs when announcements start to fail and when they work again. Front doors treat a worker
+// without announcements as disconnected. The caller holds a.mu.
+func (a *announcer) logChange(err error) {
 	log := a.w.log
 	failed := err != nil
 	switch {
@@ -102,7 +101,7 @@ func (a *announcer) tell(err error) {
 	}
 }
 
-// measure puts what is new of a server into the metrics. The caller holds a.mu.
+// measure adds the changes of a server to the metrics. The caller holds a.mu.
 func (a *announcer) measure(s *schema.Server) {
 	w := a.w
 	w.o.Metrics.SetSessions(string(s.ID), s.Sessions)
@@ -112,7 +111,7 @@ func (a *announcer) measure(s *schema.Server) {
 	}
 	h := w.servers.find(s.ID)
 	if h == nil {
-		return // removed at this moment
+		return // just removed
 	}
 	if h.sandboxed != nil {
 		h.sandboxed.measure()
@@ -123,8 +122,8 @@ func (a *announcer) measure(s *schema.Server) {
 	}
 }
 
-// forget drops what was counted of a server's sessions, for the next of its name counts
-// again.
+// forget drops the counters of a server's sessions, because the next server of that name counts
+// from zero.
 func (a *announcer) forget(id schema.ServerID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

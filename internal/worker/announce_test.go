@@ -11,7 +11,7 @@ import (
 	"github.com/callyard/callyard/pkg/bus/bustest"
 )
 
-func TestAWorkerSaysOnceThatItCannotBeHeardOf(t *testing.T) {
+func TestFailedAnnouncementsAreLoggedOnce(t *testing.T) {
 	var lines bytes.Buffer
 	srv := bustest.Start(t)
 	conn := srv.Connect(t, "w")
@@ -37,10 +37,10 @@ func TestAWorkerSaysOnceThatItCannotBeHeardOf(t *testing.T) {
 	w.announcer.failing = false
 	for range 2 {
 		for range 2 {
-			w.announcer.tell(errors.New("no"))
+			w.announcer.logChange(errors.New("no"))
 		}
 		for range 2 {
-			w.announcer.tell(nil)
+			w.announcer.logChange(nil)
 		}
 	}
 	if said := lines.String(); strings.Count(said, failing) != 2 || strings.Count(said, again) != 2 {
@@ -48,7 +48,7 @@ func TestAWorkerSaysOnceThatItCannotBeHeardOf(t *testing.T) {
 	}
 	conn.Close()
 	lines.Reset()
-	w.announcer.tell(errors.New("no"))
+	w.announcer.logChange(errors.New("no"))
 	if said := lines.String(); said != "" {
 		t.Errorf("of a connection that is down it said %s", said)
 	}

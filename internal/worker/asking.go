@@ -11,46 +11,46 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// longestSession is more than the name of a caller's conversation takes.
-const longestSession = 128
+// maxSessionName limits the length of the name of a caller's conversation.
+const maxSessionName = 128
 
-// allAsked is everything that a server may ask of a client, and the extension of tools
-// with pages of their own (MCP Apps): some servers list tools only to clients with it.
+// allAsked declares everything that a server may ask of a client, and the MCP Apps extension (tools
+// with their own pages), because some servers list tools only to clients that declare it.
 const allAsked = `{"elicitation":{"form":{},"url":{}},"sampling":{"tools":{},"context":{}},"roots":{"listChanged":true},"extensions":{"` + mcpwire.ExtensionUI + `":{"mimeTypes":["text/html;profile=mcp-app"]}}}`
 
-// asking runs calls of a server that may ask its callers: each on a session of its
-// caller's own, so that what the server asks belongs to that call.
+// asking runs calls of a server that may ask its callers. Each call uses a session that belongs to
+// its caller, so that a question of the server belongs to that call.
 type asking struct {
 	id      schema.ServerID
 	own     *session.Own
-	timeout time.Duration // of a call that brings none
-	apart
+	timeout time.Duration // of a call without a timeout
+	callGroup
 }
 
-// openAsking returns what runs calls on sessions of their callers' own.
+// openAsking returns the runner for calls on callers' own sessions.
 func openAsking(w *Worker, s *Served) *asking {
 	a := &asking{id: s.Session.Spec.ID, own: session.OpenOwn(s.Session, w.launcher, w.log), timeout: s.Session.CallTimeout}
 	a.calls, a.cut = context.WithCancel(context.Background())
 	return a
 }
 
-// takes says that the call is one for a session of its caller's own: the caller has
-// a conversation in which it hears the server. An approval is for the arguments
-// alone, so an approved call is none.
+// takes reports whether the call needs its caller's own session: the caller has a conversation in
+// which it receives messages from the server. An approval covers only the arguments, so an approved
+// call never does.
 func (a *asking) takes(f *bus.CallFrame) bool {
-	return a != nil && f.Hears && f.Session != "" && len(f.Session) <= longestSession && f.Approval == "" &&
+	return a != nil && f.Hears && f.Session != "" && len(f.Session) <= maxSessionName && f.Approval == "" &&
 		(f.Method == "" || f.Method == schema.MethodCallTool)
 }
 
-// do runs the call of the job; the job is told its end.
+// do runs the call of the job and reports its outcome to the job.
 func (a *asking) do(j *job, caller session.Caller) {
 	if !a.begin(j, a.timeout, func(ctx context.Context, deadline time.Time) { a.run(ctx, j, caller, deadline, true) }) {
 		j.done(&j.request, session.Outcome{Err: noSandbox("The sessions of the server %q are being closed; the call was not started.", a.id)})
 	}
 }
 
-// run runs the call on a session of its caller's own. again says that it may go to another
-// one where the server does not know the first any more.
+// run runs the call on its caller's own session. again means that it may use another session if the
+// server no longer knows the first one.
 func (a *asking) run(ctx context.Context, j *job, caller session.Caller, deadline time.Time, again bool) {
 	one, err := a.own.Take(ctx, caller)
 	if err != nil {
@@ -67,7 +67,7 @@ func (a *asking) run(ctx context.Context, j *job, caller session.Caller, deadlin
 	select {
 	case out = <-over:
 	case <-a.calls.Done():
-		one.Close() // which ends the call
+		one.Close() // ends the call
 		out = <-over
 	}
 	j.own.Store(nil)
@@ -78,19 +78,19 @@ func (a *asking) run(ctx context.Context, j *job, caller session.Caller, deadlin
 	}
 	if out.Err != nil && out.Err.Kind != schema.KindProtocol {
 		j.done(&j.request, out)
-		a.own.Release(one, false) // what is left of the call must not reach the next
+		a.own.Release(one, false) // leftovers of the call must not reach the next
 		return
 	}
-	a.own.Release(one, true) // the caller's next call may come as soon as this one is answered
+	a.own.Release(one, true) // before the answer, because the caller's next call may follow at once
 	j.done(&j.request, out)
 }
 
-// said passes on what the server says; see [session.Request].
+// said passes on a message from the server; see [session.Request].
 func (j *job) said(number int64, message []byte) bool {
 	return j.worker.listener.Said(j.to, j.seq, number, message)
 }
 
-// Answer hands the server what its caller answered; see [bus.Answerer].
+// Answer passes the caller's answer to the server; see [bus.Answerer].
 func (w *Worker) Answer(seq uint64, number int64, object []byte) {
 	w.mu.RLock()
 	j := w.jobs[seq]
@@ -102,7 +102,7 @@ func (w *Worker) Answer(seq uint64, number int64, object []byte) {
 		if to := j.credential.Load(); to != nil {
 			select {
 			case *to <- slices.Clone(object):
-			default: // it was answered
+			default: // already answered
 			}
 		}
 		return
@@ -112,7 +112,7 @@ func (w *Worker) Answer(seq uint64, number int64, object []byte) {
 	}
 }
 
-// close takes no more calls, lets those that it has run until ctx ends, ends the rest, and
+// close stops taking calls, lets running calls continue until ctx ends, aborts the rest, and
 // closes the sessions. The worker has waited for its calls before.
 func (a *asking) close(ctx context.Context) {
 	a.drain(ctx)

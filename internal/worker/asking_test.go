@@ -19,7 +19,7 @@ func TestOnlyAToolCallOfACallerThatHearsRunsOnASessionOfItsOwn(t *testing.T) {
 	for name, change := range map[string]func(*bus.CallFrame){
 		"deaf":           func(f *bus.CallFrame) { f.Hears = false },
 		"no session":     func(f *bus.CallFrame) { f.Session = "" },
-		"a long session": func(f *bus.CallFrame) { f.Session = strings.Repeat("x", longestSession+1) },
+		"a long session": func(f *bus.CallFrame) { f.Session = strings.Repeat("x", maxSessionName+1) },
 		"approved":       func(f *bus.CallFrame) { f.Approval = "appr_1" },
 		"a resource":     func(f *bus.CallFrame) { f.Method = schema.MethodReadResource },
 	} {

@@ -15,11 +15,10 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// defaultPrograms is the most programs that may attach to a server whose entry does not
-// say.
+// defaultPrograms is the default limit of programs attached to a server.
 const defaultPrograms = 100
 
-// attached fills in what a server needs that programs attach to, where e is one.
+// attached configures a server for attached programs, if e is one.
 func attached(c *settings.Worker, e *config.ServerEntry, s *Served) error {
 	if e.Attach == nil {
 		return nil
@@ -34,8 +33,8 @@ func attached(c *settings.Worker, e *config.ServerEntry, s *Served) error {
 	return nil
 }
 
-// attachKeys are the keys of all servers that programs attach to. Each is good for the
-// server that is its owner.
+// attachKeys returns the keys of all servers for attached programs. The owner of a key is the one
+// server that it is valid for.
 func attachKeys(servers []Served) []authn.Key {
 	var keys []authn.Key
 	for i := range servers {
@@ -48,8 +47,8 @@ func attachKeys(servers []Served) []authn.Key {
 	return keys
 }
 
-// checkAttachKeys says what is wrong with the keys of servers that programs attach to: a
-// key is good for one server.
+// checkAttachKeys returns the faults of the keys of servers for attached programs. A key is valid
+// for one server only.
 func checkAttachKeys(servers []Served) error {
 	var faults []error
 	owner := make(map[string]string)
@@ -66,15 +65,14 @@ func checkAttachKeys(servers []Served) error {
 	return errors.Join(faults...)
 }
 
-// attachable says which of the worker's servers programs may attach to, and with which
-// keys.
+// attachable accepts programs that attach to the worker's servers, and holds their keys.
 type attachable struct {
 	w    *Worker
 	keys *authn.Keys
 }
 
-// replace puts the keys of the servers in force. Programs whose key is gone leave once
-// their calls have ended.
+// replace applies the keys of the servers. Programs whose key was removed are detached once their
+// calls have ended.
 func (a *attachable) replace(servers []Served) {
 	if err := a.keys.Replace(attachKeys(servers)); err != nil {
 		a.w.log.Error("valid keys of attached programs cannot be applied", "error", err) // Serve has checked them
@@ -90,10 +88,10 @@ func (a *attachable) replace(servers []Served) {
 	}
 }
 
-// AttachHandler returns the handler of GET /attach/{server}: a program that comes with a
-// key of the server serves it over the WebSocket connection that the request becomes.
-// Refusals are problem documents: 400, 401, 403 for the key of another server, 404, 429
-// after many wrong keys, and 503 where the server takes no more programs.
+// AttachHandler returns the handler of GET /attach/{server}. A program with a key of the server
+// serves it over the WebSocket connection to which the request is upgraded. Errors are problem
+// documents: 400, 401, 403 for the key of another server, 404, 429 after many wrong keys, and 503
+// if the server takes no more programs.
 func (w *Worker) AttachHandler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /attach/{server}", func(out http.ResponseWriter, r *http.Request) {
@@ -107,7 +105,7 @@ func (w *Worker) AttachHandler() http.Handler {
 	return mux
 }
 
-// serve serves one program until it leaves. An error is one before the upgrade.
+// serve serves one program until it disconnects. It returns only errors from before the upgrade.
 func (a *attachable) serve(out http.ResponseWriter, r *http.Request) error {
 	w, id := a.w, schema.ServerID(r.PathValue("server"))
 	if !a.keys.Configured() {

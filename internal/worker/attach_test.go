@@ -39,8 +39,7 @@ func serveAll(t *testing.T, entries ...config.ServerEntry) []worker.Served {
 	return served
 }
 
-// startAttach starts a worker with the entries and returns the address where programs
-// attach.
+// startAttach starts a worker with the entries and returns the address where programs attach.
 func startAttach(t *testing.T, srv *bustest.Server, entries ...config.ServerEntry) (*worker.Worker, string) {
 	t.Helper()
 	w, err := worker.Start(worker.Options{Name: "w", Version: "test", Conn: srv.Connect(t, "w"), Servers: serveAll(t, entries...), Metrics: telemetry.NewMetrics(), Log: quiet()})

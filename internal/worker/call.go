@@ -15,26 +15,26 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// job is one call that this worker has.
+// job is one call on this worker.
 type job struct {
 	worker  *Worker
-	server  *held // nil for a server that is not held
+	server  *held // nil if the worker does not hold the server
 	seq     uint64
 	to      bus.ReplyTo
 	id      schema.CallID
 	running atomic.Pointer[session.Running]
-	abandon atomic.Pointer[context.CancelFunc] // of a call that waits for a container or a session of its own
-	own     atomic.Pointer[session.Owned]      // the session of its caller's own, while it runs there
-	ended   atomic.Bool                        // cancelled before it was running
+	abandon atomic.Pointer[context.CancelFunc] // for a call that waits for a container or a session of its own
+	own     atomic.Pointer[session.Owned]      // the caller's own session, while the call runs on it
+	ended   atomic.Bool                        // canceled before it was running
 
-	credential atomic.Pointer[chan []byte] // takes the answer to a question for the person's credential
-	keep       *memory                     // remembers its outcome; nil: none does
+	credential atomic.Pointer[chan []byte] // receives the credential of the person
+	keep       *memory                     // remembers its outcome; nil if nothing does
 	request    session.Request
-	warrant    *warrant.Claims // nil for a call that needed no approval
-	span       *telemetry.Span // nil where there are no traces
+	warrant    *warrant.Claims // nil if the call needed no approval
+	span       *telemetry.Span // nil if there are no traces
 }
 
-// Call takes a call from the bus; see [bus.Handler].
+// Call accepts a call from the bus; see [bus.Handler].
 func (w *Worker) Call(f *bus.CallFrame, to bus.ReplyTo) {
 	if strings.HasPrefix(f.Method, ownPrefix) {
 		w.own.Go(func() { control{w}.answer(f, to) })
@@ -43,8 +43,8 @@ func (w *Worker) Call(f *bus.CallFrame, to bus.ReplyTo) {
 	j := &job{worker: w, seq: f.Seq, to: to, id: f.ID}
 	w.mu.Lock()
 	if w.jobs[f.Seq] != nil {
-		// The number is random: this is a message that is under way here already,
-		// and the answer to the first is the answer to both.
+		// The number is random, so this is a duplicate of a message that is already being
+		// processed. The answer to the first answers both.
 		w.mu.Unlock()
 		w.log.Warn("a call was received twice; it runs once", "call", f.ID, "server", f.Server)
 		return
@@ -53,7 +53,7 @@ func (w *Worker) Call(f *bus.CallFrame, to bus.ReplyTo) {
 	if h != nil {
 		w.jobs[f.Seq] = j
 		j.server = h
-		h.taking.Add(1) // under the lock: a server that is replaced waits for it
+		h.taking.Add(1) // under the lock: retiring a server waits for it
 		defer h.taking.Done()
 	}
 	w.mu.Unlock()
@@ -134,21 +134,21 @@ func (w *Worker) Call(f *bus.CallFrame, to bus.ReplyTo) {
 	}
 }
 
-// conversation names the conversation that a call belongs to: all calls of a caller where
-// it has none. A name that is too long to keep is none either. Servers are told it, so that
-// there is nothing in it that they may not take.
+// conversation returns the name of the conversation of a call. Calls without one, or with a name
+// that is too long to keep, share one conversation per caller. Servers receive the name, so it
+// contains nothing that they must not see.
 func conversation(f *bus.CallFrame) string {
 	who := f.Principal
 	if f.Tenant != "" {
 		who = string(f.Tenant) + "//" + who
 	}
-	if f.Session == "" || len(f.Session) > longestSession {
+	if f.Session == "" || len(f.Session) > maxSessionName {
 		return who
 	}
 	return who + "/" + f.Session
 }
 
-// remembers returns what remembers the outcome of a call, nil where nothing does.
+// remembers returns the memory for the outcome of a call, or nil if none is kept.
 func (w *Worker) remembers(f *bus.CallFrame) *memory {
 	switch {
 	case f.Keep:
@@ -161,11 +161,11 @@ func (w *Worker) remembers(f *bus.CallFrame) *memory {
 
 func (j *job) progress(params []byte) { j.worker.listener.Progress(j.to, j.seq, params) }
 
-// done ends the job; see [session.Pool.Do].
+// done ends the job with its outcome; see [session.Pool.Do].
 func (j *job) done(_ *session.Request, out session.Outcome) {
 	w := j.worker
 	if !utf8.Valid(out.Body) {
-		// JSON text is UTF-8 (RFC 8259, section 8.1), and everybody after the worker relies on it.
+		// JSON text is UTF-8 (RFC 8259, section 8.1), and every later reader relies on it.
 		out.Body = bytes.ToValidUTF8(out.Body, []byte("\uFFFD"))
 	}
 	if j.request.Method == schema.MethodCallTool && j.server != nil {
@@ -197,7 +197,7 @@ func (j *job) done(_ *session.Request, out session.Outcome) {
 	}
 }
 
-// Cancel ends a call; see [bus.Handler].
+// Cancel cancels a call; see [bus.Handler].
 func (w *Worker) Cancel(seq uint64) {
 	w.mu.RLock()
 	j := w.jobs[seq]
@@ -214,8 +214,8 @@ func (w *Worker) Cancel(seq uint64) {
 	}
 }
 
-// identity tells the principal of a call from those of the same name in other tenants: what is
-// kept for one, such as a session with its credential, is for no other.
+// identity returns a unique name of a call's principal, because tenants may have principals of the
+// same name. State that is kept for one, such as a session with its credential, is not shared.
 func identity(f *bus.CallFrame) string {
 	if f.Tenant == "" {
 		return f.Principal

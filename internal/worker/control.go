@@ -8,13 +8,13 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// control answers the fabric's own requests to a worker.
+// control answers requests of the fabric itself to a worker.
 type control struct{ w *Worker }
 
-// ownPrefix begins the methods that are the fabric's own.
+// ownPrefix is the prefix of the fabric's own methods.
 const ownPrefix = "callyard/"
 
-// answer answers a request of the fabric's own.
+// answer answers a request of the fabric itself.
 func (c control) answer(f *bus.CallFrame, to bus.ReplyTo) {
 	body, err := c.do(f, to)
 	if err != nil {
@@ -44,20 +44,19 @@ func (c control) do(f *bus.CallFrame, to bus.ReplyTo) ([]byte, error) {
 	return nil, schema.Errorf(schema.KindInvalidRequest, "Worker %s does not support %q; its version may be older than the front door's.", c.w.id, f.Method)
 }
 
-// mostAsked bounds one question about calls.
-const mostAsked = 10_000
+// maxQueriedCalls limits the calls in one outcome query.
+const maxQueriedCalls = 10_000
 
-// outcomes answers what became of calls. The answer comes after everything that was
-// sent to this worker before the question was taken: calls are noted on the
-// subscription that questions come by.
+// outcomes returns the outcomes of calls. The answer covers everything that was sent to this worker
+// before the query, because calls and queries arrive on the same subscription.
 func (c control) outcomes(payload []byte, from bus.ReplyTo) ([]byte, error) {
 	w := c.w
 	var q bus.OutcomeQuery
 	if err := json.Unmarshal(payload, &q); err != nil {
 		return nil, schema.Errorf(schema.KindInvalidRequest, "The query about calls cannot be decoded; the version of worker %s may be older than the front door's.", w.id)
 	}
-	if n := len(q.CallIDs); n == 0 || n > mostAsked || q.Within < 0 {
-		return nil, schema.Errorf(schema.KindInvalidRequest, "A query must be about 1 to %d calls, not %d.", mostAsked, n)
+	if n := len(q.CallIDs); n == 0 || n > maxQueriedCalls || q.Within < 0 {
+		return nil, schema.Errorf(schema.KindInvalidRequest, "A query must be about 1 to %d calls, not %d.", maxQueriedCalls, n)
 	}
 	if q.Brief {
 		return w.brief.asked(&q, from, time.Now()), nil
@@ -65,7 +64,7 @@ func (c control) outcomes(payload []byte, from bus.ReplyTo) ([]byte, error) {
 	return w.memory.asked(&q, from, time.Now()), nil
 }
 
-// leave has the process drain and end.
+// leave makes the process drain and exit.
 func (c control) leave() error {
 	w := c.w
 	if w.o.Leave == nil {

@@ -7,14 +7,14 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// duplicateFilter tells whether an id was ever noted, as far back as it reaches.
-// It may take an id for one that it has seen, never the other way round: that
-// mistake costs a look by a person, the other would cost a second run. It is a
-// chain of Bloom filters; when the newest is full, the oldest is given up.
+// duplicateFilter reports whether an id was ever added, as far back as its generations reach. It
+// may report an unknown id as known, never the other way round: a false positive costs a review by
+// a person, a false negative would cost a second run. It is a chain of Bloom filters. When the
+// newest is full, the oldest is dropped.
 type duplicateFilter struct {
 	seed        maphash.Seed
 	generations []generation // oldest first
-	gaveUp      bool         // something was noted before the oldest began
+	gaveUp      bool         // an id was added before the oldest generation began
 }
 
 type generation struct {
@@ -24,15 +24,15 @@ type generation struct {
 }
 
 const (
-	// generationIDs ids fill a generation. With 16 bits and 8 probes for each, a
-	// full one takes one new id in 1,700 for its own.
+	// generationIDs is the capacity of a generation. With 16 bits and 8 probes per id, a full one
+	// has a false positive rate of 1 in 1,700.
 	generationIDs  = 1 << 19
 	generationBits = 16 * generationIDs
 	filterProbes   = 8
-	// generationsKept generations take 8 MiB, and reach back two minutes even at
-	// 30,000 calls a second.
+	// generationsKept generations take 8 MiB and reach back two minutes even at 30,000 calls a
+	// second.
 	generationsKept = 8
-	// coverSlack is for the way of a question.
+	// coverSlack allows for the delivery time of a query.
 	coverSlack = 15 * time.Second
 )
 
@@ -57,7 +57,7 @@ func (s *duplicateFilter) add(id schema.CallID, now time.Time) {
 	}
 }
 
-// next begins a generation.
+// next starts a new generation.
 func (s *duplicateFilter) next(now time.Time) *generation {
 	g := generation{from: now}
 	if len(s.generations) == generationsKept {
@@ -75,7 +75,7 @@ func (s *duplicateFilter) probes(id schema.CallID) (at, step uint32) {
 	return uint32(h), uint32(h>>32) | 1
 }
 
-// maybe says whether the id was noted; false is certain.
+// maybe reports whether the id may have been added; false is certain.
 func (s *duplicateFilter) maybe(id schema.CallID) bool {
 	at, step := s.probes(id)
 	for i := range s.generations {
@@ -100,8 +100,8 @@ func (g *generation) has(at, step uint32) bool {
 	return true
 }
 
-// covers says whether every id of the last within is still noted; zero stands
-// for any time.
+// covers reports whether the filter still holds every id added within the given time; zero means
+// any time.
 func (s *duplicateFilter) covers(within time.Duration, now time.Time) bool {
 	return !s.gaveUp || within > 0 && now.Add(-within-coverSlack).After(s.generations[0].from)
 }

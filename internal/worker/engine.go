@@ -10,9 +10,9 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// dock is the container engine of a worker. It is opened when the first server
-// needs it, and tried again until it is there.
-type dock struct {
+// lazyEngine holds the container engine of a worker. The engine is opened when the first server
+// needs it, and retried until that succeeds.
+type lazyEngine struct {
 	options sandbox.Options
 	peers   *peers
 	log     *slog.Logger
@@ -23,9 +23,9 @@ type dock struct {
 	closed bool
 }
 
-func newDock(w *Worker) *dock {
+func newLazyEngine(w *Worker) *lazyEngine {
 	o := w.o.Sandboxes
-	return &dock{
+	return &lazyEngine{
 		peers: newPeers(w.id, w.o.Conn), log: w.log,
 		options: sandbox.Options{
 			Host: o.Engine, Certs: o.Certs, Owner: ownerName(w.id), Scope: w.o.Scope,
@@ -36,7 +36,7 @@ func newDock(w *Worker) *dock {
 	}
 }
 
-// ownerName is a worker's id as an engine takes names.
+// ownerName converts a worker's id to a name that an engine accepts.
 func ownerName(id schema.WorkerID) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' || r == '.' {
@@ -46,9 +46,9 @@ func ownerName(id schema.WorkerID) string {
 	}, "w"+string(id))
 }
 
-// open returns the engine. The error is a *schema.Error that says why there is
-// none now.
-func (d *dock) open(ctx context.Context) (*sandbox.Engine, error) {
+// open returns the engine. The error is a *schema.Error with the reason why the engine is not
+// available now.
+func (d *lazyEngine) open(ctx context.Context) (*sandbox.Engine, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed {
@@ -65,12 +65,12 @@ func (d *dock) open(ctx context.Context) (*sandbox.Engine, error) {
 	if err := d.peers.watch(); err != nil {
 		d.log.Warn("leftover containers of other workers are removed only at their deadline", "error", err)
 	}
-	d.work.Go(func() { e.Janitor(context.Background(), d.peers.alive) }) // ends with the engine
+	d.work.Go(func() { e.Janitor(context.Background(), d.peers.alive) }) // ends when the engine closes
 	return e, nil
 }
 
-// close closes the engine, where there is one. What used it was closed before.
-func (d *dock) close() error {
+// close closes the engine, if it is open. Its users must be closed before.
+func (d *lazyEngine) close() error {
 	d.mu.Lock()
 	d.closed = true
 	e := d.engine

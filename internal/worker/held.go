@@ -13,18 +13,18 @@ import (
 // held is one server of this worker.
 type held struct {
 	served    Served
-	pool      *session.Pool  // nil for one that runs in containers only
-	sandboxed *sandboxed     // nil for one that has no container
-	asking    *asking        // nil for one that may not ask its callers
-	personal  *personal      // nil for one whose calls need no credential of a person
-	leases    *leases        // nil for one whose processes are not leased
-	added     bool           // over the API
-	taking    sync.WaitGroup // one for each call that is being handed over; added to under the worker's mu
+	pool      *session.Pool  // nil if the server runs in containers only
+	sandboxed *sandboxed     // nil if the server has no container
+	asking    *asking        // nil if the server may not ask its callers
+	personal  *personal      // nil if its calls need no credential of a person
+	leases    *leases        // nil if its processes are not leased
+	added     bool           // added over the API
+	taking    sync.WaitGroup // one per call that is being handed over; added to under the worker's mu
 	tools     atomic.Pointer[definitions]
-	rulesOf   atomic.Pointer[string] // the version of the tools for which rules were looked at
+	rulesOf   atomic.Pointer[string] // digest of the tools that the rules were last checked against
 }
 
-// snapshot is the server as it stands, less what the operator set.
+// snapshot returns the current state of the server, without the operator's settings.
 func (h *held) snapshot() schema.Server {
 	if h.pool == nil {
 		s := h.sandboxed.snapshot()
@@ -38,8 +38,8 @@ func (h *held) snapshot() schema.Server {
 	return s
 }
 
-// definitions is what the server offers: as its sessions say, or the container
-// that was asked where it runs in containers only.
+// definitions returns the definitions of the server: those of its sessions or, if it runs in
+// containers only, those of the first container.
 func (h *held) definitions() (*schema.Definitions, string) {
 	if h.pool == nil {
 		return h.sandboxed.definitions()

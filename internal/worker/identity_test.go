@@ -6,9 +6,9 @@ import (
 	"github.com/callyard/callyard/pkg/bus"
 )
 
-// TestWhatIsKeptForACallerIsOfItsTenant compares the names under which sessions and the state of
-// servers are kept.
-func TestWhatIsKeptForACallerIsOfItsTenant(t *testing.T) {
+// TestStateOfACallerIsKeptPerTenant compares the names under which sessions and the state of servers
+// are kept.
+func TestStateOfACallerIsKeptPerTenant(t *testing.T) {
 	of := map[string]bool{}
 	frames := []bus.CallFrame{{Principal: "ann"}, {Principal: "ann", Tenant: "red"}, {Principal: "ann", Tenant: "blue"}, {Principal: "ann", Session: "s"}, {Principal: "ann", Tenant: "red", Session: "s"}, {Principal: "red/ann"}, {Principal: "red/ann", Tenant: "red"}}
 	for i := range frames {

@@ -13,42 +13,42 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// isolation is what the calls of one server run in, each in one of its own:
-// containers or sandboxes. It is safe for concurrent use.
+// isolation provides the containers or sandboxes for the calls of one server, one for each call. It
+// is safe for concurrent use.
 type isolation interface {
-	// prepare finds what is needed. It is called until it returns nil. The error is
-	// a *schema.Error.
+	// prepare looks up what is needed. It is called until it returns nil. The error is a
+	// *schema.Error.
 	prepare(ctx context.Context) error
-	// check says why none can be had now, once it was prepared.
+	// check returns the reason why no container or sandbox is available now, after prepare.
 	check(ctx context.Context) error
-	// take returns one whose session is open, for one principal. It is killed at the
-	// deadline. The error is a *schema.Error; then nothing was run.
+	// take returns one with an open session, for one principal. It is killed at the deadline.
+	// The error is a *schema.Error; then nothing was run.
 	take(ctx context.Context, principal string, deadline time.Time) (*use, error)
-	// runtime names what runs it, "" before prepare.
+	// runtime returns the name of the runtime, "" before prepare.
 	runtime() string
-	// warm is how many wait for a call.
+	// warm returns the number of idle containers that wait for a call.
 	warm() int
-	// close destroys what waits and waits for it. Uses were released before.
+	// close destroys idle containers and waits for that. Uses must be released before.
 	close()
 }
 
-// use is one container or sandbox in its one use.
+// use is one container or sandbox while it runs its only call.
 type use struct {
 	session *session.Single
-	done    <-chan struct{} // closed when nothing is left of it
-	how     func() error    // it ended, after done
-	cause   func() string   // a word for why it was killed, "" where it was not
-	release func()          // ends it, in the background; more than once is fine
+	done    <-chan struct{} // closed when nothing of it is left
+	how     func() error    // how it ended, after done
+	cause   func() string   // why it was killed, in one word; "" if it was not
+	release func()          // ends it in the background; may be called more than once
 }
 
-// handshake opens the session of what was just started and holds its tools against
-// those that were learned.
+// handshake opens the session of a new container or sandbox and compares its tools with those that
+// were learned.
 type handshake func(ctx context.Context, on session.Process) (*session.Single, error)
 
 // containers is the isolation of a docker section.
 type containers struct {
 	sandbox *Sandbox
-	dock    *dock
+	engine  *lazyEngine
 	greet   handshake
 	start   time.Duration
 	log     *slog.Logger
@@ -66,7 +66,7 @@ func (c *containers) prepare(ctx context.Context) error {
 	if ready {
 		return nil
 	}
-	e, err := c.dock.open(ctx)
+	e, err := c.engine.open(ctx)
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (c *containers) prepare(ctx context.Context) error {
 }
 
 func (c *containers) check(ctx context.Context) error {
-	e, err := c.dock.open(ctx)
+	e, err := c.engine.open(ctx)
 	if err != nil {
 		return err
 	}
@@ -139,7 +139,7 @@ func (c *containers) close() {
 	}
 }
 
-// sandboxes is the isolation of bubblewrap. Each is started when it is needed.
+// sandboxes is the isolation of bubblewrap. Each sandbox is started on demand.
 type sandboxes struct {
 	sandbox  *Sandbox
 	launcher *launch.Launcher
@@ -149,7 +149,7 @@ type sandboxes struct {
 
 	mu    sync.Mutex
 	maker *bwrap.Maker
-	work  sync.WaitGroup // ends of sandboxes
+	work  sync.WaitGroup // sandboxes that are ending
 }
 
 func (s *sandboxes) prepare(ctx context.Context) error {
@@ -191,7 +191,7 @@ func (s *sandboxes) take(ctx context.Context, _ string, deadline time.Time) (*us
 		session: one, done: p.Done(), how: p.Err, cause: func() string { return string(p.Cause()) },
 		release: func() {
 			once.Do(func() {
-				s.work.Go(func() { // what hangs in it must not hold up its end
+				s.work.Go(func() { // a hanging process must not delay its end
 					p.Kill("was stopped after its use")
 					one.Close()
 					p.Stop(0)

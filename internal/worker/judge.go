@@ -11,28 +11,27 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// spentWarrants is how many warrants a worker remembers at once. A worker that
-// has that many which are not over refuses more approved calls.
+// spentWarrants is the number of used warrants that a worker remembers. If that many have not yet
+// expired, the worker refuses more approved calls.
 const spentWarrants = 1 << 17
 
-// verdict is what a worker thinks of a call that may run.
+// verdict is the result of judge for a call that may run.
 type verdict struct {
-	warrant *warrant.Claims // nil for a call that needed no approval
-	// sandboxed says that it runs in a container or sandbox of its own, container that
-	// nothing weaker than the former will do, level why, and definition is the tool
-	// as it was judged.
+	warrant *warrant.Claims // nil if the call needed no approval
+	// sandboxed means that the call runs in its own container or sandbox, and container that
+	// weaker isolation than a container is not allowed. level is the risk level, and
+	// definition is the tool as it was judged.
 	sandboxed  bool
 	container  bool
 	level      int
 	definition json.RawMessage
 }
 
-// judge says why the call must not run here, nil where it may; a call that is
-// refused did not start. The front door has judged it before: this is the second
-// look, with this worker's own copy of the policy, so that a call that came
-// another way is judged as well. What needs an approval needs a warrant for
-// exactly this call; its claims are returned, and the warrant is used up. What is
-// of high risk runs in a container or not at all.
+// judge checks whether the call may run here. It returns the reason if the call must not run;
+// a refused call did not start. The front door has checked the call before. This second check uses
+// the worker's own copy of the policy, so that a call on another path is checked as well. A call
+// that needs an approval must have a warrant for exactly this call. judge returns its claims and
+// marks the warrant as used. A call of high risk runs in a container or not at all.
 func (w *Worker) judge(h *held, f *bus.CallFrame) (verdict, *schema.Error) {
 	if h == nil {
 		return verdict{}, schema.Errorf(schema.KindUnavailable, "Worker %s does not run server %q.", w.id, f.Server)
@@ -53,7 +52,7 @@ func (w *Worker) judge(h *held, f *bus.CallFrame) (verdict, *schema.Error) {
 		}
 		return verdict{}, nil
 	default:
-		// A server may be lenient about the names of methods; the policy is not.
+		// A server may be lenient about method names; the policy is not.
 		return verdict{}, schema.Errorf(schema.KindInvalidRequest, "Worker %s does not run the method of this call; it runs tools, reads resources, gets prompts and completes arguments.", w.id)
 	}
 	if h.served.Session.Pinned && f.ToolDigest == "" {
@@ -70,13 +69,13 @@ func (w *Worker) judge(h *held, f *bus.CallFrame) (verdict, *schema.Error) {
 	a := risk.Assess(w.o.Policy, h.served.Risk, h.served.TrustAnnotations, definition, call)
 	v := verdict{sandboxed: only || a.Level >= risk.High || a.Sandbox != "", container: a.Container, level: a.Level}
 	if only {
-		v.level = risk.High // whatever a rule says of this tool
+		v.level = risk.High // overrides any rule for this tool
 	}
 	if a.Deny {
 		return v, schema.Errorf(schema.KindForbidden, "The policy of worker %s forbids this call: %s", w.id, strings.Join(a.Reasons, "; "))
 	}
 	if v.sandboxed {
-		if refusal := w.boxable(h, f, &v); refusal != nil {
+		if refusal := w.sandboxFault(h, f, &v); refusal != nil {
 			return v, refusal
 		}
 	}
@@ -88,9 +87,9 @@ func (w *Worker) judge(h *held, f *bus.CallFrame) (verdict, *schema.Error) {
 	return v, refusal
 }
 
-// boxable says why the call cannot run in a container here; another worker may
-// have one. It is asked before a warrant is used up.
-func (w *Worker) boxable(h *held, f *bus.CallFrame, v *verdict) *schema.Error {
+// sandboxFault returns the reason why the call cannot run in a container here, or nil. Another
+// worker may have a container. It is called before a warrant is used up.
+func (w *Worker) sandboxFault(h *held, f *bus.CallFrame, v *verdict) *schema.Error {
 	if h.sandboxed != nil && v.container && h.sandboxed.sandbox.Isolation != schema.IsolationContainer {
 		return noSandbox("The policy requires a container, and worker %s runs calls of server %q in weaker isolation (%s); the call was not run.", w.id, f.Server, h.sandboxed.sandbox.Isolation)
 	}
@@ -106,7 +105,7 @@ func (w *Worker) boxable(h *held, f *bus.CallFrame, v *verdict) *schema.Error {
 	return nil
 }
 
-// approved holds the warrant of the call against the call itself, and uses it up.
+// approved checks the warrant against the call and marks it as used.
 func (w *Worker) approved(h *held, f *bus.CallFrame, a *risk.Assessment) (*warrant.Claims, *schema.Error) {
 	now := time.Now()
 	claims, refusal := w.o.Trust.Admit(f.Warrant, &warrant.Use{
@@ -123,22 +122,22 @@ func (w *Worker) approved(h *held, f *bus.CallFrame, a *risk.Assessment) (*warra
 	return claims, nil
 }
 
-// sayTrust says at the start that approved calls will not run, where that is so.
-func (w *Worker) sayTrust() {
+// warnWithoutTrust logs a warning at the start if approved calls cannot run.
+func (w *Worker) warnWithoutTrust() {
 	if w.o.Trust.Empty() {
 		w.log.Warn("this worker trusts no warrant keys and refuses every call that needs an approval; set warrants.people_keys and warrants.caller_keys to the public keys of the approver and of the front doors (callyard keys warrant creates a pair)")
 	}
 }
 
-// definitions are the tools of one digest by name.
+// definitions holds the tools with one digest, by name.
 type definitions struct {
 	digest  string
 	tools   map[string]json.RawMessage
 	outputs outputs
 }
 
-// definition returns the definition of a tool as the server sent it, nil where it
-// is not known.
+// definition returns the definition of a tool as the server sent it, or nil if the tool is not
+// known.
 func (h *held) definition(tool string) json.RawMessage { return h.known().tools[tool] }
 
 // known returns the current version of the server's tools.

@@ -6,8 +6,8 @@ import (
 	"github.com/callyard/callyard/pkg/bus"
 )
 
-// BenchmarkJudgeLowRisk is what the second look costs a call that needs no
-// approval: signatures are for held calls only.
+// BenchmarkJudgeLowRisk measures the cost of the second check for a call that needs no approval.
+// Only calls that need an approval have signatures to verify.
 func BenchmarkJudgeLowRisk(b *testing.B) {
 	w := &Worker{id: "w"}
 	h := &held{}

@@ -19,81 +19,81 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Leases says how processes of a server are kept for single holders, such as the episodes of
-// an environment. A server that is reached over the network has sessions in their place, which
-// need no settings.
+// Leases configures processes of a server that are kept for single holders, such as the episodes of
+// an environment. A server on the network uses sessions instead, which need no settings.
 type Leases struct {
-	// Spec is how a process is started; see [SpecIn].
+	// Spec starts a process; see [SpecIn].
 	Spec launch.Spec
-	// Sandbox is what it is started in, in place of Spec: a container for each holder, for at
-	// most Time. nil starts a process of this machine.
+	// Sandbox is used instead of Spec: each holder gets a container, for at most Time. If nil, a
+	// process is started on this machine.
 	Sandbox *Sandbox
 	Time    time.Duration
-	// StateDir is copied for each process, which runs in the copy; "" gives it an empty
-	// directory. Base is where the copies are made, which is removed if this process is killed.
+	// StateDir is copied for each process, which runs in the copy. If empty, the process gets an
+	// empty directory. Base is the directory for the copies. It is removed if this process is
+	// killed.
 	StateDir, Base string
-	// Warm is the number of processes that are kept ready, Max the most at once.
+	// Warm is the number of processes kept ready, Max the maximum number of processes.
 	Warm, Max int
-	// Idle is how long a lease may be without a call before it is ended.
+	// Idle is the time without a call after which a lease is ended.
 	Idle time.Duration
-	// Seeded says that a process is told the seed of its holder, so that none can be ready
-	// before. Clock is the time that processes are told; "" tells none.
+	// Seeded means that a process receives the seed of its holder, so no process can be started
+	// in advance. Clock is the time that processes receive; if empty, they receive none.
 	Seeded bool
 	Clock  string
 }
 
-// What a leased process finds in its environment.
+// Environment variables of a leased process.
 const (
 	variableSeed  = "CALLYARD_SEED"
 	variableClock = "CALLYARD_CLOCK"
 )
 
-// EpisodeVariable names, to a leased process, its directory.
+// EpisodeVariable is the environment variable with the directory of a leased process.
 const EpisodeVariable = "EPISODE_DIR"
 
-// EpisodeDir is replaced, in the arguments and the environment of a leased process, by its
-// directory; the process finds that in the variable of the same name as well.
+// EpisodeDir is a placeholder in the arguments and the environment of a leased process. It is
+// replaced with the directory of the process, which is also in the variable of the same name.
 const EpisodeDir = "{EPISODE_DIR}"
 
 const (
-	leaseStart = time.Minute // for a process to be ready
+	leaseStart = time.Minute // timeout for a process to become ready
 	leaseSweep = 5 * time.Second
-	leasePause = time.Second // after a process that did not start
+	leasePause = time.Second // after a failed start
 
-	mostDialed = 10_000           // sessions of holders with one server
-	dialedIdle = 20 * time.Minute // without a call, at least
+	maxDialed  = 10_000           // sessions of holders, per server
+	dialedIdle = 20 * time.Minute // minimum of the idle time
 )
 
-// leases are the leased processes of one server, or sessions with it.
+// leases holds the leased processes of one server, or sessions with it.
 type leases struct {
 	w      *Worker
 	served *Served
 	set    Leases
 	dialed bool          // sessions over the network, without a directory
-	pool   *session.Pool // of attached programs, to one of which each holder is bound; else nil
+	pool   *session.Pool // of attached programs, if each holder is bound to one; else nil
 	solo   *session.Solo
 	sweeps sync.Once
-	ctx    context.Context // ends when no more are started
+	ctx    context.Context // canceled when no more are started
 	stop   context.CancelFunc
 	work   sync.WaitGroup
-	wanted chan struct{} // a word when a warm one was taken
+	wanted chan struct{} // signaled when a warm process was taken
 
 	pinning sync.Mutex
-	spec    sandbox.Spec // of the containers, once the engine has said which image it is
+	spec    sandbox.Spec // of the containers, once the engine has resolved the image
 
 	mu        sync.Mutex
 	open      map[string]*lease // nil while its process starts
 	warm      []*lease
-	count     int               // with those that start and end
+	count     int               // includes those that are starting or ending
 	snapshots map[string]string // directories by digest
-	kept      []string          // digests of snapshots, the oldest first
+	kept      []string          // digests of snapshots, oldest first
 }
 
 // lease is a process with its directory.
 type lease struct {
 	one  *session.Single
-	to   *session.Binding   // in place of one, at an attached program
-	in   *sandbox.Container // nil for one that is in none
+	to   *session.Binding   // instead of one, at an attached program
+	in   *sandbox.Container // nil if it runs outside a container
 	dir  string
 	used time.Time
 	busy int
@@ -107,17 +107,17 @@ func (o *lease) do(req *session.Request, done func(*session.Request, session.Out
 	return o.one.Do(req, done)
 }
 
-// openLeases returns the leases of a server, nil for one that has none. Nothing runs before it
-// is needed.
+// openLeases returns the leases of a server, or nil if it has none. It starts processes only if warm
+// ones are configured.
 func openLeases(w *Worker, s *Served, pool *session.Pool) *leases {
 	l := &leases{w: w, served: s, wanted: make(chan struct{}, 1), open: make(map[string]*lease)}
 	switch {
 	case s.Leases != nil:
 		l.set, l.solo = *s.Leases, session.NewSolo(s.Session, w.log)
 	case session.Dialed(s.Session.Spec.Type) && s.Adapt == nil:
-		l.set, l.dialed, l.solo = Leases{Max: mostDialed, Idle: max(dialedIdle, s.SessionIdle)}, true, session.NewDialed(s.Session, w.log)
+		l.set, l.dialed, l.solo = Leases{Max: maxDialed, Idle: max(dialedIdle, s.SessionIdle)}, true, session.NewDialed(s.Session, w.log)
 	case s.Session.Attached:
-		l.set, l.pool = Leases{Max: mostDialed, Idle: max(dialedIdle, s.SessionIdle)}, pool
+		l.set, l.pool = Leases{Max: maxDialed, Idle: max(dialedIdle, s.SessionIdle)}, pool
 	default:
 		return nil
 	}
@@ -131,7 +131,7 @@ func openLeases(w *Worker, s *Served, pool *session.Pool) *leases {
 	return l
 }
 
-// refill keeps processes ready.
+// refill keeps warm processes ready.
 func (l *leases) refill() {
 	for {
 		l.mu.Lock()
@@ -221,7 +221,7 @@ func (l *leases) begin(ctx context.Context, q *bus.LeaseRequest) (_ *lease, err 
 	}
 	if from != "" {
 		err := dirstate.Copy(from, dir)
-		if q.Snapshot != "" && !l.keeps(q.Snapshot, from) { // it was removed meanwhile: the copy may be a part of it
+		if q.Snapshot != "" && !l.keeps(q.Snapshot, from) { // it was removed in the meantime: the copy may be partial
 			return nil, errNoSnapshot(l.served)
 		}
 		if err != nil {
@@ -258,7 +258,7 @@ func (l *leases) begin(ctx context.Context, q *bus.LeaseRequest) (_ *lease, err 
 	return &lease{one: one, dir: dir, used: time.Now()}, nil
 }
 
-// SpecIn is a server whose process runs in the directory of an episode.
+// SpecIn returns the spec of a server whose process runs in the directory of an episode.
 func SpecIn(spec launch.Spec, dir string) launch.Spec {
 	put := func(s string) string { return strings.ReplaceAll(s, EpisodeDir, dir) }
 	spec.Dir = dir
@@ -274,7 +274,7 @@ func SpecIn(spec launch.Spec, dir string) launch.Spec {
 	return spec
 }
 
-// take gives a holder a process: one that is ready, else a new one.
+// take assigns a process to a holder: a warm one if available, else a new one.
 func (l *leases) take(q *bus.LeaseRequest) error {
 	id := q.ID
 	l.mu.Lock()
@@ -287,7 +287,7 @@ func (l *leases) take(q *bus.LeaseRequest) error {
 		l.mu.Unlock()
 		return schema.Errorf(schema.KindConflict, "There is a lease with this id already.")
 	}
-	var dead []*lease // they ended while they waited, or give up their place
+	var dead []*lease // processes that ended while they were warm, or that make room
 	endDead := func() {
 		for _, one := range dead {
 			l.end(one)
@@ -335,7 +335,7 @@ func (l *leases) take(q *bus.LeaseRequest) error {
 		dead = append(dead, one)
 		return schema.Errorf(schema.KindUnavailable, "The processes of the server %q are being ended.", l.served.Session.Spec.ID)
 	}
-	if !wanted { // its holder gave up, and nobody else would end it
+	if !wanted { // its holder gave up, so nothing else would end it
 		dead = append(dead, one)
 		return schema.Errorf(schema.KindServerFailed, "The lease was closed while its process started.")
 	}
@@ -343,8 +343,8 @@ func (l *leases) take(q *bus.LeaseRequest) error {
 	return nil
 }
 
-// give ends a lease; one that is not there is none. A process that starts for it ends when it
-// has started.
+// give ends a lease. An unknown id is ignored. If the process of the lease is still starting, it
+// ends once it has started.
 func (l *leases) give(id string) {
 	l.mu.Lock()
 	one := l.open[id]
@@ -373,8 +373,8 @@ func (l *leases) end(one *lease) {
 	l.want()
 }
 
-// do runs the call of a job in the process of a lease. Without that it did not start: the
-// state that it was for is gone.
+// do runs the call of a job in the process of a lease. If the lease has ended, the call does not
+// start, because its state is lost.
 func (l *leases) do(j *job, id string, v *verdict) {
 	var one *lease
 	if l != nil {
@@ -412,8 +412,8 @@ func (l *leases) do(j *job, id string, v *verdict) {
 	}
 }
 
-// digest is the digest of a lease's directory, or [bus.UnusableState] with the reason where the
-// holder has left a directory that has none.
+// digest returns the digest of a lease's directory. If the holder left the directory in a state
+// without a digest, it returns [bus.UnusableState] with the reason.
 func (l *leases) digest(id string) (string, error) {
 	l.mu.Lock()
 	one := l.open[id]
@@ -429,7 +429,7 @@ func (l *leases) digest(id string) (string, error) {
 		l.mu.Lock()
 		ended := l.open[id] != one
 		l.mu.Unlock()
-		if ended { // whoever ended it has removed the directory
+		if ended { // the directory was removed when the lease ended
 			return "", schema.Errorf(schema.KindServerFailed, "The lease has ended.")
 		}
 		l.w.log.Info("the state of an episode has no digest, so it counts as another one than that of the labelled calls", "server", l.served.Session.Spec.ID, "error", err)
@@ -441,7 +441,7 @@ func (l *leases) digest(id string) (string, error) {
 	return sum, nil
 }
 
-// sweep ends leases that nobody uses.
+// sweep ends unused leases.
 func (l *leases) sweep() {
 	tick := time.NewTicker(leaseSweep)
 	defer tick.Stop()
@@ -466,7 +466,7 @@ func (l *leases) sweep() {
 	}
 }
 
-// close ends all processes. Calls that they run end as unknown.
+// close ends all processes. The outcome of their running calls is unknown.
 func (l *leases) close() {
 	l.stop()
 	l.mu.Lock()

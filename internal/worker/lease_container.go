@@ -12,13 +12,13 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// warmFor is how long a container may wait for its holder. The engine counts its time from its
-// start, so that an older one would be killed in the middle of its use.
+// warmFor limits how long a container may wait for its holder. The engine measures the lifetime of
+// a container from its start, so it would kill an older one while it is in use.
 const warmFor = 5 * time.Minute
 
-// contained starts the container of a lease, which has the directory for itself.
+// contained starts the container of a lease, with exclusive use of the directory.
 func (l *leases) contained(ctx context.Context, dir string, env map[string]string) (*session.Single, *sandbox.Container, error) {
-	e, err := l.w.dock.open(ctx)
+	e, err := l.w.engine.open(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -29,7 +29,7 @@ func (l *leases) contained(ctx context.Context, dir string, env map[string]strin
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := dirstate.Share(dir); err != nil { // its user is no user of this machine
+	if err := dirstate.Share(dir); err != nil { // the container's user does not exist on this machine
 		return nil, nil, err
 	}
 	if spec, err = spec.InState(sandbox.State{Dir: dir, Env: env, Placeholder: EpisodeDir, Time: l.set.Time}); err != nil {
@@ -48,7 +48,7 @@ func (l *leases) contained(ctx context.Context, dir string, env map[string]strin
 	return one, c, nil
 }
 
-// pinned is the Spec with the image as the engine had it first.
+// pinned returns the Spec, pinned to the image that the engine had at the first call.
 func (l *leases) pinned(ctx context.Context, e *sandbox.Engine) (sandbox.Spec, error) {
 	l.pinning.Lock()
 	defer l.pinning.Unlock()
@@ -62,12 +62,12 @@ func (l *leases) pinned(ctx context.Context, e *sandbox.Engine) (sandbox.Spec, e
 	return spec, err
 }
 
-// usable says whether a lease that waited can be given to a holder.
+// usable reports whether a warm lease can be assigned to a holder.
 func (l *leases) usable(one *lease) bool {
 	return one.one.Snapshot().State == schema.StateInitialized && (one.in == nil || time.Since(one.used) < warmFor)
 }
 
-// hand gives a lease to its holder, whose time begins.
+// hand assigns a lease to its holder and starts its time limit.
 func (l *leases) hand(id string, one *lease) {
 	one.used = time.Now()
 	if one.in != nil {
@@ -76,8 +76,9 @@ func (l *leases) hand(id string, one *lease) {
 	l.open[id] = one
 }
 
-// refuses says why the call of a job must not run in a lease, nil where it may: what needs a
-// container runs in one, and has the definition there that it was judged by.
+// refuses returns the reason why the call of a job must not run in a lease, or nil. A call that
+// needs a container must run in one, and the tool must have the same definition there as the one
+// that was judged.
 func (l *leases) refuses(j *job, one *lease, v *verdict) *schema.Error {
 	if one.in == nil {
 		if v.sandboxed {
@@ -91,7 +92,7 @@ func (l *leases) refuses(j *job, one *lease, v *verdict) *schema.Error {
 	return nil
 }
 
-// directoryNote is what the reaper is given about the directories of leases.
+// directoryNote is the note for the reaper about the directories of leases.
 type directoryNote struct {
 	Episodes string `json:"episodes"`
 }
@@ -99,18 +100,17 @@ type directoryNote struct {
 func (l *leases) note() string {
 	text, err := json.Marshal(directoryNote{l.set.Base})
 	if err != nil {
-		panic(err) // a string is always JSON
+		panic(err) // a string always encodes as JSON
 	}
 	return string(text)
 }
 
-// SweepEpisodes removes the directories of leases that a note of a killed worker is about. It is
-// for [launch.RunReaper], after the containers were removed. A note of something else is passed
-// over.
+// SweepEpisodes removes the directories of leases that are named in a note of a killed worker. It is
+// for [launch.RunReaper], after the containers have been removed. Other notes are ignored.
 func SweepEpisodes(note string) {
 	var n directoryNote
 	if json.Unmarshal([]byte(note), &n) != nil || !filepath.IsAbs(n.Episodes) {
 		return
 	}
-	_ = dirstate.Remove(n.Episodes) // there is nobody to tell; the next start removes what is left
+	_ = dirstate.Remove(n.Episodes) // the error cannot be reported; the next start removes the rest
 }

@@ -25,7 +25,7 @@ func TestTheReaperRemovesTheDirectoriesOfAKilledWorker(t *testing.T) {
 	}
 }
 
-// What the policy wants in a container does not run in the process of an episode.
+// A call that the policy requires to run in a container does not run in the process of an episode.
 func TestACallThatNeedsAContainerIsDeniedInAProcessOutsideOne(t *testing.T) {
 	l := &leases{served: &Served{}}
 	if e := l.refuses(&job{}, &lease{}, &verdict{sandboxed: true}); e == nil || e.Kind != schema.KindForbidden {

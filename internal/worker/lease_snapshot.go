@@ -9,16 +9,16 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// mostSnapshots bounds the snapshots of one server, each of at most [dirstate.MaxBytes]. The
-// oldest makes room for another one.
-const mostSnapshots = 256
+// maxSnapshots limits the snapshots of one server, each of at most [dirstate.MaxBytes]. The oldest
+// is removed to make room for a new one.
+const maxSnapshots = 256
 
 func errNoSnapshot(s *Served) *schema.Error {
-	return schema.Errorf(schema.KindNotFound, "There is no such snapshot of the server %q; the last %d are kept, until the worker ends.", s.Session.Spec.ID, mostSnapshots)
+	return schema.Errorf(schema.KindNotFound, "There is no such snapshot of the server %q; the last %d are kept, until the worker ends.", s.Session.Spec.ID, maxSnapshots)
 }
 
-// snapshot keeps a copy of the directory of a lease under its digest, which it returns. What
-// the process has in memory alone is no part of it.
+// snapshot copies the directory of a lease and keeps the copy under its digest, which it returns.
+// The memory of the process is not part of it.
 func (l *leases) snapshot(id string) (string, error) {
 	l.mu.Lock()
 	one := l.open[id]
@@ -35,7 +35,7 @@ func (l *leases) snapshot(id string) (string, error) {
 	}
 	var sum string
 	if err == nil {
-		sum, err = dirstate.Digest(dir) // of the copy: it is what episodes begin with
+		sum, err = dirstate.Digest(dir) // of the copy, because episodes start with it
 	}
 	if err != nil {
 		return "", schema.Errorf(schema.KindUnavailable, "The snapshot cannot be kept: %w", errors.Join(err, dirstate.Remove(dir)))
@@ -50,9 +50,9 @@ func (l *leases) snapshot(id string) (string, error) {
 	return sum, nil
 }
 
-// keep puts a directory among the snapshots and returns the one that is to be removed: itself
-// where the same state is there already or the leases end, else the oldest where there are too
-// many, else "". An episode that copies that one is refused; see [leases.begin].
+// keep adds a directory to the snapshots and returns the directory to remove: dir itself if the same
+// state is already kept or the leases are ending, the oldest one if there are too many, else "". An
+// episode that is copying the removed one is refused; see [leases.begin].
 func (l *leases) keep(sum, dir string) (unused string, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -63,7 +63,7 @@ func (l *leases) keep(sum, dir string) (unused string, err error) {
 		l.kept = append(slices.Delete(l.kept, i, i+1), sum)
 		return dir, nil
 	}
-	if len(l.kept) >= mostSnapshots {
+	if len(l.kept) >= maxSnapshots {
 		unused = l.snapshots[l.kept[0]]
 		delete(l.snapshots, l.kept[0])
 		l.kept = slices.Delete(l.kept, 0, 1)
@@ -75,7 +75,7 @@ func (l *leases) keep(sum, dir string) (unused string, err error) {
 	return unused, nil
 }
 
-// keeps says whether the directory is still that of the snapshot.
+// keeps reports whether the directory still holds the snapshot.
 func (l *leases) keeps(sum, dir string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

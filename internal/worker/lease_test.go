@@ -21,8 +21,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// leasesOf are leases of a server that is dialed, at most one at once. asked, where it is not
-// nil, is called before each answer of the server.
+// leasesOf returns leases of a dialed server, at most one at a time. asked, if not nil, is called
+// before each answer of the server.
 func leasesOf(t *testing.T, asked func()) *leases {
 	t.Helper()
 	server := mcp.NewServer(&mcp.Implementation{Name: "s", Version: "1"}, nil)
@@ -40,7 +40,7 @@ func leasesOf(t *testing.T, asked func()) *leases {
 	return l
 }
 
-// taken is the number of places that are taken.
+// taken returns the number of places in use.
 func (l *leases) taken() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -102,7 +102,7 @@ func TestTheOldestSnapshotIsReplacedByTheNewest(t *testing.T) {
 		}
 		return unused
 	}
-	for n := range mostSnapshots {
+	for n := range maxSnapshots {
 		if unused := keep(n); unused != "" {
 			t.Fatalf("after %d snapshots %s is to be removed", n+1, unused)
 		}
@@ -110,7 +110,7 @@ func TestTheOldestSnapshotIsReplacedByTheNewest(t *testing.T) {
 	if unused, err := l.keep("0", "again"); unused != "again" || err != nil { // it is the newest now
 		t.Errorf("the same state again: %q, %v", unused, err)
 	}
-	if unused := keep(mostSnapshots); unused != dir(1) || l.keeps("1", dir(1)) || !l.keeps("0", dir(0)) {
+	if unused := keep(maxSnapshots); unused != dir(1) || l.keeps("1", dir(1)) || !l.keeps("0", dir(0)) {
 		t.Errorf("%s made room, want %s", unused, dir(1))
 	}
 	l.stop()
@@ -131,11 +131,11 @@ func TestASessionLastsAsLongAsItsHolderMayBeIdle(t *testing.T) {
 	}
 }
 
-// An agent that spoils its state directory has changed it; that is no fault of the worker.
+// An agent that damages its state directory has changed it. That is not a fault of the worker.
 func TestAStateWithoutADigestIsAnAnswer(t *testing.T) {
 	l := leasesOf(t, nil)
 	l.dialed = false
-	defer func() { l.dialed = true }() // closed as what it is
+	defer func() { l.dialed = true }() // close it as a dialed one again
 	one := &lease{dir: t.TempDir()}
 	if err := unix.Mkfifo(filepath.Join(one.dir, "pipe"), 0o600); err != nil {
 		t.Fatal(err)

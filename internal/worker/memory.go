@@ -12,31 +12,31 @@ import (
 )
 
 const (
-	// keptFor is how long the end of a call is remembered.
+	// keptFor is how long the outcome of a call is remembered.
 	keptFor = 2 * time.Minute
-	// keptCalls and keptBytes bound what is remembered of all calls together,
-	// keptOne the result of one; of a larger one the digest is kept.
+	// keptCalls and keptBytes limit the memory for all calls, keptOne the result of one call. Of a
+	// larger result, only the digest is kept.
 	keptCalls = 16_384
 	keptBytes = 16 << 20
 	keptOne   = 1 << 20
-	// keptOverhead is about what a call takes next to its result.
+	// keptOverhead is the approximate size of a call without its result.
 	keptOverhead = 256
-	// briefFor, briefCalls and briefBytes are for calls that stand in no ledger, whose
-	// callers wait: it is about answers that a node of NATS took with it.
+	// briefFor, briefCalls and briefBytes are for calls without a ledger entry, whose callers
+	// wait. They only have to cover answers that were lost with a NATS node.
 	briefFor   = 15 * time.Second
 	briefCalls = 16_384
 	briefBytes = 8 << 20
 )
 
-// memory is what a worker remembers of calls that stand in a ledger, so that
-// whoever takes over from their owner learns what became of them.
+// memory remembers the calls that have a ledger entry, so that a router that takes over calls from
+// their owner learns their outcome.
 //
-// Each router's calls are remembered apart and the router with the most is the
-// first to lose some: what a router that died has left here is not pushed out by
-// the calls of those that live. It is safe for concurrent use.
+// The calls of each router are stored separately, and the router with the most loses entries first.
+// Thus the calls of live routers do not displace those of a router that died. It is safe for
+// concurrent use.
 type memory struct {
 	worker schema.WorkerID
-	// most bounds what is kept of all calls together, and for how long.
+	// most limits the number, size and age of the calls that are kept.
 	most struct {
 		calls, bytes int
 		age          time.Duration
@@ -45,30 +45,30 @@ type memory struct {
 	mu     sync.Mutex
 	calls  map[schema.CallID]*kept
 	owners map[bus.ReplyTo]*owned
-	size   int // bytes of all that are in a chain
+	size   int // bytes of all chained calls
 	count  int
 	seen   duplicateFilter
 }
 
-// kept is one call.
+// kept is one remembered call.
 type kept struct {
 	id    schema.CallID
 	state bus.OutcomeState
-	// only, when set, is the router that asked about the call last: from others it
-	// is refused, as they have lost it.
+	// only, if set, is the router that last asked about the call. The call is refused if it comes
+	// from another router, because that router no longer owns it.
 	only bus.ReplyTo
-	// lost, where it is not 0, is the number of a message that did not come, and that
-	// is refused if it still does.
+	// lost, if not 0, is the number of a message that did not arrive. It is refused if it arrives
+	// later.
 	lost  uint64
-	out   session.Outcome // when ended; Body is not changed by anyone
-	since time.Time       // it ended, or was asked about
+	out   session.Outcome // if ended; Body is never changed
+	since time.Time       // time of its end, or of the query about it
 	size  int
 
-	in         *owned // nil: running
+	in         *owned // nil while it is running
 	next, prev *kept
 }
 
-// owned is the calls of one router that are not running, oldest first.
+// owned holds the calls of one router that are not running, oldest first.
 type owned struct {
 	router      bus.ReplyTo
 	size        int
@@ -81,15 +81,15 @@ func newMemory(worker schema.WorkerID, now time.Time) *memory {
 	return m
 }
 
-// newBriefMemory returns one for calls with [bus.CallFrame.Brief].
+// newBriefMemory returns a memory for calls with [bus.CallFrame.Brief].
 func newBriefMemory(worker schema.WorkerID, now time.Time) *memory {
 	m := newMemory(worker, now)
 	m.most.calls, m.most.bytes, m.most.age = briefCalls, briefBytes, briefFor
 	return m
 }
 
-// begin notes that the call came from the router, before anything is done with
-// it. The error says why it must not run.
+// begin records that the call arrived from the router, before it is processed. It returns the
+// reason if the call must not run.
 func (m *memory) begin(id schema.CallID, seq uint64, from bus.ReplyTo, now time.Time) *schema.Error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -111,7 +111,7 @@ func (m *memory) begin(id schema.CallID, seq uint64, from bus.ReplyTo, now time.
 	return nil
 }
 
-// end notes how the call ended. One that did not start counts as never seen.
+// end records the outcome of the call. A call that did not start counts as never received.
 func (m *memory) end(id schema.CallID, from bus.ReplyTo, out session.Outcome, now time.Time) {
 	state := bus.OutcomeEnded
 	if !out.Started {
@@ -129,14 +129,14 @@ func (m *memory) end(id schema.CallID, from bus.ReplyTo, out session.Outcome, no
 	m.bound()
 }
 
-// keepable returns of the outcome what is kept, and its size.
+// keepable returns the part of the outcome that is kept, and its size.
 func (m *memory) keepable(id schema.CallID, out session.Outcome) (session.Outcome, int) {
 	if n := len(out.Body); n > keptOne {
 		out.Err = schema.Errorf(schema.KindResultTooLarge, "The tool answered, but its result of %d bytes (SHA-256 %x) is too large for worker %s to keep.", n, sha256.Sum256(out.Body), m.worker).WithCall(id)
 		out.Body = nil
 		return out, keptOverhead
 	}
-	if !out.Alone { // what was read at once may be much more than the answer
+	if !out.Alone { // the buffer may be much larger than the answer
 		out.Body = bytes.Clone(out.Body)
 	}
 	size := keptOverhead + len(out.Body)
@@ -150,8 +150,8 @@ func (m *memory) keepable(id schema.CallID, out session.Outcome) (session.Outcom
 	return out, size
 }
 
-// asked answers what became of the calls, in their order. Those that are not
-// running are from now on refused to all routers but the one that asks.
+// asked returns the outcomes of the calls, in their order. From then on, calls that are not running
+// are refused if they come from any router but the one that asks.
 func (m *memory) asked(q *bus.OutcomeQuery, from bus.ReplyTo, now time.Time) []byte {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -185,7 +185,7 @@ func (m *memory) asked(q *bus.OutcomeQuery, from bus.ReplyTo, now time.Time) []b
 	return answer
 }
 
-// sweep forgets what is too old.
+// sweep forgets calls that are too old.
 func (m *memory) sweep(now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -210,7 +210,7 @@ func (m *memory) chain(k *kept, router bus.ReplyTo) {
 	m.count++
 }
 
-// unchain takes the call out of its chain, if it is in one.
+// unchain removes the call from its chain, if it is in one.
 func (m *memory) unchain(k *kept) {
 	o := k.in
 	if o == nil {
@@ -240,7 +240,7 @@ func (m *memory) forget(k *kept) {
 	delete(m.calls, k.id)
 }
 
-// trim forgets what is too old or too much.
+// trim forgets calls that are too old or exceed the limits.
 func (m *memory) trim(now time.Time) {
 	for _, o := range m.owners {
 		for k := o.first; k != nil && now.Sub(k.since) > m.most.age; k = o.first {
@@ -250,8 +250,8 @@ func (m *memory) trim(now time.Time) {
 	m.bound()
 }
 
-// bound forgets what is too much, and a little more: it is called for each call, and
-// seldom has something to do.
+// bound forgets calls that exceed the limits, and a few more, so that it rarely has work although
+// it runs for each call.
 func (m *memory) bound() {
 	if m.size <= m.most.bytes && m.count <= m.most.calls {
 		return
@@ -263,7 +263,7 @@ func (m *memory) bound() {
 				most = o
 			}
 		}
-		for range 16 { // which router has the most is looked up now and then
+		for range 16 { // look up the largest router only once per 16 calls
 			if m.forget(most.first); most.first == nil || m.size <= bytes && m.count <= calls {
 				break
 			}

@@ -111,7 +111,7 @@ func TestAResultThatIsTooLargeIsKnownByItsDigest(t *testing.T) {
 	}
 }
 
-func TestWhatIsRememberedIsACopy(t *testing.T) {
+func TestARememberedOutcomeIsACopy(t *testing.T) {
 	now := time.Now()
 	m := newMemory("w", now)
 	body := []byte("{}")
@@ -122,7 +122,7 @@ func TestWhatIsRememberedIsACopy(t *testing.T) {
 	}
 }
 
-func TestMemoryIsBoundedAndForgettingIsNoProof(t *testing.T) {
+func TestMemoryIsBoundedAndAForgottenCallIsUnknown(t *testing.T) {
 	now := time.Now()
 	m := newMemory("w", now)
 	body := bytes.Repeat([]byte("x"), 64<<10)
@@ -168,9 +168,9 @@ func TestTheCallsOfALostRouterAreNotPushedOutByThoseThatLive(t *testing.T) {
 	}
 }
 
-// TestNeverIsSaidOnlyWhereItIsProven: beyond what the duplicate filter holds, a question
-// has to say how far back it reaches.
-func TestNeverIsSaidOnlyWhereItIsProven(t *testing.T) {
+// TestNeverIsReportedOnlyIfProven checks that a query must state how far back it reaches once ids
+// have been dropped from the duplicate filter.
+func TestNeverIsReportedOnlyIfProven(t *testing.T) {
 	now := time.Now()
 	s := newDuplicateFilter(now)
 	// Generations are filled without adding half a million ids to each.
@@ -244,7 +244,7 @@ func BenchmarkMemory(b *testing.B) {
 	}
 }
 
-func TestAMessageThatWasSaidNotToHaveComeIsRefusedWhenItDoes(t *testing.T) {
+func TestAMessageThatArrivesAfterItWasReportedLostIsRefused(t *testing.T) {
 	now := time.Now()
 	m := newMemory("w", now)
 	run(t, m, "ended", owner, ok("{}"), now)
@@ -267,7 +267,7 @@ func TestAMessageThatWasSaidNotToHaveComeIsRefusedWhenItDoes(t *testing.T) {
 	}
 }
 
-func TestWhatStandsInNoLedgerIsRememberedBriefly(t *testing.T) {
+func TestCallsWithoutALedgerEntryAreRememberedBriefly(t *testing.T) {
 	now := time.Now()
 	m := newBriefMemory("w", now)
 	run(t, m, "plain", owner, ok("{}"), now)

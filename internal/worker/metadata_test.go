@@ -28,7 +28,7 @@ func TestAnApprovedCallRunsWithTheApprovedArgumentsAndNothingElse(t *testing.T) 
 	if n := f.ran(); n != 0 {
 		t.Fatalf("%d effects", n)
 	}
-	// What was refused never started, so the approval still counts, once.
+	// The refused call never started, so the approval is still valid, once.
 	if refusal := f.send(good); refusal != nil || f.ran() != 1 {
 		t.Errorf("as it was approved: %v, %d effects", refusal, f.ran())
 	}

@@ -47,8 +47,8 @@ func TestAnotherFrontDoorLearnsWhatBecameOfACallAndFencesItOff(t *testing.T) {
 		t.Errorf("while it runs: %+v", f)
 	}
 	wg.Wait()
-	// The owner gets its answer and may ask for it again: an answer is remembered
-	// a moment after it was given.
+	// The owner gets its answer and may ask for it again: the answer is stored slightly after it
+	// was sent.
 	deadline := time.After(10 * time.Second)
 	for f := ask(slow.ID)[0]; ; f = ask(slow.ID)[0] {
 		if f.State == dispatch.OutcomeEnded {

@@ -11,35 +11,35 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// metaOutputFaults is the member of a result's _meta that lists where its
-// structuredContent does not fit the tool's outputSchema.
+// metaOutputFaults is the member of a result's _meta that lists where its structuredContent does
+// not match the tool's outputSchema.
 const metaOutputFaults = "com.callyard/outputFaults"
 
-// outputs are the compiled output schemas of one version of a server's tools.
-type outputs struct{ byTool sync.Map } // name → *validate.Schema, nil where the tool has none
+// outputs holds the compiled output schemas of one version of a server's tools.
+type outputs struct{ byTool sync.Map } // name → *validate.Schema, nil if the tool has none
 
-// of returns the output schema of a tool, nil where it has none that can be checked.
+// of returns the output schema of a tool, or nil if it has none that can be checked.
 func (o *outputs) of(tool string, definition json.RawMessage) *validate.Schema {
 	if known, ok := o.byTool.Load(tool); ok {
 		return known.(*validate.Schema)
 	}
 	var s *validate.Schema
 	if raw := rawjson.Get(definition, "outputSchema"); rawjson.IsObject(raw) {
-		s, _ = validate.Compile(raw) // a schema that is none says nothing about results
+		s, _ = validate.Compile(raw) // an invalid schema does not constrain results
 	}
 	o.byTool.Store(tool, s)
 	return s
 }
 
-// checkOutput holds the structured content of a result against the tool's outputSchema
-// (MCP specification, server/tools, structured content), as the entry's "results" says: a
-// result that does not fit is marked in its _meta, or refused. Results with isError are
-// not checked.
+// checkOutput validates the structured content of a result against the tool's outputSchema (MCP
+// specification, server/tools, structured content), as configured by "results" of the entry: a
+// result that does not match is marked in its _meta, or refused. Results with isError are not
+// checked.
 func (h *held) checkOutput(tool string, out session.Outcome) session.Outcome {
 	if h.served.Entry.Results == config.ResultsOff || out.Err != nil || out.ToolError || out.Input {
 		return out
 	}
-	known := h.known() // one version: a schema is kept with the tools that it is of
+	known := h.known() // load once: the schemas are kept with their version of the tools
 	definition := known.tools[tool]
 	if definition == nil {
 		return out
@@ -61,7 +61,7 @@ func (h *held) checkOutput(tool string, out session.Outcome) session.Outcome {
 		return out
 	}
 	listed, err := json.Marshal(faults)
-	if err != nil { // pointers and messages are text
+	if err != nil { // pointers and messages always encode as JSON
 		return out
 	}
 	meta := rawjson.Get(out.Body, "_meta")

@@ -102,8 +102,8 @@ func TestOtherResultsKeepTheirBytes(t *testing.T) {
 	}
 }
 
-// BenchmarkCheckOutput is of the schemas that most tools have. The bounds of a number that
-// is not whole, for one, need the full validator, which takes several times as long.
+// BenchmarkCheckOutput uses schemas like those of most tools. Some keywords, such as bounds of a
+// number that is not an integer, need the full validator, which is several times slower.
 func BenchmarkCheckOutput(b *testing.B) {
 	h := holdsReport(b, config.ResultsRefuse)
 	body := []byte(`{"content":[{"type":"text","text":"see the structured content"}],"structuredContent":{"id":9007199254740993,"name":"quarterly report","tags":["finance","q3","draft","2026"],"at":{"lat":48.137154},"state":"open"}}`)

@@ -9,17 +9,16 @@ import (
 )
 
 const (
-	// peerSilent is how long a worker may be silent before what it left may be
-	// removed; the janitor looks twice.
+	// peerSilent is how long a worker must be silent before its containers may be removed. The
+	// janitor checks twice.
 	peerSilent = 3500 * time.Millisecond
-	// selfSilent is how long we may miss our own announcement. Who does not hear
-	// that hears nothing, and knows of nobody that they are gone.
+	// selfSilent is how long we may miss our own announcement. A worker that does not receive its
+	// own announcements receives none, so it cannot know whether others have died.
 	selfSilent = 2 * bus.AnnounceEvery
 	peerForget = time.Minute
 )
 
-// peers knows which workers are alive from what they announce, for the janitor of
-// their containers.
+// peers tracks live workers by their announcements, for the janitor of their containers.
 type peers struct {
 	self string
 	conn *bus.Conn
@@ -34,7 +33,7 @@ func newPeers(id schema.WorkerID, conn *bus.Conn) *peers {
 	return &peers{self: ownerName(id), conn: conn, seen: make(map[string]time.Time)}
 }
 
-// watch begins to listen.
+// watch subscribes to announcements.
 func (p *peers) watch() (err error) {
 	p.mu.Lock()
 	p.since = time.Now()
@@ -55,7 +54,7 @@ func (p *peers) heard(owner string, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if owner == p.self && now.Sub(p.seen[owner]) > selfSilent {
-		p.since = now // there was a gap, and the others have yet to be heard again
+		p.since = now // there was a gap, so the others have to announce themselves again
 	}
 	p.seen[owner] = now
 	if owner == p.self {
@@ -67,7 +66,7 @@ func (p *peers) heard(owner string, now time.Time) {
 	}
 }
 
-// alive says whether the worker is, or may be.
+// alive reports whether the worker is or may be alive.
 func (p *peers) alive(owner string) bool { return p.aliveAt(owner, time.Now()) }
 
 func (p *peers) aliveAt(owner string, now time.Time) bool {
@@ -75,7 +74,7 @@ func (p *peers) aliveAt(owner string, now time.Time) bool {
 	defer p.mu.Unlock()
 	switch {
 	case p.since.IsZero(), now.Sub(p.since) < peerSilent:
-		return true // not heard for long enough
+		return true // not listening for long enough
 	case now.Sub(p.seen[p.self]) > selfSilent:
 		return true
 	}

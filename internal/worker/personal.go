@@ -15,35 +15,35 @@ import (
 )
 
 const (
-	// mostPersonal bounds the sessions of people with one server; the longest unused makes
-	// room.
-	mostPersonal = 64
-	// personalIdle is how long an unused one stays.
+	// maxPersonal limits the sessions of people with one server. The one that was unused for
+	// the longest time makes room for a new one.
+	maxPersonal = 64
+	// personalIdle is how long an unused session is kept.
 	personalIdle  = 2 * time.Minute
 	personalSweep = 15 * time.Second
-	// personalAnswer bounds the wait for a credential: longer than a renewal takes.
+	// personalAnswer limits the wait for a credential. It is longer than a renewal takes.
 	personalAnswer = 35 * time.Second
-	// personalClose bounds the end of one that has no calls.
+	// personalClose limits the time to close a session without calls.
 	personalClose = 5 * time.Second
 )
 
-// personal runs the calls of a server to which each person has a credential of their own.
-// It asks the front door of each call for the credential, and keeps sessions by person and
-// credential, so that nobody's call meets another one's session. The server's shared session
-// reads what the server offers, and never takes a call.
+// personal runs the calls of a server that needs a credential of each person. It asks the front
+// door of each call for the credential, and keeps sessions by person and credential, so that no
+// call runs on another person's session. The server's shared session only reads the definitions,
+// and never takes a call.
 type personal struct {
 	w   *Worker
 	cfg session.Config
-	apart
+	callGroup
 	sweeper sync.WaitGroup
 
 	mu       sync.Mutex
 	sessions map[personKey]*personSession
-	freed    chan struct{} // closed when a session gets idle; nil where nobody waits for one
+	freed    chan struct{} // closed when a session becomes idle; nil if no call waits for one
 }
 
-// personKey names a person at one server, by the identity of the caller; the version is that of
-// the credential.
+// personKey identifies a person at one server by the identity of the caller. version is the version
+// of the credential.
 type personKey struct {
 	principal string
 	version   uint64
@@ -52,17 +52,17 @@ type personKey struct {
 type personSession struct {
 	pool *session.Pool
 	auth *personAuth
-	use  int // calls
+	use  int // number of calls
 	idle time.Time
 }
 
-// personAuth sets the credential of one person. It notes that the server refused it.
+// personAuth sets the credential of one person, and records when the server refuses it.
 type personAuth struct {
 	server  schema.ServerID
 	header  string
 	value   string
 	refused atomic.Bool
-	told    chan struct{} // closed with the first refusal
+	refusal chan struct{} // closed on the first refusal
 }
 
 // Authorize sets the header.
@@ -71,13 +71,13 @@ func (a *personAuth) Authorize(_ context.Context, h http.Header) error {
 	return nil
 }
 
-// Refused ends the request: another credential has a session of its own.
+// Refused ends the request without a retry, because another credential needs another session.
 func (a *personAuth) Refused(_ context.Context, r launch.Refusal) (bool, error) {
 	if r.Status != http.StatusUnauthorized {
 		return false, nil
 	}
 	if a.refused.CompareAndSwap(false, true) {
-		close(a.told)
+		close(a.refusal)
 	}
 	return false, a.error()
 }
@@ -86,7 +86,7 @@ func (a *personAuth) error() *schema.Error {
 	return launch.Failed("Server %q: %w. The call did not start.", a.server, launch.ErrRefused)
 }
 
-// openPersonal returns what runs the calls; no session is opened yet.
+// openPersonal returns the runner for calls with personal credentials. It opens no session yet.
 func openPersonal(w *Worker, s *Served) *personal {
 	p := &personal{w: w, cfg: s.Session, sessions: make(map[personKey]*personSession)}
 	p.cfg.Sessions, p.cfg.OnDemand, p.cfg.IdleStop, p.cfg.Updated = 1, false, 0, nil
@@ -95,14 +95,14 @@ func openPersonal(w *Worker, s *Served) *personal {
 	return p
 }
 
-// do runs the call of the job; the job is told its end.
+// do runs the call of the job and reports its outcome to the job.
 func (p *personal) do(j *job, principal string) {
 	if !p.begin(j, p.cfg.CallTimeout, func(ctx context.Context, deadline time.Time) { p.run(ctx, j, principal, deadline) }) {
 		j.done(&j.request, session.Outcome{Err: launch.Unavailable("The sessions of server %q are being closed; the call was not started.", p.cfg.Spec.ID)})
 	}
 }
 
-// run runs the call, a second time with a new credential where the server refused the first.
+// run runs the call, and runs it again with a new credential if the server refused the first.
 func (p *personal) run(ctx context.Context, j *job, principal string, deadline time.Time) {
 	var refused uint64
 	for {
@@ -128,7 +128,7 @@ func (p *personal) run(ctx context.Context, j *job, principal string, deadline t
 	}
 }
 
-// ask gets the credential of the person behind the call from the call's front door.
+// ask requests the credential of the person behind the call from the call's front door.
 func (p *personal) ask(ctx context.Context, j *job, refused uint64) (credential.Credential, error) {
 	q, err := credential.Ask(j.id, p.cfg.Spec.ID, p.cfg.Spec.URL, refused)
 	if err != nil {
@@ -152,7 +152,7 @@ func (p *personal) ask(ctx context.Context, j *job, refused uint64) (credential.
 	}
 }
 
-// word is how a call ends for which there is no credential.
+// word returns the error of a call without a credential.
 func (p *personal) word(j *job, err error) *schema.Error {
 	if j.ended.Load() {
 		return session.CanceledEarly()
@@ -164,23 +164,23 @@ func (p *personal) word(j *job, err error) *schema.Error {
 	return e
 }
 
-// send runs the call on the session, and ends it early where the session cannot be opened
-// because the server refuses the credential.
+// send runs the call on the session. It ends the call early if the session cannot be opened because
+// the server refuses the credential.
 func (p *personal) send(ctx context.Context, j *job, s *personSession, deadline time.Time) session.Outcome {
 	running, over := j.send(s.pool.Do, deadline)
 	var look <-chan time.Time
-	for told := (<-chan struct{})(s.auth.told); ; {
+	for refusal := (<-chan struct{})(s.auth.refusal); ; {
 		select {
 		case out := <-over:
 			return out
 		case <-ctx.Done():
 			running.Cancel()
 			return <-over
-		case <-told:
-			told, look = nil, time.After(personalRefusal)
+		case <-refusal:
+			refusal, look = nil, time.After(personalRefusal)
 		case <-look:
-			// A call that is on its way ends by itself, and may well succeed: it was another request
-			// that the server refused. One that waits for a session waits in vain.
+			// A call that was sent ends by itself and may well succeed, because the server refused
+			// another request. A call that waits for a session waits in vain.
 			if !running.CancelWaiting() {
 				look = time.After(personalRefusal)
 				continue
@@ -194,11 +194,11 @@ func (p *personal) send(ctx context.Context, j *job, s *personSession, deadline 
 	}
 }
 
-// personalRefusal is how often a call whose session was refused looks whether it still waits.
+// personalRefusal is how often a call whose session was refused checks whether it still waits.
 const personalRefusal = 100 * time.Millisecond
 
-// take returns the session of the key, a new one where there is none. Where all are in use it
-// waits until ctx ends. The caller is one of p.work.
+// take returns the session of the key, and opens it if there is none. If all are in use, it waits
+// until ctx ends. It must be called from a goroutine of p.work.
 func (p *personal) take(ctx context.Context, key personKey, c credential.Credential) (*personSession, error) {
 	for {
 		s, freed := p.tryTake(key, c)
@@ -208,12 +208,12 @@ func (p *personal) take(ctx context.Context, key personKey, c credential.Credent
 		select {
 		case <-freed:
 		case <-ctx.Done():
-			return nil, launch.Unavailable("All %d sessions of people with server %q are in use; the call did not start.", mostPersonal, p.cfg.Spec.ID)
+			return nil, launch.Unavailable("All %d sessions of people with server %q are in use; the call did not start.", maxPersonal, p.cfg.Spec.ID)
 		}
 	}
 }
 
-// tryTake is take without waiting; with no session, freed is closed when it is worth another try.
+// tryTake is take without waiting. Without a session, freed is closed when it can be tried again.
 func (p *personal) tryTake(key personKey, c credential.Credential) (s *personSession, freed <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -224,7 +224,7 @@ func (p *personal) tryTake(key personKey, c credential.Credential) (s *personSes
 		return s, nil
 	case s != nil && s.use == 0:
 		old = s
-	case s == nil && len(p.sessions) >= mostPersonal:
+	case s == nil && len(p.sessions) >= maxPersonal:
 		var oldest personKey
 		for k, o := range p.sessions {
 			if o.use == 0 && (old == nil || o.idle.Before(old.idle)) {
@@ -243,14 +243,14 @@ func (p *personal) tryTake(key personKey, c credential.Credential) (s *personSes
 		p.work.Go(func() { p.end(old) })
 	}
 	cfg := p.cfg
-	auth := &personAuth{server: cfg.Spec.ID, header: c.Header, value: c.Value, told: make(chan struct{})}
+	auth := &personAuth{server: cfg.Spec.ID, header: c.Header, value: c.Value, refusal: make(chan struct{})}
 	cfg.Spec.Auth = auth
 	s = &personSession{pool: session.Open(cfg, p.w.launcher, p.w.log, func() {}), auth: auth, use: 1}
 	p.sessions[key] = s
 	return s, nil
 }
 
-// release gives a session back. One that was refused ends.
+// release returns a session. A refused or replaced session is closed once it has no more calls.
 func (p *personal) release(key personKey, s *personSession) {
 	p.mu.Lock()
 	s.use--
@@ -265,7 +265,7 @@ func (p *personal) release(key personKey, s *personSession) {
 	}
 	p.mu.Unlock()
 	if ends {
-		p.work.Go(func() { p.end(s) }) // the call that gives it back does not wait
+		p.work.Go(func() { p.end(s) }) // the releasing call does not wait
 	}
 }
 
@@ -278,7 +278,7 @@ func (p *personal) end(s *personSession) {
 	_ = s.pool.Close(ctx)
 }
 
-// sweep ends sessions that nobody uses.
+// sweep closes unused sessions.
 func (p *personal) sweep() {
 	tick := time.NewTicker(personalSweep)
 	defer tick.Stop()
@@ -292,7 +292,7 @@ func (p *personal) sweep() {
 	}
 }
 
-// endIdle ends the sessions that were not used since.
+// endIdle closes the sessions that have not been used since the given time.
 func (p *personal) endIdle(since time.Time) {
 	var old []*personSession
 	p.mu.Lock()
@@ -310,8 +310,8 @@ func (p *personal) endIdle(since time.Time) {
 	ending.Wait()
 }
 
-// close takes no more calls, lets those that it has run until ctx ends, and closes the
-// sessions.
+// close stops taking calls, lets running calls continue until ctx ends, aborts the rest, and
+// closes the sessions.
 func (p *personal) close(ctx context.Context) {
 	p.drain(ctx)
 	p.sweeper.Wait()

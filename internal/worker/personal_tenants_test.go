@@ -12,7 +12,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// annOf is a principal of one name and owner in each tenant.
+// annOf returns a principal with the same name and owner in each tenant.
 func annOf(tenant schema.TenantID) schema.Principal {
 	return schema.Principal{Name: "ann", Owner: "ann@x", Tenant: tenant}
 }
@@ -27,8 +27,8 @@ func accountOf(t *testing.T, r *dispatch.Router, tenant schema.TenantID) (string
 	return string(res.Body), nil
 }
 
-// TestPeopleOfOneNameInTwoTenantsShareNothing has a principal of the same name and owner in
-// three tenants, and a thief who can write to NATS.
+// TestPeopleOfOneNameInTwoTenantsShareNothing has a principal with the same name and owner in three
+// tenants, and a thief who can write to NATS.
 func TestPeopleOfOneNameInTwoTenantsShareNothing(t *testing.T) {
 	srv, mcp := bustest.Start(t), newAccounts(t)
 	keys, err := credential.NewKeys()
@@ -66,7 +66,7 @@ func TestPeopleOfOneNameInTwoTenantsShareNothing(t *testing.T) {
 	refused("the same name in another tenant, whose session is open", "blue")
 	refused("the same name in the default tenant", "")
 
-	// A row that was copied to the other tenant.
+	// A row that the thief copied to the other tenant.
 	rows, err := credentialtable.Open(t.Context(), srv.Connect(t, "thief"))
 	if err != nil {
 		t.Fatal(err)
@@ -91,7 +91,7 @@ func TestPeopleOfOneNameInTwoTenantsShareNothing(t *testing.T) {
 		calls.Go(func() { is("blue", "blue account") })
 	}
 	calls.Wait()
-	// Even with one key for both, each has a session of its own: a server may keep state in it.
+	// Even if both have the same key, each has its own session, because a server may keep state in it.
 	set("red", "canary-shared")
 	is("red", "a team account")
 	set("blue", "canary-shared")

@@ -23,17 +23,17 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// accounts is an MCP server that answers each call with the account of its key. It lists its
-// tools to everybody.
+// accounts is an MCP server that answers each call with the account of its key. It lists its tools
+// to every client.
 type accounts struct {
 	*httptest.Server
 	mu    sync.Mutex
 	keys  map[string]string // accounts by key
 	calls int
 	opens map[string]int // sessions by key
-	moved int            // the status of a redirect of all requests with a key; 0: there is none
+	moved int            // status of a redirect of all requests with a key; 0 means none
 	to    string         // its target
-	begun chan struct{}  // takes a word when a slow call runs
+	begun chan struct{}  // signaled when a slow call runs
 	hold  chan struct{}  // ends it
 }
 
@@ -133,7 +133,7 @@ func personalFront(t *testing.T, srv *bustest.Server, keys *credential.Keys, add
 	return r, c, book
 }
 
-// of is the person as the book knows them.
+// of returns the person's name in the book.
 func of(owner string) string { return credential.Person(&schema.Principal{Owner: owner}) }
 
 func whoami(ctx context.Context, r *dispatch.Router, person string) (string, error) {
@@ -155,7 +155,7 @@ func userEntry(address string) config.ServerEntry {
 }
 
 // TestEveryCallRunsWithTheCredentialOfItsPersonAndNoOther has many people behind several front
-// doors call one server at once.
+// doors that call one server concurrently.
 func TestEveryCallRunsWithTheCredentialOfItsPersonAndNoOther(t *testing.T) {
 	const people, each = 40, 10
 	srv, mcp := bustest.Start(t), newAccounts(t)
@@ -234,7 +234,7 @@ func TestACallWithoutACredentialAsksToConnectAndDoesNotRun(t *testing.T) {
 		}
 	}
 	asked("somebody else", "bob")
-	// The person gets another key at the server, and the old one ends there.
+	// The person gets another key at the server, which revokes the old one.
 	mcp.set("canary-new", "ada again")
 	if err := book.SetSecret(t.Context(), "accounts", of("ada"), "canary-new"); err != nil {
 		t.Fatal(err)
@@ -271,8 +271,8 @@ func TestACredentialIsNotSentToAServerThatMoved(t *testing.T) {
 	}
 }
 
-// TestARefusedRequestEndsNoOtherCallOfThePerson has a key that ends at the server while a call
-// runs that the server took with it.
+// TestARefusedRequestEndsNoOtherCallOfThePerson revokes a key at the server while a call that the
+// server accepted with it is running.
 func TestARefusedRequestEndsNoOtherCallOfThePerson(t *testing.T) {
 	mcp, r, _ := connectedAda(t)
 	ended := make(chan error, 1)
@@ -293,7 +293,7 @@ func TestARefusedRequestEndsNoOtherCallOfThePerson(t *testing.T) {
 	if _, err := whoami(t.Context(), r, "ada"); schema.KindOf(err) != schema.KindConnectRequired {
 		t.Errorf("with the key that ended: %v", err)
 	}
-	select { // some looks at waiting calls later it still runs
+	select { // still running after several checks of waiting calls
 	case err := <-ended:
 		t.Errorf("the running call ended: %v", err)
 		return
@@ -305,8 +305,8 @@ func TestARefusedRequestEndsNoOtherCallOfThePerson(t *testing.T) {
 	}
 }
 
-// TestACredentialOfAPersonFollowsNoRedirect has a server that sends every request of a person
-// elsewhere after it listed its tools.
+// TestACredentialOfAPersonFollowsNoRedirect has a server that redirects every request of a person
+// after it has listed its tools.
 func TestACredentialOfAPersonFollowsNoRedirect(t *testing.T) {
 	mcp, r, _ := connectedAda(t)
 	var strayed atomic.Int32

@@ -7,8 +7,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// The worker refuses calls that were checked against another definition than its session
-// has, and calls that name none; nothing of them reaches the tool.
+// The worker refuses calls that were checked against a definition other than that of its session,
+// and calls without a digest. None of them reaches the tool.
 func TestAPinnedServerRunsOnlyCallsOfTheDefinitionThatItHas(t *testing.T) {
 	e := entry("pay", mcptest.Echo)
 	e.Pin = schema.PinQuarantine

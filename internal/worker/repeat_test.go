@@ -17,8 +17,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// A server whose tool effect writes its id into a file each time that it runs, and a REST
-// service that answers once with HTTP 429, both with a rule that names every failure.
+// A server whose tool effect writes its id into a file on each run, and a REST service that answers
+// once with HTTP 429, both with a rule that names every failure.
 func TestARuleOfTheServersFileRepeatsSafeToolsAndNoOthers(t *testing.T) {
 	srv := bustest.Start(t)
 	var asked atomic.Int64
@@ -69,8 +69,8 @@ func TestARuleOfTheServersFileRepeatsSafeToolsAndNoOthers(t *testing.T) {
 	}
 }
 
-// An endpoint of many calls in a request that leaves a call out of its answer: the call may
-// have run.
+// An endpoint for several calls per request that omits a call from its answer: the call may have
+// run.
 func TestACallThatAnEndpointLeavesOutIsUnknown(t *testing.T) {
 	srv := bustest.Start(t)
 	var asked atomic.Int64

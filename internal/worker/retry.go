@@ -9,8 +9,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// rules fills in the rules for retries of a server, and logs those that are not used, once
-// for each version of its tools: only a tool that is safe to repeat is ever repeated.
+// rules sets the retry rules of a server, and logs unused rules once for each version of its tools.
+// Only a tool that is safe to repeat is ever repeated.
 func (h *held) rules(s *schema.Server, log *slog.Logger) {
 	e := &h.served.Entry
 	s.Retry, s.ToolRetry = e.Retry, e.ToolRetry
@@ -44,7 +44,7 @@ func (h *held) rules(s *schema.Server, log *slog.Logger) {
 	}
 }
 
-// toolOf reads what decides whether a tool is safe to repeat.
+// toolOf returns the fields of a tool that decide whether it is safe to repeat.
 func toolOf(name string, definition json.RawMessage) *schema.Tool {
 	var head struct {
 		Annotations struct {

@@ -10,24 +10,24 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Sandbox is what calls of high risk run in: a container, or a sandbox of bubblewrap
-// where the operator chose that.
+// Sandbox configures the isolation of calls of high risk: a container, or a bubblewrap sandbox
+// if the operator chose that.
 type Sandbox struct {
-	// Isolation is [schema.IsolationContainer] or [schema.IsolationBubblewrap]. Of
-	// the latter Sandbox counts, of the former what follows it.
+	// Isolation is [schema.IsolationContainer] or [schema.IsolationBubblewrap]. Bubblewrap is
+	// configured by the field Sandbox, a container by the fields Image to Spec.
 	Isolation string
 	Sandbox   bwrap.Spec
 
-	Image   string // as the operator named it
-	Runtime string // as the operator named it, "" for the engine's
+	Image   string // as configured by the operator
+	Runtime string // as configured by the operator; if empty, the engine's default
 	Spec    sandbox.Spec
-	// Fault says why nothing can run in it, whatever the engine; nil where it can.
+	// Fault is the reason why nothing can run in it, regardless of the engine; nil if it can.
 	Fault error
-	// Only says that the server never runs outside it.
+	// Only means that the server never runs outside it.
 	Only bool
 }
 
-// Describe returns everything that holds for the sandbox, for people.
+// Describe returns all settings of the sandbox for display.
 func (b *Sandbox) Describe() []sandbox.Setting {
 	if b.Isolation != schema.IsolationBubblewrap {
 		return b.Spec.Describe()
@@ -39,7 +39,7 @@ func (b *Sandbox) Describe() []sandbox.Setting {
 	return out
 }
 
-// place is what a call runs in, for people.
+// place returns the kind of isolation for display.
 func (b *Sandbox) place() string {
 	if b.Isolation == schema.IsolationBubblewrap {
 		return "sandbox"
@@ -47,9 +47,8 @@ func (b *Sandbox) place() string {
 	return "container"
 }
 
-// sandboxOf reads the container of an entry, nil where it has none. The error is for
-// high risk without a container; what is wrong with a container is in its Fault,
-// and costs that server alone.
+// sandboxOf returns the sandbox of an entry, or nil if it has none. It returns an error for high
+// risk without a container. Faults of a container are in its Fault and only affect that server.
 func sandboxOf(e *config.ServerEntry) (*Sandbox, error) {
 	only := e.Risk > risk.Medium
 	switch {
@@ -64,9 +63,9 @@ func sandboxOf(e *config.ServerEntry) (*Sandbox, error) {
 	}
 	cfg := *e.Docker
 	if only {
-		// As in MCP Bridge: what the entry would start on the host is started in the
-		// image. Next to a process on the host the image speaks for itself, since the
-		// paths of one mean nothing in the other.
+		// As in MCP Bridge, the command that the entry would start on the host is started in the
+		// image. If the server also has a process on the host, the image uses its own command,
+		// because paths of one do not exist in the other.
 		if cfg.Command == "" && cfg.Args == nil {
 			cfg.Command, cfg.Args = e.Command, e.Args
 		}
@@ -81,8 +80,8 @@ func sandboxOf(e *config.ServerEntry) (*Sandbox, error) {
 	return b, nil
 }
 
-// bubblewrapOf reads the bubblewrap sandbox of an entry. It runs the command that would
-// run on the host: its programs are those of the host.
+// bubblewrapOf returns the bubblewrap sandbox of an entry. It runs the same command as on the host,
+// because it uses the programs of the host.
 func bubblewrapOf(e *config.ServerEntry, only bool) *Sandbox {
 	var cfg bwrap.Config
 	if e.Bubblewrap != nil {

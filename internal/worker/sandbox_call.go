@@ -13,10 +13,10 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// member is the name under which an answer says where the call ran.
+// member is the member of an answer with the environment in which the call ran.
 const member = "execution_environment"
 
-// riskWords are those of MCP Bridge.
+// riskWords returns the risk level in the words of MCP Bridge.
 func riskWords(level int) string {
 	switch level {
 	case risk.Low:
@@ -27,7 +27,7 @@ func riskWords(level int) string {
 	return "High risk - Docker execution required"
 }
 
-// environmentOf is what answers say of where the call ran.
+// environmentOf returns the description of the environment for answers.
 func environmentOf(level int, b *Sandbox, runtime string) []byte {
 	says, err := json.Marshal(struct {
 		Level     int    `json:"risk_level"`
@@ -38,12 +38,12 @@ func environmentOf(level int, b *Sandbox, runtime string) []byte {
 		Runtime   string `json:"runtime,omitempty"`
 	}{level, riskWords(level), b.Isolation == schema.IsolationContainer, b.Image, b.Isolation, runtime})
 	if err != nil {
-		panic(err) // strings and numbers are always JSON
+		panic(err) // strings and numbers always encode as JSON
 	}
 	return says
 }
 
-// ready says why no call can run now; nil where it can. Nothing has started then.
+// ready returns the reason why no call can run now, or nil. A call that gets it did not start.
 func (b *sandboxed) ready() *schema.Error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -62,15 +62,15 @@ func noSandbox(format string, args ...any) *schema.Error {
 	return schema.Errorf(schema.KindUnavailable, format, args...).RetryableAfter(time.Second)
 }
 
-// do runs the call of the job in a container or sandbox of its own; the job is told its end.
-// v is how it was judged; it has no definition where the method is no call of a tool.
+// do runs the call of the job in its own container or sandbox and reports its outcome to the job.
+// v is the verdict on the call. It has no definition if the method is not tools/call.
 func (b *sandboxed) do(j *job, principal string, v verdict) {
 	if !b.begin(j, b.timeout, func(ctx context.Context, deadline time.Time) { b.run(ctx, j, principal, v, deadline) }) {
 		j.done(&j.request, session.Outcome{Err: b.ready()})
 	}
 }
 
-// run takes a container, runs the call there, and sees to the container's end.
+// run takes a container, runs the call in it, and waits for the container's end.
 func (b *sandboxed) run(ctx context.Context, j *job, principal string, v verdict, deadline time.Time) {
 	use, err := b.take(ctx, principal, deadline)
 	if err != nil {
@@ -117,14 +117,14 @@ func (b *sandboxed) take(ctx context.Context, principal string, deadline time.Ti
 	case <-ctx.Done():
 		return nil, noSandbox("The server %q was busy: all of its %d sandboxes were in use. The call did not start; try again later.", b.id, b.slots)
 	}
-	u, err := b.in.take(ctx, principal, deadline.Add(killGrace)) // whoever comes here found it ready
+	u, err := b.in.take(ctx, principal, deadline.Add(killGrace)) // the container is prepared at this point
 	if err != nil {
 		<-b.places
 	}
 	return u, err
 }
 
-// inDoubt has the keeper look at once.
+// inDoubt makes the keeper check at once.
 func (b *sandboxed) inDoubt() {
 	select {
 	case b.doubt <- struct{}{}:
@@ -132,7 +132,7 @@ func (b *sandboxed) inDoubt() {
 	}
 }
 
-// offers says whether the session has the tool with exactly this definition.
+// offers reports whether the session has the tool with exactly this definition.
 func offers(one *session.Single, definition json.RawMessage) bool {
 	defs, _ := one.Definitions()
 	for _, tool := range defs.Tools {
@@ -143,7 +143,7 @@ func offers(one *session.Single, definition json.RawMessage) bool {
 	return false
 }
 
-// count puts a container that was killed in its use into the metrics.
+// count adds a container that was killed during its call to the metrics.
 func (b *sandboxed) count(u *use, out session.Outcome, deadline time.Time) {
 	cause := u.cause()
 	if cause == "" && out.Err != nil && out.Err.Kind == schema.KindOutcomeUnknown && !time.Now().Before(deadline) {

@@ -53,7 +53,7 @@ func TestAContainerThatIsTooWideCostsItsServerAlone(t *testing.T) {
 	}
 }
 
-func TestWhatTheEntryWouldStartIsStartedInTheImageOfAServerOfHighRisk(t *testing.T) {
+func TestTheCommandOfTheEntryIsStartedInTheImageOfAHighRiskServer(t *testing.T) {
 	e := config.ServerEntry{
 		ID: "s", Type: config.TypeStdio, Command: "node", Args: []string{"server.js"}, Env: map[string]string{"A": "1", "B": "1"}, Risk: 3,
 		Docker: &config.Docker{Image: "i:1", Env: map[string]string{"B": "2", "C": "2"}},
@@ -75,7 +75,7 @@ func TestWhatTheEntryWouldStartIsStartedInTheImageOfAServerOfHighRisk(t *testing
 	if b, _ = sandboxOf(&e); described(t, b)["command"] != "/own" || described(t, b)["args"] != "" {
 		t.Errorf("with a command of its own: %v", described(t, b))
 	}
-	// Next to a process on the host the paths and secrets of that process stay there.
+	// If there is also a process on the host, its paths and secrets are not used in the container.
 	e.Docker.Command, e.Risk = "", 2
 	if b, _ = sandboxOf(&e); b.Only {
 		t.Error("medium risk runs in containers only")
@@ -85,7 +85,7 @@ func TestWhatTheEntryWouldStartIsStartedInTheImageOfAServerOfHighRisk(t *testing
 	}
 }
 
-// frame is a call as it comes from the bus.
+// frame returns a call as the bus delivers it.
 func frame(method string) *bus.CallFrame {
 	return &bus.CallFrame{ID: "call_1", Method: method, Server: "s", Tool: "echo", Payload: []byte(`{}`)}
 }
@@ -118,7 +118,7 @@ func TestNothingOfHighRiskRunsOutsideAContainer(t *testing.T) {
 	}
 }
 
-func TestAWorkerJudgesWhatIsNoCallOfATool(t *testing.T) {
+func TestAWorkerJudgesOtherMethodsThanToolCalls(t *testing.T) {
 	denied, err := risk.Parse([]byte("rules:\n  - {name: r, match: {server: s, method: prompts/get}, level: 1}\n  - {name: d, match: {server: s}, deny: closed}\n"), "policy")
 	if err != nil {
 		t.Fatal(err)

@@ -16,18 +16,18 @@ import (
 )
 
 const (
-	lookEvery       = 5 * time.Second        // at an engine and an image that were there
-	learnTime       = time.Minute            // for the first container, on an engine that is busy
-	killGrace       = 250 * time.Millisecond // so that a call's own time is what ends it
-	startsEach      = 4                      // calls that may run or wait for each start at a time
+	lookEvery       = 5 * time.Second        // interval of checks of a ready engine and image
+	learnTime       = time.Minute            // for the first container, on a busy engine
+	killGrace       = 250 * time.Millisecond // so that the call's own timeout ends it first
+	startsEach      = 4                      // calls that may run or wait per concurrent start
 	sandboxTimedOut = "deadline"
 )
 
-// pauses are between tries to make the sandbox ready.
+// pauses sets the pauses between attempts to prepare the sandbox.
 var pauses = backoff.Policy{First: time.Second, Max: 15 * time.Second}
 
-// sandboxed runs calls of one server in containers or sandboxes, each in one of its own
-// that is destroyed afterwards. It never runs anything elsewhere.
+// sandboxed runs calls of one server in containers or sandboxes. Each call has its own, which is
+// destroyed afterwards. Nothing runs outside of them.
 type sandboxed struct {
 	id      schema.ServerID
 	sandbox *Sandbox
@@ -36,27 +36,27 @@ type sandboxed struct {
 	metrics *telemetry.Metrics
 	log     *slog.Logger
 	changed func()
-	timeout time.Duration // of a call that brings none
+	timeout time.Duration // of a call without a timeout
 	slots   int
-	places  chan struct{} // one for each call that has a container or is about to
+	places  chan struct{} // one per call that has a container or is about to get one
 
-	stopped context.Context // ends when nothing more is prepared
+	stopped context.Context // canceled when nothing more is prepared
 	stop    context.CancelFunc
 	keeper  sync.WaitGroup
-	doubt   chan struct{} // holds a word when a call could not get a container
+	doubt   chan struct{} // signaled when a call could not get a container
 
-	apart   // its lock guards what follows
-	state   schema.InitializationState
-	fault   string // why state is not initialized, a sentence
-	tail    string
-	defs    *schema.Definitions
-	digest  string
-	tools   string // digest of the tools alone
-	about   schema.Server
-	running map[*session.Single]struct{}
+	callGroup // its lock guards the fields below
+	state     schema.InitializationState
+	fault     string // the reason why state is not initialized, a sentence
+	tail      string
+	defs      *schema.Definitions
+	digest    string
+	tools     string // digest of the tools alone
+	about     schema.Server
+	running   map[*session.Single]struct{}
 }
 
-// openSandboxed begins to prepare containers for a server.
+// openSandboxed starts preparing containers for a server.
 func openSandboxed(w *Worker, s *Served, changed func()) *sandboxed {
 	starts := w.o.Sandboxes.Starts
 	if starts <= 0 {
@@ -72,7 +72,7 @@ func openSandboxed(w *Worker, s *Served, changed func()) *sandboxed {
 	if s.Sandbox.Isolation == schema.IsolationBubblewrap {
 		b.in = &sandboxes{sandbox: s.Sandbox, launcher: w.launcher, greet: b.handshake, start: cfg.StartTimeout, log: b.log}
 	} else {
-		b.in = &containers{sandbox: s.Sandbox, dock: w.dock, greet: b.handshake, start: cfg.StartTimeout, log: b.log}
+		b.in = &containers{sandbox: s.Sandbox, engine: w.engine, greet: b.handshake, start: cfg.StartTimeout, log: b.log}
 	}
 	b.stopped, b.stop = context.WithCancel(context.Background())
 	b.calls, b.cut = context.WithCancel(context.Background())
@@ -85,7 +85,7 @@ func openSandboxed(w *Worker, s *Served, changed func()) *sandboxed {
 	return b
 }
 
-// keep makes the sandbox ready and looks after it until the worker stops.
+// keep prepares the sandbox and monitors it until the worker stops.
 func (b *sandboxed) keep() {
 	for failures := 0; b.stopped.Err() == nil; failures++ {
 		err := b.prepare()
@@ -102,7 +102,7 @@ func (b *sandboxed) keep() {
 	}
 }
 
-// look returns when calls cannot get a container any more, and why.
+// look returns the reason when calls can no longer get a container.
 func (b *sandboxed) look() error {
 	for {
 		b.pause(lookEvery)
@@ -115,7 +115,7 @@ func (b *sandboxed) look() error {
 	}
 }
 
-// pause waits, less when a call is in trouble.
+// pause waits, but stops early if a call could not get a container.
 func (b *sandboxed) pause(d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -126,8 +126,8 @@ func (b *sandboxed) pause(d time.Duration) {
 	}
 }
 
-// prepare finds what is needed and learns from a first use what the server offers.
-// Once that was done, it looks whether it can still be had.
+// prepare looks up what is needed and learns the definitions of the server from a first container.
+// After that it only checks whether containers are still available.
 func (b *sandboxed) prepare() error {
 	b.mu.Lock()
 	learned := b.defs != nil
@@ -141,7 +141,7 @@ func (b *sandboxed) prepare() error {
 	return b.learn()
 }
 
-// learn uses one up to learn what the server offers.
+// learn uses one container to learn the definitions of the server.
 func (b *sandboxed) learn() error {
 	ctx, cancel := context.WithTimeout(b.stopped, learnTime)
 	defer cancel()
@@ -163,8 +163,8 @@ func toolsDigest(defs *schema.Definitions) string {
 
 var errOtherTools = errors.New("its tools differ from those at the start of the worker")
 
-// handshake opens the session of what was just started and holds its tools against
-// those that were learned; see [sandbox.Handshake].
+// handshake opens the session of a new container or sandbox and compares its tools with those that
+// were learned; see [sandbox.Handshake].
 func (b *sandboxed) handshake(ctx context.Context, on session.Process) (*session.Single, error) {
 	one, err := b.solo.Open(ctx, on)
 	if err != nil {
@@ -182,7 +182,7 @@ func (b *sandboxed) handshake(ctx context.Context, on session.Process) (*session
 	return one, nil
 }
 
-// become notes how things stand, and says so where that is news.
+// become records the state, and logs and announces it if it changed.
 func (b *sandboxed) become(state schema.InitializationState, err error) {
 	fault, tail := "", ""
 	if err != nil {
@@ -203,7 +203,7 @@ func (b *sandboxed) become(state schema.InitializationState, err error) {
 	b.changed()
 }
 
-// report says how calls run here.
+// report returns the isolation of calls and its state.
 func (b *sandboxed) report() *schema.Sandbox {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -214,7 +214,7 @@ func (b *sandboxed) report() *schema.Sandbox {
 	return r
 }
 
-// snapshot is the server as it stands, where it runs in containers only.
+// snapshot returns the current state of a server that runs in containers only.
 func (b *sandboxed) snapshot() schema.Server {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -230,7 +230,7 @@ func (b *sandboxed) definitions() (*schema.Definitions, string) {
 	return b.defs, b.digest
 }
 
-// measure says how many containers there are.
+// measure sets the metrics for the number of containers.
 func (b *sandboxed) measure() {
 	b.mu.Lock()
 	inUse := len(b.running)
@@ -238,7 +238,7 @@ func (b *sandboxed) measure() {
 	b.metrics.SetSandboxes(string(b.id), b.in.warm(), inUse)
 }
 
-// close takes no more calls, lets those that it has run until ctx ends, ends the rest, and
+// close stops taking calls, lets running calls continue until ctx ends, aborts the rest, and
 // returns when every container is gone.
 func (b *sandboxed) close(ctx context.Context) error {
 	b.mu.Lock()

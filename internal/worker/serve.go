@@ -14,9 +14,9 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Serve picks the entries that a worker with the section c is to hold. The error lists every
-// entry that cannot be honoured; such a server never runs with less isolation
-// than was asked for.
+// Serve returns the servers that a worker with the section c holds. The error lists every entry with
+// settings that cannot be honoured. Such a server never runs with less isolation than its entry asks
+// for.
 func Serve(c *settings.Worker, entries []config.ServerEntry) ([]Served, error) {
 	var served []Served
 	var faults []error
@@ -72,15 +72,14 @@ func serve(c *settings.Worker, e *config.ServerEntry) (Served, error) {
 	return s, builtin(e, &s)
 }
 
-// FillLimits gives a server the limits of the section c that it has none of its own for.
+// FillLimits sets the limits of a server that are unset to those of the section c.
 func FillLimits(c *settings.Worker, s *session.Config) {
 	s.Sessions, s.InFlight = cmp.Or(s.Sessions, c.Sessions), cmp.Or(s.InFlight, c.InFlight)
 	s.CallTimeout, s.StartTimeout = cmp.Or(s.CallTimeout, c.CallTimeout), cmp.Or(s.StartTimeout, c.StartTimeout)
 	s.MaxResult = cmp.Or(s.MaxResult, int(c.ResultBytes))
 }
 
-// ParseAdded reads an entry that came over the API, for a worker with the section c;
-// see [Options.Parse].
+// ParseAdded parses an entry from the API for a worker with the section c; see [Options.Parse].
 func ParseAdded(c *settings.Worker, id schema.ServerID, entry json.RawMessage) (Served, error) {
 	e, err := config.ParseServer(string(id), entry)
 	if err != nil {
@@ -91,7 +90,7 @@ func ParseAdded(c *settings.Worker, id schema.ServerID, entry json.RawMessage) (
 	}
 	s, err := serve(c, &e)
 	if err == nil && s.Sandbox != nil && s.Sandbox.Fault != nil {
-		return Served{}, s.Sandbox.Fault // it is being asked for now, by somebody who can correct it
+		return Served{}, s.Sandbox.Fault // an error now reaches the API caller, who can correct the entry
 	}
 	return s, err
 }

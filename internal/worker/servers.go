@@ -16,19 +16,19 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// stopTimeout bounds the end of a server that was removed over the API.
+// stopTimeout limits the time to end a server that was removed over the API.
 const stopTimeout = 10 * time.Second
 
-// servers are the servers of a worker. Its maps are guarded by the worker's lock.
+// servers holds the servers of a worker. The worker's lock guards its maps.
 type servers struct {
 	w       *Worker
 	held    map[schema.ServerID]*held
-	coming  map[schema.ServerID]*arrival // what is to replace them, once it is ready
-	leaving sync.WaitGroup               // one for each server that comes or drains
+	coming  map[schema.ServerID]*arrival // servers that replace held ones once they are ready
+	leaving sync.WaitGroup               // one per server that is starting as a replacement or draining
 }
 
-// open starts a server, which takes no calls before it is held. changed is called
-// after each change of its state.
+// open starts a server. It takes no calls before it is held. changed is called after each change of
+// its state.
 func (v *servers) open(s Served, added bool, changed func()) *held {
 	w := v.w
 	s.Session.Traces = w.o.Traces
@@ -58,19 +58,19 @@ func (v *servers) open(s Served, added bool, changed func()) *held {
 	return h
 }
 
-// holdLocked begins to hold a server.
+// holdLocked opens a server and holds it.
 func (v *servers) holdLocked(s Served, added bool) {
 	v.held[s.Session.Spec.ID] = v.open(s, added, v.w.announcer.change)
 }
 
-// find returns a server that is held, nil for any other.
+// find returns a held server, or nil.
 func (v *servers) find(id schema.ServerID) *held {
 	v.w.mu.RLock()
 	defer v.w.mu.RUnlock()
 	return v.held[id]
 }
 
-// arrival is a server that starts in order to replace one that is held.
+// arrival is a server that is starting to replace a held one.
 type arrival struct {
 	next    *held
 	changed chan struct{}
@@ -117,7 +117,7 @@ func (v *servers) apply(servers []Served) {
 	w.announcer.change()
 }
 
-// changeLocked replaces a server by what its entry says now, where that differs.
+// changeLocked replaces a server if its entry has changed.
 func (v *servers) changeLocked(old *held, s Served) {
 	w := v.w
 	id := s.Session.Spec.ID
@@ -134,8 +134,8 @@ func (v *servers) changeLocked(old *held, s Served) {
 	v.replaceLocked(old, s)
 }
 
-// same reports whether two entries make the same server. The keys of attached programs
-// make no other: they are put in force by themselves.
+// same reports whether two entries define the same server. The keys of attached programs do not
+// count, because they are applied separately.
 func same(a, b *Served) bool {
 	x, y := a.Entry, b.Entry
 	x.Where, y.Where = "", ""
@@ -145,8 +145,8 @@ func same(a, b *Served) bool {
 	return reflect.DeepEqual(x, y)
 }
 
-// restart replaces a server by a new start of itself, without failing calls. The error
-// is of KindNotFound where the worker does not hold it.
+// restart replaces a server with a new start of itself, without failing calls. The error is of
+// KindNotFound if the worker does not hold it.
 func (v *servers) restart(id schema.ServerID) error {
 	w := v.w
 	w.mu.Lock()
@@ -157,7 +157,7 @@ func (v *servers) restart(id schema.ServerID) error {
 		return schema.Errorf(schema.KindNotFound, "Worker %s does not run server %q.", w.id, id)
 	case w.draining:
 		return schema.Errorf(schema.KindUnavailable, "Worker %s is shutting down.", w.id)
-	case v.coming[id] == nil: // else it is being replaced already
+	case v.coming[id] == nil: // otherwise it is already being replaced
 		w.log.Info("a server is being restarted", "server", id)
 		v.replaceLocked(old, old.served)
 	}
@@ -189,8 +189,8 @@ func (v *servers) replaceLocked(old *held, s Served) {
 		}
 		w.announcer.change()
 	})
-	// Programs attach to the server that is held, so the next one never becomes ready next
-	// to it; they dial again within a fraction of a second.
+	// Programs attach to the held server, so its replacement would never become ready while
+	// it runs. The programs dial again within a fraction of a second.
 	if s.Risk > old.served.Risk || s.Session.Attached || old.snapshot().State != schema.StateInitialized {
 		v.held[id] = a.next
 		v.retireLocked(id, old)
@@ -202,13 +202,13 @@ func (v *servers) replaceLocked(old *held, s Served) {
 	v.leaving.Go(func() { v.arrive(ctx, id, old, a) })
 }
 
-// arrive puts a server in the place of the old one as soon as it is ready.
+// arrive replaces the old server with the new one as soon as that is ready.
 func (v *servers) arrive(ctx context.Context, id schema.ServerID, old *held, a *arrival) {
 	w := v.w
 	for {
 		w.mu.Lock()
 		switch {
-		case ctx.Err() != nil: // nobody wants it any more
+		case ctx.Err() != nil: // no longer wanted
 			w.mu.Unlock()
 			v.end(id, a.next)
 			return
@@ -229,7 +229,7 @@ func (v *servers) arrive(ctx context.Context, id schema.ServerID, old *held, a *
 	}
 }
 
-// ready reports whether the server takes calls and has said what it offers.
+// ready reports whether the server takes calls and its definitions are known.
 func (h *held) ready() bool {
 	if h.snapshot().State != schema.StateInitialized {
 		return false
@@ -238,7 +238,7 @@ func (h *held) ready() bool {
 	return digest != ""
 }
 
-// dropArrivalLocked gives up what was to replace a server.
+// dropArrivalLocked abandons the replacement of a server.
 func (v *servers) dropArrivalLocked(id schema.ServerID) {
 	if a := v.coming[id]; a != nil {
 		delete(v.coming, id)
@@ -246,11 +246,11 @@ func (v *servers) dropArrivalLocked(id schema.ServerID) {
 	}
 }
 
-// retireLocked lets a server that is held no longer finish its calls, and ends it.
+// retireLocked lets a server that is no longer held finish its calls, and ends it.
 func (v *servers) retireLocked(id schema.ServerID, h *held) {
 	v.leaving.Go(func() {
 		v.w.announcer.forget(id)
-		h.taking.Wait() // who has found it is still handing its call over
+		h.taking.Wait() // callers that found the server are still handing over their calls
 		v.end(id, h)
 	})
 }
@@ -263,8 +263,8 @@ func (v *servers) end(id schema.ServerID, h *held) {
 	}
 }
 
-// add begins to hold a server that came over the API. Asking again for the same
-// server is not an error, so that a front door may repeat itself.
+// add holds a new server from the API. Adding the same server again is not an error, so that a
+// front door may repeat the request.
 func (v *servers) add(id schema.ServerID, entry json.RawMessage) error {
 	w := v.w
 	if w.o.Parse == nil {
@@ -290,7 +290,7 @@ func (v *servers) add(id schema.ServerID, entry json.RawMessage) error {
 	return nil
 }
 
-// remove ends a server that came over the API.
+// remove ends a server that was added over the API.
 func (v *servers) remove(id schema.ServerID) error {
 	w := v.w
 	w.mu.Lock()
@@ -309,7 +309,7 @@ func (v *servers) remove(id schema.ServerID) error {
 	w.listener.Withdraw(id)
 	v.w.announcer.forget(id)
 	w.announcer.change()
-	h.taking.Wait() // who has found it is still handing its call over
+	h.taking.Wait() // callers that found the server are still handing over their calls
 	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
 	defer cancel()
 	if err := h.close(ctx); err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// applied makes the entries those of the worker.
+// applied applies the entries to the worker.
 func applied(t *testing.T, w *worker.Worker, entries ...config.ServerEntry) {
 	t.Helper()
 	cfg := settings.WorkerDefaults()
@@ -107,7 +107,7 @@ func TestAChangedEntryThatDoesNotStartLeavesTheServerAsItWas(t *testing.T) {
 	if p := w.Pending(); len(p) != 1 || !strings.Contains(p[0], "continues with its previous entry") {
 		t.Errorf("%q", p)
 	}
-	applied(t, w, entry("s", mcptest.Echo)) // taken back
+	applied(t, w, entry("s", mcptest.Echo)) // reverted
 	if p := w.Pending(); len(p) != 0 {
 		t.Errorf("%q", p)
 	}

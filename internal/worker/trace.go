@@ -7,7 +7,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// begin begins the span of a call that came; there are traces.
+// begin starts the span of a call that arrived. The worker must have traces.
 func (w *Worker) begin(f *bus.CallFrame) *telemetry.Span {
 	span := w.o.Traces.Begin(schema.Trace{Parent: f.TraceParent, State: f.TraceState}, telemetry.Consumer, "process "+string(f.Server))
 	span.Text(telemetry.KeySystem, telemetry.NATS)
@@ -20,7 +20,7 @@ func (w *Worker) begin(f *bus.CallFrame) *telemetry.Span {
 	return span
 }
 
-// endSpan ends the span of a call by its outcome.
+// endSpan ends the span of a call with its outcome.
 func (j *job) endSpan(out session.Outcome) {
 	switch {
 	case out.Err != nil:

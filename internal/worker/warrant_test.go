@@ -31,8 +31,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// fleet is a worker with servers whose calls need an approval, the keys of those
-// who give them, and a way to send it anything.
+// fleet is a worker with servers whose calls need an approval, the keys that sign approvals, and a
+// way to send it any frame.
 type fleet struct {
 	t                        *testing.T
 	worker                   *worker.Worker
@@ -104,11 +104,11 @@ func startTrusting(t *testing.T, srv *bustest.Server, trust *warrant.Trust, poli
 	return w
 }
 
-// people is a policy that asks people about everything.
+// people is a policy that requires approval by people for every call.
 const people = "rules:\n  - name: ask\n    match: {server: \"*\"}\n    approval: {by: groups, groups: [ops]}\n"
 
-// effect is a call of the tool effect, which leaves a trace, with arguments of
-// every kind in addition to those that the tool reads.
+// effect returns a call of the tool effect, which records its runs, with arguments of every kind in
+// addition to those that the tool reads.
 func (f *fleet) effect(server schema.ServerID, id string) *bus.CallFrame {
 	f.t.Helper()
 	tool, err := f.catalog.Tool(server, "effect")
@@ -123,7 +123,7 @@ func (f *fleet) effect(server schema.ServerID, id string) *bus.CallFrame {
 	}
 }
 
-// claimsOf are those of a warrant for exactly this frame.
+// claimsOf returns the claims of a warrant for exactly this frame.
 func claimsOf(frame *bus.CallFrame, how warrant.How) warrant.Claims {
 	now, rule := time.Now(), &risk.Approval{By: risk.ByGroups, Groups: []string{"ops"}, Needed: 1}
 	if how == warrant.Caller {
@@ -145,7 +145,7 @@ func (f *fleet) sign(s *warrant.Signer, c warrant.Claims) []byte {
 	return w
 }
 
-// approved is the frame with a warrant by people.
+// approved returns the frame with a warrant by people.
 func (f *fleet) approved(frame *bus.CallFrame) *bus.CallFrame {
 	frame.Warrant = f.sign(f.approver, claimsOf(frame, warrant.People))
 	return frame
@@ -159,7 +159,7 @@ func (a answer) Reply(f *bus.ReplyFrame) {
 	}
 }
 
-// begun is an answer that tells as well that the tool has begun.
+// begun is an answer that also reports that the tool has begun.
 type begun struct {
 	answer
 	running chan struct{}
@@ -173,7 +173,7 @@ func (b begun) Reply(f *bus.ReplyFrame) {
 	b.answer.Reply(f)
 }
 
-// send sends the frame as it is and returns why it did not run, nil where it did.
+// send sends the frame unchanged and returns the reason if it did not run, else nil.
 func (f *fleet) send(frame *bus.CallFrame) *schema.Error {
 	copied, got := *frame, make(answer, 1)
 	if _, err := f.client.Send(f.worker.ID(), &copied, got); err != nil {
@@ -191,7 +191,7 @@ func (f *fleet) send(frame *bus.CallFrame) *schema.Error {
 	return e
 }
 
-// ran is how often the tool effect ran.
+// ran returns the number of runs of the tool effect.
 func (f *fleet) ran() (n int) {
 	f.t.Helper()
 	found, err := mcptest.ReadEffects(f.effects)
@@ -283,7 +283,7 @@ func TestACallThatIsSentAgainDoesNotRunAgain(t *testing.T) {
 	for i := range 50 {
 		wg.Go(func() {
 			c := *frame
-			c.Attempt, c.Safe = i, true // not bound, and no excuse
+			c.Attempt, c.Safe = i, true // not bound by the warrant, and no excuse
 			if refusal := f.send(&c); refusal == nil {
 				won.Add(1)
 			} else if refusal.Kind != schema.KindConflict || refusal.CallID != frame.ID {
@@ -304,7 +304,7 @@ func TestAMessageThatComesTwiceRunsOnce(t *testing.T) {
 	frame.Payload = []byte(fmt.Sprintf(`{"path":%q,"id":"one","ms":300}`, f.effects))
 	f.worker.Call(frame, bus.ReplyTo("nobody."))
 	f.worker.Call(frame, bus.ReplyTo("nobody."))
-	// The call behind them has the same session, and ends after them.
+	// The next call has the same session and ends after these.
 	if refusal := f.send(f.effect("calm", "two")); refusal != nil {
 		t.Fatal(refusal)
 	}
@@ -344,7 +344,7 @@ func TestAnApprovedCallThatNeverStartedMayComeAgain(t *testing.T) {
 	if _, err := f.client.Send(f.worker.ID(), long, ended); err != nil {
 		t.Fatal(err)
 	}
-	<-ended.running // so it has the only place
+	<-ended.running // so it holds the only place
 	waits := f.effect("pay", "waits")
 	waits.Budget = 50 * time.Millisecond
 	waits.Warrant = f.sign(f.door, claimsOf(waits, warrant.Caller))

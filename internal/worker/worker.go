@@ -1,15 +1,16 @@
 // Package worker assembles and runs a worker: it takes calls from the bus, runs
-// them on the MCP sessions that it holds, and answers.
+// them on its MCP sessions, and answers.
 //
 // It promises that every call that reached it is answered exactly once (with a
 // result, or with an error that says whether the MCP server may have seen it),
-// that a worker which drains finishes what it has, and that its children end
-// with it. It refuses to run a call for a server that it does not hold, a call
-// that needs an approval and has no warrant for exactly what would run, and a
-// server whose risk it cannot honour. What must run in a container runs in one of
-// its own, or not at all.
+// that a draining worker finishes its calls, and that its child processes end with
+// it. It refuses to run a call for a server that it does not hold, a call that
+// needs an approval and has no warrant for exactly this call, and a server whose
+// risk it cannot honour. A call that must run in a container runs in its own
+// container, or not at all.
 //
-// A worker faces no caller: it needs core NATS only, and writes nothing durable.
+// A worker has no direct contact with callers: it needs core NATS only, and writes
+// nothing durable.
 //
 // It is one package because every kind of request on the bus (calls, cancels, questions
 // about earlier calls, lists, changes of servers) is answered from the same state.
@@ -40,60 +41,59 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Served is a server that a worker is to hold.
+// Served is the configuration of a server for a worker.
 type Served struct {
-	// Entry is what the operator wrote.
+	// Entry is the entry as the operator wrote it.
 	Entry   config.ServerEntry
 	Session session.Config
-	// Adapt makes what is behind the sessions of a server that speaks no MCP; nil
-	// for one that does.
+	// Adapt opens the source behind the sessions of a server that does not speak MCP; nil for a
+	// server that does.
 	Adapt func(*slog.Logger) adapt.Source
-	// Asks says that the server may ask its callers for input and send them log
-	// messages: calls of those who can hear it get a session of their own.
+	// Asks means that the server may ask its callers for input and send them log messages.
+	// Calls of callers that can receive these get their own session.
 	Asks             bool
-	Sandbox          *Sandbox // nil: its calls cannot run in a container
-	Risk             int      // 0 or 1 to 3, as the operator set it
+	Sandbox          *Sandbox // if nil, its calls cannot run in a container
+	Risk             int      // 0, or 1 to 3 as set by the operator
 	TrustAnnotations bool
 	SafeTools        []string
-	// Leases says how processes of the server are kept for single holders; nil: none are.
+	// Leases configures processes of the server for single holders. If nil, there are none.
 	Leases *Leases
-	// SessionIdle is how long, at a server that is reached over the network, the session of a
-	// single holder may be without a call before it is ended; the least is 20 minutes.
+	// SessionIdle is the time without a call after which the session of a single holder with a
+	// server on the network is ended. The minimum is 20 minutes.
 	SessionIdle time.Duration
 }
 
-// Options says what a worker is.
+// Options configures a worker.
 type Options struct {
-	// Name is what operators call it; each start adds a random tail.
+	// Name is the worker's name for operators. Each start appends a random suffix.
 	Name    string
 	Version string
 	Labels  map[string]string
 	Conn    *bus.Conn
 	Servers []Served
-	// Leave asks the process to stop this worker with [Worker.Stop] and to end, as a signal would.
-	// It must not wait for that. nil: the process does more than run the worker.
+	// Leave asks the process to stop this worker with [Worker.Stop] and to exit, as a signal
+	// would. It must not wait for that. It is nil if the process does more than run the worker.
 	Leave func()
-	// NoProcesses says that no server is a program that the worker starts, so that the
-	// main of the process need not call launch.RunReaper.
+	// NoProcesses means that the worker starts no program for any server, so that the main
+	// function of the process need not call launch.RunReaper.
 	NoProcesses bool
-	// Parse turns an entry that came over the API into a server; nil switches
-	// that off.
+	// Parse converts an entry from the API into a server. If nil, the API cannot add servers.
 	Parse func(id schema.ServerID, entry json.RawMessage) (Served, error)
-	// Policy is this worker's own copy of the policy; nil goes by riskLevel alone.
+	// Policy is this worker's own copy of the policy. If nil, only riskLevel counts.
 	Policy *risk.Holder
-	// InForce says what configuration the process goes by, which is announced; nil: it
-	// is not.
+	// InForce returns the effective configuration of the process, which is announced. If nil, it
+	// is not announced.
 	InForce func() []schema.InForce
-	// Trust is whose warrants count. Without any, calls that need an approval are
-	// refused, and no other setting changes that.
+	// Trust holds the keys whose warrants are accepted. Without any, calls that need an approval
+	// are refused, and no other setting changes that.
 	Trust *warrant.Trust
-	// Sandboxes is the container engine for calls of high risk. Scope is shared by the
-	// workers that hear each other on Conn, and by no others: what a dead one of
-	// them left on the engine is removed.
+	// Sandboxes configures the container engine for calls of high risk. Scope is shared by the
+	// workers that receive each other's announcements on Conn, and by no others: containers of
+	// a dead worker among them are removed.
 	Sandboxes settings.Sandboxes
 	Scope     string
 	Metrics   *telemetry.Metrics
-	// Traces makes the spans; nil: there are none.
+	// Traces makes the spans. If nil, there are none.
 	Traces *telemetry.Traces
 	Log    *slog.Logger
 }
@@ -105,7 +105,7 @@ type Worker struct {
 	log      *slog.Logger
 	listener *bus.Listener
 	launcher *launch.Launcher
-	dock     *dock
+	engine   *lazyEngine
 	spent    *warrant.Spent
 	memory   *memory
 	brief    *memory
@@ -116,21 +116,21 @@ type Worker struct {
 	servers  servers
 	jobs     map[uint64]*job
 	draining bool
-	idle     chan struct{} // a word when the last job ended while draining
+	idle     chan struct{} // signaled when the last job ended while draining
 
 	announcer  *announcer
 	attachable attachable
 	unhook     func()
 	hello      *bus.Watch
 	wants      *bus.Watch
-	life       context.Context // ends when the worker has finished its calls
+	life       context.Context // canceled when the worker has finished its calls
 	stop       context.CancelFunc
 	wait       sync.WaitGroup
-	own        sync.WaitGroup // the fabric's own requests
+	own        sync.WaitGroup // requests of the fabric itself
 }
 
-// Start begins to hold the servers and to take calls. It returns when the bus
-// knows the worker; the servers become ready in the background, side by side.
+// Start starts the servers and takes calls. It returns once the worker is registered on the bus.
+// The servers become ready in the background, concurrently.
 func Start(o Options) (*Worker, error) {
 	host, err := os.Hostname()
 	if err != nil {
@@ -154,8 +154,8 @@ func Start(o Options) (*Worker, error) {
 	w.attachable.w = w
 	w.attachable.keys.LogTo(o.Log)
 	w.memory, w.brief = newMemory(w.id, w.started), newBriefMemory(w.id, w.started)
-	w.dock = newDock(w)
-	w.sayTrust()
+	w.engine = newLazyEngine(w)
+	w.warnWithoutTrust()
 	for _, s := range o.Servers {
 		w.servers.holdLocked(s, false)
 	}
@@ -171,7 +171,7 @@ func Start(o Options) (*Worker, error) {
 	if err != nil {
 		stop()
 		w.servers.close(context.Background())
-		_ = w.dock.close() // the first error counts
+		_ = w.engine.close() // the first error counts
 		_ = w.closeLauncher()
 		return nil, err
 	}
@@ -180,14 +180,14 @@ func Start(o Options) (*Worker, error) {
 	return w, nil
 }
 
-// ID is the worker's name on the bus.
+// ID returns the worker's name on the bus.
 func (w *Worker) ID() schema.WorkerID { return w.id }
 
-// Report is what this worker announces.
+// Report returns the announcement of this worker.
 func (w *Worker) Report() schema.Worker {
 	var inForce []schema.InForce
 	if w.o.InForce != nil {
-		inForce = w.o.InForce() // which asks for Pending, so before the lock
+		inForce = w.o.InForce() // before the lock, because it calls Pending
 	}
 	w.mu.RLock()
 	defer w.mu.RUnlock()
@@ -211,23 +211,23 @@ func (w *Worker) Report() schema.Worker {
 	return a
 }
 
-// Apply makes servers those of the servers file: added ones start, removed ones finish
-// their calls and end, changed ones are replaced. A changed server takes calls once it is
-// ready, and the old one finishes those that it has; one whose new entry does not start
-// keeps running as it was, see [Worker.Pending]. Where the entry raises the risk level, or
-// the old server is not ready, it is replaced at once. Servers that came over the API are
-// left alone. It returns before the servers are ready; two of them must not run at once.
+// Apply replaces the servers of the servers file: added ones start, removed ones finish their calls
+// and end, changed ones are replaced. A changed server takes calls once it is ready, and the old
+// one finishes its calls. If the new entry does not start, the old server keeps running unchanged;
+// see [Worker.Pending]. A server is replaced at once if the entry raises the risk level or the old
+// server is not ready. Servers that were added over the API are unaffected. Apply returns before
+// the servers are ready. It must not run concurrently with itself.
 func (w *Worker) Apply(servers []Served) {
 	w.servers.apply(servers)
 	w.attachable.replace(servers)
 }
 
-// Pending returns the entries of the servers file that are not in force yet because their
-// servers have not started, one sentence each.
+// Pending returns the entries of the servers file that are not effective yet because their servers
+// have not started, one sentence each.
 func (w *Worker) Pending() []string { return w.servers.pending() }
 
-// Ready returns nil when every server has left the state starting, else what is
-// still missing. A server that programs attach to is not waited for.
+// Ready returns nil once every server has left the state starting, else an error with those that are
+// missing. It does not wait for servers for attached programs.
 func (w *Worker) Ready() error {
 	if err := w.o.Conn.Ready(); err != nil {
 		return err
@@ -244,8 +244,8 @@ func (w *Worker) Ready() error {
 	return nil
 }
 
-// Stop drains and ends the worker: it takes nothing new, finishes what it has
-// until ctx ends, stops the servers and waits for everything it started.
+// Stop drains and ends the worker: it takes no new calls, finishes its calls until ctx ends, stops
+// the servers and waits for everything it started.
 func (w *Worker) Stop(ctx context.Context) error {
 	w.mu.Lock()
 	w.draining = true
@@ -268,7 +268,7 @@ func (w *Worker) Stop(ctx context.Context) error {
 	} else if flushErr := w.flush(ctx); flushErr != nil && err == nil {
 		err = fmt.Errorf("sending the last answers: %w", flushErr)
 	}
-	if closeErr := w.dock.close(); closeErr != nil && err == nil {
+	if closeErr := w.engine.close(); closeErr != nil && err == nil {
 		err = closeErr
 	}
 	if closeErr := w.closeLauncher(); closeErr != nil && err == nil {
@@ -277,14 +277,14 @@ func (w *Worker) Stop(ctx context.Context) error {
 	return err
 }
 
-// partingTime is how long a worker of a cluster still takes calls after it has announced
-// that it leaves.
+// partingTime is how long a worker in a cluster still takes calls after it has announced that it
+// is draining.
 const partingTime = 250 * time.Millisecond
 
-// awaitRouters gives the routers time to hear that this worker takes nothing new. A single
-// NATS server needs none: it tells the sender of each call that nobody listens. In a cluster
-// the sender's server may still see the subscription that has just ended here, and the call
-// is lost without a word; then only "outcome unknown" can be said of it.
+// awaitRouters gives routers time to learn that this worker takes no new calls. A single NATS
+// server does not need this, because it reports "no responders" to the sender of each call. In a
+// cluster, the sender's server may still see the subscription after it has ended here. The call is
+// then lost silently, and its outcome is unknown.
 func (w *Worker) awaitRouters(ctx context.Context) {
 	if !w.o.Conn.Clustered() {
 		return
@@ -299,11 +299,11 @@ func (w *Worker) closeLauncher() error {
 	return w.launcher.Close()
 }
 
-// flushWithin bounds how long the last answers take to reach NATS.
+// flushWithin limits the time for the last answers to reach NATS.
 const flushWithin = 2 * time.Second
 
-// flush sends the last answers. The grace of ctx was for calls and servers, and they may
-// have used all of it.
+// flush sends the last answers. It has its own timeout, because calls and servers may have used up
+// the grace period of ctx.
 func (w *Worker) flush(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushWithin)
 	defer cancel()
@@ -323,7 +323,7 @@ func (w *Worker) finish(ctx context.Context) error {
 		}
 		select {
 		case <-w.idle:
-		case <-poll.C: // a reader of a large result tells nobody when it is done
+		case <-poll.C: // the end of a large transfer is not signaled
 		case <-ctx.Done():
 			return fmt.Errorf("%d calls were still running at the end of the grace period; their outcome is reported as unknown", n)
 		}

@@ -161,7 +161,7 @@ func TestAWorkerOfAClusterTakesCallsUntilRoutersHaveHeardThatItStops(t *testing.
 	var first, last sync.Once
 	watch, err := conn.WatchPresence(func(is *schema.Worker) {
 		switch {
-		case is.Draining: // which this router is told too late
+		case is.Draining: // this router learns of it too late
 			last.Do(func() { close(stops) })
 		case len(is.Servers) == 1 && is.Servers[0].State == schema.StateInitialized:
 			r.SetWorker(is)
@@ -256,7 +256,7 @@ func TestServersCanBeAddedAndRemovedWhereTheOperatorAllowsIt(t *testing.T) {
 	if _, err := c.Operator().Add(ctx, "added", "me", def); schema.KindOf(err) != schema.KindConflict {
 		t.Errorf("twice: %v", err)
 	}
-	// A worker that comes later gets it too.
+	// A worker that starts later gets it too.
 	later := start(t, srv, "later", true)
 	defer stop(t, later)
 	await(t, c, "later holds it", func() bool {

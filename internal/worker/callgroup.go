@@ -8,21 +8,20 @@ import (
 	"github.com/callyard/callyard/internal/session"
 )
 
-// apart runs calls that keep off the sessions that callers share, each on a goroutine
-// of its own, until it is closed.
-type apart struct {
-	calls context.Context // ends when calls are aborted
+// callGroup runs calls that do not use shared sessions, each on its own goroutine, until it is closed.
+type callGroup struct {
+	calls context.Context // canceled when calls are aborted
 	cut   context.CancelFunc
-	work  sync.WaitGroup // one for each call
+	work  sync.WaitGroup // one per call
 
 	mu     sync.Mutex
 	closed bool
 }
 
-// begin has run called with the job's deadline, from now, and a context that ends then,
-// when the job is abandoned, and when calls are aborted. It reports false, and run is not
-// called, where nothing more is taken. usual is the time of a call that brings none.
-func (a *apart) begin(j *job, usual time.Duration, run func(ctx context.Context, deadline time.Time)) bool {
+// begin calls run with the job's deadline and a context. The timeout counts from now, and usual is
+// the timeout of a call without one. The context ends at the deadline, when the job is abandoned,
+// and when calls are aborted. If no more calls are taken, begin returns false without calling run.
+func (a *callGroup) begin(j *job, usual time.Duration, run func(ctx context.Context, deadline time.Time)) bool {
 	timeout := j.request.Timeout
 	if timeout <= 0 {
 		timeout = usual
@@ -35,7 +34,7 @@ func (a *apart) begin(j *job, usual time.Duration, run func(ctx context.Context,
 	a.mu.Lock()
 	closed := a.closed
 	if !closed {
-		a.work.Add(1) // under the lock: close waits for the work once it has closed
+		a.work.Add(1) // under the lock: drain waits for the work after it has set closed
 	}
 	a.mu.Unlock()
 	if closed {
@@ -54,8 +53,8 @@ func (a *apart) begin(j *job, usual time.Duration, run func(ctx context.Context,
 	return true
 }
 
-// drain takes no more calls, lets those that run until ctx ends, and aborts the rest.
-func (a *apart) drain(ctx context.Context) {
+// drain stops taking calls, lets running calls continue until ctx ends, and aborts the rest.
+func (a *callGroup) drain(ctx context.Context) {
 	a.mu.Lock()
 	a.closed = true
 	a.mu.Unlock()
@@ -65,8 +64,8 @@ func (a *apart) drain(ctx context.Context) {
 	a.cut()
 }
 
-// send has a session run the request of the job, which may take until the deadline. It returns
-// what runs, and where its end comes.
+// send runs the request of the job on a session, until the deadline at most. It returns the
+// running call and a channel for its outcome.
 func (j *job) send(do func(*session.Request, func(*session.Request, session.Outcome)) *session.Running, deadline time.Time) (*session.Running, <-chan session.Outcome) {
 	j.request.Timeout = max(time.Until(deadline).Round(time.Millisecond), time.Millisecond)
 	over := make(chan session.Outcome, 1)
