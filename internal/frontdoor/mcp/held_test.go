@@ -332,7 +332,7 @@ func TestAListenerHearsOfItsTasks(t *testing.T) {
 
 func TestWordsOfAHeldCallHoldNoMoreOfItsArgumentsThanPeopleCanRead(t *testing.T) {
 	p := &calls.Held{Reasons: []string{"why"}}
-	if got := words(p, []byte(strings.Repeat("x", shownMost+1)), true); strings.Contains(got, "xxx") || !strings.Contains(got, "2001 bytes") {
+	if got := words(p, []byte(strings.Repeat("x", maxShownBytes+1)), true); strings.Contains(got, "xxx") || !strings.Contains(got, "2001 bytes") {
 		t.Error(got)
 	}
 }

@@ -34,7 +34,7 @@ func TestACallerWithManySessionsKeepsNobodyOut(t *testing.T) {
 		leave := many[0].enter()
 		many = append(many, openSessions(t, s, "many", "", 4_000)...)
 		few = append(few, openSessions(t, s, "few", "", 2)...)
-		if n := len(s.all()); n > mostSessions {
+		if n := len(s.all()); n > maxSessions {
 			t.Errorf("there are %d sessions", n)
 		}
 		for i, sess := range few {
@@ -51,7 +51,7 @@ func TestACallerWithManySessionsKeepsNobodyOut(t *testing.T) {
 		for _, sess := range s.all() {
 			defer sess.enter()()
 		}
-		for len(s.all()) < mostSessions {
+		for len(s.all()) < maxSessions {
 			defer openSessions(t, s, "many", "", 1)[0].enter()()
 		}
 		if s.add(&exchange{}, mcpwire.LegacyNewest, nil) != nil {

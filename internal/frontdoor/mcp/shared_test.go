@@ -110,7 +110,7 @@ func TestASessionWithManyCapabilitiesLivesAtItsFrontDoor(t *testing.T) {
 	f := openFabric(t, nil)
 	f.share(f.endpoint, "first")
 	g := f.another()
-	s := f.enter("/mcp/demo", fmt.Sprintf(`{"experimental":{"x":%q}}`, strings.Repeat("x", sharedMost)))
+	s := f.enter("/mcp/demo", fmt.Sprintf(`{"experimental":{"x":%q}}`, strings.Repeat("x", maxSharedBytes)))
 	if a := s.send(pinging); a.status != 200 {
 		t.Errorf("%d", a.status)
 	}
