@@ -16,7 +16,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// acceptMost is the most that the body of an acceptance may take.
+// acceptMost is the maximum size of the body of an acceptance in bytes.
 const acceptMost = 1 << 20
 
 // ServerPins is the answer to GET and POST /servers/{id}/pins.
@@ -126,7 +126,7 @@ func (h *pinHandlers) accept(x *httpapi.Exchange, r *http.Request) (now *ServerP
 		return nil, err
 	}
 	if h.record != nil {
-		// Sent again, the request accepts nothing and is recorded.
+		// If the request is sent again, it accepts nothing more but is recorded again.
 		if err = h.record(r.Context(), x.Principal, id, all); err != nil {
 			return nil, schema.Errorf(schema.KindUnavailable, "The definitions are accepted, but the audit record was not written; send the request again. (%w)", err).RetryableAfter(time.Second)
 		}
@@ -134,7 +134,7 @@ func (h *pinHandlers) accept(x *httpapi.Exchange, r *http.Request) (now *ServerP
 	return pins(x.Operated(h.catalog), id)
 }
 
-// read reads the body of an acceptance.
+// read parses the body of an acceptance.
 func (h *pinHandlers) read(x *httpapi.Exchange, r *http.Request) ([]catalog.Acceptance, error) {
 	body, err := x.ReadBody(r, acceptMost)
 	if err != nil {

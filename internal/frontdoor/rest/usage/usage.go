@@ -22,7 +22,7 @@ func Register(d *httpapi.Document, c *calls.Calls) {
 	httpapi.HandleValue(d, opUsage(), "What was counted.", example(), (&handlers{c}).usage)
 }
 
-// usage is GET /usage.
+// usage serves GET /usage.
 func (h *handlers) usage(x *httpapi.Exchange, r *http.Request) (told UsageReport, err error) {
 	told.Rows = make([]UsageRow, 0)
 	q := calls.UsageQuery{From: httpapi.Time(x.Query, "from"), To: httpapi.Time(x.Query, "to"), Interval: calls.UsageInterval(x.Query.Get("interval"))}
@@ -50,8 +50,8 @@ func (h *handlers) usage(x *httpapi.Exchange, r *http.Request) (told UsageReport
 	return told, nil
 }
 
-// limit has the query choose only what the principal may see; tenant is the one that it asks
-// for, "" for all.
+// limit restricts the query to what the principal may see. tenant is the requested tenant, or ""
+// for all.
 func limit(q *calls.UsageQuery, who *schema.Principal, tenant string) {
 	if !who.Has(scope.Admin, scope.AdminTenant, scope.ReadAllCalls) {
 		q.Principal = who.Name
