@@ -157,8 +157,8 @@ const unknownLevel = "?"
 // Limits of the trace context that is forwarded with a call.
 const (
 	traceParentLength = 55
-	traceStateMost    = 512
-	tokenMost         = 1 << 10
+	maxTraceState     = 512
+	maxTokenBytes     = 1 << 10
 )
 
 func readMeta(raw []byte) (m meta) {
@@ -179,7 +179,7 @@ func readMeta(raw []byte) (m meta) {
 				m.level = unknownLevel
 			}
 		case "progressToken":
-			if len(value) <= tokenMost && soundID(value) {
+			if len(value) <= maxTokenBytes && soundID(value) {
 				m.token = value
 			}
 		case "traceparent":
@@ -187,7 +187,7 @@ func readMeta(raw []byte) (m meta) {
 				m.trace.Parent = s
 			}
 		case "tracestate":
-			if s, ok := str(value); ok && len(s) <= traceStateMost {
+			if s, ok := str(value); ok && len(s) <= maxTraceState {
 				m.trace.State = s
 			}
 		}

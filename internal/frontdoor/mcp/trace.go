@@ -29,7 +29,7 @@ func (ep *Endpoint) beginSpan(x *exchange, r *http.Request) {
 	parent := x.meta.trace
 	if parent.Parent == "" {
 		parent = schema.Trace{Parent: r.Header.Get("Traceparent"), State: r.Header.Get("Tracestate")}
-		if len(parent.State) > traceStateMost {
+		if len(parent.State) > maxTraceState {
 			parent.State = ""
 		}
 	}

@@ -72,13 +72,13 @@ func (h *handlers) list(x *httpapi.Exchange, r *http.Request) (list AuditRecordL
 }
 
 // verify serves GET /audit/verification.
-func (h *handlers) verify(ctx context.Context, _ *httpapi.NoInput) (told AuditVerification, err error) {
+func (h *handlers) verify(ctx context.Context, _ *httpapi.NoInput) (answer AuditVerification, err error) {
 	if h.verifier == nil {
-		return told, absent()
+		return answer, absent()
 	}
 	v, err := h.verifier.Verify(ctx, verifyWithin)
 	if err != nil {
-		return told, schema.Errorf(schema.KindUnavailable, "The audit log cannot be read; check that NATS is running. (%w)", err)
+		return answer, schema.Errorf(schema.KindUnavailable, "The audit log cannot be read; check that NATS is running. (%w)", err)
 	}
 	return verificationOf(v, time.Now()), nil
 }

@@ -96,9 +96,9 @@ func recordOf(r *audit.Record) AuditRecord {
 
 // verificationOf returns the public view of a verification.
 func verificationOf(v *audit.Verified, now time.Time) AuditVerification {
-	told := AuditVerification{Intact: v.OK(), Complete: v.Complete, Heads: v.Heads, Records: v.Records, Writers: v.Writers, Trimmed: v.Trimmed, Count: v.Count, BeganAt: v.Began.UTC(), CheckedAt: now.UTC()}
+	answer := AuditVerification{Intact: v.OK(), Complete: v.Complete, Heads: v.Heads, Records: v.Records, Writers: v.Writers, Trimmed: v.Trimmed, Count: v.Count, BeganAt: v.Began.UTC(), CheckedAt: now.UTC()}
 	for _, f := range v.Faults {
-		told.Faults = append(told.Faults, AuditFault{f.Writer, f.Sequence, f.Seq, f.Kind, f.What})
+		answer.Faults = append(answer.Faults, AuditFault{f.Writer, f.Sequence, f.Seq, f.Kind, f.What})
 	}
-	return told
+	return answer
 }

@@ -63,44 +63,44 @@ func estimateOf(e stats.Estimate) *EvaluationEstimate {
 }
 
 // get serves GET /evaluations/{id}.
-func (h *handlers) get(_ *httpapi.Exchange, r *http.Request) (told EvaluationReport, err error) {
+func (h *handlers) get(_ *httpapi.Exchange, r *http.Request) (answer EvaluationReport, err error) {
 	if h.runs == nil {
-		return told, absent()
+		return answer, absent()
 	}
 	id := r.PathValue("id")
 	of, err := h.runs.Report(id)
 	if err != nil {
-		return told, err
+		return answer, err
 	}
 	return shapeOf(id, of)
 }
 
 // shapeOf returns the members of a report.json in the form of the schema, which lists all of them.
-func shapeOf(id string, of *report.Report) (told EvaluationReport, err error) {
+func shapeOf(id string, of *report.Report) (answer EvaluationReport, err error) {
 	text, err := json.Marshal(of)
 	if err == nil {
-		err = json.Unmarshal(text, &told)
+		err = json.Unmarshal(text, &answer)
 	}
 	if err != nil {
-		return told, schema.Errorf(schema.KindInternal, "The report cannot be written as JSON: %w", err)
+		return answer, schema.Errorf(schema.KindInternal, "The report cannot be written as JSON: %w", err)
 	}
-	told.ID = id
+	answer.ID = id
 	// The file may have been written manually.
-	told.Rules, told.Levels, told.Rewards = notnull.List(told.Rules), notnull.List(told.Levels), notnull.List(told.Rewards)
-	for i := range told.Levels {
-		l := &told.Levels[i]
+	answer.Rules, answer.Levels, answer.Rewards = notnull.List(answer.Rules), notnull.List(answer.Levels), notnull.List(answer.Rewards)
+	for i := range answer.Levels {
+		l := &answer.Levels[i]
 		l.Types, l.Categories = notnull.Map(l.Types), notnull.List(l.Categories)
 		for j := range l.Categories {
 			l.Categories[j].Types = notnull.Map(l.Categories[j].Types)
 		}
 	}
-	for i := range told.Turns {
-		told.Turns[i].Types = notnull.Map(told.Turns[i].Types)
+	for i := range answer.Turns {
+		answer.Turns[i].Types = notnull.Map(answer.Turns[i].Types)
 	}
-	if c := told.Check; c != nil {
+	if c := answer.Check; c != nil {
 		c.Categories, c.Errors = notnull.Map(c.Categories), notnull.Map(c.Errors)
 	}
-	return told, nil
+	return answer, nil
 }
 
 // page serves GET /evaluations/{id}/page.

@@ -56,7 +56,7 @@ func (x *Exchange) Trace(r *http.Request) schema.Trace {
 // Limits of the trace context that is forwarded with a call.
 const (
 	traceParentLength = 55
-	traceStateMost    = 512
+	maxTraceState     = 512
 )
 
 // TraceOf returns the W3C trace context of a request. It is empty if it is invalid.
@@ -67,7 +67,7 @@ func TraceOf(r *http.Request) (t schema.Trace) {
 	}
 	t.Parent = parent[0]
 	if state := r.Header["Tracestate"]; len(state) > 0 {
-		if joined := strings.Join(state, ","); len(joined) <= traceStateMost {
+		if joined := strings.Join(state, ","); len(joined) <= maxTraceState {
 			t.State = joined
 		}
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
 )
 
-// bodyMost is the maximum size of a body in bytes.
-const bodyMost = 256 << 10
+// maxBodyBytes is the maximum size of a body in bytes.
+const maxBodyBytes = 256 << 10
 
 const graceIs = "a whole number of seconds between 0 and 604800"
 
@@ -23,11 +23,11 @@ type members map[string]json.RawMessage
 
 // read parses a body with these members.
 func (h *handlers) read(x *httpapi.Exchange, r *http.Request, known ...string) (members, error) {
-	body, err := x.ReadBody(r, bodyMost)
+	body, err := x.ReadBody(r, maxBodyBytes)
 	if err != nil {
 		return nil, err
 	}
-	return httpapi.ReadObject(body, bodyMost, h.depth, known...)
+	return httpapi.ReadObject(body, maxBodyBytes, h.depth, known...)
 }
 
 // wish applies the requested settings of a key. Absent members leave a setting unchanged. A role
@@ -65,7 +65,7 @@ func (m members) limits(to *scope.Limits) error {
 	if !given {
 		return nil
 	}
-	of, err := httpapi.ReadObject(raw, bodyMost, 2, "rate", "burst", "in_flight")
+	of, err := httpapi.ReadObject(raw, maxBodyBytes, 2, "rate", "burst", "in_flight")
 	if err != nil {
 		return httpapi.BadMember("limits", "an object with rate, burst and in_flight")
 	}

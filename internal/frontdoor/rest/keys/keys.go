@@ -56,8 +56,8 @@ func Register(d *httpapi.Document, keys *issued.Keys, depth int, log *slog.Logge
 		if err != nil {
 			return nil, err
 		}
-		told := keyOf(&key)
-		return &keyOutput{ETag: told.ETag, Body: told}, nil
+		answer := keyOf(&key)
+		return &keyOutput{ETag: answer.ETag, Body: answer}, nil
 	})
 	httpapi.HandleValue(d, opCreate(d), "The key with its secret.", exampleNew(), h.create)
 	httpapi.HandleValue(d, opUpdate(d), "The key as it is now.", exampleKey(), h.update)
@@ -88,28 +88,28 @@ func (h *handlers) create(x *httpapi.Exchange, r *http.Request) (made NewAPIKey,
 }
 
 // update serves PATCH /keys/{id}.
-func (h *handlers) update(x *httpapi.Exchange, r *http.Request) (told APIKey, err error) {
+func (h *handlers) update(x *httpapi.Exchange, r *http.Request) (answer APIKey, err error) {
 	in, err := h.read(x, r, "owner", "groups", "role", "scopes", "tools", "limits", "note", "expires_at")
 	if err != nil {
-		return told, err
+		return answer, err
 	}
 	if err := in.wish(new(issued.Wish)); err != nil { // validate the body before the key is looked up
-		return told, err
+		return answer, err
 	}
 	id := r.PathValue("id")
 	before, revision, err := h.condition(&x.Principal, id, r.Header.Get("If-Match"))
 	if err != nil {
-		return told, err
+		return answer, err
 	}
 	key, err := h.keys.Update(r.Context(), &x.Principal, id, revision, func(w *issued.Wish) { _ = in.wish(w) }) // in was validated before
 	if err != nil {
-		return told, changed(err)
+		return answer, changed(err)
 	}
 	h.log.Info("an API key was changed", "key", key.ID, "name", key.Name, "by", x.Principal.Name, "id", x.ID)
-	told = keyOf(&key)
+	answer = keyOf(&key)
 	x.Changes(recordOf(&before), recordOf(&key))
-	x.Set("Etag", told.ETag)
-	return told, nil
+	x.Set("Etag", answer.ETag)
+	return answer, nil
 }
 
 // rotate serves POST /keys/{id}/rotate.

@@ -120,7 +120,7 @@ func timeOf(t time.Time) *time.Time {
 // recordOf returns the part of a key that its digests in the audit record cover: without members
 // that change by themselves.
 func recordOf(k *issued.Key) APIKey {
-	told := keyOf(k)
-	told.LastUsed, told.Former = nil, nil
-	return told
+	answer := keyOf(k)
+	answer.LastUsed, answer.Former = nil, nil
+	return answer
 }

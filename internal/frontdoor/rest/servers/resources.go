@@ -16,8 +16,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// nameMost is the maximum length of the name of a prompt in bytes.
-const nameMost = 8 << 10
+// maxNameBytes is the maximum length of the name of a prompt in bytes.
+const maxNameBytes = 8 << 10
 
 // resourceHandlers are the operations on the resources and prompts of servers.
 type resourceHandlers struct {
@@ -134,8 +134,8 @@ func (h *resourceHandlers) getPrompt(x *httpapi.Exchange, r *http.Request) error
 		return err
 	}
 	name := r.PathValue("name")
-	if name == "" || len(name) > nameMost {
-		return schema.Errorf(schema.KindInvalidRequest, "The name of the prompt must have 1 to %d characters; GET /servers/{id}/prompts lists them.", nameMost)
+	if name == "" || len(name) > maxNameBytes {
+		return schema.Errorf(schema.KindInvalidRequest, "The name of the prompt must have 1 to %d characters; GET /servers/{id}/prompts lists them.", maxNameBytes)
 	}
 	quoted, err := json.Marshal(name)
 	if err != nil {

@@ -20,8 +20,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// entryMost is the maximum size of the definition of a server in bytes.
-const entryMost = 256 << 10
+// maxEntryBytes is the maximum size of the definition of a server in bytes.
+const maxEntryBytes = 256 << 10
 
 // AddedServer is the answer to POST /servers.
 type AddedServer struct {
@@ -145,7 +145,7 @@ func (s *serverHandlers) add(x *httpapi.Exchange, r *http.Request) (answer Added
 	if err := s.mayAdd(); err != nil {
 		return answer, err
 	}
-	body, err := x.ReadBody(r, entryMost)
+	body, err := x.ReadBody(r, maxEntryBytes)
 	if err != nil {
 		return answer, err
 	}
@@ -164,7 +164,7 @@ func (s *serverHandlers) add(x *httpapi.Exchange, r *http.Request) (answer Added
 // refused here, and passes it to the catalog without its ID.
 func (s *serverHandlers) addEntry(ctx context.Context, by string, body json.RawMessage) (catalog.Server, error) {
 	none := catalog.Server{}
-	members, err := httpapi.ReadObject(body, entryMost, s.depth)
+	members, err := httpapi.ReadObject(body, maxEntryBytes, s.depth)
 	if err != nil {
 		return none, err
 	}

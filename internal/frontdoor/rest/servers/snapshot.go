@@ -26,15 +26,15 @@ type snapshots struct {
 	by map[string]*snapshot
 }
 
-// mostSnapshots limits the snapshots that are kept. When it is exceeded, all are rebuilt.
-const mostSnapshots = 256
+// maxSnapshots limits the snapshots that are kept. When it is exceeded, all are rebuilt.
+const maxSnapshots = 256
 
 func (s *snapshots) of(key string) *snapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	one := s.by[key]
 	if one == nil {
-		if s.by == nil || len(s.by) >= mostSnapshots {
+		if s.by == nil || len(s.by) >= maxSnapshots {
 			s.by = make(map[string]*snapshot)
 		}
 		one = new(snapshot)
@@ -66,19 +66,19 @@ func (s *snapshot) get(since time.Time, fleet func() Fleet) []byte {
 	return p.data
 }
 
-// A change is sent after a random delay between settleLeast and settleMost, together with those that
+// A change is sent after a random delay between minSettle and maxSettle, together with those that
 // follow it. The delay spreads the work of many streams, so that other requests are served in
 // between.
 const (
-	settleLeast = 50 * time.Millisecond
-	settleMost  = 500 * time.Millisecond
+	minSettle = 50 * time.Millisecond
+	maxSettle = 500 * time.Millisecond
 )
 
 var errLeft = errors.New("the client disconnected")
 
 // settle waits for more changes that may follow the first one.
 func settle(ctx context.Context) error {
-	if !sleep.For(settleLeast+rand.N(settleMost-settleLeast), ctx.Done()) {
+	if !sleep.For(minSettle+rand.N(maxSettle-minSettle), ctx.Done()) {
 		return errLeft
 	}
 	return nil

@@ -20,8 +20,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// definitionMost is the maximum size of the definition of a set in bytes.
-const definitionMost = 256 << 10
+// maxDefinitionBytes is the maximum size of the definition of a set in bytes.
+const maxDefinitionBytes = 256 << 10
 
 // SetItem is a set of tools.
 type SetItem struct {
@@ -212,11 +212,11 @@ func (h *handlers) put(x *httpapi.Exchange, r *http.Request) (item SetItem, err 
 
 // read parses the definition of the set in the path.
 func (h *handlers) read(x *httpapi.Exchange, r *http.Request) (set toolset.Set, err error) {
-	body, err := x.ReadBody(r, definitionMost)
+	body, err := x.ReadBody(r, maxDefinitionBytes)
 	if err != nil {
 		return set, err
 	}
-	if _, err := httpapi.ReadObject(body, definitionMost, h.depth, "name", "description", "include", "exclude", "names"); err != nil {
+	if _, err := httpapi.ReadObject(body, maxDefinitionBytes, h.depth, "name", "description", "include", "exclude", "names"); err != nil {
 		return set, err
 	}
 	if err := httpapi.Decode(body, "set", &set); err != nil {

@@ -18,13 +18,13 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// fileMost is the maximum size of a file in bytes.
-const fileMost = 8 << 20
+// maxFileBytes is the maximum size of a file in bytes.
+const maxFileBytes = 8 << 20
 
 // Maximum lengths of names and of reasons in characters, as in the document.
 const (
-	nameMost   = 256
-	reasonMost = 1000
+	maxName   = 256
+	maxReason = 1000
 )
 
 // Options are the dependencies of the operations. Catalog and Log are required.
@@ -147,11 +147,11 @@ func run(ctx context.Context, steps []step) {
 
 // read parses a file.
 func (h *handlers) read(x *httpapi.Exchange, r *http.Request) (*FabricState, error) {
-	body, err := x.ReadBody(r, fileMost)
+	body, err := x.ReadBody(r, maxFileBytes)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := httpapi.ReadObject(body, fileMost, h.o.Depth, "format", partSets, partTenantSets, partSwitches, partPins, partPolicy, partKeys); err != nil {
+	if _, err := httpapi.ReadObject(body, maxFileBytes, h.o.Depth, "format", partSets, partTenantSets, partSwitches, partPins, partPolicy, partKeys); err != nil {
 		return nil, err
 	}
 	var file FabricState
@@ -194,9 +194,9 @@ func (h *handlers) read(x *httpapi.Exchange, r *http.Request) (*FabricState, err
 // bounded refuses members that are longer than the document allows.
 func bounded(members map[string]string) error {
 	for name, text := range members {
-		most := nameMost
+		most := maxName
 		if name == "reason" {
-			most = reasonMost
+			most = maxReason
 		}
 		if utf8.RuneCountInString(text) > most {
 			return httpapi.BadMember(name, "a text of at most %d characters", most)

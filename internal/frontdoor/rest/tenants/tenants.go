@@ -51,7 +51,7 @@ func Register(d *httpapi.Document, o Options) {
 
 // list serves GET /tenants.
 func (h *handlers) list(ctx context.Context, _ *httpapi.NoInput) (list TenantList, err error) {
-	list.Tenants, err = h.told(ctx, h.visible(&httpapi.Of(ctx).Principal))
+	list.Tenants, err = h.views(ctx, h.visible(&httpapi.Of(ctx).Principal))
 	return list, err
 }
 
@@ -61,11 +61,11 @@ func (h *handlers) get(ctx context.Context, in *tenantInput) (Tenant, error) {
 	if !slices.Contains(h.visible(&httpapi.Of(ctx).Principal), id) {
 		return Tenant{}, schema.Errorf(schema.KindNotFound, "There is no tenant with this id. GET /tenants lists the tenants.")
 	}
-	told, err := h.told(ctx, []schema.TenantID{id})
+	found, err := h.views(ctx, []schema.TenantID{id})
 	if err != nil {
 		return Tenant{}, err
 	}
-	return told[0], nil
+	return found[0], nil
 }
 
 // visible returns the tenants that who may see. Operators and auditors of the installation see all.
@@ -78,8 +78,8 @@ func (h *handlers) visible(who *schema.Principal) []schema.TenantID {
 	return []schema.TenantID{own}
 }
 
-// told returns the public view of tenants.
-func (h *handlers) told(ctx context.Context, ids []schema.TenantID) ([]Tenant, error) {
+// views returns the public view of tenants.
+func (h *handlers) views(ctx context.Context, ids []schema.TenantID) ([]Tenant, error) {
 	usage, err := h.usage(ctx, ids)
 	if err != nil {
 		return nil, err

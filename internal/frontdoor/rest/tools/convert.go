@@ -13,11 +13,11 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// convertMost is the maximum size of a body of definitions and calls in bytes. convertDepth is its
-// maximum nesting.
+// maxConvertBytes is the maximum size of a body of definitions and calls in bytes. maxConvertDepth
+// is its maximum nesting.
 const (
-	convertMost  = 4 << 20
-	convertDepth = 200
+	maxConvertBytes = 4 << 20
+	maxConvertDepth = 200
 )
 
 // ConversionRequest is the body of POST /convert.
@@ -58,11 +58,11 @@ func opConvert(d *httpapi.Document) huma.Operation {
 
 // convert serves POST /convert.
 func (h *toolCallHandlers) convert(x *httpapi.Exchange, r *http.Request) (answer Conversion, err error) {
-	body, err := x.ReadBody(r, convertMost)
+	body, err := x.ReadBody(r, maxConvertBytes)
 	if err != nil {
 		return answer, err
 	}
-	members, err := httpapi.ReadObject(body, convertMost, convertDepth, "from", "to", "tools", "calls")
+	members, err := httpapi.ReadObject(body, maxConvertBytes, maxConvertDepth, "from", "to", "tools", "calls")
 	if err != nil {
 		return answer, err
 	}

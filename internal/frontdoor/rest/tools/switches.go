@@ -11,8 +11,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// patternMost is the maximum length of a pattern of names in bytes.
-const patternMost = 256
+// maxPatternBytes is the maximum length of a pattern of names in bytes.
+const maxPatternBytes = 256
 
 // Switch is a tool, or all tools that match a pattern, and whether they are enabled.
 type Switch struct {
@@ -65,11 +65,11 @@ func switchOf(sw *switchtable.Switch) Switch {
 // readSwitch reads enabled and reason from the body and returns its members. others are the names
 // of additional members.
 func (h *toolHandlers) readSwitch(x *httpapi.Exchange, r *http.Request, in *SwitchRequest, others ...string) (map[string]json.RawMessage, error) {
-	body, err := x.ReadBody(r, switchMost)
+	body, err := x.ReadBody(r, maxSwitchBytes)
 	if err != nil {
 		return nil, err
 	}
-	members, err := httpapi.ReadObject(body, switchMost, h.depth, append([]string{"enabled", "reason"}, others...)...)
+	members, err := httpapi.ReadObject(body, maxSwitchBytes, h.depth, append([]string{"enabled", "reason"}, others...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -79,8 +79,8 @@ func (h *toolHandlers) readSwitch(x *httpapi.Exchange, r *http.Request, in *Swit
 	if err := httpapi.ReadMember(members, "reason", false, "a string", &in.Reason); err != nil {
 		return nil, err
 	}
-	if len(in.Reason) > reasonMost {
-		return nil, schema.Errorf(schema.KindInvalidRequest, "The member reason has %d bytes and exceeds the limit of %d bytes.", len(in.Reason), reasonMost)
+	if len(in.Reason) > maxReasonBytes {
+		return nil, schema.Errorf(schema.KindInvalidRequest, "The member reason has %d bytes and exceeds the limit of %d bytes.", len(in.Reason), maxReasonBytes)
 	}
 	return members, nil
 }
@@ -97,8 +97,8 @@ func (h *toolHandlers) switchTools(x *httpapi.Exchange, r *http.Request) (answer
 		if err := httpapi.ReadMember(members, name, false, "a string", v); err != nil {
 			return answer, err
 		}
-		if len(*v) > patternMost {
-			return answer, httpapi.BadMember(name, "at most %d bytes", patternMost)
+		if len(*v) > maxPatternBytes {
+			return answer, httpapi.BadMember(name, "at most %d bytes", maxPatternBytes)
 		}
 	}
 	if server == "" && tool == "" && set == "" {

@@ -23,8 +23,8 @@ import (
 )
 
 const (
-	// sideBySide is the number of calls of one message that run concurrently.
-	sideBySide = 16
+	// maxConcurrentCalls is the number of calls of one message that run concurrently.
+	maxConcurrentCalls = 16
 	// envelopeDepth is the nesting that providers add to a call's arguments.
 	envelopeDepth = 16
 )
@@ -86,9 +86,9 @@ func (h *toolCallHandlers) register(d *httpapi.Document) {
 	}, h.convert)
 }
 
-// toolCallsMost returns the maximum size of a body of tool calls: it contains several calls, with
+// maxToolCallsBytes returns the maximum size of a body of tool calls: it contains several calls, with
 // escaped arguments.
-func toolCallsMost(limits calls.Limits) int { return max(8*limits.ArgumentBytes, 1<<20) }
+func maxToolCallsBytes(limits calls.Limits) int { return max(8*limits.ArgumentBytes, 1<<20) }
 
 // toolCalls serves POST /tool-calls.
 func (h *toolCallHandlers) toolCalls(x *httpapi.Exchange, r *http.Request) error {
@@ -99,11 +99,11 @@ func (h *toolCallHandlers) toolCalls(x *httpapi.Exchange, r *http.Request) error
 	if base.Timeout, err = x.Timeout(r, h.limits.MaxTimeout); err != nil {
 		return err
 	}
-	body, err := x.ReadBody(r, toolCallsMost(h.limits))
+	body, err := x.ReadBody(r, maxToolCallsBytes(h.limits))
 	if err != nil {
 		return err
 	}
-	if err := validate.Value(body, toolCallsMost(h.limits), h.limits.ArgumentDepth+envelopeDepth); err != nil {
+	if err := validate.Value(body, maxToolCallsBytes(h.limits), h.limits.ArgumentDepth+envelopeDepth); err != nil {
 		return err
 	}
 	b := &block{handlers: h, ctx: x.Span.Carry(r.Context()), base: base, names: names{
@@ -140,8 +140,8 @@ func (h *toolCallHandlers) toolCalls(x *httpapi.Exchange, r *http.Request) error
 	return nil
 }
 
-// ownMost is the maximum number of the caller's own tools.
-const ownMost = 512
+// maxOwnTools is the maximum number of the caller's own tools.
+const maxOwnTools = 512
 
 // ownNames parses the parameter own: comma-separated names.
 func ownNames(list string) ([]string, error) {
@@ -154,8 +154,8 @@ func ownNames(list string) ([]string, error) {
 			return nil, schema.Errorf(schema.KindInvalidRequest, "Parameter own: a name is empty; separate names by one comma.")
 		}
 	}
-	if len(all) > ownMost {
-		return nil, schema.Errorf(schema.KindInvalidRequest, "Parameter own: there are %d names, which exceeds the limit of %d.", len(all), ownMost)
+	if len(all) > maxOwnTools {
+		return nil, schema.Errorf(schema.KindInvalidRequest, "Parameter own: there are %d names, which exceeds the limit of %d.", len(all), maxOwnTools)
 	}
 	return all, nil
 }

@@ -20,7 +20,7 @@ import (
 // run runs all calls, some of them concurrently, and returns when all have ended.
 func (b *block) run() {
 	var wait sync.WaitGroup
-	places := make(chan struct{}, sideBySide)
+	places := make(chan struct{}, maxConcurrentCalls)
 	for i := range b.answers {
 		places <- struct{}{}
 		wait.Go(func() {

@@ -24,11 +24,11 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// switchMost is the maximum size of the body of a switch, and reasonMost that of its reason, in
+// maxSwitchBytes is the maximum size of the body of a switch, and maxReasonBytes that of its reason, in
 // bytes.
 const (
-	switchMost = 16 << 10
-	reasonMost = 1000
+	maxSwitchBytes = 16 << 10
+	maxReasonBytes = 1000
 )
 
 // ToolItem is one tool of GET /tools.
