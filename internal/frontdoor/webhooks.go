@@ -101,7 +101,8 @@ const (
 	// notifyEvery is the interval at which the notifier looks for ends of held calls without a
 	// notification, because the front door responsible for it has stopped.
 	notifyEvery = 15 * time.Second
-	// maxNotifyDelay is the maximum random delay of a front door, so that usually only one of them sends.
+	// maxNotifyDelay is the maximum random delay of a front door, so that usually only one of them
+	// sends.
 	maxNotifyDelay = time.Second
 )
 

@@ -13,7 +13,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// headersFault fails for an error that a caller would have to take for a fault of ours.
+// headersFault fails for an error that a caller would consider an internal error.
 func headersFault(t *testing.T, err error) {
 	t.Helper()
 	switch kind := schema.KindOf(err); kind {
