@@ -22,7 +22,7 @@ type reply struct {
 	body   string
 }
 
-// challenge returns the WWW-Authenticate header of the answer, or one parameter of it.
+// challenge returns a parameter of the WWW-Authenticate header of the answer.
 func (r reply) challenge(parameter string) string {
 	found := regexp.MustCompile(`[ ,]` + parameter + `="([^"]*)"`).FindStringSubmatch(r.header.Get("Www-Authenticate"))
 	if found == nil {

@@ -40,7 +40,7 @@ func (d *door) read(p *payer, call string) (int, string) {
 	return status, answer
 }
 
-// secret returns the argument of a call: a secret of the kind, padded with spaces to size.
+// secret returns the argument of a call: a secret of the kind, padded with size spaces.
 func (p *payer) secret(kind string, size int) string {
 	return fmt.Sprintf(`{"v":"secret-%s-%s"%s}`, kind, p.name, strings.Repeat(" ", size))
 }

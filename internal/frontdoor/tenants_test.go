@@ -36,7 +36,7 @@ type town struct {
 	blues map[string]string // keys of blue, by permission
 	// ids are the IDs of red's resources, by the prefix of their paths.
 	ids map[string]pair
-	// words are the same IDs, by the name of the member or parameter that contains them.
+	// words are the same IDs, by their placeholders in queries and bodies.
 	words map[string]pair
 }
 
@@ -189,7 +189,7 @@ func (w *town) answers(what, key, method, path, body string, header []string, wo
 		for word, p := range words {
 			id := []string{p.foreign, p.unknown}[i]
 			fill = append(fill, word, id)
-			if p != w.ids["/tenants/"] && p != w.ids["/workers/"] { // do not search for these words: they are part of other words ("credential" contains "red")
+			if p != w.ids["/tenants/"] && p != w.ids["/workers/"] { // no answer contains these IDs, and they are parts of other words ("credential" contains "red")
 				back = append(back, id, word)
 			}
 		}

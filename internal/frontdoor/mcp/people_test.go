@@ -135,7 +135,7 @@ func TestACallerCannotConfirmACallThatNeedsAnApprover(t *testing.T) {
 			t.Errorf("%s: %s", name, got)
 		}
 	}
-	// An approval in a form is ignored if the user was not shown the form.
+	// The user was sent to a page, so an approval in a form only means that the page was opened.
 	waiting := f.comeBack(`{}`, state, approve)
 	if err := f.decide(id, ledger.Deny); err != nil {
 		t.Fatal(err)

@@ -206,7 +206,7 @@ func TestToolCallsAreStoredAndContinueWithoutTheirCaller(t *testing.T) {
 	if err := json.Unmarshal(a.body, &out); err != nil || a.status != http.StatusAccepted || out.Calls[0].State != "accepted" || out.Calls[1].State != "failed" || a.header.Get("Location") != "" {
 		t.Fatalf("%d %v %v %s", a.status, err, a.header, a.body)
 	}
-	// The same request without streaming returns all answers.
+	// The same request without respond-async waits for the results.
 	b, again := toolCallsOf(t, f, "/tool-calls", `[`+call+`,{"type":"tool_use","id":"b","name":"demo__nothing","input":{}}]`, "Idempotency-Key", "k")
 	if again.Calls[0].State != "succeeded" || again.Calls[0].CallID != out.Calls[0].CallID {
 		t.Errorf("%s", b.body)
