@@ -142,7 +142,7 @@ func (x *exchange) toolFault(err error) ([]byte, *fault) {
 		return nil, f
 	}
 	e := ownPages(schema.AsError(err))
-	if e.CancelRequested { // whoever canceled must learn that the tool itself did not end the call
+	if e.CancelRequested { // the client that canceled must learn that the tool did not end the call
 		return nil, x.faultOf(err)
 	}
 	switch e.Kind {

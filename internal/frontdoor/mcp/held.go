@@ -260,7 +260,7 @@ func (hc *heldCalls) resume(ctx context.Context, x *exchange, call *schema.Call,
 }
 
 // undecided answers a call that still waits after the client answered. It reads the call again:
-// in the meantime somebody else may have to decide. A user who closed the question is not asked
+// in the meantime another person may have to decide. A user who closed the question is not asked
 // again, because clients retry at once.
 func (hc *heldCalls) undecided(ctx context.Context, x *exchange, call *schema.Call, state requestState, answer []byte) ([]byte, *fault) {
 	s, e := stored(ctx, hc.calls, x, call, state)

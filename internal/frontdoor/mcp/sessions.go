@@ -97,7 +97,7 @@ type caller struct {
 // evictLocked drops sessions if there are too many: it picks the principal with the most idle
 // sessions and drops those unused for the longest time, so that no principal locks out others. A
 // dropped session is loaded again with its next request, or its client initializes again. It
-// reports whether there is room. s.mu is held.
+// reports whether another session fits. s.mu is held.
 func (s *sessions) evictLocked() bool {
 	if len(s.by) < maxSessions {
 		return true
