@@ -9,9 +9,9 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// recordAct writes to the audit record what an operator does. The record of an act that is
-// about to begin is stored when it returns nil, so that none is done without one, whatever
-// ends the process.
+// recordAct writes an operator action to the audit record. For an action that is about to begin,
+// it returns nil only after the record is stored. So no action runs without a record, even if the
+// process is killed.
 func (d *FrontDoor) recordAct(ctx context.Context, a *httpapi.Act) error {
 	ctx, cancel := context.WithTimeout(ctx, auditWithin)
 	defer cancel()
@@ -39,7 +39,7 @@ func (d *FrontDoor) recordAct(ctx context.Context, a *httpapi.Act) error {
 	return schema.Errorf(schema.KindUnavailable, "The audit record cannot be written, so nothing was changed. Try again later.").RetryableAfter(0)
 }
 
-// credentialOf says by what a principal was authenticated, without a secret.
+// credentialOf describes the credential that authenticated a principal, without a secret.
 func credentialOf(p *schema.Principal) string {
 	if p.Grant == nil {
 		return "configuration " + p.Name

@@ -40,8 +40,8 @@ func records(t *testing.T, srv *bustest.Server) map[string][]audit.Record {
 	}
 }
 
-// Every operation of the document that changes something for operators leaves its records,
-// whether it succeeds or is refused; also one that is added later.
+// Every operation of the document that is an operator action must write its records, whether it
+// succeeds or is refused. The test includes operations that are added later.
 func TestEveryActOfAnOperatorIsInTheAuditRecord(t *testing.T) {
 	srv := bustest.Start(t)
 	t.Cleanup(openHouse(t, srv).let)
@@ -89,8 +89,8 @@ func TestEveryActOfAnOperatorIsInTheAuditRecord(t *testing.T) {
 	}
 }
 
-// told makes sure that an operation was recorded: its begin and end, and the refusal of a
-// key without the scope.
+// told checks that an operation was recorded: its begin, its end, and the refusal of a key without
+// the scope.
 func (d *door) told(t *testing.T, srv *bustest.Server, operation, path, request string, status int) {
 	t.Helper()
 	within(t, "the records of "+operation, func() bool {

@@ -43,7 +43,7 @@ func TestOperatorsReadAndVerifyTheAuditRecord(t *testing.T) {
 	if next := read(d.key, "limit=1&cursor="+page.Next); page.Next == "" || len(next.Records) != 1 || next.Records[0].Seq == page.Records[0].Seq {
 		t.Errorf("%+v then %+v", page, next)
 	}
-	// A tenant has its own records, whatever it asks for.
+	// A tenant gets only its own records, whatever it requests.
 	for _, query := range []string{"", "tenant=red"} {
 		if own := read(red, query).Records; len(own) != 2 || own[0].By != "red" || own[1].By != "red" {
 			t.Errorf("%q: %+v", query, own)

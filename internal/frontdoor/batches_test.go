@@ -13,7 +13,7 @@ import (
 	"github.com/callyard/callyard/pkg/bus/bustest"
 )
 
-// TestABatchIsCountedAsItIs has an open batch of which two calls have ended and one runs.
+// TestABatchIsCountedAsItIs uses an open batch of which two calls have ended and one is running.
 func TestABatchIsCountedAsItIs(t *testing.T) {
 	srv := bustest.Start(t)
 	h := openHouse(t, srv)

@@ -13,15 +13,14 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// openTokens makes what checks access tokens. It asks no issuer yet, so that a start needs
-// none of them, and has started nothing before the first token.
+// openTokens opens the verifier of access tokens. It contacts no issuer, so that the front door
+// can start while issuers are down, and starts nothing before the first token.
 func (d *FrontDoor) openTokens() (err error) {
 	d.tokens, err = token.New(d.o.Config.Issuers, d.o.Log)
 	return err
 }
 
-// openCallers opens the keys that were made over the API, and what finds out who sends a
-// request.
+// openCallers opens the keys that were created over the API and the authentication of requests.
 func (d *FrontDoor) openCallers(ctx context.Context) {
 	c := d.o.Config
 	d.issued = issued.Open(ctx, issued.Options{Conn: d.o.Stored, Member: d.inSet, Configured: d.keys.All, Reserved: d.reserved, Tenants: d.o.Tenants, Log: d.o.Log})
@@ -33,7 +32,7 @@ func (d *FrontDoor) openCallers(ctx context.Context) {
 	})
 }
 
-// reserved says why no key may be made with the name of a principal.
+// reserved returns the reason why no key may have the name of a principal, or "".
 func (d *FrontDoor) reserved(name string) string {
 	switch {
 	case d.keys.Has(name):
@@ -46,7 +45,7 @@ func (d *FrontDoor) reserved(name string) string {
 	return ""
 }
 
-// ownLimits returns the limits of the key of a principal.
+// ownLimits returns the limits of a principal's key.
 func (d *FrontDoor) ownLimits(p *schema.Principal) scope.Limits {
 	if d.keys.Has(p.Name) {
 		return d.keys.Limits(p.Name)
@@ -54,7 +53,7 @@ func (d *FrontDoor) ownLimits(p *schema.Principal) scope.Limits {
 	return d.issued.Limits(p)
 }
 
-// inSet reports whether a set of tools has a tool.
+// inSet reports whether a set of tools contains a tool.
 func (d *FrontDoor) inSet(tenant schema.TenantID, set string, server schema.ServerID, tool string) bool {
 	return d.catalog.Sets().Has(tenant, set, server, tool)
 }

@@ -27,7 +27,7 @@ import (
 	"github.com/callyard/callyard/pkg/bus/bustest"
 )
 
-// authority issues certificates.
+// authority is a certificate authority.
 type authority struct {
 	t    *testing.T
 	key  *ecdsa.PrivateKey
@@ -60,7 +60,7 @@ func newECKey(t *testing.T) *ecdsa.PrivateKey {
 	return key
 }
 
-// issue makes a certificate with these URIs and DNS names, that ends after a time.
+// issue issues a certificate with these URIs and DNS names that expires after lasts.
 func (a *authority) issue(lasts time.Duration, names ...string) *tls.Certificate {
 	a.t.Helper()
 	key := newECKey(a.t)
@@ -116,7 +116,7 @@ func TestAClientCertificateStandsForItsKey(t *testing.T) {
 	address := "https://" + strings.TrimPrefix(d.base, "http://")
 	ask := func(shown *tls.Certificate, path string, header http.Header) (status int, body string, err error) {
 		client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{
-			InsecureSkipVerify: true, // the certificate of the server is not what is tested
+			InsecureSkipVerify: true, // the server certificate is not tested
 			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 				if shown == nil {
 					return new(tls.Certificate), nil
@@ -150,7 +150,7 @@ func TestAClientCertificateStandsForItsKey(t *testing.T) {
 		shown  *tls.Certificate
 		path   string
 		header http.Header
-		status int // 0: the connection is refused
+		status int // 0 means that the connection is refused
 		says   string
 	}{
 		{"its URI", good, "/tools", nil, 200, `"read"`},
@@ -176,7 +176,7 @@ func TestAClientCertificateStandsForItsKey(t *testing.T) {
 		}
 	}
 
-	// Another file of authorities counts from the next connection on.
+	// A new file of authorities applies to the next connection.
 	if err := os.WriteFile(cas, other.pem, 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -11,11 +11,11 @@ import (
 	"github.com/callyard/callyard/internal/webhook"
 )
 
-// Check returns the faults in the sections of a front door that only a front door can find.
-// The paths count from the root of the file.
+// Check returns the faults in the front door's sections that only a front door can detect.
+// The paths start at the root of the file.
 func Check(s *settings.File) []config.Fault {
 	faults := checkOrigins(s.FrontDoor.Origins)
-	if file := s.Webhooks.SecretsFile; file != "" { // `callyard up` has one of its own
+	if file := s.Webhooks.SecretsFile; file != "" { // `callyard up` has its own
 		if _, err := webhook.ReadSecrets(file); err != nil {
 			faults = append(faults, config.Faultf("webhooks.secrets_file", "%v.", err))
 		}

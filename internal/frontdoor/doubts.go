@@ -7,12 +7,12 @@ import (
 	"github.com/callyard/callyard/pkg/risk"
 )
 
-// doubtsAfter is how long the fleet is left to settle before the policy is held
-// against its tools.
+// doubtsAfter is the time that the fleet has to settle before the policy is checked against its
+// tools.
 const doubtsAfter = 3 * time.Second
 
-// doubt logs, once each, the servers that the policy names and that no worker
-// has, and the tools that their servers do not have.
+// doubt logs, once each, the servers in the policy that no worker has, and the tools in the policy
+// that their servers do not have.
 func (d *FrontDoor) doubt() {
 	if d.o.Policy == nil {
 		return
@@ -31,7 +31,7 @@ func (d *FrontDoor) doubt() {
 			known.Servers = append(known.Servers, server)
 		}
 		slices.Sort(known.Servers)
-		without := policy.Check(risk.Known{}) // what is said at the start already
+		without := policy.Check(risk.Known{}) // already logged at startup
 		for _, doubt := range policy.Check(known) {
 			if !said[doubt] && !slices.Contains(without, doubt) {
 				said[doubt] = true
@@ -46,7 +46,7 @@ func (d *FrontDoor) doubt() {
 	}
 }
 
-// toolNames are the tools of each server whose tools are known.
+// toolNames returns the tools of each server whose tools are known.
 func (d *FrontDoor) toolNames() map[string][]string {
 	known := make(map[string][]string)
 	for _, s := range d.catalog.Servers() {

@@ -13,7 +13,7 @@ import (
 	"github.com/callyard/callyard/pkg/bus/bustest"
 )
 
-// recorded is what GET /calls shows of the calls of the tool, by their ids.
+// recorded returns the states of the calls of the tool in GET /calls, by ID.
 func (d *door) recorded(tool string) map[string]string {
 	d.t.Helper()
 	var page struct {
@@ -37,7 +37,7 @@ func (d *door) recorded(tool string) map[string]string {
 	return states
 }
 
-// hold has a call held and returns its id and its token.
+// hold submits a call that is held and returns its ID and its token.
 func (d *door) hold() (id, token string) {
 	d.t.Helper()
 	status, _, text := d.do("POST", "/servers/s/tools/write", `{}`)
@@ -93,7 +93,7 @@ func TestTheRecordOfAHeldCallSaysThatNobodyApprovedItInTime(t *testing.T) {
 	})
 }
 
-// TestAFrontDoorWritesTheEndsThatNoneSaw has calls expire while only an approver is there.
+// TestAFrontDoorWritesTheEndsThatNoneSaw lets calls expire while only an approver is running.
 func TestAFrontDoorWritesTheEndsThatNoneSaw(t *testing.T) {
 	srv := bustest.Start(t)
 	t.Cleanup(openHouse(t, srv).let)

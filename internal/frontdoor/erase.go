@@ -13,12 +13,12 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// eraseTenant ends what a tenant has and destroys its data key, in this order: nothing new
-// comes, what is there ends, and only then what it stored cannot be read any more.
+// eraseTenant ends everything of a tenant and destroys its data key. The order matters: block new
+// work, end existing work, and only then make the stored data unreadable.
 func (d *FrontDoor) eraseTenant(ctx context.Context, by *schema.Principal, tenant schema.TenantID) (done resttenants.TenantErasure, err error) {
 	done = resttenants.TenantErasure{ID: tenant, Encrypted: d.o.DataKeys != nil}
 	keys := slices.DeleteFunc(d.issued.List(by), func(key issued.Key) bool { return !key.Tenant.Is(tenant) })
-	for _, key := range keys { // all of them before the first one is revoked: a refusal changes nothing
+	for _, key := range keys { // check all keys before revoking the first one, so that a refusal changes nothing
 		if key.Configured {
 			return done, schema.Errorf(schema.KindConflict, "The API key %q of the configuration is of tenant %q. Remove it there, have the front doors read the file, and repeat the request.", key.Name, tenant)
 		}
@@ -45,7 +45,7 @@ func (d *FrontDoor) eraseTenant(ctx context.Context, by *schema.Principal, tenan
 		return done, schema.Errorf(schema.KindUnavailable, "The data key of the tenant could not be read; repeat the request. (%w)", err)
 	}
 	done.Found = known || ended.Known || done.Keys+done.Held+done.Permissions+done.Batches+done.Canceled+done.Sets+done.Credentials > 0
-	// The mark that this leaves tells approvers to end what the tenant's people granted.
+	// The mark that this sets makes approvers revoke the permissions that the tenant's people granted.
 	if d.o.DataKeys != nil {
 		err = d.o.DataKeys.Destroy(ctx, tenant)
 	} else {

@@ -1,10 +1,9 @@
-// Package frontdoor assembles and runs the front door: the REST API before the
-// fleet.
+// Package frontdoor assembles and runs the front door: the REST API and the MCP endpoint in front
+// of the fleet.
 //
-// It promises that it serves only when NATS stands, that a stop is announced
-// (readiness goes red, connections are asked to leave) before it happens, and
-// that calls under way are finished first. It refuses to listen beyond loopback
-// without API keys. It never starts a process of a tool server.
+// It serves only if NATS is available. A stop is announced (readiness fails, connections are asked
+// to close) before it happens, and calls in flight finish first. It refuses to listen beyond
+// loopback without API keys. It never starts a process of a tool server.
 package frontdoor
 
 import (
@@ -47,54 +46,54 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Options says what a front door runs on.
+// Options are the dependencies and settings of a front door.
 type Options struct {
 	Config settings.FrontDoor
-	// Conn is what calls travel on. Stored is a connection for what is stored
-	// (journals, approvals, the execution log, webhooks), so that a call never stands
-	// behind a batch that comes in; nil: Conn. Both stay the caller's.
+	// Conn carries calls. Stored is a connection for stored data (journals, approvals, the
+	// execution log, webhooks), so that a call never queues behind a batch that arrives. If nil,
+	// Conn is used. The caller closes both.
 	Conn    *bus.Conn
 	Stored  *bus.Conn
 	Metrics *telemetry.Metrics
-	// Traces makes the spans; nil: there are none. Baggage lets that of callers
-	// through to MCP servers.
+	// Traces creates the spans; nil disables tracing. Baggage enables forwarding the callers'
+	// baggage to MCP servers.
 	Traces  *telemetry.Traces
 	Baggage bool
 	Log     *slog.Logger
 	Version string
-	// Region is where this front door runs: workers of the same one go first.
+	// Region is the region of this front door. Workers in the same region are preferred.
 	Region string
-	// Policy judges calls; nil: only the riskLevel of servers counts.
+	// Policy judges calls. If nil, only the riskLevel of servers applies.
 	Policy *risk.Holder
-	// InForce says what configuration the process goes by, which is announced and shown;
-	// nil: nothing is known of it.
+	// InForce returns the effective configuration of the process, which is announced and shown.
+	// If nil, it is unknown.
 	InForce func() []schema.InForce
-	// Redis keeps the confirmation tokens; nil: JetStream does.
+	// Redis stores the confirmation tokens. If nil, JetStream does.
 	Redis *confirm.RedisOptions
-	// Signer signs what callers confirm; nil: nothing is signed, and workers refuse
-	// to run it.
+	// Signer signs calls that callers confirm. If nil, nothing is signed, and workers refuse to
+	// run these calls.
 	Signer *warrant.Signer
-	// Webhooks says how receivers are told of ends.
+	// Webhooks configures the notification of receivers when calls and batches end.
 	Webhooks settings.Webhooks
-	// Credentials are those of people at MCP servers; nil: there are none. They are the
-	// caller's.
+	// Credentials are the credentials of people at MCP servers; nil means none. The caller closes
+	// them.
 	Credentials *credential.Book
-	// DataKeys encrypt what is stored of calls; nil: nothing is encrypted. They are the
-	// caller's.
+	// DataKeys encrypt the stored data of calls. If nil, nothing is encrypted. The caller closes
+	// them.
 	DataKeys *datakey.Ring
-	// Limits are of principals and servers, Cache where results are kept.
+	// Limits are those of principals and servers. Cache configures where results are cached.
 	Limits settings.Limits
 	Cache  settings.Cache
-	// Tenants say what each tenant sees, and its share; nil: they are not kept apart.
+	// Tenants define what each tenant sees, and its share. If nil, tenants are not separated.
 	Tenants *tenants.Book
-	// Told is where people are told of approvals by the section approver; it is only shown.
+	// Told lists the channels that notify approvers, from the section approver. It is only shown.
 	Told tenants.Told
-	// Lost is what was lost with a damaged data folder.
+	// Lost is the data that was lost with a damaged data folder.
 	Lost Lost
-	// NoListener says that the front door opens no address: its program calls
-	// [FrontDoor.Calls] and [FrontDoor.Handler].
+	// NoListener disables the listener. The program then calls [FrontDoor.Calls] and
+	// [FrontDoor.Handler].
 	NoListener bool
-	// Failed gets the error that ends the front door by itself; it has room for one.
+	// Failed receives the error that ends the front door by itself. Its capacity is one.
 	Failed chan<- error
 }
 
@@ -110,7 +109,7 @@ type FrontDoor struct {
 	callers  *callers.Callers
 	router   *dispatch.Router
 	catalog  *catalog.Catalog
-	vectors  *embedding.Store // nil: searches go by words alone
+	vectors  *embedding.Store // if nil, search uses words alone
 	gate     *admission.Gate
 	chain    *execution.Chain
 	sharing  *sharing
@@ -121,7 +120,7 @@ type FrontDoor struct {
 	api      *rest.API
 	endpoint *mcp.Endpoint
 	updates  *bus.Watch
-	sessions *sessiontable.Table // of MCP clients, nil where the table is not there
+	sessions *sessiontable.Table // of MCP clients; nil if the table is not available
 	calls    *calls.Calls
 	handler  http.Handler
 	server   *http.Server
@@ -131,7 +130,7 @@ type FrontDoor struct {
 	wait     sync.WaitGroup
 }
 
-// Start opens the front door. It serves when Start returns; ctx bounds the start only.
+// Start opens the front door, which serves once Start returns. ctx limits only the start.
 func Start(ctx context.Context, o Options) (*FrontDoor, error) {
 	keys, err := authn.NewKeys(o.Config.Keys)
 	if err != nil {
@@ -139,13 +138,13 @@ func Start(ctx context.Context, o Options) (*FrontDoor, error) {
 	}
 	keys.LogTo(o.Log)
 	if faults := o.Config.Validate(); len(faults) > 0 {
-		return nil, fmt.Errorf("front_door.%s", faults[0]) // whoever did not load a file has not seen it yet
+		return nil, fmt.Errorf("front_door.%s", faults[0]) // a program that did not load a file has not validated it
 	}
 	if faults := checkOrigins(o.Config.Origins); len(faults) > 0 {
 		return nil, errors.New(faults[0].String())
 	}
-	// Callers come last, when there is something to answer with; but a front door that
-	// cannot have its address must not claim what others would have run.
+	// Callers are accepted last, when everything they need is open. But a front door that
+	// cannot have its address must not claim work that others would have run.
 	if err := checkAddress(ctx, o); err != nil {
 		return nil, err
 	}
@@ -224,7 +223,7 @@ func Start(ctx context.Context, o Options) (*FrontDoor, error) {
 	return d, nil
 }
 
-// finding is what searches of tools go by, and who finds which servers.
+// finding returns the settings of tool search, and the servers that each tenant finds.
 func (d *FrontDoor) finding() catalog.Finding {
 	f := catalog.Finding{Labels: d.o.Config.ToolLabels.Of(), Vectors: d.vectors}
 	if t := d.o.Tenants; t != nil {
@@ -233,7 +232,7 @@ func (d *FrontDoor) finding() catalog.Finding {
 	return f
 }
 
-// argumentBytes is the configured limit, or what fits in a message if that is less.
+// argumentBytes returns the configured limit, or the space in a message if that is less.
 func (d *FrontDoor) argumentBytes() int {
 	most := d.o.Conn.MaxPayload() - bus.Headroom
 	if want := int(d.o.Config.ArgumentBytes); want <= most {
@@ -241,53 +240,52 @@ func (d *FrontDoor) argumentBytes() int {
 	}
 	level := slog.LevelWarn
 	if d.o.Config.ArgumentBytes == settings.FrontDoorDefaults().ArgumentBytes {
-		level = slog.LevelInfo // nobody asked for more
+		level = slog.LevelInfo // the operator did not ask for more
 	}
 	d.o.Log.Log(context.Background(), level, "arguments are limited by the message size of the NATS server; raise its max_payload for more", "wanted", int(d.o.Config.ArgumentBytes), "limit", most)
 	return most
 }
 
-// ReplaceKeys puts the API keys in force, also for calls that wait: those of a removed key
-// are refused. On an error, which names every key that is wrong, the old ones stay.
+// ReplaceKeys makes the API keys effective, also for waiting calls: calls of a removed key are
+// refused. An error names every invalid key, and the old keys then remain effective.
 func (d *FrontDoor) ReplaceKeys(keys []authn.Key) error { return d.keys.Replace(keys) }
 
-// Calls is the entry of every call, and Handler serves what the address serves: the REST
-// API and the MCP endpoint.
+// Calls returns the entry point of every call. Handler returns the handler of the listener: the
+// REST API and the MCP endpoint.
 func (d *FrontDoor) Calls() *calls.Calls { return d.calls }
 
-// TokensUp says that confirmation tokens are minted and spent.
+// TokensUp reports whether confirmation tokens can be created and spent.
 func (d *FrontDoor) TokensUp() bool { return d.stores.approvals.TokensUp() }
 
-// Router reaches workers for what is no call.
+// Router returns the router, for requests to workers that are not calls.
 func (d *FrontDoor) Router() *dispatch.Router { return d.router }
 
 // Handler is described with Calls.
 func (d *FrontDoor) Handler() http.Handler { return d.handler }
 
-// Addr is the address that the front door listens on.
+// Addr returns the address that the front door listens on.
 func (d *FrontDoor) Addr() string { return d.listener.Addr().String() }
 
-// URL is the address that it serves, without a path.
+// URL returns the base URL of the front door, without a path.
 func (d *FrontDoor) URL() string { return listen.Scheme(d.o.Config.CertFile) + "://" + d.Addr() }
 
-// Catalog is the front door's view of the fleet.
+// Catalog returns the front door's view of the fleet.
 func (d *FrontDoor) Catalog() *catalog.Catalog { return d.catalog }
 
-// Ready returns nil while calls can be taken, else what is missing.
+// Ready returns nil if calls can be accepted, else an error that describes the problem.
 func (d *FrontDoor) Ready() error {
 	if d.draining.Load() {
 		return errors.New("the front door is shutting down")
 	}
 	err := d.o.Conn.Ready()
-	if err == nil { // both connections are to the same NATS, mostly: it is said once
+	if err == nil { // both connections usually use the same NATS: report it once
 		err = d.o.Stored.Ready()
 	}
 	return errors.Join(err, d.o.Stored.Storing())
 }
 
-// Stop drains and ends the front door: readiness goes red and connections are
-// asked to close, then nothing new is taken, calls under way are finished until
-// ctx ends, and everything it started is waited for.
+// Stop drains and ends the front door: readiness fails and connections are asked to close. Then
+// new requests are refused, calls in flight finish until ctx ends, and all goroutines end.
 func (d *FrontDoor) Stop(ctx context.Context) error {
 	d.draining.Store(true)
 	select {
@@ -309,8 +307,8 @@ func (d *FrontDoor) Stop(ctx context.Context) error {
 	return errors.Join(err, d.router.Close())
 }
 
-// close ends what runs calls, then what they are stored in. Durable calls that have left
-// may finish until ctx ends.
+// close stops the runners of calls, then their stores. Durable calls that were sent may finish
+// until ctx ends.
 func (d *FrontDoor) close(ctx context.Context) {
 	d.closeBatches(ctx)
 	d.releaser.Close()

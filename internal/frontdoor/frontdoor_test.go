@@ -88,7 +88,7 @@ func TestAFrontDoorWhoseAddressIsTakenSaysSoBeforeItTouchesAnything(t *testing.T
 	}
 }
 
-// held is a worker that keeps every call until it is let go.
+// held is a worker that holds every call until it is released.
 type held struct {
 	l    *bus.Listener
 	up   chan struct{}
@@ -164,7 +164,7 @@ func TestAStopIsAnnouncedAndFinishesWhatIsUnderWay(t *testing.T) {
 	for range 1000 {
 		resp, err := client.Get(base + "/readyz")
 		if err != nil {
-			break // the listener is closed by now
+			break // the listener is closed
 		}
 		_, _ = io.Copy(io.Discard, resp.Body)
 		resp.Body.Close()

@@ -11,7 +11,7 @@ import (
 
 const gaugeEvery = time.Second
 
-// gauge keeps the metrics that are states rather than events.
+// gauge updates the metrics that are states rather than events.
 func (d *FrontDoor) gauge() {
 	tick := time.NewTicker(gaugeEvery)
 	defer tick.Stop()
@@ -35,7 +35,7 @@ func (d *FrontDoor) gauge() {
 	}
 }
 
-// gaugeTenants is gauge for the calls in flight that tenants borrow and lend.
+// gaugeTenants updates the metrics of the calls in flight that tenants borrow and lend.
 func (d *FrontDoor) gaugeTenants() {
 	limits := d.o.Tenants.Limits()
 	if len(limits) == 0 {
@@ -48,8 +48,8 @@ func (d *FrontDoor) gaugeTenants() {
 	d.o.Metrics.Usage().SetTenants(all)
 }
 
-// gaugeBacklog is gauge for what is stored and has not ended. It takes the number of lost
-// records that it returned the last time.
+// gaugeBacklog updates the metrics of stored work that has not ended. It takes and returns the
+// number of lost records.
 func (d *FrontDoor) gaugeBacklog(lost uint64) uint64 {
 	age := func(oldest time.Time) time.Duration {
 		if oldest.IsZero() {
@@ -67,7 +67,7 @@ func (d *FrontDoor) gaugeBacklog(lost uint64) uint64 {
 	return b.LostRecords
 }
 
-// announced is what the other front doors are told of this one each second.
+// announced returns the announcement to the other front doors, which is sent each second.
 func (d *FrontDoor) announced() schema.FrontDoor {
 	is := schema.FrontDoor{Version: d.o.Version, Region: d.o.Region, Started: d.began.UTC(), Draining: d.draining.Load()}
 	if d.o.InForce != nil {

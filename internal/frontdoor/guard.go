@@ -7,14 +7,14 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// guard lets a call leave only while its principal's credential stands, its server is there for its tenant
-// and its tool is switched on and not in quarantine. A call may have waited for hours, in a batch or for an
-// approval, since these were looked at. Each call passes it, so it takes no lock, and
-// no memory where it lets the call leave.
+// guard lets a call leave only if its principal's credential is valid, its server is visible to its
+// tenant, and its tool is enabled and not in quarantine. These were checked before, but a call may
+// have waited for hours since then, in a batch or for an approval. Every call passes it, so it
+// takes no lock, and allocates nothing for a call that may leave.
 func guard(c *catalog.Catalog, keys *callers.Callers) dispatch.Guard {
 	return func(call *schema.Call) error {
 		if err := keys.Valid(call.Principal.Name); err != nil {
-			return err // it is for the caller as it is
+			return err // the caller gets this error unchanged
 		}
 		if err := catalog.TenantsOf(c).Hidden(call.Principal.Tenant, call.Server); err != nil {
 			return err

@@ -17,7 +17,7 @@ import (
 	"github.com/callyard/callyard/pkg/bus/bustest"
 )
 
-// waiting is how many calls wait for a slot at the front door, as its metrics say it.
+// waiting returns the number of calls that wait for a slot at the front door, from its metrics.
 func (d *door) waiting() (n int) {
 	d.t.Helper()
 	_, _, text := d.do("GET", "/metrics", "")
@@ -33,7 +33,7 @@ func (d *door) waiting() (n int) {
 	return n
 }
 
-// await waits for a change of the front door's view of the fleet that makes done true.
+// await waits until done returns true. It checks after each change of the front door's catalog.
 func (d *door) await(done func(*catalog.Catalog) bool) {
 	d.t.Helper()
 	changes, cancel := d.in.Catalog().Changes()
@@ -47,12 +47,12 @@ func (d *door) await(done func(*catalog.Catalog) bool) {
 	}
 }
 
-// 10,000 calls wait in every queue there is, at two front doors, when their tool is
-// switched off at one of them. Then all slots become free.
+// 10,000 calls wait in all queues of two front doors when their tool is disabled at one of them. Then
+// all slots become free.
 func TestWhatWaitsDoesNotLeaveOnceItsToolIsSwitchedOff(t *testing.T) {
 	lines, stored, plain := 3000, 1000, 1000 // at each front door
 	if testing.Short() {
-		lines, stored, plain = 600, 300, 100 // every queue has some still
+		lines, stored, plain = 600, 300, 100 // every queue still has some
 	}
 	srv := bustest.Start(t)
 	h := openHouse(t, srv)
@@ -101,9 +101,9 @@ func TestWhatWaitsDoesNotLeaveOnceItsToolIsSwitchedOff(t *testing.T) {
 			})
 		}
 	}
-	wait, tick := 0, time.NewTicker(100*time.Millisecond) // a look costs much, and it takes a while
+	wait, tick := 0, time.NewTicker(100*time.Millisecond) // a check is expensive, and this takes a while
 	defer tick.Stop()
-	for wait < 2*(plain+512+256-64) { // those that the server has slots for have left
+	for wait < 2*(plain+512+256-64) { // calls for which the server has slots have left
 		<-tick.C
 		wait = doors[0].waiting() + doors[1].waiting()
 	}
@@ -169,7 +169,7 @@ func TestWhatWaitsDoesNotLeaveOnceItsKeyHasExpired(t *testing.T) {
 	}
 }
 
-// ended is how many calls ended because nobody knows their key any more.
+// ended returns the number of calls that ended because their key is unknown.
 func (d *door) ended() (n int) {
 	_, _, text := d.do("GET", "/metrics", "")
 	for line := range strings.Lines(text) {
@@ -180,7 +180,7 @@ func (d *door) ended() (n int) {
 	return n
 }
 
-// endOf is the state of a line of results, or of a call, and the kind of its problem.
+// endOf returns the state of a result line, or of a call, and the kind of its problem.
 func endOf(t *testing.T, text string) string {
 	t.Helper()
 	var end struct {
@@ -195,8 +195,8 @@ func endOf(t *testing.T, text string) string {
 	return end.State + " " + strings.TrimPrefix(end.Problem.Type, "/problems/")
 }
 
-// Calls of a key wait in every queue there is, at two front doors, when the key is taken
-// away, as a reload of the configuration file does. Then all slots become free.
+// Calls of a key wait in all queues of two front doors when the key is removed, as by a reload of
+// the configuration file. Then all slots become free.
 func TestWhatWaitsDoesNotLeaveOnceItsKeyIsRevoked(t *testing.T) {
 	const lines, stored, plain = 600, 50, 50 // at each front door
 	srv := bustest.Start(t)
@@ -237,7 +237,7 @@ func TestWhatWaitsDoesNotLeaveOnceItsKeyIsRevoked(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// What left in the moment before is on its way still.
+	// Calls that left just before are still on their way.
 	before := h.runs.Load()
 	confirmtest.Wait(t, func() bool {
 		now := h.runs.Load()
@@ -255,7 +255,7 @@ func TestWhatWaitsDoesNotLeaveOnceItsKeyIsRevoked(t *testing.T) {
 	t.Logf("%d ran before, %d plain ones among them; %d plain ones were refused", before, ran.Load(), refused.Load())
 }
 
-// revoked is how many calls ended because nobody knows their key any more.
+// revoked returns the number of calls that ended because their key is unknown.
 func (d *door) revoked() (n int) {
 	d.t.Helper()
 	_, _, text := d.do("GET", "/metrics", "")

@@ -14,8 +14,8 @@ import (
 	"github.com/callyard/callyard/pkg/bus/bustest"
 )
 
-// BenchmarkCallsWithAToken sends each call once with an access token and once with an API
-// key, over connections of their own, and reports how the two compare.
+// BenchmarkCallsWithAToken sends each call once with an access token and once with an API key, over
+// separate connections, and reports the ratio.
 func BenchmarkCallsWithAToken(b *testing.B) {
 	srv := bustest.Start(b)
 	b.Cleanup(openHouse(b, srv).let)
@@ -44,7 +44,7 @@ func BenchmarkCallsWithAToken(b *testing.B) {
 	var took [2]time.Duration
 	for n := 0; b.Loop(); n++ {
 		for i := range credentials {
-			i = (i + n) % 2 // neither is always the first
+			i = (i + n) % 2 // alternate which is first
 			took[i] += call(credentials[i])
 		}
 	}

@@ -17,7 +17,7 @@ import (
 
 const publicURL = "https://door.example/yard"
 
-// openWithIssuer opens a front door that knows one issuer, "idp".
+// openWithIssuer opens a front door with one issuer, "idp".
 func openWithIssuer(t *testing.T) (*door, *tokentest.Issuer) {
 	t.Helper()
 	srv := bustest.Start(t)
@@ -54,7 +54,7 @@ func TestTheAddressForTokensNeverComesFromTheRequest(t *testing.T) {
 		for path, resource := range map[string]string{"/yard/mcp/s": "/mcp/s", "/mcp/s": "/mcp/s", "/mcp": "/mcp", "": "/mcp", "/mcp/@reads": "/mcp/@reads", "/servers/s/mcp": "/servers/s/mcp"} {
 			status, _, body := d.do("GET", "/.well-known/oauth-protected-resource"+path, "", header...)
 			if status == http.StatusBadRequest && header[0] == "Host" {
-				continue // it is no host
+				continue // not a host
 			}
 			var m struct {
 				Resource string   `json:"resource"`
@@ -169,7 +169,7 @@ func TestScopesOverREST(t *testing.T) {
 			t.Errorf("%q: %s %s: %d %q %s", c.scopes, c.method, c.path, status, h.Get("Www-Authenticate"), body)
 		}
 	}
-	// A token of one mount is none for the REST API, and one in another header is none at all.
+	// A token of one mount is invalid at the REST API, and a token in another header is ignored.
 	if status, h, body := d.do("GET", "/servers", "", "Authorization", "Bearer "+is.Token(t, "ann", publicURL+"/mcp/s", "tools:read")); status != 401 || !strings.Contains(h.Get("Www-Authenticate"), "invalid_token") {
 		t.Errorf("%d %v %s", status, h, body)
 	}

@@ -43,14 +43,14 @@ func TestAKeyIsHeldToItsOwnLimits(t *testing.T) {
 			t.Errorf("%s: %d %s", body, status, answer)
 		}
 	}
-	// Nobody gives more than they have.
+	// A key cannot grant more than it has.
 	if status, _, answer := d.with(made.Secret, "POST", "/keys", `{"name":"wide","scopes":["tools:call"]}`); status != 403 {
 		t.Errorf("%d %s", status, answer)
 	}
 	if status, _, answer := d.with(made.Secret, "POST", "/keys", `{"name":"narrow","scopes":["tools:call"],"limits":{"rate":0.0005,"burst":1}}`); status != 201 {
 		t.Errorf("%d %s", status, answer)
 	}
-	// A change counts at once; {} removes the limits.
+	// A change is effective at once. {} removes the limits.
 	if status, _, answer := d.with(d.key, "PATCH", "/keys/"+made.ID, `{"limits":{}}`, "If-Match", "*"); status != 200 || strings.Contains(answer, `"limits"`) {
 		t.Fatalf("%d %s", status, answer)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/callyard/callyard/pkg/bus/bustest"
 )
 
-// apiKey is a key as the API tells it.
+// apiKey is a key as the API returns it.
 type apiKey struct {
 	ID, Name, Origin, ETag, Secret string
 	Scopes                         []string
@@ -34,7 +34,7 @@ func (d *door) newKey(by, body string) apiKey {
 	return k
 }
 
-// within waits at most a second.
+// within fails if done does not become true within a second.
 func within(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	inTime(t, time.Second, what, done)
@@ -74,7 +74,7 @@ func TestKeysAreMadeChangedRotatedAndRevokedAtAnyFrontDoor(t *testing.T) {
 			t.Errorf("%s %s: %d %s", c.method, c.path, status, answer)
 		}
 	}
-	for _, name := range []string{"ci", "local", "(other)"} { // (other) is what usage does not tell apart
+	for _, name := range []string{"ci", "local", "(other)"} { // (other) is the name that usage reserves
 		if status, _, answer := a.with(a.key, "POST", "/keys", `{"name":"`+name+`","scopes":["tools:read"]}`); status != 400 {
 			t.Errorf("a key named %s: %d %s", name, status, answer)
 		}
@@ -163,15 +163,15 @@ func TestTheStreamOfARevokedKeyEnds(t *testing.T) {
 	}
 }
 
-// No credential of a tenant that the section tenants does not name counts, so a key of it would be
-// refused wherever it is used.
+// Credentials of a tenant that is not in the section tenants are refused, so a key for it would be
+// useless.
 func TestNoKeyIsMadeForATenantThatIsNotConfigured(t *testing.T) {
 	e := openEstate(t, true)
 	const body = `{"name":"nobody/k","tenant":"nobody","role":"developer"}`
 	if got := e.must(400, e.key, "POST", "/keys", body); !strings.Contains(got, `"pointer":"/tenant"`) || !strings.Contains(got, "section tenants") {
 		t.Error(got)
 	}
-	// Another tenant does not learn which ones there are.
+	// Another tenant does not learn which tenants exist.
 	for _, tenant := range []string{"nobody", "blue"} {
 		if got := e.must(403, e.keys["red-admin"], "POST", "/keys", strings.ReplaceAll(body, "nobody", tenant)); strings.Contains(got, "section") {
 			t.Error(got)
@@ -181,7 +181,7 @@ func TestNoKeyIsMadeForATenantThatIsNotConfigured(t *testing.T) {
 	open.must(201, open.key, "POST", "/keys", body)
 }
 
-// A refusal to erase a tenant revokes none of its keys.
+// If erasing a tenant is refused, none of its keys are revoked.
 func TestATenantThatCannotBeErasedKeepsItsKeys(t *testing.T) {
 	srv := bustest.Start(t)
 	t.Cleanup(openHouse(t, srv).let)

@@ -7,22 +7,23 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Lost is what an operator accepted as lost with a damaged data folder. The zero value
-// is nothing.
+// Lost is the data that an operator accepted as lost with a damaged data folder. The zero value
+// means that nothing was lost.
 type Lost struct {
-	// Calls and Approvals are when records of durable calls, and of approvals, were
-	// accepted as lost: what is older does not run.
+	// Calls and Approvals are the times at which records of durable calls, and of approvals, were
+	// accepted as lost. Older ones do not run.
 	Calls, Approvals time.Time
-	// Key says that the entry of an idempotency key was lost, by its hash; nil: none was.
+	// Key reports whether the entry of an idempotency key was lost, by its hash. If nil, none was.
 	Key func(hash string) bool
-	// Files is how many damaged files were accepted as lost, Latest when that was last
-	// done, and Streams are the names of the streams that they belong to.
+	// Files is the number of damaged files accepted as lost, Latest the time of the last
+	// acceptance, and Streams the names of the affected streams.
 	Files   int
 	Latest  time.Time
 	Streams []string
 }
 
-// lostApproval says of a call whether its approval may be lost; nil where none is.
+// lostApproval returns a function that reports whether the approval of a call may be lost. It
+// returns nil if no approval was lost.
 func (l *Lost) lostApproval() func(callID schema.CallID) bool {
 	if l.Approvals.IsZero() {
 		return nil
@@ -33,7 +34,7 @@ func (l *Lost) lostApproval() func(callID schema.CallID) bool {
 	}
 }
 
-// health is what /health shows of it.
+// health returns the losses that /health shows.
 func (l *Lost) health() *admin.HealthLosses {
 	if l.Files == 0 {
 		return nil

@@ -18,10 +18,10 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// A call that the policy makes durable is judged when it comes and stored with its verdict:
-// whoever runs it finds it checked. Each way in is counted.
+// A call that the policy makes durable is judged on arrival and stored with its verdict, so that its
+// runner need not check it again. The test counts each way in.
 func TestACallThatThePolicyMakesDurableIsCheckedOnce(t *testing.T) {
-	// With a quota each call of a batch has a goroutine, which runs it after its check.
+	// With a quota, each call of a batch has a goroutine that runs it after its check.
 	for _, inFlight := range []int{0, 50} {
 		t.Run(fmt.Sprint(inFlight), func(t *testing.T) { checkedOnce(t, inFlight) })
 	}

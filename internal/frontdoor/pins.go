@@ -9,10 +9,10 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// auditWithin bounds how long an acceptance waits for its audit records.
+// auditWithin is the timeout of writing audit records.
 const auditWithin = 5 * time.Second
 
-// recordAccepted writes to the audit record who accepted definitions of tools, and waits
+// recordAccepted writes to the audit record which principal accepted tool definitions, and waits
 // until that is stored.
 func (d *FrontDoor) recordAccepted(ctx context.Context, by schema.Principal, server schema.ServerID, accepted []catalog.Acceptance) error {
 	ctx, cancel := context.WithTimeout(ctx, auditWithin)
@@ -28,7 +28,7 @@ func (d *FrontDoor) recordAccepted(ctx context.Context, by schema.Principal, ser
 	return d.stores.approvals.Audit.Sync(ctx)
 }
 
-// gaugePins keeps the metric of tools whose definition nobody has accepted. It takes what
+// gaugePins updates the metric of tools whose definition is not accepted. It takes the value that
 // it returned the last time.
 func (d *FrontDoor) gaugePins(before map[schema.ServerID]int) map[schema.ServerID]int {
 	now := d.catalog.ChangedTools()

@@ -22,7 +22,7 @@ type reply struct {
 	body   string
 }
 
-// challenge is the WWW-Authenticate header of the answer, and one parameter of it.
+// challenge returns a parameter of the WWW-Authenticate header of the answer.
 func (r reply) challenge(parameter string) string {
 	found := regexp.MustCompile(`[ ,]` + parameter + `="([^"]*)"`).FindStringSubmatch(r.header.Get("Www-Authenticate"))
 	if found == nil {
@@ -31,7 +31,7 @@ func (r reply) challenge(parameter string) string {
 	return found[1]
 }
 
-// send sends a request with exactly these headers: no credential is added.
+// send sends a request with exactly these headers, without adding a credential.
 func (d *door) send(t *testing.T, method, path, body string, header http.Header) reply {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, d.base+path, strings.NewReader(body))
@@ -51,9 +51,9 @@ func (d *door) send(t *testing.T, method, path, body string, header http.Header)
 	return reply{answer.StatusCode, answer.Header, string(text)}
 }
 
-// TestTheChecksOfAResourceServer are the duties of a resource server that the MCP specification
-// ("Authorization", 2025-11-25 and 2026-07-28), RFC 6750 and RFC 9728 name. The conformance
-// suite has no scenarios for them.
+// TestTheChecksOfAResourceServer tests the duties of a resource server in the MCP specification
+// ("Authorization", 2025-11-25 and 2026-07-28), RFC 6750 and RFC 9728. The conformance suite has no
+// scenarios for them.
 func TestTheChecksOfAResourceServer(t *testing.T) {
 	d, is := openWithIssuer(t)
 	const mount, wellKnown = "/mcp/s", "/.well-known/oauth-protected-resource"
@@ -101,7 +101,7 @@ func TestTheChecksOfAResourceServer(t *testing.T) {
 		what string
 		ok   bool
 	}{
-		// RFC 9728, section 3: where the metadata is, and what it says.
+		// RFC 9728, section 3: the URL and the content of the metadata.
 		{"the metadata is at the address with the path in it", metadata.status == 200},
 		{"the metadata is JSON", strings.HasPrefix(metadata.header.Get("Content-Type"), "application/json")},
 		{"programs in browsers may read it", d.send(t, "GET", wellKnown+"/yard"+mount, "", http.Header{"Origin": {"https://inspector.example"}}).header.Get("Access-Control-Allow-Origin") == "*"},
@@ -119,7 +119,7 @@ func TestTheChecksOfAResourceServer(t *testing.T) {
 		{"without a token there is no error in the challenge", none.challenge("error") == ""},
 		{"GET is challenged", d.send(t, "GET", mount, "", http.Header{"Accept": {"text/event-stream"}}).status == 401},
 		{"DELETE is challenged", d.send(t, "DELETE", mount, "", http.Header{"Mcp-Session-Id": {session}}).status == 401},
-		// Tokens that are not valid.
+		// Invalid tokens.
 		{"a token that is none", refused("Bearer x")},
 		{"a token that has expired", refused(with(tokentest.Claims{"exp": time.Now().Add(-2 * time.Minute).Unix()}))},
 		{"a token that is not valid yet", refused(with(tokentest.Claims{"nbf": time.Now().Add(2 * time.Minute).Unix()}))},
@@ -138,10 +138,10 @@ func TestTheChecksOfAResourceServer(t *testing.T) {
 		{"a scope that is missing is answered 403", scope.status == 403 && scope.challenge("error") == "insufficient_scope"},
 		{"the challenge names the scope that is missing", scope.challenge("scope") == "tools:call"},
 		{"the challenge for a scope leads to the metadata", scope.challenge("resource_metadata") == none.challenge("resource_metadata")},
-		// What is valid.
+		// Valid tokens.
 		{"a valid token is accepted", in(session, good).status == 200},
 		{"the scheme has no case", in(session, "bearer "+strings.TrimPrefix(good, "Bearer ")).status == 200},
-		// Sessions are no credentials (MCP, "Session Hijacking").
+		// Sessions are not credentials (MCP, "Session Hijacking").
 		{"a session without a token is answered 401", in(session).status == 401},
 		{"a session of somebody else is not there", in(session, "Bearer "+is.Token(t, "bob", publicURL+mount, "tools:read")).status == 404},
 		{"a session that is not known is not there", in("mcps_unknown", good).status == 404},

@@ -20,15 +20,14 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// payer is a tenant whose calls have payloads that begin with "secret-", their kind and its
+// payer is a tenant whose calls have payloads that consist of "secret-", their kind and the tenant's
 // name.
 type payer struct {
 	name, key                                       string
-	batch, batchCall, durable, failed, held, denied string // ids
+	batch, batchCall, durable, failed, held, denied string // IDs
 }
 
-// post sends a request of the tenant under an idempotency key, and returns the status and the
-// answer.
+// post sends a request of the tenant with an idempotency key, and returns the status and the answer.
 func (d *door) post(p *payer, path, idempotency, body string) (int, http.Header, string) {
 	d.t.Helper()
 	return d.with(p.key, "POST", path, body, "Prefer", "respond-async", "Idempotency-Key", idempotency)
@@ -41,12 +40,12 @@ func (d *door) read(p *payer, call string) (int, string) {
 	return status, answer
 }
 
-// secrets is the argument of a call: a secret of the kind, and spaces that make it as large.
+// secret returns the argument of a call: a secret of the kind, padded with size spaces.
 func (p *payer) secret(kind string, size int) string {
 	return fmt.Sprintf(`{"v":"secret-%s-%s"%s}`, kind, p.name, strings.Repeat(" ", size))
 }
 
-// spend has each kind of call run to its end.
+// spend runs one call of each kind to its end.
 func (p *payer) spend(d *door) {
 	d.t.Helper()
 	status, h, answer := d.post(p, "/batches", "b", fmt.Sprintf(`{"calls":[{"server":"s","tool":"read","arguments":%s},{"server":"s","tool":"read","arguments":%s}]}`, p.secret("batch", 0), p.secret("large", 300<<10)))
@@ -105,7 +104,7 @@ func (p *payer) results(d *door, query string) string {
 	return lines
 }
 
-// stored are the kinds of payloads of the tenant that stand in a stream.
+// stored returns the kinds of payloads of the tenant that a stream contains.
 func (p *payer) stored(t *testing.T, srv *bustest.Server) (kinds []string) {
 	t.Helper()
 	for _, kind := range []string{"batch", "large", "durable", "error", "held", "denied", "slow"} {
@@ -153,7 +152,7 @@ func TestPayloadsOfATenantGoWithItsRetention(t *testing.T) {
 	if got := red.stored(t, srv); !slices.Equal(got, append(slices.Clone(all), "slow")) {
 		t.Fatalf("before the retention has ended, stored are %v", got)
 	}
-	// A lane of a front door that stopped may be left to this one to end.
+	// This front door may have to finish a lane of one that stopped.
 	inTime(t, 20*time.Second, "all but the batch that runs is forgotten", func() bool {
 		d.in.Forget(t.Context(), time.Now().Add(time.Hour+time.Minute))
 		return slices.Equal(red.stored(t, srv), []string{"slow"})
@@ -176,7 +175,7 @@ func TestPayloadsOfATenantGoWithItsRetention(t *testing.T) {
 	}
 }
 
-// isForgotten asks for everything, and sends each request again under its key.
+// isForgotten reads everything, and sends each request again with its key.
 func (p *payer) isForgotten(d *door) {
 	d.t.Helper()
 	var told []string
@@ -221,7 +220,7 @@ func (p *payer) isForgotten(d *door) {
 	}
 }
 
-// isKept asks for the same where nothing is forgotten.
+// isKept does the same for a tenant whose data is kept.
 func (p *payer) isKept(d *door) {
 	d.t.Helper()
 	if got := p.results(d, ""); strings.Count(got, "secret-") != 2 {

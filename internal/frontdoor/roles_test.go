@@ -18,9 +18,9 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Who may do what, as the documentation has it: p is platform-admin, t tenant-admin, d
-// developer, c caller, a auditor. It is written down apart from the table of package scope, so
-// that a slip in one of them is seen.
+// The permissions of roles according to the documentation: p is platform-admin, t tenant-admin, d
+// developer, c caller, a auditor. They are independent of the table of package scope, so that a
+// mistake in either is detected.
 const (
 	everybody = "ptdca"
 	reads     = "ptda"
@@ -52,7 +52,7 @@ var mayAsk = map[string]string{
 	"tasks/get": everybody, "tasks/update": everybody, "tasks/cancel": everybody,
 }
 
-// operation is one of the document of a front door.
+// operation is an operation of the document of a front door.
 type operation struct{ id, method, path string }
 
 func (d *door) operations() (all []operation) {
@@ -79,7 +79,7 @@ func (d *door) operations() (all []operation) {
 	return all
 }
 
-// lacksScope sends a request and reports whether it was refused for the scopes of its key.
+// lacksScope sends a request and reports whether it was refused because of the scopes of its key.
 func (d *door) lacksScope(key, method, path, body string) (status int, lacks bool) {
 	d.t.Helper()
 	r, err := http.NewRequestWithContext(d.t.Context(), method, d.base+path, strings.NewReader(body))
@@ -93,7 +93,7 @@ func (d *door) lacksScope(key, method, path, body string) (status int, lacks boo
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	defer resp.Body.Close() // a stream is left
+	defer resp.Body.Close() // do not read a stream to its end
 	if resp.StatusCode != http.StatusForbidden {
 		return resp.StatusCode, false
 	}
@@ -101,7 +101,7 @@ func (d *door) lacksScope(key, method, path, body string) (status int, lacks boo
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	// What only the default tenant may do is refused to others like a scope that they lack.
+	// Operations of the default tenant only are refused to others as if they lacked a scope.
 	return resp.StatusCode, strings.Contains(resp.Header.Get("Www-Authenticate"), "insufficient_scope") || strings.Contains(string(text), "Only the default tenant")
 }
 
@@ -179,7 +179,7 @@ func TestRolesOfKeysThatAreMadeAtRunTime(t *testing.T) {
 	}{
 		{k.Secret, "POST", "/servers/s/tools/read", "{}", 200}, {k.Secret, "GET", "/keys", "", 403}, {k.Secret, "GET", "/calls?principal=ci", "", 403},
 		{auditor.Secret, "POST", "/servers/s/tools/read", "{}", 403}, {auditor.Secret, "GET", "/calls?principal=ci", "", 200}, {auditor.Secret, "GET", "/calls?principal=*", "", 200},
-		{boss, "GET", "/calls?principal=ci", "", 200}, {d.key, "GET", "/calls?principal=boss", "", 403}, // as before there were roles
+		{boss, "GET", "/calls?principal=ci", "", 200}, {d.key, "GET", "/calls?principal=boss", "", 403}, // as before roles existed
 		{boss, "POST", "/keys", `{"name":"billing/more","role":"platform-admin"}`, 403}, {boss, "POST", "/keys", `{"name":"billing/more","scopes":["admin"]}`, 403}, {boss, "POST", "/keys", `{"name":"more","role":"caller","tenant":"default"}`, 403},
 		{d.key, "POST", "/keys", `{"name":"x","role":"root"}`, 400}, {d.key, "POST", "/keys", `{"name":"x","role":"caller","scopes":["admin"]}`, 400}, {d.key, "POST", "/keys", `{"name":"x"}`, 400},
 	} {
@@ -187,7 +187,7 @@ func TestRolesOfKeysThatAreMadeAtRunTime(t *testing.T) {
 			t.Errorf("%s %s %s: %d, want %d: %s", c.method, c.path, c.body, status, c.status, answer)
 		}
 	}
-	// Scopes replace a role, and a role scopes.
+	// Scopes replace a role, and a role replaces scopes.
 	status, h, answer := d.with(d.key, "PATCH", "/keys/"+k.ID, `{"scopes":["tools:read"]}`, "If-Match", "*")
 	if status != 200 || strings.Contains(answer, `"role"`) {
 		t.Fatalf("%d %s", status, answer)

@@ -19,7 +19,7 @@ import (
 	"github.com/callyard/callyard/internal/webhook"
 )
 
-// serve makes the endpoints, and opens the address where there is one.
+// serve creates the endpoints and opens the listener, if there is one.
 func (d *FrontDoor) serve() error {
 	o := d.o
 	var checkCallback func(string) error
@@ -28,7 +28,7 @@ func (d *FrontDoor) serve() error {
 		outbox = d.notifier.sender
 		checkCallback = func(url string) error {
 			if e := outbox.Check(url); e != nil {
-				return e // never a nil pointer in an interface
+				return e // avoid a nil pointer in a non-nil interface
 			}
 			return nil
 		}
@@ -74,14 +74,14 @@ func (d *FrontDoor) serve() error {
 	if d.listener, err = open(context.Background(), o); err != nil {
 		return err
 	}
-	if config.Loopback(d.Addr()) { // callers of others come by an address that must be configured
+	if config.Loopback(d.Addr()) { // remote callers use another address, which must be configured
 		d.callers.Serve(d.URL())
 	}
 	d.wait.Go(func() { listen.Serve(d.server, d.listener, o.Config.Listen, o.Failed) })
 	return nil
 }
 
-// evaluationsIn are the runs of evaluations in a folder; nil for "".
+// evaluationsIn returns the evaluation runs in a folder, or nil if dir is "".
 func evaluationsIn(dir string) *runs.Folder {
 	if dir == "" {
 		return nil
@@ -89,7 +89,7 @@ func evaluationsIn(dir string) *runs.Folder {
 	return runs.New(dir)
 }
 
-// checkAddress finds whether the front door can have its address.
+// checkAddress checks whether the front door can listen on its address.
 func checkAddress(ctx context.Context, o Options) error {
 	if o.NoListener {
 		return nil
@@ -112,7 +112,7 @@ func open(ctx context.Context, o Options) (net.Listener, error) {
 	return l, err
 }
 
-// endpoints sends each request to the endpoint whose path it names.
+// endpoints routes each request to the MCP endpoint or the REST API, by its path.
 func (d *FrontDoor) endpoints(api http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if mcp.Serves(r.URL.Path) {

@@ -8,12 +8,12 @@ import (
 	"github.com/callyard/callyard/internal/store/sessiontable"
 )
 
-// sessionsWithin bounds the opening of the table of MCP sessions.
+// sessionsWithin is the timeout of opening the table of MCP sessions.
 const sessionsWithin = 10 * time.Second
 
-// openSessions has the sessions of MCP clients outlive this front door. Where their table
-// cannot be opened, because it was not made or NATS does not permit it yet, sessions live
-// at one front door, as before there was a table.
+// openSessions makes the sessions of MCP clients survive the end of this front door. If their
+// table cannot be opened, because it was not created or NATS does not permit it yet, each session
+// exists at one front door only.
 func openSessions(o Options, endpoint *mcp.Endpoint) *sessiontable.Table {
 	ctx, cancel := context.WithTimeout(context.Background(), sessionsWithin)
 	defer cancel()

@@ -9,16 +9,16 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// sharing is what front doors share next to NATS: limits, and results that are
-// kept. Both are in Redis where there is one.
+// sharing is the state that front doors share in addition to NATS: limits and cached results. Both
+// are in Redis if it is configured.
 type sharing struct {
 	quota *quota.Quota
 	cache *cache.Cache
-	redis interface{ Close() error } // nil: there is none
+	redis interface{ Close() error } // nil if there is none
 }
 
-// openSharing opens the limits and the cache of this front door. The cache is used
-// only where a policy says so, and a policy may come to say so at any time.
+// openSharing opens the limits and the cache of this front door. The cache is used only if a
+// policy requires it, but a reloaded policy may require it at any time.
 func (d *FrontDoor) openSharing() (*sharing, error) {
 	limits := quota.Options{Rules: d.o.Limits, InFlight: d.o.Config.PrincipalInFlight, Door: d.id, Own: d.ownLimits, Tenants: d.o.Tenants.Limits(), Routers: d.catalog.Routers, Held: func(p *schema.Principal) int { return batch.HeldSingly(d.stores.approvals.Ledger, p) }, Log: d.o.Log}
 	results := cache.Options{Config: d.o.Cache, DataKeys: d.o.DataKeys, Retention: d.o.Tenants.Retentions(), Log: d.o.Log}
@@ -37,11 +37,11 @@ func (d *FrontDoor) openSharing() (*sharing, error) {
 	return s, nil
 }
 
-// close gives back what is leased. Nobody may ask for room or results any more.
+// close returns what is leased. No caller may use the quota or the cache afterwards.
 func (s *sharing) close() {
 	s.cache.Close()
 	s.quota.Close()
 	if s.redis != nil {
-		_ = s.redis.Close() // it fails only when it was closed before
+		_ = s.redis.Close() // fails only if it was closed before
 	}
 }

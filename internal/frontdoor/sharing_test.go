@@ -27,8 +27,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// toolHouse is a worker with tools that count how often they run. "slow" waits
-// until it is let go.
+// toolHouse is a worker with tools that count their runs. "slow" waits until it is released.
 type toolHouse struct {
 	l    *bus.Listener
 	up   chan struct{}
@@ -75,7 +74,7 @@ func (h *toolHouse) Call(f *bus.CallFrame, to bus.ReplyTo) {
 }
 func (*toolHouse) Cancel(uint64) {}
 
-// secretOf returns the argument v, which a tool says again.
+// secretOf returns the argument v, which a tool returns in its result.
 func secretOf(arguments []byte) string {
 	var a struct{ V string }
 	if json.Unmarshal(arguments, &a) != nil || !strings.HasPrefix(a.V, "secret-") {
@@ -84,10 +83,10 @@ func secretOf(arguments []byte) string {
 	return a.V
 }
 
-// let lets all slow calls end.
+// let releases all slow calls.
 func (h *toolHouse) let() { h.once.Do(func() { close(h.slow) }) }
 
-// openHouse starts the worker; it announces itself until the test ends.
+// openHouse starts the worker, which announces itself until the test ends.
 func openHouse(t testing.TB, srv *bustest.Server, more ...schema.ServerID) *toolHouse {
 	t.Helper()
 	conn := srv.Connect(t, "worker")
@@ -124,7 +123,7 @@ func openHouse(t testing.TB, srv *bustest.Server, more ...schema.ServerID) *tool
 	return h
 }
 
-// door is a front door and a client of it, which is the principal ci at each.
+// door is a front door and a client of it. The client is the principal ci at every door.
 type door struct {
 	t    testing.TB
 	base string
@@ -166,7 +165,7 @@ func openDoor(t testing.TB, srv *bustest.Server, o frontdoor.Options) *door {
 	}
 }
 
-// do sends a request; the body is JSON, or lines where it ends in a line feed.
+// do sends a request. The body is JSON, or lines if it ends in a line feed.
 func (d *door) do(method, path, body string, header ...string) (status int, h http.Header, answer string) {
 	d.t.Helper()
 	r, err := http.NewRequestWithContext(d.t.Context(), method, d.base+path, strings.NewReader(body))
@@ -196,7 +195,7 @@ func (d *door) do(method, path, body string, header ...string) (status int, h ht
 	return resp.StatusCode, resp.Header, string(text)
 }
 
-// refused checks that a request was refused with the status and a time to retry.
+// refused checks that a request is refused with the status and a Retry-After header.
 func (d *door) refused(status int, method, path, body string, header ...string) {
 	d.t.Helper()
 	got, h, text := d.do(method, path, body, header...)
@@ -256,12 +255,12 @@ func TestARepeatedReadIsAnsweredFromTheCacheOfAllFrontDoors(t *testing.T) {
 	if status, header, _ := a.do("POST", "/servers/s/tools/read", `{}`, "Accept", "text/event-stream"); status != 200 || header.Get("Cache-Status") != "" {
 		t.Errorf("a call with progress: %d %v", status, header)
 	}
-	for range 2 { // each is a question of its own
+	for range 2 { // each is a separate question
 		if status, header, _ := a.do("POST", "/servers/s/tools/read", `{"held":1}`); status != 202 || header.Get("Cache-Status") != "" {
 			t.Errorf("a held call: %d %v", status, header)
 		}
 	}
-	for range 2 { // what is stored runs
+	for range 2 { // stored calls run
 		if status, header, _ := a.do("POST", "/calls", `{"server":"s","tool":"read"}`, "Prefer", "wait=10"); status != 200 || header.Get("Cache-Status") != "" {
 			t.Errorf("a durable call: %d %v", status, header)
 		}
@@ -327,7 +326,7 @@ func TestAFullServerIs503BeforeAnythingIsAccepted(t *testing.T) {
 	}
 }
 
-// batchOf is a batch of that many calls, as one JSON document or as lines.
+// batchOf returns a batch of n calls, as one JSON document or as lines.
 func batchOf(n int, tool string, asLines bool) string {
 	var b bytes.Buffer
 	for i := range n {
@@ -385,7 +384,7 @@ func TestQueuedCallsAreLimitedAndAStreamWaits(t *testing.T) {
 	}
 	confirmtest.Wait(t, func() bool { return h.now.Load() == 40 })
 	ended := make(chan string, 1)
-	// All but one place is taken; the stream goes through it as calls end.
+	// All places but one are taken. The stream uses this one as calls end.
 	h.slow <- struct{}{}
 	confirmtest.Wait(t, func() bool { return h.now.Load() == 39 })
 	var waited atomic.Bool
@@ -414,7 +413,7 @@ func TestQueuedCallsAreLimitedAndAStreamWaits(t *testing.T) {
 		}
 		return n
 	}
-	confirmtest.Wait(t, func() bool { return h.now.Load() == 40 }) // one of the stream's
+	confirmtest.Wait(t, func() bool { return h.now.Load() == 40 }) // one of them is a call of the stream
 	if n := most(); n > 40 {
 		t.Errorf("%d wait", n)
 	}
@@ -463,8 +462,8 @@ func TestAPrincipalHasNoMoreOpenBatchesThanItMay(t *testing.T) {
 	})
 }
 
-// lines begins a batch whose lines come one after the other. They go into the writer;
-// end says that there are no more, and that the batch was taken.
+// lines starts a batch whose lines are written one by one to the writer. end sends the end of the
+// body and checks that the batch was accepted.
 func (d *door) lines() (into io.Writer, end func()) {
 	d.t.Helper()
 	body, pipe := io.Pipe()
@@ -496,14 +495,14 @@ func (d *door) lines() (into io.Writer, end func()) {
 	}
 }
 
-// Nothing of it has ended, so its counts are what they were.
+// No call of it has ended, so its counts are unchanged.
 func TestTheListTellsTheCallsOfABatchThatStillComesIn(t *testing.T) {
 	srv := bustest.Start(t)
 	h := openHouse(t, srv)
 	d := openDoor(t, srv, frontdoor.Options{})
 	defer h.let()
 	into, end := d.lines()
-	const stored = 1000 // at once, while more may come
+	const stored = 1000 // at once, before the body has ended
 	for _, sum := range []string{"1000", "2000"} {
 		if _, err := io.WriteString(into, strings.ReplaceAll(batchOf(stored, "slow", true), `:"c`, `:"`+sum+`c`)); err != nil {
 			t.Fatal(err)
@@ -560,7 +559,7 @@ func TestTheFleetHasNoMoreOpenBatchesThanItMay(t *testing.T) {
 			t.Fatalf("%d %s", status, text)
 		}
 	}
-	confirmtest.Wait(t, func() bool { // what others made is seen soon
+	confirmtest.Wait(t, func() bool { // changes by others are visible soon
 		_, _, text := other.do("GET", "/batches?state=receiving", "")
 		return strings.Count(text, `"id"`) == 3
 	})

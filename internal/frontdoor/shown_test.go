@@ -14,7 +14,7 @@ import (
 	"github.com/callyard/callyard/pkg/risk"
 )
 
-// places are the requests whose answers tell of tools.
+// places are the requests whose answers contain tools.
 var places = []struct{ method, path, body string }{
 	{"GET", "/tools", ""}, {"GET", "/tools?format=openai", ""}, {"GET", "/tools?format=anthropic&defer_loading=true", ""}, {"GET", "/tools?query=write", ""}, {"GET", "/tools/search?q=write", ""},
 	{"GET", "/servers/s/tools", ""}, {"GET", "/servers/s/openapi.json", ""}, {"GET", "/sets/both", ""}, {"GET", "/sets/both/openapi.json", ""}, {"GET", "/tools?set=both", ""},
@@ -23,7 +23,7 @@ var places = []struct{ method, path, body string }{
 	{"POST", "/mcp?mode=search", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"describe_tools","arguments":{"names":["s__read","s__write"]}}}`},
 }
 
-// ask sends one of the places in a session of its own, where there must be one.
+// ask sends one of the places, in a new session if one is required.
 func (d *door) ask(key, method, path, body string) (int, string) {
 	d.t.Helper()
 	header := []string{"Accept", "application/json, text/event-stream"}
@@ -69,9 +69,9 @@ func TestWhatAPrincipalMayNotCallItIsNotShown(t *testing.T) {
 		for name, key := range keys {
 			status, answer := d.ask(key, p.method, p.path, p.body)
 			if strings.Contains(p.path, "mode=search") && name == "reading patterns" {
-				continue // its key calls nothing, these tools neither
+				continue // the key may not call anything, including these tools
 			}
-			for _, told := range []string{"There are no tools s__write.", `"unmatched":["write"]`} { // as it was asked
+			for _, told := range []string{"There are no tools s__write.", `"unmatched":["write"]`} { // repeated from the request
 				answer = strings.Replace(answer, told, "", 1)
 			}
 			if status != 200 || strings.Contains(answer, "write") {
@@ -79,16 +79,16 @@ func TestWhatAPrincipalMayNotCallItIsNotShown(t *testing.T) {
 			}
 		}
 	}
-	// A rule that looks at arguments hides nothing.
+	// A rule that depends on arguments hides nothing.
 	if _, answer := d.ask(denied, "GET", "/servers/s/tools", ""); !strings.Contains(answer, `"fail"`) || !strings.Contains(answer, `"read"`) {
 		t.Errorf("%s", answer)
 	}
-	// The set of which nothing is shown is not there.
+	// A set without visible tools does not exist for the caller.
 	if _, answer := d.ask(denied, "GET", "/sets", ""); strings.Contains(answer, "writes") || !strings.Contains(answer, "reads") {
 		t.Errorf("%s", answer)
 	}
-	// What only the policy hides is shown to operators, but not to their models, and a call of it is
-	// told the reason.
+	// Tools hidden only by the policy are visible to operators, but not to their models. A call of such
+	// a tool returns the reason.
 	for _, p := range []struct {
 		method, path, body, want string
 		shown                    bool
@@ -111,7 +111,7 @@ func TestWhatAPrincipalMayNotCallItIsNotShown(t *testing.T) {
 			t.Errorf("%s %s tells of what the scopes leave out: %s", p.method, p.path, answer)
 		}
 	}
-	// Another policy counts at once.
+	// A new policy is effective at once.
 	holder.Replace(risk.Default())
 	if _, answer := d.ask(denied, "GET", "/servers/s/tools", ""); !strings.Contains(answer, `"write"`) {
 		t.Errorf("%s", answer)
@@ -150,7 +150,7 @@ func TestWhatIsNotShownIsAnsweredLikeWhatIsNotThere(t *testing.T) {
 	}
 }
 
-// normal is a problem without the name that was asked for, and the id of the request.
+// normal returns a problem without the requested name and the request ID.
 func normal(answer, name string) string {
 	for _, around := range []string{`"%s"`, `\"%s\"`, "/%s/", `/%s"`, "/%s ", "/%s?"} {
 		answer = strings.ReplaceAll(answer, fmt.Sprintf(around, name), fmt.Sprintf(around, "NAME"))

@@ -23,7 +23,7 @@ type stateChanges struct {
 	ETag   string
 }
 
-// told is what is changed, one a line.
+// told returns the changes, one per line.
 func (c *stateChanges) told() string {
 	var b strings.Builder
 	for _, one := range c.Changes {
@@ -68,11 +68,11 @@ func TestAStateIsExportedAndImportedAsItWasSeen(t *testing.T) {
 	if c := d.importState(file, "?dry_run=true", 200); len(c.Changes) != 0 || c.ETag != h.Get("Etag") || !c.DryRun {
 		t.Errorf("the state itself: %+v", c)
 	}
-	// A file of a state without sets and switches takes those back that were made since.
+	// Importing a file of a state without sets and switches removes those created since.
 	if undo := d.importState(before, "?dry_run=true", 200); undo.told() != "sets inner remove\nsets outer remove\nswitches */* in set outer remove\nswitches s/write remove\nkeys nightly differs\n" {
 		t.Errorf("the file of before would change\n%s", undo.told())
 	}
-	// All of it is gone, and comes from the file again. What one needs is made before it.
+	// Everything is removed and restored from the file. Dependencies are created first.
 	do("PATCH", "/tools", `{"set":"outer","enabled":true}`, 200)
 	do("PATCH", "/servers/s/tools/write", `{"enabled":true}`, 200)
 	for _, set := range []string{"outer", "inner"} {
@@ -115,7 +115,7 @@ func TestAStateIsExportedAndImportedAsItWasSeen(t *testing.T) {
 			t.Errorf("%s: %d %s", bad, got, answer)
 		}
 	}
-	// A change that cannot be done is named; a part that is absent stays as it is.
+	// A change that cannot be made is reported. A missing part is unchanged.
 	part := d.importState(`{"format":"callyard-state/1","switches":[{"server":"s","tool":"nothing"},{"set":"outer","wide":true,"reason":"closed"}]}`, "", 200, "If-Match", "*")
 	if part.Failed != 1 || part.told() != "switches s/nothing add\nswitches s/write remove done\n" || part.Changes[0].Error == "" {
 		t.Errorf("%s%+v", part.told(), part)
@@ -124,8 +124,8 @@ func TestAStateIsExportedAndImportedAsItWasSeen(t *testing.T) {
 }
 
 // Two operators import different files at two front doors at the same time, both with the ETag
-// that they have seen. Each change is of the revision that was compared: of two that make the
-// same set in different ways one is done, and the answer to the other one names it as failed.
+// that they have seen. Each change requires the compared revision: if both create the same set with
+// different content, one succeeds, and the answer to the other reports the change as failed.
 func TestImportsAtTwoFrontDoorsAtOnceLoseNothingSilently(t *testing.T) {
 	srv := bustest.Start(t)
 	t.Cleanup(openHouse(t, srv).let)
@@ -153,7 +153,7 @@ func TestImportsAtTwoFrontDoorsAtOnceLoseNothingSilently(t *testing.T) {
 		for i, a := range answers {
 			switch {
 			case statuses[i] == http.StatusPreconditionFailed:
-				continue // it saw the other import before it compared
+				continue // it compared after the other import
 			case statuses[i] != http.StatusOK:
 				t.Fatalf("round %d: %d %+v", round, statuses[i], a)
 			}
@@ -175,9 +175,9 @@ func TestImportsAtTwoFrontDoorsAtOnceLoseNothingSilently(t *testing.T) {
 	}
 }
 
-// A set of a tenant that the section tenants does not name is of no use to anybody: no credential
-// of that tenant counts, and no list of tenants has it. A front door without the section has no
-// list of them, and imports such sets.
+// A set of a tenant that is not in the section tenants is useless: credentials of that tenant are
+// refused, and no list of tenants contains it. A front door without the section does not know the
+// tenants, and imports such sets.
 func TestAnImportSkipsSetsOfTenantsThatAreNotConfigured(t *testing.T) {
 	const file = `{"format":"callyard-state/1","sets":[{"name":"ours","include":[{}]}],"tenant_sets":[{"tenant":"red","set":{"name":"own","include":[{}]}},{"tenant":"nobody","set":{"name":"own","include":[{}]}}]}`
 	for section, want := range map[bool]string{
@@ -201,7 +201,7 @@ func TestAnImportSkipsSetsOfTenantsThatAreNotConfigured(t *testing.T) {
 	}
 }
 
-// The scopes of a key with a role are those of the role, as GET /keys has them.
+// The exported scopes of a key with a role are those of the role, as in GET /keys.
 func TestAnExportHasTheScopesOfKeysWithARole(t *testing.T) {
 	e := openEstate(t, true)
 	made := e.newKey(e.key, `{"name":"red/reader","tenant":"red","role":"auditor"}`)

@@ -15,16 +15,16 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// stores are what calls are stored in. They are opened here and handed to internal/calls,
-// which alone asks them.
+// stores are the stores of calls. They are opened here and passed to internal/calls, the only
+// package that reads them.
 type stores struct {
 	approvals *approval.Instance
 	records   *records.Recorder
-	usage     *usage.Usage // nil where its stream is not there
+	usage     *usage.Usage // nil if its stream is not available
 	journal   *journal.Store
 }
 
-// openStores opens the stores of calls; what it opened before an error is closed.
+// openStores opens the stores of calls. On an error it closes those that it opened.
 func (d *FrontDoor) openStores(ctx context.Context) (*stores, error) {
 	s := new(stores)
 	if err := d.fillStores(ctx, s); err != nil {
@@ -36,7 +36,7 @@ func (d *FrontDoor) openStores(ctx context.Context) (*stores, error) {
 
 func (d *FrontDoor) fillStores(ctx context.Context, s *stores) (err error) {
 	o := d.o
-	// Nothing is assessed again before the gate is there.
+	// Nothing is reassessed before the gate exists.
 	assess := func(ctx context.Context, a *ledger.Approval, args []byte) (risk.Assessment, error) {
 		return d.gate.Reassess(ctx, a, args)
 	}
@@ -85,8 +85,8 @@ func (d *FrontDoor) openBatches(ctx context.Context) (err error) {
 	return err
 }
 
-// closeBatches lets durable calls that have left finish until ctx ends; what does
-// not is settled by another front door.
+// closeBatches lets durable calls that were sent finish until ctx ends. Another front door settles
+// the remaining ones.
 func (d *FrontDoor) closeBatches(ctx context.Context) {
 	if d.durable != nil {
 		if err := d.durable.Close(ctx); err != nil {
@@ -98,8 +98,8 @@ func (d *FrontDoor) closeBatches(ctx context.Context) {
 	}
 }
 
-// policyText returns the version and the source of the platform's policy in force; policies of
-// tenants have files of their own.
+// policyText returns the version and the source of the platform's effective policy. Policies of
+// tenants have their own files.
 func (d *FrontDoor) policyText() (version, text string) {
 	if d.o.Policy == nil {
 		return "none", ""
@@ -108,9 +108,9 @@ func (d *FrontDoor) policyText() (version, text string) {
 	return p.Version(), string(p.Source())
 }
 
-// noPermission says why calls of the server cannot run by a standing permission: every
-// worker that could get them must trust this front door's key for that, or refuses
-// what was allowed.
+// noPermission returns the reason why calls of the server cannot run by a standing permission, or
+// "". Every worker that could run them must trust this front door's key for that, or it would
+// refuse calls that were permitted.
 func (d *FrontDoor) noPermission(server schema.ServerID) string {
 	if d.o.Signer == nil {
 		return "the front doors have no signing key (warrants.key_file)."

@@ -17,12 +17,12 @@ import (
 	"github.com/callyard/callyard/pkg/bus/bustest"
 )
 
-// Each store is opened after others, which are closed when it cannot be; goleak looks for
-// what is left.
+// Each store is opened after others, which must be closed if it cannot be opened. goleak detects
+// leaks.
 func TestAFrontDoorWhoseStoresCannotBeOpenedSaysWhy(t *testing.T) {
 	for name, c := range map[string]struct {
 		redis  *confirm.RedisOptions
-		stream string // has settings with which it cannot be used
+		stream string // has settings with which it is unusable
 		want   string
 	}{
 		"Redis is down": {redis: &confirm.RedisOptions{Addresses: []string{"127.0.0.1:1"}}, want: "reaching Redis at 127.0.0.1:1"},
@@ -51,7 +51,7 @@ func TestAFrontDoorWhoseStoresCannotBeOpenedSaysWhy(t *testing.T) {
 	}
 }
 
-// makeUnfit makes a stream in memory, where what a stream of Callyard keeps would be lost.
+// makeUnfit creates a stream in memory, in which Callyard's data would be lost.
 func makeUnfit(t *testing.T, srv *bustest.Server, name string) {
 	t.Helper()
 	nc, err := nats.Connect(srv.URL)

@@ -16,7 +16,7 @@ import (
 	"github.com/callyard/callyard/pkg/bus/bustest"
 )
 
-// follow begins a request whose answer is a stream, and tells when that has ended.
+// follow starts a request whose answer is a stream. The channel receives the time of its end.
 func (d *door) follow(method, path, credential, body string, header ...string) (ended <-chan time.Time) {
 	d.t.Helper()
 	r, err := http.NewRequestWithContext(d.t.Context(), method, d.base+path, strings.NewReader(body))
@@ -40,13 +40,13 @@ func (d *door) follow(method, path, credential, body string, header ...string) (
 	over := make(chan time.Time, 1)
 	go func() {
 		defer resp.Body.Close()
-		_, _ = io.Copy(io.Discard, resp.Body) // it ends when the front door ends it
+		_, _ = io.Copy(io.Discard, resp.Body) // until the front door ends it
 		over <- time.Now()
 	}()
 	return over
 }
 
-// allStreams are one of each kind of stream that lasts, by what it is.
+// allStreams opens one long-lived stream of each kind, by description.
 func (d *door) allStreams(credential string, ofREST func() string) map[string]<-chan time.Time {
 	d.t.Helper()
 	rest := credential
@@ -72,7 +72,7 @@ func (d *door) allStreams(credential string, ofREST func() string) map[string]<-
 	}
 }
 
-// endSoon checks that streams end after an act, and says how long that took.
+// endSoon checks that streams end after an action, and logs the time.
 func endSoon(t *testing.T, streams map[string]<-chan time.Time, begun time.Time) {
 	t.Helper()
 	for what, over := range streams {
@@ -113,7 +113,7 @@ func TestStreamsEndWithTheAccessOfTheirProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	endSoon(t, ended, begun)
-	for what, over := range kept { // of the same person, and another program
+	for what, over := range kept { // of the same person with another program
 		select {
 		case <-over:
 			t.Errorf("%s of another access has ended", what)

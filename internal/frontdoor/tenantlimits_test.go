@@ -17,8 +17,8 @@ import (
 	"github.com/callyard/callyard/pkg/bus/bustest"
 )
 
-// TestATenantHasItsNominalAtEveryFrontDoorAndBatchesWait has two tenants call at two front
-// doors: one borrows all that the other has, which then wants it.
+// TestATenantHasItsNominalAtEveryFrontDoorAndBatchesWait uses two tenants at two front doors: one
+// borrows the whole share of the other, which then needs it.
 func TestATenantHasItsNominalAtEveryFrontDoorAndBatchesWait(t *testing.T) {
 	srv := bustest.Start(t)
 	h := openHouse(t, srv)
@@ -43,11 +43,11 @@ func TestATenantHasItsNominalAtEveryFrontDoorAndBatchesWait(t *testing.T) {
 	}
 	var all sync.WaitGroup
 	var reds, blues atomic.Int64
-	for range 4 { // 2 of its own, and 2 of blue
+	for range 4 { // 2 of its own share, and 2 borrowed from blue
 		slow(a, red, &reds, &all)
 	}
 	confirmtest.Wait(t, func() bool { return h.now.Load() == 4 })
-	for _, d := range []*door{a, b} { // each front door knows of the calls at the other
+	for _, d := range []*door{a, b} { // each front door knows the calls at the other
 		inTime(t, 5*time.Second, "the calls that red has borrowed of blue", func() bool {
 			_, _, list := d.do("GET", "/tenants", "")
 			_, _, metrics := d.do("GET", "/metrics", "")
@@ -63,9 +63,9 @@ func TestATenantHasItsNominalAtEveryFrontDoorAndBatchesWait(t *testing.T) {
 		t.Errorf("a tenant without limits: %d %s", status, text)
 	}
 	ran := h.runs.Load()
-	slow(b, blue, &blues, &all) // of its own, and nobody has borrowed it
+	slow(b, blue, &blues, &all) // of its own share, which is not lent
 	confirmtest.Wait(t, func() bool { return h.now.Load() == 5 })
-	slow(b, blue, &blues, &all) // these wait until red gives back
+	slow(b, blue, &blues, &all) // these wait until red returns the loan
 	slow(b, blue, &blues, &all)
 
 	status, header, text := a.do("POST", "/batches", batchOf(3, "write", false), "Authorization", "Bearer "+red)
@@ -82,12 +82,12 @@ func TestATenantHasItsNominalAtEveryFrontDoorAndBatchesWait(t *testing.T) {
 		h.slow <- struct{}{}
 		confirmtest.Wait(t, func() bool { return h.now.Load() == 5 && h.runs.Load() == ran+2+i })
 	}
-	if h.most.Load() > 6 { // 5, and the call of a tenant without limits
+	if h.most.Load() > 6 { // 5, plus the call of a tenant without limits
 		t.Errorf("%d calls at once", h.most.Load())
 	}
 	h.let()
 	all.Wait()
-	confirmtest.Wait(t, func() bool { // what waited runs
+	confirmtest.Wait(t, func() bool { // waiting calls run
 		_, _, text := a.do("GET", header.Get("Location"), "", "Authorization", "Bearer "+red)
 		return strings.Contains(text, `"succeeded":3`) && h.runs.Load() == ran+3+4
 	})

@@ -21,7 +21,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// toldTenant is a tenant as the API tells it.
+// toldTenant is a tenant as the API returns it.
 type toldTenant struct {
 	ID      string
 	Servers struct {
@@ -43,7 +43,7 @@ type toldTenant struct {
 	Usage      *struct{ Calls, Failed, Denied, Held int }
 }
 
-// listTenants is GET /tenants.
+// listTenants sends GET /tenants.
 func (d *door) listTenants(key string) []toldTenant {
 	d.t.Helper()
 	status, _, body := d.with(key, "GET", "/tenants", "")
@@ -54,7 +54,7 @@ func (d *door) listTenants(key string) []toldTenant {
 	return list.Tenants
 }
 
-// openTenants is a front door with a section of two tenants, and keys of every kind.
+// openTenants opens a front door with two configured tenants, and keys of every kind.
 func openTenants(t *testing.T) (d *door, keys map[string]string) {
 	srv := bustest.Start(t)
 	t.Cleanup(openHouse(t, srv, "vault").let)
@@ -170,7 +170,7 @@ func TestWithoutTheSectionThereIsTheDefaultTenantAlone(t *testing.T) {
 	if status, _, answer := d.do("GET", "/tenants/red", ""); status != http.StatusNotFound {
 		t.Errorf("%d %s", status, answer)
 	}
-	// Whoever is of another tenant nevertheless sees its own.
+	// A caller of another tenant always sees its own tenant.
 	if all = d.listTenants(key); len(all) != 1 || all[0].ID != "red" {
 		t.Errorf("%+v", all)
 	}

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// BenchmarkForeignIDs asks for what is of another tenant and for what never was, in turns, and
-// reports for each kind of id how much longer the first takes: the ratio of the medians.
+// BenchmarkForeignIDs alternately requests resources of another tenant and resources that never
+// existed, and reports for each kind of ID the ratio of the median times.
 func BenchmarkForeignIDs(b *testing.B) {
 	w := openTown(b)
 	suffixes := map[string]string{"/servers/": "/tools", "/confirmations/": "?", "/evaluations/": "?"}
@@ -22,7 +22,7 @@ func BenchmarkForeignIDs(b *testing.B) {
 				took[kind] = new([2][]time.Duration)
 			}
 			for i := range 2 {
-				i = (i + n) % 2 // neither is always the first
+				i = (i + n) % 2 // alternate which is first
 				id := [2]string{w.ids[kind].foreign, w.ids[kind].unknown}[i]
 				began := time.Now()
 				status, _, answer := w.with(w.blues["wide"], "GET", kind+id+suffixes[kind], "")

@@ -24,19 +24,19 @@ import (
 	"github.com/callyard/callyard/pkg/bus/bustest"
 )
 
-// pair is an id of another tenant, and one in the same form that never was.
+// pair is an ID of another tenant, and one in the same format that never existed.
 type pair struct{ foreign, unknown string }
 
-// town is a front door for two tenants: the server vault, the sets reds and redown, a call, a batch
-// and a key are of the tenant red, and blue has none of them. reds is a set of the installation with
-// a tool of vault, redown one that red has made.
+// town is a front door for two tenants. Red owns the server vault, the sets reds and redown, a call,
+// a batch and a key; blue sees none of them. reds is a set of the installation with a tool of vault,
+// redown one that red created.
 type town struct {
 	*door
-	red   string            // a key of it
-	blues map[string]string // keys of blue, by what they may do
-	// ids are what red has, by the beginning of the paths that name it.
+	red   string            // a key of red
+	blues map[string]string // keys of blue, by permission
+	// ids are the IDs of red's resources, by the prefix of their paths.
 	ids map[string]pair
-	// words are the same where a body or a query names them.
+	// words are the same IDs, by their placeholders in queries and bodies.
 	words map[string]pair
 }
 
@@ -78,7 +78,7 @@ func openTown(t testing.TB) *town {
 	return w
 }
 
-// evaluations is a folder with a run of an evaluation.
+// evaluations returns a folder with an evaluation run.
 func evaluations(t testing.TB, name string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -93,7 +93,7 @@ func evaluations(t testing.TB, name string) string {
 	return dir
 }
 
-// made has red make something and returns its id.
+// made creates a resource of red and returns its ID.
 func (w *town) made(path, body, below string) pair {
 	w.t.Helper()
 	status, h, answer := w.with(w.red, "POST", path, body, "Prefer", "respond-async")
@@ -111,7 +111,7 @@ func (w *town) made(path, body, below string) pair {
 	return pair{id, other}
 }
 
-// apiOperation is one operation of the document.
+// apiOperation is an operation of the document.
 type apiOperation struct{ id, method, path string }
 
 func (w *town) operations() (all []apiOperation) {
@@ -128,18 +128,18 @@ func (w *town) operations() (all []apiOperation) {
 			all = append(all, apiOperation{op.OperationID, strings.ToUpper(method), path})
 		}
 	}
-	// What lists comes first, so that it does not show what the requests of this test made.
+	// Lists go first, so that they do not contain resources created by this test.
 	slices.SortFunc(all, func(a, b apiOperation) int {
 		return cmp.Or(strings.Compare(a.method, b.method), strings.Compare(fmt.Sprint(naming[a.id]), fmt.Sprint(naming[b.id])), strings.Compare(a.id, b.id))
 	})
 	return all
 }
 
-// bodies are of operations whose path names an id, where {} is none.
+// bodies are the bodies of operations with an ID in the path for which {} is invalid.
 var bodies = map[string]string{"settle-call": `{"as":"done","reason":"it is"}`, "add-batch-calls": `{"server":"s","tool":"read"}` + "\n", "confirm-call": `{"confirm":true}`, "switch-tool": `{"enabled":false}`}
 
-// naming are the requests by which operations without an id in the path name something:
-// what follows the path, and the body.
+// naming are the requests of operations without an ID in the path that name a resource: the rest of
+// the URL, and the body.
 var naming = map[string][][2]string{
 	"list-tools":        {{"?server=SERVER", ""}, {"?set=SET", ""}, {"?format=openai&set=SET", ""}, {"?format=anthropic&query=read", ""}, {"", ""}},
 	"search-tools":      {{"?q=read&server=SERVER", ""}, {"?q=read&set=SET", ""}, {"?q=read", ""}},
@@ -158,14 +158,14 @@ var naming = map[string][][2]string{
 	"get-usage":         {{"?by=server", ""}, {"?by=tool&tenant=TENANT", ""}, {"", ""}}, "get-state": {{"", ""}}, "list-audit": {{"?tenant=TENANT", ""}, {"", ""}}, "list-tenants": {{"", ""}}, "verify-audit": {{"", ""}}, "list-evaluations": {{"", ""}},
 	"list-calls": {{"?server=SERVER", ""}, {"?tenant=TENANT", ""}, {"?principal=*&tenant=TENANT", ""}, {"", ""}}, "list-batches": {{"", ""}}, "list-webhook-deliveries": {{"", ""}, {"?state=waiting", ""}}, "list-keys": {{"", ""}}, "list-servers": {{"", ""}}, "list-sets": {{"", ""}}, "list-switches": {{"", ""}}, "list-workers": {{"", ""}},
 	"get-health": {{"", ""}}, "get-livez": {{"", ""}}, "get-readyz": {{"", ""}}, "get-version": {{"", ""}}, "get-metrics": {{"", ""}}, "list-front-doors": {{"", ""}}, "get-configuration": {{"", ""}},
-	"get-events": {}, // it does not end; see below
+	"get-events": {}, // it does not end; events covers it
 }
 
-// volatile is what differs from one answer to the next.
+// volatile matches values that differ between answers.
 var volatile = regexp.MustCompile(`"(call_|batch_)[0-9a-z]+"|"(uptime|next_cursor|id|secret|last_used|created_at|started|took_ms|at)":("[^"]*"|[0-9.]+)|[a-z]+_[0-9a-z]{26,}|\\"[0-9]+\\"|go_[^\n]*\n|[0-9]{4}-[0-9]{2}-[0-9]{2}T[^"]*`)
 
-// alike asks the same about what is foreign and about what never was. Other requests change
-// numbers in lists meanwhile, so a difference counts when it stays.
+// alike sends the same request for a foreign and for an unknown ID. Other requests change numbers
+// in lists in the meantime, so only a lasting difference is an error.
 func (w *town) alike(what, key, method, path, body string, header []string, words map[string]pair) {
 	w.t.Helper()
 	status, got := w.answers(what, key, method, path, body, header, words)
@@ -180,7 +180,7 @@ func (w *town) alike(what, key, method, path, body string, header []string, word
 	}
 }
 
-// answers returns the answers to the two questions of [town.alike].
+// answers returns the answers to both requests of [town.alike].
 func (w *town) answers(what, key, method, path, body string, header []string, words map[string]pair) (status [2]int, got [2]string) {
 	w.t.Helper()
 	for i := range got {
@@ -189,7 +189,7 @@ func (w *town) answers(what, key, method, path, body string, header []string, wo
 		for word, p := range words {
 			id := []string{p.foreign, p.unknown}[i]
 			fill = append(fill, word, id)
-			if p != w.ids["/tenants/"] && p != w.ids["/workers/"] { // no answer has them, and words have: "credential" has "red"
+			if p != w.ids["/tenants/"] && p != w.ids["/workers/"] { // no answer contains these IDs, and they are parts of other words ("credential" contains "red")
 				back = append(back, id, word)
 			}
 		}
@@ -216,9 +216,9 @@ func replaced(f *strings.Replacer, all []string) []string {
 	return out
 }
 
-// TestWhatIsOfAnotherTenantIsAnsweredLikeWhatIsUnknown asks every operation of the document,
-// with several credentials of another tenant. An operation that is neither on something with
-// an id nor in the table fails the test.
+// TestWhatIsOfAnotherTenantIsAnsweredLikeWhatIsUnknown sends every operation of the document with
+// several credentials of another tenant. An operation that has no ID in its path and is not in the
+// table fails the test.
 func TestWhatIsOfAnotherTenantIsAnsweredLikeWhatIsUnknown(t *testing.T) {
 	w := openTown(t)
 	asked := 0
@@ -230,13 +230,13 @@ func TestWhatIsOfAnotherTenantIsAnsweredLikeWhatIsUnknown(t *testing.T) {
 	if asked < 3*60 {
 		t.Errorf("only %d requests were sent", asked)
 	}
-	// What is hidden is there: red sees it.
+	// The hidden resources exist: red sees them.
 	for _, path := range []string{"/servers/vault", "/sets/reds", "/sets/redown", "/calls/" + w.ids["/calls/"].foreign, "/batches/" + w.ids["/batches/"].foreign, "/keys/" + w.ids["/keys/"].foreign, "/tenants/red"} {
 		if status, _, answer := w.with(w.red, "GET", path, ""); status != http.StatusOK {
 			t.Errorf("%s: %d %s", path, status, answer)
 		}
 	}
-	// A name that is hidden, or foreign, is free.
+	// A hidden or foreign name is free.
 	for _, set := range []string{"reds", "redown", "grey"} {
 		if status, _, answer := w.with(w.blues["all"], "PUT", "/sets/"+set, `{"include":[{"server":"s"}]}`, "If-None-Match", "*"); status != http.StatusOK {
 			t.Errorf("%s: %d %s", set, status, answer)
@@ -246,7 +246,7 @@ func TestWhatIsOfAnotherTenantIsAnsweredLikeWhatIsUnknown(t *testing.T) {
 	w.batches()
 }
 
-// askAll asks the operations, all of them or those that name a set, and returns the number of requests.
+// askAll sends all operations, or those that name a set, and returns the number of requests.
 func (w *town) askAll(all bool) (asked int) {
 	t := w.t
 	t.Helper()
@@ -263,7 +263,7 @@ func (w *town) askAll(all bool) (asked int) {
 						continue
 					}
 					body := row[1]
-					if !all { // names of keys are free once
+					if !all { // names of keys can be used only once
 						body = strings.Replace(body, `"blue/SERVER"`, `"blue/SET"`, 1)
 					}
 					w.alike(what, key, op.method, op.path+row[0], body, nil, w.words)
@@ -296,8 +296,8 @@ func (w *town) askAll(all bool) (asked int) {
 	return asked
 }
 
-// batches compares how a line for a server goes that is hidden, and one for none: both wait,
-// because a server may come. The second line of each batch says that the first was tried.
+// batches compares a line for a hidden server with one for an unknown server. Both wait, because the
+// server may appear. The second line of each batch shows that the first was tried.
 func (w *town) batches() {
 	var counts [2]string
 	for i, server := range []string{"vault", "crypt"} {
@@ -314,7 +314,7 @@ func (w *town) batches() {
 	}
 }
 
-// events reads the first event of each stream: the fleet as it is seen.
+// events reads the first event of each stream: the visible fleet.
 func (w *town) events() {
 	for key, wants := range map[string]bool{w.red: true, w.blues["all"]: false} {
 		r, err := http.NewRequestWithContext(w.t.Context(), http.MethodGet, w.base+"/events?include=changes", nil)
@@ -337,7 +337,7 @@ func (w *town) events() {
 	}
 }
 
-// TestAnMCPClientOfAnotherTenantFindsNothing does the same for the methods of MCP.
+// TestAnMCPClientOfAnotherTenantFindsNothing does the same for the MCP methods.
 func TestAnMCPClientOfAnotherTenantFindsNothing(t *testing.T) {
 	w := openTown(t)
 	words := map[string]pair{"SERVER": w.ids["/servers/"], "SET": w.ids["/sets/"], "CALL": w.ids["/calls/"]}
@@ -389,8 +389,7 @@ func modern(method, members string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":{%s"_meta":{"%s":"%s","%s":{}}}}`, method, members, mcpwire.MetaProtocolVersion, mcpwire.Modern, mcpwire.MetaClientCapabilities)
 }
 
-// TestCredentialsOfAnUnknownTenantAreRefused checks what a section without the tenant of a
-// key means.
+// TestCredentialsOfAnUnknownTenantAreRefused checks keys of a tenant that is not in the section.
 func TestCredentialsOfAnUnknownTenantAreRefused(t *testing.T) {
 	srv := bustest.Start(t)
 	t.Cleanup(openHouse(t, srv).let)
@@ -406,8 +405,8 @@ func TestCredentialsOfAnUnknownTenantAreRefused(t *testing.T) {
 	}
 }
 
-// TestADraftOrAnotherPrincipalIsTestedOnlyByWhoMayDryRun tests calls as keys that may look at the
-// tool, of which one is an administrator, but not of the default tenant.
+// TestADraftOrAnotherPrincipalIsTestedOnlyByWhoMayDryRun tests calls with keys that see the tool. One
+// of them belongs to an administrator, but not of the default tenant.
 func TestADraftOrAnotherPrincipalIsTestedOnlyByWhoMayDryRun(t *testing.T) {
 	w := openTown(t)
 	for _, as := range []string{"reader", "wide"} {

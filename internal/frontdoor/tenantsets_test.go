@@ -21,15 +21,15 @@ import (
 )
 
 // estate is a front door for the tenants red and blue, each with an administrator and a developer.
-// Its servers are s and vault; the installation has the set all of both, and reads of s.
+// Its servers are s and vault. The installation has the set all of both, and reads of s.
 type estate struct {
 	*door
 	srv  *bustest.Server
 	keys map[string]string // by tenant and role: red-admin, red-dev, and so on
 }
 
-// openEstate opens one. A root has all scopes. With the section tenants, blue does not see vault; without it everybody
-// sees everything.
+// openEstate opens an estate. A root has all scopes. With the section tenants, blue does not see
+// vault; without it, every caller sees everything.
 func openEstate(t *testing.T, section bool) *estate {
 	t.Helper()
 	srv := bustest.Start(t)
@@ -65,7 +65,7 @@ func (e *estate) knows(server schema.ServerID) {
 	}
 }
 
-// must sends a request that has to be answered with the status, and returns the answer.
+// must sends a request, checks the status of the answer, and returns the answer.
 func (e *estate) must(status int, key, method, path, body string, header ...string) string {
 	e.t.Helper()
 	got, _, answer := e.with(key, method, path, body, header...)
@@ -75,7 +75,7 @@ func (e *estate) must(status int, key, method, path, body string, header ...stri
 	return answer
 }
 
-// surfaces are the requests that name a set, of all protocols.
+// surfaces are the requests that name a set, in all protocols.
 var surfaces = []struct{ method, path, body string }{
 	{"GET", "/sets/SET", ""}, {"GET", "/sets/SET/openapi.json", ""}, {"GET", "/tools?set=SET", ""}, {"GET", "/tools?format=openai&set=SET", ""}, {"GET", "/tools?format=anthropic&set=SET&query=read", ""},
 	{"GET", "/tools/search?q=read&set=SET", ""}, {"POST", "/tool-calls?set=SET", `{"tool_calls":[{"id":"1","type":"function","function":{"name":"s__read","arguments":"{}"}}]}`},
@@ -83,7 +83,7 @@ var surfaces = []struct{ method, path, body string }{
 	{"GET", "/sets", ""}, {"GET", "/tools", ""},
 }
 
-// asked is what a surface answers of a set, without the name of the set.
+// asked returns the answer of a surface about a set, without the name of the set.
 func (e *estate) asked(key, set string, n int) string {
 	e.t.Helper()
 	s := surfaces[n]
@@ -103,8 +103,8 @@ func (e *estate) asked(key, set string, n int) string {
 	return fmt.Sprint(status, " ", volatile.ReplaceAllString(strings.ReplaceAll(answer, set, "SET"), "…"))
 }
 
-// TestASetOfATenantIsThereForItsTenantAlone asks every surface for a set of red: whoever is of red
-// finds it, everybody else gets the answer for a set that never was.
+// TestASetOfATenantIsThereForItsTenantAlone requests a set of red on every surface: members of red
+// find it, all others get the answer for a set that never existed.
 func TestASetOfATenantIsThereForItsTenantAlone(t *testing.T) {
 	for _, section := range []bool{true, false} {
 		e := openEstate(t, section)
@@ -118,14 +118,14 @@ func TestASetOfATenantIsThereForItsTenantAlone(t *testing.T) {
 			for _, as := range []string{"blue-admin", "blue-dev", "default-admin", "default-dev", ""} {
 				key := e.keys[as]
 				if as == "" {
-					key = e.key // with everything, of the default tenant
+					key = e.key // all scopes, in the default tenant
 				}
 				if got, want := e.asked(key, "mine", n), e.asked(key, "none", n); got != want {
 					t.Errorf("section %t: %q asks %s %s for the set of red and gets\n%s\nnot, as for one that never was,\n%s", section, as, s.method, s.path, got, want)
 				}
 			}
 		}
-		// Tenants use one name without knowing of each other, and each gets its own set.
+		// Two tenants can use the same name independently, and each gets its own set.
 		e.must(200, e.keys["blue-admin"], "PUT", "/sets/mine", `{"include":[{"tool":"write"}]}`, "If-None-Match", "*")
 		for as, tools := range map[string][2]string{"red-dev": {"s__read", "s__write"}, "blue-dev": {"s__write", "s__read"}} {
 			for _, n := range []int{0, 3, 7} {
@@ -158,7 +158,7 @@ func TestTenantAdministratorsManageTheSetsOfTheirTenant(t *testing.T) {
 	e.must(403, dev, "PUT", "/sets/mine", body, "If-Match", tag)
 	e.must(403, dev, "DELETE", "/sets/mine", "", "If-Match", tag)
 	e.must(200, admin, "PUT", "/sets/mine", `{"include":[{"tool":"read"}],"exclude":[{"server":"vault"}]}`, "If-Match", tag)
-	// Who manages a set is shown all of it, also while it has no tools; others are not.
+	// The manager of a set sees all of it, even if it has no tools. Others do not.
 	if got := e.must(200, admin, "GET", "/sets/mine", ""); !strings.Contains(got, `"exclude"`) || strings.Contains(got, "vault__read") {
 		t.Error(got)
 	}
@@ -168,12 +168,13 @@ func TestTenantAdministratorsManageTheSetsOfTheirTenant(t *testing.T) {
 	if got := e.must(200, admin, "GET", "/sets", ""); !strings.Contains(got, `"empty"`) || !strings.Contains(got, `"tenant":"default"`) {
 		t.Error(got)
 	}
-	// Nobody of a tenant changes a set of the installation, and nobody takes the name of one
-	// that the tenant sees.
+	// Members of a tenant cannot change a set of the installation, or use the name of one that the
+	// tenant sees.
 	e.must(409, admin, "PUT", "/sets/reads", body)
 	e.must(409, admin, "PUT", "/sets/reads", body, "If-Match", `"1"`)
 	e.must(403, admin, "DELETE", "/sets/reads", "", "If-Match", "*")
-	// An administrator of the default tenant alone, with admin:tenant, is not one of the installation.
+	// An administrator of the default tenant with only admin:tenant is no administrator of the
+	// installation.
 	e.must(403, e.keys["default-admin"], "PUT", "/sets/other", body)
 	e.must(200, e.key, "PUT", "/sets/other", body)
 	e.must(403, e.keys["default-admin"], "DELETE", "/sets/other", "", "If-Match", "*")
@@ -182,7 +183,7 @@ func TestTenantAdministratorsManageTheSetsOfTheirTenant(t *testing.T) {
 	}
 	e.must(200, admin, "DELETE", "/sets/mine", "", "If-Match", "*")
 	e.must(404, admin, "GET", "/sets/mine", "")
-	// The audit record has each act, also the refused ones, with its tenant.
+	// The audit record contains each act with its tenant, including refused ones.
 	for _, want := range []string{"put-set /sets/mine red red-admin 200", "put-set /sets/mine red red-dev 403", "remove-set /sets/mine red red-admin 200", "put-set /sets/reads red red-admin 409", "remove-set /sets/reads red red-admin 403"} {
 		inTime(t, 30*time.Second, "the record "+want, func() bool { // ends are stored soon after the answer
 			for _, all := range records(t, e.srv) {
@@ -197,7 +198,7 @@ func TestTenantAdministratorsManageTheSetsOfTheirTenant(t *testing.T) {
 	}
 }
 
-// mayCall is which tools a key is shown, as SERVER/TOOL, and calls one to compare.
+// mayCall returns the tools that a key sees, as SERVER/TOOL, and calls one to compare.
 func (e *estate) mayCall(key string) string {
 	e.t.Helper()
 	var list struct {
@@ -223,8 +224,8 @@ func (e *estate) mayCall(key string) string {
 	return strings.Join(all, " ")
 }
 
-// TestASetOfATenantWidensNothingThatThePlatformGave has administrators of a tenant do all that
-// they can with the name of a set to which the platform limits a key.
+// TestASetOfATenantWidensNothingThatThePlatformGave lets administrators of a tenant do everything
+// possible with the name of a set to which the platform limits a key.
 func TestASetOfATenantWidensNothingThatThePlatformGave(t *testing.T) {
 	e := openEstate(t, true)
 	admin := e.keys["red-admin"]
@@ -236,8 +237,8 @@ func TestASetOfATenantWidensNothingThatThePlatformGave(t *testing.T) {
 	}
 	e.must(409, admin, "PUT", "/sets/reads", wide) // its name is taken
 	e.must(200, e.key, "DELETE", "/sets/gone", "", "If-Match", "*")
-	e.must(200, admin, "PUT", "/sets/gone", wide)  // the platform has removed it
-	e.must(200, admin, "PUT", "/sets/never", wide) // and has never had this one
+	e.must(200, admin, "PUT", "/sets/gone", wide)  // the platform removed it
+	e.must(200, admin, "PUT", "/sets/never", wide) // the platform never had it
 	if got := e.mayCall(given.Secret); got != "s/read" {
 		t.Errorf("by sets of its tenant the key may call %q", got)
 	}
@@ -245,15 +246,15 @@ func TestASetOfATenantWidensNothingThatThePlatformGave(t *testing.T) {
 	if got := e.mayCall(given.Secret); got != "s/read" {
 		t.Errorf("with another note the key may call %q", got)
 	}
-	// A set that the platform does not show to the tenant keeps its meaning as well.
+	// A set that the platform hides from the tenant also keeps its meaning.
 	blue := e.newKey(e.key, `{"name":"blue/given","tenant":"blue","scopes":["tools:read","tools:call:@hidden"]}`)
 	e.must(200, e.key, "PUT", "/sets/hidden", `{"include":[{"server":"vault"},{"server":"s","tool":"read"}]}`)
 	e.must(200, e.keys["blue-admin"], "PUT", "/sets/hidden", wide)
 	if got := e.mayCall(blue.Secret); got != "s/read" {
 		t.Errorf("the key of blue may call %q", got)
 	}
-	// A key that an administrator of the tenant makes means the tenant's set, which a set of the
-	// platform does not change.
+	// A key created by an administrator of the tenant refers to the tenant's set, regardless of a set
+	// of the platform.
 	e.must(200, admin, "PUT", "/sets/mine", `{"include":[{"server":"vault","tool":"read"}]}`)
 	own := e.newKey(admin, `{"name":"red/own","owner":"red-admin","scopes":["tools:read","tools:call:@mine","tools:call:@reads"]}`)
 	e.must(200, e.key, "PUT", "/sets/mine", wide)
@@ -270,8 +271,8 @@ func TestASetOfATenantWidensNothingThatThePlatformGave(t *testing.T) {
 	}
 }
 
-// TestWhoIsLimitedToASetDoesNotChangeIt has an administrator of a tenant that may call the tools
-// of a set only.
+// TestWhoIsLimitedToASetDoesNotChangeIt uses an administrator of a tenant that may only call the
+// tools of a set.
 func TestWhoIsLimitedToASetDoesNotChangeIt(t *testing.T) {
 	e := openEstate(t, true)
 	e.must(200, e.keys["red-admin"], "PUT", "/sets/reads2", `{"include":[{"server":"s","tool":"read"}]}`)
@@ -281,8 +282,8 @@ func TestWhoIsLimitedToASetDoesNotChangeIt(t *testing.T) {
 		e.must(403, limited.Secret, "PUT", "/sets/more", `{"include":[{}]}`)
 		e.must(403, limited.Secret, "DELETE", "/sets/reads2", "", "If-Match", "*")
 	}
-	// What the platform gave of its set of that name is not what an administrator has of the
-	// tenant's: it cannot give that on.
+	// Access to the platform's set of that name is no access to the tenant's set, so the administrator
+	// cannot grant it.
 	e.must(200, e.key, "PUT", "/sets/two", `{"include":[{"server":"s","tool":"read"}]}`)
 	boss := e.newKey(e.key, `{"name":"red/boss","tenant":"red","scopes":["tools:read","admin:tenant","tools:call:@two"]}`)
 	made := e.newKey(boss.Secret, `{"name":"red/made","scopes":["tools:read","tools:call:@two"]}`)
@@ -322,7 +323,7 @@ func TestTheSetsOfATenantAreCountedErasedExportedAndImported(t *testing.T) {
 	if c := e.importState(file, "?dry_run=true", 200); len(c.Changes) != 0 || c.ETag != h.Get("Etag") {
 		t.Errorf("the state itself: %+v", c)
 	}
-	// Tenants whose keys are in the configuration cannot be erased; green has a key of run time.
+	// Tenants with keys in the configuration cannot be erased. The key of green is created at run time.
 	e.must(201, e.key, "POST", "/keys", `{"name":"green/boss","tenant":"green","role":"tenant-admin"}`)
 	green := e.newKey(e.key, `{"name":"green/more","tenant":"green","role":"tenant-admin"}`)
 	e.must(200, green.Secret, "PUT", "/sets/inner", `{"include":[{}]}`)
@@ -339,7 +340,7 @@ func TestTheSetsOfATenantAreCountedErasedExportedAndImported(t *testing.T) {
 	if got := e.must(200, e.key, "DELETE", "/tenants/green?confirm=green", ""); !strings.Contains(got, `"found":true`) || !strings.Contains(got, `"sets":0`) {
 		t.Error(got)
 	}
-	// What red removes or changes comes from the file again, and what blue has stays as it is.
+	// Sets that red removed or changed are restored from the file. Those of blue are unchanged.
 	for _, set := range []string{"outer", "inner"} {
 		e.must(200, e.keys["red-admin"], "DELETE", "/sets/"+set, "", "If-Match", "*")
 	}
@@ -355,7 +356,7 @@ func TestTheSetsOfATenantAreCountedErasedExportedAndImported(t *testing.T) {
 	if got := e.must(200, e.keys["red-dev"], "GET", "/sets/outer", ""); !strings.Contains(got, "vault__read") || !strings.Contains(got, `"tenant":"red"`) {
 		t.Error(got)
 	}
-	// A file of a version without them changes none of them.
+	// Importing a file of a version without tenant sets changes none of them.
 	var old map[string]any
 	if err := json.Unmarshal([]byte(file), &old); err != nil {
 		t.Fatal(err)
@@ -373,8 +374,8 @@ func TestTheSetsOfATenantAreCountedErasedExportedAndImported(t *testing.T) {
 	}
 }
 
-// TestKeysOfTwoTenantsWithTheSameScopesMeanTheirOwnSets is without the section tenants: what is
-// shown to a key is kept, and its scopes are all that tells it from the other.
+// TestKeysOfTwoTenantsWithTheSameScopesMeanTheirOwnSets runs without the section tenants: the view of
+// a key is cached, and the keys differ only in their tenant.
 func TestKeysOfTwoTenantsWithTheSameScopesMeanTheirOwnSets(t *testing.T) {
 	e := openEstate(t, false)
 	for tenant, tool := range map[string]string{"red": "read", "blue": "write"} {

@@ -7,9 +7,9 @@ import (
 	"github.com/callyard/callyard/internal/catalog"
 )
 
-// openUsage opens what counts the calls of the log by hour. Where its stream cannot be
-// opened, because it was not made or NATS does not permit it yet, nothing is counted here;
-// whoever can does it later, from the records that are kept.
+// openUsage opens the counter of calls per hour, which reads the log. If its stream cannot be
+// opened, because it was not created or NATS does not permit it yet, this front door counts
+// nothing. Another one can count later, from the stored records.
 func (d *FrontDoor) openUsage(ctx context.Context, s *stores) *usage.Usage {
 	u, err := usage.Open(ctx, d.o.Stored, usage.Options{Records: s.records, Lead: d.leads, Counted: usage.CountIn(d.o.Metrics.Usage()), Log: d.o.Log})
 	if err != nil {
@@ -19,8 +19,8 @@ func (d *FrontDoor) openUsage(ctx context.Context, s *stores) *usage.Usage {
 	return u
 }
 
-// leads says that this front door has the smallest id of those that are heard of. Front
-// doors that do not hear of each other each lead for a while.
+// leads reports whether this front door has the smallest ID of all that are visible. Front doors
+// that do not see each other may lead at the same time for a while.
 func (d *FrontDoor) leads() bool {
 	for _, p := range d.catalog.Processes() {
 		if p.Role == catalog.RoleFrontDoor && p.ID < d.id {

@@ -16,25 +16,24 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// told is how many ends may wait to be put into the outbox; more wait at their
-// source.
-const told = 1024
+// maxPendingEnds is the number of ends that may wait for the outbox. Others wait at their source.
+const maxPendingEnds = 1024
 
-// messageTimeout bounds the writing and storing of one message.
+// messageTimeout is the timeout of building and storing one message.
 const messageTimeout = 20 * time.Second
 
-// notifier puts the ends of calls and batches into the outbox of webhooks.
+// notifier adds the ends of calls and batches to the outbox of webhooks.
 type notifier struct {
 	d      *FrontDoor
 	sender *webhook.Sender
 	store  *outbox.Outbox
 	ends   chan batch.End
-	held   chan schema.ApprovalID // ids of approvals that ended
+	held   chan schema.ApprovalID // IDs of approvals that ended
 	stop   chan struct{}
 	done   sync.WaitGroup
 }
 
-// openNotifier opens the outbox, where webhooks are configured.
+// openNotifier opens the outbox, if webhooks are configured.
 func (d *FrontDoor) openNotifier(ctx context.Context) error {
 	w := d.o.Webhooks
 	if w.SecretsFile == "" {
@@ -44,7 +43,7 @@ func (d *FrontDoor) openNotifier(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("webhooks.secrets_file %w", err)
 	}
-	t := &notifier{d: d, ends: make(chan batch.End, told), held: make(chan schema.ApprovalID, told), stop: make(chan struct{})}
+	t := &notifier{d: d, ends: make(chan batch.End, maxPendingEnds), held: make(chan schema.ApprovalID, maxPendingEnds), stop: make(chan struct{})}
 	if t.store, err = outbox.Open(ctx, d.o.Stored, webhook.KeepFor); err != nil {
 		return err
 	}
@@ -59,14 +58,14 @@ func (d *FrontDoor) openNotifier(ctx context.Context) error {
 	return nil
 }
 
-// start begins to tell; it needs the API, which says what a call looks like.
+// start starts the notifications. It needs the API, which encodes calls.
 func (t *notifier) start() {
 	t.done.Go(t.run)
 	t.done.Go(t.runHeld)
 }
 
-// close tells what is known and ends the outbox; what is not delivered by then is
-// delivered by others, or after a restart.
+// close adds all known ends and closes the outbox. Messages that were not delivered are
+// delivered by other front doors, or after a restart.
 func (t *notifier) close(ctx context.Context) {
 	close(t.stop)
 	close(t.ends)
@@ -76,7 +75,7 @@ func (t *notifier) close(ctx context.Context) {
 	}
 }
 
-// ended is told of an end; it waits while the outbox takes no more.
+// ended accepts an end. It blocks while the outbox is full.
 func (t *notifier) ended(e batch.End) {
 	if e.Batch != nil && e.Batch.CallbackURL == "" {
 		return
@@ -99,23 +98,24 @@ func (t *notifier) run() {
 }
 
 const (
-	// tellEvery is how often ends of held calls are looked for that nobody told of:
-	// whoever should have is gone.
-	tellEvery = 15 * time.Second
-	// tellTurn spreads the front doors, so that mostly one of them tells.
-	tellTurn = time.Second
+	// notifyEvery is the interval at which the notifier looks for ends of held calls without a
+	// notification, because the front door responsible for it has stopped.
+	notifyEvery = 15 * time.Second
+	// maxNotifyDelay is the maximum random delay of a front door, so that usually only one of them
+	// sends.
+	maxNotifyDelay = time.Second
 )
 
-// runHeld tells of the ends of calls that were held. Every front door sees them;
-// the first one that has its turn tells, and notes it in the ledger.
+// runHeld adds the ends of held calls. Every front door sees them. The first one after its random
+// delay adds the message and records that in the ledger.
 func (t *notifier) runHeld() {
 	defer t.d.calls.WatchCallbacks(func(id schema.ApprovalID) {
 		select {
 		case t.held <- id:
-		default: // the next look finds it
+		default: // the next check finds it
 		}
 	})()
-	tick := time.NewTicker(tellEvery)
+	tick := time.NewTicker(notifyEvery)
 	defer tick.Stop()
 	for first := true; ; first = false {
 		if !first {
@@ -123,21 +123,21 @@ func (t *notifier) runHeld() {
 			case <-t.stop:
 				return
 			case id := <-t.held:
-				if !sleep.For(rand.N(tellTurn), t.stop) {
+				if !sleep.For(rand.N(maxNotifyDelay), t.stop) {
 					return
 				}
-				t.tellHeld(id)
+				t.notifyHeld(id)
 				continue
 			case <-tick.C:
 			}
 		}
-		for _, id := range t.d.calls.DueCallbacks(tellEvery) {
-			t.tellHeld(id)
+		for _, id := range t.d.calls.DueCallbacks(notifyEvery) {
+			t.notifyHeld(id)
 		}
 	}
 }
 
-func (t *notifier) tellHeld(id schema.ApprovalID) {
+func (t *notifier) notifyHeld(id schema.ApprovalID) {
 	ctx, cancel := context.WithTimeout(context.Background(), messageTimeout)
 	defer cancel()
 	err := t.d.calls.TellCallback(ctx, id, func(s *calls.Status, url string) error {
@@ -152,8 +152,8 @@ func (t *notifier) tellHeld(id schema.ApprovalID) {
 	}
 }
 
-// message says what a receiver is told of an end. Its id is that of the call or
-// batch, so that whoever tells it twice tells the same.
+// message builds the message about an end. Its ID is that of the call or batch, so that a message
+// that is added twice has the same ID.
 func (t *notifier) message(ctx context.Context, e batch.End) (webhook.Message, error) {
 	if e.Batch != nil {
 		return webhook.Message{ID: string(e.Batch.ID), URL: e.Batch.CallbackURL, Tenant: e.Batch.Principal.Tenant, Event: webhook.Event{Type: webhook.BatchEnded, Time: e.Batch.Ended, Data: batches.View(e.Batch)}}, nil
@@ -161,7 +161,7 @@ func (t *notifier) message(ctx context.Context, e batch.End) (webhook.Message, e
 	return t.callMessage(ctx, calls.OfEnd(e), e.Call.CallbackURL)
 }
 
-// callMessage says what a receiver is told of a call that ended.
+// callMessage builds the message about the end of a call.
 func (t *notifier) callMessage(ctx context.Context, s *calls.Status, url string) (webhook.Message, error) {
 	view, result, err := t.d.api.CallView(ctx, s)
 	if err != nil {

@@ -1,9 +1,9 @@
-// Package frontdoortest is what the tests of the endpoints of a front door stand on: a real
-// bus, catalog, gate, router, and stores of calls, assembled as a front door assembles
-// them, before a worker whose tools do what a test needs.
+// Package frontdoortest provides the environment for tests of the endpoints of a front door: a
+// real bus, catalog, gate, router and stores of calls, assembled as a front door assembles them,
+// in front of a worker with scripted tools.
 //
-// It owns that assembly and the worker. It refuses to know an endpoint: each test builds
-// its own on a [Fabric].
+// It owns that assembly and the worker. It knows no endpoint: each test builds its own on a
+// [Fabric].
 package frontdoortest
 
 import (
@@ -37,21 +37,21 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Options says what differs between fabrics.
+// Options are the settings of a fabric.
 type Options struct {
-	// Script is the worker's.
+	// Script is the script of the worker.
 	Script Script
-	// Limits bounds calls. By default arguments have at most 64 KiB and calls a minute.
+	// Limits limits calls. By default arguments have at most 64 KiB and calls take at most a minute.
 	Limits admission.Limits
-	// Policy assesses calls; nil: there is none.
+	// Policy assesses calls. If nil, there is none.
 	Policy *risk.Holder
-	// InFlight is how many calls a principal may have under way; 0: there are no quotas.
+	// InFlight is the limit of calls in flight per principal; 0 means no quotas.
 	InFlight int
-	// Counted, where set, is called for each call that the gate checks, as it does so.
+	// Counted, if not nil, is called when the gate begins to check a call.
 	Counted func(server schema.ServerID, tool string)
 }
 
-// Fabric is all of a front door but its endpoints.
+// Fabric is a front door without its endpoints.
 type Fabric struct {
 	NATS     *bustest.Server
 	Worker   *Worker
@@ -70,7 +70,7 @@ type Fabric struct {
 
 const id = "frontdoor-1"
 
-// Open starts a fabric, which ends with the test.
+// Open starts a fabric that ends with the test.
 func Open(t testing.TB, o Options) *Fabric {
 	t.Helper()
 	if o.Limits == (admission.Limits{}) {
@@ -98,7 +98,7 @@ func Open(t testing.TB, o Options) *Fabric {
 	return f
 }
 
-// openCalls opens what calls are checked by, run by and stored in.
+// openCalls opens the gate, the runners and the stores of calls.
 func (f *Fabric) openCalls(ctx context.Context, o Options) {
 	t := f.testing
 	book, err := ledger.Open(ctx, f.Conn, ledger.Options{Log: f.Log})
@@ -139,7 +139,7 @@ func (f *Fabric) openCalls(ctx context.Context, o Options) {
 	f.Calls = calls.Options{Gate: gate, Chain: chain, Desk: desk, Ledger: book, Release: release, Durable: runner, Records: recorder, Usage: counter, FrontDoor: id}
 }
 
-// release runs an approved call; when ctx ends it returns, and the call continues.
+// release runs an approved call. If ctx ends, it returns and the call continues.
 func (f *Fabric) release(ctx context.Context, desk *approval.Desk, chain *execution.Chain, a *ledger.Approval, progress func(params []byte)) (*schema.Result, error) {
 	type end struct {
 		res *schema.Result
@@ -168,15 +168,15 @@ func (f *Fabric) release(ctx context.Context, desk *approval.Desk, chain *execut
 	}
 }
 
-// WaitFor waits until done is true, which it asks after changes of the catalog, and now
-// and then.
+// WaitFor waits until done returns true. It checks after each change of the catalog and
+// periodically.
 func (f *Fabric) WaitFor(what string, done func() bool) {
 	f.testing.Helper()
 	changes, cancel := f.Catalog.Changes()
 	defer cancel()
 	deadline := time.NewTimer(30 * time.Second)
 	defer deadline.Stop()
-	tick := time.NewTicker(10 * time.Millisecond) // others hear of a change a moment later
+	tick := time.NewTicker(10 * time.Millisecond) // other subscribers learn of a change a moment later
 	defer tick.Stop()
 	for !done() {
 		select {
@@ -199,7 +199,7 @@ func Send(t testing.TB, c *http.Client, r *http.Request) (status int, header htt
 	return res.StatusCode, res.Header, body
 }
 
-// counting is the catalog as the gate sees it: a check begins by looking up the tool.
+// counting wraps the catalog and reports each lookup of a tool, with which a check begins.
 type counting struct {
 	admission.Catalog
 	counted func(server schema.ServerID, tool string)
@@ -212,7 +212,7 @@ func (c counting) Tool(server schema.ServerID, name string) (catalog.Tool, error
 	return c.Catalog.Tool(server, name)
 }
 
-// Log is a log that tests read while it is written.
+// Log is a log that tests can read while it is written.
 type Log struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -224,7 +224,7 @@ func (l *Log) Write(p []byte) (int, error) {
 	return l.b.Write(p)
 }
 
-// String is what was written so far.
+// String returns the text written so far.
 func (l *Log) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

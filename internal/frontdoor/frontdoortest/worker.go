@@ -13,23 +13,23 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// WorkerID is the id of the worker of a fabric.
+// WorkerID is the ID of the worker of a fabric.
 const WorkerID schema.WorkerID = "worker-1"
 
-// Script says what a worker serves.
+// Script configures the servers and answers of a worker.
 type Script struct {
-	// Servers are announced.
+	// Servers are the servers that the worker announces.
 	Servers []schema.Server
-	// Definitions are those of each server that has none of its own; see [Worker.Define].
+	// Definitions apply to each server without its own; see [Worker.Define].
 	Definitions schema.Definitions
-	// Call, where set, is asked before each call, and reports whether it answered it. What
-	// it does not answer ends by the name of the tool: fail, lines, large, hang; every other
-	// tool returns its arguments.
+	// Call, if not nil, is called before each call and reports whether it answered it. Otherwise
+	// the tool name selects the answer: fail, lines, large, hang; every other tool returns its
+	// arguments.
 	Call func(w *Worker, f *bus.CallFrame, to bus.ReplyTo) bool
 }
 
-// Tools are the tools of [Script] and some that a script of a test answers. The odd white
-// space and the big number must come out as they are.
+// Tools returns the tools of [Script] and the additional ones. The irregular white space and the
+// big number must be forwarded unchanged.
 func Tools(more ...string) []json.RawMessage {
 	tools := []json.RawMessage{
 		json.RawMessage(`{"name":"echo",  "description":"Says it again", "inputSchema":{"type":"object"},"_meta":{"big":9007199254740993}}`),
@@ -44,7 +44,7 @@ func Tools(more ...string) []json.RawMessage {
 	return tools
 }
 
-// Ready is a server that serves its calls.
+// Ready returns a server that is ready to serve calls.
 func Ready(id schema.ServerID, risk int) schema.Server {
 	return schema.Server{ID: id, State: schema.StateInitialized, Transport: "stdio", Risk: risk, Digest: digest(id), Slots: 32, Sessions: 1, Protocol: "2025-06-18"}
 }
@@ -58,15 +58,15 @@ type Told struct {
 	Object string
 }
 
-// Worker answers calls by its script.
+// Worker is a test worker that answers calls as its script says.
 type Worker struct {
-	// Listener sends what a test answers by itself.
+	// Listener sends the answers that a test writes itself.
 	Listener *bus.Listener
-	// Asked hears of each call of the tool hang, and Canceled of each such call that was
-	// canceled and has ended so.
+	// Asked receives a value for each call of the tool hang, and Canceled the sequence number of
+	// each such call that was canceled.
 	Asked    chan struct{}
 	Canceled chan uint64
-	// Told hears what clients said to the server of a call.
+	// Told receives the answers of clients to requests of the server.
 	Told chan Told
 
 	conn     *bus.Conn
@@ -79,7 +79,7 @@ type Worker struct {
 	full     func() bool
 }
 
-// StartWorker starts a worker, which ends with the test.
+// StartWorker starts a worker that ends with the test.
 func StartWorker(t testing.TB, conn *bus.Conn, id schema.WorkerID, script Script) *Worker {
 	t.Helper()
 	w := &Worker{
@@ -129,7 +129,7 @@ func (w *Worker) say() {
 	_ = w.conn.Announce(&a)
 }
 
-// Change changes what the worker announces, and announces it.
+// Change modifies the worker's announcement and sends it.
 func (w *Worker) Change(f func(*schema.Worker)) {
 	w.mu.Lock()
 	a := w.announce
@@ -140,8 +140,8 @@ func (w *Worker) Change(f func(*schema.Worker)) {
 	w.say()
 }
 
-// Define gives servers definitions of their own, adds those that are not there, and
-// announces all of it at once. change, where it is set, changes each of these servers.
+// Define sets the definitions of individual servers, adds missing servers, and announces
+// everything at once. change, if not nil, modifies each of these servers.
 func (w *Worker) Define(defs map[schema.ServerID]schema.Definitions, change func(*schema.Server)) {
 	w.Change(func(me *schema.Worker) {
 		for id, defs := range defs {
@@ -160,30 +160,31 @@ func (w *Worker) Define(defs map[schema.ServerID]schema.Definitions, change func
 	})
 }
 
-// Refuse has the worker refuse each call, not started, for which full is true.
+// Refuse makes the worker refuse each call, as not started, for which full returns true.
 func (w *Worker) Refuse(full func() bool) {
 	w.mu.Lock()
 	w.full = full
 	w.mu.Unlock()
 }
 
-// Calls are the calls that came.
+// Calls returns the received calls.
 func (w *Worker) Calls() []bus.CallFrame {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.seen)
 }
 
-// Count is how many calls came.
+// Count returns the number of received calls.
 func (w *Worker) Count() int { return len(w.Calls()) }
 
-// Last is the call that came last; there must be one.
+// Last returns the last received call. It panics if there is none.
 func (w *Worker) Last() bus.CallFrame {
 	calls := w.Calls()
 	return calls[len(calls)-1]
 }
 
-// Hanging is the last call, of the tool hang, and where its replies go.
+// Hanging returns the sequence number of the last call, which must be of the tool hang, and the
+// address of its replies.
 func (w *Worker) Hanging() (to bus.ReplyTo, seq uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -191,7 +192,7 @@ func (w *Worker) Hanging() (to bus.ReplyTo, seq uint64) {
 	return w.held[seq], seq
 }
 
-// Finish ends the calls of the tool hang that are under way, and returns their number.
+// Finish ends all calls of the tool hang and returns their number.
 func (w *Worker) Finish() int {
 	w.mu.Lock()
 	held := w.held
@@ -203,12 +204,12 @@ func (w *Worker) Finish() int {
 	return len(held)
 }
 
-// Result ends a call.
+// Result ends a call with a result.
 func (w *Worker) Result(to bus.ReplyTo, seq uint64, body string) {
 	w.Listener.Result(to, seq, &schema.Result{Body: []byte(body), ToolError: strings.Contains(body, `"isError":true`), InputRequired: strings.Contains(body, `"input_required"`)})
 }
 
-// Call takes a request of the bus.
+// Call handles a request of the bus.
 func (w *Worker) Call(f *bus.CallFrame, to bus.ReplyTo) {
 	result := func(body string) { w.Result(to, f.Seq, body) }
 	switch f.Method {
@@ -254,7 +255,7 @@ func (w *Worker) Call(f *bus.CallFrame, to bus.ReplyTo) {
 	}
 }
 
-// serve takes in a server that is added or removed over the API.
+// serve adds or removes a server, as requested over the API.
 func (w *Worker) serve(f *bus.CallFrame) {
 	w.Change(func(me *schema.Worker) {
 		me.Servers = slices.DeleteFunc(me.Servers, func(s schema.Server) bool { return s.ID == f.Server })
@@ -264,7 +265,7 @@ func (w *Worker) serve(f *bus.CallFrame) {
 	})
 }
 
-// Cancel ends a call that hangs.
+// Cancel cancels a call of the tool hang.
 func (w *Worker) Cancel(seq uint64) {
 	w.mu.Lock()
 	to, ok := w.held[seq]
@@ -276,7 +277,7 @@ func (w *Worker) Cancel(seq uint64) {
 	}
 }
 
-// Answer takes what a client said; see [bus.Answerer].
+// Answer handles an answer of a client; see [bus.Answerer].
 func (w *Worker) Answer(seq uint64, number int64, object []byte) {
 	w.Told <- Told{seq, number, string(object)}
 }

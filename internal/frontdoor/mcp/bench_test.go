@@ -24,9 +24,8 @@ func cpu() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// benchmarkRequest sends a request over one connection with a client that costs
-// next to nothing, so that what is measured is the server's side. It compares with
-// BenchmarkACall of package rest.
+// benchmarkRequest sends a request over one connection with a client of negligible cost, so that it
+// measures the server. It compares with BenchmarkACall of package rest.
 func benchmarkRequest(b *testing.B, f *fabric, method, name, members string) {
 	conn, err := net.Dial("tcp", strings.TrimPrefix(f.url, "http://"))
 	if err != nil {
@@ -70,13 +69,13 @@ func benchmarkRequest(b *testing.B, f *fabric, method, name, members string) {
 	b.ReportMetric(float64((cpu()-began).Microseconds())/float64(b.N), "cpu-µs/op")
 }
 
-// BenchmarkACall is the whole way to a scripted worker in this process and back.
+// BenchmarkACall measures the full path to a scripted worker in this process and back.
 func BenchmarkACall(b *testing.B) {
 	f := openFabric(b, quiet)
 	benchmarkRequest(b, f, "tools/call", "demo__echo", `"name":"demo__echo","arguments":{"message":"`+strings.Repeat("x", 150)+`"}`)
 }
 
-// BenchmarkAListOfAThousandTools is tools/list from what is encoded already.
+// BenchmarkAListOfAThousandTools measures tools/list from the cache.
 func BenchmarkAListOfAThousandTools(b *testing.B) {
 	f := openFabric(b, quiet)
 	var defs schema.Definitions

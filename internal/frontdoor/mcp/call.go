@@ -14,13 +14,12 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// progressWaiting is how many notifications may wait for a client that reads
-// slowly; the oldest goes first.
+// progressWaiting is the maximum number of notifications that are queued for a client that reads
+// slowly. The oldest is dropped first.
 const progressWaiting = 64
 
-// requests serves the requests that go to an MCP server: tool calls, reads of resources,
-// prompts and completions. Each is submitted to [calls.Calls], and what becomes of it is
-// answered here.
+// requests serves the requests that are forwarded to an MCP server: tool calls, resource reads,
+// prompts and completions. It submits each to [calls.Calls] and answers with the outcome.
 type requests struct {
 	calls     *calls.Calls
 	catalog   *catalog.Catalog
@@ -31,7 +30,7 @@ type requests struct {
 	suspended *suspendedCalls
 }
 
-// callTool is tools/call. Both eras, and both kinds of mount, come through here.
+// callTool serves tools/call, for both eras and both kinds of mount.
 func (r *requests) callTool(ctx context.Context, x *exchange) ([]byte, *fault) {
 	arguments, responses, state := x.msg.param("arguments"), x.msg.param("inputResponses"), x.msg.param("requestState")
 	name, named := str(x.msg.param("name"))
@@ -52,12 +51,12 @@ func (r *requests) callTool(ctx context.Context, x *exchange) ([]byte, *fault) {
 	}
 	to, ok := r.lists.tool(r.lists.place(x), name)
 	if !ok {
-		return nil, &fault{Code: mcpwire.CodeInvalidParams, Message: "Unknown tool: " + problem.Printable(name, printed)}
+		return nil, &fault{Code: mcpwire.CodeInvalidParams, Message: "Unknown tool: " + problem.Printable(name, maxPrinted)}
 	}
 	if e := x.allowTool(to.server, to.name); e != nil {
 		return nil, e
 	}
-	if x.modern && !folded { // the headers repeat arguments of call_tool, which has none
+	if x.modern && !folded { // the headers repeat arguments of the tool, but this request has those of call_tool
 		if e := r.checkParamHeaders(x, to, arguments); e != nil {
 			return nil, e
 		}
@@ -77,7 +76,7 @@ func (r *requests) callTool(ctx context.Context, x *exchange) ([]byte, *fault) {
 		call.Session = r.conversation(x, to)
 	}
 	if responses != nil || state != nil {
-		call.Fresh, call.NoStore = true, true // it is one step of a conversation
+		call.Fresh, call.NoStore = true, true // one step of a multi-step exchange
 	}
 	if x.modern && r.tasks.enabled() && r.lists.view(r.lists.place(x)).taskOnly[to] {
 		return r.tasks.run(ctx, x, call)
@@ -88,7 +87,8 @@ func (r *requests) callTool(ctx context.Context, x *exchange) ([]byte, *fault) {
 	return r.run(ctx, x, call)
 }
 
-// capabilities are those of the client: of its session, or without one of this request.
+// capabilities returns the client capabilities: those of the session, or without a session those
+// of this request.
 func (x *exchange) capabilities() []byte {
 	if x.session != nil {
 		return x.session.capabilities
@@ -96,7 +96,7 @@ func (x *exchange) capabilities() []byte {
 	return x.meta.capabilities
 }
 
-// extra is what goes to the server in addition to the arguments.
+// extra returns the params that are sent to the server in addition to the arguments.
 func (x *exchange) extra(responses, state []byte) []byte {
 	about := x.meta.forwarded(x.capabilities(), x.logLevel())
 	if about == nil && responses == nil && state == nil {
@@ -115,7 +115,7 @@ func (x *exchange) extra(responses, state []byte) []byte {
 	return append(b, '}')
 }
 
-// run has the call run and returns its result as it came.
+// run runs the call and returns its result verbatim.
 func (r *requests) run(ctx context.Context, x *exchange, call *schema.Call) ([]byte, *fault) {
 	x.setCall(call.ID)
 	if x.span != nil {
@@ -137,7 +137,7 @@ func (r *requests) run(ctx context.Context, x *exchange, call *schema.Call) ([]b
 	}
 }
 
-// finish answers with what came of a submitted call.
+// finish answers with the outcome of a submitted call.
 func (r *requests) finish(ctx context.Context, x *exchange, call *schema.Call, end ended) ([]byte, *fault) {
 	if x.span != nil {
 		x.outcome(&end.out, end.err)
@@ -153,7 +153,7 @@ func (r *requests) finish(ctx context.Context, x *exchange, call *schema.Call, e
 	return x.fitted(end.out.Result.Body), nil
 }
 
-// setCall names the call in the answer, for people who look for it.
+// setCall adds the call ID to the answer, so that people can look up the call.
 func (x *exchange) setCall(id schema.CallID) {
 	x.res.w.Header()["Callyard-Call-Id"] = []string{string(id)}
 }
@@ -163,7 +163,7 @@ type ended struct {
 	err error
 }
 
-// submit runs the call, and passes its progress on while it runs.
+// submit runs the call and forwards its progress while it runs.
 func (r *requests) submit(ctx context.Context, x *exchange, call *schema.Call) (end ended) {
 	progress, hears := x.meta.token != nil && x.res.streams, call.Method == "" && x.acceptsMessages()
 	if !progress && !hears {
@@ -189,10 +189,10 @@ func (r *requests) submit(ctx context.Context, x *exchange, call *schema.Call) (
 		select {
 		case w := <-words:
 			if x.say(w) != nil && x.modern {
-				cancel() // the client left
+				cancel() // the client disconnected
 			}
 		case end := <-done:
-			// What came before the result goes out before it.
+			// Send queued notifications before the result.
 			for len(words) > 0 {
 				_ = x.say(<-words)
 			}
@@ -201,8 +201,8 @@ func (r *requests) submit(ctx context.Context, x *exchange, call *schema.Call) (
 	}
 }
 
-// passProgress returns what takes the progress of a call of this request until stop is called,
-// which sends what is left; nil where the client wants none.
+// passProgress returns a function that forwards the progress of a call of this request. stop
+// sends the queued notifications and ends that. progress is nil if the client wants no progress.
 func (x *exchange) passProgress() (progress func(params []byte), stop func()) {
 	if x.meta.token == nil || !x.res.streams {
 		return nil, func() {}
@@ -213,7 +213,7 @@ func (x *exchange) passProgress() (progress func(params []byte), stop func()) {
 		for {
 			select {
 			case w := <-words:
-				_ = x.say(w) // the context of the request says that the client left
+				_ = x.say(w) // if the client disconnected, the request context is canceled
 			case <-over:
 				for len(words) > 0 {
 					_ = x.say(<-words)
@@ -235,8 +235,8 @@ func (x *exchange) say(w notification) error {
 	return x.notify(w.method, w.params)
 }
 
-// submitGuarded submits the call in a goroutine of its own, where a panic would end the
-// process.
+// submitGuarded submits the call and recovers from a panic. It runs in its own goroutine, where
+// a panic would end the process.
 func (r *requests) submitGuarded(ctx context.Context, call *schema.Call) (end ended) {
 	defer func() {
 		if v := recover(); v != nil {

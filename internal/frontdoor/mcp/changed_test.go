@@ -13,14 +13,14 @@ import (
 	"github.com/callyard/callyard/pkg/risk"
 )
 
-// strictDesk is a desk under a policy that has people decide about every call.
+// strictDesk returns a desk with a policy by which approvers decide on every call.
 func (f *fabric) strictDesk() *approval.Desk {
 	return approval.New(approval.Options{Ledger: f.Calls.Ledger, Log: f.Log, Assess: func(context.Context, *ledger.Approval, []byte) (risk.Assessment, error) {
 		return risk.Assessment{Level: risk.Medium, Version: "stricter", Reasons: []string{"ask"}, Approval: &risk.Approval{By: risk.ByGroups, Groups: []string{"ops"}, Needed: 1, Expires: time.Hour}}, nil
 	}})
 }
 
-// reloaded has the policy change to one by which people decide about what is held.
+// reloaded replaces the policy with one by which approvers decide on held calls.
 func (f *fabric) reloaded() {
 	f.t.Helper()
 	if err := f.strictDesk().Renew(f.t.Context()); err != nil {
@@ -28,7 +28,7 @@ func (f *fabric) reloaded() {
 	}
 }
 
-// strict serves the same calls from a front door that already has the stricter policy.
+// strict returns a front door that serves the same calls and already has the stricter policy.
 func (f *fabric) strict() *fabric {
 	f.t.Helper()
 	o := f.endpoint.o
@@ -43,7 +43,7 @@ const (
 	atPage      = `"url":"http://approver.test/a/`
 )
 
-// refused fails if the call ran; got must say where people decide, and have no token.
+// refused fails if the call ran. got must contain the URL of the approver's page and no token.
 func (f *fabric) refused(what string, got []byte, before int) {
 	f.t.Helper()
 	about := get(get(got, "_meta"), "callyard/confirmation")
@@ -68,11 +68,11 @@ func TestATaskAsksItsCallerOnlyWhileTheCallerMayDecide(t *testing.T) {
 	if getString(state, "status") != "working" || get(state, "inputRequests") != nil || !strings.Contains(getString(state, "statusMessage"), "http://approver.test/a/") {
 		t.Errorf("%s", state)
 	}
-	// A client that can open pages is asked to open that of the people who decide.
+	// A client that can open pages is asked to open the approver's page.
 	if state = get1(canURLTasks, id); getString(state, "status") != "input_required" || !strings.Contains(string(state), atPage) || strings.Contains(string(state), "requestedSchema") {
 		t.Errorf("%s", state)
 	}
-	// An answer to what was asked before changes nothing, and one that withdraws the call counts.
+	// An answer to the earlier question changes nothing, but one that withdraws the call is accepted.
 	f.task("tasks/update", id, `,"inputResponses":`+approve).result(t)
 	if state = get1(canBoth, id); getString(state, "status") != "working" || f.Worker.Count() != before {
 		t.Errorf("%s", state)
@@ -101,7 +101,7 @@ func TestAnApprovalOfTheCallerDoesNotCountWhenThePolicyHasChanged(t *testing.T) 
 		id := getString([]byte(f.callAs(canBoth, "/mcp/risky", "echo", `{"a":1}`, "").result(t)), "taskId")
 		g := change()
 		f.refused(name, forms(g, formState), before)
-		// Asked again, in the way that counts by now.
+		// The question is sent again, in the form that is now required.
 		if got := pages(g, pageState); !strings.Contains(string(got), atPage) || getString(got, "requestState") == "" || f.Worker.Count() != before {
 			t.Errorf("%s: %s", name, got)
 		}

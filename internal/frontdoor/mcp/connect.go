@@ -13,29 +13,29 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// A call whose person must open an address first, to connect to the server, did not start. The
-// client learns the address in the way of its revision: by input requests (URL elicitation) from
-// 2026-07-28 on, by an error of its own in 2025-11-25, and by a text everywhere else.
+// If the user must open a URL to connect to the server before the call, the call does not start.
+// The client receives the URL in the form that its revision supports: input requests (URL
+// elicitation) from 2026-07-28 on, a dedicated error in 2025-11-25, and text in all others.
 
 const (
-	// connectID begins the ids of the input requests.
+	// connectID is the prefix of the IDs of the input requests.
 	connectID = "connect"
-	// connectEvery is how often a front door looks whether somebody has connected.
+	// connectEvery is the interval at which a front door checks whether the user has connected.
 	connectEvery = 2 * time.Second
-	// maxPages bounds the addresses of one server that a client is asked to open.
+	// maxPages limits the number of URLs of one server that a client is asked to open.
 	maxPages = 8
 )
 
-// page is an address to open, as in URL elicitation.
+// page is a URL to open, as in URL elicitation.
 type page struct {
 	Mode    string `json:"mode"`
-	ID      string `json:"elicitationId,omitempty"` // of revision 2025-11-25 only
+	ID      string `json:"elicitationId,omitempty"` // only in revision 2025-11-25
 	URL     string `json:"url"`
 	Message string `json:"message"`
 }
 
-// pagesOf returns the addresses that have to be opened before the call, nil where an error is of
-// another kind. Servers of revision 2025-11-25 have an error code for that.
+// pagesOf returns the URLs that must be opened before the call, or nil for any other kind of
+// error. Servers of revision 2025-11-25 have an error code for that.
 func pagesOf(e *schema.Error) []page {
 	switch {
 	case e.Kind == schema.KindConnectRequired && e.ConnectURL != "":
@@ -58,7 +58,7 @@ func pagesOf(e *schema.Error) []page {
 	return pages
 }
 
-// opensPages reports whether the client can be asked to open an address.
+// opensPages reports whether the client can be asked to open a URL.
 func (x *exchange) opensPages() bool { return capable(x.capabilities(), "elicitation", "url") }
 
 // asksInResults reports whether the result of the request may ask for input.
@@ -70,11 +70,11 @@ func (x *exchange) asksInResults() bool {
 	return false
 }
 
-// failed answers a call that did not succeed.
+// failed answers a call that failed.
 func (r *requests) failed(x *exchange, call *schema.Call, err error) ([]byte, *fault) {
 	e := schema.AsError(err)
-	// A client that has opened the addresses is not sent there twice in a row: clients retry at
-	// once, and would go round in circles.
+	// Do not send a client that has opened the URLs there again: clients retry at once, and would
+	// loop.
 	if pages := pagesOf(e); pages != nil && x.asksInResults() && x.opensPages() && !x.opened {
 		state := requestState{Call: call.ID, Connect: true}
 		requests := []byte{'{'}
@@ -92,14 +92,14 @@ func (r *requests) failed(x *exchange, call *schema.Call, err error) ([]byte, *f
 	return nil, x.faultOf(err)
 }
 
-// pageFault returns the error that asks a client of revision 2025-11-25 to open addresses; nil
-// where the client is of another revision, or cannot.
+// pageFault returns the error that asks a client of revision 2025-11-25 to open URLs. It returns
+// nil if the client uses another revision or cannot open URLs.
 func (x *exchange) pageFault(e *schema.Error) *fault {
 	pages := pagesOf(e)
 	if pages == nil || x.modern || x.session == nil || x.session.version < mcpwire.LegacyNewest || !x.opensPages() {
 		return nil
 	}
-	if e.RPC != nil { // the server's own
+	if e.RPC != nil { // the server's error data
 		return &fault{Code: e.RPC.Code, Message: e.RPC.Message, Data: e.RPC.Data}
 	}
 	data, err := json.Marshal(struct {
@@ -112,8 +112,8 @@ func (x *exchange) pageFault(e *schema.Error) *fault {
 	return &fault{Code: mcpwire.CodeURLElicitation, Message: e.Detail, Data: data}
 }
 
-// ownPages is an error of a server that asks its client to open addresses, as an error of ours:
-// its code is none in other revisions than 2025-11-25. Other errors are returned as they are.
+// ownPages converts a server's error that asks its client to open URLs into a Callyard error,
+// because its code exists only in revision 2025-11-25. Other errors are returned unchanged.
 func ownPages(e *schema.Error) *schema.Error {
 	pages := pagesOf(e)
 	if pages == nil || e.RPC == nil {
@@ -128,9 +128,9 @@ func ownPages(e *schema.Error) *schema.Error {
 	return own
 }
 
-// connected continues a call whose client was asked to open addresses. refused says that its user
-// did not. An accepted request says only that the address is opened, so the front door waits
-// until the person has connected.
+// connected continues a call whose client was asked to open URLs. refused is set if its user did
+// not open them. An accepted request only means that the URL was opened, so the front door waits
+// until the user has connected.
 func (r *requests) connected(ctx context.Context, x *exchange, server schema.ServerID, responses []byte) (refused *schema.Error) {
 	asked, accepted := false, true
 	each(responses, func(id string, answer []byte) {
@@ -149,8 +149,8 @@ func (r *requests) connected(ctx context.Context, x *exchange, server schema.Ser
 	return nil
 }
 
-// waitConnected waits until the principal has connected to the server; false where it has not in
-// time.
+// waitConnected waits until the principal has connected to the server. It returns false if that
+// does not happen in time.
 func (r *requests) waitConnected(ctx context.Context, x *exchange, server schema.ServerID) bool {
 	ready := x.ep.o.Connected
 	if ready == nil {

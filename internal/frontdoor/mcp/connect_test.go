@@ -19,11 +19,11 @@ const (
 	opened    = `{"connect1":{"action":"accept"}}`
 )
 
-// personal is a fabric whose calls need somebody to open an address before.
+// personal is a fabric whose users must open a URL before their calls run.
 type personal struct {
 	*fabric
 	connected atomic.Bool
-	looked    chan struct{} // gets a value when the front door looks whether somebody connected
+	looked    chan struct{} // receives a value when the front door checks the connection
 }
 
 func openPersonal(t *testing.T, change func(*Options)) *personal {
@@ -35,7 +35,7 @@ func openPersonal(t *testing.T, change func(*Options)) *personal {
 			return answerCall(w, f, to)
 		}
 		e := required()
-		if f.Tool == "rpc" { // a server of revision 2025-11-25 has its own way to say so
+		if f.Tool == "rpc" { // servers of revision 2025-11-25 have a dedicated error for that
 			e = schema.Errorf(schema.KindProtocol, "The server answered with an error")
 			e.RPC = &schema.RPCError{Code: -32042, Message: "Sign in first.", Data: raw(`{"elicitations":[{"mode":"url","elicitationId":"e1","url":"` + theirPage + `","message":"Sign in"}]}`)}
 		}
@@ -66,7 +66,7 @@ func required() *schema.Error {
 	return e
 }
 
-// sent calls a tool, and returns the address that the client is sent to, and its state.
+// sent calls a tool, and returns the URL that the client must open, and the requestState.
 func (p *personal) sent(tool string) (url, state string) {
 	p.t.Helper()
 	got := []byte(p.callAs(canURLs, "/mcp/demo", tool, `{"a":1.0}`, "").result(p.t))
@@ -95,7 +95,7 @@ func TestAClientOpensTheAddressToConnectAndTheCallGoesOn(t *testing.T) {
 	if url != connectAt {
 		t.Errorf("%s", url)
 	}
-	// That the user opened the address is not that the person has connected.
+	// Opening the URL does not mean that the user has connected.
 	waiting := p.back("echo", state, opened)
 	<-p.looked
 	p.connected.Store(true)
@@ -122,7 +122,7 @@ func TestAClientThatDoesNotOpenTheAddressIsNotAskedAgain(t *testing.T) {
 	}
 }
 
-// A client retries at once: one whose credential is there and is not taken would go in circles.
+// Clients retry at once. If a credential exists but is not accepted, a client would loop.
 func TestAClientIsNotSentToConnectTwiceInARow(t *testing.T) {
 	p := openPersonal(t, func(o *Options) { o.Connected = nil })
 	_, state := p.sent("echo")
@@ -162,7 +162,7 @@ func TestAResourceIsReadOnceItsReaderHasConnected(t *testing.T) {
 	}
 }
 
-// A server's own request to open an address is passed on in the way of the client's revision.
+// A server's request to open a URL is forwarded in the form of the client's revision.
 func TestTheAddressOfAServerReachesClientsOfEachRevision(t *testing.T) {
 	p := openPersonal(t, nil)
 	url, state := p.sent("rpc")
@@ -184,8 +184,8 @@ func TestTheAddressOfAServerReachesClientsOfEachRevision(t *testing.T) {
 	}
 }
 
-// The error code of revision 2025-11-25 goes to clients of that revision alone, and to those
-// alone that open addresses.
+// The error code of revision 2025-11-25 is sent only to clients of that revision that can open
+// URLs.
 func TestTheErrorThatSendsToAnAddressIsOfOneRevision(t *testing.T) {
 	p := openPersonal(t, nil)
 	const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo"}}`
@@ -215,7 +215,7 @@ func TestTheErrorThatSendsToAnAddressIsOfOneRevision(t *testing.T) {
 	}
 }
 
-// Revision 2026-07-28 reserves the code with which older servers say that there is no resource.
+// Revision 2026-07-28 reserves the code that older servers use for an unknown resource.
 func TestTheCodeOfAnUnknownResourceIsThatOfTheRevision(t *testing.T) {
 	x := &exchange{modern: true}
 	e := schema.Errorf(schema.KindProtocol, "The server answered with an error")

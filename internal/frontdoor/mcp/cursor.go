@@ -8,12 +8,12 @@ import (
 	"github.com/callyard/callyard/internal/kit/mcpwire"
 )
 
-// listID names a list: its member in the result, and its mount.
+// listID identifies a list by its member in the result and its mount.
 type listID struct{ member, mount string }
 
-// cursor returns the cursor behind an entry of the list. It begins with a checksum of the list
-// and the entry, by which a cursor that is outdated is told from one that never was of this list.
-// Cursors open nothing, so the checksum is no signature.
+// cursor returns the cursor that points after an entry of the list. It begins with a checksum of
+// the list and the entry, which distinguishes an outdated cursor from one that never belonged to
+// this list. Cursors grant no access, so a checksum suffices and no signature is needed.
 func (id listID) cursor(entry string) string {
 	b := binary.BigEndian.AppendUint32(make([]byte, 0, 4+len(entry)), id.sum(entry))
 	return base64.RawURLEncoding.EncodeToString(append(b, entry...))
@@ -23,13 +23,13 @@ func (id listID) sum(entry string) uint32 {
 	return crc32.ChecksumIEEE([]byte(id.member + "\x00" + id.mount + "\x00" + entry))
 }
 
-// issued reports whether a cursor was given out for the list, by any front door.
+// issued reports whether any front door issued the cursor for this list.
 func (id listID) issued(cursor string) bool {
 	b, err := base64.RawURLEncoding.DecodeString(cursor)
 	return err == nil && len(b) > 4 && binary.BigEndian.Uint32(b) == id.sum(string(b[4:]))
 }
 
-// pageOf returns the index of the page that a request wants.
+// pageOf returns the index of the requested page.
 func (l *list) pageOf(x *exchange) (int, *fault) {
 	cursor, e := x.cursor()
 	if e != nil || cursor == "" {
@@ -45,7 +45,7 @@ func (l *list) pageOf(x *exchange) (int, *fault) {
 	return 0, invalidCursor("The cursor is invalid: it is not a nextCursor of this list. Start again without a cursor.")
 }
 
-// cursor returns the cursor of a request, "" for none.
+// cursor returns the cursor of a request, or "" if it has none.
 func (x *exchange) cursor() (string, *fault) {
 	value := x.msg.param("cursor")
 	cursor, isText := str(value)

@@ -23,7 +23,7 @@ func TestACursorThatIsNoStringIsInvalid(t *testing.T) {
 				t.Errorf("legacy %s %s: %s", method, cursor, a.body)
 			}
 		}
-		// Programs that write out what they do not set send null.
+		// Programs that encode unset members send null.
 		f.ask("/mcp", method, "", `"cursor":null`).result(t)
 	}
 	if a := f.ask("/mcp?mode=search", "tools/list", "", `"cursor":5`); a.fault(t).Code != mcpwire.CodeInvalidParams {
@@ -31,7 +31,8 @@ func TestACursorThatIsNoStringIsInvalid(t *testing.T) {
 	}
 }
 
-// A client learns whether it has to read a list again, or sent what is none of its cursors.
+// A client can distinguish an outdated cursor, after which it must read the list again, from one
+// that does not belong to the list.
 func TestAnOutdatedCursorIsToldFromAnInvalidOne(t *testing.T) {
 	f := openFabric(t, nil)
 	manyOf := func(last string) schema.Definitions {

@@ -7,7 +7,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// discovery describes a mount: its capabilities, and who answers.
+// discovery describes a mount: its capabilities and its server info.
 type discovery struct {
 	catalog *catalog.Catalog
 	calls   *calls.Calls
@@ -15,7 +15,7 @@ type discovery struct {
 	version string // of the build
 }
 
-// capabilities is what a mount offers, as the era words it.
+// capabilities returns the capabilities of a mount, in the format of the era.
 func (d *discovery) capabilities(x *exchange) []byte {
 	const changed = `{"listChanged":true}`
 	resources := changed
@@ -28,7 +28,7 @@ func (d *discovery) capabilities(x *exchange) []byte {
 		extensions = append(extensions, `"`+mcpwire.ExtensionTasks+`":{}`...)
 	}
 	each(get(d.server(x), "extensions"), func(id string, settings []byte) {
-		if id != mcpwire.ExtensionTasks { // tasks are our own
+		if id != mcpwire.ExtensionTasks { // Callyard implements tasks itself
 			extensions = appendMember(extensions, id, settings)
 		}
 	})
@@ -38,21 +38,21 @@ func (d *discovery) capabilities(x *exchange) []byte {
 	return append(b, '}')
 }
 
-// server is what the one server of a mount says of itself, nil where there is none; see
-// [schema.Definitions].
+// server returns the self-description of the server of a single-server mount, or nil if the mount
+// has no single server; see [schema.Definitions].
 func (d *discovery) server(x *exchange) []byte {
 	if !ofServer(x.mount) {
 		return nil
 	}
 	defs, err := d.catalog.Definitions(schema.ServerID(x.mount))
 	if err != nil || !x.shown().Has(schema.ServerID(x.mount)) {
-		return nil // its workers are away, or have not read it yet, or it is not shown
+		return nil // its workers are disconnected or have not read it yet, or the caller may not see it
 	}
 	return defs.About
 }
 
-// instructions returns the member of that name as the server of a mount has it, with a
-// comma in front; empty where there is none.
+// instructions returns the member with that name from the server of a mount, preceded by a
+// comma, or nothing if there is none.
 func (d *discovery) instructions(x *exchange) []byte {
 	if x.searching {
 		return []byte(searchInstructions)
@@ -64,7 +64,7 @@ func (d *discovery) instructions(x *exchange) []byte {
 	return append([]byte(`,"instructions":`), text...)
 }
 
-// info is who answers.
+// info returns the serverInfo of the mount.
 func (d *discovery) info(x *exchange) []byte {
 	name := "callyard"
 	if x.mount != "" {
@@ -92,7 +92,7 @@ func (d *discovery) info(x *exchange) []byte {
 	return append(b, '}')
 }
 
-// result is server/discover.
+// result returns the result of server/discover.
 func (d *discovery) result(x *exchange) []byte {
 	b := []byte(`{"resultType":"complete","ttlMs":` + ttl + `,"cacheScope":"` + d.lists.scope() + `","supportedVersions":["` + mcpwire.Modern + `"],"capabilities":`)
 	b = append(b, d.capabilities(x)...)

@@ -25,38 +25,39 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Options says what the endpoint is built on. Catalog, Calls, Keys and Log are required.
+// Options are the dependencies and settings of an endpoint. Catalog, Calls, Keys and Log are
+// required.
 type Options struct {
 	Catalog *catalog.Catalog
 	Calls   *calls.Calls
 	Keys    *callers.Callers
 	Metrics *telemetry.Metrics
-	// Traces makes a span of each request; nil: there are none.
+	// Traces creates a span for each request. If nil, there are no spans.
 	Traces *telemetry.Traces
-	// Baggage lets the baggage of callers through to servers.
+	// Baggage enables forwarding the callers' baggage to servers.
 	Baggage bool
 	Log     *slog.Logger
-	// Version is the build.
+	// Version is the build version.
 	Version string
-	// Draining says that the front door is shutting down: long streams end.
+	// Draining reports whether the front door is shutting down. Long-lived streams then end.
 	Draining func() bool
-	// Origin decides which web pages may use the endpoint; nil: no page of another origin.
+	// Origin decides which web pages may use the endpoint. If nil, pages of other origins may not.
 	Origin *httpguard.Policy
-	// FrontDoor is the id of this front door.
+	// FrontDoor is the ID of this front door.
 	FrontDoor string
-	// Want tells workers which resources somebody has subscribed to; their updates are
-	// handed to [Endpoint.Updated]. If nil, nobody is notified of any.
+	// Want notifies workers of the resources that have subscribers. Updates of these are passed to
+	// [Endpoint.Updated]. If nil, no client is notified of resource updates.
 	Want func(bus.Resources) error
-	// ApproverURL is the address of the approver's pages, "" where there are none.
+	// ApproverURL is the URL of the approver's pages, or "" if there are none.
 	ApproverURL string
-	// Connected returns an error of KindConnectRequired while a principal has to connect to a
-	// server first; nil: that is not known.
+	// Connected returns an error of KindConnectRequired if a principal must connect to a server
+	// first. If nil, connections are not checked.
 	Connected func(ctx context.Context, who *schema.Principal, server schema.ServerID) error
-	// Heartbeat is how often a quiet stream sends a comment (15 s).
+	// Heartbeat is the interval at which a comment is sent on an idle stream (default 15 s).
 	Heartbeat time.Duration
-	// Waits bounds the streams that clients keep open; nil: as many as [waits.All] says.
+	// Waits limits the streams that clients keep open. If nil, the limit is [waits.All].
 	Waits *waits.Limit
-	// SessionIdle is after how long an unused session of the legacy era ends (30 min).
+	// SessionIdle is the time after which an idle session of the legacy era ends (default 30 min).
 	SessionIdle time.Duration
 }
 
@@ -69,7 +70,7 @@ const (
 	wellKnown   = callers.WellKnown
 )
 
-// Endpoint serves MCP over HTTP. It is safe for concurrent use. Close ends what it started.
+// Endpoint serves MCP over HTTP. It is safe for concurrent use. Close stops its goroutines.
 type Endpoint struct {
 	o      Options
 	log    *slog.Logger
@@ -85,13 +86,13 @@ type Endpoint struct {
 	tasks         *tasks
 	suspended     *suspendedCalls
 
-	leaving  context.Context // ends when the front door is shutting down
+	leaving  context.Context // canceled when the front door shuts down
 	endWaits context.CancelFunc
 	stop     context.CancelFunc
 	wait     sync.WaitGroup
 }
 
-// New returns the endpoint. It serves at once.
+// New returns an endpoint that is ready to serve.
 func New(o Options) (*Endpoint, error) {
 	if o.Catalog == nil || o.Calls == nil || o.Keys == nil || o.Log == nil {
 		return nil, errors.New("mcp: Catalog, Calls, Keys and Log are required")
@@ -123,7 +124,7 @@ func New(o Options) (*Endpoint, error) {
 	ep.subscriptions = newSubscriptions(ep.leaving, o, ep.lists, ep.sessions, ep.tasks)
 	ctx, stop := context.WithCancel(context.Background())
 	ep.stop = stop
-	// The channel stands before the first list is made, so that no change is missed.
+	// Subscribe before the first list is built, so that no change is missed.
 	changed, cancel := o.Catalog.Changes()
 	ep.wait.Go(func() {
 		defer cancel()
@@ -132,8 +133,8 @@ func New(o Options) (*Endpoint, error) {
 	return ep, nil
 }
 
-// Close ends all streams and sessions and waits for what the endpoint started. The
-// HTTP server is stopped before, so no request is under way any more.
+// Close ends all streams and sessions and waits for the goroutines of the endpoint. Stop the
+// HTTP server first, so that no request is in flight.
 func (ep *Endpoint) Close() {
 	ep.drain()
 	ep.suspended.end()
@@ -142,15 +143,15 @@ func (ep *Endpoint) Close() {
 	ep.sessions.endAll()
 }
 
-// drain ends waits for people, because the front door is shutting down. It may be called
+// drain ends waits for people because the front door is shutting down. It may be called
 // more than once.
 func (ep *Endpoint) drain() {
 	ep.endWaits()
 	ep.suspended.leave()
 }
 
-// follow tells listeners of changes, ends sessions that nobody uses, and notices
-// that the front door drains.
+// follow notifies listeners of changes, ends idle sessions, and detects that the front door
+// drains.
 func (ep *Endpoint) follow(ctx context.Context, changed <-chan struct{}) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -174,34 +175,34 @@ func (ep *Endpoint) follow(ctx context.Context, changed <-chan struct{}) {
 	}
 }
 
-// ShareSessions has sessions outlive this front door: they are kept in a table, from which
-// any front door takes them over. It is called before the first request, if at all; changes
-// of the table are handed to [Endpoint.SessionChanged].
+// ShareSessions stores sessions in a table from which any front door can load them, so that they
+// survive the end of this front door. Call it before the first request, if at all. Pass changes
+// of the table to [Endpoint.SessionChanged].
 func (ep *Endpoint) ShareSessions(table *sessiontable.Table) { ep.sessions.table = table }
 
-// SessionChanged takes in that a session was written or ended at a front door, this one
-// included.
+// SessionChanged handles that a session was written or ended at any front door, including this
+// one.
 func (ep *Endpoint) SessionChanged(key string, revision uint64, ended bool) {
 	ep.sessions.changed(key, revision, ended)
 }
 
-// Updated notifies those who subscribed to resources that these have changed.
+// Updated notifies the subscribers of resources that these have changed.
 func (ep *Endpoint) Updated(r bus.Resources) { ep.subscriptions.updated(r) }
 
-// Serves says that a path is the endpoint's.
+// Serves reports whether a path belongs to the endpoint.
 func Serves(p string) bool {
 	return isServerPath(p) || p == path || strings.HasPrefix(p, path+"/") || p == wellKnown || strings.HasPrefix(p, wellKnown+"/")
 }
 
-// isServerPath says that a path is /servers/{server}/mcp, where one who knows the REST API
-// looks for the MCP endpoint of a server.
+// isServerPath reports whether a path is /servers/{server}/mcp. Users of the REST API look for
+// the MCP endpoint of a server there.
 func isServerPath(p string) bool {
 	server, ok := strings.CutPrefix(p, serverPath+"/")
 	server, ok2 := strings.CutSuffix(server, path)
 	return ok && ok2 && server != "" && !strings.Contains(server, "/")
 }
 
-// ServeHTTP answers one request: see the package comment for what is served.
+// ServeHTTP answers one request. The package comment lists the routes.
 func (ep *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := newExchange(ep, w, r)
 	defer ep.afterPanic(x, r)
@@ -234,7 +235,7 @@ func (ep *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (ep *Endpoint) serve(x *exchange, r *http.Request) {
 	if p := r.URL.Path; p == wellKnown || strings.HasPrefix(p, wellKnown+"/") {
-		ep.serveMetadata(x, r) // for pages of any origin: it is public, and says the same to all
+		ep.serveMetadata(x, r) // served to pages of any origin: it is public and the same for every caller
 		return
 	}
 	if e := ep.o.Origin.Check(r); e != nil {
@@ -266,7 +267,7 @@ func (ep *Endpoint) serve(x *exchange, r *http.Request) {
 	}
 }
 
-// mountOf returns the server that a path names, "" for all.
+// mountOf returns the server in a path, or "" for all servers.
 func mountOf(r *http.Request) (mount string, ok bool) {
 	escaped := r.URL.EscapedPath()
 	if isServerPath(escaped) { // the same as /mcp/{server}
@@ -293,7 +294,7 @@ func (ep *Endpoint) afterPanic(x *exchange, r *http.Request) {
 	ep.log.Error("a handler panicked", "method", r.Method, "path", r.URL.Path, "panic", v, "stack", string(debug.Stack()))
 	if x.res.begun() {
 		x.res.close()
-		panic(http.ErrAbortHandler) // the answer has begun; only a broken connection says that it is not whole
+		panic(http.ErrAbortHandler) // the answer has begun; only closing the connection shows that it is incomplete
 	}
 	x.fail(&fault{Code: mcpwire.CodeInternal, Message: "The front door failed on this request; its log has the cause.", status: http.StatusInternalServerError})
 	x.res.close()

@@ -49,7 +49,7 @@ func TestALargeResultAndOneWithLineBreaksArriveWhole(t *testing.T) {
 	if got := f.call("/mcp/demo", "large", `{}`).result(t); len(got) < 3<<20 {
 		t.Errorf("%d bytes", len(got))
 	}
-	// In events as well, where a line break ends a line.
+	// Also in events, in which a line break would end a line.
 	body := modernBody("tools/call", `"name":"lines","arguments":{}`, `{}`, `"progressToken":"p"`)
 	a := f.send(f.request("POST", "/mcp/demo", body, modernHeaders("tools/call", "lines")...))
 	if got := strings.Map(dropBreaks, a.result(t)); got != `{"resultType":"complete","content":[],"a":1}` {
@@ -443,7 +443,7 @@ func TestHeadersThatContradictTheBodyAreRefused(t *testing.T) {
 			t.Errorf("%s: %d %s", name, a.status, a.body)
 		}
 	}
-	// Names that a header cannot carry come in base64, here of "wärme 温度".
+	// Names that a header cannot contain are base64-encoded, here "wärme 温度".
 	body := modernBody("tools/call", `"name":"wärme 温度"`, `{}`, "")
 	a := f.send(f.request("POST", "/mcp/demo", body, modernHeaders("tools/call", "=?base64?d8Okcm1lIOa4qeW6pg==?=")...))
 	a.result(t)
@@ -550,7 +550,7 @@ func TestAnAbandonedSessionEnds(t *testing.T) {
 	}
 }
 
-// events reads the messages of a stream as they come.
+// events returns a function that reads the next message of a stream.
 func events(t *testing.T, res *http.Response) (next func() string) {
 	t.Helper()
 	in := bufio.NewReader(res.Body)
@@ -642,7 +642,7 @@ func TestListenersOfBothErasHearThatAListChanged(t *testing.T) {
 	if got := f.ask("/mcp", "tools/list", "", "").result(t); !strings.Contains(got, "demo__new") {
 		t.Error("the new tool is not listed")
 	}
-	// The next word that the other mount hears is of its own change.
+	// The next notification at the other mount is about its own change.
 	defs = definitions
 	defs.Prompts = []json.RawMessage{raw(`{"name":"other"}`)}
 	f.define("risky", defs)
@@ -698,7 +698,7 @@ func TestQuestionsOfAServerReachLegacyClientsAsRequests(t *testing.T) {
 	defer func() { _ = res.Body.Close() }()
 	next := events(t, res)
 	question := next()
-	// The schema is one that SDKs refuse to pass on: it goes through as it is.
+	// SDKs refuse to forward this schema, but it is forwarded unchanged.
 	if getString([]byte(question), "method") != "elicitation/create" || !strings.Contains(question, `"items":{"type":"string"}`) {
 		t.Fatal(question)
 	}
@@ -755,7 +755,7 @@ func TestACancellationMayOvertakeItsRequest(t *testing.T) {
 	if a := s.send(`{"jsonrpc":"2.0","id":"c1","method":"tools/call","params":{"name":"hang"}}`); get(a.last(), "result") != nil || get(a.last(), "error") != nil {
 		t.Errorf("a cancelled request was answered: %s", a.body)
 	}
-	// It counted once.
+	// The early cancellation applied to one request only.
 	if a := s.send(`{"jsonrpc":"2.0","id":"c1","method":"tools/call","params":{"name":"echo","arguments":{"text":"x"}}}`); get(a.last(), "result") == nil {
 		t.Errorf("the next request with the id: %s", a.body)
 	}

@@ -16,15 +16,15 @@ type fault struct {
 	Message string          `json:"message"`
 	Data    json.RawMessage `json:"data,omitempty"`
 
-	status int  // of HTTP; 0 goes by the code
-	silent bool // nobody waits for it
+	status int  // HTTP status; 0 derives it from the code
+	silent bool // no client waits for it
 }
 
 func invalid(message string) *fault {
 	return &fault{Code: mcpwire.CodeInvalidRequest, Message: message}
 }
 
-// httpStatus is the status of an answer that is this error alone.
+// httpStatus returns the HTTP status of an answer that consists of this error.
 func (f *fault) httpStatus(modern bool) int {
 	if f.status != 0 {
 		return f.status
@@ -44,8 +44,8 @@ func (f *fault) httpStatus(modern bool) int {
 	return http.StatusOK
 }
 
-// kindCodes is the one place where a kind of error meets a code. The codes of our
-// own lie outside of what JSON-RPC and MCP keep for themselves.
+// kindCode maps a kind of error to its JSON-RPC code. Callyard's own codes lie outside the ranges
+// that JSON-RPC and MCP reserve.
 func kindCode(k schema.Kind) int64 {
 	switch k {
 	case schema.KindInvalidRequest, schema.KindInvalidArguments, schema.KindNotFound, schema.KindTooLarge:
@@ -72,7 +72,7 @@ func kindCode(k schema.Kind) int64 {
 	return mcpwire.CodeInternal
 }
 
-// errorData is what programs may read of an error of ours.
+// errorData is the machine-readable data of a Callyard error.
 type errorData struct {
 	Kind         schema.Kind    `json:"kind"`
 	CallID       schema.CallID  `json:"call_id,omitempty"`
@@ -97,8 +97,8 @@ func dataOf(e *schema.Error) json.RawMessage {
 	return raw
 }
 
-// faultOf turns an error into a JSON-RPC error. One of the MCP server itself is passed on
-// unchanged, but for codes that the revision of the client does not have.
+// faultOf turns an error into a JSON-RPC error. An error of the MCP server is forwarded
+// unchanged, except for codes that the client's revision does not have.
 func (x *exchange) faultOf(err error) *fault {
 	if f := x.pageFault(schema.AsError(err)); f != nil {
 		return f
@@ -123,8 +123,8 @@ func (x *exchange) faultOf(err error) *fault {
 	return f
 }
 
-// codeOf returns the code of a server's error in the revision of the client: 2026-07-28 says that
-// these two are not sent any more.
+// codeOf returns the code of a server's error in the client's revision: 2026-07-28 no longer
+// allows these two.
 func (x *exchange) codeOf(code int64) int64 {
 	switch {
 	case x.modern && code == mcpwire.CodeNoResource:
@@ -135,14 +135,14 @@ func (x *exchange) codeOf(code int64) int64 {
 	return code
 }
 
-// toolFault answers a call of a tool that did not succeed: what a model can act on
-// is a result with isError (SEP-1303), the rest an error of the protocol.
+// toolFault answers a failed tool call. Errors that a model can act on are results with isError
+// (SEP-1303), all others are protocol errors.
 func (x *exchange) toolFault(err error) ([]byte, *fault) {
 	if f := x.pageFault(schema.AsError(err)); f != nil {
 		return nil, f
 	}
 	e := ownPages(schema.AsError(err))
-	if e.CancelRequested { // whoever asked for that is told that it is no end by the tool
+	if e.CancelRequested { // the client that canceled must learn that the tool did not end the call
 		return nil, x.faultOf(err)
 	}
 	switch e.Kind {
@@ -150,7 +150,7 @@ func (x *exchange) toolFault(err error) ([]byte, *fault) {
 		return nil, x.faultOf(err)
 	}
 	text := e.Detail
-	// The detail has the message of the first fault alone, and not where it is.
+	// The detail contains only the message of the first fault, without its location.
 	if len(e.Faults) > 1 || len(e.Faults) == 1 && e.Faults[0].Pointer != "" {
 		var all strings.Builder
 		all.WriteString(text)

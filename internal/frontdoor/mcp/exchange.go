@@ -15,8 +15,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// exchange is one HTTP request: what came, and the MCP messages that answer it. Its
-// methods are safe for concurrent use.
+// exchange is one HTTP request and the MCP messages that answer it. Its methods are safe for
+// concurrent use.
 type exchange struct {
 	ep          *Endpoint
 	r           *http.Request
@@ -24,21 +24,21 @@ type exchange struct {
 	principal   schema.Principal
 	mount       string // "" for all servers
 	known       bool
-	searching   bool // the mount is in the mode search
+	searching   bool // the mount is in search mode
 	msg         message
 	meta        meta
 	modern      bool
-	opened      bool               // the client was sent to connect to the server, and has
-	session     *session           // of the legacy era, nil for none
-	ctx         context.Context    // of the work for it
-	span        *telemetry.Span    // nil where there are no traces
-	reservation bodies.Reservation // of memory for the body
+	opened      bool               // the user was asked to connect to the server, and has connected
+	session     *session           // of the legacy era; nil if there is none
+	ctx         context.Context    // of the work for this request
+	span        *telemetry.Span    // nil if tracing is off
+	reservation bodies.Reservation // memory budget of the body
 
 	look   sync.Once
 	looked *catalog.Seen // see shown
 }
 
-// shown returns the catalog as it is shown to whoever asks, once that is known.
+// shown returns the catalog as the caller may see it, once the caller is authenticated.
 func (x *exchange) shown() *catalog.Seen {
 	x.look.Do(func() {
 		x.looked = catalog.SeenBy(x.ep.o.Catalog, x.principal.Tenant, calls.Judge(x.ep.o.Calls, &x.principal))
@@ -58,7 +58,7 @@ func (x *exchange) notify(method string, params []byte) error {
 	return x.res.event(b, params, []byte{'}'})
 }
 
-// progress passes a progress notification on, under the caller's own token.
+// progress forwards a progress notification with the caller's progress token.
 func (x *exchange) progress(params []byte) error {
 	out := appendMember([]byte{'{'}, "progressToken", x.meta.token)
 	each(params, func(key string, value []byte) {
@@ -69,7 +69,7 @@ func (x *exchange) progress(params []byte) error {
 	return x.notify(mcpwire.NotifyProgress, append(out, '}'))
 }
 
-// reply answers the request with a result: the parts, joined, are an object.
+// reply answers the request with a result: the concatenated parts are an object.
 func (x *exchange) reply(parts ...[]byte) {
 	x.res.message(http.StatusOK, append(append([][]byte{x.head(`,"result":`)}, parts...), []byte{'}'})...)
 }
@@ -83,7 +83,7 @@ func (x *exchange) fail(e *fault) {
 		return
 	}
 	raw, err := json.Marshal(e)
-	if err != nil { // data of a server that is no JSON
+	if err != nil { // error data of a server that is not valid JSON
 		e.Data = nil
 		raw, _ = json.Marshal(e)
 	}
@@ -100,11 +100,11 @@ func (x *exchange) head(member string) []byte {
 	return append(b, member...)
 }
 
-// refuse answers what never was a message, or may not be one.
+// refuse answers a request that is not a message or is not allowed.
 func (x *exchange) refuse(status int, e *schema.Error) {
 	x.fail(&fault{Code: kindCode(e.Kind), Message: e.Detail, Data: dataOf(e), status: status})
 }
 
-// isCanceled reports that nobody waits for the answer: the client hung up (modern), or
-// cancelled (legacy).
+// isCanceled reports whether the client no longer waits for the answer: it disconnected (modern)
+// or canceled (legacy).
 func (x *exchange) isCanceled() bool { return x.ctx != nil && x.ctx.Err() != nil }

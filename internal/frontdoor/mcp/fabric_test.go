@@ -23,7 +23,7 @@ var update = flag.Bool("update", false, "write the golden files")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// fabric is the endpoint before a scripted worker.
+// fabric is the endpoint in front of a scripted worker.
 type fabric struct {
 	*frontdoortest.Fabric
 	t        testing.TB
@@ -70,7 +70,7 @@ func (f *fabric) define(id schema.ServerID, defs schema.Definitions) {
 	f.Worker.Define(map[schema.ServerID]schema.Definitions{id: defs}, nil)
 }
 
-// serving returns the fabric with an endpoint of its own.
+// serving returns the fabric with a new endpoint.
 func (f *fabric) serving(o Options) *fabric {
 	f.t.Helper()
 	endpoint, err := New(o)
@@ -80,14 +80,14 @@ func (f *fabric) serving(o Options) *fabric {
 	f.t.Cleanup(endpoint.Close)
 	s := httptest.NewServer(endpoint)
 	f.t.Cleanup(s.Close)
-	f.t.Cleanup(endpoint.drain) // streams end before the server waits for them
+	f.t.Cleanup(endpoint.drain) // end streams before the server waits for them
 	o.Keys.Serve(s.URL)
 	g := *f
 	g.endpoint, g.url, g.client = endpoint, s.URL, s.Client()
 	return &g
 }
 
-// answer is a whole answer.
+// answer is a complete HTTP answer.
 type answer struct {
 	status int
 	header http.Header
@@ -114,7 +114,7 @@ func (a answer) fault(t testing.TB) fault {
 	return f
 }
 
-// messages returns the messages of an answer, one or those of its events.
+// messages returns the messages of an answer: one, or those of its events.
 func (a answer) messages() [][]byte {
 	if !strings.HasPrefix(a.header.Get("Content-Type"), "text/event-stream") {
 		return [][]byte{a.body}
@@ -170,7 +170,7 @@ func (f *fabric) send(r *http.Request) answer {
 	return answer{status, header, body}
 }
 
-// modernHeaders are those that a request of the modern era carries.
+// modernHeaders returns the headers of a request of the modern era.
 func modernHeaders(method, name string, more ...string) []string {
 	h := []string{"Mcp-Protocol-Version", mcpwire.Modern, "Mcp-Method", method}
 	if name != "" {
@@ -179,7 +179,7 @@ func modernHeaders(method, name string, more ...string) []string {
 	return append(h, more...)
 }
 
-// modernBody is a request of the modern era; members are those of its params next to
+// modernBody returns a request of the modern era. members are the members of its params next to
 // _meta, capabilities those of the client.
 func modernBody(method, members, capabilities, meta string) string {
 	if members != "" {
@@ -210,7 +210,7 @@ func (f *fabric) callAs(capabilities, path, tool, arguments, more string) answer
 	return f.send(f.request("POST", path, modernBody("tools/call", members, capabilities, ""), modernHeaders("tools/call", tool)...))
 }
 
-// legacyClient is a session of the legacy era.
+// legacyClient is a client with a session of the legacy era.
 type legacyClient struct {
 	f    *fabric
 	path string
@@ -268,7 +268,7 @@ var script = frontdoortest.Script{
 	Call:        answerCall,
 }
 
-// answerCall answers by the name of the tool.
+// answerCall answers as the name of the tool requires.
 func answerCall(w *frontdoortest.Worker, f *bus.CallFrame, to bus.ReplyTo) bool {
 	result := func(body string) { w.Result(to, f.Seq, body) }
 	switch f.Tool {

@@ -7,14 +7,13 @@ import (
 	"github.com/callyard/callyard/internal/kit/rawjson"
 )
 
-// mayHold says that the text could hold a quoted name.
+// mayHold reports whether the text could contain a quoted name.
 func mayHold(text []byte, quoted string) bool { return bytes.Contains(text, []byte(quoted)) }
 
-// fitted returns a server's result as the client of the exchange may see it; what need
-// not change stays the bytes that it is. What the server says of itself
-// (serverInfo in _meta) stays at the server's own mount and becomes what this endpoint says
-// at /mcp. Clients of the legacy era get neither that nor the other members that only
-// the modern era has.
+// fitted returns a server's result as the client may see it, byte for byte where nothing must
+// change. The server's own description (serverInfo in _meta) is kept at the server's mount and
+// replaced by this endpoint's at /mcp. Clients of the legacy era receive neither that nor the
+// other members that only the modern era has.
 func (x *exchange) fitted(body []byte) []byte {
 	if mayHold(body, mcpwire.MetaServerInfo) && (!ofServer(x.mount) || !x.modern) {
 		var info []byte
@@ -29,7 +28,7 @@ func (x *exchange) fitted(body []byte) []byte {
 	return body
 }
 
-// withInfo replaces serverInfo in the _meta of a result, or drops it where info is nil.
+// withInfo replaces serverInfo in the _meta of a result, or removes it if info is nil.
 func withInfo(body, info []byte) []byte {
 	from, to := -1, -1
 	members(body, func(key string, a, b int) {

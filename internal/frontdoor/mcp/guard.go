@@ -8,11 +8,11 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// resourceOf is the path of the resource that a request asks for. Its address is that of
-// the configuration, whatever host the request names.
+// resourceOf returns the path of the protected resource of a request. The host always comes from
+// the configuration, not from the request.
 func resourceOf(r *http.Request) string { return strings.TrimRight(r.URL.EscapedPath(), "/") }
 
-// authenticate finds out who asks, or answers that nobody known does.
+// authenticate identifies the caller, or answers that the caller is unknown.
 func (ep *Endpoint) authenticate(x *exchange, r *http.Request) bool {
 	who, err := ep.o.Keys.Authenticate(r, resourceOf(r))
 	if err == nil {
@@ -28,7 +28,7 @@ func (ep *Endpoint) authenticate(x *exchange, r *http.Request) bool {
 	return false
 }
 
-// putOff refuses a request that may be sent again after that number of seconds: the error is
+// putOff refuses a request that may be sent again after the given number of seconds. The error is
 // of KindQuota or KindUnavailable.
 func (x *exchange) putOff(e *schema.Error, seconds string) {
 	status := http.StatusServiceUnavailable
@@ -39,8 +39,8 @@ func (x *exchange) putOff(e *schema.Error, seconds string) {
 	x.refuse(status, e)
 }
 
-// allow returns nil where the credential has one of the scopes, else the fault to answer
-// with. The challenge names the first.
+// allow returns nil if the credential has one of the scopes, else the fault to answer with. The
+// challenge names the first scope.
 func (x *exchange) allow(need ...string) *fault {
 	if x.principal.Has(need...) {
 		return nil
@@ -48,7 +48,7 @@ func (x *exchange) allow(need ...string) *fault {
 	return x.insufficient(need...)
 }
 
-// allowTool is allow for one tool.
+// allowTool checks the scopes for one tool.
 func (x *exchange) allowTool(server schema.ServerID, tool string) *fault {
 	if x.principal.MayCall(server, tool) == nil {
 		return nil
@@ -62,7 +62,8 @@ func (x *exchange) insufficient(need ...string) *fault {
 	return &fault{Code: kindCode(err.Kind), Message: err.Detail, Data: dataOf(err), status: http.StatusForbidden}
 }
 
-// serveMetadata answers where and how a client proves who it is (RFC 9728).
+// serveMetadata serves the protected resource metadata: where and how a client authenticates
+// (RFC 9728).
 func (ep *Endpoint) serveMetadata(x *exchange, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		x.res.w.Header().Set("Allow", "GET")
@@ -79,7 +80,7 @@ func (ep *Endpoint) serveMetadata(x *exchange, r *http.Request) {
 		x.refuse(http.StatusNotFound, schema.Errorf(schema.KindNotFound, "The resource does not exist."))
 		return
 	}
-	// Programs in browsers read it before they have a token. It is the same for everybody.
+	// Programs in browsers read it before they have a token. It is the same for every caller.
 	x.res.w.Header().Set("Access-Control-Allow-Origin", "*")
 	x.res.body(http.StatusOK, ep.fixed.json, body)
 }

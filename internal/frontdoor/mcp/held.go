@@ -19,29 +19,28 @@ import (
 )
 
 const (
-	// approvalRequestID is the id of the request for approval among the input requests of a result.
+	// approvalRequestID is the ID of the approval request among the input requests of a result.
 	approvalRequestID = "approval"
-	// statePrefix marks a requestState of ours; all others are a server's.
+	// statePrefix marks a requestState of Callyard. All others belong to a server.
 	statePrefix = "callyard:"
-	// holdFor is how long a request waits for a person before the client is asked
-	// again.
+	// holdFor is the time that a request waits for a person before the client is asked again.
 	holdFor = 10 * time.Minute
-	// shownMost is how much of the arguments a question shows.
-	shownMost = 2000
+	// maxShownBytes limits the length of the arguments in a question.
+	maxShownBytes = 2000
 )
 
-// requestState is what a client brings back to a call that waits: nothing that counts by
-// itself. The call is looked up, and must be the same and the caller's own.
+// requestState is the state that a client sends back to continue a waiting call. It grants
+// nothing: the call is looked up, and must be the same call of the same caller.
 type requestState struct {
 	Call  schema.CallID `json:"call"`
 	Token string        `json:"token,omitempty"`
-	// Round is that of a stored call whose server asked.
+	// Round is the round of a stored call whose server asked.
 	Round int `json:"round,omitempty"`
-	// Suspended is a call that waits at the front door Door for the input its server asked for.
+	// Suspended is a call that waits at the front door Door for the input that its server requested.
 	Suspended string `json:"talk,omitempty"`
 	Door      string `json:"door,omitempty"`
-	// Connect is a call whose person was sent to connect to its server. It did not start, so the
-	// request that brings this is a call like any other.
+	// Connect marks a call whose user was asked to connect to its server. The call did not start, so
+	// the request with this state is an ordinary call.
 	Connect bool `json:"connect,omitempty"`
 }
 
@@ -50,7 +49,7 @@ func (s requestState) String() string {
 	return statePrefix + base64.RawURLEncoding.EncodeToString(raw)
 }
 
-// readState returns a requestState of ours; ok is false for one of a server.
+// readState decodes a requestState of Callyard. ok is false if it belongs to a server.
 func readState(value []byte) (s requestState, ok bool) {
 	text, isText := str(value)
 	inner, ours := strings.CutPrefix(text, statePrefix)
@@ -64,7 +63,7 @@ func readState(value []byte) (s requestState, ok bool) {
 	return s, true
 }
 
-// heldCalls answers for calls that wait for an approval.
+// heldCalls answers calls that wait for an approval.
 type heldCalls struct {
 	calls       *calls.Calls
 	approverURL string
@@ -72,7 +71,7 @@ type heldCalls struct {
 	tasks       *tasks
 }
 
-// answer answers a call that waits for an approval, in the best way that the client knows.
+// answer answers a call that waits for an approval, in the best way that the client supports.
 func (hc *heldCalls) answer(ctx context.Context, x *exchange, call *schema.Call, h *calls.Held) ([]byte, *fault) {
 	x.setCall(h.CallID)
 	if x.tasks() {
@@ -99,9 +98,9 @@ func (hc *heldCalls) answer(ctx context.Context, x *exchange, call *schema.Call,
 	return hc.undecided(ctx, x, call, requestState{Call: h.CallID, Token: h.Token}, m.result)
 }
 
-// ask asks the client of a session about a held call. end is the call where it ended before the
-// client answered: it expired, or somebody else decided. The message is empty if the front door
-// shuts down first: the call stays held, and another front door takes the decision.
+// ask asks the client of a session about a held call. end is the call if it ended before the
+// client answered: it expired, or was decided elsewhere. The message is empty if the front door
+// shuts down first: the call remains held, and another front door accepts the decision.
 func (hc *heldCalls) ask(ctx context.Context, x *exchange, h *calls.Held, question []byte) (m message, end *calls.Status, err error) {
 	asking, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -125,7 +124,8 @@ func (hc *heldCalls) ask(ctx context.Context, x *exchange, h *calls.Held, questi
 	return message{}, nil, err
 }
 
-// untilEnd waits for the end of a held call; nil where ctx ends first, or it cannot be told.
+// untilEnd waits for the end of a held call. It returns nil if ctx ends first or the state cannot
+// be read.
 func (hc *heldCalls) untilEnd(ctx context.Context, x *exchange, id schema.CallID) *calls.Status {
 	for {
 		s, err := hc.calls.Wait(ctx, id, x.principal, holdFor)
@@ -138,8 +138,8 @@ func (hc *heldCalls) untilEnd(ctx context.Context, x *exchange, id schema.CallID
 	}
 }
 
-// valid returns the token of a held call, "" where people decide: the rule may have changed
-// since the token was made.
+// valid returns the token of a held call, or "" if an approver decides: the rule may have changed
+// since the token was created.
 func valid(token string, h *calls.Held) string {
 	if h == nil || !h.ByCaller {
 		return ""
@@ -147,16 +147,16 @@ func valid(token string, h *calls.Held) string {
 	return token
 }
 
-// question returns the params of the elicitation by which the client's user approves, nil
-// where the client cannot be asked that. token says that the caller may confirm by itself;
-// otherwise people decide on a page.
+// question returns the params of the elicitation by which the client's user approves, or nil if
+// the client does not support it. With a token, the caller may confirm the call; otherwise an
+// approver decides on a page.
 func (hc *heldCalls) question(x *exchange, h *calls.Held, token string, arguments []byte) []byte {
 	asks := get(x.capabilities(), "elicitation")
-	if !isObject(asks) || !x.modern && !x.res.streams { // a session is asked in an event
+	if !isObject(asks) || !x.modern && !x.res.streams { // in a session, the question is sent as an event
 		return nil
 	}
 	byURL := capable(asks, "url")
-	// Before there were two ways, an empty object meant forms.
+	// Before there were two modes, an empty object meant forms.
 	byForm := capable(asks, "form") || !byURL
 	b := []byte{'{'}
 	switch {
@@ -179,7 +179,7 @@ func (hc *heldCalls) question(x *exchange, h *calls.Held, token string, argument
 	return append(b, '}')
 }
 
-// page is where people decide.
+// page returns the URL of the page where approvers decide.
 func (hc *heldCalls) page(h *calls.Held) string {
 	if hc.approverURL == "" {
 		return ""
@@ -195,8 +195,8 @@ func words(h *calls.Held, arguments []byte, own bool) string {
 	if !own {
 		text += ". Somebody else must approve it on this page; then the call continues."
 	}
-	if n := len(arguments); n > 0 && n <= shownMost {
-		// A client shows the message as text, and the model chose the arguments.
+	if n := len(arguments); n > 0 && n <= maxShownBytes {
+		// Escape the arguments: the client shows the message as text, and the model chose them.
 		text += " Arguments: " + visible.Escaped(arguments)
 	} else if n > 0 {
 		text += fmt.Sprintf(" Its arguments have %d bytes.", n)
@@ -204,14 +204,14 @@ func words(h *calls.Held, arguments []byte, own bool) string {
 	return text
 }
 
-// inputRequired is a result that asks.
+// inputRequired returns a result that requests input.
 func inputRequired(question []byte, state requestState) []byte {
 	b := []byte(`{"resultType":"input_required","inputRequests":{"` + approvalRequestID + `":{"method":"` + mcpwire.MethodElicit + `","params":`)
 	b = append(append(b, question...), `}},"requestState":`...)
 	return append(appendQuoted(b, state.String()), '}')
 }
 
-// resume continues a call that the client asks for again.
+// resume continues a call whose client sends a requestState.
 func (r *requests) resume(ctx context.Context, x *exchange, call *schema.Call, state requestState, responses []byte) ([]byte, *fault) {
 	switch {
 	case state.Suspended != "":
@@ -222,7 +222,7 @@ func (r *requests) resume(ctx context.Context, x *exchange, call *schema.Call, s
 	return r.held.resume(ctx, x, call, state, responses)
 }
 
-// stored returns the call that a state names. It must be the caller's own, and the same.
+// stored returns the call of a requestState. It must belong to the caller and be the same call.
 func stored(ctx context.Context, c *calls.Calls, x *exchange, call *schema.Call, state requestState) (*calls.Status, *fault) {
 	s, err := c.Get(ctx, state.Call, x.principal)
 	switch {
@@ -259,9 +259,9 @@ func (hc *heldCalls) resume(ctx context.Context, x *exchange, call *schema.Call,
 	return hc.undecided(ctx, x, call, state, answer)
 }
 
-// undecided answers for a call that still waits after an answer of the client. It looks at the
-// call again: the answer may have shown that somebody else must decide by now. A user who closed
-// the question is not asked again: clients retry at once.
+// undecided answers a call that still waits after the client answered. It reads the call again:
+// in the meantime another person may have to decide. A user who closed the question is not asked
+// again, because clients retry at once.
 func (hc *heldCalls) undecided(ctx context.Context, x *exchange, call *schema.Call, state requestState, answer []byte) ([]byte, *fault) {
 	s, e := stored(ctx, hc.calls, x, call, state)
 	switch {
@@ -281,8 +281,8 @@ func (hc *heldCalls) undecided(ctx context.Context, x *exchange, call *schema.Ca
 	return hc.result(s.Held, state.Token), nil
 }
 
-// decide acts on what the client's user answered. done is false when that decides nothing: it
-// was neither an approval nor a denial, or an approval that does not count any more.
+// decide applies the answer of the client's user. done is false if the answer decides nothing: it
+// was neither an approval nor a denial, or its approval is no longer sufficient.
 func (hc *heldCalls) decide(ctx context.Context, x *exchange, h *calls.Held, token string, answer []byte) (result []byte, done bool, e *fault) {
 	approved, rejected := confirmed(answer)
 	given := token
@@ -303,7 +303,7 @@ func (hc *heldCalls) decide(ctx context.Context, x *exchange, h *calls.Held, tok
 		switch {
 		case hc.changed(ctx, x, h, err):
 			return nil, false, nil
-		case err != nil && c.CallID != "": // it was confirmed, and this is its end
+		case err != nil && c.CallID != "": // it was confirmed, and this is its outcome
 			result, e = x.toolFault(err)
 		case err != nil:
 			result, e = hc.spent(ctx, x, h, err)
@@ -317,14 +317,14 @@ func (hc *heldCalls) decide(ctx context.Context, x *exchange, h *calls.Held, tok
 	return nil, false, nil
 }
 
-// confirmed says what the answer to a form decides: an approval, a denial, or nothing.
+// confirmed returns the decision in the answer to a form: an approval, a denial, or neither.
 func confirmed(answer []byte) (approved, rejected bool) {
 	action, confirm := getString(answer, "action"), string(get(get(answer, "content"), "confirm"))
 	return action == "accept" && confirm == "true", action == "decline" || action == "accept" && confirm == "false"
 }
 
-// changed says that a confirmation was refused because the policy requires more than when the
-// client was asked.
+// changed reports whether a confirmation was refused because the policy now requires more than
+// when the client was asked.
 func (hc *heldCalls) changed(ctx context.Context, x *exchange, h *calls.Held, refusal error) bool {
 	if schema.KindOf(refusal) != schema.KindForbidden {
 		return false
@@ -333,8 +333,7 @@ func (hc *heldCalls) changed(ctx context.Context, x *exchange, h *calls.Held, re
 	return err == nil && s.State == schema.StateHeld && s.Held != nil && (s.Held.ByCaller != h.ByCaller || s.Held.Level != h.Level)
 }
 
-// spent answers a token that does not count any more: with the end of its call
-// where that is known.
+// spent answers a token that is no longer valid, with the outcome of its call if that is known.
 func (hc *heldCalls) spent(ctx context.Context, x *exchange, h *calls.Held, err error) ([]byte, *fault) {
 	if schema.KindOf(err) == schema.KindNotFound {
 		if s, findErr := hc.calls.Get(ctx, h.CallID, x.principal); findErr == nil && s.State.Ended() {
@@ -345,8 +344,8 @@ func (hc *heldCalls) spent(ctx context.Context, x *exchange, h *calls.Held, err 
 	return x.toolFault(err)
 }
 
-// await waits until a held call has ended, and answers with its end; done is
-// false when it has not ended in time.
+// await waits until a held call has ended and answers with its outcome. done is false if it has
+// not ended in time.
 func (hc *heldCalls) await(ctx context.Context, x *exchange, h *calls.Held) (result []byte, done bool, e *fault) {
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -366,7 +365,7 @@ func (hc *heldCalls) await(ctx context.Context, x *exchange, h *calls.Held) (res
 	return result, true, e
 }
 
-// confirmation is what programs read of a held call; the shape is that of REST.
+// confirmation is the machine-readable description of a held call, with the same JSON as REST.
 type confirmation struct {
 	RequiresConfirmation bool              `json:"requires_confirmation"`
 	ConfirmationID       string            `json:"confirmation_id,omitempty"`
@@ -380,7 +379,7 @@ type confirmation struct {
 	ExpiresAt            time.Time         `json:"expires_at"`
 }
 
-// result says what to do, to a client that cannot be asked.
+// result returns instructions for a client that cannot be asked.
 func (hc *heldCalls) result(h *calls.Held, token string) []byte {
 	c := confirmation{
 		RequiresConfirmation: true, ConfirmationID: token, CallID: h.CallID, ApprovalID: h.ApprovalID, RiskLevel: h.Level, Reasons: h.Reasons,
@@ -409,7 +408,7 @@ func (hc *heldCalls) result(h *calls.Held, token string) []byte {
 	return errorResult(text, "callyard/confirmation", about)
 }
 
-// isGone says that nothing is known of a call.
+// isGone reports whether an error means that the call is not known.
 func isGone(err error) bool {
 	var e *schema.Error
 	return errors.As(err, &e) && e.Kind == schema.KindNotFound

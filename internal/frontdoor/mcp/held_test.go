@@ -33,7 +33,7 @@ func TestAHeldCallAsksAModernClientAndRunsOnceWhenApproved(t *testing.T) {
 		t.Fatal("it ran before the yes")
 	}
 	again := fmt.Sprintf(`,"inputResponses":%s,"requestState":%q`, approve, state)
-	// A missing answer is asked for again; other arguments are another call.
+	// A missing answer is requested again. Other arguments are another call.
 	if got := f.callAs(canForms, "/mcp/risky", "echo", `{"a":1.0}`, fmt.Sprintf(`,"inputResponses":{},"requestState":%q`, state)).result(t); !strings.Contains(got, "input_required") {
 		t.Error(got)
 	}
@@ -98,7 +98,7 @@ func TestAUserWhoClosesTheQuestionIsNotAskedAgain(t *testing.T) {
 	if getString(got, "resultType") != "complete" || token == "" || f.Worker.Count() != before {
 		t.Errorf("%s", got)
 	}
-	// The call waits, and can still be approved.
+	// The call still waits and can be approved.
 	again := fmt.Sprintf(`,"inputResponses":%s,"requestState":%q`, approve, state)
 	if got := f.callAs(canForms, "/mcp/risky", "echo", `{}`, again).result(t); !strings.Contains(got, `"got":`) {
 		t.Error(got)
@@ -124,8 +124,8 @@ func TestAHeldCallAsksALegacyClientWhileItWaits(t *testing.T) {
 	}
 }
 
-// asked calls a tool with the params in a session, and returns the request that its client gets
-// meanwhile.
+// asked calls a tool with the params in a session, and returns the request that its client receives
+// during the call.
 func (r *legacyClient) asked(t *testing.T, params string) (next func() string, question []byte) {
 	t.Helper()
 	res, err := r.f.client.Do(r.request(`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{` + params + `}}`))
@@ -137,7 +137,7 @@ func (r *legacyClient) asked(t *testing.T, params string) (next func() string, q
 	return next, []byte(next())
 }
 
-// unanswered sends a held call in a session whose client gets a request and does not answer it.
+// unanswered sends a held call in a session whose client receives a request and does not answer it.
 func (f *fabric) unanswered(t *testing.T) (next func() string) {
 	t.Helper()
 	next, question := f.enter("/mcp/risky", canForms).asked(t, `"name":"echo"`)
@@ -147,7 +147,7 @@ func (f *fabric) unanswered(t *testing.T) (next func() string) {
 	return next
 }
 
-// withdrawn reads the cancellation of the request that unanswered left open.
+// withdrawn reads the cancellation of the open request of unanswered.
 func withdrawn(t *testing.T, next func() string) {
 	t.Helper()
 	got := []byte(next())
@@ -236,7 +236,7 @@ func TestAHeldCallTellsAClientThatCannotBeAskedWhatToDo(t *testing.T) {
 	}
 }
 
-// task asks for a task, as a client that knows the extension.
+// task sends a request about a task, as a client that supports the extension.
 func (f *fabric) task(method, id, more string) answer {
 	return f.send(f.request("POST", "/mcp/risky", modernBody(method, fmt.Sprintf(`"taskId":%q%s`, id, more), canBoth, ""), modernHeaders(method, id)...))
 }
@@ -267,7 +267,7 @@ func TestAHeldCallIsATaskForClientsThatKnowTasks(t *testing.T) {
 	if n := f.Worker.Count() - before; n != 1 {
 		t.Errorf("it ran %d times", n)
 	}
-	f.task("tasks/cancel", id, "").result(t) // cooperative: an ended task stays as it is
+	f.task("tasks/cancel", id, "").result(t) // cooperative: an ended task is unchanged
 }
 
 func TestATaskThatItsCallerConfirmsShowsItsArguments(t *testing.T) {
@@ -332,7 +332,7 @@ func TestAListenerHearsOfItsTasks(t *testing.T) {
 
 func TestWordsOfAHeldCallHoldNoMoreOfItsArgumentsThanPeopleCanRead(t *testing.T) {
 	p := &calls.Held{Reasons: []string{"why"}}
-	if got := words(p, []byte(strings.Repeat("x", shownMost+1)), true); strings.Contains(got, "xxx") || !strings.Contains(got, "2001 bytes") {
+	if got := words(p, []byte(strings.Repeat("x", maxShownBytes+1)), true); strings.Contains(got, "xxx") || !strings.Contains(got, "2001 bytes") {
 		t.Error(got)
 	}
 }

@@ -9,12 +9,12 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// maxRounds is how often a server of the modern era may ask a client of the legacy
-// era within one call.
+// maxRounds limits the rounds of questions from a server of the modern era to a client of the
+// legacy era within one call.
 const maxRounds = 10
 
-// answered asks a client of the legacy era what a server of the modern era wants to
-// know, and returns the call that carries the answers.
+// answered asks a client of the legacy era the questions of a server of the modern era, and
+// returns the call that carries the answers.
 func (r *requests) answered(ctx context.Context, x *exchange, call *schema.Call, question []byte, rounds int) (*schema.Call, *fault) {
 	var requests, state []byte
 	each(question, func(key string, value []byte) {
@@ -39,8 +39,7 @@ func (r *requests) answered(ctx context.Context, x *exchange, call *schema.Call,
 	return &again, nil
 }
 
-// askAll asks a client of the legacy era each of the questions, and returns the
-// answers as an object.
+// askAll asks a client of the legacy era all questions, and returns the answers as an object.
 func (r *requests) askAll(ctx context.Context, x *exchange, callID schema.CallID, requests []byte, rounds int) ([]byte, *fault) {
 	if x.session == nil || rounds >= maxRounds {
 		return nil, x.faultOf(schema.Errorf(schema.KindInputRequired, "The tool asked for input %d times; the call was given up.", rounds).WithCall(callID))
@@ -53,7 +52,7 @@ func (r *requests) askAll(ctx context.Context, x *exchange, callID schema.CallID
 		}
 		method, params := getString(request, "method"), get(request, "params")
 		if !mcpwire.AsksClient(method) {
-			failed = &fault{Code: mcpwire.CodeInternal, Message: "The server sent a request that no client can answer: " + problem.Printable(method, printed)}
+			failed = &fault{Code: mcpwire.CodeInternal, Message: "The server sent a request that no client can answer: " + problem.Printable(method, maxPrinted)}
 			return
 		}
 		if !isObject(params) {
@@ -69,7 +68,7 @@ func (r *requests) askAll(ctx context.Context, x *exchange, callID schema.CallID
 		case err != nil:
 			failed = x.faultOf(schema.AsError(err).WithCall(callID))
 		case m.fault != nil:
-			failed = &fault{Code: mcpwire.CodeInternal, Message: "The client rejected the server's request: " + problem.Printable(getString(m.fault, "message"), printed)}
+			failed = &fault{Code: mcpwire.CodeInternal, Message: "The client rejected the server's request: " + problem.Printable(getString(m.fault, "message"), maxPrinted)}
 		default:
 			answers = appendMember(answers, id, m.result)
 		}
@@ -80,7 +79,7 @@ func (r *requests) askAll(ctx context.Context, x *exchange, callID schema.CallID
 	return append(answers, '}'), nil
 }
 
-// withMembers returns params with the answers in place of those it may have.
+// withMembers returns params with the answers and state in place of any that it has.
 func withMembers(params, answers, state []byte) []byte {
 	out := []byte{'{'}
 	each(params, func(key string, value []byte) {

@@ -10,7 +10,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// canAnswer are the capabilities of a client that knows tasks and can be asked.
+// canAnswer are the capabilities of a client that supports tasks and input requests.
 const canAnswer = `{"elicitation":{},"extensions":{"io.modelcontextprotocol/tasks":{}}}`
 
 // startTask calls a tool that is stored and returns the id of its task.
@@ -30,7 +30,7 @@ func (f *fabric) update(id schema.CallID, responses string) answer {
 	return f.send(f.request("POST", "/mcp/demo", modernBody("tasks/update", members, canAnswer, ""), modernHeaders("tasks/update", string(id))...))
 }
 
-// keysOf are the ids of the questions of a task.
+// keysOf returns the IDs of the questions of a task.
 func keysOf(state []byte) (keys []string) {
 	each(get(state, "inputRequests"), func(key string, _ []byte) { keys = append(keys, key) })
 	return keys
@@ -50,14 +50,14 @@ func TestAStoredCallWhoseServerAsksWaitsAndGoesOnWithTheAnswers(t *testing.T) {
 	if got := getString(get(get(state, "inputRequests"), keys[0]), "method"); got != "elicitation/create" {
 		t.Errorf("%s", state)
 	}
-	// What is not asked changes nothing.
+	// An answer to an unknown question changes nothing.
 	if got := f.update(id, `{"another":`+aName+`}`).result(t); got != `{"resultType":"complete"}` {
 		t.Error(got)
 	}
 	if again := f.endOf("/mcp/demo", id); string(again) != string(state) {
 		t.Errorf("%s, and then %s", state, again)
 	}
-	for range 2 { // the second comes too late, and starts nothing
+	for range 2 { // the second is too late and starts nothing
 		if got := f.update(id, fmt.Sprintf(`{%q:%s}`, keys[0], aName)).result(t); got != `{"resultType":"complete"}` {
 			t.Error(got)
 		}
@@ -92,7 +92,7 @@ func TestAnswersMayComeOneByOneAndAreAskedForOnlyOnce(t *testing.T) {
 		t.Fatalf("%s", state)
 	}
 	f.update(id, fmt.Sprintf(`{%q:{"n":3},%q:{"n":2.0}}`, keys[0], keys[1])).result(t)
-	// The server asks once more, under an id that it had before.
+	// The server asks again with an ID that it has used before.
 	state = f.endOf("/mcp/demo", id)
 	second := keysOf(state)
 	if getString(state, "status") != "input_required" || len(second) != 1 || second[0] == keys[0] || second[0] == keys[1] {
@@ -101,7 +101,7 @@ func TestAnswersMayComeOneByOneAndAreAskedForOnlyOnce(t *testing.T) {
 	if got := string(f.Worker.Last().Extra); !strings.Contains(got, `"inputResponses":{"a":{"n":1.0},"b":{"n":2.0}}`) || !strings.Contains(got, `"requestState":{"round":1}`) {
 		t.Error(got)
 	}
-	f.update(id, fmt.Sprintf(`{%q:{"n":9}}`, keys[0])).result(t) // of the round before
+	f.update(id, fmt.Sprintf(`{%q:{"n":9}}`, keys[0])).result(t) // an ID of the previous round
 	f.update(id, fmt.Sprintf(`{%q:{"n":4}}`, second[0])).result(t)
 	state = f.endOf("/mcp/demo", id)
 	if getString(state, "status") != "completed" || !strings.Contains(string(state), `"inputResponses":{"a":{"n":4}}`) {
@@ -136,13 +136,13 @@ func TestAStoredCallOfAClientWithoutTasksAsksInTheRequest(t *testing.T) {
 		t.Fatalf("%s", first)
 	}
 	more := fmt.Sprintf(`,"requestState":%q,"inputResponses":{%q:%s}`, state, keys[0], aName)
-	for range 2 { // a request that was sent again gets the same answer
+	for range 2 { // a repeated request gets the same answer
 		got := f.callAs(`{"elicitation":{}}`, "/mcp/demo", "ask", `{"a":1}`, more).result(t)
 		if !strings.Contains(got, `"q1":`+aName) {
 			t.Error(got)
 		}
 	}
-	// It belongs to this call alone.
+	// The state belongs to this call only.
 	for _, other := range []answer{
 		f.callAs(`{"elicitation":{}}`, "/mcp/demo", "ask", `{"a":2}`, more), f.callAs(`{"elicitation":{}}`, "/mcp/demo", "echo", `{"a":1}`, more),
 		f.callAs(`{"elicitation":{}}`, "/mcp/demo", "ask", `{"a":1}`, fmt.Sprintf(`,"requestState":%q`, requestState{Call: "call_made_up", Round: 1})),
@@ -207,7 +207,7 @@ func TestAListenerHearsOfAStoredCallThatAsksAndThatEnds(t *testing.T) {
 	}
 }
 
-// onlyTasks are tools that say that they only run as a task.
+// onlyTasks are tools whose definitions require that they run as tasks.
 var onlyTasks = schema.Definitions{Tools: []json.RawMessage{
 	raw(`{"name":"ask","inputSchema":{"type":"object"},"execution":{"taskSupport":"required"}}`),
 	raw(`{"name":"echo","inputSchema":{"type":"object"},"execution":{"taskSupport":"required"}}`),
@@ -232,7 +232,7 @@ func TestAToolThatOnlyRunsAsATaskIsRefusedToClientsWithoutTasks(t *testing.T) {
 	if n := f.Worker.Count() - before; n != 0 {
 		t.Errorf("%d runs", n)
 	}
-	// Sessions have no such tasks, and run it as any other.
+	// Sessions have no such tasks and run the tool like any other.
 	s := f.enter("/mcp/demo", `{}`)
 	if got := s.send(`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"echo","arguments":{"a":1}}}`).result(t); !strings.Contains(got, `"got":{"a":1}`) {
 		t.Error(got)

@@ -12,14 +12,14 @@ import (
 	"github.com/callyard/callyard/internal/kit/rawjson"
 )
 
-// Revision 2025-03-26 has JSON-RPC batches, which a server must take; the revisions from
-// 2025-06-18 on have none. A batch is served as if its messages had come separately, at the same
-// time, in the session of the request.
+// Revision 2025-03-26 requires servers to accept JSON-RPC batches. Revisions from 2025-06-18 on
+// have none. A batch is served as if its messages had arrived separately at the same time, in
+// the session of the request.
 
 const (
-	// maxBatch bounds the messages of a batch: they all run at the same time.
+	// maxBatch limits the messages of a batch, which all run at the same time.
 	maxBatch = 100
-	// withoutBatches is the first revision that has none.
+	// withoutBatches is the first revision without batches.
 	withoutBatches = "2025-06-18"
 )
 
@@ -30,8 +30,8 @@ func isBatch(body []byte) bool {
 	return len(trimmed) > 0 && trimmed[0] == '['
 }
 
-// batchAnswer gathers the answers to the messages of a batch. A client that reads events gets
-// each as an event as soon as it is there, others get one array.
+// batchAnswer collects the answers to the messages of a batch. A client that reads events
+// receives each answer as an event once it is available. Others receive one array.
 type batchAnswer struct {
 	res *response
 
@@ -39,10 +39,10 @@ type batchAnswer struct {
 	all [][]byte
 }
 
-// add takes the answer to a request.
+// add adds the answer to a request.
 func (b *batchAnswer) add(parts ...[]byte) {
 	if b.res.streams {
-		_ = b.res.event(parts...) // a client that left is noticed by the server
+		_ = b.res.event(parts...) // the server detects a disconnected client
 		return
 	}
 	b.mu.Lock()
@@ -50,18 +50,18 @@ func (b *batchAnswer) add(parts ...[]byte) {
 	b.all = append(b.all, bytes.Join(parts, nil))
 }
 
-// end ends the answer to the batch, once all its messages have been served.
+// end completes the answer, once all messages of the batch have been served.
 func (b *batchAnswer) end() {
 	switch {
-	case b.res.begun(): // in events
+	case b.res.begun(): // already sent as events
 	case len(b.all) > 0:
 		b.res.message(http.StatusOK, []byte{'['}, bytes.Join(b.all, []byte{','}), []byte{']'})
 	default:
-		b.res.noContent(http.StatusAccepted) // nothing wants an answer
+		b.res.noContent(http.StatusAccepted) // no message requires an answer
 	}
 }
 
-// postBatch takes a batch of messages.
+// postBatch serves a batch of messages.
 func (ep *Endpoint) postBatch(x *exchange, r *http.Request, body []byte) {
 	if version := r.Header.Get(mcpwire.HeaderProtocolVersion); version != "" && !slices.Contains(mcpwire.Legacy(), version) {
 		x.modern = mcpwire.IsModern(version)
@@ -98,7 +98,7 @@ func (ep *Endpoint) postBatch(x *exchange, r *http.Request, body []byte) {
 	var wait sync.WaitGroup
 	for _, text := range texts {
 		one := ep.inBatch(x, r, text, answers)
-		// Notifications and responses do not block, so they are taken in the order of the batch.
+		// Notifications and responses do not block, so they are handled in the order of the batch.
 		if one != nil && !one.msg.request() {
 			ep.serveEntered(one, r)
 		} else if one != nil {
@@ -109,7 +109,7 @@ func (ep *Endpoint) postBatch(x *exchange, r *http.Request, body []byte) {
 	answers.end()
 }
 
-// inBatch reads one message of a batch; nil for one that was answered with an error.
+// inBatch reads one message of a batch. It returns nil if the message was answered with an error.
 func (ep *Endpoint) inBatch(x *exchange, r *http.Request, text []byte, answers *batchAnswer) *exchange {
 	one := newExchange(ep, headersOnly{http.Header{}}, r)
 	one.principal, one.mount, one.known, one.searching, one.session = x.principal, x.mount, x.known, x.searching, x.session
@@ -127,8 +127,8 @@ func (ep *Endpoint) inBatch(x *exchange, r *http.Request, text []byte, answers *
 	return one
 }
 
-// serveGuarded serves one request of a batch in a goroutine of its own, where a panic would end
-// the process.
+// serveGuarded serves one request of a batch and recovers from a panic. It runs in its own
+// goroutine, where a panic would end the process.
 func (ep *Endpoint) serveGuarded(x *exchange, r *http.Request) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -147,8 +147,8 @@ func (ep *Endpoint) serveGuarded(x *exchange, r *http.Request) {
 	ep.serveEntered(x, r)
 }
 
-// headersOnly is where headers of the answer to one message of a batch go: the answer to the
-// batch has its own.
+// headersOnly discards the answer to one message of a batch and keeps only its headers, because
+// the answer to the batch has its own.
 type headersOnly struct{ header http.Header }
 
 func (h headersOnly) Header() http.Header       { return h.header }

@@ -21,8 +21,8 @@ func (f *fabric) enterAs(version, path, capabilities string) *legacyClient {
 	return &legacyClient{f, path, a.header.Get(mcpwire.HeaderSessionID)}
 }
 
-// batch sends a body in the session, as a client of revision 2025-03-26 does: without the
-// header of the version.
+// batch sends a body in the session, as a client of revision 2025-03-26 does: without the version
+// header.
 func (r *legacyClient) batch(body string, header ...string) answer {
 	r.f.t.Helper()
 	return r.f.send(r.f.request("POST", r.path, body, append([]string{mcpwire.HeaderSessionID, r.id}, header...)...))
@@ -94,7 +94,7 @@ func TestABatchWithoutARequestHasNoAnswer(t *testing.T) {
 	}
 }
 
-// Messages of a batch run at the same time: one that cancels another takes effect.
+// Messages of a batch run concurrently, so a message can cancel another one.
 func TestABatchCanCancelItsOwnCall(t *testing.T) {
 	s := openFabric(t, nil).enterAs("2025-03-26", "/mcp/demo", `{}`)
 	a := s.batch(`[{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"hang"}},{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}},{"jsonrpc":"2.0","id":2,"method":"ping"}]`)
@@ -103,7 +103,7 @@ func TestABatchCanCancelItsOwnCall(t *testing.T) {
 	}
 }
 
-// Requests of a server reach the client on the stream of the batch.
+// Requests of a server are sent to the client on the stream of the batch.
 func TestAClientIsAskedWithinABatch(t *testing.T) {
 	f := openFabric(t, nil)
 	s := f.enterAs("2025-03-26", "/mcp/demo", `{"roots":{},"elicitation":{}}`)

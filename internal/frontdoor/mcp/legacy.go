@@ -26,10 +26,10 @@ func (ep *Endpoint) serveLegacy(x *exchange, r *http.Request) {
 	ep.serveEntered(x, r)
 }
 
-// serveEntered serves one message of a session that was found.
+// serveEntered serves one message of a session that exists.
 func (ep *Endpoint) serveEntered(x *exchange, r *http.Request) {
 	switch {
-	case x.msg.method == "": // the client answers
+	case x.msg.method == "": // a response of the client
 		x.session.answered(x.msg)
 		x.res.noContent(http.StatusAccepted)
 	case !x.msg.request():
@@ -42,7 +42,7 @@ func (ep *Endpoint) serveEntered(x *exchange, r *http.Request) {
 	}
 }
 
-// enter finds the session of a request, or answers that there is none.
+// enter finds the session of a request, or answers that it does not exist.
 func (ep *Endpoint) enter(x *exchange, r *http.Request) bool {
 	id := r.Header.Get(mcpwire.HeaderSessionID)
 	if id == "" {
@@ -58,8 +58,8 @@ func (ep *Endpoint) enter(x *exchange, r *http.Request) bool {
 	return true
 }
 
-// serveInSession serves one request of a session. A client that hangs up does not cancel
-// it; one that says so does.
+// serveInSession serves one request of a session. Only a cancellation message cancels it, not a
+// disconnect.
 func (ep *Endpoint) serveInSession(x *exchange, r *http.Request) {
 	ctx, finish, ok := x.session.begin(context.WithoutCancel(r.Context()), x.msg.id)
 	if !ok {
@@ -112,7 +112,7 @@ func (ep *Endpoint) initialize(x *exchange) {
 	x.reply(append(b, '}'))
 }
 
-// endSession is DELETE: the client has done.
+// endSession serves DELETE: the client ends its session.
 func (ep *Endpoint) endSession(x *exchange, r *http.Request) {
 	if r.Header.Get(mcpwire.HeaderSessionID) == "" || mcpwire.IsModern(r.Header.Get(mcpwire.HeaderProtocolVersion)) {
 		ep.notAllowed(x)
@@ -132,7 +132,7 @@ func (ep *Endpoint) notAllowed(x *exchange) {
 	x.refuse(http.StatusMethodNotAllowed, schema.Errorf(schema.KindInvalidRequest, "This method requires a session of an older revision; send requests with POST."))
 }
 
-// getStream is GET: the stream of what happens outside of requests.
+// getStream serves GET: the stream of messages that belong to no request.
 func (ep *Endpoint) getStream(x *exchange, r *http.Request) {
 	if r.Header.Get(mcpwire.HeaderSessionID) == "" || mcpwire.IsModern(r.Header.Get(mcpwire.HeaderProtocolVersion)) || !x.res.streams {
 		ep.notAllowed(x)
@@ -154,7 +154,7 @@ func (ep *Endpoint) getStream(x *exchange, r *http.Request) {
 	defer cancel()
 	sess.mu.Lock()
 	if sess.stream != nil {
-		sess.stream() // the newer one counts: the client may not have noticed the end of the other
+		sess.stream() // end the older stream: the client may not have noticed that it broke
 	}
 	sess.stream = cancel
 	sess.mu.Unlock()

@@ -10,17 +10,18 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// filter is what a listener asked for.
+// filter selects the notifications of a listener.
 type filter struct {
 	tools, prompts, resources bool
 	tasks                     []schema.CallID
-	session                   *session // whose subscriptions to resources count; nil for none
+	session                   *session // whose resource subscriptions apply; nil if there is no session
 }
 
-// listener is one listener. wake has space for one signal: many changes are one.
+// listener is a subscriber to notifications. wake holds one signal, which may stand for several
+// changes.
 type listener struct {
 	at     place
-	who    schema.Principal // whose lists are listened to
+	who    schema.Principal // the owner of the lists
 	filter filter
 	wake   chan struct{}
 
@@ -29,7 +30,7 @@ type listener struct {
 	waiting []notification
 }
 
-// maxWaiting bounds what waits for a listener that reads slowly.
+// maxWaiting limits the notifications that are queued for a slow listener.
 const maxWaiting = 256
 
 func (s *subscriptions) add(x *exchange, w filter) *listener {
@@ -56,7 +57,7 @@ func (s *subscriptions) all() []*listener {
 	return all
 }
 
-// listsChanged has every listener look whether its lists changed.
+// listsChanged checks for each listener whether its lists changed, and notifies it.
 func (s *subscriptions) listsChanged() {
 	for _, e := range s.all() {
 		now := s.lists.part(e.at, catalog.SeenBy(s.lists.catalog, e.who.Tenant, calls.Judge(s.calls, &e.who))).marks
@@ -76,7 +77,7 @@ func (s *subscriptions) listsChanged() {
 	}
 }
 
-// notify has a notification sent; one without params that waits already is enough.
+// notify queues a notification. One without params is queued only once.
 func (e *listener) notify(method string, params []byte) {
 	e.mu.Lock()
 	if params == nil && slices.ContainsFunc(e.waiting, func(w notification) bool { return w.method == method }) || len(e.waiting) >= maxWaiting {
@@ -91,7 +92,7 @@ func (e *listener) notify(method string, params []byte) {
 	}
 }
 
-// each hands out what waits.
+// each sends all queued notifications.
 func (e *listener) each(send func(method string, params []byte) error) error {
 	e.mu.Lock()
 	waiting := e.waiting

@@ -20,23 +20,23 @@ import (
 )
 
 const (
-	// pageSize is how many entries one page of a list has.
+	// pageSize is the number of entries per page of a list.
 	pageSize = 1000
-	// ttl is for how long a client may keep a list, in milliseconds. It hears of
-	// changes sooner where it listens.
+	// ttl is the time, in milliseconds, that a client may cache a list. A client that listens
+	// for notifications learns of changes sooner.
 	ttl = "5000"
 )
 
-// lists keeps the lists of all mounts encoded, and knows what their names stand for.
+// lists caches the encoded lists of all mounts and resolves the names in them.
 type lists struct {
 	catalog *catalog.Catalog
 	log     *slog.Logger
 	private func() bool   // callers need keys
-	changes atomic.Uint64 // of the catalog, since the start
+	changes atomic.Uint64 // number of catalog changes since the start
 
 	mu      sync.RWMutex
 	views   map[place]*view
-	parts   map[partKey]*part // of views, for principals that are not shown everything
+	parts   map[partKey]*part // parts of views, for principals that may not see everything
 	servers map[schema.ServerID]*serverLists
 }
 
@@ -44,10 +44,10 @@ func newLists(o Options) *lists {
 	return &lists{catalog: o.Catalog, log: o.Log, private: o.Keys.Configured, views: make(map[place]*view), servers: make(map[schema.ServerID]*serverLists)}
 }
 
-// view is what one mount offers, encoded. It never changes.
+// view is the encoded content of one mount. It is immutable.
 type view struct {
 	mount       string
-	at          uint64 // of lists.changes
+	at          uint64 // value of lists.changes
 	tools       list
 	resources   list
 	templates   list
@@ -55,8 +55,8 @@ type view struct {
 	marks       marks
 	toolOf      map[string]target
 	promptOf    map[string]target
-	serversOf   map[string][]schema.ServerID // by the URI of a resource
-	templatesOf map[string][]schema.ServerID // by the template
+	serversOf   map[string][]schema.ServerID // by resource URI
+	templatesOf map[string][]schema.ServerID // by template
 	patterns    []pattern
 	headers     map[target][]mcpwire.ParamHeader
 	taskOnly    map[target]bool
@@ -64,18 +64,18 @@ type view struct {
 	items       items
 }
 
-// items are the entries of the lists of a view, of which a part is made.
+// items are the entries of all lists of a view, from which a part is built.
 type items struct{ tools, resources, templates, prompts []item }
 
-// place is a mount as a tenant sees it: names there do not depend on servers that are hidden
+// place is a mount as a tenant sees it. Names there do not depend on servers that are hidden
 // from the tenant, nor on sets of other tenants. Tenants that see every server share the places of
-// the empty one, but for those of sets: a name of a set may mean another one to each.
+// the empty tenant, except for sets: the same set name may mean different sets to two tenants.
 type place struct {
 	tenant schema.TenantID
 	mount  string
 }
 
-// place is where the client of a request is.
+// place returns the place of a request.
 func (ls *lists) place(x *exchange) place {
 	at := place{mount: x.mount}
 	tenant := x.principal.Tenant.OrDefault()
@@ -85,12 +85,12 @@ func (ls *lists) place(x *exchange) place {
 	return at
 }
 
-// sees reports whether the server is seen there.
+// sees reports whether the server is visible at a place.
 func (ls *lists) sees(at place, id schema.ServerID) bool {
 	return at.tenant == "" || catalog.TenantsOf(ls.catalog).Sees(at.tenant, id)
 }
 
-// shown is the catalog as it is seen there, before what the principal may call counts.
+// shown returns the catalog visible at a place, before the principal's permissions are applied.
 func (ls *lists) shown(at place) *catalog.Seen {
 	if at.tenant == "" {
 		return catalog.SeenBy(ls.catalog, schema.DefaultTenant, nil)
@@ -98,33 +98,33 @@ func (ls *lists) shown(at place) *catalog.Seen {
 	return catalog.TenantsOf(ls.catalog).Seen(at.tenant)
 }
 
-// marks tell whether lists differ.
+// marks are compared to find out whether lists differ.
 type marks struct{ tools, resources, prompts uint64 }
 
-// target is what a name at a mount stands for.
+// target is the server and name that a name at a mount resolves to.
 type target struct {
 	server schema.ServerID
 	name   string
 }
 
-// pattern is a template of URIs.
+// pattern matches the URIs of a template.
 type pattern struct {
 	match  *regexp.Regexp
 	server schema.ServerID
 }
 
-// list is one list in pages, each as the members of its result.
+// list is a list in pages, each encoded as the members of its result.
 type list struct {
 	pages [][]byte
 	of    listID
 	page  map[string]int // by cursor
 }
 
-// serverLists is what one server adds to the lists of its mounts.
+// serverLists is the contribution of one server to the lists of its mounts.
 type serverLists struct {
 	server   schema.ServerID
 	defs     *schema.Definitions
-	off      string // the tools that are not offered
+	off      string // names of the disabled tools, to detect changes
 	offline  bool   // nothing is offered
 	tools    []entry
 	prompts  []entry
@@ -134,15 +134,15 @@ type serverLists struct {
 	marks    marks
 }
 
-// entry is one definition: its name, and the bytes around it.
+// entry is one definition: its name and its encoded bytes.
 type entry struct {
 	name string
 	raw  json.RawMessage
-	from int // bounds of the value of its name
+	from int // start of the value of its name
 	to   int
 }
 
-// view returns what a mount offers now.
+// view returns the current content of a mount.
 func (ls *lists) view(at place) *view {
 	now := ls.changes.Load()
 	ls.mu.RLock()
@@ -189,7 +189,7 @@ func (ls *lists) build(at place, now uint64) *view {
 	v := assemble(mount, servers)
 	v.at = now
 	if mount == "" || len(servers) > 0 {
-		ls.views[at] = v // callers make up names of servers; those are not kept
+		ls.views[at] = v // do not cache unknown servers: callers can invent names
 	} else {
 		delete(ls.views, at)
 		if ls.sees(at, schema.ServerID(mount)) {
@@ -199,7 +199,7 @@ func (ls *lists) build(at place, now uint64) *view {
 	return v
 }
 
-// serverLocked returns what the server adds, nil where that is not known.
+// serverLocked returns the contribution of a server, or nil if it is not known.
 func (ls *lists) serverLocked(id schema.ServerID) *serverLists {
 	defs, err := ls.catalog.Definitions(id)
 	if err != nil {
@@ -234,8 +234,8 @@ func (ls *lists) serverLocked(id schema.ServerID) *serverLists {
 	return p
 }
 
-// encode encodes what a server offers. A tool that clients would choke on is
-// left out by itself, so that it does not take the others with it.
+// encode encodes the definitions of a server. A tool that clients cannot parse is left out alone,
+// so that the other tools remain usable.
 func (ls *lists) encode(id schema.ServerID, defs *schema.Definitions, tools []catalog.Tool) *serverLists {
 	p := &serverLists{server: id, defs: defs, headers: make(map[string][]mcpwire.ParamHeader)}
 	sums := [3]uint64{}
@@ -277,13 +277,13 @@ func (ls *lists) encode(id schema.ServerID, defs *schema.Definitions, tools []ca
 
 func mix(sum uint64, text []byte) uint64 {
 	h := fnv.New64a()
-	_, _ = h.Write(strconv.AppendUint(nil, sum, 16)) // a hash takes everything
+	_, _ = h.Write(strconv.AppendUint(nil, sum, 16)) // a hash never returns an error
 	_, _ = h.Write(text)
 	return h.Sum64()
 }
 
-// unsound says why clients cannot read a definition: both eras want the schema of
-// the arguments to be that of an object.
+// unsound returns the reason why clients cannot parse a definition: both eras require an object
+// schema for the arguments.
 func unsound(raw []byte) string {
 	input := get(raw, "inputSchema")
 	if !isObject(input) {
@@ -305,7 +305,7 @@ func entryOf(raw json.RawMessage, name string) entry {
 	return e
 }
 
-// renamed returns the definition under another name.
+// renamed returns the definition with another name.
 func (e *entry) renamed(name string) []byte {
 	out := make([]byte, 0, len(e.raw)+len(name)+8)
 	out = append(out, e.raw[:e.from]...)
@@ -313,7 +313,7 @@ func (e *entry) renamed(name string) []byte {
 	return append(out, e.raw[e.to:]...)
 }
 
-// assemble makes a view of its servers.
+// assemble builds a view from its servers.
 func assemble(mount string, servers []*serverLists) *view {
 	v := &view{mount: mount, servers: servers, toolOf: make(map[string]target), promptOf: make(map[string]target), headers: make(map[target][]mcpwire.ParamHeader), taskOnly: make(map[target]bool)}
 	var tools, prompts []item
@@ -346,21 +346,21 @@ func assemble(mount string, servers []*serverLists) *view {
 	return v
 }
 
-// encode makes the pages of the lists.
+// encode builds the pages of the lists.
 func (v *view) encode(of items) {
 	v.items = of
 	v.tools, v.resources = v.paged("tools", of.tools), v.paged("resources", of.resources)
 	v.templates, v.prompts = v.paged("resourceTemplates", of.templates), v.paged("prompts", of.prompts)
 }
 
-// item is one entry of a list as it is sent, and what it stands for.
+// item is one encoded entry of a list and its target.
 type item struct {
 	name string
 	raw  []byte
 	of   target
 }
 
-// gather adds the entries of a server under their names here.
+// gather adds the entries of a server, with their names at this mount.
 func gather(to []item, names map[string]target, entries []entry, server schema.ServerID, bare bool) []item {
 	for i := range entries {
 		e := &entries[i]
@@ -377,7 +377,7 @@ func gather(to []item, names map[string]target, entries []entry, server schema.S
 	return to
 }
 
-// paged encodes a list in pages. A cursor names the last entry of the page before, so any
+// paged encodes a list in pages. A cursor names the last entry of the previous page, so any
 // front door with the same list can serve the next page.
 func (v *view) paged(member string, items []item) list {
 	l := list{of: listID{member, v.mount}, page: make(map[string]int)}
@@ -405,7 +405,7 @@ func (v *view) paged(member string, items []item) list {
 	return l
 }
 
-// send answers one of the lists from what is encoded already.
+// send answers with one of the encoded lists.
 func (ls *lists) send(x *exchange) {
 	if x.searching && x.msg.method == mcpwire.MethodListTools {
 		ls.sendSearchTools(x)
@@ -433,7 +433,7 @@ func (ls *lists) send(x *exchange) {
 	x.reply([]byte(`{"resultType":"complete","ttlMs":`+ttl+`,"cacheScope":"`+ls.scope()+`",`), l.pages[n])
 }
 
-// scope says who may share a list: with keys, only those who may ask.
+// scope returns the cache scope of a list: if keys are required, only its caller may cache it.
 func (ls *lists) scope() string {
 	if ls.private() {
 		return "private"
@@ -441,7 +441,7 @@ func (ls *lists) scope() string {
 	return "public"
 }
 
-// patternOf makes a matcher of a URI template; nil for one that cannot be matched.
+// patternOf compiles a matcher for a URI template. It returns nil if the template is not supported.
 func patternOf(template string) *regexp.Regexp {
 	if template == "" || len(template) > validate.MostURI {
 		return nil

@@ -16,7 +16,7 @@ const (
 	manyEach    = 25
 )
 
-// crowd gives the worker servers with many tools, in one announcement.
+// crowd adds servers with many tools to the worker, in one announcement.
 func (f *fabric) crowd() {
 	f.t.Helper()
 	all := make(map[schema.ServerID]schema.Definitions)
@@ -36,7 +36,7 @@ func crowdTools(n int, more string) (defs schema.Definitions) {
 	return defs
 }
 
-// crowded is how many tools of the crowd are offered.
+// crowded returns the number of offered tools of these servers.
 func (f *fabric) crowded() (n int) {
 	for name := range f.endpoint.lists.view(place{}).toolOf {
 		if strings.HasPrefix(name, "crowd-") {
@@ -123,7 +123,7 @@ func TestAListOfFiveThousandToolsIsEncodedOnceAndOneServersChangeIsNotEverybodys
 func TestACallTakesNoLongerAmongFiveThousandTools(t *testing.T) {
 	few, many := openFabric(t, quiet), openFabric(t, quiet)
 	many.crowd()
-	// They take turns, so that what else the machine does slows both.
+	// Alternate between both, so that other load on the machine slows both.
 	const turns = 150
 	took := make(map[*fabric][]time.Duration)
 	for range turns {
@@ -137,7 +137,7 @@ func TestACallTakesNoLongerAmongFiveThousandTools(t *testing.T) {
 		slices.Sort(took[f])
 		return took[f][turns/2]
 	}
-	// A way to a tool that looked at every one would be hundreds of times as long.
+	// A lookup that scans all tools would take hundreds of times as long.
 	if a, b := median(few), median(many); b > 20*a+20*time.Millisecond {
 		t.Errorf("a call takes %v among a few tools and %v among thousands", a, b)
 	}

@@ -10,20 +10,20 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// envelopeDepth is how much deeper a message may nest than the arguments in it.
+// envelopeDepth is the nesting depth that a message adds to that of its arguments.
 const envelopeDepth = 3
 
-// message is one JSON-RPC message as it came. The slices point into its text and
-// are nil where the member is absent.
+// message is one received JSON-RPC message. The slices point into its text and are nil if the
+// member is absent.
 type message struct {
 	id, params, result, fault []byte
 	method                    string
 	members                   paramMembers
 }
 
-// paramMembers are the members of the params as they were met when the message was read, so
-// that each request is not walked through again for each of them: the first few, which are
-// all that a tool call has. more says that there are others.
+// paramMembers caches the first members of the params, found while the message was read, so that
+// a lookup does not scan the params again. A tool call has no others. If more is set, there are
+// others.
 type paramMembers struct {
 	few  [5]paramMember
 	n    int
@@ -44,8 +44,8 @@ func (p *paramMembers) add(name string, value []byte) {
 	p.n++
 }
 
-// param returns a member of the params, nil where there is none. Names are unique, which
-// [readMessage] checked.
+// param returns a member of the params, or nil if it is absent. [readMessage] checked that names
+// are unique.
 func (m *message) param(name string) []byte {
 	for i := range m.members.n {
 		if m.members.few[i].name == name {
@@ -58,17 +58,17 @@ func (m *message) param(name string) []byte {
 	return nil
 }
 
-// textParam is param for strings; "" for what is none.
+// textParam returns a string member of the params, or "" if it is absent or not a string.
 func (m *message) textParam(name string) string {
 	s, _ := str(m.param(name))
 	return s
 }
 
-// request says that the message wants an answer.
+// request reports whether the message requires an answer.
 func (m *message) request() bool { return m.method != "" && m.id != nil }
 
-// readMessage reads one message of at most limit bytes. The text is checked here
-// once, to its end.
+// readMessage parses one message of at most limit bytes. It validates the whole text, so that no
+// later step has to.
 func readMessage(text []byte, limit, depth int) (m message, f *fault) {
 	if err := validate.Value(text, limit, depth+envelopeDepth); err != nil {
 		if schema.KindOf(err) == schema.KindTooLarge {
@@ -77,7 +77,7 @@ func readMessage(text []byte, limit, depth int) (m message, f *fault) {
 		return m, &fault{Code: mcpwire.CodeParse, Message: schema.AsError(err).Detail}
 	}
 	if trimmed := bytes.TrimLeft(text, " \t\r\n"); trimmed[0] == '[' {
-		return m, invalid(noBatches) // a batch in a batch
+		return m, invalid(noBatches) // a nested batch
 	}
 	version := ""
 	var s rawjson.Scanner
@@ -124,11 +124,11 @@ func readMessage(text []byte, limit, depth int) (m message, f *fault) {
 	return m, nil
 }
 
-// idMost bounds an id: it is sent back.
-const idMost = 1 << 10
+// maxIDBytes limits the length of an ID, because it is sent back.
+const maxIDBytes = 1 << 10
 
 func soundID(id []byte) bool {
-	if len(id) > idMost {
+	if len(id) > maxIDBytes {
 		return false
 	}
 	switch {
@@ -140,25 +140,25 @@ func soundID(id []byte) bool {
 	return false
 }
 
-// meta is what a request says in its _meta.
+// meta is the _meta of a request.
 type meta struct {
 	raw          []byte
-	version      string // of the modern era; "" where it says none
+	version      string // of the modern era; "" if absent
 	capabilities []byte // an object, or nil
-	token        []byte // of progress, as it stands; nil for none
-	level        string // of the log messages that the client wants, "" for none
+	token        []byte // progress token, verbatim; nil if absent
+	level        string // minimum level of log messages for the client; "" if it wants none
 	trace        schema.Trace
-	baggage      bool // of the caller's, may be passed on
+	baggage      bool // the caller's baggage may be forwarded
 }
 
-// unknownLevel stands for a log level that the protocol does not have.
+// unknownLevel represents a log level that the protocol does not define.
 const unknownLevel = "?"
 
-// Bounds of the trace context that travels with a call.
+// Limits of the trace context that is forwarded with a call.
 const (
 	traceParentLength = 55
-	traceStateMost    = 512
-	tokenMost         = 1 << 10
+	maxTraceState     = 512
+	maxTokenBytes     = 1 << 10
 )
 
 func readMeta(raw []byte) (m meta) {
@@ -179,7 +179,7 @@ func readMeta(raw []byte) (m meta) {
 				m.level = unknownLevel
 			}
 		case "progressToken":
-			if len(value) <= tokenMost && soundID(value) {
+			if len(value) <= maxTokenBytes && soundID(value) {
 				m.token = value
 			}
 		case "traceparent":
@@ -187,7 +187,7 @@ func readMeta(raw []byte) (m meta) {
 				m.trace.Parent = s
 			}
 		case "tracestate":
-			if s, ok := str(value); ok && len(s) <= traceStateMost {
+			if s, ok := str(value); ok && len(s) <= maxTraceState {
 				m.trace.State = s
 			}
 		}
@@ -198,8 +198,7 @@ func readMeta(raw []byte) (m meta) {
 	return m
 }
 
-// capable reports whether an object of capabilities has the members, one in the
-// other.
+// capable reports whether an object of capabilities contains the nested members of path.
 func capable(capabilities []byte, path ...string) bool {
 	for _, name := range path {
 		if capabilities = get(capabilities, name); len(capabilities) == 0 || string(capabilities) == "null" {
@@ -209,9 +208,9 @@ func capable(capabilities []byte, path ...string) bool {
 	return len(capabilities) > 0
 }
 
-// forwarded returns the members of a caller's _meta that go to the server: those
-// that are of no connection, its capabilities where it can be asked for input, and
-// the level of the log messages that it wants, "" for none.
+// forwarded returns the members of a caller's _meta that are sent to the server: those not bound
+// to the connection, its capabilities if it can be asked for input, and the level of the log
+// messages that it wants ("" if none).
 func (m *meta) forwarded(capabilities []byte, level string) []byte {
 	inner := []byte{'{'}
 	if len(m.raw) > 0 {
@@ -241,8 +240,8 @@ func (m *meta) forwarded(capabilities []byte, level string) []byte {
 	return append(inner, '}')
 }
 
-// askable returns the capabilities by which a server may ask its caller for input, nil
-// where there are none. Callyard cannot pass on the caller's other capabilities.
+// askable returns the capabilities that let a server ask its caller for input, or nil if there
+// are none. Callyard cannot forward the caller's other capabilities.
 func askable(capabilities []byte) []byte {
 	if len(capabilities) == 0 {
 		return nil

@@ -9,11 +9,11 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// mostAsked bounds what a client of the legacy era is asked at once within a call.
-const mostAsked = 16
+// maxOpenRequests limits the requests to a client of the legacy era that are open at once within a call.
+const maxOpenRequests = 16
 
-// notification is a notification for the client, within a call; without a method it is
-// progress.
+// notification is a notification for the client, within a call. If method is empty, it is a
+// progress notification.
 type notification struct {
 	method string
 	params []byte
@@ -31,7 +31,7 @@ type openRequests struct {
 func (a *openRequests) begin(ask func()) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.ended || a.open >= mostAsked {
+	if a.ended || a.open >= maxOpenRequests {
 		return false
 	}
 	a.open++
@@ -59,20 +59,20 @@ const (
 	tooMany     = "Too many requests to the client are open."
 )
 
-// refusal is the answer to a question of a server that is not passed on.
+// refusal returns the answer to a server's request that is not forwarded.
 func refusal(code int64, why string) []byte {
 	return append(mcpwire.AppendError([]byte{'{'}, code, why), '}')
 }
 
-// acceptsMessages reports that the client can hear a server in the middle of a call: it reads
-// events, and it wants log messages or, in a session, declared what it can be asked. A
-// client without a session is asked in another way; see [suspendedCalls.run].
+// acceptsMessages reports whether the client can receive messages of a server during a call: it
+// reads events, and it wants log messages or, in a session, declared a capability for input
+// requests. A client without a session is asked in another way; see [suspendedCalls.run].
 func (x *exchange) acceptsMessages() bool {
 	return x.res.streams && (x.logLevel() != "" || x.session != nil && x.session.asks)
 }
 
-// logLevel is that of the log messages that the client wants, "" for none: of its session,
-// or without one of this request.
+// logLevel returns the level of the log messages that the client wants, from the session or, if
+// there is none, from this request. "" means none.
 func (x *exchange) logLevel() string {
 	switch {
 	case x.session != nil:
@@ -83,9 +83,8 @@ func (x *exchange) logLevel() string {
 	return ""
 }
 
-// wantsLog says that a log message is for the client. A client of the modern era gets none
-// that it has not asked for; for one with a session that has not set a level the server
-// decides.
+// wantsLog reports whether to send a log message to the client. A client of the modern era
+// receives only what it requested. In a session without a level, the server decides.
 func (x *exchange) wantsLog(params []byte) bool {
 	level := x.logLevel()
 	if level == "" {
@@ -94,9 +93,9 @@ func (x *exchange) wantsLog(params []byte) bool {
 	return schema.LogLevelCovers(level, getString(params, "level"))
 }
 
-// onMessage returns what takes a server's words in a call; see [schema.Call].Hear.
-// Notifications go to words, in order; questions are asked next to them until ctx
-// ends.
+// onMessage returns a handler for the server's messages during a call; see [schema.Call].Hear.
+// Notifications are sent to words in order. Requests are sent to the client concurrently until
+// ctx ends.
 func (x *exchange) onMessage(ctx context.Context, words chan notification, a *openRequests) func(message []byte, answer func([]byte)) {
 	return func(message []byte, answer func([]byte)) {
 		method, params := getString(message, "method"), get(message, "params")
@@ -116,7 +115,7 @@ func (x *exchange) onMessage(ctx context.Context, words chan notification, a *op
 	}
 }
 
-// askClient asks the client and returns what it says, with result or error.
+// askClient sends a request to the client and returns its response, with result or error.
 func (x *exchange) askClient(ctx context.Context, method string, params []byte) []byte {
 	m, err := x.session.ask(ctx, x, method, params)
 	switch {
@@ -128,10 +127,10 @@ func (x *exchange) askClient(ctx context.Context, method string, params []byte) 
 	return append(appendMember([]byte{'{'}, "result", m.result), '}')
 }
 
-// answers says that the client declared that it answers such requests.
+// answers reports whether the client declared the capability for a request method.
 func (s *session) answers(method string) bool { return answersTo(s.capabilities, method) }
 
-// answersTo says that capabilities name such requests.
+// answersTo reports whether capabilities include the one for a request method.
 func answersTo(capabilities []byte, method string) bool {
 	switch method {
 	case mcpwire.MethodElicit:
@@ -148,7 +147,7 @@ func noLevel() *fault {
 	return &fault{Code: mcpwire.CodeInvalidParams, Message: "The log level must be debug, info, notice, warning, error, critical, alert or emergency."}
 }
 
-// setLevel is logging/setLevel: it counts for the session.
+// setLevel serves logging/setLevel. The level applies to the session.
 func (ep *Endpoint) setLevel(x *exchange) {
 	level := x.msg.textParam("level")
 	if !schema.IsLogLevel(level) {
@@ -162,7 +161,7 @@ func (ep *Endpoint) setLevel(x *exchange) {
 	x.reply([]byte(`{}`))
 }
 
-// logLevel is that of the log messages that the client wants, "" for none.
+// logLevel returns the level of the log messages that the client wants, or "" if it set none.
 func (s *session) logLevel() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

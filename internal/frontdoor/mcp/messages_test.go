@@ -10,20 +10,20 @@ import (
 	"github.com/callyard/callyard/pkg/bus"
 )
 
-// How servers are told that a question of theirs is not passed on.
+// The answers to a server whose question is not forwarded.
 const (
 	refusedUndeclared = `{"error":{"code":-32601,"message":"The client did not declare the capability for this request."}}`
 	refusedUnanswered = `{"error":{"code":-32603,"message":"The client did not answer: it disconnected, it does not read events, or the call has ended."}}`
 	refusedTooMany    = `{"error":{"code":-32603,"message":"Too many requests to the client are open."}}`
 )
 
-// told is an answer that the worker receives.
+// told returns an answer that the worker receives.
 func told(seq uint64, number int64, object string) frontdoortest.Told {
 	return frontdoortest.Told{Seq: seq, Number: number, Object: object}
 }
 
-// hangingCall begins a call that hangs, and returns what its client hears and where its
-// replies go.
+// hangingCall starts a call that hangs. It returns the messages of its client and the address of its
+// replies.
 func (r *legacyClient) hangingCall() (next func() string, to bus.ReplyTo, seq uint64) {
 	r.f.t.Helper()
 	res := make(chan func() string, 1)
@@ -75,8 +75,8 @@ func TestAServersQuestionInACallReachesItsClientAndTheAnswerTheServer(t *testing
 	if got, want := <-f.Worker.Told, told(seq, 7, `{"result":{"action":"accept","n":1.0}}`); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	// What the client did not declare never reaches it; log messages do, also where it
-	// never set a level.
+	// A request without a declared capability is not forwarded. Log messages are, even if the client
+	// has not set a level.
 	f.Worker.Listener.Said(to, seq, 8, []byte(`{"method":"sampling/createMessage","params":{}}`))
 	if got := <-f.Worker.Told; got.Number != 8 || got.Object != refusedUndeclared {
 		t.Errorf("%+v", got)
@@ -190,7 +190,7 @@ func TestASubscriberHearsOfItsResourcesUntilItHasEnough(t *testing.T) {
 	f := openFabric(t, func(o *Options) {
 		o.Want = func(r bus.Resources) error {
 			wanted <- r
-			return errors.New("nobody is there") // which the client need not know
+			return errors.New("nobody is there") // an error that the client need not know
 		}
 	})
 	s := f.enter("/mcp", `{}`)
@@ -210,7 +210,7 @@ func TestASubscriberHearsOfItsResourcesUntilItHasEnough(t *testing.T) {
 	if len(want.URIs) != 1 || want.URIs[0] != "demo://any/2" || want.Server == "" {
 		t.Errorf("%+v", want)
 	}
-	f.endpoint.subscriptions.announceAll() // as it is said every now and then
+	f.endpoint.subscriptions.announceAll() // as the periodic announcement does
 	if again := <-wanted; again.Server != want.Server || len(again.URIs) != 1 {
 		t.Errorf("%+v", again)
 	}

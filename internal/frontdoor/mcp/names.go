@@ -7,17 +7,17 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// At /mcp the tools of all servers stand side by side, so each carries the name of
-// its server: [format.MCPName]. What a name stands for is looked up, never taken apart.
+// At /mcp the tools of all servers are in one list, so each name includes its server:
+// [format.MCPName]. A name is always looked up, never parsed.
 
-// nameGlue stands between server and tool.
+// nameGlue separates server and tool.
 const nameGlue = "__"
 
-// tool returns what a name stands for at a mount.
+// tool resolves a tool name at a mount.
 func (ls *lists) tool(at place, name string) (target, bool) {
 	mount := at.mount
 	if ofServer(mount) {
-		return target{schema.ServerID(mount), name}, true // the gate knows whether it is there
+		return target{schema.ServerID(mount), name}, true // the gate checks whether the tool exists
 	}
 	to, ok := ls.view(at).toolOf[name]
 	if ok {
@@ -26,7 +26,7 @@ func (ls *lists) tool(at place, name string) (target, bool) {
 	if set, of := setOf(mount); of {
 		return ls.unlisted(at, set, name)
 	}
-	// One that is switched off is not listed, and a call of it is told why.
+	// A disabled tool is not listed, but a call of it returns the reason.
 	if server, tool, found := strings.Cut(name, nameGlue); found && format.MCPName(server, tool) == name {
 		_, err := ls.catalog.Tool(schema.ServerID(server), tool)
 		if ls.sees(at, schema.ServerID(server)) && (err == nil || schema.KindOf(err) == schema.KindUnavailable) {

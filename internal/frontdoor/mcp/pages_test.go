@@ -21,7 +21,7 @@ func TestASessionIsAskedToOpenAPageInTheFormOfItsRevision(t *testing.T) {
 	if got := next(); !strings.Contains(got, `"inputResponses":{"p1":{"action":"accept"}}`) {
 		t.Error(got)
 	}
-	// Clients of the modern era get the request as it is.
+	// Clients of the modern era receive the request verbatim.
 	if got := f.callAs(canURLs, "/mcp/demo", "ask-page", `{}`, "").result(t); strings.Contains(got, "elicitationId") {
 		t.Error(got)
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/callyard/callyard/internal/kit/mcpwire"
 )
 
-// checkParamHeaders holds the headers that repeat arguments against these.
+// checkParamHeaders checks the headers that repeat arguments against the arguments.
 func (r *requests) checkParamHeaders(x *exchange, to target, arguments []byte) *fault {
 	for _, want := range r.lists.view(r.lists.place(x)).headers[to] {
 		value := want.Argument(arguments)
@@ -27,7 +27,7 @@ func (r *requests) checkParamHeaders(x *exchange, to target, arguments []byte) *
 	return nil
 }
 
-// sameNumber says that a header shows a number in another way than the body.
+// sameNumber reports whether a header and a JSON value are the same number in different notation.
 func sameNumber(text string, value []byte) bool {
 	if len(value) == 0 || value[0] != '-' && (value[0] < '0' || value[0] > '9') {
 		return false

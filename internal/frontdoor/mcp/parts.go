@@ -8,27 +8,27 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// A principal that is not shown everything gets a part of the view of a mount, in which all
-// entries have the names that they have in the whole: a call by one means the same tool for
-// everybody.
+// A principal that may not see everything gets a part of the view of a mount. All entries keep
+// the names of the whole view, so that a name means the same tool for every caller.
 
-// maxParts bounds the parts that are kept; beyond it all are made again.
+// maxParts limits the cached parts. When it is exceeded, all are rebuilt.
 const maxParts = 256
 
-// partKey is a mount and the state of what is shown there; see [catalog.Seen.State].
+// partKey identifies a part by its mount and the state of the visible catalog; see
+// [catalog.Seen.State].
 type partKey struct {
 	at    place
 	shown string
 }
 
-// part is a view without what is not shown, and what it was made of.
+// part is a view without the hidden entries, and the versions that it was built from.
 type part struct {
 	*view
-	whole uint64 // of lists.changes
-	shown uint64 // of the catalog
+	whole uint64 // value of lists.changes
+	shown uint64 // version of the visible catalog
 }
 
-// seen returns what the mount of a request offers to whoever asks.
+// seen returns the entries of the mount that the caller may see.
 func (ls *lists) seen(x *exchange) *view { return ls.part(ls.place(x), x.shown()) }
 
 func (ls *lists) part(at place, shown *catalog.Seen) *view {
@@ -54,9 +54,9 @@ func (ls *lists) part(at place, shown *catalog.Seen) *view {
 	return p.view
 }
 
-// without returns the view without what is not shown.
+// without returns the view without the entries that are hidden.
 func (v *view) without(shown *catalog.Seen) *view {
-	some := *v // headers and taskOnly are asked for tools that were found
+	some := *v // headers and taskOnly are only read for tools that were found
 	some.marks = marks{}
 	entries := func(of []item, sum *uint64, has func(target) bool) (left []item) {
 		for i := range of {
@@ -80,14 +80,14 @@ func (v *view) without(shown *catalog.Seen) *view {
 	maps.DeleteFunc(some.toolOf, func(_ string, to target) bool { return !tools(to) })
 	maps.DeleteFunc(some.promptOf, func(_ string, to target) bool { return !prompts(to) })
 	hidden := func(id schema.ServerID) bool { return !shown.HasResources(id) }
-	some.serversOf, some.templatesOf = leave(v.serversOf, hidden), leave(v.templatesOf, hidden)
+	some.serversOf, some.templatesOf = withoutHidden(v.serversOf, hidden), withoutHidden(v.templatesOf, hidden)
 	some.patterns = slices.DeleteFunc(slices.Clone(v.patterns), func(p pattern) bool { return hidden(p.server) })
 	some.servers = slices.DeleteFunc(slices.Clone(v.servers), func(p *serverLists) bool { return hidden(p.server) })
 	return &some
 }
 
-// leave returns the map without the servers that are hidden.
-func leave(of map[string][]schema.ServerID, hidden func(schema.ServerID) bool) map[string][]schema.ServerID {
+// withoutHidden returns the map without the hidden servers.
+func withoutHidden(of map[string][]schema.ServerID, hidden func(schema.ServerID) bool) map[string][]schema.ServerID {
 	left := make(map[string][]schema.ServerID, len(of))
 	for uri, servers := range of {
 		if some := slices.DeleteFunc(slices.Clone(servers), hidden); len(some) > 0 {

@@ -11,7 +11,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// askPeople is a policy that has people decide about the server risky.
+// askPeople is a policy by which approvers decide on calls of the server risky.
 const askPeople = "rules:\n  - name: ask\n    match: {server: risky}\n    approval: {by: groups, groups: [ops]}\n"
 
 const (
@@ -20,8 +20,7 @@ const (
 	looked       = `{"approval":{"action":"accept"}}`
 )
 
-// decide approves or denies an approval, as a person of the right group who was shown what
-// would run.
+// decide approves or denies a call, as a member of the right group who was shown the call.
 func (f *fabric) decide(id schema.ApprovalID, kind ledger.DecisionKind) error {
 	f.t.Helper()
 	shown, _, err := f.Calls.Ledger.Get(f.t.Context(), schema.AllTenants(), id)
@@ -33,8 +32,7 @@ func (f *fabric) decide(id schema.ApprovalID, kind ledger.DecisionKind) error {
 	return err
 }
 
-// agree approves a call, and does what the runner does then: it claims the call and
-// runs it.
+// agree approves a call and does the same as the runner: it claims the call and runs it.
 func (f *fabric) agree(id schema.ApprovalID) {
 	f.t.Helper()
 	if err := f.decide(id, ledger.Approve); err != nil {
@@ -49,8 +47,7 @@ func (f *fabric) agree(id schema.ApprovalID) {
 	}
 }
 
-// heldByPeople calls a tool that people must agree to, and returns the approval and
-// what the client brings back.
+// heldByPeople calls a tool that needs an approver. It returns the approval and the requestState.
 func (f *fabric) heldByPeople(arguments string) (id schema.ApprovalID, state string) {
 	f.t.Helper()
 	got := []byte(f.callAs(canURLs, "/mcp/risky", "echo", arguments, "").result(f.t))
@@ -64,8 +61,8 @@ func (f *fabric) heldByPeople(arguments string) (id schema.ApprovalID, state str
 	return id, state
 }
 
-// comeBack sends the call again, with what its user answered; the answer comes
-// when the call has ended.
+// comeBack sends the call again with the answer of its user. The channel receives the answer when
+// the call has ended.
 func (f *fabric) comeBack(arguments, state, responses string) <-chan answer {
 	f.t.Helper()
 	members := fmt.Sprintf(`"name":"echo","arguments":%s,"inputResponses":%s,"requestState":%q`, arguments, responses, state)
@@ -90,7 +87,7 @@ func TestACallThatPeopleApproveOnThePageGoesOn(t *testing.T) {
 	if n := f.Worker.Count() - before; n != 1 {
 		t.Errorf("it ran %d times", n)
 	}
-	// A client that retries later gets the same end, and nothing runs again.
+	// A client that retries later gets the same outcome, and nothing runs again.
 	if got := (<-f.comeBack(`{"a":1.0}`, state, looked)).result(t); !strings.Contains(got, `"got":{"a":1.0}`) || f.Worker.Count() != before+1 {
 		t.Errorf("%s, %d runs", got, f.Worker.Count()-before)
 	}
@@ -125,7 +122,7 @@ func TestACallerCannotConfirmACallThatNeedsAnApprover(t *testing.T) {
 	f := openJudged(t, judge(t, askPeople), nil)
 	before := f.Worker.Count()
 	id, state := f.heldByPeople(`{}`)
-	// Neither a cancelled question nor no answer is a decision.
+	// A cancelled question and a missing answer are no decisions.
 	for responses, want := range map[string]string{`{}`: `"resultType":"input_required"`, `{"approval":{"action":"cancel"}}`: `"requires_confirmation":true`} {
 		if got := (<-f.comeBack(`{}`, state, responses)).result(t); !strings.Contains(got, want) {
 			t.Errorf("%s: %s", responses, got)
@@ -138,7 +135,7 @@ func TestACallerCannotConfirmACallThatNeedsAnApprover(t *testing.T) {
 			t.Errorf("%s: %s", name, got)
 		}
 	}
-	// A form with an approval that nobody was shown counts only as a look.
+	// The user was sent to a page, so an approval in a form only means that the page was opened.
 	waiting := f.comeBack(`{}`, state, approve)
 	if err := f.decide(id, ledger.Deny); err != nil {
 		t.Fatal(err)

@@ -19,10 +19,10 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// envelopeBytes is what a message may take in addition to its arguments.
+// envelopeBytes is the maximum size of a message in addition to its arguments.
 const envelopeBytes = 256 << 10
 
-// post takes one message.
+// post serves one message.
 func (ep *Endpoint) post(x *exchange, r *http.Request) {
 	if mediaType(r.Header.Get("Content-Type")) != "application/json" {
 		x.refuse(http.StatusUnsupportedMediaType, schema.Errorf(schema.KindInvalidRequest, "The body must be JSON: send Content-Type: application/json."))
@@ -62,17 +62,17 @@ func (ep *Endpoint) post(x *exchange, r *http.Request) {
 	ep.serveLegacy(x, r)
 }
 
-// What all messages that are being read or worked on may take of memory at once:
-// those of up to 64 KiB, and what larger ones take beyond that.
+// Memory budgets of all messages that are being read or processed: for messages of up to 64 KiB,
+// and for the rest of larger ones.
 const (
 	smallBodies = 16 << 20
 	largeBodies = 32 << 20
 )
 
-// readBody returns the whole body.
+// readBody reads the whole body.
 func (x *exchange) readBody(r *http.Request, limit int) ([]byte, *fault) {
 	w := x.res.w
-	// Mostly the body is here already, so the deadline is set only once it is due.
+	// The body has usually arrived already, so set the deadline only if it is needed.
 	rc := http.NewResponseController(w)
 	due := time.AfterFunc(timeFor(limit), func() { _ = rc.SetReadDeadline(time.Unix(1, 0)) })
 	body, err := x.ep.bodies.Read(&x.reservation, r.Body, r.ContentLength, limit)
@@ -96,19 +96,19 @@ func (x *exchange) readBody(r *http.Request, limit int) ([]byte, *fault) {
 	return body, nil
 }
 
-// serveModern serves one message of the modern era: it stands alone.
+// serveModern serves one message of the modern era, which is independent of all others.
 func (ep *Endpoint) serveModern(x *exchange, r *http.Request) {
 	if e := checkModern(&x.msg, &x.meta, r.Header); e != nil {
 		x.fail(e)
 		return
 	}
 	if !x.msg.request() {
-		x.res.noContent(http.StatusAccepted) // there is no notification that matters
+		x.res.noContent(http.StatusAccepted) // no notification has an effect
 		return
 	}
 	switch x.msg.method {
 	case mcpwire.MethodInitialize, mcpwire.MethodPing, mcpwire.MethodSetLevel, mcpwire.MethodSubscribe, mcpwire.MethodUnsubscribe:
-		x.fail(noMethod(x.msg.method)) // of the other era
+		x.fail(noMethod(x.msg.method)) // methods of the other era
 		return
 	}
 	ep.answer(r.Context(), x)
@@ -118,14 +118,14 @@ func noMethod(name string) *fault {
 	return &fault{Code: mcpwire.CodeMethodNotFound, Message: "Method not found: " + truncate.Head(name, 128)}
 }
 
-// checkModern holds the headers against the body, as the era wants it.
+// checkModern checks the headers against the body, as the modern era requires.
 func checkModern(msg *message, meta *meta, h http.Header) *fault {
 	version := meta.version
 	header := h.Get(mcpwire.HeaderProtocolVersion)
 	mismatch := func(text string) *fault { return &fault{Code: mcpwire.CodeHeaderMismatch, Message: text} }
 	if msg.request() {
 		switch {
-		case version == "" && header != mcpwire.Modern: // a client without _meta has a session, mostly
+		case version == "" && header != mcpwire.Modern: // a client without _meta usually has a session
 			return unsupportedVersion(header, h)
 		case version == "":
 			return &fault{Code: mcpwire.CodeInvalidParams, Message: "The _meta of the request has no " + mcpwire.MetaProtocolVersion + "."}
@@ -178,10 +178,10 @@ func checkModern(msg *message, meta *meta, h http.Header) *fault {
 	return nil
 }
 
-// unsupportedVersion refuses a protocol version, and says which ones can be used in its place:
-// with a session those that have sessions.
+// unsupportedVersion refuses a protocol version and lists the supported ones. For a client with a
+// session, these are the versions that have sessions.
 func unsupportedVersion(version string, h http.Header) *fault {
-	version = problem.Printable(version, printed)
+	version = problem.Printable(version, maxPrinted)
 	supported := []string{mcpwire.Modern}
 	if h.Get(mcpwire.HeaderSessionID) != "" || !mcpwire.IsModern(version) {
 		supported = mcpwire.Legacy()
@@ -193,10 +193,10 @@ func unsupportedVersion(version string, h http.Header) *fault {
 	}
 }
 
-// printed is how much of a name that a client sent is repeated.
-const printed = 64
+// maxPrinted limits the length of a client's name that is repeated in an error.
+const maxPrinted = 64
 
-// answer runs the request and answers it. It is shared by the two eras.
+// answer runs the request and answers it, for both eras.
 func (ep *Endpoint) answer(ctx context.Context, x *exchange) {
 	if err := ep.lists.known(ep.lists.place(x)); err != nil {
 		e := x.faultOf(err)
@@ -248,8 +248,8 @@ func (ep *Endpoint) answer(ctx context.Context, x *exchange) {
 	}
 }
 
-// stamped returns the parts of a result with what its era wants in front: the bytes
-// of the server's own stay as they are.
+// stamped returns the parts of a result with the members that its era requires in front. The
+// server's bytes are unchanged.
 func stamped(result []byte, msg *message, modern bool) [][]byte {
 	if !modern || !isObject(result) {
 		return [][]byte{result}

@@ -9,8 +9,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// readResource is resources/read. At /mcp the server is the one that lists the
-// URI, or has a template for it; see [ownURI] where several do.
+// readResource serves resources/read. At /mcp it uses the server that lists the URI or has a
+// matching template; see [ownURI] if several do.
 func (r *requests) readResource(ctx context.Context, x *exchange) ([]byte, *fault) {
 	uri, bad := resourceURI(x.msg.params)
 	if bad != nil {
@@ -36,7 +36,7 @@ func (r *requests) readResource(ctx context.Context, x *exchange) ([]byte, *faul
 	return readAs(result, to.name, uri), bad
 }
 
-// resourceURI returns the uri of the params.
+// resourceURI returns the uri member of the params.
 func resourceURI(params []byte) (string, *fault) {
 	uri, ok := str(get(params, "uri"))
 	if !ok {
@@ -48,7 +48,7 @@ func resourceURI(params []byte) (string, *fault) {
 	return uri, nil
 }
 
-// getPrompt is prompts/get.
+// getPrompt serves prompts/get.
 func (r *requests) getPrompt(ctx context.Context, x *exchange) ([]byte, *fault) {
 	name, ok := str(x.msg.param("name"))
 	if !ok {
@@ -56,7 +56,7 @@ func (r *requests) getPrompt(ctx context.Context, x *exchange) ([]byte, *fault) 
 	}
 	to, ok := r.lists.prompt(x, name)
 	if !ok {
-		return nil, &fault{Code: mcpwire.CodeInvalidParams, Message: "Unknown prompt: " + problem.Printable(name, printed)}
+		return nil, &fault{Code: mcpwire.CodeInvalidParams, Message: "Unknown prompt: " + problem.Printable(name, maxPrinted)}
 	}
 	return r.forward(ctx, x, schema.MethodGetPrompt, to.server, func(key string, value []byte) []byte {
 		if key == "name" {
@@ -66,14 +66,14 @@ func (r *requests) getPrompt(ctx context.Context, x *exchange) ([]byte, *fault) 
 	})
 }
 
-// complete is completion/complete: of an argument of a prompt or of a template.
+// complete serves completion/complete, for an argument of a prompt or of a template.
 func (r *requests) complete(ctx context.Context, x *exchange) ([]byte, *fault) {
 	ref := x.msg.param("ref")
 	switch getString(ref, "type") {
 	case "ref/prompt":
 		to, ok := r.lists.prompt(x, getString(ref, "name"))
 		if !ok {
-			return nil, &fault{Code: mcpwire.CodeInvalidParams, Message: "Unknown prompt: " + problem.Printable(getString(ref, "name"), printed)}
+			return nil, &fault{Code: mcpwire.CodeInvalidParams, Message: "Unknown prompt: " + problem.Printable(getString(ref, "name"), maxPrinted)}
 		}
 		return r.forward(ctx, x, schema.MethodComplete, to.server, func(key string, value []byte) []byte {
 			if key != "ref" {
@@ -99,8 +99,8 @@ func (r *requests) complete(ctx context.Context, x *exchange) ([]byte, *fault) {
 	return nil, &fault{Code: mcpwire.CodeInvalidParams, Message: "The ref must be of type ref/prompt or ref/resource."}
 }
 
-// forward sends a request other than a tool call to a server. It changes nothing, so it
-// may be sent again. change, where set, replaces values of the params.
+// forward sends a request other than a tool call to a server. Such a request changes nothing, so
+// it may be retried. change, if not nil, replaces values of the params.
 func (r *requests) forward(ctx context.Context, x *exchange, method string, server schema.ServerID, change func(key string, value []byte) []byte) ([]byte, *fault) {
 	ours, isOurs := readState(x.msg.param("requestState"))
 	isOurs = isOurs && ours.Connect && x.modern

@@ -12,7 +12,7 @@ import (
 	"github.com/callyard/callyard/internal/kit/sse"
 )
 
-// fixedHeaders are header values that every answer shares. They are never changed.
+// fixedHeaders are header values shared by all answers. They are never modified.
 type fixedHeaders struct {
 	json, noStore, nosniff []string
 }
@@ -23,23 +23,23 @@ func newFixedHeaders() fixedHeaders {
 	}
 }
 
-// response is the answer to one HTTP request: one JSON message, or a stream of events that
-// begins with the first event before the answer. Its methods are safe for concurrent use.
+// response is the answer to one HTTP request: one JSON message, or an event stream if an event
+// is sent before the answer. Its methods are safe for concurrent use.
 type response struct {
 	w         http.ResponseWriter
 	streams   bool // the client reads events
 	heartbeat time.Duration
 	fixed     *fixedHeaders
-	of        *batchAnswer // of the batch that the message came in; nil for none
+	of        *batchAnswer // batch of the message; nil if there is none
 
 	mu     sync.Mutex
 	status int
 	ended  bool
 	beat   *time.Timer
-	out    sse.Writer // of events, where the answer is a stream of them
+	out    sse.Writer // the event stream, if the answer is one
 }
 
-// readsEvents says that a client takes a stream of events.
+// readsEvents reports whether a client accepts an event stream.
 func readsEvents(accept []string) bool {
 	for _, line := range accept {
 		for part := range strings.SplitSeq(line, ",") {
@@ -52,8 +52,8 @@ func readsEvents(accept []string) bool {
 	return false
 }
 
-// mediaType is the type in a header's value without its parameters, "" where it is none.
-// What nearly every request says costs nothing.
+// mediaType returns the media type of a header value without its parameters, or "" if it is
+// invalid. The most common values are not parsed.
 func mediaType(value string) string {
 	switch value = strings.TrimSpace(value); value {
 	case "application/json", "text/event-stream":
@@ -66,8 +66,8 @@ func mediaType(value string) string {
 	return kind
 }
 
-// patience is the time that a client has to take a message, with what it has for
-// each byte in addition to that.
+// patience is the base time that a client has to read a message. One second is added for every
+// slowest bytes.
 const (
 	patience = 15 * time.Second
 	slowest  = 64 << 10
@@ -75,8 +75,8 @@ const (
 
 func timeFor(n int) time.Duration { return patience + time.Duration(n/slowest)*time.Second }
 
-// keepAlive begins to send comments while the answer is not there, so that nothing on
-// the way closes the connection.
+// keepAlive sends comments until the answer is available, so that no intermediary closes the
+// connection.
 func (a *response) keepAlive() {
 	if !a.streams || a.of != nil {
 		return
@@ -87,14 +87,14 @@ func (a *response) keepAlive() {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		if !a.ended {
-			_ = a.streamLocked().Beat() // a client that left is noticed by the server
+			_ = a.streamLocked().Beat() // the server detects a disconnected client
 			a.beat.Reset(a.heartbeat)
 		}
 	})
 }
 
-// event sends a message before the answer. It is dropped where the client reads no
-// events, or the answer is there.
+// event sends a message before the answer. It is dropped if the client does not read events or
+// the answer was sent.
 func (a *response) event(body ...[]byte) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -107,13 +107,13 @@ func (a *response) event(body ...[]byte) error {
 	return a.streamLocked().Event("message", "", body...)
 }
 
-// streamLocked notes the status of a stream that begins, or continues.
+// streamLocked returns the event stream and records its status.
 func (a *response) streamLocked() *sse.Writer {
 	a.status = http.StatusOK
 	return &a.out
 }
 
-// message sends the message that is the answer.
+// message sends the answer.
 func (a *response) message(status int, parts ...[]byte) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -127,13 +127,13 @@ func (a *response) message(status int, parts ...[]byte) {
 		return
 	}
 	if a.out.Begun() {
-		_ = a.streamLocked().Event("message", "", parts...) // a client that left is noticed by the server
+		_ = a.streamLocked().Event("message", "", parts...) // the server detects a disconnected client
 		return
 	}
 	a.bodyLocked(status, a.fixed.json, parts...)
 }
 
-// body answers with bytes that are no message.
+// body answers with content that is not an MCP message.
 func (a *response) body(status int, kind []string, body []byte) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -151,19 +151,19 @@ func (a *response) bodyLocked(status int, kind []string, parts ...[]byte) {
 	h["Content-Length"] = []string{strconv.Itoa(n)}
 	if n > slowest {
 		rc := http.NewResponseController(a.w)
-		_ = rc.SetWriteDeadline(time.Now().Add(timeFor(n))) // a writer without deadlines does without
+		_ = rc.SetWriteDeadline(time.Now().Add(timeFor(n))) // a writer may not support deadlines
 		defer func() { _ = rc.SetWriteDeadline(time.Time{}) }()
 	}
 	a.status = status
 	a.w.WriteHeader(status)
 	for _, p := range parts {
 		if _, err := a.w.Write(p); err != nil {
-			return // a client that went away is noticed by the server
+			return // the server detects a disconnected client
 		}
 	}
 }
 
-// noContent answers a message that has no answer.
+// noContent answers a message that requires no answer.
 func (a *response) noContent(status int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -171,7 +171,7 @@ func (a *response) noContent(status int) {
 	a.w.WriteHeader(status)
 }
 
-// close leaves the connection as it was found.
+// close stops the heartbeat and the stream, and resets the connection for the next request.
 func (a *response) close() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -190,7 +190,7 @@ func (a *response) statusSent() int {
 
 func (a *response) begun() bool { return a.statusSent() != 0 }
 
-// comment sends a comment, which begins the stream.
+// comment sends a comment and begins the stream.
 func (a *response) comment() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"github.com/callyard/callyard/internal/kit/rawjson"
 )
 
-// These are [rawjson]'s, under the names that this package has for them.
+// Short names for the functions of [rawjson].
 
 func each(object []byte, visit func(key string, value []byte)) bool {
 	return rawjson.Members(object, visit)
@@ -20,13 +20,13 @@ func get(object []byte, name string) []byte { return rawjson.Get(object, name) }
 
 func str(value []byte) (s string, ok bool) { return rawjson.Text(value) }
 
-// getString is get for strings; "" for what is none.
+// getString returns a string member of an object, or "" if it is absent or not a string.
 func getString(object []byte, name string) string {
 	s, _ := str(get(object, name))
 	return s
 }
 
-// isObject reports whether a value is an object. Its grammar was checked.
+// isObject reports whether a validated JSON value is an object.
 func isObject(value []byte) bool { return len(value) > 0 && value[0] == '{' }
 
 // quote returns s as a JSON string.

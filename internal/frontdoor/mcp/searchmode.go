@@ -13,9 +13,9 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// A mount with ?mode=search lists three tools instead of its own, for models that cannot be
-// shown hundreds. What call_tool names is unfolded to the real tool before anything decides on
-// it, so policy, approvals, limits and records know that tool alone.
+// A mount with ?mode=search lists three tools instead of its own, for models that cannot handle
+// hundreds. A call_tool request is resolved to the real tool before any decision, so policy,
+// approvals, limits and records see only that tool.
 
 const (
 	modeSearch = "search"
@@ -29,7 +29,7 @@ const (
 	maxDescribe  = 10
 )
 
-// searchTools is the list of a mount in this mode.
+// searchTools is the tool list of a mount in search mode.
 const searchTools = `"tools":[` +
 	`{"name":"find_tools","title":"Find tools","description":"Finds tools by what they do. Returns how each is called; call one with call_tool. If nothing is found, no tool fits: try other words once, then do without.",` +
 	`"inputSchema":{"type":"object","properties":{"query":{"type":"string","description":"What the tool is to do, in words."},"limit":{"type":"integer","minimum":1,"maximum":20,"description":"Default 5."}},"required":["query"]},` +
@@ -42,7 +42,7 @@ const searchTools = `"tools":[` +
 
 const searchInstructions = `,"instructions":"There are more tools than are listed. Find one with find_tools, read its definition with describe_tools where its signature is not enough, and call it with call_tool."`
 
-// modeOf returns whether a request is in the mode search, or what is wrong with its mode.
+// modeOf reports whether a request is in search mode. It returns an error for an invalid mode.
 func modeOf(r *http.Request) (searching bool, e *schema.Error) {
 	if r.URL.RawQuery == "" {
 		return false, nil
@@ -53,7 +53,7 @@ func modeOf(r *http.Request) (searching bool, e *schema.Error) {
 	case modeSearch:
 		return true, nil
 	default:
-		return false, schema.Errorf(schema.KindInvalidRequest, "There is no mode %q; use mode=search, or omit it.", problem.Printable(mode, printed))
+		return false, schema.Errorf(schema.KindInvalidRequest, "There is no mode %q; use mode=search, or omit it.", problem.Printable(mode, maxPrinted))
 	}
 }
 
@@ -74,8 +74,8 @@ func (ls *lists) sendSearchTools(x *exchange) {
 	x.reply([]byte(head), []byte(searchTools), []byte{'}'})
 }
 
-// unfold replaces call_tool by the call that it stands for. done says that the call was one of
-// the other tools of this mode, with its result.
+// unfold replaces call_tool with the call that it requests. done is true if the call was one of
+// the other tools of this mode; result is then its result.
 func (r *requests) unfold(x *exchange, name string, arguments []byte) (inner string, args, result []byte, done bool, f *fault) {
 	bad := func(text string) (string, []byte, []byte, bool, *fault) {
 		return "", nil, errorResult(text, "", nil), true, nil
@@ -111,14 +111,14 @@ func (r *requests) unfold(x *exchange, name string, arguments []byte) (inner str
 			return bad(`call_tool needs {"name": "a name that find_tools returned", "arguments": {…}}.`)
 		}
 		if _, known := r.lists.tool(r.lists.place(x), inner); !known {
-			return bad("There is no tool " + problem.Printable(inner, printed) + ". find_tools returns the names of tools.")
+			return bad("There is no tool " + problem.Printable(inner, maxPrinted) + ". find_tools returns the names of tools.")
 		}
 		return inner, get(arguments, "arguments"), nil, false, nil
 	}
 	return name, arguments, nil, false, nil
 }
 
-// findTools is find_tools.
+// findTools serves find_tools.
 func (r *requests) findTools(x *exchange, query string, most int) ([]byte, *fault) {
 	q := catalog.Query{Text: query, Most: most}
 	if set, of := setOf(x.mount); of {
@@ -135,7 +135,7 @@ func (r *requests) findTools(x *exchange, query string, most int) ([]byte, *faul
 		t := &found.Tools[i]
 		name, ok := r.lists.nameOf(x, t)
 		if !ok {
-			continue // it is not offered over MCP
+			continue // not offered over MCP
 		}
 		b.WriteString("- " + search.Signature(name, t.Input))
 		if about := search.Summary(t.Raw); about != "" {
@@ -153,7 +153,7 @@ func (r *requests) findTools(x *exchange, query string, most int) ([]byte, *faul
 	return textResult(strings.TrimSuffix(b.String(), "\n")), nil
 }
 
-// remark says what is special about calls of a tool.
+// remark describes the special conditions of calls of a tool.
 func remark(a *risk.Assessment) string {
 	level := ""
 	if a.Level > risk.Low {
@@ -187,7 +187,7 @@ func (ls *lists) nameOf(x *exchange, t *catalog.FoundTool) (string, bool) {
 	return "", false
 }
 
-// describeTools is describe_tools.
+// describeTools serves describe_tools.
 func (r *requests) describeTools(x *exchange, names []string) []byte {
 	definitions := []byte{'['}
 	var unknown []string
@@ -201,7 +201,7 @@ func (r *requests) describeTools(x *exchange, names []string) []byte {
 			ok = err == nil && t.Offered()
 		}
 		if !ok {
-			unknown = append(unknown, problem.Printable(name, printed))
+			unknown = append(unknown, problem.Printable(name, maxPrinted))
 			continue
 		}
 		if len(definitions) > 1 {
@@ -217,7 +217,7 @@ func (r *requests) describeTools(x *exchange, names []string) []byte {
 	return textResult(text)
 }
 
-// textResult is a result with one text.
+// textResult returns a result with one text.
 func textResult(text string) []byte {
 	return append(appendQuoted([]byte(`{"content":[{"type":"text","text":`), text), `}]}`...)
 }

@@ -62,7 +62,7 @@ func TestToolsAreFoundDescribedAndCalled(t *testing.T) {
 	}
 }
 
-// What call_tool names is held, disabled and asked about as if it had been called by itself.
+// A tool called through call_tool is held, disabled and approved as if it had been called directly.
 func TestACalledToolIsDecidedOnByItself(t *testing.T) {
 	f := openFabric(t, nil)
 	before := f.Worker.Count()
@@ -72,8 +72,8 @@ func TestACalledToolIsDecidedOnByItself(t *testing.T) {
 	if !strings.Contains(held, "elicitation/create") || state == "" || f.Worker.Count() != before {
 		t.Fatalf("%d calls ran; %s", f.Worker.Count()-before, held)
 	}
-	// The approval is for the real call: other arguments are refused, and either way of calling
-	// the same tool spends it.
+	// The approval is for the real call: other arguments are refused, and both ways of calling the
+	// same tool use it up.
 	again := fmt.Sprintf(`,"inputResponses":%s,"requestState":%q`, approve, state)
 	if a := f.callAs(canForms, "/mcp/risky"+inSearch, "call_tool", `{"name":"echo","arguments":{"a":2}}`, again); a.fault(t).Code == 0 || f.Worker.Count() != before {
 		t.Errorf("other arguments ran: %s", a.body)

@@ -17,55 +17,55 @@ import (
 )
 
 const (
-	// mostSessions bounds the sessions of the legacy era at one front door.
-	mostSessions = 10_000
-	// droppedAtOnce is how many make room for those that follow.
+	// maxSessions limits the sessions of the legacy era at one front door.
+	maxSessions = 10_000
+	// droppedAtOnce is the number of sessions that are dropped when the limit is reached.
 	droppedAtOnce = 128
 )
 
-// sessions are those of the legacy era that are in use at this front door; see
+// sessions holds the sessions of the legacy era that are used at this front door; see
 // [Endpoint.ShareSessions]. A client whose session is not known opens a new one.
 type sessions struct {
 	log   *slog.Logger
-	table *sessiontable.Table // of all front doors; nil: sessions live at this one alone
+	table *sessiontable.Table // shared by all front doors; if nil, sessions exist only at this one
 
 	mu    sync.Mutex
 	by    map[string]*session
-	ended map[string]time.Time // keys of those that ended a short while ago, at any front door
+	ended map[string]time.Time // by key: sessions that ended recently, at any front door
 }
 
 func newSessions(log *slog.Logger) *sessions {
 	return &sessions{log: log, by: make(map[string]*session), ended: make(map[string]time.Time)}
 }
 
-// session is one client of the legacy era.
+// session is a session of a client of the legacy era.
 type session struct {
 	id           string
 	mount        string
 	principal    string
-	tenant       schema.TenantID // of it
+	tenant       schema.TenantID // of the principal
 	version      string
 	capabilities []byte
-	asks         bool   // they name something that the client can be asked
-	name         string // by which workers know it; unlike the id it opens nothing
-	key          string // in the table of all front doors
+	asks         bool   // the capabilities allow input requests
+	name         string // identifies the session to workers; unlike the ID it grants no access
+	key          string // in the shared table
 
 	mu      sync.Mutex
 	used    time.Time
-	active  int // requests under way, streams among them
+	active  int // number of requests in flight, including streams
 	calls   map[string]context.CancelFunc
-	early   []earlyCancel           // cancellations of requests that have not come yet
-	asked   map[string]chan message // what the client was asked, by id
+	early   []earlyCancel           // cancellations of requests that have not arrived yet
+	asked   map[string]chan message // open requests to the client, by ID
 	next    int
-	watched map[string]target // resources of whose changes the client wants to hear, by the URI that it knows
-	// subscriber is who subscribed to them.
+	watched map[string]target // resources that the client subscribed to, by the URI that it uses
+	// subscriber is the principal that subscribed to them.
 	subscriber schema.Principal
-	level      string // of the log messages that the client wants, "" for none
-	stream     func() // ends the stream of its GET, nil where there is none
+	level      string // of the log messages that the client wants; "" if it set none
+	stream     func() // ends the stream of its GET; nil if there is none
 	over       bool
-	known      uint64        // revision in the table that this front door goes by
-	written    uint64        // the last one that the table told of
-	done       chan struct{} // closed at the end
+	known      uint64        // revision of the table record that this front door has applied
+	written    uint64        // latest revision that the table reported
+	done       chan struct{} // closed when the session ends
 }
 
 func newSession(id string, r sessiontable.Session) *session {
@@ -76,7 +76,7 @@ func newSession(id string, r sessiontable.Session) *session {
 	}
 }
 
-// add opens a session; nil when there are too many.
+// add opens a session. It returns nil if there are too many.
 func (s *sessions) add(x *exchange, version string, capabilities []byte) *session {
 	sess := newSession(rand.Text(), sessiontable.Session{Principal: x.principal.Identity(), Tenant: x.principal.Tenant.Stored(), Mount: x.mount, Version: version, Capabilities: capabilities, Name: rand.Text()})
 	s.mu.Lock()
@@ -88,18 +88,18 @@ func (s *sessions) add(x *exchange, version string, capabilities []byte) *sessio
 	return sess
 }
 
-// caller is the principal of a session.
+// caller identifies the principal of a session.
 type caller struct {
 	tenant    schema.TenantID
 	principal string
 }
 
-// evictLocked drops sessions where there are too many: of the principal with the most that have
-// no request under way, those that were not used for the longest time. So nobody keeps others
-// out. A dropped one is loaded again with its next request, or its client begins again. It
-// reports whether there is room. s.mu is held.
+// evictLocked drops sessions if there are too many: it picks the principal with the most idle
+// sessions and drops those unused for the longest time, so that no principal locks out others. A
+// dropped session is loaded again with its next request, or its client initializes again. It
+// reports whether another session fits. s.mu is held.
 func (s *sessions) evictLocked() bool {
-	if len(s.by) < mostSessions {
+	if len(s.by) < maxSessions {
 		return true
 	}
 	type unused struct {
@@ -125,8 +125,7 @@ func (s *sessions) evictLocked() bool {
 	return len(most) > 0
 }
 
-// find returns the session of an exchange, nil where there is none that is the
-// caller's.
+// find returns the session of an exchange, or nil if the caller has no such session here.
 func (s *sessions) find(x *exchange, id string) *session {
 	s.mu.Lock()
 	sess := s.by[id]
@@ -144,7 +143,7 @@ func (s *sessions) end(sess *session) {
 	sess.end()
 }
 
-// sweep ends sessions that nobody used for a while.
+// sweep ends sessions that were idle for too long.
 func (s *sessions) sweep(now time.Time, idle time.Duration) {
 	s.mu.Lock()
 	var old []*session
@@ -175,7 +174,7 @@ func (s *sessions) endAll() {
 	}
 }
 
-// enter notes that a request is under way; leave ends that.
+// enter counts a request in flight. leave ends that.
 func (s *session) enter() (leave func()) {
 	s.mu.Lock()
 	s.active++
@@ -197,7 +196,7 @@ func (s *session) idleSince(now time.Time) time.Duration {
 	return now.Sub(s.used)
 }
 
-// end ends the session and everything that runs in it.
+// end ends the session and all requests in it.
 func (s *session) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -211,8 +210,8 @@ func (s *session) end() {
 	}
 }
 
-// begin makes the context of a request, which a cancellation by its id ends; ok is
-// false for an id that is in use.
+// begin creates the context of a request, which a cancellation with its ID cancels. ok is false
+// if the ID is in use.
 func (s *session) begin(ctx context.Context, id []byte) (_ context.Context, finish func(), ok bool) {
 	ctx, cancel := context.WithCancel(ctx)
 	key := string(id)
@@ -234,8 +233,8 @@ func (s *session) begin(ctx context.Context, id []byte) (_ context.Context, fini
 	}, true
 }
 
-// cancel ends the request of that id. Each message is an HTTP request of its own, so that a
-// cancellation may overtake what it cancels: one of a request that is not there counts for
+// cancel cancels the request with that ID. Each message is a separate HTTP request, so a
+// cancellation may overtake its request. A cancellation of an unknown request is kept for
 // earlyWithin.
 func (s *session) cancel(id []byte) {
 	s.mu.Lock()
@@ -254,19 +253,19 @@ func (s *session) cancel(id []byte) {
 }
 
 const (
-	maxEarly    = 32 // cancellations kept in a session
+	maxEarly    = 32 // maximum of cancellations kept per session
 	maxEarlyID  = 256
 	earlyWithin = 5 * time.Second
 )
 
-// earlyCancel is a cancellation that came before its request.
+// earlyCancel is a cancellation that arrived before its request.
 type earlyCancel struct {
 	id string
 	at time.Time
 }
 
-// wasCanceled reports whether a request was canceled before it came, once. The caller
-// holds s.mu.
+// wasCanceled reports whether a request was canceled before it arrived, and forgets that. The
+// caller holds s.mu.
 func (s *session) wasCanceled(id string, now time.Time) bool {
 	i := slices.IndexFunc(s.early, func(e earlyCancel) bool { return e.id == id && now.Sub(e.at) < earlyWithin })
 	if i < 0 {
@@ -277,7 +276,7 @@ func (s *session) wasCanceled(id string, now time.Time) bool {
 }
 
 // ask sends a request to the client, on the stream of the request x, and waits for
-// the answer. When ctx ends first, it cancels the request.
+// the answer. If ctx ends first, it cancels the request.
 func (s *session) ask(ctx context.Context, x *exchange, method string, params []byte) (message, error) {
 	answer := make(chan message, 1)
 	s.mu.Lock()
@@ -299,7 +298,7 @@ func (s *session) ask(ctx context.Context, x *exchange, method string, params []
 	case m := <-answer:
 		return m, nil
 	case <-ctx.Done():
-		// The client can close what it shows its user; one that left needs no word.
+		// Let the client close its prompt. A failed send does not matter: the client disconnected.
 		_ = x.notify(mcpwire.NotifyCancelled, append(append([]byte(`{"requestId":`), id...), `,"reason":"The answer is not needed any more."}`...))
 		return message{}, schema.Errorf(schema.KindCanceled, "The call was canceled while its client was asked for input.")
 	case <-s.done:
@@ -307,7 +306,7 @@ func (s *session) ask(ctx context.Context, x *exchange, method string, params []
 	}
 }
 
-// answered takes the client's answer to a request of ours.
+// answered accepts the client's answer to a request.
 func (s *session) answered(m message) {
 	s.mu.Lock()
 	answer := s.asked[string(m.id)]

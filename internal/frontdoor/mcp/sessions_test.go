@@ -10,7 +10,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// openSessions opens the number of sessions of a principal, a moment apart.
+// openSessions opens a number of sessions of a principal, a moment apart.
 func openSessions(t *testing.T, s *sessions, name string, tenant schema.TenantID, count int) (all []*session) {
 	t.Helper()
 	for range count {
@@ -28,13 +28,13 @@ func TestACallerWithManySessionsKeepsNobodyOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSessions(slog.New(slog.DiscardHandler))
 		few := openSessions(t, s, "few", "", 3)
-		// Two tenants may have principals of one name.
+		// Two tenants may have principals with the same name.
 		openSessions(t, s, "few", "red", 4_000)
 		many := openSessions(t, s, "many", "", 3_000)
 		leave := many[0].enter()
 		many = append(many, openSessions(t, s, "many", "", 4_000)...)
 		few = append(few, openSessions(t, s, "few", "", 2)...)
-		if n := len(s.all()); n > mostSessions {
+		if n := len(s.all()); n > maxSessions {
 			t.Errorf("there are %d sessions", n)
 		}
 		for i, sess := range few {
@@ -47,11 +47,11 @@ func TestACallerWithManySessionsKeepsNobodyOut(t *testing.T) {
 		}
 		leave()
 
-		// Sessions with a request under way stay.
+		// Sessions with a request in flight are not dropped.
 		for _, sess := range s.all() {
 			defer sess.enter()()
 		}
-		for len(s.all()) < mostSessions {
+		for len(s.all()) < maxSessions {
 			defer openSessions(t, s, "many", "", 1)[0].enter()()
 		}
 		if s.add(&exchange{}, mcpwire.LegacyNewest, nil) != nil {

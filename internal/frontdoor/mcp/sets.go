@@ -9,16 +9,16 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// setMark begins the part of a path that names a set of tools: /mcp/@set.
+// setMark begins the path segment that names a set of tools: /mcp/@set.
 const setMark = "@"
 
-// setOf returns the set that a mount is of.
+// setOf returns the set of a mount.
 func setOf(mount string) (set string, of bool) { return strings.CutPrefix(mount, setMark) }
 
-// ofServer says that a mount is that of one server.
+// ofServer reports whether a mount is that of a single server.
 func ofServer(mount string) bool { return mount != "" && !strings.HasPrefix(mount, setMark) }
 
-// known returns why there is no such mount, nil where there is.
+// known returns an error if the mount does not exist.
 func (ls *lists) known(at place) (err error) {
 	if set, of := setOf(at.mount); of {
 		return ls.shown(at).KnowsSet(set)
@@ -28,19 +28,19 @@ func (ls *lists) known(at place) (err error) {
 	return err
 }
 
-// set returns a set as it is seen there.
+// set returns a set as it is visible at a place.
 func (ls *lists) set(at place, set string) (*catalog.SetView, error) {
 	return ls.shown(at).SetView(set)
 }
 
-// buildSet makes the view of a set: its tools, in its order and under its names. A set has
+// buildSet builds the view of a set: its tools, in its order and with its names. A set has
 // no resources and prompts.
 func (ls *lists) buildSet(at place, set string, now uint64) *view {
 	v := &view{mount: at.mount, at: now, toolOf: make(map[string]target), headers: make(map[target][]mcpwire.ParamHeader), taskOnly: make(map[target]bool)}
 	v.encode(items{})
 	of, err := ls.set(at, set)
 	if err != nil {
-		return v // a set that is not there is not kept
+		return v // do not cache a set that does not exist
 	}
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
@@ -69,7 +69,7 @@ func (ls *lists) buildSet(at place, set string, now uint64) *view {
 	return v
 }
 
-// add takes in what a server says of its tools, nil where that is not known.
+// add adds the definitions of a server's tools. p is nil if they are not known.
 func (v *view) add(p *serverLists, entries map[target]*entry) {
 	if p == nil {
 		return
@@ -85,8 +85,8 @@ func (v *view) add(p *serverLists, entries map[target]*entry) {
 	}
 }
 
-// unlisted finds a tool of a set that is switched off or offline: it is not listed, and a
-// call of it is told why.
+// unlisted finds a tool of a set that is disabled or offline. It is not listed, but a call of it
+// returns the reason.
 func (ls *lists) unlisted(at place, set, name string) (target, bool) {
 	of, err := ls.set(at, set)
 	if err != nil {

@@ -14,25 +14,24 @@ import (
 )
 
 const (
-	// sharedWithin bounds one look at the table of sessions, and one write to it.
+	// sharedWithin is the timeout of one read or write of the session table.
 	sharedWithin = 3 * time.Second
-	// sharedMost bounds the capabilities of a session that other front doors can take over.
-	sharedMost = 8 << 10
-	// endedKept is longer than a session takes to be revived.
+	// maxSharedBytes limits the size of the capabilities of a session in the table.
+	maxSharedBytes = 8 << 10
+	// endedKept must be longer than the time to revive a session.
 	endedKept = 10 * sharedWithin
-	// idLength is that of the id of a session, and idAlphabet what it is written in; see
-	// [rand.Text].
+	// idLength is the length of a session ID, and idAlphabet its alphabet; see [rand.Text].
 	idLength   = 26
 	idAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 )
 
-// share stores a session for other front doors. Where that fails it lives at this one alone.
+// share stores a session for other front doors. If that fails, it exists only at this one.
 func (s *sessions) share(ctx context.Context, sess *session) {
 	if s.table == nil {
 		return
 	}
-	if len(sess.capabilities) > sharedMost {
-		s.log.Warn("only this front door knows a session of an MCP client: its capabilities are too large to share", "principal", sess.principal, "bytes", len(sess.capabilities), "most", sharedMost)
+	if len(sess.capabilities) > maxSharedBytes {
+		s.log.Warn("only this front door knows a session of an MCP client: its capabilities are too large to share", "principal", sess.principal, "bytes", len(sess.capabilities), "most", maxSharedBytes)
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sharedWithin)
@@ -50,7 +49,7 @@ func (s *sessions) share(ctx context.Context, sess *session) {
 	sess.known = max(sess.known, revision)
 }
 
-// changed takes in that a session was written or ended at some front door.
+// changed handles that a session was written or ended at any front door.
 func (s *sessions) changed(key string, revision uint64, ended bool) {
 	sess := s.byKey(key, ended)
 	switch {
@@ -64,8 +63,8 @@ func (s *sessions) changed(key string, revision uint64, ended bool) {
 	}
 }
 
-// byKey returns the session with the key, nil where it is not here, and remembers that it
-// has ended.
+// byKey returns the session with the key, or nil if it is not here. If ended is set, it records
+// that the session has ended.
 func (s *sessions) byKey(key string, ended bool) *session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,9 +85,8 @@ func (s *sessions) byKey(key string, ended bool) *session {
 	return nil
 }
 
-// lookup returns the one of a request: from here, or taken over from another front door
-// or from before a restart. A fault says that there is none that is the caller's, or that
-// it cannot be told now.
+// lookup returns the session of a request, from this front door or loaded from the table. It
+// returns a fault if the caller has no such session or the table cannot be read.
 func (s *sessions) lookup(ctx context.Context, x *exchange, id string) (*session, *fault) {
 	sess := s.find(x, id)
 	if s.table == nil || sess != nil && !sess.isStale() || len(id) != idLength || strings.Trim(id, idAlphabet) != "" {
@@ -104,7 +102,7 @@ func (s *sessions) lookup(ctx context.Context, x *exchange, id string) (*session
 		}
 		return nil, sessionFault(nil)
 	case err != nil && sess != nil:
-		return sess, nil // the next request looks again
+		return sess, nil // the next request reads the table again
 	case err != nil:
 		x.res.w.Header().Set("Retry-After", "1")
 		return nil, &fault{Code: kindCode(schema.KindUnavailable), Message: "The session cannot be looked up at the moment; the request was not processed. Send it again in a moment.", status: http.StatusServiceUnavailable}
@@ -123,7 +121,7 @@ func (s *sessions) lookup(ctx context.Context, x *exchange, id string) (*session
 	return sess, sessionFault(sess)
 }
 
-// sessionFault is the answer to a request without a session; nil where there is one.
+// sessionFault returns the answer to a request without a session, or nil if the session exists.
 func sessionFault(sess *session) *fault {
 	if sess != nil && !sess.isOver() {
 		return nil
@@ -135,15 +133,15 @@ func tooManySessions() *fault {
 	return &fault{Code: kindCode(schema.KindUnavailable), Message: "Too many sessions are open; try again later, or use revision " + mcpwire.Modern + ", which has no sessions.", status: http.StatusServiceUnavailable}
 }
 
-// revive takes a session over; nil when there are too many. One that has ended in the
-// meantime has ended.
+// revive loads a session into this front door. It returns nil if there are too many. If the
+// session has ended in the meantime, the returned one has ended, too.
 func (s *sessions) revive(id string, record sessiontable.Session, revision uint64) *session {
 	sess := newSession(id, record)
 	sess.known = revision
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if known := s.by[id]; known != nil {
-		return known // another request was faster
+		return known // a concurrent request was faster
 	}
 	if _, ended := s.ended[sess.key]; ended {
 		sess.end()
@@ -156,7 +154,7 @@ func (s *sessions) revive(id string, record sessiontable.Session, revision uint6
 	return sess
 }
 
-// isStale says that another front door has written the session.
+// isStale reports whether another front door has written the session since it was loaded.
 func (s *session) isStale() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// share has a face share its sessions, as a front door does, over a connection of its own.
+// share makes an endpoint share its sessions over its own connection, as a front door does.
 func (f *fabric) share(endpoint *Endpoint, name string) {
 	f.t.Helper()
 	ctx, cancel := context.WithTimeout(f.t.Context(), 20*time.Second)
@@ -25,7 +25,7 @@ func (f *fabric) share(endpoint *Endpoint, name string) {
 	endpoint.ShareSessions(table)
 }
 
-// another is a second front door over the same fabric.
+// another returns a second front door on the same fabric.
 func (f *fabric) another() *fabric {
 	f.t.Helper()
 	g := f.serving(f.endpoint.o)
@@ -52,7 +52,7 @@ func TestASessionGoesOnAtAnotherFrontDoorUntilItIsEnded(t *testing.T) {
 	if !c.Hears || c.Session != name || string(c.Extra) != `{"_meta":{"`+mcpwire.MetaClientCapabilities+`":{"elicitation":{"form":{}}},"`+mcpwire.MetaLogLevel+`":"notice"}}` {
 		t.Errorf("the revived session is another one: hears %v, %q, want %q; %s", c.Hears, c.Session, name, c.Extra)
 	}
-	// What one sets the other goes by.
+	// A setting made at one front door is effective at the other.
 	if a := moved.send(`{"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"error"}}`); a.status != 200 {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
@@ -60,7 +60,7 @@ func TestASessionGoesOnAtAnotherFrontDoorUntilItIsEnded(t *testing.T) {
 		s.send(`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"echo"}}`)
 		return strings.Contains(string(f.Worker.Last().Extra), `"error"`)
 	})
-	// Another path, and an id that nobody has.
+	// Another path, and an ID that does not exist.
 	for _, other := range []*legacyClient{{g, "/mcp", s.id}, {g, s.path, strings.Repeat("A", idLength)}, {g, s.path, "x/y"}} {
 		if a := other.send(pinging); a.status != 404 {
 			t.Errorf("%s at %s: %d %s", other.id, other.path, a.status, a.body)
@@ -110,7 +110,7 @@ func TestASessionWithManyCapabilitiesLivesAtItsFrontDoor(t *testing.T) {
 	f := openFabric(t, nil)
 	f.share(f.endpoint, "first")
 	g := f.another()
-	s := f.enter("/mcp/demo", fmt.Sprintf(`{"experimental":{"x":%q}}`, strings.Repeat("x", sharedMost)))
+	s := f.enter("/mcp/demo", fmt.Sprintf(`{"experimental":{"x":%q}}`, strings.Repeat("x", maxSharedBytes)))
 	if a := s.send(pinging); a.status != 200 {
 		t.Errorf("%d", a.status)
 	}

@@ -12,36 +12,34 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// A call that is stored is answered here, whether the policy or its tool wants it to be.
-// Its server may ask for input: then the call waits, and continues with the answers, at
-// whichever front door they come in.
+// Answers to stored calls, whether the policy or the tool requires storing. If the server asks for
+// input, the call waits and continues with the answers, at whichever front door they arrive.
 
 const (
-	// firstInputWait is how long the call of a tool that only runs as a task is watched
-	// before its client gets the task: what the server asks until then is asked in the
-	// request itself, as the extension wants it.
+	// firstInputWait is the time that the call of a task-only tool is watched before its client
+	// receives the task. Questions of the server during that time are asked in the request itself, as
+	// the Tasks extension requires.
 	firstInputWait = 10 * time.Second
-	// statusWait is how long one look at a stored call waits for its end.
+	// statusWait is the time of one wait for the end of a stored call.
 	statusWait = 30 * time.Second
-	// storedFor is how long a stored call can be asked for at the least, in
-	// milliseconds.
+	// storedFor is the minimum time, in milliseconds, that a stored call can be retrieved.
 	storedFor = "86400000"
 )
 
-// enabled says that calls can be stored here, and tasks served.
+// enabled reports whether calls can be stored, so that tasks can be served.
 func (ts *tasks) enabled() bool { return ts.calls.CanStore() && ts.calls.CanHold() }
 
-// tasksMissing is the error for a client that does not know the Tasks extension.
+// tasksMissing returns the error for a client that does not support the Tasks extension.
 func tasksMissing(message string) *fault {
 	return &fault{Code: mcpwire.CodeMissingCapability, Message: message, Data: []byte(`{"requiredCapabilities":{"extensions":{"` + mcpwire.ExtensionTasks + `":{}}}}`)}
 }
 
-// taskOnly says that a tool only runs as a task: its definition says so.
+// taskOnly reports whether a definition requires that the tool runs as a task.
 func taskOnly(raw []byte) bool {
 	return mayHold(raw, `"taskSupport"`) && getString(get(raw, "execution"), "taskSupport") == "required"
 }
 
-// run runs a tool that only runs as a task.
+// run runs a task-only tool.
 func (ts *tasks) run(ctx context.Context, x *exchange, call *schema.Call) ([]byte, *fault) {
 	if !x.tasks() {
 		return nil, tasksMissing("This tool runs only as a task, and the request does not declare the Tasks extension in its client capabilities.")
@@ -62,8 +60,8 @@ func (ts *tasks) run(ctx context.Context, x *exchange, call *schema.Call) ([]byt
 	return ts.create(ctx, x, out.Accepted.CallID)
 }
 
-// answer answers for a call that was stored, and waits for its end where the client cannot
-// ask for it later.
+// answer answers a call that was stored. If the client cannot retrieve the outcome later, it waits
+// for the end.
 func (ts *tasks) answer(ctx context.Context, x *exchange, a *calls.Accepted) ([]byte, *fault) {
 	x.setCall(a.CallID)
 	if x.tasks() {
@@ -76,7 +74,7 @@ func (ts *tasks) answer(ctx context.Context, x *exchange, a *calls.Accepted) ([]
 	return ts.follow(ctx, x, s)
 }
 
-// follow answers with the end of a stored call, or with the questions of its server. A
+// follow answers with the outcome of a stored call, or with the questions of its server. A
 // client of the legacy era is asked in its session.
 func (ts *tasks) follow(ctx context.Context, x *exchange, s *calls.Status) ([]byte, *fault) {
 	for rounds := 0; ; {
@@ -104,8 +102,8 @@ func (ts *tasks) follow(ctx context.Context, x *exchange, s *calls.Status) ([]by
 	}
 }
 
-// Questions of a stored call have the number of their round before their ids: an id
-// is never used twice within a task, whatever the server does.
+// roundPrefix returns the prefix of the question IDs in this round of a stored call. It keeps IDs
+// unique within a task, even if the server repeats its own.
 func roundPrefix(s *calls.Status) string { return strconv.Itoa(s.Round) + "." }
 
 // storedInputRequests returns the open input requests of a stored call as an object.
@@ -117,15 +115,15 @@ func storedInputRequests(s *calls.Status) []byte {
 	return append(out, '}')
 }
 
-// storedInput is a result that asks what the server of a stored call does. What the
-// client brings back is the call; the server's own state stays here.
+// storedInput returns a result with the questions of the server of a stored call. The state that
+// the client sends back only names the call; the server's state is kept here.
 func storedInput(s *calls.Status) []byte {
 	b := append([]byte(`{"resultType":"input_required","inputRequests":`), storedInputRequests(s)...)
 	b = appendQuoted(append(b, `,"requestState":`...), requestState{Call: s.ID, Round: s.Round}.String())
 	return append(b, '}')
 }
 
-// membersOf returns the members of an object whose names have the prefix, without it.
+// membersOf returns the members of an object whose names have the prefix, with it removed.
 func membersOf(object []byte, prefix string) map[string]json.RawMessage {
 	of := make(map[string]json.RawMessage)
 	if isObject(object) {
@@ -167,7 +165,7 @@ func (ts *tasks) resume(ctx context.Context, x *exchange, call *schema.Call, sta
 	return ts.create(ctx, x, s.ID)
 }
 
-// end answers with the end of a call that was stored or held.
+// end answers with the outcome of a call that was stored or held.
 func (ts *tasks) end(ctx context.Context, x *exchange, s *calls.Status) ([]byte, *fault) {
 	res, err := ts.calls.Result(ctx, s)
 	switch {

@@ -11,7 +11,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// judge reads a policy.
+// judge parses a policy.
 func judge(t *testing.T, text string) *risk.Holder {
 	t.Helper()
 	p, err := risk.Parse([]byte(text), "policy.yaml")
@@ -21,10 +21,10 @@ func judge(t *testing.T, text string) *risk.Holder {
 	return risk.NewHolder(p)
 }
 
-// storeDemo is a policy that has every call of the server demo stored.
+// storeDemo is a policy that makes every call of the server demo durable.
 const storeDemo = "rules:\n  - name: stored\n    match: {server: demo}\n    level: 1\n    durable: true\n"
 
-// taskAt asks for a task of a mount, as a client that knows tasks.
+// taskAt sends a request about a task at a mount, as a client that supports tasks.
 func (f *fabric) taskAt(mount, method string, id schema.CallID) answer {
 	f.t.Helper()
 	return f.send(f.request("POST", mount, modernBody(method, fmt.Sprintf(`"taskId":%q`, id), canTasks, ""), modernHeaders(method, string(id))...))
@@ -50,7 +50,7 @@ func TestAStoredCallIsATaskWhoseIdIsTheCalls(t *testing.T) {
 	if _, _, ok := batch.ParseCallID(schema.CallID(id)); !ok || getString(task, "resultType") != "task" || a.header.Get("Callyard-Call-Id") != id {
 		t.Fatalf("%s %s", a.header, task)
 	}
-	// It is stored before its id is told, so it can be asked for at once.
+	// The call is stored before its ID is sent, so it can be read at once.
 	if state := []byte(f.taskAt("/mcp/demo", "tasks/get", schema.CallID(id)).result(t)); getString(state, "taskId") != id || get(state, "requestState") != nil {
 		t.Errorf("%s", state)
 	}
@@ -61,7 +61,7 @@ func TestAStoredCallIsATaskWhoseIdIsTheCalls(t *testing.T) {
 	if n := f.Worker.Count() - before; n != 1 {
 		t.Errorf("it ran %d times", n)
 	}
-	// An end stays what it was.
+	// An outcome never changes.
 	if got := f.taskAt("/mcp/demo", "tasks/cancel", schema.CallID(id)).result(t); got != `{"resultType":"complete"}` {
 		t.Error(got)
 	}
@@ -92,7 +92,7 @@ func TestAStoredCallThatIsCancelledWhileItRunsSaysThatItMayHaveRun(t *testing.T)
 	if state := []byte(f.taskAt("/mcp/demo", "tasks/get", schema.CallID(id)).result(t)); getString(state, "status") != "working" {
 		t.Errorf("%s", state)
 	}
-	for range 2 { // it may be said twice
+	for range 2 { // it may be repeated
 		if got := f.taskAt("/mcp/demo", "tasks/cancel", schema.CallID(id)).result(t); got != `{"resultType":"complete"}` {
 			t.Error(got)
 		}

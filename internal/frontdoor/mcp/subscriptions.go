@@ -19,23 +19,23 @@ import (
 )
 
 const (
-	// mostSubscribed bounds the resources that one client hears of.
-	mostSubscribed = 200
-	// wantEvery is how often workers are told what is wanted still.
+	// maxSubscribed limits the resource subscriptions of one client.
+	maxSubscribed = 200
+	// wantEvery is the interval at which workers are sent all current subscriptions.
 	wantEvery = 20 * time.Second
-	// wantBytes is about how much goes into one word to the workers.
+	// wantBytes is the approximate maximum size of one message to the workers.
 	wantBytes = 128 << 10
 )
 
-// maxListenTasks bounds the tasks that one subscription names.
+// maxListenTasks limits the tasks of one subscription.
 const maxListenTasks = 1000
 
-// subscriptions knows who listens to changes, and notifies them.
+// subscriptions notifies the listeners of changes.
 type subscriptions struct {
 	log       *slog.Logger
 	keys      *callers.Callers
 	calls     *calls.Calls
-	want      func(bus.Resources) error // nil: nobody is notified of resources
+	want      func(bus.Resources) error // if nil, no client is notified of resource updates
 	waits     *waits.Limit
 	heartbeat time.Duration
 	leaving   context.Context
@@ -54,7 +54,7 @@ func newSubscriptions(leaving context.Context, o Options, lists *lists, sessions
 	}
 }
 
-// listen is subscriptions/listen: the stream of changes of the modern era.
+// listen serves subscriptions/listen, the notification stream of the modern era.
 func (s *subscriptions) listen(ctx context.Context, x *exchange) *fault {
 	if !x.res.streams {
 		return invalid("A subscription requires a client that reads events: send Accept: text/event-stream.")
@@ -88,7 +88,7 @@ func (s *subscriptions) listen(ctx context.Context, x *exchange) *fault {
 		if params == nil {
 			return x.notify(method, append(append([]byte{'{'}, about...), '}'))
 		}
-		// The params are an object of ours that has no _meta.
+		// Callyard built params as an object without _meta.
 		return x.notify(method, append(append(append(slices.Clone(params[:len(params)-1]), ','), about...), '}'))
 	}) {
 		x.reply(append(append([]byte(`{"resultType":"complete",`), about...), '}'))
@@ -96,8 +96,8 @@ func (s *subscriptions) listen(ctx context.Context, x *exchange) *fault {
 	return &fault{silent: true}
 }
 
-// follow sends what a listener is notified of, until the client leaves, its credential is no
-// longer valid, ctx or over ends, or the front door is shutting down: then it returns true.
+// follow sends the notifications of a listener. It returns when the client disconnects, its
+// credential becomes invalid, or ctx or over ends. It returns true if the front door shuts down.
 func (s *subscriptions) follow(ctx context.Context, x *exchange, l *listener, over <-chan struct{}, send func(method string, params []byte) error) (leaving bool) {
 	beat := time.NewTicker(s.heartbeat)
 	defer beat.Stop()
@@ -114,7 +114,7 @@ func (s *subscriptions) follow(ctx context.Context, x *exchange, l *listener, ov
 			return true
 		case <-look.C:
 			if s.keys != nil && s.keys.Continues(&x.principal) != nil {
-				return false // the credential was revoked or has expired, or its access was ended
+				return false // the credential was revoked or has expired, or its access was withdrawn
 			}
 		case <-beat.C:
 			err = x.res.comment()
@@ -122,12 +122,12 @@ func (s *subscriptions) follow(ctx context.Context, x *exchange, l *listener, ov
 			err = l.each(send)
 		}
 		if err != nil {
-			return false // the client left
+			return false // the client disconnected
 		}
 	}
 }
 
-// acknowledged encodes the parts of a filter that the server honours.
+// acknowledged encodes the accepted parts of a filter.
 func acknowledged(w *filter, about []byte) []byte {
 	inner := []byte{'{'}
 	for _, kind := range []struct {
@@ -146,8 +146,8 @@ func acknowledged(w *filter, about []byte) []byte {
 	return append(append(b, about...), '}')
 }
 
-// subscribe is resources/subscribe and resources/unsubscribe of a session: they
-// count for the session, at this front door. The workers are told what is wanted.
+// subscribe serves resources/subscribe and resources/unsubscribe of a session. Subscriptions
+// belong to the session at this front door. The workers are notified of them.
 func (s *subscriptions) subscribe(x *exchange) {
 	uri, bad := resourceURI(x.msg.params)
 	if bad != nil {
@@ -177,7 +177,7 @@ func (s *subscriptions) subscribe(x *exchange) {
 	x.session.mu.Lock()
 	x.session.subscriber = x.principal
 	_, known := x.session.watched[uri]
-	full := !known && len(x.session.watched) >= mostSubscribed
+	full := !known && len(x.session.watched) >= maxSubscribed
 	if !full {
 		if x.session.watched == nil {
 			x.session.watched = make(map[string]target)
@@ -186,20 +186,20 @@ func (s *subscriptions) subscribe(x *exchange) {
 	}
 	x.session.mu.Unlock()
 	if full {
-		x.fail(x.faultOf(schema.Errorf(schema.KindInvalidRequest, "A session can subscribe to at most %d resources; unsubscribe from some.", mostSubscribed)))
+		x.fail(x.faultOf(schema.Errorf(schema.KindInvalidRequest, "A session can subscribe to at most %d resources; unsubscribe from some.", maxSubscribed)))
 		return
 	}
 	s.announce(map[schema.ServerID][]string{to.server: {to.name}})
 	x.reply([]byte(`{}`))
 }
 
-// mayRead returns why the principal may not read a resource: whoever may not hears
-// nothing of its changes either.
+// mayRead returns an error if the principal may not read a resource. It then may not learn of
+// changes either.
 func (s *subscriptions) mayRead(to target, who schema.Principal) error {
 	return s.calls.CheckMethod(&schema.Call{Method: schema.MethodReadResource, Server: to.server, Principal: who, Arguments: append(append([]byte(`{"uri":`), quote(to.name)...), '}')})
 }
 
-// announce tells the workers which resources somebody wants to hear of, by server.
+// announce notifies the workers of the resources that have subscribers, by server.
 func (s *subscriptions) announce(wanted map[schema.ServerID][]string) {
 	if s.want == nil {
 		return
@@ -219,7 +219,7 @@ func (s *subscriptions) announce(wanted map[schema.ServerID][]string) {
 	}
 }
 
-// announceAll says again what is wanted.
+// announceAll notifies the workers of all current subscriptions.
 func (s *subscriptions) announceAll() {
 	found := make(map[schema.ServerID]map[string]bool)
 	for _, sess := range s.sessions.all() {
@@ -239,8 +239,8 @@ func (s *subscriptions) announceAll() {
 	s.announce(wanted)
 }
 
-// updated tells those who subscribed that resources have changed, and may read them still:
-// the policy may be another one by now.
+// updated notifies the subscribers of changed resources that may still read them: the policy may
+// have changed.
 func (s *subscriptions) updated(r bus.Resources) {
 	for _, e := range s.all() {
 		if e.filter.session == nil {
@@ -257,15 +257,15 @@ func (s *subscriptions) updated(r bus.Resources) {
 	}
 }
 
-// watches reports whether the client subscribed to the resource by the URI known, and who
-// it is.
+// watches reports whether the client subscribed to the resource by the URI known. It returns the
+// subscriber.
 func (s *session) watches(known string, to target) (who schema.Principal, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.subscriber, s.watched[known] == to
 }
 
-// notifyOnce has a notification sent, unless the same one waits already.
+// notifyOnce queues a notification, unless an identical one is queued.
 func (e *listener) notifyOnce(method string, params []byte) {
 	e.mu.Lock()
 	known := slices.ContainsFunc(e.waiting, func(w notification) bool { return w.method == method && bytes.Equal(w.params, params) })

@@ -54,11 +54,11 @@ func TestASubscriberHearsNothingThatItMayNotReadAnyMore(t *testing.T) {
 			said("resources/updated")
 			holder.Replace(closed)
 			f.endpoint.Updated(changed)
-			f.endpoint.Updated(bus.Resources{Server: "demo", URIs: []string{"demo://any/3"}}) // nobody subscribed to it
+			f.endpoint.Updated(bus.Resources{Server: "demo", URIs: []string{"demo://any/3"}}) // no client subscribed to it
 			holder.Replace(calm())
 			s.send(`{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"callyard:demo:demo://any/4"}}`).result(t)
 			f.endpoint.Updated(bus.Resources{Server: "demo", URIs: []string{"demo://any/4"}})
-			said("demo://any/4") // and nothing before it
+			said("demo://any/4") // and no notification before it
 		})
 	}
 }

@@ -16,22 +16,22 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// A server of the legacy era asks in the middle of a call and holds its session until it is
-// answered; a client of the modern era is asked by the answer to its request, and replies
+// A server of the legacy era asks during a call and keeps its session open until it gets an
+// answer. A client of the modern era gets the question as the answer to its request, and replies
 // with another request. A suspended call is such a call between two requests: it keeps
 // running at the worker, and this front door keeps it until the client replies.
 
 const (
-	// awayTime is how long a client may take to send its answers. The time limit of the
-	// call keeps running meanwhile, and is mostly shorter.
+	// awayTime is the time that a client has to send its answers. The time limit of the call keeps
+	// running in the meantime, and is usually shorter.
 	awayTime = 10 * time.Minute
-	// maxAway bounds the calls of one principal whose clients are away, maxSuspended all of
-	// this front door.
+	// maxAway limits the calls of one principal that wait for their clients, maxSuspended all calls
+	// of this front door.
 	maxAway      = 32
 	maxSuspended = 1000
 )
 
-// suspendedCalls are the calls of clients of the modern era that their servers may ask about.
+// suspendedCalls holds the calls of clients of the modern era whose servers may ask for input.
 type suspendedCalls struct {
 	frontDoor string
 	wait      *sync.WaitGroup // for the goroutines of the calls
@@ -40,7 +40,7 @@ type suspendedCalls struct {
 
 	mu   sync.Mutex
 	by   map[string]*suspendedCall
-	away map[string]int // by principal: those whose clients are away
+	away map[string]int // number of calls that wait for their clients, by principal
 	over bool
 }
 
@@ -48,7 +48,7 @@ func newSuspendedCalls(frontDoor string, wait *sync.WaitGroup) *suspendedCalls {
 	return &suspendedCalls{frontDoor: frontDoor, wait: wait, seed: rand.Text(), by: make(map[string]*suspendedCall), away: make(map[string]int)}
 }
 
-// suspendedCall is one such call.
+// suspendedCall is a call whose server may ask for input.
 type suspendedCall struct {
 	id            string
 	principal     string
@@ -57,44 +57,44 @@ type suspendedCall struct {
 	arguments     string // digest
 	cancel        context.CancelFunc
 	notifications chan notification
-	asked         chan struct{} // has a signal while questions are open that were not told
-	done          chan struct{} // closed when end is there
+	asked         chan struct{} // signaled if there are questions that were not sent to the client
+	done          chan struct{} // closed when end is set
 	end           ended
 	isAway        bool // counted in suspendedCalls.away; guarded by suspendedCalls.mu
 
 	mu       sync.Mutex
 	next     int
 	open     []*openRequest
-	attended bool        // a request waits for it
-	away     *time.Timer // while none does
-	closed   bool        // nobody answers any more
+	attended bool        // a request waits for the call
+	away     *time.Timer // runs while no request waits
+	closed   bool        // accepts no more answers
 }
 
-// openRequest is one that the server waits for.
+// openRequest is a request of the server that waits for an answer.
 type openRequest struct {
 	id      string
 	request []byte
 	answer  func([]byte)
-	told    bool // to the client
+	sent    bool // to the client
 }
 
-// mayBeSuspended says that the server of a call asks by itself, and the client can be asked
-// in the modern way.
+// mayBeSuspended reports whether the server of a call can ask during the call and the client can
+// be asked in the modern way.
 func (r *requests) mayBeSuspended(x *exchange, to target) bool {
 	return x.modern && askable(x.meta.capabilities) != nil && r.speaksUnasked(to)
 }
 
-// conversation names the conversation of a client of the modern era with a server. Calls of
-// one principal that can be asked the same share one, so that workers need not open a session
-// for each.
+// conversation returns the name of the conversation between a client of the modern era and a
+// server. Calls of one principal with the same capabilities for input share one, so that workers
+// need not open a session for each.
 func (s *suspendedCalls) conversation(x *exchange, server schema.ServerID) string {
 	h := fnv.New64a()
-	_, _ = fmt.Fprintf(h, "%q %q %s", x.principal.Identity(), server, askable(x.meta.capabilities)) // a hash takes everything
+	_, _ = fmt.Fprintf(h, "%q %q %s", x.principal.Identity(), server, askable(x.meta.capabilities)) // a hash never returns an error
 	return s.seed + "-" + strconv.FormatUint(h.Sum64(), 36)
 }
 
-// conversation names the one in which the client of a tool call hears its server, "" where
-// a server of the modern era, or one that may not ask, needs none.
+// conversation returns the name of the conversation in which the client of a tool call receives
+// messages of its server. It is "" if the server is of the modern era or may not ask.
 func (r *requests) conversation(x *exchange, to target) string {
 	switch {
 	case x.session != nil:
@@ -105,14 +105,14 @@ func (r *requests) conversation(x *exchange, to target) string {
 	return ""
 }
 
-// speaksUnasked says that the server of a tool speaks to its callers by itself, as those of
-// the legacy era do, and the operator lets it.
+// speaksUnasked reports whether the server of a tool sends requests to its callers by itself, as
+// servers of the legacy era do, and the operator allows it.
 func (r *requests) speaksUnasked(to target) bool {
 	s, err := r.catalog.Server(to.server)
 	return err == nil && s.Asks && s.Protocol != "" && !mcpwire.IsModern(s.Protocol)
 }
 
-// add begins a call; nil when there are too many.
+// add registers a call. It returns nil if there are too many.
 func (s *suspendedCalls) add(x *exchange, call *schema.Call) *suspendedCall {
 	t := &suspendedCall{
 		id: rand.Text(), principal: x.principal.Identity(), mount: x.mount, call: call, arguments: schema.Digest(call.Arguments), notifications: make(chan notification, progressWaiting),
@@ -128,8 +128,8 @@ func (s *suspendedCalls) add(x *exchange, call *schema.Call) *suspendedCall {
 	return t
 }
 
-// leaves notes that the client of a call goes away with a question; false where as many
-// of its principal are away as may be.
+// leaves records that the client of a call leaves with a question. It returns false if the
+// principal has reached its limit.
 func (s *suspendedCalls) leaves(t *suspendedCall) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -141,7 +141,7 @@ func (s *suspendedCalls) leaves(t *suspendedCall) bool {
 	return true
 }
 
-// returns notes that a client that was away is back, or is not waited for any more.
+// returns records that a client is back, or that its call no longer waits for it.
 func (s *suspendedCalls) returns(t *suspendedCall) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -154,8 +154,8 @@ func (s *suspendedCalls) returns(t *suspendedCall) {
 	}
 }
 
-// find returns the call that a request continues, or nil if there is none of the caller's
-// that is of this call.
+// find returns the suspended call that a request continues. It returns nil if the caller has none
+// with this ID or the request differs from the original call.
 func (s *suspendedCalls) find(x *exchange, id string, call *schema.Call) *suspendedCall {
 	s.mu.Lock()
 	t := s.by[id]
@@ -166,15 +166,15 @@ func (s *suspendedCalls) find(x *exchange, id string, call *schema.Call) *suspen
 	return t
 }
 
-// forget ends the call's place here.
+// forget removes the call.
 func (s *suspendedCalls) forget(t *suspendedCall) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.by, t.id)
 }
 
-// leave gives up the calls whose clients are away: this front door will have stopped when
-// they reply. No more begin.
+// leave gives up the calls that wait for their clients, because this front door will have stopped
+// when they reply. It accepts no new calls.
 func (s *suspendedCalls) leave() {
 	s.mu.Lock()
 	s.over = true
@@ -188,7 +188,7 @@ func (s *suspendedCalls) leave() {
 	}
 }
 
-// end cancels what is left.
+// end cancels the remaining calls.
 func (s *suspendedCalls) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -197,7 +197,7 @@ func (s *suspendedCalls) end() {
 	}
 }
 
-// run runs a call whose server may ask in the middle of it.
+// run runs a call whose server may ask for input during the call.
 func (s *suspendedCalls) run(ctx context.Context, x *exchange, call *schema.Call) ([]byte, *fault) {
 	t := s.add(x, call)
 	if t == nil {
@@ -225,8 +225,8 @@ func (s *suspendedCalls) run(ctx context.Context, x *exchange, call *schema.Call
 	return s.attend(ctx, x, t)
 }
 
-// onMessage takes the server's words in the call. logs says that the client wants log
-// messages.
+// onMessage returns a handler for the server's messages during the call. logs enables forwarding
+// of log messages.
 func (t *suspendedCall) onMessage(capabilities []byte, logs bool) func(message []byte, answer func([]byte)) {
 	capabilities = slices.Clone(capabilities)
 	return func(message []byte, answer func([]byte)) {
@@ -251,7 +251,7 @@ func (t *suspendedCall) onMessage(capabilities []byte, logs bool) func(message [
 		switch {
 		case t.closed:
 			why = notAnswered
-		case len(t.open) >= mostAsked:
+		case len(t.open) >= maxOpenRequests:
 			why = tooMany
 		default:
 			t.next++
@@ -269,7 +269,7 @@ func (t *suspendedCall) onMessage(capabilities []byte, logs bool) func(message [
 	}
 }
 
-// shut lets nobody answer any more, and says so to the server.
+// shut refuses all open questions and all later ones.
 func (t *suspendedCall) shut() {
 	t.mu.Lock()
 	t.closed = true
@@ -281,13 +281,13 @@ func (t *suspendedCall) shut() {
 	}
 }
 
-// attend waits for the end of a call, or for what its server asks.
+// attend waits for the end of a call or for questions of its server.
 func (s *suspendedCalls) attend(ctx context.Context, x *exchange, t *suspendedCall) ([]byte, *fault) {
 	for {
 		select {
 		case w := <-t.notifications:
 			if x.wants(w) && x.say(w) != nil {
-				t.cancel() // the client left
+				t.cancel() // the client disconnected
 			}
 		case <-t.asked:
 			if question := s.park(t); question != nil {
@@ -297,7 +297,7 @@ func (s *suspendedCalls) attend(ctx context.Context, x *exchange, t *suspendedCa
 			s.forget(t)
 			for len(t.notifications) > 0 {
 				if w := <-t.notifications; x.wants(w) {
-					_ = x.say(w) // what came before the result goes out before it
+					_ = x.say(w) // send queued notifications before the result
 				}
 			}
 			return s.requests.finish(ctx, x, t.call, t.end)
@@ -310,7 +310,7 @@ func (s *suspendedCalls) attend(ctx context.Context, x *exchange, t *suspendedCa
 	}
 }
 
-// wants says that the request which attends to a call asked for a notification.
+// wants reports whether the request that waits for a call asked for a notification.
 func (x *exchange) wants(w notification) bool {
 	if w.method == mcpwire.NotifyMessage {
 		return x.wantsLog(w.params)
@@ -318,8 +318,8 @@ func (x *exchange) wants(w notification) bool {
 	return x.meta.token != nil
 }
 
-// park leaves a call until its client is back, and returns what it is asked; nil where
-// nothing is open (any more).
+// park suspends a call until its client is back, and returns the result with the questions. It
+// returns nil if no question is open.
 func (s *suspendedCalls) park(t *suspendedCall) []byte {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -336,7 +336,7 @@ func (s *suspendedCalls) park(t *suspendedCall) []byte {
 	b := []byte(`{"resultType":"input_required","inputRequests":`)
 	requests := []byte{'{'}
 	for _, q := range t.open {
-		q.told = true
+		q.sent = true
 		requests = appendMember(requests, q.id, q.request)
 	}
 	b = append(append(b, requests...), `},"requestState":`...)
@@ -377,7 +377,7 @@ func (s *suspendedCalls) resume(ctx context.Context, x *exchange, call *schema.C
 	s.returns(t)
 	var left, given []*openRequest
 	for _, q := range t.open {
-		if answers[q.id] != nil && q.told {
+		if answers[q.id] != nil && q.sent {
 			given = append(given, q)
 		} else {
 			left = append(left, q)
@@ -397,7 +397,7 @@ func (s *suspendedCalls) resume(ctx context.Context, x *exchange, call *schema.C
 	return s.attend(ctx, x, t)
 }
 
-// answered is an answer as the server wants it.
+// answered wraps a client's answer as a JSON-RPC result.
 func answered(response json.RawMessage) []byte {
 	return append(appendMember([]byte{'{'}, "result", response), '}')
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// openAsking is a fabric whose server demo asks its callers by itself.
+// openAsking returns a fabric whose server demo sends requests to its callers.
 func openAsking(t *testing.T) *fabric {
 	t.Helper()
 	f := openFabric(t, nil)
@@ -21,8 +21,8 @@ func openAsking(t *testing.T) *fabric {
 	return f
 }
 
-// hang begins a call of the modern era that hangs, and returns its answer to come and
-// where its replies go.
+// hang starts a call of the modern era that hangs. It returns its future answer and the address of
+// its replies.
 func (f *fabric) hang(capabilities, more string) (later <-chan answer, to bus.ReplyTo, seq uint64) {
 	f.t.Helper()
 	later = f.later(capabilities, more)
@@ -50,7 +50,7 @@ func (f *fabric) asks(to bus.ReplyTo, seq uint64, number int64, question string)
 
 const whoIsIt = `{"method":"elicitation/create","params":{"message":"Who?",  "big":9007199254740993}}`
 
-// back is what a client brings back to a question.
+// back returns the params with which a client answers a question.
 func back(question []byte, responses string) string {
 	return fmt.Sprintf(`,"requestState":%q,"inputResponses":%s`, getString(question, "requestState"), responses)
 }
@@ -75,7 +75,7 @@ func TestAServerThatAsksByItselfAsksAModernClientByTheAnswerToItsRequest(t *test
 	if got, want := <-f.Worker.Told, told(seq, 7, `{"result":{"action":"accept","n":1.0}}`); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	f.asks(to, seq, 8, whoIsIt) // once more, under another id
+	f.asks(to, seq, 8, whoIsIt) // again, with another ID
 	if question = []byte((<-second).result(t)); string(get(question, "inputRequests")) != `{"2":`+whoIsIt+`}` {
 		t.Fatalf("%s", question)
 	}
@@ -90,7 +90,7 @@ func TestAServerThatAsksByItselfAsksAModernClientByTheAnswerToItsRequest(t *test
 	if n := f.Worker.Count() - before; n != 1 {
 		t.Errorf("%d runs", n)
 	}
-	// It has ended, and nothing continues it.
+	// It has ended and cannot be continued.
 	if got := f.callAs(canForms, "/mcp/demo", "hang", `{"a":1.0}`, back(question, `{}`)).result(t); !strings.Contains(got, `"kind":"expired"`) {
 		t.Error(got)
 	}
@@ -172,7 +172,7 @@ func TestOnlySoManyClientsOfOnePrincipalAreAwayWithAQuestion(t *testing.T) {
 		}
 	}
 	away(maxAway)
-	// One more is not asked, and its call continues.
+	// The limit is reached, so the next client is not asked, and its call continues.
 	last, to, seq := f.hang(canForms, "")
 	f.asks(to, seq, 99, whoIsIt)
 	if got, want := <-f.Worker.Told, told(seq, 99, refusedTooMany); got != want {

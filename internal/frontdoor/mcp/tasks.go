@@ -12,10 +12,10 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// A call that is held, or that the policy wants stored, is a task for clients that
-// know the Tasks extension. The task is the durable call: it is stored before its
-// id is told, and every front door answers for it. The id of a call that its caller
-// may confirm holds the token as well, so that any front door can spend it.
+// A call that is held, or that the policy requires to be stored, is a task for clients that
+// support the Tasks extension. The task is the durable call: it is stored before its ID is sent
+// to the client, and every front door can serve it. If the caller may confirm the call, the ID
+// also contains the token, so that any front door can spend it.
 const taskGlue = "~"
 
 func taskID(callID schema.CallID, token string) schema.CallID {
@@ -25,25 +25,25 @@ func taskID(callID schema.CallID, token string) schema.CallID {
 	return schema.CallID(string(callID) + taskGlue + token)
 }
 
-// callOf returns the call of a task, and its token; "" where the id has none.
+// callOf returns the call of a task and its token. The token is "" if the ID has none.
 func callOf(id schema.CallID) (callID schema.CallID, token string) {
 	call, token, _ := strings.Cut(string(id), taskGlue)
 	return schema.CallID(call), token
 }
 
-// tasks answers for stored calls, as tasks or with their ends.
+// tasks answers stored calls, as tasks or with their outcomes.
 type tasks struct {
 	calls    *calls.Calls
 	held     *heldCalls
 	requests *requests
 }
 
-// tasks says that the client knows the extension, and that it is served here.
+// tasks reports whether the client supports the extension and this front door serves it.
 func (x *exchange) tasks() bool {
 	return x.modern && x.ep.o.Calls.CanHold() && capable(x.meta.capabilities, "extensions", mcpwire.ExtensionTasks)
 }
 
-// pollEvery is how often a client should ask, in milliseconds.
+// pollEvery is the recommended polling interval for clients, in milliseconds.
 const pollEvery = "1000"
 
 // create answers a call with its task.
@@ -79,8 +79,8 @@ func (ts *tasks) serve(ctx context.Context, x *exchange) ([]byte, *fault) {
 
 func noTask() *fault { return &fault{Code: mcpwire.CodeInvalidParams, Message: "Unknown task."} }
 
-// state returns the members that describe a task, without braces; whole also
-// those of its end.
+// state returns the members that describe a task, without braces. If whole is set, it includes
+// the outcome.
 func (ts *tasks) state(ctx context.Context, x *exchange, id schema.CallID, whole bool) ([]byte, *fault) {
 	callID, token := callOf(id)
 	s, err := ts.calls.Get(ctx, callID, x.principal)
@@ -129,8 +129,8 @@ func (ts *tasks) state(ctx context.Context, x *exchange, id schema.CallID, whole
 	return t.encode(whole), nil
 }
 
-// question is [heldCalls.question] for a task: tasks/get does not carry the arguments, and
-// nobody should confirm a call without them.
+// question returns [heldCalls.question] for a task. It reads the arguments of the call, because
+// tasks/get does not carry them and no user should confirm a call without seeing them.
 func (ts *tasks) question(ctx context.Context, x *exchange, s *calls.Status, token string) ([]byte, *fault) {
 	var arguments []byte
 	if token != "" && isObject(get(x.capabilities(), "elicitation")) {
@@ -142,17 +142,16 @@ func (ts *tasks) question(ctx context.Context, x *exchange, s *calls.Status, tok
 	return ts.held.question(x, s.Held, token, arguments), nil
 }
 
-// taskView is a task as it is sent.
+// taskView is a task in its wire format.
 type taskView struct {
 	id               schema.CallID
 	status, message  string
-	ttl              string // in milliseconds, "" for none
+	ttl              string // in milliseconds; "" if there is none
 	created, updated time.Time
-	end              []byte // a member
+	end              []byte // encoded member with the outcome
 }
 
-// finish notes how the call of a task ended: a result of the tool's own is a
-// completed task even with isError.
+// finish sets the outcome of a task. A result of the tool is a completed task, even with isError.
 func (t *taskView) finish(result []byte, e *fault) {
 	if e == nil {
 		t.status, t.end = "completed", append([]byte(`"result":`), result...)
@@ -184,8 +183,8 @@ func (t *taskView) encode(whole bool) []byte {
 	return b
 }
 
-// update takes the answers to the questions of a task. The call continues by itself; the
-// client asks for its end.
+// update accepts the answers to the questions of a task. The call continues by itself, and the
+// client polls for its outcome.
 func (ts *tasks) update(ctx context.Context, x *exchange, id schema.CallID) ([]byte, *fault) {
 	callID, token := callOf(id)
 	s, err := ts.calls.Get(ctx, callID, x.principal)
@@ -202,11 +201,11 @@ func (ts *tasks) update(ctx context.Context, x *exchange, id schema.CallID) ([]b
 			return nil, x.faultOf(err)
 		}
 	case s.Held == nil, s.State.Ended():
-		// Answers to anything else, or after the decision, change nothing.
+		// Other answers, and answers after the decision, change nothing.
 	case approved && valid(token, s.Held) != "":
 		_, err := ts.calls.Confirm(ctx, calls.Confirmation{Token: token, Confirm: true, Principal: x.principal, Attempt: schema.NewID("mcp"), Async: true})
-		// One that was spent before, or that does not count any more, changes nothing:
-		// tasks/get says who decides.
+		// A token that was spent or is no longer valid changes nothing: tasks/get shows who must
+		// decide.
 		if err != nil && !isGone(err) && !ts.held.changed(ctx, x, s.Held, err) {
 			return nil, x.faultOf(err)
 		}
@@ -218,7 +217,7 @@ func (ts *tasks) update(ctx context.Context, x *exchange, id schema.CallID) ([]b
 	return []byte(`{}`), nil
 }
 
-// cancel takes a task back, where that is still possible.
+// cancel withdraws a task, if that is still possible.
 func (ts *tasks) cancel(ctx context.Context, x *exchange, id schema.CallID) ([]byte, *fault) {
 	callID, _ := callOf(id)
 	_, err := ts.calls.Cancel(ctx, callID, x.principal)
@@ -231,15 +230,15 @@ func (ts *tasks) cancel(ctx context.Context, x *exchange, id schema.CallID) ([]b
 	return []byte(`{}`), nil
 }
 
-// storedEvery is how often a stored task is looked at for a client that listens.
+// storedEvery is the interval at which a stored task is read for a client that listens.
 const storedEvery = time.Second
 
-// watch has an listener hear of tasks; the returned function ends that.
+// watch notifies a listener of changes of tasks until stop is called.
 func (ts *tasks) watch(ctx context.Context, x *exchange, e *listener) (stop func()) {
 	if !x.tasks() {
 		return func() {}
 	}
-	stored := make(map[schema.CallID]string) // how a call whose changes are not announced was seen last
+	stored := make(map[schema.CallID]string) // last seen state of the calls whose changes are not announced
 	moved := make(chan schema.CallID, len(e.filter.tasks)*4)
 	unwatch := make([]func(), 0, len(e.filter.tasks))
 	for _, id := range e.filter.tasks {
@@ -247,7 +246,7 @@ func (ts *tasks) watch(ctx context.Context, x *exchange, e *listener) (stop func
 		announced, stop := ts.calls.Watch(x.principal.Tenant, callID, func() {
 			select {
 			case moved <- id:
-			default: // the client reads slowly, and asks now and then
+			default: // the client reads slowly, and polls now and then
 			}
 		})
 		if unwatch = append(unwatch, stop); !announced {
@@ -257,8 +256,7 @@ func (ts *tasks) watch(ctx context.Context, x *exchange, e *listener) (stop func
 	ctx, cancel := context.WithCancel(ctx)
 	var wait sync.WaitGroup
 	wait.Go(func() {
-		// Nothing announces changes of a stored call that runs elsewhere, so these are
-		// looked at.
+		// Changes of a stored call that runs elsewhere are not announced, so poll it.
 		look := time.NewTicker(storedEvery)
 		defer look.Stop()
 		if len(stored) == 0 {
@@ -279,7 +277,7 @@ func (ts *tasks) watch(ctx context.Context, x *exchange, e *listener) (stop func
 						return
 					}
 					if fault != nil {
-						delete(stored, id) // it is not there, or not the caller's
+						delete(stored, id) // the call does not exist or does not belong to the caller
 						continue
 					}
 					state := append(append([]byte{'{'}, about...), '}')

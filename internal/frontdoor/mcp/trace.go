@@ -10,7 +10,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// traced are the methods that get a span; streams that last have none.
+// traced reports whether a method gets a span. Long-lived streams get none.
 func traced(method string) bool {
 	switch method {
 	case schema.MethodCallTool, schema.MethodReadResource, schema.MethodGetPrompt, schema.MethodComplete,
@@ -20,8 +20,8 @@ func traced(method string) bool {
 	return false
 }
 
-// beginSpan begins the span of a request, below what its _meta names, or else its
-// headers. The calls for it stand below the span.
+// beginSpan begins the span of a request. Its parent comes from _meta, or else from the HTTP
+// headers. The spans of its calls are children of this span.
 func (ep *Endpoint) beginSpan(x *exchange, r *http.Request) {
 	if !x.msg.request() || !traced(x.msg.method) {
 		return
@@ -29,7 +29,7 @@ func (ep *Endpoint) beginSpan(x *exchange, r *http.Request) {
 	parent := x.meta.trace
 	if parent.Parent == "" {
 		parent = schema.Trace{Parent: r.Header.Get("Traceparent"), State: r.Header.Get("Tracestate")}
-		if len(parent.State) > traceStateMost {
+		if len(parent.State) > maxTraceState {
 			parent.State = ""
 		}
 	}
@@ -47,7 +47,7 @@ func (ep *Endpoint) beginSpan(x *exchange, r *http.Request) {
 	}
 }
 
-// note says which call the request is about.
+// note adds the call to the span.
 func (x *exchange) note(call *schema.Call) {
 	x.span.Text(telemetry.KeyCall, string(call.ID))
 	x.span.Text(telemetry.KeyServer, string(call.Server))
@@ -61,15 +61,15 @@ func (x *exchange) note(call *schema.Call) {
 	}
 }
 
-// outcome says how the call of the request ended, where it did; a call that is held or
-// accepted has not ended.
+// outcome adds the outcome of the call to the span, if it has ended. A call that is held or
+// accepted has not.
 func (x *exchange) outcome(out *calls.Outcome, err error) {
 	if err != nil || out.Result != nil {
 		x.span.Outcome(out.Result, err)
 	}
 }
 
-// failed says that the request is answered with an error.
+// failed adds the error that answers the request to the span.
 func (x *exchange) failed(e *fault) {
 	code := strconv.FormatInt(e.Code, 10)
 	x.span.Text(telemetry.KeyRPCStatus, code)

@@ -10,19 +10,18 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// At /mcp the resources of all servers are in one list. A URI that several servers list
-// would name several resources, so each of them is offered under a URI of its own:
-// "callyard:SERVER:URI", with the id of the server percent-encoded. The same holds for
-// templates. Such a URI is read whether or not the URI in it is shared at the moment, so
-// that one which a client kept stays good.
+// At /mcp the resources of all servers are in one list. A URI that several servers list would be
+// ambiguous, so each of these resources gets its own URI: "callyard:SERVER:URI", with the server
+// ID percent-encoded. The same holds for templates. Such a URI can be read even if the URI in it
+// is not ambiguous at the moment, so that a URI that a client has saved remains valid.
 const ownScheme = "callyard:"
 
-// ownURI returns the URI, or the template, by which one server's resource is read at /mcp.
+// ownURI returns the URI, or the template, for the resource of one server at /mcp.
 func ownURI(server schema.ServerID, uri string) string {
 	return ownScheme + strings.ReplaceAll(url.PathEscape(string(server)), ":", "%3A") + ":" + uri
 }
 
-// splitURI returns the server and the URI that ownURI was made of; false for other URIs.
+// splitURI is the inverse of ownURI. It returns false for other URIs.
 func splitURI(own string) (target, bool) {
 	rest, ok := strings.CutPrefix(own, ownScheme)
 	if !ok {
@@ -36,9 +35,8 @@ func splitURI(own string) (target, bool) {
 	return target{schema.ServerID(server), uri}, true
 }
 
-// resource finds the server of a URI and the URI that it goes by there. Where several
-// servers have it the fault lists the URIs to choose from; where none is known the target
-// is empty.
+// resource finds the server of a URI and the URI that this server uses. If several servers have
+// it, the fault lists the URIs to choose from. If none is known, the target is empty.
 func (ls *lists) resource(x *exchange, uri string) (target, *fault) {
 	if ofServer(x.mount) {
 		return target{schema.ServerID(x.mount), uri}, nil
@@ -75,8 +73,8 @@ func (ls *lists) resource(x *exchange, uri string) (target, *fault) {
 	return target{}, &fault{Code: mcpwire.CodeInvalidParams, Message: "Several servers have this resource. Read one of: " + strings.Join(own, ", "), Data: data}
 }
 
-// denied reports whether a server is not shown because the policy denies its resources: the gate
-// says why, in the words of the policy.
+// denied reports whether a server is hidden because the policy denies its resources. The gate
+// then returns the reason of the policy.
 func (ls *lists) denied(x *exchange, server schema.ServerID) bool {
 	return x.principal.MayCall(server, "") == nil && ls.view(ls.place(x)).has(server)
 }
@@ -89,7 +87,7 @@ func (ls *lists) prompt(x *exchange, name string) (target, bool) {
 	return to, ok
 }
 
-// template finds the server of a template, or of a URI that a template makes, as
+// template finds the server of a template, or of a URI that matches a template, as
 // [lists.resource] does.
 func (ls *lists) template(x *exchange, template string) (target, *fault) {
 	if !ofServer(x.mount) {
@@ -105,8 +103,8 @@ func (v *view) has(server schema.ServerID) bool {
 	return slices.ContainsFunc(v.servers, func(p *serverLists) bool { return p.server == server })
 }
 
-// gatherURIs adds resources or templates, whose URI is the value of member. Those that
-// several servers have are offered under URIs of their own.
+// gatherURIs collects resources or templates; member holds the URI. Those that several servers
+// have get their own URIs; see [ownURI].
 func gatherURIs(lists []*serverLists, member string, of func(*serverLists) []json.RawMessage, bare bool) (items []item, servers map[string][]schema.ServerID) {
 	servers = make(map[string][]schema.ServerID)
 	for _, p := range lists {
@@ -134,7 +132,7 @@ func gatherURIs(lists []*serverLists, member string, of func(*serverLists) []jso
 	return items, servers
 }
 
-// withMember returns the object with another value of a member.
+// withMember returns the object with the value of a member replaced.
 func withMember(object []byte, name string, value []byte) []byte {
 	out := []byte{'{'}
 	each(object, func(key string, old []byte) {
@@ -146,8 +144,8 @@ func withMember(object []byte, name string, value []byte) []byte {
 	return append(out, '}')
 }
 
-// readAs returns the result of resources/read with the URI that the client asked for in
-// place of the one that the server knows. A result of another shape stays as it is.
+// readAs returns the result of resources/read with the server's URI replaced by the URI that the
+// client requested. A result of another shape is unchanged.
 func readAs(result []byte, from, to string) []byte {
 	contents := get(result, "contents")
 	var all []json.RawMessage
@@ -161,7 +159,7 @@ func readAs(result []byte, from, to string) []byte {
 	}
 	text, err := json.Marshal(all)
 	if err != nil {
-		return result // what was read is written as it was
+		return result // a value that was parsed can always be written
 	}
 	return withMember(result, "contents", text)
 }

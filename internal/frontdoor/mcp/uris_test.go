@@ -9,7 +9,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// One of several servers with the same URI was read, without a word about the others.
+// Once, one of several servers with the same URI was read, and the others were ignored silently.
 func TestResourcesThatSeveralServersHaveAreToldApart(t *testing.T) {
 	f := openFabric(t, nil)
 	f.define("demo", schema.Definitions{

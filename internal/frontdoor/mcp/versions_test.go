@@ -37,6 +37,6 @@ func TestAnUnknownVersionIsNamedWithThoseThatAreSupported(t *testing.T) {
 			t.Errorf("%s: %s", name, e.Message)
 		}
 	}
-	// The session is as it was.
+	// The session is unchanged.
 	s.send(plain).result(t)
 }

@@ -42,84 +42,81 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Options says what the API stands on. Catalog, Calls, Router, Keys and Log are
+// Options are the dependencies and settings of the API. Catalog, Calls, Router, Keys and Log are
 // required.
 type Options struct {
 	Catalog *catalog.Catalog
 	Calls   *calls.Calls
 	Router  *dispatch.Router
 	Keys    *callers.Callers
-	// Issued are the API keys that the operations on keys manage; nil: there are none, and
-	// none can be made.
+	// Issued manages the API keys of the operations on keys. If nil, there are none, and none can
+	// be created.
 	Issued *issued.Keys
-	// Metrics counts requests and is served at /metrics; without it the path is
-	// not there.
+	// Metrics counts requests and is served at /metrics. If nil, that path does not exist.
 	Metrics *telemetry.Metrics
-	// Traces makes a span of each request; nil: there are none.
+	// Traces creates a span for each request. If nil, there are no spans.
 	Traces *telemetry.Traces
 	Log    *slog.Logger
-	// Version is the build, Started when the process began.
+	// Version is the build version, Started the start time of the process.
 	Version string
 	Started time.Time
-	// Ready returns nil while calls can be taken, else what is missing.
+	// Ready returns nil if calls can be accepted, else an error that describes the problem.
 	Ready func() error
-	// Draining says that the front door is shutting down: /readyz is red and
-	// event streams end.
+	// Draining reports whether the front door is shutting down. /readyz then fails and event
+	// streams end.
 	Draining func() bool
-	// Waits bounds the requests that wait for something; nil: as [waits.All] and
-	// [waits.Each] say.
+	// Waits limits the requests that wait for something. If nil, the limits are [waits.All] and
+	// [waits.Each].
 	Waits *waits.Limit
-	// InForce says what configuration this process goes by; nil: nothing is known of it.
+	// InForce returns the effective configuration of this process. If nil, it is unknown.
 	InForce func() []schema.InForce
-	// Losses is what was accepted as lost with a damaged data folder; nil: nothing.
+	// Losses is the data accepted as lost with a damaged data folder; nil means none.
 	Losses *admin.HealthLosses
-	// Origin decides which web pages may use the API; nil: no page of another origin.
+	// Origin decides which web pages may use the API. If nil, pages of other origins may not.
 	Origin *httpguard.Policy
-	// AllowAddServers switches POST and DELETE /servers on.
+	// AllowAddServers enables POST and DELETE /servers.
 	AllowAddServers bool
-	// AddServer adds the server that body describes for the principal by and
-	// waits for its start; without it Catalog.Operator takes the body as the
-	// entry. It returns errors of KindInvalidRequest for a bad entry and of
-	// KindConflict for an id that exists.
+	// AddServer adds the server that body describes for the principal by and waits for its start.
+	// It returns errors of KindInvalidRequest for an invalid entry and of KindConflict for an ID
+	// that exists. If nil, Catalog.Operator accepts the body as the entry.
 	AddServer func(ctx context.Context, by string, body json.RawMessage) (catalog.Server, error)
-	// RemoveServer removes a server that was added; without it
-	// Catalog.Operator does.
+	// RemoveServer removes a server that was added. If nil, Catalog.Operator does.
 	RemoveServer func(ctx context.Context, id schema.ServerID) error
-	// AcceptGroups and Accepted are of the operations on accepted tool definitions; see
+	// AcceptGroups and Accepted configure the operations on accepted tool definitions; see
 	// [servers.Options].
 	AcceptGroups []string
 	Accepted     func(ctx context.Context, by schema.Principal, server schema.ServerID, accepted []catalog.Acceptance) error
-	// Acts records what operators do; nil: nothing is recorded.
+	// Acts records the actions of operators. If nil, nothing is recorded.
 	Acts httpapi.Acts
-	// Audit is the audit record that operators read; nil: there is none.
+	// Audit is the audit record for operators. If nil, there is none.
 	Audit *audit.Reader
-	// Policy returns the version and the text of the policy, to export it; nil: there is none.
+	// Policy returns the version and the text of the policy, for the export. If nil, there is none.
 	Policy func() (version, text string)
-	// Tenants, Told and Policies are of the operations on tenants; see [resttenants.Options].
+	// Tenants, Told and Policies configure the operations on tenants; see [resttenants.Options].
 	Tenants  *tenants.Book
 	Told     tenants.Told
 	Policies *risk.Holder
-	// EraseTenant erases a tenant; nil: none can be.
+	// EraseTenant erases a tenant. If nil, tenants cannot be erased.
 	EraseTenant resttenants.EraseFunc
-	// Webhooks is the outbox of webhooks; nil if they are not configured.
+	// Webhooks is the outbox of webhooks. If nil, webhooks are not configured.
 	Webhooks *webhook.Sender
-	// Batches runs batches; without it there are none.
+	// Batches runs batches. If nil, there are none.
 	Batches *batch.Batches
-	// Evaluations are the runs of evaluations that are shown; nil: there are none.
+	// Evaluations are the evaluation runs to show; nil means none.
 	Evaluations *runs.Folder
-	// ApproverURL is the address of the approver's pages, "" where there are none.
+	// ApproverURL is the URL of the approver's pages, or "" if there are none.
 	ApproverURL string
-	// Heartbeat is how often a quiet event stream sends a comment (15 s).
+	// Heartbeat is the interval at which a comment is sent on an idle event stream (default 15 s).
 	Heartbeat time.Duration
 }
 
-// heartbeat is how often a quiet stream of events sends a comment, so that proxies do not
-// close it and a client that left is noticed.
+// heartbeat is the interval at which a comment is sent on an idle event stream. It prevents
+// proxies from closing the stream and detects disconnected clients.
 const heartbeat = 15 * time.Second
 
-// API serves the REST API: it puts the resources on one mux and stands before all of
-// them. It is safe for concurrent use. What a request starts has ended when its handler
-// returns; event streams end within a second after Draining reports true.
+// API serves the REST API: it registers the resources on one mux and runs the common steps before
+// each request. It is safe for concurrent use. All work of a request has ended when its handler
+// returns. Event streams end within a second after Draining reports true.
 type API struct {
 	o      Options
 	log    *slog.Logger
@@ -129,14 +126,14 @@ type API struct {
 	runner *submit.Runner
 	shapes *tools.Shapes
 
-	// readUnclean reads a resource whose URI stands in the path as it is.
+	// readUnclean reads a resource whose URI is in the path without percent-encoding.
 	readUnclean httpapi.Handler
 
-	idHead  string // of request ids
+	idHead  string // prefix of request IDs
 	idCount atomic.Uint64
 }
 
-// New returns the API. It serves at once.
+// New returns an API that is ready to serve.
 func New(o Options) (*API, error) {
 	if o.Catalog == nil || o.Calls == nil || o.Router == nil || o.Keys == nil || o.Log == nil {
 		return nil, errors.New("rest: Catalog, Calls, Router, Keys and Log are required")

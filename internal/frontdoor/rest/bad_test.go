@@ -18,7 +18,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// secret stands in requests where no answer may repeat it.
+// secret is in requests whose answers must not repeat it.
 const secret = "hunter2-canary"
 
 func TestEveryBadInputGetsTheRightProblemAndNeverAnEcho(t *testing.T) {
@@ -145,7 +145,7 @@ func TestEveryBadInputGetsTheRightProblemAndNeverAnEcho(t *testing.T) {
 	}
 }
 
-// Huma's reading of this header panics where a weight is left out.
+// Huma's parser of this header panics if a weight is missing.
 func TestWhateverIsAcceptedIsAnsweredInJSON(t *testing.T) {
 	t.Parallel()
 	f := openFabric(t, nil)

@@ -14,7 +14,7 @@ import (
 	"github.com/callyard/callyard/internal/waits"
 )
 
-// Under the race detector: the answer is being written while its request breaks.
+// For the race detector: the answer is being written while its request breaks.
 func TestALineThatBreaksWhileResultsAreStreamedTouchesNothingOfTheAnswer(t *testing.T) {
 	t.Parallel()
 	f := openFabric(t, nil)

@@ -19,7 +19,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// until asks again and again until done, for what is told of by no signal here.
+// until polls done, for conditions without a signal.
 func until(t testing.TB, what string, done func() bool) {
 	t.Helper()
 	late := time.NewTimer(30 * time.Second)
@@ -54,7 +54,7 @@ func (f *fabric) showBatch(id schema.BatchID) batches.Batch {
 	return f.batchOf(f.do("GET", "/batches/"+string(id), ""), http.StatusOK)
 }
 
-// callID returns the id of a call of a batch of who calls without a key.
+// callID returns the ID of a call of a batch, for callers without a key.
 func (f *fabric) callID(batchID schema.BatchID, index uint64) string {
 	return string(f.api.o.Batches.CallID(batchID, index, authn.Local))
 }
@@ -76,8 +76,7 @@ func (f *fabric) lines(id schema.BatchID) map[uint64]batches.BatchResult {
 	return found
 }
 
-// riskyFabric has a server next to demo, like it, whose calls are held until their
-// caller confirms them.
+// riskyFabric has another server like demo whose calls are held until their caller confirms them.
 func riskyFabric(t *testing.T) *fabric {
 	f := openFabric(t, func(o *Options) { o.AllowAddServers = true })
 	if a := f.do("POST", "/servers", `{"id":"risky","command":"cat","riskLevel":2}`); a.status >= 300 {
@@ -92,7 +91,7 @@ func riskyFabric(t *testing.T) *fabric {
 
 const twoHeld = `{"calls":[{"custom_id":"runs","server":"risky","tool":"hang"},{"custom_id":"waits","server":"risky","tool":"echo"}]}`
 
-// held waits until that number of calls of the batch are held, and lists them.
+// held waits until n calls of the batch are held, and lists them.
 func (f *fabric) held(id schema.BatchID, n int) []batches.HeldCall {
 	f.t.Helper()
 	var list batches.HeldCalls
@@ -106,7 +105,7 @@ func (f *fabric) held(id schema.BatchID, n int) []batches.HeldCall {
 	return list.Calls
 }
 
-// runApproved does what a front door does with an approved call.
+// runApproved runs an approved call as a front door does.
 func (f *fabric) runApproved(callID schema.CallID) (ended <-chan error) {
 	f.t.Helper()
 	a, err := f.Calls.Desk.Claim(f.t.Context(), schema.DefaultTenant, ledger.IDFor(callID), f.Calls.FrontDoor)
@@ -262,7 +261,7 @@ func TestOfRequestsWithOneKeyAndOtherLinesAtOnceOneIsTaken(t *testing.T) {
 				a := f.send(f.request("POST", "/batches", strings.NewReader(line), "Content-Type", "application/x-ndjson", "Idempotency-Key", "one"))
 				switch a.status {
 				case http.StatusConflict:
-					return false // another request is just sending its calls
+					return false // another request is sending its calls
 				case http.StatusCreated:
 					mu.Lock()
 					taken[line]++
@@ -294,7 +293,7 @@ func TestOneKeyIsOneBatchHoweverOftenItComesAtOnce(t *testing.T) {
 				r := f.request("POST", "/batches", strings.NewReader(body), "Content-Type", "application/json", "Idempotency-Key", "one")
 				a := f.send(r)
 				if a.status == http.StatusConflict && a.header.Get("Retry-After") != "" {
-					return false // another request is just sending its calls
+					return false // another request is sending its calls
 				}
 				var b batches.Batch
 				if err := json.Unmarshal(a.body, &b); err != nil || a.status != http.StatusCreated {
@@ -315,7 +314,7 @@ func TestOneKeyIsOneBatchHoweverOftenItComesAtOnce(t *testing.T) {
 	if p.Status != http.StatusUnprocessableEntity {
 		t.Errorf("another body: %+v", p)
 	}
-	// Those that came second are empty, and end; the one that counts has run.
+	// The later batches are empty and end. The first one has run.
 	until(t, "all batches having ended", func() bool {
 		var list batches.BatchList
 		if err := json.Unmarshal(f.do("GET", "/batches", "").body, &list); err != nil {
@@ -383,14 +382,14 @@ func TestACallThatIsCanceledWhileItRunsSaysThatItMayHaveRun(t *testing.T) {
 func TestACallIsTakenBackWhereverItWaits(t *testing.T) {
 	t.Parallel()
 	f := openFabric(t, nil)
-	const n = 2000 // more than a journal has under way at once
+	const n = 2000 // more than a journal has in flight at once
 	var calls []string
 	for i := range n {
 		calls = append(calls, fmt.Sprintf(`{"custom_id":"c%d","server":"demo","tool":"hang"}`, i))
 	}
 	b := f.batch(`{"calls":[` + strings.Join(calls, ",") + `]}`)
 	<-f.Worker.Asked
-	// One waits for a slot or its quota, one was not even read.
+	// One waits for a slot or its quota, and one was not even read.
 	running := make(map[uint64]bool)
 	for index := range uint64(n) {
 		if index < 400 && f.stateOfCall(f.callID(b.ID, index)) == "running" {
@@ -414,7 +413,7 @@ func TestACallIsTakenBackWhereverItWaits(t *testing.T) {
 			t.Errorf("call %d: %+v", index, l)
 		}
 	}
-	// A single call that waits for its quota behind them.
+	// A single call that waits for its quota after them.
 	a := f.do("POST", "/servers/demo/tools/hang", `{}`, "Content-Type", "application/json", "Prefer", "respond-async")
 	if a.status != http.StatusAccepted {
 		t.Fatalf("%d %s", a.status, a.body)
@@ -439,8 +438,8 @@ func TestACallIsTakenBackWhereverItWaits(t *testing.T) {
 	}
 }
 
-// overtaken is the writer of an answer that lets another request go first as soon as
-// its own has made a batch.
+// overtaken is the writer of an answer that lets another request go first as soon as its own has
+// created a batch.
 type overtaken struct {
 	*httptest.ResponseRecorder
 	made func() bool

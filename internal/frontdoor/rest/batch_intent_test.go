@@ -12,7 +12,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// takesIntents returns what says whether NATS has room for intents.
+// takesIntents returns a function that sets whether NATS has space for intents.
 func (f *fabric) takesIntents() func(approve bool) {
 	f.t.Helper()
 	js := bustest.JetStream(f.t, f.NATS.URL)
@@ -20,7 +20,7 @@ func (f *fabric) takesIntents() func(approve bool) {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	return func(approve bool) { // on any goroutine
+	return func(approve bool) { // may be called on any goroutine
 		c := intents.CachedInfo().Config
 		if c.MaxBytes = 1; approve {
 			c.MaxBytes = -1
@@ -31,8 +31,8 @@ func (f *fabric) takesIntents() func(approve bool) {
 	}
 }
 
-// A worker refuses the call, and the intent of the attempt at another one finds no room:
-// nothing has started, and nobody canceled anything.
+// A worker refuses the call, and the intent of the attempt at another worker cannot be stored.
+// Nothing has started, and the call was not canceled.
 func TestACallWhoseSecondIntentCannotBeWrittenIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	f := openFabric(t, nil)
@@ -51,7 +51,7 @@ func TestACallWhoseSecondIntentCannotBeWrittenIsTriedAgain(t *testing.T) {
 			return full
 		})
 	}
-	// Under a key it goes by itself, and not with a batch.
+	// A call with a key is sent alone, not in a batch.
 	a := f.do("POST", "/servers/demo/tools/echo", `{}`, "Content-Type", "application/json", "Prefer", "respond-async", "Idempotency-Key", "k")
 	if a.status != http.StatusAccepted {
 		t.Fatalf("%d %s", a.status, a.body)

@@ -10,7 +10,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// A file that an editor began with a byte-order mark may be sent as it is.
+// A file that an editor began with a byte order mark may be sent unchanged.
 func TestAByteOrderMarkIsNoPartOfTheFirstCall(t *testing.T) {
 	t.Parallel()
 	f := openFabric(t, nil)
@@ -24,7 +24,7 @@ func TestAByteOrderMarkIsNoPartOfTheFirstCall(t *testing.T) {
 	}
 }
 
-// The calls of a server that nobody has announced wait, and the batch names it while they do.
+// Calls of a server that no worker has announced wait, and the batch names the server while they do.
 func TestABatchNamesTheServersThatItsCallsWaitFor(t *testing.T) {
 	t.Parallel()
 	f := openFabric(t, nil)

@@ -14,10 +14,10 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// refusedRow is after how many refused lines in a row a batch ends.
+// refusedRow is the number of consecutive refused lines that ends a batch.
 const refusedRow = 1000
 
-// callsOf are calls of the tools, one on each line.
+// callsOf returns calls of the tools, one per line.
 func callsOf(tools ...string) string {
 	var b strings.Builder
 	for i, tool := range tools {
@@ -86,7 +86,7 @@ func TestRefusedLinesAreNotStoredByTheManifold(t *testing.T) {
 	t.Parallel()
 	f := openFabric(t, nil)
 	var body strings.Builder
-	for range 10 { // fewer in a row than end the batch
+	for range 10 { // fewer consecutive ones than end the batch
 		body.WriteString(strings.Repeat("x\n", refusedRow-1) + `{"server":"demo","tool":"echo"}` + "\n")
 	}
 	a := f.do("POST", "/batches", body.String(), "Content-Type", "application/x-ndjson")
@@ -129,7 +129,7 @@ func TestRefusedLinesAreNotStoredByTheManifold(t *testing.T) {
 	}
 }
 
-// endless is a line without an end; it counts how much of it was read.
+// endless is a line without an end. It counts the bytes read.
 type endless struct{ read atomic.Int64 }
 
 func (e *endless) Read(p []byte) (int, error) {

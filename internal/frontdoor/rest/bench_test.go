@@ -18,7 +18,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// cpu is what the process used so far.
+// cpu returns the CPU time of the process.
 func cpu() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -27,11 +27,11 @@ func cpu() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// quiet has the log of production, where requests are not written down.
+// quiet uses the log of production, in which requests are not logged.
 func quiet(o *Options) { o.Log = slog.New(slog.DiscardHandler) }
 
-// benchmarkHandler sends a call over one connection with a client that costs next
-// to nothing, so that what is measured is the server's side.
+// benchmarkHandler sends a call over one connection with a client of negligible cost, so that it
+// measures the server.
 func benchmarkHandler(b *testing.B, h http.Handler) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -81,7 +81,7 @@ func benchmarkHandler(b *testing.B, h http.Handler) {
 	b.ReportMetric(float64((cpu()-began).Microseconds())/float64(b.N), "cpu-µs/op")
 }
 
-// BenchmarkTheDoorAlone is everything but the gate, for comparison with the next.
+// BenchmarkTheDoorAlone measures everything except the gate, for comparison with the next one.
 func BenchmarkTheDoorAlone(b *testing.B) {
 	f := openFabric(b, quiet)
 	result := &schema.Result{Body: []byte(`{"content":[{"type":"text","text":"` + strings.Repeat("x", 150) + `"}]}`), Worker: frontdoortest.WorkerID}
@@ -102,7 +102,7 @@ func BenchmarkTheDoorAlone(b *testing.B) {
 	benchmarkHandler(b, f.api)
 }
 
-// BenchmarkNetHTTPAlone is the least that a server of net/http costs.
+// BenchmarkNetHTTPAlone measures the minimal cost of a net/http server.
 func BenchmarkNetHTTPAlone(b *testing.B) {
 	body := []byte(`{"content":[{"type":"text","text":"` + strings.Repeat("x", 150) + `"}]}`)
 	benchmarkHandler(b, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -113,7 +113,7 @@ func BenchmarkNetHTTPAlone(b *testing.B) {
 	}))
 }
 
-// BenchmarkACall is the whole way to a scripted worker in this process and back.
+// BenchmarkACall measures the full path to a scripted worker in this process and back.
 func BenchmarkACall(b *testing.B) {
 	f := openFabric(b, quiet)
 	benchmarkHandler(b, f.api)

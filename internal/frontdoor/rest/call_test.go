@@ -89,7 +89,7 @@ func TestAResourceIsReadByEachSpellingOfItsURI(t *testing.T) {
 		"/resources?uri=" + url.QueryEscape(uri),
 	} {
 		r := f.request("GET", "/", nil)
-		r.URL = &url.URL{Scheme: "http", Host: r.URL.Host, Opaque: "//" + r.URL.Host + "/servers/demo" + path} // as it is, not cleaned
+		r.URL = &url.URL{Scheme: "http", Host: r.URL.Host, Opaque: "//" + r.URL.Host + "/servers/demo" + path} // verbatim, not cleaned
 		a := f.send(r)
 		if got := string(f.Worker.Last().Payload); a.status != 200 || got != `{"uri":"`+uri+`"}` || f.Worker.Last().Method != schema.MethodReadResource {
 			t.Errorf("%s: %d, the worker got %s", path, a.status, got)
@@ -133,7 +133,7 @@ func TestTheTimeOfACallComesFromItsBodyQueryOrHeader(t *testing.T) {
 		{"/servers/demo/tools/echo", "{}", []string{"Callyard-Timeout-Ms", "2500"}, 2500 * time.Millisecond},
 		{"/calls", `{"server":"demo","tool":"echo","timeout_ms":3500}`, nil, 3500 * time.Millisecond},
 		{"/calls?timeout_ms=4500", `{"server":"demo","tool":"echo"}`, nil, 4500 * time.Millisecond},
-		{"/servers/demo/tools/echo", "{}", nil, time.Minute}, // the router's own
+		{"/servers/demo/tools/echo", "{}", nil, time.Minute}, // the router's default
 	} {
 		f.do("POST", row.path, row.body, row.header...)
 		if got := f.Worker.Last().Budget; got != row.want {
@@ -204,7 +204,7 @@ func TestAPrincipalOverItsLimitGets429(t *testing.T) {
 	for range 32 { // as many as the worker has slots
 		<-f.Worker.Asked
 	}
-	f.waitForWaiting(principalInFlight - 32) // all of them have their place in the quota
+	f.waitForWaiting(principalInFlight - 32) // all of them are counted in the quota
 	a := f.do("POST", "/servers/demo/tools/echo", "{}")
 	if p := problemOf(t, a); a.status != http.StatusTooManyRequests || p.Type != "/problems/quota-exceeded" || !p.Retryable {
 		t.Errorf("%d %s", a.status, a.body)
@@ -215,7 +215,7 @@ func TestAPrincipalOverItsLimitGets429(t *testing.T) {
 	}
 }
 
-// waitForWaiting asks the router until that number of calls wait for a slot of the demo server.
+// waitForWaiting waits until n calls wait for a slot of the demo server.
 func (f *fabric) waitForWaiting(n int) {
 	f.t.Helper()
 	tick := time.NewTicker(time.Millisecond)
@@ -260,7 +260,7 @@ func TestOnlyCallersWithAKeyGetIn(t *testing.T) {
 	if a := f.do("GET", "/metrics", "", "X-API-Key", key); a.status != http.StatusOK || !strings.Contains(string(a.body), "callyard_http_requests_total") {
 		t.Errorf("metrics: %d", a.status)
 	}
-	// With keys, any host name is fine: the key is what a foreign page lacks.
+	// With keys, any host name is accepted: a foreign page has no key.
 	if a := f.do("GET", "/servers", "", "X-API-Key", key, "Host", "callyard.example"); a.status != http.StatusOK {
 		t.Errorf("by another name: %d", a.status)
 	}

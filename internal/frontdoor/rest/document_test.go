@@ -17,7 +17,7 @@ import (
 	"github.com/callyard/callyard/internal/frontdoor/frontdoortest"
 )
 
-// documentOf returns the OpenAPI document as it is served, indented.
+// documentOf returns the served OpenAPI document, indented.
 func documentOf(t *testing.T, f *fabric) []byte {
 	t.Helper()
 	a := f.do("GET", "/openapi.json", "")
@@ -32,7 +32,7 @@ func documentOf(t *testing.T, f *fabric) []byte {
 	return pretty.Bytes()
 }
 
-// clients is where the document is kept from which clients are generated.
+// clients is the folder of the document from which clients are generated.
 var clients = filepath.Join("..", "..", "..", "clients")
 
 func TestTheDocumentIsTheOneThatClientsAreMadeFrom(t *testing.T) {
@@ -62,7 +62,7 @@ func TestTheDocumentPassesTheLinter(t *testing.T) {
 	if _, err := os.Stat(redocly); err != nil {
 		t.Fatal("the linter is not installed: run the tests with scripts/test.sh, or npm ci in tools/npm")
 	}
-	// The options keep the linter from asking a registry for a newer release.
+	// The options prevent the linter from checking a registry for a newer release.
 	cmd := exec.Command("node", redocly, "lint", "--extends=recommended", "--format=stylish", filepath.Join(clients, "openapi.json"))
 	cmd.Env = append(os.Environ(), "REDOCLY_SUPPRESS_UPDATE_NOTICE=true", "REDOCLY_TELEMETRY=off", "CI=true")
 	out, err := cmd.CombinedOutput()
@@ -74,7 +74,7 @@ func TestTheDocumentPassesTheLinter(t *testing.T) {
 	}
 }
 
-// served is every path of the document with its methods.
+// served returns every path of the document with its methods.
 func served(t *testing.T, document []byte) map[string][]string {
 	t.Helper()
 	var doc struct {

@@ -15,8 +15,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// storedPolicy decides on calls by their argument n: 0 is denied, 1 and 2 are held, 3 is made durable, and
-// all else runs.
+// storedPolicy decides on calls by their argument n: 0 is denied, 1 and 2 are held, 3 is made
+// durable, and all others run.
 const storedPolicy = `
 rules:
   - {name: zero, when: args.n == 0, deny: "no"}
@@ -25,8 +25,8 @@ rules:
   - {name: rest, level: 1}
 `
 
-// storeCalls makes the calls of n from 0 to 5, each as a durable call and as one of a batch. All but
-// the one that is refused before it is stored are in a journal or in the ledger.
+// storeCalls submits calls with n from 0 to 5, each as a durable call and in a batch. All of them are
+// in a journal or in the ledger, except the one that is refused before it is stored.
 func storeCalls(t *testing.T, f *fabric) {
 	t.Helper()
 	var lines []string
@@ -46,8 +46,8 @@ func storeCalls(t *testing.T, f *fabric) {
 	}
 }
 
-// TestADryRunJudgesStoredCallsAsTheGate compares a dry run with the gate for durable calls and calls of
-// batches that ran, that are held, and that were refused.
+// TestADryRunJudgesStoredCallsAsTheGate compares a dry run with the gate, for durable calls and calls
+// of batches that ran, are held, or were refused.
 func TestADryRunJudgesStoredCallsAsTheGate(t *testing.T) {
 	f := openFabricWith(t, frontdoortest.Options{Policy: policyOf(t, storedPolicy)}, nil)
 	storeCalls(t, f)
@@ -63,8 +63,8 @@ func TestADryRunJudgesStoredCallsAsTheGate(t *testing.T) {
 	if len(found) != 12 {
 		t.Fatalf("there are %d records, and not 12", len(found))
 	}
-	// The record of a held call says nothing of its arguments: the ledger has them. That of a refused
-	// one does not either: it is the one with n=0.
+	// The record of a held call does not contain its arguments: they are in the ledger. That of a
+	// refused call does not, either: it is the one with n=0.
 	arguments := map[schema.CallID]string{}
 	for i := range found {
 		r := &found[i]
@@ -92,7 +92,7 @@ func TestADryRunJudgesStoredCallsAsTheGate(t *testing.T) {
 	for i := range found {
 		r := &found[i]
 		if r.State == schema.StateRunning {
-			states[schema.StateSucceeded]++ // soon
+			states[schema.StateSucceeded]++ // it will have soon
 		} else {
 			states[r.State]++
 		}

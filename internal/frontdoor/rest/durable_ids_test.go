@@ -12,7 +12,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// askers opens a fabric with two keys, and returns functions that ask with them.
+// askers opens a fabric with two keys, and returns functions that send requests with them.
 func askers(t testing.TB) (f *fabric, ann, bob func(method, path, body string, headers ...string) answer) {
 	t.Helper()
 	var texts [2]string
@@ -77,7 +77,7 @@ func TestADurableCallOfSomebodyElseIsAnsweredLikeNoneAndReadsNothing(t *testing.
 		"of no journal":               none(his),
 		"a line of no journal":        none(line),
 	}
-	// Without NATS only what needs nothing of it can be answered.
+	// Without NATS, only requests that do not need it are answered.
 	f.NATS.Stop()
 	defer f.NATS.Again(t)
 	for _, ask := range []func(id string) answer{

@@ -29,7 +29,7 @@ var update = flag.Bool("update", false, "write the golden files")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// fabric is the API before a scripted worker.
+// fabric is the API in front of a scripted worker.
 type fabric struct {
 	*frontdoortest.Fabric
 	t      testing.TB
@@ -38,7 +38,7 @@ type fabric struct {
 	client *http.Client
 }
 
-// principalInFlight is how many calls a principal may have under way.
+// principalInFlight is the limit of calls in flight per principal.
 const principalInFlight = 50
 
 func openFabric(t testing.TB, change func(*Options)) *fabric {
@@ -71,7 +71,7 @@ func openFabricWith(t testing.TB, with frontdoortest.Options, change func(*Optio
 	return f
 }
 
-// answer is a whole answer.
+// answer is a complete HTTP answer.
 type answer struct {
 	status int
 	header http.Header
@@ -107,7 +107,7 @@ func (f *fabric) send(r *http.Request) answer {
 	return answer{status, header, body}
 }
 
-// problemOf checks everything that is true of every problem document.
+// problemOf checks the rules for all problem documents.
 func problemOf(t testing.TB, a answer) problem.Document {
 	t.Helper()
 	var p problem.Document
@@ -142,7 +142,7 @@ var volatile = []struct {
 	{regexp.MustCompile(`req_[0-9a-z]+`), "req_ID"},
 }
 
-// golden compares an answer with a file of testdata, indented for people.
+// golden compares an answer with a file of testdata, indented for readability.
 func golden(t *testing.T, name string, a answer) {
 	t.Helper()
 	body := a.body
@@ -162,7 +162,7 @@ func compare(t *testing.T, file string, got []byte) {
 	compareAt(t, filepath.Join("testdata", file), got)
 }
 
-// compareAt is compare for a golden file elsewhere.
+// compareAt is compare for a golden file in another folder.
 func compareAt(t *testing.T, path string, got []byte) {
 	t.Helper()
 	if *update {
@@ -179,7 +179,7 @@ func compareAt(t *testing.T, path string, got []byte) {
 	}
 }
 
-// definitions of the server demo.
+// definitions are those of the server demo.
 var definitions = schema.Definitions{
 	Tools: frontdoortest.Tools(
 		`{"name":"a/b","inputSchema":{"type":"object"}}`,

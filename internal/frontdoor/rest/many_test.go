@@ -12,8 +12,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// crowd has the worker announce more servers, each with the definitions of demo, and
-// returns how many tools there are then.
+// crowd makes the worker announce more servers, each with the definitions of demo, and returns the
+// resulting number of tools.
 func (f *fabric) crowd(servers int) (tools int) {
 	f.t.Helper()
 	ids := make([]schema.ServerID, servers)
@@ -34,7 +34,7 @@ func (f *fabric) crowd(servers int) (tools int) {
 	return (servers + 1) * len(definitions.Tools)
 }
 
-// crowdServers gives more than 5,000 tools.
+// crowdServers is enough for more than 5,000 tools.
 const crowdServers = 400
 
 func TestFiveThousandToolsAreListedInPagesOnceEach(t *testing.T) {
@@ -84,10 +84,10 @@ func TestTenTimesTheToolsDoNotTakeASearchMuchMoreThanTenTimesAsLong(t *testing.T
 	const turns = 11
 	took := make(map[*fabric][]time.Duration)
 	for turn := range turns + 1 {
-		for _, f := range []*fabric{few, many} { // by turns, so that what else the machine does slows both
+		for _, f := range []*fabric{few, many} { // alternate, so that other load on the machine slows both
 			began := time.Now()
 			providerList(t, f, "format=openai&max_tools=1&query=says+it+again")
-			if turn > 0 { // the first one puts what it shows in shape
+			if turn > 0 { // the first turn fills caches
 				took[f] = append(took[f], time.Since(began))
 			}
 		}

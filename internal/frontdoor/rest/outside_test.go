@@ -9,7 +9,7 @@ import (
 	"github.com/callyard/callyard/internal/openapitest"
 )
 
-// exist are values of path parameters, and bodies about servers that exist.
+// exist returns values of path parameters, and bodies about servers that exist.
 func exist() openapitest.Known {
 	return openapitest.Known{
 		Path: map[string]string{"id": "demo", "tenant": "default", "tool": "echo", "name": "greet", "uri": "demo://resource/1"},
@@ -42,16 +42,16 @@ func TestWhatTheDocumentForbidsIsRefusedByName(t *testing.T) {
 	}
 	for i := range all {
 		switch about := all[i].Path + " " + all[i].Name; {
-		case strings.HasPrefix(about, "/metrics"): // scrapers add parameters of their own
+		case strings.HasPrefix(about, "/metrics"): // scrapers add their own parameters
 			continue
-		case about == "/batches arguments": // they are looked at when the call runs
+		case about == "/batches arguments": // they are validated when the call runs
 			continue
-		case about == "/servers env", about == "/servers headers": // numbers are taken as they are written
+		case about == "/servers env", about == "/servers headers": // numbers are accepted as written
 			continue
 		}
 		a := try(f, &all[i])
 		if all[i].Path == "/batches" && a.status == http.StatusCreated && strings.Contains(string(a.body), `"refused":1`) {
-			a.status = http.StatusBadRequest // the line alone is refused
+			a.status = http.StatusBadRequest // only the line is refused
 		}
 		if a.status < 400 || a.status > 499 || a.status == http.StatusNotFound || a.status == http.StatusForbidden || !strings.Contains(string(a.body), all[i].Name) {
 			t.Errorf("%s is not refused by its name: %d %.300s", &all[i], a.status, a.body)
@@ -69,10 +69,10 @@ func TestWhatTheDocumentAllowsIsNotRefusedForIt(t *testing.T) {
 	for i := range all {
 		switch all[i].Name {
 		case "cursor", "principal", "uri", "callback_url", httpapi.HeaderCallback, "Prefer", "stream", "follow", "wait":
-			continue // what they may be is not known from a document, or they wait
+			continue // valid values are not in the document, or the request waits
 		}
 		if about := strings.SplitAfter(all[i].Path, "=")[0]; about == "/servers/demo/resources?timeout_ms=" || about == "/tools?strict=" || about == "/tools?defer_loading=" || about == "/preflight?tool=" || about == "/events?include=" || about == "/state?dry_run=" {
-			continue // they go with other parameters or headers, name a tool, or the answer has no end
+			continue // they require other parameters or headers, name a tool, or the answer does not end
 		}
 		if a := try(f, &all[i]); a.status >= 400 && a.status != http.StatusNotFound && a.status != http.StatusGatewayTimeout && strings.Contains(string(a.body), all[i].Name) {
 			t.Errorf("%s is refused, and the document allows it: %d %.300s", &all[i], a.status, a.body)

@@ -16,20 +16,20 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// The page at /docs is Stoplight Elements, whole, so that it works without a
-// network. Its licence is next to it.
+// The page at /docs embeds all of Stoplight Elements, so that it works without a network. The
+// license is next to it.
 //
 //go:embed docs/index.html docs/page.js docs/page.css docs/elements.js.gz docs/elements.css.gz docs/LICENSE.elements.txt docs/LICENSE.elements-parts.txt
 var docs embed.FS
 
-// docsPolicy lets the page load from here and nowhere else. Elements sets styles
-// in line, which a policy cannot name one by one.
+// docsPolicy restricts the page to resources of this origin. Elements sets inline styles, which a
+// policy cannot list individually.
 const docsPolicy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// pagePolicy is for the small pages, which have nothing but text and style.
+// pagePolicy is for the small pages, which contain only text and style.
 const pagePolicy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// pageTemplate is the source of the small pages for people.
+// pageTemplate is the template of the small pages for people.
 const pageTemplate = `<!doctype html>
 <html lang="en">
   <head>
@@ -66,7 +66,7 @@ type page struct {
 
 type pageRow struct{ Name, Link, Text string }
 
-// pages serves what is for people rather than programs.
+// pages serves the pages for people rather than programs.
 type pages struct {
 	version  string
 	template *template.Template
@@ -76,7 +76,7 @@ type pages struct {
 func registerPages(mux *http.ServeMux, version string, doc *httpapi.Document) {
 	index, err := docs.ReadFile("docs/index.html")
 	if err != nil {
-		panic("rest: the docs page is not embedded: " + err.Error()) // the build made sure of it
+		panic("rest: the docs page is not embedded: " + err.Error()) // the build guarantees it
 	}
 	p := &pages{version: version, template: template.Must(template.New("page").Parse(pageTemplate)), index: index}
 	page := func(pattern string, h httpapi.Handler) {
@@ -111,7 +111,7 @@ func (p *pages) send(x *httpapi.Exchange, content page) error {
 	return nil
 }
 
-// root says where everything is.
+// root serves an index of the API.
 func (p *pages) root(x *httpapi.Exchange, r *http.Request) error {
 	rows := []pageRow{
 		{"/docs", "docs", "The API reference, with a request editor"},
@@ -136,7 +136,7 @@ func (p *pages) root(x *httpapi.Exchange, r *http.Request) error {
 	return nil
 }
 
-// problem explains a kind of problem: it is where the type of a document points.
+// problem explains a kind of problem. The type of a problem document links to it.
 func (p *pages) problem(x *httpapi.Exchange, r *http.Request) error {
 	kinds := problem.Rows()
 	at := slices.IndexFunc(kinds, func(k problem.Row) bool { return string(k.Kind) == r.PathValue("kind") })
@@ -168,8 +168,8 @@ func (p *pages) docs(x *httpapi.Exchange, _ *http.Request) error {
 	return nil
 }
 
-// asset serves a file of the docs page: packed, as it is embedded, to browsers
-// that can unpack it.
+// asset serves a file of the docs page. Browsers that support it get the compressed file, as it
+// is embedded.
 func (p *pages) asset(x *httpapi.Exchange, r *http.Request) error {
 	var mediaType string
 	name := r.PathValue("file")

@@ -50,7 +50,7 @@ func TestACallIsReplayedWithTheSameBytesThroughThePolicy(t *testing.T) {
 	if state = f.do("GET", "/calls/"+next, ""); !strings.Contains(string(state.body), `"replay_of":"`+id+`"`) {
 		t.Errorf("the new call is %s", state.body)
 	}
-	// The new call was plain, so its arguments are not kept.
+	// The new call was not stored, so its arguments are not kept.
 	p := problemOf(t, f.do("POST", "/calls/"+next+"/replay", ""))
 	if p.Status != http.StatusConflict || !strings.Contains(p.Detail, "not stored") {
 		t.Errorf("replaying a plain call: %+v", p)

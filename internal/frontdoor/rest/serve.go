@@ -18,11 +18,9 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// ServeHTTP answers one request. Around every handler, in this order: panics
-// become a problem document, the request gets an id, requests that a web page of
-// another origin made are refused, and the caller is authenticated.
-//
-// Options.Origin refuses requests of web pages that may not use the API.
+// ServeHTTP answers one request. Around every handler, in this order: panics become a problem
+// document, the request gets an ID, requests of web pages of another origin are refused unless
+// Options.Origin allows them, and the caller is authenticated.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := a.shared.Begin(w, a.nextID())
 	defer a.afterPanic(x, r)
@@ -47,8 +45,8 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// logRequest is a function of its own for the stack: what it needs would be held by every
-// request that waits, and with it stacks of 16 KiB would not shrink to 8.
+// logRequest is a separate function to keep stacks small: inlined, its variables would occupy the
+// stack of every waiting request, and stacks of 16 KiB could not shrink to 8.
 //
 //go:noinline
 func (a *API) logRequest(x *httpapi.Exchange, r *http.Request, took time.Duration) {
@@ -72,15 +70,15 @@ func (a *API) handle(x *httpapi.Exchange, r *http.Request) {
 		}
 	}
 	if escaped := r.URL.EscapedPath(); !clean(escaped) {
-		// The mux would answer with a redirect to another path. A resource URI
-		// that was not percent-encoded is the one thing that is meant like that.
+		// The mux would redirect to another path. The only valid path of this form is a resource
+		// URI that was not percent-encoded.
 		a.unclean(x, r, escaped)
 		return
 	}
 	a.mux.ServeHTTP(x, r)
 }
 
-// open says that the path is served without a credential.
+// open reports whether a path is served without a credential.
 func open(path string) bool {
 	switch path {
 	case "/", "/livez", "/readyz", "/health", "/docs", "/openapi.json", "/openapi.yaml":
@@ -89,7 +87,7 @@ func open(path string) bool {
 	return strings.HasPrefix(path, "/docs/") || strings.HasPrefix(path, "/problems/")
 }
 
-// nextID returns a request id that is unique among all front doors.
+// nextID returns a request ID that is unique among all front doors.
 func (a *API) nextID() string {
 	buf := make([]byte, 0, 48)
 	buf = append(buf, a.idHead...)
@@ -107,12 +105,12 @@ func (a *API) afterPanic(x *httpapi.Exchange, r *http.Request) {
 	a.log.Error("a handler panicked", "id", x.ID, "method", r.Method, "pattern", r.Pattern, "panic", v, "stack", string(debug.Stack()))
 	defer x.EndSpan(r)
 	if x.Status != 0 {
-		panic(http.ErrAbortHandler) // the answer has begun; only a broken connection says that it is not whole
+		panic(http.ErrAbortHandler) // the answer has begun; only closing the connection shows that it is incomplete
 	}
 	x.Fail(schema.Errorf(schema.KindInternal, "The front door failed on this request; its log has the cause, under request id %s.", x.ID))
 }
 
-// clean says that the mux takes the escaped path as it is.
+// clean reports whether the mux accepts the escaped path unchanged.
 func clean(escaped string) bool {
 	if escaped == "" || escaped[0] != '/' {
 		return false
@@ -143,8 +141,8 @@ func (a *API) unclean(x *httpapi.Exchange, r *http.Request, escaped string) {
 	a.notFound(x, r)
 }
 
-// notFound answers what no other handler took: 405 when the path exists with
-// another method, else 404.
+// notFound answers requests without a handler: 405 if the path exists with another method, else
+// 404.
 func (a *API) notFound(x *httpapi.Exchange, r *http.Request) {
 	var allowed []string
 	if escaped := r.URL.EscapedPath(); clean(escaped) {
@@ -163,9 +161,9 @@ func (a *API) notFound(x *httpapi.Exchange, r *http.Request) {
 	x.Fail(schema.Errorf(schema.KindNotFound, "The path does not exist. See the API reference at /docs, or /openapi.json."))
 }
 
-// beginSpan begins the span of a request, below that of its caller. Pages, probes and
-// metrics have none: they are asked for all the time and tell nothing. The path is
-// not noted, nor is the query: tokens and arguments stand in them.
+// beginSpan begins the span of a request, as a child of the caller's span. Pages, probes and
+// metrics get none, because they are requested often and their spans are useless. The path and the
+// query are not recorded, because they may contain tokens and arguments.
 func (a *API) beginSpan(x *httpapi.Exchange, r *http.Request) {
 	if open(r.URL.Path) || r.URL.Path == "/metrics" || r.URL.Path == "/version" {
 		return

@@ -165,7 +165,7 @@ func TestListsOfASetHaveItsToolsUnderItsNames(t *testing.T) {
 			t.Errorf("%s: %d %s", body, got.status, got.body)
 		}
 	}
-	// What nobody can run is left out, unless it is asked for.
+	// Tools that cannot be called are omitted, unless they are requested.
 	f.Worker.Change(func(w *schema.Worker) { w.Servers[0].State, w.Servers[0].Error = "error", "exited" })
 	f.WaitFor("the server is offline", func() bool { s, err := f.api.o.Catalog.Server("demo"); return err == nil && s.Offline != "" })
 	if got := names("/tools?set=mine"); got != "" {

@@ -145,7 +145,7 @@ func TestAServerWithoutAnIDIsNamedAfterWhatItRuns(t *testing.T) {
 	for _, row := range []struct{ body, id string }{
 		{`{"command":"npx","args":["-y","@org/notes@1"],"env":{"TOKEN":"a"}}`, "notes"},
 		{`{"command":"npx","args":["-y","@org/notes@2"]}`, "notes-2"},
-		{`{"command":"demo"}`, "demo-2"}, // of a servers file
+		{`{"command":"demo"}`, "demo-2"}, // in the format of a servers file
 	} {
 		if id, status := add(row.body); status != http.StatusCreated || id != row.id {
 			t.Errorf("%s: %d %q", row.body, status, id)

@@ -13,10 +13,10 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// received is a server-sent event as a reader of the format sees it.
+// received is a parsed server-sent event.
 type received struct{ Name, ID, Data string }
 
-// reader reads events by the rules of the format.
+// reader parses events by the rules of the format.
 type reader struct {
 	t        testing.TB
 	lines    *bufio.Reader

@@ -13,8 +13,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// TestIdsOfAnotherTenantAreAnsweredLikeUnknownOnes asks every operation of the document that
-// takes the id of a call or a batch.
+// TestIdsOfAnotherTenantAreAnsweredLikeUnknownOnes sends every operation of the document that takes
+// the ID of a call or a batch.
 func TestIdsOfAnotherTenantAreAnsweredLikeUnknownOnes(t *testing.T) {
 	annKey, annHash := authn.Generate()
 	bobKey, bobHash := authn.Generate()
@@ -39,7 +39,7 @@ func TestIdsOfAnotherTenantAreAnsweredLikeUnknownOnes(t *testing.T) {
 	if single.status != http.StatusAccepted || call == "" {
 		t.Fatalf("%d %s", single.status, single.body)
 	}
-	// The id of a batch and of a line that never were, in the same form.
+	// The IDs of a batch and of a line that never existed, in the same format.
 	ids := map[string][2]string{
 		"/calls/":   {call, strings.Replace(call, call[5:31], "06b2t8m3c0w3v2q5n7k9a1d4fz", 1)},
 		"/batches/": {string(b.ID), "batch_06b2t8m3c0w3v2q5n7k9a1d4fz"},
@@ -102,7 +102,7 @@ func TestOnlyTheDefaultTenantChangesWhatAllShare(t *testing.T) {
 	f := openFabric(t, func(o *Options) { o.Keys = callers.New(callers.Options{Keys: keys}) })
 	for _, c := range []struct {
 		method, path, body string
-		own                bool // of a tenant, which may do it
+		own                bool // the caller belongs to the tenant and may do it
 	}{
 		{"PATCH", "/tools", `{}`, false}, {"PUT", "/sets/x", `{}`, true}, {"POST", "/servers/demo/restart", `{}`, false},
 		{"GET", "/keys", "", true}, {"GET", "/tools", "", true},
@@ -116,8 +116,8 @@ func TestOnlyTheDefaultTenantChangesWhatAllShare(t *testing.T) {
 	}
 }
 
-// TestPrincipalsOfOneNameInTwoTenantsShareNoBatches asks below authentication, which gives most
-// credentials a name that no other tenant can have.
+// TestPrincipalsOfOneNameInTwoTenantsShareNoBatches bypasses authentication, which gives most
+// credentials a name that is unique among tenants.
 func TestPrincipalsOfOneNameInTwoTenantsShareNoBatches(t *testing.T) {
 	f := openFabric(t, nil)
 	made := map[schema.BatchID]bool{}

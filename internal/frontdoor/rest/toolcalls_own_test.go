@@ -14,7 +14,7 @@ func openAICall(id, name, arguments string) string {
 	return `{"id":` + jsonString(id) + `,"type":"function","function":{"name":` + jsonString(name) + `,"arguments":` + jsonString(arguments) + `}}`
 }
 
-// finishHanging ends a call of the tool hang, once it is there, and all others that hang.
+// finishHanging waits for a call of the tool hang, and ends it and all others that hang.
 func (f *fabric) finishHanging() {
 	<-f.Worker.Asked
 	f.Worker.Finish()
@@ -77,7 +77,7 @@ func TestNamesMatchInOtherSpellingsIfOneToolMatches(t *testing.T) {
 			}
 		}
 	}
-	// A set has no other names than its own.
+	// The tools of a set have only the names in the set.
 	_, out := toolCallsOf(t, f, "/tool-calls?set=mine", `{"tool_calls":[`+openAICall("c", "Demo.Echo", `{}`)+`]}`)
 	if out.Calls[0].State != "failed" || out.Calls[0].Problem.Type != "/problems/not-found" {
 		t.Errorf("%+v", out.Calls[0])
@@ -99,7 +99,7 @@ func TestAmbiguousNamesAndUnreadableCallsAreReportedAndNeverRun(t *testing.T) {
 			t.Errorf("call %d: %+v", i, c)
 		}
 	}
-	// In a text such a name counts as one of a tool, so that its call is reported.
+	// In a text, such a name counts as that of a tool, so that its call is reported.
 	if a, out := toolCallsOf(t, f, "/tool-calls?own=DEMO__ECHO", `{"text":"{\"name\":\"demo.Echo\",\"arguments\":{}}"}`); len(out.Calls) != 1 || out.Calls[0].State != "failed" {
 		t.Errorf("%s", a.body)
 	}
@@ -206,7 +206,7 @@ func TestToolCallsAreStoredAndContinueWithoutTheirCaller(t *testing.T) {
 	if err := json.Unmarshal(a.body, &out); err != nil || a.status != http.StatusAccepted || out.Calls[0].State != "accepted" || out.Calls[1].State != "failed" || a.header.Get("Location") != "" {
 		t.Fatalf("%d %v %v %s", a.status, err, a.header, a.body)
 	}
-	// The same request that waits gets the answers.
+	// The same request without respond-async waits for the results.
 	b, again := toolCallsOf(t, f, "/tool-calls", `[`+call+`,{"type":"tool_use","id":"b","name":"demo__nothing","input":{}}]`, "Idempotency-Key", "k")
 	if again.Calls[0].State != "succeeded" || again.Calls[0].CallID != out.Calls[0].CallID {
 		t.Errorf("%s", b.body)

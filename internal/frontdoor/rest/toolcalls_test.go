@@ -14,7 +14,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// toolCallsOf sends tool calls and returns what came of them.
+// toolCallsOf sends tool calls and returns their outcomes.
 func toolCallsOf(t *testing.T, f *fabric, path, body string, header ...string) (answer, tools.ToolCallsAnswer) {
 	t.Helper()
 	a := f.do("POST", path, body, header...)
@@ -96,7 +96,7 @@ func TestCallsOfOneMessageRunSideBySide(t *testing.T) {
 		_ = res.Body.Close()
 		done <- answer{status: res.StatusCode}
 	}()
-	for range n { // all of them came before any has ended
+	for range n { // all of them arrived before any has ended
 		<-f.Worker.Asked
 	}
 	f.Worker.Finish()

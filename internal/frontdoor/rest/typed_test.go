@@ -12,7 +12,7 @@ import (
 	"github.com/callyard/callyard/internal/launch/openapi"
 )
 
-// imported returns the document of the server demo as a server of another fabric.
+// imported imports the document of the server demo as a server of another fabric.
 func imported(t *testing.T, f *fabric) (*openapi.Server, *adapt.Offer) {
 	t.Helper()
 	s := openapi.New(openapi.Config{ID: "above", OpenAPI: config.OpenAPI{Document: f.url + "/servers/demo/openapi.json"}, MaxResult: 1 << 20})
@@ -50,7 +50,7 @@ func TestTheDocumentOfAServerIsImportedAndItsToolsAreCalled(t *testing.T) {
 			t.Errorf("the schema is not there: %s", tool.Raw)
 		}
 	}
-	// A path with two dots, even escaped, is refused by the importer.
+	// The importer refuses a path with two dots, even if they are escaped.
 	if len(names) != len(definitions.Tools)-1 || !slices.Contains(names, "demo__echo") || len(offer.Notes) == 0 {
 		t.Errorf("the tools are %v, notes %v", names, offer.Notes)
 	}
@@ -105,7 +105,7 @@ func TestTheDocumentOfAServerDescribesItsOperations(t *testing.T) {
 		t.Errorf("OpenAPI %s with %d paths", document.OpenAPI, len(document.Paths))
 	}
 	for path, item := range document.Paths {
-		// What the document says is served, for odd names as well.
+		// The documented operations are served, even with unusual names.
 		if strings.HasSuffix(path, "/hang") {
 			continue // it would not end
 		}
@@ -152,7 +152,7 @@ func TestTheDocumentOfASetHasItsToolsUnderItsNames(t *testing.T) {
 			t.Errorf("%s: %d %s", path, got.status, got.body)
 		}
 	}
-	// The names of operations are those that POST /tool-calls takes for the set.
+	// POST /tool-calls accepts the names of the operations for the set.
 	_, out := toolCallsOf(t, f, "/tool-calls?set=mine", `{"tool_calls":[`+openAICall("c", odd, `{}`)+`]}`)
 	if out.Calls[0].State != "succeeded" || out.Calls[0].Tool != "a/b" {
 		t.Errorf("%+v", out.Calls[0])

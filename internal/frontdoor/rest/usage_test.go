@@ -21,7 +21,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// usageOf is the answer of GET /usage.
+// usageOf returns the answer to GET /usage.
 func (f *fabric) usageOf(query string, header ...string) usage.UsageReport {
 	f.t.Helper()
 	for end := time.Now().Add(time.Minute); ; {
@@ -30,13 +30,13 @@ func (f *fabric) usageOf(query string, header ...string) usage.UsageReport {
 		if err := json.Unmarshal(a.body, &u); err != nil || a.status != http.StatusOK || !u.Complete && time.Now().After(end) {
 			f.t.Fatalf("%d %s", a.status, a.body)
 		}
-		if u.Complete { // a front door answers before it has counted everything where that takes long
+		if u.Complete { // a front door may answer before it has counted everything
 			return u
 		}
 	}
 }
 
-// recordsOf are the records of GET /calls.
+// recordsOf returns the records of GET /calls.
 func (f *fabric) recordsOf(header ...string) (all []calls.View) {
 	f.t.Helper()
 	for cursor := ""; ; {
@@ -52,7 +52,7 @@ func (f *fabric) recordsOf(header ...string) (all []calls.View) {
 	}
 }
 
-// sumOf is what the records say, as GET /usage counts.
+// sumOf returns the sums of the records, as GET /usage counts.
 func sumOf(all []calls.View) (c usage.UsageCounts) {
 	for i := range all {
 		v := &all[i]
@@ -83,7 +83,7 @@ func about(a, b usage.UsageCounts) string {
 	return cmp.Diff(a, b)
 }
 
-// metric adds up the time series of /metrics that begin so.
+// metric returns the sum of the time series of /metrics with this prefix.
 func (f *fabric) metric(begin string, header ...string) (sum float64) {
 	f.t.Helper()
 	for line := range strings.Lines(string(f.do("GET", "/metrics", "", header...).body)) {
@@ -98,7 +98,7 @@ func (f *fabric) metric(begin string, header ...string) (sum float64) {
 	return sum
 }
 
-// openTenants opens the API for a caller of the default tenant, and two of others; the last
+// openTenants opens the API for a caller of the default tenant, and two of other tenants. The last
 // one may only call.
 func openTenants(t *testing.T) (f *fabric, as map[string][]string) {
 	t.Helper()
@@ -117,8 +117,8 @@ func openTenants(t *testing.T) (f *fabric, as map[string][]string) {
 	return openFabric(t, func(o *Options) { o.Keys = callers.New(callers.Options{Keys: keys}) }), as
 }
 
-// TestUsageRecordsAndMetricsAgreeUnderLoad has callers of three tenants call at once, some
-// of them for what is refused.
+// TestUsageRecordsAndMetricsAgreeUnderLoad lets callers of three tenants call concurrently. Some of
+// the calls are refused.
 func TestUsageRecordsAndMetricsAgreeUnderLoad(t *testing.T) {
 	f, as := openTenants(t)
 	const each = 150

@@ -10,8 +10,8 @@ import (
 	"github.com/callyard/callyard/internal/waits"
 )
 
-// The third request that would wait is refused, on each path that waits, until one of the
-// first two has gone.
+// On each path that waits, the third waiting request is refused until one of the first two has
+// ended.
 func TestRequestsThatWaitHaveABound(t *testing.T) {
 	f := openFabric(t, func(o *Options) { o.Waits = waits.New(3, 2) })
 	id := f.batch(`{"calls":[{"server":"demo","tool":"hang","arguments":{}}]}`).ID

@@ -13,7 +13,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Outcomes of the last reload of a part.
+// Outcomes of the last reload of a part of the configuration.
 const (
 	reloadInForce = "in force"
 	reloadRefused = "refused"
@@ -47,14 +47,15 @@ type ConfiguredProcess struct {
 	Parts []ConfigurationPart `json:"parts" nullable:"false" doc:"The files that the process reloads."`
 }
 
-// ConfigurationDisagreement is a part of which processes have different versions in force.
+// ConfigurationDisagreement is a part of the configuration of which processes use different
+// versions.
 type ConfigurationDisagreement struct {
 	Part     string                 `json:"part" enum:"policy,servers,keys" example:"policy"`
 	Server   schema.ServerID        `json:"server,omitempty" doc:"The server, if the part is servers." example:"files"`
 	Versions []ConfigurationVersion `json:"versions" nullable:"false"`
 }
 
-// ConfigurationVersion is a version and who goes by it.
+// ConfigurationVersion is a version and the processes that use it.
 type ConfigurationVersion struct {
 	Version   string   `json:"version" example:"sha256:71accd489c13"`
 	Processes []string `json:"processes" nullable:"false" doc:"The ids of the processes that use this version."`

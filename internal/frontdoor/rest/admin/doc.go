@@ -1,8 +1,8 @@
-// Package admin has the operations for those who run a front door: probes, health, the build,
-// metrics, and the configuration that each process of the fabric goes by.
+// Package admin implements the operations for operators of a front door: probes, health, the build,
+// metrics, and the effective configuration of each process of the fabric.
 //
-// It promises that probes and health can be read by everybody, and so tell nothing that is
-// not for everybody: they say that a file was refused, and not why.
+// Probes and health need no credential, so they contain only public facts: they report that a file
+// was refused, but not why.
 //
-// It refuses to change anything.
+// It changes nothing.
 package admin

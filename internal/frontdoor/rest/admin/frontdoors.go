@@ -36,7 +36,7 @@ type FrontDoorTime struct {
 	Calls  uint64  `json:"calls"`
 }
 
-// Fabric are figures that all front doors know alike.
+// Fabric holds figures that are the same at all front doors.
 type Fabric struct {
 	Workers        int        `json:"workers" doc:"The live workers."`
 	Approvals      int        `json:"approvals" doc:"The approvals that are pending."`

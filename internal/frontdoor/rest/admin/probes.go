@@ -12,19 +12,19 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Health is the answer to GET /health, in the shape of MCP Bridge.
+// Health is the answer to GET /health, with the JSON of MCP Bridge.
 type Health struct {
 	Status      string         `json:"status" enum:"ok" example:"ok"`
 	Uptime      float64        `json:"uptime" doc:"Seconds since the front door started." example:"86400.5"`
 	ServerCount int            `json:"serverCount" example:"4"`
 	Servers     []HealthServer `json:"servers" nullable:"false"`
-	// Everybody may read it, so it does not repeat what a fault says.
+	// It is public, so it does not repeat the text of a fault.
 	Configuration []HealthPart `json:"configuration" nullable:"false" doc:"The files that this process reloads."`
-	// Only callyard up has one.
+	// Only in callyard up.
 	AcceptedLosses *HealthLosses `json:"accepted_losses,omitempty" doc:"Damage to the data folder of callyard up that was accepted with --accept-loss; losses.json in the folder lists it."`
 }
 
-// HealthLosses is what was accepted as lost with a damaged data folder.
+// HealthLosses describes the data accepted as lost with a damaged data folder.
 type HealthLosses struct {
 	Files   int       `json:"files" doc:"The number of damaged files in all losses." example:"1"`
 	Latest  time.Time `json:"latest" doc:"The time at which a loss was last accepted. Earlier calls without a result ended as unknown."`
@@ -54,23 +54,23 @@ type Version struct {
 	Started time.Time `json:"started"`
 }
 
-// Options say what the probes and reports stand on. Catalog is required.
+// Options are the dependencies of the probes and reports. Catalog is required.
 type Options struct {
 	Catalog *catalog.Catalog
-	// Metrics is served at /metrics; nil: the path is not there.
+	// Metrics is served at /metrics. If nil, that path does not exist.
 	Metrics *telemetry.Metrics
-	// Backlog counts what has not ended.
+	// Backlog returns the counts of stored work that has not ended.
 	Backlog func() calls.Backlog
-	// Version is the build, Started when the process began.
+	// Version is the build version, Started the start time of the process.
 	Version string
 	Started time.Time
-	// Ready returns nil while calls can be taken, else what is missing.
+	// Ready returns nil if calls can be accepted, else an error that describes the problem.
 	Ready func() error
 	// Draining reports whether the front door is shutting down.
 	Draining func() bool
-	// InForce returns the configuration by which this process goes.
+	// InForce returns the effective configuration of this process.
 	InForce func() []schema.InForce
-	// Losses is what was accepted as lost with a damaged data folder; nil: nothing.
+	// Losses is the data accepted as lost with a damaged data folder; nil means none.
 	Losses *HealthLosses
 }
 
@@ -87,7 +87,7 @@ func Register(d *httpapi.Document, o Options) {
 		return Version{Version: a.o.Version, Go: runtime.Version(), Started: a.o.Started.UTC()}, nil
 	})
 	if a.o.Metrics != nil {
-		d.HandleHTTP(opMetrics(), a.o.Metrics.Handler()) // scrapers add parameters of their own
+		d.HandleHTTP(opMetrics(), a.o.Metrics.Handler()) // scrapers add their own parameters
 	}
 	httpapi.Get(d, opFrontDoors(), func(context.Context, *httpapi.NoInput) (FrontDoorList, error) { return a.frontDoors(), nil })
 	httpapi.Get(d, opConfiguration(), func(context.Context, *httpapi.NoInput) (ConfigurationStatus, error) { return a.configuration(), nil })
@@ -101,7 +101,7 @@ func (a *handlers) health() Health {
 		AcceptedLosses: a.o.Losses,
 	}
 	if catalog.TenantsOf(a.o.Catalog).Apart() {
-		servers = nil // whoever asks has shown no credential
+		servers = nil // the request has no credential
 	}
 	for i := range servers {
 		s := HealthServer{ID: servers[i].ID, Connected: servers[i].Connected, InitializationState: string(servers[i].State), PID: servers[i].PID}
@@ -111,7 +111,7 @@ func (a *handlers) health() Health {
 	return h
 }
 
-// ready says what keeps this front door from taking calls.
+// ready returns the reason why this front door cannot accept calls.
 func (a *handlers) ready() error {
 	var e *schema.Error
 	if a.o.Draining() {

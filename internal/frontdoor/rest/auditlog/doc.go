@@ -1,8 +1,7 @@
-// Package auditlog has the operations that read the audit record: a list of what was asked,
-// decided and done, the newest first, and whether the chains of the record are intact.
+// Package auditlog implements the operations that read the audit record: a list of requests,
+// decisions and actions, newest first, and a check of whether the chains of the record are intact.
 //
-// It promises that nobody reads records of another tenant, except members of the default one,
-// who operate the installation. It refuses to write or to know how a record is chained;
-// internal/store/audit does. The names of its types are the names of schemas in the OpenAPI
-// document.
+// Only members of the default tenant, who operate the installation, can read records of another
+// tenant. The package does not write records or know how they are chained; internal/store/audit
+// does. The names of its types are the names of schemas in the OpenAPI document.
 package auditlog

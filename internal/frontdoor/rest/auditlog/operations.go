@@ -14,12 +14,12 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// verifyWithin is about how long one request verifies; the next one continues.
+// verifyWithin is the approximate time that one request verifies. The next request continues.
 const verifyWithin = 500 * time.Millisecond
 
 // handlers are the operations on the audit record.
 type handlers struct {
-	reader   *audit.Reader // nil: there is none
+	reader   *audit.Reader // nil if there is none
 	verifier *audit.Verifier
 }
 
@@ -37,7 +37,7 @@ func absent() error {
 	return schema.Errorf(schema.KindUnavailable, "This front door has no audit log.")
 }
 
-// list is GET /audit.
+// list serves GET /audit.
 func (h *handlers) list(x *httpapi.Exchange, r *http.Request) (list AuditRecordList, err error) {
 	if h.reader == nil {
 		return list, absent()
@@ -53,7 +53,7 @@ func (h *handlers) list(x *httpapi.Exchange, r *http.Request) (list AuditRecordL
 	}
 	if asked != "" {
 		if !of.Include(asked) {
-			return AuditRecordList{Records: []AuditRecord{}}, nil // as for one that does not exist
+			return AuditRecordList{Records: []AuditRecord{}}, nil // same answer as for a tenant that does not exist
 		}
 		of = schema.OnlyTenant(asked)
 	}
@@ -71,19 +71,19 @@ func (h *handlers) list(x *httpapi.Exchange, r *http.Request) (list AuditRecordL
 	return list, nil
 }
 
-// verify is GET /audit/verification.
-func (h *handlers) verify(ctx context.Context, _ *httpapi.NoInput) (told AuditVerification, err error) {
+// verify serves GET /audit/verification.
+func (h *handlers) verify(ctx context.Context, _ *httpapi.NoInput) (answer AuditVerification, err error) {
 	if h.verifier == nil {
-		return told, absent()
+		return answer, absent()
 	}
 	v, err := h.verifier.Verify(ctx, verifyWithin)
 	if err != nil {
-		return told, schema.Errorf(schema.KindUnavailable, "The audit log cannot be read; check that NATS is running. (%w)", err)
+		return answer, schema.Errorf(schema.KindUnavailable, "The audit log cannot be read; check that NATS is running. (%w)", err)
 	}
 	return verificationOf(v, time.Now()), nil
 }
 
-// kinds are all that can happen, as the parameter takes them.
+// kinds returns the schema of all kinds of records, for the parameter.
 func kinds() *huma.Schema {
 	return openapi.Words("asked", "held", "decided", "edited", "extended", "revoked", "expired", "spent", "ran", "ended", "escalated", "restarted", "canceled", "definition-accepted", "act-begun", "act-ended", "permission-given", "permission-used", "permission-revoked",
 		"grant-given", "grant-denied", "grant-redeemed", "grant-renewed", "grant-ended")

@@ -7,8 +7,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// AuditRecord is a record of the audit log. It has digests of arguments, results and reasons,
-// never themselves.
+// AuditRecord is a record of the audit log. It contains digests of arguments, results and reasons,
+// never their content.
 type AuditRecord struct {
 	Writer           string            `json:"writer" doc:"The process that wrote it; each writes a chain of its own." example:"frontdoor_06b2t8m3c0w3v2q5n7k9a1d4fz"`
 	Seq              uint64            `json:"seq" doc:"The position in the chain, from 1." example:"17"`
@@ -60,7 +60,7 @@ type AuditRecordList struct {
 	Next    string        `json:"next,omitempty" doc:"The cursor of the next page; absent on the last one." example:"412-0"`
 }
 
-// AuditFault is one place where the audit log is not what was written.
+// AuditFault is a place where the audit log differs from what was written.
 type AuditFault struct {
 	Writer   string          `json:"writer"`
 	Sequence uint64          `json:"sequence,omitempty" doc:"The message in the stream; absent where the fault is in none."`
@@ -83,7 +83,7 @@ type AuditVerification struct {
 	CheckedAt time.Time    `json:"checked_at"`
 }
 
-// recordOf is what is told of a record.
+// recordOf returns the public view of a record.
 func recordOf(r *audit.Record) AuditRecord {
 	return AuditRecord{
 		Writer: r.Writer, Seq: r.Seq, Prev: r.Prev, Hash: r.Hash, Kind: r.Kind, At: r.At, Tenant: r.Tenant, By: r.By, Owner: r.Owner, Channel: r.Channel, Credential: r.Credential,
@@ -94,11 +94,11 @@ func recordOf(r *audit.Record) AuditRecord {
 	}
 }
 
-// verificationOf is what is told of a verification.
+// verificationOf returns the public view of a verification.
 func verificationOf(v *audit.Verified, now time.Time) AuditVerification {
-	told := AuditVerification{Intact: v.OK(), Complete: v.Complete, Heads: v.Heads, Records: v.Records, Writers: v.Writers, Trimmed: v.Trimmed, Count: v.Count, BeganAt: v.Began.UTC(), CheckedAt: now.UTC()}
+	answer := AuditVerification{Intact: v.OK(), Complete: v.Complete, Heads: v.Heads, Records: v.Records, Writers: v.Writers, Trimmed: v.Trimmed, Count: v.Count, BeganAt: v.Began.UTC(), CheckedAt: now.UTC()}
 	for _, f := range v.Faults {
-		told.Faults = append(told.Faults, AuditFault{f.Writer, f.Sequence, f.Seq, f.Kind, f.What})
+		answer.Faults = append(answer.Faults, AuditFault{f.Writer, f.Sequence, f.Seq, f.Kind, f.What})
 	}
-	return told
+	return answer
 }

@@ -23,25 +23,24 @@ import (
 )
 
 const (
-	// jsonBatch is the most that a batch in one JSON document may take; NDJSON has
-	// no end.
+	// jsonBatch is the maximum size of a batch in one JSON document. NDJSON has no limit.
 	jsonBatch = 32 << 20
-	// maxCustomID bounds the caller's own name of a call.
+	// maxCustomID is the maximum length of a custom_id.
 	maxCustomID = 256
-	// resultsPage is how many results are read at once, and the default of limit.
+	// resultsPage is the number of results that are read at once, and the default of limit.
 	resultsPage = 1000
-	// maxResults is the most results that limit can ask for.
+	// maxResults is the maximum of limit.
 	maxResults = 1_000_000_000
-	// minPriority and maxPriority bound what a batch may say of its share.
+	// minPriority and maxPriority limit the priority of a batch.
 	minPriority, maxPriority = -10, 10
-	// Bounds of the labels of a batch.
+	// Limits of the labels of a batch.
 	maxLabels, maxLabelName, maxLabelValue = 32, 64, 256
-	// shownRefusals is how many refused lines an answer lists; each has its place
-	// among the results as well.
+	// shownRefusals is the maximum number of refused lines in an answer. Each is also included in
+	// the results.
 	shownRefusals = 100
 )
 
-// Batch is a batch as callers see it.
+// Batch is the public view of a batch.
 type Batch struct {
 	ID        schema.BatchID    `json:"id" example:"batch_06b2t8m3c0w3v2q5n7k9a1d4fz"`
 	State     string            `json:"state" enum:"receiving,running,canceling,completed,canceled,expired,failed"`
@@ -55,14 +54,14 @@ type Batch struct {
 	Started   time.Time         `json:"started,omitzero"`
 	Ended     time.Time         `json:"ended,omitzero"`
 	Forgotten bool              `json:"payloads_deleted,omitempty" doc:"Whether the arguments and results of its calls have been deleted, because the retention of its tenant has ended."`
-	// Missing may be mistyped, or belong to workers that are still to come.
+	// Missing may be mistyped, or served by workers that have not started yet.
 	Missing []schema.ServerID `json:"missing_servers,omitempty" doc:"Servers of waiting calls that no worker has announced, the first 20 by name. Their calls wait for such a worker for 10 minutes, and then fail." example:"[\"evrything\"]"`
-	// Refused and Refusals are in answers to those who send calls.
+	// Refused and Refusals are only in answers to requests that send calls.
 	Refused  uint64        `json:"refused,omitempty" doc:"The number of lines of this request that are not valid calls."`
 	Refusals []LineRefusal `json:"refusals,omitempty" doc:"The first refused lines; the results list all of them."`
 }
 
-// BatchCounts says how many calls are in which state.
+// BatchCounts is the number of calls in each state.
 type BatchCounts struct {
 	Waiting    uint64 `json:"waiting" doc:"Queued, held or running."`
 	Held       uint64 `json:"held" doc:"Waiting calls that require approval. GET /batches/{id}/held lists them."`
@@ -75,7 +74,7 @@ type BatchCounts struct {
 	Unknown    uint64 `json:"unknown"`
 }
 
-// LineRefusal is a line that was no call.
+// LineRefusal is a line that was refused because it is not a valid call.
 type LineRefusal struct {
 	Index    uint64 `json:"index"`
 	CustomID string `json:"custom_id,omitempty"`
@@ -88,7 +87,7 @@ type BatchList struct {
 	Next    string  `json:"next,omitempty" doc:"The cursor of the next page."`
 }
 
-// items returns the batches of the tenant as callers see them.
+// items returns the public view of batches of the tenant.
 func (b *handlers) items(tenant schema.TenantID, page ...*batch.Manifest) []Batch {
 	ids := make([]schema.BatchID, 0, len(page))
 	for _, m := range page {
@@ -108,10 +107,10 @@ func (b *handlers) items(tenant schema.TenantID, page ...*batch.Manifest) []Batc
 
 func (b *handlers) item(m *batch.Manifest) *Batch { return &b.items(m.Principal.Tenant, m)[0] }
 
-// View returns what GET /batches/{id} shows.
+// View returns the JSON of GET /batches/{id}.
 func View(m *batch.Manifest) []byte { return bytes.TrimSpace(httpapi.Encode(batchItem(m))) }
 
-// batchItem is for a batch of which nothing is held.
+// batchItem returns the view of a batch without held calls.
 func batchItem(m *batch.Manifest) Batch {
 	c := m.Counts
 	b := Batch{
@@ -133,16 +132,16 @@ func batchItem(m *batch.Manifest) Batch {
 	return b
 }
 
-// Options say what the operations on batches stand on. All are required.
+// Options are the dependencies of the operations on batches. All are required.
 type Options struct {
 	Batches  *batch.Batches
 	Calls    *calls.Calls
 	Runner   *submit.Runner
 	Problems *httpapi.Problems
 	Log      *slog.Logger
-	// Draining reports whether the front door is shutting down: streams end.
+	// Draining reports whether the front door is shutting down. Streams then end.
 	Draining func() bool
-	// Heartbeat is how often a quiet stream of events sends a comment.
+	// Heartbeat is the interval at which a comment is sent on an idle event stream.
 	Heartbeat time.Duration
 }
 
@@ -181,7 +180,7 @@ func (b *handlers) register(d *httpapi.Document) {
 	}
 }
 
-// lines says that the body is one call on each line.
+// lines reports whether the body has one call on each line.
 func lines(h http.Header) bool {
 	media, _, err := mime.ParseMediaType(h.Get("Content-Type"))
 	if err != nil {
@@ -194,7 +193,7 @@ func lines(h http.Header) bool {
 	return false
 }
 
-// create is POST /batches.
+// create serves POST /batches.
 func (b *handlers) create(x *httpapi.Exchange, r *http.Request) error {
 	order := batch.Order{Principal: x.Principal}
 	var err error
@@ -210,7 +209,7 @@ func (b *handlers) create(x *httpapi.Exchange, r *http.Request) error {
 	if lines(r.Header) {
 		sent = b.newLineSource(x, r, order.Key != "")
 		source = sent
-		order.Fingerprint = httpapi.Fingerprint(r, nil) // the lines are compared when all of them are known
+		order.Fingerprint = httpapi.Fingerprint(r, nil) // the lines are compared after all of them have been read
 	} else {
 		body, err := x.ReadBody(r, jsonBatch)
 		if err != nil {
@@ -242,7 +241,7 @@ func (b *handlers) create(x *httpapi.Exchange, r *http.Request) error {
 			return b.created(x, m, nil, stream, r)
 		}
 	}
-	// Another request with the key may send the calls, even where this one made the batch.
+	// Another request with the key may be sending the calls, even if this one created the batch.
 	again := order.Key != ""
 	if stream {
 		return b.takeAndStream(x, r, m, source, again)
@@ -269,7 +268,7 @@ func (b *handlers) created(x *httpapi.Exchange, m *batch.Manifest, t *taken, str
 	return nil
 }
 
-// addCalls is POST /batches/{id}/calls: more lines for a batch that is open.
+// addCalls serves POST /batches/{id}/calls: more lines for an open batch.
 func (b *handlers) addCalls(x *httpapi.Exchange, r *http.Request) (*Batch, error) {
 	if !lines(r.Header) {
 		return nil, schema.Errorf(problem.KindMediaType, "The body must have one call on each line: send Content-Type: application/x-ndjson.")
@@ -297,7 +296,7 @@ type listInput struct {
 	Cursor string `query:"cursor"`
 }
 
-// seal is POST /batches/{id}/seal: there will be no more calls.
+// seal serves POST /batches/{id}/seal: no more calls will be added.
 func (b *handlers) seal(ctx context.Context, in *batchInput) (*Batch, error) {
 	who := httpapi.Of(ctx).Principal
 	m, err := b.batches.Get(ctx, in.ID, who)
@@ -313,14 +312,14 @@ func (b *handlers) seal(ctx context.Context, in *batchInput) (*Batch, error) {
 		if _, err = intake.Seal(ctx, ""); err != nil {
 			return nil, err
 		}
-		if m, err = b.batches.Get(ctx, m.ID, who); err != nil { // its calls run since before
+		if m, err = b.batches.Get(ctx, m.ID, who); err != nil { // its calls have been running since they were added
 			return nil, err
 		}
 	}
 	return b.item(m), nil
 }
 
-// show is GET /batches/{id}.
+// show serves GET /batches/{id}.
 func (b *handlers) show(ctx context.Context, in *batchInput) (*Batch, error) {
 	m, err := b.batches.Get(ctx, in.ID, httpapi.Of(ctx).Principal)
 	if err != nil {
@@ -329,7 +328,7 @@ func (b *handlers) show(ctx context.Context, in *batchInput) (*Batch, error) {
 	return b.item(m), nil
 }
 
-// cancel is POST /batches/{id}/cancel.
+// cancel serves POST /batches/{id}/cancel.
 func (b *handlers) cancel(ctx context.Context, in *batchInput) (*Batch, error) {
 	m, err := b.batches.Cancel(ctx, in.ID, httpapi.Of(ctx).Principal)
 	if err != nil {
@@ -338,12 +337,12 @@ func (b *handlers) cancel(ctx context.Context, in *batchInput) (*Batch, error) {
 	return b.item(m), nil
 }
 
-// batchStates maps the words of callers to the states of journals.
+// batchStates maps the public names of states to the states of journals.
 var batchStates = map[string]batch.Progress{
 	"receiving": batch.Receiving, "running": batch.Running, "canceling": batch.Canceling, "ended": batch.Ended,
 }
 
-// list is GET /batches.
+// list serves GET /batches.
 func (b *handlers) list(ctx context.Context, in *listInput) (*BatchList, error) {
 	var states []batch.Progress
 	if in.State != "" {
@@ -359,8 +358,8 @@ func (b *handlers) list(ctx context.Context, in *listInput) (*BatchList, error) 
 	return &BatchList{Batches: b.items(httpapi.Of(ctx).Principal.Tenant, page...), Next: next}, nil
 }
 
-// events is GET /batches/{id}/events: the batch as it is, then after each
-// change, until it has ended.
+// events serves GET /batches/{id}/events: the current batch, then the batch after each change,
+// until it has ended.
 func (b *handlers) events(x *httpapi.Exchange, r *http.Request) error {
 	id := schema.BatchID(r.PathValue("id"))
 	m, err := b.batches.Get(r.Context(), id, x.Principal)

@@ -10,10 +10,10 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// bareLimits are those of calls in tests without a fabric.
+// bareLimits are the limits of calls in tests without a fabric.
 var bareLimits = admission.Limits{ArgumentBytes: 1 << 16, ArgumentDepth: 64, MaxTimeout: time.Minute}
 
-// callersFault fails for an error that a caller would have to take for a fault of ours.
+// callersFault fails for an error that a caller would consider an internal error.
 func callersFault(t *testing.T, err error) {
 	t.Helper()
 	switch kind := schema.KindOf(err); kind {

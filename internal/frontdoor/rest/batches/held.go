@@ -14,8 +14,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// heldAtOnce is how many held calls are listed, and confirmed, at once; more of one
-// batch are never held.
+// heldAtOnce is the maximum number of held calls that are listed or confirmed at once. A batch
+// never has more.
 const heldAtOnce = 1000
 
 // HeldCalls are the calls of a batch that wait for an approval.
@@ -44,19 +44,19 @@ type ConfirmCalls struct {
 	Calls   []string `json:"calls" minItems:"1" maxItems:"1000" doc:"The ids of the calls to confirm or reject. Other calls are not affected."`
 }
 
-// ConfirmedCalls is the answer to it.
+// ConfirmedCalls is the answer to POST /confirmations.
 type ConfirmedCalls struct {
 	Accepted int           `json:"accepted" doc:"The number of calls to which the answer was applied."`
 	Refused  []RefusedCall `json:"refused" nullable:"false"`
 }
 
-// RefusedCall is a call for which an answer does not count.
+// RefusedCall is a call whose approval or denial was not accepted.
 type RefusedCall struct {
 	CallID  schema.CallID     `json:"call_id"`
 	Problem *problem.Document `json:"problem"`
 }
 
-// heldCalls is GET /batches/{id}/held.
+// heldCalls serves GET /batches/{id}/held.
 func (b *handlers) heldCalls(ctx context.Context, in *batchInput) (list HeldCalls, err error) {
 	held, err := b.calls.ListHeld(ctx, in.ID, httpapi.Of(ctx).Principal, heldAtOnce)
 	if err != nil {
@@ -77,7 +77,7 @@ func (b *handlers) heldCalls(ctx context.Context, in *batchInput) (list HeldCall
 	return list, nil
 }
 
-// confirmCalls is POST /confirmations: the caller's own approval or denial to calls of its
+// confirmCalls serves POST /confirmations: the caller's own approval or denial of calls of its
 // batches.
 func (b *handlers) confirmCalls(x *httpapi.Exchange, r *http.Request) (done ConfirmedCalls, err error) {
 	const most = 256 << 10
@@ -106,7 +106,7 @@ func (b *handlers) confirmCalls(x *httpapi.Exchange, r *http.Request) (done Conf
 		case err == nil:
 			done.Accepted++
 		case r.Context().Err() != nil:
-			return done, err // nobody is left to be told
+			return done, err // the client disconnected
 		default:
 			done.Refused = append(done.Refused, RefusedCall{CallID: id, Problem: b.problems.Of(err)})
 		}

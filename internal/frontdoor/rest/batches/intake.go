@@ -23,32 +23,32 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// callSource gives the calls of a request, one after the other; io.EOF ends them. A
-// *schema.Error is a refusal of that line only.
+// callSource returns the calls of a request one by one, and io.EOF at the end. A *schema.Error
+// refuses only that line.
 type callSource interface {
 	next() (rec batch.Line, customID string, err error)
 }
 
-// taken is what became of the calls of a request.
+// taken is the outcome of storing the calls of a request.
 type taken struct {
 	m        *batch.Manifest
 	stored   uint64
 	refused  uint64
-	refusals []LineRefusal // the first of them
+	refusals []LineRefusal // the first ones, up to shownRefusals
 	last     LineRefusal
 }
 
-// takeOptions say how the calls of a request are stored.
+// takeOptions control the storing of the calls of a request.
 type takeOptions struct {
-	// seal: there will be no more. again: another request may have begun to send them,
-	// and those that are stored already are skipped.
+	// seal means that no more calls follow. again means that another request may have begun to
+	// send the calls, so those already stored are skipped.
 	seal, again bool
-	// from is how many the caller says are stored, -1 where it says nothing.
+	// from is the number of stored calls according to the caller, or -1 if it is not given.
 	from int64
 }
 
-// take stores the calls of the source. Where another request began to send them, that
-// one may have sent the last of them meanwhile: then there is nothing to store.
+// take stores the calls of the source. If another request also sends them, it may have completed the
+// batch in the meantime. Then there is nothing to store.
 func (b *handlers) take(ctx context.Context, id schema.BatchID, who schema.Principal, source callSource, o takeOptions) (*taken, error) {
 	t, err := b.takeAll(ctx, id, who, source, o)
 	if !o.again || schema.KindOf(err) != schema.KindConflict {
@@ -80,8 +80,8 @@ func (b *handlers) takeAll(ctx context.Context, id schema.BatchID, who schema.Pr
 		skip = in.Next()
 	}
 	t := &taken{}
-	inRow, refused := 0, in.Refused() // inRow: lines refused since the last one that was taken
-	var first LineRefusal             // of them
+	inRow, refused := 0, in.Refused() // inRow counts refused lines since the last accepted one
+	var first LineRefusal             // the first of these lines
 	for {
 		rec, customID, err := source.next()
 		if errors.Is(err, io.EOF) {
@@ -109,13 +109,13 @@ func (b *handlers) takeAll(ctx context.Context, id schema.BatchID, who schema.Pr
 		case inRow == 1:
 			first = t.last
 		case inRow >= refusedInRow && err == nil:
-			if err = in.Flush(ctx); err == nil { // the refusals have their places before the end
+			if err = in.Flush(ctx); err == nil { // store the refusals before the end
 				err = b.giveUp(ctx, id, who, first)
 			}
 		}
 		refused = in.Refused()
 		if err != nil {
-			// The calls that are stored stay; the caller continues from there.
+			// The stored calls remain, and the caller continues from there.
 			flushing, stop := context.WithTimeout(context.WithoutCancel(ctx), lastFlush)
 			defer stop()
 			if flushErr := in.Flush(flushing); flushErr != nil {
@@ -140,12 +140,11 @@ func (b *handlers) takeAll(ctx context.Context, id schema.BatchID, who schema.Pr
 	return t, nil
 }
 
-// refusedInRow is how many lines in a row may be refused before the batch is ended:
-// what is sent is no batch then, and each refusal takes more disk than its line.
+// refusedInRow is the number of consecutive refused lines that ends the batch. Such input is not a
+// batch, and each refusal takes more disk space than its line.
 const refusedInRow = 1000
 
-// giveUp ends a batch of which too many lines in a row were refused. It returns what
-// its caller is told.
+// giveUp ends a batch with too many consecutive refused lines. It returns the error for the caller.
 func (b *handlers) giveUp(ctx context.Context, id schema.BatchID, who schema.Principal, first LineRefusal) error {
 	why := fmt.Sprintf("%d consecutive lines were refused, so the batch was ended. Line %d: %s", refusedInRow, first.Index, first.Detail)
 	if _, err := b.batches.End(ctx, id, who, why); err != nil {
@@ -161,19 +160,19 @@ func (t *taken) note(index uint64, customID, detail string) {
 	}
 }
 
-// isRefusal says that an error is about one line; others end the request.
+// isRefusal reports whether an error refuses a single line. Other errors end the request.
 func isRefusal(err error) bool {
 	var broken *brokenError
 	return err != nil && !errors.As(err, &broken)
 }
 
-// brokenError is a body that cannot be read on.
+// brokenError means that the rest of a body cannot be read.
 type brokenError struct{ error }
 
 func (e *brokenError) Unwrap() error { return e.error }
 
-// lineSource reads one call from each line of a body of any length. The socket is
-// read as fast as the calls are stored.
+// lineSource reads one call from each line of a body of any length. It reads the socket only as
+// fast as the calls are stored.
 type lineSource struct {
 	lines lineReader
 	x     *httpapi.Exchange
@@ -182,15 +181,14 @@ type lineSource struct {
 	limit int
 	line  []byte
 	begun bool      // the first line was read
-	set   time.Time // when the deadline of the socket was set
-	// digest takes all that is read; nil where nobody wants it.
+	set   time.Time // when the read deadline was set
+	// digest is computed over all bytes read; nil if it is not used.
 	digest hash.Hash
-	// answering says that another goroutine writes the answer meanwhile, whose headers
-	// are its own.
+	// answering means that another goroutine is writing the answer and owns its headers.
 	answering bool
 }
 
-// giveUp has the connection closed after the answer, where that is still to come.
+// giveUp closes the connection after the answer, if the answer has not begun.
 func (s *lineSource) giveUp(err error) error {
 	if !s.answering {
 		s.x.Set("Connection", "close")
@@ -198,13 +196,13 @@ func (s *lineSource) giveUp(err error) error {
 	return &brokenError{err}
 }
 
-// lastFlush bounds the storing of what came before a stream broke.
+// lastFlush is the timeout of storing the calls received before a stream broke.
 const lastFlush = 5 * time.Second
 
-// lineTimeout is how long a client may leave a stream of lines without a byte.
+// lineTimeout is the maximum time without a byte on a stream of lines.
 const lineTimeout = 10 * time.Minute
 
-// newLineSource reads the lines of a request; digested says whether sum and compare are used.
+// newLineSource reads the lines of a request. digested enables sum and compare.
 func (b *handlers) newLineSource(x *httpapi.Exchange, r *http.Request, digested bool) *lineSource {
 	s := &lineSource{lines: b.lines, x: x, rc: http.NewResponseController(x.ResponseWriter), limit: b.lines.limits.ArgumentBytes + submit.EnvelopeBytes}
 	var body io.Reader = r.Body
@@ -216,7 +214,7 @@ func (b *handlers) newLineSource(x *httpapi.Exchange, r *http.Request, digested 
 	return s
 }
 
-// sum is the digest of the lines, once all of them are read; "" where there is none.
+// sum returns the digest of the lines after all of them have been read, or "" if there is none.
 func (s *lineSource) sum() string {
 	if s.digest == nil {
 		return ""
@@ -224,8 +222,8 @@ func (s *lineSource) sum() string {
 	return hex.EncodeToString(s.digest.Sum(nil))
 }
 
-// compare reads the lines that are left, and refuses others than those with the sum, "" where
-// it is not known.
+// compare reads the remaining lines and returns an error if the digest of all lines differs from
+// sum. If sum is "", it is not known and nothing is compared.
 func (s *lineSource) compare(sum string) error {
 	for sum != "" {
 		switch _, _, err := s.wait(); {
@@ -240,12 +238,12 @@ func (s *lineSource) compare(sum string) error {
 	return nil
 }
 
-// wait is read, with the time that a client has for a line.
+// wait is read with a deadline for the line.
 func (s *lineSource) wait() (line []byte, tooLong bool, err error) {
-	// The storing of a line may have taken long, while more of them were here.
+	// Storing a line may have taken long while more lines were buffered.
 	if s.from.Buffered() == 0 || time.Since(s.set) > lineTimeout/10 {
 		s.set = time.Now()
-		_ = s.rc.SetReadDeadline(s.set.Add(lineTimeout)) // a writer without deadlines does without
+		_ = s.rc.SetReadDeadline(s.set.Add(lineTimeout)) // a writer may not support deadlines
 	}
 	return s.read()
 }
@@ -256,7 +254,7 @@ func (s *lineSource) next() (rec batch.Line, customID string, err error) {
 		if err != nil {
 			return rec, "", err
 		}
-		if !s.begun { // a file may be sent as an editor wrote it
+		if !s.begun { // skip the byte order mark of an editor
 			s.begun, line = true, bom.Trim(line)
 		}
 		if tooLong {
@@ -268,11 +266,11 @@ func (s *lineSource) next() (rec batch.Line, customID string, err error) {
 	}
 }
 
-// endlessLines is how many times the limit a line may have before it is not read on.
-// One below that is refused by itself, and the lines after it are taken.
+// endlessLines is the multiple of the limit at which reading of a line stops. A shorter line over
+// the limit is refused alone, and the lines after it are accepted.
 const endlessLines = 8
 
-// read returns the next line. The last one needs no line feed.
+// read returns the next line. The last line needs no line feed.
 func (s *lineSource) read() (line []byte, tooLong bool, err error) {
 	s.line = s.line[:0]
 	length := 0
@@ -305,10 +303,10 @@ func (s *lineSource) read() (line []byte, tooLong bool, err error) {
 	}
 }
 
-// lineReader reads the calls of a batch, within the limits of all calls.
+// lineReader parses the calls of a batch, within the limits of all calls.
 type lineReader struct{ limits calls.Limits }
 
-// readItem reads one call of a batch.
+// readItem parses one call of a batch.
 func (l lineReader) readItem(raw []byte) (rec batch.Line, customID string, err error) {
 	if rec, ok := l.readPlainItem(raw); ok {
 		return rec, rec.CustomID, nil
@@ -316,7 +314,7 @@ func (l lineReader) readItem(raw []byte) (rec batch.Line, customID string, err e
 	return l.readAnyItem(raw)
 }
 
-// readAnyItem is readItem for any line.
+// readAnyItem parses one call of a batch in any valid form.
 func (l lineReader) readAnyItem(raw []byte) (rec batch.Line, customID string, err error) {
 	members, err := httpapi.ReadObject(raw, l.limits.ArgumentBytes+submit.EnvelopeBytes, l.limits.ArgumentDepth+1, "custom_id", "server", "tool", "arguments", "timeout_ms")
 	if err != nil {
@@ -337,8 +335,7 @@ func (l lineReader) readAnyItem(raw []byte) (rec batch.Line, customID string, er
 	}, customID, nil
 }
 
-// customIDOf returns the custom_id of a line that is no call, "" where it has none that can be
-// read.
+// customIDOf returns the custom_id of a line that is not a valid call, or "" if it cannot be read.
 func customIDOf(raw []byte) string {
 	var line struct {
 		CustomID string `json:"custom_id"`
@@ -349,12 +346,12 @@ func customIDOf(raw []byte) string {
 	return line.CustomID
 }
 
-// listSource gives the calls of a JSON document. The list stays the bytes that came:
-// taken apart at once, one of 32 MiB could become ten times as much.
+// listSource returns the calls of a JSON document one by one. It keeps the list as received bytes:
+// fully parsed, a list of 32 MiB could take ten times the memory.
 type listSource struct {
 	lines lineReader
 	list  []byte // from the next call on; valid JSON
-	begun bool   // its bracket was seen
+	begun bool   // its opening bracket was read
 }
 
 func (s *listSource) next() (rec batch.Line, customID string, err error) {
@@ -365,7 +362,7 @@ func (s *listSource) next() (rec batch.Line, customID string, err error) {
 	return s.lines.readItem(item)
 }
 
-// item returns the next call as it stands, nil behind the last one.
+// item returns the next call verbatim, or nil after the last one.
 func (s *listSource) item() []byte {
 	i := 0
 	for i < len(s.list) && (s.list[i] <= ' ' || s.list[i] == '[' && !s.begun || s.list[i] == ',') {
@@ -378,7 +375,7 @@ func (s *listSource) item() []byte {
 	var scan rawjson.Scanner
 	scan.Reset(s.list[i:])
 	if !scan.Value() {
-		return nil // it was checked
+		return nil // cannot happen: it was validated
 	}
 	end := i + scan.At()
 	item := s.list[i:end]
@@ -386,7 +383,7 @@ func (s *listSource) item() []byte {
 	return item
 }
 
-// count returns how many calls there are left.
+// count returns the number of remaining calls.
 func (s *listSource) count() (n int) {
 	for left := *s; left.item() != nil; {
 		n++
@@ -394,7 +391,7 @@ func (s *listSource) count() (n int) {
 	return n
 }
 
-// readBatch reads a batch that came as one JSON document.
+// readBatch parses a batch sent as one JSON document.
 func (l lineReader) readBatch(body []byte, o *batch.Order, open, stream *bool) (callSource, error) {
 	members, err := httpapi.ReadObject(body, jsonBatch, l.limits.ArgumentDepth+4, "calls", "priority", "expires_in", "callback_url", "labels", "open", "stream")
 	if err != nil {

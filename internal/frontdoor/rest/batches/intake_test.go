@@ -29,7 +29,7 @@ func TestTheCallsOfADocumentStandAsTheyCame(t *testing.T) {
 			t.Fatalf("%s: %v", c.body, err)
 		}
 		if err != nil {
-			continue // a batch without calls must say that it is open
+			continue // a batch without calls must be marked as open
 		}
 		var got []string
 		for range o.Calls {

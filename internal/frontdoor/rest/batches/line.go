@@ -10,10 +10,9 @@ import (
 	"github.com/callyard/callyard/internal/validate"
 )
 
-// readPlainItem reads a call of a batch as almost all are written: the known members
-// only, texts without escapes, arguments that are an object. It checks what
-// readItem checks. ok is false for all others, which readItem reads, or says what is
-// wrong with them.
+// readPlainItem is a fast parser for the usual form of a line: only known members, strings without
+// escapes, and an object as arguments. It makes the same checks as readItem. ok is false for all
+// other lines, which readItem parses or refuses.
 func (l lineReader) readPlainItem(raw []byte) (rec batch.Line, ok bool) {
 	if validate.Value(raw, l.limits.ArgumentBytes+submit.EnvelopeBytes, l.limits.ArgumentDepth+1) != nil {
 		return rec, false

@@ -29,7 +29,7 @@ func FuzzAPlainLineIsReadAsAnyOther(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		quick, ok := lines.readPlainItem(raw)
 		if !ok {
-			return // it goes the other way
+			return // readAnyItem handles it
 		}
 		slow, customID, err := lines.readAnyItem(raw)
 		if err != nil || customID != quick.CustomID {
@@ -60,7 +60,7 @@ func FuzzTheHeadOfAResultIsWrittenAsJSON(f *testing.F) {
 	f.Fuzz(func(t *testing.T, index uint64, customID, state, worker string, attempt int, settled string, toolError bool, problem string) {
 		h := BatchResult{Index: index, CustomID: customID, CallID: "call_x", State: state, ToolError: toolError, Worker: schema.WorkerID(worker), Attempt: attempt, Settled: settled, Cursor: "1c-5"}
 		if json.Valid([]byte(problem)) {
-			text := httpapi.Encode(json.RawMessage(problem)) // as the encoder writes it
+			text := httpapi.Encode(json.RawMessage(problem)) // as the encoder formats it
 			h.Problem = text[:len(text)-1]
 		}
 		want := httpapi.Encode(h)

@@ -25,7 +25,7 @@ func batchParam() *huma.Param {
 	return openapi.PathParam("id", "The id of a batch.", "batch_06b2t8m3c0w3v2q5n7k9a1d4fz")
 }
 
-// batchStatuses are what a batch can be refused with.
+// batchStatuses are the statuses with which a batch can be refused.
 var batchStatuses = []int{http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusServiceUnavailable}
 
 func ndjson(shape, description, example string) *huma.MediaType {

@@ -16,7 +16,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// results is GET /batches/{id}/results.
+// results serves GET /batches/{id}/results.
 func (b *handlers) results(x *httpapi.Exchange, r *http.Request) error {
 	cursor, err := batch.ParseCursor(x.Query.Get("cursor"))
 	if err != nil {
@@ -37,15 +37,14 @@ func (b *handlers) results(x *httpapi.Exchange, r *http.Request) error {
 	return b.streamResults(r.Context(), x, m.ID, cursor, follow, httpapi.Number(x.Query, "limit", 0))
 }
 
-// takeAndStream stores the calls of a request and answers with their results while
-// they come.
+// takeAndStream stores the calls of a request and streams their results as they complete.
 func (b *handlers) takeAndStream(x *httpapi.Exchange, r *http.Request, m *batch.Manifest, source callSource, again bool) error {
 	rc := http.NewResponseController(x.ResponseWriter)
-	_ = rc.EnableFullDuplex() // HTTP/2 is duplex by itself, and does not know this
+	_ = rc.EnableFullDuplex() // HTTP/2 is always full duplex, and does not support this
 	if r.Header.Get("Expect") != "" {
-		// The answer begins before the body is read, and a client that asked whether to
-		// send it would not be told: curl then waits for a second.
-		_, _ = r.Body.Read(nil) // what is wrong with the body, its reader finds out
+		// Read the body before the answer begins: otherwise a client that sent Expect:
+		// 100-continue gets no 100, and curl then waits for a second.
+		_, _ = r.Body.Read(nil) // the reader of the body detects errors
 	}
 	if lines, ok := source.(*lineSource); ok {
 		lines.answering = true
@@ -68,7 +67,7 @@ func (b *handlers) takeAndStream(x *httpapi.Exchange, r *http.Request, m *batch.
 	return err
 }
 
-// takeSafely is take for a goroutine of its own, where a panic would end the process.
+// takeSafely is take for a separate goroutine, where a panic would end the process.
 func (b *handlers) takeSafely(ctx context.Context, x *httpapi.Exchange, m *batch.Manifest, source callSource, o takeOptions) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -80,8 +79,8 @@ func (b *handlers) takeSafely(ctx context.Context, x *httpapi.Exchange, m *batch
 	return err
 }
 
-// streamResults writes results as lines. Each carries the cursor from which the next
-// request continues.
+// streamResults writes results as lines. Each includes the cursor from which the next request
+// continues.
 func (b *handlers) streamResults(ctx context.Context, x *httpapi.Exchange, id schema.BatchID, after batch.Cursor, follow bool, limit int) error {
 	out := &lineWriter{b: b, x: x, rc: http.NewResponseController(x.ResponseWriter), id: id, left: limit}
 	defer out.end()
@@ -113,8 +112,8 @@ func (b *handlers) streamResults(ctx context.Context, x *httpapi.Exchange, id sc
 	return out.finish(err)
 }
 
-// endInTime ends a stream when its credential is no longer valid, and when the front door is
-// about to stop; its reader continues at another one, from its cursor.
+// endInTime ends a stream when its credential becomes invalid, or when the front door is about to
+// stop. Its reader continues at another front door, from its cursor.
 func (b *handlers) endInTime(ctx context.Context, x *httpapi.Exchange, cancel context.CancelFunc) (stop func()) {
 	ended := make(chan struct{})
 	go func() {
@@ -139,7 +138,7 @@ func (b *handlers) endInTime(ctx context.Context, x *httpapi.Exchange, cancel co
 	}
 }
 
-// errEnough ends a stream that has given what was asked for.
+// errEnough ends a stream that has sent the requested number of results.
 var errEnough = errors.New("enough")
 
 // lineWriter writes results as lines of JSON.
@@ -149,7 +148,7 @@ type lineWriter struct {
 	rc   *http.ResponseController
 	id   schema.BatchID
 	buf  []byte
-	left int // how many more are wanted; 0 for all
+	left int // number of results still to send; 0 means no limit
 	done bool
 }
 
@@ -159,12 +158,12 @@ func (w *lineWriter) start() {
 	}
 	h := w.x.Header()
 	h["Content-Type"] = []string{"application/x-ndjson"}
-	h.Set("X-Accel-Buffering", "no") // a proxy must not hold lines back
+	h.Set("X-Accel-Buffering", "no") // proxies must not buffer lines
 	w.x.WriteHeader(http.StatusOK)
 }
 
-// BatchResult is a call of a batch that has ended: what its line holds in addition to the
-// bytes of the result.
+// BatchResult is the part of a result line in addition to the bytes of the result: a call of a
+// batch that has ended.
 type BatchResult struct {
 	Index     uint64          `json:"index" doc:"Its position in the batch, from 0."`
 	CustomID  string          `json:"custom_id,omitempty" doc:"The caller's own id for the call."`
@@ -179,8 +178,8 @@ type BatchResult struct {
 	Problem   json.RawMessage `json:"problem,omitempty" doc:"The reason that it did not succeed."`
 }
 
-// append writes the head as a JSON object behind dst. A million results go this way,
-// so nothing is looked up by reflection; httpapi.Encode(h) writes the same.
+// append appends the head as a JSON object to dst. It avoids reflection because a batch may have a
+// million results. httpapi.Encode(h) returns the same.
 func (h *BatchResult) append(dst []byte) []byte {
 	dst = strconv.AppendUint(append(dst, `{"index":`...), h.Index, 10)
 	text := func(name, value string) {
@@ -209,7 +208,7 @@ func (h *BatchResult) append(dst []byte) []byte {
 	return append(dst, '}')
 }
 
-// appendText writes a JSON string.
+// appendText appends a JSON string.
 func appendText(dst []byte, text string) []byte {
 	for i := 0; i < len(text); i++ {
 		if c := text[i]; c < ' ' || c == '"' || c == '\\' || c > '~' {
@@ -269,8 +268,7 @@ func (w *lineWriter) page(ctx context.Context, page []batch.LineResult) error {
 	return nil
 }
 
-// oneLine takes line feeds out of JSON; between tokens is the only place where
-// there can be any.
+// oneLine removes line breaks from JSON. In valid JSON they occur only between tokens.
 func oneLine(body []byte) []byte {
 	if bytes.IndexByte(body, '\n') < 0 && bytes.IndexByte(body, '\r') < 0 {
 		return body
@@ -284,7 +282,7 @@ func oneLine(body []byte) []byte {
 }
 
 func (w *lineWriter) flush() error {
-	_ = w.rc.SetWriteDeadline(time.Now().Add(httpapi.TimeFor(len(w.buf)))) // a writer without deadlines does without
+	_ = w.rc.SetWriteDeadline(time.Now().Add(httpapi.TimeFor(len(w.buf)))) // a writer may not support deadlines
 	_, err := w.x.Write(w.buf)
 	w.buf = w.buf[:0]
 	if err == nil {
@@ -298,8 +296,8 @@ func (w *lineWriter) flush() error {
 
 func (w *lineWriter) end() { _ = w.rc.SetWriteDeadline(time.Time{}) }
 
-// finish ends a stream. After its first line there is no other way to tell of an
-// error than a connection that breaks.
+// finish ends a stream. After its first line, an error can only be reported by closing the
+// connection.
 func (w *lineWriter) finish(err error) error {
 	var broken *brokenError
 	switch {
@@ -307,7 +305,7 @@ func (w *lineWriter) finish(err error) error {
 		w.start()
 		return nil
 	case errors.As(err, &broken):
-		return nil // the client left
+		return nil // the client disconnected
 	case w.x.Status == 0:
 		return err
 	}

@@ -12,8 +12,7 @@ import (
 	"github.com/callyard/callyard/internal/frontdoor/rest/submit"
 )
 
-// describe puts the shapes of batches into the document, which are read member by
-// member.
+// describe adds the schemas of batches to the document whose bodies are parsed member by member.
 func (b *handlers) describe(d *httpapi.Document) {
 	all := d.Schemas()
 	d.SchemaOf(reflect.TypeFor[BatchResult]())
@@ -48,7 +47,7 @@ func (b *handlers) describe(d *httpapi.Document) {
 	})
 }
 
-// expiresSchema is how many seconds a batch may take.
+// expiresSchema returns the schema of the time limit of a batch, in seconds.
 func (b *handlers) expiresSchema() *huma.Schema {
 	return openapi.Integers(1, float64(b.batches.MaxLife()/time.Second))
 }

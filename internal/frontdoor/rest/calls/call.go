@@ -41,8 +41,8 @@ func (c *handlers) register(d *httpapi.Document) {
 	}
 }
 
-// callTool is POST /servers/{id}/tools/{tool}: the hot path. The body is the
-// arguments, the answer is the result, both as they are.
+// callTool serves POST /servers/{id}/tools/{tool}, the hot path. The body is the arguments, the
+// answer is the result, both byte for byte.
 func (c *handlers) callTool(x *httpapi.Exchange, r *http.Request) error {
 	call := &schema.Call{ID: schema.NewCallID(), Server: schema.ServerID(r.PathValue("id")), Tool: r.PathValue("tool"), Principal: x.Principal}
 	call.Trace = x.Trace(r)
@@ -64,7 +64,7 @@ func (c *handlers) callTool(x *httpapi.Exchange, r *http.Request) error {
 	return c.runner.Run(x, r, call, w)
 }
 
-// call is POST /calls: the same call with everything in the body.
+// call serves POST /calls: the same call with all members in the body.
 func (c *handlers) call(x *httpapi.Exchange, r *http.Request) error {
 	call := &schema.Call{ID: schema.NewCallID(), Principal: x.Principal}
 	call.Trace = x.Trace(r)

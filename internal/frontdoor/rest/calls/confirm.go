@@ -20,17 +20,17 @@ type ConfirmRequest struct {
 	Confirm bool `json:"confirm"`
 }
 
-// Rejected is the answer to a confirmation that was refused by the caller.
+// Rejected is the answer to a confirmation with which the caller rejected the call.
 type Rejected struct {
 	Status  string        `json:"status" enum:"rejected"`
 	Message string        `json:"message"`
 	CallID  schema.CallID `json:"call_id"`
 }
 
-// maxLongPoll bounds GET /calls/{id}?wait=.
+// maxLongPoll is the maximum of GET /calls/{id}?wait=.
 const maxLongPoll = 60 * time.Second
 
-// confirm is POST /confirmations/{id}: the caller's own approval or denial.
+// confirm serves POST /confirmations/{id}: the caller's own approval or denial.
 func (c *handlers) confirm(x *httpapi.Exchange, r *http.Request) error {
 	const most = 1 << 10
 	body, err := x.ReadBody(r, most)
@@ -45,8 +45,8 @@ func (c *handlers) confirm(x *httpapi.Exchange, r *http.Request) error {
 	if err := httpapi.ReadMember(members, "confirm", true, "true or false", &approve); err != nil {
 		return err
 	}
-	// A retry that carries the same key is the same attempt and gets the same
-	// answer; without one every request is an attempt of its own.
+	// A retry with the same key is the same attempt and gets the same answer. Without a key,
+	// every request is a separate attempt.
 	attempt := x.ID
 	key, err := httpapi.IdempotencyKey(r)
 	if err != nil {
@@ -102,7 +102,7 @@ func opCallState(d *httpapi.Document) huma.Operation {
 	return op
 }
 
-// confirmed says which call a confirmation ran, and how it ended.
+// confirmed records the call that a confirmation ran, and its outcome.
 func confirmed(x *httpapi.Exchange, c *calls.Confirmed, err error) {
 	if x.Span == nil || c.Denied || c.Replayed {
 		return

@@ -1,9 +1,8 @@
-// Package calls has the operations on single calls: call a tool, confirm a call that is held,
-// ask for the state of a call, list, cancel and settle calls.
+// Package calls implements the operations on single calls: call a tool, confirm a held call, read
+// the state of a call, and list, cancel and settle calls.
 //
-// It owns their paths, their descriptions in the OpenAPI document, and the bodies that they
-// read. It promises that the arguments of a call leave as the bytes that came in.
+// It owns their paths, their descriptions in the OpenAPI document, and the parsing of their bodies.
+// It guarantees that the arguments of a call are forwarded byte for byte.
 //
-// It refuses to know where a call is stored, and to make calls in another way than through
-// package submit.
+// It does not know where a call is stored, and creates calls only through package submit.
 package calls

@@ -19,13 +19,13 @@ import (
 
 const (
 	operationDryRun = "dry-run-policy"
-	// maxDraft bounds the text of a draft, in bytes; maxDraftBody the request that has it.
+	// maxDraft limits the text of a draft, and maxDraftBody its request, in bytes.
 	maxDraft     = 1 << 20
 	maxDraftBody = 2*maxDraft + 4<<10
-	// dryRunAge is from when on calls are looked at where the request does not say.
+	// dryRunAge is the default age of the oldest call to examine.
 	dryRunAge = 7 * 24 * time.Hour
-	// dryRunChanges is how many changed calls are listed where the request does not say, and
-	// maxDryRunChanges how many at most.
+	// dryRunChanges is the default number of changed calls to list, and maxDryRunChanges the
+	// maximum.
 	dryRunChanges, maxDryRunChanges = 100, 1000
 )
 
@@ -37,7 +37,7 @@ type DryRunRequest struct {
 	Limit  int       `json:"limit,omitempty" minimum:"0" maximum:"1000" doc:"The maximum number of changed calls to list; the default is 100. All are counted."`
 }
 
-// dryRunPolicy is POST /policy/dry-run.
+// dryRunPolicy serves POST /policy/dry-run.
 func (c *handlers) dryRunPolicy(x *httpapi.Exchange, r *http.Request) (*calls.DryRun, error) {
 	body, err := x.ReadBody(r, maxDraftBody)
 	if err != nil {
@@ -74,7 +74,7 @@ func readDryRun(members map[string]json.RawMessage, now time.Time) (q calls.DryR
 	return q, err
 }
 
-// readDraft reads the text of a draft.
+// readDraft parses the text of a draft.
 func readDraft(text string) (*risk.Policy, error) {
 	if len(text) > maxDraft {
 		return nil, schema.Errorf(schema.KindTooLarge, "The draft exceeds the limit of %d bytes.", maxDraft)
@@ -83,7 +83,7 @@ func readDraft(text string) (*risk.Policy, error) {
 	return draft, draftError(err)
 }
 
-// draftError is the answer to a draft with faults; nil for one without.
+// draftError returns the answer to a draft with faults, or nil if it has none.
 func draftError(err error) error {
 	var faults *risk.Faults
 	if !errors.As(err, &faults) {

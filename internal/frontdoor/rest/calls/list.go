@@ -13,13 +13,13 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// anyPrincipal chooses the calls of all principals.
+// anyPrincipal selects the calls of all principals.
 const anyPrincipal = "*"
 
-// whose returns whose calls are listed: of these tenants those of the principals, nil for all.
-// Auditors and administrators of a tenant see its calls, and those of the default tenant, who
-// operate the installation, the calls of all. tenant narrows it to one, "" to none; one of which
-// who sees no calls has none.
+// whose returns the filter of listed calls: these tenants and these principals, or all principals if
+// nil. Auditors and administrators of a tenant see its calls. Those of the default tenant operate
+// the installation and see the calls of all tenants. If tenant is not "", only its calls are
+// listed, which are none if who may not see them.
 func whose(who *schema.Principal, asked, tenant string) (of schema.Tenants, principals []string, err error) {
 	if of, principals, err = seenBy(who, asked); err != nil || tenant == "" {
 		return of, principals, err
@@ -30,7 +30,7 @@ func whose(who *schema.Principal, asked, tenant string) (of schema.Tenants, prin
 	return schema.Tenants{}, principals, nil
 }
 
-// seenBy is whose without a tenant that is asked for.
+// seenBy is whose without the filter by tenant.
 func seenBy(who *schema.Principal, asked string) (of schema.Tenants, principals []string, err error) {
 	of = schema.OnlyTenant(who.Tenant)
 	if asked == "" || asked == who.Name {
@@ -48,8 +48,8 @@ func seenBy(who *schema.Principal, asked string) (of schema.Tenants, principals 
 	return of, []string{asked}, nil
 }
 
-// listCalls is GET /calls: the caller's own calls, as the execution log has them, or those of
-// others; see [whose].
+// listCalls serves GET /calls: the caller's own calls in the execution log, or those of other
+// principals; see [whose].
 func (c *handlers) listCalls(x *httpapi.Exchange, r *http.Request) (page calls.Page, err error) {
 	values := x.Query
 	of, principals, err := whose(&x.Principal, values.Get("principal"), values.Get("tenant"))

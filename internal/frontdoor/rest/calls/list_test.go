@@ -14,7 +14,7 @@ func TestCallsOfOthersAreThoseOfTheTenant(t *testing.T) {
 	for _, c := range []struct {
 		who     schema.Principal
 		asked   string
-		of      schema.Tenants // the zero value: refused
+		of      schema.Tenants // the zero value means refused
 		exactly []string
 	}{
 		{schema.Principal{Name: "ann", Tenant: "red"}, "", red, []string{"ann"}},
@@ -45,7 +45,7 @@ func TestCallsOfATenantAreOfThoseThatAreSeen(t *testing.T) {
 	}{
 		{schema.Principal{Name: "ann", Grant: auditor}, "*", "red", schema.OnlyTenant("red")},
 		{schema.Principal{Name: "ann", Grant: auditor}, "*", "default", schema.OnlyTenant("")},
-		{schema.Principal{Name: "ann", Grant: auditor}, "", "red", schema.Tenants{}}, // its own calls are of the default one
+		{schema.Principal{Name: "ann", Grant: auditor}, "", "red", schema.Tenants{}}, // its own calls belong to the default tenant
 		{schema.Principal{Name: "ann", Tenant: "red", Grant: auditor}, "*", "red", schema.OnlyTenant("red")},
 		{schema.Principal{Name: "ann", Tenant: "red", Grant: auditor}, "*", "blue", schema.Tenants{}},
 		{schema.Principal{Name: "ann", Tenant: "red", Grant: auditor}, "*", "default", schema.Tenants{}},

@@ -41,7 +41,7 @@ func (c *handlers) opCall(d *httpapi.Document) huma.Operation {
 	})
 	op.Responses["200"] = submit.Answered(submit.SchemaResult, "The result of the tool.", exampleResult())
 	if c.calls.CanHold() {
-		// Many generators take the shape of the first answer for that of all.
+		// Many generators use the schema of the first answer for all answers.
 		op.Responses["200"] = submit.Answered(submit.SchemaAnswer, "The result of the tool: a CompletedCall, outcome completed.", exampleCompleted())
 	}
 	c.runner.MayHold(d, &op, openapi.Ref(submit.SchemaAnswer))
@@ -51,7 +51,7 @@ func (c *handlers) opCall(d *httpapi.Document) huma.Operation {
 // schemaRequest is the name of the schema of the body of POST /calls.
 const schemaRequest = "CallRequest"
 
-// describe puts into the document what no Go type describes.
+// describe adds the schemas to the document that no Go type describes.
 func (c *handlers) describe(d *httpapi.Document) {
 	d.NameSchema(reflect.TypeFor[calls.Page](), "CallList")
 	d.NameSchema(reflect.TypeFor[calls.View](), schemaRecord)

@@ -26,7 +26,7 @@ type PolicyTestRequest struct {
 	Principal *PolicyTestPrincipal `json:"principal,omitempty" doc:"Whose call it is; the default is the caller. It requires what a dry run of a policy requires."`
 }
 
-// PolicyTestPrincipal is whose call is judged.
+// PolicyTestPrincipal is the principal of the call to judge.
 type PolicyTestPrincipal struct {
 	Name   string          `json:"name" doc:"The name of the principal."`
 	Owner  string          `json:"owner,omitempty" doc:"The person or team behind the name."`
@@ -34,7 +34,7 @@ type PolicyTestPrincipal struct {
 	Tenant schema.TenantID `json:"tenant,omitempty" doc:"The tenant of the principal; the default is default. Its policy is used as well."`
 }
 
-// testPolicy is POST /policy/test. The arguments are neither stored nor logged.
+// testPolicy serves POST /policy/test. The arguments are neither stored nor logged.
 func (c *handlers) testPolicy(x *httpapi.Exchange, r *http.Request) (*calls.PolicyDecision, error) {
 	limit := maxDraftBody + c.limits.ArgumentBytes + submit.EnvelopeBytes
 	body, err := x.ReadBody(r, limit)
@@ -70,8 +70,8 @@ func (c *handlers) testPolicy(x *httpapi.Exchange, r *http.Request) (*calls.Poli
 	return calls.TestPolicy(c.calls, call, draft)
 }
 
-// readPrincipal reads whose call it is, where the request says so. What the credential of
-// that principal leaves out is not known.
+// readPrincipal reads the principal of the call, if the request names one. Restrictions of that
+// principal's credential are not known.
 func readPrincipal(raw json.RawMessage, call *schema.Call) error {
 	if raw == nil {
 		return nil

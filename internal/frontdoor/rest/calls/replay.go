@@ -11,7 +11,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// replayCall is POST /calls/{id}/replay: a new call with the arguments of one of the caller's
+// replayCall serves POST /calls/{id}/replay: a new call with the arguments of one of the caller's
 // own. The gate, the quota and the policy judge it like any other.
 func (c *handlers) replayCall(x *httpapi.Exchange, r *http.Request) error {
 	call := &schema.Call{ID: schema.NewCallID(), Principal: x.Principal}
@@ -22,7 +22,7 @@ func (c *handlers) replayCall(x *httpapi.Exchange, r *http.Request) error {
 	if call.Timeout, err = x.Timeout(r, c.limits.MaxTimeout); err != nil {
 		return schema.AsError(err).WithCall(call.ID)
 	}
-	w, err := submit.ReadWish(r, []byte(id)) // an idempotency key is for the replay of this call
+	w, err := submit.ReadWish(r, []byte(id)) // the idempotency key applies to the replay of this call
 	if err != nil {
 		return schema.AsError(err).WithCall(call.ID)
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// callState is GET /calls/{id}.
+// callState serves GET /calls/{id}.
 func (c *handlers) callState(x *httpapi.Exchange, r *http.Request) error {
 	wait := time.Duration(httpapi.Number(x.Query, "wait", 0)) * time.Second
 	if wait > 0 {
@@ -33,8 +33,8 @@ func (c *handlers) callState(x *httpapi.Exchange, r *http.Request) error {
 	return c.sendCallWith(x, r, s)
 }
 
-// sendCallWith answers with the status of a call, and with its arguments where the request
-// asks for them and they are stored.
+// sendCallWith answers with the status of a call, including its arguments if the request asks for
+// them and they are stored.
 func (c *handlers) sendCallWith(x *httpapi.Exchange, r *http.Request, s *calls.Status) error {
 	if !slices.Contains(x.Query["include"], "arguments") {
 		return c.sendCall(x, r, s)
@@ -54,8 +54,8 @@ func (c *handlers) sendCallWith(x *httpapi.Exchange, r *http.Request, s *calls.S
 	return nil
 }
 
-// endedOr answers with a call that has ended, for which nobody has to wait, and otherwise
-// with the error.
+// endedOr answers with the call if it has ended, so that no waiting is necessary. Otherwise it
+// returns the error full.
 func (c *handlers) endedOr(x *httpapi.Exchange, r *http.Request, full error) error {
 	s, err := c.calls.Get(r.Context(), schema.CallID(r.PathValue("id")), x.Principal)
 	switch {
@@ -76,7 +76,7 @@ func (c *handlers) sendCall(x *httpapi.Exchange, r *http.Request, s *calls.Statu
 	return err
 }
 
-// cancelCall is POST /calls/{id}/cancel.
+// cancelCall serves POST /calls/{id}/cancel.
 func (c *handlers) cancelCall(x *httpapi.Exchange, r *http.Request) error {
 	s, err := c.calls.Cancel(r.Context(), schema.CallID(r.PathValue("id")), x.Principal)
 	if err != nil {
@@ -91,7 +91,7 @@ type SettleRequest struct {
 	Reason string `json:"reason" doc:"The reason; it is stored."`
 }
 
-// settleCall is POST /calls/{id}/settle: a person's word about a call whose outcome
+// settleCall serves POST /calls/{id}/settle: a person states the outcome of a call whose outcome
 // is unknown, or that was given up.
 func (c *handlers) settleCall(x *httpapi.Exchange, r *http.Request) error {
 	const most = 4 << 10

@@ -16,12 +16,12 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// pagePolicy is that of the page of a run: it has a style of its own, and nothing in it may run,
+// pagePolicy is the policy of the page of a run: it has an inline style, and may not run scripts,
 // load, send or open anything.
 const pagePolicy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; sandbox"
 
 // handlers are the operations on runs of evaluations.
-type handlers struct{ runs *runs.Folder } // nil: there are none
+type handlers struct{ runs *runs.Folder } // nil if there are none
 
 // Register registers the operations on runs of evaluations; folder may be nil.
 func Register(d *httpapi.Document, folder *runs.Folder) {
@@ -31,12 +31,12 @@ func Register(d *httpapi.Document, folder *runs.Folder) {
 	d.Handle(opPage(), h.page)
 }
 
-// absent is the answer of a front door without a folder of runs.
+// absent returns the error of a front door without a folder of runs.
 func absent() error {
 	return schema.Errorf(schema.KindNotFound, "This front door has no folder of evaluations: set front_door.evaluations to the folder that has those of the runs.")
 }
 
-// list is GET /evaluations.
+// list serves GET /evaluations.
 func (h *handlers) list(*httpapi.Exchange, *http.Request) (EvaluationList, error) {
 	list := EvaluationList{Evaluations: []Evaluation{}}
 	if h.runs == nil {
@@ -62,48 +62,48 @@ func estimateOf(e stats.Estimate) *EvaluationEstimate {
 	return &EvaluationEstimate{Mean: e.Mean, Low: e.Low, High: e.High}
 }
 
-// get is GET /evaluations/{id}.
-func (h *handlers) get(_ *httpapi.Exchange, r *http.Request) (told EvaluationReport, err error) {
+// get serves GET /evaluations/{id}.
+func (h *handlers) get(_ *httpapi.Exchange, r *http.Request) (answer EvaluationReport, err error) {
 	if h.runs == nil {
-		return told, absent()
+		return answer, absent()
 	}
 	id := r.PathValue("id")
 	of, err := h.runs.Report(id)
 	if err != nil {
-		return told, err
+		return answer, err
 	}
 	return shapeOf(id, of)
 }
 
-// shapeOf has the members of a report.json, which the shape names all.
-func shapeOf(id string, of *report.Report) (told EvaluationReport, err error) {
+// shapeOf returns the members of a report.json in the form of the schema, which lists all of them.
+func shapeOf(id string, of *report.Report) (answer EvaluationReport, err error) {
 	text, err := json.Marshal(of)
 	if err == nil {
-		err = json.Unmarshal(text, &told)
+		err = json.Unmarshal(text, &answer)
 	}
 	if err != nil {
-		return told, schema.Errorf(schema.KindInternal, "The report cannot be written as JSON: %w", err)
+		return answer, schema.Errorf(schema.KindInternal, "The report cannot be written as JSON: %w", err)
 	}
-	told.ID = id
-	// Somebody may have written the file by hand.
-	told.Rules, told.Levels, told.Rewards = notnull.List(told.Rules), notnull.List(told.Levels), notnull.List(told.Rewards)
-	for i := range told.Levels {
-		l := &told.Levels[i]
+	answer.ID = id
+	// The file may have been written manually.
+	answer.Rules, answer.Levels, answer.Rewards = notnull.List(answer.Rules), notnull.List(answer.Levels), notnull.List(answer.Rewards)
+	for i := range answer.Levels {
+		l := &answer.Levels[i]
 		l.Types, l.Categories = notnull.Map(l.Types), notnull.List(l.Categories)
 		for j := range l.Categories {
 			l.Categories[j].Types = notnull.Map(l.Categories[j].Types)
 		}
 	}
-	for i := range told.Turns {
-		told.Turns[i].Types = notnull.Map(told.Turns[i].Types)
+	for i := range answer.Turns {
+		answer.Turns[i].Types = notnull.Map(answer.Turns[i].Types)
 	}
-	if c := told.Check; c != nil {
+	if c := answer.Check; c != nil {
 		c.Categories, c.Errors = notnull.Map(c.Categories), notnull.Map(c.Errors)
 	}
-	return told, nil
+	return answer, nil
 }
 
-// page is GET /evaluations/{id}/page.
+// page serves GET /evaluations/{id}/page.
 func (h *handlers) page(x *httpapi.Exchange, r *http.Request) error {
 	if h.runs == nil {
 		return absent()

@@ -6,13 +6,13 @@ import (
 	"github.com/callyard/callyard/internal/frontdoor/rest/openapi"
 )
 
-// EvaluationList is the answer of GET /evaluations.
+// EvaluationList is the answer to GET /evaluations.
 type EvaluationList struct {
 	Evaluations []Evaluation `json:"evaluations" nullable:"false" doc:"The newest first, at most 500."`
 	Total       int          `json:"total" doc:"The number of all runs in the folder."`
 }
 
-// Evaluation is what a list tells of a run of callyard eval.
+// Evaluation summarizes a run of callyard eval in a list.
 type Evaluation struct {
 	ID     string    `json:"id" doc:"The name of the run, which is that of its folder." example:"2026-01-02-qwen3"`
 	At     time.Time `json:"at" doc:"When the report was written; of a run without one, when its files were."`
@@ -29,14 +29,14 @@ type Evaluation struct {
 	Reward   *EvaluationEstimate `json:"reward,omitempty" doc:"The mean of the whole reward."`
 }
 
-// EvaluationEstimate is a mean with the ends of its interval.
+// EvaluationEstimate is a mean with its interval.
 type EvaluationEstimate struct {
 	Mean float64 `json:"mean"`
 	Low  float64 `json:"low"`
 	High float64 `json:"high"`
 }
 
-// EvaluationReport is the answer of GET /evaluations/{id}: the report.json of the run, with its
+// EvaluationReport is the answer to GET /evaluations/{id}: the report.json of the run, with its
 // name.
 type EvaluationReport struct {
 	ID            string   `json:"id" example:"2026-01-02-qwen3"`
@@ -63,7 +63,7 @@ type EvaluationReport struct {
 	Turns    []EvaluationTurn     `json:"turns,omitempty" nullable:"false" doc:"The turns of conversations whose calls are expected turn by turn."`
 }
 
-// EvaluationLevel is what one level of extraction gives.
+// EvaluationLevel is the result for one level of extraction.
 type EvaluationLevel struct {
 	Level      string               `json:"level" enum:"strict,published,lenient"`
 	Micro      EvaluationMetrics    `json:"micro" doc:"The means over all samples."`
@@ -72,7 +72,7 @@ type EvaluationLevel struct {
 	Categories []EvaluationCategory `json:"categories" nullable:"false"`
 }
 
-// EvaluationCategory is what one category of samples gives.
+// EvaluationCategory is the result for one category of samples.
 type EvaluationCategory struct {
 	Name    string            `json:"name"`
 	Samples int               `json:"samples"`
@@ -94,14 +94,14 @@ type EvaluationReward struct {
 	Mean EvaluationEstimate `json:"mean"`
 }
 
-// EvaluationCheck is what the data set's own checker found.
+// EvaluationCheck is the result of the data set's own checker.
 type EvaluationCheck struct {
 	Valid      EvaluationEstimate `json:"valid" doc:"The share of answers that it accepts."`
 	Categories map[string]float64 `json:"categories" doc:"That share by category."`
 	Errors     map[string]int     `json:"errors" doc:"The number of answers with each first fault."`
 }
 
-// EvaluationExecution sums up the calls of the answers that were run.
+// EvaluationExecution summarizes the calls of the answers that were executed.
 type EvaluationExecution struct {
 	Answers int                 `json:"answers"`
 	Masked  int                 `json:"masked" doc:"Answers without a valid result; they count in no share."`
@@ -122,7 +122,7 @@ type EvaluationPass struct {
 	All        EvaluationEstimate `json:"pass_all_k" doc:"All of k answers are right."`
 }
 
-// EvaluationTurn is what one turn of conversations gives, at the level published.
+// EvaluationTurn is the result for one turn of conversations, at the level published.
 type EvaluationTurn struct {
 	Turn     int                `json:"turn" doc:"From 1."`
 	Samples  int                `json:"samples" doc:"The conversations with such a turn."`

@@ -26,7 +26,7 @@ func write(t *testing.T, path, text string) string {
 	return path
 }
 
-// scored makes a run with two trials of a conversation, and returns its folder.
+// scored creates a run with two trials of a conversation, and returns its folder.
 func scored(t *testing.T) string {
 	t.Helper()
 	dir, in := t.TempDir(), t.TempDir()
@@ -42,7 +42,7 @@ func scored(t *testing.T) string {
 	return dir
 }
 
-// A member of report.json that the shape does not name would be lost.
+// A member of report.json that the shape does not list would be lost.
 func TestTheShapeHasEveryMemberOfAReport(t *testing.T) {
 	r, err := runs.New(scored(t)).Report("a")
 	if err != nil {

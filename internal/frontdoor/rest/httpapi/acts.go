@@ -10,24 +10,25 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Act is something that an operator does, or tries to do, for the audit record.
+// Act is an action, or an attempted action, of an operator for the audit record.
 type Act struct {
 	By        schema.Principal
-	Operation string // its id in the document
+	Operation string // its ID in the document
 	Path      string
 	RequestID string
-	// Status is that of the answer; 0: the act is about to begin.
+	// Status is the HTTP status of the answer; 0 means that the act is about to begin.
 	Status int
-	// Before and After are digests of what was changed, where the operation tells them; see
+	// Before and After are digests of the changed object, if the operation provides them; see
 	// [Exchange.Changes].
 	Before, After string
 }
 
-// Acts records acts. The record of one that is about to begin is stored when it returns nil;
-// on an error the act is not done.
+// Acts records acts. For an act that is about to begin, it returns nil only after the record is
+// stored. If it returns an error, the act does not run.
 type Acts func(ctx context.Context, a *Act) error
 
-// Changes notes what an act changes, as digests of its JSON; nil: there is none.
+// Changes records the change of an act as digests of its JSON before and after. nil means that the
+// object does not exist.
 func (x *Exchange) Changes(before, after any) {
 	x.before, x.after = digestOf(before), digestOf(after)
 }
@@ -43,21 +44,21 @@ func digestOf(v any) string {
 	return schema.Digest(body)
 }
 
-// IsAct reports whether an operation that requires this changes something for operators.
+// IsAct reports whether an operation with these requirements is a change by an operator.
 func IsAct(method string, need scope.Need) bool {
 	return method != http.MethodGet && slices.Contains(need.Scopes, scope.Admin)
 }
 
-// operation is one of the document, as requests are judged by it.
+// operation holds the access rules of an operation of the document.
 type operation struct {
 	id   string
 	need scope.Need
 	act  bool // see [IsAct]
 }
 
-// permit runs do, and returns its error, where the credential has what the operation needs;
-// else it returns the error to answer with. do may have answered itself. Begin and end of an
-// act are recorded, also where it is refused; without the record of its begin it does not run.
+// permit runs do and returns its error if the credential permits the operation. Otherwise it
+// returns the error to answer with. do may have sent the answer itself. The begin and end of an act
+// are recorded, even if it is refused. If its begin cannot be recorded, it does not run.
 func (x *Exchange) permit(ctx context.Context, op *operation, path string, do func() error) error {
 	err := x.allow(&op.need)
 	if !op.act {
@@ -70,7 +71,7 @@ func (x *Exchange) permit(ctx context.Context, op *operation, path string, do fu
 		if often := x.shared.refusals.record(&x.Principal); often != nil {
 			return often
 		}
-		_ = x.record(ctx, op, path, http.StatusForbidden) // it was refused, recorded or not
+		_ = x.record(ctx, op, path, http.StatusForbidden) // it was refused, whether or not that is recorded
 		return err
 	}
 	if err := x.record(ctx, op, path, 0); err != nil {
@@ -81,18 +82,18 @@ func (x *Exchange) permit(ctx context.Context, op *operation, path string, do fu
 	if err != nil {
 		status = x.shared.Problems.Of(err).Status
 	}
-	_ = x.record(ctx, op, path, status) // its begin is recorded
+	_ = x.record(ctx, op, path, status) // its begin is recorded already
 	return err
 }
 
-// record records an act of the request, also when the client is gone; status 0: it is about to
-// begin.
+// record records an act of the request, even if the client has disconnected. Status 0 means that
+// the act is about to begin.
 func (x *Exchange) record(ctx context.Context, op *operation, path string, status int) error {
 	if x.shared.Acts == nil {
 		return nil
 	}
 	if made := x.Header().Get("Location"); status != 0 && made != "" {
-		path = made // what was made, not only where
+		path = made // record the created resource, not its collection
 	}
 	return x.shared.Acts(context.WithoutCancel(ctx), &Act{By: x.Principal, Operation: op.id, Path: path, RequestID: x.ID, Status: status, Before: x.before, After: x.after})
 }

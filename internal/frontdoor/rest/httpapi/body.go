@@ -13,8 +13,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// ReadBody returns the whole body, at most limit bytes of it. No body is not an
-// error; a body that is declared as something other than JSON is.
+// ReadBody reads the whole body, of at most limit bytes. A missing body is not an error, but a
+// declared media type other than JSON is.
 func (x *Exchange) ReadBody(r *http.Request, limit int) ([]byte, error) {
 	if r.ContentLength == 0 {
 		return nil, nil
@@ -22,15 +22,15 @@ func (x *Exchange) ReadBody(r *http.Request, limit int) ([]byte, error) {
 	if err := checkMediaType(r.Header); err != nil {
 		return nil, err
 	}
-	// Mostly the body is here already, so the deadline is set only once it is due:
-	// a timer that never fires costs less than two changes of the connection.
+	// The body has usually arrived already, so set the deadline only if it is needed: a timer
+	// that never fires costs less than two changes of the connection.
 	rc := http.NewResponseController(x.ResponseWriter)
 	due := time.AfterFunc(TimeFor(limit), func() {
-		_ = rc.SetReadDeadline(time.Unix(1, 0)) // a writer without deadlines does without
+		_ = rc.SetReadDeadline(time.Unix(1, 0)) // a writer may not support deadlines
 	})
 	body, err := x.shared.bodies.Read(&x.reservation, r.Body, r.ContentLength, limit)
 	if !due.Stop() && err == nil {
-		err = os.ErrDeadlineExceeded // it fired as the body ended, and the connection is of no use now
+		err = os.ErrDeadlineExceeded // it fired as the body ended, so the connection is unusable now
 	}
 	if err == nil {
 		return body, nil
@@ -49,8 +49,8 @@ func (x *Exchange) ReadBody(r *http.Request, limit int) ([]byte, error) {
 	return nil, schema.Errorf(schema.KindInvalidRequest, "The body could not be read completely: it is shorter than announced, or the connection was closed.")
 }
 
-// What all bodies that are being read or worked on may take of memory at once: those
-// of up to 64 KiB, and what larger ones take beyond that.
+// Memory budgets of all bodies that are being read or processed: for bodies of up to 64 KiB, and
+// for the rest of larger ones.
 const (
 	smallBodies = 32 << 20
 	largeBodies = 96 << 20
@@ -59,17 +59,17 @@ const (
 // NewBudget returns the memory budget for the bodies of all requests.
 func NewBudget() *bodies.Budget { return bodies.New(smallBodies, largeBodies) }
 
-// ErrBodiesFull refuses a body while others hold the whole memory budget.
+// ErrBodiesFull returns the error for a body that does not fit in the memory budget at the moment.
 func ErrBodiesFull() error {
 	return schema.Errorf(schema.KindUnavailable, "The front door reached its memory limit for large bodies; the request was not processed. Send it again in a moment.").RetryableAfter(time.Second)
 }
 
-// ErrBodyTooLarge refuses a body, or a line of one, over its limit.
+// ErrBodyTooLarge returns the error for a body, or a line of one, over its limit.
 func ErrBodyTooLarge(limit int) error {
 	return schema.Errorf(schema.KindTooLarge, "The body exceeds the limit of %d bytes; send less, or ask the operator to raise the limit.", limit)
 }
 
-// checkMediaType takes JSON and what is not declared at all.
+// checkMediaType accepts JSON and bodies without a media type.
 func checkMediaType(h http.Header) error {
 	values := h["Content-Type"]
 	if len(values) == 0 || len(values) == 1 && (values[0] == "application/json" || values[0] == "") {

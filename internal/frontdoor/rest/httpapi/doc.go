@@ -1,12 +1,13 @@
-// Package httpapi is what the resources of the REST API share: HTTP, and the OpenAPI document.
+// Package httpapi is the HTTP layer and the OpenAPI document that the resources of the REST API
+// share.
 //
-// It owns the [Exchange], which is one request and its answer; how bodies and parameters are
-// read and bounded; the problem documents that errors become; and the [Document], in which an
-// operation is described and registered at once. It knows Huma, and nothing of calls.
+// It owns the [Exchange], which is one request and its answer; the reading and limiting of bodies
+// and parameters; the problem documents for errors; and the [Document], in which an operation is
+// described and registered in one step. It uses Huma, and knows nothing of calls.
 //
-// It promises that no body takes more memory or time than its bounds; that a query holds what
-// the document says and nothing else; that no problem repeats what the caller sent; and that
-// what is answered as bytes leaves as those bytes.
+// It guarantees that no body takes more memory or time than its limits; that a query contains only
+// what the document describes; that no problem repeats the caller's input; and that answers given
+// as bytes are sent unchanged.
 //
-// It refuses to decide who may ask, and to import a resource: that is for package rest.
+// It does not authenticate callers and imports no resource: package rest does both.
 package httpapi

@@ -21,19 +21,19 @@ import (
 	"github.com/callyard/callyard/internal/problem"
 )
 
-// Document is the OpenAPI document and the mux: an operation is registered in both at
-// once. It is used by one goroutine until it is finished, and then never changed.
+// Document is the OpenAPI document and the mux: registering an operation adds it to both. Only one
+// goroutine may use it until it is finished. After that it is immutable.
 type Document struct {
 	huma       huma.API
 	mux        *http.ServeMux
 	problems   *Problems
-	names      map[reflect.Type]string // of schemas, where they are not those of the types
+	names      map[reflect.Type]string // of schemas, if they differ from the type names
 	last       []func(schemas map[string]*huma.Schema)
-	unknown    []string               // operations of which nobody says what they need
+	unknown    []string               // operations without an entry in the table of scopes
 	spec, yaml func() ([]byte, error) // encode the finished document once
 }
 
-// NewDocument returns a document with nothing in it but what is common to all operations.
+// NewDocument returns a document that contains only the parts common to all operations.
 func NewDocument(version string, mux *http.ServeMux, p *Problems) *Document {
 	d := &Document{mux: mux, problems: p, names: map[reflect.Type]string{
 		reflect.TypeFor[problem.Document](): openapi.SchemaProblem,
@@ -54,12 +54,12 @@ func NewDocument(version string, mux *http.ServeMux, p *Problems) *Document {
 		"bearer": {Type: "http", Scheme: "bearer", Description: "An API key. A front door without configured keys requires none and serves loopback only."},
 		"apiKey": {Type: "apiKey", In: "header", Name: "X-API-Key", Description: "The same API key in its own header."},
 	}
-	// The document, the page and the links to schemas are ours: Huma's load from
-	// a public host, and its hook puts a $schema member into every body.
+	// Callyard serves the document, the page and the links to schemas itself: Huma's load from
+	// a public host, and its hook adds a $schema member to every body.
 	config.OpenAPIPath, config.DocsPath, config.SchemasPath = "", "", ""
 	config.CreateHooks = nil
 	config.RejectUnknownQueryParameters = true
-	// Answers may gain members; what takes members refuses unknown ones itself.
+	// Answers may gain members. Handlers that read members refuse unknown ones themselves.
 	config.AllowAdditionalPropertiesByDefault = true
 	config.Transformers = []huma.Transformer{p.fromHuma}
 	config.Components.Schemas = huma.NewMapRegistry("#/components/schemas/", d.schemaName)
@@ -69,13 +69,13 @@ func NewDocument(version string, mux *http.ServeMux, p *Problems) *Document {
 	return d
 }
 
-// output is the answer of an operation of Huma's that is its body and nothing else.
+// output is the output of a Huma operation that has only a body.
 type output[T any] struct{ Body T }
 
-// NoInput is the input of an operation that has no parameters.
+// NoInput is the input of an operation without parameters.
 type NoInput struct{}
 
-// Get registers an operation of Huma's: its input has no body, its answer is a Go value.
+// Get registers a Huma operation. Its input has no body, and its answer is a Go value.
 func Get[I, T any](d *Document, op huma.Operation, h func(context.Context, *I) (T, error)) {
 	Register(d, op, func(ctx context.Context, in *I) (*output[T], error) {
 		v, err := h(ctx, in)
@@ -83,8 +83,8 @@ func Get[I, T any](d *Document, op huma.Operation, h func(context.Context, *I) (
 	})
 }
 
-// Register registers an operation of Huma's whose answer may have headers as well: I and O are
-// inputs and outputs as Huma knows them.
+// Register registers a Huma operation whose answer may also have headers. I and O are inputs and
+// outputs as defined by Huma.
 func Register[I, O any](d *Document, op huma.Operation, h func(context.Context, *I) (*O, error)) {
 	d.operation(&op)
 	huma.Register(d.huma, op, func(ctx context.Context, in *I) (*O, error) {
@@ -96,17 +96,17 @@ func Register[I, O any](d *Document, op huma.Operation, h func(context.Context, 
 	})
 }
 
-// exchangeKey is what the exchange of a request is kept under in its context.
+// exchangeKey is the context key of the exchange of a request.
 type exchangeKey struct{}
 
-// withExchange has the handlers of Huma's operations find the exchange; see [Of].
+// withExchange adds the exchange to the context of Huma operations; see [Of].
 func withExchange(ctx huma.Context, next func(huma.Context)) {
 	_, w := humago.Unwrap(ctx)
 	x, _ := w.(*Exchange)
 	next(huma.WithValue(withOurStatus{ctx}, exchangeKey{}, x))
 }
 
-// Of returns the exchange of the request that an operation of Huma's serves.
+// Of returns the exchange of the request that a Huma operation serves.
 func Of(ctx context.Context) *Exchange {
 	x, _ := ctx.Value(exchangeKey{}).(*Exchange)
 	return x
@@ -137,8 +137,8 @@ func HandleValue[T any](d *Document, op huma.Operation, description string, exam
 	})
 }
 
-// HandleAt registers an operation whose path the mux writes in another way than the document. It
-// returns the handler with the check of the parameters before it.
+// HandleAt registers an operation whose mux pattern differs from the path in the document. It
+// returns the handler, including the check of the parameters.
 func (d *Document) HandleAt(op huma.Operation, pattern string, h Handler) Handler {
 	d.huma.OpenAPI().AddOperation(&op)
 	h = permitted(d.operation(&op), checked(&op, h))
@@ -146,8 +146,8 @@ func (d *Document) HandleAt(op huma.Operation, pattern string, h Handler) Handle
 	return h
 }
 
-// HandleHTTP registers a handler that looks at the whole request itself, its parameters
-// included.
+// HandleHTTP registers a handler that processes the whole request itself, including its
+// parameters.
 func (d *Document) HandleHTTP(op huma.Operation, h http.Handler) {
 	d.huma.OpenAPI().AddOperation(&op)
 	serve := permitted(d.operation(&op), func(x *Exchange, r *http.Request) error {
@@ -157,8 +157,8 @@ func (d *Document) HandleHTTP(op huma.Operation, h http.Handler) {
 	d.mux.HandleFunc(op.Method+" "+op.Path, func(w http.ResponseWriter, r *http.Request) { Serve(w.(*Exchange), r, serve) })
 }
 
-// operation returns how requests are judged by one. One that is not in the table of scopes
-// stops the start.
+// operation returns the access rules of an operation. An operation that is not in the table of
+// scopes makes Finish fail, and with it the start.
 func (d *Document) operation(op *huma.Operation) *operation {
 	of, known := operationOf(op)
 	if !known {
@@ -172,14 +172,14 @@ func operationOf(op *huma.Operation) (of operation, known bool) {
 	return operation{id: op.OperationID, need: need, act: IsAct(op.Method, need)}, known
 }
 
-// permitted is a handler for credentials that have what the operation needs.
+// permitted returns a handler that first checks that the credential permits the operation.
 func permitted(op *operation, h Handler) Handler {
 	return func(x *Exchange, r *http.Request) error {
 		return x.permit(r.Context(), op, r.URL.Path, func() error { return h(x, r) })
 	}
 }
 
-// permitHuma is permitted for operations of Huma's.
+// permitHuma does the same as permitted for Huma operations.
 func permitHuma(ctx huma.Context, next func(huma.Context)) {
 	op, _ := operationOf(ctx.Operation()) // Finish refuses those that are not in the table
 	x, url := Of(ctx.Context()), ctx.URL()
@@ -192,8 +192,8 @@ func permitHuma(ctx huma.Context, next func(huma.Context)) {
 	}
 }
 
-// addProblems puts one response for each status of the table into the
-// document; operations refer to them.
+// addProblems adds one response for each status of the table to the document. Operations refer to
+// these responses.
 func (d *Document) addProblems() {
 	registry := d.huma.OpenAPI().Components.Schemas
 	shape := registry.Schema(reflect.TypeFor[problem.Document](), true, "")
@@ -240,9 +240,8 @@ func (d *Document) Schemas() map[string]*huma.Schema {
 	return d.huma.OpenAPI().Components.Schemas.Map()
 }
 
-// NameSchema gives the schema of a type another name than that of the type, which says too
-// little outside its package. It is the name of the type in generated clients. It must be
-// called before the type is registered.
+// NameSchema gives the schema of a type another name, because the type name is ambiguous outside
+// its package. Generated clients use it as the type name. Call it before the type is registered.
 func (d *Document) NameSchema(t reflect.Type, name string) { d.names[t] = name }
 
 func (d *Document) schemaName(t reflect.Type, hint string) string {
@@ -256,8 +255,8 @@ func (d *Document) schemaName(t reflect.Type, hint string) string {
 	return huma.DefaultSchemaNamer(t, hint)
 }
 
-// AtLast has change say in the schemas what Go types cannot, once all operations are
-// registered. Such functions run in the order in which they were given.
+// AtLast registers a function that adds to the schemas what Go types cannot express. Finish calls
+// these functions in the order of registration, after all operations are registered.
 func (d *Document) AtLast(change func(schemas map[string]*huma.Schema)) {
 	d.last = append(d.last, change)
 }
@@ -274,16 +273,17 @@ func (d *Document) finishSchemas() {
 	}
 }
 
-// Finish ends the registration: the document will be served as it is now.
+// Finish completes the registration. The document is served as it is then. It returns an error if
+// an operation is not in the table of scopes.
 func (d *Document) Finish() error {
 	if len(d.unknown) > 0 {
 		return fmt.Errorf("internal/authn/scope does not say what these operations require: %v", d.unknown)
 	}
 	for _, unused := range []string{"ErrorModel", "ErrorDetail"} {
-		delete(d.Schemas(), unused) // Huma's own, which never leave
+		delete(d.Schemas(), unused) // Huma's own schemas, which are never sent
 	}
 	d.finishSchemas()
-	// Encoding takes tens of megabytes, and few processes are asked for the document.
+	// Encoding takes tens of megabytes, and few processes ever serve the document.
 	d.spec = sync.OnceValues(d.encode)
 	d.yaml = sync.OnceValues(d.encodeYAML)
 	return nil
@@ -295,7 +295,7 @@ func (d *Document) encode() ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encoding the OpenAPI document: %w", err)
 	}
-	// Nothing but the encoding reads the responses.
+	// Only the encoding reads the responses.
 	maps.DeleteFunc(document.Components.Responses, func(name string, _ *huma.Response) bool {
 		return !bytes.Contains(spec, []byte(`"#/components/responses/`+name+`"`))
 	})
@@ -306,7 +306,7 @@ func (d *Document) encode() ([]byte, error) {
 }
 
 func (d *Document) encodeYAML() ([]byte, error) {
-	if _, err := d.spec(); err != nil { // it leaves out what is not used
+	if _, err := d.spec(); err != nil { // encoding as JSON removes unused parts
 		return nil, err
 	}
 	text, err := d.huma.OpenAPI().YAML()
@@ -316,12 +316,12 @@ func (d *Document) encodeYAML() ([]byte, error) {
 	return text, nil
 }
 
-// JSON returns the finished document as JSON, which is encoded at the first call. Nobody may
-// change it. It is safe for concurrent use, as is YAML.
+// JSON returns the finished document as JSON. It is encoded at the first call. Callers must not
+// modify it. JSON and YAML are safe for concurrent use.
 func (d *Document) JSON() ([]byte, error) { return d.spec() }
 
-// YAML returns the finished document as YAML, which is encoded at the first call. Nobody may
-// change it.
+// YAML returns the finished document as YAML. It is encoded at the first call. Callers must not
+// modify it.
 func (d *Document) YAML() ([]byte, error) { return d.yaml() }
 
 const documentText = `Callyard runs the tools of MCP servers for you: it sends a call to one of the workers that run the server, and returns the tool's result.

@@ -7,41 +7,41 @@ import (
 	"github.com/callyard/callyard/internal/kit/sse"
 )
 
-// DrainLook is how often a stream looks whether it has to end, because the front door drains or
-// its credential is no longer valid.
+// DrainLook is the interval at which a stream checks whether it must end, because the front door
+// drains or its credential is no longer valid.
 const DrainLook = 500 * time.Millisecond
 
-// NewEvents returns the writer of a stream of events as the answer.
+// NewEvents returns a writer that sends an event stream as the answer.
 func NewEvents(x *Exchange) *sse.Writer { return &sse.Writer{W: x, Within: TimeFor} }
 
-// Why a [Live] tells.
+// Why is the reason for a call of [Live].Tell.
 type Why int
 
 const (
 	First   Why = iota // the stream begins
 	Changed            // there was a change
-	Looked             // some time has passed
+	Looked             // DrainLook has passed
 )
 
-// Live is a stream of events that continues until its reader leaves, its credential is no longer
-// valid, the front door drains, or Tell says that there is no more to come.
+// Live is an event stream that continues until its reader disconnects, its credential is no longer
+// valid, the front door drains, or Tell ends it.
 type Live struct {
 	Heartbeat time.Duration
 	Draining  func() bool
-	// Changes begins to watch what the stream tells.
+	// Changes subscribes to the changes that the stream reports.
 	Changes func() (changes <-chan struct{}, stop func())
-	// Tell writes what there is to be told. False ends the stream.
+	// Tell writes the pending events. If it returns false, the stream ends.
 	Tell func(out *sse.Writer, why Why) (more bool, err error)
 }
 
 // Continues reports whether the credential of the request is still valid: it was not revoked, has
-// not expired, and its access was not ended.
+// not expired, and its access was not withdrawn.
 func (x *Exchange) Continues() bool {
 	return x.shared.Callers == nil || x.shared.Callers.Continues(&x.Principal) == nil
 }
 
-// Follow answers with the stream. A HEAD request gets its header. Errors: those of
-// [Exchange.Wait], and those of Tell.
+// Follow answers with the stream. A HEAD request gets only its headers. It returns errors of
+// [Exchange.Wait] only: later errors end the stream.
 func (l Live) Follow(x *Exchange, r *http.Request) error {
 	out := NewEvents(x)
 	defer out.End()

@@ -18,38 +18,38 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Exchange is one request and its answer on their way through the handlers. It
-// is the ResponseWriter that handlers get, so that what the middleware knows
-// (who asks, the request id) travels without copying the request.
+// Exchange is one request and its answer on their way through the handlers. Handlers receive it as
+// their ResponseWriter, so that the data of the middleware (the caller, the request ID) is passed
+// on without copying the request.
 type Exchange struct {
 	http.ResponseWriter
-	ID        string           // of the request
-	Principal schema.Principal // who asks
-	Query     url.Values       // the parameters, as the operation describes them
-	Span      *telemetry.Span  // nil where there are no traces
-	Status    int              // of the answer; 0 until it began; handlers only read it
+	ID        string           // request ID
+	Principal schema.Principal // the caller
+	Query     url.Values       // the validated parameters
+	Span      *telemetry.Span  // nil if tracing is off
+	Status    int              // of the answer; 0 until it has begun; read-only for handlers
 
 	before, after string // see Changes
 
 	shared      *Shared
-	reservation bodies.Reservation // of memory for the body
+	reservation bodies.Reservation // memory budget of the body
 
-	// values backs the header values of this answer, so that setting one costs
-	// no allocation of its own.
+	// values backs the header values of this answer, so that setting one does not allocate.
 	values [6]string
 	used   int
 }
 
-// Shared is what all exchanges have in common. It is safe for concurrent use.
+// Shared is the state that all exchanges share. It is safe for concurrent use.
 type Shared struct {
-	// Callers tells what a credential lacks; it is set before the first request.
+	// Callers checks credentials. Set it before the first request.
 	Callers *callers.Callers
-	// Judge says what is shown to a principal; it is set like Callers, or nil: everything is.
+	// Judge returns the permissions that filter the catalog for a principal. Set it like Callers.
+	// If nil, every principal sees everything.
 	Judge func(*schema.Principal) catalog.Judge
-	// Acts records what operators do; nil: nothing is recorded. It is set like Callers.
+	// Acts records the actions of operators. Set it like Callers. If nil, nothing is recorded.
 	Acts Acts
-	// Apart reports whether a tenant is kept from some servers; nil: none is. It is set like
-	// Callers.
+	// Apart reports whether some servers are hidden from a tenant. Set it like Callers. If nil, no
+	// servers are hidden.
 	Apart    func(schema.TenantID) bool
 	Problems *Problems
 	bodies   *bodies.Budget
@@ -59,14 +59,14 @@ type Shared struct {
 	refusals refusals
 }
 
-// fixedHeaders are header values that every answer shares, so that setting them
-// costs nothing. They are never changed.
+// fixedHeaders are header values shared by all answers, so that setting them does not allocate.
+// They are never modified.
 type fixedHeaders struct {
 	json, problem, noStore, nosniff []string
 }
 
-// NewShared returns what exchanges share: where faults of ours are logged, the memory for
-// bodies, how many requests may wait, and whether the front door is shutting down.
+// NewShared returns the shared state of exchanges: the log for internal errors, the memory budget
+// for bodies, the limit of waiting requests, and whether the front door is shutting down.
 func NewShared(log *slog.Logger, budget *bodies.Budget, waiting *waits.Limit, draining func() bool) *Shared {
 	return &Shared{
 		Problems: &Problems{log}, bodies: budget, waits: waiting, draining: draining,
@@ -78,8 +78,8 @@ func NewShared(log *slog.Logger, budget *bodies.Budget, waiting *waits.Limit, dr
 	}
 }
 
-// Begin returns the exchange of a request with this id, and sets the headers that every
-// answer has. The caller releases it once the handler has returned.
+// Begin returns the exchange of a request with this ID, and sets the headers common to all answers.
+// The caller must call Release after the handler has returned.
 func (s *Shared) Begin(w http.ResponseWriter, id string) *Exchange {
 	x := &Exchange{ResponseWriter: w, shared: s, ID: id}
 	x.Set("X-Request-Id", id)
@@ -89,7 +89,7 @@ func (s *Shared) Begin(w http.ResponseWriter, id string) *Exchange {
 	return x
 }
 
-// Seen returns the catalog as it is shown to whoever asks: every list goes by it.
+// Seen returns the catalog as the caller may see it. Every list uses it.
 func (x *Exchange) Seen(c *catalog.Catalog) *catalog.Seen {
 	if x.shared.Judge == nil {
 		return catalog.SeenBy(c, x.Principal.Tenant, nil)
@@ -97,9 +97,9 @@ func (x *Exchange) Seen(c *catalog.Catalog) *catalog.Seen {
 	return catalog.SeenBy(c, x.Principal.Tenant, x.shared.Judge(&x.Principal))
 }
 
-// Operated returns the catalog for the lists by which operators look after servers: with the
-// scope admin also what the policy denies is there, because operators have to see what a rule
-// is about. For others it is as in Seen.
+// Operated returns the catalog for the lists that operators use to manage servers. With the scope
+// admin it includes entries that the policy denies, because operators must see the targets of a
+// rule. For other callers it is the same as Seen.
 func (x *Exchange) Operated(c *catalog.Catalog) *catalog.Seen {
 	if x.Principal.Has(scope.Admin) {
 		return catalog.TenantsOf(c).Seen(x.Principal.Tenant)
@@ -107,11 +107,11 @@ func (x *Exchange) Operated(c *catalog.Catalog) *catalog.Seen {
 	return x.Seen(c)
 }
 
-// Release gives back the memory that the body took.
+// Release returns the memory budget of the body.
 func (x *Exchange) Release() { x.reservation.Release() }
 
-// WriteHeader notes the status and passes it on. While the front door drains, it asks the
-// client to close the connection, also when the request arrived before the drain began.
+// WriteHeader records the status and forwards it. While the front door drains, it asks the client
+// to close the connection, even if the request arrived before the drain began.
 func (x *Exchange) WriteHeader(status int) {
 	if x.Status == 0 && status >= http.StatusOK {
 		x.Status = status
@@ -122,7 +122,7 @@ func (x *Exchange) WriteHeader(status int) {
 	x.ResponseWriter.WriteHeader(status)
 }
 
-// Write notes that the answer began and passes the bytes on.
+// Write records that the answer has begun and forwards the bytes.
 func (x *Exchange) Write(p []byte) (int, error) {
 	if x.Status == 0 {
 		x.WriteHeader(http.StatusOK)
@@ -130,10 +130,10 @@ func (x *Exchange) Write(p []byte) (int, error) {
 	return x.ResponseWriter.Write(p)
 }
 
-// Unwrap lets http.ResponseController reach the connection.
+// Unwrap gives http.ResponseController access to the connection.
 func (x *Exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
 
-// Set sets a header; key is in canonical form.
+// Set sets a header. key must be in canonical form.
 func (x *Exchange) Set(key, value string) {
 	if x.used == len(x.values) {
 		x.Header()[key] = []string{value}
@@ -145,24 +145,24 @@ func (x *Exchange) Set(key, value string) {
 }
 
 const (
-	// deadlineFrom is the size from which an answer may block on a reader that
-	// is slow; smaller ones fit in the socket's buffer.
+	// deadlineFrom is the size from which an answer may block on a slow reader. Smaller answers
+	// fit in the socket buffer.
 	deadlineFrom = 64 << 10
-	// slowest is the least number of bytes a second that a client must take or
-	// send, patience the time it has in addition to that.
+	// slowest is the minimum rate of a client in bytes per second. patience is the time that a
+	// client has in addition to that.
 	slowest  = 64 << 10
 	patience = 15 * time.Second
 )
 
-// TimeFor returns how long a client may take to send or to read that number of bytes.
+// TimeFor returns the time limit for a client to send or read that number of bytes.
 func TimeFor(bytes int) time.Duration {
 	return patience + time.Duration(bytes/slowest)*time.Second
 }
 
-// SendJSON answers with JSON as it is.
+// SendJSON answers with JSON, verbatim.
 func (x *Exchange) SendJSON(status int, body []byte) { x.Send(status, x.shared.fixed.json, body) }
 
-// SendValue answers with v as encoding/json writes it, HTML escaped.
+// SendValue answers with v as encoded by encoding/json, with HTML escaped.
 func (x *Exchange) SendValue(status int, v any) {
 	body, err := json.Marshal(v)
 	if err != nil {
@@ -172,36 +172,34 @@ func (x *Exchange) SendValue(status int, v any) {
 	x.SendJSON(status, body)
 }
 
-// Send answers with the bytes as they are. contentType is one of the fixed header
-// values.
+// Send answers with the bytes, unchanged. contentType is one of the fixed header values.
 func (x *Exchange) Send(status int, contentType []string, body []byte) {
 	h := x.Header()
 	h["Content-Type"] = contentType
 	x.Set("Content-Length", strconv.Itoa(len(body)))
 	defer x.limitWrite(len(body))()
 	x.WriteHeader(status)
-	_, _ = x.Write(body) // a client that went away is noticed by the server
+	_, _ = x.Write(body) // the server detects a disconnected client
 }
 
-// limitWrite bounds how long the client may take to read that number of bytes, until done
-// is called.
+// limitWrite limits the time for the client to read that number of bytes, until done is called.
 func (x *Exchange) limitWrite(size int) (done func()) {
 	if size <= deadlineFrom {
 		return func() {}
 	}
 	rc := http.NewResponseController(x.ResponseWriter)
-	// A writer without deadlines (a test's recorder) does without.
+	// A writer (such as the recorder of a test) may not support deadlines.
 	_ = rc.SetWriteDeadline(time.Now().Add(TimeFor(size)))
 	return func() { _ = rc.SetWriteDeadline(time.Time{}) }
 }
 
-// Reserve makes the memory budget of the body hold size bytes; false says that they are not
-// left.
+// Reserve grows the memory reservation of the body to size bytes. It returns false if that is not
+// available.
 func (x *Exchange) Reserve(size int) bool { return x.reservation.Grow(x.shared.bodies, size) }
 
-// Wait counts a request that is about to wait for something to happen, until done is called.
-// The error, KindQuota or KindUnavailable, says that too many wait already. The connection
-// of such a request is closed: kept open it would take half of what a waiting one takes.
+// Wait counts a request that is about to wait for an event, until done is called. It returns an
+// error of KindQuota or KindUnavailable if too many requests wait already. The connection of a
+// refused request is closed: kept open it would take half the memory of a waiting one.
 func (x *Exchange) Wait() (done func(), err error) {
 	if done, err = x.shared.waits.Take(x.Principal.Name); err != nil {
 		x.Set("Connection", "close")
@@ -209,8 +207,8 @@ func (x *Exchange) Wait() (done func(), err error) {
 	return done, err
 }
 
-// MayDo returns nil where the credential has what another operation needs, else the error to
-// answer with. It is for requests of which a part needs more than their own operation.
+// MayDo returns nil if the credential permits another operation, else the error to answer with. It
+// is for requests with a part that requires more than their own operation.
 func (x *Exchange) MayDo(operation string) error {
 	need, known := scope.OfOperation(operation)
 	if !known {
@@ -219,8 +217,8 @@ func (x *Exchange) MayDo(operation string) error {
 	return x.allow(&need)
 }
 
-// allow returns nil where the credential has what the operation needs, else the error to
-// answer with.
+// allow returns nil if the credential meets the needs of the operation, else the error to answer
+// with.
 func (x *Exchange) allow(need *scope.Need) error {
 	scopes := need.Scopes
 	if len(need.InDefault) > 0 && x.Principal.Tenant.Is(schema.DefaultTenant) {

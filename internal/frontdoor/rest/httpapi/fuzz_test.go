@@ -13,7 +13,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// headersFault fails for an error that a caller would have to take for a fault of ours.
+// headersFault fails for an error that a caller would consider an internal error.
 func headersFault(t *testing.T, err error) {
 	t.Helper()
 	switch kind := schema.KindOf(err); kind {
@@ -46,7 +46,7 @@ func FuzzHeadersOfACallAreReadOrTheCallersFault(f *testing.F) {
 		} else if d < 0 || d > most {
 			t.Fatalf("%q %q asks for %s", ms, rawQuery, d)
 		}
-		if trace := TraceOf(r); trace.Parent != "" && (len(trace.Parent) != traceParentLength || len(trace.State) > traceStateMost) {
+		if trace := TraceOf(r); trace.Parent != "" && (len(trace.Parent) != traceParentLength || len(trace.State) > maxTraceState) {
 			t.Fatalf("%q %q is taken for a trace", parent, state)
 		}
 		if err := checkMediaType(r.Header); err != nil && schema.KindOf(err) != problem.KindMediaType {

@@ -11,15 +11,15 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// HeaderCallback names the address that is told of the end of a call, for calls
-// whose body is the arguments.
+// HeaderCallback names the URL that is notified when a call ends, for calls whose body consists of
+// the arguments.
 const HeaderCallback = "Callyard-Callback-Url"
 
-// maxIdempotencyKey is more than a UUID takes, and less than a body.
+// maxIdempotencyKey is the maximum length of a key: more than a UUID, and less than a body.
 const maxIdempotencyKey = 255
 
-// IdempotencyKey returns the caller's key, empty where it sent none. The form is
-// that of the IETF draft, with or without its quotation marks.
+// IdempotencyKey returns the caller's key, or "" if there is none. The format is that of the IETF
+// draft, with or without its quotation marks.
 func IdempotencyKey(r *http.Request) (string, error) {
 	values := r.Header["Idempotency-Key"]
 	if len(values) == 0 {
@@ -39,7 +39,7 @@ func IdempotencyKey(r *http.Request) (string, error) {
 	return key, nil
 }
 
-// Fingerprint is a digest of what a request asks for.
+// Fingerprint returns a digest of the content of a request.
 func Fingerprint(r *http.Request, body []byte) string {
 	sum := sha256.New()
 	for _, part := range []string{r.Method, r.URL.EscapedPath(), r.URL.RawQuery, r.Header.Get(HeaderCallback)} {
@@ -55,7 +55,8 @@ func IdempotencySchema() *huma.Schema {
 	return &huma.Schema{Type: huma.TypeString, Pattern: fmt.Sprintf("^[!-~]{1,%d}$", maxIdempotencyKey)}
 }
 
-// IdempotencyParam is the header Idempotency-Key of an operation that makes one call or batch.
+// IdempotencyParam describes the header Idempotency-Key of an operation that creates one call or
+// batch.
 func IdempotencyParam() *huma.Param {
 	return &huma.Param{Name: "Idempotency-Key", In: "header", Description: "For 24 h, the same key with the same request is the same call; with another request it is refused with 422.", Schema: IdempotencySchema(), Example: "8e03978e-40d5-43dd-bc93-6894a57f9324"}
 }

@@ -16,9 +16,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// ReadObject reads body as one strict JSON object and returns each member as the
-// bytes that came. Names count exactly as they are written; where any are known,
-// others are refused.
+// ReadObject parses body as one strict JSON object and returns each member verbatim. Names are
+// case-sensitive. If known is not empty, other names are refused.
 func ReadObject(body []byte, limit, depth int, known ...string) (map[string]json.RawMessage, error) {
 	with := ""
 	if len(known) > 0 {
@@ -52,7 +51,7 @@ func ReadObject(body []byte, limit, depth int, known ...string) (map[string]json
 	return nil, e
 }
 
-// meant names the member that differs in case only.
+// meant returns the known member that differs from name only in case.
 func meant(known []string, name string) string {
 	for _, k := range known {
 		if strings.EqualFold(k, name) {
@@ -62,13 +61,13 @@ func meant(known []string, name string) string {
 	return ""
 }
 
-// Pointer is the JSON pointer of a member of the body.
+// Pointer returns the JSON pointer of a member of the body.
 func Pointer(name string) string {
 	name = problem.Printable(name, 128)
 	return "/" + strings.ReplaceAll(strings.ReplaceAll(name, "~", "~0"), "/", "~1")
 }
 
-// ReadMember decodes one member into v. want says in words what it has to be.
+// ReadMember decodes one member into v. want describes the expected value in words.
 func ReadMember(members map[string]json.RawMessage, name string, required bool, want string, v any) error {
 	raw, ok := members[name]
 	if !ok && !required {
@@ -85,7 +84,7 @@ func ReadMember(members map[string]json.RawMessage, name string, required bool, 
 	return e
 }
 
-// BadMember refuses a member of a body that was read. want says what it has to be.
+// BadMember returns the error for an invalid member of a body. want describes the expected value.
 func BadMember(name, want string, args ...any) error {
 	want = fmt.Sprintf(want, args...)
 	e := schema.Errorf(schema.KindInvalidRequest, "The member %s must be %s.", name, want)
@@ -93,8 +92,8 @@ func BadMember(name, want string, args ...any) error {
 	return e
 }
 
-// Decode reads body into v and refuses members that v has no field for. what names the body in the
-// error, as in "set". The member of a wrong type is named with the JSON type that it must have.
+// Decode parses body into v and refuses members that v has no field for. what names the body in the
+// error, as in "set". For a member of a wrong type, the error states the required JSON type.
 func Decode(body []byte, what string, v any) error {
 	strict := json.NewDecoder(bytes.NewReader(body))
 	strict.DisallowUnknownFields()
@@ -111,7 +110,7 @@ func Decode(body []byte, what string, v any) error {
 	return e
 }
 
-// jsonType is the JSON value that a type of Go is decoded from.
+// jsonType returns the JSON type that a Go type is decoded from.
 func jsonType(t reflect.Type) string {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -131,7 +130,7 @@ func jsonType(t reflect.Type) string {
 	return "an integer"
 }
 
-// SortFaults orders faults by where they are.
+// SortFaults sorts faults by location.
 func SortFaults(faults []schema.Fault) {
 	sort.Slice(faults, func(i, j int) bool { return faults[i].Pointer < faults[j].Pointer })
 }

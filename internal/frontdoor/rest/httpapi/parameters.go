@@ -18,8 +18,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// parameters are the query parameters of an operation. What the document says of
-// them is what the server holds them to, so the two cannot differ.
+// parameters are the query parameters of an operation. The server validates requests against the
+// same schemas that the document contains, so the two cannot differ.
 type parameters struct {
 	names  []string
 	schema map[string]*huma.Schema
@@ -36,8 +36,8 @@ func queryParameters(op *huma.Operation) parameters {
 	return p
 }
 
-// read returns the query parameters of a request, each of them as the document
-// describes it and no others.
+// read returns the query parameters of a request. It refuses those that do not match the document
+// and unknown ones.
 func (p parameters) read(u *url.URL) (url.Values, error) {
 	if u.RawQuery == "" {
 		return nil, nil
@@ -54,7 +54,7 @@ func (p parameters) read(u *url.URL) (url.Values, error) {
 		case !known:
 			return nil, BadParameter(problem.Printable(name, 64), "is unknown; the parameters of this path are "+strings.Join(p.names, ", "))
 		case s.Type == huma.TypeArray:
-			// A list comes as several parameters, or as one with commas.
+			// A list is sent as several parameters, or as one with commas.
 			values[name] = strings.Split(strings.Join(given, ","), ",")
 			s = s.Items
 		case len(given) > 1:
@@ -69,8 +69,7 @@ func (p parameters) read(u *url.URL) (url.Values, error) {
 	return values, nil
 }
 
-// mismatch says what a text must be to fit the schema of a parameter, "" where it
-// fits.
+// mismatch returns what a value must be to match the schema of a parameter, or "" if it matches.
 func mismatch(s *huma.Schema, text string) string {
 	switch {
 	case len(s.Enum) > 0:
@@ -116,24 +115,25 @@ func joinAny(list []any) string {
 	return strings.Join(words, ", ")
 }
 
-// parameterError refuses a parameter of a request and names it.
+// parameterError is the error for a parameter of a request. It includes the name.
 type parameterError struct {
 	refusal       *schema.Error
 	name, message string
 }
 
-// Error is the sentence of the refusal.
+// Error returns the message of the refusal.
 func (e *parameterError) Error() string { return e.refusal.Error() }
 
-// Unwrap returns the refusal, for those who need no more than that.
+// Unwrap returns the refusal without the name of the parameter.
 func (e *parameterError) Unwrap() error { return e.refusal }
 
-// BadParameter refuses a query parameter. message says what is wrong with it, after its name.
+// BadParameter returns the error for a query parameter. message describes the fault and follows the
+// name.
 func BadParameter(name, message string) error {
 	return &parameterError{schema.Errorf(schema.KindInvalidRequest, "Query parameter %s %s.", name, message), name, message}
 }
 
-// parameterFaults is the list of faults of a problem that is about a parameter.
+// parameterFaults returns the list of faults of a problem about a parameter.
 func parameterFaults(err error) []problem.Fault {
 	var p *parameterError
 	if !errors.As(err, &p) {
@@ -142,10 +142,10 @@ func parameterFaults(err error) []problem.Fault {
 	return []problem.Fault{{Parameter: p.name, Message: p.message}}
 }
 
-// What a page of calls or batches holds where the caller says nothing, and at most.
+// The default and the maximum size of a page of calls or batches.
 const PageLimit, MaxPageLimit = 100, 1000
 
-// Number returns a parameter that is a whole number, otherwise if it is not there.
+// Number returns an integer parameter, or otherwise if it is absent.
 func Number(values url.Values, name string, otherwise int) int {
 	if n, err := strconv.ParseInt(values.Get(name), 10, 64); err == nil {
 		return int(min(n, math.MaxInt))
@@ -153,8 +153,8 @@ func Number(values url.Values, name string, otherwise int) int {
 	return otherwise
 }
 
-// Time returns a parameter that is a time, the zero time if it is not there. Others were
-// refused before.
+// Time returns a time parameter, or the zero time if it is absent. Invalid values were refused
+// before.
 func Time(values url.Values, name string) time.Time {
 	at, err := time.Parse(time.RFC3339, values.Get(name))
 	if err != nil {
@@ -163,8 +163,8 @@ func Time(values url.Values, name string) time.Time {
 	return at
 }
 
-// checked returns a handler whose request has the parameters that the operation
-// describes; they are in the exchange.
+// checked returns a handler that validates the parameters of the operation and stores them in the
+// exchange.
 func checked(op *huma.Operation, h Handler) Handler {
 	takes := queryParameters(op)
 	return func(x *Exchange, r *http.Request) (err error) {
@@ -175,15 +175,15 @@ func checked(op *huma.Operation, h Handler) Handler {
 	}
 }
 
-// checkParameters holds an operation of Huma's to its document as well: Huma reads
-// empty parameters as absent, and more words than true and false.
+// checkParameters also validates the parameters of a Huma operation: Huma treats empty parameters
+// as absent, and accepts other words than true and false.
 func (d *Document) checkParameters(ctx huma.Context, next func(huma.Context)) {
 	u := ctx.URL()
 	if _, err := queryParameters(ctx.Operation()).read(&u); err != nil {
 		p := d.problems.Of(err)
 		ctx.SetHeader("Content-Type", problem.MediaType)
 		ctx.SetStatus(p.Status)
-		_, _ = ctx.BodyWriter().Write(p.Encode()) // a client that went away is noticed by the server
+		_, _ = ctx.BodyWriter().Write(p.Encode()) // the server detects a disconnected client
 		return
 	}
 	next(ctx)

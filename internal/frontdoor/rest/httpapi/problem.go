@@ -20,13 +20,13 @@ type failure struct{ *problem.Document }
 // Error returns the detail.
 func (f failure) Error() string { return f.Detail }
 
-// GetStatus is the HTTP status; see [huma.StatusError].
+// GetStatus returns the HTTP status; see [huma.StatusError].
 func (f failure) GetStatus() int { return f.Status }
 
 // ContentType makes Huma answer with the media type of problems.
 func (f failure) ContentType(string) string { return problem.MediaType }
 
-// GetHeaders are the headers that belong to the problem.
+// GetHeaders returns the headers of the problem.
 func (f failure) GetHeaders() http.Header {
 	h := make(http.Header)
 	if after := f.RetryAfter(); after != "" {
@@ -35,10 +35,10 @@ func (f failure) GetHeaders() http.Header {
 	return h
 }
 
-// Problems makes the documents of errors. It is safe for concurrent use.
+// Problems builds problem documents from errors. It is safe for concurrent use.
 type Problems struct{ log *slog.Logger }
 
-// Of turns an error into its document, and logs the cause of one that is a fault of ours.
+// Of turns an error into its document. It logs the cause of an internal error.
 func (p *Problems) Of(err error) *problem.Document {
 	d := problem.Of(err)
 	if d.Status == http.StatusInternalServerError {
@@ -68,8 +68,8 @@ func (x *Exchange) Fail(err error) {
 	x.Send(p.Status, x.shared.fixed.problem, p.Encode())
 }
 
-// Encode returns v as one line of JSON. The types of this package always encode;
-// raw JSON inside them was checked when it came in.
+// Encode returns v as one line of JSON. It panics if v cannot be encoded, which does not happen for
+// the types of this package: raw JSON inside them was validated when it was received.
 func Encode(v any) []byte {
 	line, err := plainjson.Line(v)
 	if err != nil {
@@ -78,8 +78,8 @@ func Encode(v any) []byte {
 	return line
 }
 
-// fromHuma turns Huma's own refusals into ours. Huma repeats what the caller
-// sent; only the places and the expectations are kept.
+// fromHuma converts Huma's refusals into problem documents. Huma repeats the caller's input, so
+// only the locations and the expectations are kept.
 func (p *Problems) fromHuma(_ huma.Context, _ string, v any) (any, error) {
 	m, ok := v.(*huma.ErrorModel)
 	if !ok {
@@ -100,19 +100,19 @@ func (p *Problems) fromHuma(_ huma.Context, _ string, v any) (any, error) {
 	return d, nil
 }
 
-// withOurStatus has Huma answer 400 to what it would answer 422: that status is
-// for arguments that do not fit a tool's schema.
+// withOurStatus makes Huma answer 400 instead of 422, which is reserved for arguments that do not
+// match a tool's schema.
 type withOurStatus struct{ humaContext }
 
-// humaContext has another name than huma.Context because one of its methods is
-// called Context.
+// humaContext is an alias because huma.Context, when embedded, would conflict with its own method
+// Context.
 type humaContext = huma.Context
 
-// Unwrap lets the adapter reach its own context.
+// Unwrap lets the adapter access its own context.
 func (c withOurStatus) Unwrap() huma.Context { return c.humaContext }
 
-// Header is a header of the request. Huma answers in JSON here whatever is accepted,
-// and its reading of that header panics where it holds ";,".
+// Header returns a header of the request. It hides Accept: Huma always answers in JSON here, and
+// its parser panics on a header that contains ";,".
 func (c withOurStatus) Header(name string) string {
 	if name == "Accept" {
 		return ""
@@ -120,7 +120,7 @@ func (c withOurStatus) Header(name string) string {
 	return c.humaContext.Header(name)
 }
 
-// BodyWriter is what the answer is written to, with the same patience as [Exchange.Send].
+// BodyWriter returns a writer with the same time limits as [Exchange.Send].
 func (c withOurStatus) BodyWriter() io.Writer {
 	w := c.humaContext.BodyWriter()
 	if x, ok := w.(*Exchange); ok {
@@ -129,7 +129,7 @@ func (c withOurStatus) BodyWriter() io.Writer {
 	return w
 }
 
-// inTime bounds how long a client takes to read a large answer.
+// inTime is a writer that limits the time for a client to read a large answer.
 type inTime struct{ x *Exchange }
 
 // Write writes a whole answer.
@@ -138,7 +138,7 @@ func (t inTime) Write(body []byte) (int, error) {
 	return t.x.Write(body)
 }
 
-// SetStatus begins the answer.
+// SetStatus sends the status, with 422 replaced by 400.
 func (c withOurStatus) SetStatus(status int) {
 	if status == http.StatusUnprocessableEntity {
 		status = http.StatusBadRequest

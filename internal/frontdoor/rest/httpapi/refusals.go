@@ -8,25 +8,24 @@ import (
 )
 
 const (
-	// refusalsBurst refused acts of one principal are recorded at once, then one each
-	// refusalsEvery.
+	// refusalsBurst is the number of refused acts of one principal that are recorded at once.
+	// After that, one is recorded per refusalsEvery.
 	refusalsBurst = 60
 	refusalsEvery = time.Second
-	// refusersKept bounds the table.
+	// refusersKept limits the size of the table.
 	refusersKept = 10_000
 )
 
-// refusals bounds how many refused acts of each principal are recorded: any caller can be
-// refused as often as it likes, and the audit record is to stay readable. It is safe for
-// concurrent use.
+// refusals limits the refused acts of each principal that are recorded. Any caller can cause
+// refusals at any rate, and the audit record must remain readable. It is safe for concurrent use.
 type refusals struct{ of *limiters.Table[string] } // by tenant and name
 
 func newRefusals() refusals {
 	return refusals{limiters.New[string](refusalsEvery, refusalsBurst, refusersKept)}
 }
 
-// record returns nil where a refused act of the principal is to be recorded, else the error
-// of KindQuota to answer with.
+// record returns nil if a refused act of the principal must be recorded, else the error of
+// KindQuota to answer with.
 func (r refusals) record(who *schema.Principal) error {
 	if r.of.Count(string(who.Tenant.OrDefault())+"\x00"+who.Name) == 0 {
 		return nil

@@ -2,8 +2,8 @@ package httpapi
 
 import "github.com/callyard/callyard/pkg/schema"
 
-// Risk says a level in the words of MCP Bridge; all are empty where none is set. sandbox
-// is how calls of high risk run, nil where that is a container or not known.
+// Risk returns a level in the terms of MCP Bridge; all values are empty if no level is set. sandbox
+// is the sandbox of high-risk calls, or nil if that is a container or not known.
 func Risk(level int, sandbox *schema.Sandbox) (int, string, *bool) {
 	inDocker := level == 3 && (sandbox == nil || sandbox.Isolation == schema.IsolationContainer)
 	switch level {

@@ -8,8 +8,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Timeout reads the time that a caller gives a call in the query or, when it is
-// not there, in the header; most is the longest that it may ask for.
+// Timeout returns the timeout of a call from the query or, if it is not there, from the header.
+// most is the maximum.
 func (x *Exchange) Timeout(r *http.Request, most time.Duration) (time.Duration, error) {
 	if x.Query.Has("timeout_ms") {
 		return ParseTimeout(x.Query.Get("timeout_ms"), "timeout_ms", most)
@@ -20,7 +20,7 @@ func (x *Exchange) Timeout(r *http.Request, most time.Duration) (time.Duration, 
 	return 0, nil
 }
 
-// ParseTimeout reads a number of milliseconds; empty means the default of the server.
+// ParseTimeout parses a number of milliseconds. Empty text means the default of the server.
 func ParseTimeout(text, name string, most time.Duration) (time.Duration, error) {
 	if text == "" {
 		return 0, nil

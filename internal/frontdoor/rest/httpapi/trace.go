@@ -8,7 +8,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Method is the method of a request, of those that there are.
+// Method returns the method of a request, or "_OTHER" if it is not a standard one.
 func Method(r *http.Request) string {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPatch, http.MethodDelete, http.MethodPut, http.MethodOptions:
@@ -17,12 +17,12 @@ func Method(r *http.Request) string {
 	return "_OTHER"
 }
 
-// EndSpan ends the span once the request is answered.
+// EndSpan ends the span after the request was answered.
 func (x *Exchange) EndSpan(r *http.Request) {
 	if x.Span == nil {
 		return
 	}
-	// The pattern is of the router: it is one of few, and begins with the method.
+	// The pattern comes from the router: there are few, and each begins with the method.
 	if _, route, found := strings.Cut(r.Pattern, " "); found {
 		x.Span.Rename(Method(r) + " " + route)
 		x.Span.Text(telemetry.KeyHTTPRoute, route)
@@ -31,7 +31,7 @@ func (x *Exchange) EndSpan(r *http.Request) {
 	x.Span.End()
 }
 
-// TraceID is the id of the trace that the request is part of, "" for none.
+// TraceID returns the trace ID of the request, or "" if there is none.
 func TraceID(x *Exchange, r *http.Request) string {
 	t := x.Span.Trace()
 	if t.Parent == "" {
@@ -40,9 +40,8 @@ func TraceID(x *Exchange, r *http.Request) string {
 	return t.ID()
 }
 
-// Trace returns the trace context for a call of the request: below the span of the
-// request or, where there are no traces, the W3C trace context that came with the request,
-// if it is sound, which is echoed.
+// Trace returns the trace context for a call of the request: a child of the request's span or, if
+// tracing is off, the W3C trace context of the request, which is echoed if it is valid.
 func (x *Exchange) Trace(r *http.Request) schema.Trace {
 	if x.Span != nil {
 		return x.Span.Trace()
@@ -54,13 +53,13 @@ func (x *Exchange) Trace(r *http.Request) schema.Trace {
 	return t
 }
 
-// Bounds of the trace context that travels with a call.
+// Limits of the trace context that is forwarded with a call.
 const (
 	traceParentLength = 55
-	traceStateMost    = 512
+	maxTraceState     = 512
 )
 
-// TraceOf is the W3C trace context of a request, empty for one that is not sound.
+// TraceOf returns the W3C trace context of a request. It is empty if it is invalid.
 func TraceOf(r *http.Request) (t schema.Trace) {
 	parent := r.Header["Traceparent"]
 	if len(parent) != 1 || !soundTraceParent(parent[0]) {
@@ -68,15 +67,15 @@ func TraceOf(r *http.Request) (t schema.Trace) {
 	}
 	t.Parent = parent[0]
 	if state := r.Header["Tracestate"]; len(state) > 0 {
-		if joined := strings.Join(state, ","); len(joined) <= traceStateMost {
+		if joined := strings.Join(state, ","); len(joined) <= maxTraceState {
 			t.State = joined
 		}
 	}
 	return t
 }
 
-// soundTraceParent says that the text is version-traceid-parentid-flags in lower
-// hex, with neither id all zero.
+// soundTraceParent reports whether the text is version-traceid-parentid-flags in lowercase hex,
+// with neither ID all zero.
 func soundTraceParent(text string) bool {
 	if len(text) != traceParentLength || text[2] != '-' || text[35] != '-' || text[52] != '-' || text[:2] == "ff" {
 		return false

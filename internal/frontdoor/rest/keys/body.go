@@ -13,25 +13,25 @@ import (
 	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
 )
 
-// bodyMost is the most that a body may take, in bytes.
-const bodyMost = 256 << 10
+// maxBodyBytes is the maximum size of a body in bytes.
+const maxBodyBytes = 256 << 10
 
 const graceIs = "a whole number of seconds between 0 and 604800"
 
-// members are those of a body, as they came.
+// members are the members of a body, verbatim.
 type members map[string]json.RawMessage
 
-// read reads a body with these members.
+// read parses a body with these members.
 func (h *handlers) read(x *httpapi.Exchange, r *http.Request, known ...string) (members, error) {
-	body, err := x.ReadBody(r, bodyMost)
+	body, err := x.ReadBody(r, maxBodyBytes)
 	if err != nil {
 		return nil, err
 	}
-	return httpapi.ReadObject(body, bodyMost, h.depth, known...)
+	return httpapi.ReadObject(body, maxBodyBytes, h.depth, known...)
 }
 
-// wish reads what is asked of a key; what is absent stays. A role replaces the scopes that
-// were listed, and scopes replace the role.
+// wish applies the requested settings of a key. Absent members leave a setting unchanged. A role
+// replaces the listed scopes, and scopes replace the role.
 func (m members) wish(w *issued.Wish) error {
 	_, role := m["role"]
 	_, scopes := m["scopes"]
@@ -59,13 +59,13 @@ func (m members) text(name string, required bool, most int, to *string) error {
 	return nil
 }
 
-// limits reads limits; {} removes them.
+// limits reads limits. {} removes them.
 func (m members) limits(to *scope.Limits) error {
 	raw, given := m["limits"]
 	if !given {
 		return nil
 	}
-	of, err := httpapi.ReadObject(raw, bodyMost, 2, "rate", "burst", "in_flight")
+	of, err := httpapi.ReadObject(raw, maxBodyBytes, 2, "rate", "burst", "in_flight")
 	if err != nil {
 		return httpapi.BadMember("limits", "an object with rate, burst and in_flight")
 	}
@@ -99,7 +99,7 @@ func (m members) list(name string, most int, to *[]string) error {
 	want := fmt.Sprintf("a list of at most %d texts", most)
 	list := *to
 	if _, given := m[name]; given {
-		list = nil // what is read must not be written over what the list had
+		list = nil // decode into a new list, so that the old list is not overwritten
 	}
 	if err := httpapi.ReadMember(m, name, false, want, &list); err != nil {
 		return err

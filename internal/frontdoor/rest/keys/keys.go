@@ -36,11 +36,10 @@ type revokeInput struct {
 type handlers struct {
 	keys  *issued.Keys
 	log   *slog.Logger
-	depth int // of bodies
+	depth int // maximum nesting of bodies
 }
 
-// Register registers the operations on keys; keys may be nil. depth bounds how deep a body
-// may nest.
+// Register registers the operations on keys. keys may be nil. depth limits the nesting of bodies.
 func Register(d *httpapi.Document, keys *issued.Keys, depth int, log *slog.Logger) {
 	h := &handlers{keys: keys, log: log, depth: depth}
 	d.NameSchema(reflect.TypeFor[scope.Limits](), "APIKeyLimits")
@@ -57,8 +56,8 @@ func Register(d *httpapi.Document, keys *issued.Keys, depth int, log *slog.Logge
 		if err != nil {
 			return nil, err
 		}
-		told := keyOf(&key)
-		return &keyOutput{ETag: told.ETag, Body: told}, nil
+		answer := keyOf(&key)
+		return &keyOutput{ETag: answer.ETag, Body: answer}, nil
 	})
 	httpapi.HandleValue(d, opCreate(d), "The key with its secret.", exampleNew(), h.create)
 	httpapi.HandleValue(d, opUpdate(d), "The key as it is now.", exampleKey(), h.update)
@@ -66,7 +65,7 @@ func Register(d *httpapi.Document, keys *issued.Keys, depth int, log *slog.Logge
 	httpapi.Get(d, openapi.Answers(opRevoke(), "The key was revoked.", map[string]any{"status": "revoked"}), h.revoke)
 }
 
-// create is POST /keys.
+// create serves POST /keys.
 func (h *handlers) create(x *httpapi.Exchange, r *http.Request) (made NewAPIKey, err error) {
 	in, err := h.read(x, r, "name", "tenant", "owner", "groups", "role", "scopes", "tools", "limits", "note", "expires_at")
 	if err != nil {
@@ -88,32 +87,32 @@ func (h *handlers) create(x *httpapi.Exchange, r *http.Request) (made NewAPIKey,
 	return made, nil
 }
 
-// update is PATCH /keys/{id}.
-func (h *handlers) update(x *httpapi.Exchange, r *http.Request) (told APIKey, err error) {
+// update serves PATCH /keys/{id}.
+func (h *handlers) update(x *httpapi.Exchange, r *http.Request) (answer APIKey, err error) {
 	in, err := h.read(x, r, "owner", "groups", "role", "scopes", "tools", "limits", "note", "expires_at")
 	if err != nil {
-		return told, err
+		return answer, err
 	}
-	if err := in.wish(new(issued.Wish)); err != nil { // before the key is looked at
-		return told, err
+	if err := in.wish(new(issued.Wish)); err != nil { // validate the body before the key is looked up
+		return answer, err
 	}
 	id := r.PathValue("id")
 	before, revision, err := h.condition(&x.Principal, id, r.Header.Get("If-Match"))
 	if err != nil {
-		return told, err
+		return answer, err
 	}
-	key, err := h.keys.Update(r.Context(), &x.Principal, id, revision, func(w *issued.Wish) { _ = in.wish(w) }) // it was read before
+	key, err := h.keys.Update(r.Context(), &x.Principal, id, revision, func(w *issued.Wish) { _ = in.wish(w) }) // in was validated before
 	if err != nil {
-		return told, changed(err)
+		return answer, changed(err)
 	}
 	h.log.Info("an API key was changed", "key", key.ID, "name", key.Name, "by", x.Principal.Name, "id", x.ID)
-	told = keyOf(&key)
+	answer = keyOf(&key)
 	x.Changes(recordOf(&before), recordOf(&key))
-	x.Set("Etag", told.ETag)
-	return told, nil
+	x.Set("Etag", answer.ETag)
+	return answer, nil
 }
 
-// rotate is POST /keys/{id}/rotate.
+// rotate serves POST /keys/{id}/rotate.
 func (h *handlers) rotate(x *httpapi.Exchange, r *http.Request) (made NewAPIKey, err error) {
 	in := members{}
 	if r.ContentLength != 0 {
@@ -146,7 +145,7 @@ func (h *handlers) rotate(x *httpapi.Exchange, r *http.Request) (made NewAPIKey,
 	return made, nil
 }
 
-// revoke is DELETE /keys/{id}.
+// revoke serves DELETE /keys/{id}.
 func (h *handlers) revoke(ctx context.Context, in *revokeInput) (RevokedAPIKey, error) {
 	x := httpapi.Of(ctx)
 	before, revision, err := h.condition(&x.Principal, in.ID, in.Match)
@@ -161,8 +160,7 @@ func (h *handlers) revoke(ctx context.Context, in *revokeInput) (RevokedAPIKey, 
 	return RevokedAPIKey{Status: "revoked"}, nil
 }
 
-// condition returns the key as it is now, and the revision that a request with this header
-// changes.
+// condition returns the current key, and the revision that a request with this header changes.
 func (h *handlers) condition(by *schema.Principal, id, match string) (now issued.Key, revision uint64, err error) {
 	now, err = h.keys.Get(by, id)
 	match = strings.TrimSpace(match)
@@ -170,7 +168,7 @@ func (h *handlers) condition(by *schema.Principal, id, match string) (now issued
 	case err != nil:
 		return now, 0, err
 	case now.Configured:
-		return now, 0, nil // which is refused for that
+		return now, 0, nil // the change is refused for that
 	case match == "*":
 		return now, now.Revision, nil
 	case match == "":
@@ -178,12 +176,12 @@ func (h *handlers) condition(by *schema.Principal, id, match string) (now issued
 	}
 	revision, ok := httpapi.RevisionOf(match)
 	if !ok {
-		return now, 0, changed(issued.ErrChanged) // a tag that we never gave
+		return now, 0, changed(issued.ErrChanged) // not a tag of a key
 	}
 	return now, revision, nil
 }
 
-// changed makes a failed condition of the word of package issued for it.
+// changed converts the error of package issued for a changed key into a failed condition.
 func changed(err error) error {
 	if errors.Is(err, issued.ErrChanged) {
 		return schema.Errorf(problem.KindChanged, "The API key is not in the state that the request names, so nothing changed. GET /keys has its state.")

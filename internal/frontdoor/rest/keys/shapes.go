@@ -34,7 +34,7 @@ type APIKey struct {
 	Former    []FormerSecret  `json:"former_secrets,omitempty" nullable:"false" doc:"Secrets from before rotations that are still accepted."`
 }
 
-// FormerSecret is a secret that a key had before it was rotated.
+// FormerSecret is a secret of a key from before it was rotated.
 type FormerSecret struct {
 	Until time.Time `json:"until" doc:"When it ends."`
 }
@@ -64,7 +64,7 @@ type APIKeyRequest struct {
 	Expires *time.Time      `json:"expires_at,omitempty" doc:"When the key ends; absent: in 90 days. At most 5 years."`
 }
 
-// APIKeyChange is the body of PATCH /keys/{id}. What is absent stays.
+// APIKeyChange is the body of PATCH /keys/{id}. Absent members are unchanged.
 type APIKeyChange struct {
 	Owner   *string       `json:"owner,omitempty" maxLength:"128"`
 	Groups  []string      `json:"groups,omitempty" nullable:"false" maxItems:"64"`
@@ -87,7 +87,7 @@ type RevokedAPIKey struct {
 	Status string `json:"status" enum:"revoked" example:"revoked"`
 }
 
-// keyOf is what is told of a key.
+// keyOf returns the public view of a key.
 func keyOf(k *issued.Key) APIKey {
 	key := APIKey{
 		ID: k.ID, Name: k.Name, Owner: k.Owner, Groups: k.Groups, Tenant: k.Tenant, Role: k.Role, Scopes: slices.Concat([]string{}, issued.ScopesOf(&k.Key)), Tools: k.Tools, Note: k.Note, Origin: "configuration", ExpiresAt: timeOf(k.Expires.Time()),
@@ -117,10 +117,10 @@ func timeOf(t time.Time) *time.Time {
 	return &t
 }
 
-// recordOf is a key as its digests in the audit record are made of: without what changes by
-// itself.
+// recordOf returns the part of a key that its digests in the audit record cover: without members
+// that change by themselves.
 func recordOf(k *issued.Key) APIKey {
-	told := keyOf(k)
-	told.LastUsed, told.Former = nil, nil
-	return told
+	answer := keyOf(k)
+	answer.LastUsed, answer.Former = nil, nil
+	return answer
 }

@@ -1,8 +1,8 @@
-// Package openapi has the words in which operations are described in the OpenAPI document:
-// schemas, parameters, bodies and responses.
+// Package openapi builds the parts of operations in the OpenAPI document: schemas, parameters,
+// bodies and responses.
 //
-// It builds values of Huma and nothing else. It promises that what several operations have in
-// common, such as the responses of a refusal, is described in one way.
+// It only builds Huma values. Parts that several operations share, such as the responses of a
+// refusal, have one description.
 //
-// It refuses to register operations: the document is of package httpapi.
+// It does not register operations: the document belongs to package httpapi.
 package openapi

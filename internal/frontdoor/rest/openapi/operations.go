@@ -23,8 +23,8 @@ const (
 	TagEvaluations = "Evaluations"
 )
 
-// Operation begins the description of one; statuses are those it refuses with,
-// in addition to 403 for a foreign web page and 401.
+// Operation begins the description of an operation. statuses are those with which it refuses a
+// request, in addition to 401 and to 403 for a foreign web page.
 func Operation(method, path, id, tag, summary, description string, statuses ...int) huma.Operation {
 	return huma.Operation{
 		Method: method, Path: path, OperationID: id, Tags: []string{tag}, Summary: summary, Description: description,
@@ -32,28 +32,28 @@ func Operation(method, path, id, tag, summary, description string, statuses ...i
 	}
 }
 
-// With returns an operation that takes these parameters.
+// With returns an operation with these parameters added.
 func With(op huma.Operation, params ...*huma.Param) huma.Operation {
 	op.Parameters = params
 	return op
 }
 
-// Answers returns an operation with what is said of its answer; example may be nil. The
-// schema is derived from the Go type of the answer.
+// Answers returns an operation with a description of its answer. example may be nil. The schema is
+// derived from the Go type of the answer.
 func Answers(op huma.Operation, description string, example any) huma.Operation {
 	status := cmp.Or(op.DefaultStatus, http.StatusOK)
 	op.Responses[strconv.Itoa(status)] = &huma.Response{Description: description, Content: map[string]*huma.MediaType{"application/json": {Example: example}}}
 	return op
 }
 
-// Public takes the credential away from an operation.
+// Public returns an operation that requires no credential.
 func Public(op huma.Operation) huma.Operation {
 	delete(op.Responses, strconv.Itoa(http.StatusUnauthorized))
 	op.Security = []map[string][]string{}
 	return op
 }
 
-// PathParam is a part of the path.
+// PathParam describes a path parameter.
 func PathParam(name, description, example string) *huma.Param {
 	return &huma.Param{Name: name, In: "path", Required: true, Description: description, Schema: &huma.Schema{Type: huma.TypeString}, Example: example}
 }
@@ -63,20 +63,20 @@ func QueryParam(name, description string, s *huma.Schema) *huma.Param {
 	return &huma.Param{Name: name, In: "query", Description: description, Schema: s}
 }
 
-// MatchParam is the header If-Match of an operation that changes something.
+// MatchParam describes the header If-Match of an operation that changes a resource.
 func MatchParam() *huma.Param {
 	return &huma.Param{Name: "If-Match", In: "header", Description: "The ETag of the state that is changed; * for any.", Schema: &huma.Schema{Type: huma.TypeString}, Example: `"12"`}
 }
 
-// ServerParam is the server in a path.
+// ServerParam describes the server in a path.
 func ServerParam() *huma.Param { return PathParam("id", "The id of a server.", "everything") }
 
-// ToolParam is the tool in a path.
+// ToolParam describes the tool in a path.
 func ToolParam() *huma.Param {
 	return PathParam("tool", "The name of a tool, percent-encoded; a/b is a%2Fb.", "echo")
 }
 
-// Refusals are the responses of an operation that refuses with these statuses.
+// Refusals returns the responses of an operation that refuses requests with these statuses.
 func Refusals(statuses ...int) map[string]*huma.Response {
 	responses := map[string]*huma.Response{"default": {Ref: "#/components/responses/Problem"}}
 	for _, status := range statuses {
@@ -85,22 +85,22 @@ func Refusals(statuses ...int) map[string]*huma.Response {
 	return responses
 }
 
-// Header is a header of a response.
+// Header describes a response header.
 func Header(text, kind string, example any) *huma.Param {
 	return &huma.Param{Description: text, Schema: &huma.Schema{Type: kind}, Example: example}
 }
 
-// JSONAnswer is a response in JSON whose schema has this name; example may be nil.
+// JSONAnswer returns a JSON response whose schema has this name. example may be nil.
 func JSONAnswer(name, description string, example any) *huma.Response {
 	return &huma.Response{Description: description, Content: map[string]*huma.MediaType{"application/json": {Schema: Ref(name), Example: example}}}
 }
 
-// JSONBody is a body in JSON; example may be nil.
+// JSONBody returns a JSON body. example may be nil.
 func JSONBody(s *huma.Schema, required bool, description string, example any) *huma.RequestBody {
 	return &huma.RequestBody{Description: description, Required: required, Content: map[string]*huma.MediaType{"application/json": {Schema: s, Example: example}}}
 }
 
-// ByteSize writes a number of bytes for descriptions.
+// ByteSize formats a number of bytes for descriptions.
 func ByteSize(n int) string {
 	if n >= 1<<20 && n%(1<<20) == 0 {
 		return strconv.Itoa(n>>20) + " MiB"

@@ -6,18 +6,19 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// AnyObject is a JSON object that somebody else made; it is passed on.
+// AnyObject is a JSON object from an external source, such as an MCP server, that is forwarded
+// verbatim.
 type AnyObject struct{ json.RawMessage }
 
-// Schema describes it; see [huma.SchemaProvider].
+// Schema returns its schema; see [huma.SchemaProvider].
 func (AnyObject) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{Type: huma.TypeObject, AdditionalProperties: true}
 }
 
-// Anything is JSON of any kind that somebody else made.
+// Anything is a JSON value of any type from an external source.
 type Anything struct{ json.RawMessage }
 
-// Schema describes it; see [huma.SchemaProvider].
+// Schema returns its schema; see [huma.SchemaProvider].
 func (Anything) Schema(huma.Registry) *huma.Schema { return &huma.Schema{} }
 
 // SchemaProblem is the name of the schema of problem documents.
@@ -31,29 +32,29 @@ func Text(description string) *huma.Schema {
 	return &huma.Schema{Type: huma.TypeString, Description: description}
 }
 
-// Words describes a string that is one of these.
+// Words describes a string that is one of the given values.
 func Words(enum ...any) *huma.Schema { return &huma.Schema{Type: huma.TypeString, Enum: enum} }
 
-// Integers describes a whole number within bounds.
+// Integers describes an integer between from and to.
 func Integers(from, to float64) *huma.Schema {
 	return &huma.Schema{Type: huma.TypeInteger, Minimum: &from, Maximum: &to}
 }
 
-// Boolean describes true or false.
+// Boolean describes a boolean.
 func Boolean() *huma.Schema { return &huma.Schema{Type: huma.TypeBoolean} }
 
 // String describes any string.
 func String() *huma.Schema { return &huma.Schema{Type: huma.TypeString} }
 
-// Time describes a time as RFC 3339 writes it.
+// Time describes a time in the format of RFC 3339.
 func Time() *huma.Schema { return &huma.Schema{Type: huma.TypeString, Format: "date-time"} }
 
-// Object describes an object that somebody else made.
+// Object describes an object from an external source.
 func Object(description string) *huma.Schema {
 	return &huma.Schema{Type: huma.TypeObject, AdditionalProperties: true, Description: description}
 }
 
-// OpenObject describes an object that may have more members than these.
+// OpenObject describes an object that may have additional members.
 func OpenObject(description string, properties map[string]*huma.Schema, required ...string) *huma.Schema {
 	return &huma.Schema{Type: huma.TypeObject, Description: description, Properties: properties, Required: required, AdditionalProperties: true}
 }
@@ -69,8 +70,8 @@ func Described(s *huma.Schema, description string) *huma.Schema {
 	return s
 }
 
-// RefuseMore has schemas of bodies refuse members that they do not name; those that are
-// not in the document are passed over.
+// RefuseMore makes schemas of bodies refuse members that they do not list. It ignores names that are
+// not in the document.
 func RefuseMore(schemas map[string]*huma.Schema, names ...string) {
 	for _, name := range names {
 		if s := schemas[name]; s != nil {
@@ -79,8 +80,8 @@ func RefuseMore(schemas map[string]*huma.Schema, names ...string) {
 	}
 }
 
-// DescribeMember gives a member of a schema another schema and keeps its description. A
-// schema or a member that is not in the document is passed over.
+// DescribeMember replaces the schema of a member and keeps its description. It ignores a schema or a
+// member that is not in the document.
 func DescribeMember(schemas map[string]*huma.Schema, name, member string, as *huma.Schema) {
 	if s := schemas[name]; s != nil && s.Properties[member] != nil {
 		as.Description = s.Properties[member].Description
@@ -88,8 +89,7 @@ func DescribeMember(schemas map[string]*huma.Schema, name, member string, as *hu
 	}
 }
 
-// LinesOf is a text whose lines, or whose events, each hold JSON of the
-// shape.
+// LinesOf describes a text whose lines or events each contain JSON with this schema.
 func LinesOf(shape *huma.Schema, description string) *huma.Schema {
 	return &huma.Schema{
 		Type: huma.TypeString, Description: description,
@@ -97,9 +97,9 @@ func LinesOf(shape *huma.Schema, description string) *huma.Schema {
 	}
 }
 
-// Plain makes the schema of a Go type say what is sent and no more: a list that
-// is not there is left out and never null, and that answers may gain members is
-// what JSON Schema means where it is silent. Generated types are simpler for it.
+// Plain simplifies the schema of a Go type to what is sent: an absent list is omitted and never
+// null, and additional members are allowed by default in JSON Schema, so that is not stated.
+// Generated types become simpler.
 func Plain(s *huma.Schema) {
 	if s == nil {
 		return

@@ -19,7 +19,7 @@ func sendDefinitions(x *httpapi.Exchange, c *catalog.Catalog, r *http.Request, n
 	return nil
 }
 
-// sendList answers with the definitions as the server gave them, byte for byte.
+// sendList answers with the server's definitions, byte for byte.
 func sendList(x *httpapi.Exchange, name string, items []json.RawMessage) {
 	size := len(name) + 8
 	for _, item := range items {

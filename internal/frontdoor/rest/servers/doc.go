@@ -1,10 +1,9 @@
-// Package servers has the operations on the fleet: servers, their definitions, resources and
-// prompts, workers, and the events that follow all of it.
+// Package servers implements the operations on the fleet: servers, their definitions, resources and
+// prompts, workers, and the event streams about all of these.
 //
-// It owns how servers and workers are shown. It promises that what an MCP server offers is
-// listed byte for byte as the server gave it, and that one change of the fleet costs one
-// encoding, however many streams it wakes.
+// It owns the views of servers and workers. The definitions of an MCP server are listed byte for
+// byte, and a change of the fleet is encoded once, however many streams it wakes.
 //
-// It refuses to start servers, and to add one where the operator has not switched that on. The
-// names of its types are the names of schemas in the OpenAPI document.
+// It does not start servers, and adds one only if the operator has enabled that. The names of its
+// types are the names of schemas in the OpenAPI document.
 package servers

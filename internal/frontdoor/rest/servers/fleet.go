@@ -15,7 +15,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// WorkerItem is a worker as GET /workers shows it.
+// WorkerItem is a worker in GET /workers.
 type WorkerItem struct {
 	ID         schema.WorkerID   `json:"id" example:"worker-1-7f3k2a"`
 	Name       string            `json:"name" example:"worker-1"`
@@ -84,7 +84,7 @@ type fleetHandlers struct {
 	servers   *serverHandlers
 	draining  func() bool
 	heartbeat time.Duration
-	snapshots snapshots // the fleet as streams of events show it
+	snapshots snapshots // the encoded fleet for event streams
 }
 
 func (f *fleetHandlers) register(d *httpapi.Document) {
@@ -100,7 +100,7 @@ type workerInput struct {
 	ID schema.WorkerID `path:"id" doc:"The id of a worker." example:"worker-1-7f3k2a"`
 }
 
-// drain is POST /workers/{id}/drain.
+// drain serves POST /workers/{id}/drain.
 func (f *fleetHandlers) drain(ctx context.Context, in *workerInput) (none DrainingWorker, err error) {
 	if err := f.catalog.Operator().Drain(ctx, in.ID); err != nil {
 		return none, err
@@ -114,8 +114,8 @@ func (f *fleetHandlers) fleet(seen *catalog.Seen) Fleet {
 	return Fleet{At: time.Now().UTC(), Servers: f.servers.items(seen), Workers: f.workerItems(seen)}
 }
 
-// workerItems are the workers with the servers that are seen. Whoever is kept from servers
-// sees no worker that has none of the others, and not the number of calls of everybody.
+// workerItems returns the workers with the visible servers. A caller from whom servers are hidden
+// sees no worker without visible servers, and not the total number of calls in flight.
 func (f *fleetHandlers) workerItems(seen *catalog.Seen) []WorkerItem {
 	workers := f.catalog.Workers()
 	items := make([]WorkerItem, 0, len(workers))
@@ -149,7 +149,7 @@ func workerItem(seen *catalog.Seen, w *schema.Worker) WorkerItem {
 	return item
 }
 
-// follow is GET /events: the fleet as it is, then again after each change.
+// follow serves GET /events: the current fleet, then the fleet after each change.
 func (f *fleetHandlers) follow(x *httpapi.Exchange, r *http.Request) error {
 	n := 0
 	tell := func(*sse.Writer) error { return nil }
@@ -172,13 +172,13 @@ func (f *fleetHandlers) follow(x *httpapi.Exchange, r *http.Request) error {
 	}}.Follow(x, r)
 }
 
-// picture returns the fleet as whoever asks saw it at some time after since, encoded.
+// picture returns the encoded fleet as visible to the caller at some time after since.
 func (f *fleetHandlers) picture(x *httpapi.Exchange, since time.Time) []byte {
 	_, key := x.Operated(f.catalog).State()
 	return f.snapshots.of(key).get(since, func() Fleet { return f.fleet(x.Operated(f.catalog)) })
 }
 
-// changes returns what tells the changes from now on, each once.
+// changes returns a function that sends the changes since its last call.
 func (f *fleetHandlers) changes(x *httpapi.Exchange) func(out *sse.Writer) error {
 	follower := f.catalog.Follow()
 	return func(out *sse.Writer) (err error) {

@@ -8,8 +8,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// ServerItem is a server as GET /servers shows it. The names of its members are
-// those of MCP Bridge where that has them.
+// ServerItem is a server in GET /servers. Its members have the names of MCP Bridge if that has them.
 type ServerItem struct {
 	ID                  schema.ServerID `json:"id" example:"everything"`
 	Connected           bool            `json:"connected" doc:"Whether at least one live worker has initialized the server."`
@@ -35,7 +34,7 @@ type ServerItem struct {
 	StderrTail          string          `json:"stderr_tail,omitempty" doc:"The last lines of the standard error of a failed server process."`
 }
 
-// ServerSandbox says how calls of high risk run.
+// ServerSandbox is the sandbox of high-risk calls.
 type ServerSandbox struct {
 	Isolation string `json:"isolation" enum:"container,bubblewrap" example:"container"`
 	Image     string `json:"docker_image" doc:"The image that the operator configured." example:"callyard/demo:local"`
@@ -44,7 +43,7 @@ type ServerSandbox struct {
 	Error     string `json:"error,omitempty" doc:"The reason that it is not ready."`
 }
 
-// ServerWorker is one worker's word on a server.
+// ServerWorker is the state of a server at one worker.
 type ServerWorker struct {
 	ID                  schema.WorkerID `json:"id" example:"worker-1-7f3k2a"`
 	InitializationState string          `json:"initialization_state" enum:"starting,initialized,timeout,error" example:"initialized"`

@@ -11,15 +11,15 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// naming gives ids to servers that are added without one. It is safe for concurrent use.
+// naming assigns IDs to servers that are added without one. It is safe for concurrent use.
 type naming struct {
 	mu      sync.Mutex
-	pending map[schema.ServerID]json.RawMessage // entries that are being added, by id
+	pending map[schema.ServerID]json.RawMessage // entries that are being added, by ID
 }
 
-// reserve returns the first free id of name, name-2, name-3 and so on, and what gives it back
-// once the server was added or not. The error is of KindConflict where one of those before it
-// was added with the same entry: a request that is sent again adds no second server.
+// reserve reserves the first free ID of name, name-2, name-3 and so on. Call done once the server
+// was added or adding it failed. It returns an error of KindConflict if one of the IDs before it was
+// added with the same entry, so that a repeated request does not add a second server.
 func (n *naming) reserve(c *catalog.Catalog, name string, entry json.RawMessage) (id schema.ServerID, done func(), err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -13,7 +13,8 @@ import (
 // schemaEntry is the name of the schema of the entry of a server.
 const schemaEntry = "ServerEntry"
 
-// describe puts the shape of an entry into the document, which is read member by member.
+// describe adds the schema of an entry to the document, because the entry is parsed member by
+// member.
 func (s *serverHandlers) describe(d *httpapi.Document) {
 	d.Schemas()[schemaEntry] = openapi.OpenObject("A server: its id and its entry as in a servers file.", map[string]*huma.Schema{
 		"id": openapi.Text("The id of the new server. Without it, the server is named after its package, program or host; a number is added if the name is taken."), "command": openapi.Text("The command of a stdio server."),

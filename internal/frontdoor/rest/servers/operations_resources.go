@@ -11,7 +11,7 @@ import (
 	"github.com/callyard/callyard/internal/frontdoor/rest/submit"
 )
 
-// Names of schemas that describe what MCP servers make.
+// Names of schemas of data that MCP servers send.
 const (
 	schemaTool       = "ToolDefinition"
 	schemaToolsOf    = "ServerTools"
@@ -22,8 +22,8 @@ const (
 	schemaPrompt     = "GetPromptResult"
 )
 
-// describe puts the shapes into the document that no Go type of ours has, because their
-// bytes are passed on.
+// describe adds the schemas to the document that no Go type describes, because their bytes are
+// forwarded.
 func (h *resourceHandlers) describe(d *httpapi.Document) {
 	all, anything := d.Schemas(), openapi.Object("")
 	all[schemaTool] = openapi.OpenObject("A tool, exactly as the server sent it.", map[string]*huma.Schema{
@@ -99,7 +99,7 @@ func (h *resourceHandlers) opGetPrompt() huma.Operation {
 	return op
 }
 
-// listOperation describes a list that is passed on as the server gave it.
+// listOperation describes a list that is forwarded from the server verbatim.
 func listOperation(path, id, summary, schemaName, what string, example any) huma.Operation {
 	op := openapi.Operation(http.MethodGet, path, id, openapi.TagServers, summary, "Each entry is exactly as the server sent it.",
 		http.StatusBadRequest, http.StatusNotFound, http.StatusServiceUnavailable)

@@ -16,8 +16,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// acceptMost is the most that the body of an acceptance may take.
-const acceptMost = 1 << 20
+// maxAcceptBytes is the maximum size of the body of an acceptance in bytes.
+const maxAcceptBytes = 1 << 20
 
 // ServerPins is the answer to GET and POST /servers/{id}/pins.
 type ServerPins struct {
@@ -126,7 +126,7 @@ func (h *pinHandlers) accept(x *httpapi.Exchange, r *http.Request) (now *ServerP
 		return nil, err
 	}
 	if h.record != nil {
-		// Sent again, the request accepts nothing and is recorded.
+		// If the request is sent again, it accepts nothing more but is recorded again.
 		if err = h.record(r.Context(), x.Principal, id, all); err != nil {
 			return nil, schema.Errorf(schema.KindUnavailable, "The definitions are accepted, but the audit record was not written; send the request again. (%w)", err).RetryableAfter(time.Second)
 		}
@@ -134,13 +134,13 @@ func (h *pinHandlers) accept(x *httpapi.Exchange, r *http.Request) (now *ServerP
 	return pins(x.Operated(h.catalog), id)
 }
 
-// read reads the body of an acceptance.
+// read parses the body of an acceptance.
 func (h *pinHandlers) read(x *httpapi.Exchange, r *http.Request) ([]catalog.Acceptance, error) {
-	body, err := x.ReadBody(r, acceptMost)
+	body, err := x.ReadBody(r, maxAcceptBytes)
 	if err != nil {
 		return nil, err
 	}
-	members, err := httpapi.ReadObject(body, acceptMost, h.depth, "tools")
+	members, err := httpapi.ReadObject(body, maxAcceptBytes, h.depth, "tools")
 	if err != nil {
 		return nil, err
 	}
@@ -153,7 +153,7 @@ func (h *pinHandlers) read(x *httpapi.Exchange, r *http.Request) ([]catalog.Acce
 	}
 	all := make([]catalog.Acceptance, len(items))
 	for i, raw := range items {
-		of, err := httpapi.ReadObject(raw, acceptMost, h.depth, "name", "digest")
+		of, err := httpapi.ReadObject(raw, maxAcceptBytes, h.depth, "name", "digest")
 		if err == nil {
 			err = httpapi.ReadMember(of, "name", true, "a string, the name of a tool", &all[i].Tool)
 		}

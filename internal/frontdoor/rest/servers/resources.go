@@ -16,8 +16,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// nameMost is the most that the name of a prompt may take.
-const nameMost = 8 << 10
+// maxNameBytes is the maximum length of the name of a prompt in bytes.
+const maxNameBytes = 8 << 10
 
 // resourceHandlers are the operations on the resources and prompts of servers.
 type resourceHandlers struct {
@@ -26,7 +26,8 @@ type resourceHandlers struct {
 	limits  calls.Limits
 }
 
-// register returns the handler that reads a resource whose URI stands in the path as it is.
+// register returns the handler that reads a resource whose URI is in the path without
+// percent-encoding.
 func (h *resourceHandlers) register(d *httpapi.Document) (readUnclean httpapi.Handler) {
 	h.describe(d)
 	d.Handle(opServerTools(), h.listTools)
@@ -42,8 +43,8 @@ func (h *resourceHandlers) register(d *httpapi.Document) (readUnclean httpapi.Ha
 	return readUnclean
 }
 
-// listTools is GET /servers/{id}/tools: the definitions as the server gave them, without
-// tools in quarantine.
+// listTools serves GET /servers/{id}/tools: the definitions of the server, verbatim, without tools
+// in quarantine.
 func (h *resourceHandlers) listTools(x *httpapi.Exchange, r *http.Request) error {
 	id := schema.ServerID(r.PathValue("id"))
 	seen := x.Operated(h.catalog)
@@ -68,7 +69,7 @@ func (h *resourceHandlers) listTools(x *httpapi.Exchange, r *http.Request) error
 	return nil
 }
 
-// listResources is GET /servers/{id}/resources; with ?uri= it reads that one.
+// listResources serves GET /servers/{id}/resources. With ?uri= it reads that resource.
 func (h *resourceHandlers) listResources(x *httpapi.Exchange, r *http.Request) error {
 	if x.Query.Has("uri") {
 		within, err := httpapi.ParseTimeout(x.Query.Get("timeout_ms"), "timeout_ms", h.limits.MaxTimeout)
@@ -88,8 +89,8 @@ func (h *resourceHandlers) listResources(x *httpapi.Exchange, r *http.Request) e
 	return nil
 }
 
-// readResource is GET /servers/{id}/resources/{uri}, the URI percent-encoded. One
-// that is not is understood as well, as far as a path can carry it.
+// readResource serves GET /servers/{id}/resources/{uri}, with the URI percent-encoded. A URI without
+// percent-encoding is also accepted, as far as a path can contain it.
 func (h *resourceHandlers) readResource(x *httpapi.Exchange, r *http.Request) error {
 	timeout, err := x.Timeout(r, h.limits.MaxTimeout)
 	if err != nil {
@@ -112,8 +113,8 @@ func (h *resourceHandlers) read(x *httpapi.Exchange, r *http.Request, call *sche
 	return h.ask(x, r, call)
 }
 
-// getPrompt is POST /servers/{id}/prompts/{name}: the body is the object of
-// arguments, strings all of them.
+// getPrompt serves POST /servers/{id}/prompts/{name}. The body is the object of arguments, which
+// must all be strings.
 func (h *resourceHandlers) getPrompt(x *httpapi.Exchange, r *http.Request) error {
 	body, err := x.ReadBody(r, h.limits.ArgumentBytes)
 	if err != nil {
@@ -133,8 +134,8 @@ func (h *resourceHandlers) getPrompt(x *httpapi.Exchange, r *http.Request) error
 		return err
 	}
 	name := r.PathValue("name")
-	if name == "" || len(name) > nameMost {
-		return schema.Errorf(schema.KindInvalidRequest, "The name of the prompt must have 1 to %d characters; GET /servers/{id}/prompts lists them.", nameMost)
+	if name == "" || len(name) > maxNameBytes {
+		return schema.Errorf(schema.KindInvalidRequest, "The name of the prompt must have 1 to %d characters; GET /servers/{id}/prompts lists them.", maxNameBytes)
 	}
 	quoted, err := json.Marshal(name)
 	if err != nil {
@@ -146,7 +147,7 @@ func (h *resourceHandlers) getPrompt(x *httpapi.Exchange, r *http.Request) error
 	return h.ask(x, r, &schema.Call{Method: schema.MethodGetPrompt, Arguments: append(params, '}'), Timeout: timeout})
 }
 
-// onlyStrings says which arguments of a prompt are something else.
+// onlyStrings returns an error that lists the arguments of a prompt that are not strings.
 func onlyStrings(body []byte) error {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(body, &members); err != nil {
@@ -165,18 +166,18 @@ func onlyStrings(body []byte) error {
 	return e
 }
 
-// ask sends a request other than a tool call to the server of the path. Reading
-// changes nothing, so it may be sent again.
+// ask sends a request other than a tool call to the server of the path. Such a request changes
+// nothing, so it may be retried.
 func (h *resourceHandlers) ask(x *httpapi.Exchange, r *http.Request, call *schema.Call) error {
 	call.ID, call.Server, call.Principal, call.Safe = schema.NewCallID(), schema.ServerID(r.PathValue("id")), x.Principal, true
 	call.Trace = x.Trace(r)
 	return unknownName(call, h.runner.Run(x, r, call, submit.Wish{}))
 }
 
-// unknownName makes the refusal of a server that does not know a resource, or does not
-// take the name or the arguments of a prompt, an error of the request: nothing is wrong
-// with the server. The JSON-RPC error stays in it. Servers refuse a resource with one code
-// in the older revisions, and in the newest with the one for params of all kinds.
+// unknownName converts a server's error for an unknown resource, or for the name or arguments of a
+// prompt, into an error of the request, because the server works correctly. The JSON-RPC error
+// remains in it. For resources, older revisions have a dedicated code, and the newest uses the code
+// for any invalid params.
 func unknownName(call *schema.Call, err error) error {
 	var e *schema.Error
 	if !errors.As(err, &e) || e.Kind != schema.KindProtocol || e.RPC == nil {

@@ -20,8 +20,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// entryMost is the most that the definition of a server may take.
-const entryMost = 256 << 10
+// maxEntryBytes is the maximum size of the definition of a server in bytes.
+const maxEntryBytes = 256 << 10
 
 // AddedServer is the answer to POST /servers.
 type AddedServer struct {
@@ -44,33 +44,33 @@ type RestartedServer struct {
 	Status string          `json:"status" enum:"restarting" example:"restarting"`
 }
 
-// Options say what the operations on servers stand on. Catalog, Router, Runner and Log
-// are required.
+// Options are the dependencies and settings of the operations on servers. Catalog, Router, Runner
+// and Log are required.
 type Options struct {
 	Catalog *catalog.Catalog
 	Router  *dispatch.Router
 	Runner  *submit.Runner
 	Limits  calls.Limits
 	Log     *slog.Logger
-	// MayChange switches POST and DELETE /servers on.
+	// MayChange enables POST and DELETE /servers.
 	MayChange bool
-	// Add adds the server that body describes for the principal by and waits for its start;
-	// nil: Catalog.Operator takes the body as the entry.
+	// Add adds the server that body describes for the principal by and waits for its start. If nil,
+	// Catalog.Operator accepts the body as the entry.
 	Add func(ctx context.Context, by string, body json.RawMessage) (catalog.Server, error)
-	// Remove removes a server that was added; nil: Catalog.Operator does.
+	// Remove removes a server that was added. If nil, Catalog.Operator does.
 	Remove func(ctx context.Context, id schema.ServerID) error
-	// AcceptGroups are the groups whose members can accept tool definitions; none: every
-	// caller can. Accepted records in the audit record who accepted some.
+	// AcceptGroups are the groups whose members can accept tool definitions. If empty, every caller
+	// can. Accepted writes to the audit record which principal accepted definitions.
 	AcceptGroups []string
 	Accepted     func(ctx context.Context, by schema.Principal, server schema.ServerID, accepted []catalog.Acceptance) error
-	// Draining reports whether the front door is shutting down: streams of events end.
+	// Draining reports whether the front door is shutting down. Event streams then end.
 	Draining func() bool
-	// Heartbeat is how often a quiet stream of events sends a comment.
+	// Heartbeat is the interval at which a comment is sent on an idle event stream.
 	Heartbeat time.Duration
 }
 
-// Register registers the operations on servers, workers and events. It returns the
-// handler that reads a resource whose URI stands in the path as it is.
+// Register registers the operations on servers, workers and events. It returns the handler that
+// reads a resource whose URI is in the path without percent-encoding.
 func Register(d *httpapi.Document, o Options) (readUnclean httpapi.Handler) {
 	servers := newServerHandlers(&o)
 	servers.register(d)
@@ -91,8 +91,8 @@ type serverHandlers struct {
 	catalog      *catalog.Catalog
 	router       *dispatch.Router
 	log          *slog.Logger
-	mayChange    bool // the set of servers
-	depth        int  // of a server's entry
+	mayChange    bool // the set of servers may be changed
+	depth        int  // maximum nesting of a server's entry
 	addServer    func(ctx context.Context, by string, body json.RawMessage) (catalog.Server, error)
 	removeServer func(ctx context.Context, id schema.ServerID) error
 	naming       naming
@@ -133,7 +133,7 @@ func (s *serverHandlers) register(d *httpapi.Document) {
 	httpapi.Get(d, openapi.Answers(opRemoveServer(), "The server was removed.", map[string]any{"status": "disconnected"}), s.remove)
 }
 
-// mayAdd refuses changes to the set of servers unless the operator wants them.
+// mayAdd returns an error unless the operator allows changes to the set of servers.
 func (s *serverHandlers) mayAdd() error {
 	if s.mayChange {
 		return nil
@@ -145,7 +145,7 @@ func (s *serverHandlers) add(x *httpapi.Exchange, r *http.Request) (answer Added
 	if err := s.mayAdd(); err != nil {
 		return answer, err
 	}
-	body, err := x.ReadBody(r, entryMost)
+	body, err := x.ReadBody(r, maxEntryBytes)
 	if err != nil {
 		return answer, err
 	}
@@ -160,11 +160,11 @@ func (s *serverHandlers) add(x *httpapi.Exchange, r *http.Request) (answer Added
 	return answer, nil
 }
 
-// addEntry reads the body as an entry of a servers file, strictly, so that a
-// misspelt risk is refused here, and hands it to the catalog without its id.
+// addEntry parses the body strictly as an entry of a servers file, so that a misspelled risk is
+// refused here, and passes it to the catalog without its ID.
 func (s *serverHandlers) addEntry(ctx context.Context, by string, body json.RawMessage) (catalog.Server, error) {
 	none := catalog.Server{}
-	members, err := httpapi.ReadObject(body, entryMost, s.depth)
+	members, err := httpapi.ReadObject(body, maxEntryBytes, s.depth)
 	if err != nil {
 		return none, err
 	}
@@ -179,7 +179,7 @@ func (s *serverHandlers) addEntry(ctx context.Context, by string, body json.RawM
 		return none, schema.Errorf(schema.KindInvalidRequest, "The body is not a valid server.")
 	}
 	if !given {
-		id = "server" // until the entry is known
+		id = "server" // placeholder until the entry is parsed
 	}
 	parsed, err := config.ParseServer(string(id), entry)
 	if err != nil {
@@ -198,7 +198,7 @@ func (s *serverHandlers) addEntry(ctx context.Context, by string, body json.RawM
 	return s.catalog.Operator().Add(ctx, id, by, entry)
 }
 
-// entryError turns the faults of an entry into those of a request.
+// entryError converts the faults of an entry into an error of the request.
 func entryError(id schema.ServerID, err error) error {
 	var faults *config.Faults
 	if !errors.As(err, &faults) || len(faults.List) == 0 {

@@ -12,29 +12,29 @@ import (
 	"github.com/callyard/callyard/internal/kit/sleep"
 )
 
-// snapshot makes one picture of the fleet for all streams that a change has woken: a
-// picture for each would take as long as there are streams.
+// snapshot shares one encoded fleet among all streams that a change has woken. Encoding it for each
+// stream would take time proportional to their number.
 type snapshot struct {
 	mu   sync.Mutex
 	last *picture
 }
 
-// snapshots are the snapshots for all who see different parts of the fleet, by the key of
+// snapshots are the snapshots for callers who see different parts of the fleet, by the key of
 // [catalog.Seen.State]. It is safe for concurrent use.
 type snapshots struct {
 	mu sync.Mutex
 	by map[string]*snapshot
 }
 
-// mostSnapshots bounds the snapshots that are kept; beyond it all are made again.
-const mostSnapshots = 256
+// maxSnapshots limits the snapshots that are kept. When it is exceeded, all are rebuilt.
+const maxSnapshots = 256
 
 func (s *snapshots) of(key string) *snapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	one := s.by[key]
 	if one == nil {
-		if s.by == nil || len(s.by) >= mostSnapshots {
+		if s.by == nil || len(s.by) >= maxSnapshots {
 			s.by = make(map[string]*snapshot)
 		}
 		one = new(snapshot)
@@ -49,8 +49,7 @@ type picture struct {
 	data  []byte
 }
 
-// get returns the fleet as it was at some time after since, encoded. Nobody may change
-// it.
+// get returns the encoded fleet as of some time after since. Callers must not modify it.
 func (s *snapshot) get(since time.Time, fleet func() Fleet) []byte {
 	s.mu.Lock()
 	p := s.last
@@ -67,18 +66,19 @@ func (s *snapshot) get(since time.Time, fleet func() Fleet) []byte {
 	return p.data
 }
 
-// A change is sent after settleLeast, with those that follow it, and before settleMost:
-// many streams are spread over that time, and other requests get their turn.
+// A change is sent after a random delay between minSettle and maxSettle, together with those that
+// follow it. The delay spreads the work of many streams, so that other requests are served in
+// between.
 const (
-	settleLeast = 50 * time.Millisecond
-	settleMost  = 500 * time.Millisecond
+	minSettle = 50 * time.Millisecond
+	maxSettle = 500 * time.Millisecond
 )
 
 var errLeft = errors.New("the client disconnected")
 
 // settle waits for more changes that may follow the first one.
 func settle(ctx context.Context) error {
-	if !sleep.For(settleLeast+rand.N(settleMost-settleLeast), ctx.Done()) {
+	if !sleep.For(minSettle+rand.N(maxSettle-minSettle), ctx.Done()) {
 		return errLeft
 	}
 	return nil

@@ -14,7 +14,7 @@ func TestStreamsThatAreWokenTogetherShareOnePicture(t *testing.T) {
 		var made atomic.Int32
 		fleet := func() Fleet {
 			made.Add(1)
-			time.Sleep(time.Millisecond) // of the bubble: others come meanwhile
+			time.Sleep(time.Millisecond) // advances the fake clock of the bubble, so that others arrive
 			return Fleet{}
 		}
 		for change := range int32(3) {

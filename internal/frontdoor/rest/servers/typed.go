@@ -20,15 +20,15 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// typedHandlers serve the documents in which each tool of a server, or of a set, is an operation
-// of its own.
+// typedHandlers serve documents in which each tool of a server, or of a set, is a separate
+// operation.
 type typedHandlers struct {
 	catalog *catalog.Catalog
-	common  func() (*typedCommon, error) // what these documents have of that of the API
+	common  func() (*typedCommon, error) // the parts of the API document that these documents share
 }
 
 func (h *typedHandlers) register(d *httpapi.Document) {
-	// The document of the API is complete once all operations are registered.
+	// The API document is complete only after all operations are registered.
 	h.common = sync.OnceValues(func() (*typedCommon, error) {
 		document, err := d.JSON()
 		if err != nil {
@@ -46,7 +46,7 @@ type documented struct {
 	operation string
 }
 
-// document is GET /servers/{id}/openapi.json.
+// document serves GET /servers/{id}/openapi.json.
 func (h *typedHandlers) document(x *httpapi.Exchange, r *http.Request) error {
 	id := schema.ServerID(r.PathValue("id"))
 	tools, err := x.Seen(h.catalog).Tools(id)
@@ -62,7 +62,7 @@ func (h *typedHandlers) document(x *httpapi.Exchange, r *http.Request) error {
 	return h.send(x, "server", string(id), own)
 }
 
-// setDocument is GET /sets/{name}/openapi.json.
+// setDocument serves GET /sets/{name}/openapi.json.
 func (h *typedHandlers) setDocument(x *httpapi.Exchange, r *http.Request) error {
 	name := r.PathValue("name")
 	view, err := x.Seen(h.catalog).SetView(name)
@@ -91,12 +91,12 @@ func (h *typedHandlers) send(x *httpapi.Exchange, kind, name string, tools []doc
 	return nil
 }
 
-// typedParameters are the parameters of a call that its operation has: those that change what
-// the answer is. A call takes the others of the API's document as well.
+// typedParameters are the parameters of a call that are included in its operation: those that change
+// the form of the answer. A call also accepts the others of the API document.
 var typedParameters = []string{"timeout_ms", "Prefer", "Idempotency-Key"}
 
-// typedCommon is what all these documents have in common, each part as the document of the
-// API has it: they cannot differ.
+// typedCommon holds the parts that all these documents share. Each is copied from the API document,
+// so that they cannot differ.
 type typedCommon struct {
 	OpenAPI string `json:"openapi"`
 	Info    struct {
@@ -114,7 +114,7 @@ type typedCommon struct {
 		Security  json.RawMessage            `json:"securitySchemes"`
 	} `json:"components"`
 
-	call typedOperation // to call a tool
+	call typedOperation // the operation that calls a tool
 }
 
 // typedOperation is an operation of a document.
@@ -129,7 +129,7 @@ type typedOperation struct {
 	Omitted     []format.Loosening         `json:"x-callyard-omitted,omitempty"`
 }
 
-// callPath is the path of the operation of the API that calls a tool.
+// callPath is the path of the API operation that calls a tool.
 const callPath = "/servers/{id}/tools/{tool}"
 
 func newTypedCommon(document []byte) (*typedCommon, error) {
@@ -154,7 +154,7 @@ func newTypedCommon(document []byte) (*typedCommon, error) {
 	return c, nil
 }
 
-// typedTool is what is read of the definition of a tool.
+// typedTool holds the members of a tool definition that are used.
 type typedTool struct {
 	Title       string          `json:"title"`
 	Description string          `json:"description"`
@@ -164,7 +164,7 @@ type typedTool struct {
 	} `json:"annotations"`
 }
 
-// of returns the document of a server or a set, which kind says.
+// of returns the document of a server or a set. kind is "server" or "set".
 func (c *typedCommon) of(kind, name string, tools []documented) ([]byte, error) {
 	paths := make(map[string]any, len(tools))
 	schemas := make(map[string]json.RawMessage)
@@ -194,10 +194,11 @@ func (c *typedCommon) of(kind, name string, tools []documented) ([]byte, error) 
 	}), nil
 }
 
-// titles begin the titles of documents, by kind.
+// titles are the prefixes of document titles, by kind.
 var titles = map[string]string{"server": "Tools of ", "set": "Tools of the set "}
 
-// segment is a part of a path. The names "." and ".." are escaped: they would lead elsewhere.
+// segment escapes a path segment. The names "." and ".." are escaped, too, because clients would
+// resolve them.
 func segment(name string) string {
 	if name == "." || name == ".." {
 		return strings.ReplaceAll(name, ".", "%2E")
@@ -208,7 +209,7 @@ func segment(name string) string {
 // operation returns the operation of a tool, and adds its schemas.
 func (c *typedCommon) operation(t documented, schemas map[string]json.RawMessage) (*typedOperation, error) {
 	var def typedTool
-	_ = json.Unmarshal(t.Raw, &def) // an odd definition is shown as far as it can be read
+	_ = json.Unmarshal(t.Raw, &def) // show as much of an invalid definition as can be parsed
 	op := c.call
 	op.OperationID, op.Description = t.operation, def.Description
 	op.Summary = t.Name
@@ -246,13 +247,13 @@ func (c *typedCommon) operation(t documented, schemas map[string]json.RawMessage
 	return &op, err
 }
 
-// requires says that the schema asks for a member, so that a call without a body is refused.
+// requires reports whether the schema requires a member, so that a call without a body is refused.
 func requires(input json.RawMessage) bool {
 	var s struct{ Required []string }
 	return json.Unmarshal(input, &s) == nil && len(s.Required) > 0
 }
 
-// result is the schema of results with the tool's own output.
+// result returns the schema of results with the tool's own output schema.
 func (c *typedCommon) result(output string) (json.RawMessage, error) {
 	var s map[string]any
 	if err := json.Unmarshal(c.Components.Schemas[submit.SchemaResult], &s); err != nil {
@@ -266,7 +267,7 @@ func (c *typedCommon) result(output string) (json.RawMessage, error) {
 	return httpapi.Encode(s), nil
 }
 
-// answer is the response of a call that has ended.
+// answer returns the response of a call that has ended.
 func (c *typedCommon) answer(result string) (json.RawMessage, error) {
 	var r map[string]any
 	if err := json.Unmarshal(c.call.Responses["200"], &r); err != nil {
@@ -276,10 +277,10 @@ func (c *typedCommon) answer(result string) (json.RawMessage, error) {
 	return httpapi.Encode(r), nil
 }
 
-// componentRef is a reference to a part of the document.
+// componentRef matches a reference to a component of the document.
 var componentRef = regexp.MustCompile(`"#/components/(schemas|responses)/([A-Za-z0-9]+)"`)
 
-// follow adds the parts of the API's document that raw refers to, and those that they refer to.
+// follow adds the components of the API document that raw refers to, directly and indirectly.
 func (c *typedCommon) follow(raw []byte, schemas, responses map[string]json.RawMessage) {
 	for _, m := range componentRef.FindAllSubmatch(raw, -1) {
 		from, to := c.Components.Schemas, schemas

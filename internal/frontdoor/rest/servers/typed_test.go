@@ -16,7 +16,7 @@ import (
 // repository is the root of the repository.
 var repository = filepath.Join("..", "..", "..", "..")
 
-// commonOf reads the document of the API as it is shipped.
+// commonOf reads the released document of the API.
 func commonOf(t testing.TB) *typedCommon {
 	t.Helper()
 	whole, err := os.ReadFile(filepath.Join(repository, "clients", "openapi.json"))
@@ -30,7 +30,7 @@ func commonOf(t testing.TB) *typedCommon {
 	return common
 }
 
-// toolOf makes a tool of a definition.
+// toolOf builds a tool from a definition.
 func toolOf(t testing.TB, server, raw string) *schema.Tool {
 	t.Helper()
 	var def struct {
@@ -77,7 +77,7 @@ func recordedDocuments(t *testing.T) (paths []string) {
 	return paths
 }
 
-// checkOperations checks that a document has one operation for each tool, under a name of its own.
+// checkOperations checks that a document has one operation for each tool, with a unique name.
 func checkOperations(t *testing.T, server string, document []byte, tools int) {
 	t.Helper()
 	var read struct {

@@ -20,8 +20,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// definitionMost is the most that the definition of a set may take, in bytes.
-const definitionMost = 256 << 10
+// maxDefinitionBytes is the maximum size of the definition of a set in bytes.
+const maxDefinitionBytes = 256 << 10
 
 // SetItem is a set of tools.
 type SetItem struct {
@@ -89,13 +89,13 @@ type removeInput struct {
 
 // handlers are the operations on sets.
 type handlers struct {
-	sets  catalog.Sets // to change them
+	sets  catalog.Sets // for changes
 	all   *catalog.Catalog
 	log   *slog.Logger
-	depth int // of bodies
+	depth int // maximum nesting of bodies
 }
 
-// Register registers the operations on sets. depth bounds how deep a body may nest.
+// Register registers the operations on sets. depth limits the nesting of bodies.
 func Register(d *httpapi.Document, c *catalog.Catalog, depth int, log *slog.Logger) {
 	h := &handlers{sets: c.Sets(), all: c, log: log, depth: depth}
 	d.NameSchema(reflect.TypeFor[toolset.Set](), "ToolSet") // "Set" is a collection in many languages
@@ -119,8 +119,8 @@ func Register(d *httpapi.Document, c *catalog.Catalog, depth int, log *slog.Logg
 	httpapi.Get(d, openapi.Answers(opRemove(), "The set was removed.", map[string]any{"status": "removed"}), h.remove)
 }
 
-// managed returns the catalog as those see it who manage the sets of a tenant: all that the tenant
-// sees, also what the policy denies to them, because they have to see what a set has.
+// managed returns the catalog for managing the sets of a tenant: everything that the tenant sees,
+// including tools that the policy denies, because the manager must see the content of a set.
 func managed(x *httpapi.Exchange, c *catalog.Catalog) *catalog.Seen {
 	if x.Principal.Has(scope.Admin, scope.AdminTenant) && !x.Principal.Tenant.Is(schema.DefaultTenant) {
 		return catalog.TenantsOf(c).Seen(x.Principal.Tenant)
@@ -128,8 +128,9 @@ func managed(x *httpapi.Exchange, c *catalog.Catalog) *catalog.Seen {
 	return x.Operated(c)
 }
 
-// unlimited returns why a credential changes no set of its tenant: it is limited to some tools, and
-// a set can have others, which those then may call who are limited to the set.
+// unlimited returns an error if a credential may not change sets of its tenant because it is limited
+// to some tools. A set could contain others, and credentials limited to the set could then call
+// them.
 func unlimited(by *schema.Principal) error {
 	grant, ok := by.Grant.(interface{ Restricted() bool })
 	if ok && grant.Restricted() && !by.Tenant.Is(schema.DefaultTenant) {
@@ -168,7 +169,7 @@ func detailOf(view *catalog.SetView) SetDetail {
 	return d
 }
 
-// tagOf is the entity tag of a set.
+// tagOf returns the entity tag of a set.
 func tagOf(s *catalog.Set) string {
 	if s.Configured {
 		return ""
@@ -176,7 +177,7 @@ func tagOf(s *catalog.Set) string {
 	return httpapi.TagOf(s.Revision)
 }
 
-// put is PUT /sets/{name}.
+// put serves PUT /sets/{name}.
 func (h *handlers) put(x *httpapi.Exchange, r *http.Request) (item SetItem, err error) {
 	if err := unlimited(&x.Principal); err != nil {
 		return item, err
@@ -186,7 +187,7 @@ func (h *handlers) put(x *httpapi.Exchange, r *http.Request) (item SetItem, err 
 		return item, err
 	}
 	tenant := x.Principal.Tenant
-	var before *catalog.Set // nil: there is none
+	var before *catalog.Set // nil if there is none
 	if now, err := h.sets.Owned(tenant, set.Name); err == nil {
 		before = &now
 	}
@@ -209,13 +210,13 @@ func (h *handlers) put(x *httpapi.Exchange, r *http.Request) (item SetItem, err 
 	return item, nil
 }
 
-// read reads the definition of the set that the path names.
+// read parses the definition of the set in the path.
 func (h *handlers) read(x *httpapi.Exchange, r *http.Request) (set toolset.Set, err error) {
-	body, err := x.ReadBody(r, definitionMost)
+	body, err := x.ReadBody(r, maxDefinitionBytes)
 	if err != nil {
 		return set, err
 	}
-	if _, err := httpapi.ReadObject(body, definitionMost, h.depth, "name", "description", "include", "exclude", "names"); err != nil {
+	if _, err := httpapi.ReadObject(body, maxDefinitionBytes, h.depth, "name", "description", "include", "exclude", "names"); err != nil {
 		return set, err
 	}
 	if err := httpapi.Decode(body, "set", &set); err != nil {
@@ -236,13 +237,13 @@ func (h *handlers) read(x *httpapi.Exchange, r *http.Request) (set toolset.Set, 
 	return set, nil
 }
 
-// pointerOf is the JSON pointer of a path such as include[0].tool.
+// pointerOf returns the JSON pointer of a path such as include[0].tool.
 func pointerOf(path string) string {
 	return "/" + strings.NewReplacer(".", "/", "[", "/", "]", "").Replace(path)
 }
 
-// condition returns the revision that a request with these headers changes, 0 for a set
-// that is not there: now is the set as it is, nil where there is none.
+// condition returns the revision that a request with these headers changes, or 0 for a set that
+// does not exist. now is the current set, or nil if there is none.
 func condition(name string, now *catalog.Set, match, none string) (revision uint64, err error) {
 	match, none = strings.TrimSpace(match), strings.TrimSpace(none)
 	switch {
@@ -255,18 +256,18 @@ func condition(name string, now *catalog.Set, match, none string) (revision uint
 	case match != "":
 		revision, ok := httpapi.RevisionOf(match)
 		if !ok {
-			return 0, changed(catalog.ErrSetChanged, name) // a tag that we never gave
+			return 0, changed(catalog.ErrSetChanged, name) // not a tag of a set
 		}
 		return revision, nil
 	case none == "*" || now == nil:
 		return 0, nil
 	case now.Configured:
-		return 0, nil // which is refused for that
+		return 0, nil // the change is refused for that
 	}
 	return 0, schema.Errorf(problem.KindUnguarded, "Set %q exists. Send If-Match with its ETag, %s, to change what you have seen.", name, tagOf(now))
 }
 
-// changed makes a failed condition of the catalog's word for it.
+// changed converts the catalog's error for a changed set into a failed condition.
 func changed(err error, name string) error {
 	if errors.Is(err, catalog.ErrSetChanged) {
 		return schema.Errorf(problem.KindChanged, "Set %q is not in the state that the request names, so nothing changed. GET /sets/%s has its state.", name, name)
@@ -274,7 +275,7 @@ func changed(err error, name string) error {
 	return err
 }
 
-// remove is DELETE /sets/{name}.
+// remove serves DELETE /sets/{name}.
 func (h *handlers) remove(ctx context.Context, in *removeInput) (RemovedSet, error) {
 	x, name := httpapi.Of(ctx), in.Name
 	if err := unlimited(&x.Principal); err != nil {

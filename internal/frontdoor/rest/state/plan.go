@@ -10,14 +10,15 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// step is a change with what does it; do is nil where nothing can be done.
+// step is a change and the function that makes it. do is nil if the change cannot be made.
 type step struct {
 	StateChange
 	do func(ctx context.Context) error
 }
 
-// plan returns what makes of the state now that of the file. sets are those of the state, as
-// [handlers.now] returns them: a change is of the revision that the request was compared with.
+// plan returns the steps from the state now to that of the file. sets are the sets of the state, as
+// returned by [handlers.now]: a step applies only to the revision that the request was compared
+// with.
 func (h *handlers) plan(file, now *FabricState, sets []catalog.Set, by *schema.Principal) (all []step) {
 	if file.Sets != nil {
 		all = append(all, h.planSets(partSets, ofDefault(file.Sets), sets, by.Name)...)
@@ -40,7 +41,7 @@ func (h *handlers) plan(file, now *FabricState, sets []catalog.Set, by *schema.P
 	return all
 }
 
-// ofDefault are sets of the installation.
+// ofDefault returns the sets of the installation as sets of the default tenant.
 func ofDefault(sets []toolset.Set) []TenantSet {
 	all := make([]TenantSet, len(sets))
 	for i := range sets {
@@ -74,7 +75,7 @@ func (h *handlers) planSets(part string, file []TenantSet, had []catalog.Set, by
 			continue
 		case known && had.Configured:
 			s.Action, s.Note = skip, "A set of the configuration has this name."
-		case h.o.Tenants.Check(one.Tenant) != nil: // nobody could use the set or see it
+		case h.o.Tenants.Check(one.Tenant) != nil: // no principal could use or see the set
 			s.Action, s.Note = skip, "The tenant is not configured here. Add it to the section tenants, restart the front doors, and import the file again."
 		default:
 			if known {
@@ -130,8 +131,8 @@ func (h *handlers) planSwitches(file, now []DisabledTools, by string) (all []ste
 	return all
 }
 
-// planPins accepts what the servers offer now. Only members of the groups that can accept
-// definitions do that here as well.
+// planPins plans the acceptance of definitions that the servers offer now. Only members of the
+// groups that can accept definitions may do so, as in the other operations.
 func (h *handlers) planPins(file, now []AcceptedDigest, by *schema.Principal) (all []step) {
 	servers := make(map[schema.ServerID]map[string]catalog.PinnedTool)
 	had := make(map[AcceptedDigest]bool, len(now))
@@ -177,7 +178,7 @@ func (h *handlers) planPins(file, now []AcceptedDigest, by *schema.Principal) (a
 	return all
 }
 
-// planKeys compares keys by name. Secrets are in no file, so none is made.
+// planKeys compares keys by name. It creates none, because files contain no secrets.
 func planKeys(file, now []ExportedKey) (all []step) {
 	had := make(map[string]ExportedKey)
 	for _, k := range now {
@@ -189,7 +190,7 @@ func planKeys(file, now []ExportedKey) (all []step) {
 	for _, k := range file {
 		here, known := had[k.Name]
 		delete(had, k.Name)
-		k.ID = here.ID // another installation gives another one
+		k.ID = here.ID // IDs differ between installations
 		switch {
 		case !known:
 			note(k.Name, "There is no such key here. A file has no secrets: make the key with POST /keys.")

@@ -13,12 +13,12 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// formatV1 names the form of a file.
+// formatV1 identifies the format of a file.
 const formatV1 = "callyard-state/1"
 
-// FabricState is what operators have set up, as one file. A part that is absent is neither
-// compared nor changed. An export has empty lists of sets and switches where there are none: to import
-// it undoes those that were made since.
+// FabricState is everything that operators have set up, as one file. A missing part is neither
+// compared nor changed. An export includes empty lists of sets and switches, so that importing it
+// undoes those created later.
 type FabricState struct {
 	Format     string           `json:"format" enum:"callyard-state/1" doc:"The form of the file."`
 	Sets       []toolset.Set    `json:"sets,omitzero" required:"false" nullable:"false" doc:"The sets of the installation that were made over the API."`
@@ -29,13 +29,13 @@ type FabricState struct {
 	Keys       []ExportedKey    `json:"keys,omitempty" nullable:"false" doc:"The API keys without secrets. An import compares them only and makes none."`
 }
 
-// TenantSet is a set that a tenant made.
+// TenantSet is a set that a tenant created.
 type TenantSet struct {
 	Tenant schema.TenantID `json:"tenant" maxLength:"64" example:"billing"`
 	Set    toolset.Set     `json:"set"`
 }
 
-// DisabledTools is a tool that is disabled, or all tools that fit.
+// DisabledTools is a disabled tool, or all tools that match a pattern.
 type DisabledTools struct {
 	Server schema.ServerID `json:"server,omitempty" maxLength:"256" example:"files"`
 	Tool   string          `json:"tool,omitempty" maxLength:"256" example:"delete_*"`
@@ -89,7 +89,7 @@ type StateChanges struct {
 	ETag    string        `json:"etag" doc:"The state after the import; of a dry run the present one, for If-Match."`
 }
 
-// tagOf is the entity tag of a state.
+// tagOf returns the entity tag of a state.
 func tagOf(s *FabricState) string {
 	body, err := json.Marshal(s)
 	if err != nil {
@@ -98,7 +98,7 @@ func tagOf(s *FabricState) string {
 	return strconv.Quote(schema.Digest(body))
 }
 
-// keyOf is what a file has of a key.
+// keyOf returns the exported form of a key.
 func keyOf(k *issued.Key) ExportedKey {
 	out := ExportedKey{ID: k.ID, Name: k.Name, Owner: k.Owner, Tenant: k.Tenant, Groups: k.Groups, Scopes: append([]string{}, issued.ScopesOf(&k.Key)...), Tools: k.Tools, Note: k.Note, Origin: "api"}
 	if k.Configured {
@@ -118,7 +118,7 @@ func (d *DisabledTools) name() string {
 	return name
 }
 
-// where is the switch without its reason: what it is about.
+// where returns the switch without its reason, which identifies its target.
 func (d DisabledTools) where() DisabledTools {
 	d.Reason = ""
 	return d
@@ -133,7 +133,7 @@ func same(a, b any) bool {
 	return err == nil && fault == nil && string(one) == string(other)
 }
 
-// sorted returns the changes by part, as they are done, and name.
+// sorted returns the changes by part, in the order in which they are made, and name.
 func sorted(all []StateChange) []StateChange {
 	slices.SortStableFunc(all, func(a, b StateChange) int {
 		return cmp.Or(cmp.Compare(slices.Index(parts, a.Part), slices.Index(parts, b.Part)), strings.Compare(a.Name, b.Name))

@@ -18,27 +18,27 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// fileMost is the most that a file may take, in bytes.
-const fileMost = 8 << 20
+// maxFileBytes is the maximum size of a file in bytes.
+const maxFileBytes = 8 << 20
 
-// The most characters of names and of reasons, as the document says.
+// Maximum lengths of names and of reasons in characters, as in the document.
 const (
-	nameMost   = 256
-	reasonMost = 1000
+	maxName   = 256
+	maxReason = 1000
 )
 
-// Options say what the operations stand on. Catalog and Log are required.
+// Options are the dependencies of the operations. Catalog and Log are required.
 type Options struct {
 	Catalog *catalog.Catalog
-	Keys    *issued.Keys // nil: there are none
-	// Tenants is the section tenants; nil: there is none, and sets of every tenant are imported.
+	Keys    *issued.Keys // nil if there are none
+	// Tenants is the section tenants. If nil, there is none, and sets of every tenant are imported.
 	Tenants *tenants.Book
-	// Policy returns the version and the text of the policy; nil: there is none.
+	// Policy returns the version and the text of the policy. If nil, there is none.
 	Policy func() (version, text string)
-	// AcceptGroups and Accepted are as for the operations on accepted definitions.
+	// AcceptGroups and Accepted are the same as in the operations on accepted definitions.
 	AcceptGroups []string
 	Accepted     func(ctx context.Context, by schema.Principal, server schema.ServerID, accepted []catalog.Acceptance) error
-	Depth        int // how deep a body may nest
+	Depth        int // maximum nesting of a body
 	Log          *slog.Logger
 }
 
@@ -51,7 +51,8 @@ func Register(d *httpapi.Document, o Options) {
 	httpapi.HandleValue(d, opPut(d), "What was changed, or would be.", exampleChanges(), h.put)
 }
 
-// now returns the state, and its sets with their revisions and those of the configuration.
+// now returns the current state and its sets, including those of the configuration, with their
+// revisions.
 func (h *handlers) now(by *schema.Principal) (*FabricState, []catalog.Set) {
 	s := &FabricState{Format: formatV1, Sets: []toolset.Set{}, TenantSets: []TenantSet{}, Switches: []DisabledTools{}, Policy: &PolicyText{Version: "none"}}
 	sets := h.o.Catalog.Sets().List(schema.AllTenants())
@@ -82,14 +83,14 @@ func (h *handlers) now(by *schema.Principal) (*FabricState, []catalog.Set) {
 	return s, sets
 }
 
-// get is GET /state.
+// get serves GET /state.
 func (h *handlers) get(x *httpapi.Exchange, _ *http.Request) (*FabricState, error) {
 	s, _ := h.now(&x.Principal)
 	x.Set("Etag", tagOf(s))
 	return s, nil
 }
 
-// put is PUT /state.
+// put serves PUT /state.
 func (h *handlers) put(x *httpapi.Exchange, r *http.Request) (answer StateChanges, err error) {
 	file, err := h.read(x, r)
 	if err != nil {
@@ -125,8 +126,8 @@ func (h *handlers) put(x *httpapi.Exchange, r *http.Request) (answer StateChange
 	return answer, nil
 }
 
-// run does the steps. One may need another: a set that names a set, or a set whose tools are
-// disabled. So those that fail are tried again while others succeed.
+// run makes the changes of the steps. A step may depend on another: a set that includes a set, or a
+// switch of the tools of a set. So failed steps are retried as long as others succeed.
 func run(ctx context.Context, steps []step) {
 	for progress := true; progress; {
 		progress = false
@@ -144,13 +145,13 @@ func run(ctx context.Context, steps []step) {
 	}
 }
 
-// read reads a file.
+// read parses a file.
 func (h *handlers) read(x *httpapi.Exchange, r *http.Request) (*FabricState, error) {
-	body, err := x.ReadBody(r, fileMost)
+	body, err := x.ReadBody(r, maxFileBytes)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := httpapi.ReadObject(body, fileMost, h.o.Depth, "format", partSets, partTenantSets, partSwitches, partPins, partPolicy, partKeys); err != nil {
+	if _, err := httpapi.ReadObject(body, maxFileBytes, h.o.Depth, "format", partSets, partTenantSets, partSwitches, partPins, partPolicy, partKeys); err != nil {
 		return nil, err
 	}
 	var file FabricState
@@ -190,12 +191,12 @@ func (h *handlers) read(x *httpapi.Exchange, r *http.Request) (*FabricState, err
 	return &file, nil
 }
 
-// bounded refuses members that are longer than the document says.
+// bounded refuses members that are longer than the document allows.
 func bounded(members map[string]string) error {
 	for name, text := range members {
-		most := nameMost
+		most := maxName
 		if name == "reason" {
-			most = reasonMost
+			most = maxReason
 		}
 		if utf8.RuneCountInString(text) > most {
 			return httpapi.BadMember(name, "a text of at most %d characters", most)

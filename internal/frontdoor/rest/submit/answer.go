@@ -13,18 +13,18 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Every answer to POST /calls, and every answer with 202, has the member outcome, so
-// that a program which does not look at the status cannot take a call that is held for
-// one that has run. Results by other paths are those of the tool and nothing else.
+// Every answer to POST /calls, and every answer with 202, has the member outcome. So a program that
+// ignores the status cannot mistake a held call for one that has run. Results of other paths
+// contain only the tool's result.
 const (
 	MemberOutcome    = "outcome"
-	OutcomeCompleted = "completed" // the tool has answered
+	OutcomeCompleted = "completed" // the tool returned a result
 	OutcomeHeld      = "held"      // the call waits for an approval and has not run
 	OutcomeAccepted  = "accepted"  // the call is stored and continues without its caller
 )
 
-// SendResult answers with the result of a call, as the bytes that came; with tellOutcome the
-// member outcome stands behind them.
+// SendResult answers with the result of a call, byte for byte. If tellOutcome is set, the member
+// outcome is appended.
 func SendResult(x *httpapi.Exchange, res *schema.Result, tellOutcome bool) {
 	if res.Worker != "" {
 		x.Set("Callyard-Worker", string(res.Worker))
@@ -37,13 +37,13 @@ func SendResult(x *httpapi.Exchange, res *schema.Result, tellOutcome bool) {
 	x.SendJSON(http.StatusOK, body)
 }
 
-// withOutcome returns a copy of a JSON object with the member outcome at its end; what
-// is no object is returned as it is.
+// withOutcome returns a copy of a JSON object with the member outcome appended. Other values are
+// returned unchanged.
 func withOutcome(object []byte, outcome string) []byte {
 	return rawjson.With(bytes.TrimSpace(object), MemberOutcome, []byte(`"`+outcome+`"`))
 }
 
-// cached tells how the cache met the call (RFC 9211).
+// cached reports how the cache handled the call (RFC 9211).
 func cached(x *httpapi.Exchange, c *schema.Caching) {
 	status := ""
 	switch {
@@ -65,15 +65,15 @@ func cached(x *httpapi.Exchange, c *schema.Caching) {
 	x.Set("Cache-Status", status)
 }
 
-// note says which call the request is about.
+// note adds the call to the span of the request.
 func note(x *httpapi.Exchange, call *schema.Call) {
 	x.Span.Text(telemetry.KeyCall, string(call.ID))
 	x.Span.Text(telemetry.KeyServer, string(call.Server))
 	x.Span.Text(telemetry.KeyTool, call.Tool)
 }
 
-// noteOutcome says how the call of the request ended, where it did; a call that is held or
-// accepted has not ended.
+// noteOutcome adds the outcome of the call to the span, if it has ended. A call that is held or
+// accepted has not.
 func noteOutcome(x *httpapi.Exchange, out *calls.Outcome, err error) {
 	if err != nil || out.Result != nil {
 		x.Span.Outcome(out.Result, err)

@@ -10,7 +10,7 @@ import (
 	"github.com/callyard/callyard/internal/frontdoor/rest/openapi"
 )
 
-// Names of schemas of what tools answer.
+// Names of the schemas of tool results.
 const (
 	SchemaResult    = "CallToolResult"
 	schemaBlock     = "ContentBlock"
@@ -18,7 +18,8 @@ const (
 	schemaCall      = "Call"
 )
 
-// CallStatuses are what a call can be refused with, in addition to what everything can.
+// CallStatuses returns the statuses with which a call can be refused, in addition to those of every
+// operation.
 func CallStatuses() []int {
 	return []int{
 		http.StatusBadRequest, http.StatusNotFound, http.StatusRequestTimeout, http.StatusConflict, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType,
@@ -26,7 +27,7 @@ func CallStatuses() []int {
 	}
 }
 
-// CallParams are what every call takes in addition to its body.
+// CallParams returns the parameters that every call accepts in addition to its body.
 func (u *Runner) CallParams() []*huma.Param {
 	ms := &huma.Schema{Type: huma.TypeInteger, Minimum: new(1.0), Maximum: new(float64(u.limits.MaxTimeout.Milliseconds()))}
 	return []*huma.Param{
@@ -38,8 +39,8 @@ func (u *Runner) CallParams() []*huma.Param {
 	}
 }
 
-// StoredCallParams are what a tool call takes in addition to its body: some of them have it
-// stored before it runs.
+// StoredCallParams returns the parameters that a tool call accepts in addition to its body. Some of
+// them make the call stored before it runs.
 func (u *Runner) StoredCallParams() []*huma.Param {
 	return append(u.CallParams(),
 		&huma.Param{Name: "Prefer", In: "header", Description: "respond-async: store the call and answer at once with 202 and its path; wait=SECONDS: do so if it takes longer (RFC 7240).", Schema: &huma.Schema{Type: huma.TypeString}, Example: "respond-async"},
@@ -48,13 +49,13 @@ func (u *Runner) StoredCallParams() []*huma.Param {
 	)
 }
 
-// TimeoutSchema describes how many milliseconds a call may take.
+// TimeoutSchema returns the schema of the timeout of a call, in milliseconds.
 func (u *Runner) TimeoutSchema(description string) *huma.Schema {
 	return &huma.Schema{Type: huma.TypeInteger, Minimum: new(1.0), Maximum: new(float64(u.limits.MaxTimeout.Milliseconds())), Description: description}
 }
 
-// Answered is a response of 200 that is JSON as the MCP server sent it, or a
-// stream of events for callers that ask for one.
+// Answered returns a response 200 with the JSON of the MCP server, or an event stream for callers
+// that request one.
 func Answered(name, description string, example any) *huma.Response {
 	return &huma.Response{
 		Description: description,
@@ -86,7 +87,7 @@ func (u *Runner) MayHold(d *httpapi.Document, op *huma.Operation, held *huma.Sch
 	}
 }
 
-// addResult puts the shape of results into the document.
+// addResult adds the schema of results to the document.
 func addResult(d *httpapi.Document) {
 	all := d.Schemas()
 	anything := &huma.Schema{Type: huma.TypeObject, AdditionalProperties: true}

@@ -10,10 +10,10 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// EnvelopeBytes is what the body of POST /calls may take in addition to the arguments.
+// EnvelopeBytes is the maximum size of the body of POST /calls in addition to the arguments.
 const EnvelopeBytes = 4 << 10
 
-// ReadFreshness reads what the caller says of the cache of results; most say nothing.
+// ReadFreshness reads the caller's cache directives. Most callers send none.
 func ReadFreshness(r *http.Request, call *schema.Call) {
 	for _, header := range r.Header["Cache-Control"] {
 		for directive := range strings.SplitSeq(header, ",") {
@@ -27,8 +27,7 @@ func ReadFreshness(r *http.Request, call *schema.Call) {
 	}
 }
 
-// ReadMembers reads the members that name a call and bound it; most is the longest that
-// it may ask for.
+// ReadMembers reads the members that name a call and limit it. most is the maximum timeout.
 func ReadMembers(members map[string]json.RawMessage, call *schema.Call, most time.Duration) error {
 	if err := httpapi.ReadMember(members, "server", true, "a string, the id of a server", &call.Server); err != nil {
 		return err
@@ -38,7 +37,7 @@ func ReadMembers(members map[string]json.RawMessage, call *schema.Call, most tim
 	}
 	call.Arguments = []byte("{}")
 	if raw, ok := members["arguments"]; ok {
-		call.Arguments = raw // the bytes that came; the gate says what is wrong with them
+		call.Arguments = raw // verbatim; the gate validates them
 	}
 	var ms json.Number
 	if err := httpapi.ReadMember(members, "timeout_ms", false, "a number of milliseconds", &ms); err != nil {

@@ -23,8 +23,8 @@ const (
 	SchemaAnswer    = "CallAnswer"
 )
 
-// ConfirmationRequest is the answer to a call that is held; the shape is that of
-// MCP Bridge with ours added.
+// ConfirmationRequest is the answer to a call that is held. The JSON is that of MCP Bridge with
+// additional members.
 type ConfirmationRequest struct {
 	Outcome              string            `json:"outcome" enum:"held" doc:"Always held: the call has not run."`
 	RequiresConfirmation bool              `json:"requires_confirmation" doc:"Always true."`
@@ -41,7 +41,7 @@ type ConfirmationRequest struct {
 	ExpiresAt            time.Time         `json:"expires_at"`
 }
 
-// CallState is what is known of a call that was held or stored.
+// CallState is the state of a call that was held or stored.
 type CallState struct {
 	ID              schema.CallID     `json:"id"`
 	State           string            `json:"state" enum:"held,queued,running,succeeded,failed,denied,expired,canceled,unknown"`
@@ -70,8 +70,8 @@ type CallState struct {
 	Problem         json.RawMessage   `json:"problem,omitempty" doc:"The reason that it did not succeed."`
 }
 
-// finishAnswers puts the shapes of answers to a call into the document. Their
-// discriminator tells generated clients which of them an answer is.
+// finishAnswers adds the schemas of answers to a call to the document. Their discriminator lets
+// generated clients determine the type of an answer.
 func finishAnswers(all map[string]*huma.Schema) {
 	if all[schemaHeld] == nil {
 		return
@@ -90,7 +90,7 @@ func finishAnswers(all map[string]*huma.Schema) {
 		OutcomeCompleted, OutcomeHeld, OutcomeAccepted)
 }
 
-// OneOfAnswers describes an answer that has one of these outcomes, which tell them apart.
+// OneOfAnswers returns the schema of an answer with one of these outcomes, by which they differ.
 func OneOfAnswers(description string, outcomes ...string) *huma.Schema {
 	names := map[string]string{OutcomeCompleted: schemaCompleted, OutcomeHeld: schemaHeld, OutcomeAccepted: schemaAccepted}
 	s := &huma.Schema{Description: description, Discriminator: &huma.Discriminator{PropertyName: MemberOutcome, Mapping: make(map[string]string)}}
@@ -101,13 +101,13 @@ func OneOfAnswers(description string, outcomes ...string) *huma.Schema {
 	return s
 }
 
-// CallStateWords are the states of a call.
+// CallStateWords returns the schema of the state of a call.
 func CallStateWords() *huma.Schema {
 	return openapi.Words("held", "queued", "running", "succeeded", "failed", "denied", "expired", "canceled", "unknown")
 }
 
-// describe names the shapes of calls in the document, and says of them what their Go types
-// cannot.
+// describe names the schemas of calls in the document, and adds what their Go types cannot
+// express.
 func describe(d *httpapi.Document) {
 	d.NameSchema(reflect.TypeFor[CallState](), schemaCall)
 	addResult(d)
@@ -118,8 +118,8 @@ func describe(d *httpapi.Document) {
 	})
 }
 
-// DescribeCall describes the state, the result and the problem of a call in the schema of
-// this name.
+// DescribeCall describes the state, the result and the problem of a call in the schema with this
+// name.
 func DescribeCall(all map[string]*huma.Schema, name string) {
 	openapi.DescribeMember(all, name, "state", openapi.Ref(schemaCallState))
 	openapi.DescribeMember(all, name, "result", openapi.Ref(SchemaResult))

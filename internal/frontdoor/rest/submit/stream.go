@@ -15,8 +15,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// progressWaiting is how many progress events may wait for a client that reads slowly;
-// the oldest is dropped first.
+// progressWaiting is the maximum number of progress events that are queued for a client that reads
+// slowly. The oldest is dropped first.
 const progressWaiting = 64
 
 type ended struct {
@@ -24,9 +24,9 @@ type ended struct {
 	err error
 }
 
-// stream submits the call and sends its progress as it comes, then its result or
-// error. A call that fails, or is held, before anything was sent is answered as without a
-// stream. When the client leaves, the call is canceled.
+// stream submits the call and sends its progress as events, then its result or error. A call that
+// fails, or is held, before any event was sent is answered without a stream. If the client
+// disconnects, the call is canceled.
 func (u *Runner) stream(ctx context.Context, x *httpapi.Exchange, req calls.Request) error {
 	call := req.Call
 	progress := make(chan []byte, progressWaiting)
@@ -57,7 +57,7 @@ func (u *Runner) stream(ctx context.Context, x *httpapi.Exchange, req calls.Requ
 			return u.endStream(x, call, out, progress, end)
 		}
 		if err != nil {
-			return nil // the client left; nobody reads an error
+			return nil // the client disconnected and cannot read an error
 		}
 	}
 }
@@ -65,7 +65,7 @@ func (u *Runner) stream(ctx context.Context, x *httpapi.Exchange, req calls.Requ
 func (u *Runner) endStream(x *httpapi.Exchange, call *schema.Call, out *sse.Writer, progress <-chan []byte, end ended) error {
 	for len(progress) > 0 {
 		if err := out.Event("progress", "", <-progress); err != nil {
-			return nil // the client left
+			return nil // the client disconnected
 		}
 	}
 	switch res := end.out.Result; {
@@ -89,8 +89,8 @@ func (u *Runner) endStream(x *httpapi.Exchange, call *schema.Call, out *sse.Writ
 	return nil
 }
 
-// guarded submits a call in a goroutine of its own, where a panic would end the process,
-// and waits for its end where the policy wants it stored.
+// guarded submits a call and, if the policy stores it, waits for its end. It recovers from a panic,
+// which would end the process, because it runs in its own goroutine.
 func (u *Runner) guarded(ctx context.Context, who schema.Principal, req calls.Request) (end ended) {
 	id := req.Call.ID
 	defer func() {
@@ -113,8 +113,8 @@ func (u *Runner) guarded(ctx context.Context, who schema.Principal, req calls.Re
 	return end
 }
 
-// WantsEvents says that the caller prefers a stream of events to JSON: it names
-// text/event-stream, and JSON not before it.
+// WantsEvents reports whether the caller prefers an event stream to JSON: it accepts
+// text/event-stream, and does not list JSON before it.
 func WantsEvents(accept []string) bool {
 	if len(accept) == 0 {
 		return false

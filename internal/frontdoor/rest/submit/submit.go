@@ -15,9 +15,9 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Runner submits calls for every operation that makes one, and answers with what came of
-// them: the result, a stream of events, a confirmation request, or the state of the call.
-// It is safe for concurrent use.
+// Runner submits calls for every operation that creates one, and answers with the outcome: the
+// result, an event stream, a confirmation request, or the state of the call. It is safe for
+// concurrent use.
 type Runner struct {
 	calls       *calls.Calls
 	limits      calls.Limits
@@ -27,25 +27,25 @@ type Runner struct {
 	approverURL string
 }
 
-// Options say what a runner stands on. Calls, Problems and Log are required.
+// Options are the dependencies and settings of a runner. Calls, Problems and Log are required.
 type Options struct {
 	Calls    *calls.Calls
 	Problems *httpapi.Problems
 	Log      *slog.Logger
-	// Heartbeat is how often a quiet stream of events sends a comment.
+	// Heartbeat is the interval at which a comment is sent on an idle event stream.
 	Heartbeat time.Duration
-	// ApproverURL is the address of the approver's pages, "" where there are none.
+	// ApproverURL is the URL of the approver's pages, or "" if there are none.
 	ApproverURL string
 }
 
-// New returns a runner, and puts the shapes of its answers into the document.
+// New returns a runner, and adds the schemas of its answers to the document.
 func New(d *httpapi.Document, o Options) *Runner {
 	describe(d)
 	return &Runner{calls: o.Calls, limits: o.Calls.Limits(), problems: o.Problems, log: o.Log, heartbeat: o.Heartbeat, approverURL: o.ApproverURL}
 }
 
-// Run submits the call and answers with what came of it, as a stream of events where the
-// caller asked for one and does not want the call stored.
+// Run submits the call and answers with its outcome. It answers with an event stream if the caller
+// requested one and does not want the call stored.
 func (u *Runner) Run(x *httpapi.Exchange, r *http.Request, call *schema.Call, w Wish) error {
 	req := calls.Request{Call: call, Durable: w.preference.durable(), Key: w.key, Fingerprint: w.fingerprint, CallbackURL: w.Callback, Async: w.AtOnce()}
 	ctx := r.Context()
@@ -74,8 +74,8 @@ func (u *Runner) Run(x *httpapi.Exchange, r *http.Request, call *schema.Call, w 
 	return nil
 }
 
-// acceptedOr answers for a call that was stored: with its end, or with its status where
-// the caller does not wait so long.
+// acceptedOr answers a call that was stored: with its outcome, or with its status if the caller
+// does not wait that long.
 func (u *Runner) acceptedOr(ctx context.Context, x *httpapi.Exchange, r *http.Request, c *calls.Accepted, w Wish) error {
 	x.Set("Callyard-Call-Id", string(c.CallID))
 	if c.Replayed {
@@ -117,7 +117,7 @@ func (u *Runner) acceptedOr(ctx context.Context, x *httpapi.Exchange, r *http.Re
 	return nil
 }
 
-// MaxWait bounds Prefer: wait; longer, connections are cut on the way.
+// MaxWait is the maximum of Prefer: wait. Intermediaries close connections that wait longer.
 const MaxWait = 10 * time.Minute
 
 // accepted answers that the call is stored and continues without the caller.
@@ -135,7 +135,7 @@ func (u *Runner) accepted(x *httpapi.Exchange, r *http.Request, id schema.CallID
 	return nil
 }
 
-// Confirmation is what a caller is told of a call that waits for an approval.
+// Confirmation returns the description of a call that waits for an approval.
 func (u *Runner) Confirmation(h *calls.Held) ConfirmationRequest {
 	_, riskWords, _ := httpapi.Risk(h.Level, nil)
 	body := ConfirmationRequest{
@@ -156,8 +156,8 @@ func (u *Runner) held(x *httpapi.Exchange, h *calls.Held) {
 	x.SendValue(http.StatusAccepted, u.Confirmation(h))
 }
 
-// Body returns the CallState of a call as JSON. The result stands in it byte for byte
-// as the server sent it, so it is not encoded again.
+// Body returns the CallState of a call as JSON. The server's result is included byte for byte, so
+// it is not encoded again.
 func (u *Runner) Body(ctx context.Context, s *calls.Status) ([]byte, error) {
 	body, result, err := u.View(ctx, s)
 	if err != nil || len(result) == 0 {
@@ -175,7 +175,7 @@ func (u *Runner) View(ctx context.Context, s *calls.Status) (view, result []byte
 		Settled: s.Settled, Decisions: s.Decisions, ReplayOf: s.ReplayOf, TraceID: calls.TraceID(ctx, u.calls, s),
 	}
 	if s.State == schema.StateSuspended {
-		c.State = string(schema.StateRunning) // over REST nobody can answer
+		c.State = string(schema.StateRunning) // a REST client cannot answer input requests
 	}
 	if s.Batch != "" {
 		c.Index = &s.Index

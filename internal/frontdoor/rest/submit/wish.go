@@ -9,20 +9,20 @@ import (
 	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
 )
 
-// Wish is how a caller wants a call kept.
+// Wish holds the caller's wishes for storing a call and waiting for it.
 type Wish struct {
 	preference
 	key, fingerprint string
 	Callback         string
-	// TellOutcome asks for the member outcome in the result.
+	// TellOutcome adds the member outcome to the result.
 	TellOutcome bool
 }
 
-// durable says that the call must be stored before it runs.
+// durable reports whether the call must be stored before it runs.
 func (w *Wish) durable() bool { return w.preference.durable() || w.key != "" || w.Callback != "" }
 
-// ReadWish reads the headers that make a call durable; most calls have none. body is
-// what the key's fingerprint is taken of.
+// ReadWish reads the headers that make a call durable. Most calls have none. The fingerprint of the
+// idempotency key is computed from body.
 func ReadWish(r *http.Request, body []byte) (w Wish, err error) {
 	if headers := r.Header["Prefer"]; len(headers) > 0 {
 		w.preference = preferred(headers)
@@ -39,17 +39,17 @@ func ReadWish(r *http.Request, body []byte) (w Wish, err error) {
 	return w, nil
 }
 
-// AtOnce says that the caller does not wait for the end.
+// AtOnce reports whether the caller does not wait for the end of the call.
 func (w *Wish) AtOnce() bool { return w.async && !w.waits }
 
-// Preferred says that the caller asked for a stored call with Prefer.
+// Preferred reports whether the caller requested a stored call with Prefer.
 func (w *Wish) Preferred() bool { return w.preference.durable() }
 
-// Wait returns how long the caller waits for the end of a stored call; false: as long as it
-// takes.
+// Wait returns the time that the caller waits for the end of a stored call. false means that it
+// waits without limit.
 func (w *Wish) Wait() (time.Duration, bool) { return min(w.wait, MaxWait), w.waits }
 
-// Applied is what Preference-Applied says of a stored call.
+// Applied returns the value of Preference-Applied for a stored call.
 func (w *Wish) Applied() string {
 	if w.waits {
 		return "wait=" + strconv.Itoa(int(w.wait/time.Second))
@@ -57,20 +57,20 @@ func (w *Wish) Applied() string {
 	return "respond-async"
 }
 
-// preference is what a caller says of how it wants its answer (RFC 7240).
+// preference is the caller's preference for the answer (RFC 7240).
 type preference struct {
-	// async: an answer at once, with the address of the call.
+	// async requests an immediate answer with the URL of the call.
 	async bool
-	// waits: the caller takes that instead after wait.
+	// waits requests that answer only after wait.
 	waits bool
 	wait  time.Duration
 }
 
-// durable says that the call must outlive this request.
+// durable reports whether the call must outlive this request.
 func (p preference) durable() bool { return p.async || p.waits }
 
-// preferred reads the Prefer headers. What is not understood is no error: a
-// preference is a wish (RFC 7240 section 2). The first of two values counts.
+// preferred parses the Prefer headers. Unknown preferences are ignored: a preference is only a wish
+// (RFC 7240 section 2). The first of two values applies.
 func preferred(headers []string) (p preference) {
 	for _, header := range headers {
 		for part := range strings.SplitSeq(header, ",") {

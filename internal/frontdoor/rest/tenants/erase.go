@@ -11,14 +11,15 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// EraseFunc ends what a tenant has and destroys its data key. It may be repeated, and returns
-// what it did also with an error.
+// EraseFunc ends everything of a tenant and destroys its data key. It may be repeated. It returns
+// what it did even if it returns an error.
 type EraseFunc func(ctx context.Context, by *schema.Principal, tenant schema.TenantID) (TenantErasure, error)
 
 // TenantErasure is the answer to DELETE /tenants/{tenant}.
 type TenantErasure struct {
 	ID schema.TenantID `json:"id" example:"billing"`
-	// Found is false where the id may be mistyped. What people granted ends in any case.
+	// Found is false if the ID may be mistyped. Permissions that people granted are revoked in any
+	// case.
 	Found       bool `json:"found" doc:"Whether Callyard had anything of a tenant with this id. If false, check the id."`
 	Keys        int  `json:"keys" doc:"The API keys that were revoked." example:"3"`
 	Held        int  `json:"held" doc:"The held calls that were withdrawn." example:"1"`
@@ -27,7 +28,7 @@ type TenantErasure struct {
 	Sets        int  `json:"sets" doc:"The sets of tools that were removed." example:"1"`
 	Permissions int  `json:"permissions" doc:"The standing permissions that were removed." example:"0"`
 	Credentials int  `json:"credentials" doc:"The credentials of its people at MCP servers that were removed." example:"4"`
-	// Encrypted says whether what is left can be read.
+	// Encrypted reports whether the remaining data is unreadable.
 	Encrypted bool `json:"encrypted" doc:"Whether the payloads of the tenant were encrypted, so that nobody can read what is left of them. Without encryption.key_file they are not: they are deleted when their retention ends."`
 }
 
@@ -44,7 +45,7 @@ func opErase() huma.Operation {
 	return openapi.Answers(op, "What was ended and removed.", map[string]any{"id": "billing", "found": true, "keys": 3, "held": 1, "canceled": 0, "batches": 2, "sets": 1, "permissions": 0, "credentials": 4, "encrypted": true})
 }
 
-// erase is DELETE /tenants/{tenant}.
+// erase serves DELETE /tenants/{tenant}.
 func (h *handlers) erase(ctx context.Context, in *eraseInput) (TenantErasure, error) {
 	x, id := httpapi.Of(ctx), schema.TenantID(in.ID)
 	switch {

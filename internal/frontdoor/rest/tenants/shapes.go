@@ -7,7 +7,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Tenant is a tenant with what it sees and uses.
+// Tenant is a tenant, with what it sees and uses.
 type Tenant struct {
 	ID        schema.TenantID `json:"id" example:"billing"`
 	Servers   TenantServers   `json:"servers"`
@@ -36,7 +36,7 @@ type TenantPolicy struct {
 	Rules int  `json:"rules" doc:"The rules of this policy; 0 without one." example:"2"`
 }
 
-// TenantLimits are the limits of a tenant, and what it gets where calls wait.
+// TenantLimits are the limits of a tenant, and its share if calls wait.
 type TenantLimits struct {
 	Weight  int  `json:"weight" doc:"Its share of the slots while calls of several tenants wait, and of what tenants borrow while several want to." example:"1"`
 	Nominal *int `json:"nominal,omitempty" doc:"The calls in flight that are its own. Absent: its calls in flight are not limited." example:"40"`
@@ -50,13 +50,13 @@ type TenantInFlight struct {
 	Lent     int `json:"lent" doc:"Calls that other tenants have borrowed of its nominal. If several tenants leave calls unused, what is borrowed is divided in proportion to that." example:"0"`
 }
 
-// TenantReceivers are where people of a tenant are told of approvals.
+// TenantReceivers are the channels that notify the tenant's approvers.
 type TenantReceivers struct {
 	Hosts         []string `json:"hosts" nullable:"false" doc:"The hosts of the webhooks, without the rest of their addresses." example:"[\"hooks.example.com\"]"`
 	SlackChannels int      `json:"slack_channels" doc:"The number of channels in Slack." example:"0"`
 }
 
-// TenantUsage are the numbers of the calls of a tenant, as GET /usage counts them.
+// TenantUsage counts the calls of a tenant, as GET /usage does.
 type TenantUsage struct {
 	From       time.Time `json:"from" doc:"The start of the first hour."`
 	To         time.Time `json:"to" doc:"The end of the last hour."`
@@ -76,7 +76,7 @@ type TenantList struct {
 	Tenants []Tenant `json:"tenants" nullable:"false" doc:"The default tenant, then the others by name."`
 }
 
-// usageOf is what a report has of one tenant; counts is nil where there were no calls.
+// usageOf returns the usage of one tenant in a report. counts is nil if there were no calls.
 func usageOf(r *calls.UsageReport, counts *calls.UsageCounts) *TenantUsage {
 	u := &TenantUsage{From: r.From, To: r.To, Complete: r.Complete}
 	if c := counts; c != nil {

@@ -17,20 +17,20 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Options says what the operations tell of. Catalog, Calls and Router are required.
+// Options are the dependencies of the operations. Catalog, Calls and Router are required.
 type Options struct {
 	Catalog *catalog.Catalog
 	Calls   *calls.Calls
 	Router  *dispatch.Router
-	// Book is the section tenants; nil: there is none.
+	// Book is the section tenants. If nil, there is none.
 	Book *tenants.Book
-	// Told is where people are told of approvals by the section approver.
+	// Told lists the channels that notify approvers, from the section approver.
 	Told tenants.Told
-	// Policy holds the policies in force; nil: no tenant has one.
+	// Policy holds the effective policies. If nil, no tenant has one.
 	Policy *risk.Holder
-	// Issued are the API keys that are made at run time; nil: there are none.
+	// Issued are the API keys created at run time. If nil, there are none.
 	Issued *issued.Keys
-	// Erase erases a tenant; nil: none can be.
+	// Erase erases a tenant. If nil, tenants cannot be erased.
 	Erase EraseFunc
 }
 
@@ -49,27 +49,27 @@ func Register(d *httpapi.Document, o Options) {
 	httpapi.Get(d, opErase(), h.erase)
 }
 
-// list is GET /tenants.
+// list serves GET /tenants.
 func (h *handlers) list(ctx context.Context, _ *httpapi.NoInput) (list TenantList, err error) {
-	list.Tenants, err = h.told(ctx, h.visible(&httpapi.Of(ctx).Principal))
+	list.Tenants, err = h.views(ctx, h.visible(&httpapi.Of(ctx).Principal))
 	return list, err
 }
 
-// get is GET /tenants/{tenant}.
+// get serves GET /tenants/{tenant}.
 func (h *handlers) get(ctx context.Context, in *tenantInput) (Tenant, error) {
 	id := schema.TenantID(in.ID)
 	if !slices.Contains(h.visible(&httpapi.Of(ctx).Principal), id) {
 		return Tenant{}, schema.Errorf(schema.KindNotFound, "There is no tenant with this id. GET /tenants lists the tenants.")
 	}
-	told, err := h.told(ctx, []schema.TenantID{id})
+	found, err := h.views(ctx, []schema.TenantID{id})
 	if err != nil {
 		return Tenant{}, err
 	}
-	return told[0], nil
+	return found[0], nil
 }
 
-// visible are the tenants that who may see: those who operate or audit the installation see all.
-// The own one is always there, also without the section.
+// visible returns the tenants that who may see. Operators and auditors of the installation see all.
+// The caller's own tenant is always included, even without the section.
 func (h *handlers) visible(who *schema.Principal) []schema.TenantID {
 	own := who.Tenant.OrDefault()
 	if own == schema.DefaultTenant && who.Has(scope.Admin, scope.ReadAllCalls) {
@@ -78,8 +78,8 @@ func (h *handlers) visible(who *schema.Principal) []schema.TenantID {
 	return []schema.TenantID{own}
 }
 
-// told is what the front door knows of tenants.
-func (h *handlers) told(ctx context.Context, ids []schema.TenantID) ([]Tenant, error) {
+// views returns the public view of tenants.
+func (h *handlers) views(ctx context.Context, ids []schema.TenantID) ([]Tenant, error) {
 	usage, err := h.usage(ctx, ids)
 	if err != nil {
 		return nil, err
@@ -121,10 +121,10 @@ func (h *handlers) told(ctx context.Context, ids []schema.TenantID) ([]Tenant, e
 	return all, nil
 }
 
-// keys is the number of the keys of each tenant that were made at run time.
+// keys returns the number of keys of each tenant that were created at run time.
 func (h *handlers) keys() map[schema.TenantID]int {
 	n := make(map[schema.TenantID]int)
-	everybody := schema.Principal{} // of the default tenant, with all scopes; who sees what is decided before
+	everybody := schema.Principal{} // of the default tenant, with all scopes; the caller's access was checked before
 	for _, key := range h.o.Issued.List(&everybody) {
 		if !key.Configured {
 			n[key.Tenant.Stored()]++
@@ -133,8 +133,8 @@ func (h *handlers) keys() map[schema.TenantID]int {
 	return n
 }
 
-// usage is the usage of the last 24 hours of these tenants, nothing where usage cannot be read:
-// what is configured is worth telling without it.
+// usage returns the usage of these tenants in the last 24 hours. If usage cannot be read, it returns
+// nothing and no error, because the configuration is useful without it.
 func (h *handlers) usage(ctx context.Context, ids []schema.TenantID) (map[schema.TenantID]*TenantUsage, error) {
 	q := calls.UsageQuery{By: []calls.UsageDimension{"tenant"}}
 	if len(ids) == 1 {

@@ -13,11 +13,11 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// convertMost is the most that a body of definitions and calls may take, in bytes;
-// convertDepth is how deep it may nest.
+// maxConvertBytes is the maximum size of a body of definitions and calls in bytes. maxConvertDepth
+// is its maximum nesting.
 const (
-	convertMost  = 4 << 20
-	convertDepth = 200
+	maxConvertBytes = 4 << 20
+	maxConvertDepth = 200
 )
 
 // ConversionRequest is the body of POST /convert.
@@ -37,7 +37,7 @@ type Conversion struct {
 	Notes []ConversionNote    `json:"notes" nullable:"false" doc:"Each part of the request that is missing from the answer or differs there. Beyond 1,000, the last note gives the number of the others."`
 }
 
-// ConversionNote is one difference between what was sent and what came of it.
+// ConversionNote is one difference between the input and the output.
 type ConversionNote struct {
 	Kind    string `json:"kind" enum:"skipped,dropped,changed" doc:"skipped: a tool or call is missing from the answer. dropped: a part has no counterpart in the other format. changed: a name, id, schema or description differs."`
 	Pointer string `json:"pointer" doc:"A JSON pointer (RFC 6901) into the request." example:"/tools/0/function/parameters/properties/count/multipleOf"`
@@ -56,13 +56,13 @@ func opConvert(d *httpapi.Document) huma.Operation {
 	return op
 }
 
-// convert is POST /convert.
+// convert serves POST /convert.
 func (h *toolCallHandlers) convert(x *httpapi.Exchange, r *http.Request) (answer Conversion, err error) {
-	body, err := x.ReadBody(r, convertMost)
+	body, err := x.ReadBody(r, maxConvertBytes)
 	if err != nil {
 		return answer, err
 	}
-	members, err := httpapi.ReadObject(body, convertMost, convertDepth, "from", "to", "tools", "calls")
+	members, err := httpapi.ReadObject(body, maxConvertBytes, maxConvertDepth, "from", "to", "tools", "calls")
 	if err != nil {
 		return answer, err
 	}
@@ -103,13 +103,13 @@ func readFormat(members map[string]json.RawMessage, name string, into *string) (
 	return f, nil
 }
 
-// objects takes a JSON list apart; nil stays nil.
+// objects splits a JSON list into its items. nil returns nil.
 func objects(list json.RawMessage) []openapi.AnyObject {
 	if list == nil {
 		return nil
 	}
 	var items []json.RawMessage
-	_ = json.Unmarshal(list, &items) // package format made it
+	_ = json.Unmarshal(list, &items) // package format encoded it
 	all := make([]openapi.AnyObject, len(items))
 	for i := range items {
 		all[i].RawMessage = items[i]

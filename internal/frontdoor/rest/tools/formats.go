@@ -32,7 +32,7 @@ type ProviderToolList struct {
 	Unknown  []string            `json:"unknown,omitempty" nullable:"false" doc:"Servers whose tools are currently unknown and therefore missing."`
 }
 
-// ProviderToolName says what a name stands for.
+// ProviderToolName maps a name to its tool.
 type ProviderToolName struct {
 	Name   string          `json:"name" example:"everything__echo"`
 	Server schema.ServerID `json:"server" example:"everything"`
@@ -41,20 +41,20 @@ type ProviderToolName struct {
 	Strict bool            `json:"strict,omitempty" doc:"Whether the tool uses the provider's strict mode."`
 }
 
-// ProviderLoosening is one thing that a provider's schema does not express.
+// ProviderLoosening is a constraint that a provider's schema cannot express.
 type ProviderLoosening struct {
 	Name    string `json:"name" doc:"The provider's name of the tool." example:"everything__echo"`
 	Pointer string `json:"pointer" doc:"A JSON pointer (RFC 6901) into the tool's own input schema; empty means the whole schema." example:"/properties/count/multipleOf"`
 	Message string `json:"message" example:"multipleOf 5"`
 }
 
-// toolListBody is one of the two shapes of GET /tools.
+// toolListBody is one of the two bodies of GET /tools.
 type toolListBody struct {
 	pages    *ToolList
 	provider *ProviderToolList
 }
 
-// MarshalJSON writes the one that is there.
+// MarshalJSON encodes the body that is set.
 func (b toolListBody) MarshalJSON() ([]byte, error) {
 	if b.provider != nil {
 		return httpapi.Encode(b.provider), nil
@@ -62,23 +62,23 @@ func (b toolListBody) MarshalJSON() ([]byte, error) {
 	return httpapi.Encode(b.pages), nil
 }
 
-// Schema describes both; see [huma.SchemaProvider].
+// Schema returns the schema of both; see [huma.SchemaProvider].
 func (toolListBody) Schema(r huma.Registry) *huma.Schema {
 	return &huma.Schema{AnyOf: []*huma.Schema{r.Schema(reflect.TypeFor[ToolList](), true, ""), r.Schema(reflect.TypeFor[ProviderToolList](), true, "")}}
 }
 
-// chosen says that the caller wants some of the tools, picked by what they are.
+// chosen reports whether the caller wants a selection of the tools by their properties.
 func (in *toolListInput) chosen() bool {
 	return in.Query != "" || in.MaxTools > 0 || in.BudgetTokens > 0
 }
 
-// listed is a tool with its name in the set that was asked for, "" where none was.
+// listed is a tool with its name in the requested set. The name is "" if no set was requested.
 type listed struct {
 	catalog.Tool
 	setName string
 }
 
-// name is what a model calls the tool.
+// name returns the name that a model uses for the tool.
 func (t *listed) name() string {
 	if t.setName == "" {
 		return format.Name(string(t.Server), t.Name)
@@ -86,14 +86,14 @@ func (t *listed) name() string {
 	return format.NameAs(t.setName, string(t.Server), t.Name)
 }
 
-// offers says whether the list has the tool.
+// offers reports whether the list includes the tool.
 func (in *toolListInput) offers(t *catalog.Tool) bool {
 	return t.Offered() || in.Include == includeOffline && t.Switch.Enabled && !t.Quarantined()
 }
 
 const includeOffline = "offline"
 
-// callable returns the tools to list, by server and name or in the order of the set, and
+// callable returns the tools to list, sorted by server and name or in the order of the set, and
 // the servers whose tools are not known.
 func callable(seen *catalog.Seen, in *toolListInput) (tools []listed, unknown []string, err error) {
 	if in.Set != "" {
@@ -131,8 +131,8 @@ func callable(seen *catalog.Seen, in *toolListInput) (tools []listed, unknown []
 	return tools, unknown, nil
 }
 
-// candidates returns the tools to choose from in the order in which they are taken,
-// how many can be called at all, and the servers whose tools are not known.
+// candidates returns the tools to choose from in order of preference, the number of callable tools,
+// and the servers whose tools are not known.
 func candidates(ctx context.Context, seen *catalog.Seen, in *toolListInput) (tools []listed, all int, unknown []string, err error) {
 	if in.Query == "" {
 		tools, unknown, err = callable(seen, in)
@@ -140,7 +140,7 @@ func candidates(ctx context.Context, seen *catalog.Seen, in *toolListInput) (too
 	}
 	most := in.MaxTools
 	if in.BudgetTokens > 0 {
-		most = 0 // one that costs too much leaves room for the next
+		most = 0 // a tool over the budget is skipped, so later ones are needed
 	}
 	f, err := seen.Search(ctx, catalog.Query{Text: in.Query, Server: in.Server, Set: in.Set, Most: most, Offline: in.Include == includeOffline})
 	if err != nil {
@@ -155,7 +155,7 @@ func candidates(ctx context.Context, seen *catalog.Seen, in *toolListInput) (too
 	return tools, f.Callable, f.Unknown, nil
 }
 
-// choose is GET /tools in a provider's format, or with a choice.
+// choose serves GET /tools in a provider's format, or with a selection.
 func (h *toolHandlers) choose(ctx context.Context, in *toolListInput) (*toolListOutput, error) {
 	f, err := format.Parse(in.Format)
 	if err != nil {
@@ -186,7 +186,7 @@ func (h *toolHandlers) choose(ctx context.Context, in *toolListInput) (*toolList
 		t := &tools[i]
 		shape := h.shapes.of(f, t.name(), t.Tool.Tool, in.Strict)
 		if in.BudgetTokens > 0 && list.Tokens+shape.Tokens > in.BudgetTokens {
-			continue // a smaller one may still fit
+			continue // a smaller tool may still fit
 		}
 		list.Tokens += shape.Tokens
 		shown = append(shown, shape)
@@ -223,11 +223,11 @@ func (h *toolHandlers) choose(ctx context.Context, in *toolListInput) (*toolList
 	return &toolListOutput{Body: toolListBody{provider: list}}, nil
 }
 
-// maxShapes bounds what is kept of shapes; beyond it everything is made again.
+// maxShapes limits the cached shapes. When it is exceeded, all are rebuilt.
 const maxShapes = 50_000
 
-// Shapes keeps tools in the formats of providers, since making them takes longer than
-// all else in a list of thousands. It is safe for concurrent use.
+// Shapes caches tools in the formats of providers, because building them takes longer than the rest
+// of a list of thousands. It is safe for concurrent use.
 type Shapes struct {
 	mu    sync.Mutex
 	tools map[shapeKey]format.Tool
@@ -243,14 +243,14 @@ func newShapes() *Shapes {
 	return &Shapes{tools: make(map[shapeKey]format.Tool)}
 }
 
-// Len returns how many tools are kept, for tests.
+// Len returns the number of cached tools. It is for tests.
 func (s *Shapes) Len() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.tools)
 }
 
-// of returns the tool in the format under the name.
+// of returns the tool in the given format and with the given name.
 func (s *Shapes) of(f format.Format, name string, t *schema.Tool, strict bool) format.Tool {
 	key := shapeKey{name, t.Digest, f, strict}
 	s.mu.Lock()

@@ -6,7 +6,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// cursorFault fails for an error that a caller would have to take for a fault of ours.
+// cursorFault fails for an error that a caller would consider an internal error.
 func cursorFault(t *testing.T, err error) {
 	t.Helper()
 	switch kind := schema.KindOf(err); kind {

@@ -9,13 +9,13 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// names finds the tools that the calls of one request mean. It is safe for concurrent use.
+// names resolves the tool names in the calls of one request. It is safe for concurrent use.
 type names struct {
-	catalog *catalog.Seen // what is not shown to the caller has no name
-	set     string        // whose tools and names are meant, "" for those of all servers
+	catalog *catalog.Seen // tools hidden from the caller cannot be named
+	set     string        // resolve names in this set; "" means all servers
 	own     []string      // tools that the caller runs itself
-	// whole is the catalog as the tenant of the caller sees it, and may what the credential lets
-	// it call. nil: what is denied has no name.
+	// whole is the catalog as the caller's tenant sees it. may reports what the credential may
+	// call. If whole is nil, denied tools cannot be named.
 	whole *catalog.Seen
 	may   func(schema.ServerID, string) error
 
@@ -23,15 +23,15 @@ type names struct {
 	folded format.Folding[meant]
 }
 
-// meant is a tool that a name can mean.
+// meant is a tool that a name can refer to.
 type meant struct {
-	own    string // the caller's, "" for a tool of a server
+	own    string // the caller's own tool; "" for a tool of a server
 	name   string // in the set, or for all providers
 	server schema.ServerID
 	tool   string
 }
 
-// shown is what the tool is called in errors.
+// shown returns the name of the tool for errors.
 func (m *meant) shown() string {
 	if m.own != "" {
 		return m.own
@@ -39,10 +39,10 @@ func (m *meant) shown() string {
 	return m.name
 }
 
-// find returns the tool of a server that a model means by the name, or the name of the
-// caller's own one. A name that nothing has is looked up again without regard to letter case
-// and separators, and counts where it can mean one thing only. ambiguous says that the error
-// is about a name with several meanings.
+// find resolves the name that a model uses: it returns the tool of a server, or the name of one of
+// the caller's own tools. If no tool has the name, it is matched without regard to letter case and
+// separators, which must yield exactly one tool. ambiguous is true if the error is about a name with
+// several matches.
 func (n *names) find(name string) (tool catalog.Tool, own string, ambiguous bool, err error) {
 	for _, o := range n.own {
 		if o == name {
@@ -80,8 +80,8 @@ func (n *names) find(name string) (tool catalog.Tool, own string, ambiguous bool
 	}
 }
 
-// denied returns the tool of that name which is not shown because the policy denies all calls of
-// it: the gate says why, in the words of the policy.
+// denied returns the tool with that name that is hidden because the policy denies all calls of it.
+// The gate then returns the reason of the policy.
 func (n *names) denied(name string) (catalog.Tool, bool) {
 	if n.whole == nil {
 		return catalog.Tool{}, false
@@ -90,7 +90,7 @@ func (n *names) denied(name string) (catalog.Tool, bool) {
 	return tool, err == nil && n.may(tool.Server, tool.Name) == nil
 }
 
-// exact returns the tool that the name stands for as it is written.
+// exact returns the tool with exactly this name.
 func (n *names) exact(name string) (tool catalog.Tool, ambiguous bool, err error) {
 	if n.set != "" {
 		tool, err = n.catalog.SetTool(n.set, name)
@@ -110,7 +110,7 @@ func (n *names) exact(name string) (tool catalog.Tool, ambiguous bool, err error
 		}
 		return tool, true, format.Ambiguous(name, candidates)
 	}
-	// A server that is not ready is said to be that, and not to have no such tool.
+	// If the server is not ready, report that rather than an unknown tool.
 	if server, of, ok := strings.Cut(name, "__"); ok {
 		if _, why := c.Tool(schema.ServerID(server), of); schema.KindOf(why) == schema.KindUnavailable {
 			return tool, false, why
@@ -148,8 +148,8 @@ func (n *names) directory() format.Directory {
 	}
 }
 
-// fold adds every name that can be meant. Tools that are switched off are among them: a call
-// of one is refused for that, and never runs another one.
+// fold adds every name that a model can use. Disabled tools are included, so that a call of one is
+// refused for that reason and never runs another tool.
 func (n *names) fold() {
 	for _, own := range n.own {
 		n.folded.Add(own, meant{own: own})
@@ -157,7 +157,7 @@ func (n *names) fold() {
 	if n.set != "" {
 		view, err := n.catalog.SetView(n.set)
 		if err != nil {
-			return // as the name as it is written was answered
+			return // exact has already returned this error
 		}
 		for i := range view.Tools {
 			t := &view.Tools[i]
@@ -176,7 +176,7 @@ func (n *names) fold() {
 	}
 }
 
-// Find returns the tool that a model means by the name, of all that there are.
+// Find resolves the name that a model uses among all tools.
 func Find(c *catalog.Catalog, name string) (catalog.Tool, error) {
 	tool, _, _, err := (&names{catalog: catalog.SeenBy(c, schema.DefaultTenant, nil)}).find(name)
 	return tool, err

@@ -18,7 +18,7 @@ type Preflight struct {
 	Tools []PreflightTool `json:"tools" nullable:"false" doc:"The tools in the order of the request."`
 }
 
-// PreflightTool says whether one tool is ready.
+// PreflightTool reports whether one tool is ready.
 type PreflightTool struct {
 	Server   schema.ServerID `json:"server" example:"files"`
 	Tool     string          `json:"tool" example:"read_text"`
@@ -31,10 +31,10 @@ type PreflightTool struct {
 	Decision string          `json:"decision,omitempty" enum:"run,hold,sandbox,deny" doc:"What the policy decides for your call without arguments."`
 }
 
-// maxPreflight bounds the tools of one request; a program with more asks again.
+// maxPreflight limits the tools of one request. Programs with more send several requests.
 const maxPreflight = 200
 
-// preflight is GET /preflight.
+// preflight serves GET /preflight.
 func (h *searchHandlers) preflight(x *httpapi.Exchange, _ *http.Request) (Preflight, error) {
 	asked := x.Query["tool"]
 	if len(asked) == 0 || len(asked) > maxPreflight {
@@ -55,8 +55,9 @@ func (h *searchHandlers) preflight(x *httpapi.Exchange, _ *http.Request) (Prefli
 	return answer, nil
 }
 
-// check says whether calls of a tool can run; digest is the required one, "" for any. whole is
-// what the tenant sees: a tool that is not shown because the policy denies it is there.
+// check reports whether calls of a tool can run. digest is the required digest, or "" for any. whole
+// is the catalog that the tenant sees, which includes tools that are hidden because the policy
+// denies them.
 func (h *searchHandlers) check(seen, whole *catalog.Seen, server schema.ServerID, name, digest string, who schema.Principal) PreflightTool {
 	p := PreflightTool{Server: server, Tool: name, State: "ready"}
 	not := func(state, reason string) PreflightTool {

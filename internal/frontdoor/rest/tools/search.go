@@ -25,7 +25,7 @@ type ToolSearch struct {
 	Unknown   []string    `json:"unknown,omitempty" nullable:"false" doc:"Servers whose tools are currently unknown and were not searched."`
 }
 
-// FoundTool is a tool that fits a query.
+// FoundTool is a tool that matches a query.
 type FoundTool struct {
 	Server    schema.ServerID `json:"server" example:"files"`
 	Tool      string          `json:"tool" example:"read_text"`
@@ -37,7 +37,7 @@ type FoundTool struct {
 	Decision  string          `json:"decision" enum:"run,hold,sandbox,deny" doc:"What the policy decides for your call without arguments: it runs, is held for approval, runs in a sandbox, or is denied. The arguments of a call can change it."`
 }
 
-// decisionOf returns the words for an assessment.
+// decisionOf returns the level and decision of an assessment as text.
 func decisionOf(a *risk.Assessment) (level, decision string) {
 	level = risk.LevelName(max(a.Level, risk.Low))
 	switch {
@@ -61,7 +61,7 @@ const (
 	maxSearchLimit = 100
 )
 
-// search is GET /tools/search.
+// search serves GET /tools/search.
 func (h *searchHandlers) search(x *httpapi.Exchange, r *http.Request) (ToolSearch, error) {
 	query := strings.TrimSpace(x.Query.Get("q"))
 	if query == "" {

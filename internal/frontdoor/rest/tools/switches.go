@@ -11,10 +11,10 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// patternMost is the most that a pattern of names may take, in bytes.
-const patternMost = 256
+// maxPatternBytes is the maximum length of a pattern of names in bytes.
+const maxPatternBytes = 256
 
-// Switch is a tool, or all tools that fit, with whether it is enabled.
+// Switch is a tool, or all tools that match a pattern, and whether they are enabled.
 type Switch struct {
 	Server  schema.ServerID `json:"server,omitempty" doc:"A server, or with wide a pattern of servers." example:"files"`
 	Tool    string          `json:"tool,omitempty" doc:"A tool, or with wide a pattern of tools." example:"delete_*"`
@@ -46,12 +46,12 @@ type WideSwitchRequest struct {
 	Reason  string `json:"reason,omitempty" maxLength:"1000" doc:"The reason that they are disabled; callers see it." example:"Read-only until Monday."`
 }
 
-// switches is GET /tools/switches.
+// switches serves GET /tools/switches.
 func (h *toolHandlers) switches(seen *catalog.Seen) SwitchList {
 	list := SwitchList{Switches: make([]Switch, 0)}
 	for _, sw := range h.catalog.Switches().List() {
 		if sw.Wide && !seen.Whole() || !sw.Wide && !seen.Would(sw.Server, sw.Tool) {
-			continue // patterns and sets tell of what is not shown
+			continue // patterns and sets reveal hidden tools
 		}
 		list.Switches = append(list.Switches, switchOf(&sw))
 	}
@@ -62,14 +62,14 @@ func switchOf(sw *switchtable.Switch) Switch {
 	return Switch{Server: sw.Server, Tool: sw.Tool, Set: sw.Set, Wide: sw.Wide, Enabled: sw.Enabled, Reason: sw.Reason, By: sw.By, At: sw.At}
 }
 
-// readSwitch reads enabled and reason from the body, and returns its members; others may
-// have been named as well.
+// readSwitch reads enabled and reason from the body and returns its members. others are the names
+// of additional members.
 func (h *toolHandlers) readSwitch(x *httpapi.Exchange, r *http.Request, in *SwitchRequest, others ...string) (map[string]json.RawMessage, error) {
-	body, err := x.ReadBody(r, switchMost)
+	body, err := x.ReadBody(r, maxSwitchBytes)
 	if err != nil {
 		return nil, err
 	}
-	members, err := httpapi.ReadObject(body, switchMost, h.depth, append([]string{"enabled", "reason"}, others...)...)
+	members, err := httpapi.ReadObject(body, maxSwitchBytes, h.depth, append([]string{"enabled", "reason"}, others...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -79,13 +79,13 @@ func (h *toolHandlers) readSwitch(x *httpapi.Exchange, r *http.Request, in *Swit
 	if err := httpapi.ReadMember(members, "reason", false, "a string", &in.Reason); err != nil {
 		return nil, err
 	}
-	if len(in.Reason) > reasonMost {
-		return nil, schema.Errorf(schema.KindInvalidRequest, "The member reason has %d bytes and exceeds the limit of %d bytes.", len(in.Reason), reasonMost)
+	if len(in.Reason) > maxReasonBytes {
+		return nil, schema.Errorf(schema.KindInvalidRequest, "The member reason has %d bytes and exceeds the limit of %d bytes.", len(in.Reason), maxReasonBytes)
 	}
 	return members, nil
 }
 
-// switchTools is PATCH /tools.
+// switchTools serves PATCH /tools.
 func (h *toolHandlers) switchTools(x *httpapi.Exchange, r *http.Request) (answer WideSwitch, err error) {
 	var state SwitchRequest
 	members, err := h.readSwitch(x, r, &state, "server", "tool", "set")
@@ -97,8 +97,8 @@ func (h *toolHandlers) switchTools(x *httpapi.Exchange, r *http.Request) (answer
 		if err := httpapi.ReadMember(members, name, false, "a string", v); err != nil {
 			return answer, err
 		}
-		if len(*v) > patternMost {
-			return answer, httpapi.BadMember(name, "at most %d bytes", patternMost)
+		if len(*v) > maxPatternBytes {
+			return answer, httpapi.BadMember(name, "at most %d bytes", maxPatternBytes)
 		}
 	}
 	if server == "" && tool == "" && set == "" {

@@ -23,9 +23,9 @@ import (
 )
 
 const (
-	// sideBySide is how many calls of one message run at once.
-	sideBySide = 16
-	// envelopeDepth is how deep providers nest a call's arguments.
+	// maxConcurrentCalls is the number of calls of one message that run concurrently.
+	maxConcurrentCalls = 16
+	// envelopeDepth is the nesting that providers add to a call's arguments.
 	envelopeDepth = 16
 )
 
@@ -46,7 +46,7 @@ type OwnToolCall struct {
 	Call      openapi.AnyObject `json:"call,omitzero" doc:"The call, exactly as it is in the message; absent for calls that were extracted from a text."`
 }
 
-// ToolCallItem is what came of one tool call.
+// ToolCallItem is the outcome of one tool call.
 type ToolCallItem struct {
 	Index        int                         `json:"index"`
 	ID           string                      `json:"id,omitempty" doc:"The provider's id of the call." example:"call_abc123"`
@@ -72,7 +72,7 @@ type toolCallHandlers struct {
 	problems *httpapi.Problems
 	limits   calls.Limits
 	log      *slog.Logger
-	// heartbeat is how often a quiet stream of answers sends a comment.
+	// heartbeat is the interval at which a comment is sent on an idle stream of answers.
 	heartbeat time.Duration
 }
 
@@ -86,11 +86,11 @@ func (h *toolCallHandlers) register(d *httpapi.Document) {
 	}, h.convert)
 }
 
-// toolCallsMost is the most that a body of tool calls may take: arguments are
-// escaped in it, and there are several.
-func toolCallsMost(limits calls.Limits) int { return max(8*limits.ArgumentBytes, 1<<20) }
+// maxToolCallsBytes returns the maximum size of a body of tool calls: it contains several calls, with
+// escaped arguments.
+func maxToolCallsBytes(limits calls.Limits) int { return max(8*limits.ArgumentBytes, 1<<20) }
 
-// toolCalls is POST /tool-calls.
+// toolCalls serves POST /tool-calls.
 func (h *toolCallHandlers) toolCalls(x *httpapi.Exchange, r *http.Request) error {
 	base := &schema.Call{Principal: x.Principal}
 	base.Trace = x.Trace(r)
@@ -99,11 +99,11 @@ func (h *toolCallHandlers) toolCalls(x *httpapi.Exchange, r *http.Request) error
 	if base.Timeout, err = x.Timeout(r, h.limits.MaxTimeout); err != nil {
 		return err
 	}
-	body, err := x.ReadBody(r, toolCallsMost(h.limits))
+	body, err := x.ReadBody(r, maxToolCallsBytes(h.limits))
 	if err != nil {
 		return err
 	}
-	if err := validate.Value(body, toolCallsMost(h.limits), h.limits.ArgumentDepth+envelopeDepth); err != nil {
+	if err := validate.Value(body, maxToolCallsBytes(h.limits), h.limits.ArgumentDepth+envelopeDepth); err != nil {
 		return err
 	}
 	b := &block{handlers: h, ctx: x.Span.Carry(r.Context()), base: base, names: names{
@@ -140,10 +140,10 @@ func (h *toolCallHandlers) toolCalls(x *httpapi.Exchange, r *http.Request) error
 	return nil
 }
 
-// ownMost is how many tools of its own a caller may name.
-const ownMost = 512
+// maxOwnTools is the maximum number of the caller's own tools.
+const maxOwnTools = 512
 
-// ownNames reads the parameter own: names with commas between them.
+// ownNames parses the parameter own: comma-separated names.
 func ownNames(list string) ([]string, error) {
 	if list == "" {
 		return nil, nil
@@ -154,28 +154,28 @@ func ownNames(list string) ([]string, error) {
 			return nil, schema.Errorf(schema.KindInvalidRequest, "Parameter own: a name is empty; separate names by one comma.")
 		}
 	}
-	if len(all) > ownMost {
-		return nil, schema.Errorf(schema.KindInvalidRequest, "Parameter own: there are %d names, which exceeds the limit of %d.", len(all), ownMost)
+	if len(all) > maxOwnTools {
+		return nil, schema.Errorf(schema.KindInvalidRequest, "Parameter own: there are %d names, which exceeds the limit of %d.", len(all), maxOwnTools)
 	}
 	return all, nil
 }
 
-// block is the tool calls of one request on their way.
+// block holds the tool calls of one request while they run.
 type block struct {
 	handlers *toolCallHandlers
-	ctx      context.Context // of the request; it bounds every call
-	base     *schema.Call    // what all calls share
-	key      string          // the Idempotency-Key, "" for none
+	ctx      context.Context // of the request; it limits every call
+	base     *schema.Call    // template of all calls
+	key      string          // the Idempotency-Key; "" if there is none
 	print    string
 	wish     submit.Wish
 	names    names
 
 	format  format.Format
-	plain   bool // they were found in a text
+	plain   bool // the calls were found in a text
 	answers []format.Answer
-	items   []ToolCallItem // of each answer
-	own     []OwnToolCall  // for the caller to run
-	// ended is called once for each answer that is there; nil: nobody waits for them.
+	items   []ToolCallItem // one for each answer
+	own     []OwnToolCall  // calls that the caller runs itself
+	// ended is called once for each completed answer. It is nil if the answers are not streamed.
 	ended func(i int)
 }
 
@@ -197,7 +197,7 @@ func (b *block) read(body []byte, name string) (err error) {
 	if plain {
 		b.plain = true
 		all := format.Extract(text, b.lookup)
-		if len(all) > format.MaxCalls { // the total has not been counted
+		if len(all) > format.MaxCalls { // the total was not counted
 			return schema.Errorf(schema.KindTooLarge, "The text has more than %d tool calls, which is the limit. Send the others in a batch.", format.MaxCalls)
 		}
 		for i, found := range all {
@@ -215,8 +215,8 @@ func (b *block) read(body []byte, name string) (err error) {
 	}
 	for i, c := range calls {
 		item := ToolCallItem{Index: i, ID: c.ID, Name: c.Name}
-		if b.format == format.MCP { // the id of JSON-RPC, as it was spelled
-			_ = json.Unmarshal([]byte(c.ID), &item.ID) // one that is no text stays
+		if b.format == format.MCP { // the JSON-RPC ID, as it was written
+			_ = json.Unmarshal([]byte(c.ID), &item.ID) // an ID that is not a string is kept
 		}
 		b.add(c, item)
 	}
@@ -246,8 +246,8 @@ func objectOf(text []byte) []byte {
 	return nil
 }
 
-// plainText returns the text of a body {"text": "…"}. A body {"tool_call": {…}} is the text of
-// a model that was told to write its calls so.
+// plainText returns the text of a body {"text": "…"}. A body {"tool_call": {…}} is itself the text,
+// from a model that was prompted to write calls in this form.
 func plainText(body []byte) (string, bool) {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(body, &members) != nil {
@@ -263,8 +263,8 @@ func plainText(body []byte) (string, bool) {
 	return text, true
 }
 
-// lookup finds the input schema of the tool that a text names. A name with several
-// meanings counts as one of a tool: its call is reported.
+// lookup returns the input schema of the tool named in a text. A name with several meanings counts
+// as a tool, so that its call is reported.
 func (b *block) lookup(name string) ([]byte, bool) {
 	t, own, ambiguous, err := b.names.find(name)
 	switch {

@@ -17,10 +17,10 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// run runs all calls, some of them side by side, and returns when all have ended.
+// run runs all calls, some of them concurrently, and returns when all have ended.
 func (b *block) run() {
 	var wait sync.WaitGroup
-	places := make(chan struct{}, sideBySide)
+	places := make(chan struct{}, maxConcurrentCalls)
 	for i := range b.answers {
 		places <- struct{}{}
 		wait.Go(func() {
@@ -34,7 +34,8 @@ func (b *block) run() {
 	wait.Wait()
 }
 
-// guarded runs one call in a goroutine of its own, where a panic would end the process.
+// guarded runs one call and recovers from a panic. It runs in its own goroutine, where a panic would
+// end the process.
 func (b *block) guarded(i int) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -45,7 +46,7 @@ func (b *block) guarded(i int) {
 	b.one(i)
 }
 
-// one runs one call and notes what came of it.
+// one runs one call and records its outcome.
 func (b *block) one(i int) {
 	answer, item := &b.answers[i], &b.items[i]
 	if answer.Call.Err != nil {
@@ -82,8 +83,7 @@ func (b *block) one(i int) {
 	}
 }
 
-// submit submits the call, like every other, and waits for its end where the policy or
-// the caller wants it stored.
+// submit submits the call. If the policy or the caller wants it stored, it waits for its end.
 func (b *block) submit(call *schema.Call, i int) (calls.Outcome, error) {
 	c := b.handlers.calls
 	req := calls.Request{Call: call, Durable: b.wish.Preferred(), Async: b.wish.AtOnce()}
@@ -125,7 +125,7 @@ func (b *block) submit(call *schema.Call, i int) (calls.Outcome, error) {
 	return out, err
 }
 
-// failed notes a call that has no result.
+// failed records the error of a call.
 func (b *block) failed(i int, err error) {
 	e := schema.AsError(err)
 	item, answer := &b.items[i], &b.answers[i]
@@ -137,8 +137,8 @@ func (b *block) failed(i int, err error) {
 	answer.Text, answer.Failed = format.ErrorText(e), true
 }
 
-// held notes a call that waits for an approval. The model is told to wait; the token is for
-// its caller only.
+// held records a call that waits for an approval. The message for the model says to wait. The token
+// is only for the caller.
 func (b *block) held(i int, h *calls.Held) {
 	item, answer := &b.items[i], &b.answers[i]
 	c := b.handlers.runner.Confirmation(h)
@@ -150,14 +150,14 @@ func (b *block) held(i int, h *calls.Held) {
 	answer.Text += ". Do not send it again: it runs once it is approved, and GET /calls/" + string(c.CallID) + " returns its outcome."
 }
 
-// accepted notes a call that is stored and continues without the caller.
+// accepted records a call that is stored and continues without the caller.
 func (b *block) accepted(i int, id schema.CallID) {
 	item, answer := &b.items[i], &b.answers[i]
 	item.State, item.CallID, item.Location = "accepted", id, "/calls/"+string(id)
 	answer.Text = "This call was accepted and has not answered yet. Do not send it again: GET " + item.Location + " returns its outcome."
 }
 
-// send answers with what came of the calls: with 202 where one of them continues.
+// send answers with the outcomes of the calls. The status is 202 if one of them continues.
 func (b *block) send(x *httpapi.Exchange) {
 	status := http.StatusOK
 	for i := range b.items {
@@ -174,7 +174,7 @@ func (b *block) send(x *httpapi.Exchange) {
 	x.SendJSON(status, b.encode())
 }
 
-// encode writes the answer. Messages stand in it as they were made.
+// encode encodes the answer. Messages are included verbatim.
 func (b *block) encode() []byte {
 	var messages []byte
 	if b.plain {

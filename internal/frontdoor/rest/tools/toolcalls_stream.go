@@ -9,13 +9,12 @@ import (
 	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
 )
 
-// stream runs the calls and sends an event for each as it ends, then one with the whole
-// answer. Calls of the caller come first. When the client leaves, what still runs is
-// canceled.
+// stream runs the calls and sends an event for each as it ends, then one with the whole answer.
+// Calls of the caller are sent first. If the client disconnects, the running calls are canceled.
 func (b *block) stream(x *httpapi.Exchange) error {
 	ctx, cancel := context.WithCancel(b.ctx)
 	b.ctx = ctx
-	done := make(chan int, len(b.answers)) // as many as are sent, so no call waits for the client
+	done := make(chan int, len(b.answers)) // large enough that no call waits for the client
 	b.ended = func(i int) { done <- i }
 	var wait sync.WaitGroup
 	wait.Go(b.run)
@@ -24,7 +23,7 @@ func (b *block) stream(x *httpapi.Exchange) error {
 
 	out := httpapi.NewEvents(x)
 	defer out.End()
-	if out.Beat() != nil { // the head leaves at once
+	if out.Beat() != nil { // send the header at once
 		return nil
 	}
 	for i := range b.own {
@@ -44,15 +43,15 @@ func (b *block) stream(x *httpapi.Exchange) error {
 			err = out.Beat()
 		}
 		if err != nil {
-			return nil // the client left; nobody reads an error
+			return nil // the client disconnected and cannot read an error
 		}
 	}
 	wait.Wait()
-	_ = out.Event("end", "", b.encode()) // likewise
+	_ = out.Event("end", "", b.encode()) // a disconnected client cannot read an error
 	return nil
 }
 
-// event is the item of one call with the messages that answer this call alone.
+// event returns the item of one call with the messages that answer only this call.
 func (b *block) event(i int) []byte {
 	item, one := b.items[i], b.answers[i:i+1]
 	var messages []byte
@@ -68,5 +67,5 @@ func (b *block) event(i int) []byte {
 	return append(append(body, messages...), '}')
 }
 
-// trimmed is JSON without the line end that an encoder puts behind it.
+// trimmed returns JSON without the line feed that an encoder appends.
 func trimmed(body []byte) []byte { return bytes.TrimSuffix(body, []byte("\n")) }

@@ -24,11 +24,11 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// switchMost is the most that the body of a switch may take, reasonMost the most
-// that its reason may, in bytes.
+// maxSwitchBytes is the maximum size of the body of a switch, and maxReasonBytes that of its reason, in
+// bytes.
 const (
-	switchMost = 16 << 10
-	reasonMost = 1000
+	maxSwitchBytes = 16 << 10
+	maxReasonBytes = 1000
 )
 
 // ToolItem is one tool of GET /tools.
@@ -43,7 +43,7 @@ type ToolItem struct {
 	Definition openapi.AnyObject `json:"definition" doc:"The tool, exactly as the server sent it."`
 }
 
-// QuarantinedTool is a tool that GET /tools leaves out.
+// QuarantinedTool is a tool that GET /tools omits.
 type QuarantinedTool struct {
 	Server schema.ServerID `json:"server" example:"everything"`
 	Name   string          `json:"name" example:"echo"`
@@ -54,7 +54,7 @@ type ToolList struct {
 	Tools      []ToolItem `json:"tools" nullable:"false"`
 	NextCursor string     `json:"next_cursor,omitempty" doc:"The cursor of the next page; absent on the last page."`
 	Unknown    []string   `json:"unknown,omitempty" nullable:"false" doc:"Servers whose tools are currently unknown and therefore missing."`
-	// Quarantined are of the servers and names of this page.
+	// Quarantined lists tools within the range of servers and names of this page.
 	Quarantined []QuarantinedTool `json:"quarantined,omitempty" nullable:"false" doc:"Tools that are missing from this page because nobody has accepted their definition; see GET /servers/{id}/pins."`
 }
 
@@ -93,19 +93,19 @@ type toolListOutput struct {
 	Body toolListBody
 }
 
-// Options say what the operations on tools stand on. All are required.
+// Options are the dependencies of the operations on tools. All are required.
 type Options struct {
 	Catalog  *catalog.Catalog
 	Calls    *calls.Calls
 	Runner   *submit.Runner
 	Problems *httpapi.Problems
 	Log      *slog.Logger
-	// Heartbeat is how often a quiet stream of events sends a comment.
+	// Heartbeat is the interval at which a comment is sent on an idle event stream.
 	Heartbeat time.Duration
 }
 
-// Register registers the operations on tools and on tool calls of models. It returns
-// what keeps tools in the formats of providers.
+// Register registers the operations on tools and on tool calls of models. It returns the cache of
+// tools in the formats of providers.
 func Register(d *httpapi.Document, o Options) *Shapes {
 	limits, kept := o.Calls.Limits(), newShapes()
 	(&toolHandlers{catalog: o.Catalog, log: o.Log, shapes: kept, depth: limits.ArgumentDepth}).register(d)
@@ -126,7 +126,7 @@ type toolHandlers struct {
 	catalog *catalog.Catalog
 	log     *slog.Logger
 	shapes  *Shapes
-	depth   int // of bodies
+	depth   int // maximum nesting of bodies
 }
 
 func (h *toolHandlers) register(d *httpapi.Document) {
@@ -143,8 +143,8 @@ func (h *toolHandlers) register(d *httpapi.Document) {
 	}, h.switchTool)
 }
 
-// list is GET /tools: all tools, by server and name, in pages. A page begins
-// behind a name, not at a number, so tools that come and go shift nothing.
+// list serves GET /tools: all tools, by server and name, in pages. A page begins after a name, not
+// at an index, so adding or removing tools shifts nothing.
 func (h *toolHandlers) list(ctx context.Context, in *toolListInput) (*toolListOutput, error) {
 	if in.Format != string(format.MCP) || in.DeferLoading || in.chosen() || in.Strict || in.Set != "" {
 		return h.choose(ctx, in)
@@ -166,7 +166,7 @@ func (h *toolHandlers) list(ctx context.Context, in *toolListInput) (*toolListOu
 	}
 	for _, s := range servers {
 		if page.NextCursor != "" || s.ID < from.server {
-			// It is not on this page; only whether its tools are known is of interest.
+			// The server is not on this page; only check whether its tools are known.
 			if _, err := seen.Definitions(s.ID); err != nil {
 				page.Unknown = append(page.Unknown, string(s.ID))
 			}
@@ -215,7 +215,7 @@ func nextLink(in *toolListInput, next string) string {
 	return fmt.Sprintf("</tools?%s>; rel=%q", q.Encode(), "next")
 }
 
-// cursor is the last tool of a page.
+// cursor identifies the last tool of a page.
 type cursor struct {
 	server schema.ServerID
 	tool   string
@@ -225,7 +225,7 @@ func (c cursor) before(server schema.ServerID, tool string) bool {
 	return c == cursor{} || cmp.Or(strings.Compare(string(c.server), string(server)), strings.Compare(c.tool, tool)) < 0
 }
 
-// String is the opaque form of the cursor.
+// String returns the opaque form of the cursor.
 func (c cursor) String() string {
 	return base64.RawURLEncoding.EncodeToString([]byte(string(c.server) + "\x00" + c.tool))
 }
@@ -242,7 +242,7 @@ func readCursor(text string) (cursor, error) {
 	return cursor{schema.ServerID(server), tool}, nil
 }
 
-// switchTool is PATCH /servers/{id}/tools/{tool}.
+// switchTool serves PATCH /servers/{id}/tools/{tool}.
 func (h *toolHandlers) switchTool(x *httpapi.Exchange, r *http.Request) (now ToolSwitch, err error) {
 	var in SwitchRequest
 	if _, err = h.readSwitch(x, r, &in); err != nil {

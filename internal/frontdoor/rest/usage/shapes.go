@@ -16,8 +16,8 @@ type UsageReport struct {
 	Rows     []UsageRow  `json:"rows" nullable:"false" doc:"By time, then those with the most calls first."`
 }
 
-// UsageRow is the calls of one interval, tenant, key, server and tool, as far as by and
-// interval tell them apart.
+// UsageRow counts the calls of one interval, tenant, key, server and tool. The query parameters by
+// and interval define which of these are distinguished.
 type UsageRow struct {
 	Start  *time.Time      `json:"start,omitempty" doc:"The start of the hour or day; only with interval."`
 	Tenant schema.TenantID `json:"tenant,omitempty" doc:"The tenant of the principal; with by=tenant or by=key."`
@@ -27,7 +27,7 @@ type UsageRow struct {
 	UsageCounts
 }
 
-// UsageCounts are the numbers of some calls.
+// UsageCounts are the counts of a group of calls.
 type UsageCounts struct {
 	Calls      int64   `json:"calls" doc:"All calls: the sum of the seven outcomes that follow."`
 	Succeeded  int64   `json:"succeeded" doc:"Calls with a result, tool errors included."`

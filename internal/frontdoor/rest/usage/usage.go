@@ -22,9 +22,9 @@ func Register(d *httpapi.Document, c *calls.Calls) {
 	httpapi.HandleValue(d, opUsage(), "What was counted.", example(), (&handlers{c}).usage)
 }
 
-// usage is GET /usage.
-func (h *handlers) usage(x *httpapi.Exchange, r *http.Request) (told UsageReport, err error) {
-	told.Rows = make([]UsageRow, 0)
+// usage serves GET /usage.
+func (h *handlers) usage(x *httpapi.Exchange, r *http.Request) (answer UsageReport, err error) {
+	answer.Rows = make([]UsageRow, 0)
 	q := calls.UsageQuery{From: httpapi.Time(x.Query, "from"), To: httpapi.Time(x.Query, "to"), Interval: calls.UsageInterval(x.Query.Get("interval"))}
 	for _, by := range x.Query["by"] {
 		q.By = append(q.By, calls.UsageDimension(by))
@@ -32,9 +32,9 @@ func (h *handlers) usage(x *httpapi.Exchange, r *http.Request) (told UsageReport
 	limit(&q, &x.Principal, x.Query.Get("tenant"))
 	report, err := h.calls.Usage(r.Context(), q)
 	if err != nil {
-		return told, err
+		return answer, err
 	}
-	told.From, told.To, told.Complete, told.Total = report.From, report.To, report.Complete, countsOf(&report.Total)
+	answer.From, answer.To, answer.Complete, answer.Total = report.From, report.To, report.Complete, countsOf(&report.Total)
 	tenants := slices.Contains(x.Query["by"], "tenant") || slices.Contains(x.Query["by"], "key")
 	for i := range report.Lines {
 		line := &report.Lines[i]
@@ -45,13 +45,13 @@ func (h *handlers) usage(x *httpapi.Exchange, r *http.Request) (told UsageReport
 		if !line.Start.IsZero() {
 			row.Start = &line.Start
 		}
-		told.Rows = append(told.Rows, row)
+		answer.Rows = append(answer.Rows, row)
 	}
-	return told, nil
+	return answer, nil
 }
 
-// limit has the query choose only what the principal may see; tenant is the one that it asks
-// for, "" for all.
+// limit restricts the query to what the principal may see. tenant is the requested tenant, or ""
+// for all.
 func limit(q *calls.UsageQuery, who *schema.Principal, tenant string) {
 	if !who.Has(scope.Admin, scope.AdminTenant, scope.ReadAllCalls) {
 		q.Principal = who.Name

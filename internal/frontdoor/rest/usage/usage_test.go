@@ -12,10 +12,10 @@ func TestUsageOfOthersTakesAScopeForIt(t *testing.T) {
 	for _, c := range []struct {
 		who       schema.Principal
 		tenant    string
-		tenantIs  string // "" for all
+		tenantIs  string // "" means all
 		principal string
 	}{
-		{schema.Principal{Name: "ann"}, "", "", ""}, // its credential has no scopes: it may do everything
+		{schema.Principal{Name: "ann"}, "", "", ""}, // its credential has no scopes, so it may do everything
 		{schema.Principal{Name: "ann"}, "blue", "blue", ""},
 		{schema.Principal{Name: "ann", Tenant: "red"}, "", "red", ""},
 		{schema.Principal{Name: "ann", Tenant: "red", Grant: grant(scope.ReadCalls)}, "", "red", "ann"},
