@@ -373,7 +373,7 @@ func (o *agentOptions) open() (*agent.Transcript, error) {
 	return t, nil
 }
 
-// openModel connects to the model and reads its prices.
+// openModel returns a client of the model, with its prices. It sends no request.
 func (o *agentOptions) openModel(name string) (*agentModel, error) {
 	if name == "" {
 		return nil, fail(exitUsage, "There is no model: pass --model PROVIDER:NAME, or set CALLYARD_MODEL.")
