@@ -12,47 +12,48 @@ import (
 	"github.com/callyard/callyard/internal/agent/model"
 )
 
-// Model is a language model; a [model.Client] is one.
+// Model is a language model. [model.Client] implements it.
 type Model interface {
 	Ask(ctx context.Context, r *model.Request, text func(string), restart func()) (*model.Answer, error)
 }
 
 // Fabric is a running Callyard.
 type Fabric interface {
-	// Tools returns the tools in the format of the model. query and budget, in tokens, select
-	// the best ones; "" and 0 select all.
+	// Tools returns the tools in the format of the model. A query or a budget, in tokens, selects
+	// the best matches; "" and 0 select all tools.
 	Tools(ctx context.Context, query string, budget int) (*ToolList, error)
-	// Run runs the calls in the answer of a model, but for those of the names in own. With the
-	// same key the same calls run once.
+	// Run runs the calls in body, the answer of a model, except those whose names are in own. The
+	// idempotency key ensures that repeated requests run the calls only once.
 	Run(ctx context.Context, key string, body json.RawMessage, own []string) (*Results, error)
 	// Decide confirms or denies a held call.
 	Decide(ctx context.Context, confirmation string, approve bool) error
-	// Await waits up to the time for a held call to leave that state, and returns its state.
+	// Await waits for a held call to leave the state held, at most for the duration wait, and returns
+	// its state.
 	Await(ctx context.Context, call string, wait time.Duration) (state string, err error)
 }
 
-// Results are what became of the calls of one answer.
+// Results holds the outcomes of the calls of one answer.
 type Results struct {
 	Messages []json.RawMessage `json:"messages"` // for the model
 	Calls    []CallResult      `json:"calls"`
 }
 
-// CallResult is what became of one call.
+// CallResult is the outcome of one call.
 type CallResult struct {
-	ID           string        `json:"id,omitempty"` // of the provider
+	ID           string        `json:"id,omitempty"` // assigned by the model provider
 	Name         string        `json:"name"`
 	Server       string        `json:"server,omitempty"`
 	Tool         string        `json:"tool,omitempty"`
 	CallID       string        `json:"call_id,omitempty"`
-	State        string        `json:"state"` // succeeded, failed, held, unknown; denied and refused by this package
+	State        string        `json:"state"` // succeeded, failed, held or unknown; this package also sets denied and refused
 	ToolError    bool          `json:"tool_error,omitempty"`
 	ConfirmedBy  string        `json:"confirmed_by,omitempty"`
 	Problem      *Problem      `json:"problem,omitempty"`
-	Confirmation *Confirmation `json:"-"` // never written: it has a token
+	Confirmation *Confirmation `json:"-"` // not written to JSON, because it contains a token
 }
 
-// IsRefusal says whether Callyard refused to run the call: by policy, by a switch, or because
-// the caller may not.
+// IsRefusal reports whether Callyard refused to run the call: because of its policy, because the
+// tool is disabled, or because the caller lacks permission.
 func (r *CallResult) IsRefusal() bool {
 	if r.State != "failed" || r.Problem == nil {
 		return false
@@ -71,25 +72,25 @@ type Problem struct {
 	Detail string `json:"detail"`
 }
 
-// Confirmation is what a held call needs.
+// Confirmation holds the data for the decision of a held call.
 type Confirmation struct {
-	ID      string    // of the confirmation; "" where only people can decide
+	ID      string    // of the confirmation; "" if only approvers can decide
 	People  bool      // approvers decide, not the caller
-	Risk    int       // level
-	Reason  string    // of the policy
-	Page    string    // where people decide; "" if not known
-	Expires time.Time // zero if not known
+	Risk    int       // risk level
+	Reason  string    // given by the policy
+	Page    string    // URL of the approval page; "" if unknown
+	Expires time.Time // zero if unknown
 }
 
-// Decision is what a person says to a held call.
+// Decision is the decision of a person about a held call.
 type Decision int
 
 // The decisions.
 const (
 	Deny    Decision = iota
-	Approve          // confirm it now
-	Wait             // for others to decide
-	Leave            // end the session; the call stays held
+	Approve          // confirm the call now
+	Wait             // wait for approvers to decide
+	Leave            // end the session and keep the call held
 )
 
 // Held is a call that waits for a decision.
@@ -98,47 +99,48 @@ type Held struct {
 	Arguments json.RawMessage // as the model wrote them
 }
 
-// Person is who looks at the session.
+// Person is the user interface of the session.
 type Person interface {
-	// Text is called with each piece of the model's answer, Restart when it begins again.
+	// Text receives each piece of the model's answer. Restart discards the pieces so far, because
+	// the answer is requested again.
 	Text(piece string)
 	Restart()
-	// Calls is told the calls of an answer before they run, Results what became of them.
+	// Calls receives the calls of an answer before they run, Results their outcomes.
 	Calls(calls []model.Call)
 	Results(results *Results)
-	// Decide decides a held call. comment is for the model.
+	// Decide decides a held call. comment is passed to the model.
 	Decide(ctx context.Context, h Held) (d Decision, comment string, err error)
 }
 
-// Stop is why a session ended.
+// Stop is the reason why a prompt ended.
 type Stop string
 
 // The reasons.
 const (
 	Answered  Stop = "answered"
-	Truncated Stop = "truncated" // the model reached its greatest answer, or was blocked
+	Truncated Stop = "truncated" // the model reached its output limit, or was blocked
 	HeldCall  Stop = "held"      // a call waits for a decision
 	Budget    Stop = "budget"
 )
 
-// Report is how a session went.
+// Report is the outcome of one prompt.
 type Report struct {
 	Answer  string       `json:"answer"`
 	Stop    Stop         `json:"stop"`
-	Reason  string       `json:"reason,omitempty"` // which budget, or the model's word
+	Reason  string       `json:"reason,omitempty"` // the exhausted budget, or the model's stop reason
 	Session string       `json:"session"`
 	Steps   int          `json:"steps"` // requests to the model
 	Calls   []CallResult `json:"calls"`
 	Usage   model.Usage  `json:"usage"`
-	Cost    *float64     `json:"cost"` // null where no prices are known
+	Cost    *float64     `json:"cost"` // null if prices are unknown
 }
 
-// Agent is one session. It is used by one goroutine.
+// Agent runs one session. It must be used by one goroutine at a time.
 type Agent struct {
 	Model      Model
 	Wire       model.Wire
-	Loose      bool // calls in the text of an answer are run
-	Plain      bool // the model is told to write calls as JSON; for models without tool calls
+	Loose      bool // also run calls that the model writes as text
+	Plain      bool // instruct the model to write calls as JSON, for models without tool calls
 	Fabric     Fabric
 	Person     Person
 	Tools      *Tools
@@ -146,19 +148,19 @@ type Agent struct {
 	Transcript *Transcript
 	System     string
 	Stream     bool
-	MaxOutput  int // tokens of one answer; 0: the provider's default
+	MaxOutput  int // maximum number of tokens of one answer; 0 means the provider's default
 
 	spent  spent
-	unsent bool // the calls of the last answer were not sent: a budget is spent
+	unsent bool // the calls of the last answer were not sent, because a budget is exhausted
 }
 
-// errLeft says that the session ends while a call is held.
+// errLeft ends the session while a call is held.
 var errLeft = errors.New("a call is held")
 
-// Ask sends a prompt and runs the loop until the model answers, a budget is spent, or a call
-// stays held. With prompt "" it continues an interrupted session. Calls that were sent and have no
-// results are sent again before the prompt, with their key. The report is complete where the error
-// is nil.
+// Ask sends a prompt and runs the loop until the model answers, a budget is exhausted, or a call
+// remains held. If prompt is "", it continues an interrupted session. Calls that were sent but have
+// no results are sent again before the prompt, with the same idempotency key. The report is complete
+// if the error is nil.
 func (a *Agent) Ask(ctx context.Context, prompt string) (*Report, error) {
 	a.spent.begin(a.Limits)
 	r := &Report{Session: a.Transcript.ID, Calls: []CallResult{}}
@@ -197,8 +199,8 @@ func (a *Agent) Ask(ctx context.Context, prompt string) (*Report, error) {
 	}
 }
 
-// drop ends an answer whose calls will not be sent: a budget was spent, or the model was stopped
-// within it.
+// drop closes an answer whose calls will not be sent, because a budget was exhausted or the answer
+// was truncated.
 func (a *Agent) drop() error {
 	e := a.Transcript.lastAnswer
 	if e == nil || !a.unsent && !truncated(e.Stop) {
@@ -208,8 +210,8 @@ func (a *Agent) drop() error {
 	return a.Transcript.append(entry{Type: entryEnd, Turn: e.Turn, Messages: a.skipped(e)})
 }
 
-// skipped tells the model that the calls of an answer did not run: APIs refuse a conversation in
-// which a call has no result. Calls in a text need none.
+// skipped returns messages for the model that the calls of an answer did not run. APIs refuse a
+// conversation in which a call has no result. Calls in a text need no result.
 func (a *Agent) skipped(e *entry) []json.RawMessage {
 	if len(e.Calls) == 0 || e.inText() {
 		return nil
@@ -230,7 +232,7 @@ func (a *Agent) end(r *Report, stop Stop, reason string) *Report {
 	return r
 }
 
-// step asks the model once. The answer is in the transcript when it returns.
+// step sends one request to the model. It returns after the answer is in the transcript.
 func (a *Agent) step(ctx context.Context) (*entry, error) {
 	if err := a.Tools.prepare(ctx, a.Fabric, a.Wire, a.Transcript, !a.Plain); err != nil {
 		return nil, err
@@ -253,7 +255,7 @@ func (a *Agent) step(ctx context.Context) (*entry, error) {
 	case !a.Stream:
 		a.Person.Text(answer.Text)
 	}
-	a.spent.asked(request, answer)
+	a.spent.countTokens(request, answer)
 	e := entry{
 		Type: entryAnswer, Turn: a.Transcript.turns + 1, Key: fmt.Sprintf("%s.%d", a.Transcript.ID, a.Transcript.turns+1),
 		Body: answer.Body, Messages: answer.Messages, Text: answer.Text, Calls: answer.Calls, Stop: answer.Stop, Usage: &answer.Usage,
@@ -274,7 +276,7 @@ func (a *Agent) step(ctx context.Context) (*entry, error) {
 	return a.Transcript.lastAnswer, nil
 }
 
-// turn runs the calls of an answer. more is false where there are none: the answer is final.
+// turn runs the calls of an answer. If there are none, more is false and the answer is final.
 func (a *Agent) turn(ctx context.Context, r *Report, e *entry) (more bool, err error) {
 	if len(e.Calls) == 0 || truncated(e.Stop) {
 		if r.Answer = e.Text; a.Plain {
@@ -305,8 +307,8 @@ func (a *Agent) turn(ctx context.Context, r *Report, e *entry) (more bool, err e
 	return true, a.Transcript.append(entry{Type: entryResults, Turn: e.Turn, Messages: results.Messages, Results: results.Calls})
 }
 
-// truncated says whether the model was stopped within its answer: its last call may be
-// incomplete.
+// truncated reports whether the model was stopped before its answer was complete. The last call of
+// such an answer may be incomplete.
 func truncated(stop string) bool {
 	return slices.Contains([]string{"length", "max_tokens", "MAX_TOKENS", "max_output_tokens", "incomplete", "content_filter", "refusal", "SAFETY", "MALFORMED_FUNCTION_CALL"}, stop)
 }

@@ -22,15 +22,15 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// fabric is a Callyard whose tools record what ran.
+// fabric is a fake Callyard whose tools record the calls that ran.
 type fabric struct {
 	wire     model.Wire
 	tools    []string
-	ran      map[string]int    // by idempotency key and place
-	held     map[string]string // state by name of the tool: held, approved, denied
+	ran      map[string]int    // number of runs by idempotency key and index of the call
+	held     map[string]string // state by tool name: held, approved, denied
 	queries  []string
 	sent     int
-	crash    int // the request to Run that is not answered, from 1; 0: none
+	crash    int // number of the request to Run that gets no response, from 1; 0 means none
 	requests int
 }
 
@@ -120,7 +120,7 @@ func (f *fabric) Await(_ context.Context, call string, _ time.Duration) (string,
 	return "running", nil
 }
 
-// person answers all questions in one way.
+// person makes the same decision every time.
 type person struct {
 	text     strings.Builder
 	decision agent.Decision
@@ -137,7 +137,7 @@ func (p *person) Decide(_ context.Context, h agent.Held) (agent.Decision, string
 	return p.decision, p.comment, nil
 }
 
-// stage is an agent with all that it talks to.
+// stage is an agent with fakes of its dependencies.
 type stage struct {
 	*agent.Agent
 	server *modeltest.Server
@@ -172,7 +172,7 @@ func newStage(t *testing.T, spec string, script modeltest.Script, tools ...strin
 	return s
 }
 
-// reopen continues the session as another process would.
+// reopen continues the session like another process.
 func (s *stage) reopen(t *testing.T) {
 	t.Helper()
 	path := s.Transcript.Path()
@@ -237,7 +237,7 @@ func TestConversationsRunToTheirEndOverEachWire(t *testing.T) {
 	}
 }
 
-// TestAKilledSessionRunsNothingTwice ends a session at each request to Callyard after the
+// TestAKilledSessionRunsNothingTwice ends a session at each request to Callyard, after the
 // calls ran, and continues it from the transcript.
 func TestAKilledSessionRunsNothingTwice(t *testing.T) {
 	for _, spec := range specs {
@@ -252,7 +252,7 @@ func TestAKilledSessionRunsNothingTwice(t *testing.T) {
 			if _, err := s.Ask(t.Context(), "Do it."); err == nil {
 				t.Fatal("the session was not killed")
 			}
-			// The process was writing when it was killed.
+			// Simulate a kill during a write.
 			text, err := os.ReadFile(s.Transcript.Path())
 			if err != nil {
 				t.Fatal(err)
@@ -305,7 +305,7 @@ func TestHeldCallsAreDecidedOrLeft(t *testing.T) {
 		if c.stop != agent.HeldCall {
 			continue
 		}
-		s.fabric.held["s__risky"] = "approved" // meanwhile
+		s.fabric.held["s__risky"] = "approved" // approved in the meantime
 		s.reopen(t)
 		if report, err = s.Ask(t.Context(), ""); err != nil || report.Answer != "The end." || s.fabric.sent != 1 {
 			t.Errorf("%s, resumed: %+v, %v", name, report, err)
@@ -369,7 +369,7 @@ func TestToolsAreSelectedByPatterns(t *testing.T) {
 	}
 }
 
-func TestAForkGoesItsOwnWay(t *testing.T) {
+func TestAForkIsIndependent(t *testing.T) {
 	s := newStage(t, "responses:m", modeltest.Script{{Text: "One."}, {Text: "Two."}, {Text: "Three."}})
 	if _, err := s.Ask(t.Context(), "First."); err != nil {
 		t.Fatal(err)

@@ -9,19 +9,19 @@ import (
 	"github.com/callyard/callyard/internal/format"
 )
 
-// Limits are the budgets of one prompt; 0 sets none.
+// Limits holds the budgets of one prompt. 0 means no limit.
 type Limits struct {
 	Steps   int           // requests to the model
 	Calls   int           // tool calls
-	Tokens  int64         // of requests and answers
+	Tokens  int64         // in requests and answers
 	Cost    float64       // in the unit of the prices
-	Repeats int           // of the same tool with the same arguments
-	Time    time.Duration // without the time in which people decide
+	Repeats int           // calls of the same tool with the same arguments
+	Time    time.Duration // excluding the time in which people decide
 	Prices  *Prices
 }
 
-// Prices are for a million tokens of one model. Without a price of their own, cached tokens
-// cost as much as others.
+// Prices holds the prices of one model, per million tokens. If Cached is nil, cached tokens cost as
+// much as other input.
 type Prices struct {
 	Input  float64  `json:"input"`
 	Cached *float64 `json:"cached_input"`
@@ -35,10 +35,10 @@ func (p *Prices) cached() float64 {
 	return *p.Cached
 }
 
-// Negative reports whether one of the prices is below zero.
+// Negative reports whether any of the prices is below zero.
 func (p *Prices) Negative() bool { return min(p.Input, p.cached(), p.Output) < 0 }
 
-// spent is what a prompt has used of its limits.
+// spent counts the use of a prompt's budgets.
 type spent struct {
 	limits  Limits
 	steps   int
@@ -53,7 +53,7 @@ func (s *spent) begin(l Limits) {
 	*s = spent{limits: l, repeats: make(map[string]int), began: time.Now(), usage: model.Usage{Reported: true}}
 }
 
-// cost returns what the tokens cost, nil where that is not known.
+// cost returns the cost of the tokens, or nil if there are no prices.
 func (s *spent) cost() *float64 {
 	p := s.limits.Prices
 	if p == nil {
@@ -63,7 +63,7 @@ func (s *spent) cost() *float64 {
 	return &cost
 }
 
-// beforeStep says which budget is spent, "" where none is.
+// beforeStep returns the budget that is exhausted, or counts a step and returns "".
 func (s *spent) beforeStep() string {
 	l := &s.limits
 	total := s.usage.Input + s.usage.Output
@@ -81,7 +81,7 @@ func (s *spent) beforeStep() string {
 	return ""
 }
 
-// beforeCalls is beforeStep for the calls of an answer.
+// beforeCalls returns the budget that the calls of an answer exceed, or counts them and returns "".
 func (s *spent) beforeCalls(calls []model.Call) string {
 	l := &s.limits
 	if l.Calls > 0 && s.calls+len(calls) > l.Calls {
@@ -97,9 +97,9 @@ func (s *spent) beforeCalls(calls []model.Call) string {
 	return ""
 }
 
-// asked counts the tokens of a request. Where the API does not report them, they are
-// estimated.
-func (s *spent) asked(r *model.Request, a *model.Answer) {
+// countTokens counts the tokens of a request and its answer. It estimates them if the API does not report
+// them.
+func (s *spent) countTokens(r *model.Request, a *model.Answer) {
 	used := a.Usage
 	if !used.Reported {
 		in, err := json.Marshal(r.Messages)

@@ -18,15 +18,15 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// bigFabric has many tools, with the definitions that real servers list. The ranking of a search
-// is the order of the list; a budget is spent as Callyard spends it.
+// bigFabric has many tools with definitions of real servers. A search ranks them in list order and
+// applies the budget like Callyard.
 type bigFabric struct {
 	*fabric
 	tools []agent.ToolName
 	defs  []model.Definition
 }
 
-// realTools returns n tools on servers s0 to s3, made of recorded definitions under new names.
+// realTools returns n tools on servers s0 to s3, made from recorded definitions with new names.
 func realTools(t *testing.T, w model.Wire, n int) *bigFabric {
 	t.Helper()
 	var real []schema.Tool
@@ -73,10 +73,10 @@ func (f *bigFabric) Tools(_ context.Context, query string, budget int) (*agent.T
 	return list, nil
 }
 
-// TestManyToolsFitTheBudgetOfTheFirstRequest counts what a model is shown of 500 tools with real
-// definitions, by Callyard's estimate over the whole value of tools as it was sent: an estimate
-// that tends to be more than what tokenizers say. Several servers, and patterns, share one budget
-// and do not spend it for tools that are left out.
+// TestManyToolsFitTheBudgetOfTheFirstRequest measures the tools in the first request, of 500 tools
+// with real definitions. It applies Callyard's estimate, which tends to exceed the counts of
+// tokenizers, to the whole value of tools as sent. Several servers, and patterns, share one budget
+// and do not spend it on omitted tools.
 func TestManyToolsFitTheBudgetOfTheFirstRequest(t *testing.T) {
 	const budget = 8000
 	for _, spec := range specs {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// plainProtocol tells a model without tool calls how to make them, as MCP Bridge's agent does.
+// plainProtocol instructs a model without tool calls how to make calls, like MCP Bridge's agent.
 const plainProtocol = `
 
 Answer always with one JSON object and nothing else. To call a tool:
@@ -17,7 +17,7 @@ Call one tool at a time. Its result is in the next message.
 The tools:
 `
 
-// plainSystem returns the instructions with the tools, one a line.
+// plainSystem returns the system prompt with the tools, one per line.
 func (a *Agent) plainSystem() string {
 	var b strings.Builder
 	b.WriteString(a.System + plainProtocol)
@@ -29,14 +29,14 @@ func (a *Agent) plainSystem() string {
 			Definition json.RawMessage `json:"definition"`
 		}{n.Server, n.Tool, d.Raw})
 		if err != nil {
-			continue // the definition was read as JSON
+			continue // cannot happen: the definition was decoded from JSON
 		}
 		b.Write(append(line, '\n'))
 	}
 	return b.String()
 }
 
-// plainResponse returns the member response of an answer, or the text where there is none.
+// plainResponse returns the member "response" of an answer, or the text if there is none.
 func plainResponse(text string) string {
 	from, to := strings.IndexByte(text, '{'), strings.LastIndexByte(text, '}')
 	var answer struct {

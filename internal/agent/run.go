@@ -13,9 +13,8 @@ import (
 
 const awaitEach = 30 * time.Second
 
-// run runs the calls of an answer and returns what became of them, with messages for the model
-// that answer each of them. Calls that are held are decided first; it returns errLeft where
-// one stays held.
+// run runs the calls of an answer and returns their outcomes, with a message for the model for each.
+// Held calls are decided first. If one remains held, run returns errLeft.
 func (a *Agent) run(ctx context.Context, e *entry) (*Results, error) {
 	own, texts, err := a.ownResults(ctx, e)
 	if err != nil {
@@ -28,15 +27,15 @@ func (a *Agent) run(ctx context.Context, e *entry) (*Results, error) {
 		}
 	}
 	if e.inText() {
-		return results, nil // every call was sent
+		return results, nil // all calls were sent
 	}
 	results.Messages = a.Wire.Join(append(texts, results.Messages...))
 	results.Calls = append(own, results.Calls...)
 	return results, nil
 }
 
-// ownResults answers the calls that are not for Callyard: those of find_tools, and those of
-// tools that the model was never shown.
+// ownResults answers the calls that are not sent to Callyard: calls of find_tools, and of
+// tools that were never shown to the model.
 func (a *Agent) ownResults(ctx context.Context, e *entry) (own []CallResult, messages []json.RawMessage, err error) {
 	if e.inText() {
 		return nil, nil, nil
@@ -61,7 +60,7 @@ func (a *Agent) ownResults(ctx context.Context, e *entry) (own []CallResult, mes
 	return own, messages, nil
 }
 
-// decided runs the calls and lets a person decide those that are held, until none is.
+// decided runs the calls and asks the person to decide held calls until no call is held.
 func (a *Agent) decided(ctx context.Context, e *entry) (*Results, error) {
 	confirmed, denied := map[string]string{}, map[string]string{}
 	for {
@@ -81,7 +80,7 @@ func (a *Agent) decided(ctx context.Context, e *entry) (*Results, error) {
 			}
 		}
 		if len(held) == 0 {
-			return a.commented(results, denied), nil
+			return a.appendComments(results, denied), nil
 		}
 		began := time.Now()
 		for _, r := range held {
@@ -93,9 +92,9 @@ func (a *Agent) decided(ctx context.Context, e *entry) (*Results, error) {
 	}
 }
 
-// decide has one held call decided.
+// decide asks the person to decide one held call.
 func (a *Agent) decide(ctx context.Context, e *entry, r *CallResult, confirmed, denied map[string]string) error {
-	if confirmed[r.CallID] != "" { // it is still on its way
+	if confirmed[r.CallID] != "" { // already decided, but not yet applied
 		_, err := a.Fabric.Await(ctx, r.CallID, awaitEach)
 		return err
 	}
@@ -142,8 +141,8 @@ func argumentsOf(e *entry, r *CallResult) json.RawMessage {
 	return nil
 }
 
-// commented adds what a person said about a denial.
-func (a *Agent) commented(results *Results, denied map[string]string) *Results {
+// appendComments appends the person's comments on denials.
+func (a *Agent) appendComments(results *Results, denied map[string]string) *Results {
 	for i := range results.Calls {
 		if comment := denied[results.Calls[i].CallID]; comment != "" {
 			results.Messages = append(results.Messages, a.Wire.User(fmt.Sprintf("I denied the call of %s: %s", results.Calls[i].Name, comment)))
@@ -152,25 +151,25 @@ func (a *Agent) commented(results *Results, denied map[string]string) *Results {
 	return results
 }
 
-// inText says whether the calls were written into the text of the answer.
+// inText reports whether the calls were written in the text of the answer.
 func (e *entry) inText() bool {
 	return len(e.Body) > 0 && string(e.Body[:min(8, len(e.Body))]) == `{"text":`
 }
 
-// readText looks for calls in the text of an answer: models whose server does not know their
-// form of calls write them there. Only calls of tools that are shown count.
+// readText extracts calls from the text of an answer. Models write calls there if their server
+// does not parse their call format. Only calls of tools that are shown count.
 func (a *Agent) readText(e *entry) {
 	found := format.Extract(e.Text, func(name string) ([]byte, bool) { return nil, a.Tools.isShown(name) })
 	for i, f := range found {
 		if f.Err != nil || !a.Tools.isShown(f.Name) {
-			return // nothing is run in part
+			return // run all calls or none
 		}
 		e.Calls = append(e.Calls, model.Call{ID: fmt.Sprintf("text_%d", i), Name: f.Name, Arguments: f.Arguments})
 	}
 	if len(e.Calls) > 0 {
 		body, err := json.Marshal(map[string]string{"text": e.Text})
 		if err != nil {
-			e.Calls = nil // a text can always be written
+			e.Calls = nil // cannot happen: text always encodes
 			return
 		}
 		e.Body = body

@@ -8,12 +8,12 @@ import (
 	"github.com/callyard/callyard/internal/agent/modeltest"
 )
 
-// asksFor is an answer with two calls.
+// asksFor returns an answer with two calls.
 func asksFor(ids string) modeltest.Turn {
 	return modeltest.Turn{Calls: []modeltest.Call{{ID: ids + "1", Name: "s__one", Arguments: `{"n":"` + ids + `"}`}, {ID: ids + "2", Name: "s__one", Arguments: "{}"}}}
 }
 
-// results are what the last request said of the calls before it.
+// results returns the call results in the last request.
 func (s *stage) results() (texts string) {
 	asked := s.server.Asked()
 	for _, r := range asked[len(asked)-1].Results {
@@ -22,9 +22,9 @@ func (s *stage) results() (texts string) {
 	return texts
 }
 
-// TestAPromptFollowsCallsThatDidNotRun asks for more after an answer whose calls did not run: one
-// that was truncated, and one that a budget ended. The API refuses a conversation in which a call
-// has no result, so that the session could never be continued.
+// TestAPromptFollowsCallsThatDidNotRun sends another prompt after an answer whose calls did not
+// run: one that was truncated, and one that a budget ended. The API refuses a conversation in which
+// a call has no result, so without results for them the session could never be continued.
 func TestAPromptFollowsCallsThatDidNotRun(t *testing.T) {
 	stops := map[string]string{"openai:m": "length", "responses:m": "max_output_tokens", "anthropic:m": "max_tokens", "gemini:m": "MAX_TOKENS"}
 	for _, spec := range specs {
@@ -61,8 +61,8 @@ func TestAPromptFollowsCallsThatDidNotRun(t *testing.T) {
 	}
 }
 
-// TestAPromptFollowsCallsWithoutAnAnswer loses the answer to a request to Callyard and asks for
-// more: the calls are sent again with their key, and run once.
+// TestAPromptFollowsCallsWithoutAnAnswer loses the response of Callyard and sends another prompt:
+// the calls are sent again with their idempotency key, and run once.
 func TestAPromptFollowsCallsWithoutAnAnswer(t *testing.T) {
 	for _, spec := range specs {
 		s := newStage(t, spec, modeltest.Script{asksFor("a"), {Text: "The end."}}, "s__one")

@@ -31,9 +31,9 @@ func signedConversation(r *rand.Rand, prefix string) (script modeltest.Script) {
 	return append(script, modeltest.Turn{Text: "The end.", Thought: "Done."})
 }
 
-// TestNoSessionWithSignedAnswersIsRefused holds 1,000 sessions of up to three prompts with the
-// APIs that sign what a model thinks. Some continue in another process. The server wants every
-// signature of the conversation in its place, with the text that it signs.
+// TestNoSessionWithSignedAnswersIsRefused runs 1,000 sessions of up to three prompts with the
+// APIs that sign thoughts. Some continue in another process. The server requires every
+// signature of the conversation at its position, with the text that it signs.
 func TestNoSessionWithSignedAnswersIsRefused(t *testing.T) {
 	signs := []string{"anthropic:m", "gemini:m", "responses:m"}
 	all := 1000

@@ -14,14 +14,14 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// ToolList is the answer of GET /tools?format=.
+// ToolList is the response of GET /tools?format=.
 type ToolList struct {
-	Tools   json.RawMessage // the value for the provider
+	Tools   json.RawMessage // in the format of the provider
 	Names   []ToolName
 	Omitted int
 }
 
-// ToolName says which tool a name stands for.
+// ToolName maps a name in the tool list to the tool.
 type ToolName struct {
 	Name   string `json:"name"`
 	Server string `json:"server"`
@@ -29,21 +29,21 @@ type ToolName struct {
 	Tokens int    `json:"tokens"`
 }
 
-// Selection says which tools a model is shown.
+// Selection defines which tools the model is shown.
 type Selection int
 
 // The selections.
 const (
-	SelectAuto   Selection = iota // all if they fit, else by search
+	SelectAuto   Selection = iota // all if they fit, otherwise by search
 	SelectAll                     // all
 	SelectSearch                  // by search
 )
 
-// Tools are the tools that the model of a session is shown. Definitions are only ever added,
-// in the order in which they came, so that the provider's cache of the prompt holds. It is
-// used by one goroutine.
+// Tools holds the tools that the model of a session is shown. Definitions are only appended,
+// never removed or reordered, so that the provider's prompt cache remains valid. It must be
+// used by one goroutine at a time.
 type Tools struct {
-	Servers     []string // only tools of these servers; empty: of all
+	Servers     []string // only tools of these servers; if empty, of all
 	Allow, Deny []string // patterns of SERVER/TOOL or of the name for the model, as in [path.Match]
 	Select      Selection
 	Budget      int // tokens of definitions in the first request
@@ -54,19 +54,19 @@ type Tools struct {
 	ready  bool
 }
 
-// ErrNoTools says that no tool fits the patterns that select tools.
+// ErrNoTools means that no tool matches the patterns of the session.
 var ErrNoTools = errors.New("no tool fits the patterns of the session")
 
-// findTools is the tool with which a model looks for more tools.
+// findTools is the tool that a model calls to find more tools.
 const findTools = "find_tools"
 
 const (
-	foundMost   = 5    // tools that one search adds
-	foundTokens = 4000 // of their definitions
+	foundMost   = 5    // number of tools that one search adds
+	foundTokens = 4000 // tokens of their definitions
 )
 
-// prepare chooses the first tools, once: those of the transcript, where the session is
-// continued. Without canSearch the model has no find_tools.
+// prepare selects the first tools, once. A resumed session uses the tools of its transcript.
+// If canSearch is false, the model gets no find_tools.
 func (t *Tools) prepare(ctx context.Context, f Fabric, w model.Wire, log *Transcript, canSearch bool) error {
 	if t.ready {
 		return nil
@@ -77,7 +77,7 @@ func (t *Tools) prepare(ctx context.Context, f Fabric, w model.Wire, log *Transc
 		return err
 	}
 	if len(all) == 0 && len(t.Allow) > 0 {
-		return ErrNoTools // a model without tools would answer as if there were none
+		return ErrNoTools // without tools the model would answer as if none existed
 	}
 	t.ready, t.search = true, log.search
 	if len(log.tools) > 0 || log.search {
@@ -99,11 +99,11 @@ func (t *Tools) prepare(ctx context.Context, f Fabric, w model.Wire, log *Transc
 	return log.append(entry{Type: entryTools, Tools: t.add(all), Search: t.search})
 }
 
-// foundReserve is the number of tools that are left for searches, where a provider limits
-// their number.
+// foundReserve is the number of tools reserved for searches if the provider limits the number of
+// tools.
 const foundReserve = 64
 
-// named returns the definitions of the names, in the order of the names.
+// named returns the definitions with the names, in the order of the names.
 func named(all []model.Definition, names []string) (kept []model.Definition) {
 	for _, n := range names {
 		for _, d := range all {
@@ -115,12 +115,12 @@ func named(all []model.Definition, names []string) (kept []model.Definition) {
 	return kept
 }
 
-// fetch asks for tools, without those that the session must not use. What it returns costs at
-// most budget tokens; 0 sets no limit.
+// fetch returns the matching tools that the session may use. Their definitions cost at
+// most budget tokens; 0 means no limit.
 func (t *Tools) fetch(ctx context.Context, f Fabric, w model.Wire, query string, budget int) ([]model.Definition, error) {
 	asked := budget
 	if len(t.Servers) > 1 || len(t.Allow) > 0 || len(t.Deny) > 0 {
-		asked = 0 // tools that are left out below must not spend the budget
+		asked = 0 // tools that are filtered out below must not use up the budget
 	}
 	list, err := f.Tools(ctx, query, asked)
 	if err != nil {
@@ -142,7 +142,7 @@ func (t *Tools) fetch(ctx context.Context, f Fabric, w model.Wire, query string,
 		}
 		cost := tokensOf([]model.Definition{d})
 		if budget > 0 && spent+cost > budget {
-			continue // a smaller one may still fit
+			continue // a smaller tool may still fit
 		}
 		spent += cost
 		t.known[d.Name] = n
@@ -166,7 +166,7 @@ func matches(patterns []string, n ToolName) bool {
 	return false
 }
 
-// add shows more tools and returns their names.
+// add appends tools that are not shown yet and returns their names.
 func (t *Tools) add(more []model.Definition) (names []string) {
 	for _, d := range more {
 		if t.isShown(d.Name) || d.Name == findTools {
@@ -182,7 +182,7 @@ func (t *Tools) isShown(name string) bool {
 	return slices.ContainsFunc(t.list, func(d model.Definition) bool { return d.Name == name })
 }
 
-// shown returns the value of tools for a request.
+// shown returns the tools for a request, in the format of the wire.
 func (t *Tools) shown(w model.Wire) json.RawMessage {
 	list := t.list
 	if t.search {

@@ -22,10 +22,10 @@ import (
 const (
 	entrySession = "session"
 	entryUser    = "user"
-	entryAnswer  = "answer"  // of the model, before its calls run
+	entryAnswer  = "answer"  // of the model, written before its calls run
 	entryResults = "results" // of the calls of the answer
-	entryEnd     = "end"     // the answer had no calls, or was not acted on
-	entryTools   = "tools"   // more tools are shown to the model
+	entryEnd     = "end"     // the answer had no calls, or they were not sent
+	entryTools   = "tools"   // more tools shown to the model
 )
 
 // entry is a line of a transcript.
@@ -42,32 +42,32 @@ type entry struct {
 	Messages []json.RawMessage `json:"messages,omitempty"` // part of the conversation
 	Body     json.RawMessage   `json:"body,omitempty"`     // of the answer, or {"text":…}
 	Calls    []model.Call      `json:"calls,omitempty"`
-	Own      []string          `json:"own,omitempty"`    // names of calls that are not for Callyard
-	Tools    []string          `json:"tools,omitempty"`  // names
+	Own      []string          `json:"own,omitempty"`    // names of calls that are not sent to Callyard
+	Tools    []string          `json:"tools,omitempty"`  // names of tools
 	Search   bool              `json:"search,omitempty"` // find_tools is offered
 	Results  []CallResult      `json:"results,omitempty"`
 	Usage    *model.Usage      `json:"usage,omitempty"`
 }
 
-// Transcript is a session in a file, which it locks. It is used by one goroutine.
+// Transcript is a session in a file, which it locks. It must be used by one goroutine at a time.
 type Transcript struct {
 	ID    string // of the session
 	Model string
 
 	path       string
 	file       *jsonlog.File
-	unused     bool // this process made the file, and nothing was asked
+	unused     bool // this process created the file, and no prompt was sent
 	messages   []json.RawMessage
 	turns      int
-	lastAnswer *entry // whose calls have no results yet
+	lastAnswer *entry // the answer whose calls have no results yet, or nil
 	user       string // the last prompt
-	waiting    bool   // for the model
+	waiting    bool   // for an answer of the model
 	tools      []string
 	search     bool
 }
 
-// NewTranscript makes the file for a session that begins. A file that is there already is an
-// error.
+// NewTranscript creates the file of a new session. If path is a directory with a trailing slash, or
+// empty, the file is named after the session. It returns an error if the file exists.
 func NewTranscript(path, modelName string) (*Transcript, error) {
 	t := &Transcript{ID: "agent_" + strings.ToLower(rand.Text()), Model: modelName, path: path}
 	if t.path == "" || strings.HasSuffix(path, string(filepath.Separator)) {
@@ -83,9 +83,9 @@ func NewTranscript(path, modelName string) (*Transcript, error) {
 	return t, t.append(entry{Type: entrySession, Session: t.ID, Model: modelName})
 }
 
-// OpenTranscript continues a session. A last line that a kill left incomplete is removed: what
-// was being written has had no effect. The error is [jsonlog.ErrInUse] while another process
-// has the session open.
+// OpenTranscript continues a session. It removes a last line that is incomplete after a kill, which
+// is safe because the entry has had no effect yet. The error is [jsonlog.ErrInUse] while another
+// process has the session open.
 func OpenTranscript(path string) (*Transcript, error) {
 	t := &Transcript{path: path}
 	text, err := os.ReadFile(path)
@@ -93,7 +93,7 @@ func OpenTranscript(path string) (*Transcript, error) {
 		return nil, fmt.Errorf("there is no session to continue at %s: %w", path, fs.ErrNotExist)
 	}
 	if err == nil && !isTranscript(text) {
-		return nil, notTranscript(path) // opening it would remove its last line
+		return nil, notTranscript(path) // do not open it: that would remove its last line
 	}
 	if err == nil {
 		t.file, text, err = jsonlog.Open(path, 0, 0)
@@ -107,7 +107,7 @@ func OpenTranscript(path string) (*Transcript, error) {
 	return t, nil
 }
 
-// load reads the lines.
+// load reads all lines.
 func (t *Transcript) load(text []byte) error {
 	n := 0
 	for line := range bytes.Lines(bom.Trim(text)) {
@@ -124,7 +124,7 @@ func (t *Transcript) load(text []byte) error {
 	return nil
 }
 
-// isTranscript says whether the text begins with the line of a session.
+// isTranscript reports whether the text begins with a session entry.
 func isTranscript(text []byte) bool {
 	line, _, _ := bytes.Cut(bom.Trim(text), []byte{'\n'})
 	var e entry
@@ -135,7 +135,7 @@ func notTranscript(path string) error {
 	return fmt.Errorf("%s is not a transcript: it does not begin with a session", path)
 }
 
-// take adds a line to what is known.
+// take updates the state with an entry.
 func (t *Transcript) take(e *entry) {
 	t.messages = append(t.messages, e.Messages...)
 	switch e.Type {
@@ -166,8 +166,8 @@ func (t *Transcript) append(e entry) error {
 // Messages returns the conversation so far.
 func (t *Transcript) Messages() []json.RawMessage { return t.messages }
 
-// Format returns that of the conversation so far; "" while there is none, or where the session
-// does not name its model.
+// Format returns the format of the conversation so far. It is "" if the conversation is empty or the
+// session does not name its model.
 func (t *Transcript) Format() format.Format {
 	spec, err := model.ParseSpec(t.Model)
 	if err != nil || len(t.messages) == 0 {
@@ -176,14 +176,14 @@ func (t *Transcript) Format() format.Format {
 	return spec.Format()
 }
 
-// Interrupted says whether the session stopped before the model had answered.
+// Interrupted reports whether the session stopped before the model's final answer.
 func (t *Transcript) Interrupted() bool { return t.lastAnswer != nil || t.waiting }
 
-// Path returns the name of the file.
+// Path returns the path of the file.
 func (t *Transcript) Path() string { return t.path }
 
-// Fork copies the session into a new file in the same directory, under a new id. Calls that
-// have no result yet keep their key, so they do not run twice.
+// Fork copies the session to a new file in the same directory, with a new id. Calls without a
+// result keep their idempotency key, so they do not run twice.
 func (t *Transcript) Fork() (*Transcript, error) {
 	text, err := os.ReadFile(t.path)
 	if err != nil {
@@ -193,7 +193,7 @@ func (t *Transcript) Fork() (*Transcript, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, rest, _ := bytes.Cut(text, []byte{'\n'}) // without the line of the session
+	_, rest, _ := bytes.Cut(text, []byte{'\n'}) // without the session entry
 	if err := fork.file.Write(rest); err != nil {
 		return nil, errors.Join(fmt.Errorf("writing the transcript: %w", err), fork.Close())
 	}
@@ -204,11 +204,11 @@ func (t *Transcript) Fork() (*Transcript, error) {
 	return OpenTranscript(fork.path)
 }
 
-// Close unlocks the file, and removes it if the session is new and nothing was asked in it: no
-// command can continue it.
+// Close unlocks the file. It removes the file if the session is new and no prompt was sent, because
+// such a session cannot be continued.
 func (t *Transcript) Close() error {
 	if t.unused {
-		_ = os.Remove(t.path) // a file that stays does no harm
+		_ = os.Remove(t.path) // a leftover file is harmless
 	}
 	if err := t.file.Close(); err != nil {
 		return fmt.Errorf("closing the transcript: %w", err)
@@ -216,7 +216,7 @@ func (t *Transcript) Close() error {
 	return nil
 }
 
-// Latest returns the path of the transcript in the directory that changed last.
+// Latest returns the path of the transcript in dir that was modified last.
 func Latest(dir string) (string, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "agent_*.jsonl"))
 	if err != nil {

@@ -8,18 +8,17 @@ import (
 	"time"
 )
 
-// activity shows on stderr what a command is busy with: at a terminal as one line with a
-// bar, which it draws again and again; elsewhere as a line for each activity if plain is
-// set, else not at all. What else goes to stderr,
-// such as the log, is written through it, so that it stands above the line.
+// activity shows the progress of a command on stderr. At a terminal it redraws one line with a
+// bar. Elsewhere it writes a line for each activity if plain is set, otherwise nothing. All other
+// output to stderr, such as the log, must be written through it, so that it appears above the line.
 type activity struct {
 	out   screen
 	plain bool // write a line for each activity if there is no terminal
-	alike bool // the steps take about the same time, so that the time left is known
+	alike bool // the steps take about the same time, so the remaining time can be estimated
 	now   func() time.Time
 
 	mu          sync.Mutex
-	text        string // "" is no line
+	text        string // "" shows no line
 	done, total int
 	began       time.Time
 	shown       bool
@@ -51,8 +50,8 @@ func newActivity(out screen) *activity {
 	return a
 }
 
-// step sets the current activity, and the number of steps that are done; total is 0 if it
-// is not known. An empty text removes the line.
+// step sets the current activity and the number of completed steps. A total of 0 means unknown.
+// An empty text removes the line.
 func (a *activity) step(done, total int, text string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -60,20 +59,20 @@ func (a *activity) step(done, total int, text string) {
 		a.began = a.now()
 	}
 	if a.plain && !a.out.terminal && text != "" && text != a.text {
-		_ = a.out.text(oneLine(text) + "\n") // it is no part of the answer
+		_ = a.out.text(oneLine(text) + "\n") // best effort: not part of the output
 	}
 	a.text, a.done, a.total = text, done, total
 	a.draw()
 }
 
-// end takes the line away for good. It may be called again.
+// end removes the line permanently. It may be called more than once.
 func (a *activity) end() {
 	a.once.Do(func() { close(a.stop) })
 	a.ended.Wait()
 	a.step(0, 0, "")
 }
 
-// above writes something else to the terminal, above the line.
+// above calls write to print other output above the progress line.
 func (a *activity) above(write func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -82,13 +81,13 @@ func (a *activity) above(write func()) {
 	a.draw()
 }
 
-// Write implements [io.Writer] for what else goes to stderr.
+// Write implements [io.Writer] for other output to stderr.
 func (a *activity) Write(p []byte) (n int, err error) {
 	a.above(func() { n, err = a.out.w.Write(p) })
 	return n, err
 }
 
-// Fd is the file of stderr, by which the log knows a terminal.
+// Fd returns the file descriptor of stderr, which the log uses to detect a terminal.
 func (a *activity) Fd() uintptr {
 	if f, ok := a.out.w.(interface{ Fd() uintptr }); ok {
 		return f.Fd()
@@ -107,12 +106,12 @@ func (a *activity) draw() {
 		return
 	}
 	a.shown = true
-	_ = a.out.text("\r\x1b[K" + a.line()) // it is no part of the answer
+	_ = a.out.text("\r\x1b[K" + a.line()) // best effort: not part of the output
 }
 
 func (a *activity) clear() {
 	if a.shown {
-		_ = a.out.text("\r\x1b[K") // it is no part of the answer
+		_ = a.out.text("\r\x1b[K") // best effort: not part of the output
 		a.shown = false
 	}
 }
@@ -120,8 +119,8 @@ func (a *activity) clear() {
 // barWidth is the width of a progress bar, in columns.
 const barWidth = 24
 
-// line is what is shown: the activity, a bar, the count and the time. It is shorter than a
-// row, because a full one would wrap and stay.
+// line returns the activity, a bar, the count and the time. It is shorter than a row, because a
+// full row would wrap and could not be erased.
 func (a *activity) line() string {
 	since := a.now().Sub(a.began)
 	parts := []string{age(since)}
@@ -143,7 +142,7 @@ func (a *activity) line() string {
 	return shorten(text, limit)
 }
 
-// bar is the part of the total that is done.
+// bar draws the completed part of the total.
 func (s screen) bar(done, total uint64, width int) string {
 	full := 0
 	if total > 0 {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestWhatGoesOnIsOneLineOfTheTerminal(t *testing.T) {
+func TestActivityIsOneLineOfTheTerminal(t *testing.T) {
 	at := time.Unix(1000, 0)
 	for _, c := range []struct {
 		width, done, total int
@@ -28,7 +28,7 @@ func TestWhatGoesOnIsOneLineOfTheTerminal(t *testing.T) {
 	}
 }
 
-func TestTheLogStandsAboveWhatGoesOn(t *testing.T) {
+func TestTheLogIsPrintedAboveTheActivity(t *testing.T) {
 	var b bytes.Buffer
 	a := newActivity(screen{w: &b, terminal: true, width: 80})
 	a.step(0, 0, "starting NATS")
@@ -43,7 +43,7 @@ func TestTheLogStandsAboveWhatGoesOn(t *testing.T) {
 	}
 }
 
-func TestNothingIsDrawnWhereNobodyLooks(t *testing.T) {
+func TestNoActivityIsDrawnWithoutATerminal(t *testing.T) {
 	var b bytes.Buffer
 	a := newActivity(screen{w: &b})
 	a.step(1, 2, "starting NATS")

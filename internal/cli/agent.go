@@ -27,14 +27,14 @@ import (
 	"github.com/callyard/callyard/internal/kit/bom"
 )
 
-// exitHeld ends a session of the agent in which a call stays held, exitBudget one whose
-// budget is spent.
+// Exit codes of the agent: exitHeld if a call is still held at the end of the session, exitBudget
+// if the session used up its budget.
 const (
 	exitHeld   = 5
 	exitBudget = 6
 )
 
-// agentOptions is the command line of agent.
+// agentOptions holds the command line of agent.
 type agentOptions struct {
 	prompt               string
 	print                bool
@@ -120,7 +120,7 @@ func agentCommand() *cobra.Command {
 	return cmd
 }
 
-// agentSystem are the instructions for the model.
+// agentSystem is the system prompt.
 const agentSystem = "You answer with the help of tools. Call tools when you need facts or must act; several calls in one answer run at the same time. " +
 	"When a call is denied, do not try to reach the same result another way; say what was not done. When you have what you need, answer without calling tools."
 
@@ -138,7 +138,7 @@ func runAgent(cmd *cobra.Command, o *agentOptions) error {
 		return err
 	}
 	defer func() { _ = transcript.Close() }() // every line is synced
-	// A new transcript has the model of CALLYARD_MODEL.
+	// A new transcript uses the model of CALLYARD_MODEL.
 	client, err := o.openModel(cmp.Or(o.model, transcript.Model))
 	if err != nil {
 		return err
@@ -156,7 +156,7 @@ func runAgent(cmd *cobra.Command, o *agentOptions) error {
 	return o.converse(cmd.Context(), a, person, c)
 }
 
-// converse asks the prompt, or each line of the terminal, until the session ends.
+// converse runs the prompt, or each line of the terminal, until the session ends.
 func (o *agentOptions) converse(ctx context.Context, a *agent.Agent, person *agentPerson, c *client) error {
 	once := o.print || o.prompt != "" || !person.terminal
 	if o.prompt == "" && once && !a.Transcript.Interrupted() {
@@ -171,7 +171,7 @@ func (o *agentOptions) converse(ctx context.Context, a *agent.Agent, person *age
 			return fail(exitUsage, "There is no prompt: pass it as an argument or on standard input.")
 		}
 	}
-	// A prompt continues an interrupted session too: one prompt has one report.
+	// A single prompt also continues an interrupted session, so that it produces one report.
 	if a.Transcript.Interrupted() && !(once && o.prompt != "") {
 		if err := o.ask(ctx, a, person, ""); err != nil || once {
 			return err
@@ -206,7 +206,7 @@ func (o *agentOptions) converse(ctx context.Context, a *agent.Agent, person *age
 	}
 }
 
-// interrupted is the error of a session that an interrupt ended while nothing was asked.
+// interrupted returns the error for an interrupt that arrives between prompts.
 func (o *agentOptions) interrupted(a *agent.Agent) error {
 	if len(a.Transcript.Messages()) == 0 {
 		return fail(exitInterrupted, "Interrupted.") // there is nothing to continue
@@ -214,7 +214,7 @@ func (o *agentOptions) interrupted(a *agent.Agent) error {
 	return fail(exitInterrupted, "Interrupted. Continue with `callyard agent --resume %s`.", resumeWord(a.Transcript.Path()))
 }
 
-// ask runs one prompt and says how it went.
+// ask runs one prompt and reports the outcome.
 func (o *agentOptions) ask(ctx context.Context, a *agent.Agent, person *agentPerson, prompt string) error {
 	report, err := a.Ask(ctx, prompt)
 	if err != nil {
@@ -226,7 +226,7 @@ func (o *agentOptions) ask(ctx context.Context, a *agent.Agent, person *agentPer
 	return exitOf(report)
 }
 
-// agentFault gives an error its exit code. session is what --resume takes for the session.
+// agentFault wraps an error with its exit code. session is the value of --resume for the session.
 func agentFault(ctx context.Context, err error, session string) error {
 	var e *exitError
 	var api *model.Error
@@ -243,7 +243,7 @@ func agentFault(ctx context.Context, err error, session string) error {
 	return fail(exitUnreachable, "%w", err)
 }
 
-// exitOf is the exit code of a session. A denied or held call is never a success.
+// exitOf returns the exit code of a session. A denied or held call is never a success.
 func exitOf(r *agent.Report) error {
 	switch {
 	case r.Stop == agent.HeldCall:
@@ -258,7 +258,7 @@ func exitOf(r *agent.Report) error {
 	return nil
 }
 
-// check finds the faults of the command line.
+// check validates the command line.
 func (o *agentOptions) check(cmd *cobra.Command) error {
 	for flag, known := range map[string][]string{"select": {"auto", "all", "search"}, "confirm": {"", "ask", "deny", "wait"}, "output": {"text", "json", "stream-json"}} {
 		value := map[string]string{"select": o.selection, "confirm": o.confirm, "output": o.output}[flag]
@@ -303,8 +303,8 @@ func (o *agentOptions) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// mcpAddress is the address of --mcp-url with the port of --mcp-port in place of its own; 0 keeps
-// that.
+// mcpAddress returns the address of --mcp-url with its port replaced by --mcp-port. If port is 0,
+// the address is unchanged.
 func mcpAddress(address string, port int) (string, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
@@ -319,17 +319,17 @@ func mcpAddress(address string, port int) (string, error) {
 	return u.String(), nil
 }
 
-// sessionsFolder is where transcripts are without --transcript.
+// sessionsFolder returns the default directory of transcripts, used without --transcript.
 func sessionsFolder() string {
 	return filepath.Join(cmp.Or(os.Getenv("XDG_STATE_HOME"), filepath.Join(os.Getenv("HOME"), ".local", "state")), "callyard", "agent")
 }
 
-// isSessionID says that --resume takes the text for an id, not for a file.
+// isSessionID reports whether --resume treats the text as a session id instead of a file.
 func isSessionID(text string) bool {
 	return !strings.ContainsRune(text, filepath.Separator) && !strings.HasSuffix(text, ".jsonl")
 }
 
-// resumeWord is what --resume takes for a transcript, as it is written in a shell.
+// resumeWord returns the value of --resume for a transcript, quoted for a shell.
 func resumeWord(path string) string {
 	switch id := strings.TrimSuffix(filepath.Base(path), ".jsonl"); {
 	case filepath.Dir(path) == filepath.Clean(sessionsFolder()) && isSessionID(id):
@@ -373,7 +373,7 @@ func (o *agentOptions) open() (*agent.Transcript, error) {
 	return t, nil
 }
 
-// openModel opens the model, and reads its prices.
+// openModel returns a client of the model, with its prices. It sends no request.
 func (o *agentOptions) openModel(name string) (*agentModel, error) {
 	if name == "" {
 		return nil, fail(exitUsage, "There is no model: pass --model PROVIDER:NAME, or set CALLYARD_MODEL.")
@@ -404,7 +404,7 @@ func (o *agentOptions) openModel(name string) (*agentModel, error) {
 	}
 	var prices map[string]agent.Prices
 	in := json.NewDecoder(bytes.NewReader(bom.Trim(text)))
-	in.DisallowUnknownFields() // a price that is not read would count as 0, and --max-cost limit nothing
+	in.DisallowUnknownFields() // a misspelled price would count as 0, and --max-cost would limit nothing
 	if err = in.Decode(&prices); err == nil && in.More() {
 		err = errors.New("there is more than one value")
 	}
@@ -431,8 +431,8 @@ type agentModel struct {
 // Close closes the connections.
 func (m *agentModel) Close() { m.http.CloseIdleConnections() }
 
-// untilInterrupt reads standard input until the command is interrupted. No signal ends the read: it
-// continues in its goroutine until the process has ended.
+// untilInterrupt reads standard input until the command is interrupted. A signal cannot abort the
+// read, so the read continues in its goroutine until the process ends.
 func untilInterrupt[T any](ctx context.Context, read func() (T, error)) (text T, err error) {
 	type input struct {
 		text T
@@ -451,13 +451,13 @@ func untilInterrupt[T any](ctx context.Context, read func() (T, error)) (text T,
 	}
 }
 
-// isTerminal says whether a person types.
+// isTerminal reports whether the input is a terminal.
 func isTerminal(in io.Reader) bool {
 	f, ok := in.(*os.File)
 	return ok && term.IsTerminal(f.Fd())
 }
 
-// lineReader reads lines of the terminal, one at a time.
+// lineReader reads lines from the terminal, one at a time.
 type lineReader struct{ in *bufio.Reader }
 
 func (l *lineReader) read() (string, error) {

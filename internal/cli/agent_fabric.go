@@ -15,20 +15,20 @@ import (
 	"github.com/callyard/callyard/internal/kit/sleep"
 )
 
-// agentFabric is a running Callyard for an agent.
+// agentFabric implements [agent.Fabric] with a running Callyard.
 type agentFabric struct {
 	c       *client
 	format  string // of the model
 	servers []string
 }
 
-// Tools is [agent.Fabric].
+// Tools implements [agent.Fabric].
 func (f *agentFabric) Tools(ctx context.Context, query string, budget int) (*agent.ToolList, error) {
 	format := callyard.ListToolsParamsFormat(f.format)
 	all := &agent.ToolList{}
 	servers := f.servers
 	if len(servers) == 0 || query != "" && len(servers) > 1 {
-		// One ranking over all servers: the agent leaves the others out, and spends one budget.
+		// Rank all servers together. The agent filters out the other servers and applies one budget.
 		servers = []string{""}
 	}
 	var lists [][]byte
@@ -51,10 +51,10 @@ func (f *agentFabric) Tools(ctx context.Context, query string, budget int) (*age
 	return all, nil
 }
 
-// againAfter is the pause before a request is sent again that Callyard did not answer.
+// againAfter is the pause before a request is retried after Callyard did not respond.
 const againAfter = 500 * time.Millisecond
 
-// Run is [agent.Fabric]. The key makes it safe to send the request again.
+// Run implements [agent.Fabric]. The idempotency key makes retries safe.
 func (f *agentFabric) Run(ctx context.Context, key string, body json.RawMessage, own []string) (*agent.Results, error) {
 	format := callyard.CreateToolCallsParamsFormat(f.format)
 	params := callyard.CreateToolCallsParams{Format: &format, IdempotencyKey: &key}
@@ -111,23 +111,23 @@ func (f *agentFabric) results(ctx context.Context, resp *http.Response) (*agent.
 	return results, nil
 }
 
-// Decide is [agent.Fabric].
+// Decide implements [agent.Fabric].
 func (f *agentFabric) Decide(ctx context.Context, confirmation string, approve bool) error {
 	resp, err := f.c.do(ctx, func(ctx context.Context, edit ...callyard.RequestEditorFn) (*http.Response, error) {
 		return f.c.api.ConfirmCall(ctx, confirmation, &callyard.ConfirmCallParams{}, callyard.ConfirmCallJSONRequestBody{Confirm: approve}, edit...)
 	})
 	if err != nil {
 		if exitCode(err) == exitRefused && !approve {
-			return nil // a denial is answered with the problem that the call now has
+			return nil // a denial is answered with the problem of the call
 		}
 		return err
 	}
 	defer resp.Body.Close()
-	_, _ = io.Copy(io.Discard, resp.Body) // the result comes with the other results
+	_, _ = io.Copy(io.Discard, resp.Body) // the result arrives with the other results
 	return nil
 }
 
-// Await is [agent.Fabric].
+// Await implements [agent.Fabric].
 func (f *agentFabric) Await(ctx context.Context, call string, wait time.Duration) (string, error) {
 	seconds := int(wait / time.Second)
 	var answer struct {

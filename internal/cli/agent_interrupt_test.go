@@ -15,8 +15,9 @@ import (
 	"github.com/callyard/callyard/internal/agent/modeltest"
 )
 
-// TestAnInterruptedSessionSaysHowToContinueIt interrupts the agent while the model is asked, and
-// runs the command that it names: it finds the session, wherever its transcript is.
+// TestAnInterruptedSessionSaysHowToContinueIt interrupts the agent during a request to the model
+// and runs the command that it prints. The command must find the session, wherever its transcript
+// is.
 func TestAnInterruptedSessionSaysHowToContinueIt(t *testing.T) {
 	y := openYard(t)
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
@@ -36,7 +37,7 @@ func TestAnInterruptedSessionSaysHowToContinueIt(t *testing.T) {
 	for _, transcript := range []string{"", filepath.Join(t.TempDir(), "it's mine.jsonl"), "here"} {
 		ctx, interrupt := context.WithCancel(t.Context())
 		hanging := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-			_, _ = io.Copy(io.Discard, r.Body) // only then the end of the client is noticed
+			_, _ = io.Copy(io.Discard, r.Body) // the server notices a closed connection only after reading the body
 			interrupt()
 			<-r.Context().Done()
 		}))
@@ -53,7 +54,7 @@ func TestAnInterruptedSessionSaysHowToContinueIt(t *testing.T) {
 		if named == nil {
 			t.Fatalf("%q: %v", transcript, err)
 		}
-		word := strings.ReplaceAll(strings.Trim(named[1], "'"), `'\''`, "'") // as a shell reads it
+		word := strings.ReplaceAll(strings.Trim(named[1], "'"), `'\''`, "'") // unquote like a shell
 		if transcript == "" && strings.ContainsRune(word, os.PathSeparator) {
 			t.Errorf("a session in the usual folder is named %s", word)
 		}

@@ -15,16 +15,16 @@ import (
 	"github.com/callyard/callyard/internal/agent/model"
 )
 
-// agentPerson is who runs `callyard agent`: a person at a terminal, or a program.
+// agentPerson is the user of `callyard agent`: a person at a terminal, or a program.
 type agentPerson struct {
 	c        *client
 	o        *agentOptions
-	terminal bool // a person can be asked
+	terminal bool // a person can answer questions
 	lines    lineReader
 	confirm  string
-	midLine  bool // the answer's text has not ended its line
+	midLine  bool // the last output of the answer did not end with a line break
 	events   *json.Encoder
-	fault    error // of the first output that could not be written
+	fault    error // the first write error
 }
 
 func newAgentPerson(c *client, o *agentOptions) *agentPerson {
@@ -53,10 +53,10 @@ func (p *agentPerson) event(kind string, members map[string]any) {
 	}
 }
 
-// wrote notes that output could not be written. The session continues: its calls may have run.
+// wrote records a write error. The session continues, because its calls may have run.
 func (p *agentPerson) wrote(err error) { p.fault = cmp.Or(p.fault, err) }
 
-// prompt reads what a person types.
+// prompt reads a line of input.
 func (p *agentPerson) prompt(ctx context.Context) (string, error) {
 	if err := p.c.note.text("> "); err != nil {
 		return "", err
@@ -64,7 +64,7 @@ func (p *agentPerson) prompt(ctx context.Context) (string, error) {
 	return untilInterrupt(ctx, p.lines.read)
 }
 
-// Text is [agent.Person].
+// Text implements [agent.Person].
 func (p *agentPerson) Text(piece string) {
 	p.event("text", map[string]any{"text": piece})
 	if p.o.output != "text" || piece == "" {
@@ -74,7 +74,7 @@ func (p *agentPerson) Text(piece string) {
 	p.midLine = !strings.HasSuffix(piece, "\n")
 }
 
-// Restart is [agent.Person].
+// Restart implements [agent.Person].
 func (p *agentPerson) Restart() {
 	p.event("restart", map[string]any{})
 	p.endLine()
@@ -88,14 +88,14 @@ func (p *agentPerson) endLine() {
 	}
 }
 
-// say writes for a person, next to the answer.
+// say prints a message to the person, separate from the answer.
 func (p *agentPerson) say(text string) {
 	if p.o.output == "text" {
 		_ = p.c.note.text(text)
 	}
 }
 
-// Calls is [agent.Person].
+// Calls implements [agent.Person].
 func (p *agentPerson) Calls(calls []model.Call) {
 	p.endLine()
 	for _, c := range calls {
@@ -108,7 +108,8 @@ func (p *agentPerson) Calls(calls []model.Call) {
 	}
 }
 
-// jsonOrText returns what a model wrote as arguments, which need not be JSON.
+// jsonOrText returns arguments as JSON if they are valid, else as text. A model may write invalid
+// JSON.
 func jsonOrText(raw json.RawMessage) any {
 	if json.Valid(raw) {
 		return raw
@@ -116,7 +117,7 @@ func jsonOrText(raw json.RawMessage) any {
 	return string(raw)
 }
 
-// folded shows JSON in one line where it fits, else indented.
+// folded formats JSON on one line if it fits, else indented.
 func (p *agentPerson) folded(raw json.RawMessage) string {
 	if text := oneLine(string(raw)); columnsOf(text) <= p.o.jsonWidth {
 		return text
@@ -124,7 +125,7 @@ func (p *agentPerson) folded(raw json.RawMessage) string {
 	return "\n" + visible(pretty(raw))
 }
 
-// Results is [agent.Person].
+// Results implements [agent.Person].
 func (p *agentPerson) Results(results *agent.Results) {
 	for i := range results.Calls {
 		r := &results.Calls[i]
@@ -140,7 +141,7 @@ func (p *agentPerson) Results(results *agent.Results) {
 	}
 }
 
-// Decide is [agent.Person].
+// Decide implements [agent.Person].
 func (p *agentPerson) Decide(ctx context.Context, h agent.Held) (agent.Decision, string, error) {
 	r, q := h.Result, h.Result.Confirmation
 	p.event("held", map[string]any{"call": r, "arguments": jsonOrText(h.Arguments)})
@@ -196,7 +197,7 @@ func (p *agentPerson) Decide(ctx context.Context, h agent.Held) (agent.Decision,
 	}
 }
 
-// card shows a held call with all of its arguments.
+// card renders a held call with all of its arguments.
 func (p *agentPerson) card(h agent.Held) string {
 	r, q := h.Result, h.Result.Confirmation
 	var b strings.Builder
@@ -217,7 +218,7 @@ func (p *agentPerson) card(h agent.Held) string {
 	return b.String()
 }
 
-// report prints how a prompt ended. session is what --resume takes for the session.
+// report prints the outcome of a prompt. session is the value of --resume for the session.
 func (p *agentPerson) report(r *agent.Report, session string) error {
 	p.endLine()
 	if p.events != nil {

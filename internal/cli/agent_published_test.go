@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// publishedAgent makes the requests of MCP Bridge's llm_test.py, and reads of the answers what
-// it reads. Each fault is an answer in which the script would fail.
+// publishedAgent makes the requests of MCP Bridge's llm_test.py and reads the same members of the
+// responses. Each fault is a response with which the script would fail.
 type publishedAgent struct {
 	t    *testing.T
 	base string
@@ -46,8 +46,8 @@ func (a *publishedAgent) do(path string, body any) (answer map[string]any, statu
 	return answer, response.StatusCode
 }
 
-// run is a round of its loop: the call in an answer of the model, the confirmation, and what the
-// model is told.
+// run is one iteration of its loop: it runs the call in an answer of the model, confirms it, and
+// returns the text for the model.
 func (a *publishedAgent) run(said string, confirm bool) string {
 	a.t.Helper()
 	var answer struct {
@@ -69,7 +69,7 @@ func (a *publishedAgent) run(said string, confirm bool) string {
 		}
 		result, status = a.do(fmt.Sprintf("/confirmations/%v", result["confirmation_id"]), map[string]bool{"confirm": confirm})
 		if !confirm {
-			return "The operation was cancelled by the user" // whatever the answer is
+			return "The operation was cancelled by the user" // whatever the response is
 		}
 	}
 	if status >= 400 {
@@ -112,7 +112,7 @@ func TestThePublishedAgentsScriptWorks(t *testing.T) {
 	for _, c := range []struct {
 		said    string
 		confirm bool
-		told    string // what the model is told has it
+		told    string // substring of the text for the model
 	}{
 		{call("read", "a"), false, "executed successfully. Result: {"},
 		{call("read", "a"), false, "noted a"},

@@ -23,7 +23,7 @@ import (
 type yard struct {
 	url string
 	mu  sync.Mutex
-	ran []string // by the tools
+	ran []string // recorded by the tools
 }
 
 func openYard(t *testing.T) *yard {
@@ -230,8 +230,8 @@ func TestASessionKeepsItsModel(t *testing.T) {
 	}
 }
 
-// TestAHeldCallSaysHowToContinue leaves a call held: the command that the agent names must find
-// the session, also where its transcript is not in the usual folder.
+// TestAHeldCallSaysHowToContinue leaves a call held. The printed command must find the session, also
+// if its transcript is not in the default directory.
 func TestAHeldCallSaysHowToContinue(t *testing.T) {
 	y := openYard(t)
 	api := httptest.NewServer(modeltest.New(modeltest.Script{calls("delete a"), {Text: "Done."}}))
@@ -250,12 +250,12 @@ func TestAHeldCallSaysHowToContinue(t *testing.T) {
 	}
 }
 
-// fullDisk takes no byte.
+// fullDisk fails every write.
 type fullDisk struct{}
 
 func (fullDisk) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
 
-// TestAnAnswerThatIsNotWrittenIsNoSuccess writes the answer to a full disk, in each form of output.
+// TestAnAnswerThatIsNotWrittenIsNoSuccess writes the answer to a full disk, in each output format.
 func TestAnAnswerThatIsNotWrittenIsNoSuccess(t *testing.T) {
 	y := openYard(t)
 	for _, output := range []string{"text", "json", "stream-json"} {
@@ -363,7 +363,7 @@ func TestThePortOfMCPBridgesAgentReplacesThatOfItsAddress(t *testing.T) {
 	}
 }
 
-// A model that is shown no tools would answer as if there were none.
+// A model without tools would answer as if none existed.
 func TestPatternsThatFitNoToolAreRefused(t *testing.T) {
 	y := openYard(t)
 	for _, pattern := range []string{"notes/raed", "read"} {

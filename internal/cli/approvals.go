@@ -20,9 +20,8 @@ import (
 
 const defaultApproverURL = "http://127.0.0.1:8081"
 
-// approvalCommands returns the commands for people who decide. They talk to the
-// approver, not to the front door, and expect the persistent flags of
-// [clientCommands].
+// approvalCommands returns the commands for approvers. They call the approver, not the front door,
+// and expect the persistent flags of [clientCommands].
 func approvalCommands() []*cobra.Command {
 	list := &cobra.Command{
 		Use:   "approvals",
@@ -81,8 +80,8 @@ func withApprover(run asking) func(*cobra.Command, []string) error {
 	}
 }
 
-// approver is a client of the approver at the address, or where the environment or the
-// default says.
+// approver returns a client for the approver at the address. If the address is empty, the
+// environment or the default sets it.
 func (c *client) approver(address string) (*client, error) {
 	a := *c
 	a.flag = "--approver-url"
@@ -93,7 +92,7 @@ func (c *client) approver(address string) (*client, error) {
 	return &a, a.connect()
 }
 
-// approvalItem is what the commands read of an approval.
+// approvalItem holds the members of an approval that the commands use.
 type approvalItem struct {
 	ID        string `json:"id"`
 	CallID    string `json:"call_id"`
@@ -128,7 +127,7 @@ type approvalItem struct {
 	} `json:"restarts"`
 }
 
-// approvalStates are what --state takes.
+// approvalStates lists the values of --state.
 var approvalStates = []string{"pending", "approved", "denied", "expired", "revoked", "canceled", "running", "succeeded", "failed", "unknown"}
 
 func listApprovals(ctx context.Context, c *client, state string) error {
@@ -173,7 +172,7 @@ func (a *approvalItem) left() string {
 	return (time.Duration(a.ExpiresIn) * time.Millisecond).Round(time.Second).String()
 }
 
-// readApproval returns an approval with the bytes that would run.
+// readApproval returns an approval with the exact bytes that would run.
 func readApproval(ctx context.Context, c *client, id string) (a approvalItem, args, raw []byte, err error) {
 	if raw, err = c.report(ctx, c.other(http.MethodGet, "/approvals/"+segment(id), nil), &a); err != nil {
 		return a, nil, nil, err
@@ -195,7 +194,7 @@ func showApproval(ctx context.Context, c *client, args []string) error {
 	return a.write(c.out, arguments)
 }
 
-// write shows the approval, its arguments byte for byte.
+// write prints the approval with its arguments byte for byte.
 func (a *approvalItem) write(out screen, args []byte) error {
 	rows := [][]cell{
 		cells("approval", a.ID), {{text: "state"}, stateCell(a.State)}, cells("tool", a.Tool+" on "+a.Server), cells("requested by", a.Requester.Name), cells("for", a.Requester.Owner),
@@ -221,8 +220,8 @@ func (a *approvalItem) write(out screen, args []byte) error {
 	return out.text("\n" + out.paint(bold, title) + " (" + size(len(args)) + ")\n" + exact(args) + "\n")
 }
 
-// exact is the text with everything that a terminal would hide, move or draw like something
-// else as an escape: an approver must see the exact bytes that run.
+// exact escapes every character that a terminal would hide, move or draw like another character.
+// An approver must see the exact bytes that run.
 func exact(b []byte) string {
 	var out strings.Builder
 	for len(b) > 0 {
@@ -244,7 +243,7 @@ type decisionBody struct {
 	Kind   string `json:"kind"`
 	Reason string `json:"reason,omitempty"`
 	Digest string `json:"digest,omitempty"`
-	// Arguments are those of the kind edit, as the bytes that shall run.
+	// Arguments are the replacement arguments of a decision of kind edit, as the exact bytes to run.
 	Arguments json.RawMessage `json:"-"`
 }
 

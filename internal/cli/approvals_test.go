@@ -16,7 +16,7 @@ func approvalAnswer(args string) string {
 		`"decisions":[{"by":"ada","kind":"extend","at":"2026-01-02T03:04:05Z"}],"arguments":{"base64":"` + base64.StdEncoding.EncodeToString([]byte(args)) + `"}}`
 }
 
-// decide types a command line against an approver that knows the answers.
+// decide runs a command line against an approver with the given responses.
 func decide(t *testing.T, d *door, stdin string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	plainEnvironment(t)
@@ -53,7 +53,7 @@ func TestApprovalsAreListedAcrossPages(t *testing.T) {
 	}
 }
 
-func TestWhatIsShownHidesNothing(t *testing.T) {
+func TestTheApprovalShowsHiddenCharacters(t *testing.T) {
 	d := openDoor(t, map[string]answer{"GET /approvals/appr_1": jsonAnswer(approvalAnswer("{\"a\":\"\u202eп\u200b\x1b[2J漢\"}"))})
 	out, _, code := decide(t, d, "", "approvals", "show", "appr_1")
 	if want := `{"a":"\u202e\u043f\u200b\x1b[2J漢"}`; code != exitOK || !strings.Contains(out, want) {
@@ -76,7 +76,7 @@ func TestAnApprovalSendsTheDigestThatWasShown(t *testing.T) {
 	}
 }
 
-func TestNobodyIsTakenForAYesWithoutATerminal(t *testing.T) {
+func TestApproveWithoutATerminalIsRefused(t *testing.T) {
 	d := openDoor(t, map[string]answer{"GET /approvals/appr_1": jsonAnswer(approvalAnswer(`{}`))})
 	if _, note, code := decide(t, d, "y\n", "approve", "appr_1"); code != exitUsage || !strings.Contains(note, "--yes") {
 		t.Errorf("%d %q", code, note)
@@ -88,7 +88,7 @@ func TestNobodyIsTakenForAYesWithoutATerminal(t *testing.T) {
 	}
 }
 
-func TestOnlyAYesIsAYes(t *testing.T) {
+func TestOnlyYesApproves(t *testing.T) {
 	d := openDoor(t, nil)
 	var out bytes.Buffer
 	c := clientOf(t, d, &out, &out)

@@ -18,15 +18,15 @@ import (
 	"github.com/callyard/callyard/internal/kit/rawjson"
 )
 
-// approveOptions is the command line of approve.
+// approveOptions holds the command line of approve.
 type approveOptions struct {
 	yes    bool
 	reason string
 	edit   bool
-	file   string // of the arguments that replace those of the call
+	file   string // with the arguments that replace the call's arguments
 }
 
-// approveCall shows the exact call, asks, and approves exactly that.
+// approveCall shows the exact call, asks for confirmation, and approves exactly that call.
 func approveCall(ctx context.Context, c *client, id string, o approveOptions) error {
 	a, args, _, err := readApproval(ctx, c, id)
 	if err != nil {
@@ -55,7 +55,7 @@ func approveCall(ctx context.Context, c *client, id string, o approveOptions) er
 	}
 	if d.Arguments = bytes.TrimSpace(d.Arguments); len(d.Arguments) > 0 && !bytes.Equal(d.Arguments, bytes.TrimSpace(args)) {
 		d.Kind, args, a.Edited = "edit", d.Arguments, true
-		a.Digest = "" // of the arguments as they were
+		a.Digest = "" // the digest of the original arguments
 	} else {
 		d.Arguments = nil
 	}
@@ -70,7 +70,7 @@ func approveCall(ctx context.Context, c *client, id string, o approveOptions) er
 	return decideApproval(ctx, c, id, d)
 }
 
-// encode returns the body of the decision, with the arguments byte for byte.
+// encode returns the body of the decision with the arguments byte for byte.
 func (d *decisionBody) encode() ([]byte, error) {
 	body, err := json.Marshal(d)
 	if err != nil {
@@ -82,8 +82,8 @@ func (d *decisionBody) encode() ([]byte, error) {
 	return body, nil
 }
 
-// editArguments lets the person at the terminal edit the arguments. The editor gets
-// a file that only this user can read, which is removed afterwards.
+// editArguments opens the arguments in an editor. The temporary file is readable only by this user
+// and is removed afterwards.
 func editArguments(ctx context.Context, args []byte, terminal io.Reader) (edited []byte, err error) {
 	editor := cmp.Or(os.Getenv("VISUAL"), os.Getenv("EDITOR"))
 	if editor == "" {
@@ -98,7 +98,7 @@ func editArguments(ctx context.Context, args []byte, terminal io.Reader) (edited
 	if err := os.WriteFile(path, []byte(pretty(args)+"\n"), 0o600); err != nil {
 		return nil, fail(exitUsage, "The arguments cannot be written for the editor: %w", err)
 	}
-	// The variable may have flags, as git and others take it: the shell reads it.
+	// The variable may contain flags, as in git and other programs, so the shell parses it.
 	run := exec.CommandContext(ctx, "sh", "-c", editor+` "$1"`, "sh", path)
 	run.Stdin, run.Stdout, run.Stderr = terminal, os.Stderr, os.Stderr
 	if err := run.Run(); err != nil {
@@ -109,17 +109,17 @@ func editArguments(ctx context.Context, args []byte, terminal io.Reader) (edited
 		return nil, fail(exitUsage, "The edited arguments cannot be read: %w", err)
 	}
 	if bytes.Equal(bytes.TrimSpace(text), []byte(strings.TrimSpace(pretty(args)))) {
-		return args, nil // nothing was changed, not even spaces
+		return args, nil // unchanged, including whitespace
 	}
 	return object(bom.Trim(text), "The edited text")
 }
 
-// confirmApproval asks on the terminal. Everything but "yes" denies.
+// confirmApproval asks at the terminal. Every answer except "yes" denies.
 func confirmApproval(ctx context.Context, c *client) error {
 	return confirmed(ctx, c, "Run the call with exactly these arguments?", "Not approved; the call is still pending.")
 }
 
-// confirmed asks a question on the terminal. Everything but "yes" is refused with the text no.
+// confirmed asks a question at the terminal. Every answer except "yes" fails with the text no.
 func confirmed(ctx context.Context, c *client, question, no string) error {
 	if err := c.note.text("\n" + question + " [y/N] "); err != nil {
 		return err

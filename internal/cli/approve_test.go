@@ -36,7 +36,7 @@ func TestEditedArgumentsAreShownAndSentByteForByte(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoObjectIsNotApproved(t *testing.T) {
+func TestArgumentsThatAreNoObjectAreNotApproved(t *testing.T) {
 	for given, want := range map[string]string{`[1]`: "not an object", `{"a":`: "not valid JSON", ` `: "empty"} {
 		d := openDoor(t, map[string]answer{"GET /approvals/appr_1": jsonAnswer(approvalAnswer(`{}`))})
 		_, note, code := decide(t, d, given, "approve", "appr_1", "--arguments", "-", "--yes")
@@ -61,7 +61,7 @@ func TestTheEditorOfTheUserChangesTheArguments(t *testing.T) {
 		editor, want string
 		code         int
 	}{
-		{"sed -i s/5/4/", "{\n  \"n\": 4\n}\n", exitOK}, // with flags, as git takes it
+		{"sed -i s/5/4/", "{\n  \"n\": 4\n}\n", exitOK}, // with flags, as git allows
 		{"true", `{"n":5}`, exitOK},
 		{"false", "", exitRefused},
 		{"sed -i s/5//", "", exitUsage},
@@ -78,7 +78,7 @@ func TestTheEditorOfTheUserChangesTheArguments(t *testing.T) {
 	}
 }
 
-func TestPermissionsAreListedAndTakenBack(t *testing.T) {
+func TestPermissionsAreListedAndRevoked(t *testing.T) {
 	const good = `{"id":"perm_1","state":"good","requester":{"name":"agent"},"server":"files","tool":"delete","given_by":"ada","until":"2099-01-02T00:00:00Z","max_uses":5,"uses":2,"pattern":{"kind":"values","values":[{"pointer":"/path","digest":"x"}]}}`
 	d := openDoor(t, map[string]answer{
 		"GET /permissions":                     jsonAnswer(`{"permissions":[` + good + `,` + strings.NewReplacer("perm_1", "perm_2", `"good"`, `"over"`).Replace(good) + `]}`),

@@ -17,7 +17,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// auditTimeout bounds the opening; reading takes what it takes.
+// auditTimeout limits the time to open the record. Reading has no limit.
 const auditTimeout = 15 * time.Second
 
 func auditCommand() *cobra.Command {
@@ -112,7 +112,7 @@ func verifyAudit(cmd *cobra.Command, r *audit.Reader) error {
 	return showReport(outOf(cmd), report)
 }
 
-// showReport prints what a verification found; faults are an error.
+// showReport prints the result of a verification. Faults are an error.
 func showReport(out screen, report *audit.Report) error {
 	if out.structured() {
 		if err := out.value(report); err != nil {
@@ -134,7 +134,7 @@ func showReport(out screen, report *audit.Report) error {
 	return nil
 }
 
-// auditFlags choose records.
+// auditFlags select records.
 type auditFlags struct {
 	call, by, kind string
 	since          time.Duration
@@ -165,8 +165,8 @@ func (f *auditFlags) list(cmd *cobra.Command, r *audit.Reader) error {
 				}
 				continue
 			}
-			told := toldRecord{At: rec.At, Kind: string(rec.Kind), By: rec.By, CallID: string(rec.CallID), Server: string(rec.Server), Tool: rec.Tool, Operation: rec.Operation, Path: rec.Path, Outcome: rec.Outcome}
-			fmt.Fprint(out.w, told.line())
+			shown := auditRecord{At: rec.At, Kind: string(rec.Kind), By: rec.By, CallID: string(rec.CallID), Server: string(rec.Server), Tool: rec.Tool, Operation: rec.Operation, Path: rec.Path, Outcome: rec.Outcome}
+			fmt.Fprint(out.w, shown.line())
 		}
 		if cursor = next; cursor == "" {
 			return nil

@@ -15,8 +15,8 @@ import (
 	"github.com/callyard/callyard/internal/store/audit"
 )
 
-// asksFrontDoor says that the audit record is read over a front door: its address is named,
-// and no NATS server or data folder is.
+// asksFrontDoor reports whether to read the audit record through a front door: its address is set,
+// but no NATS server, data folder or configuration file. Flags take precedence over the environment.
 func asksFrontDoor(cmd *cobra.Command) bool {
 	for _, flag := range []string{"nats", "data", "config"} {
 		if f := cmd.Flags().Lookup(flag); f != nil && f.Changed {
@@ -29,8 +29,8 @@ func asksFrontDoor(cmd *cobra.Command) bool {
 	return os.Getenv("CALLYARD_URL") != "" && os.Getenv("CALLYARD_NATS_URL") == "" && os.Getenv("CALLYARD_CONFIG") == ""
 }
 
-// toldRecord is an audit record as a front door tells it.
-type toldRecord struct {
+// auditRecord is an audit record in the format of the REST API.
+type auditRecord struct {
 	At        time.Time `json:"at"`
 	Kind      string    `json:"kind"`
 	By        string    `json:"by"`
@@ -42,8 +42,8 @@ type toldRecord struct {
 	Outcome   string    `json:"outcome"`
 }
 
-// line is a record for people.
-func (r *toldRecord) line() string {
+// line formats a record for people.
+func (r *auditRecord) line() string {
 	what := r.Server + "/" + r.Tool
 	if r.Operation != "" {
 		what = r.Operation + " " + r.Path
@@ -54,7 +54,7 @@ func (r *toldRecord) line() string {
 	return fmt.Sprintf("%s  %-18s %-20s %s  %s\n", r.At.Local().Format(time.DateTime), r.Kind, cmp.Or(r.By, "-"), r.CallID, what)
 }
 
-// ask lists records over the front door, the newest first.
+// ask lists records through the front door, newest first.
 func (f *auditFlags) ask(ctx context.Context, c *client, _ []string) error {
 	params := callyard.ListAuditParams{}
 	for _, text := range []struct {
@@ -73,7 +73,7 @@ func (f *auditFlags) ask(ctx context.Context, c *client, _ []string) error {
 	if f.since > 0 {
 		params.Since = new(time.Now().Add(-f.since))
 	}
-	all, err := readList[toldRecord](ctx, c, f.limit, func(most int, cursor string) request {
+	all, err := readList[auditRecord](ctx, c, f.limit, func(most int, cursor string) request {
 		params := params
 		params.Limit = &most
 		if cursor != "" {
@@ -100,7 +100,7 @@ func (f *auditFlags) ask(ctx context.Context, c *client, _ []string) error {
 	return nil
 }
 
-// askVerify verifies over the front door, which does it piece by piece.
+// askVerify verifies through the front door, which verifies in parts.
 func askVerify(ctx context.Context, c *client, _ []string) error {
 	for before := int64(-1); ; {
 		var v callyard.AuditVerification

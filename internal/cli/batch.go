@@ -49,7 +49,7 @@ func batchCommand() *cobra.Command {
 	return cmd
 }
 
-// batchOptions is the command line of a batch.
+// batchOptions holds the command line of a batch.
 type batchOptions struct {
 	input    string
 	stdin    io.Reader
@@ -60,15 +60,15 @@ type batchOptions struct {
 	follow   bool
 	cancel   bool
 	restart  bool
-	chosen   bool // some of priority, expires and labels is on the command line
+	chosen   bool // the command line sets priority, expires or labels
 	giveUp   time.Duration
 }
 
-// run checks the command line and returns what it asks for.
+// run validates the command line and returns the options of the batch.
 func (o *batchOptions) run() (batchfile.Options, error) {
 	run := batchfile.Options{UploadOnly: !o.follow, Cancel: o.cancel, Restart: o.restart, GiveUp: o.giveUp}
 	if o.giveUp == 0 {
-		run.GiveUp = -1 // at the first failure
+		run.GiveUp = -1 // give up at the first failure
 	}
 	if o.priority < -10 || o.priority > 10 {
 		return run, fail(exitUsage, "--priority must be a number from -10 to 10.")
@@ -105,7 +105,7 @@ func (o *batchOptions) run() (batchfile.Options, error) {
 	return run, nil
 }
 
-// runBatch runs the batch and says how it went. Errors are for people, and say how to
+// runBatch runs the batch and reports its outcome. Its errors are for people and state how to
 // continue.
 func runBatch(ctx context.Context, c *client, o batchfile.Options) error {
 	var show *batchProgress
@@ -134,7 +134,7 @@ func runBatch(ctx context.Context, c *client, o batchfile.Options) error {
 		return nil
 	}
 	o.Failing = func(err error, pause time.Duration) {
-		if show != nil { // before there is a batch, nobody is told
+		if show != nil { // there is no display before the batch exists
 			show.trouble(troubleText(ctx, c, err), pause)
 		}
 	}

@@ -13,12 +13,12 @@ import (
 const (
 	drawEvery = 200 * time.Millisecond
 	sayEvery  = 5 * time.Second
-	// rateOver is the time over which the rate is taken.
+	// rateOver is the time window of the rate.
 	rateOver = 10 * time.Second
 )
 
-// batchProgress shows on stderr how far a batch is: at a terminal as one line that
-// is written again and again, else as a line every few seconds.
+// batchProgress shows the progress of a batch on stderr: at a terminal as one line that it
+// redraws, elsewhere as a line every few seconds.
 type batchProgress struct {
 	job func() batchfile.Progress
 
@@ -27,13 +27,13 @@ type batchProgress struct {
 	said    string // the last line that was not overwritten
 	samples []sample
 	failing bool
-	absent  []string // servers that calls wait for
+	absent  []string // missing servers that calls wait for
 
 	stop chan struct{}
 	over sync.WaitGroup
 }
 
-// sample is the number of results at a time.
+// sample is the number of results at a point in time.
 type sample struct {
 	at   time.Time
 	done uint64
@@ -60,14 +60,14 @@ func newBatchProgress(s screen, job func() batchfile.Progress) *batchProgress {
 	return p
 }
 
-// end takes the line away.
+// end removes the line.
 func (p *batchProgress) end() {
 	close(p.stop)
 	p.over.Wait()
 	p.line.clear()
 }
 
-// trouble says once that attempts fail; the next result ends it.
+// trouble prints a retry notice once. The next result resets it.
 func (p *batchProgress) trouble(why string, pause time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -76,10 +76,10 @@ func (p *batchProgress) trouble(why string, pause time.Duration) {
 	}
 	p.failing = true
 	p.line.clear()
-	_ = p.line.s.text(fmt.Sprintf("%s; retrying in %.1f s.\n", strings.TrimRight(oneLine(why), "."), pause.Seconds())) // it is no part of the answer
+	_ = p.line.s.text(fmt.Sprintf("%s; retrying in %.1f s.\n", strings.TrimRight(oneLine(why), "."), pause.Seconds())) // best effort: not part of the output
 }
 
-// missing shows the servers that Callyard does not have and calls wait for; warn tells of each.
+// missing shows the servers that Callyard does not have and calls wait for. It calls warn for each.
 func (p *batchProgress) missing(servers []string, warn func(server, place string)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -111,28 +111,27 @@ func (p *batchProgress) draw(now time.Time) {
 	}
 	out := p.line.s
 	if out.terminal {
-		bar, used := "", 1 // a full row would wrap, and stay
+		bar, used := "", 1 // a full row would wrap and could not be erased
 		if out.width == 0 || out.width >= 3*barWidth {
 			bar, used = out.bar(done, f.total, barWidth)+" ", barWidth+2
 		}
-		_ = p.line.draw(bar + f.line(max(out.width-used, 0))) // it is no part of the answer
+		_ = p.line.draw(bar + f.line(max(out.width-used, 0))) // best effort: not part of the output
 	} else if text := f.line(0); text != p.said {
 		p.said = text
-		_ = out.text(text + "\n") // it is no part of the answer
+		_ = out.text(text + "\n") // best effort: not part of the output
 	}
 }
 
-// figures is what is shown of a batch.
+// figures holds the displayed counts of a batch.
 type figures struct {
 	tally  batchfile.Tally
-	total  uint64 // stored
-	sealed bool   // there will be no more
+	total  uint64 // stored calls
+	sealed bool   // no more calls will be added
 	rate   float64
-	absent []string // servers that calls wait for
+	absent []string // missing servers that calls wait for
 }
 
-// line is the figures in words, the most important ones first; what goes beyond
-// the width is left out.
+// line formats the figures, most important first. It omits those that do not fit the width.
 func (f *figures) line(width int) string {
 	t := &f.tally
 	total := number(f.total)

@@ -12,7 +12,7 @@ import (
 	"github.com/callyard/callyard/clients/go/batchfile"
 )
 
-// troubleText says of an error that is followed by another attempt what it is.
+// troubleText describes an error that will be retried.
 func troubleText(ctx context.Context, c *client, err error) string {
 	if refused, ok := errors.AsType[*callyard.ProblemError](err); ok {
 		return fmt.Sprintf("Callyard returned status %d", refused.Problem.Status)
@@ -20,7 +20,7 @@ func troubleText(ctx context.Context, c *client, err error) string {
 	return batchFailure(ctx, c, err).Error()
 }
 
-// batchFailure is the error for people of a request that had no proper answer.
+// batchFailure returns the error for people for a request without a proper response.
 func batchFailure(ctx context.Context, c *client, err error) error {
 	switch {
 	case errors.Is(err, batchfile.ErrForeign):
@@ -31,7 +31,7 @@ func batchFailure(ctx context.Context, c *client, err error) error {
 	return c.unreachable(ctx, err)
 }
 
-// batchError says of an error what it means for the batch, and how to continue.
+// batchError returns an error that explains the consequences for the batch and how to continue.
 func batchError(ctx context.Context, c *client, o *batchfile.Options, s batchfile.Progress, err error) error {
 	var fault *batchfile.Error
 	var coded *exitError
@@ -59,8 +59,8 @@ func batchError(ctx context.Context, c *client, o *batchfile.Options, s batchfil
 		code, text = exitInterrupted, "Interrupted."
 	case errors.As(err, &refused):
 		status := int(refused.Problem.Status)
-		told := c.refused(status, refused.Header, refused.Body)
-		code, text = exitCode(told), told.Error()
+		refusal := c.refused(status, refused.Header, refused.Body)
+		code, text = exitCode(refusal), refusal.Error()
 		if status == http.StatusNotFound && s.Batch != "" {
 			next = fmt.Sprintf("The batch was created at %s. If it has been deleted there, its results so far are in %s, and --new starts a new batch.", s.Address, o.Results)
 		}
@@ -70,8 +70,8 @@ func batchError(ctx context.Context, c *client, o *batchfile.Options, s batchfil
 	case fault != nil:
 		code, text = exitUnreachable, fault.Error()
 	default:
-		told := batchFailure(ctx, c, err)
-		code, text = exitCode(told), told.Error()
+		refusal := batchFailure(ctx, c, err)
+		code, text = exitCode(refusal), refusal.Error()
 	}
 	if next != "" {
 		text += "\n" + next
@@ -79,7 +79,8 @@ func batchError(ctx context.Context, c *client, o *batchfile.Options, s batchfil
 	return &exitError{code: code, err: errors.New(text)}
 }
 
-// batchFault is a fault of the files or of the command line, with the flags that help.
+// batchFault returns the error for a fault in the files or the command line, with the flags that
+// help.
 func batchFault(o *batchfile.Options, e *batchfile.Error) error {
 	switch e.Fault {
 	case batchfile.InUse:
@@ -98,7 +99,7 @@ func batchFault(o *batchfile.Options, e *batchfile.Error) error {
 	return fail(exitUsage, "%w", e)
 }
 
-// reportBatch says how the batch ended, or that all of it is stored.
+// reportBatch prints how the batch ended, or that all of it is stored.
 func reportBatch(c *client, o *batchfile.Options, r *batchfile.Report) error {
 	var err error
 	if c.out.structured() {
@@ -163,7 +164,7 @@ func batchSummary(out screen, o *batchfile.Options, r *batchfile.Report) string 
 	return t.String()
 }
 
-// shellWord is the text as one word of a shell.
+// shellWord quotes the text as one shell word.
 func shellWord(text string) string {
 	if text != "" && strings.IndexFunc(text, func(c rune) bool {
 		return !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("/._-+:,@", c))
@@ -173,7 +174,7 @@ func shellWord(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
 
-// number is n with commas.
+// number formats n with thousands separators.
 func number(n uint64) string {
 	digits := strconv.FormatUint(n, 10)
 	var b strings.Builder

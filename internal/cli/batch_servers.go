@@ -11,23 +11,24 @@ import (
 	"github.com/callyard/callyard/clients/go/batchfile"
 )
 
-// missingEvery is how often a batch is asked for servers that its calls wait for.
+// missingEvery is the interval at which watch polls for missing servers.
 const missingEvery = 2 * time.Second
 
-// batchServers warns once of each server that a batch names and Callyard does not have. Its calls
-// wait, because a worker may still announce it; a mistyped name is one that nobody announces.
+// batchServers warns once about each server that a batch names and Callyard does not have. The
+// calls wait, because a worker may still announce the server. If the name is mistyped, no worker
+// will.
 type batchServers struct {
-	c     *client
-	known []string // asked for once
-	told  map[string]bool
+	c      *client
+	known  []string // fetched once
+	warned map[string]bool
 }
 
 func newBatchServers(c *client) *batchServers {
-	return &batchServers{c: c, told: make(map[string]bool)}
+	return &batchServers{c: c, warned: make(map[string]bool)}
 }
 
-// check warns of the servers in the lines of a file before they are sent. If Callyard does not
-// answer, it says nothing: the batch reports that.
+// check warns about unknown servers in the lines of a file before they are sent. If Callyard does
+// not respond, check prints nothing, because the batch reports that.
 func (b *batchServers) check(ctx context.Context, file string, firstLine map[string]int) {
 	if !b.ask(ctx) {
 		return
@@ -39,12 +40,12 @@ func (b *batchServers) check(ctx context.Context, file string, firstLine map[str
 	}
 }
 
-// ask gets the servers that Callyard has, and says whether it did.
+// ask fetches the known servers and reports whether it succeeded.
 func (b *batchServers) ask(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, suggestFor)
 	defer cancel()
 	quiet := *b.c
-	quiet.out.format = formatTable // a refusal is not printed
+	quiet.out.format = formatTable // do not print a refusal
 	known, err := serverIDs(ctx, &quiet, nil)
 	if err != nil {
 		return false
@@ -54,15 +55,15 @@ func (b *batchServers) ask(ctx context.Context) bool {
 }
 
 func (b *batchServers) warn(server, place string) {
-	if b.told[server] {
+	if b.warned[server] {
 		return
 	}
-	b.told[server] = true
+	b.warned[server] = true
 	hint := strings.TrimPrefix(didYouMean(server, b.known), ".")
-	_ = b.c.note.text(strings.TrimLeft(fmt.Sprintf("%s Callyard has no server %q; its calls wait for a worker that runs it.%s\n", oneLine(place), oneLine(server), hint), " ")) // it is no part of the answer
+	_ = b.c.note.text(strings.TrimLeft(fmt.Sprintf("%s Callyard has no server %q; its calls wait for a worker that runs it.%s\n", oneLine(place), oneLine(server), hint), " ")) // best effort: not part of the output
 }
 
-// watch asks a running batch for the servers that its calls wait for, until ctx ends.
+// watch polls a running batch for the servers that its calls wait for, until ctx ends.
 func (b *batchServers) watch(ctx context.Context, id string, show *batchProgress) {
 	tick := time.NewTicker(missingEvery)
 	defer tick.Stop()

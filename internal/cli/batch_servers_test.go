@@ -19,7 +19,7 @@ func TestABatchWarnsOfServersThatCallyardDoesNotHave(t *testing.T) {
 	if stderr.String() != want || stdout.Len() > 0 {
 		t.Errorf("%q, %q", stderr.String(), stdout.String())
 	}
-	// What a running batch reports is told once, and shown until a worker announces it.
+	// A missing server of a running batch is reported once, and shown until a worker announces it.
 	stderr.Reset()
 	p := &batchProgress{line: progressLine{s: screen{w: &stderr}}, job: func() batchfile.Progress { return batchfile.Progress{Stored: 2} }, samples: []sample{{}}}
 	p.missing([]string{"dmeo", "fils"}, servers.warn)

@@ -58,7 +58,7 @@ func TestABatchThatStoppedSaysHowToContinue(t *testing.T) {
 		}
 		return batchfiletest.None
 	})
-	command[len(command)-1] = "3s" // the lines are sent meanwhile, and the batch is sealed
+	command[len(command)-1] = "3s" // in the meantime the lines are sent and the batch is sealed
 	wants(exitUnreachable, "Continuing batch batch_1.", "The connection to "+d.URL+" failed", "Batch batch_1 continues to run")
 	d.Faults(batchfiletest.NoFaults)
 	wants(exitOK, "Continuing batch batch_1.")
@@ -133,7 +133,7 @@ func TestABatchEndsWithTheCodeOfItsWorstCall(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeginSaysWhy(t *testing.T) {
+func TestABatchThatCannotStartReportsTheReason(t *testing.T) {
 	plainEnvironment(t)
 	d := batchfiletest.Open(t)
 	in, _ := callsFile(t, batchfiletest.CallLines(3))

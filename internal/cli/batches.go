@@ -15,10 +15,10 @@ import (
 	"github.com/callyard/callyard/clients/go/batchfile"
 )
 
-// batchStates are what --state takes.
+// batchStates lists the values of --state.
 var batchStates = []string{"receiving", "running", "canceling", "ended"}
 
-// batchesCommand looks after batches that were made before, by whichever way.
+// batchesCommand lists and manages existing batches, whichever client created them.
 func batchesCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "batches",
@@ -54,7 +54,7 @@ func batchesCommand() *cobra.Command {
 	return cmd
 }
 
-// done is the number of calls of the batch that have ended.
+// done returns the number of calls of the batch that have ended.
 func done(b *batchfile.Batch) uint64 {
 	c := &b.Counts
 	return uint64(c.Succeeded + c.Failed + c.Denied + c.Expired + c.Canceled + c.Unknown)
@@ -79,7 +79,7 @@ func listBatches(ctx context.Context, c *client, state string, limit int, now ti
 	}, "There are more: use --limit or --state.\n")
 }
 
-// showBatch shows the batch that a request answers with.
+// showBatch prints the batch in the response to a request.
 func showBatch(ctx context.Context, c *client, q request) error {
 	var b batchfile.Batch
 	raw, err := c.report(ctx, q, &b)
@@ -116,7 +116,7 @@ func showBatch(ctx context.Context, c *client, q request) error {
 		counted("unknown", n.Unknown, red))
 }
 
-// deletedPayloads says that the payloads of a batch are deleted, "" where they are not.
+// deletedPayloads returns a note that the payloads of a batch are deleted, or "" if they are not.
 func deletedPayloads(b *callyard.Batch) string {
 	if !deref(b.PayloadsDeleted) {
 		return ""
@@ -124,7 +124,7 @@ func deletedPayloads(b *callyard.Batch) string {
 	return "deleted: the retention of the tenant has ended"
 }
 
-// labelText is the labels, each as it is given to --label.
+// labelText joins the labels in the format of --label.
 func labelText(labels map[string]string, separator string) string {
 	var words []string
 	for _, name := range slices.Sorted(maps.Keys(labels)) {

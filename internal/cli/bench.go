@@ -60,8 +60,8 @@ func benchCommand() *cobra.Command {
 	return cmd
 }
 
-// flagsOf returns those of the flags that were given, as a command line. Values that are
-// lists are given one by one.
+// flagsOf returns the flags that were set, as a command line. It repeats the flag for each element
+// of a list.
 func flagsOf(f *pflag.FlagSet) (line []string) {
 	f.VisitAll(func(f *pflag.Flag) {
 		values := []string{f.Value.String()}
@@ -77,14 +77,14 @@ func flagsOf(f *pflag.FlagSet) (line []string) {
 	return line
 }
 
-// benchProgram is the file name of what measures.
+// benchProgram is the file name of the benchmark program.
 const benchProgram = "callyard-bench"
 
-// benchStop is how long the program has to stop what it started.
+// benchStop is the time that the program has to stop the processes that it started.
 const benchStop = time.Minute
 
-// runBench starts the program and waits for it. The key is not on its command line,
-// which others can read.
+// runBench runs the benchmark program. It does not pass the key on the command line, which other
+// users can read.
 func runBench(cmd *cobra.Command, line []string, key string) error {
 	ctx := cmd.Context()
 	path, remove, err := findBench(cmd)
@@ -96,7 +96,7 @@ func runBench(cmd *cobra.Command, line []string, key string) error {
 	run.Stdin, run.Stdout, run.Stderr = cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
 	var report bytes.Buffer
 	out := outOf(cmd)
-	if out.format == formatYAML { // the program writes JSON
+	if out.format == formatYAML { // the program writes JSON only
 		run.Stdout = &report
 	}
 	run.Env = append(os.Environ(), "CALLYARD_KEY="+key)
@@ -120,7 +120,7 @@ func runBench(cmd *cobra.Command, line []string, key string) error {
 	return nil
 }
 
-// findBench returns the path of the program, and what removes it again where it was
+// findBench returns the path of the program, and a function that removes the program if it was
 // built for this run.
 func findBench(cmd *cobra.Command) (path string, remove func(), err error) {
 	remove = func() {}
@@ -141,7 +141,7 @@ func findBench(cmd *cobra.Command) (path string, remove func(), err error) {
 	if err != nil {
 		return "", nil, fail(exitToolError, "The benchmark cannot be built: %w", err)
 	}
-	remove = func() { _ = os.RemoveAll(dir) } // what is left is in the folder for temporary files
+	remove = func() { _ = os.RemoveAll(dir) } // leftovers are in the directory for temporary files
 	path = filepath.Join(dir, benchProgram)
 	progress := newActivity(screenOf(cmd.ErrOrStderr()))
 	progress.plain = true
@@ -166,7 +166,7 @@ func buildBench(ctx context.Context, module, path string) error {
 	return nil
 }
 
-// benchModule looks upwards from dir for the folder that the program is built in.
+// benchModule searches upwards from dir for the directory of the module bench.
 func benchModule(dir string) (string, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {

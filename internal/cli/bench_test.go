@@ -15,7 +15,7 @@ func benchTyped(t *testing.T, args ...string) (stdout, stderr string, code int) 
 	return typedOn(t, root, "", append([]string{"bench"}, args...)...)
 }
 
-// fakeBench puts a program into PATH, alone, that prints its arguments and its key.
+// fakeBench sets PATH to a directory with one program, which prints its arguments and its key.
 func fakeBench(t *testing.T, end string) {
 	t.Helper()
 	dir := t.TempDir()

@@ -57,12 +57,12 @@ func completeCall(cmd *cobra.Command, args []string, toComplete string) ([]strin
 	return complete(cmd, argumentNames, args, toComplete), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
-// callSlack is how long the answer may take beyond the time for the tool: the
-// call may wait for a place first.
+// callSlack is added to the timeout of the tool for the whole request, because the call may have to
+// wait for a free slot first.
 const callSlack = time.Minute
 
-// callTool runs the tool and prints its result. A tool's own error is an exitError
-// too, after the result was printed.
+// callTool runs the tool and prints its result. If the tool reports an error, callTool prints the
+// result and returns an exitError.
 func callTool(ctx context.Context, c *client, server, tool string, arguments []byte, timeout time.Duration) error {
 	if timeout > 0 {
 		var cancel context.CancelFunc
@@ -71,7 +71,7 @@ func callTool(ctx context.Context, c *client, server, tool string, arguments []b
 	}
 	var params callyard.CallToolParams
 	if timeout > 0 {
-		ms := int((timeout + time.Millisecond - 1).Milliseconds()) // at least one
+		ms := int((timeout + time.Millisecond - 1).Milliseconds()) // round up to at least one
 		params.CallyardTimeoutMs = &ms
 	}
 	held, result, err := awaitCall(ctx, c, func(ctx context.Context, edit ...callyard.RequestEditorFn) (*http.Response, error) {
@@ -83,8 +83,8 @@ func callTool(ctx context.Context, c *client, server, tool string, arguments []b
 	return printCall(c, held, result, "The tool "+oneLine(tool)+" of server "+oneLine(server)+" reported an error.")
 }
 
-// printCall prints the result of a call, or that it is held. A tool's own error is an
-// exitError with the text toolError.
+// printCall prints the result of a call, or that the call is held. If the tool reported an error,
+// it returns an exitError with the text toolError.
 func printCall(c *client, held bool, result []byte, toolError string) (err error) {
 	if c.out.structured() {
 		err = c.out.document(result)
@@ -103,9 +103,9 @@ func printCall(c *client, held bool, result []byte, toolError string) (err error
 	return nil
 }
 
-// awaitCall sends the call and returns its result, or with held the request to confirm
-// it. People at a terminal are shown its progress meanwhile; with --output json the
-// result is wanted byte for byte, which a stream of events does not promise.
+// awaitCall sends the call and returns its result. If held is true, the result is the confirmation
+// request. At a terminal it shows progress while it waits. For structured output it does not request
+// an event stream, because the result must be byte for byte, which a stream does not guarantee.
 func awaitCall(ctx context.Context, c *client, q request) (held bool, result []byte, err error) {
 	if c.out.structured() || !c.note.terminal {
 		resp, err := c.do(ctx, q)
@@ -136,7 +136,7 @@ func awaitCall(ctx context.Context, c *client, q request) (held bool, result []b
 	return held, result, err
 }
 
-// failedEvent is the error for a call that failed after its answer had begun.
+// failedEvent returns the error for a call that failed after its response had started.
 func failedEvent(c *client, data []byte) error {
 	var p callyard.Problem
 	if err := json.Unmarshal(data, &p); err != nil {
@@ -145,7 +145,7 @@ func failedEvent(c *client, data []byte) error {
 	return c.refused(int(p.Status), http.Header{"Content-Type": {"application/problem+json"}}, data)
 }
 
-// heldCall is the error for a call that waits for an approval: it has not run.
+// heldCall returns the error for a call that waits for approval and has not run.
 func heldCall(body []byte) error {
 	var h struct {
 		Risk         string `json:"risk_description"`
@@ -167,13 +167,13 @@ func heldCall(body []byte) error {
 	return fail(exitRefused, "%s", text)
 }
 
-// progressLine is one line of a terminal that is written again and again.
+// progressLine is one line of a terminal that is redrawn.
 type progressLine struct {
 	s     screen
 	shown bool
 }
 
-// show writes the progress over what stood there.
+// show draws a progress notification.
 func (l *progressLine) show(params []byte) error {
 	var p struct {
 		Progress json.Number `json:"progress"`
@@ -181,7 +181,7 @@ func (l *progressLine) show(params []byte) error {
 		Message  string      `json:"message"`
 	}
 	if err := json.Unmarshal(params, &p); err != nil {
-		return nil // a tool that reports progress badly may still answer well
+		return nil // ignore invalid progress: the result may still be valid
 	}
 	text := p.Progress.String()
 	if p.Total != "" {
@@ -189,21 +189,21 @@ func (l *progressLine) show(params []byte) error {
 	}
 	text = oneLine(text + " " + p.Message)
 	if l.s.width > 1 {
-		text = shorten(text, l.s.width-1) // a full line would wrap, and stay
+		text = shorten(text, l.s.width-1) // a full line would wrap and could not be erased
 	}
 	return l.draw(l.s.paint(faint, text))
 }
 
-// draw writes the text over what stood there.
+// draw replaces the text of the line.
 func (l *progressLine) draw(text string) error {
 	l.shown = true
 	return l.s.text("\r\x1b[K" + text)
 }
 
-// clear takes the line away.
+// clear removes the line.
 func (l *progressLine) clear() {
 	if l.shown {
-		_ = l.s.text("\r\x1b[K") // nothing is lost when it stays
+		_ = l.s.text("\r\x1b[K") // best effort: not part of the output
 		l.shown = false
 	}
 }

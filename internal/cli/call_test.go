@@ -40,7 +40,7 @@ func TestWithJSONTheResultIsTheBytesThatCame(t *testing.T) {
 	}
 }
 
-func TestTheArgumentsLeaveAsTheyWereGiven(t *testing.T) {
+func TestArgumentsAreSentByteForByte(t *testing.T) {
 	plainEnvironment(t)
 	object := "{\"z\": 9007199254740993,\n\t\"a\":\"\\u00e9\", \"é\":1.50}\n"
 	file := filepath.Join(t.TempDir(), "arguments.json")
@@ -95,10 +95,10 @@ func TestAHeldCallHasNotRunAndIsNoSuccess(t *testing.T) {
 	}
 }
 
-// events answers with a stream of server-sent events.
+// eventsAnswer is a response with a stream of server-sent events.
 func eventsAnswer(text string) answer { return answer{media: "text/event-stream", body: text} }
 
-func TestProgressIsShownAtATerminalAndTakenAway(t *testing.T) {
+func TestProgressIsShownAtATerminalAndRemoved(t *testing.T) {
 	plainEnvironment(t)
 	d := openDoor(t, map[string]answer{addLine: eventsAnswer(
 		": alive\n\nevent: progress\ndata: {\"progress\":1,\"total\":4,\"message\":\"reading\\nthe \\u001b[2Jfile\"}\n\n" +
@@ -117,11 +117,11 @@ func TestProgressIsShownAtATerminalAndTakenAway(t *testing.T) {
 	}
 }
 
-func TestNoProgressIsAskedForWhereNobodyLooks(t *testing.T) {
+func TestNoProgressIsRequestedWithoutATerminal(t *testing.T) {
 	plainEnvironment(t)
 	d := openDoor(t, map[string]answer{addLine: jsonAnswer(`{"content":[]}`)})
 	c := clientOf(t, d, io.Discard, io.Discard)
-	c.out.format = formatJSON // its bytes are wanted
+	c.out.format = formatJSON // the result must be byte for byte
 	if err := callTool(t.Context(), c, "demo", "add", []byte("{}"), 0); err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +189,7 @@ func (mute) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, context.Cause(r.Context())
 }
 
-func TestAFrontDoorThatNeverAnswersIsGivenUp(t *testing.T) {
+func TestAFrontDoorThatNeverAnswersTimesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &client{base: "http://door", http: &http.Client{Transport: mute{}}}
 		if err := c.connect(); err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// callsCommand reads the execution log.
+// callsCommand queries the execution log.
 func callsCommand() *cobra.Command {
 	var q callsQuery
 	cmd := &cobra.Command{
@@ -59,7 +59,7 @@ func callsCommand() *cobra.Command {
 	return cmd
 }
 
-// callsQuery is what the flags say.
+// callsQuery holds the values of the flags.
 type callsQuery struct {
 	server, tool, state, since, until, principal, tenant, batch string
 	limit                                                       int
@@ -85,7 +85,7 @@ func (q *callsQuery) values(now time.Time) (*callyard.ListCallsParams, error) {
 	return values, err
 }
 
-// given is a parameter that is left out where it is empty.
+// given returns a pointer to value, or nil for the zero value, which omits the parameter.
 func given[T comparable](value T) *T {
 	if value == *new(T) {
 		return nil
@@ -93,7 +93,7 @@ func given[T comparable](value T) *T {
 	return &value
 }
 
-// deref is the value of a member that may be missing.
+// deref returns the value of an optional member, or the zero value if it is missing.
 func deref[T any](member *T) (value T) {
 	if member != nil {
 		value = *member
@@ -101,7 +101,7 @@ func deref[T any](member *T) (value T) {
 	return value
 }
 
-// momentOf reads the time of a flag, in UTC; nil where it was not given.
+// momentOf parses the time of a flag, in UTC. It returns nil if the flag is not set.
 func momentOf(flag, text string, now time.Time) (*time.Time, error) {
 	if text == "" {
 		return nil, nil
@@ -113,7 +113,7 @@ func momentOf(flag, text string, now time.Time) (*time.Time, error) {
 	return new(at.UTC()), nil
 }
 
-// moment reads a time, or how long ago it was.
+// moment parses a time, or a duration before now.
 func moment(text string, now time.Time) (time.Time, error) {
 	if at, err := time.Parse(time.RFC3339, text); err == nil {
 		return at, nil
@@ -155,7 +155,7 @@ func callState(v *records.View) cell {
 	return stateCell(string(v.State))
 }
 
-// callTook is the time from coming in to the end, "" for a call without one.
+// callTook formats the time from acceptance to the end, or returns "" if the call has not ended.
 func callTook(v *records.View) string {
 	if v.Ended == nil {
 		return ""
@@ -163,7 +163,7 @@ func callTook(v *records.View) string {
 	return shortTime(v.Ended.Sub(v.Created))
 }
 
-// shortTime is a time for people, rounded to what they look at.
+// shortTime formats a duration for people, rounded to a useful precision.
 func shortTime(took time.Duration) string {
 	switch {
 	case took < 10*time.Millisecond:
@@ -176,7 +176,7 @@ func shortTime(took time.Duration) string {
 	return took.String()
 }
 
-// shownCall is one call: its record, and what is kept of it elsewhere.
+// shownCall is one call: its record, and the data about it that is stored elsewhere.
 type shownCall struct {
 	records.View
 	Result  json.RawMessage   `json:"result"`

@@ -11,9 +11,9 @@ import (
 	callyard "github.com/callyard/callyard/clients/go"
 )
 
-// withWords adds to `calls` what people say about durable calls: that one shall
-// not run, and what became of one that nobody can tell of.
-func withWords(calls *cobra.Command) *cobra.Command {
+// addChangeCommands adds the subcommands of `calls` that change durable calls: cancel a call, and settle
+// or retry a call whose outcome is unknown.
+func addChangeCommands(calls *cobra.Command) *cobra.Command {
 	cancel := &cobra.Command{
 		Use:   "cancel ID",
 		Short: "Cancel a waiting or running call",
@@ -72,7 +72,7 @@ type changedCall struct {
 	Problem *callyard.Problem `json:"problem"`
 }
 
-// changeCall asks for a change of a call and shows what it is afterwards.
+// changeCall requests a change of a call and prints the call's new state.
 func changeCall(ctx context.Context, c *client, id string, change request) error {
 	return show(ctx, c, change, func(s *changedCall) error {
 		if s.State == "" {
@@ -80,7 +80,7 @@ func changeCall(ctx context.Context, c *client, id string, change request) error
 		}
 		state, more := stateCell(s.State), ""
 		if s.State == "canceled" {
-			state.paint = yellow // somebody asked for it
+			state.paint = yellow // requested by the user
 		}
 		switch {
 		case s.Settled != "":

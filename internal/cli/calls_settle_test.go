@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestAWordAboutACallIsSentAndItsEffectShown(t *testing.T) {
+func TestACallIsSettledOrCanceled(t *testing.T) {
 	plainEnvironment(t)
 	settled := jsonAnswer(`{"id":"call_1","state":"succeeded","settled":"night: it is in the books"}`)
 	d := openDoor(t, map[string]answer{

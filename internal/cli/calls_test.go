@@ -42,7 +42,7 @@ func TestCallsAreListedAcrossPages(t *testing.T) {
 	v := callViews(t)
 	d := openDoor(t, map[string]answer{
 		"GET /calls?limit=3&state=unknown&state=running&tool=read":           jsonAnswer(`{"calls":[` + v[0] + `,` + v[1] + `],"next":"c1"}`),
-		"GET /calls?cursor=c1&limit=1&state=unknown&state=running&tool=read": jsonAnswer(`{"calls":[],"next":"c2"}`), // a page may be empty and not the last
+		"GET /calls?cursor=c1&limit=1&state=unknown&state=running&tool=read": jsonAnswer(`{"calls":[],"next":"c2"}`), // an empty page need not be the last
 		"GET /calls?cursor=c2&limit=1&state=unknown&state=running&tool=read": jsonAnswer(`{"calls":[` + v[2] + `],"next":"c3"}`),
 		"GET /calls?limit=500":           jsonAnswer(`{"calls":[` + strings.Join(v, ",") + `],"next":"c9"}`),
 		"GET /calls?cursor=c9&limit=500": jsonAnswer(`{"calls":[]}`),
@@ -83,7 +83,7 @@ func TestTimesOfAListAreSentAsTimes(t *testing.T) {
 	}
 }
 
-func TestCallsRefuseWhatNoDoorUnderstands(t *testing.T) {
+func TestCallsRejectInvalidFlags(t *testing.T) {
 	plainEnvironment(t)
 	d := openDoor(t, nil)
 	t.Setenv("CALLYARD_URL", d.URL)

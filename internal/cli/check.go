@@ -12,7 +12,7 @@ import (
 	"github.com/callyard/callyard/internal/kit/bom"
 )
 
-// preflight is GET /preflight, as far as it is read here.
+// preflight holds the members of the response of GET /preflight that are used here.
 type preflight struct {
 	Ready bool            `json:"ready"`
 	Tools []preflightTool `json:"tools"`
@@ -31,13 +31,13 @@ type preflightTool struct {
 }
 
 const (
-	// preflightPage is how many tools are asked about at once: they stand in an address.
+	// preflightPage limits the number of tools per request, because they are part of the URL.
 	preflightPage = 50
-	// maxRequired bounds a file of required tools, in bytes.
+	// maxRequired limits the size of a file of required tools, in bytes.
 	maxRequired = 1 << 20
 )
 
-// checkCommand says whether the tools that a program needs are ready.
+// checkCommand reports whether the tools that a program needs are ready.
 func checkCommand() *cobra.Command {
 	var file string
 	var pinned bool
@@ -103,7 +103,7 @@ func showPreflight(c *client, all *preflight) error {
 	return err
 }
 
-// requiredTools reads the names of a file.
+// requiredTools reads the tool names from a file.
 func requiredTools(file string, stdin io.Reader) (names []string, err error) {
 	if file == "" {
 		return nil, fail(exitUsage, "Name the file with the tools: --require FILE.")

@@ -1,14 +1,13 @@
 // Package cli is the command line of callyard: `up` runs the whole fabric in one
 // process, the other commands are clients of its REST API.
 //
-// It owns what is typed, what is printed and the exit codes. It promises that an
-// error for people names the fault and the fix, and that what a server says reaches
-// a terminal without control characters. It refuses to decide anything about a call:
-// that is the REST API's.
+// It owns the parsing of the command line, the output and the exit codes. It guarantees that every
+// error for people states the fault and the fix, and that text from a server reaches a terminal
+// without control characters. It makes no decisions about a call: the REST API does.
 //
 // It is one package because its many commands, each with its flags, its text for people
-// and its JSON, share the client, the screen and the exit codes. What a command does
-// beyond asking the API is in other packages.
+// and its JSON, share the client, the screen and the exit codes. Work other than calls to the API
+// is in other packages.
 package cli
 
 import (
@@ -60,18 +59,17 @@ func rootCommand() *cobra.Command {
 	root.SetFlagErrorFunc(flagFault)
 	root.SetHelpCommand(helpCommand())
 	root.Version = buildinfo.Read().String()
-	root.SetVersionTemplate("{{.Name}} {{.Version}}\n") // the line of the command version
+	root.SetVersionTemplate("{{.Name}} {{.Version}}\n") // the same line as the command version
 	return root
 }
 
-// Run executes the command line, without the name of the program, and returns the
-// exit code of the process. It reads and writes the standard streams and, except in
-// `up`, ends at the first interrupt.
+// Run executes the command line in args, which excludes the program name, and returns the exit
+// code of the process. It uses the standard streams. Except in `up`, it ends at the first interrupt.
 func Run(args []string) int {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	if name := firstWord(args); name != "up" {
-		// `up` has its own way with signals: the first one drains.
+		// `up` handles signals itself: the first one drains.
 		ctx, stop = signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 		defer stop()
 	}
@@ -129,20 +127,20 @@ func exitCode(err error) int {
 	return exitUsage
 }
 
-// isOutputFault says that standard output could not be written, which no help changes.
+// isOutputFault reports whether the error is a failed write to standard output, for which a hint
+// about the help is useless.
 func isOutputFault(err error) bool {
 	var fault *fs.PathError
 	return errors.As(err, &fault) && fault.Op == "write" && fault.Path == os.Stdout.Name()
 }
 
-// showError prints an error for people: a sentence or more, and for a wrong
-// command line the way to its help.
+// showError prints an error for people. For a wrong command line it adds a hint about the help.
 func showError(w io.Writer, err error) {
 	if err == nil {
 		return
 	}
 	text := strings.TrimRight(err.Error(), "\n")
-	if text == "" { // everything was said already
+	if text == "" { // already reported
 		return
 	}
 	fmt.Fprintln(w, "callyard: "+text)

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// empty is what a help text says of a default that is none.
+// empty matches a help text that prints an empty default.
 var empty = regexp.MustCompile(`\(default (""|\[\]|0s|0|false|)\)|\(default[^)]*\)[^\n]*\(default`)
 
 func TestTheHelpOfEveryCommandIsWhole(t *testing.T) {

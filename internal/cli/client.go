@@ -18,39 +18,37 @@ import (
 	"github.com/callyard/callyard/internal/kit/bom"
 )
 
-// clientCommands returns the commands that talk to a running Callyard over its
-// REST API, and `keys`, which needs none. They expect the persistent flags
-// --url, --key and --output, and end with an [exitError] when they fail.
+// clientCommands returns the commands that call the REST API of a running Callyard, and `keys`,
+// which needs no Callyard. They expect the persistent flags --url, --key and --output, and return an
+// [exitError] when they fail.
 func clientCommands() []*cobra.Command {
 	return []*cobra.Command{
-		callCommand(), agentCommand(), batchCommand(), batchesCommand(), withWords(callsCommand()), toolsCommand(), usageCommand(), checkCommand(), setsCommand(), serversCommand(), workersCommand(), eventsCommand(), keysCommand(), tenantsCommand(), stateCommand(),
+		callCommand(), agentCommand(), batchCommand(), batchesCommand(), addChangeCommands(callsCommand()), toolsCommand(), usageCommand(), checkCommand(), setsCommand(), serversCommand(), workersCommand(), eventsCommand(), keysCommand(), tenantsCommand(), stateCommand(),
 	}
 }
 
 const (
 	defaultURL = "http://127.0.0.1:8080"
-	// connectWait bounds the way to the front door, answerWait a question that
-	// it answers from memory.
+	// connectWait limits the time to connect to the front door, answerWait the time for a response
+	// that the front door serves from memory.
 	connectWait = 5 * time.Second
 	answerWait  = 30 * time.Second
 )
 
-// client is one command's way to a front door. It is used by one goroutine and
-// closed at the end.
+// client connects one command to a front door. It is used by one goroutine and closed at the end.
 type client struct {
-	base string // the address of the front door, without a slash at its end
-	flag string // that sets base
+	base string // the address of the front door, without a trailing slash
+	flag string // the flag that sets base
 	key  string
 	in   io.Reader
 	out  screen
-	note screen // stderr: what is not part of the answer
+	note screen // stderr, for output that is not the result
 	http *http.Client
 	api  *callyard.ClientWithResponses
 }
 
-// clientFrom reads the flags --url, --key and --output, and where those are not
-// given CALLYARD_URL, CALLYARD_KEY and CALLYARD_KEY_FILE. Errors are of the
-// command line.
+// clientFrom reads the flags --url, --key and --output. For those that are not set it reads
+// CALLYARD_URL, CALLYARD_KEY and CALLYARD_KEY_FILE. Its errors are usage errors.
 func clientFrom(cmd *cobra.Command) (*client, error) {
 	c := &client{flag: "--url", in: cmd.InOrStdin(), out: outOf(cmd), note: screenOf(cmd.ErrOrStderr())}
 	var err error
@@ -66,17 +64,17 @@ func clientFrom(cmd *cobra.Command) (*client, error) {
 			DialContext:         (&net.Dialer{Timeout: connectWait}).DialContext,
 			TLSHandshakeTimeout: connectWait,
 			ForceAttemptHTTP2:   true,
-			// The result is printed as it came, so it should come as it is.
+			// Results are printed verbatim, so do not let the transport decompress them.
 			DisableCompression: true,
 		},
-		// A redirect would turn a POST into a GET, or carry the key elsewhere.
+		// A redirect would turn a POST into a GET, or send the key to another host.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	return c, c.connect()
 }
 
-// connect makes the client of the REST API for the address and the key; nothing is asked
-// yet. It is to be called again when those change.
+// connect creates the client of the REST API for the current address and key. It sends no request.
+// Call it again after either changes.
 func (c *client) connect() (err error) {
 	c.api, err = callyard.New(c.base, c.key, callyard.WithHTTPClient(c.http), callyard.WithRetries(0), callyard.WithRequestEditorFn(edit))
 	if err != nil {
@@ -87,10 +85,10 @@ func (c *client) connect() (err error) {
 
 func (c *client) close() { c.http.CloseIdleConnections() }
 
-// asking is the body of a command that asks a running Callyard.
+// asking is the function of a command that calls a running Callyard.
 type asking func(ctx context.Context, c *client, args []string) error
 
-// withClient makes a command's body of a function that needs a client.
+// withClient adapts a function that needs a client to the RunE of a command.
 func withClient(run asking) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		c, err := clientFrom(cmd)
@@ -102,30 +100,30 @@ func withClient(run asking) func(*cobra.Command, []string) error {
 	}
 }
 
-// textFlag is the value of a flag that the command has, or inherits.
+// textFlag returns the value of a flag that the command defines or inherits.
 func textFlag(cmd *cobra.Command, name string) string {
 	text, _ := cmd.Flags().GetString(name)
 	return text
 }
 
-// group is a command that has others below it and shows its help itself.
+// group is a command with subcommands that shows its help when run alone.
 func group(use, short string, below ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{Use: use, Short: short, Args: takes(0, 0), RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
 	cmd.AddCommand(below...)
 	return cmd
 }
 
-// takes checks the number of arguments; most below zero sets no limit.
+// takes checks the number of arguments. A negative most means no limit.
 func takes(least, most int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) >= least && (most < 0 || len(args) <= most) {
-			if slices.Contains(args, "") { // of a variable that is not set, mostly
+			if slices.Contains(args, "") { // usually from an unset variable
 				return fail(exitUsage, "An argument is empty. Usage: %s", cmd.UseLine())
 			}
 			return nil
 		}
 		if most >= 0 && len(args) > most && cmd.HasAvailableSubCommands() {
-			for _, show := range cmd.Commands() { // people leave the word show out
+			for _, show := range cmd.Commands() { // people omit the word show
 				if known, _, err := cmd.Find(args[:1]); err == nil && known == cmd && show.Name() == "show" && most > 0 && show.Args(show, args) == nil {
 					return fail(exitUsage, "%s takes one argument. Did you mean `%s %s`?", cmd.CommandPath(), show.CommandPath(), oneLine(strings.Join(args, " ")))
 				}
@@ -136,7 +134,7 @@ func takes(least, most int) cobra.PositionalArgs {
 	}
 }
 
-// baseURL reads an address of Callyard; from says where it comes from.
+// baseURL parses an address of Callyard. from names its source in errors.
 func baseURL(text, from string) (string, error) {
 	u, err := url.Parse(text)
 	switch {
@@ -150,8 +148,8 @@ func baseURL(text, from string) (string, error) {
 	return strings.TrimRight(u.String(), "/"), nil
 }
 
-// apiKey returns the key, or the content of the file that CALLYARD_KEY_FILE
-// names. Without either it is empty.
+// apiKey returns the key. If key is empty, it reads the file that CALLYARD_KEY_FILE names. Without
+// either it returns "".
 func apiKey(key string) (string, error) {
 	if name := os.Getenv("CALLYARD_KEY_FILE"); key == "" && name != "" {
 		text, err := readInput(name, strings.NewReader(""), keyFileMost)
@@ -173,5 +171,5 @@ func apiKey(key string) (string, error) {
 	return key, nil
 }
 
-// keyFileMost is more than a file with a key in it has.
+// keyFileMost limits the size of a key file, in bytes. It is larger than any valid key file.
 const keyFileMost = 4 << 10

@@ -12,10 +12,9 @@ import (
 	"github.com/callyard/callyard/internal/kit/plainjson"
 )
 
-// callArguments returns the arguments of a call as the command line gives them:
-// not at all, as one JSON object, as "-" for stdin, as "@" and a file, or as
-// key=value pairs. JSON is passed on byte for byte. Errors are of the command
-// line.
+// callArguments returns the arguments of a call from the command line: none, one JSON object, "-"
+// for stdin, "@" and a file, or key=value pairs. JSON is passed on byte for byte. Its errors are
+// usage errors.
 func callArguments(args []string, stdin io.Reader) ([]byte, error) {
 	if len(args) == 0 {
 		return []byte("{}"), nil
@@ -43,8 +42,8 @@ func callArguments(args []string, stdin io.Reader) ([]byte, error) {
 	return pairs(args)
 }
 
-// object returns the body if it is a JSON object; what the tool takes, and every
-// finer point of JSON, is for Callyard to judge.
+// object returns the body if it is a JSON object. Callyard validates the rest, such as the tool's
+// schema.
 func object(body []byte, from string) ([]byte, error) {
 	text := bytes.TrimSpace(body)
 	if len(text) == 0 {
@@ -81,7 +80,7 @@ func pairs(args []string) ([]byte, error) {
 	return append(body, '}'), nil
 }
 
-// jsonValue is the value as it is when it is JSON, else a JSON string.
+// jsonValue returns the text unchanged if it is valid JSON, else as a JSON string.
 func jsonValue(text string) []byte {
 	if strings.TrimSpace(text) == text && json.Valid([]byte(text)) {
 		return []byte(text)
@@ -89,8 +88,7 @@ func jsonValue(text string) []byte {
 	return marshal(text)
 }
 
-// marshal returns the value, which is one that encodes, as JSON without the escapes that
-// HTML needs.
+// marshal encodes the value as JSON without HTML escapes. The value must be encodable.
 func marshal(v any) []byte {
 	b, err := plainjson.Marshal(v)
 	if err != nil {

@@ -12,17 +12,17 @@ import (
 	callyard "github.com/callyard/callyard/clients/go"
 )
 
-// exitInterrupted is what shells expect of a command that was stopped by ^C.
+// exitInterrupted is the exit code that shells expect of a command stopped by ^C.
 const exitInterrupted = 130
 
-// exitError ends the process with a code; err says why, for people.
+// exitError ends the process with a code. err is the reason, for people.
 type exitError struct {
 	code     int
 	err      error
-	notFound bool // what was named does not exist, such as a server
+	notFound bool // the named object, such as a server, does not exist
 }
 
-// Error returns what is to be said; it may have several lines.
+// Error returns the message for people, which may have several lines.
 func (e *exitError) Error() string {
 	if e.err == nil {
 		return ""
@@ -33,10 +33,11 @@ func (e *exitError) Error() string {
 // Unwrap returns the cause.
 func (e *exitError) Unwrap() error { return e.err }
 
-// ExitCode is the status of the process.
+// ExitCode returns the exit code of the process.
 func (e *exitError) ExitCode() int { return e.code }
 
-// ended ends the process with the code when everything was said already.
+// ended returns an error that ends the process with the code without a message, because everything
+// was already reported.
 func ended(code int) error { return &exitError{code: code} }
 
 // fail returns an error that ends the process with the code.
@@ -44,8 +45,8 @@ func fail(code int, format string, args ...any) error {
 	return &exitError{code: code, err: fmt.Errorf(format, args...)}
 }
 
-// refused turns an answer that is no success into the error for people. With
-// --output json or yaml the problem document goes to stdout as well, for programs.
+// refused converts an unsuccessful response into the error for people. With --output json or yaml
+// it also writes the problem document to stdout, for programs.
 func (c *client) refused(status int, header http.Header, body []byte) error {
 	var p callyard.Problem
 	if err := json.Unmarshal(body, &p); err != nil || cmp.Or(p.Detail, p.Title) == "" || mediaType(header) != "application/problem+json" {
@@ -59,8 +60,7 @@ func (c *client) refused(status int, header http.Header, body []byte) error {
 	return &exitError{code: codeOf(status), err: errors.New(problemText(&p, status, header.Get("Retry-After"))), notFound: status == http.StatusNotFound}
 }
 
-// codeOf is the exit code of a status that is no success: a refusal, or a fabric
-// that cannot serve.
+// codeOf returns the exit code for an unsuccessful status: refused, or unable to serve.
 func codeOf(status int) int {
 	if status >= http.StatusInternalServerError || status < http.StatusBadRequest {
 		return exitUnreachable
@@ -68,13 +68,12 @@ func codeOf(status int) int {
 	return exitRefused
 }
 
-// problemText is a problem for people: the sentence, each fault on its own line, and
-// what to do.
+// problemText formats a problem for people: the message, each fault on its own line, and the fix.
 func problemText(p *callyard.Problem, status int, retryAfter string) string {
 	var b strings.Builder
 	for i, line := range strings.Split(strings.TrimSpace(cmp.Or(p.Detail, p.Title)), "\n") {
 		if i > 0 {
-			b.WriteString("\n  ") // so that no line of it looks like one of ours
+			b.WriteString("\n  ") // indent, so that no line of it looks like our output
 		}
 		b.WriteString(visible(strings.TrimRight(line, "\r")))
 	}

@@ -95,7 +95,7 @@ func TestAnotherServerAtTheAddressIsNotTakenForCallyard(t *testing.T) {
 	}
 }
 
-func TestAnAnswerThatBreaksOffIsNoResult(t *testing.T) {
+func TestATruncatedResponseIsAnError(t *testing.T) {
 	plainEnvironment(t)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")

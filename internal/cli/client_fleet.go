@@ -8,8 +8,8 @@ import (
 	callyard "github.com/callyard/callyard/clients/go"
 )
 
-// changes says in words what is different between two views of the fleet. Load
-// is left out: it changes all the time.
+// changes describes the differences between two views of the fleet. It ignores load, which changes
+// constantly.
 func changes(before, after *callyard.Fleet) []cell {
 	var news []cell
 	say := func(paint colour, format string, args ...any) {
@@ -50,7 +50,7 @@ func changes(before, after *callyard.Fleet) []cell {
 	return news
 }
 
-// serverWords is how a server is, as far as its changes are news.
+// serverWords describes the state of a server, limited to properties whose changes are reported.
 func serverWords(s *callyard.ServerItem) string {
 	text := readiness(string(s.InitializationState))
 	if s.Tools != nil {
@@ -61,7 +61,7 @@ func serverWords(s *callyard.ServerItem) string {
 
 func count(n int, noun string) string { return countOf(n, noun, noun+"s") }
 
-// countOf is [count] for a noun whose plural has more than an s.
+// countOf is [count] for a noun with an irregular plural.
 func countOf(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -69,7 +69,7 @@ func countOf(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// find returns the first item that fits, nil without one.
+// find returns the first item that matches, or nil.
 func find[T any](items []T, fits func(*T) bool) *T {
 	i := slices.IndexFunc(items, func(item T) bool { return fits(&item) })
 	if i < 0 {

@@ -16,38 +16,38 @@ import (
 )
 
 const (
-	// problemMost is more than a problem document takes.
+	// problemMost limits the size of a problem document, in bytes.
 	problemMost = 1 << 20
 	mediaJSON   = "application/json"
 	mediaEvents = "text/event-stream"
 )
 
-// request is one question to the front door, as a method of the Go client asks it.
+// request is one request to the front door, with the signature of a method of the Go client.
 type request func(ctx context.Context, edit ...callyard.RequestEditorFn) (*http.Response, error)
 
-// with is the request of an operation that takes an id or parameters.
+// with returns the request of an operation that takes an id or parameters.
 func with[P any](ask func(context.Context, P, ...callyard.RequestEditorFn) (*http.Response, error), p P) request {
 	return func(ctx context.Context, edit ...callyard.RequestEditorFn) (*http.Response, error) {
 		return ask(ctx, p, edit...)
 	}
 }
 
-// with2 is with for an operation that takes two of them.
+// with2 is [with] for an operation that takes two of them.
 func with2[P, Q any](ask func(context.Context, P, Q, ...callyard.RequestEditorFn) (*http.Response, error), p P, q Q) request {
 	return func(ctx context.Context, edit ...callyard.RequestEditorFn) (*http.Response, error) {
 		return ask(ctx, p, q, edit...)
 	}
 }
 
-// edit sets what every request has in its header.
+// edit sets the headers that all requests have.
 func edit(_ context.Context, r *http.Request) error {
 	r.Header.Set("Accept", mediaJSON)
 	r.Header.Set("User-Agent", "callyard")
 	return nil
 }
 
-// other is a request to an operation that the Go client does not have: those of the
-// approver. path is escaped, with the query.
+// other returns a request to an operation that the Go client does not have, namely those of the
+// approver. path is escaped and includes the query.
 func (c *client) other(method, path string, body []byte) request {
 	return func(ctx context.Context, more ...callyard.RequestEditorFn) (*http.Response, error) {
 		var content io.Reader
@@ -73,8 +73,8 @@ func (c *client) other(method, path string, body []byte) request {
 	}
 }
 
-// do sends the request and returns the answer if it is a success; its body is to
-// be closed. What is not a success, and no answer at all, is an *exitError.
+// do sends the request and returns a successful response, whose body the caller must close. An
+// unsuccessful or missing response is an *exitError.
 func (c *client) do(ctx context.Context, q request, edit ...callyard.RequestEditorFn) (*http.Response, error) {
 	resp, err := q(ctx, edit...)
 	if err != nil {
@@ -105,7 +105,7 @@ func (c *client) readJSON(ctx context.Context, resp *http.Response) ([]byte, err
 	return body, nil
 }
 
-// report asks for a report and decodes it into v. It returns the bytes as well.
+// report sends the request, decodes the JSON response into v and returns its bytes.
 func (c *client) report(ctx context.Context, q request, v any) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerWait)
 	defer cancel()
@@ -117,7 +117,7 @@ func (c *client) report(ctx context.Context, q request, v any) ([]byte, error) {
 	return c.decode(ctx, resp, v)
 }
 
-// decode decodes the JSON of an answer into v. It returns the bytes as well.
+// decode decodes the JSON of a response into v and returns its bytes.
 func (c *client) decode(ctx context.Context, resp *http.Response, v any) ([]byte, error) {
 	body, err := c.readJSON(ctx, resp)
 	if err == nil && json.Unmarshal(body, v) != nil {
@@ -126,12 +126,12 @@ func (c *client) decode(ctx context.Context, resp *http.Response, v any) ([]byte
 	return body, err
 }
 
-// foreign is the error for an answer that Callyard does not give.
+// foreign returns the error for a response that does not come from Callyard.
 func (c *client) foreign() error {
 	return fail(exitUnreachable, "%s answers, but it is not Callyard: check %s.", c.base, c.flag)
 }
 
-// unreachable is the error for a request without an answer, or with half of one.
+// unreachable returns the error for a request with a missing or incomplete response.
 func (c *client) unreachable(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); errors.Is(cause, errQuiet) {
 		return fail(exitUnreachable, "%s stopped responding: %w", c.base, cause)
@@ -146,7 +146,7 @@ func (c *client) unreachable(ctx context.Context, err error) error {
 		return fail(exitUnreachable, "%s did not answer in time.", c.base)
 	}
 	if outer, ok := errors.AsType[*url.Error](err); ok {
-		err = outer.Err // without the address, which is said already
+		err = outer.Err // without the URL, which the message already has
 	}
 	return fail(exitUnreachable, "The connection to %s failed: %w", c.base, err)
 }
@@ -159,8 +159,8 @@ func mediaType(h http.Header) string {
 	return media
 }
 
-// segment escapes a name as one segment of a path. "." and ".." are escaped as
-// well, which a router would take for directions.
+// segment escapes a name as one path segment. It also escapes "." and "..", which a router would
+// resolve.
 func segment(name string) string {
 	if name == "." || name == ".." {
 		return strings.ReplaceAll(name, ".", "%2E")

@@ -7,7 +7,8 @@ import (
 	"slices"
 )
 
-// show asks for a report and prints it: with --output json or yaml as it came, else as people does.
+// show sends the request and prints the report: verbatim with --output json or yaml, else as people
+// formats it.
 func show[T any](ctx context.Context, c *client, q request, people func(*T) error) error {
 	var v T
 	raw, err := c.report(ctx, q, &v)
@@ -20,10 +21,10 @@ func show[T any](ctx context.Context, c *client, q request, people func(*T) erro
 	return people(&v)
 }
 
-// pageMost is the most items that are asked for at once.
+// pageMost limits the number of items requested per page.
 const pageMost = 500
 
-// page is one answer to a request for a list. It has one of the lists.
+// page is one page of a list. Exactly one of its lists is set.
 type page struct {
 	Calls       []json.RawMessage `json:"calls"`
 	Batches     []json.RawMessage `json:"batches"`
@@ -40,16 +41,16 @@ type page struct {
 	Quarantined []quarantinedTool `json:"quarantined"`
 }
 
-// list is what the pages of a list hold.
+// list holds the items of all pages of a list.
 type list[T any] struct {
-	raw     []json.RawMessage // each item as it came
+	raw     []json.RawMessage // each item verbatim
 	items   []T
-	next    string // the cursor of the page after the last one that was read
+	next    string // the cursor after the last page that was read
 	unknown []string
 	hidden  []quarantinedTool
 }
 
-// namesOf returns a name of each item, for the completion of arguments.
+// namesOf returns the name of each item, for the completion of arguments.
 func namesOf[T any](l *list[T], err error, name func(*T) string) ([]string, error) {
 	if err != nil {
 		return nil, err
@@ -61,8 +62,8 @@ func namesOf[T any](l *list[T], err error, name func(*T) string) ([]string, erro
 	return names, nil
 }
 
-// readList follows the pages until there are no more, or limit items if that is not 0.
-// ask makes the request for at most that number of items from a cursor on.
+// readList follows the pages to the end, or until it has limit items if limit is not 0. ask returns
+// the request for at most most items, starting at cursor.
 func readList[T any](ctx context.Context, c *client, limit int, ask func(most int, cursor string) request) (*list[T], error) {
 	l := &list[T]{raw: []json.RawMessage{}}
 	for {
@@ -94,8 +95,8 @@ func readList[T any](ctx context.Context, c *client, limit int, ask func(most in
 	}
 }
 
-// print writes the list: with --output json or yaml under the name of its member, else as a table, and
-// below it that there is more.
+// print writes the list: with --output json or yaml as the given member of an object, else as a
+// table. Below the table it prints more if there are further items.
 func (l *list[T]) print(c *client, member string, header []string, row func(*T) []cell, more string) error {
 	if c.out.structured() {
 		answer := map[string]any{member: l.raw}

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// toolResult is what the commands look at of a CallToolResult.
+// toolResult holds the members of a CallToolResult that the commands use.
 type toolResult struct {
 	Content    []json.RawMessage `json:"content"`
 	Structured json.RawMessage   `json:"structuredContent"`
@@ -35,9 +35,9 @@ func isToolError(result []byte) bool {
 	return json.Unmarshal(result, &r) == nil && r.IsError
 }
 
-// result prints the result of a tool for people: its text as it is, everything
-// else as one line, and the structured content where there is no text. On a
-// terminal, control characters are made visible: the text is the tool's.
+// result prints the result of a tool for people: text verbatim, other blocks as one line each, and
+// the structured content if there is no text. On a terminal it makes control characters visible,
+// because the text comes from the tool.
 func (s screen) result(body []byte) error {
 	var r toolResult
 	if err := json.Unmarshal(body, &r); err != nil {
@@ -66,7 +66,7 @@ func (s screen) result(body []byte) error {
 	return nil
 }
 
-// lines writes a text that is not ours and ends its last line.
+// lines writes untrusted text and ends its last line.
 func (s screen) lines(text string) error {
 	if s.terminal {
 		text = visible(text)
@@ -77,7 +77,7 @@ func (s screen) lines(text string) error {
 	return s.text(text)
 }
 
-// summary is a block that is no text, on one line.
+// summary describes a block other than text on one line.
 func (b *block) summary() string {
 	words := []string{cmp.Or(b.Type, "content without a type")}
 	n := -1
@@ -100,7 +100,7 @@ func (b *block) summary() string {
 	return "[" + text + "]"
 }
 
-// decodedSize is the number of bytes that base64 text stands for.
+// decodedSize returns the decoded length of base64 text.
 func decodedSize(text string) int {
 	return len(strings.TrimRight(text, "=")) * 3 / 4
 }

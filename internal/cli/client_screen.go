@@ -15,18 +15,18 @@ import (
 	"github.com/charmbracelet/x/term"
 )
 
-// screen is where a command writes: a terminal, or a pipe or file, which gets
-// neither colours nor shortened cells.
+// screen is the output of a command: a terminal, or a pipe or file, which gets neither colours nor
+// shortened cells.
 type screen struct {
 	w        io.Writer
-	format   format // of data; "" is [formatTable]
+	format   format // of data; "" means [formatTable]
 	terminal bool
 	colour   bool
-	width    int // in columns; 0 is without limit
-	height   int // in rows; 0 is without limit
+	width    int // in columns; 0 means no limit
+	height   int // in rows; 0 means no limit
 }
 
-// screenOf returns the screen of a writer.
+// screenOf returns the screen for a writer.
 func screenOf(w io.Writer) screen {
 	s := screen{w: w}
 	if f, ok := w.(interface{ Fd() uintptr }); ok && term.IsTerminal(f.Fd()) {
@@ -40,7 +40,7 @@ func screenOf(w io.Writer) screen {
 }
 
 // wantsColour follows the conventions of no-color.org and bixense.com/clicolors. NO_COLOR
-// wins over CLICOLOR_FORCE.
+// takes precedence over CLICOLOR_FORCE.
 func wantsColour(terminal bool, getenv func(string) string) bool {
 	force := getenv("CLICOLOR_FORCE")
 	switch {
@@ -52,7 +52,7 @@ func wantsColour(terminal bool, getenv func(string) string) bool {
 	return terminal && getenv("TERM") != "dumb" && getenv("CLICOLOR") != "0"
 }
 
-// text writes the text. Output that cannot be written is an error of the command.
+// text writes the text. A write error is an error of the command.
 func (s screen) text(text string) error {
 	if _, err := io.WriteString(s.w, text); err != nil {
 		return fmt.Errorf("writing the output: %w", err)
@@ -60,7 +60,7 @@ func (s screen) text(text string) error {
 	return nil
 }
 
-// raw writes the bytes as they are, with a line end if they have none.
+// raw writes the bytes unchanged, with a line end if they have none.
 func (s screen) raw(body []byte) error {
 	if _, err := s.w.Write(body); err != nil {
 		return fmt.Errorf("writing the output: %w", err)
@@ -71,18 +71,18 @@ func (s screen) raw(body []byte) error {
 	return s.text("\n")
 }
 
-// sheet writes what is known of one thing, a name and a value in each row. Rows without
-// a value are left out, and no value is shortened.
+// sheet writes the properties of one object, with a name and a value in each row. It omits rows
+// without a value, and shortens no value.
 func (s screen) sheet(rows ...[]cell) error {
 	return s.sheetRows(slices.DeleteFunc(rows, func(row []cell) bool { return row[1].text == "" }))
 }
 
-// section writes a headline and a text that has its line breaks.
+// section writes a headline and a multi-line text.
 func (s screen) section(head, text string) error {
 	return s.text("\n" + s.paint(bold, head) + "\n" + text + "\n")
 }
 
-// colour is an SGR code; "" is none.
+// colour is an SGR code; "" means no colour.
 type colour string
 
 const (
@@ -101,9 +101,8 @@ func (s screen) paint(c colour, text string) string {
 	return "\x1b[" + string(c) + "m" + text + "\x1b[0m"
 }
 
-// visible makes what could steer a terminal visible: control characters other
-// than line feed and tab, and the marks that turn the direction of writing. What
-// servers and tools say is not ours.
+// visible escapes the characters that could control a terminal: control characters other than line
+// feed and tab, and bidirectional controls. Text of servers and tools is untrusted.
 func visible(text string) string {
 	if strings.IndexFunc(text, steers) < 0 && utf8.ValidString(text) {
 		return text
@@ -123,23 +122,23 @@ func steers(r rune) bool {
 	return r != '\n' && r != '\t' && unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)
 }
 
-// oneLine is the text on one line, with what could steer a terminal visible.
+// oneLine returns the text on one line, with characters that could control a terminal escaped.
 func oneLine(text string) string {
 	return visible(strings.Join(strings.Fields(text), " "))
 }
 
-// size says a number of bytes in words.
+// size formats a number of bytes.
 func size(n int) string {
 	switch {
 	case n < 1000:
 		return fmt.Sprintf("%d B", n)
-	case n < 999_500: // it would be rounded to 1000 kB
+	case n < 999_500: // larger values would be rounded to 1000 kB
 		return fmt.Sprintf("%d kB", (n+500)/1000)
 	}
 	return fmt.Sprintf("%.1f MB", float64(n)/1e6)
 }
 
-// pretty indents JSON without touching its values. What is not JSON stays as it is.
+// pretty indents JSON without changing its values. It returns other text unchanged.
 func pretty(raw []byte) string {
 	var b bytes.Buffer
 	if err := json.Indent(&b, bytes.TrimSpace(raw), "", "  "); err != nil {

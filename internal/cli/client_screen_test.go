@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestATableIsPlainWhereNobodyLooksAndPaintedAtATerminal(t *testing.T) {
+func TestATableIsColouredOnlyAtATerminal(t *testing.T) {
 	rows := func() [][]cell {
 		return [][]cell{{{text: "é漢"}, {"on", green}, {text: "a long text that goes\non and on"}}, {{text: "second"}, {}, {}}}
 	}

@@ -13,22 +13,20 @@ import (
 	"github.com/callyard/callyard/internal/kit/sse"
 )
 
-// quietMost is how long a stream of events may be silent. The front door sends a
-// comment each 15 seconds, so a longer silence is a connection that is gone.
+// quietMost limits the silence of an event stream. The front door sends a comment each 15 seconds,
+// so a longer silence means that the connection is lost.
 const quietMost = time.Minute
 
 var errQuiet = errors.New("no data arrived for a minute")
 
-// errEnough, returned by the reader of a stream, ends it.
+// errEnough ends a stream without an error when each returns it.
 var errEnough = errors.New("enough")
 
-// maxEvent is the size, in bytes, of the largest event that is read: no result comes
-// near it.
+// maxEvent limits the size of an event, in bytes. It is far above the size of any result.
 const maxEvent = 1 << 30
 
-// readEvents reads a stream of server-sent events to its end, or until each
-// returns an error, which is returned; errEnough ends it without one. The data of an
-// event is valid until each returns.
+// readEvents reads server-sent events until the end of the stream or until each returns an error,
+// which it returns, except errEnough. The data of an event is valid until each returns.
 func readEvents(r io.Reader, each func(sse.Event) error) error {
 	for in := sse.NewReader(r, lines.Long, maxEvent); ; {
 		e, err := in.Next()
@@ -45,9 +43,8 @@ func readEvents(r io.Reader, each func(sse.Event) error) error {
 	}
 }
 
-// stream sends the request and hands over the events of its answer. An answer
-// that is JSON instead becomes one event, named by "json". A stream that is
-// silent for [quietMost] is an error.
+// stream sends the request and calls each for the events of its response. A JSON response becomes
+// one event with the name [eventJSON] or [eventHeld]. A silence of [quietMost] is an error.
 func (c *client) stream(ctx context.Context, q request, each func(sse.Event) error, edit ...callyard.RequestEditorFn) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -68,7 +65,7 @@ func (c *client) stream(ctx context.Context, q request, each func(sse.Event) err
 	}
 	quiet := time.AfterFunc(quietMost, func() { cancel(errQuiet) })
 	defer quiet.Stop()
-	err = readEvents(&watched{r: resp.Body, heard: func() { quiet.Reset(quietMost) }}, each)
+	err = readEvents(&watched{r: resp.Body, onRead: func() { quiet.Reset(quietMost) }}, each)
 	var ours *exitError
 	if err == nil || errors.As(err, &ours) {
 		return err
@@ -76,7 +73,7 @@ func (c *client) stream(ctx context.Context, q request, each func(sse.Event) err
 	return c.unreachable(ctx, err)
 }
 
-// Names of events that stand for an answer in one piece.
+// Names of events that represent a JSON response.
 const (
 	eventJSON = "json"
 	eventHeld = "held"
@@ -89,22 +86,22 @@ func answerEvent(resp *http.Response) string {
 	return eventJSON
 }
 
-// watched says when something was read.
+// watched calls onRead after each read of data.
 type watched struct {
-	r     io.Reader
-	heard func()
+	r      io.Reader
+	onRead func()
 }
 
-// Read reads on.
+// Read implements [io.Reader].
 func (w *watched) Read(p []byte) (int, error) {
 	n, err := w.r.Read(p)
 	if n > 0 {
-		w.heard()
+		w.onRead()
 	}
 	return n, err
 }
 
-// accepts asks for other media types than JSON.
+// accepts sets the Accept header to other media types than JSON.
 func accepts(media string) callyard.RequestEditorFn {
 	return func(_ context.Context, r *http.Request) error {
 		r.Header.Set("Accept", media)

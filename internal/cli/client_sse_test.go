@@ -12,7 +12,7 @@ import (
 	"github.com/callyard/callyard/internal/kit/sse"
 )
 
-// silent is a front door that begins a stream and then says nothing.
+// silent is a front door that starts a stream and then sends nothing.
 type silent struct{}
 
 func (silent) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -35,7 +35,7 @@ func (s *silence) Read(p []byte) (int, error) {
 
 func (s *silence) Close() error { return nil }
 
-func TestAStreamWithoutASignOfLifeIsGivenUp(t *testing.T) {
+func TestASilentStreamTimesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &client{base: "http://door", http: &http.Client{Transport: silent{}}}
 		began := time.Now()

@@ -24,18 +24,17 @@ func cells(texts ...string) []cell {
 const (
 	// columnGap separates two columns.
 	columnGap = 2
-	// minColumn is the width down to which a column is shortened before columns are left
-	// out, and minText that of the last column, which has the text. A column of stateColumn
-	// or less, such as that of the states, stays whole.
+	// A column is shortened to minColumn, and the last one, which holds text, to minText, before
+	// columns are omitted. A column of at most stateColumn, such as a state, is never shortened.
 	minColumn   = 8
 	stateColumn = len("succeeded")
 	minText     = 16
 )
 
 // table writes rows under a header. An empty field is a dash, except in the last column.
-// On a terminal a row is one line: long fields are shortened, and where that is not enough
-// columns are left out and named below the table. A last column without text, such as the
-// errors of servers that have none, is left out first.
+// On a terminal a row is one line: long fields are shortened, and if that is not enough, columns
+// are omitted and named below the table. A last column without text, such as the errors of servers
+// that have none, is omitted first.
 func (s screen) table(header []string, rows [][]cell) error {
 	header, rows = s.withoutEmptyText(header, rows)
 	head := cells(header...)
@@ -61,8 +60,8 @@ func (s screen) table(header []string, rows [][]cell) error {
 	return s.text(s.paint(faint, shorten(names, s.width)) + "\n" + s.paint(faint, shorten(hint, s.width)) + "\n")
 }
 
-// withoutEmptyText returns a table without its last column if that has no text and the table
-// does not fit into the terminal.
+// withoutEmptyText removes the last column if it has no text and the table is too wide for the
+// terminal.
 func (s screen) withoutEmptyText(header []string, rows [][]cell) ([]string, [][]cell) {
 	last := len(header) - 1
 	if s.width <= 0 || last < 2 || len(rows) == 0 {
@@ -94,7 +93,7 @@ func (s screen) withoutEmptyText(header []string, rows [][]cell) ([]string, [][]
 	return header[:last], short
 }
 
-// sheetRows writes rows of two fields side by side, none of them shortened.
+// sheetRows writes rows of two fields without shortening them.
 func (s screen) sheetRows(rows [][]cell) error {
 	if len(rows) == 0 {
 		return nil
@@ -102,7 +101,7 @@ func (s screen) sheetRows(rows [][]cell) error {
 	return s.columns(rows, naturalWidths(rows), []int{0, 1})
 }
 
-// naturalWidths brings the fields onto one line each and returns the width of each column.
+// naturalWidths puts each field on one line and returns the width of each column.
 func naturalWidths(rows [][]cell) []int {
 	widths := make([]int, len(rows[0]))
 	last := len(widths) - 1
@@ -117,9 +116,10 @@ func naturalWidths(rows [][]cell) []int {
 	return widths
 }
 
-// fit shortens the widths until a row fits into limit columns, and returns which columns
-// are kept; the width of the others becomes 0. The first column identifies the row and is
-// shortened last; the last one is kept as it says why. A limit of 0 is none.
+// fit shortens the widths until a row fits into limit columns, and returns the indexes of the
+// columns to keep. It sets the width of the others to 0. The first column is shortened last because
+// it identifies the row. The last column is kept because it has the reason. A limit of 0 means no
+// limit.
 func fit(widths []int, header []string, limit int) (kept []int) {
 	last := len(widths) - 1
 	least := make([]int, len(widths))
@@ -153,7 +153,7 @@ func fit(widths []int, header []string, limit int) (kept []int) {
 				widest = i
 			}
 		}
-		if widest < 0 { // narrower than any table: every column gives
+		if widest < 0 { // narrower than any table: shorten all columns
 			for _, i := range kept {
 				if widths[i] > 1 && (widest < 0 || widths[i] > widths[widest]) {
 					widest = i
@@ -186,8 +186,7 @@ func (s screen) columns(rows [][]cell, widths, kept []int) error {
 	return s.text(b.String())
 }
 
-// shorten cuts a text to at most n columns of a terminal; the last of them says that there
-// is more.
+// shorten cuts a text to at most n columns of a terminal. If it cuts, the last column shows that.
 func shorten(text string, n int) string {
 	if columnsOf(text) <= n {
 		return text
@@ -201,7 +200,7 @@ func shorten(text string, n int) string {
 	return text
 }
 
-// columnsOf is the number of columns that a terminal draws a text in.
+// columnsOf returns the number of terminal columns of a text.
 func columnsOf(text string) (n int) {
 	for _, r := range text {
 		n += columnsOfRune(r)

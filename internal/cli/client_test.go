@@ -26,7 +26,7 @@ func golden(t *testing.T, name, got string) {
 	goldentest.Text(t, filepath.Join("testdata", "client", name+".golden"), got)
 }
 
-// recorded is the answer of a front door, as it was recorded.
+// recorded returns a recorded response of a front door.
 func recorded(t *testing.T, name string) string {
 	t.Helper()
 	body, err := os.ReadFile(filepath.Join("testdata", "client", name))
@@ -36,9 +36,9 @@ func recorded(t *testing.T, name string) string {
 	return string(body)
 }
 
-// answer is what a door says.
+// answer is a response of a door.
 type answer struct {
-	status int // 200 when 0
+	status int // 0 means 200
 	media  string
 	header map[string]string
 	body   string
@@ -50,14 +50,14 @@ func problemAnswer(status int, body string) answer {
 	return answer{status: status, media: "application/problem+json", body: body}
 }
 
-// seen is what a door was asked.
+// seen is a request to a door.
 type seen struct {
 	line   string // "METHOD /escaped/path?query"
 	header http.Header
 	body   string
 }
 
-// door is a front door that knows answers by "METHOD /escaped/path?query".
+// door is a fake front door with responses by "METHOD /escaped/path?query".
 type door struct {
 	*httptest.Server
 	mu    sync.Mutex
@@ -72,7 +72,7 @@ func openDoor(t *testing.T, answers map[string]answer) *door {
 		if err != nil {
 			t.Error(err)
 		}
-		// The order of parameters is nobody's business.
+		// The order of parameters does not matter.
 		line := r.Method + " " + r.URL.EscapedPath()
 		if query := r.URL.Query().Encode(); query != "" {
 			line += "?" + query
@@ -97,14 +97,14 @@ func openDoor(t *testing.T, answers map[string]answer) *door {
 	return d
 }
 
-// requests returns what the door was asked so far.
+// requests returns the requests to the door so far.
 func (d *door) requests() []seen {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return append([]seen(nil), d.asked...)
 }
 
-// plainEnvironment takes away what the shell of a developer may have set.
+// plainEnvironment unsets variables that the shell of a developer may have set.
 func plainEnvironment(t *testing.T) {
 	t.Helper()
 	for _, name := range []string{"CALLYARD_URL", "CALLYARD_KEY", "CALLYARD_KEY_FILE", "NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE"} {
@@ -112,7 +112,7 @@ func plainEnvironment(t *testing.T) {
 	}
 }
 
-// testRoot is the root command with the flags that main declares.
+// testRoot returns the root command with the flags that main declares.
 func testRoot() *cobra.Command {
 	root := &cobra.Command{Use: "callyard", SilenceErrors: true, SilenceUsage: true, Args: takes(0, 0), RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
 	root.PersistentFlags().String("url", "", "")
@@ -123,13 +123,13 @@ func testRoot() *cobra.Command {
 	return root
 }
 
-// typed runs a command line as main does.
+// typed runs a command line like main.
 func typed(t *testing.T, stdin string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	return typedOn(t, testRoot(), stdin, args...)
 }
 
-// typedOn is typed for commands that testRoot does not have.
+// typedOn is [typed] for commands that testRoot does not have.
 func typedOn(t *testing.T, root *cobra.Command, stdin string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	var out, errOut bytes.Buffer
@@ -144,7 +144,7 @@ func typedOn(t *testing.T, root *cobra.Command, stdin string, args ...string) (s
 	return out.String(), errOut.String(), exitCode(err)
 }
 
-// clientOf is a client of the door whose output is taken for a terminal's.
+// clientOf returns a client of the door whose output is treated as a terminal.
 func clientOf(t *testing.T, d *door, out, note io.Writer) *client {
 	t.Helper()
 	root := testRoot()
@@ -207,7 +207,7 @@ func TestTheKeyIsSentAndNeverPrinted(t *testing.T) {
 	}
 }
 
-func TestAWrongCommandLineIsRefusedBeforeAnythingIsAsked(t *testing.T) {
+func TestAWrongCommandLineIsRefusedBeforeARequest(t *testing.T) {
 	plainEnvironment(t)
 	for name, args := range map[string][]string{
 		"no server":           {"call"},
@@ -237,7 +237,7 @@ func TestAWrongCommandLineIsRefusedBeforeAnythingIsAsked(t *testing.T) {
 	}
 }
 
-func TestAMissingOrEmptyKeyFileIsSaid(t *testing.T) {
+func TestAMissingOrEmptyKeyFileIsReported(t *testing.T) {
 	plainEnvironment(t)
 	folder := t.TempDir()
 	for name, content := range map[string]string{"empty": "\n", "huge": strings.Repeat("k", keyFileMost+1), "missing": ""} {
@@ -277,20 +277,20 @@ func TestARedirectIsNotFollowed(t *testing.T) {
 	}
 }
 
-// cancelled is a context that ends when the door is asked.
+// cancelled returns a context that ends when the server receives a request.
 func cancelled(t *testing.T) (context.Context, *httptest.Server) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		cancel()
-		<-r.Context().Done() // the client hangs up
+		<-r.Context().Done() // until the client closes the connection
 	}))
 	t.Cleanup(s.Close)
 	return ctx, s
 }
 
-func TestAnInterruptedCommandHangsUpAndSaysSo(t *testing.T) {
+func TestAnInterruptClosesTheConnection(t *testing.T) {
 	plainEnvironment(t)
 	for _, args := range [][]string{{"call", "demo", "sleep"}, {"servers"}} {
 		ctx, s := cancelled(t)

@@ -15,8 +15,8 @@ import (
 	callyard "github.com/callyard/callyard/clients/go"
 )
 
-// toolItem is a tool as the commands read it. Members that a newer front door adds are
-// passed over.
+// toolItem is a tool as the commands read it. Unknown members, which a newer front door may add,
+// are ignored.
 type toolItem struct {
 	Server     string          `json:"server"`
 	Name       string          `json:"name"`
@@ -24,12 +24,12 @@ type toolItem struct {
 	Reason     string          `json:"reason"`
 	Changed    string          `json:"changed"`
 	Definition json.RawMessage `json:"definition"`
-	raw        json.RawMessage // the whole item
+	raw        json.RawMessage // the whole item, verbatim
 	def        toolDefinition
 }
 
-// UnmarshalJSON keeps the item as it came. A definition that is odd is shown as far as it
-// can be read.
+// UnmarshalJSON keeps the item verbatim. A malformed definition is shown as far as it can be
+// decoded.
 func (t *toolItem) UnmarshalJSON(raw []byte) error {
 	type members toolItem
 	if err := json.Unmarshal(raw, (*members)(t)); err != nil {
@@ -40,7 +40,7 @@ func (t *toolItem) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// toolDefinition is what the commands show of an MCP tool.
+// toolDefinition holds the members of an MCP tool that the commands show.
 type toolDefinition struct {
 	Title       string          `json:"title"`
 	Description string          `json:"description"`
@@ -92,7 +92,7 @@ func showTool(ctx context.Context, c *client, args []string) error {
 	return nil
 }
 
-// hints lists what the server says of the tool's effects.
+// hints lists the tool's annotations about its effects, as the server declares them.
 func (d *toolDefinition) hints() string {
 	var words []string
 	for _, h := range []struct {
@@ -144,7 +144,7 @@ func switchCommand(verb string, enabled bool) *cobra.Command {
 	return cmd
 }
 
-// wideSwitch says which tools are switched together.
+// wideSwitch selects the tools to enable or disable together.
 type wideSwitch struct{ match, set string }
 
 func (w *wideSwitch) change(ctx context.Context, c *client, args []string, enabled bool, reason string) error {

@@ -14,18 +14,18 @@ import (
 	callyard "github.com/callyard/callyard/clients/go"
 )
 
-// completeWait is how long the shell waits for words; a person waits with it.
+// completeWait limits the time to fetch completions, because a person waits.
 const completeWait = time.Second
 
 // completeMost is the number of ids that are offered, the newest first.
 const completeMost = 100
 
-// words gives what may stand at the place of the next argument, after args. A word
-// may have a description behind a tab. An error offers nothing.
+// words returns the completions of the next argument after args. A completion may have a
+// description after a tab. On error, nothing is offered.
 type words func(ctx context.Context, c *client, args []string) ([]string, error)
 
-// completing makes the completion of arguments: each place has its words, asked for
-// at the Callyard that the command line and the environment name.
+// completing returns a completion function with a source of words for each position. The words are
+// fetched from the Callyard that the command line and the environment select.
 func completing(places ...words) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 		if len(args) >= len(places) {
@@ -35,18 +35,18 @@ func completing(places ...words) cobra.CompletionFunc {
 	}
 }
 
-// completingFlag is completing for the value of a flag.
+// completingFlag is [completing] for the value of a flag.
 func completingFlag(cmd *cobra.Command, flag string, give words) {
 	err := cmd.RegisterFlagCompletionFunc(flag, func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 		return complete(cmd, give, args, toComplete), cobra.ShellCompDirectiveNoFileComp
 	})
 	if err != nil {
-		panic(err) // there is no such flag
+		panic(err) // no such flag: a bug
 	}
 }
 
-// completeTools completes the value of a flag with the tools of the server that the flag
-// server names, or of all.
+// completeTools completes the value of a flag with the tools of the server that the flag "server"
+// selects, or of all servers.
 func completeTools(cmd *cobra.Command, flag string) {
 	completingFlag(cmd, flag, func(ctx context.Context, c *client, _ []string) ([]string, error) {
 		names, err := toolNames(ctx, c, []string{textFlag(cmd, "server")})
@@ -57,7 +57,7 @@ func completeTools(cmd *cobra.Command, flag string) {
 // offer completes the value of a flag with fixed words.
 func offer(cmd *cobra.Command, flag string, fixed ...string) {
 	if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(fixed, cobra.ShellCompDirectiveNoFileComp)); err != nil {
-		panic(err) // there is no such flag
+		panic(err) // no such flag: a bug
 	}
 }
 
@@ -65,7 +65,7 @@ func complete(cmd *cobra.Command, give words, args []string, toComplete string) 
 	ask := func(ctx context.Context, c *client, args []string) error {
 		ctx, cancel := context.WithTimeout(ctx, completeWait)
 		defer cancel()
-		c.out.format = formatTable // a refusal is not printed, whatever --output says
+		c.out.format = formatTable // do not print a refusal, whatever the value of --output
 		all, err := give(ctx, c, args)
 		for _, word := range all {
 			if name, _, _ := strings.Cut(word, "\t"); strings.HasPrefix(name, toComplete) && oneLine(name) == name && !strings.Contains(name, " ") {
@@ -79,7 +79,7 @@ func complete(cmd *cobra.Command, give words, args []string, toComplete string) 
 		with = withApprover
 	}
 	if err := with(ask)(cmd, args); err != nil {
-		// Nothing may be printed: it would stand in the command line.
+		// Printed text would end up in the command line.
 		cobra.CompDebugln(err.Error(), false)
 	}
 	return found
@@ -96,7 +96,7 @@ func serverIDs(ctx context.Context, c *client, _ []string) (ids []string, err er
 	return ids, nil
 }
 
-// toolNames are the tools of the server that is named before.
+// toolNames returns the tools of the server in args.
 func toolNames(ctx context.Context, c *client, args []string) (names []string, err error) {
 	if len(args) == 0 {
 		return nil, nil
@@ -111,7 +111,7 @@ func toolNames(ctx context.Context, c *client, args []string) (names []string, e
 	return names, nil
 }
 
-// argumentNames are the arguments of the tool that is named before, as name=.
+// argumentNames returns the arguments of the tool in args, as name=.
 func argumentNames(ctx context.Context, c *client, args []string) (names []string, err error) {
 	if len(args) < 2 {
 		return nil, nil
@@ -143,7 +143,7 @@ func callIDs(ctx context.Context, c *client, _ []string) ([]string, error) {
 	return ids(ctx, c, with(c.api.ListCalls, &callyard.ListCallsParams{Limit: new(completeMost)}))
 }
 
-// openCallIDs are those of calls that have not ended, or whose outcome is unknown.
+// openCallIDs returns the ids of calls that have not ended or whose outcome is unknown.
 func openCallIDs(ctx context.Context, c *client, _ []string) ([]string, error) {
 	return ids(ctx, c, with(c.api.ListCalls, &callyard.ListCallsParams{Limit: new(completeMost), State: []callyard.ListCallsParamsState{
 		callyard.ListCallsParamsStateHeld, callyard.ListCallsParamsStateQueued, callyard.ListCallsParamsStateRunning, callyard.ListCallsParamsStateUnknown, callyard.ListCallsParamsStateFailed,
@@ -175,7 +175,7 @@ func permissionIDs(ctx context.Context, c *client, _ []string) (found []string, 
 	return found, nil
 }
 
-// ids reads the ids of the first page of a list, and describes each by its state and tool.
+// ids returns the ids on the first page of a list, each described by its state and tool.
 func ids(ctx context.Context, c *client, q request) (found []string, err error) {
 	page, err := readList[struct{ ID, State, Server, Tool string }](ctx, c, 1, func(int, string) request { return q })
 	if err != nil {
@@ -187,7 +187,7 @@ func ids(ctx context.Context, c *client, q request) (found []string, err error) 
 	return found, nil
 }
 
-// described is a word with what the shell shows behind it.
+// described appends the description that the shell shows after a word.
 func described(word, text string) string {
 	if text = oneLine(text); text == "" {
 		return word

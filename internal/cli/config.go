@@ -75,8 +75,8 @@ func checkConfig(cmd *cobra.Command) error {
 	return nil
 }
 
-// reportConfig prints what `config check` found as one object. A configuration with
-// faults is an error, which they say.
+// reportConfig prints the result of `config check` as one object. If there are faults, it returns
+// an error.
 func reportConfig(out screen, p *setup.Prepared, faults []config.Fault, servers string) error {
 	type fault struct {
 		Key     string `json:"key,omitempty"`
@@ -86,7 +86,7 @@ func reportConfig(out screen, p *setup.Prepared, faults []config.Fault, servers 
 	report := struct {
 		Good          bool            `json:"good"`
 		Faults        []fault         `json:"faults"`
-		Servers       []string        `json:"servers"` // as the lines for people have them
+		Servers       []string        `json:"servers"` // the lines for people
 		Notes         []string        `json:"notes"`
 		Doubts        []string        `json:"doubts"`
 		Configuration json.RawMessage `json:"configuration,omitempty"`
@@ -112,7 +112,7 @@ func reportConfig(out screen, p *setup.Prepared, faults []config.Fault, servers 
 	return nil
 }
 
-// sayServer prints how a server is held. The error says why it cannot be.
+// sayServer prints how a server is run, or returns the reason why it cannot be.
 func sayServer(ctx context.Context, out io.Writer, s *worker.Served) error {
 	spec := s.Session.Spec
 	if s.Sandbox == nil || !s.Sandbox.Only {
@@ -123,14 +123,13 @@ func sayServer(ctx context.Context, out io.Writer, s *worker.Served) error {
 			return err
 		}
 	}
-	if s.Sandbox != nil && s.Sandbox.Fault == nil { // a fault is told with the others
+	if s.Sandbox != nil && s.Sandbox.Fault == nil { // a fault is reported with the others
 		saySandbox(out, string(spec.ID), s.Sandbox)
 	}
 	return nil
 }
 
-// sayTools prints which tools a server that is adapted here has, and what was left
-// out.
+// sayTools prints the tools of a server that is adapted here, and the omitted ones.
 func sayTools(ctx context.Context, out io.Writer, src adapt.Source) error {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
@@ -148,7 +147,7 @@ func sayTools(ctx context.Context, out io.Writer, src adapt.Source) error {
 	return nil
 }
 
-// saySandbox prints everything that holds for the container of a server.
+// saySandbox prints the settings of the container of a server.
 func saySandbox(out io.Writer, server string, b *worker.Sandbox) {
 	place := "container"
 	if b.Isolation == schema.IsolationBubblewrap {

@@ -14,7 +14,7 @@ import (
 	"github.com/callyard/callyard/internal/authn"
 )
 
-// checked runs `callyard config check` and returns what it says.
+// checked runs `callyard config check` and returns its output.
 func checked(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	cmd := &cobra.Command{Use: "callyard", SilenceErrors: true, SilenceUsage: true}
@@ -30,7 +30,7 @@ func checked(t *testing.T, args ...string) (string, error) {
 	return said.String(), err
 }
 
-// A mistake is one file with one fault, at the line, described in the words of want.
+// A mistake is one file with one fault, the line of the fault, and the expected words.
 type mistake struct {
 	text, want string
 	line       int
@@ -156,8 +156,8 @@ var policyMistakes = []mistake{
 	{"rules:\n - name: a\n   deny: [x\n", "not valid YAML", 3},
 }
 
-// TestEveryTypicalMistakeIsFoundWithTheOthersAndItsLine makes each mistake next to one in
-// each of the other two files: one report has them all.
+// TestEveryTypicalMistakeIsFoundWithTheOthersAndItsLine combines each mistake with one in
+// each of the other two files. One report must have them all.
 func TestEveryTypicalMistakeIsFoundWithTheOthersAndItsLine(t *testing.T) {
 	dir := t.TempDir()
 	config, servers, policy := filepath.Join(dir, "callyard.yaml"), filepath.Join(dir, "mcp.json"), filepath.Join(dir, "policy.yaml")

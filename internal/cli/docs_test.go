@@ -11,9 +11,9 @@ import (
 
 var (
 	shellBlock = regexp.MustCompile("(?ms)^[ ]*```sh\n(.*?)^[ ]*```$")
-	// invocation is `callyard` as a command, with what follows it in the same command.
+	// invocation matches `callyard` as a command, with the rest of the same command.
 	invocation = regexp.MustCompile(`(?:^|[;&|(]\s*|\s(?:\w+=\S*\s+)*)(?:bin/|go run \./cmd/)?callyard( [^;&|)\n]*)?`)
-	// word is one word of a command: quoted text, or text without spaces.
+	// word matches one word of a command: quoted text, or text without spaces.
 	word = regexp.MustCompile(`(?:"[^"]*"|'[^']*'|[^\s"'])+`)
 )
 

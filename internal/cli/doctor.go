@@ -13,7 +13,7 @@ import (
 	callyard "github.com/callyard/callyard/clients/go"
 )
 
-// doctorCommand looks at a running system and says what is wrong with it.
+// doctorCommand examines a running system and reports its faults.
 func doctorCommand() *cobra.Command {
 	var o doctorOptions
 	cmd := &cobra.Command{
@@ -36,7 +36,7 @@ func doctorCommand() *cobra.Command {
 		o.named = cmp.Or(o.approver, os.Getenv("CALLYARD_APPROVER_URL"))
 		o.nats = cmp.Or(o.nats, os.Getenv("CALLYARD_NATS_URL"))
 		x := examination{c: c, o: o, out: c.out, now: time.Now}
-		c.out.format = formatTable // what is refused is a finding, and not printed as it came
+		c.out.format = formatTable // a refusal is a finding; do not also print it verbatim
 		var err error
 		if x.approver, err = c.approver(o.named); err != nil {
 			return err
@@ -51,46 +51,45 @@ func doctorCommand() *cobra.Command {
 		if err := context.Cause(ctx); err != nil {
 			return fail(exitInterrupted, "Interrupted.")
 		}
-		return x.tell()
+		return x.printFindings()
 	})
 	return cmd
 }
 
-// doctorOptions is what the flags say.
+// doctorOptions holds the values of the flags.
 type doctorOptions struct {
 	approver, approverKey string
-	named                 string // the approver that somebody named, "" when nobody did
-	nats                  string // likewise
+	named                 string // the explicitly configured approver, or ""
+	nats                  string // the explicitly configured NATS server, or ""
 	held                  time.Duration
 }
 
 const (
-	// skewMost is how wrong the clocks of workers may be: a warrant that a process
-	// signed is valid that long before its time.
+	// skewMost is the tolerated clock skew of workers: the validity of a signed warrant starts this
+	// much before its signing time.
 	skewMost = 30 * time.Second
-	// restartsMany is more often than a sound server is started again.
+	// restartsMany is the number of restarts that a healthy server does not reach.
 	restartsMany = 5
-	// doctorWait bounds one question. A system that is ill answers late or never.
+	// doctorWait limits one request. A faulty system may respond late or never.
 	doctorWait = 10 * time.Second
-	// shownMost is the number of the same kind that are named one by one.
+	// shownMost limits the number of objects of one kind that are listed individually.
 	shownMost = 20
 )
 
-// defaultNATS is where NATS is looked for when nobody says where it is.
+// defaultNATS is the NATS address if none is configured.
 const defaultNATS = "nats://127.0.0.1:4222"
 
-// examination is one look at a system.
+// examination is one examination of a system.
 type examination struct {
 	c, approver *client
 	o           doctorOptions
 	out         screen
 	now         func() time.Time
 	findings    []finding
-	clock       time.Time // of the front door, when it was asked
+	clock       time.Time // the time of the front door when it was asked
 }
 
-// all looks at everything. What cannot be known without a front door is left out
-// when there is none.
+// all runs all checks. If the front door does not respond, it skips the others, which depend on it.
 func (x *examination) all(ctx context.Context) {
 	if !x.frontDoor(ctx) {
 		return
@@ -103,7 +102,7 @@ func (x *examination) all(ctx context.Context) {
 	x.approvals(ctx)
 }
 
-// frontDoor says whether there is any sense in asking more.
+// frontDoor checks the front door and reports whether further checks make sense.
 func (x *examination) frontDoor(ctx context.Context) bool {
 	const at = "front door"
 	var version callyard.Version
@@ -124,7 +123,7 @@ func (x *examination) frontDoor(ctx context.Context) bool {
 	return true
 }
 
-// ready reads /readyz, which says whether NATS is there and why not.
+// ready checks /readyz, which reports whether NATS is connected, and if not, the reason.
 func (x *examination) ready(ctx context.Context, c *client, what string) {
 	var status struct {
 		Status string `json:"status"`
@@ -147,7 +146,7 @@ func (x *examination) ready(ctx context.Context, c *client, what string) {
 	x.fault(what, said, fix)
 }
 
-// skew compares a clock with the one here. The Date of an answer counts whole seconds.
+// skew compares a clock with the local one. The Date header has a resolution of one second.
 func (x *examination) skew(what string, date time.Time) {
 	switch d := x.now().Sub(date); {
 	case d.Abs() > skewMost:
@@ -157,8 +156,7 @@ func (x *examination) skew(what string, date time.Time) {
 	}
 }
 
-// read is look for what the front door has to know. An answer that does not come is a
-// fault.
+// read is [examination.look] at the front door. A missing response is a fault.
 func (x *examination) read(ctx context.Context, about string, q request, v any) bool {
 	_, err := x.look(ctx, x.c, q, v)
 	if err != nil {
@@ -167,7 +165,8 @@ func (x *examination) read(ctx context.Context, about string, q request, v any) 
 	return err == nil
 }
 
-// look asks for a report and returns the time on the clock of whoever answered.
+// look sends the request, decodes the response into v, and returns the time of the responding
+// server.
 func (x *examination) look(ctx context.Context, c *client, q request, v any) (time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, doctorWait)
 	defer cancel()
@@ -178,7 +177,7 @@ func (x *examination) look(ctx context.Context, c *client, q request, v any) (ti
 	defer resp.Body.Close()
 	date, err := http.ParseTime(resp.Header.Get("Date"))
 	if err != nil {
-		date = x.now() // a proxy took it away
+		date = x.now() // a proxy removed the header
 	}
 	_, err = c.decode(ctx, resp, v)
 	return date, err

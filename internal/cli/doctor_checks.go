@@ -66,7 +66,7 @@ func (x *examination) servers(ctx context.Context) {
 	}
 }
 
-// server says whether nothing is wrong with a server.
+// server checks a server and reports whether it is healthy.
 func (x *examination) server(s *callyard.ServerItem) bool {
 	at, faults := "server "+s.ID, x.faults()
 	why, state := because(oneLine(deref(s.Error))), string(s.InitializationState)
@@ -99,7 +99,7 @@ func (x *examination) server(s *callyard.ServerItem) bool {
 	return x.faults() == faults
 }
 
-// nats looks at whom NATS lets in.
+// nats checks the access control of NATS.
 func (x *examination) nats(ctx context.Context) {
 	const at = "NATS"
 	found, err := bus.Exposures(ctx, cmp.Or(x.o.nats, defaultNATS))
@@ -121,7 +121,7 @@ func (x *examination) nats(ctx context.Context) {
 	}
 }
 
-// because returns ": " and the text; "" for no text.
+// because returns ": " and the text, or "" if the text is empty.
 func because(text string) string {
 	if text == "" {
 		return ""
@@ -129,8 +129,7 @@ func because(text string) string {
 	return ": " + text
 }
 
-// executions looks at the execution log: that it can be read, and at calls whose
-// outcome nobody knows.
+// executions checks that the execution log can be read, and lists calls with an unknown outcome.
 func (x *examination) executions(ctx context.Context) {
 	const at = "execution log"
 	var page callyard.CallList
@@ -151,7 +150,7 @@ func (x *examination) executions(ctx context.Context) {
 	x.note(at, fmt.Sprintf("the outcome of%s %d of your calls of the last day is unknown, such as %s: check their effects before you send them again (callyard calls --state unknown --since 24h)", more, len(page.Calls), page.Calls[0].ID))
 }
 
-// approvals looks at the approver and at what waits there for people.
+// approvals checks the approver and the approvals that are pending there.
 func (x *examination) approvals(ctx context.Context) {
 	const at = "approver"
 	var page struct {
@@ -209,7 +208,7 @@ func (x *examination) approvals(ctx context.Context) {
 	x.ok(at, countOf(waiting, "approval is pending", "approvals are pending"))
 }
 
-// noApprover is for an approver that gave no list. Without one named, there may be
+// noApprover handles an approver that returned no list. Unless one was configured, there may be
 // none.
 func (x *examination) noApprover(err error) {
 	const at = "approver"

@@ -10,7 +10,7 @@ import (
 	callyard "github.com/callyard/callyard/clients/go"
 )
 
-// configuration looks at the files that processes read again, and compares the processes.
+// configuration checks the files that processes reload, and compares the processes.
 func (x *examination) configuration(ctx context.Context) {
 	const at = "configuration"
 	var report callyard.ConfigurationStatus
@@ -55,7 +55,7 @@ func (x *examination) configuration(ctx context.Context) {
 	}
 }
 
-// refusedEdit is a fault for a part whose last edit is not in force.
+// refusedEdit adds a fault for a part whose last edit was refused.
 func (x *examination) refusedEdit(process string, p *callyard.ConfigurationPart) {
 	if deref(p.Error) == "" && p.Outcome != "refused" {
 		return
@@ -64,7 +64,7 @@ func (x *examination) refusedEdit(process string, p *callyard.ConfigurationPart)
 		"repair the file (callyard config check lists all its faults); it is reloaded automatically")
 }
 
-// briefVersion is enough of a version to tell it from another.
+// briefVersion is the length of a shortened version, long enough to distinguish versions.
 const briefVersion = 12
 
 func brief(version string) string {

@@ -9,12 +9,12 @@ import (
 	callyard "github.com/callyard/callyard/clients/go"
 )
 
-// losses tells what was accepted as lost with a damaged data folder. That is no fault:
-// somebody knows of it, and it stays in the folder for good.
+// losses notes the losses that were accepted for a damaged data folder. They are not a fault: an
+// operator accepted them, and the folder lists them permanently.
 func (x *examination) losses(ctx context.Context) {
 	var health callyard.Health
 	if _, err := x.look(ctx, x.c, x.c.api.GetHealth, &health); err != nil || health.AcceptedLosses == nil {
-		return // what keeps it from answering is told already
+		return // the cause is already reported
 	}
 	l := health.AcceptedLosses
 	where := ""

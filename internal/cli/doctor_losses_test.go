@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestTheDoctorTellsOfAcceptedLosses(t *testing.T) {
+func TestTheDoctorReportsAcceptedLosses(t *testing.T) {
 	door := wellFrontDoor()
 	door.answers["/health"] = jsonAnswer(`{"status":"ok","accepted_losses":{"files":2,"latest":"2026-01-01T00:00:00Z","streams":["callyard_calls","callyard_keys"]}}`)
 	said, code := sayDoctor(t, door.open(t), wellApprover().open(t))

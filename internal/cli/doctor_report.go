@@ -2,7 +2,7 @@ package cli
 
 import "fmt"
 
-// finding is one thing that an examination found.
+// finding is one result of an examination.
 type finding struct {
 	Level string `json:"level"` // ok, note, fault
 	About string `json:"about"`
@@ -37,14 +37,14 @@ func (x *examination) faults() (n int) {
 	return n
 }
 
-// tell prints the findings and ends the command: with 1 where there is a fault.
-func (x *examination) tell() error {
+// printFindings prints the findings. If there are faults, it returns an error with exit code 1.
+func (x *examination) printFindings() error {
 	n := x.faults()
 	if x.out.structured() {
 		if err := x.out.value(map[string]any{"faults": n, "findings": x.findings}); err != nil {
 			return err
 		}
-	} else if err := x.tellPeople(n); err != nil {
+	} else if err := x.printForPeople(n); err != nil {
 		return err
 	}
 	if n > 0 {
@@ -53,7 +53,7 @@ func (x *examination) tell() error {
 	return nil
 }
 
-func (x *examination) tellPeople(faults int) error {
+func (x *examination) printForPeople(faults int) error {
 	out := x.out
 	colours := map[string]colour{levelOK: green, levelNote: yellow, levelFault: red}
 	for _, f := range x.findings {

@@ -16,14 +16,14 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// patient is a system for the doctor: what it answers to each path, and how wrong its
-// clock is. Of a path that is not listed it knows nothing.
+// patient is a fake system for the doctor: its response for each path, and its clock skew. Paths
+// that are not listed are not found.
 type patient struct {
 	answers map[string]answer
 	clock   time.Duration
 }
 
-// wellFrontDoor is a front door with nothing to complain about.
+// wellFrontDoor returns a healthy front door.
 func wellFrontDoor() *patient {
 	return &patient{answers: map[string]answer{
 		"/version":       jsonAnswer(`{"version":"1.2.3","go":"go1.26","started":"2026-01-01T00:00:00Z"}`),
@@ -73,7 +73,7 @@ func sayDoctor(t *testing.T, door, approver string, more ...string) (said string
 	var out bytes.Buffer
 	root.SetOut(&out)
 	root.SetErr(&out)
-	if !slices.Contains(more, "--nats") { // one of this machine is none of the test's
+	if !slices.Contains(more, "--nats") { // ignore a NATS server on this machine
 		more = append(more, "--nats", natsSaying(t, `{"host":"127.0.0.1"}`))
 	}
 	root.SetArgs(append([]string{"doctor", "--url", door, "--approver-url", approver}, more...))
@@ -94,7 +94,7 @@ func TestTheDoctorFindsNothingWrongWithAWellSystem(t *testing.T) {
 	}
 }
 
-// natsSaying is a NATS server as far as the doctor listens: it says of itself what is given.
+// natsSaying starts a fake NATS server that sends the given INFO.
 func natsSaying(t *testing.T, info string) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -110,7 +110,7 @@ func natsSaying(t *testing.T, info string) string {
 				return
 			}
 			_, _ = io.WriteString(c, "INFO "+info+"\r\n")
-			_, _ = io.Copy(io.Discard, c) // until the doctor has heard it
+			_, _ = io.Copy(io.Discard, c) // until the doctor has read it
 			_ = c.Close()
 		}
 	}()
@@ -121,7 +121,7 @@ func natsSaying(t *testing.T, info string) string {
 	return "nats://" + l.Addr().String()
 }
 
-func TestTheDoctorSaysWhomNATSLetsIn(t *testing.T) {
+func TestTheDoctorChecksTheAccessControlOfNATS(t *testing.T) {
 	for info, c := range map[string]struct {
 		says string
 		code int
@@ -209,7 +209,7 @@ func TestNotesAreNoFaults(t *testing.T) {
 	}
 }
 
-func TestWhereNobodyAnswersThatIsTheFault(t *testing.T) {
+func TestTheDoctorReportsUnreachableProcesses(t *testing.T) {
 	s := httptest.NewServer(http.NotFoundHandler())
 	s.Close()
 	said, code := sayDoctor(t, s.URL, wellApprover().open(t))

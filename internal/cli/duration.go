@@ -8,10 +8,10 @@ import (
 	"github.com/callyard/callyard/internal/config"
 )
 
-// durationValue is a flag with a duration as configuration files have it, which may have days.
+// durationValue is a flag with a duration in the format of configuration files, which allows days.
 type durationValue time.Duration
 
-// durationVar defines a flag with a duration of zero or more.
+// durationVar defines a flag for a non-negative duration.
 func durationVar(f *pflag.FlagSet, d *time.Duration, name string, value time.Duration, usage string) {
 	*d = value
 	f.Var((*durationValue)(d), name, usage)

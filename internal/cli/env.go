@@ -31,7 +31,7 @@ import (
 	"github.com/callyard/callyard/pkg/bus"
 )
 
-// environmentsListen is the address of environments where nobody names one.
+// environmentsListen is the default listen address of environments.
 const environmentsListen = "127.0.0.1:8090"
 
 func envCommand() *cobra.Command {
@@ -80,12 +80,12 @@ func sayEnvironments(w io.Writer, f *episode.File) error {
 	return err
 }
 
-// environments is everything that env runs.
+// environments holds everything that env runs.
 type environments struct {
 	cfg      *setup.Config
 	file     *episode.File
 	served   []worker.Served
-	base     string           // the directory of all copies of states
+	base     string           // the directory of all copies of state directories
 	nats     *embedded.Server // nil with --nats
 	local    bus.Local
 	door     *frontdoor.FrontDoor
@@ -122,7 +122,7 @@ func runEnv(cmd *cobra.Command) error {
 	if cfg.FrontDoor.Listen == settings.FrontDoorDefaults().Listen && !cmd.Flags().Changed("listen") {
 		cfg.FrontDoor.Listen = environmentsListen
 	}
-	cfg.FrontDoor.DrainDelay = 0 // nothing balances trainers over front doors
+	cfg.FrontDoor.DrainDelay = 0 // no load balancer distributes trainers over front doors
 	e := &environments{cfg: cfg, file: file, serving: make(chan struct{}), out: cmd.OutOrStdout()}
 	metrics := telemetry.NewMetrics()
 	failed := make(chan error, 1)
@@ -144,7 +144,7 @@ func runEnv(cmd *cobra.Command) error {
 				if e.nats, err = embedded.Start(embedded.Options{Dir: cfg.Data, Log: p.Log}); err != nil {
 					return err
 				}
-				// Only now is the folder ours, with the episodes in it.
+				// The folder and its episodes belong to this process only from here on.
 				if err := e.lease(); err != nil {
 					return errors.Join(err, e.nats.Close())
 				}
@@ -169,8 +169,8 @@ func runEnv(cmd *cobra.Command) error {
 	return nil
 }
 
-// serversReady bounds how long the start waits for servers; episodes of one that is not ready
-// then are refused until it is.
+// serversReady limits the time that the start waits for servers. Episodes of a server that is not
+// ready by then are refused until it is.
 const serversReady = 30 * time.Second
 
 // start serves the environments.
@@ -213,7 +213,7 @@ func (e *environments) greet(at net.Addr) error {
 // stop ends the listener, the sessions and the episodes.
 func (e *environments) stop(ctx context.Context) error {
 	e.draining.Store(true)
-	e.server.Close() // connections of WebSockets are not the HTTP server's any more
+	e.server.Close() // the HTTP server does not track connections that became WebSockets
 	err := e.http.Shutdown(ctx)
 	if err != nil {
 		err = errors.Join(err, e.http.Close())
@@ -223,8 +223,8 @@ func (e *environments) stop(ctx context.Context) error {
 	return err
 }
 
-// awaitServers waits until the servers are ready whose tools the environments name. Programs
-// that attach are not waited for: they come when they like.
+// awaitServers waits for the servers whose tools the environments use. It does not wait for
+// programs that attach, because they may attach at any time.
 func (e *environments) awaitServers(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, serversReady)
 	defer cancel()
@@ -237,7 +237,7 @@ func (e *environments) awaitServers(ctx context.Context) {
 	}
 }
 
-// uses says whether an environment names tools of the server.
+// uses reports whether an environment uses tools of the server.
 func (e *environments) uses(server string) bool {
 	for _, one := range e.file.Environments {
 		if one.Uses(server) {

@@ -14,8 +14,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// isolates returns an error where a server cannot give the episodes of an environment that uses
-// it what the environment's isolation promises.
+// isolates returns an error if the environment uses the server and the server cannot provide the
+// environment's isolation for each episode.
 func isolates(e *episode.Environment, s *worker.Served) error {
 	spec := s.Session.Spec
 	switch {
@@ -34,7 +34,8 @@ func isolates(e *episode.Environment, s *worker.Served) error {
 	return nil
 }
 
-// noContainer says why a server cannot run in a container for each episode; "" where it can.
+// noContainer returns the reason why a server cannot run in a container for each episode, or "" if
+// it can.
 func noContainer(b *worker.Sandbox) string {
 	switch {
 	case b == nil:
@@ -50,8 +51,8 @@ func noContainer(b *worker.Sandbox) string {
 	return ""
 }
 
-// checkEnvironments reads the environments file that a command names, and compares it with the
-// servers. It returns a line for each environment, and what is wrong.
+// checkEnvironments reads the environments file of the command, if any, and checks it against the
+// servers. It returns a line for each environment, and the faults.
 func checkEnvironments(cmd *cobra.Command, served []worker.Served) (lines string, faults []config.Fault, err error) {
 	path, err := cmd.Flags().GetString("environments")
 	if err != nil || path == "" {

@@ -13,19 +13,19 @@ import (
 	"github.com/callyard/callyard/internal/worker"
 )
 
-// leaseSlack is added to the times of an episode for the container that it has: its end is the
-// episode's own, not the container's.
+// leaseSlack is added to the time limits of an episode for its container, so that the episode ends
+// before the container does.
 const leaseSlack = time.Minute
 
-// lease has the worker keep processes or containers of the servers that environments with
+// lease configures the worker to lease processes or containers of the servers that environments with
 // isolation process or sandbox use, each on a copy of the state directory. The process that
-// lists the tools gets a copy as well, so that nothing writes the original. The directory of all
-// copies is that of this run alone: the reaper of a run that was killed may still be removing
-// its own.
+// lists the tools gets a copy as well, so that nothing writes to the original. Each run has a
+// separate directory of copies, because the reaper of a killed run may still be removing that run's
+// copies.
 func (e *environments) lease() (err error) {
 	all, err := filepath.Abs(filepath.Join(e.cfg.Data, "episodes"))
 	if err == nil {
-		err = errors.Join(dirstate.Remove(all), os.MkdirAll(all, 0o700)) // what is there is of a run that was killed
+		err = errors.Join(dirstate.Remove(all), os.MkdirAll(all, 0o700)) // left over from a killed run
 	}
 	if err == nil {
 		e.base, err = os.MkdirTemp(all, "run-")
@@ -50,17 +50,17 @@ func (e *environments) lease() (err error) {
 	return nil
 }
 
-// leaseFor has the worker keep of a server what an environment needs of it.
+// leaseFor configures the leases of a server that an environment needs.
 func (e *environments) leaseFor(one *episode.Environment, s *worker.Served) error {
 	id := s.Session.Spec.ID
 	if !one.Uses(string(id)) {
 		return nil
 	}
-	s.Session.Queue += one.Limits.Episodes // each episode has a call at a time, and all may call at once
+	s.Session.Queue += one.Limits.Episodes // each episode has one call at a time, and all may call at once
 	if err := isolates(one, s); err != nil {
 		return err
 	}
-	if one.Isolation == episode.IsolationSession { // it lasts as long as its episode
+	if one.Isolation == episode.IsolationSession { // the session must last as long as its episode
 		s.SessionIdle = max(s.SessionIdle, one.Limits.Idle+time.Minute)
 	}
 	if !one.OwnFiles() {
@@ -82,7 +82,7 @@ func (e *environments) leaseFor(one *episode.Environment, s *worker.Served) erro
 	return nil
 }
 
-// listIn gives the process and the container that list the tools of a server a copy of its state
+// listIn gives the process and the container that list the tools of a server one copy of its state
 // each.
 func (e *environments) listIn(s *worker.Served) error {
 	id := string(s.Session.Spec.ID)
@@ -111,7 +111,7 @@ func (e *environments) listIn(s *worker.Served) error {
 	if err := dirstate.Share(dir); err != nil {
 		return fmt.Errorf("opening the state directory of the server %q to its container: %w", id, err)
 	}
-	own := *s.Sandbox // the leases keep theirs
+	own := *s.Sandbox // do not change the sandbox of the leases
 	env := map[string]string{worker.EpisodeVariable: sandbox.StateTarget}
 	own.Spec, err = s.Sandbox.Spec.InState(sandbox.State{Dir: dir, Env: env, Placeholder: worker.EpisodeDir})
 	s.Sandbox = &own

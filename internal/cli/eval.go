@@ -77,7 +77,7 @@ func evalScoreCommand() *cobra.Command {
 	return cmd
 }
 
-// showScored prints a report as a table, or as it is.
+// showScored prints a report as a table, or as structured data.
 func showScored(out, note screen, dir string, result *rundir.Result) error {
 	if n := len(result.Unknown); n > 0 {
 		if err := note.text(fmt.Sprintf("%d responses match no sample, such as %q.\n", n, oneLine(result.Unknown[0]))); err != nil {
@@ -144,7 +144,7 @@ func levelRows(r *report.Report) (rows [][]cell) {
 	return rows
 }
 
-// otherFigures are a line for each reward, for the data set's own checker, and for pass@k.
+// otherFigures formats a line for each reward, for the data set's own checker, and for pass@k.
 func otherFigures(r *report.Report) string {
 	var b strings.Builder
 	for _, w := range r.Rewards {
@@ -172,7 +172,7 @@ func otherFigures(r *report.Report) string {
 	return b.String()
 }
 
-// estimate is a share in percent with its interval.
+// estimate formats a proportion in percent with its interval.
 func estimate(e stats.Estimate) string {
 	return fmt.Sprintf("%.1f [%.1f, %.1f]", 100*e.Mean, 100*e.Low, 100*e.High)
 }

@@ -14,20 +14,20 @@ import (
 	"github.com/callyard/callyard/internal/eval/stage"
 )
 
-// asked is a prompt with what the model answers.
+// asked is a prompt and the model's answers.
 type asked struct {
 	prompt string
 	script modeltest.Script
 }
 
-// session leads a conversation with callyard agent, and returns its transcript, a file of folder.
+// session runs a conversation with callyard agent and returns the path of its transcript in folder.
 func (y *yard) session(t *testing.T, folder, name string, conversation []asked, args ...string) string {
 	t.Helper()
 	path := filepath.Join(folder, name+".jsonl")
 	for i, a := range conversation {
 		where := []string{"--transcript", path}
 		if i > 0 {
-			where = []string{"--transcript", "", "--resume", path} // the flag given last counts
+			where = []string{"--transcript", "", "--resume", path} // the last flag applies
 		}
 		if _, notes, code, _ := y.agentRun(t, a.script, append(append(where, args...), "-p", a.prompt)...); code != 0 && code != exitRefused {
 			t.Fatalf("%s, %q: exit %d, %s", name, a.prompt, code, notes)
@@ -49,7 +49,7 @@ func TestWhatTheAgentDidIsScoredByTurn(t *testing.T) {
 	}
 	y.session(t, folder, "1", both(calls("read a"), calls("delete a")))
 	y.session(t, folder, "2", both(calls("delete a", "read a"), calls("read a")))
-	y.session(t, folder, "3", both(text("read"), text("delete")), "--model", "ollama:test") // its server does not know the form of calls
+	y.session(t, folder, "3", both(text("read"), text("delete")), "--model", "ollama:test") // its server does not parse the call format
 	plain := func(tool string) modeltest.Turn {
 		return modeltest.Turn{Text: `{"tool_call": {"server_id": "notes", "tool_name": "` + tool + `", "parameters": {"text": "a"}}, "response": "I do."}`}
 	}

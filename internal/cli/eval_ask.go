@@ -13,7 +13,7 @@ import (
 	"github.com/callyard/callyard/internal/eval/rundir"
 )
 
-// evalModel is the model that `callyard eval run` asks.
+// evalModel is the model that `callyard eval run` queries.
 type evalModel struct {
 	name, baseURL string
 	headers       []string
@@ -31,7 +31,7 @@ func (m *evalModel) flags(f *pflag.FlagSet) {
 	f.IntVar(&m.options.MaxOutput, "max-output", 0, "tokens of one answer (default: the provider's)")
 }
 
-// ask asks the questions and says what was done.
+// ask queries the model and prints a summary.
 func (m *evalModel) ask(ctx context.Context, c *client, o rundir.Options) error {
 	if m.calls != "api" && m.calls != "text" {
 		return fail(exitUsage, "--calls must be api or text.")
@@ -67,7 +67,7 @@ func (m *evalModel) ask(ctx context.Context, c *client, o rundir.Options) error 
 	return nil
 }
 
-// askedLine shows the number of answers: at a terminal in one line, else every few seconds. It
+// askedLine shows the number of answers: at a terminal on one line, elsewhere every few seconds. It
 // is safe for concurrent use.
 type askedLine struct {
 	s    screen
@@ -84,7 +84,7 @@ func (a *askedLine) show(done, all int) {
 	switch {
 	case a.s.terminal && now.Sub(a.last) >= drawEvery:
 		a.line.s = a.s
-		_ = a.line.draw(text) // the answers count
+		_ = a.line.draw(text) // best effort: the answers are stored anyway
 	case !a.s.terminal && now.Sub(a.last) >= sayEvery:
 		_ = a.s.text(text + "\n")
 	default:

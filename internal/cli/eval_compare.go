@@ -66,7 +66,7 @@ func evalCompareCommand() *cobra.Command {
 	return cmd
 }
 
-// maxFlips is how many changed samples are named for people.
+// maxFlips limits the number of changed samples listed for people.
 const maxFlips = 20
 
 func showComparison(out screen, c *report.Comparison) error {
@@ -103,7 +103,7 @@ func showComparison(out screen, c *report.Comparison) error {
 	return out.text(text)
 }
 
-// differenceRow is a line of the table; asked says that it has a column for equivalence.
+// differenceRow formats a row of the table. asked adds the column for equivalence.
 func differenceRow(name string, d report.Difference, asked bool) []cell {
 	row := []string{
 		oneLine(name), fmt.Sprintf("%.3f", d.A), fmt.Sprintf("%.3f", d.B), fmt.Sprintf("%+.3f [%+.3f, %+.3f]", d.Mean, d.Low, d.High),
@@ -120,7 +120,7 @@ func differenceRow(name string, d report.Difference, asked bool) []cell {
 	return cells(row...)
 }
 
-// probability is a p-value, which is never shown as 0.
+// probability formats a p-value, never as 0.
 func probability(p float64) string {
 	if p < 0.00005 {
 		return "<0.0001"
@@ -128,7 +128,7 @@ func probability(p float64) string {
 	return fmt.Sprintf("%.4f", p)
 }
 
-// equal is a p-value behind "p".
+// equal formats a p-value for use after "p".
 func equal(p float64) string {
 	if text := probability(p); text[0] == '<' {
 		return "< " + text[1:]
@@ -136,7 +136,7 @@ func equal(p float64) string {
 	return "= " + probability(p)
 }
 
-// flipsText is a line about samples whose accuracy changed.
+// flipsText formats a line about samples whose accuracy changed.
 func flipsText(what string, ids []string) string {
 	text := fmt.Sprintf("%s: %d", what, len(ids))
 	if len(ids) == 0 {
@@ -192,7 +192,7 @@ func evalReportCommand() *cobra.Command {
 	return cmd
 }
 
-// writeReport writes the page and the charts that were asked for, and says where they are.
+// writeReport writes the requested page and charts, and returns a text with their paths.
 func writeReport(cmd *cobra.Command, page *report.Page, file, pictures, dir, other string) (written string, err error) {
 	if file != "" {
 		var text bytes.Buffer

@@ -13,13 +13,13 @@ import (
 	"github.com/callyard/callyard/internal/eval/stage"
 )
 
-// executePlan runs the batch and sums its results up. That calls fail is a result, not a fault.
+// executePlan runs the batch and summarizes its results. Failed calls are a result, not an error.
 func executePlan(ctx context.Context, c *client, plan *rundir.Plan, o batchfile.Options) (*stage.Execution, error) {
-	quiet := *c // the execution is printed, not the batch
+	quiet := *c // print the execution instead of the batch
 	quiet.out = screen{w: io.Discard}
 	o.Calls, o.Results, o.Unchecked = plan.Calls, plan.Results, true
 	if err := runBatch(ctx, &quiet, o); err != nil && err.Error() != "" {
-		// These commands differ in where results are written.
+		// These commands write the results elsewhere than `batch` does.
 		text := strings.NewReplacer("another file for its results with --out", "another folder", "another file with --out", "another folder").Replace(err.Error())
 		return nil, fail(exitCode(err), "%s", text)
 	}
@@ -30,13 +30,13 @@ func executePlan(ctx context.Context, c *client, plan *rundir.Plan, o batchfile.
 	return e, nil
 }
 
-// executions are what `callyard eval run` ran.
+// executions holds the executions of `callyard eval run`.
 type executions struct {
 	Labels  *stage.Execution `json:"labels,omitempty"`
 	Answers *stage.Execution `json:"answers,omitempty"`
 }
 
-// show prints what was run. The error is the exit code, that of a batch with these results.
+// show prints the executions. Its error has the exit code of a batch with these results.
 func (e *executions) show(out screen) error {
 	var sum stage.Tally
 	all := []*stage.Execution{e.Labels, e.Answers}

@@ -20,7 +20,7 @@ type evalFabric struct {
 	target stage.Target
 }
 
-// Reset begins a conversation with the state of the sample.
+// Reset starts a conversation with the initial state of the sample.
 func (f *evalFabric) Reset(ctx context.Context, s *eval.Sample) error {
 	text, failed, err := f.run(ctx, f.target.ResetCall(s))
 	if err == nil && failed {
@@ -29,7 +29,7 @@ func (f *evalFabric) Reset(ctx context.Context, s *eval.Sample) error {
 	return err
 }
 
-// Call runs a call. One that Callyard refuses or holds is one that failed.
+// Call runs a call. A refused or held call counts as failed.
 func (f *evalFabric) Call(ctx context.Context, s *eval.Sample, call eval.Call) (text string, failed bool, err error) {
 	return f.run(ctx, f.target.Call(s, call))
 }
@@ -59,7 +59,7 @@ func (f *evalFabric) run(ctx context.Context, call stage.ExecCall) (text string,
 	return text, isToolError(body), err
 }
 
-// resultText is the text of a result, and its structured content where it has none.
+// resultText returns the text of a result, or its structured content if there is no text.
 func resultText(body []byte) (string, error) {
 	var r toolResult
 	if err := json.Unmarshal(body, &r); err != nil {

@@ -24,7 +24,7 @@ const (
 	executeAll   = "all"
 )
 
-// evalRun is what `callyard eval run` was told to do.
+// evalRun holds the command line of `callyard eval run`.
 type evalRun struct {
 	o       rundir.Options
 	m       evalModel
@@ -72,13 +72,13 @@ func evalRunCommand() *cobra.Command {
 	return cmd
 }
 
-// run asks the model and runs calls, as far as each was asked for.
+// run queries the model and runs calls, as requested by the flags.
 func (r *evalRun) run(ctx context.Context, c *client) error {
 	if err := r.check(); err != nil {
 		return err
 	}
 	if r.m.name != "" {
-		if r.target.Reset != "" || r.execute != "" && r.execute != executeNone { // before a model is paid for
+		if r.target.Reset != "" || r.execute != "" && r.execute != executeNone { // check before paying for a model
 			if err := r.serversReady(ctx, c); err != nil {
 				return err
 			}
@@ -105,7 +105,7 @@ func (r *evalRun) run(ctx context.Context, c *client) error {
 	return ran.show(c.out)
 }
 
-// check refuses flags that do not fit together, and fills in what follows from others.
+// check rejects conflicting flags and derives settings from others.
 func (r *evalRun) check() error {
 	if !slices.Contains([]string{"", executeNone, executeLabel, executeModel, executeAll}, r.execute) || r.execute == executeNone && r.m.name == "" {
 		return fail(exitUsage, "--execute must be label, model or all, or none with --model.")
@@ -122,14 +122,14 @@ func (r *evalRun) check() error {
 		}
 	}
 	if r.batch.GiveUp <= 0 {
-		r.batch.GiveUp = -1 // at the first failure
+		r.batch.GiveUp = -1 // give up at the first failure
 	}
 	var err error
 	r.target.Servers, err = serverNames(r.servers)
 	return err
 }
 
-// carryOut runs the calls of a plan, unless they have their results.
+// carryOut runs the calls of a plan, unless their results already exist.
 func (r *evalRun) carryOut(ctx context.Context, c *client, planned func(rundir.Options, stage.Target) (*rundir.Plan, error)) (*stage.Execution, error) {
 	plan, err := planned(r.o, r.target)
 	if err != nil {
@@ -146,8 +146,8 @@ func (r *evalRun) carryOut(ctx context.Context, c *client, planned func(rundir.O
 	return executePlan(ctx, c, plan, r.batch)
 }
 
-// serversReady refuses servers of --server that Callyard does not have: their calls would wait
-// for a worker that never comes.
+// serversReady rejects servers of --server that Callyard does not have. Their calls would wait
+// forever for a worker.
 func (r *evalRun) serversReady(ctx context.Context, c *client) error {
 	for _, name := range slices.Sorted(maps.Keys(r.target.Servers)) {
 		id := r.target.Servers[name]
@@ -167,8 +167,8 @@ func (r *evalRun) serversReady(ctx context.Context, c *client) error {
 	return r.serial(ctx, c)
 }
 
-// serial refuses servers with a state that run several calls at the same time: the calls of
-// different samples would mix.
+// serial rejects servers with a state that run several calls at the same time, because the calls of
+// different samples would interfere.
 func (r *evalRun) serial(ctx context.Context, c *client) error {
 	for _, tool := range []string{r.target.Reset, r.target.State} {
 		id, _, _ := strings.Cut(tool, "/")
@@ -188,7 +188,7 @@ func (r *evalRun) serial(ctx context.Context, c *client) error {
 	return nil
 }
 
-// serverNames reads NAME=ID, or ID alone.
+// serverNames parses NAME=ID, or ID alone.
 func serverNames(flags []string) (map[string]string, error) {
 	names := make(map[string]string, len(flags))
 	for _, flag := range flags {

@@ -12,8 +12,8 @@ import (
 	"github.com/callyard/callyard/clients/go/batchfile/batchfiletest"
 )
 
-// evalFiles writes a data set of n samples in two categories, and answers that are right for
-// the samples that right accepts.
+// evalFiles writes a data set of n samples in two categories, and answers that are correct for
+// the samples for which right returns true.
 func evalFiles(t *testing.T, n int, right func(i int) bool) (data, responses string) {
 	t.Helper()
 	var d, r strings.Builder
@@ -39,7 +39,7 @@ func evalFiles(t *testing.T, n int, right func(i int) bool) (data, responses str
 	return data, responses
 }
 
-// evaluate runs `callyard eval` and returns what it prints.
+// evaluate runs `callyard eval` and returns its output and exit code.
 func evaluate(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	var out, faults strings.Builder
@@ -122,7 +122,7 @@ func TestFaultsOfAnEvaluationAreNamed(t *testing.T) {
 	}
 }
 
-// The calls of a server that Callyard does not have would wait for its worker.
+// Calls of a server that Callyard does not have would wait for its worker.
 func TestAnUnknownServerOfAnEvaluationIsRefused(t *testing.T) {
 	plainEnvironment(t)
 	t.Chdir(t.TempDir())

@@ -30,18 +30,17 @@ func eventsCommand() *cobra.Command {
 	return cmd
 }
 
-// follower prints the events of a front door and connects again when the
-// connection breaks.
+// follower prints the events of a front door and reconnects when the connection breaks.
 type follower struct {
 	c      *client
-	pauses backoff.Policy // before the next connection
-	// changes says that each change is told by itself as well.
+	pauses backoff.Policy // before reconnecting
+	// changes also prints each change separately.
 	changes bool
 	last    callyard.Fleet
 }
 
-// follow runs until ctx ends, which is no error, or until the front door refuses
-// it. That there is no front door at the start is an error as well.
+// follow runs until ctx ends, which is not an error, or until the front door refuses the request.
+// If the first connection fails, it returns an error.
 func (f *follower) follow(ctx context.Context) error {
 	connected := false
 	params := &callyard.GetEventsParams{}
@@ -74,7 +73,7 @@ func (f *follower) follow(ctx context.Context) error {
 	}
 }
 
-// wait returns false when ctx ended first.
+// wait returns false if ctx ended first.
 func wait(ctx context.Context, d time.Duration) bool {
 	over, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
@@ -82,7 +81,7 @@ func wait(ctx context.Context, d time.Duration) bool {
 	return ctx.Err() == nil
 }
 
-// show prints one event: as it came with --output json, else what it changes.
+// show prints one event: verbatim with --output json, else as the changes since the last one.
 func (f *follower) show(e sse.Event) error {
 	if f.c.out.structured() {
 		var b bytes.Buffer

@@ -16,7 +16,7 @@ import (
 	"github.com/callyard/callyard/internal/kit/backoff"
 )
 
-// tap is a writer that says when a text has been written.
+// tap is a writer that signals when a text has been written.
 type tap struct {
 	mu   sync.Mutex
 	b    bytes.Buffer
@@ -26,7 +26,7 @@ type tap struct {
 
 func newTap(text string) *tap { return &tap{text: text, seen: make(chan struct{})} }
 
-// Write takes all of it.
+// Write implements [io.Writer].
 func (w *tap) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -44,8 +44,8 @@ func (w *tap) String() string {
 	return w.b.String()
 }
 
-// eventDoor sends one of the streams to each connection; the last one stays open
-// until the client leaves.
+// eventDoor sends one of the streams to each connection. The last one remains open
+// until the client disconnects.
 func eventDoor(t *testing.T, streams ...string) *door {
 	t.Helper()
 	var n atomic.Int64
@@ -56,7 +56,7 @@ func eventDoor(t *testing.T, streams ...string) *door {
 			return
 		}
 		if streams[i] == "" {
-			w.WriteHeader(http.StatusBadGateway) // a proxy whose front door restarts
+			w.WriteHeader(http.StatusBadGateway) // like a proxy while the front door restarts
 			return
 		}
 		w.Header().Set("Content-Type", "text/event-stream")
@@ -72,12 +72,12 @@ func eventDoor(t *testing.T, streams ...string) *door {
 	return &door{Server: s}
 }
 
-// fleetEvent is an event with the data of one line.
+// fleetEvent returns an event with one line of data.
 func fleetEvent(data string) string {
 	return "event: fleet\nid: 1\ndata: " + strings.TrimSpace(data) + "\n\n"
 }
 
-// followed follows the door until out has the text that it taps.
+// followed follows the events of the door until out has received the text of its tap.
 func followed(t *testing.T, d *door, out *tap, asJSON bool) (note string) {
 	t.Helper()
 	var notes bytes.Buffer
@@ -104,7 +104,7 @@ func followed(t *testing.T, d *door, out *tap, asJSON bool) (note string) {
 	return notes.String()
 }
 
-func TestEventsAreToldAsChanges(t *testing.T) {
+func TestEventsArePrintedAsChanges(t *testing.T) {
 	plainEnvironment(t)
 	out := newTap("the end")
 	followed(t, eventDoor(t, fleetEvent(recorded(t, "fleet-1.json"))+fleetEvent(recorded(t, "fleet-1.json"))+": alive\n\n"+
@@ -121,7 +121,7 @@ func TestWithJSONEachEventIsOneLine(t *testing.T) {
 	}
 }
 
-func TestABrokenConnectionIsMadeAgainAndNothingIsToldTwice(t *testing.T) {
+func TestEventsReconnectWithoutDuplicates(t *testing.T) {
 	plainEnvironment(t)
 	out := newTap("worker-b-1 is draining")
 	note := followed(t, eventDoor(t, fleetEvent(recorded(t, "fleet-1.json")), "", fleetEvent(recorded(t, "fleet-2.json"))), out, false)

@@ -46,7 +46,7 @@ func hubListCommand() *cobra.Command {
 	}
 }
 
-// hubShown is a built-in server as it is printed for programs.
+// hubShown is the JSON form of a built-in server.
 type hubShown struct {
 	Name        string   `json:"name"`
 	Title       string   `json:"title"`
@@ -88,7 +88,7 @@ func hubShowCommand() *cobra.Command {
 	}
 }
 
-// hubEntry is an example of an entry, with values for the settings that it needs.
+// hubEntry returns an example of an entry, with values for the required settings.
 func hubEntry(e *hub.Entry) string {
 	b := fmt.Sprintf(`"%s": {"builtin": "%s"`, e.Name, e.Name)
 	for _, need := range e.Needs {
@@ -102,7 +102,7 @@ func hubEntry(e *hub.Entry) string {
 	return b + "}"
 }
 
-// safeEntries are the built-in servers that need no setting.
+// safeEntries returns the built-in servers that need no setting.
 func safeEntries() []config.ServerEntry {
 	var out []config.ServerEntry
 	for _, e := range hub.List() {

@@ -48,8 +48,8 @@ func initCommand() *cobra.Command {
 	return cmd
 }
 
-// checkRecords prints what is missing of the records of durable calls, and ends with 1
-// where something is. It calls read when the records are read.
+// checkRecords prints the missing records of durable calls. If any are missing, it returns an error
+// with exit code 1. It calls read after reading the records.
 func checkRecords(cmd *cobra.Command, cfg *setup.Config, log *slog.Logger, read func()) error {
 	found, err := findFaults(cmd.Context(), cfg, log)
 	read()
@@ -78,7 +78,8 @@ func checkRecords(cmd *cobra.Command, cfg *setup.Config, log *slog.Logger, read 
 	return nil
 }
 
-// loadWithLog reads the configuration for a command that uses it itself, and logs to stderr.
+// loadWithLog loads the configuration for a command that uses it in this process, and logs to
+// stderr.
 func loadWithLog(cmd *cobra.Command, stderr io.Writer) (*setup.Config, *slog.Logger, error) {
 	cfg, err := setup.Load(cmd.Flags())
 	if err != nil {

@@ -61,8 +61,8 @@ func TestInitChecksTheRecordsOfDurableCalls(t *testing.T) {
 	}
 }
 
-// TestInitMakesWhatEveryRoleOpens holds what is made against what the roles may use: a
-// store that no role may make itself must not be forgotten.
+// TestInitMakesWhatEveryRoleOpens compares the created stores with those that the roles may use. A
+// store that no role may create itself must not be missing.
 func TestInitMakesWhatEveryRoleOpens(t *testing.T) {
 	server := bustest.Start(t)
 	plainEnvironment(t)

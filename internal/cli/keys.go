@@ -28,7 +28,7 @@ func keysCommand() *cobra.Command {
 	return group("keys", "Make and manage API keys, keys of attached programs, and warrant keys", append(issuedKeyCommands(), fresh, attachKeyCommand(), warrantKeyCommand())...)
 }
 
-// keyEntry is a key as the configuration holds it.
+// keyEntry is a key in the format of the configuration.
 type keyEntry struct {
 	Name   string   `json:"name"`
 	Owner  string   `json:"owner,omitempty"`
@@ -36,7 +36,7 @@ type keyEntry struct {
 	Hash   string   `json:"hash"`
 }
 
-// newKey makes a key and prints it, with its entry.
+// newKey creates a key and prints it with its configuration entry.
 func newKey(out screen, entry keyEntry) error {
 	var key string
 	key, entry.Hash = authn.Generate()
@@ -53,7 +53,7 @@ func newKey(out screen, entry keyEntry) error {
 		"This is the API key; it is shown only once. Add its entry to the configuration of the front door:\n\n" + entry.yaml())
 }
 
-// yaml is the entry in its place in the configuration.
+// yaml formats the entry at its place in the configuration.
 func (e *keyEntry) yaml() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "front_door:\n  keys:\n    - name: %s\n", yamlText(e.Name))
@@ -71,8 +71,8 @@ func (e *keyEntry) yaml() string {
 	return b.String()
 }
 
-// yamlText is a text in double quotes, which YAML reads as JSON does. ${ would be
-// taken for an environment variable, so it is doubled.
+// yamlText quotes a text for YAML, which accepts JSON strings. It doubles the $ of ${, which would
+// otherwise start an environment variable.
 func yamlText(text string) string {
 	return string(marshal(strings.ReplaceAll(text, "${", "$${")))
 }

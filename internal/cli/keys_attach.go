@@ -30,7 +30,7 @@ type attachEntry struct {
 	RiskLevel int      `json:"riskLevel"`
 }
 
-// newAttachKey makes a key and prints it, with the entry of its server.
+// newAttachKey creates a key and prints it with the entry of its server.
 func newAttachKey(out screen, server string) error {
 	if fault := config.ServerNameFault(server); fault != "" {
 		return fail(exitUsage, "The server name %q %s", server, fault)

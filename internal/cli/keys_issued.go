@@ -43,7 +43,7 @@ type issuedKey struct {
 	} `json:"former_secrets"`
 }
 
-// keyFlags say what a key is to be.
+// keyFlags holds the flags for the properties of a key.
 type keyFlags struct {
 	owner, note, role     string
 	groups, scopes, tools []string
@@ -66,7 +66,7 @@ func (f *keyFlags) add(cmd *cobra.Command) {
 	durationVar(flags, &f.expires, "expires", 0, "time from now after which the key ends, such as 30d (default 90d)")
 }
 
-// until is when a key that is made now ends, nil where nothing was said.
+// until returns the expiry of a key after the duration in, or nil if in is 0.
 func until(in time.Duration) (*time.Time, error) {
 	if in == 0 {
 		return nil, nil
@@ -77,7 +77,7 @@ func until(in time.Duration) (*time.Time, error) {
 	return new(time.Now().Add(in).UTC().Truncate(time.Second)), nil
 }
 
-// issuedKeyCommands are the commands about keys that are made at a running front door.
+// issuedKeyCommands returns the commands for keys that a running front door issues.
 func issuedKeyCommands() []*cobra.Command {
 	return []*cobra.Command{
 		createKeyCommand(),
@@ -120,21 +120,21 @@ func createKeyCommand() *cobra.Command {
 		return show(ctx, c, func(ctx context.Context, edit ...callyard.RequestEditorFn) (*http.Response, error) {
 			return c.api.CreateKeyWithBody(ctx, mediaJSON, bytes.NewReader(marshal(body)), edit...)
 		}, func(k *issuedKey) error {
-			return c.tellSecret(k, fmt.Sprintf("This is the API key %s (id %s); it is shown only once. It ends on %s.", k.Name, k.ID, k.ExpiresAt.Format(time.DateOnly)))
+			return c.printSecret(k, fmt.Sprintf("This is the API key %s (id %s); it is shown only once. It ends on %s.", k.Name, k.ID, k.ExpiresAt.Format(time.DateOnly)))
 		})
 	})
 	return cmd
 }
 
-// tellSecret prints the secret of a key, and what is to be known of it.
-func (c *client) tellSecret(k *issuedKey, about string) error {
+// printSecret prints the secret of a key, with the text about.
+func (c *client) printSecret(k *issuedKey, about string) error {
 	return c.out.text(c.out.paint(bold, k.Secret) + "\n\n" + oneLine(about) + "\n")
 }
 
-// keyMembers are the members of a body by the flags that say them.
+// keyMembers maps flags to members of the request body.
 var keyMembers = map[string]string{"owner": "owner", "note": "note", "group": "groups", "role": "role", "scope": "scopes", "tools": "tools", "expires": "expires_at"}
 
-// members returns the members that were said by flags. A list that is empty is among them.
+// members returns the members whose flags were set, including empty lists.
 func (f *keyFlags) members(cmd *cobra.Command, ends *time.Time) map[string]any {
 	body := map[string]any{}
 	for flag, value := range map[string]any{"owner": f.owner, "note": f.note, "group": f.groups, "role": f.role, "scope": f.scopes, "tools": f.tools, "expires": ends} {
@@ -202,7 +202,7 @@ func rotateKeyCommand() *cobra.Command {
 				if n := len(k.Former); n > 0 {
 					text += " The one before is accepted until " + k.Former[n-1].Until.Format(time.DateTime) + " UTC."
 				}
-				return c.tellSecret(k, text)
+				return c.printSecret(k, text)
 			})
 		})
 	})
@@ -275,7 +275,7 @@ func showKey(ctx context.Context, c *client, args []string) error {
 	})
 }
 
-// limits are those of the key in words.
+// limits describes the limits of the key.
 func (k *issuedKey) limits() string {
 	var all []string
 	if k.Limits.Rate > 0 {

@@ -24,7 +24,7 @@ func warrantKeyCommand() *cobra.Command {
 	}
 }
 
-// newWarrantKey writes a pair of keys and prints where they belong.
+// newWarrantKey creates a key pair and prints the settings that each half belongs to.
 func newWarrantKey(out screen, name string) error {
 	if name == "" || strings.HasSuffix(name, "/") {
 		return fail(exitUsage, "A name is required: NAME.pem and NAME.pub.pem are written.")

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// listingCommands are all groups that list, with the path that they ask for.
+// listingCommands maps all listing groups to the path that they request.
 var listingCommands = map[string]string{
 	"approvals": "/approvals", "audit": "/audit", "batches": "/batches", "calls": "/calls", "hub": "", "keys": "/keys",
 	"permissions": "/permissions", "servers": "/servers", "sets": "/sets", "tenants": "/tenants", "tools": "/tools", "usage": "/usage", "workers": "/workers",
@@ -63,7 +63,7 @@ func TestEveryGroupListsWithListAndLs(t *testing.T) {
 			t.Errorf("%s alone asked for %q, exit %d; with list for %q", group, bare, code, list)
 		}
 	}
-	// The flags and arguments of the group are those of the list.
+	// The list has the flags and arguments of the group.
 	if list, code := run("calls", "ls", "--server", "demo", "--limit", "7"); code != exitOK || !strings.Contains(strings.Join(list, " "), "server=demo") {
 		t.Errorf("calls ls --server: %q, exit %d", list, code)
 	}

@@ -61,21 +61,21 @@ func mountPath(server string) string {
 
 func mcpClients() []string { return []string{"claude", "claude-code", "codex", "cursor", "vscode"} }
 
-// entryHTTP is an MCP server over HTTP as configurations have it.
+// entryHTTP is the configuration entry of an MCP server over HTTP.
 type entryHTTP struct {
 	Type    string            `json:"type,omitempty"`
 	URL     string            `json:"url"`
 	Headers map[string]string `json:"headers,omitempty"`
 }
 
-// entryStdio is one that the client starts.
+// entryStdio is the configuration entry of an MCP server that the client starts.
 type entryStdio struct {
 	Command string            `json:"command"`
 	Args    []string          `json:"args"`
 	Env     map[string]string `json:"env,omitempty"`
 }
 
-// clientConfig returns the text for a client, with where it goes.
+// clientConfig returns the configuration text for a client, with a note on its location.
 func clientConfig(to, address, server, base string, keyed bool) (string, error) {
 	name := "callyard"
 	if server != "" {

@@ -18,12 +18,12 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// partTime bounds the goodbye.
-const partTime = 2 * time.Second
+// closeTimeout limits the time to end the session.
+const closeTimeout = 2 * time.Second
 
-// bridge passes the messages of one client on stdin and stdout to the MCP endpoint and
-// back. Bodies are passed on byte for byte, except that line breaks between the tokens
-// become spaces in messages to the client, because a line is a message.
+// bridge forwards the messages of one client between stdin and stdout and the MCP endpoint.
+// It forwards messages byte for byte, except that it replaces line breaks between tokens by spaces
+// in messages to the client, because the stdio transport has one message per line.
 type bridge struct {
 	c    *client
 	url  string
@@ -35,8 +35,8 @@ type bridge struct {
 	mu      sync.Mutex
 	running map[string]context.CancelFunc // requests of the modern era, by id
 	session string
-	version string // of the legacy era
-	first   []byte // the client's initialize, to open the session again
+	version string // the negotiated revision, in the legacy era
+	first   []byte // the client's initialize request, to reopen the session
 	headers map[string][]mcpwire.ParamHeader
 	work    sync.WaitGroup
 }
@@ -45,7 +45,7 @@ func newBridge(c *client, server string, out, note io.Writer) *bridge {
 	return &bridge{c: c, url: c.base + mountPath(server), out: out, note: note, running: make(map[string]context.CancelFunc), headers: make(map[string][]mcpwire.ParamHeader)}
 }
 
-// envelope is what the bridge reads of a message.
+// envelope holds the members of a message that the bridge uses.
 type envelope struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
@@ -59,7 +59,7 @@ type envelope struct {
 	} `json:"params"`
 }
 
-// modern returns the revision of a message of the modern era, "" for others.
+// modern returns the protocol revision of a message of the modern era, or "" for other messages.
 func (m *envelope) modern() string {
 	var version string
 	if json.Unmarshal(m.Params.Meta[mcpwire.MetaProtocolVersion], &version) != nil || !mcpwire.IsModern(version) {
@@ -68,12 +68,12 @@ func (m *envelope) modern() string {
 	return version
 }
 
-// run reads until stdin ends. What is under way then is ended.
+// run forwards messages until stdin ends, then cancels the requests in flight.
 func (b *bridge) run(ctx context.Context, in io.Reader) error {
 	ctx, cancel := context.WithCancel(ctx)
 	lines := make(chan []byte)
 	failed := make(chan error, 1)
-	go func() { // it ends with stdin, and with the process at the latest: a read cannot be taken back
+	go func() { // ends with stdin or with the process, because a read cannot be canceled
 		defer close(lines)
 		r := bufio.NewReader(in)
 		for {
@@ -105,7 +105,7 @@ func (b *bridge) run(ctx context.Context, in io.Reader) error {
 	}
 	cancel()
 	b.work.Wait()
-	b.part()
+	b.closeSession()
 	select {
 	case err := <-failed:
 		return fail(exitUsage, "Reading stdin failed: %w", err)
@@ -114,7 +114,7 @@ func (b *bridge) run(ctx context.Context, in io.Reader) error {
 	}
 }
 
-// take deals with one message of the client.
+// take handles one message from the client.
 func (b *bridge) take(ctx context.Context, line []byte) {
 	var m envelope
 	if err := json.Unmarshal(line, &m); err != nil {
@@ -125,7 +125,7 @@ func (b *bridge) take(ctx context.Context, line []byte) {
 	switch {
 	case m.Method == mcpwire.NotifyCancelled && b.cancel(m.Params.RequestID):
 		return
-	case m.ID == nil || m.Method == "": // a notification, or an answer: in order
+	case m.ID == nil || m.Method == "": // a notification or a response: keep the order
 		b.exchange(ctx, line, &m, version)
 		if m.Method == mcpwire.NotifyInitialized {
 			b.work.Go(func() { b.follow(ctx) })
@@ -151,7 +151,8 @@ func (b *bridge) take(ctx context.Context, line []byte) {
 	}
 }
 
-// cancel hangs up a request of the modern era, which cancels it there.
+// cancel closes the connection of a request of the modern era, which cancels it at the endpoint. It
+// returns false if there is no such request.
 func (b *bridge) cancel(id json.RawMessage) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -165,7 +166,7 @@ func (b *bridge) cancel(id json.RawMessage) bool {
 // exchange posts a message and writes the response.
 func (b *bridge) exchange(ctx context.Context, body []byte, m *envelope, version string) {
 	resp, err := b.post(ctx, body, m, version)
-	if err == nil && resp.StatusCode == http.StatusNotFound && version == "" && m.Method != mcpwire.MethodInitialize && b.again(ctx) {
+	if err == nil && resp.StatusCode == http.StatusNotFound && version == "" && m.Method != mcpwire.MethodInitialize && b.reopen(ctx) {
 		_ = resp.Body.Close()
 		resp, err = b.post(ctx, body, m, version)
 	}
@@ -177,7 +178,7 @@ func (b *bridge) exchange(ctx context.Context, body []byte, m *envelope, version
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if id := resp.Header.Get(mcpwire.HeaderSessionID); m.Method == mcpwire.MethodInitialize && id != "" {
-		b.opened(id, body)
+		b.storeSession(id, body)
 	}
 	if m.ID == nil || m.Method == "" {
 		return
@@ -188,7 +189,7 @@ func (b *bridge) exchange(ctx context.Context, body []byte, m *envelope, version
 	}
 }
 
-// pass writes the messages of an answer; it returns false where there were none.
+// pass writes the messages of a response and reports whether there were any.
 func (b *bridge) pass(ctx context.Context, resp *http.Response, m *envelope) bool {
 	some := false
 	write := func(text []byte) {
@@ -197,7 +198,7 @@ func (b *bridge) pass(ctx context.Context, resp *http.Response, m *envelope) boo
 			b.setVersion(text)
 		}
 		if m.Method == mcpwire.MethodListTools {
-			b.learn(text)
+			b.storeParamHeaders(text)
 		}
 		b.write(text)
 	}
@@ -223,12 +224,12 @@ func (b *bridge) post(ctx context.Context, body []byte, m *envelope, version str
 		if name := cmp.Or(m.Params.Name, m.Params.URI, m.Params.TaskID); name != "" {
 			r.Header.Set(mcpwire.HeaderName, mcpwire.EncodeHeader(name))
 		}
-		b.repeat(r, m)
+		b.setParamHeaders(r, m)
 	})
 }
 
-// send sends one request to the endpoint. version is that of the modern era, "" in the
-// session; edit, if not nil, adds to the header.
+// send sends one request to the endpoint. version is the revision in the modern era, or "" in a
+// session. edit, if not nil, changes the request.
 func (b *bridge) send(ctx context.Context, method string, body []byte, version string, edit func(*http.Request)) (*http.Response, error) {
 	r, err := http.NewRequestWithContext(ctx, method, b.url, bytes.NewReader(body))
 	if err != nil {
@@ -237,15 +238,15 @@ func (b *bridge) send(ctx context.Context, method string, body []byte, version s
 	if body != nil {
 		r.Header.Set("Content-Type", mediaJSON)
 	}
-	b.head(r, version)
+	b.setHeaders(r, version)
 	if edit != nil {
 		edit(r)
 	}
 	return b.c.http.Do(r)
 }
 
-// head sets what every request carries.
-func (b *bridge) head(r *http.Request, version string) {
+// setHeaders sets the headers that all requests have.
+func (b *bridge) setHeaders(r *http.Request, version string) {
 	r.Header.Set("Accept", mediaJSON+", "+mediaEvents)
 	r.Header.Set("User-Agent", "callyard mcp stdio")
 	if b.c.key != "" {
@@ -266,14 +267,14 @@ func (b *bridge) head(r *http.Request, version string) {
 	}
 }
 
-// opened notes the session of the legacy era.
-func (b *bridge) opened(id string, initialize []byte) {
+// storeSession stores the session of the legacy era.
+func (b *bridge) storeSession(id string, initialize []byte) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.session, b.first = id, bytes.Clone(initialize)
 }
 
-// setVersion notes the revision of a session.
+// setVersion stores the negotiated revision of a session.
 func (b *bridge) setVersion(answer []byte) {
 	var m struct {
 		Result struct {
@@ -287,9 +288,9 @@ func (b *bridge) setVersion(answer []byte) {
 	}
 }
 
-// again opens the session a second time: sessions live at one front door, and that may have
-// been replaced. The client does not notice.
-func (b *bridge) again(ctx context.Context) bool {
+// reopen opens a new session, because a session belongs to one front door, which may have been
+// replaced. The client does not notice.
+func (b *bridge) reopen(ctx context.Context) bool {
 	b.mu.Lock()
 	first := b.first
 	b.session = ""
@@ -306,12 +307,12 @@ func (b *bridge) again(ctx context.Context) bool {
 	if id == "" {
 		return false
 	}
-	b.opened(id, first)
+	b.storeSession(id, first)
 	b.work.Go(func() { b.follow(ctx) })
 	return true
 }
 
-// follow writes what happens outside of requests, in a session of the legacy era.
+// follow forwards server messages outside of requests, in a session of the legacy era.
 func (b *bridge) follow(ctx context.Context) {
 	b.mu.Lock()
 	session := b.session
@@ -321,31 +322,31 @@ func (b *bridge) follow(ctx context.Context) {
 	}
 	resp, err := b.send(ctx, http.MethodGet, nil, "", nil)
 	if err != nil {
-		return // the next request says so
+		return // the next request reports the error
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode == http.StatusOK && mediaType(resp.Header) == mediaEvents {
-		_ = readEvents(resp.Body, func(e sse.Event) error { b.write(e.Data); return nil }) // its end is no fault: the session may be over
+		_ = readEvents(resp.Body, func(e sse.Event) error { b.write(e.Data); return nil }) // its end is not an error: the session may have ended
 	}
 }
 
-// part ends the session.
-func (b *bridge) part() {
+// closeSession ends the session.
+func (b *bridge) closeSession() {
 	b.mu.Lock()
 	session := b.session
 	b.mu.Unlock()
 	if session == "" {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), partTime)
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
 	if resp, err := b.send(ctx, http.MethodDelete, nil, "", nil); err == nil {
 		_ = resp.Body.Close()
 	}
 }
 
-// learn notes which arguments tools want repeated in headers.
-func (b *bridge) learn(answer []byte) {
+// storeParamHeaders stores the arguments of each tool that must be repeated in headers.
+func (b *bridge) storeParamHeaders(answer []byte) {
 	var m struct {
 		Result struct {
 			Tools []struct {
@@ -364,8 +365,8 @@ func (b *bridge) learn(answer []byte) {
 	}
 }
 
-// repeat sets the headers that repeat arguments.
-func (b *bridge) repeat(r *http.Request, m *envelope) {
+// setParamHeaders sets the headers that repeat arguments.
+func (b *bridge) setParamHeaders(r *http.Request, m *envelope) {
 	if m.Method != schema.MethodCallTool {
 		return
 	}
@@ -389,7 +390,7 @@ func (b *bridge) write(text []byte) {
 	}
 	b.writing.Lock()
 	defer b.writing.Unlock()
-	_, _ = b.out.Write(append(line, '\n')) // a client that left closes stdin as well
+	_, _ = b.out.Write(append(line, '\n')) // a client that has exited also closed stdin, which ends run
 }
 
 func (b *bridge) fault(id json.RawMessage, code int64, message string) {

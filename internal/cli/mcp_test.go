@@ -11,12 +11,12 @@ import (
 	"testing"
 )
 
-// mcpStub is the MCP face as far as the bridge looks.
+// mcpStub is a fake MCP endpoint with the features that the bridge uses.
 type mcpStub struct {
 	mu       sync.Mutex
 	requests []string
 	sessions int
-	lost     bool // answer 404 once
+	lost     bool // respond with 404 once
 	hung     chan struct{}
 	left     chan struct{}
 }
@@ -46,7 +46,7 @@ func (s *mcpStub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25"}}`)
 	case strings.Contains(string(body), `"hang"`):
-		w.Header().Set("Content-Type", "text/event-stream") // else the bridge says at once that this is no answer
+		w.Header().Set("Content-Type", "text/event-stream") // without it the bridge would report immediately that the response is not an answer
 		_ = http.NewResponseController(w).Flush()
 		close(s.hung)
 		<-r.Context().Done()
@@ -113,7 +113,7 @@ func TestTheBridgePassesModernMessagesWithTheirHeaders(t *testing.T) {
 	}
 }
 
-func TestTheBridgeHangsUpACancelledModernRequest(t *testing.T) {
+func TestTheBridgeClosesACanceledModernRequest(t *testing.T) {
 	stub := &mcpStub{hung: make(chan struct{}), left: make(chan struct{})}
 	say, _, end := bridged(t, stub, "")
 	say(`{"jsonrpc":"2.0","id":"x","method":"hang","params":{` + modernMeta + `}}`)
@@ -141,7 +141,7 @@ func TestTheBridgeOpensALostSessionAgain(t *testing.T) {
 	}
 }
 
-func TestTheBridgeAnswersForACallyardThatIsNotThere(t *testing.T) {
+func TestTheBridgeAnswersIfCallyardIsUnreachable(t *testing.T) {
 	s := httptest.NewServer(http.NotFoundHandler())
 	s.Close()
 	var out strings.Builder

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// format is how a command prints data.
+// format is the output format of a command.
 type format string
 
 const (
@@ -17,8 +17,8 @@ const (
 	formatYAML  format = "yaml"
 )
 
-// addOutputFlags declares --output, and --json as another way to write --output json, on
-// the command and all commands below it.
+// addOutputFlags declares --output, and --json as a shorthand for --output json, for the command
+// and its subcommands.
 func addOutputFlags(cmd *cobra.Command) {
 	chosen := &outputFlag{format: formatTable}
 	flags := cmd.PersistentFlags()
@@ -69,7 +69,7 @@ func (j *jsonFlag) Set(text string) error {
 	return fmt.Errorf("--json does not accept a value: use --output")
 }
 
-// outputOf returns the format that the command line asks for.
+// outputOf returns the format that the command line selects.
 func outputOf(cmd *cobra.Command) format {
 	if flag := cmd.Flag("output"); flag != nil {
 		if o, ok := flag.Value.(*outputFlag); ok {
@@ -79,17 +79,17 @@ func outputOf(cmd *cobra.Command) format {
 	return formatTable
 }
 
-// outOf is the screen of the standard output of the command, in the format that is asked for.
+// outOf returns the screen for the standard output of the command, in the selected format.
 func outOf(cmd *cobra.Command) screen {
 	s := screenOf(cmd.OutOrStdout())
 	s.format = outputOf(cmd)
 	return s
 }
 
-// structured reports whether programs read the output: --output json or yaml.
+// structured reports whether the output is for programs: --output json or yaml.
 func (s screen) structured() bool { return s.format == formatJSON || s.format == formatYAML }
 
-// value writes a value as JSON, on one line, or as YAML.
+// value writes a value as JSON on one line, or as YAML.
 func (s screen) value(v any) error {
 	body, err := json.Marshal(v)
 	if err != nil {
@@ -98,7 +98,7 @@ func (s screen) value(v any) error {
 	return s.document(body)
 }
 
-// document writes a JSON document: as the bytes that came, or the same data as YAML.
+// document writes a JSON document verbatim, or the same data as YAML.
 func (s screen) document(body []byte) error {
 	if s.format != formatYAML {
 		return s.raw(body)
@@ -110,8 +110,7 @@ func (s screen) document(body []byte) error {
 	return s.raw(text)
 }
 
-// entry writes one document of a stream of them: a line of JSON, or a YAML document after
-// its separator.
+// entry writes one document of a stream: a line of JSON, or a YAML document after a separator.
 func (s screen) entry(body []byte) error {
 	if s.format == formatYAML {
 		if err := s.text("---\n"); err != nil {

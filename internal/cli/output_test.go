@@ -10,7 +10,7 @@ import (
 	"github.com/callyard/callyard/pkg/risk/yamldoc"
 )
 
-func TestTheOutputIsATableJSONOrYAMLAndNothingElse(t *testing.T) {
+func TestTheOutputFormatIsSelectedByFlags(t *testing.T) {
 	plainEnvironment(t)
 	body := `{"servers":[{"id":"demo","initialization_state":"initialized","transport":"stdio"}]}`
 	d := openDoor(t, map[string]answer{"GET /servers": jsonAnswer(body)})
@@ -67,7 +67,7 @@ func TestYAMLHasTheDataOfTheJSON(t *testing.T) {
 	}
 }
 
-// sameData reads the YAML of a JSON document with a YAML parser.
+// sameData checks with a YAML parser that the YAML of a JSON document has the same data.
 func sameData(t *testing.T, document string) {
 	t.Helper()
 	text, err := yamlOf([]byte(document))
@@ -88,7 +88,7 @@ func sameData(t *testing.T, document string) {
 	}
 }
 
-func TestWhatIsNotOneJSONDocumentIsNoYAML(t *testing.T) {
+func TestInvalidOrDeepJSONIsNotConvertedToYAML(t *testing.T) {
 	for _, document := range []string{"", "{", `{"a":`, strings.Repeat("[", yamlDepth+2) + strings.Repeat("]", yamlDepth+2)} {
 		if text, err := yamlOf([]byte(document)); err == nil {
 			t.Errorf("%.20q became %.20q", document, text)

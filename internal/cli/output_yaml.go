@@ -10,9 +10,8 @@ import (
 	"unicode"
 )
 
-// yamlOf writes a JSON document as YAML: the same members in the same order, and numbers
-// digit for digit. It writes YAML from JSON only, so it needs no general encoder, which
-// would sort members or round numbers.
+// yamlOf converts a JSON document to YAML with the members in the same order and numbers digit for
+// digit. It does not use a general YAML encoder, which would sort members or round numbers.
 func yamlOf(document []byte) ([]byte, error) {
 	w := yamlWriter{d: json.NewDecoder(bytes.NewReader(document))}
 	w.d.UseNumber()
@@ -22,7 +21,7 @@ func yamlOf(document []byte) ([]byte, error) {
 	return w.b.Bytes(), nil
 }
 
-// place is what stands before a node on its line.
+// place is the context of a node on its line.
 type place int
 
 const (
@@ -31,7 +30,8 @@ const (
 	afterDash
 )
 
-// yamlDepth bounds the nesting. The front door admits less; a server's schema may not.
+// yamlDepth limits the nesting. The front door has a lower limit for calls, but a server's schema
+// may be nested deeper.
 const yamlDepth = 1000
 
 type yamlWriter struct {
@@ -40,7 +40,7 @@ type yamlWriter struct {
 	depth int
 }
 
-// node writes the next value of the document; lines that it begins are indented by indent.
+// node writes the next value of the document. New lines are indented by indent.
 func (w *yamlWriter) node(indent int, at place) error {
 	token, err := w.d.Token()
 	if err != nil {
@@ -86,7 +86,7 @@ func (w *yamlWriter) entry(open json.Delim, indent int) error {
 	if err != nil {
 		return err
 	}
-	name, _ := key.(string) // the decoder admits nothing else
+	name, _ := key.(string) // the decoder returns only strings here
 	w.b.WriteString(yamlScalar(name) + ":")
 	return w.node(indent+2, afterKey)
 }
@@ -115,7 +115,7 @@ func (w *yamlWriter) inline(text string, at place) {
 	w.b.WriteString(text + "\n")
 }
 
-// block writes a text of several lines as a literal block.
+// block writes a multi-line text as a literal block.
 func (w *yamlWriter) block(text string, indent int) {
 	head := " |-\n"
 	if body, ok := strings.CutSuffix(text, "\n"); ok {
@@ -138,12 +138,12 @@ func isBlock(text string) bool {
 	return strings.IndexFunc(text, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }) < 0
 }
 
-// plainText are texts that YAML 1.1 and 1.2 read as that text without quotes, the
-// reserved words aside.
+// plainText matches texts that YAML 1.1 and 1.2 read as strings without quotes, apart from the
+// reserved words.
 var plainText = regexp.MustCompile(`^[A-Za-z_/](:?[A-Za-z0-9_./@+=?&%,()$-])*( (:?[A-Za-z0-9_./@+=?%,()$-])+)*$`)
 
-// yamlScalar is a text on one line, in double quotes where it would be read as something
-// else without them. Go's escapes are those of YAML.
+// yamlScalar returns a text on one line, in double quotes if YAML would read it differently without
+// them. YAML accepts the escapes of Go.
 func yamlScalar(text string) string {
 	switch strings.ToLower(text) {
 	case "true", "false", "yes", "no", "on", "off", "y", "n", "null":

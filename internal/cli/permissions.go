@@ -14,8 +14,8 @@ import (
 	"github.com/callyard/callyard/internal/store/ledger"
 )
 
-// permissionsCommand looks after what people allowed to run again without a question.
-// It talks to the approver.
+// permissionsCommand lists and manages the permissions that allow calls to run again without
+// approval. It calls the approver.
 func permissionsCommand() *cobra.Command {
 	list := &cobra.Command{
 		Use:   "permissions",
@@ -40,7 +40,7 @@ func permissionsCommand() *cobra.Command {
 	return list
 }
 
-// permissionItem is what the commands read of a permission.
+// permissionItem holds the members of a permission that the commands use.
 type permissionItem struct {
 	ID        string `json:"id"`
 	State     string `json:"state"`
@@ -56,7 +56,7 @@ type permissionItem struct {
 	Pattern ledger.Pattern `json:"pattern"`
 }
 
-// readPermissions asks for the permissions that concern the caller.
+// readPermissions fetches the permissions that concern the caller.
 func readPermissions(ctx context.Context, c *client) (*list[permissionItem], error) {
 	return readList[permissionItem](ctx, c, 0, func(int, string) request { return c.other(http.MethodGet, "/permissions", nil) })
 }
@@ -87,7 +87,7 @@ func listPermissions(ctx context.Context, c *client, all bool, now time.Time) er
 	}, "")
 }
 
-// pattern is which arguments the permission is for.
+// pattern describes the arguments that the permission covers.
 func (p *permissionItem) pattern() string {
 	switch p.Pattern.Kind {
 	case ledger.AnyArguments:

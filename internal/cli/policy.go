@@ -13,7 +13,7 @@ import (
 	"github.com/callyard/callyard/pkg/risk"
 )
 
-// exitUnmet is the code of `policy test` when an expectation fails.
+// exitUnmet is the exit code of `policy test` if an expectation is not met.
 const exitUnmet = 1
 
 func policyCommand() *cobra.Command {
@@ -53,7 +53,8 @@ func testCommand() *cobra.Command {
 	return cmd
 }
 
-// readPolicy reads a policy with all of its faults; "" is the default one.
+// readPolicy reads and parses a policy and reports all of its faults. If path is "", it returns the
+// default policy.
 func readPolicy(path string) (*risk.Policy, error) {
 	if path == "" {
 		return risk.Default(), nil
@@ -92,8 +93,7 @@ func checkPolicy(out screen, path string) error {
 	return fail(exitUsage, "The policy is valid, but has %d probable mistakes.", len(doubts))
 }
 
-// reportPolicy prints what `policy check` found as one object; fault says why
-// the policy cannot be read.
+// reportPolicy prints the result of `policy check` as one object. fault is the parse error, if any.
 func reportPolicy(out screen, p *risk.Policy, fault error) error {
 	report := struct {
 		Good    bool     `json:"good"`
@@ -117,7 +117,7 @@ func reportPolicy(out screen, p *risk.Policy, fault error) error {
 	return ended(exitUsage)
 }
 
-// tried is one example and how it went, in the shape of --output json.
+// tried is the result of one example, in the format of --output json.
 type tried struct {
 	Name     string   `json:"name"`
 	Where    string   `json:"where"`
@@ -153,13 +153,13 @@ func testPolicy(out screen, policy string, files []string) error {
 	return report.show(out)
 }
 
-// fileExample is an example call with the file that has it.
+// fileExample is an example call and the file that contains it.
 type fileExample struct {
 	risk.Example
 	path string
 }
 
-// readExamples reads the examples of all files. What is wrong with them is appended to faults.
+// readExamples reads the examples of all files and appends their faults to faults.
 func readExamples(files []string, faults []error) ([]fileExample, []error) {
 	var all []fileExample
 	for _, path := range files {
@@ -182,7 +182,7 @@ func readExamples(files []string, faults []error) ([]fileExample, []error) {
 
 func (e *fileExample) where() string { return e.path + ":" + strconv.Itoa(e.Line) }
 
-// tried is the example with its assessment.
+// tried returns the result of the example for an assessment.
 func (e *fileExample) tried(a *risk.Assessment) tried {
 	t := tried{
 		Name: e.Name, Where: e.where(), Server: e.Input.Server, Tool: e.Input.Tool,
@@ -194,13 +194,13 @@ func (e *fileExample) tried(a *risk.Assessment) tried {
 	return t
 }
 
-// testReport is what `policy test` prints, in the shape of --output json.
+// testReport is the output of `policy test`, in the format of --output json.
 type testReport struct {
 	Version string  `json:"policy_version"`
 	Calls   []tried `json:"calls"`
 }
 
-// show prints the report. The error says how many expectations are not met.
+// show prints the report. If expectations are not met, it returns an error with their number.
 func (r *testReport) show(out screen) error {
 	unmet := 0
 	for i := range r.Calls {
@@ -223,7 +223,7 @@ func (r *testReport) show(out screen) error {
 	return nil
 }
 
-// showTried prints the table, and below it what differs from the expectations.
+// showTried prints the table, and below it the differences from the expectations.
 func showTried(out screen, results []tried) error {
 	rows := make([][]cell, 0, len(results))
 	for i := range results {
@@ -249,7 +249,7 @@ func showTried(out screen, results []tried) error {
 	return out.text("\n" + b.String())
 }
 
-// does says in few words what happens to the call.
+// does summarizes the effect of the policy on the call.
 func (t *tried) does() string {
 	if t.Deny {
 		return "denied"

@@ -13,7 +13,7 @@ import (
 	callyard "github.com/callyard/callyard/clients/go"
 )
 
-// dryRunQuery is what the flags of `policy dry-run` say.
+// dryRunQuery holds the values of the flags of `policy dry-run`.
 type dryRunQuery struct {
 	since, until string
 	limit        int64
@@ -42,7 +42,7 @@ func dryRunCommand() *cobra.Command {
 	return cmd
 }
 
-// request is the body of the request.
+// request returns the body of the request.
 func (q *dryRunQuery) request(path string, now time.Time) (body callyard.PolicyDryRunRequest, err error) {
 	if q.limit < 0 || q.limit > 1000 {
 		return body, fail(exitUsage, "--limit must be from 0 to 1000.")

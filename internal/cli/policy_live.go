@@ -17,7 +17,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// livePolicyTest is the body of POST /policy/test. Arguments stay the bytes that the file has.
+// livePolicyTest is the body of POST /policy/test. Arguments keep the bytes of the file.
 type livePolicyTest struct {
 	Server    string          `json:"server"`
 	Tool      string          `json:"tool"`
@@ -32,8 +32,8 @@ type livePrincipal struct {
 	Groups []string `json:"groups,omitempty"`
 }
 
-// testLive has a running Callyard judge the examples, with the policy in the file in place of its
-// own where one is named.
+// testLive tests the examples at a running Callyard. If policy names a file, that policy replaces
+// the one of the Callyard.
 func testLive(ctx context.Context, c *client, policy string, files []string) error {
 	var draft *string
 	var faults []error
@@ -70,10 +70,11 @@ func testLive(ctx context.Context, c *client, policy string, files []string) err
 	return report.show(c.out)
 }
 
-// askLive has one example judged. version is that of the policy, "" where it was not asked.
+// askLive tests one example. version is the version of the policy, or "" if the policy was not
+// evaluated.
 func askLive(ctx context.Context, c *client, e *fileExample, draft *string) (t tried, version string, err error) {
 	asked := livePolicyTest{Server: e.Input.Server, Tool: e.Input.Tool, Arguments: e.Input.Arguments, Policy: draft}
-	// An example without a principal has the name local.
+	// The default principal of an example is named local.
 	if p := &e.Input.Principal; !reflect.DeepEqual(*p, schema.Principal{Name: "local"}) {
 		asked.Principal = &livePrincipal{p.Name, p.Owner, p.Groups}
 	}
@@ -91,7 +92,8 @@ func askLive(ctx context.Context, c *client, e *fileExample, draft *string) (t t
 	return e.tried(&a), deref(d.PolicyVersion), nil
 }
 
-// assessed is the answer as an assessment, so that it is compared and shown as that of a file.
+// assessed converts the response to an assessment, so that it is compared and printed like a local
+// one.
 func assessed(d *callyard.PolicyDecision) risk.Assessment {
 	a := risk.Assessment{Deny: d.Decision == "refused", Rule: deref(d.Rule), Durable: d.Durable, Reasons: d.Reasons}
 	if d.RiskLevel != nil {

@@ -10,8 +10,7 @@ import (
 	"testing"
 )
 
-// runPolicy runs the policy command as root would, and returns its output and
-// exit code.
+// runPolicy runs the policy command like root, and returns its output and error.
 func runPolicy(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	cmd := policyCommand()
@@ -66,7 +65,7 @@ func TestPolicyTestSaysWhichRuleWonAndWhy(t *testing.T) {
 	}
 }
 
-func TestPolicyTestFailsWhereAnExpectationDoes(t *testing.T) {
+func TestPolicyTestFailsIfAnExpectationIsNotMet(t *testing.T) {
 	policy := policyFile(t, "policy.yaml", testedPolicy)
 	calls := policyFile(t, "calls.json", `[{"server":"db","tool":"drop_x","expect":{"deny":false}},{"server":"bank","tool":"pay","arguments":{"amount":18446744073709551616},"expect":{"rule":"pay"}}]`)
 	out, err := runPolicy(t, "test", "--policy", policy, calls)

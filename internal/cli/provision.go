@@ -29,16 +29,16 @@ import (
 	"github.com/callyard/callyard/pkg/bus"
 )
 
-// stored are the streams and tables of all stores, and how long they keep what is in them.
+// stored returns the streams and tables of all stores, with their retention.
 func stored() ([]bus.StreamSpec, []bus.TableSpec) {
 	return slices.Concat(ledger.Options{}.Streams(), audit.Streams(0), records.Options{}.Streams(), usage.Streams(), outbox.Streams(webhook.KeepFor), journal.Options{}.Streams(), datakey.Streams()),
 		slices.Concat(audit.Tables(), ledger.Tables(), switchtable.Specs(), pintable.Specs(), servertable.Specs(), settable.Specs(), keytable.Specs(), sessiontable.Specs(), slacktable.Specs(), noticetable.Specs(), credentialtable.Specs(), oauthtable.Specs(), endtable.Specs())
 }
 
-// provision makes every stream and table of Callyard that is missing in NATS, as the
-// user that the configuration names. It waits up to a minute for NATS and for all
-// servers of its cluster. It may be repeated, and changes nothing that is there. It calls
-// step before each stream and table with the number of those that are there.
+// provision creates the streams and tables of Callyard that are missing in NATS, as the configured
+// NATS user. It waits up to a minute for NATS and for all servers of its cluster. It is idempotent
+// and does not change existing ones. It calls step before each stream and table with the number of
+// completed ones.
 func provision(ctx context.Context, cfg *setup.Config, log *slog.Logger, step func(done, total int, text string)) error {
 	step(0, 0, "connecting to NATS")
 	ctx, cancel := context.WithTimeout(ctx, setup.OpenFor)
@@ -67,7 +67,7 @@ func provision(ctx context.Context, cfg *setup.Config, log *slog.Logger, step fu
 	return nil
 }
 
-// checkFor bounds the reading of all records of durable calls.
+// checkFor limits the time to read all records of durable calls.
 const checkFor = 10 * time.Minute
 
 // findFaults compares the records in NATS with each other; see [compareRecords].

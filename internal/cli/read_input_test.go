@@ -14,11 +14,11 @@ import (
 	"github.com/callyard/callyard/internal/agent/modeltest"
 )
 
-// silentInput is a terminal at which lines are typed, and then nothing more.
+// silentInput is a terminal at which some lines are typed, and then no more.
 type silentInput struct {
 	lines   []string
-	waiting func()        // is called when nothing more is typed
-	left    chan struct{} // ends the read, as the end of the process does
+	waiting func()        // called when no more input follows
+	left    chan struct{} // ends the read, like the end of the process
 }
 
 func (s *silentInput) Read(p []byte) (int, error) {
@@ -33,7 +33,7 @@ func (s *silentInput) Read(p []byte) (int, error) {
 }
 
 // TestAnInterruptEndsACommandThatWaitsForInput interrupts the agent and a question of approve while
-// they wait for a person, who types nothing more.
+// they wait for input.
 func TestAnInterruptEndsACommandThatWaitsForInput(t *testing.T) {
 	y := openYard(t)
 	server := modeltest.New(modeltest.Script{{Text: "Hello."}, calls("delete a"), {Text: "Done."}})
@@ -78,7 +78,7 @@ func TestAnInterruptEndsACommandThatWaitsForInput(t *testing.T) {
 	}
 }
 
-// converseAs runs a conversation with the person of the client as at a terminal.
+// converseAs runs a conversation with the client's person, as at a terminal.
 func (y *yard) converseAs(ctx context.Context, t *testing.T, c *client, api string) error {
 	t.Helper()
 	o := &agentOptions{baseURL: api, output: "text", confirm: "ask", jsonWidth: 100, transcript: filepath.Join(t.TempDir(), "t.jsonl"), model: "anthropic:test"}
@@ -103,8 +103,8 @@ func (y *yard) converseAs(ctx context.Context, t *testing.T, c *client, api stri
 	}, person, c)
 }
 
-// TestAnInterruptEndsACommandThatReadsStandardInput interrupts commands with "-" before anything
-// comes.
+// TestAnInterruptEndsACommandThatReadsStandardInput interrupts commands with "-" before any input
+// arrives.
 func TestAnInterruptEndsACommandThatReadsStandardInput(t *testing.T) {
 	plainEnvironment(t)
 	for _, args := range [][]string{

@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	// heldPages bounds the pages of call records that are looked through for held calls,
-	// and heldSince how far back: approvals are kept for longer.
+	// heldPages limits the number of pages of call records that are searched for held calls,
+	// heldSince their age. Approvals are kept for longer than that.
 	heldPages = 50
 	heldSince = 14 * 24 * time.Hour
 )
 
-// compareRecords compares what is stored of durable calls and approvals with each other:
-// see [journal.Check], and held calls in the call records must have their approval. What
-// is from before since is left out. It changes nothing; ctx bounds it.
+// compareRecords checks the stored records of durable calls and approvals for consistency: see
+// [journal.Check], and each held call in the call records must have its approval. It ignores
+// records from before since. It changes nothing; ctx limits its time.
 func compareRecords(ctx context.Context, conn *bus.Conn, since time.Time, log *slog.Logger) (*journal.Findings, error) {
 	found, err := journal.Check(ctx, conn, since, log)
 	if err != nil {
@@ -39,7 +39,7 @@ func compareRecords(ctx context.Context, conn *bus.Conn, since time.Time, log *s
 	return found, nil
 }
 
-// missingApproval finds a call that is held under an approval that is not there.
+// missingApproval describes a held call whose approval does not exist, or returns "".
 func missingApproval(ctx context.Context, conn *bus.Conn, since time.Time, log *slog.Logger) (string, error) {
 	book, err := ledger.OpenRecords(ctx, conn, ledger.Options{})
 	if err != nil {

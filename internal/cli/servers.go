@@ -61,7 +61,7 @@ func listServers(ctx context.Context, c *client, _ []string) error {
 	})
 }
 
-// toolCount is the number of tools, "" while it is not known.
+// toolCount formats the number of tools, or returns "" while it is unknown.
 func toolCount(s *callyard.ServerItem) string {
 	if s.Tools == nil {
 		return ""
@@ -69,13 +69,13 @@ func toolCount(s *callyard.ServerItem) string {
 	return decimal(*s.Tools)
 }
 
-// changedTools lists the tools whose definition nobody has accepted.
+// changedTools lists the tools whose changed definition is not yet accepted.
 func changedTools(s *callyard.ServerItem) string { return strings.Join(s.ChangedTools, ", ") }
 
 func decimal(n int64) string { return strconv.FormatInt(n, 10) }
 
-// readiness is the state of a server in the words of the start screen; the published API calls
-// a server that is ready initialized.
+// readiness returns the state of a server in the words of the start screen. The published API uses
+// "initialized" for a server that is ready.
 func readiness(state string) string {
 	if state == "initialized" {
 		return readyState
@@ -83,8 +83,8 @@ func readiness(state string) string {
 	return state
 }
 
-// stateCell is the state of a call, an approval, a batch or a server: green is a good end,
-// yellow is not an end, red is everything else.
+// stateCell formats the state of a call, an approval, a batch or a server: green for success,
+// yellow for states that are not final, red for all others.
 func stateCell(state string) cell {
 	switch state {
 	case "succeeded", "completed", readyState:

@@ -17,7 +17,7 @@ import (
 	"github.com/callyard/callyard/internal/kit/bom"
 )
 
-// addedEntry is what the flags of `servers add` say, in the keys of a servers file.
+// addedEntry holds the flags of `servers add`, with the keys of a servers file.
 type addedEntry struct {
 	ID        string            `json:"id"`
 	Command   string            `json:"command,omitempty"`
@@ -75,12 +75,12 @@ func howMany(all ...bool) (n int) {
 	return n
 }
 
-// body is the request for the entry.
+// body returns the body of the request that adds the entry.
 func (e *addedEntry) body(env []string, file string, stdin io.Reader) ([]byte, error) {
 	for _, pair := range env {
 		name, value, ok := strings.Cut(pair, "=")
 		if !ok || name == "" {
-			return nil, fail(exitUsage, "--env must have the form NAME=VALUE.") // it may hold a secret, so it is not repeated
+			return nil, fail(exitUsage, "--env must have the form NAME=VALUE.") // do not repeat the value, which may be a secret
 		}
 		if e.Env == nil {
 			e.Env = make(map[string]string)
@@ -114,7 +114,7 @@ func readEntry(file string, stdin io.Reader) ([]byte, error) {
 	return os.ReadFile(file)
 }
 
-// showStatus sends a change of something with an id, and says in which state it is now.
+// showStatus sends a request that changes the object with the id, and prints its new state.
 func showStatus(ctx context.Context, c *client, q request, id string) error {
 	return show(ctx, c, q, func(s *struct{ Status string }) error {
 		if s.Status == "" {

@@ -45,7 +45,7 @@ func TestWithJSONReportsAreTheBytesThatCame(t *testing.T) {
 	}
 }
 
-func TestWorkersAreShownWithWhatTheyDo(t *testing.T) {
+func TestWorkersAreShownWithTheirLoad(t *testing.T) {
 	plainEnvironment(t)
 	var out bytes.Buffer
 	c := clientOf(t, fleetDoor(t), &out, io.Discard)

@@ -130,8 +130,8 @@ func getSet(c *client, name string) request {
 	}
 }
 
-// setNow returns a set as the list has it, which is also told of one that cannot be used at the
-// moment; the error of GET /sets/{name} where there is none.
+// setNow returns a set from the list, which also includes sets that cannot be used at the moment.
+// If there is none, it returns the error of GET /sets/{name}.
 func setNow(ctx context.Context, c *client, name string) (now setItem, err error) {
 	all, err := readSets(ctx, c)
 	if err != nil {
@@ -144,7 +144,7 @@ func setNow(ctx context.Context, c *client, name string) (now setItem, err error
 	return now, err
 }
 
-// setFlags say what a set is without a file.
+// setFlags define a set without a file.
 type setFlags struct {
 	tools, exclude                           []string
 	description, prefix, separator, conflict string
@@ -177,7 +177,7 @@ func putSetCommand() *cobra.Command {
 	return cmd
 }
 
-// definition returns what is to be stored.
+// definition returns the definition to store.
 func (f *setFlags) definition(in io.Reader, file []string, given func(flag string) bool) ([]byte, error) {
 	if len(file) == 1 {
 		if len(f.tools) > 0 {
@@ -211,7 +211,7 @@ func (f *setFlags) definition(in io.Reader, file []string, given func(flag strin
 	return json.Marshal(set)
 }
 
-// putSet stores a set in place of the one that is there now, if any.
+// putSet stores a set and replaces an existing one.
 func putSet(ctx context.Context, c *client, name string, definition []byte) error {
 	params := &callyard.PutSetParams{}
 	now, err := setNow(ctx, c, name)

@@ -19,8 +19,8 @@ func setsDoor(t *testing.T) *door {
 	})
 }
 
-// TestTheListNamesTheTenantWhereSetsAreOfSeveral is about a tenant that has a set of its own, one
-// that cannot be used at the moment.
+// TestTheListNamesTheTenantWhereSetsAreOfSeveral lists a tenant's own set, which cannot be used at
+// the moment, together with a set of the configuration.
 func TestTheListNamesTheTenantWhereSetsAreOfSeveral(t *testing.T) {
 	plainEnvironment(t)
 	d := openDoor(t, map[string]answer{

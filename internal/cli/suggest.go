@@ -15,12 +15,11 @@ import (
 	"github.com/callyard/callyard/pkg/risk/yamldoc"
 )
 
-// suggestFor bounds the question for the names that there are: the error is known already,
-// and waits for it.
+// suggestFor limits the time to fetch the known names, because printing the error waits for them.
 const suggestFor = 2 * time.Second
 
-// didYouMean is a sentence that suggests the name nearest to a mistyped one, with the end
-// of the sentence before it; "" where none is near.
+// didYouMean returns a sentence that suggests the name nearest to a mistyped one, preceded by the
+// period of the previous sentence. If no name is near, it returns "".
 func didYouMean(typed string, names []string) string {
 	near := yamldoc.Nearest(typed, names)
 	if near == "" && len(typed) >= 3 {
@@ -29,7 +28,7 @@ func didYouMean(typed string, names []string) string {
 				continue
 			}
 			if near != "" {
-				return "" // it may be the beginning of several
+				return "" // it may be the prefix of several names
 			}
 			near = name
 		}
@@ -40,11 +39,11 @@ func didYouMean(typed string, names []string) string {
 	return ". Did you mean " + oneLine(near) + "?"
 }
 
-// flagFault is the error for a wrong flag, with the flag that may be meant.
+// flagFault returns the error for a wrong flag, with a suggestion.
 func flagFault(cmd *cobra.Command, err error) error {
 	var invalid *pflag.InvalidValueError
 	var number *strconv.NumError
-	if errors.As(err, &invalid) && errors.As(err, &number) { // its own words are those of a programmer
+	if errors.As(err, &invalid) && errors.As(err, &number) { // replace strconv's message, which is written for programmers
 		kind := "a whole number"
 		if strings.HasPrefix(invalid.GetFlag().Value.Type(), "float") {
 			kind = "a number"
@@ -71,7 +70,7 @@ func flagFault(cmd *cobra.Command, err error) error {
 	return fail(exitUsage, "%s has no flag %s%s", cmd.CommandPath(), oneLine(typed), orPoint(didYouMean(typed, names)))
 }
 
-// unknownCommand is the error for a word that is no command below cmd.
+// unknownCommand returns the error for a word that is not a subcommand of cmd.
 func unknownCommand(cmd *cobra.Command, word string) error {
 	var names []string
 	for _, c := range cmd.Commands() {
@@ -82,8 +81,8 @@ func unknownCommand(cmd *cobra.Command, word string) error {
 	return fail(exitUsage, "%s has no command %q%s", cmd.CommandPath(), oneLine(word), orPoint(didYouMean(word, names)))
 }
 
-// suggesting adds to the error for a server or tool that does not exist the names that may
-// be meant. The first argument of the command is a server, the second one a tool of it.
+// suggesting adds suggestions to the error for a server or tool that does not exist. The first
+// argument of the command is a server, the second one of its tools.
 func suggesting(run asking) asking {
 	return func(ctx context.Context, c *client, args []string) error {
 		err := run(ctx, c, args)
@@ -99,13 +98,13 @@ func suggesting(run asking) asking {
 	}
 }
 
-// suggestName suggests a server, or a tool where the server exists; "" when there is none
-// to suggest or the front door does not tell.
+// suggestName suggests a server, or a tool if the server exists. It returns "" if there is no
+// suggestion or the front door does not respond.
 func suggestName(ctx context.Context, c *client, args []string) string {
 	ctx, cancel := context.WithTimeout(ctx, suggestFor)
 	defer cancel()
 	quiet := *c
-	quiet.out.format = formatTable // a refusal of these questions is not printed
+	quiet.out.format = formatTable // do not print a refusal of these requests
 	known, err := serverIDs(ctx, &quiet, nil)
 	if err != nil {
 		return ""
@@ -124,7 +123,7 @@ func suggestName(ctx context.Context, c *client, args []string) string {
 	return didYouMean(args[1], bare(known))
 }
 
-// bare takes the descriptions of words away.
+// bare removes the descriptions from completion words.
 func bare(words []string) []string {
 	names := make([]string, len(words))
 	for i, word := range words {

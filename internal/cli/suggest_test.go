@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestAMistypedNameIsAnsweredWithTheOneThatIsMeant(t *testing.T) {
+func TestAMistypedNameGetsASuggestion(t *testing.T) {
 	plainEnvironment(t)
 	noServer := problemAnswer(http.StatusNotFound, `{"title":"Not found","status":404,"detail":"There is no server \"dmo\".","retryable":false}`)
 	noTool := problemAnswer(http.StatusNotFound, `{"title":"Not found","status":404,"detail":"Server \"demo\" has no tool \"ehco\".","retryable":false}`)
@@ -50,14 +50,14 @@ func TestAMistypedNameIsAnsweredWithTheOneThatIsMeant(t *testing.T) {
 
 func TestASuggestionPrintsNothingElse(t *testing.T) {
 	plainEnvironment(t)
-	d := openDoor(t, nil) // refuses the question for servers too
+	d := openDoor(t, nil) // also refuses the request for servers
 	stdout, stderr, code := typed(t, "", "servers", "show", "dmo", "--json", "--url", d.URL)
 	if code != exitRefused || strings.Count(stdout, "There is no such path.") != 2*1 && strings.Count(stdout, `"title"`) != 1 || strings.Contains(stderr, "Did you mean") {
 		t.Errorf("code %d, %q, %s", code, stdout, stderr)
 	}
 }
 
-// completed is what the shell is offered.
+// completed returns the completions that the shell is offered.
 func completed(t *testing.T, args ...string) (offered, stderr string) {
 	t.Helper()
 	root := testRoot()

@@ -65,11 +65,11 @@ func listTenants(ctx context.Context, c *client, _ []string) error {
 	}, "")
 }
 
-// whole is a number without a fraction.
+// whole formats an integer.
 func whole[T ~int | ~int64](n T) string { return strconv.FormatInt(int64(n), 10) }
 
-// retentionOf is how long payloads of the tenant's calls are kept, as the configuration has it; ""
-// for as long as the platform keeps them.
+// retentionOf formats the configured retention of the payloads of the tenant's calls. It returns ""
+// if the platform's retention applies.
 func retentionOf(t *callyard.Tenant) string {
 	if t.RetentionSeconds == nil {
 		return ""
@@ -77,7 +77,7 @@ func retentionOf(t *callyard.Tenant) string {
 	return config.Duration(time.Duration(*t.RetentionSeconds) * time.Second).String()
 }
 
-// receiversOf are the places where people of the tenant are told of approvals.
+// receiversOf lists the channels that notify people of the tenant about approvals.
 func receiversOf(t *callyard.Tenant) string {
 	all := append([]string{}, t.Receivers.Hosts...)
 	switch n := t.Receivers.SlackChannels; n {

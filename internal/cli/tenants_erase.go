@@ -47,7 +47,7 @@ func eraseTenantCommand() *cobra.Command {
 	return cmd
 }
 
-// erasedText says what was erased.
+// erasedText summarizes the erasure.
 func erasedText(done *callyard.TenantErasure) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "The tenant %s was erased: %s revoked, %s withdrawn, %s canceled, %s deleted, %s, %s and %s at MCP servers removed.\n",

@@ -45,8 +45,8 @@ func toolsCommand() *cobra.Command {
 	return cmd
 }
 
-// readTools returns the tools of a server, or of all when it is "", and the servers
-// whose tools are not known at the moment.
+// readTools returns the tools of a server, or of all servers if server is "", and the servers
+// whose tools are unknown at the moment.
 func readTools(ctx context.Context, c *client, server string) (*list[toolItem], error) {
 	q := callyard.ListToolsParams{Server: given(server)}
 	return readList[toolItem](ctx, c, 0, func(most int, cursor string) request {
@@ -55,7 +55,7 @@ func readTools(ctx context.Context, c *client, server string) (*list[toolItem], 
 	})
 }
 
-// readServerTools is readTools for one server, which has to be ready.
+// readServerTools is [readTools] for one server, which must be ready.
 func readServerTools(ctx context.Context, c *client, server string) (*list[toolItem], error) {
 	tools, err := readTools(ctx, c, server)
 	if err == nil && len(tools.unknown) > 0 {
@@ -97,7 +97,7 @@ func listTools(ctx context.Context, c *client, server, search string) error {
 	return c.note.text(missingTools(tools.unknown) + quarantineNote(tools.hidden))
 }
 
-// missingTools says for each of the servers that its tools are not in the list.
+// missingTools returns a note for each server whose tools are not in the list.
 func missingTools(servers []string) (text string) {
 	for _, id := range servers {
 		text += "The tools of server " + oneLine(id) + " are currently unknown and not listed.\n"
@@ -105,7 +105,7 @@ func missingTools(servers []string) (text string) {
 	return text
 }
 
-// encodeTools is a page of tools, every tool as the bytes that came.
+// encodeTools encodes a page of tools, each verbatim.
 func encodeTools(items []toolItem, unknown []string, hidden []quarantinedTool) []byte {
 	tools, ids := make([]string, 0, len(items)), make([]string, 0, len(unknown))
 	for _, t := range items {
@@ -124,7 +124,7 @@ func encodeTools(items []toolItem, unknown []string, hidden []quarantinedTool) [
 	return []byte(body + "}")
 }
 
-// has says that the word occurs in what the tool says of itself.
+// has reports whether the word occurs in the tool's name or descriptions.
 func (t *toolItem) has(word string) bool {
 	word = strings.ToLower(word)
 	for _, text := range []string{t.Name, t.def.Title, t.def.Annotations.Title, t.def.Description} {

@@ -10,13 +10,13 @@ import (
 	toolformat "github.com/callyard/callyard/internal/format"
 )
 
-// exitSkipped is the code of `tools convert` when a tool or a call could not be converted.
+// exitSkipped is the exit code of `tools convert` if a tool or a call could not be converted.
 const exitSkipped = 1
 
-// maxConvert is the most that a file of tools or calls may take, in bytes.
+// maxConvert limits the size of a file of tools or calls, in bytes.
 const maxConvert = 16 << 20
 
-// converted is what `tools convert` prints for programs, as POST /convert answers.
+// converted is the structured output of `tools convert`, in the format of POST /convert.
 type converted struct {
 	From  string            `json:"from"`
 	To    string            `json:"to"`
@@ -65,7 +65,7 @@ func convertToolsCommand() *cobra.Command {
 	return cmd
 }
 
-// convertInput reads the file of the arguments, or standard input.
+// convertInput reads the file in args, or standard input.
 func convertInput(stdin io.Reader, args []string) ([]byte, error) {
 	name := "-"
 	if len(args) > 0 {
@@ -83,7 +83,7 @@ func convertInput(stdin io.Reader, args []string) ([]byte, error) {
 	return input, nil
 }
 
-// readInput reads a file, or standard input for "-", as far as one byte more than most.
+// readInput reads a file, or standard input for "-", up to one byte more than most.
 func readInput(name string, stdin io.Reader, most int64) ([]byte, error) {
 	in := stdin
 	if name != "-" {
@@ -91,7 +91,7 @@ func readInput(name string, stdin io.Reader, most int64) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		defer func() { _ = file.Close() }() // it was only read
+		defer func() { _ = file.Close() }() // opened only for reading
 		in = file
 	}
 	return io.ReadAll(io.LimitReader(in, most+1))

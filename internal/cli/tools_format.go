@@ -10,7 +10,7 @@ import (
 	callyard "github.com/callyard/callyard/clients/go"
 )
 
-// providerList says which tools are wanted, in the format of a model provider.
+// providerList selects tools and the format of a model provider.
 type providerList struct {
 	format   string
 	maxTools int
@@ -21,7 +21,7 @@ type providerList struct {
 	set      string
 }
 
-// providerFormats are what --format takes.
+// providerFormats lists the values of --format.
 var providerFormats = []string{"mcp", "openai", "openai-responses", "anthropic", "gemini"}
 
 func (p *providerList) flags(cmd *cobra.Command) {
@@ -33,7 +33,7 @@ func (p *providerList) flags(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&p.strict, "strict", false, "with --format: OpenAI's strict mode for schemas that support it")
 }
 
-// check refuses flags that do not fit together.
+// check rejects conflicting flags.
 func (p *providerList) check(given func(flag string) bool) error {
 	if err := oneOf("format", p.format, append([]string{""}, providerFormats...)...); err != nil {
 		return err
@@ -49,8 +49,7 @@ func (p *providerList) check(given func(flag string) bool) error {
 	return nil
 }
 
-// providerAnswer is GET /tools in the format of a provider, as far as it is read
-// here.
+// providerAnswer holds the members of GET /tools in the format of a provider that are used here.
 type providerAnswer struct {
 	Tools    json.RawMessage `json:"tools"`
 	Count    int             `json:"count"`
@@ -65,8 +64,7 @@ type providerAnswer struct {
 	Unknown []string `json:"unknown"`
 }
 
-// listForProvider prints the tools as the provider takes them, and in addition on
-// stderr what there is to know.
+// listForProvider prints the tools in the format of the provider, and notes on stderr.
 func listForProvider(ctx context.Context, c *client, p providerList) error {
 	format := callyard.ListToolsParamsFormat(p.format)
 	q := callyard.ListToolsParams{

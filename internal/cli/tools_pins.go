@@ -52,13 +52,13 @@ func acceptToolsCommand() *cobra.Command {
 	return cmd
 }
 
-// unaccepted says that the definition is changed or new.
+// unaccepted reports whether the definition is changed or new.
 func unaccepted(t *toolPin) bool {
 	return t.State == string(callyard.ToolPinStateChanged) || t.State == string(callyard.ToolPinStateNew)
 }
 
-// serverPins and toolPin are an answer of GET /servers/{id}/pins. Definitions are the bytes
-// that came: two numbers that a decoder takes for the same are a difference.
+// serverPins and toolPin are a response of GET /servers/{id}/pins. Definitions are kept verbatim,
+// because numbers that a decoder treats as equal may differ in their bytes.
 type serverPins struct {
 	Server string    `json:"server"`
 	Tools  []toolPin `json:"tools"`
@@ -72,10 +72,10 @@ type toolPin struct {
 	AcceptedDefinition json.RawMessage `json:"accepted_definition"`
 	AcceptedBy         string          `json:"accepted_by"`
 	AcceptedAt         time.Time       `json:"accepted_at"`
-	raw                json.RawMessage // the whole item
+	raw                json.RawMessage // the whole item, verbatim
 }
 
-// UnmarshalJSON keeps the item as it came.
+// UnmarshalJSON keeps the item verbatim.
 func (t *toolPin) UnmarshalJSON(raw []byte) error {
 	type members toolPin
 	if err := json.Unmarshal(raw, (*members)(t)); err != nil {
@@ -85,13 +85,13 @@ func (t *toolPin) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// readPins returns what was accepted of a server's tools, and the answer as it came.
+// readPins returns the accepted definitions of a server's tools, and the response verbatim.
 func readPins(ctx context.Context, c *client, server string) (pins serverPins, raw []byte, err error) {
 	raw, err = c.report(ctx, with(c.api.GetServerPins, server), &pins)
 	return pins, raw, err
 }
 
-// unacceptedTools are the changed and new tools of the server that is named before.
+// unacceptedTools returns the changed and new tools of the server in args, for completion.
 func unacceptedTools(ctx context.Context, c *client, args []string) (names []string, err error) {
 	if len(args) == 0 {
 		return nil, nil
@@ -148,7 +148,7 @@ func noSuchTool(server, tool string) error {
 	return &exitError{code: exitRefused, notFound: true, err: fmt.Errorf("Server %s has no tool %s: `callyard tools diff %s` lists changed and new tools.", oneLine(server), oneLine(tool), oneLine(server))}
 }
 
-// quoteWord writes a word so that a shell reads it as one.
+// quoteWord quotes a text as one shell word.
 func quoteWord(word string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@", r)
@@ -188,13 +188,13 @@ func writeToolDiff(out screen, server string, t *toolPin) error {
 	return out.text(b.String())
 }
 
-// digestMark is between the name of a tool and the digest of its definition.
+// digestMark separates the name of a tool from the digest of its definition.
 const digestMark = "@sha256:"
 
 // acceptTools accepts the named tools of a server, or all changed and new ones.
 func acceptTools(ctx context.Context, c *client, server string, named []string, yes bool) error {
 	var accept []callyard.AcceptTool
-	var asked []string // without a digest
+	var asked []string // names without a digest
 	for _, word := range named {
 		if i := strings.LastIndex(word, digestMark); i > 0 {
 			accept = append(accept, callyard.AcceptTool{Name: word[:i], Digest: word[i+1:]})
@@ -238,8 +238,7 @@ func acceptTools(ctx context.Context, c *client, server string, named []string, 
 	})
 }
 
-// selectPins returns the named tools that are changed or new, all of them where none is
-// named.
+// selectPins returns the changed or new tools that are named, or all of them if named is empty.
 func selectPins(pins *serverPins, named []string) (shown []*toolPin, err error) {
 	for _, name := range named {
 		if !slices.ContainsFunc(pins.Tools, func(t toolPin) bool { return t.Name == name && t.State != string(callyard.ToolPinStateGone) }) {
@@ -255,13 +254,13 @@ func selectPins(pins *serverPins, named []string) (shown []*toolPin, err error) 
 	return shown, nil
 }
 
-// quarantinedTool is a tool that a list leaves out.
+// quarantinedTool is a tool that a list omits.
 type quarantinedTool struct {
 	Server string `json:"server"`
 	Name   string `json:"name"`
 }
 
-// quarantineNote says which tools a list leaves out.
+// quarantineNote describes the tools that a list omits.
 func quarantineNote(tools []quarantinedTool) (text string) {
 	byServer := map[string]int{}
 	var servers []string

@@ -23,7 +23,7 @@ func pinsDoor(t *testing.T) *door {
 	})
 }
 
-func TestDefinitionsThatNobodyAcceptedAreShown(t *testing.T) {
+func TestUnacceptedDefinitionsAreShown(t *testing.T) {
 	plainEnvironment(t)
 	d := pinsDoor(t)
 	for name, args := range map[string][]string{
@@ -51,7 +51,7 @@ func TestDefinitionsAreAcceptedByTheDigestThatWasShown(t *testing.T) {
 		stdin string
 		args  []string
 		code  int
-		body  string // "" for no request
+		body  string // "" means no request
 		says  string
 	}{
 		{"y\n", []string{"files", "read"}, exitOK, `{"tools":[{"digest":"sha256:bb","name":"read"}]}`, "+  \"description\""},

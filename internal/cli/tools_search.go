@@ -9,7 +9,7 @@ import (
 	callyard "github.com/callyard/callyard/clients/go"
 )
 
-// foundTools is GET /tools/search, as far as it is read here.
+// foundTools holds the members of GET /tools/search that are used here.
 type foundTools struct {
 	Tools []struct {
 		Server    string `json:"server"`
@@ -24,7 +24,7 @@ type foundTools struct {
 	Unknown   []string `json:"unknown"`
 }
 
-// maxFound is the most tools that a search finds.
+// maxFound limits the number of search results.
 const maxFound = 100
 
 func searchToolsCommand() *cobra.Command {

@@ -84,7 +84,7 @@ func TestAToolIsSwitchedWithItsReason(t *testing.T) {
 	}
 }
 
-func TestPagesThatNeverEndAreLeft(t *testing.T) {
+func TestARepeatedCursorEndsTheList(t *testing.T) {
 	plainEnvironment(t)
 	page := jsonAnswer(`{"tools":[],"next_cursor":"same"}`)
 	d := openDoor(t, map[string]answer{"GET /tools?limit=500": page, "GET /tools?cursor=same&limit=500": page})

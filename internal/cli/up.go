@@ -87,14 +87,14 @@ func up(cmd *cobra.Command) error {
 	u.acceptLoss, _ = cmd.Flags().GetBool("accept-loss") // the flag is there
 	roles.door.Lost = u.lost
 	roles.approver.LostBefore = func() time.Time { return u.lost().Approvals }
-	if cfg.FrontDoor.CertFile == "" { // its certificate may name no loopback address
+	if cfg.FrontDoor.CertFile == "" { // a certificate may not be valid for a loopback address
 		roles.approver.FrontDoor = u.ownDoor
 	}
 	metrics := telemetry.NewMetrics()
 	u.metrics = metrics
 	reload := p.ReloadPart(metrics)
 	if demo != nil {
-		reload = lifecycle.Part{Name: "reload"} // what the demo brings is in no file
+		reload = lifecycle.Part{Name: "reload"} // the demo's configuration is not in a file
 	}
 	err = lifecycle.Run(cmd.Context(), log, u.showStarts(
 		cfg.TracesPart("callyard", metrics, log),
@@ -114,7 +114,7 @@ func up(cmd *cobra.Command) error {
 	return nil
 }
 
-// everyRole is the set-up of a process that is everything in one.
+// everyRole holds the set-up of all roles in one process.
 type everyRole struct {
 	door     frontdoorrole.Setup
 	approver approverrole.Setup
@@ -125,10 +125,10 @@ func (r *everyRole) all() []setup.RoleSetup {
 	return []setup.RoleSetup{r.door.Role(), r.approver.Role(), r.worker.Role()}
 }
 
-// findApprover gives the approver's pages another port when nobody named one and
-// the usual one is taken, so that two fabrics can run on one machine. Callers are
-// told where it is. It returns the listener, because another fabric that starts at the
-// same time would find the same port free; nil where the approver opens its own.
+// findApprover selects another port for the approver's pages if the address is not configured and
+// the default port is in use, so that two fabrics can run on one machine. Callers are given the
+// actual address. It returns the open listener, because another fabric that starts at the
+// same time could take the port. If it returns nil, the approver opens the listener itself.
 func findApprover(cmd *cobra.Command, cfg *setup.Config) net.Listener {
 	if flag := cmd.Flags().Lookup("approver-listen"); flag.Changed || cfg.Approver.Listen != settings.ApproverDefaults().Listen {
 		return nil
@@ -136,15 +136,15 @@ func findApprover(cmd *cobra.Command, cfg *setup.Config) net.Listener {
 	l, err := net.Listen("tcp", cfg.Approver.Listen)
 	if err != nil {
 		if l, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
-			return nil // the approver says why
+			return nil // the approver reports the error
 		}
 	}
 	cfg.Approver.Listen = l.Addr().String()
 	return l
 }
 
-// offered are the servers of a fabric that was told none: the demo server, started from
-// this very binary, and the built-in servers that need no setting.
+// offered returns the servers of a fabric without configured servers: the demo server, started from
+// this binary, and the built-in servers that need no setting.
 func offered() []config.ServerEntry {
 	self, err := os.Executable()
 	if err != nil {
@@ -153,7 +153,7 @@ func offered() []config.ServerEntry {
 	return append([]config.ServerEntry{{ID: "demo", Type: config.TypeStdio, Command: self, Args: []string{"demo-server"}, TrustAnnotations: true}}, safeEntries()...)
 }
 
-// fabric is everything that `up` runs.
+// fabric holds everything that `up` runs.
 type fabric struct {
 	demo   *approvalDemo // nil without --demo-approvals
 	cfg    *setup.Config
@@ -162,8 +162,8 @@ type fabric struct {
 	served []worker.Served
 	nats   *embedded.Server
 
-	activity *activity   // what starts
-	starting atomic.Bool // the start screen is to come; see [startupLog]
+	activity *activity   // shows the parts that start
+	starting atomic.Bool // the start screen is not complete yet; see [startupLog]
 
 	acceptLoss bool
 	metrics    *telemetry.Metrics
@@ -173,10 +173,10 @@ type fabric struct {
 	approver *approver.Approver
 
 	greetCancel context.CancelFunc
-	greeted     chan struct{} // closed when the start screen is whole
+	greeted     chan struct{} // closed when the start screen is complete
 }
 
-// ownDoor is the address at which this process reaches its own front door.
+// ownDoor returns the address at which this process reaches its front door.
 func (u *fabric) ownDoor() string {
 	host, port, err := net.SplitHostPort(u.door.Addr())
 	if err != nil {
@@ -188,7 +188,7 @@ func (u *fabric) ownDoor() string {
 	return "http://" + net.JoinHostPort(host, port)
 }
 
-// showStarts has each part say when it starts.
+// showStarts makes each part show an activity when it starts.
 func (u *fabric) showStarts(parts ...lifecycle.Part) []lifecycle.Part {
 	for i := range parts {
 		if start, name := parts[i].Start, parts[i].Name; start != nil && name != "greeting" {
@@ -206,7 +206,7 @@ func (u *fabric) startNATS(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	u.tellLosses()
+	u.logLosses()
 	return nil
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/callyard/callyard/pkg/risk"
 )
 
-// demoPolicy holds the calls of one demo tool until somebody of a group approves.
+// demoPolicy holds the calls of one demo tool until a member of a group approves.
 const demoPolicy = `rules:
   - name: additions need an approval
     match: {server: demo, tool: add}
@@ -22,16 +22,16 @@ const demoPolicy = `rules:
 
 const demoArguments = `{"a":2,"b":3}`
 
-// approvalDemo is what `up --demo-approvals` adds: a policy, somebody who asks and
-// somebody who decides. Its keys are made at each start, and live in this process only.
+// approvalDemo holds the additions of `up --demo-approvals`: a policy, a requester and an approver.
+// Their keys are created at each start and exist only in this process.
 type approvalDemo struct {
 	policy               *risk.Holder
 	requester, approver  string // their API keys
 	requesterID, decider string // their names
 }
 
-// newApprovalDemo puts the two identities into the configuration. It is an error where
-// the configuration has identities, servers or a policy of its own.
+// newApprovalDemo adds the two identities to the configuration. It returns an error if the
+// configuration already has identities, servers or a policy.
 func newApprovalDemo(cfg *setup.Config) (*approvalDemo, error) {
 	for _, given := range []struct {
 		name string
@@ -57,10 +57,10 @@ func newApprovalDemo(cfg *setup.Config) (*approvalDemo, error) {
 	return d, nil
 }
 
-// holdFor bounds the call that is held at the start.
+// holdFor limits the time of the call that is held at the start.
 const holdFor = 10 * time.Second
 
-// say holds a call and returns what to try with it.
+// say holds a call and returns instructions to try.
 func (d *approvalDemo) say(ctx context.Context, base, pages string) string {
 	call := fmt.Sprintf("curl -s -H 'X-API-Key: %s' --json '%s' %s/servers/demo/tools/add", d.requester, demoArguments, base)
 	text := fmt.Sprintf("Approval demo\n  requester  %-12s key %s\n  approver   %-12s key %s\n  sign in    %s\n", d.requesterID, d.requester, d.decider, d.approver, pages)

@@ -13,7 +13,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-func TestTheApprovalDemoHasSomebodyWhoAsksAndSomebodyElseWhoDecides(t *testing.T) {
+func TestTheApprovalDemoHasARequesterAndAnApprover(t *testing.T) {
 	cfg := setup.Config{File: settings.Defaults()}
 	d, err := newApprovalDemo(&cfg)
 	if err != nil {

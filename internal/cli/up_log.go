@@ -6,9 +6,9 @@ import (
 	"sync/atomic"
 )
 
-// startupLog is the log of `up` at a terminal. Until the start screen stands it passes on
-// warnings and errors only: the progress line says what starts, and lines between the parts
-// of the screen would hide it.
+// startupLog is the log of `up` at a terminal. Until the start screen is complete, it drops records
+// below warnings: the progress line shows the parts that start, and log lines between the parts of
+// the screen would hide it.
 type startupLog struct {
 	slog.Handler
 	starting *atomic.Bool

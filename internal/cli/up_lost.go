@@ -11,10 +11,10 @@ import (
 	"github.com/callyard/callyard/pkg/bus"
 )
 
-// keptKeys is longer than an idempotency key counts.
+// keptKeys is longer than the lifetime of an idempotency key.
 const keptKeys = 25 * time.Hour
 
-// lost is what was accepted as lost with the data folder.
+// lost summarizes the accepted losses of the data folder.
 func (u *fabric) lost() frontdoor.Lost {
 	var l frontdoor.Lost
 	keys := make(map[string]bool)
@@ -46,8 +46,8 @@ func (u *fabric) lost() frontdoor.Lost {
 	return l
 }
 
-// tellLosses tells the operator at each start what was accepted as lost.
-func (u *fabric) tellLosses() {
+// logLosses logs the accepted losses at each start.
+func (u *fabric) logLosses() {
 	files := 0
 	for _, loss := range u.nats.Losses() {
 		for _, d := range loss.Damages {
@@ -58,7 +58,8 @@ func (u *fabric) tellLosses() {
 	u.metrics.AcceptedLosses(files)
 }
 
-// check compares the records of durable calls after a crash, which leaves no seal.
+// check returns a function that compares the records of durable calls. It is for a start after a
+// crash, which leaves no seal.
 func (u *fabric) check(ctx context.Context) func(*embedded.Server, time.Time) ([]embedded.Damage, []string, error) {
 	return func(s *embedded.Server, since time.Time) (found []embedded.Damage, keys []string, err error) {
 		conn, err := bus.Connect(ctx, bus.Options{InProcess: s, Name: "check", Log: u.log})

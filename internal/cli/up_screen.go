@@ -18,19 +18,18 @@ import (
 )
 
 const (
-	// screenWait is how long the list of servers waits for those that still start.
+	// screenWait limits the time that the list of servers waits for servers that are starting.
 	screenWait = 20 * time.Second
-	// stderrLines is the number of lines that are shown of a failed server's standard error.
+	// stderrLines is the number of lines shown of a failed server's stderr.
 	stderrLines = 3
-	// spareRows are left free on the terminal: the command line, and a warning of the log.
+	// spareRows are left free on the terminal for the command line and a log warning.
 	spareRows = 2
-	// minServerRows is the number of rows for servers, however low the terminal is.
+	// minServerRows is the minimum number of rows for servers, however small the terminal is.
 	minServerRows = 4
 )
 
-// greet prints the addresses at once, and the servers with a call to try as soon as it is
-// known how they came up. Each of the two is one write, so that no line of the log gets
-// between.
+// greet prints the addresses immediately, and the servers with an example call as soon as their
+// states are known. Each of the two is one write, so that no log line splits it.
 func (u *fabric) greet(ctx context.Context) error {
 	ctx, u.greetCancel = context.WithCancel(ctx)
 	u.greeted = make(chan struct{})
@@ -54,9 +53,9 @@ func (u *fabric) endGreeting(context.Context) error {
 	return nil
 }
 
-// print writes a part of the start screen, above the line that shows progress.
+// print writes a part of the start screen above the progress line.
 func (u *fabric) print(text string) {
-	u.activity.above(func() { _ = u.out.text(text) }) // the fabric runs without it too
+	u.activity.above(func() { _ = u.out.text(text) }) // best effort: the fabric also runs without the screen
 }
 
 // printAddresses prints the addresses for programs; GET /servers has the rest.
@@ -81,7 +80,7 @@ func (u *fabric) addresses() string {
 	})
 }
 
-// consoleURL is the address of the console; empty where nobody may see it.
+// consoleURL returns the address of the console, or "" if no user may access it.
 func (u *fabric) consoleURL() string {
 	c := u.cfg.Approver
 	if guarded := len(c.Keys) > 0 || c.OIDC.Configured(); guarded && len(c.Console.Groups) == 0 || u.cfg.FrontDoor.CertFile != "" && c.Console.FrontDoor == "" {
@@ -90,7 +89,7 @@ func (u *fabric) consoleURL() string {
 	return u.approver.Base() + console.Root
 }
 
-// addressSheet is the first part of the start screen. Rows without an address are left out.
+// addressSheet formats the first part of the start screen. It omits rows without an address.
 func (s screen) addressSheet(version string, addresses [][2]string) string {
 	var b strings.Builder
 	b.WriteString(s.paint(bold, "Callyard "+version+" is up.") + "\n\n")
@@ -102,8 +101,8 @@ func (s screen) addressSheet(version string, addresses [][2]string) string {
 	return b.String() + "\n"
 }
 
-// showServers prints how the servers came up, and a call to try. Servers that take longer
-// than screenWait get a line each when they are known.
+// showServers prints the states of the servers and an example call. Servers that take longer
+// than screenWait get a separate line when they are ready or have failed.
 func (u *fabric) showServers(ctx context.Context) {
 	defer u.starting.Store(false)
 	defer u.activity.end()
@@ -113,21 +112,21 @@ func (u *fabric) showServers(ctx context.Context) {
 	defer late.Stop()
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
-	told := make(map[string]bool)
+	reported := make(map[string]bool)
 	for waiting, shown := true, false; ; {
 		servers, starting := u.startServers()
 		switch {
 		case shown:
 			for _, s := range servers {
-				if s.state != startingState && s.state != vacantState && !told[s.id] {
-					told[s.id] = true
+				if s.state != startingState && s.state != vacantState && !reported[s.id] {
+					reported[s.id] = true
 					u.print(s.line())
 				}
 			}
 		case starting == 0 || !waiting:
 			u.activity.end()
 			for _, s := range servers {
-				told[s.id] = s.state != startingState && s.state != vacantState
+				reported[s.id] = s.state != startingState && s.state != vacantState
 			}
 			u.print(u.serverScreen(ctx, servers))
 			u.starting.Store(false)
@@ -153,19 +152,19 @@ const (
 	readyState    = "ready"
 	startingState = "starting"
 	failedState   = "failed"
-	vacantState   = "no program" // nothing is attached to it yet
+	vacantState   = "no program" // no program is attached yet
 )
 
-// startServer is a server as the start screen shows it.
+// startServer is a server on the start screen.
 type startServer struct {
 	id, state string
 	tools     int
-	fault     string // why it failed
+	fault     string // reason for the failure
 	stderr    []string
 }
 
-// startServers are the servers that this process serves, the failed ones first, and the
-// number of those that still start.
+// startServers returns the servers of this process, failed ones first, and the number of servers
+// that are still starting.
 func (u *fabric) startServers() (servers []startServer, starting int) {
 	known := make(map[string]bool)
 	for _, s := range u.door.Catalog().Servers() {
@@ -177,7 +176,7 @@ func (u *fabric) startServers() (servers []startServer, starting int) {
 		case s.State == schema.StateStarting:
 		case s.State != schema.StateInitialized:
 			server.state, server.fault, server.stderr = failedState, topLine(s.Error), lastLines(s.StderrTail, stderrLines)
-		case err == nil: // else its tools are being read
+		case err == nil: // otherwise its tools are still being read
 			server.state, server.tools = readyState, len(tools)
 		}
 		servers = append(servers, server)
@@ -199,7 +198,7 @@ func (u *fabric) startServers() (servers []startServer, starting int) {
 	return servers, starting
 }
 
-// line is the server in a sentence, for one that came up late.
+// line describes a server that was late, in one sentence.
 func (s *startServer) line() string {
 	if s.state == failedState {
 		return "Server " + oneLine(s.id) + " failed: " + oneLine(s.fault) + "\n"
@@ -207,8 +206,8 @@ func (s *startServer) line() string {
 	return "Server " + oneLine(s.id) + " is ready: " + count(s.tools, "tool") + ".\n"
 }
 
-// serverScreen is the second part of the start screen. At a terminal the two parts fit its
-// rows, unless servers failed that have much to say.
+// serverScreen formats the second part of the start screen. At a terminal the two parts fit the
+// rows, unless failed servers have long output.
 func (u *fabric) serverScreen(ctx context.Context, servers []startServer) string {
 	below := u.try(ctx)
 	stderr := stderrOf(servers)
@@ -220,8 +219,8 @@ func (u *fabric) serverScreen(ctx context.Context, servers []startServer) string
 	return u.out.serverTable(servers, rows) + stderr + "\n" + below
 }
 
-// serverTable is a table of the servers in at most that number of rows below its header; 0
-// is without limit. The servers that are left out are counted.
+// serverTable formats a table of the servers with at most most rows below its header. 0 means no
+// limit. It counts the omitted servers.
 func (s screen) serverTable(servers []startServer, most int) string {
 	shown, rest := servers, []startServer(nil)
 	if most > 0 && len(servers) > most {
@@ -256,7 +255,7 @@ func (s screen) serverTable(servers []startServer, most int) string {
 	if s.width > 0 {
 		table.width = max(s.width-2, 1)
 	}
-	_ = table.table(header, rows) // a buffer takes everything
+	_ = table.table(header, rows) // writes to a buffer do not fail
 	var text strings.Builder
 	for line := range strings.Lines(b.String()) {
 		text.WriteString("  " + line)
@@ -277,7 +276,7 @@ func (s screen) serverTable(servers []startServer, most int) string {
 	return text.String()
 }
 
-// stderrOf is what the first of the failed servers wrote last.
+// stderrOf formats the last lines of stderr of the first failed server.
 func stderrOf(servers []startServer) string {
 	var b strings.Builder
 	for _, s := range servers {
@@ -288,7 +287,7 @@ func stderrOf(servers []startServer) string {
 		for _, line := range s.stderr {
 			fmt.Fprintf(&b, "    %s\n", oneLine(line))
 		}
-		break // `callyard servers show` has that of the others
+		break // `callyard servers show` prints the others
 	}
 	return b.String()
 }
@@ -299,7 +298,7 @@ func lastLines(text string, n int) []string {
 	return lines[max(0, len(lines)-n):]
 }
 
-// try is a call that works with what is served, as a shell takes it, and how to stop.
+// try returns a shell command that calls a served tool, and how to stop.
 func (u *fabric) try(ctx context.Context) string {
 	if u.demo != nil {
 		return u.demo.say(ctx, u.door.URL(), u.approver.Base()) + "\nPress Ctrl-C to stop.\n"
@@ -311,8 +310,8 @@ func (u *fabric) try(ctx context.Context) string {
 	return text + u.out.commandLine(u.tryCommand(u.door.URL())...) + "\nPress Ctrl-C to stop.\n"
 }
 
-// tryCommand is the words of a curl command that works with what is served. Where keys are
-// set it takes the key from the variable that the callyard commands read as well.
+// tryCommand returns the words of a curl command that works with the served servers. If keys are
+// configured, it uses the variable that the callyard commands also read.
 func (u *fabric) tryCommand(base string) []string {
 	words := []string{"curl"}
 	if len(u.cfg.FrontDoor.Keys) > 0 {
@@ -331,8 +330,8 @@ func (u *fabric) tryCommand(base string) []string {
 	return append(words, base+"/servers")
 }
 
-// commandLine is a command on one line or, where the terminal is narrower, on several that
-// a shell takes as one.
+// commandLine formats a shell command on one line, or on several with continuations if the terminal
+// is narrower.
 func (s screen) commandLine(words ...string) string {
 	const indent = "  "
 	lines := []string{indent + words[0]}
@@ -350,7 +349,7 @@ func (s screen) commandLine(words ...string) string {
 
 const helloArguments = `{"message":"hi"}`
 
-// takes reports whether the server has the tool and the arguments fit it.
+// takes reports whether the server has the tool and the arguments match its schema.
 func (u *fabric) takes(server, name, arguments string) bool {
 	tool, err := u.door.Catalog().Tool(schema.ServerID(server), name)
 	if err != nil {

@@ -22,7 +22,7 @@ func startedServers(n int) (servers []startServer) {
 	return servers
 }
 
-// startScreenOf is the whole start screen, without what only a running fabric knows.
+// startScreenOf returns the start screen without the parts that need a running fabric.
 func startScreenOf(s screen, version string, servers []startServer, rows int) string {
 	const base = "http://127.0.0.1:8080"
 	return s.addressSheet(version, [][2]string{{"REST API", base}, {"MCP", base + "/mcp"}, {"reference", base + "/docs"}, {"approvals", "http://127.0.0.1:8081"}, {"console", "http://127.0.0.1:8081/console"}, {"NATS", ""}, {"data", "callyard-data"}}) +

@@ -15,20 +15,20 @@ import (
 	"github.com/callyard/callyard/internal/kit/spreadsheet"
 )
 
-// usageDimensions and usageIntervals are the words of --by and --interval.
+// usageDimensions and usageIntervals list the values of --by and --interval.
 var (
 	usageDimensions = []string{"tenant", "key", "server", "tool"}
 	usageIntervals  = []string{"hour", "day"}
 )
 
-// usageQuery is what the flags say.
+// usageQuery holds the values of the flags.
 type usageQuery struct {
 	from, to, interval, tenant string
 	by                         []string
 	csv                        bool
 }
 
-// usageCommand reports who used what.
+// usageCommand reports usage by tenant, key, server or tool.
 func usageCommand() *cobra.Command {
 	var q usageQuery
 	cmd := &cobra.Command{
@@ -79,14 +79,14 @@ func (q *usageQuery) values(now time.Time) (*callyard.GetUsageParams, error) {
 	return values, err
 }
 
-// usageColumn is one column: its name in a table and in CSV, and the text of a row in both.
+// usageColumn is a column: its names in a table and in CSV, and the text of a row in each.
 type usageColumn struct {
-	table, csv string // "": it has no such column
+	table, csv string // "" omits the column
 	text       func(*callyard.UsageRow) string
-	exact      func(*callyard.UsageRow) string // in CSV; nil: text
+	exact      func(*callyard.UsageRow) string // in CSV; if nil, text
 }
 
-// columns are those of the query: what rows are told apart by, then the counts.
+// columns returns the columns of the query: the grouping columns, then the counts.
 func (q *usageQuery) columns() []usageColumn {
 	by := func(one string) bool { return slices.Contains(q.by, one) }
 	name := func(title string, text func(*callyard.UsageRow) string) usageColumn {
@@ -179,7 +179,7 @@ func (q *usageQuery) print(c *client, u *callyard.UsageReport) error {
 	return nil
 }
 
-// noteCounted says below a report that it is not complete.
+// noteCounted adds a note if the report is incomplete.
 func (c *client) noteCounted(complete bool) error {
 	if complete {
 		return nil

@@ -7,16 +7,16 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// oneOf refuses a value of a flag that is none of the words before anything is sent.
+// oneOf rejects a flag value that is not one of the words, before a request is sent.
 func oneOf(flag, value string, words ...string) error {
 	if slices.Contains(words, value) {
 		return nil
 	}
-	known := strings.TrimPrefix(strings.Join(words, ", "), ", ") // "" stands for a flag that is not set
+	known := strings.TrimPrefix(strings.Join(words, ", "), ", ") // words may contain "" for a flag that is not set
 	return fail(exitUsage, "--%s cannot be %q: use one of %s%s", flag, oneLine(value), known, orPoint(didYouMean(value, words)))
 }
 
-// orPoint ends a sentence that has no suggestion.
+// orPoint returns the suggestion, or "." to end the sentence if there is none.
 func orPoint(suggestion string) string {
 	if suggestion == "" {
 		return "."
@@ -24,7 +24,7 @@ func orPoint(suggestion string) string {
 	return suggestion
 }
 
-// helpCommand is cobra's command help, but for words that are no command: those are refused.
+// helpCommand is cobra's help command, except that it rejects unknown commands.
 func helpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND]",
@@ -45,7 +45,7 @@ func helpCommand() *cobra.Command {
 	}
 }
 
-// knowCompletion has the command completion refuse shells that it does not know.
+// knowCompletion makes the command completion reject unknown shells.
 func knowCompletion(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {

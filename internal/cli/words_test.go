@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// What is wrong with a command line is found before anything is sent, and named with its fix.
+// Faults of a command line are found before a request is sent, and are reported with the fix.
 func TestWrongWordsAreNamedAndNothingIsSent(t *testing.T) {
 	plainEnvironment(t)
 	d := openDoor(t, nil)

@@ -46,7 +46,7 @@ func listWorkers(ctx context.Context, c *client, now time.Time) error {
 	})
 }
 
-// readyServers is the number of the worker's servers that are ready.
+// readyServers formats the number of the worker's servers that are ready.
 func readyServers(w *callyard.WorkerItem) cell {
 	ready := 0
 	for _, s := range w.Servers {
@@ -60,7 +60,7 @@ func readyServers(w *callyard.WorkerItem) cell {
 	return cell{text: strconv.Itoa(ready)}
 }
 
-// age is a time in its two largest units. Clocks differ, so it may be negative.
+// age formats a duration in its two largest units. It may be negative, because clocks differ.
 func age(d time.Duration) string {
 	const day = 24 * time.Hour
 	switch d = max(d, 0); {

@@ -9,19 +9,19 @@ import (
 
 const (
 	anthropicVersion   = "Anthropic-Version: 2023-06-01"
-	anthropicMaxOutput = 8192 // tokens; the API has no default
+	anthropicMaxOutput = 8192 // tokens; required because the API has no default
 )
 
-// anthropic is the wire of Anthropic messages.
+// anthropic implements [Wire] for the Anthropic Messages API.
 type anthropic struct{}
 
-// Format is [Wire].
+// Format implements [Wire].
 func (anthropic) Format() format.Format { return format.Anthropic }
 
-// User is [Wire].
+// User implements [Wire].
 func (anthropic) User(text string) json.RawMessage { return roleMessage("user", text) }
 
-// Request is [Wire].
+// Request implements [Wire].
 func (anthropic) Request(model string, r *Request, stream bool) (path string, body []byte, err error) {
 	most := r.MaxOutput
 	if most == 0 {
@@ -45,7 +45,7 @@ type anthropicUsage struct {
 	Written int64 `json:"cache_creation_input_tokens"`
 }
 
-// Read is [Wire].
+// Read implements [Wire].
 func (anthropic) Read(body []byte) (*Answer, error) {
 	if e := faultOf(body); e != nil {
 		return nil, e
@@ -80,7 +80,7 @@ func (anthropic) Read(body []byte) (*Answer, error) {
 		switch block.Type {
 		case "text":
 			if block.Text == "" {
-				continue // the API refuses it in a request
+				continue // the API rejects it in a request
 			}
 			a.Text += block.Text
 		case "tool_use":
@@ -89,16 +89,16 @@ func (anthropic) Read(body []byte) (*Answer, error) {
 		kept = append(kept, raw)
 	}
 	if len(kept) == 0 {
-		return a, nil // a message without content is refused in a request
+		return a, nil // the API rejects a message without content
 	}
 	a.Messages = []json.RawMessage{json.RawMessage(`{"role":"assistant","content":` + string(arrayOf(kept)) + `}`)}
 	return a, nil
 }
 
-// Stream is [Wire].
+// Stream implements [Wire].
 func (anthropic) Stream(text func(string)) Assembler { return &anthropicStream{text: text} }
 
-// anthropicStream puts content blocks together.
+// anthropicStream assembles content blocks.
 type anthropicStream struct {
 	text    func(string)
 	message map[string]json.RawMessage
@@ -107,7 +107,7 @@ type anthropicStream struct {
 	stopped bool
 }
 
-// anthropicBlock is a content block: its members as they came first, and those that grow.
+// anthropicBlock is a content block: its initial members, and those to which deltas are added.
 type anthropicBlock struct {
 	members   map[string]json.RawMessage
 	texts     map[string]*strings.Builder // text, thinking, signature
@@ -124,7 +124,7 @@ type anthropicEvent struct {
 	Delta   map[string]json.RawMessage `json:"delta"`
 }
 
-// Add is [Assembler].
+// Add implements [Assembler].
 func (s *anthropicStream) Add(_ string, data []byte) (done bool, err error) {
 	var in anthropicEvent
 	if err := json.Unmarshal(data, &in); err != nil {
@@ -172,12 +172,12 @@ func (s *anthropicStream) Add(_ string, data []byte) (done bool, err error) {
 	return false, nil
 }
 
-// maxBlocks is the greatest number of content blocks of an answer.
+// maxBlocks limits the number of content blocks of an answer.
 const maxBlocks = 10_000
 
 func (s *anthropicStream) addUsage(raw json.RawMessage) {
 	var usage map[string]json.RawMessage
-	_ = json.Unmarshal(raw, &usage) // none: nothing is reported
+	_ = json.Unmarshal(raw, &usage) // on error, no usage is reported
 	for name, value := range usage {
 		s.setUsage(name, value)
 	}
@@ -192,7 +192,7 @@ func (s *anthropicStream) setUsage(name string, value json.RawMessage) {
 	}
 }
 
-// add adds a piece of a block.
+// add applies a delta to the block.
 func (b *anthropicBlock) add(delta map[string]json.RawMessage, say func(string)) {
 	for name, value := range delta {
 		var text string
@@ -215,12 +215,12 @@ func (b *anthropicBlock) add(delta map[string]json.RawMessage, say func(string))
 	}
 }
 
-// whole returns the block as it would have come without streaming; nil for a tool call whose
-// input is incomplete, because the answer reached max_tokens within it.
+// whole returns the block in its non-streaming form. It returns nil for a tool call with incomplete
+// input, which occurs if the answer reached max_tokens.
 func (b *anthropicBlock) whole() json.RawMessage {
 	for name, more := range b.texts {
 		var first string
-		_ = json.Unmarshal(b.members[name], &first) // "" where it begins with nothing
+		_ = json.Unmarshal(b.members[name], &first) // "" if the block has no initial text
 		b.members[name] = textOf(first + more.String())
 	}
 	if b.input.Len() > 0 {
@@ -236,7 +236,7 @@ func (b *anthropicBlock) whole() json.RawMessage {
 	return objectOf(b.members)
 }
 
-// Answer is [Assembler].
+// Answer implements [Assembler].
 func (s *anthropicStream) Answer() (*Answer, error) {
 	if !s.stopped || s.message == nil {
 		return nil, ErrTruncated

@@ -12,20 +12,20 @@ import (
 	"github.com/callyard/callyard/internal/kit/plainjson"
 )
 
-// chat is the wire of OpenAI chat completions.
+// chat implements [Wire] for OpenAI chat completions.
 type chat struct{}
 
-// Format is [Wire].
+// Format implements [Wire].
 func (chat) Format() format.Format { return format.OpenAI }
 
-// User is [Wire].
+// User implements [Wire].
 func (chat) User(text string) json.RawMessage { return roleMessage("user", text) }
 
 func roleMessage(role, text string) json.RawMessage {
 	return json.RawMessage(`{"role":"` + role + `","content":` + string(textOf(text)) + `}`)
 }
 
-// Request is [Wire].
+// Request implements [Wire].
 func (chat) Request(model string, r *Request, stream bool) (path string, body []byte, err error) {
 	messages := r.Messages
 	if r.System != "" {
@@ -49,7 +49,7 @@ func (chat) Request(model string, r *Request, stream bool) (path string, body []
 	return "/chat/completions", body, err
 }
 
-// someTools leaves out an empty list, which some APIs refuse.
+// someTools omits an empty list, which some APIs reject.
 func someTools(tools json.RawMessage) json.RawMessage {
 	if t := string(bytes.TrimSpace(tools)); t == "" || t == "[]" || t == "null" {
 		return nil
@@ -57,7 +57,7 @@ func someTools(tools json.RawMessage) json.RawMessage {
 	return tools
 }
 
-// chatBody is a completion, whole or a chunk of one.
+// chatBody is a completion or a chunk of one.
 type chatBody struct {
 	ID      json.RawMessage `json:"id,omitempty"`
 	Object  string          `json:"object,omitempty"`
@@ -89,7 +89,7 @@ func (u *chatUsage) usage() Usage {
 	return Usage{true, u.Input, u.Output, u.Details.Cached}
 }
 
-// Read is [Wire].
+// Read implements [Wire].
 func (chat) Read(body []byte) (*Answer, error) {
 	var in chatBody
 	if err := json.Unmarshal(body, &in); err != nil {
@@ -130,7 +130,7 @@ func contentText(content json.RawMessage) string {
 	var parts []struct {
 		Text string `json:"text"`
 	}
-	_ = json.Unmarshal(content, &parts) // neither: there is no text
+	_ = json.Unmarshal(content, &parts) // other shapes have no text
 	for _, p := range parts {
 		text += p.Text
 	}
@@ -146,7 +146,7 @@ type chatCall struct {
 
 type chatFunction struct {
 	Name      string          `json:"name"`
-	Arguments json.RawMessage `json:"arguments,omitempty"` // a string, or the object itself (Ollama)
+	Arguments json.RawMessage `json:"arguments,omitempty"` // a JSON string, or an object (Ollama)
 }
 
 func (f *chatFunction) arguments() json.RawMessage {
@@ -157,33 +157,33 @@ func (f *chatFunction) arguments() json.RawMessage {
 	return f.Arguments
 }
 
-// Stream is [Wire].
+// Stream implements [Wire].
 func (chat) Stream(text func(string)) Assembler {
 	return &chatStream{text: text, other: make(map[string]json.RawMessage)}
 }
 
-// chatStream puts chunks together.
+// chatStream assembles chunks.
 type chatStream struct {
 	text     func(string)
 	first    chatBody
 	begun    bool
 	finish   string
 	content  strings.Builder
-	texts    map[string]*strings.Builder // other members that are texts, such as reasoning_content
+	texts    map[string]*strings.Builder // other text members, such as reasoning_content
 	other    map[string]json.RawMessage
 	calls    []*chatPart
 	usage    *chatUsage
 	finished bool
 }
 
-// chatPart is a call that comes in pieces.
+// chatPart is a partially received call.
 type chatPart struct {
 	index     int
 	call      chatCall
 	arguments strings.Builder
 }
 
-// Add is [Assembler].
+// Add implements [Assembler].
 func (s *chatStream) Add(_ string, data []byte) (done bool, err error) {
 	if e := faultOf(data); e != nil {
 		return false, e
@@ -201,7 +201,7 @@ func (s *chatStream) Add(_ string, data []byte) (done bool, err error) {
 	}
 	for _, choice := range in.Choices {
 		if choice.Index != 0 {
-			continue // one is asked for
+			continue // only one choice is requested
 		}
 		if err := s.delta(choice.Delta); err != nil {
 			return false, err
@@ -210,7 +210,7 @@ func (s *chatStream) Add(_ string, data []byte) (done bool, err error) {
 			s.finish, s.finished = choice.Finish, true
 		}
 	}
-	return false, nil // the usage comes behind the last choice
+	return false, nil // usage follows the last choice
 }
 
 func (s *chatStream) delta(delta map[string]json.RawMessage) error {
@@ -246,8 +246,8 @@ func (s *chatStream) delta(delta map[string]json.RawMessage) error {
 	return nil
 }
 
-// call adds a piece of a call. A piece belongs to the call of its index, unless it has an id
-// that the call does not have: Ollama gives every call the index 0, and some servers none.
+// call adds a delta of a call. It belongs to the call with the same index, unless its id differs
+// from the call's id: Ollama gives every call the index 0, and some servers send no index.
 func (s *chatStream) call(piece *chatCall) {
 	var to *chatPart
 	index := 0
@@ -275,7 +275,7 @@ func (s *chatStream) call(piece *chatCall) {
 	to.arguments.Write(piece.Function.arguments())
 }
 
-// Answer is [Assembler].
+// Answer implements [Assembler].
 func (s *chatStream) Answer() (*Answer, error) {
 	if !s.finished {
 		return nil, ErrTruncated
@@ -293,7 +293,7 @@ func (s *chatStream) Answer() (*Answer, error) {
 		for i, c := range s.calls {
 			list[i] = c.call
 			if list[i].ID == "" {
-				list[i].ID = fmt.Sprintf("call_%d", i) // an answer must be able to name it
+				list[i].ID = fmt.Sprintf("call_%d", i) // a result must be able to refer to it
 			}
 			list[i].Function.Arguments = textOf(c.arguments.String())
 		}
@@ -316,7 +316,7 @@ func (s *chatStream) Answer() (*Answer, error) {
 	return chat{}.Read(body)
 }
 
-// encode writes JSON without escaping for HTML.
+// encode encodes JSON without HTML escapes.
 func encode(v any) (json.RawMessage, error) {
 	b, err := plainjson.Marshal(v)
 	if err != nil {

@@ -19,27 +19,27 @@ import (
 )
 
 const (
-	maxAnswer   = 64 << 20 // bytes of a whole answer, or of one event
-	maxFault    = 64 << 10 // bytes of an answer that is an error
+	maxAnswer   = 64 << 20 // bytes of a complete answer, or of one event
+	maxFault    = 64 << 10 // bytes of an error response
 	attempts    = 4
-	longestWait = time.Minute // that a Retry-After is waited for
+	longestWait = time.Minute // the longest Retry-After that is honored
 )
 
 var pauses = backoff.Policy{First: 500 * time.Millisecond, Max: 8 * time.Second, Jitter: 0.3}
 
-// Options are how a model is reached.
+// Options configures the connection to a model.
 type Options struct {
-	BaseURL string              // instead of the provider's
-	Getenv  func(string) string // where the key is; os.Getenv
-	Headers map[string]string   // in addition
+	BaseURL string              // replaces the provider's URL
+	Getenv  func(string) string // source of the API key, usually os.Getenv
+	Headers map[string]string   // additional headers
 	HTTP    *http.Client
 }
 
-// Client asks one model. It is safe for concurrent use.
+// Client sends requests to one model. It is safe for concurrent use.
 type Client struct {
 	Spec Spec
 	Wire Wire
-	// Loose says that the model may write calls as text.
+	// Loose means that the model may write calls as text.
 	Loose bool
 
 	base    string
@@ -50,7 +50,7 @@ type Client struct {
 	http    *http.Client
 }
 
-// Open returns a client. Nothing is sent.
+// Open returns a client. It sends no request.
 func Open(spec Spec, o Options) (*Client, error) {
 	var p provider
 	for _, one := range providers() {
@@ -81,9 +81,9 @@ func Open(spec Spec, o Options) (*Client, error) {
 	return c, nil
 }
 
-// Error is an answer of the API that is no answer of the model.
+// Error is an error response of the API.
 type Error struct {
-	Status     int // of HTTP; 0 where the error came in a stream
+	Status     int // HTTP status; 0 if the error arrived in a stream
 	Type       string
 	Message    string
 	RetryAfter time.Duration
@@ -103,20 +103,21 @@ func (e *Error) Error() string {
 	return "the model's API answered " + text
 }
 
-// retryable says whether the same request may succeed later. 529 is Anthropic's
+// retryable reports whether the same request may succeed later. 529 is Anthropic's
 // overloaded_error.
 func (e *Error) retryable() bool {
 	return e.Status == http.StatusTooManyRequests || e.Status == http.StatusRequestTimeout || e.Status >= 500 ||
 		e.Type == "overloaded_error" || e.Type == "rate_limit_error" || e.Type == "api_error" || e.Type == "server_error"
 }
 
-// ErrTruncated says that a stream ended before the answer did.
+// ErrTruncated means that a stream ended before the answer was complete.
 var ErrTruncated = errors.New("the stream of the model's answer ended early")
 
 // Ask sends the request and returns the answer. If text is not nil, the answer is streamed and
-// text is called with each piece. A request that failed for a moment is sent again, up to three
-// times; restart is called first if a part of the text was shown. A model server that loses
-// calls while it streams is asked again without streaming. An error of the API is an [*Error].
+// text is called with each piece. Ask retries a transient failure up to three times. It calls
+// restart before a retry if text was already called. If a model server may lose calls while it
+// streams and the streamed answer is empty, Ask repeats the request without streaming. An error of
+// the API is an [*Error].
 func (c *Client) Ask(ctx context.Context, r *Request, text func(string), restart func()) (*Answer, error) {
 	stream := text != nil
 	for n := 1; ; n++ {
@@ -130,7 +131,7 @@ func (c *Client) Ask(ctx context.Context, r *Request, text func(string), restart
 			stream = false // some versions of Ollama lose calls in streams
 			continue
 		}
-		if err == nil || ctx.Err() != nil || n == attempts || !again(err) {
+		if err == nil || ctx.Err() != nil || n == attempts || !worthRetrying(err) {
 			return a, err
 		}
 		if said && restart != nil {
@@ -149,8 +150,8 @@ func (c *Client) Ask(ctx context.Context, r *Request, text func(string), restart
 	}
 }
 
-// again says whether asking again may help. Asking a model changes nothing.
-func again(err error) bool {
+// worthRetrying reports whether a retry may help. A retry is safe because requests have no side effects.
+func worthRetrying(err error) bool {
 	if fault, ok := errors.AsType[*Error](err); ok {
 		return fault.retryable()
 	}
@@ -158,7 +159,7 @@ func again(err error) bool {
 	return !errors.As(err, &invalid)
 }
 
-// shapeError says that an answer is not what the API documents.
+// shapeError means that a response does not match the documented format.
 type shapeError struct{ what string }
 
 func (e *shapeError) Error() string { return "the model's API answered in an unknown shape: " + e.what }
@@ -211,7 +212,7 @@ func (c *Client) once(ctx context.Context, r *Request, stream bool, text func(st
 	return a, err
 }
 
-// Assemble reads a stream of events to its end.
+// Assemble reads an event stream to its end and returns the answer.
 func Assemble(body io.Reader, into Assembler) (*Answer, error) {
 	events := sse.NewReader(body, 16<<10, maxAnswer)
 	for {
@@ -235,10 +236,10 @@ func Assemble(body io.Reader, into Assembler) (*Answer, error) {
 	}
 }
 
-// readFault reads an answer that is an error: {"error":{…}} in all four APIs, and a text or
-// a list with one such object in some.
+// readFault reads an error response: {"error":{…}} in all four APIs, and plain text or a list with
+// one such object in some.
 func readFault(response *http.Response) error {
-	body, _ := io.ReadAll(io.LimitReader(response.Body, maxFault)) // what there is
+	body, _ := io.ReadAll(io.LimitReader(response.Body, maxFault)) // use the part that could be read
 	e := faultOf(body)
 	if e == nil {
 		e = &Error{Message: truncate.Text(strings.TrimSpace(string(body)), 500)}
@@ -250,7 +251,7 @@ func readFault(response *http.Response) error {
 	return e
 }
 
-// faultOf returns the error that an object holds, nil where it holds none.
+// faultOf returns the error in a JSON object, or nil if it has none.
 func faultOf(body []byte) *Error {
 	var whole struct {
 		Error json.RawMessage `json:"error"`

@@ -8,18 +8,18 @@ import (
 	"github.com/callyard/callyard/internal/format"
 )
 
-// gemini is the wire of generateContent.
+// gemini implements [Wire] for generateContent.
 type gemini struct{}
 
-// Format is [Wire].
+// Format implements [Wire].
 func (gemini) Format() format.Format { return format.Gemini }
 
-// User is [Wire].
+// User implements [Wire].
 func (gemini) User(text string) json.RawMessage {
 	return json.RawMessage(`{"role":"user","parts":[{"text":` + string(textOf(text)) + `}]}`)
 }
 
-// Request is [Wire].
+// Request implements [Wire].
 func (gemini) Request(model string, r *Request, stream bool) (path string, body []byte, err error) {
 	type generation struct {
 		MaxOutput int `json:"maxOutputTokens"`
@@ -63,7 +63,7 @@ type geminiBody struct {
 	} `json:"usageMetadata"`
 }
 
-// geminiPart is the part of an answer that is read. Other members go back as they came.
+// geminiPart holds the members of a part that are used. Other members are sent back unchanged.
 type geminiPart struct {
 	Text      *string `json:"text"`
 	Thought   bool    `json:"thought"`
@@ -75,7 +75,7 @@ type geminiPart struct {
 	} `json:"functionCall"`
 }
 
-// Read is [Wire].
+// Read implements [Wire].
 func (gemini) Read(body []byte) (*Answer, error) {
 	if e := faultOf(body); e != nil {
 		return nil, e
@@ -116,14 +116,14 @@ func (gemini) Read(body []byte) (*Answer, error) {
 		}
 	}
 	if len(parts) == 0 {
-		return a, nil // an empty content is refused in a request
+		return a, nil // the API rejects an empty content
 	}
 	a.Messages = []json.RawMessage{json.RawMessage(`{"role":"model","parts":` + string(arrayOf(parts)) + `}`)}
 	return a, nil
 }
 
-// emptyPart says whether a part has nothing, as the text that ends a stream. It is not sent
-// back: a part of a request must have data, and the official library leaves it out as well. A
+// emptyPart reports whether a part has no data, such as the text that ends a stream. It is not sent
+// back: a part in a request must have data, and the official library omits it as well. A
 // part with a signature is not empty.
 func emptyPart(raw json.RawMessage) bool {
 	var members map[string]json.RawMessage
@@ -138,20 +138,20 @@ func emptyPart(raw json.RawMessage) bool {
 	return true
 }
 
-// Stream is [Wire].
+// Stream implements [Wire].
 func (gemini) Stream(text func(string)) Assembler { return &geminiStream{text: text} }
 
-// geminiStream puts the parts of chunks together.
+// geminiStream assembles the parts of chunks.
 type geminiStream struct {
 	text    func(string)
 	parts   []json.RawMessage
-	last    *geminiPart                // the last part, where it is a text that may grow
-	members map[string]json.RawMessage // of the last chunk: usage, model version
+	last    *geminiPart                // the last part, if it is text that may be extended
+	members map[string]json.RawMessage // of the latest chunks: usage, model version
 	finish  string
 	block   json.RawMessage
 }
 
-// Add is [Assembler].
+// Add implements [Assembler].
 func (s *geminiStream) Add(_ string, data []byte) (done bool, err error) {
 	if e := faultOf(data); e != nil {
 		return false, e
@@ -184,11 +184,11 @@ func (s *geminiStream) Add(_ string, data []byte) (done bool, err error) {
 	if in.Candidates[0].Finish != "" {
 		s.finish = in.Candidates[0].Finish
 	}
-	return false, nil // the usage may come later
+	return false, nil // usage may follow
 }
 
-// part adds a part. Pieces of a text become one part; a part with a signature stays as it
-// came, because the signature counts for its place.
+// part adds a part. It merges pieces of text into one part. A part with a signature is kept
+// unchanged, because the signature is tied to its position.
 func (s *geminiStream) part(raw json.RawMessage) error {
 	var p geminiPart
 	if err := json.Unmarshal(raw, &p); err != nil {
@@ -215,7 +215,7 @@ func (s *geminiStream) part(raw json.RawMessage) error {
 	return nil
 }
 
-// Answer is [Assembler].
+// Answer implements [Assembler].
 func (s *geminiStream) Answer() (*Answer, error) {
 	if s.finish == "" && s.block == nil {
 		return nil, ErrTruncated

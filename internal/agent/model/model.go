@@ -10,93 +10,93 @@ import (
 	"github.com/callyard/callyard/internal/format"
 )
 
-// Request is one turn of a conversation.
+// Request is one request to the model.
 type Request struct {
-	System    string            // instructions; "" for none
-	Messages  []json.RawMessage // in the shape of the wire, the oldest first
-	Tools     json.RawMessage   // the value of "tools" as GET /tools?format= returns it; empty for none
-	MaxOutput int               // tokens; 0: what the API or the wire has as its default
+	System    string            // system prompt; "" means none
+	Messages  []json.RawMessage // in the format of the wire, oldest first
+	Tools     json.RawMessage   // the value of "tools" as returned by GET /tools?format=; empty means none
+	MaxOutput int               // tokens; 0 means the default of the API or the wire
 }
 
-// Answer is what a model said.
+// Answer is an answer of the model.
 type Answer struct {
-	// Body is the answer as the API returns it without streaming. POST /tool-calls takes it.
+	// Body is the response of the API in its non-streaming form. POST /tool-calls accepts it.
 	Body json.RawMessage
-	// Messages belong behind the conversation that was asked with.
+	// Messages must be appended to the conversation.
 	Messages []json.RawMessage
 	Text     string // for people, without thoughts
 	Calls    []Call
-	Stop     string // why it ended, in the words of the API
+	Stop     string // stop reason of the API
 	Usage    Usage
 }
 
-// Call is a tool call that a model asks for.
+// Call is a tool call in an answer.
 type Call struct {
-	ID        string          // "" where the API gives none
-	Name      string          // of the tool, as the model wrote it
-	Arguments json.RawMessage // as the model wrote them; not necessarily JSON
+	ID        string          // "" if the API provides none
+	Name      string          // name of the tool, as the model wrote it
+	Arguments json.RawMessage // as the model wrote them; may be invalid JSON
 }
 
-// Usage counts tokens. Reported is false where the API did not say.
+// Usage counts tokens. Reported is false if the API did not report them.
 type Usage struct {
 	Reported bool  `json:"reported"`
 	Input    int64 `json:"input_tokens"`
 	Output   int64 `json:"output_tokens"`
-	Cached   int64 `json:"cached_input_tokens"` // of Input
+	Cached   int64 `json:"cached_input_tokens"` // included in Input
 }
 
-// Add adds other to u. The sum counts as reported while every part is.
+// Add returns the sum of u and other. It counts as reported only if both are.
 func (u Usage) Add(other Usage) Usage {
 	return Usage{u.Reported && other.Reported, u.Input + other.Input, u.Output + other.Output, u.Cached + other.Cached}
 }
 
-// Wire is the form in which an API wants conversations and gives answers.
+// Wire implements the format of an API for conversations and answers.
 type Wire interface {
-	// Format is that of its tools, calls and results.
+	// Format returns the format of tools, calls and results.
 	Format() format.Format
-	// User returns a message of the user.
+	// User returns a user message.
 	User(text string) json.RawMessage
-	// Result returns a message that answers a call with a text.
+	// Result returns a message with the result of a call as text.
 	Result(c Call, text string, failed bool) json.RawMessage
-	// Join puts results that belong to one answer together, as the API wants them.
+	// Join combines the results of one answer as the API requires.
 	Join(results []json.RawMessage) []json.RawMessage
-	// Split returns the definitions in a value of Tools, by name in their order, and Tools puts
-	// definitions together again.
+	// Split splits a value of [Request.Tools] into definitions and keeps their order. Tools is the
+	// inverse.
 	Split(tools json.RawMessage) ([]Definition, error)
 	Tools(definitions []Definition) json.RawMessage
-	// Request returns the path behind the base URL and the body.
+	// Request returns the path relative to the base URL, and the body.
 	Request(model string, r *Request, stream bool) (path string, body []byte, err error)
-	// Read reads an answer that came whole.
+	// Read reads an answer that was not streamed.
 	Read(body []byte) (*Answer, error)
-	// Stream returns what puts a streamed answer together. text is given each piece of the
+	// Stream returns an assembler for a streamed answer. It calls text with each piece of the
 	// answer's text.
 	Stream(text func(string)) Assembler
 }
 
-// Definition is the definition of a tool in the form of a wire.
+// Definition is the definition of a tool in the format of a wire.
 type Definition struct {
 	Name string
 	Raw  json.RawMessage
 }
 
-// Assembler puts a streamed answer together.
+// Assembler assembles a streamed answer.
 type Assembler interface {
-	// Add takes the data of one event. done says that the answer is whole.
+	// Add adds the data of one event. done reports whether the answer is complete.
 	Add(name string, data []byte) (done bool, err error)
-	// Answer returns the answer after the last event. An error says that the stream was cut.
+	// Answer returns the answer after the last event. It returns an error if the stream was truncated.
 	Answer() (*Answer, error)
 }
 
-// provider is where a model is reached, and how.
+// provider describes an API endpoint.
 type provider struct {
 	name   string
 	wire   Wire
-	base   string   // without a slash at its end; "" where it must be given
-	keys   []string // environment variables that may have the key, the first counts
-	header string   // for the key: "" is Authorization with Bearer
-	// version is a header that each request has, as Name: value; "" for none.
+	base   string   // without a trailing slash; "" if it must be configured
+	keys   []string // environment variables for the key; the first one that is set applies
+	header string   // for the key; "" means Authorization with Bearer
+	// version is a header for every request, as Name: value. "" means none.
 	version string
-	// loose says that models of the provider may write calls as text, or lose them in a stream.
+	// loose means that models of the provider may write calls as text, or lose them in a stream.
 	loose bool
 }
 
@@ -115,10 +115,10 @@ func providers() []provider {
 // Spec names a model.
 type Spec struct {
 	Provider string // such as "anthropic"
-	Name     string // of the model, in the words of the provider
+	Name     string // the provider's name of the model
 }
 
-// ParseSpec reads PROVIDER:NAME.
+// ParseSpec parses PROVIDER:NAME.
 func ParseSpec(text string) (Spec, error) {
 	name, model, ok := strings.Cut(text, ":")
 	known := make([]string, 0, 8)
@@ -131,7 +131,7 @@ func ParseSpec(text string) (Spec, error) {
 	return Spec{name, model}, nil
 }
 
-// Format returns that of the provider's API; "" for a provider that is not known.
+// Format returns the format of the provider's API, or "" if the provider is unknown.
 func (s Spec) Format() format.Format {
 	for _, p := range providers() {
 		if p.name == s.Provider {
@@ -143,7 +143,7 @@ func (s Spec) Format() format.Format {
 
 func (s Spec) String() string { return s.Provider + ":" + s.Name }
 
-// baseURL checks the address of an API.
+// baseURL validates the base URL of an API and removes trailing slashes.
 func baseURL(text string) (string, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -152,11 +152,11 @@ func baseURL(text string) (string, error) {
 	return strings.TrimRight(text, "/"), nil
 }
 
-// textOf writes a text as JSON.
+// textOf encodes a text as a JSON string.
 func textOf(s string) json.RawMessage {
 	b, err := encode(s)
 	if err != nil {
-		return json.RawMessage(`""`) // a string can always be written
+		return json.RawMessage(`""`) // cannot happen: strings always encode
 	}
 	return b
 }

@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// recorded are streams in testdata, each with the same answer without streaming next to it.
+// recorded returns the streams in testdata. Each has a file with the same answer without streaming.
 func recorded(t testing.TB) map[string]Wire {
 	t.Helper()
 	return map[string]Wire{
@@ -40,7 +40,7 @@ func read(t testing.TB, name string) []byte {
 	return b
 }
 
-// plain is an answer in a form that can be compared.
+// plain is an answer in a comparable form.
 type plain struct {
 	Text, Stop string
 	Calls      []string
@@ -114,8 +114,7 @@ func TestAStreamReadsTheSameHoweverItIsCutIntoPieces(t *testing.T) {
 	}
 }
 
-// A stream that ends early is an error, or has everything that counts: never less without a
-// word.
+// A stream that ends early is an error, or already has all content: it never silently has less.
 func TestAStreamThatEndsEarlyIsNoAnswer(t *testing.T) {
 	for name, wire := range recorded(t) {
 		stream := string(read(t, name+".sse"))
@@ -133,7 +132,7 @@ func TestAStreamThatEndsEarlyIsNoAnswer(t *testing.T) {
 				continue
 			}
 			got := plainOf(t, a)
-			if got.Usage != want.Usage { // it comes last, or not at all
+			if got.Usage != want.Usage { // usage comes last, or not at all
 				got.Usage = want.Usage
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
@@ -143,7 +142,7 @@ func TestAStreamThatEndsEarlyIsNoAnswer(t *testing.T) {
 	}
 }
 
-func TestBlocksThatAreSignedGoBackAsTheyCame(t *testing.T) {
+func TestSignedBlocksAreSentBackUnchanged(t *testing.T) {
 	for name, want := range map[string][]string{
 		"anthropic-thinking": {`"signature":"EqoBCkgIARAB"`, `"thinking":"I need the sum. Then I answer."`, `"type":"redacted_thinking"`, `"data":"EmwKAhgB"`},
 		"gemini-signed":      {`"thoughtSignature":"CsIBAVKhc7s="`},
@@ -161,7 +160,7 @@ func TestBlocksThatAreSignedGoBackAsTheyCame(t *testing.T) {
 	}
 }
 
-// api answers with the steps, one after the other, and keeps what was asked.
+// api responds with one step after the other and records the requests.
 type api struct {
 	steps []func(w http.ResponseWriter)
 	asked []string
@@ -264,7 +263,7 @@ func TestARequestThatFailedForAMomentIsSentAgain(t *testing.T) {
 	}
 }
 
-func TestCallsThatAStreamLostAreAskedForAgain(t *testing.T) {
+func TestAnEmptyStreamIsRequestedAgainWithoutStreaming(t *testing.T) {
 	empty := []byte("data: {\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n")
 	client, f := serve(t, "ollama:qwen3", nil, answers("text/event-stream", empty), answers("application/json", read(t, "chat-ollama.json")))
 	a, err := client.Ask(context.Background(), &Request{}, func(string) {}, nil)

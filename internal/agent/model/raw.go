@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// arrayOf writes values as a list and objectOf members as an object, sorted by name. The values
-// stay as they came, byte for byte, while encode leaves out the spaces in them: the arguments of
-// a call are what the model wrote, and the official libraries return them so as well.
+// arrayOf encodes a list of values, and objectOf an object with members sorted by name. The values
+// remain unchanged byte for byte, while encode would remove whitespace: the arguments of a call must
+// be exactly as the model wrote them, and the official libraries also send them back that way.
 func arrayOf(values []json.RawMessage) json.RawMessage {
 	b := json.RawMessage{'['}
 	for i, v := range values {

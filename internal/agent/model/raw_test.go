@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestArgumentsKeepTheirBytes has inputs with spaces, escapes and great numbers come in pieces.
-// The official libraries return them as they were written.
+// TestArgumentsKeepTheirBytes streams inputs with spaces, escapes and large numbers in pieces.
+// The official libraries return them as written.
 func TestArgumentsKeepTheirBytes(t *testing.T) {
 	const input = `{ "n" : 12345678901234567890, "f": 1.50, "h": "<a>\u00e9 &" }`
 	half, rest := string(textOf(input[:11])), string(textOf(input[11:]))
@@ -40,9 +40,9 @@ func TestArgumentsKeepTheirBytes(t *testing.T) {
 	}
 }
 
-// TestAnEmptyPartDoesNotGoBack reads the empty text that ends streams of Gemini: a part of a
-// request must have data. With a signature it goes back.
-func TestAnEmptyPartDoesNotGoBack(t *testing.T) {
+// TestAnEmptyPartIsNotSentBack reads the empty text that ends Gemini streams. It must not be sent
+// back, because a part of a request must have data. If it has a signature, it must be sent back.
+func TestAnEmptyPartIsNotSentBack(t *testing.T) {
 	for last, want := range map[string]string{
 		`{"text":""}`:                            `{"role":"model","parts":[{"functionCall":{"name":"f"}}]}`,
 		`{"text":"","thoughtSignature":"c2ln"}`:  `{"role":"model","parts":[{"functionCall":{"name":"f"}},{"text":"","thoughtSignature":"c2ln"}]}`,

@@ -6,17 +6,17 @@ import (
 	"github.com/callyard/callyard/internal/format"
 )
 
-// responses is the wire of OpenAI Responses. Nothing is stored at OpenAI: the reasoning comes
-// encrypted and is sent back.
+// responses implements [Wire] for OpenAI Responses. OpenAI stores nothing: the reasoning is
+// received encrypted and is sent back.
 type responses struct{}
 
-// Format is [Wire].
+// Format implements [Wire].
 func (responses) Format() format.Format { return format.Responses }
 
-// User is [Wire].
+// User implements [Wire].
 func (responses) User(text string) json.RawMessage { return roleMessage("user", text) }
 
-// Request is [Wire].
+// Request implements [Wire].
 func (responses) Request(model string, r *Request, stream bool) (path string, body []byte, err error) {
 	body, err = encode(struct {
 		Model        string            `json:"model"`
@@ -31,7 +31,7 @@ func (responses) Request(model string, r *Request, stream bool) (path string, bo
 	return "/responses", body, err
 }
 
-// Read is [Wire].
+// Read implements [Wire].
 func (responses) Read(body []byte) (*Answer, error) {
 	if e := faultOf(body); e != nil {
 		return nil, e
@@ -89,17 +89,17 @@ func (responses) Read(body []byte) (*Answer, error) {
 	return a, nil
 }
 
-// Stream is [Wire].
+// Stream implements [Wire].
 func (responses) Stream(text func(string)) Assembler { return &responsesStream{text: text} }
 
-// responsesStream waits for the event that has the whole response.
+// responsesStream waits for the event that contains the complete response.
 type responsesStream struct {
 	text  func(string)
 	items []json.RawMessage
 	whole json.RawMessage
 }
 
-// Add is [Assembler].
+// Add implements [Assembler].
 func (s *responsesStream) Add(name string, data []byte) (done bool, err error) {
 	var in struct {
 		Type     string          `json:"type"`
@@ -140,7 +140,7 @@ func (s *responsesStream) Add(name string, data []byte) (done bool, err error) {
 	return false, nil
 }
 
-// Answer is [Assembler].
+// Answer implements [Assembler].
 func (s *responsesStream) Answer() (*Answer, error) {
 	if s.whole == nil {
 		return nil, ErrTruncated
@@ -150,9 +150,9 @@ func (s *responsesStream) Answer() (*Answer, error) {
 		return nil, &shapeError{err.Error()}
 	}
 	var output []json.RawMessage
-	_ = json.Unmarshal(members["output"], &output) // another shape has no items
+	_ = json.Unmarshal(members["output"], &output) // other shapes have no items
 	if len(output) == 0 && len(s.items) > 0 {
-		members["output"] = arrayOf(s.items) // some servers leave the items out of the last event
+		members["output"] = arrayOf(s.items) // some servers omit the items in the last event
 		s.whole = objectOf(members)
 	}
 	return responses{}.Read(s.whole)

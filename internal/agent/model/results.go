@@ -5,15 +5,15 @@ import (
 	"fmt"
 )
 
-// Result is [Wire].
+// Result implements [Wire].
 func (chat) Result(c Call, text string, _ bool) json.RawMessage {
 	return json.RawMessage(`{"role":"tool","tool_call_id":` + string(textOf(c.ID)) + `,"content":` + string(textOf(text)) + `}`)
 }
 
-// Join is [Wire]: the messages stay apart.
+// Join implements [Wire]. The messages remain separate.
 func (chat) Join(results []json.RawMessage) []json.RawMessage { return results }
 
-// Split is [Wire].
+// Split implements [Wire].
 func (chat) Split(tools json.RawMessage) ([]Definition, error) {
 	return split(tools, func(raw json.RawMessage) (string, error) {
 		var d struct {
@@ -25,24 +25,24 @@ func (chat) Split(tools json.RawMessage) ([]Definition, error) {
 	})
 }
 
-// Tools is [Wire].
+// Tools implements [Wire].
 func (chat) Tools(definitions []Definition) json.RawMessage { return listOf(definitions) }
 
-// Result is [Wire].
+// Result implements [Wire].
 func (responses) Result(c Call, text string, _ bool) json.RawMessage {
 	return json.RawMessage(`{"type":"function_call_output","call_id":` + string(textOf(c.ID)) + `,"output":` + string(textOf(text)) + `}`)
 }
 
-// Join is [Wire]: the items stay apart.
+// Join implements [Wire]. The items remain separate.
 func (responses) Join(results []json.RawMessage) []json.RawMessage { return results }
 
-// Split is [Wire].
+// Split implements [Wire].
 func (responses) Split(tools json.RawMessage) ([]Definition, error) { return split(tools, nameMember) }
 
-// Tools is [Wire].
+// Tools implements [Wire].
 func (responses) Tools(definitions []Definition) json.RawMessage { return listOf(definitions) }
 
-// Result is [Wire].
+// Result implements [Wire].
 func (anthropic) Result(c Call, text string, failed bool) json.RawMessage {
 	mark := ""
 	if failed {
@@ -51,16 +51,16 @@ func (anthropic) Result(c Call, text string, failed bool) json.RawMessage {
 	return json.RawMessage(`{"role":"user","content":[{"type":"tool_result","tool_use_id":` + string(textOf(c.ID)) + `,"content":` + string(textOf(text)) + mark + `}]}`)
 }
 
-// Join is [Wire]: all results of an answer stand in the one message behind it.
+// Join implements [Wire]. One message must have all results of an answer.
 func (anthropic) Join(results []json.RawMessage) []json.RawMessage { return joined(results, "content") }
 
-// Split is [Wire].
+// Split implements [Wire].
 func (anthropic) Split(tools json.RawMessage) ([]Definition, error) { return split(tools, nameMember) }
 
-// Tools is [Wire].
+// Tools implements [Wire].
 func (anthropic) Tools(definitions []Definition) json.RawMessage { return listOf(definitions) }
 
-// Result is [Wire].
+// Result implements [Wire].
 func (gemini) Result(c Call, text string, failed bool) json.RawMessage {
 	member, id := "output", ""
 	if failed {
@@ -72,7 +72,7 @@ func (gemini) Result(c Call, text string, failed bool) json.RawMessage {
 	return json.RawMessage(`{"role":"user","parts":[{"functionResponse":{` + id + `"name":` + string(textOf(c.Name)) + `,"response":{"` + member + `":` + string(textOf(text)) + `}}}]}`)
 }
 
-// Join is [Wire]: all results of an answer stand in the one content behind it.
+// Join implements [Wire]. One content must have all results of an answer.
 func (gemini) Join(results []json.RawMessage) []json.RawMessage { return joined(results, "parts") }
 
 // geminiTools is an element of the value of tools.
@@ -80,7 +80,7 @@ type geminiTools struct {
 	Declarations []json.RawMessage `json:"functionDeclarations"`
 }
 
-// Split is [Wire].
+// Split implements [Wire].
 func (gemini) Split(tools json.RawMessage) (all []Definition, err error) {
 	if len(tools) == 0 {
 		return nil, nil
@@ -103,7 +103,7 @@ func (gemini) Split(tools json.RawMessage) (all []Definition, err error) {
 	return all, nil
 }
 
-// Tools is [Wire].
+// Tools implements [Wire].
 func (gemini) Tools(definitions []Definition) json.RawMessage {
 	if len(definitions) == 0 {
 		return nil
@@ -149,8 +149,7 @@ func listOf(definitions []Definition) json.RawMessage {
 	return arrayOf(list)
 }
 
-// joined puts the lists of messages of the user into one message. Messages of another shape
-// stay as they are, behind it.
+// joined merges user messages into one message. Messages of other shapes follow it unchanged.
 func joined(results []json.RawMessage, member string) []json.RawMessage {
 	var list, rest []json.RawMessage
 	for _, m := range results {
@@ -173,7 +172,7 @@ func joined(results []json.RawMessage, member string) []json.RawMessage {
 	}
 	content, err := encode(list)
 	if err != nil {
-		return results // they were read as JSON: this cannot happen
+		return results // cannot happen: the parts were decoded from JSON
 	}
 	return append([]json.RawMessage{json.RawMessage(`{"role":"user","` + member + `":` + string(content) + `}`)}, rest...)
 }

@@ -57,7 +57,7 @@ func (anthropicWire) read(body []byte) (*Request, error) {
 		if i == 0 && m.Role != "user" {
 			return nil, errors.New("messages: first message must use the user role")
 		}
-		if m.Role == "assistant" { // messages of the user that follow each other are one turn
+		if m.Role == "assistant" { // consecutive user messages form one turn
 			r.Results = nil
 			r.Answers++
 		}
@@ -160,7 +160,7 @@ func (w anthropicWire) stream(t *Turn, n int) (all []event) {
 		all = append(all, event{kind, members})
 	}
 	begun := w.message([]any{}, nil, n)
-	begun["usage"].(map[string]any)["output_tokens"] = 1 // so far; the last event has the sum
+	begun["usage"].(map[string]any)["output_tokens"] = 1 // the count so far; the last event has the total
 	add("message_start", map[string]any{"message": begun})
 	add("ping", map[string]any{})
 	for i, b := range w.blocks(t, n) {

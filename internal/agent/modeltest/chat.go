@@ -43,7 +43,7 @@ func (chatWire) read(body []byte) (*Request, error) {
 		}
 		r.Tools = append(r.Tools, t.Function.Name)
 	}
-	open := map[string]bool{} // calls whose result must come next
+	open := map[string]bool{} // calls whose results must come next
 	for i, m := range in.Messages {
 		if m.Role != "tool" && len(open) > 0 {
 			return nil, fmt.Errorf("messages[%d]: an assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'", i)

@@ -12,7 +12,7 @@ type geminiWire struct{}
 
 func (geminiWire) name() string { return "gemini" }
 
-// geminiPart is the part of a content in a request.
+// geminiPart is a part of a content in a request.
 type geminiPart struct {
 	Text      string
 	Signature signatureBytes         `json:"thoughtSignature"`
@@ -23,9 +23,9 @@ type geminiPart struct {
 	} `json:"functionResponse"`
 }
 
-// signatureBytes are written as base64, or the request is not read. The JSON form of protocol
-// buffers takes the standard alphabet and that for URLs, which the official library for Python
-// writes, with padding or without.
+// signatureBytes is encoded as base64; other text is an error. The JSON form of protocol
+// buffers allows the standard and the URL alphabet, with or without padding. The official
+// library for Python uses the URL alphabet.
 type signatureBytes []byte
 
 func (b *signatureBytes) UnmarshalJSON(text []byte) (err error) {
@@ -51,7 +51,7 @@ func geminiCalls(parts []geminiPart) (n int) {
 	return n
 }
 
-// sign notes the signed parts of an answer.
+// sign records the signed parts of an answer.
 func (r *Request) sign(parts []geminiPart) {
 	calls := 0
 	for _, p := range parts {
@@ -104,8 +104,8 @@ func (geminiWire) read(body []byte) (*Request, error) {
 				return nil, fmt.Errorf("contents[%d].parts[%d].data: required oneof field 'data' must have one initialized field", i, j)
 			}
 		}
-		// The official library keeps each chunk of a stream as a content of its own: contents of one
-		// role that follow each other are one turn.
+		// The official library keeps each chunk of a stream as a separate content: consecutive contents
+		// of the same role form one turn.
 		if c.Role == "model" && before == "model" {
 			called += geminiCalls(c.Parts)
 			r.sign(c.Parts)
@@ -138,7 +138,7 @@ func (geminiWire) read(body []byte) (*Request, error) {
 	return r, nil
 }
 
-// signed is the signature of the first call, and where it stood.
+// signed returns the signature of the first call, and its position.
 func (w geminiWire) signed(t *Turn, n int) string {
 	if len(t.Calls) == 0 {
 		return ""
@@ -146,10 +146,10 @@ func (w geminiWire) signed(t *Turn, n int) string {
 	return string(geminiSignature(n)) + "\ncall 0: " + t.Calls[0].Name
 }
 
-// geminiSignature is written as base64.
+// geminiSignature returns the signature of answer n. JSON encodes it as base64.
 func geminiSignature(n int) []byte { return fmt.Appendf(nil, "\x0a\xc2\xff signature %d", n) }
 
-// geminiIDs says whether the calls of an answer have ids, as those of newer models have.
+// geminiIDs reports whether the calls of answer n have ids, as with newer models.
 func geminiIDs(n int) bool { return n%2 == 1 }
 
 func (geminiWire) parts(t *Turn, n int) (parts []any) {
@@ -173,7 +173,7 @@ func (geminiWire) parts(t *Turn, n int) (parts []any) {
 	return parts
 }
 
-// chunk is an answer or a piece of one. Only the last piece has the sum of the tokens.
+// chunk returns an answer or a piece of one. Only the last piece has the total token counts.
 func (geminiWire) chunk(parts []any, finish string) map[string]any {
 	candidate := map[string]any{"content": map[string]any{"role": "model", "parts": parts}, "index": 0}
 	if finish != "" {

@@ -31,7 +31,7 @@ func (responsesWire) read(body []byte) (*Request, error) {
 		r.Tools = append(r.Tools, t.Name)
 	}
 	open := map[string]bool{}
-	reasoning := "" // the encrypted content that signs the item behind it
+	reasoning := "" // the encrypted content that signs the next item
 	for i, raw := range in.Input {
 		var m struct {
 			Type, Role, ID string

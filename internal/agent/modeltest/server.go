@@ -11,7 +11,7 @@ import (
 	"sync"
 )
 
-// Call is a tool call that the model makes.
+// Call is a tool call of the model.
 type Call struct {
 	ID        string
 	Name      string
@@ -20,67 +20,68 @@ type Call struct {
 
 // Turn is one answer of the model.
 type Turn struct {
-	Thought string // signed, where the API signs thoughts
+	Thought string // signed if the API signs thoughts
 	Text    string
 	Calls   []Call
-	Stop    string // "" for what the API says of such an answer
-	Fault   *Fault // in place of an answer
-	Quirk   Quirk  // of the stream
-	Piece   int    // bytes of a piece of text or arguments in a stream; 0: 7
+	Stop    string // "" means the API's usual stop reason for such an answer
+	Fault   *Fault // replaces the answer
+	Quirk   Quirk  // deviation of the stream
+	Piece   int    // bytes of a piece of text or arguments in a stream; 0 means 7
 	Check   func(r *Request) error
 }
 
-// Quirk is a way in which servers differ from the reference.
+// Quirk is a known deviation of servers from the API reference.
 type Quirk int
 
 // The quirks.
 const (
 	None       Quirk = iota
-	SameIndex        // every call of a stream has the index 0, and comes whole (Ollama)
-	LosesCalls       // calls are lost while streaming (some versions of Ollama)
+	SameIndex        // every call of a stream has the index 0 and arrives in one piece (Ollama)
+	LosesCalls       // calls are lost in a stream (some versions of Ollama)
 	CutStream        // the stream ends early, once
 )
 
-// Fault is an answer that is an error.
+// Fault is an error response.
 type Fault struct {
-	Status     int // 0: an error event in the stream
+	Status     int // 0 means an error event in the stream
 	Type       string
 	RetryAfter string
 }
 
-// Script is what the model answers, one turn after the other. The last turn repeats.
+// Script holds the answers of the model, one for each request. The last one repeats.
 type Script []Turn
 
-// Request is what a client asked, as far as the four APIs have it in common.
+// Request holds the members of a request that the four APIs have in common.
 type Request struct {
 	Wire     string // openai, openai-responses, anthropic, gemini
 	Stream   bool
 	System   string
-	Tools    []string // names
+	Tools    []string // names of the tools
 	Results  []Result // of the calls of the last answer, in their order
 	Messages int
-	Answers  int // of the model so far; not in openai-responses
+	Answers  int // of the model so far; not set for openai-responses
 	Raw      json.RawMessage
 
-	signed []string // signatures in their order, each with what it signs, as wire.signed returns them
+	signed []string // signatures in their order, each with the signed part, as wire.signed returns them
 }
 
-// Result is what the client says of a call.
+// Result is the result of a call, as sent by the client.
 type Result struct{ ID, Name, Text string }
 
-// Server answers requests. It is safe for concurrent use; one conversation at a time uses it.
+// Server answers requests. It is safe for concurrent use, but supports only one conversation at a
+// time.
 type Server struct {
 	mu      sync.Mutex
 	script  Script
-	at      int // the next turn
+	at      int // the index of the next turn
 	asked   []*Request
 	refused []string
-	last    *Turn    // the answer that the next request must have
-	signed  []string // the signed parts that it must have
+	last    *Turn    // the answer that the next request must include
+	signed  []string // the signed parts that the next request must include
 	cut     bool
 
-	// ByHistory takes the turn that follows the answers in a request, so that a client that did
-	// not keep an answer gets the same one again. Not for openai-responses.
+	// ByHistory selects the turn by the number of answers in a request, so that a client that did
+	// not store an answer receives the same one again. It does not work for openai-responses.
 	ByHistory bool
 }
 
@@ -94,23 +95,23 @@ func (s *Server) Asked() []*Request {
 	return append([]*Request(nil), s.asked...)
 }
 
-// Refused returns why requests were refused with 400.
+// Refused returns the reasons of the requests that were rejected with 400.
 func (s *Server) Refused() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]string(nil), s.refused...)
 }
 
-// wire is one API.
+// wire implements one API.
 type wire interface {
 	name() string
-	// read reads a request and checks what does not depend on the last answer.
+	// read parses a request and checks the rules that do not depend on the last answer.
 	read(body []byte) (*Request, error)
-	// whole writes an answer, stream its events.
+	// whole returns an answer, stream its events.
 	whole(t *Turn, n int) any
 	stream(t *Turn, n int) (events []event)
-	// signed returns the signature of an answer, with what it signs or where it stood; "" for
-	// none. The requests behind it must have it.
+	// signed returns the signature of an answer, with the part that it signs or its position, or
+	// "" if there is none. Later requests must include it.
 	signed(t *Turn, n int) string
 }
 
@@ -128,7 +129,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	var api wire
 	var asks struct{ Stream bool }
-	_ = json.Unmarshal(body, &asks) // not JSON: it is refused below
+	_ = json.Unmarshal(body, &asks) // invalid JSON is rejected below
 	stream := asks.Stream
 	switch path := r.URL.Path; {
 	case r.Method != http.MethodPost:
@@ -153,7 +154,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err == nil && s.ByHistory {
 		s.at, s.last, s.signed = 0, nil, nil
 		for s.at < request.Answers {
-			s.gave(api, s.script[min(s.at, len(s.script)-1)])
+			s.recordAnswer(api, s.script[min(s.at, len(s.script)-1)])
 		}
 	}
 	if err == nil {
@@ -176,7 +177,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.answer(w, api, &t, stream, request)
 }
 
-// isGemini knows both versions of the API: the official library for Python asks v1, that for Go
+// isGemini accepts both versions of the API: the official library for Python uses v1, that for Go
 // v1beta.
 func isGemini(path string) bool {
 	return strings.Contains(path, "/v1beta/models/") || strings.Contains(path, "/v1/models/")
@@ -185,7 +186,7 @@ func isGemini(path string) bool {
 // follows checks a request against the last answer.
 func (s *Server) follows(api wire, r *Request) error {
 	if r.Messages == 1 {
-		s.signed = nil // another conversation begins
+		s.signed = nil // a new conversation starts
 	}
 	switch last := s.last; {
 	case !slices.Equal(r.signed, s.signed):
@@ -197,8 +198,8 @@ func (s *Server) follows(api wire, r *Request) error {
 	}
 }
 
-// gave notes that the next answer is t.
-func (s *Server) gave(api wire, t Turn) {
+// recordAnswer records t as the last answer.
+func (s *Server) recordAnswer(api wire, t Turn) {
 	s.last = &t
 	if part := api.signed(&t, s.at); part != "" {
 		s.signed = append(s.signed, part)
@@ -206,7 +207,7 @@ func (s *Server) gave(api wire, t Turn) {
 	s.at++
 }
 
-// answer gives the next answer of the script.
+// answer writes the next answer of the script.
 func (s *Server) answer(w http.ResponseWriter, api wire, t *Turn, stream bool, request *Request) {
 	n := s.at
 	if f := t.Fault; f != nil && f.Status != 0 {
@@ -221,7 +222,7 @@ func (s *Server) answer(w http.ResponseWriter, api wire, t *Turn, stream bool, r
 	}
 	if !stream {
 		s.asked = append(s.asked, request)
-		s.gave(api, *t)
+		s.recordAnswer(api, *t)
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(api.whole(t, n))
 		return
@@ -244,7 +245,7 @@ func (s *Server) answer(w http.ResponseWriter, api wire, t *Turn, stream bool, r
 		s.cut = false
 		if t.Quirk != LosesCalls {
 			s.asked = append(s.asked, request)
-			s.gave(api, *t)
+			s.recordAnswer(api, *t)
 		}
 	}
 	for _, e := range events {
@@ -257,7 +258,7 @@ func writeEvent(w io.Writer, e event) {
 	if !ok {
 		b, err := json.Marshal(e.data)
 		if err != nil {
-			panic(err) // the answers are ours
+			panic(err) // cannot happen: this package builds the data
 		}
 		data = string(b)
 	}
@@ -267,7 +268,7 @@ func writeEvent(w io.Writer, e event) {
 	_, _ = fmt.Fprintf(w, "data: %s\n\n", data)
 }
 
-// pieces cuts a text as a stream does, not within a character.
+// pieces splits a text into pieces like a stream, but not within a character.
 func pieces(text string, size int) (all []string) {
 	if size <= 0 {
 		size = 7
@@ -284,20 +285,20 @@ func pieces(text string, size int) (all []string) {
 	return all
 }
 
-// textOf reads a content that is a text or a list of parts with texts.
+// textOf returns the text of a content, which is a string or a list of parts.
 func textOf(content json.RawMessage) (text string) {
 	if json.Unmarshal(content, &text) == nil {
 		return text
 	}
 	var parts []struct{ Text string }
-	_ = json.Unmarshal(content, &parts) // neither: there is no text
+	_ = json.Unmarshal(content, &parts) // other shapes have no text
 	for _, p := range parts {
 		text += p.Text
 	}
 	return text
 }
 
-// checkNames refuses names that the vendors refuse.
+// checkNames rejects tool names that the vendors reject.
 func checkNames(names []string) error {
 	seen := map[string]bool{}
 	for _, n := range names {
@@ -312,7 +313,7 @@ func checkNames(names []string) error {
 	return nil
 }
 
-// checkResults refuses results that are not those of the calls of the last answer.
+// checkResults checks that the results match the calls of the last answer.
 func checkResults(last *Turn, results []Result, byID bool) error {
 	if last == nil {
 		if len(results) > 0 {

@@ -16,8 +16,8 @@ func ask(s *Server, path, body string) (status int, answer string) {
 	return w.Code, w.Body.String()
 }
 
-// TestASignedPartIsWantedAsItStood sends signed answers back, as they were and spoiled.
-func TestASignedPartIsWantedAsItStood(t *testing.T) {
+// TestASignedPartMustBeSentBackUnchanged sends signed answers back, unchanged and modified.
+func TestASignedPartMustBeSentBackUnchanged(t *testing.T) {
 	turn := Turn{Thought: "I think.", Text: "I look.", Calls: []Call{{"c0", "one", "{}"}, {"c1", "two", "{}"}}}
 	signature, err := json.Marshal(geminiSignature(0))
 	if err != nil {

@@ -1,7 +1,7 @@
-// Package benchflags is the command line of `callyard bench` and of the program that it
-// starts, callyard-bench, which is built in the module bench. It is a package of its own
-// because both sides use it: what measures and draws is not linked into callyard, and
-// the commands are not linked into callyard-bench. It imports nothing but pflag.
+// Package benchflags defines the command line of `callyard bench` and of callyard-bench, the
+// program that it starts, which is built in the module bench. It is a package of its own because
+// both sides use it: callyard does not link the code that measures and draws, and callyard-bench
+// does not link the commands. It imports only pflag.
 package benchflags
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Options is what the command line can say.
+// Options holds the values of the command line.
 type Options struct {
 	Concurrency, Sizes []int
 	Rounds             int
@@ -25,10 +25,10 @@ type Options struct {
 	MCPBridge, Python  string
 }
 
-// Figures are the names that --figures takes besides "all".
+// Figures lists the values of --figures, comma-separated. The flag also accepts "all".
 const Figures = "batch,flat,ingest,servers,fairness,overload,cluster,attach,published"
 
-// Add adds the flags to the set; parsing it fills the options.
+// Add adds the flags to the set. Parsing the set fills the options.
 func (o *Options) Add(f *pflag.FlagSet) {
 	f.IntSliceVarP(&o.Concurrency, "concurrency", "c", nil, "concurrent calls (default 1,10,50,200)")
 	f.IntSliceVar(&o.Sizes, "size", nil, "bytes of the echoed text (default 200,20000,1000000)")
