@@ -184,7 +184,7 @@ func TestCallersAreNotToldWhereTheEndpointIs(t *testing.T) {
 		"the embeddings endpoint did not answer within 2s":        fmt.Errorf("Post \"http://10.0.0.5/\": %w", context.DeadlineExceeded),
 		"the embeddings endpoint gave no answer that can be used": errors.New("reading /run/secrets/key"),
 	} {
-		if got := toldOf(err).Error(); got != want {
+		if got := publicError(err).Error(); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
