@@ -37,7 +37,7 @@ func audited(t *testing.T) (*fixture, *audit.Log) {
 	return open(t, srv, nil, func(o *approval.Options) { o.Audit, o.Runner = lines, "door" }), lines
 }
 
-// lines returns what the audit record says of an approval: kind, who, outcome.
+// linesOf returns the audit entries of an approval: kind, actor, outcome.
 func linesOf(t *testing.T, lines *audit.Log, id schema.ApprovalID) (told []string) {
 	t.Helper()
 	if err := lines.Sync(t.Context()); err != nil {
@@ -150,7 +150,7 @@ func TestEveryStepHasItsAuditLine(t *testing.T) {
 	}
 }
 
-// dump is everything in the audit record, as text.
+// dump returns the whole audit record as text.
 func dump(t *testing.T, lines *audit.Log) string {
 	t.Helper()
 	var all strings.Builder
@@ -167,7 +167,7 @@ func TestLinesThatACrashLeftOutArePutBackAsTheyWere(t *testing.T) {
 	srv := bustest.Start(t)
 	lines := openAudit(t, srv)
 	whole := open(t, srv, nil, func(o *approval.Options) { o.Audit = lines })
-	doomed := open(t, srv, whole.clock) // writes no lines
+	doomed := open(t, srv, whole.clock) // writes no entries
 	ctx := context.Background()
 	var ids []schema.ApprovalID
 	for i, r := range []*fixture{whole, doomed, whole} {
@@ -190,7 +190,7 @@ func TestLinesThatACrashLeftOutArePutBackAsTheyWere(t *testing.T) {
 		t.Fatalf("what has just happened was taken for missing: %d, %v", n, err)
 	}
 	whole.clock.advance(time.Minute)
-	confirmtest.Wait(t, func() bool { // it has seen what the other one did
+	confirmtest.Wait(t, func() bool { // it has seen the changes of the other one
 		return len(whole.ledger.Where(schema.AllTenants(), func(a *ledger.Approval) bool { return a.State.Ended() })) == len(ids)
 	})
 	if n, err := whole.desk.Repair(ctx, time.Hour); n != 4+5 || err != nil {

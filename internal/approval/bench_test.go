@@ -15,10 +15,9 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// BenchmarkTwoSteps is what holding, confirming and reading back a call costs its
-// caller, on the embedded server, every write synced. The end is recorded next to
-// the path, as the front door does it, while the next call is on its way.
-// writes/op counts the writes of the ledger that the caller waits for.
+// BenchmarkTwoSteps measures the cost for the caller of holding, confirming and reading back a call
+// on the embedded server, with every write synced. Like the front door, it records the end while
+// the next call is in progress. writes/op counts the ledger writes that the caller waits for.
 func BenchmarkTwoSteps(b *testing.B) {
 	log := slog.New(slog.DiscardHandler)
 	s, err := embedded.Start(embedded.Options{Dir: b.TempDir(), Log: log})
@@ -94,7 +93,7 @@ func BenchmarkTwoSteps(b *testing.B) {
 	}
 }
 
-// sequence is that of the last write of the record, of all of the ledger's.
+// sequence returns the ledger's sequence of the last write of the record.
 func sequence(t testing.TB, l *ledger.Ledger, id schema.ApprovalID) uint64 {
 	t.Helper()
 	_, revision, err := l.Get(t.Context(), schema.AllTenants(), id)

@@ -5,29 +5,28 @@ import (
 	"time"
 )
 
-// patience judges whether the time of an approval, or of a permission, has ended. The clock on the wall may
-// jump; what has passed while this process looked on cannot be taken back. So
-// time has expired when the wall says so, or when as much of it has passed here as
-// was left when this process first saw it. A jump can end it early, and never
-// late.
-type patience struct {
+// expiryClock decides whether an approval or a permission has expired. The wall clock may
+// jump, but the time that this process has measured cannot be undone. Something has therefore
+// expired if the wall clock says so, or if the time that remained when this process first saw
+// it has passed. A clock jump can make it expire early, but never late.
+type expiryClock struct {
 	mu     sync.Mutex
 	last   time.Time
-	passed time.Duration // by steps forward only, which time.Now measures without the wall
+	passed time.Duration // sum of forward steps, which time.Now measures without the wall clock
 	due    map[string]due
 }
 
-// due is when the time of one has ended, in what has passed here.
+// due is the expiry of one id in measured time.
 type due struct {
-	expires time.Time // as it was then: more time may be given
+	expires time.Time // as of the last look, because the deadline may be extended
 	at      time.Duration
 }
 
-func newPatience() *patience { return &patience{due: map[string]due{}} }
+func newExpiryClock() *expiryClock { return &expiryClock{due: map[string]due{}} }
 
-// over says that the time of what has this id has ended; it began at created and
-// ends at expires.
-func (p *patience) over(id string, created, expires, now time.Time) bool {
+// over reports whether the thing with this id has expired. It was created at created and
+// expires at expires.
+func (p *expiryClock) over(id string, created, expires, now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if step := now.Sub(p.last); step > 0 && !p.last.IsZero() {
@@ -38,7 +37,7 @@ func (p *patience) over(id string, created, expires, now time.Time) bool {
 	d, known := p.due[id]
 	switch {
 	case !known:
-		// A wall that is behind the beginning gives no more time than there was.
+		// A wall clock before the creation time must not grant more than the original period.
 		d = due{expires, p.passed + min(expires.Sub(wall), expires.Sub(created))}
 		p.due[id] = d
 	case !d.expires.Equal(expires):
@@ -48,8 +47,8 @@ func (p *patience) over(id string, created, expires, now time.Time) bool {
 	return !wall.Before(expires) || p.passed >= d.at
 }
 
-// keep forgets everything but these.
-func (p *patience) keep(ids map[string]bool) {
+// keep forgets all other ids.
+func (p *expiryClock) keep(ids map[string]bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for id := range p.due {

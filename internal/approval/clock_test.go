@@ -11,8 +11,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// A clock that jumps ends a question early at worst. It is held for ten minutes;
-// the steps say what the clock on the wall does, of which the jumps take no time.
+// A clock jump can at worst expire an approval early. The call is held for ten minutes. The steps are
+// the changes of the wall clock; jumps take no time.
 func TestAClockThatJumpsRunsNothingLate(t *testing.T) {
 	type step struct{ jump, pass time.Duration }
 	for name, c := range map[string]struct {
@@ -35,7 +35,7 @@ func TestAClockThatJumpsRunsNothingLate(t *testing.T) {
 			if _, err := r.say(approved.Approval.ID, ledger.Approve, ben); err != nil {
 				t.Fatal(err)
 			}
-			// Another process has seen the questions too, as Tend does each second.
+			// Another process has seen the approvals too, as Reconcile does each second.
 			other := open(t, srv, r.clock)
 			reconcile := func() {
 				for _, d := range []*approval.Desk{r.desk, other.desk} {
@@ -47,7 +47,7 @@ func TestAClockThatJumpsRunsNothingLate(t *testing.T) {
 			reconcile()
 			for i, s := range c.steps {
 				r.clock.advance(s.jump)
-				if i < len(c.steps)-1 || s.pass > 0 { // at the end nobody has looked yet
+				if i < len(c.steps)-1 || s.pass > 0 { // no process has checked yet at the end
 					reconcile()
 				}
 				r.clock.advance(s.pass)
@@ -60,7 +60,7 @@ func TestAClockThatJumpsRunsNothingLate(t *testing.T) {
 				_, errClaim := d.Claim(ctx, schema.DefaultTenant, approved.Approval.ID, "door")
 				_, errSay := (&fixture{t: t, desk: d}).say(people.Approval.ID, ledger.Approve, cleo)
 				for what, err := range map[string]error{"the token": errToken, "the claim": errClaim, "the yes": errSay} {
-					kind := schema.KindOf(err) // a conflict: it was expired before
+					kind := schema.KindOf(err) // a conflict means that it had already expired
 					if c.late != (kind == schema.KindExpired || kind == schema.KindConflict) {
 						t.Errorf("%s: %v", what, err)
 					}

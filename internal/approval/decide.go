@@ -13,30 +13,29 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Answer is what one person says to an approval.
+// Answer is one person's decision on an approval.
 type Answer struct {
 	Kind   ledger.DecisionKind
 	Reason string
-	// Digest is the digest of the arguments that the person was shown; an answer
-	// to something else than what would run is refused.
+	// Digest is the digest of the arguments that the person was shown. The answer is refused
+	// if the call would run with others.
 	Digest string
-	// Arguments are what shall run instead, for [ledger.Edit].
+	// Arguments are the edited arguments, for [ledger.Edit].
 	Arguments []byte
-	// Fresh says that the person signed in just now.
+	// Fresh reports whether the person has just signed in.
 	Fresh bool
-	// Allow, with [ledger.Approve], lets calls like this one run from now on
-	// without a question; of a pattern of values the pointers are enough. See
-	// [Permissions].
+	// Allow, with [ledger.Approve], grants a standing permission: later calls like this one run
+	// without a question. A pattern of values needs only the pointers. See [Permissions].
 	Allow *ledger.Allow
 }
 
-// maxExtensions bounds how often the time of one approval is extended.
+// maxExtensions limits how often the deadline of one approval can be extended.
 const maxExtensions = 6
 
-// Decide takes a person's answer. It returns the approval as it stands
-// afterwards: still pending where more must agree. Errors: KindForbidden for who
-// may not decide, KindConflict when it is decided already or shows other
-// arguments than would run, KindExpired, KindInvalidRequest for a missing reason.
+// Decide records a person's answer and returns the resulting approval, which is still pending
+// if more approvers are needed. Errors: KindForbidden if the person may not decide;
+// KindConflict if the approval is decided already or the answer is for other arguments;
+// KindExpired; KindInvalidRequest if a reason is missing.
 func (d *Desk) Decide(ctx context.Context, id schema.ApprovalID, answer Answer, who schema.Principal, channel string) (*ledger.Approval, error) {
 	if d.traces == nil {
 		return d.decide(ctx, id, answer, who, channel)
@@ -58,8 +57,8 @@ func (d *Desk) Decide(ctx context.Context, id schema.ApprovalID, answer Answer, 
 func (d *Desk) decide(ctx context.Context, id schema.ApprovalID, answer Answer, who schema.Principal, channel string) (*ledger.Approval, error) {
 	var edited string
 	if answer.Kind == ledger.Edit || answer.Allow != nil {
-		// Nobody stores bytes here, or learns of stored ones, who may not decide; the
-		// change below looks again.
+		// Only a person who may decide can store bytes here or learn about stored ones. The change
+		// below checks again.
 		if err := d.mayDecide(ctx, id, &answer, who); err != nil {
 			return nil, err
 		}
@@ -110,14 +109,14 @@ func (d *Desk) decide(ctx context.Context, id schema.ApprovalID, answer Answer, 
 	if err != nil {
 		return nil, err
 	}
-	// What follows from the decision is made up for by [Desk.Repair] where it fails.
+	// If a consequence of the decision fails, [Desk.Repair] makes up for it.
 	if err := d.Permissions.permit(ctx, is); err != nil {
 		d.records.log.Warn("a standing permission that was granted or revoked could not be stored; it will be tried again", "approval_id", is.ID, "error", err)
 	}
 	return is, nil
 }
 
-// mayDecide asks may before anything is done.
+// mayDecide calls may before anything is changed.
 func (d *Desk) mayDecide(ctx context.Context, id schema.ApprovalID, answer *Answer, who schema.Principal) error {
 	now, _, err := d.records.ledger.Get(ctx, schema.OnlyTenant(who.Tenant), id)
 	if err != nil {
@@ -130,17 +129,18 @@ func (d *Desk) mayDecide(ctx context.Context, id schema.ApprovalID, answer *Answ
 	return may(now, rule, answer, who, d.records.over(now))
 }
 
-// may says why the answer does not count. over says that the approval's time is.
+// may returns the reason why the answer does not count, or nil if it does. over reports
+// whether the approval has expired.
 func may(a *ledger.Approval, rule *risk.Approval, answer *Answer, who schema.Principal, over bool) error {
 	if !a.Binding.Tenant.Is(who.Tenant) {
-		return ledger.NoApproval(a.ID) // another tenant's is answered like one that does not exist
+		return ledger.NoApproval(a.ID) // treat another tenant's approval as nonexistent
 	}
 	if why := WhyNot(a, rule, who); why != "" {
 		return schema.Errorf(schema.KindForbidden, "%s", why).WithCall(a.CallID)
 	}
 	switch {
 	case answer.Kind == ledger.Revoke && (a.State == ledger.Pending || a.State == ledger.Approved):
-	case answer.Kind == ledger.Deny && a.State == ledger.Approved: // a veto counts until the call runs
+	case answer.Kind == ledger.Deny && a.State == ledger.Approved: // a denial counts until the call runs
 	case a.State != ledger.Pending:
 		return schema.Errorf(schema.KindConflict, "This call has already been decided: it is %s.", a.State).WithCall(a.CallID)
 	}
@@ -161,8 +161,8 @@ func may(a *ledger.Approval, rule *risk.Approval, answer *Answer, who schema.Pri
 	return mayRepeat(a, answer, who)
 }
 
-// WhyNot says why no answer of this person can count, empty where one can. It is the
-// one reason: pages, API and decisions give it.
+// WhyNot returns the reason why no answer of this person can count, or "" if one can. Pages,
+// the API and decisions all show this reason.
 func WhyNot(a *ledger.Approval, rule *risk.Approval, who schema.Principal) string {
 	switch {
 	case rule.By != risk.ByGroups:
@@ -201,7 +201,7 @@ func mayRepeat(a *ledger.Approval, answer *Answer, who schema.Principal) error {
 	return nil
 }
 
-// apply changes the state by a decision that counts.
+// apply applies a counting decision to the approval.
 func apply(a *ledger.Approval, rule *risk.Approval, answer *Answer, edited string, who schema.Principal, now time.Time) {
 	switch answer.Kind {
 	case ledger.Deny:
@@ -211,7 +211,7 @@ func apply(a *ledger.Approval, rule *risk.Approval, answer *Answer, edited strin
 	case ledger.Extend:
 		a.Expires = a.Expires.Add(rule.Expires)
 	case ledger.Edit:
-		// What others approved before was something else: they must look again.
+		// Earlier approvals were for other arguments, so those approvers must review again.
 		a.Edited = &ledger.Edited{By: who.Name, ArgumentsDigest: edited, Size: int64(len(answer.Arguments)), At: now, Reason: answer.Reason}
 		settle(a, rule)
 	case ledger.Approve:
@@ -219,16 +219,16 @@ func apply(a *ledger.Approval, rule *risk.Approval, answer *Answer, edited strin
 	}
 }
 
-// settle approves the call where enough people have.
+// settle marks the call as approved once enough people have approved it.
 func settle(a *ledger.Approval, rule *risk.Approval) {
 	if len(approvers(a)) >= max(rule.Needed, 1) {
 		a.State = ledger.Approved
 	}
 }
 
-// person is who stands behind a principal, in the one spelling that is compared:
-// who differs in upper and lower case only is the same person here. That can
-// refuse an approval, and never make one count.
+// person returns the identity behind a principal in a canonical spelling. Spellings that
+// differ in case only count as one person. That can refuse an approval, but never make one
+// count.
 func person(name, owner string) string {
 	if owner != "" {
 		name = owner
@@ -238,7 +238,7 @@ func person(name, owner string) string {
 
 func folded(name string) string {
 	return strings.Map(func(r rune) rune {
-		// Of the letters that differ in case only, the least.
+		// Use the smallest of the letters that differ in case only.
 		least := r
 		for next := unicode.SimpleFold(r); next != r; next = unicode.SimpleFold(next) {
 			least = min(least, next)
@@ -247,14 +247,14 @@ func folded(name string) string {
 	}, name)
 }
 
-// Requested says that the one who decides is the one who asked, under whatever key.
+// Requested reports whether who is the requester of the call, under any of the owner's keys.
 func Requested(a *ledger.Approval, who schema.Principal) bool {
 	r := a.Binding.Requester
 	asked := []string{folded(r.Name), person(r.Name, r.Owner)}
 	return slices.Contains(asked, folded(who.Name)) || slices.Contains(asked, person(who.Name, who.Owner))
 }
 
-// Asked says that the person is in a group that is asked now.
+// Asked reports whether the person is in a group that is currently asked.
 func Asked(a *ledger.Approval, rule *risk.Approval, who schema.Principal) bool {
 	in := func(groups []string) bool {
 		return slices.ContainsFunc(groups, func(g string) bool { return slices.Contains(who.Groups, g) })
@@ -262,17 +262,17 @@ func Asked(a *ledger.Approval, rule *risk.Approval, who schema.Principal) bool {
 	return in(rule.Groups) || !a.Escalated.IsZero() && in(rule.EscalateTo)
 }
 
-// ApprovalCount returns how many people approved what would run now.
+// ApprovalCount returns the number of people who approved the call in its current form.
 func ApprovalCount(a *ledger.Approval) int { return len(approvers(a)) }
 
-// ApprovedAt returns when this person approved what would run now; zero where they have
-// not.
+// ApprovedAt returns the time at which this person approved the call in its current form, or
+// the zero time.
 func ApprovedAt(a *ledger.Approval, who schema.Principal) time.Time {
 	return approvers(a)[person(who.Name, who.Owner)]
 }
 
-// approvers returns the persons whose approval counts for what would run now, and when each
-// approved: an edit counts as its author's approval, and voids those before it.
+// approvers returns the persons whose approval counts for the current arguments, and when each
+// approved. An edit counts as its author's approval and voids earlier ones.
 func approvers(a *ledger.Approval) map[string]time.Time {
 	approve := make(map[string]time.Time)
 	for _, dec := range a.Counting() {

@@ -16,49 +16,47 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Options says what a desk works on.
+// Options configures a [Desk].
 type Options struct {
 	Ledger *ledger.Ledger
-	// Tokens spends confirmation tokens; nil: the ledger keeps them alone.
+	// Tokens spends confirmation tokens. If nil, only the ledger does.
 	Tokens *confirm.Tokens
-	// Sign makes the warrant of an approval at the moment in which it becomes
-	// approved, or runs by its token or a permission. The approval is as it will be
-	// stored; [ledger.Approval.Bound] says what may run. Sign may be called several
-	// times for one approval and must only look; its error keeps the approval from
-	// counting. nil: there are no warrants.
+	// Sign returns the warrant of an approval when it becomes approved, or when it runs by its
+	// token or a standing permission. It receives the approval in its stored form;
+	// [ledger.Approval.Bound] returns the call that may run. Sign may be called several times
+	// for one approval and must have no side effects. If it returns an error, the approval does
+	// not count. If Sign is nil, no warrants are made.
 	Sign func(a *ledger.Approval) ([]byte, error)
-	// Assess assesses held calls again, when they are edited, approved and claimed;
-	// nil: this desk takes the rule under which they were held. A desk that claims
-	// calls must have it.
+	// Assess assesses held calls again when they are edited, approved and claimed. If nil, the
+	// desk keeps the rule under which they were held. A desk that claims calls must set it.
 	Assess AssessFunc
-	// NoPermission says why calls of a server cannot run by a standing permission,
-	// such as a worker that does not trust the key that signs for them; such calls are
-	// held. Empty: they can. nil: all can.
+	// NoPermission returns the reason why calls of a server cannot run by a standing
+	// permission, such as a worker that does not trust the signing key. Such calls are held.
+	// It returns "" if they can run. If NoPermission is nil, calls of all servers can.
 	NoPermission func(server schema.ServerID) string
-	// Runner is the name under which this process runs calls. Where it is empty
-	// nothing runs by a standing permission here: people are asked.
+	// Runner is the name under which this process runs calls. If empty, no call runs by a
+	// standing permission here and every call waits for an approver.
 	Runner string
-	// Audit is where every step is written down; nil: nowhere. It stays the
-	// caller's.
+	// Audit records every step. If nil, nothing is recorded. The caller owns it.
 	Audit *audit.Log
-	// Now is the clock; nil means time.Now.
+	// Now returns the current time. If nil, time.Now is used.
 	Now func() time.Time
-	// Traces makes a span of each decision; nil: there are none.
+	// Traces creates a span for each decision. If nil, no spans are created.
 	Traces *telemetry.Traces
 	Log    *slog.Logger
 }
 
-// Desk opens, decides and closes approvals. It is safe for concurrent use, by
-// any number of desks on the same ledger.
+// Desk opens, decides and closes approvals. It is safe for concurrent use, and any number of
+// desks can share one ledger.
 type Desk struct {
-	// Permissions are given with approvals, and revoked here.
+	// Permissions holds the standing permissions, which are granted with approvals.
 	Permissions *Permissions
 
 	records    *records
 	reassessor *reassessor
 	tokens     *confirm.Tokens
 	traces     *telemetry.Traces
-	repaired   atomic.Bool // so the last Repair said
+	repaired   atomic.Bool // reports whether the last Repair succeeded
 }
 
 // New returns a desk.
@@ -69,7 +67,7 @@ func New(o Options) *Desk {
 	if o.Tokens == nil {
 		o.Tokens = confirm.New(o.Ledger, nil)
 	}
-	r := &records{ledger: o.Ledger, audit: o.Audit, signer: o.Sign, now: o.Now, patience: newPatience(), log: o.Log}
+	r := &records{ledger: o.Ledger, audit: o.Audit, signer: o.Sign, now: o.Now, expiry: newExpiryClock(), log: o.Log}
 	return &Desk{
 		Permissions: &Permissions{records: r, runner: o.Runner, noPermit: o.NoPermission},
 		records:     r, reassessor: &reassessor{r, o.Assess}, tokens: o.Tokens, traces: o.Traces,
@@ -79,19 +77,18 @@ func New(o Options) *Desk {
 // Held is a call that waits for an approval.
 type Held struct {
 	Approval *ledger.Approval
-	// Token is the single-use secret with which the caller itself confirms; empty
-	// where people decide. It is known here and to the caller, and to nobody else.
+	// Token is the single-use secret with which the caller confirms the call. It is empty if
+	// people decide. Only this process and the caller know it.
 	Token string
-	// Run says that the call is approved already, by a standing permission: the
-	// approval is running, and whoever opened it must run it now.
+	// Run reports whether a standing permission already approved the call. The approval is
+	// then running, and the caller of [Desk.Open] must run the call now.
 	Run bool
 }
 
-// Open holds a call, or lets it run where a standing permission is for it
-// ([Held].Run). definition is the tool's definition as the server sent it; the
-// assessment must ask for an approval. Errors are of KindUnavailable when the
-// ledger or the token store does not answer, or d is nil; then nothing is held that
-// anybody could approve.
+// Open holds a call, or lets it run if a standing permission covers it ([Held].Run).
+// definition is the tool's definition as the server sent it. The assessment must require an
+// approval. Open returns KindUnavailable if d is nil or if the ledger or the token store does
+// not answer; no approvable call is held then.
 func (d *Desk) Open(ctx context.Context, call *schema.Call, definition json.RawMessage, a *risk.Assessment, callbackURL string) (*Held, error) {
 	if d == nil {
 		return nil, schema.Errorf(schema.KindUnavailable, "This call requires a confirmation, and confirmations are not available here.")
@@ -124,8 +121,8 @@ func (d *Desk) Open(ctx context.Context, call *schema.Call, definition json.RawM
 	record.BindingDigest = record.Binding.Digest()
 	held := &Held{Approval: record}
 	if rule.By == risk.ByCaller {
-		// The token comes first: a record without its token could never be spent,
-		// a token without its record is worth nothing.
+		// Mint the token first: a record without its token could never be spent, but a token
+		// without its record is harmless.
 		if held.Token, err = d.tokens.Mint(ctx, record.ID, rule.Expires); err != nil {
 			return nil, tokensDown(call.ID)
 		}
@@ -138,18 +135,18 @@ func (d *Desk) Open(ctx context.Context, call *schema.Call, definition json.RawM
 	if _, err := d.records.ledger.Create(ctx, record, call.Arguments); err != nil {
 		return nil, err
 	}
-	d.records.over(record) // its time counts from here
-	d.records.tell(ctx, nil, record)
+	d.records.over(record) // starts its expiry clock
+	d.records.recordChange(ctx, nil, record)
 	return held, nil
 }
 
 func tokensDown(callID schema.CallID) error {
-	// The error of Redis is in the log; it does not help the caller.
+	// The error of Redis is logged; it does not help the caller.
 	e := schema.Errorf(schema.KindUnavailable, "The store of confirmation tokens is not available at the moment: calls that require a confirmation are neither accepted nor confirmed. This call did not run; try again later.").RetryableAfter(5 * time.Second)
 	return e.WithCall(callID)
 }
 
-// Rule returns the approval rule that was in force when the call was held.
+// Rule returns the approval rule that was effective when the call was held.
 func Rule(a *ledger.Approval) (*risk.Approval, error) {
 	rule := &risk.Approval{}
 	if err := json.Unmarshal(a.Rule, rule); err != nil {
@@ -158,20 +155,19 @@ func Rule(a *ledger.Approval) (*risk.Approval, error) {
 	return rule, nil
 }
 
-// ByCaller says that the caller itself confirms the call; otherwise people decide. It can
-// change while the call is held, when the policy does.
+// ByCaller reports whether the caller confirms the call; otherwise people decide. The answer
+// can change while the call is held, if the policy changes.
 func ByCaller(a *ledger.Approval) bool {
 	rule, err := Rule(a)
 	return err == nil && rule.By == risk.ByCaller
 }
 
-// Confirm spends a caller's token: with yes the call goes to the runner at once,
-// without it is denied. attempt names the request: where it could not be said
-// whether Redis gave the token, the same attempt may ask again. The returned
-// approval is running (and the caller of Confirm must run it) or denied. Errors:
-// KindNotFound for a token that is unknown, not who's, or spent, with the call
-// that it belonged to where that may be known; KindExpired when its time has expired;
-// KindForbidden when a person must decide; KindUnavailable.
+// Confirm spends a caller's token. If approve is true, the returned approval is running and
+// the caller of Confirm must run the call at once; otherwise the call is denied. attempt
+// identifies the request: if it is unknown whether Redis released the token, the same attempt
+// may ask again. Errors: KindNotFound if the token is unknown, spent, or belongs to another
+// principal, with the call it belonged to if who may see it; KindExpired; KindForbidden if a
+// person must decide; KindUnavailable.
 func (d *Desk) Confirm(ctx context.Context, token string, approve bool, who schema.Principal, attempt, runner string) (*ledger.Approval, error) {
 	if approve {
 		if err := d.reassessor.renewForCaller(ctx, confirm.ApprovalOf(token), who); err != nil {
@@ -203,13 +199,13 @@ func (d *Desk) Confirm(ctx context.Context, token string, approve bool, who sche
 	if err != nil {
 		return nil, tokenError(err, was.CallID)
 	}
-	d.records.tell(ctx, &was, is)
+	d.records.recordChange(ctx, &was, is)
 	return is, nil
 }
 
-// Confirmed returns the approval that the same attempt of the same principal spent
-// this token on before, and whether that was an approval; nil where there is none. It reads
-// the ledger as it stands, and changes nothing.
+// Confirmed returns the approval on which the same attempt of the same principal spent this
+// token earlier, and whether it approved. It returns nil if there is none. It reads the ledger
+// and changes nothing.
 func (d *Desk) Confirmed(ctx context.Context, token string, who schema.Principal, attempt string) (a *ledger.Approval, approve bool, err error) {
 	id := confirm.ApprovalOf(token)
 	if id == "" {
@@ -226,11 +222,11 @@ func (d *Desk) Confirmed(ctx context.Context, token string, who schema.Principal
 	return a, a.Runner != nil, nil
 }
 
-// ConfirmOwn is Confirm for the call of a batch, or another one that was held when
-// nobody was there to be given its token: the caller names it by its id. With yes
-// the call is approved, and whichever front door claims it runs it. Errors:
-// KindNotFound for a call that is not who's; KindForbidden when a person must
-// decide; KindConflict when it is decided; KindExpired; KindUnavailable.
+// ConfirmOwn is [Desk.Confirm] for a call that was held when no client could receive its
+// token, such as a call of a batch. The caller identifies the call by its id. If approve is
+// true, the call is approved and the front door that claims it runs it. Errors: KindNotFound
+// if the call does not belong to who; KindForbidden if a person must decide; KindConflict if
+// it is decided; KindExpired; KindUnavailable.
 func (d *Desk) ConfirmOwn(ctx context.Context, callID schema.CallID, approve bool, who schema.Principal) (*ledger.Approval, error) {
 	none := schema.Errorf(schema.KindNotFound, "You have no held call %q.", callID)
 	if approve {
@@ -240,7 +236,7 @@ func (d *Desk) ConfirmOwn(ctx context.Context, callID schema.CallID, approve boo
 	}
 	a, err := d.records.change(ctx, who.Tenant, ledger.IDFor(callID), nil, func(a *ledger.Approval) error {
 		if a.CallID != callID || !a.Binding.Of(&who) {
-			return none // nor is it said that there is one
+			return none // do not reveal that the call exists
 		}
 		if err := mayConfirm(a, who); err != nil {
 			return err
@@ -267,8 +263,8 @@ func (d *Desk) ConfirmOwn(ctx context.Context, callID schema.CallID, approve boo
 	return a, err
 }
 
-// mayConfirm is asked before the token is spent, so that a stranger's try does
-// not burn it.
+// mayConfirm runs before the token is spent, so that another principal's attempt does not
+// burn it.
 func mayConfirm(a *ledger.Approval, who schema.Principal) error {
 	if !a.Binding.Of(&who) {
 		return schema.Errorf(schema.KindNotFound, "The confirmation does not exist.")
@@ -283,8 +279,8 @@ func mayConfirm(a *ledger.Approval, who schema.Principal) error {
 	return nil
 }
 
-// tokenError says why a token was not spent, on the call that it was found to be
-// of, if any.
+// tokenError returns the reason why a token was not spent. callID is the call that the token
+// belongs to, if known.
 func tokenError(err error, callID schema.CallID) error {
 	var used *confirm.SpentError
 	var late *confirm.ExpiredError

@@ -39,8 +39,7 @@ type fixture struct {
 	clock  *clock
 }
 
-// open returns a desk with a connection and a ledger of its own. c nil: a clock of
-// its own too.
+// open returns a desk with its own connection and ledger. If c is nil, it also has its own clock.
 func open(t *testing.T, srv *bustest.Server, c *clock, change ...func(*approval.Options)) *fixture {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)

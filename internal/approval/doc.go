@@ -1,20 +1,23 @@
-// Package approval is the desk: it opens the question whether a held call may
-// run, takes the answers, and closes it.
+// Package approval implements the approval desk: it holds calls, records the decisions of
+// approvers, and closes approvals.
 //
-// It owns who may decide. It promises that the requester never decides where a
-// person is asked for, under whatever key; that a person counts once; that one
-// denial vetoes; that silence is a denial, also when the clock jumps; that exactly the
-// bytes which were shown run, or exactly the edited ones; and that an approved call
-// is given to one runner, once, whatever happens to tokens, Redis or the processes
-// involved. A standing permission, which one who may decide alone gives for a time,
-// answers for calls like the one it was given with and for nothing else.
+// It decides who may decide. It guarantees that
 //
-// The fence under all of it is the ledger: every step is a compare-and-set on
-// the approval's record. That record is the truth; the audit record is written
-// after it, off the caller's path, and [Desk.Repair] puts back what a killed
-// process could not write. Holding a call is one synced write, confirming it a
-// second one; how it ended is written when the caller has its answer.
+//   - a requester never decides an approval that asks for people, under any key;
+//   - each person counts once, and one denial vetoes the call;
+//   - silence is a denial, even if the clock jumps;
+//   - exactly the bytes that were shown run, or exactly the edited ones;
+//   - an approved call is given to one runner, once, regardless of the state of tokens, Redis
+//     or the processes involved;
+//   - a standing permission, which a person who may decide alone grants for a limited time,
+//     covers calls like the one it was granted with and no others.
 //
-// It refuses to know about HTTP, pages or Slack: they all call [Desk.Decide]. It
-// signs nothing itself: who does is given to it ([Options]).
+// The ledger enforces all of this: every step is a compare-and-set on the approval's record,
+// which is authoritative. The audit record is written afterwards, off the caller's path, and
+// [Desk.Repair] writes the entries that a killed process could not. Holding a call is one
+// synced write and confirming it a second one; the outcome is written after the caller has its
+// answer.
+//
+// The package does not know about HTTP, pages or Slack, which all call [Desk.Decide]. It does
+// not sign warrants; the signer is part of its [Options].
 package approval

@@ -7,9 +7,9 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// EndTenant withdraws every held call of a tenant that is deleted, and removes its standing
-// permissions. running is the number of calls that were approved and run now: they end by
-// themselves. A call that ends meanwhile is no error.
+// EndTenant withdraws every held call of a tenant that is being deleted, and removes its
+// standing permissions. running is the number of approved calls that are running; they end on
+// their own. A call that ends in the meantime is not an error.
 func (d *Desk) EndTenant(ctx context.Context, tenant schema.TenantID) (ended, running, permissions int, err error) {
 	of, book := schema.OnlyTenant(tenant), d.records.ledger
 	for _, open := range book.Where(of, func(a *ledger.Approval) bool { return !a.State.Ended() }) {
@@ -28,7 +28,7 @@ func (d *Desk) EndTenant(ctx context.Context, tenant schema.TenantID) (ended, ru
 		case "":
 			ended++
 		case schema.KindConflict:
-			running++ // it has ended, or does
+			running++ // it has ended, or will
 		default:
 			return ended, running, 0, err
 		}

@@ -16,8 +16,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// four are two front doors and two approvers on one ledger, each with a connection
-// of its own. gate, where it is not nil, gives each a gate before the ledger.
+// four returns two front doors and two approvers on one ledger, each with its own connection. If gate
+// is not nil, it creates a gate before the ledger for each.
 func four(t *testing.T, gate func() *confirm.Redis) [4]*fixture {
 	t.Helper()
 	srv := bustest.Start(t)
@@ -35,8 +35,8 @@ func four(t *testing.T, gate func() *confirm.Redis) [4]*fixture {
 	return desks
 }
 
-// race has that many confirm a token at once, spread over the desks, while the
-// approvers look after what is due. It returns how many ran it.
+// race confirms a token that number of times concurrently, spread over the desks, while the approvers
+// reconcile. It returns the number of calls that ran.
 func race(t *testing.T, desks [4]*fixture, h *approval.Held, racers int, lost func(error) bool) (ran int64) {
 	t.Helper()
 	var runs atomic.Int64
@@ -70,9 +70,8 @@ func race(t *testing.T, desks [4]*fixture, h *approval.Held, racers int, lost fu
 	return runs.Load()
 }
 
-// The number that counts: of a hundred who confirm at once, over two front doors
-// and two approvers, exactly one runs, for each of two hundred tokens, and the
-// other ninety-nine are told which call it was.
+// Of a hundred concurrent confirmations over two front doors and two approvers, exactly one runs, for
+// each of two hundred tokens. The other ninety-nine callers learn the id of the call.
 func TestOfManyConfirmationsAtOnceExactlyOneRuns(t *testing.T) {
 	desks := four(t, nil)
 	for n := range 200 {
@@ -84,13 +83,14 @@ func TestOfManyConfirmationsAtOnceExactlyOneRuns(t *testing.T) {
 
 func TestAThousandConfirmationsOfOneTokenRunItOnce(t *testing.T) {
 	desks := four(t, nil)
-	// Where a thousand write at once some may be told that they were not served in time.
+	// With a thousand concurrent writes, some may fail with a timeout.
 	if ran := race(t, desks, desks[0].hold(byCaller()), 1000, down); ran != 1 {
 		t.Errorf("%d ran it", ran)
 	}
 }
 
-// down is what a racer may meet while Redis is away: it too names the call.
+// down reports whether the error is one that callers may get while Redis is away. It must name the call
+// too.
 func down(err error) bool {
 	return schema.KindOf(err) == schema.KindUnavailable && schema.AsError(err).CallID != ""
 }
@@ -138,12 +138,12 @@ func TestNoFaultOfRedisRunsACallTwice(t *testing.T) {
 			all.Go(func() { <-half; fault() })
 			for i, h := range held {
 				if i == tokens/2 {
-					close(half) // and the races continue meanwhile
+					close(half) // the races continue in the meantime
 				}
 				ran[i] = race(t, desks, h, racers, down)
 			}
 			all.Wait()
-			// Whatever Redis says afterwards, also of tokens that were spent long ago.
+			// This holds for every later answer of Redis, also for tokens that were spent long ago.
 			if after != nil {
 				promoted := after()
 				for i := range desks {
@@ -159,7 +159,7 @@ func TestNoFaultOfRedisRunsACallTwice(t *testing.T) {
 	}
 }
 
-// with returns the desk on its ledger with another gate.
+// with returns a desk on the same ledger with another gate.
 func with(t *testing.T, r *fixture, gate *confirm.Redis) *fixture {
 	t.Helper()
 	tokens := confirm.New(r.ledger, gate)

@@ -11,13 +11,12 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// appendWait is how long a caller waits at most when the audit record takes no
-// more entries. What is left out then, Repair puts back.
+// appendWait is the maximum time that a caller waits while the audit record accepts no more
+// entries. [Desk.Repair] writes the entries that are dropped then.
 const appendWait = 100 * time.Millisecond
 
-// history returns what the record of an approval says has happened, as audit
-// entries, in their order. It is a function of the record alone, so what a killed
-// process did not write is found and written again, word for word.
+// history returns the audit entries of an approval in chronological order. It depends on the
+// record alone, so that another process can write the entries of a killed one verbatim.
 func history(a *ledger.Approval) []audit.Entry {
 	b, bound := &a.Binding, a.Bound()
 	entry := func(kind audit.Kind, at time.Time) audit.Entry {
@@ -89,13 +88,14 @@ func decided(kind ledger.DecisionKind) audit.Kind {
 	return audit.Decided
 }
 
-// ended are the ends that no decision tells of.
+// ended maps the final states that no decision accounts for to their audit kind.
 var ended = map[ledger.State]audit.Kind{
 	ledger.Succeeded: audit.Ended, ledger.Failed: audit.Ended, ledger.Unknown: audit.Ended,
 	ledger.Expired: audit.Expired, ledger.Canceled: audit.Canceled,
 }
 
-// permissionHistory is [history] of a permission. Its uses stand with the calls.
+// permissionHistory is [history] for a permission. Its uses are part of the history of the
+// calls.
 func permissionHistory(p *ledger.Permission) []audit.Entry {
 	e := audit.Entry{
 		Kind: audit.PermissionGiven, At: p.Given.UTC().Round(0), ApprovalID: p.ApprovalID, Tenant: p.Tenant, By: p.By, Owner: p.Owner, Channel: p.Channel,
@@ -119,7 +119,7 @@ func permissionHistory(p *ledger.Permission) []audit.Entry {
 	return all
 }
 
-// line names an entry among all.
+// line identifies an audit entry.
 type line struct {
 	kind     audit.Kind
 	approval schema.ApprovalID
@@ -129,22 +129,22 @@ type line struct {
 
 func lineOf(e *audit.Entry) line { return line{e.Kind, e.ApprovalID, e.At.UnixNano(), e.By} }
 
-// settled is how old an event must be before its line is missed: other processes
-// may have it in hand.
+// settled is the minimum age of an event before its missing entry is repaired; until then,
+// another process may still be writing it.
 const settled = 30 * time.Second
 
-// Repair looks at what happened in the time back from now and puts back the audit
-// lines that are missing, makes permissions that were promised, and forgets those
-// that ended long ago. It returns how many lines it put back. A line may be put
-// back twice when several processes look at once; each of the two says that it was.
+// Repair restores the audit entries that are missing for the given period before now, creates
+// permissions that were granted but not stored, and removes those that ended long ago. It
+// returns the number of entries that it wrote. If several processes repair at once, an entry
+// may be written twice; both are marked as repaired.
 func (d *Desk) Repair(ctx context.Context, back time.Duration) (lines int, err error) {
 	lines, err = d.repair(ctx, back)
 	d.repaired.Store(err == nil)
 	return lines, err
 }
 
-// Repaired reports whether the last [Desk.Repair] of this process succeeded: then the audit lines
-// of what happened long ago are there, and their approvals need not be kept for them.
+// Repaired reports whether the last [Desk.Repair] of this process succeeded. If so, the audit
+// entries of old events exist, and their approvals need not be kept for repairs.
 func (d *Desk) Repaired() bool { return d.repaired.Load() }
 
 func (d *Desk) repair(ctx context.Context, back time.Duration) (lines int, err error) {
@@ -155,7 +155,7 @@ func (d *Desk) repair(ctx context.Context, back time.Duration) (lines int, err e
 	if d.records.audit == nil {
 		return 0, nil
 	}
-	if err := d.records.audit.Sync(ctx); err != nil { // what waits here is not missing
+	if err := d.records.audit.Sync(ctx); err != nil { // queued entries are not missing
 		return 0, err
 	}
 	missing := map[line]audit.Entry{}
@@ -174,7 +174,7 @@ func (d *Desk) repair(ctx context.Context, back time.Duration) (lines int, err e
 	if len(missing) == 0 {
 		return 0, nil
 	}
-	// Clocks differ a little, and a line is stored after what it tells of.
+	// Allow for clock skew, and for entries that are stored after their event.
 	if err := d.records.audit.Since(ctx, schema.AllTenants(), since.Add(-time.Minute), func(r *audit.Record) bool {
 		delete(missing, lineOf(&r.Entry))
 		return len(missing) > 0

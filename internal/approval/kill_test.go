@@ -12,9 +12,9 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// A desk whose process is killed between any two steps leaves the truth behind: another
-// desk continues from there, or ends the call with its true outcome, and adds the audit
-// records that the dead one did not write.
+// If a desk's process is killed between any two steps, the record stays correct: another desk
+// continues from there, or ends the call with its real outcome, and writes the audit entries that the
+// killed one did not.
 func TestADeskThatIsKilledBetweenTwoStepsLeavesTheTruth(t *testing.T) {
 	ctx := context.Background()
 	dead, alive := func(string) bool { return false }, func(string) bool { return true }
@@ -39,9 +39,9 @@ func TestADeskThatIsKilledBetweenTwoStepsLeavesTheTruth(t *testing.T) {
 	for _, c := range []struct {
 		killed string
 		before func(t *testing.T, r *fixture) *approval.Held
-		then   ledger.State // what another process sees
+		then   ledger.State // the state that another process sees
 		after  func(t *testing.T, r *fixture, h *approval.Held)
-		end    ledger.State // its state when the time has ended and the runner is dead
+		end    ledger.State // the state after the approval has expired and the runner is dead
 	}{
 		{"held for the caller", func(t *testing.T, r *fixture) *approval.Held { return r.hold(byCaller()) }, ledger.Pending, nil, ledger.Expired},
 		{"held for the caller, who comes back", func(t *testing.T, r *fixture) *approval.Held { return r.hold(byCaller()) }, ledger.Pending, confirm, ledger.Unknown},
@@ -95,7 +95,7 @@ func TestADeskThatIsKilledBetweenTwoStepsLeavesTheTruth(t *testing.T) {
 	} {
 		t.Run(c.killed, func(t *testing.T) {
 			srv := bustest.Start(t)
-			doomed := open(t, srv, nil) // whose audit lines are never written
+			doomed := open(t, srv, nil) // its audit entries are never written
 			h := c.before(t, doomed)
 			doomed.conn.Close()
 
@@ -130,14 +130,14 @@ func TestADeskThatIsKilledBetweenTwoStepsLeavesTheTruth(t *testing.T) {
 			if n, err := r.desk.Repair(ctx, time.Hour); n != 0 || err != nil {
 				t.Errorf("%d lines were put back twice, %v", n, err)
 			}
-			told(t, lines, h.Approval.ID, c.end)
+			wantHistory(t, lines, h.Approval.ID, c.end)
 		})
 	}
 }
 
-// told asserts that the audit record tells the approval's life, from its beginning
-// to its end, each step once.
-func told(t *testing.T, lines *audit.Log, id schema.ApprovalID, end ledger.State) {
+// wantHistory asserts that the audit record contains each step of the approval once, from its
+// beginning to its end.
+func wantHistory(t *testing.T, lines *audit.Log, id schema.ApprovalID, end ledger.State) {
 	t.Helper()
 	all, _, err := lines.Read(t.Context(), schema.AllTenants(), audit.Filter{ApprovalID: id}, "")
 	if err != nil {

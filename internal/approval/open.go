@@ -18,35 +18,34 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// InstanceOptions says what an instance works on.
+// InstanceOptions configures an [Instance].
 type InstanceOptions struct {
-	// Conn is the connection to NATS; it stays the caller's.
+	// Conn is the connection to NATS. The caller owns it.
 	Conn *bus.Conn
-	// Redis stands before the ledger when tokens are spent; nil: the ledger keeps
-	// them alone.
+	// Redis is checked before the ledger when tokens are spent. If nil, only the ledger is.
 	Redis *confirm.RedisOptions
-	// Name is what the operator calls this process; its audit lines bear it.
+	// Name is the operator's name for this process. It appears in audit entries.
 	Name string
 	// Sign, Assess, NoPermission, Runner: see [Options].
 	Sign         func(*ledger.Approval) ([]byte, error)
 	Assess       AssessFunc
 	NoPermission func(server schema.ServerID) string
 	Runner       string
-	// Policy assesses held calls where Assess is nil, with what their records say of
-	// servers; nil: nothing is assessed here.
+	// Policy assesses held calls if Assess is nil, using the properties of servers in the
+	// records. If nil, calls are not assessed here.
 	Policy *risk.Holder
-	// AuditAge is how long audit lines are kept; 0 is for ever. It counts when the
-	// audit record is made.
+	// AuditAge is the retention of audit entries; 0 keeps them forever. It takes effect when
+	// the audit record is created.
 	AuditAge time.Duration
 	// LostBefore: see [ledger.Options].
 	LostBefore time.Time
-	// DataKeys encrypt what is stored of calls; nil: nothing is encrypted.
+	// DataKeys encrypts the stored data of calls. If nil, nothing is encrypted.
 	DataKeys *datakey.Ring
 	// Retention: see [ledger.Options].
 	Retention retention.Periods
 	// Traces: see [Options].
 	Traces *telemetry.Traces
-	// Log receives what cannot be told to a caller. It must be set.
+	// Log receives errors that cannot be returned to a caller. It must be set.
 	Log *slog.Logger
 }
 
@@ -61,7 +60,7 @@ type Instance struct {
 	work   sync.WaitGroup
 }
 
-// OpenInstance opens the ledger, the audit record and the tokens; ctx bounds that.
+// OpenInstance opens the ledger, the audit record and the tokens. ctx limits the time to open.
 func OpenInstance(ctx context.Context, o InstanceOptions) (*Instance, error) {
 	book, err := ledger.Open(ctx, o.Conn, ledger.Options{LostBefore: o.LostBefore, DataKeys: o.DataKeys, Retention: o.Retention, Log: o.Log})
 	if err != nil {
@@ -92,19 +91,19 @@ func OpenInstance(ctx context.Context, o InstanceOptions) (*Instance, error) {
 	return r, nil
 }
 
-// TokensUp says that confirmation tokens are minted and spent.
+// TokensUp reports whether confirmation tokens can be minted and spent.
 func (r *Instance) TokensUp() bool { return r.tokens.Up() }
 
 const (
-	// repairEvery is how often what a killed process left undone is looked for.
-	// repairFirst is how far that goes back after the start.
+	// repairEvery is the interval between repairs of the unfinished work of killed processes.
+	// repairFirst is the period that the first repair after the start covers.
 	repairEvery = 2 * time.Minute
 	repairFirst = 24 * time.Hour
 	repairFor   = time.Minute
 )
 
-// repair puts audit lines back that another process could not write before it was
-// killed, and makes the permissions that it had promised.
+// repair restores the audit entries and the permissions that another process could not
+// write before it was killed.
 func (r *Instance) repair(ctx context.Context, log *slog.Logger) {
 	back := repairFirst
 	for {
@@ -120,7 +119,7 @@ func (r *Instance) repair(ctx context.Context, log *slog.Logger) {
 		} else if n > 0 {
 			log.Info("audit lines that a lost process had not written were restored", "lines", n)
 		}
-		// Processes that started together need not all look at once.
+		// Add jitter, so that processes started at the same time do not all repair at once.
 		next := time.NewTimer(repairEvery + rand.N(repairEvery/2))
 		select {
 		case <-next.C:
@@ -131,8 +130,8 @@ func (r *Instance) repair(ctx context.Context, log *slog.Logger) {
 	}
 }
 
-// Close ends the instance. What was to be written to the audit record is written
-// first, as long as NATS takes it.
+// Close closes the instance. It first writes the queued audit entries, as long as NATS accepts
+// them.
 func (r *Instance) Close() {
 	r.stop()
 	r.work.Wait()

@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// longestPermission is how long a standing permission may be good for.
+	// longestPermission is the maximum period of a standing permission.
 	longestPermission = 7 * 24 * time.Hour
-	// keepPermission is how long a permission is still shown after it has ended.
+	// keepPermission is the time that an ended permission is still listed.
 	keepPermission = 7 * 24 * time.Hour
 )
 
-// mayAllow says why the wish for a standing permission does not count. Who may
-// decide at all was asked before.
+// mayAllow returns the reason why a standing permission cannot be granted with this answer.
+// The right to decide at all was checked before.
 func mayAllow(a *ledger.Approval, rule *risk.Approval, answer *Answer) error {
 	switch {
 	case answer.Kind != ledger.Approve:
@@ -33,9 +33,9 @@ func mayAllow(a *ledger.Approval, rule *risk.Approval, answer *Answer) error {
 	return nil
 }
 
-// NoPermission says in a sentence why no decision on the approval can allow calls like it
-// from now on, and as what such a wish is refused; "" where one can. rule is the one in
-// force for the approval.
+// NoPermission returns a sentence that says why no decision on the approval can grant a
+// standing permission, and the kind of the refusal. why is "" if one can. rule is the
+// approval's current rule.
 func NoPermission(a *ledger.Approval, rule *risk.Approval) (kind schema.Kind, why string) {
 	switch {
 	case rule.Needed > 1:
@@ -50,15 +50,15 @@ func NoPermission(a *ledger.Approval, rule *risk.Approval) (kind schema.Kind, wh
 	return "", ""
 }
 
-// Permissions are the standing permissions: calls like the one that a permission was
-// given with run without a question. It is safe for concurrent use.
+// Permissions manages the standing permissions. Calls like the one that a permission was
+// granted with run without a question. It is safe for concurrent use.
 type Permissions struct {
 	records  *records
-	runner   string // runs calls by a permission; empty: none run here
+	runner   string // runs calls by a permission; if empty, none run here
 	noPermit func(server schema.ServerID) string
 }
 
-// wish returns what the answer allows, with the digests of the arguments that
+// wish returns the permission that the answer grants, with the digests of the arguments that
 // were shown.
 func (s *Permissions) wish(ctx context.Context, tenant schema.TenantID, id schema.ApprovalID, answer *Answer) (*ledger.Allow, error) {
 	want := answer.Allow
@@ -86,10 +86,10 @@ func (s *Permissions) wish(ctx context.Context, tenant schema.TenantID, id schem
 	return &ledger.Allow{Until: want.Until.UTC().Round(0), Pattern: pattern, MaxUses: want.MaxUses}, nil
 }
 
-// given returns the permission that the record gives, nil for none, and whether
-// it was vetoed since.
+// given returns the permission that the record grants, or nil, and the decision that vetoed
+// it since, or nil.
 func given(a *ledger.Approval) (p *ledger.Permission, vetoed *ledger.Decision) {
-	counting := a.Counting() // what was allowed under another rule is void
+	counting := a.Counting() // permissions granted under another rule are void
 	for i := range counting {
 		dec := &counting[i]
 		switch {
@@ -108,8 +108,8 @@ func given(a *ledger.Approval) (p *ledger.Permission, vetoed *ledger.Decision) {
 	return p, vetoed
 }
 
-// permit stores the permission that the record gives, and takes it back where
-// the approval was vetoed since. Doing it again changes nothing.
+// permit stores the permission that the record grants, and revokes it if the approval was
+// vetoed since. It is idempotent.
 func (s *Permissions) permit(ctx context.Context, a *ledger.Approval) error {
 	p, vetoed := given(a)
 	if p == nil || p.Until.Before(s.records.wall()) {
@@ -120,8 +120,8 @@ func (s *Permissions) permit(ctx context.Context, a *ledger.Approval) error {
 		if err != nil || !made {
 			return err
 		}
-		s.records.tellPermission(ctx, p)
-		// A veto that came in between did not find the permission yet.
+		s.records.recordPermission(ctx, p)
+		// A veto in the meantime did not find the permission yet.
 		now, err := s.records.ledger.Current(ctx, schema.OnlyTenant(a.Binding.Tenant), a.ID)
 		if err != nil {
 			return err
@@ -134,17 +134,16 @@ func (s *Permissions) permit(ctx context.Context, a *ledger.Approval) error {
 	now, err := s.records.ledger.RevokePermission(ctx, p.Tenant, p.ID, back, func(*ledger.Permission) error { return nil })
 	switch schema.KindOf(err) {
 	case "":
-		s.records.tellPermission(ctx, &now)
-	case schema.KindNotFound, schema.KindConflict: // it was never made, or is taken back
+		s.records.recordPermission(ctx, &now)
+	case schema.KindNotFound, schema.KindConflict: // never created, or already revoked
 		return nil
 	}
 	return err
 }
 
-// standing makes the record of a call run by a permission, where there is one for
-// it. It is read again, and its use counted, before anything else: of many calls at
-// once none is over the number, and none comes after a revocation that was
-// answered.
+// standing makes the record of a call run if a standing permission covers it. It first reads
+// the permission again and counts the use in one step, so that concurrent calls never exceed
+// the number of uses, and no call runs after a revocation was acknowledged.
 func (s *Permissions) standing(ctx context.Context, record *ledger.Approval, args []byte) (bool, error) {
 	if s.runner == "" {
 		return false, nil
@@ -173,23 +172,23 @@ func (s *Permissions) standing(ctx context.Context, record *ledger.Approval, arg
 	return false, nil
 }
 
-// List returns the standing permissions of the tenant, the newest first: those that are
-// good, and for some days those that have ended or were taken back.
+// List returns the standing permissions of the tenant, newest first. It includes those that
+// have expired or were revoked in the last days.
 func (s *Permissions) List(tenant schema.TenantID) []ledger.Permission {
 	return s.records.ledger.Permissions(schema.OnlyTenant(tenant))
 }
 
-// Revoke takes a standing permission back: when it returns, no further
-// call runs by it. Whoever gave it may do that, and whoever is in a group that
-// decides. Errors: KindNotFound, KindForbidden, KindConflict when it was taken
-// back already, KindInvalidRequest for a missing reason.
+// Revoke revokes a standing permission. When it returns, no further call runs by it. The
+// person who granted the permission may revoke it, and so may any member of a group that
+// decides. Errors: KindNotFound, KindForbidden, KindConflict if it was already revoked,
+// KindInvalidRequest if a reason is missing.
 func (s *Permissions) Revoke(ctx context.Context, id string, who schema.Principal, reason string) (*ledger.Permission, error) {
 	back := ledger.Revocation{By: who.Name, Owner: who.Owner, At: s.records.wall(), Reason: reason}
 	p, err := s.records.ledger.RevokePermission(ctx, who.Tenant, id, back, func(p *ledger.Permission) error { return mayRevoke(p, who, reason) })
 	if err != nil {
 		return nil, err
 	}
-	s.records.tellPermission(ctx, &p)
+	s.records.recordPermission(ctx, &p)
 	return &p, nil
 }
 
@@ -211,9 +210,8 @@ func mayRevoke(p *ledger.Permission, who schema.Principal, reason string) error 
 	return nil
 }
 
-// repair makes those that an approval gave and a lost process did not
-// store, takes back those that were vetoed, and forgets those that
-// ended long ago.
+// repair stores permissions that an approval granted but a killed process did not store,
+// revokes those that were vetoed, and removes those that ended long ago.
 func (s *Permissions) repair(ctx context.Context, now time.Time) error {
 	known := map[string]*ledger.Permission{}
 	for _, p := range s.records.ledger.Permissions(schema.AllTenants()) {

@@ -26,7 +26,7 @@ func (r *fixture) allow(id schema.ApprovalID, who schema.Principal, pattern ledg
 	}, who, "web")
 }
 
-// permitted returns a room in which ben allowed calls like the first one.
+// permitted returns a fixture in which ben allowed calls like the first one.
 func permitted(t *testing.T, pattern ledger.Pattern, uses int, change ...func(*approval.Options)) (*fixture, *ledger.Approval) {
 	t.Helper()
 	change = append([]func(*approval.Options){func(o *approval.Options) { o.Runner, o.Sign = "door", signed }}, change...)
@@ -265,7 +265,7 @@ func TestUsesAreCountedOverAllFrontDoors(t *testing.T) {
 }
 
 func TestAPermissionTakenBackElsewhereIsNotUsedHere(t *testing.T) {
-	// Often enough that this process does not know of it yet in some of them.
+	// Repeat often enough that this process has not seen the permission yet in some rounds.
 	srv := bustest.Start(t)
 	here := open(t, srv, nil, func(o *approval.Options) { o.Runner = "door" })
 	there := open(t, srv, here.clock)
@@ -287,7 +287,7 @@ func TestAPermissionThatACrashLeftOutIsMade(t *testing.T) {
 	ctx := context.Background()
 	srv := bustest.Start(t)
 	r := open(t, srv, nil, func(o *approval.Options) { o.Runner = "door" })
-	// The record as a desk leaves it that is killed between the two writes.
+	// The record left by a desk that was killed between the two writes.
 	leave := func(kinds ...ledger.DecisionKind) schema.ApprovalID {
 		id := r.hold(byOps(1)).Approval.ID
 		pattern, err := exact.Of([]byte(arguments))
@@ -325,7 +325,7 @@ func TestAPermissionThatACrashLeftOutIsMade(t *testing.T) {
 	if h := r.hold(byOps(1)); !h.Run {
 		t.Error("it does not run")
 	}
-	// Taken back is taken back, and what ended long ago is forgotten.
+	// A revoked permission stays revoked, and one that ended long ago is forgotten.
 	if _, err := r.desk.Permissions.Revoke(ctx, ledger.PermissionID(id), ben, ""); err != nil {
 		t.Fatal(err)
 	}
@@ -384,7 +384,7 @@ func TestPermissionsAreInTheAuditRecord(t *testing.T) {
 	}
 }
 
-// A worker that does not trust the key would refuse what was allowed.
+// A worker that does not trust the key would refuse calls that run by a permission.
 func TestWhereNoWorkerTakesAPermissionCallsAreHeldAndNoneIsGiven(t *testing.T) {
 	var reason string
 	r, from := permitted(t, ledger.Pattern{Kind: ledger.AnyArguments}, 0, func(o *approval.Options) {

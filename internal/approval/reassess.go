@@ -13,12 +13,11 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// AssessFunc assesses a held call with these arguments under the policy in force. It
-// must be safe for concurrent use. KindNotFound says that the tool is not known at
-// the moment.
+// AssessFunc assesses a held call with the given arguments under the current policy. It must
+// be safe for concurrent use. It returns KindNotFound if the tool is currently unknown.
 type AssessFunc func(ctx context.Context, a *ledger.Approval, args []byte) (risk.Assessment, error)
 
-// byPolicy assesses with what the record says of the server and the tool, for a
+// byPolicy assesses calls using the record's properties of the server and the tool, for a
 // process that knows no servers.
 func byPolicy(book *ledger.Ledger, policy *risk.Holder) AssessFunc {
 	return func(ctx context.Context, a *ledger.Approval, args []byte) (risk.Assessment, error) {
@@ -33,14 +32,14 @@ func byPolicy(book *ledger.Ledger, policy *risk.Holder) AssessFunc {
 	}
 }
 
-// Requester is the principal that asked for the call.
+// Requester returns the principal that requested the call.
 func Requester(a *ledger.Approval) schema.Principal {
 	r := a.Binding.Requester
 	return schema.Principal{Name: r.Name, Owner: r.Owner, Groups: a.Groups, Tenant: a.Binding.Tenant}
 }
 
-// requirement is what the approvals that count under the record's rule satisfy.
-// Groups that were not asked yet can have satisfied nothing.
+// requirement returns the requirement that the approvals counting under the record's rule
+// satisfy. Groups that were not asked yet cannot have satisfied anything.
 func requirement(a *ledger.Approval, rule *risk.Approval) risk.Requirement {
 	r := rule.Requirement()
 	if a.Escalated.IsZero() {
@@ -49,8 +48,8 @@ func requirement(a *ledger.Approval, rule *risk.Approval) risk.Requirement {
 	return r
 }
 
-// Covered says whether the rule of the approval, once satisfied, gives the call all
-// that it needs by now.
+// Covered reports whether the rule of the approval, once satisfied, meets everything that the
+// call requires now.
 func Covered(a *ledger.Approval, now *risk.Assessment) bool {
 	if now.Approval == nil {
 		return true
@@ -60,7 +59,7 @@ func Covered(a *ledger.Approval, now *risk.Assessment) bool {
 	return err == nil && now.Level <= bound.Level && requirement(a, rule).Covers(now.Approval.Requirement())
 }
 
-// forbidden refuses what the policy denies by now.
+// forbidden returns an error if the policy now denies the call.
 func forbidden(a *ledger.Approval, now *risk.Assessment) error {
 	if !now.Deny {
 		return nil
@@ -68,15 +67,15 @@ func forbidden(a *ledger.Approval, now *risk.Assessment) error {
 	return schema.Errorf(schema.KindForbidden, "The policy in force forbids this call: %s", strings.Join(now.Reasons, "; ")).WithCall(a.CallID)
 }
 
-// reassessor assesses held calls again under the policy in force, and begins approvals
-// again whose rule is not enough any more. It is safe for concurrent use.
+// reassessor assesses held calls again under the current policy, and restarts approvals whose
+// rule no longer suffices. It is safe for concurrent use.
 type reassessor struct {
 	records *records
-	assess  AssessFunc // nil: nothing is assessed here
+	assess  AssessFunc // if nil, nothing is assessed here
 }
 
-// restart begins the approval again under the rule of now. by is who edited the
-// arguments, nil where the policy changed; from is the first decision that counts.
+// restart starts the approval again under the rule of now. by is the editor of the arguments,
+// or nil if the policy changed. from is the first decision that counts.
 func (r *reassessor) restart(a *ledger.Approval, now *risk.Assessment, by *schema.Principal, from int) error {
 	rule, err := json.Marshal(now.Approval)
 	if err != nil {
@@ -94,7 +93,7 @@ func (r *reassessor) restart(a *ledger.Approval, now *risk.Assessment, by *schem
 	return nil
 }
 
-// needs says in words what a rule requires.
+// needs describes the requirement of a rule in words.
 func needs(rule *risk.Approval) string {
 	if rule.By == risk.ByCaller {
 		return "a confirmation by its caller"
@@ -110,9 +109,9 @@ func needs(rule *risk.Approval) string {
 	return text
 }
 
-// renew begins an approval that has not left again, where the policy in force
-// requires more than its rule. It says whether it did. KindForbidden says that the
-// policy denies the call by now.
+// renew restarts an approval that has not started running if the current policy requires more
+// than its rule, and reports whether it did. It returns KindForbidden if the policy now denies
+// the call.
 func (r *reassessor) renew(ctx context.Context, tenant schema.TenantID, id schema.ApprovalID) (restarted bool, err error) {
 	if r.assess == nil {
 		return false, nil
@@ -128,7 +127,7 @@ func (r *reassessor) renew(ctx context.Context, tenant schema.TenantID, id schem
 		}
 		now, err := r.assess(ctx, known, args)
 		if schema.KindOf(err) == schema.KindNotFound {
-			return false, nil // it does not run either, see the releaser
+			return false, nil // the call does not run either; see the releaser
 		}
 		if err == nil {
 			err = forbidden(known, &now)
@@ -155,7 +154,7 @@ func (r *reassessor) renew(ctx context.Context, tenant schema.TenantID, id schem
 	return false, nil
 }
 
-// maxRenewals bounds how often an approval is read again that others change.
+// maxRenewals limits the attempts to renew an approval that others keep changing.
 const maxRenewals = 8
 
 var errUnchanged = schema.Errorf(schema.KindConflict, "It has changed in the meantime.")
@@ -164,9 +163,8 @@ func renewable(a *ledger.Approval) bool {
 	return a.Permission == "" && (a.State == ledger.Pending || a.State == ledger.Approved)
 }
 
-// renewAll assesses every held call again that has not left, and begins those approvals
-// again whose rule is not enough by now. The
-// error is that of the first call that could not be assessed.
+// renewAll assesses every held call that has not started, and restarts the approvals whose rule
+// no longer suffices. It returns the error of the first call that could not be assessed.
 func (r *reassessor) renewAll(ctx context.Context) (err error) {
 	for _, a := range r.records.ledger.Where(schema.AllTenants(), renewable) {
 		if _, renewErr := r.renew(ctx, a.Binding.Tenant, a.ID); renewErr != nil && schema.KindOf(renewErr) != schema.KindForbidden && err == nil {
@@ -176,8 +174,8 @@ func (r *reassessor) renewAll(ctx context.Context) (err error) {
 	return err
 }
 
-// reassessed assesses the call of a decision with edited arguments; nil where this
-// desk assesses nothing, so that whoever claims the call does.
+// reassessed assesses the call of a decision with edited arguments. It returns nil if this desk
+// does not assess calls; the process that claims the call does it then.
 func (r *reassessor) reassessed(ctx context.Context, tenant schema.TenantID, id schema.ApprovalID, args []byte) (*risk.Assessment, error) {
 	if r.assess == nil {
 		return nil, nil
@@ -193,7 +191,7 @@ func (r *reassessor) reassessed(ctx context.Context, tenant schema.TenantID, id 
 	return &now, err
 }
 
-// startedAgain explains a refusal of an answer that came for another rule.
+// startedAgain explains why an answer that was given for another rule is refused.
 func startedAgain(a *ledger.Approval, why error) error {
 	reason := "The policy has changed since the call was held."
 	if n := len(a.Restarts); n > 0 {
@@ -205,16 +203,16 @@ func startedAgain(a *ledger.Approval, why error) error {
 	return schema.Errorf(schema.KindForbidden, "%s", reason).WithCall(a.CallID)
 }
 
-// Took says that the person has taken part in the decision about this approval.
+// Took reports whether the person has taken part in the decision about this approval.
 func Took(a *ledger.Approval, who schema.Principal) bool {
 	return slices.ContainsFunc(a.Decisions, func(dec ledger.Decision) bool {
 		return person(dec.By, dec.Owner) == person(who.Name, who.Owner)
 	})
 }
 
-// assessFor assesses the call before an answer that may let it run: with the
-// arguments of an edit (now), or as it is, beginning the approval again where its
-// rule is not enough any more.
+// assessFor assesses the call before an answer that may let it run. For an edit it returns the
+// assessment of the edited arguments in now. For an approval it restarts the approval if its
+// rule no longer suffices.
 func (r *reassessor) assessFor(ctx context.Context, tenant schema.TenantID, id schema.ApprovalID, answer *Answer) (restarted bool, now *risk.Assessment, err error) {
 	switch answer.Kind {
 	case ledger.Approve:
@@ -225,9 +223,8 @@ func (r *reassessor) assessFor(ctx context.Context, tenant schema.TenantID, id s
 	return restarted, now, err
 }
 
-// restartEdited begins an approval again whose edited arguments need more than its
-// rule. The edit itself counts as an approval where its author may approve under the
-// new rule too.
+// restartEdited restarts an approval whose edited arguments require more than its rule. The
+// edit itself counts as an approval if its author may also approve under the new rule.
 func (r *reassessor) restartEdited(a *ledger.Approval, now *risk.Assessment, answer *Answer, who schema.Principal) error {
 	a.State, a.Escalated = ledger.Pending, time.Time{}
 	from := len(a.Decisions)
@@ -241,8 +238,8 @@ func (r *reassessor) restartEdited(a *ledger.Approval, now *risk.Assessment, ans
 	return nil
 }
 
-// renewForCaller is renew for a call that the caller confirms. What is wrong with the
-// confirmation itself is said later.
+// renewForCaller is renew for a call that the caller confirms. Faults of the confirmation
+// itself are reported later.
 func (r *reassessor) renewForCaller(ctx context.Context, id schema.ApprovalID, who schema.Principal) error {
 	if r.assess == nil || id == "" {
 		return nil

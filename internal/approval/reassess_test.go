@@ -19,17 +19,17 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// bank is a ledger with an approver, a front door and a worker, each of which has the
-// policy in force, except where the test says so.
+// bank is a ledger with an approver, a front door and a worker. Each uses the current policy unless
+// the test says otherwise.
 type bank struct {
 	*fixture
 	approver, door *approval.Desk
 	policy         *risk.Policy
 	trust          *warrant.Trust
-	fresh          map[schema.ApprovalID][]bool // by approval: which of its decisions came from a fresh sign-in
+	fresh          map[schema.ApprovalID][]bool // by approval: whether each decision came from a fresh sign-in
 }
 
-// openBank returns a bank; blind says that the approver has no policy.
+// openBank returns a bank. If blind is true, the approver has no policy.
 func openBank(t *testing.T, blind bool) *bank {
 	t.Helper()
 	b := &bank{fixture: open(t, bustest.Start(t), nil), trust: &warrant.Trust{}, fresh: map[schema.ApprovalID][]bool{}}
@@ -66,7 +66,7 @@ func (b *bank) adopt(source string) {
 
 func pays(amount int) []byte { return fmt.Appendf(nil, `{"amount":%d}`, amount) }
 
-// ask holds a payment, or returns nil where the policy lets it run or denies it.
+// ask holds a payment. It returns nil if the policy lets it run or denies it.
 func (b *bank) ask(amount int) *ledger.Approval {
 	b.t.Helper()
 	call := asked(agent, string(pays(amount)))
@@ -81,7 +81,7 @@ func (b *bank) ask(amount int) *ledger.Approval {
 	return h.Approval
 }
 
-// says has a person approve what is shown, or edit it into another amount.
+// says makes a person approve the shown arguments, or edit the amount.
 func (b *bank) says(id schema.ApprovalID, who schema.Principal, fresh bool, amount ...int) (*ledger.Approval, error) {
 	b.t.Helper()
 	a, err := b.ledger.Current(b.t.Context(), schema.AllTenants(), id)
@@ -99,8 +99,8 @@ func (b *bank) says(id schema.ApprovalID, who schema.Principal, fresh bool, amou
 	return a, err
 }
 
-// satisfied is the judge of these tests: it counts who approved the final arguments,
-// and knows nothing of rules, requirements and restarts.
+// satisfied is the oracle of these tests. It counts the people who approved the final arguments, and
+// does not use rules, requirements and restarts.
 func (b *bank) satisfied(a *ledger.Approval) string {
 	b.t.Helper()
 	args, err := b.ledger.ArgumentsOf(b.t.Context(), a)
@@ -114,7 +114,7 @@ func (b *bank) satisfied(a *ledger.Approval) string {
 	people := map[string]bool{}
 	for i, dec := range a.Decisions {
 		if dec.Kind == ledger.Edit {
-			clear(people) // others approved something else
+			clear(people) // earlier approvals were for other arguments
 		}
 		in := slices.ContainsFunc(dec.Groups, func(g string) bool { return slices.Contains(now.Approval.Groups, g) })
 		if in && (b.fresh[a.ID][i] || !now.Approval.FreshLogin) && dec.By != agent.Name {
@@ -127,7 +127,7 @@ func (b *bank) satisfied(a *ledger.Approval) string {
 	return fmt.Sprintf("%s needs %d of %v (fresh %v), and %v approved", args, now.Approval.Needed, now.Approval.Groups, now.Approval.FreshLogin, people)
 }
 
-// admits says whether a worker with the policy in force runs the approved call.
+// admits reports whether a worker with the current policy runs the approved call.
 func (b *bank) admits(a *ledger.Approval) bool {
 	b.t.Helper()
 	args, err := b.ledger.ArgumentsOf(b.t.Context(), a)
@@ -336,9 +336,8 @@ func randomPolicy(r *rand.Rand) string {
 	return fmt.Sprintf("rules:\n  - {name: large, when: args.amount > %d, approval: %s}\n  - {name: small, approval: %s}\n", 100*r.IntN(5), rule(), rule())
 }
 
-// The number that counts: over 1,000 random policies, edits, approvals and changes of
-// the policy, no call is approved, claimed or admitted by a worker without the
-// approvals that its final arguments need under the policy in force.
+// Over 1,000 random policies, edits, approvals and policy changes, no call is approved, claimed or
+// admitted by a worker without the approvals that its final arguments need under the current policy.
 func TestNoCallRunsWithoutTheApprovalsThatItsFinalArgumentsNeed(t *testing.T) {
 	r := rand.New(rand.NewPCG(17, 3))
 	banks := []*bank{openBank(t, false), openBank(t, true)}
@@ -365,7 +364,7 @@ func TestNoCallRunsWithoutTheApprovalsThatItsFinalArgumentsNeed(t *testing.T) {
 			}
 			after, err := b.says(a.ID, people[r.IntN(len(people))], r.IntN(2) == 0, amount...)
 			if err != nil {
-				continue // who may not, or has already
+				continue // may not decide, or has decided already
 			}
 			if a = after; a.State != ledger.Approved {
 				continue

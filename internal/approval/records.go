@@ -10,19 +10,19 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// records changes approvals and permissions in the ledger, and writes each step down in
-// the audit record. It is safe for concurrent use.
+// records changes approvals and permissions in the ledger and records each step in the audit
+// record. It is safe for concurrent use.
 type records struct {
-	ledger   *ledger.Ledger
-	audit    *audit.Log // nil: nothing is written down
-	signer   func(*ledger.Approval) ([]byte, error)
-	now      func() time.Time
-	patience *patience
-	log      *slog.Logger
+	ledger *ledger.Ledger
+	audit  *audit.Log // if nil, nothing is recorded
+	signer func(*ledger.Approval) ([]byte, error)
+	now    func() time.Time
+	expiry *expiryClock
+	log    *slog.Logger
 }
 
-// change is [ledger.Ledger.Change] with the end of the approval and the audit
-// record looked after. result is that of the call, nil for none.
+// change calls [ledger.Ledger.End], sets the end time of an approval that ends, and records the
+// change in the audit record. result is that of the call, or nil.
 func (r *records) change(ctx context.Context, tenant schema.TenantID, id schema.ApprovalID, result []byte, f func(*ledger.Approval) error) (*ledger.Approval, error) {
 	var was ledger.Approval
 	is, err := r.ledger.End(ctx, tenant, id, result, func(a *ledger.Approval) error {
@@ -32,11 +32,11 @@ func (r *records) change(ctx context.Context, tenant schema.TenantID, id schema.
 	if err != nil {
 		return nil, err
 	}
-	r.tell(ctx, &was, is)
+	r.recordChange(ctx, &was, is)
 	return is, nil
 }
 
-// closing notes when an approval ends by f.
+// closing wraps f and sets the end time of the approval if f ends it.
 func (r *records) closing(f func(*ledger.Approval) error) func(*ledger.Approval) error {
 	return func(a *ledger.Approval) error {
 		was := a.State
@@ -48,8 +48,7 @@ func (r *records) closing(f func(*ledger.Approval) error) func(*ledger.Approval)
 	}
 }
 
-// sign makes the warrant of an approval that has just become approved, or runs at
-// once.
+// sign creates the warrant of an approval that has just become approved or that runs at once.
 func (r *records) sign(a *ledger.Approval) error {
 	if r.signer == nil {
 		return nil
@@ -64,44 +63,44 @@ func (r *records) sign(a *ledger.Approval) error {
 
 // over reports whether the approval has expired.
 func (r *records) over(a *ledger.Approval) bool {
-	return r.patience.over(string(a.ID), a.Created, a.Expires, r.now())
+	return r.expiry.over(string(a.ID), a.Created, a.Expires, r.now())
 }
 
-// wall is the time as records have it.
+// wall returns the wall-clock time in the precision and zone of records.
 func (r *records) wall() time.Time { return r.now().UTC().Round(0) }
 
 // permissionOver reports whether the permission has expired.
 func (r *records) permissionOver(p *ledger.Permission) bool {
-	return r.patience.over(p.ID, p.Given, p.Until, r.now())
+	return r.expiry.over(p.ID, p.Given, p.Until, r.now())
 }
 
-// tell writes down what happened between two versions of a record; was is nil
-// where there was none.
-func (r *records) tell(ctx context.Context, was, is *ledger.Approval) {
+// recordChange writes the audit entries for the difference between two versions of a record.
+// was is nil for a new record.
+func (r *records) recordChange(ctx context.Context, was, is *ledger.Approval) {
 	if r.audit == nil {
 		return
 	}
-	told := map[line]bool{}
+	recorded := map[line]bool{}
 	if was != nil {
 		for _, e := range history(was) {
-			told[lineOf(&e)] = true
+			recorded[lineOf(&e)] = true
 		}
 	}
 	for _, e := range history(is) {
-		if !told[lineOf(&e)] {
+		if !recorded[lineOf(&e)] {
 			r.write(ctx, e)
 		}
 	}
 }
 
-func (r *records) tellPermission(ctx context.Context, p *ledger.Permission) {
+func (r *records) recordPermission(ctx context.Context, p *ledger.Permission) {
 	if r.audit != nil {
 		all := permissionHistory(p)
 		r.write(ctx, all[len(all)-1])
 	}
 }
 
-// write queues one entry. The caller's end must not keep it from being written.
+// write queues one entry, even if the caller's context has ended.
 func (r *records) write(ctx context.Context, e audit.Entry) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), appendWait)
 	defer cancel()

@@ -8,14 +8,14 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Claim gives an approved call of the tenant to a runner. Of all who claim one wins; the
-// others get KindConflict. Where the policy in force requires more than was
-// satisfied, the approval begins again and nobody gets the call: KindConflict.
+// Claim assigns an approved call of the tenant to a runner. If several runners claim it, one
+// wins and the others get KindConflict. If the current policy requires more than the approval
+// satisfies, the approval starts again and Claim returns KindConflict.
 func (d *Desk) Claim(ctx context.Context, tenant schema.TenantID, id schema.ApprovalID, runner string) (*ledger.Approval, error) {
 	switch restarted, err := d.reassessor.renew(ctx, tenant, id); {
 	case restarted:
 		return nil, schema.Errorf(schema.KindConflict, "Approval %s started again: the policy in force has stricter requirements.", id)
-	case err != nil && schema.KindOf(err) != schema.KindForbidden: // what is denied is claimed, and refused by the one that runs it
+	case err != nil && schema.KindOf(err) != schema.KindForbidden: // a call that the policy denies is claimed; its runner refuses it
 		return nil, err
 	}
 	return d.records.change(ctx, tenant, id, nil, func(a *ledger.Approval) error {
@@ -30,15 +30,14 @@ func (d *Desk) Claim(ctx context.Context, tenant schema.TenantID, id schema.Appr
 	})
 }
 
-// Cancel takes a call back for the one who asked for it: it never runs. Errors:
-// KindNotFound when there is no such call that is who's; KindConflict when it runs
-// or has ended.
+// Cancel withdraws a call for its requester; the call never runs. Errors: KindNotFound if who
+// has no such call; KindConflict if it is running or has ended.
 func (d *Desk) Cancel(ctx context.Context, callID schema.CallID, who schema.Principal) (*ledger.Approval, error) {
 	none := schema.Errorf(schema.KindNotFound, "You have no held call %q.", callID)
 	a, err := d.records.change(ctx, who.Tenant, ledger.IDFor(callID), nil, func(a *ledger.Approval) error {
 		switch {
 		case a.CallID != callID || !a.Binding.Of(&who):
-			return none // nor is it said that there is one
+			return none // do not reveal that the call exists
 		case a.State == ledger.Running:
 			return schema.Errorf(schema.KindConflict, "The call is already running and cannot be withdrawn; GET /calls/%s returns its outcome.", a.CallID).WithCall(a.CallID)
 		case a.State.Ended():
@@ -53,9 +52,9 @@ func (d *Desk) Cancel(ctx context.Context, callID schema.CallID, who schema.Prin
 	return a, err
 }
 
-// Call returns the call of an approval that this runner claimed, with exactly
-// the bytes that were approved. The error is of KindInternal when the stored
-// bytes are not those of the approval; then nothing may run.
+// Call returns the call of an approval that this runner claimed, with exactly the bytes that
+// were approved. It returns KindInternal if the stored bytes are not those of the approval;
+// the call must not run then.
 func (d *Desk) Call(ctx context.Context, a *ledger.Approval) (*schema.Call, error) {
 	args, err := d.records.ledger.ArgumentsOf(ctx, a)
 	if err != nil {
@@ -68,13 +67,13 @@ func (d *Desk) Call(ctx context.Context, a *ledger.Approval) (*schema.Call, erro
 	}, nil
 }
 
-// Finish records how a running call of the tenant ended. It is written once; a late word for a
-// call that was given up as unknown still counts.
+// Finish records the outcome of a running call of the tenant. The outcome is written once. A
+// late result still replaces [ledger.Unknown].
 func (d *Desk) Finish(ctx context.Context, tenant schema.TenantID, id schema.ApprovalID, res *schema.Result, callErr error) (*ledger.Approval, error) {
 	var result []byte
 	if callErr == nil {
 		if result = res.Body; result == nil {
-			result = []byte{} // nothing at all is a result too
+			result = []byte{} // an empty result is a result too
 		}
 	}
 	return d.records.change(ctx, tenant, id, result, func(a *ledger.Approval) error {
@@ -90,9 +89,9 @@ func (d *Desk) Finish(ctx context.Context, tenant schema.TenantID, id schema.App
 	})
 }
 
-// Reconcile expires, escalates and gives up what is due at the moment: alive says
-// whether a runner still lives. It returns how many approvals changed. Any
-// number of processes may do it at once.
+// Reconcile expires and escalates approvals that are due, and marks the calls of lost runners
+// as unknown. alive reports whether a runner is alive. Reconcile returns the number of
+// approvals that changed. Any number of processes may call it at once.
 func (d *Desk) Reconcile(ctx context.Context, alive func(runner string) bool) (changed int, err error) {
 	now := d.records.wall()
 	open := d.records.ledger.Where(schema.AllTenants(), func(a *ledger.Approval) bool { return !a.State.Ended() })
@@ -113,22 +112,22 @@ func (d *Desk) Reconcile(ctx context.Context, alive func(runner string) bool) (c
 		waits[p.ID] = true
 		d.records.permissionOver(&p)
 	}
-	d.records.patience.keep(waits)
+	d.records.expiry.keep(waits)
 	return changed, err
 }
 
 const (
-	// runGrace is how long a runner may be unheard before the outcome of its call
-	// counts as unknown; waitGrace is how long a call of a runner that lives may take
-	// beyond its time, which begins when a worker takes it.
+	// runGrace is the time without a sign of life from a runner after which the outcome of its
+	// call counts as unknown. waitGrace is the time that a call of a live runner may exceed its
+	// timeout, because the timeout starts only when a worker takes the call.
 	runGrace  = 15 * time.Second
 	waitGrace = 2 * time.Minute
-	// longestRun is for calls that name no time.
+	// longestRun applies to calls without a timeout.
 	longestRun = 2 * time.Hour
 )
 
-// due returns the change that an approval needs now, or nil. The change looks
-// again, at the record as it is then.
+// due returns the change that an approval needs now, or nil. The change checks the current
+// record again before it applies.
 func (d *Desk) due(a *ledger.Approval, now time.Time, alive func(string) bool) func(*ledger.Approval) error {
 	unchanged := schema.Errorf(schema.KindConflict, "It has changed in the meantime.")
 	switch a.State {
@@ -179,7 +178,7 @@ func (d *Desk) due(a *ledger.Approval, now time.Time, alive func(string) bool) f
 	return nil
 }
 
-// Renew assesses every held call again that has not left, and begins those approvals
-// again whose rule is not enough by now. Call it when the policy has changed. The
-// error is that of the first call that could not be assessed.
+// Renew assesses every held call that has not started, and restarts the approvals whose rule
+// no longer suffices. Call it when the policy has changed. It returns the error of the first
+// call that could not be assessed.
 func (d *Desk) Renew(ctx context.Context) error { return d.reassessor.renewAll(ctx) }

@@ -9,13 +9,13 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// leaveWithin is how much longer than the approval its warrant is good: a call
-// that was released in the last moment still has its way to the worker before it.
-const leaveWithin = time.Minute
+// warrantGrace is the time that a warrant outlives its approval. A call released at the last
+// moment must still reach the worker before the warrant expires.
+const warrantGrace = time.Minute
 
-// Signing returns what makes the warrants of a desk; see [Options.Sign]. A signer
-// that does not sign for the way in which an approval came about is an error, so
-// that the approval does not count. Without a signer it returns nil.
+// Signing returns the function for [Options.Sign]. It returns an error if the signer does not
+// sign for the way in which the approval was given, so that the approval does not count. It
+// returns nil if s is nil.
 func Signing(s *warrant.Signer) func(*ledger.Approval) ([]byte, error) {
 	if s == nil {
 		return nil
@@ -34,7 +34,7 @@ func Signing(s *warrant.Signer) func(*ledger.Approval) ([]byte, error) {
 			ApprovalID: a.ID, CallID: a.CallID, Server: b.Server, Tool: b.Tool,
 			ToolDefinitionDigest: b.ToolDefinitionDigest, ArgumentsDigest: b.ArgumentsDigest,
 			Requester: b.Requester.Name, Owner: b.Requester.Owner, Level: b.Level, PolicyVersion: b.PolicyVersion, How: how, Requirement: requirement(a, rule).String(),
-			Issued: time.Now().UnixMilli(), Deadline: a.Expires.Add(leaveWithin).UnixMilli(),
+			Issued: time.Now().UnixMilli(), Deadline: a.Expires.Add(warrantGrace).UnixMilli(),
 		})
 	}
 }

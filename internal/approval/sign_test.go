@@ -13,7 +13,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// signed is a signature that says what was signed.
+// signed returns a fake signature that contains the signed fields.
 func signed(a *ledger.Approval) ([]byte, error) {
 	bound := a.Bound()
 	return fmt.Appendf(nil, "%s %s %s", a.State, a.CallID, bound.ArgumentsDigest), nil

@@ -1,12 +1,11 @@
-// Package bodies bounds the memory that bodies of requests take at once.
+// Package bodies limits the memory that request bodies use at once.
 //
-// A [Budget] promises that what is read with it, and held until its [Reservation] is
-// released, is never more than it was made for, and that large bodies cannot take the
-// memory of small ones: a client that sends a few kilobytes is served while others send, or
-// begin to send and then wait with, as much as they may. Memory is taken for bytes
-// that have come, and not for those that were announced.
+// The bodies that are read with a [Budget], and held until their [Reservation] is released, never
+// exceed the budget. Large bodies cannot use the memory of small ones: a client that sends a few
+// kilobytes is served even while others send, or start to send and then stall, as much as they may.
+// Memory is reserved for received bytes, not for announced ones.
 //
-// It refuses to wait: a body for which no memory is left is refused at once.
+// The package never waits: a body for which no memory is left is refused at once.
 package bodies
 
 import (
@@ -15,25 +14,25 @@ import (
 	"sync/atomic"
 )
 
-// ErrFull says that the budget has no memory left for more of a body now.
+// ErrFull means that the budget currently has no memory left for the body.
 var ErrFull = errors.New("bodies: no memory is left for the body now")
 
-// ErrTooLong says that a body is longer than it may be.
+// ErrTooLong means that a body exceeds its maximum length.
 var ErrTooLong = errors.New("bodies: the body is too long")
 
-// smallMost is up to where a body is small.
-const smallMost = 64 << 10
+// maxSmall is the maximum size of a small body.
+const maxSmall = 64 << 10
 
-// first is what is taken for a body that does not say how long it is.
+// first is the initial reservation for a body of unknown length.
 const first = 4 << 10
 
-// Budget is the memory that bodies may take at once. It is safe for concurrent use.
+// Budget is the memory that bodies may use at once. It is safe for concurrent use.
 type Budget struct {
-	small, large atomic.Int64 // what is left
+	small, large atomic.Int64 // remaining bytes
 }
 
-// New returns a budget of small bytes for small bodies, of at most 64 KiB, and of large
-// bytes for what large ones take beyond that.
+// New returns a budget of small bytes for small bodies of at most 64 KiB, and of large bytes for
+// the part of larger bodies beyond that.
 func New(small, large int64) *Budget {
 	b := &Budget{}
 	b.small.Store(small)
@@ -44,18 +43,18 @@ func New(small, large int64) *Budget {
 // Left returns the bytes that are free, for tests and metrics.
 func (b *Budget) Left() (small, large int64) { return b.small.Load(), b.large.Load() }
 
-// Reservation is the memory that one request takes of a budget. The zero value takes
-// nothing. It is used by one goroutine.
+// Reservation is the memory that one request uses of a budget. The zero value uses none. It must be
+// used by one goroutine only.
 type Reservation struct {
 	budget       *Budget
 	small, large int64
 }
 
-// Grow makes the reservation hold at least size bytes; false says that they are not left.
-// A reservation belongs to one budget.
+// Grow extends the reservation to at least size bytes. It returns false if the budget does not have
+// them. A reservation must always be used with the same budget.
 func (r *Reservation) Grow(b *Budget, size int) bool {
-	small := min(int64(size), smallMost) - r.small
-	large := int64(size) - smallMost - r.large
+	small := min(int64(size), maxSmall) - r.small
+	large := int64(size) - maxSmall - r.large
 	if small > 0 && !take(&b.small, small) {
 		return false
 	}
@@ -79,7 +78,7 @@ func take(left *atomic.Int64, n int64) bool {
 	return false
 }
 
-// Release gives all memory back. It may be called more than once.
+// Release returns all memory. It may be called more than once.
 func (r *Reservation) Release() {
 	if r.budget == nil {
 		return
@@ -89,17 +88,17 @@ func (r *Reservation) Release() {
 	*r = Reservation{}
 }
 
-// Read reads a body into memory of the reservation: length bytes of it, or all where that is
-// below zero. The error is [ErrFull], [ErrTooLong] for more than limit bytes,
-// [io.ErrUnexpectedEOF] for less than length, or that of the reader.
+// Read reads a body into memory of the reservation: length bytes, or all if length is negative.
+// Errors: [ErrFull], [ErrTooLong] for more than limit bytes, [io.ErrUnexpectedEOF] for less than
+// length bytes, and those of the reader.
 func (b *Budget) Read(r *Reservation, from io.Reader, length int64, limit int) ([]byte, error) {
 	if length > int64(limit) {
 		return nil, ErrTooLong
 	}
-	end := int64(limit) + 1 // one more shows that it is too long
+	end := int64(limit) + 1 // one byte more reveals that the body is too long
 	size := int64(first)
 	if length >= 0 {
-		end, size = length, smallMost
+		end, size = length, maxSmall
 	}
 	var body []byte
 	for n := 0; ; {

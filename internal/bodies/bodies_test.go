@@ -18,7 +18,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestABodyIsReadAsItCame(t *testing.T) {
 	r := New(1<<20, 8<<20)
-	for _, n := range []int{0, 1, first - 1, first, first + 1, smallMost - 1, smallMost, smallMost + 1, 1<<20 - 1, 1 << 20} {
+	for _, n := range []int{0, 1, first - 1, first, first + 1, maxSmall - 1, maxSmall, maxSmall + 1, 1<<20 - 1, 1 << 20} {
 		body := bytes.Repeat([]byte("0123456"), n/7+1)[:n]
 		for _, length := range []int64{int64(n), -1} {
 			for _, from := range []io.Reader{bytes.NewReader(body), iotest.DataErrReader(bytes.NewReader(body)), iotest.HalfReader(bytes.NewReader(body))} {
@@ -61,7 +61,7 @@ func TestWhatIsLongerOrShorterThanItMayBeIsRefused(t *testing.T) {
 }
 
 func TestWhatWasAnnouncedAndHasNotComeTakesLittle(t *testing.T) {
-	r := New(smallMost, 64<<20)
+	r := New(maxSmall, 64<<20)
 	announced, came := io.Pipe()
 	var l Reservation
 	done := make(chan error, 1)
@@ -73,7 +73,7 @@ func TestWhatWasAnnouncedAndHasNotComeTakesLittle(t *testing.T) {
 		t.Fatal(err)
 	}
 	if small, large := r.Left(); small != 0 || large != 64<<20 {
-		t.Errorf("10 bytes take %d and %d", smallMost-small, 64<<20-large)
+		t.Errorf("10 bytes take %d and %d", maxSmall-small, 64<<20-large)
 	}
 	_ = came.Close()
 	if err := <-done; !errors.Is(err, io.ErrUnexpectedEOF) {
@@ -82,7 +82,7 @@ func TestWhatWasAnnouncedAndHasNotComeTakesLittle(t *testing.T) {
 }
 
 func TestLargeBodiesLeaveTheMemoryOfSmallOnes(t *testing.T) {
-	r := New(10*smallMost, 1<<20)
+	r := New(10*maxSmall, 1<<20)
 	var large, another, small Reservation
 	if _, err := r.Read(&large, bytes.NewReader(make([]byte, 1<<20)), 1<<20, 8<<20); err != nil {
 		t.Fatal(err)
@@ -98,7 +98,7 @@ func TestLargeBodiesLeaveTheMemoryOfSmallOnes(t *testing.T) {
 		small.Release()
 	}
 	large.Release()
-	if small, large := r.Left(); small != 10*smallMost || large != 1<<20 {
+	if small, large := r.Left(); small != 10*maxSmall || large != 1<<20 {
 		t.Errorf("%d and %d are left", small, large)
 	}
 }

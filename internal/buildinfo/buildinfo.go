@@ -1,6 +1,6 @@
-// Package buildinfo tells which build of Callyard runs: version, commit and date. A release sets
-// them with the linker; any other build has what Go recorded of the repository. It is the only
-// reader of both, so that every program, metric and protocol names the same build.
+// Package buildinfo returns the version, commit and date of the running build. A release sets them
+// with the linker; other builds use the data that Go recorded from the repository. No other package
+// reads either, so that every program, metric and protocol reports the same build.
 package buildinfo
 
 import (
@@ -11,25 +11,25 @@ import (
 	"strings"
 )
 
-// Set by the linker in a release, which reaches variables only; nothing else writes them:
+// Set by the linker in a release, which can only set variables. No other code writes them:
 //
 //	-ldflags "-X github.com/callyard/callyard/internal/buildinfo.version=v1.2.3 …"
 var version, commit, date string
 
-// Info describes a build. A field that nobody recorded is empty, except Version.
+// Info describes a build. Unknown fields are empty, except Version.
 type Info struct {
 	Version string `json:"version"` // v1.2.3, a pseudo-version of Go, or dev
-	Commit  string `json:"commit"`  // in full; with "-dirty" when the tree had changes that were not committed
-	Date    string `json:"date"`    // of the commit, RFC 3339: two builds of one commit are the same build
+	Commit  string `json:"commit"`  // in full; with "-dirty" if the tree had uncommitted changes
+	Date    string `json:"date"`    // of the commit, RFC 3339, so that two builds of one commit are identical
 }
 
-// Read returns the build that runs.
+// Read returns the running build.
 func Read() Info {
 	build, _ := debug.ReadBuildInfo()
 	return merge(Info{version, commit, date}, build)
 }
 
-// merge fills what the linker did not set from what Go recorded; build may be nil.
+// merge fills the fields that the linker did not set with Go's data; build may be nil.
 func merge(linked Info, build *debug.BuildInfo) Info {
 	recorded := Info{Version: "dev"}
 	if build != nil {
@@ -59,7 +59,7 @@ func merge(linked Info, build *debug.BuildInfo) Info {
 
 const dirty = "-dirty"
 
-// short cuts a commit to the length that people read, and keeps the mark of a changed tree.
+// short shortens a commit for display, and keeps the "-dirty" suffix.
 func short(commit string) string {
 	const digits = 12
 	hash, found := strings.CutSuffix(commit, dirty)
@@ -72,7 +72,7 @@ func short(commit string) string {
 	return hash
 }
 
-// String is one line for people: the version, then commit, date, Go and platform.
+// String returns one line for display: the version, then commit, date, Go and platform.
 func (i Info) String() string {
 	about := ""
 	if i.Commit != "" {

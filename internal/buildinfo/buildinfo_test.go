@@ -56,8 +56,8 @@ func TestALineLeavesOutWhatIsNotKnown(t *testing.T) {
 	}
 }
 
-// TestTheLinkerReachesTheVariables builds a program as a release does: the linker ignores
-// the name of a variable that is not there.
+// TestTheLinkerReachesTheVariables builds a program like a release does, because the linker silently
+// ignores the name of a missing variable.
 func TestTheLinkerReachesTheVariables(t *testing.T) {
 	folder := filepath.Join(".", "testdata", "show")
 	program := filepath.Join(t.TempDir(), "show")

@@ -33,7 +33,7 @@ func TestTheLedgerAloneKeepsThePromisesOfTokens(t *testing.T) {
 }
 
 func TestARedisClusterIsAGate(t *testing.T) {
-	// One node that holds all slots answers as a Cluster does.
+	// A single node that holds all slots responds like a Cluster.
 	address := porttest.Address(t)
 	s := confirmtest.StartRedis(t, "", address, "--cluster-enabled", "yes")
 	if err := s.Client.ClusterAddSlotsRange(t.Context(), 0, 16383).Err(); err != nil {
@@ -45,7 +45,7 @@ func TestARedisClusterIsAGate(t *testing.T) {
 	})
 	l := openLedger(t, bustest.Start(t))
 	h := house(t, l, openGate(t, confirm.RedisOptions{Addresses: []string{address}, Cluster: true}))
-	for range 20 { // over many slots
+	for range 20 { // spread over many slots
 		if err := spend(t, h); err != nil {
 			t.Error(err)
 		}
@@ -129,7 +129,7 @@ func TestATokenOutlivesNATSThatDiesWhenRedisHasGivenIt(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	_, err := h.Tokens.Spend(ctx, schema.DefaultTenant, token, mark, func(*ledger.Approval) error { return nil }, func(a *ledger.Approval) error {
-		server.Stop() // Redis has given the token, and the ledger was not asked yet
+		server.Stop() // Redis has released the token, but the ledger was not asked yet
 		return confirmtest.Running("first")(a)
 	})
 	if schema.KindOf(err) != schema.KindUnavailable {

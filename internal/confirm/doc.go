@@ -1,20 +1,19 @@
-// Package confirm mints single-use confirmation tokens and spends them: secrets
-// that each spend one approval.
+// Package confirm mints and spends single-use confirmation tokens. A token is a secret that
+// spends one approval.
 //
-// A token carries the id of its approval in front of 256 random bits, so that it
-// is found by any process, however new it is. The approval's record in
-// internal/store/ledger keeps its SHA-256 from the moment it is held, and the change
-// of that record which spends it, first writer wins, is the fence: of many who
-// spend one token at once one succeeds, whatever else remembers or forgets.
+// A token carries the id of its approval in front of 256 random bits, so that any process can
+// find it, even a new one. The approval's record in internal/store/ledger holds the token's
+// SHA-256 from the moment the call is held. Spending the token is a compare-and-set on that
+// record: if several processes spend one token at once, one succeeds, regardless of any other
+// state.
 //
-// Where there is Redis it stands as a gate before that fence: it takes the token
-// in one atomic step and turns floods and replays away before they reach the
-// ledger, and a token that Redis does not know is not spent. A Redis that was
-// flushed forgets tokens, one that was restored or failed over may give a token
-// twice; either way nothing runs twice. A token that Redis gave to somebody who
-// then lost the ledger is not lost: the ledger says whether it was spent. Without Redis the ledger is gate and
-// fence in one, and a token costs no write of its own. One suite
-// (internal/confirm/confirmtest) holds both to the same promises.
+// Redis, if configured, is a gate before the ledger: it takes the token in one atomic step and
+// rejects floods and replays before they reach the ledger. A token that Redis does not know is
+// not spent. A flushed Redis forgets tokens, and a restored or failed-over one may release a
+// token twice; in neither case does a call run twice. If Redis released a token to a process
+// that then lost the ledger, the token is not lost: the ledger records whether it was spent.
+// Without Redis the ledger does both, and a token needs no separate write. One test suite
+// (internal/confirm/confirmtest) checks both configurations.
 //
-// It refuses to know who may spend a token, and what a spent one leads to.
+// The package does not know who may spend a token or what follows from spending it.
 package confirm

@@ -2,5 +2,5 @@ package confirm
 
 import "context"
 
-// Probe asks Redis whether it takes tokens, as a gate does every few seconds.
+// Probe checks whether Redis accepts tokens, as a gate does every few seconds.
 func (r *Redis) Probe(ctx context.Context) { r.probe(ctx) }

@@ -14,8 +14,8 @@ import (
 	"github.com/callyard/callyard/pkg/bus/porttest"
 )
 
-// fence is a run of many confirmations, each asked for by many at once, with a
-// fault of Redis in the middle.
+// fence is a run with many tokens, each confirmed by many racers at once, with a fault of Redis in the
+// middle.
 type fence struct {
 	house  atomic.Pointer[confirmtest.House]
 	tokens []string
@@ -46,9 +46,8 @@ func (f *fence) confirm(t *testing.T, n int, attempt string) error {
 	return err
 }
 
-// race has all racers confirm with all tokens, a hundred at a time; fault happens
-// when half of them are through, while the others are under way. Those that the
-// fault refused try again at the end.
+// race makes all racers confirm with all tokens, a hundred at a time. fault happens after half of them,
+// while others are in flight. Racers that failed because of the fault retry at the end.
 func (f *fence) race(t *testing.T, fault func()) {
 	t.Helper()
 	var through atomic.Int32
@@ -81,7 +80,7 @@ func (f *fence) race(t *testing.T, fault func()) {
 	}
 }
 
-// check asserts that nothing ran twice, and returns how many ran.
+// check asserts that no call ran twice, and returns the number of calls that ran.
 func (f *fence) check(t *testing.T) (ran int) {
 	t.Helper()
 	for n := range f.runs {
@@ -101,7 +100,7 @@ func TestAFlushedRedisRunsNothingTwice(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	// What was not spent before it was forgotten cannot be: people are asked again.
+	// Tokens that were lost before they were spent cannot be spent: the calls must be requested again.
 	if ran := f.check(t); ran < fenceTokens/4 || ran >= fenceTokens {
 		t.Errorf("%d of %d ran", ran, fenceTokens)
 	}
@@ -110,7 +109,7 @@ func TestAFlushedRedisRunsNothingTwice(t *testing.T) {
 func TestARestoredRedisRunsNothingTwice(t *testing.T) {
 	s := confirmtest.StartRedis(t, "", "")
 	f := newFence(t, house(t, openLedger(t, bustest.Start(t)), s.Gate(t, nil)))
-	if err := s.Dump(t.Context()); err != nil { // in which no token is spent
+	if err := s.Dump(t.Context()); err != nil { // during which no token is spent
 		t.Fatal(err)
 	}
 	f.race(t, func() { s = s.Restart(t) })
@@ -125,8 +124,7 @@ func TestAPromotedReplicaRunsNothingTwice(t *testing.T) {
 	l := openLedger(t, bustest.Start(t))
 	f := newFence(t, house(t, l, main.Gate(t, nil)))
 	replica.Has(t, fenceTokens)
-	// The link between the two is cut: what is spent from here on, the replica
-	// does not know.
+	// The replication link is cut: the replica does not receive later spends.
 	if err := replica.Promote(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -138,8 +136,8 @@ func TestAPromotedReplicaRunsNothingTwice(t *testing.T) {
 }
 
 func TestTheLedgerAndNotRedisIsTheFence(t *testing.T) {
-	// The proof that the ledger, and not Redis, keeps the promise above: two
-	// ledgers that know nothing of each other, behind one Redis.
+	// Control experiment: with two independent ledgers behind one Redis, calls run twice. So the
+	// guarantee above comes from the ledger and not from Redis.
 	s := confirmtest.StartRedis(t, "", "")
 	one, two := house(t, openLedger(t, bustest.Start(t)), s.Gate(t, nil)), openLedger(t, bustest.Start(t))
 	a, token := one.Hold(t, time.Now(), time.Hour)

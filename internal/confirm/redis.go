@@ -14,12 +14,11 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Redis is the gate before the ledger: standalone, behind Sentinel or in a
-// Cluster.
+// Redis is the gate before the ledger. It can be standalone, behind Sentinel or a Cluster.
 //
-// A token is one key, a hash with the approval, the expiry and the attempt that
-// took it. Nothing is ever split over two keys, so an eviction or an expiry
-// forgets a token as a whole and never makes a taken one good again.
+// Each token is one key: a hash with the approval, the expiry and the attempt that took it. A
+// token is never split over two keys, so an eviction or an expiry removes it as a whole and
+// never makes a taken one valid again.
 type Redis struct {
 	client          redis.UniversalClient
 	now             func() time.Time
@@ -27,10 +26,10 @@ type Redis struct {
 	health          health
 }
 
-// takeScript takes a token in one step. It answers what became of it. A client
-// that lost the answer may send it again.
+// takeScript takes a token in one step and returns the outcome. A client that lost the answer may
+// send it again.
 //
-//	KEYS[1] token   ARGV[1] attempt   ARGV[2] now (ms)   ARGV[3] how long a taken one is kept (ms)   ARGV[4] approval
+//	KEYS[1] token   ARGV[1] attempt   ARGV[2] now (ms)   ARGV[3] retention of a taken token (ms)   ARGV[4] approval
 const takeScript = `
 local t = redis.call('HMGET', KEYS[1], 'approval', 'expires', 'attempt')
 if t[1] ~= ARGV[4] then return 'unknown' end
@@ -43,27 +42,28 @@ redis.call('HSET', KEYS[1], 'attempt', ARGV[1])
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
 return 'ok'`
 
-// mintScript stores a token where there is none.
+// mintScript stores a token if the key does not exist.
 const mintScript = `
 if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
 redis.call('HSET', KEYS[1], 'approval', ARGV[1], 'expires', ARGV[2])
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
 return 1`
 
-// keep is how long a token that was taken or has expired is remembered.
+// keep is the retention of a token that was taken or has expired.
 const keep = 24 * time.Hour
 
-// key carries a hash tag, so that keys which may come next to it share its slot.
+// key returns the key of a token. It has a hash tag, so that related keys added later share
+// its slot.
 func key(hash string) string { return "callyard:token:{" + hash + "}" }
 
-// OpenRedis opens the store and waits until Redis answers, or ctx ends.
+// OpenRedis connects to Redis and waits until it answers or ctx ends.
 func OpenRedis(ctx context.Context, o RedisOptions) (*Redis, error) {
 	client, err := o.Client()
 	if err != nil {
 		return nil, err
 	}
 	if err := client.Ping(ctx).Err(); err != nil {
-		_ = client.Close() // what failed is the ping
+		_ = client.Close() // the ping failed
 		return nil, fmt.Errorf("reaching Redis at %s: %w; %s", strings.Join(o.Addresses, ", "), err, fixOf(err))
 	}
 	now := o.Now
@@ -75,7 +75,7 @@ func OpenRedis(ctx context.Context, o RedisOptions) (*Redis, error) {
 	return r, nil
 }
 
-// fixOf says what to correct when Redis was not reached.
+// fixOf returns advice for a failed connection to Redis.
 func fixOf(err error) string {
 	if refused := redis.Error(nil); errors.As(err, &refused) {
 		return "Redis answers, but refuses: correct redis.username and redis.password_file, or the state of Redis"
@@ -83,11 +83,11 @@ func fixOf(err error) string {
 	return "start one there, or set another address with --redis"
 }
 
-// put stores a token that was minted.
+// put stores a minted token.
 func (r *Redis) put(ctx context.Context, hash string, approvalID schema.ApprovalID, ttl time.Duration) error {
 	expires := strconv.FormatInt(r.now().Add(ttl).UnixMilli(), 10)
-	// A repetition of the script by the client finds its own key: 0 is no fault,
-	// because nobody else can have minted 256 random bits.
+	// A retry of the script by the client finds its own key. 0 is no error, because no other
+	// caller can have minted the same 256 random bits.
 	if err := r.mint.Run(ctx, r.client, []string{key(hash)}, string(approvalID), expires, (ttl + keep).Milliseconds()).Err(); err != nil {
 		return r.failed(ctx, "minting a token", err)
 	}
@@ -95,7 +95,7 @@ func (r *Redis) put(ctx context.Context, hash string, approvalID schema.Approval
 	return nil
 }
 
-// take takes a token for an attempt; the same attempt gets it again.
+// take takes a token for an attempt. The same attempt can take it again.
 func (r *Redis) take(ctx context.Context, hash, attempt string, a *ledger.Approval) error {
 	got, err := r.grab.Run(ctx, r.client, []string{key(hash)}, attempt, r.now().UnixMilli(), keep.Milliseconds(), string(a.ID)).Text()
 	if err != nil {
@@ -113,9 +113,9 @@ func (r *Redis) take(ctx context.Context, hash, attempt string, a *ledger.Approv
 	return &LostError{a}
 }
 
-// failed returns the error of a token that Redis did not take.
+// failed returns the error for a failed operation on a token.
 func (r *Redis) failed(ctx context.Context, doing string, err error) error {
-	if ctx.Err() == nil { // else its caller gave up
+	if ctx.Err() == nil { // otherwise the caller gave up
 		r.health.fails(err)
 	}
 	return fmt.Errorf("%w: %s: %w", ErrDown, doing, err)
@@ -124,5 +124,5 @@ func (r *Redis) failed(ctx context.Context, doing string, err error) error {
 // Close closes the connections to Redis.
 func (r *Redis) Close() {
 	r.health.close()
-	_ = r.client.Close() // it fails only when it was closed before
+	_ = r.client.Close() // fails only if already closed
 }

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// probeEvery is how often Redis is asked whether it takes tokens.
+// probeEvery is the interval between write probes of Redis.
 const probeEvery = 5 * time.Second
 
-// health is whether Redis takes tokens. Operators learn it from one log line when that
-// changes, and from the metric: only callers with confirmations would notice otherwise.
+// health tracks whether Redis accepts tokens. It logs each change and feeds the metric, because
+// otherwise only callers with confirmations would notice.
 type health struct {
 	log  *slog.Logger
 	down atomic.Bool
@@ -20,8 +20,8 @@ type health struct {
 	work sync.WaitGroup
 }
 
-// watch writes a probe now and then, until the gate is closed: a Redis that is full, or a
-// replica, answers a ping as well.
+// watch probes Redis with a write periodically until the gate is closed. A ping is not enough:
+// a full Redis and a replica answer it too.
 func (r *Redis) watch(log *slog.Logger) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -43,7 +43,7 @@ func (r *Redis) watch(log *slog.Logger) {
 	})
 }
 
-// probeScript writes what no token has as its name, and leaves nothing.
+// probeScript writes a key that no token can have, and deletes it.
 const probeScript = `
 redis.call('HSET', KEYS[1], 'approval', '')
 return redis.call('DEL', KEYS[1])`

@@ -15,7 +15,7 @@ import (
 	"github.com/callyard/callyard/pkg/bus/bustest"
 )
 
-// logged can be read while others write.
+// logged is a buffer that can be read during writes.
 type logged struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -33,8 +33,8 @@ func (l *logged) String() string {
 	return l.b.String()
 }
 
-// A Redis that is full, a replica or asks for a password answers, so that nobody but the
-// callers would know.
+// A Redis that is full, is a replica or requires a password still answers a ping, so that only callers
+// would notice.
 func TestARedisThatTakesNoTokensIsReportedOnce(t *testing.T) {
 	s, l := confirmtest.StartRedis(t, "", ""), openLedger(t, bustest.Start(t))
 	set := func(key, value string) {

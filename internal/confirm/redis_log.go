@@ -8,14 +8,14 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// LogRedis has the Redis client write what it has to say to log, and not to standard
-// error. It counts for every Redis client of the process and is not safe next to one
-// that is in use: call it before the first is made.
+// LogRedis makes the Redis client write its messages to log instead of standard error. It
+// affects every Redis client of the process and is not safe while one is in use: call it before
+// creating the first.
 func LogRedis(log *slog.Logger) { redis.SetLogger(redisLog{log}) }
 
 type redisLog struct{ log *slog.Logger }
 
-// Printf takes a line of the client.
+// Printf logs a message of the client.
 func (l redisLog) Printf(ctx context.Context, format string, v ...any) {
 	if l.log.Enabled(ctx, slog.LevelWarn) {
 		l.log.WarnContext(ctx, "redis", "says", fmt.Sprintf(format, v...))

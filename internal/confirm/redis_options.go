@@ -16,41 +16,41 @@ import (
 	"github.com/callyard/callyard/internal/kit/tlsfiles"
 )
 
-// RedisOptions say how to reach Redis.
+// RedisOptions configures the connection to Redis.
 type RedisOptions struct {
-	// Addresses are host:port, or the path of a unix socket: one of a standalone
-	// server, those of the Sentinels, or some of a Cluster.
+	// Addresses holds host:port pairs or the path of a unix socket: the address of a
+	// standalone server, or those of the Sentinels, or some of a Cluster.
 	Addresses []string
-	// Master is the name that the Sentinels know; it makes Addresses theirs.
+	// Master is the name of the primary in Sentinel. If set, Addresses are those of Sentinels.
 	Master string
-	// Cluster says that the addresses are of a Cluster. More than one address
-	// without Master says so too.
+	// Cluster reports whether Addresses are those of a Cluster. More than one address without
+	// Master implies it.
 	Cluster bool
 	// DB is the database of a standalone server or behind Sentinel.
 	DB int
-	// Username and PasswordFile sign in. The file is read at each connection, so
-	// that a new password is taken without a restart.
+	// Username and PasswordFile are the credentials. The file is read for each connection, so
+	// that a new password takes effect without a restart.
 	Username, PasswordFile                 string
 	SentinelUsername, SentinelPasswordFile string
-	// TLS is on when it is true or a file is named: CAFile, CertFile and KeyFile
-	// are PEM files.
+	// TLS is enabled if true or if a file is set. CAFile, CertFile and KeyFile are PEM files.
 	TLS                       bool
 	CAFile, CertFile, KeyFile string
-	// PoolSize is how many connections there may be; 0 means ten for each core.
+	// PoolSize is the maximum number of connections; 0 means ten per core.
 	PoolSize int
-	// Timeout bounds each command and each dial; 0 means 1 s.
+	// Timeout limits each command and each dial; 0 means 1 s.
 	Timeout time.Duration
-	// Now tells the time by which tokens expire; nil means the clock.
+	// Now returns the time by which tokens expire. If nil, the system clock is used.
 	Now func() time.Time
-	// Log is told when Redis does not take tokens, and when it does again; nil: nobody is.
+	// Log receives a message when Redis stops accepting tokens and when it accepts them again.
+	// If nil, nothing is logged.
 	Log *slog.Logger
 }
 
 const redisTimeout = time.Second
 
-// ParseRedis reads the address that --redis takes: redis://[user@]host:port[/db],
-// rediss:// for TLS, unix:///path of a socket, or host:port. A password is never
-// part of it: it is in a file.
+// ParseRedis parses the value of --redis: redis://[user@]host:port[/db], rediss:// for TLS,
+// unix:///path of a socket, or host:port. The value never contains a password, which is read
+// from a file.
 func ParseRedis(address string) (RedisOptions, error) {
 	if !strings.Contains(address, "://") {
 		if address == "" {
@@ -60,7 +60,7 @@ func ParseRedis(address string) (RedisOptions, error) {
 	}
 	u, err := redis.ParseURL(address)
 	if err != nil {
-		// The parser's error repeats the address, in which a password may stand.
+		// The parser's error repeats the address, which may contain a password.
 		return RedisOptions{}, errors.New("the address of Redis is invalid: write redis://host:6379/0, rediss://host:6380 or unix:///path")
 	}
 	if u.Password != "" {
@@ -69,8 +69,7 @@ func ParseRedis(address string) (RedisOptions, error) {
 	return RedisOptions{Addresses: []string{u.Addr}, DB: u.DB, Username: u.Username, TLS: u.TLSConfig != nil}, nil
 }
 
-// Client returns a client that has not connected yet, for what else is kept in the
-// same Redis. Whoever gets it closes it.
+// Client returns an unconnected client, for other data in the same Redis. The caller closes it.
 func (o RedisOptions) Client() (redis.UniversalClient, error) {
 	if len(o.Addresses) == 0 {
 		return nil, errors.New("the address of Redis is not set")
@@ -81,7 +80,7 @@ func (o RedisOptions) Client() (redis.UniversalClient, error) {
 	}
 	u := &redis.UniversalOptions{
 		Addrs: o.Addresses, MasterName: o.Master, IsClusterMode: o.Cluster, DB: o.DB, ClientName: "callyard",
-		// Every script may be repeated: the attempt makes the answer the same.
+		// Every script is safe to retry: the attempt makes it idempotent.
 		MaxRetries:  2,
 		DialTimeout: timeout, ReadTimeout: timeout, WriteTimeout: timeout, PoolTimeout: timeout,
 		DialerRetries: 1, ContextTimeoutEnabled: true,

@@ -5,8 +5,8 @@ import (
 	"github.com/callyard/callyard/internal/settings"
 )
 
-// CheckRedis returns the faults in the section redis that only its client can find. The
-// paths count from the root of the file.
+// CheckRedis returns the faults in the redis section that only its client can find. The paths
+// are relative to the root of the file.
 func CheckRedis(r settings.Redis) []config.Fault {
 	if r.URL == "" || len(r.Addresses) > 0 {
 		return nil
@@ -17,13 +17,13 @@ func CheckRedis(r settings.Redis) []config.Fault {
 	return nil
 }
 
-// OptionsOf returns how to reach Redis, nil where the section names none.
+// OptionsOf returns the options for the Redis connection, or nil if the section sets none.
 func OptionsOf(r settings.Redis) *RedisOptions {
 	o := RedisOptions{Addresses: r.Addresses}
 	if r.URL != "" {
 		parsed, err := ParseRedis(r.URL)
 		if err != nil {
-			return nil // CheckRedis has said so
+			return nil // CheckRedis has reported it
 		}
 		o = parsed
 	}

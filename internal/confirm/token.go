@@ -13,7 +13,7 @@ import (
 const (
 	prefix = "cyt_"
 	secret = 32 // bytes
-	// maxID bounds the approval's id in a token.
+	// maxID is the maximum length of the approval id in a token.
 	maxID = 64
 )
 
@@ -23,19 +23,19 @@ var secretLen = base64.RawURLEncoding.EncodedLen(secret)
 func newToken(approvalID schema.ApprovalID) string {
 	var b [secret]byte
 	if _, err := rand.Read(b[:]); err != nil {
-		panic("confirm: no randomness: " + err.Error()) // crypto/rand never fails on what we run on
+		panic("confirm: no randomness: " + err.Error()) // crypto/rand never fails on supported platforms
 	}
 	return prefix + string(approvalID) + "_" + base64.RawURLEncoding.EncodeToString(b[:])
 }
 
-// Hash returns the hex SHA-256 of a token: what may be stored and logged of it.
+// Hash returns the hex SHA-256 of a token, the only form in which it may be stored or logged.
 func Hash(token string) string {
 	sum := sha256.Sum256([]byte(token))
 	return hex.EncodeToString(sum[:])
 }
 
-// ApprovalOf reads which approval a token says that it spends; "" when the text
-// does not have the form of a token. It proves nothing.
+// ApprovalOf returns the approval id in a token, or "" if the text does not have the form of
+// a token. It does not verify the token.
 func ApprovalOf(token string) schema.ApprovalID {
 	rest, ok := strings.CutPrefix(token, prefix)
 	cut := len(rest) - secretLen - 1

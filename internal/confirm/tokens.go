@@ -17,44 +17,43 @@ type Tokens struct {
 	gate   *Redis
 }
 
-// New returns the tokens of the ledger's approvals. gate, when not nil, stands
-// before the ledger and is closed by [Tokens.Close]; the ledger stays the
-// caller's.
+// New returns the tokens of the ledger's approvals. If gate is not nil, it is checked before
+// the ledger and [Tokens.Close] closes it. The caller owns the ledger.
 func New(l *ledger.Ledger, gate *Redis) *Tokens { return &Tokens{l, gate} }
 
 var (
-	// ErrUnknown means that no such token was minted, or that it is forgotten.
+	// ErrUnknown means that the token was never minted, or is forgotten.
 	ErrUnknown = errors.New("this token is unknown")
-	// ErrDown means that Redis does not answer, or refuses; nothing was spent in the ledger, and
-	// the same attempt may ask again.
+	// ErrDown means that Redis does not answer or refuses. Nothing was spent in the ledger, and
+	// the same attempt may try again.
 	ErrDown = errors.New("the store of confirmation tokens is not available")
 )
 
-// SpentError says that the token was spent, or that its approval was decided.
+// SpentError means that the token was spent, or that its approval was decided.
 type SpentError struct{ Approval *ledger.Approval }
 
 func (e *SpentError) Error() string {
 	return "this token has already been used, for approval " + string(e.Approval.ID)
 }
 
-// ExpiredError says that the token's time has expired.
+// ExpiredError means that the token has expired.
 type ExpiredError struct{ Approval *ledger.Approval }
 
 func (e *ExpiredError) Error() string {
 	return "this token has expired, for approval " + string(e.Approval.ID)
 }
 
-// LostError says that the token is one of ours and good, and that Redis does not
-// know it any more. The call must be asked for again.
+// LostError means that the token is genuine and valid, but Redis no longer has it. The caller
+// must request the call again.
 type LostError struct{ Approval *ledger.Approval }
 
 func (e *LostError) Error() string {
 	return "Redis has lost the token of approval " + string(e.Approval.ID)
 }
 
-// Mint makes the token of an approval that is about to be held, good for ttl.
-// Its [Hash] belongs into the approval's record, and without that it is worth
-// nothing. Errors: [ErrDown].
+// Mint creates the token of an approval that is about to be held. The token is valid for ttl.
+// Its [Hash] must be stored in the approval's record; without that the token is useless.
+// Errors: [ErrDown].
 func (t *Tokens) Mint(ctx context.Context, approvalID schema.ApprovalID, ttl time.Duration) (string, error) {
 	if !plainID(approvalID) || ttl <= 0 {
 		return "", fmt.Errorf("a token needs an approval (%q) and time to be spent in (%s)", approvalID, ttl)
@@ -66,17 +65,16 @@ func (t *Tokens) Mint(ctx context.Context, approvalID schema.ApprovalID, ttl tim
 	return token, t.gate.put(ctx, Hash(token), approvalID, ttl)
 }
 
-// Spend spends a token of a tenant's call for the attempt that mark names, and has apply change the
-// approval in the same step: of all who try one succeeds. may is asked before
-// anything is spent; like apply it may be called several times and must only
-// look (apply: only change its argument). Errors of both are returned as they
-// are. Others: [ErrUnknown], [SpentError], [ExpiredError], [LostError],
-// [ErrDown], and those of [ledger.Ledger.Change].
+// Spend spends a token of a tenant's call for the attempt in mark, and changes the approval
+// with apply in the same step. If several attempts spend one token, one succeeds. may is
+// checked before anything is spent. Both functions may be called several times: may must have
+// no side effects, and apply may change only its argument. Their errors are returned
+// unchanged. Other errors: [ErrUnknown], [SpentError], [ExpiredError], [LostError], [ErrDown],
+// and those of [ledger.Ledger.Change].
 //
-// The attempt is a text that the caller makes up for one request and repeats
-// when it asks again because no answer came. A token that Redis gave to another
-// attempt can be spent for as long as the ledger says that it was not: the other
-// attempt may have lost the ledger in between.
+// The caller chooses a text that identifies the attempt, and repeats it when it retries because
+// no answer arrived. A token that Redis released to another attempt can still be spent as long
+// as it is unspent in the ledger: the other attempt may have lost the ledger in between.
 func (t *Tokens) Spend(ctx context.Context, tenant schema.TenantID, token string, mark ledger.Spent, may, apply func(*ledger.Approval) error) (*ledger.Approval, error) {
 	id := ApprovalOf(token)
 	if id == "" {
@@ -109,7 +107,7 @@ func (t *Tokens) Spend(ctx context.Context, tenant schema.TenantID, token string
 			err = t.gate.take(ctx, hash, mark.Attempt, a)
 		}
 		if errors.As(err, new(*SpentError)) {
-			err = t.takenInVain(ctx, tenant, id, look)
+			err = t.checkUnspent(ctx, tenant, id, look)
 		}
 		if err != nil {
 			return nil, unknown(err)
@@ -125,10 +123,10 @@ func (t *Tokens) Spend(ctx context.Context, tenant schema.TenantID, token string
 	return a, unknown(err)
 }
 
-// takenInVain looks in the ledger, with all that was acknowledged, whether a token
-// that Redis gave away was spent: the process that took it may have died or lost the
-// ledger before it could spend it. Where it is unspent, the ledger decides.
-func (t *Tokens) takenInVain(ctx context.Context, tenant schema.TenantID, id schema.ApprovalID, look func(*ledger.Approval) error) error {
+// checkUnspent checks in the ledger, with everything that was acknowledged, whether a token
+// that Redis released was spent. The process that took it may have died or lost the ledger
+// before it could spend the token. If it is unspent, the ledger decides.
+func (t *Tokens) checkUnspent(ctx context.Context, tenant schema.TenantID, id schema.ApprovalID, look func(*ledger.Approval) error) error {
 	a, err := t.ledger.Current(ctx, schema.OnlyTenant(tenant), id)
 	if err != nil {
 		return err
@@ -136,7 +134,7 @@ func (t *Tokens) takenInVain(ctx context.Context, tenant schema.TenantID, id sch
 	return look(a)
 }
 
-// unknown makes one of the two ways in which a token belongs to no approval.
+// unknown returns [ErrUnknown] for a missing approval, and other errors unchanged.
 func unknown(err error) error {
 	if schema.KindOf(err) == schema.KindNotFound {
 		return ErrUnknown
@@ -144,13 +142,12 @@ func unknown(err error) error {
 	return err
 }
 
-// Close closes what stands before the ledger.
+// Close closes the gate, if there is one.
 func (t *Tokens) Close() {
 	if t.gate != nil {
 		t.gate.Close()
 	}
 }
 
-// Up says that tokens are minted and spent: always without Redis, and with it while Redis
-// takes them.
+// Up reports whether tokens can be minted and spent. Without Redis it is always true.
 func (t *Tokens) Up() bool { return t.gate == nil || !t.gate.health.down.Load() }

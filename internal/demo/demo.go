@@ -1,6 +1,5 @@
-// Package demo is the MCP server that `callyard up` serves when it was given no
-// other: a handful of tools that show the system off, and that need nothing but
-// this binary.
+// Package demo is the MCP server that `callyard up` serves if no other is configured: a few tools that
+// demonstrate the system and need only this binary.
 //
 // It speaks MCP over stdio, in both protocol eras. Its tools have no effects.
 package demo
@@ -40,7 +39,7 @@ type failIn struct {
 const (
 	maxSleep = 300
 	maxBig   = 60_000_000
-	// ticks is how often a sleep reports its progress.
+	// ticks is the number of progress notifications of a sleep.
 	ticks = 10
 )
 

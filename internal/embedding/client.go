@@ -15,13 +15,13 @@ import (
 )
 
 const (
-	// maxAnswer bounds what is read of an answer: 64 vectors of 4,096 numbers with room.
+	// maxAnswer is the maximum size of a response: 64 vectors of 4,096 numbers with a margin.
 	maxAnswer = 16 << 20
-	// maxDimensions bounds a vector.
+	// maxDimensions is the maximum number of dimensions of a vector.
 	maxDimensions = 8192
 )
 
-// client asks one endpoint. It is safe for concurrent use.
+// client sends requests to one endpoint. It is safe for concurrent use.
 type client struct {
 	config settings.Embeddings
 	http   *http.Client
@@ -36,15 +36,15 @@ func newClient(config settings.Embeddings) *client {
 	}}
 }
 
-// statusError is an answer with another status than 200.
+// statusError is a response with a status other than 200.
 type statusError struct{ status int }
 
 func (e *statusError) Error() string {
 	return fmt.Sprintf("the embeddings endpoint answers %d %s", e.status, http.StatusText(e.status))
 }
 
-// embed returns the vectors of texts, each of length 1, in their order. Errors do not hold the
-// texts, nor what the endpoint says, which may repeat them.
+// embed returns the unit vectors of texts, in order. Errors contain neither the texts nor the response,
+// which may repeat them.
 func (c *client) embed(ctx context.Context, texts []string) ([][]float32, error) {
 	body, err := json.Marshal(map[string]any{"model": c.config.Model, "input": texts, "encoding_format": "float"})
 	if err != nil {
@@ -81,7 +81,7 @@ func (c *client) embed(ctx context.Context, texts []string) ([][]float32, error)
 	return vectors(raw, len(texts))
 }
 
-// vectors reads an answer with this number of vectors.
+// vectors parses a response with that number of vectors.
 func vectors(raw []byte, want int) ([][]float32, error) {
 	var answer struct {
 		Data []struct {
@@ -108,7 +108,7 @@ func vectors(raw []byte, want int) ([][]float32, error) {
 	return all, nil
 }
 
-// normalize gives a vector the length 1, and reports whether it can have it.
+// normalize scales a vector to length 1, and reports whether that is possible.
 func normalize(v []float32) bool {
 	if len(v) == 0 || len(v) > maxDimensions {
 		return false

@@ -1,13 +1,13 @@
-// Package embedding turns the definitions of tools and the queries of searches into vectors, by
+// Package embedding converts the definitions of tools and the queries of searches to vectors, using
 // an endpoint with the API of OpenAI's embeddings (POST /v1/embeddings).
 //
-// It owns the vectors of the tools of one front door, in memory, by the digest of their
-// definitions: a definition is embedded once, whichever server has it, and again only after a
-// restart. Texts go out in batches in the background, and what fails is tried again later.
+// It holds the vectors of the tools of one front door in memory, by the digest of their
+// definitions. A definition is embedded once, even if several servers have it, and again only after
+// a restart. Texts are sent in batches in the background, and failures are retried later.
 //
-// It promises that a search never fails because of the endpoint: [Store.Query] returns an error
-// that says why, and the search goes by words alone.
+// A search never fails because of the endpoint: [Store.Query] returns an error with the reason, and
+// the search uses words only.
 //
-// It sends names and descriptions of tools and the texts of queries to the endpoint, and
-// refuses to follow its redirects, so that neither these nor the key go anywhere else.
+// Names and descriptions of tools and the texts of queries are sent to the endpoint. Redirects are
+// not followed, so that neither these nor the key reach another host.
 package embedding

@@ -24,12 +24,12 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// endpoint answers with a vector along an axis for each word that it knows.
+// endpoint answers with a vector along one axis for each known word.
 type endpoint struct {
 	mu       sync.Mutex
 	requests []string        // their bodies
 	keys     map[string]bool // the Authorization headers
-	status   int             // 0: 200
+	status   int             // 0 means 200
 	hang     bool
 	refuses  string // requests with this text get 400
 }
@@ -71,7 +71,7 @@ func (e *endpoint) RoundTrip(r *http.Request) (*http.Response, error) {
 		if strings.Contains(text, "weather") {
 			v.Embedding[1] = 5
 		}
-		data = append([]vector{v}, data...) // in any order
+		data = append([]vector{v}, data...) // deliberately not in order
 	}
 	out, _ := json.Marshal(map[string]any{"data": data})
 	return &http.Response{StatusCode: 200, Body: io.NopCloser(bytes.NewReader(out))}, nil
@@ -184,7 +184,7 @@ func TestCallersAreNotToldWhereTheEndpointIs(t *testing.T) {
 		"the embeddings endpoint did not answer within 2s":        fmt.Errorf("Post \"http://10.0.0.5/\": %w", context.DeadlineExceeded),
 		"the embeddings endpoint gave no answer that can be used": errors.New("reading /run/secrets/key"),
 	} {
-		if got := toldOf(err).Error(); got != want {
+		if got := publicError(err).Error(); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

@@ -15,19 +15,20 @@ import (
 )
 
 const (
-	// atOnce is the number of texts in one request for the vectors of tools.
+	// atOnce is the number of texts in one request for vectors of tools.
 	atOnce = 64
-	// toolsWithin bounds such a request, queryWithin one for a query, which somebody waits for.
+	// toolsWithin is the timeout of such a request. queryWithin is that of a query, for which a
+	// caller waits.
 	toolsWithin = 60 * time.Second
 	queryWithin = 2 * time.Second
-	// pause is how long queries are not sent after one has failed.
+	// pause is the time after a failed query during which no queries are sent.
 	pause = 10 * time.Second
 )
 
 var retries = backoff.Policy{First: time.Second, Max: time.Minute, Jitter: 0.3}
 
-// Store has the vectors of tools. Its methods are safe for concurrent use; those of a nil Store
-// do nothing, and it has no vectors.
+// Store holds the vectors of tools. Its methods are safe for concurrent use. A nil Store has no
+// vectors, and its methods do nothing.
 type Store struct {
 	client *client
 	least  float64
@@ -35,17 +36,17 @@ type Store struct {
 	stop   context.CancelFunc
 	wait   sync.WaitGroup
 	wake   chan struct{}
-	size   int // the number of texts in the next request; it belongs to run
+	size   int // number of texts in the next request; only run uses it
 
 	mu      sync.Mutex
 	vectors map[string][]float32    // by the digest of the definition
-	wanted  map[string]*schema.Tool // without a vector yet
-	failed  error                   // of the last query
-	until   time.Time               // queries are not sent before
+	wanted  map[string]*schema.Tool // tools without a vector
+	failed  error                   // error of the last query
+	until   time.Time               // no queries are sent before this time
 }
 
-// Open starts to embed what [Store.Want] names. It returns nil where no endpoint is configured.
-// Close ends it.
+// Open starts to embed the tools of [Store.Want]. It returns nil if no endpoint is configured.
+// Close the store to stop it.
 func Open(config settings.Embeddings, log *slog.Logger) *Store {
 	if !config.Configured() {
 		return nil
@@ -59,7 +60,7 @@ func Open(config settings.Embeddings, log *slog.Logger) *Store {
 	return s
 }
 
-// Close ends what was started, and waits for it.
+// Close stops the background work and waits for it.
 func (s *Store) Close() {
 	if s == nil {
 		return
@@ -69,8 +70,7 @@ func (s *Store) Close() {
 	s.client.http.CloseIdleConnections()
 }
 
-// Want asks for the vectors of all tools there are. Those of tools that are not among
-// them are forgotten. It does not wait.
+// Want sets the tools whose vectors are needed. Vectors of other tools are dropped. It does not wait.
 func (s *Store) Want(tools []*schema.Tool) {
 	if s == nil {
 		return
@@ -89,12 +89,12 @@ func (s *Store) Want(tools []*schema.Tool) {
 	s.vectors = kept
 	select {
 	case s.wake <- struct{}{}:
-	default: // it has been woken already
+	default: // already woken
 	}
 }
 
-// Query returns the meaning of the text of a search. The error says why there is none; it is
-// written for the caller of the search. It waits for the endpoint for 2 s at most.
+// Query returns the meaning of the text of a search. It waits at most 2 s for the endpoint. Errors are
+// written for the caller of the search.
 func (s *Store) Query(ctx context.Context, text string) (search.Meaning, error) {
 	s.mu.Lock()
 	failed, until := s.failed, s.until
@@ -110,11 +110,11 @@ func (s *Store) Query(ctx context.Context, text string) (search.Meaning, error) 
 	defer cancel()
 	v, err := s.client.embed(within, []string{text})
 	if ctx.Err() != nil {
-		return search.Meaning{}, ctx.Err() // who asked has gone, which says nothing of the endpoint
+		return search.Meaning{}, ctx.Err() // the caller has gone, which is no fault of the endpoint
 	}
 	if err != nil {
 		s.mu.Lock()
-		s.failed, s.until = toldOf(err), time.Now().Add(pause)
+		s.failed, s.until = publicError(err), time.Now().Add(pause)
 		failed = s.failed
 		s.mu.Unlock()
 		s.log.Warn("embedding a query failed; searches go by words alone", "error", err, "for", pause)
@@ -123,9 +123,9 @@ func (s *Store) Query(ctx context.Context, text string) (search.Meaning, error) 
 	return search.Meaning{Query: v[0], Of: s.of, Least: s.least}, nil
 }
 
-// toldOf returns what callers are told of a failure: they do not learn where the endpoint is,
-// nor the name of a file.
-func toldOf(err error) error {
+// publicError returns the error for callers. It reveals neither the address of the endpoint nor the
+// name of a file.
+func publicError(err error) error {
 	var status *statusError
 	switch {
 	case errors.As(err, &status):
@@ -136,7 +136,7 @@ func toldOf(err error) error {
 	return errors.New("the embeddings endpoint gave no answer that can be used")
 }
 
-// of returns the vector of a tool; nil: it has none yet.
+// of returns the vector of a tool, or nil if it has none yet.
 func (s *Store) of(t *schema.Tool) []float32 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,7 +162,7 @@ func (s *Store) run(ctx context.Context) {
 		default:
 			failures = 0
 		}
-		if again != nil { // new tools are no reason to ask sooner
+		if again != nil { // new tools must not shorten the pause
 			select {
 			case <-ctx.Done():
 				return
@@ -178,7 +178,7 @@ func (s *Store) run(ctx context.Context) {
 	}
 }
 
-// next embeds some of the tools that have no vector, and reports whether there were any.
+// next embeds some of the tools without a vector, and reports whether there were any.
 func (s *Store) next(ctx context.Context) (bool, error) {
 	var digests, texts []string
 	s.mu.Lock()
@@ -196,14 +196,14 @@ func (s *Store) next(ctx context.Context) (bool, error) {
 	defer cancel()
 	all, err := s.client.embed(ctx, texts)
 	if err != nil {
-		s.size = max(1, len(texts)/2) // one text that is refused must not keep out the others
+		s.size = max(1, len(texts)/2) // one refused text must not block the others
 		return false, err
 	}
 	s.size = min(atOnce, 2*s.size)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i, digest := range digests {
-		if s.wanted[digest] != nil { // it has not gone meanwhile
+		if s.wanted[digest] != nil { // still wanted
 			s.vectors[digest] = all[i]
 			delete(s.wanted, digest)
 		}

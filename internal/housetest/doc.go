@@ -1,11 +1,10 @@
-// Package housetest keeps the house in order: its test reads every Go file of
-// the tree and fails where one breaks a rule of the house (architecture, section 3).
+// Package housetest tests the rules of the source tree. It reads every Go file and fails if one
+// breaks a rule (architecture, section 3).
 //
-// It owns the tables that say where a package stands ([layers]) and who may use
-// an outside library ([libraries]); a new package or library is entered there,
-// with its reason. It promises that a break is printed with the reason of its
-// rule, and that all files are read whatever their build tags.
+// It owns the tables of the layer of each package ([layers]) and of the permitted users of each
+// external library ([libraries]). Add new packages and libraries there, with a reason. Each failure
+// prints the reason of its rule, and files are read regardless of their build tags.
 //
-// It refuses to look at generated clients, at testdata, and at what a package
-// imports in its tests, except that pkg never imports internal.
+// Generated clients, testdata and the imports of tests are not checked, except that pkg never
+// imports internal.
 package housetest

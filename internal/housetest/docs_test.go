@@ -20,18 +20,18 @@ var (
 	codeSpan  = regexp.MustCompile("`[^`]*`")
 	inHeading = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
 	anchorTag = regexp.MustCompile(`<a id="([^"]+)">`)
-	// mention is a page named outside of Markdown: in comments, errors, charts, alerts.
+	// mention matches a docs page named outside of Markdown: in comments, errors, charts and alerts.
 	mention = regexp.MustCompile(`(?:^|[^\w/.-]|/main/|\.\./)(docs/[\w./-]+\.md)(#[\w-]+)?`)
 )
 
-// page is a Markdown file: the anchors that it has, and its links.
+// page holds the anchors and links of a Markdown file.
 type page struct {
 	anchors map[string]bool
 	links   []reference
 }
 
-// parsePage reads the headings and links of a Markdown file as GitHub does; what is inside of a
-// fenced block is neither.
+// parsePage finds the headings and links of a Markdown file as GitHub does, ignoring fenced
+// blocks.
 func parsePage(text string) page {
 	p := page{anchors: map[string]bool{}}
 	fence := ""
@@ -72,7 +72,7 @@ func (p *page) addAnchor(name string) {
 	p.anchors[unique] = true
 }
 
-// slug is the anchor that GitHub gives to a heading.
+// slug returns GitHub's anchor for a heading.
 func slug(title string) string {
 	title = inHeading.ReplaceAllString(strings.TrimSpace(title), "$1")
 	return strings.Map(func(r rune) rune {
@@ -86,8 +86,8 @@ func slug(title string) string {
 	}, title)
 }
 
-// unresolved lists the relative links and anchors of all Markdown files, and the pages of
-// docs that other files name, which do not exist.
+// unresolved returns the broken relative links and anchors of all Markdown files, and the missing
+// docs pages that other files name.
 func unresolved(tree fs.FS) (broken []string, err error) {
 	pages := map[string]page{}
 	mentions := map[string][]reference{}
@@ -193,12 +193,12 @@ func TestBrokenLinksAreFound(t *testing.T) {
 	}
 }
 
-// TestEveryDrawingIsMadeOfItsSource holds each SVG against the digest of its source.
+// TestEveryDrawingIsMadeOfItsSource fails if the digest in an SVG is not that of its source.
 func TestEveryDrawingIsMadeOfItsSource(t *testing.T) {
 	docs := os.DirFS(moduleRoot + "/docs")
 	sources, err := fs.Glob(docs, "diagrams/*.dot")
 	if err != nil || len(sources) == 0 {
-		t.Fatalf("no sources of drawings: %v", err)
+		t.Fatalf("found no sources of drawings: %v", err)
 	}
 	for _, name := range sources {
 		source, err := fs.ReadFile(docs, name)
@@ -212,7 +212,7 @@ func TestEveryDrawingIsMadeOfItsSource(t *testing.T) {
 			continue
 		}
 		if !strings.Contains(string(svg), fmt.Sprintf("sha256:%x", sha256.Sum256(source))) {
-			t.Errorf("docs/%s is older than docs/%s: run make diagrams", drawing, name)
+			t.Errorf("docs/%s was not made from the current docs/%s: run make diagrams", drawing, name)
 		}
 	}
 	drawings, err := fs.Glob(docs, "images/*.svg")
@@ -226,8 +226,8 @@ func TestEveryDrawingIsMadeOfItsSource(t *testing.T) {
 	}
 }
 
-// TestTheIndexAnswersTheQuestionsOfOperators wants a page for each question, one click
-// from the index; that its link resolves is tested above.
+// TestTheIndexAnswersTheQuestionsOfOperators fails if a question in the index does not link to
+// exactly one page, or if the index does not link to a page. Another test checks the links.
 func TestTheIndexAnswersTheQuestionsOfOperators(t *testing.T) {
 	index, err := os.ReadFile(moduleRoot + "/docs/README.md")
 	if err != nil {
@@ -241,11 +241,11 @@ func TestTheIndexAnswersTheQuestionsOfOperators(t *testing.T) {
 		}
 		questions++
 		if len(link.FindAllString(cells[2], -1)) != 1 {
-			t.Errorf("one page answers a question: %s", line)
+			t.Errorf("a question in docs/README.md must link to exactly one page: %s", line)
 		}
 	}
 	if questions < 20 {
-		t.Errorf("the index answers %d questions, and operators have 20", questions)
+		t.Errorf("docs/README.md answers %d questions, want at least 20", questions)
 	}
 	linked := map[string]bool{"README.md": true}
 	for _, l := range parsePage(string(index)).links {
@@ -257,7 +257,7 @@ func TestTheIndexAnswersTheQuestionsOfOperators(t *testing.T) {
 			return fs.SkipDir
 		}
 		if path.Ext(name) == ".md" && !linked[name] {
-			t.Errorf("docs/README.md links to no docs/%s", name)
+			t.Errorf("docs/README.md has no link to docs/%s", name)
 		}
 		return err
 	})
@@ -266,11 +266,12 @@ func TestTheIndexAnswersTheQuestionsOfOperators(t *testing.T) {
 	}
 }
 
-// TestEachHowToBeginsWithItsCommand wants a shell block right below the title.
+// TestEachHowToBeginsWithItsCommand fails if a how-to page has no shell block directly below its
+// title.
 func TestEachHowToBeginsWithItsCommand(t *testing.T) {
 	pages, err := fs.Glob(os.DirFS(moduleRoot), "docs/how-to/*.md")
 	if err != nil || len(pages) < 30 {
-		t.Fatalf("%d pages: %v", len(pages), err)
+		t.Fatalf("found %d how-to pages: %v", len(pages), err)
 	}
 	begins := regexp.MustCompile("^# [^\n]+\n\n(<!-- run( background)? -->\n)?```sh\n")
 	for _, name := range pages {
@@ -279,13 +280,13 @@ func TestEachHowToBeginsWithItsCommand(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !begins.Match(text) {
-			t.Errorf("%s does not begin with the command that does the job", name)
+			t.Errorf("%s does not begin with a sh block directly below its title", name)
 		}
 	}
 }
 
-// TestTroubleshootingNamesWhatThereIs finds quoted log lines that no code writes, metrics
-// that do not exist, and alerts that are missing.
+// TestTroubleshootingNamesWhatThereIs fails if the page quotes a log line that no code writes, names a
+// metric that does not exist, or lacks an alert.
 func TestTroubleshootingNamesWhatThereIs(t *testing.T) {
 	text := func(name string) string {
 		raw, err := os.ReadFile(moduleRoot + "/docs/" + name)
@@ -314,18 +315,18 @@ func TestTroubleshootingNamesWhatThereIs(t *testing.T) {
 	}
 	lines := first.FindAllStringSubmatch(section("Log lines"), -1)
 	if len(lines) < 10 {
-		t.Errorf("only %d log lines were found", len(lines))
+		t.Errorf("found only %d log lines in docs/troubleshooting.md", len(lines))
 	}
 	for _, m := range lines {
-		if m[1] != "not_in_channel" && !written(m[1]) { // that one is Slack's
-			t.Errorf("no code logs %q", m[1])
+		if m[1] != "not_in_channel" && !written(m[1]) { // from Slack
+			t.Errorf("docs/troubleshooting.md quotes the log line %q, which no code writes", m[1])
 		}
 	}
 	metrics := text("reference/metrics.md")
 	for _, m := range first.FindAllStringSubmatch(section("Metrics"), -1) {
 		name, _, _ := strings.Cut(m[1], "{")
 		if !strings.Contains(metrics, "| `"+name+"` |") {
-			t.Errorf("there is no metric %s", name)
+			t.Errorf("docs/troubleshooting.md names the metric %s, which is not in docs/reference/metrics.md", name)
 		}
 	}
 	for _, m := range regexp.MustCompile(`(?m)^## (Callyard\w+)$`).FindAllStringSubmatch(text("reference/alerts.md"), -1) {

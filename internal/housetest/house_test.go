@@ -15,10 +15,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// root of the module, as seen from this package.
+// moduleRoot is the root of the module, relative to this package.
 const moduleRoot = "../.."
 
-// TestTheHouseIsInOrder is the rules of the house, applied.
+// TestTheHouseIsInOrder applies the rules to the whole tree.
 func TestTheHouseIsInOrder(t *testing.T) {
 	tree := os.DirFS(moduleRoot)
 	units, err := load(tree)
@@ -26,7 +26,7 @@ func TestTheHouseIsInOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(units) < 10 {
-		t.Fatalf("found %d packages only: is this the root of the module?", len(units))
+		t.Fatalf("found only %d packages: is this the root of the module?", len(units))
 	}
 	for _, v := range check(moduleName(t, tree), units) {
 		t.Error(v)
@@ -44,11 +44,11 @@ func moduleName(t *testing.T, tree fs.FS) string {
 			return strings.TrimSpace(name)
 		}
 	}
-	t.Fatal("go.mod names no module")
+	t.Fatal("go.mod has no module line")
 	return ""
 }
 
-// TestEveryRowIsOfSomethingThatExists finds rows that stayed when what they are about went.
+// TestEveryRowIsOfSomethingThatExists fails on rows whose package or library no longer exists.
 func TestEveryRowIsOfSomethingThatExists(t *testing.T) {
 	units, err := load(os.DirFS(moduleRoot))
 	if err != nil {
@@ -63,7 +63,7 @@ func TestEveryRowIsOfSomethingThatExists(t *testing.T) {
 	}
 	for _, l := range layers {
 		if !slices.ContainsFunc(units, func(u *unit) bool { return within(u.dir, l.root) }) {
-			t.Errorf("the layers place %s, which is not there", l.root)
+			t.Errorf("layers has a row for %s, which does not exist: remove the row", l.root)
 		}
 	}
 	for _, k := range knowCallStores {
@@ -74,23 +74,23 @@ func TestEveryRowIsOfSomethingThatExists(t *testing.T) {
 				})
 			})
 		}) {
-			t.Errorf("%s may name the stores of calls, and does not", k.root)
+			t.Errorf("%s imports no store of calls: remove it from knowCallStores", k.root)
 		}
 		if k.reason == "" {
-			t.Errorf("%s has no reason", k.root)
+			t.Errorf("the row of %s in knowCallStores has no reason", k.root)
 		}
 	}
 	for _, row := range libraries {
 		for _, owner := range row.owners {
 			if !imports(owner, row.root) {
-				t.Errorf("%s may use %s, and does not", owner, row.root)
+				t.Errorf("%s does not use %s: remove it from the owners in libraries", owner, row.root)
 			}
 		}
 	}
 }
 
-// TestEveryBreakIsFound runs the trees of testdata. Each file holds "want: TEXT"
-// lines, one for each violation and in any order, and then the tree.
+// TestEveryBreakIsFound checks the trees in testdata. Each file starts with "want: TEXT" lines, one
+// for each violation in any order, followed by the tree.
 func TestEveryBreakIsFound(t *testing.T) {
 	fixtures, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(fixtures) < 10 {
@@ -110,23 +110,23 @@ func TestEveryBreakIsFound(t *testing.T) {
 			found := check("example.com/m", units)
 			for _, v := range found {
 				if v.reason == "" {
-					t.Errorf("no reason: %v", v)
+					t.Errorf("the violation has no reason: %v", v)
 				}
 				i := slices.IndexFunc(wants, func(want string) bool { return strings.Contains(v.String(), want) })
 				if i < 0 {
-					t.Errorf("not wanted: %v", v)
+					t.Errorf("unexpected violation: %v", v)
 					continue
 				}
 				wants = slices.Delete(wants, i, i+1)
 			}
 			for _, want := range wants {
-				t.Errorf("not found: %s", want)
+				t.Errorf("missing violation: %s", want)
 			}
 		})
 	}
 }
 
-// fixture splits a fixture into what it wants and its files.
+// fixture splits a fixture into its wanted violations and its files.
 func fixture(text string) (wants []string, tree fstest.MapFS) {
 	tree = fstest.MapFS{}
 	var current *fstest.MapFile
@@ -159,7 +159,7 @@ func TestAFileOverTheLimitIsFoundAndOneAtItIsNot(t *testing.T) {
 			t.Fatal(err)
 		}
 		if found := check("example.com/m", units); len(found) != want {
-			t.Errorf("%d lines: %v", lines, found)
+			t.Errorf("a file of %d lines: %v", lines, found)
 		}
 	}
 }
@@ -179,7 +179,7 @@ func TestATypeWithTooManyMethodsIsFound(t *testing.T) {
 			t.Fatal(err)
 		}
 		if found := check("example.com/m", units); len(found) != want || want > 0 && !strings.Contains(found[0].String(), "the type T has 41 methods") {
-			t.Errorf("%d methods: %v", n, found)
+			t.Errorf("a type with %d methods: %v", n, found)
 		}
 	}
 }
@@ -200,13 +200,13 @@ func TestALargePackageSaysWhyItIsOne(t *testing.T) {
 		return check("example.com/m", units)
 	}
 	if found := of(maxPackageLines, ""); len(found) != 0 {
-		t.Errorf("at the limit: %v", found)
+		t.Errorf("a package at the limit: %v", found)
 	}
 	if found := of(maxPackageLines+1, onePackage+" it is one transport."); len(found) != 0 {
-		t.Errorf("with a reason: %v", found)
+		t.Errorf("a large package with a reason: %v", found)
 	}
 	if found := of(maxPackageLines+1, ""); len(found) != 1 || !strings.Contains(found[0].String(), "the package has 2501 lines") {
-		t.Errorf("without one: %v", found)
+		t.Errorf("a large package without a reason: %v", found)
 	}
 }
 
@@ -220,21 +220,21 @@ func TestEveryRowOfTheTablesHasItsReason(t *testing.T) {
 	seen := map[string]bool{}
 	for _, l := range layers {
 		if seen[l.root] {
-			t.Errorf("%s stands twice", l.root)
+			t.Errorf("layers has two rows for %s", l.root)
 		}
 		seen[l.root] = true
 	}
 	for _, row := range libraries {
 		if row.reason == "" {
-			t.Errorf("%s has no reason", row.root)
+			t.Errorf("the row of %s in libraries has no reason", row.root)
 		}
 		for _, owner := range row.owners {
 			if _, ok := placed(owner); !ok {
-				t.Errorf("%s is for %s, which has no place", row.root, owner)
+				t.Errorf("libraries permits %s to %s, which belongs to no layer", row.root, owner)
 			}
 		}
 	}
 	if fmt.Sprint(command) != "the commands" {
-		t.Error("the names of the ranks are out of step")
+		t.Error("the list of rank names does not match the ranks")
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// idNames are names of fields and parameters that hold an id, in lower case, each with its
-// type. Lists of them are named with an "s" at the end.
+// idNames maps the names of fields and parameters that hold an id, in lower case, to its type. Lists
+// of ids have an "s" at the end of their name.
 var idNames = map[string]string{
 	"callid": "schema.CallID", "approvalid": "schema.ApprovalID", "batchid": "schema.BatchID",
 	"serverid": "schema.ServerID", "server": "schema.ServerID",
@@ -19,8 +19,8 @@ var idNames = map[string]string{
 	"tenantid": "schema.TenantID", "tenant": "schema.TenantID",
 }
 
-// bareIDs are the places where an id is a plain string, each with the reason. A place is a
-// package, or the field or parameter of one.
+// bareIDs are the places where an id may be a plain string, each with the reason. A place is a
+// package, or a field or parameter of one.
 var bareIDs = []struct{ place, reason string }{
 	{"internal/eval", "it reads and writes files and prompts of others"},
 	{"internal/agent", "it speaks with models, in their words"},
@@ -35,8 +35,8 @@ var bareIDs = []struct{ place, reason string }{
 	{"pkg/risk", "the words of the policy, of which some are patterns"},
 }
 
-// TestIdsHaveTypesOfTheirOwn fails on an exported field, or a parameter or result of an
-// exported function, that is named like an id and is a plain string.
+// TestIdsHaveTypesOfTheirOwn fails on an exported field, or a parameter or result of an exported
+// function, that has the name of an id and is a plain string.
 func TestIdsHaveTypesOfTheirOwn(t *testing.T) {
 	read := 0
 	used := make([]bool, len(bareIDs))
@@ -60,7 +60,7 @@ func TestIdsHaveTypesOfTheirOwn(t *testing.T) {
 					continue next
 				}
 			}
-			t.Errorf("%s:%d: %s is a string; its type is %s", name, f.line, f.place, f.want)
+			t.Errorf("%s:%d: %s is a plain string; use the type %s", name, f.line, f.place, f.want)
 		}
 		return nil
 	})
@@ -68,11 +68,11 @@ func TestIdsHaveTypesOfTheirOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	if read < 500 {
-		t.Errorf("only %d files were read", read)
+		t.Errorf("read only %d files", read)
 	}
 	for i, b := range bareIDs {
 		if !used[i] {
-			t.Errorf("%s has no id that is a plain string; remove its row", b.place)
+			t.Errorf("%s has no id that is a plain string; remove its row from bareIDs", b.place)
 		}
 	}
 }
@@ -103,7 +103,7 @@ type bareID struct {
 	want  string
 }
 
-// bareIDsIn returns the exported places of a file that hold an id as a plain string.
+// bareIDsIn returns the exported places of a file where an id is a plain string.
 func bareIDsIn(name string, raw []byte) ([]bareID, error) {
 	fset := token.NewFileSet()
 	file, err := parser.ParseFile(fset, name, raw, parser.SkipObjectResolution)
@@ -149,7 +149,7 @@ type idScan struct {
 	found []bareID
 }
 
-// fields reads parameters, or the exported fields of a struct.
+// fields checks parameters, or the exported fields of a struct.
 func (s *idScan) fields(at string, list *ast.FieldList, all bool) {
 	if list == nil {
 		return
@@ -172,7 +172,7 @@ func (s *idScan) fields(at string, list *ast.FieldList, all bool) {
 	}
 }
 
-// expr reads the types inside a type.
+// expr checks the types inside a type.
 func (s *idScan) expr(at string, x ast.Expr) {
 	switch x := x.(type) {
 	case *ast.FuncType:

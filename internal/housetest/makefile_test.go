@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// makes is what make prints without running a command.
+// makes returns the output of make. Pass -n so that make runs no command.
 func makes(t *testing.T, args ...string) string {
 	t.Helper()
 	out, err := exec.Command("make", append([]string{"--no-print-directory", "-C", moduleRoot}, args...)...).CombinedOutput()
@@ -19,12 +19,12 @@ func makes(t *testing.T, args ...string) string {
 func TestMakeBuildSharesTheBuildCacheAndStripsSymbols(t *testing.T) {
 	build := makes(t, "-n", "build")
 	if !strings.Contains(build, "-ldflags='-s -w'") {
-		t.Errorf("the programs keep their symbols: %s", build)
+		t.Errorf("make build does not strip symbols with -ldflags='-s -w': %s", build)
 	}
-	// With other compile flags than go run and go test, it would compile everything again.
+	// With compile flags other than those of go run and go test, everything would be compiled again.
 	for _, flag := range []string{"-trimpath", "-gcflags", "-race", "-tags"} {
 		if strings.Contains(build, flag) {
-			t.Errorf("make build compiles everything a second time, because of %s: %s", flag, build)
+			t.Errorf("make build must not use %s, which would compile everything again: %s", flag, build)
 		}
 	}
 }
@@ -32,15 +32,15 @@ func TestMakeBuildSharesTheBuildCacheAndStripsSymbols(t *testing.T) {
 func TestMakeUnitNeedsNoEngineAndNoRaceDetector(t *testing.T) {
 	unit := makes(t, "-n", "unit")
 	if !strings.Contains(unit, "grep -vE '/internal/launch/(sandbox|bwrap)$'") {
-		t.Errorf("packages that start containers are among the unit tests: %s", unit)
+		t.Errorf("make unit does not exclude the packages that start containers: %s", unit)
 	}
 	if strings.Contains(unit, "-race") || strings.Contains(unit, "scripts/test.sh") {
-		t.Errorf("the unit tests take the time of a detector or of a set-up: %s", unit)
+		t.Errorf("make unit must use neither the race detector nor scripts/test.sh: %s", unit)
 	}
 }
 
 func TestMakeAloneListsTheTargets(t *testing.T) {
 	if text := makes(t); !strings.Contains(text, "build") || !strings.Contains(text, "chaos") || strings.Contains(text, "go build") {
-		t.Errorf("make alone prints:\n%s", text)
+		t.Errorf("make without a target must only list the targets, but prints:\n%s", text)
 	}
 }

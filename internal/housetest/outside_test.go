@@ -7,8 +7,8 @@ import (
 	"testing/fstest"
 )
 
-// doubles are the packages of internal that tests from outside may import: each plays or
-// damages something around Callyard, and none is part of a program.
+// doubles are the internal packages that end-to-end tests may import: each simulates or damages
+// something around Callyard, and none is part of a program.
 var doubles = []struct{ root, reason string }{
 	{"internal/mcptest", "it plays MCP servers, and reads the file in which they write each run"},
 	{"internal/agent/modeltest", "it plays the APIs of models"},
@@ -22,26 +22,26 @@ var doubles = []struct{ root, reason string }{
 	{"internal/upstream/oauth/oauthtest", "it plays an authorization server"},
 }
 
-// insiders are the files of e2e that import product code, and why. Nothing of e2e/chaos
-// may be here: it judges what the product promises, by what a user can see.
+// insiders are the files of e2e that may import product code, with the reason. Nothing in e2e/chaos
+// may be listed, because it must check the product's guarantees by what a user can see.
 var insiders = []struct{ file, root, reason string }{
 	{"e2e/bounds_linux_test.go", "internal/waits", "the number of requests that wait is a fixed bound, which no answer tells"},
-	{"e2e/config_check_test.go", "internal/authn", "it writes a file of callers as an operator does, whose keys the command would only print"},
-	{"e2e/harness_credentials_test.go", "internal/credential", "it connects hundreds of people, for each of whom an approver would need a browser"},
-	{"e2e/harness_credentials_test.go", "internal/upstream/oauth", "it is the client that the approver has, for the people above"},
-	{"e2e/mcp_sessions_test.go", "internal/authn", "it writes a file of callers as an operator does, whose keys the command would only print"},
+	{"e2e/config_check_test.go", "internal/authn", "it writes a file of callers; the command would only print their keys"},
+	{"e2e/harness_credentials_test.go", "internal/credential", "it connects hundreds of people, each of whom would need a browser at an approver"},
+	{"e2e/harness_credentials_test.go", "internal/upstream/oauth", "it uses the client of the approver for these people"},
+	{"e2e/mcp_sessions_test.go", "internal/authn", "it writes a file of callers; the command would only print their keys"},
 	{"e2e/deploy/examples_test.go", "internal/config", "it reads the example files as the worker does, without starting one for each"},
 	{"e2e/deploy/metrics_test.go", "internal/telemetry", "the names of metrics in dashboards and alerts must be those that are registered"},
 	{"e2e/fabric", "internal/warrant", "it writes keys for a fleet, without a run of the command for each"},
 	{"e2e/rolling/fabric_test.go", "internal/warrant", "it writes keys for a fleet, without a run of the command for each"},
-	{"e2e/models", "internal/agent/model", "what is tested is the client of models itself, with the servers of the vendors' libraries"},
-	{"e2e/oauthclient", "internal", "it is the client of the conformance suite, and has to be the product's own"},
+	{"e2e/models", "internal/agent/model", "it tests the client of models itself against the servers of the vendors' libraries"},
+	{"e2e/oauthclient", "internal", "the conformance suite must test the product's own client"},
 	{"e2e/proc/sentinels.go", "internal/confirm", "it waits until a set of Redis servers is ready, as the product connects to them"},
 }
 
-const whyOutside = "tests in e2e see Callyard as its users do, so that they hold for whatever stands inside; enter a double, or the file and the reason, in internal/housetest"
+const whyOutside = "end-to-end tests use Callyard as its users do, so that they do not depend on the implementation; if an import is needed, add it to doubles, or the file and the reason to insiders, in internal/housetest"
 
-// fromOutside returns the imports of e2e that reach into the product without a row.
+// fromOutside returns the imports of product code in e2e that no row permits.
 func fromOutside(module string, units []*unit) []violation {
 	h := house{module: module, units: units}
 	for _, u := range units {
@@ -88,15 +88,15 @@ func TestEndToEndTestsSeeTheProductFromOutside(t *testing.T) {
 	}
 	for _, d := range doubles {
 		if !imported("e2e", d.root) || d.reason == "" {
-			t.Errorf("%s is a double that nothing of e2e imports, or has no reason", d.root)
+			t.Errorf("the row of %s in doubles is unused or has no reason", d.root)
 		}
 	}
 	for _, i := range insiders {
 		if !imported(i.file, i.root) || i.reason == "" {
-			t.Errorf("%s may import %s, and does not, or has no reason", i.file, i.root)
+			t.Errorf("the row of %s for %s in insiders is unused or has no reason", i.file, i.root)
 		}
 		if within(i.file, "e2e/chaos") {
-			t.Errorf("%s has a row; the harness of faults sees the product from outside only", i.file)
+			t.Errorf("%s is in insiders, but e2e/chaos must not import product code", i.file)
 		}
 	}
 }
@@ -117,6 +117,6 @@ func TestALookInsideIsFound(t *testing.T) {
 	}
 	slices.Sort(found)
 	if want := []string{"e2e/chaos/judge.go:3", "e2e/chaos/more_test.go:2", "e2e/fabric/lay.go:4"}; !slices.Equal(found, want) {
-		t.Errorf("found %q, not %q", found, want)
+		t.Errorf("found %q, want %q", found, want)
 	}
 }

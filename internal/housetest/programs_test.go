@@ -6,20 +6,20 @@ import (
 	"strings"
 )
 
-// program says what a program must not contain.
+// program lists the packages that a program must not link.
 type program struct {
-	root   string // its package, from the root of the module
+	root   string // its package, relative to the root of the module
 	barred []barred
 }
 
-// barred is what some program must not link: packages of the module from its root, or
-// outside ones by import path, each with everything below it.
+// barred lists packages that some program must not link: packages of the module by directory, or
+// external ones by import path, each with all packages below it.
 type barred struct {
 	reason string
 	roots  []string
 }
 
-// What more than one program must not contain.
+// Restrictions of more than one program.
 var (
 	worksNot = barred{"only a worker starts processes and holds sessions of servers", []string{
 		"internal/launch", "internal/session", "internal/worker", "internal/setup/workerrole",
@@ -28,36 +28,37 @@ var (
 	decidesNot = barred{"only an approver can let people decide", []string{
 		"internal/approver", "internal/setup/approverrole", "internal/authserver", "internal/store/oauthtable", "internal/store/slacktable", "internal/store/noticetable", "github.com/slack-go/slack", "github.com/coreos/go-oidc",
 	}}
-	servesNoCaller = barred{"only a front door faces callers, admits and routes", []string{
+	servesNoCaller = barred{"only a front door serves callers, admits and routes calls", []string{
 		"internal/frontdoor", "internal/setup/frontdoorrole", "internal/calls", "internal/calls/admission", "internal/batch", "internal/catalog", "internal/dispatch",
 		"internal/calls/quota", "internal/calls/cache", "internal/calls/records", "internal/store/journal", "github.com/rs/cors",
 	}}
 	isNoCommand = barred{"the command line and the embedded NATS are parts of callyard", []string{
 		"internal/cli", "internal/demo", "internal/embedded", "github.com/nats-io/nats-server", "github.com/spf13/cobra", "charm.land", "gonum.org",
 	}}
-	drawsNothing = barred{"what draws plots is in the module bench, whose program `callyard bench` starts", []string{
+	drawsNothing = barred{"plots are drawn by the module bench, whose program `callyard bench` starts", []string{
 		"gonum.org", "codeberg.org/go-fonts", "codeberg.org/go-pdf", "codeberg.org/go-latex", "git.sr.ht/~sbinet", "github.com/ajstarks/svgo",
 		"github.com/golang/freetype", "golang.org/x/image", "image/jpeg", "image/png",
 	}}
-	testsNothing = barred{"tests are no part of a program", []string{
+	testsNothing = barred{"a program must not contain test code", []string{
 		"testing", "net/http/httptest", "pkg/bus/bustest", "pkg/bus/porttest", "internal/mcptest", "internal/openapitest", "internal/housetest", "internal/kit/goldentest", "internal/upstream/oauth/oauthtest",
 	}}
 )
 
-// programs are all that is shipped. `callyard` is every role in one.
+// programs are all shipped programs. `callyard` contains every role.
 var programs = []program{
 	{"cmd/callyard", []barred{drawsNothing, testsNothing}},
 	{"cmd/frontdoor", []barred{worksNot, decidesNot, isNoCommand, testsNothing}},
 	{"cmd/approver", []barred{worksNot, servesNoCaller, isNoCommand, testsNothing}},
-	{"cmd/worker", []barred{decidesNot, servesNoCaller, isNoCommand, testsNothing, {"a worker needs core NATS only: nothing that lasts is its", []string{
+	{"cmd/worker", []barred{decidesNot, servesNoCaller, isNoCommand, testsNothing, {"a worker uses core NATS only and owns no persistent data", []string{
 		"internal/store/ledger", "internal/store/audit", "internal/approval", "internal/confirm", "internal/webhook", "github.com/redis/go-redis", "github.com/danielgtaylor/huma",
 	}}}},
 }
 
-// linked is what a program links: the imports of each package in it.
+// linked holds the packages that a program links, with the imports of each.
 type linked map[string][]string
 
-// readLinked reads the output of go list -deps with the format "{{.ImportPath}} {{join .Imports " "}}".
+// readLinked parses the output of go list -deps with the format
+// "{{.ImportPath}} {{join .Imports " "}}".
 func readLinked(out string) linked {
 	l := make(linked)
 	for line := range strings.Lines(out) {
@@ -68,7 +69,8 @@ func readLinked(out string) linked {
 	return l
 }
 
-// unsealed says what the program links and must not, and through which imports.
+// unsealed returns the packages that the program must not link but does, with the import path that
+// leads to each.
 func (p program) unsealed(module string, l linked) (found []string) {
 	for _, b := range p.barred {
 		for _, root := range b.roots {
@@ -79,15 +81,15 @@ func (p program) unsealed(module string, l linked) (found []string) {
 				for i := range way {
 					way[i] = strings.TrimPrefix(way[i], module+"/")
 				}
-				found = append(found, fmt.Sprintf("%s links %s, and must not: %s. The imports are %s.", p.root, way[len(way)-1], b.reason, strings.Join(way, " > ")))
+				found = append(found, fmt.Sprintf("%s must not link %s: %s. The imports are %s.", p.root, way[len(way)-1], b.reason, strings.Join(way, " > ")))
 			}
 		}
 	}
 	return found
 }
 
-// way is a shortest way by imports from one package to root or what is below it, nil
-// where there is none.
+// way returns a shortest chain of imports from one package to root or a package below it, or nil if
+// there is none.
 func (l linked) way(from, root string) []string {
 	before := map[string]string{from: ""}
 	for next := []string{from}; len(next) > 0; next = next[1:] {

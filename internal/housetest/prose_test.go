@@ -18,12 +18,12 @@ import (
 
 // phrase is a wording that only this project used.
 type phrase struct {
-	pattern string // a regular expression; a space in it is any white space, and words are whole
+	pattern string // a regular expression; a space matches any white space, and only whole words match
 	instead string
-	except  string // the text that follows where the phrase has its ordinary meaning
+	except  string // following text with which the phrase has its ordinary meaning
 }
 
-// retiredPhrases are wordings of prose, each with the plain one. Names of things are in
+// retiredPhrases are retired wordings of prose, each with its plain replacement. Retired names are in
 // [retiredWords].
 var retiredPhrases = []phrase{
 	{pattern: "a yes|say yes|says yes|said yes", instead: "an approval, to approve"},
@@ -49,17 +49,17 @@ var retiredPhrases = []phrase{
 	{pattern: "stray", instead: "unexpected"},
 }
 
-// allowedPhrases are places where a retired phrase stays, each with the reason.
+// allowedPhrases are the places where a retired phrase is permitted, each with the reason.
 var allowedPhrases = map[string]string{}
 
-// plainTexts are the extensions of other files that are read as a whole: pages, style sheets,
+// plainTexts are the extensions of other files whose whole text is checked: pages, style sheets,
 // scripts and configuration.
 var plainTexts = []string{".css", ".dot", ".html", ".js", ".mjs", ".sh", ".tmpl", ".yaml", ".yml"}
 
-// commentRoots are the folders whose Go comments are read.
+// commentRoots are the folders whose Go comments are checked.
 var commentRoots = []string{"bench", "clients/go", "cmd", "deploy", "e2e", "internal", "pkg"}
 
-// productRoots are the folders whose Go files hold texts of the product in their strings.
+// productRoots are the folders whose Go strings are texts of the product.
 var productRoots = []string{"clients/go", "cmd", "internal", "pkg"}
 
 var (
@@ -76,7 +76,7 @@ func compilePhrases() (all []*regexp.Regexp) {
 	return all
 }
 
-// retiredProse returns a line for each retired phrase in a text that begins at a line.
+// retiredProse returns a line for each retired phrase in a text. line is the number of its first line.
 func retiredProse(name string, line int, text string) (found []string) {
 	for i, pattern := range prosePatterns {
 		p := retiredPhrases[i]
@@ -92,15 +92,15 @@ func retiredProse(name string, line int, text string) (found []string) {
 			if allowedPhrases[name+": "+said] != "" {
 				continue
 			}
-			found = append(found, fmt.Sprintf("%s:%d: %q; write: %s", name, line+strings.Count(text[:at[0]], "\n"), said, p.instead))
+			found = append(found, fmt.Sprintf("%s:%d: the phrase %q is retired; write: %s", name, line+strings.Count(text[:at[0]], "\n"), said, p.instead))
 		}
 	}
 	return found
 }
 
-// proseOfMarkdown is a page without link targets and code spans.
+// proseOfMarkdown returns a page without link targets and code spans.
 func proseOfMarkdown(name, text string) string {
-	if name == "CHANGELOG.md" { // releases keep their words
+	if name == "CHANGELOG.md" { // published release notes are not changed
 		_, unreleased, _ := strings.Cut(text, "## [Unreleased]")
 		unreleased, _, _ = strings.Cut(unreleased, "\n## [")
 		before, _, _ := strings.Cut(text, "## [Unreleased]")
@@ -112,7 +112,7 @@ func proseOfMarkdown(name, text string) string {
 	return codeSpan.ReplaceAllStringFunc(text, func(span string) string { return "`" + blank(span) + "`" })
 }
 
-// proseOfGo calls do with each comment of a Go file, and with each string if literals is set.
+// proseOfGo calls do for each comment of a Go file, and for each string if literals is set.
 func proseOfGo(name string, source []byte, literals bool, do func(line int, text string)) error {
 	if generatedFile.Match(source) {
 		return nil
@@ -145,8 +145,8 @@ func proseOfGo(name string, source []byte, literals bool, do func(line int, text
 	return nil
 }
 
-// isProduct reports whether the string literals of a Go file are texts of the product: errors,
-// log messages and help. The strings of tests and of the benchmark are their own.
+// isProduct reports whether the string literals of a Go file are texts of the product: errors, log
+// messages and help. The strings of tests and of the benchmark are not.
 func isProduct(name string) bool {
 	return isWithin(path.Dir(name), productRoots) && !strings.HasSuffix(name, "_test.go")
 }
@@ -191,8 +191,8 @@ func allProse(fsys fs.FS) (found []string, pages, files int, err error) {
 	return slices.Compact(found), pages, files, err
 }
 
-// TestProseUsesNoRetiredPhrase reads all pages, the comments of the Go files below
-// [commentRoots], and the strings of the product: error and log messages and help. It runs as
+// TestProseUsesNoRetiredPhrase fails on retired phrases in pages, in the comments of the Go files below
+// [commentRoots], and in the strings of the product: error and log messages and help. It runs as
 // `make prose`.
 func TestProseUsesNoRetiredPhrase(t *testing.T) {
 	found, pages, files, err := allProse(os.DirFS(moduleRoot))
@@ -203,7 +203,7 @@ func TestProseUsesNoRetiredPhrase(t *testing.T) {
 		t.Error(f)
 	}
 	if pages < 70 || files < 1000 {
-		t.Errorf("only %d pages and %d Go files were read", pages, files)
+		t.Errorf("read only %d pages and %d Go files", pages, files)
 	}
 }
 
@@ -224,13 +224,13 @@ func TestARetiredPhraseIsFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		`CHANGELOG.md:5: "anew"; write: again`,
-		`README.md:2: "a yes"; write: an approval, to approve`,
-		`README.md:4: "is over"; write: has ended`,
-		`e2e/a.go:2: "beside"; write: next to, with or in addition to`,
-		`e2e/a.go:5: "goes on"; write: continue or resume`,
-		`internal/web/page.html:1: "goes on"; write: continue or resume`,
-		`pkg/c.go:3: "is over"; write: has ended`,
+		`CHANGELOG.md:5: the phrase "anew" is retired; write: again`,
+		`README.md:2: the phrase "a yes" is retired; write: an approval, to approve`,
+		`README.md:4: the phrase "is over" is retired; write: has ended`,
+		`e2e/a.go:2: the phrase "beside" is retired; write: next to, with or in addition to`,
+		`e2e/a.go:5: the phrase "goes on" is retired; write: continue or resume`,
+		`internal/web/page.html:1: the phrase "goes on" is retired; write: continue or resume`,
+		`pkg/c.go:3: the phrase "is over" is retired; write: has ended`,
 	}
 	if !slices.Equal(got, want) || pages != 3 || files != 5 {
 		t.Errorf("%d pages, %d files:\n%s", pages, files, strings.Join(got, "\n"))

@@ -14,8 +14,8 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// releaseConfig is what .goreleaser.yaml uses of GoReleaser's keys. Another key fails the test until
-// somebody enters it here, which is when a misspelt one is noticed.
+// releaseConfig has the keys of GoReleaser that .goreleaser.yaml uses. Any other key fails the test,
+// so that misspelled keys are noticed; add new keys here.
 type releaseConfig struct {
 	Version int    `yaml:"version"`
 	Project string `yaml:"project_name"`
@@ -39,7 +39,7 @@ type releaseConfig struct {
 		NameTemplate string            `yaml:"name_template"`
 		Formats      []string          `yaml:"formats"`
 		BuildsInfo   map[string]string `yaml:"builds_info"`
-		Files        []any             `yaml:"files"` // a name, or a rule for files that are made
+		Files        []any             `yaml:"files"` // a name, or a rule for generated files
 	} `yaml:"archives"`
 	Images []struct {
 		ID         string            `yaml:"id"`
@@ -91,7 +91,7 @@ type releaseSign struct {
 	Args      []string `yaml:"args"`
 }
 
-// exists fails the test if a file of the repository that something names is missing.
+// exists fails the test if the file that by refers to does not exist in the repository.
 func exists(t *testing.T, named, by string) {
 	t.Helper()
 	if _, err := os.Stat(filepath.Join(moduleRoot, named)); err != nil {
@@ -111,29 +111,29 @@ func TestTheReleaseHasEveryProgramOnEveryPlatform(t *testing.T) {
 	}
 	variables, err := os.ReadFile(filepath.Join(moduleRoot, "internal/buildinfo/buildinfo.go"))
 	if err != nil || !strings.Contains(string(variables), "\nvar version, commit, date string\n") {
-		t.Fatalf("the variables that the linker sets moved: %v", err)
+		t.Fatalf("internal/buildinfo no longer declares the variables that the linker sets: %v", err)
 	}
 	goos := map[string][]string{}
 	for _, b := range c.Builds {
 		goos[b.ID] = b.GOOS
 		exists(t, filepath.Join(b.Main, "main.go"), config)
 		if b.Binary != b.ID || !slices.Equal(b.GOARCH, []string{"amd64", "arm64"}) || !slices.Contains(b.Env, "CGO_ENABLED=0") || !slices.Contains(b.Flags, "-trimpath") {
-			t.Errorf("%s is not a static program for amd64 and arm64: %+v", b.ID, b)
+			t.Errorf("%s is not built as a static, trimmed program for amd64 and arm64: %+v", b.ID, b)
 		}
 		for _, name := range []string{"version=v{{ .Version }}", "commit={{ .FullCommit }}", "date={{ .CommitDate }}"} {
 			if !strings.Contains(strings.Join(b.Ldflags, " "), "-X github.com/callyard/callyard/internal/buildinfo."+name) {
-				t.Errorf("%s has no %s", b.ID, name)
+				t.Errorf("the ldflags of %s do not set %s", b.ID, name)
 			}
 		}
 	}
 	programs, err := filepath.Glob(filepath.Join(moduleRoot, "cmd", "*"))
 	if err != nil || len(programs) < 4 || len(c.Archives) != 1 {
-		t.Fatalf("%d programs, %d archives, %v", len(programs), len(c.Archives), err)
+		t.Fatalf("found %d programs and %d archives, %v", len(programs), len(c.Archives), err)
 	}
 	for _, folder := range programs {
 		name := filepath.Base(folder)
 		if !slices.Equal(goos[name], []string{"linux", "darwin"}) {
-			t.Errorf("%s is built for %v", name, goos[name])
+			t.Errorf("%s is built for %v, want linux and darwin", name, goos[name])
 		}
 		if !slices.Contains(c.Archives[0].IDs, name) {
 			t.Errorf("%s is in no archive", name)
@@ -154,7 +154,7 @@ func TestTheReleaseHasEveryProgramOnEveryPlatform(t *testing.T) {
 		case map[string]any:
 			completions = completions || file["src"] == ".cache/completions/*" && file["dst"] == "completions"
 		default:
-			t.Errorf("the archives have the file %v", file)
+			t.Errorf("the archives contain an unexpected file: %v", file)
 		}
 	}
 	if !completions {
@@ -163,24 +163,24 @@ func TestTheReleaseHasEveryProgramOnEveryPlatform(t *testing.T) {
 	for _, i := range c.Images {
 		exists(t, i.Dockerfile, config)
 		if !slices.Equal(i.Platforms, []string{"linux/amd64", "linux/arm64"}) {
-			t.Errorf("the image %s is for %v", i.ID, i.Platforms)
+			t.Errorf("the image %s is for %v, want linux/amd64 and linux/arm64", i.ID, i.Platforms)
 		}
 		for _, id := range i.IDs {
 			if goos[id] == nil {
-				t.Errorf("the image %s has %s, which nothing builds", i.ID, id)
+				t.Errorf("the image %s contains %s, which no build makes", i.ID, id)
 			}
 		}
 	}
 	if len(c.Before.Hooks) != 2 || c.Before.Hooks[0] != "scripts/completions.sh" || !strings.HasPrefix(c.Before.Hooks[1], "helm package deploy/helm/callyard ") {
-		t.Errorf("the completions are not written, or the chart is not packaged: %q", c.Before.Hooks)
+		t.Errorf("the hooks must write the completions and package the chart: %q", c.Before.Hooks)
 	}
 	exists(t, "deploy/helm/callyard/Chart.yaml", config)
 	chart := []map[string]string{{"glob": ".cache/chart/callyard-*.tgz"}}
 	if !slices.EqualFunc(c.Checksum.ExtraFiles, chart, sameMap) || !slices.EqualFunc(c.Release.ExtraFiles, chart, sameMap) {
-		t.Errorf("the chart is not among checksums and files: %v %v", c.Checksum.ExtraFiles, c.Release.ExtraFiles)
+		t.Errorf("the chart is missing from the checksums or the release files: %v %v", c.Checksum.ExtraFiles, c.Release.ExtraFiles)
 	}
 	if len(c.SBOMs) != 1 || c.SBOMs[0].Cmd != "syft" || len(c.Signs) != 1 || c.Signs[0].Artifacts != "checksum" || len(c.ImageSigns) != 1 {
-		t.Errorf("SBOMs %+v, signatures %+v %+v", c.SBOMs, c.Signs, c.ImageSigns)
+		t.Errorf("the release must have SBOMs by syft and signatures of checksums and images: %+v, %+v %+v", c.SBOMs, c.Signs, c.ImageSigns)
 	}
 }
 
@@ -188,11 +188,12 @@ func sameMap(a, b map[string]string) bool {
 	return len(a) == len(b) && a["glob"] == b["glob"]
 }
 
-// TestWorkflowsPinActionsByCommit reads the workflows: a tag can be moved to other code.
+// TestWorkflowsPinActionsByCommit fails if a workflow uses an action by tag, because a tag can be
+// moved to other code.
 func TestWorkflowsPinActionsByCommit(t *testing.T) {
 	names, err := filepath.Glob(filepath.Join(moduleRoot, ".github/workflows/*.yaml"))
 	if err != nil || len(names) < 3 {
-		t.Fatalf("%d workflows, %v", len(names), err)
+		t.Fatalf("found %d workflows, %v", len(names), err)
 	}
 	pinned := regexp.MustCompile(`^[\w.-]+(/[\w.-]+)+@[0-9a-f]{40} # v\d+\.\d+\.\d+$`)
 	for _, name := range names {
@@ -215,7 +216,8 @@ func TestWorkflowsPinActionsByCommit(t *testing.T) {
 	}
 }
 
-// TestDependabotLooksAtEveryLockFile finds folders that were added or moved.
+// TestDependabotLooksAtEveryLockFile fails if a folder was added or moved without an update of the
+// configuration of Dependabot.
 func TestDependabotLooksAtEveryLockFile(t *testing.T) {
 	raw, err := os.ReadFile(filepath.Join(moduleRoot, ".github/dependabot.yml"))
 	if err != nil {
@@ -254,7 +256,7 @@ func TestDependabotLooksAtEveryLockFile(t *testing.T) {
 		slices.Sort(found[ecosystem])
 		slices.Sort(listed[ecosystem])
 		if !slices.Equal(found[ecosystem], listed[ecosystem]) {
-			t.Errorf("%s: dependabot looks at %v, and there are %v", ecosystem, listed[ecosystem], found[ecosystem])
+			t.Errorf("%s: Dependabot watches %v, but the lock files are in %v", ecosystem, listed[ecosystem], found[ecosystem])
 		}
 	}
 }
@@ -277,7 +279,7 @@ func TestTheNoticesAreThoseOfTheLinkedModules(t *testing.T) {
 	}
 }
 
-// released is a heading of CHANGELOG.md for a release; Keep a Changelog dates it.
+// released matches the heading of a release in CHANGELOG.md, with its date as in Keep a Changelog.
 var released = regexp.MustCompile(`^## \[\d+\.\d+\.\d+\] - \d{4}-\d{2}-\d{2}$`)
 
 // misplaced returns the faults of the headings of CHANGELOG.md.
@@ -324,7 +326,7 @@ func TestReleaseNotesAreTheSectionOfTheTag(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	root := t.TempDir() // the script reads the CHANGELOG.md of the tree that it is in
+	root := t.TempDir() // the script reads CHANGELOG.md in its own tree
 	if err := os.Mkdir(filepath.Join(root, "scripts"), 0o700); err != nil {
 		t.Fatal(err)
 	}

@@ -15,8 +15,8 @@ import (
 
 var update = flag.Bool("update", false, "write the generated tables of docs")
 
-// TestThePageOfTheRESTAPIListsEveryOperation holds the list of operations against the
-// OpenAPI document, which a test of the front door holds against the front door.
+// TestThePageOfTheRESTAPIListsEveryOperation compares the list of operations with the OpenAPI
+// document. A test of the front door compares that document with the front door.
 func TestThePageOfTheRESTAPIListsEveryOperation(t *testing.T) {
 	const name = moduleRoot + "/docs/reference/rest.md"
 	type operation struct {
@@ -72,11 +72,11 @@ func TestThePageOfTheRESTAPIListsEveryOperation(t *testing.T) {
 		return
 	}
 	if diff := cmp.Diff(string(page), want); diff != "" {
-		t.Errorf("the list of operations is not that of clients/openapi.json: go test ./internal/housetest -run PageOfTheREST -update (-page +document):\n%s", diff)
+		t.Errorf("the list of operations differs from clients/openapi.json; to update it, run go test ./internal/housetest -run PageOfTheREST -update (-page +document):\n%s", diff)
 	}
 }
 
-// pathOf is the path of a row, then its method.
+// pathOf returns the path of a row followed by its method.
 func pathOf(row string) string {
 	method, path, _ := strings.Cut(strings.TrimPrefix(row, "| `"), " ")
 	path, _, _ = strings.Cut(path, "`")

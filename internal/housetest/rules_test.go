@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// violation is one place that breaks a rule.
+// violation is a place that breaks a rule.
 type violation struct {
 	where  string // file:line, or a directory
 	what   string
@@ -19,24 +19,24 @@ func (v violation) String() string {
 }
 
 const (
-	whyArrows    = "arrows go down only: schema ← risk, bus ← support ← domain ← roles ← set-up and command line ← cmd; what stands lower must build, be tested and be understood without what stands higher (rule 1)"
-	whyNouns     = "pkg/schema imports the standard library only, so that anybody can depend on the nouns (section 2)"
-	whyPublic    = "pkg is for others to import, and they cannot import internal (rule 2)"
-	whyRoles     = "roles are separate processes, split by what they may touch; what they share goes into the domain (rule 2)"
-	whyRoleParts = "the subpackages of a role are that role's own (rule 2)"
-	whyPlace     = "every package has its place; enter it in the layers of internal/housetest, beside its reason (section 2)"
-	whyOwner     = "each outside library has one owner (rule 3): "
-	whyOneHome   = "a second importer of a library is a decision: move the use into the first, or enter the owners and the reason in the libraries of internal/housetest (rule 3)"
-	whySubjects  = "subjects, streams, buckets and headers are named in pkg/bus only, so that NATS permissions can be read off one file (rule 4)"
-	whyOneEntry  = "a call has one entry: endpoints use internal/calls, so that none of them knows which store holds a call (section 4)"
-	whyStores    = "which store holds a call is known to internal/calls; enter the package in knowCallStores of internal/housetest, with the reason, where it must know too (section 4)"
-	whyResources = "a resource of the REST API imports what all of them share, and the domain, so that each can be read and changed alone (section 2)"
-	whyComment   = "the package comment says what a package owns, promises and refuses (rule 7)"
-	whyLines     = "a file of more than 800 lines is more than one thing (section 3)"
-	whyMethods   = "a type with more than 40 methods is several things; each of them is a type of its own (section 3)"
-	whyPackage   = "a package of more than 2,500 lines says in its comment why: a sentence that begins with \"" + onePackage + "\" (section 3)"
-	whyVariants  = "what is tested is what is shipped: a build constraint tells machines apart, and switches nothing else (section 3)"
-	whyTesting   = "testing registers flags and pulls its weight into every binary; only packages for tests, whose names end in test, may import it"
+	whyArrows    = "imports go down only: schema ← risk, bus ← support ← domain ← roles ← set-up and command line ← cmd; a lower layer must build, be tested and be understood without the higher ones (rule 1)"
+	whyNouns     = "pkg/schema imports the standard library only, so that every package can depend on it (section 2)"
+	whyPublic    = "pkg is for other modules, which cannot import internal packages (rule 2)"
+	whyRoles     = "roles are separate processes with separate privileges; move shared code into the domain (rule 2)"
+	whyRoleParts = "only the role itself may import its subpackages (rule 2)"
+	whyPlace     = "every package belongs to a layer; add it to the layers of internal/housetest (section 2)"
+	whyOwner     = "only the listed owners may import this library (rule 3): "
+	whyOneHome   = "an external library may be imported by one package only: use it through the first importer, or add a row with the owners and the reason to the libraries of internal/housetest (rule 3)"
+	whySubjects  = "subjects, streams, buckets and headers are named in pkg/bus only, so that NATS permissions can be derived from one file (rule 4)"
+	whyOneEntry  = "endpoints must use internal/calls, the only entry for calls, so that they do not depend on the store that holds a call (section 4)"
+	whyStores    = "only internal/calls may know the store that holds a call; if the package must know it too, add it to knowCallStores of internal/housetest with the reason (section 4)"
+	whyResources = "a resource of the REST API must not import another one, only shared packages and the domain, so that each can be read and changed alone (section 2)"
+	whyComment   = "every package needs a comment that states its responsibilities, guarantees and limits (rule 7)"
+	whyLines     = "a file has at most 800 lines; split it by topic (section 3)"
+	whyMethods   = "a type has at most 40 methods; split it into several types (section 3)"
+	whyPackage   = "split a package of more than 2,500 lines, or give the reason in its comment in a sentence that begins with \"" + onePackage + "\" (section 3)"
+	whyVariants  = "the tested code must be the shipped code: build constraints may select the operating system or processor only (section 3)"
+	whyTesting   = "the testing package registers flags and enlarges every binary; only packages whose names end in test may import it"
 )
 
 const (
@@ -47,14 +47,14 @@ const (
 	onePackage = "It is one package because"
 )
 
-// house is the tree and what is known about all of it.
+// house is the state of a check of the whole tree.
 type house struct {
 	module string
 	units  []*unit
 	found  []violation
 }
 
-// check returns every violation in the tree, ordered by rule, then by place.
+// check returns every violation in the tree, ordered by rule and then by place.
 func check(module string, units []*unit) []violation {
 	h := house{module: module, units: units}
 	for _, u := range units {
@@ -80,7 +80,7 @@ func (h *house) report(where, reason, format string, args ...any) {
 
 func at(f file, r reference) string { return fmt.Sprintf("%s:%d", f.path, r.line) }
 
-// own returns the directory of an import of this module.
+// own returns the directory of an imported package of this module.
 func (h *house) own(imported string) (string, bool) {
 	if imported == h.module {
 		return ".", true
@@ -99,11 +99,11 @@ func placed(dir string) (layer, bool) {
 	return best, best.root != ""
 }
 
-// arrows is rules 1 and 2.
+// arrows checks rules 1 and 2.
 func (h *house) arrows(u *unit) {
 	from, ok := placed(u.dir)
 	if !ok {
-		h.report(u.dir, whyPlace, "the package has no place in the house")
+		h.report(u.dir, whyPlace, "the package belongs to no layer")
 		return
 	}
 	for _, f := range u.files {
@@ -128,7 +128,7 @@ func (h *house) arrows(u *unit) {
 	}
 }
 
-// knowsCallStores reports whether a file may name the stores of calls.
+// knowsCallStores reports whether a file may import the stores of calls.
 func knowsCallStores(file string) bool {
 	return slices.ContainsFunc(knowCallStores, func(k struct{ root, reason string }) bool { return within(file, k.root) })
 }
@@ -145,28 +145,28 @@ func isResource(dir string) bool {
 func (h *house) arrow(u *unit, from layer, dir, where string) {
 	to, ok := placed(dir)
 	if !ok {
-		return // reported where it stands
+		return // reported for the package itself
 	}
 	switch {
 	case to.rank == role && dir != to.root && to.root != from.root:
-		h.report(where, whyRoleParts, "%s imports %s, a part of %s", u.dir, dir, to.root)
+		h.report(where, whyRoleParts, "%s imports %s, a subpackage of the role %s", u.dir, dir, to.root)
 	case to.rank > from.rank:
 		h.report(where, whyArrows, "%s (%s) imports %s (%s)", u.dir, from.rank, dir, to.rank)
 	case to.rank < from.rank, to.root == from.root, mixed[from.rank]:
 	case from.rank == role:
 		h.report(where, whyRoles, "role %s imports role %s", u.dir, dir)
 	default:
-		h.report(where, whyArrows, "%s imports %s, which stands beside it", u.dir, dir)
+		h.report(where, whyArrows, "%s imports %s, which is in the same layer", u.dir, dir)
 	}
 }
 
-// outside says that an import path is neither of the standard library nor "C".
+// outside reports whether an import path is neither in the standard library nor "C".
 func outside(imported string) bool {
 	first, _, _ := strings.Cut(imported, "/")
 	return strings.Contains(first, ".")
 }
 
-// owners is rule 3 for the libraries with a row.
+// owners checks rule 3 for the libraries with a row.
 func (h *house) owners(u *unit) {
 	if u.testOnly() {
 		return
@@ -177,20 +177,20 @@ func (h *house) owners(u *unit) {
 		}
 		for _, imp := range f.imports {
 			if row := rowFor(imp.what); row != nil && !row.ownedBy(u.dir) {
-				h.report(at(f, imp), whyOwner+row.reason, "%s imports %s, which is for %s", u.dir, imp.what, strings.Join(row.owners, ", "))
+				h.report(at(f, imp), whyOwner+row.reason, "%s imports %s, which only these packages may import: %s", u.dir, imp.what, strings.Join(row.owners, ", "))
 			}
 		}
 		for _, sel := range f.selected {
 			for _, row := range libraries {
 				if name, ok := strings.CutPrefix(sel.what, row.root+"."); ok && slices.Contains(row.names, name) && !row.ownedBy(u.dir) {
-					h.report(at(f, sel), whyOwner+row.reason, "%s uses %s, which is for %s", u.dir, sel.what, strings.Join(row.owners, ", "))
+					h.report(at(f, sel), whyOwner+row.reason, "%s uses %s, which only these packages may use: %s", u.dir, sel.what, strings.Join(row.owners, ", "))
 				}
 			}
 		}
 	}
 }
 
-// ownedBy says that a package may use the library; a row without owners is for all.
+// ownedBy reports whether a package may use the library. All may use a row without owners.
 func (l library) ownedBy(dir string) bool {
 	return len(l.owners) == 0 || slices.ContainsFunc(l.owners, func(owner string) bool { return within(dir, owner) })
 }
@@ -206,7 +206,7 @@ func rowFor(imported string) *library {
 	return best
 }
 
-// homes is rule 3 for the libraries without a row.
+// homes checks rule 3 for the libraries without a row.
 func (h *house) homes() {
 	first := map[string]string{} // library → the first package that imports it
 	for _, u := range h.units {
@@ -229,7 +229,7 @@ func (h *house) homes() {
 	}
 }
 
-// root returns the library that an import path belongs to, as far as a path tells.
+// root returns the library of an import path, guessed from the path.
 func root(imported string) string {
 	parts := strings.Split(imported, "/")
 	n := 2
@@ -240,7 +240,7 @@ func root(imported string) string {
 	return strings.Join(parts[:min(n, len(parts))], "/")
 }
 
-// subjects is rule 4.
+// subjects checks rule 4.
 func (h *house) subjects(u *unit) {
 	if within(u.dir, "pkg/bus") || within(u.dir, "internal/housetest") || u.testOnly() {
 		return
@@ -257,8 +257,8 @@ func (h *house) subjects(u *unit) {
 	}
 }
 
-// named says that text reads like a name in NATS. Files are called callyard.yaml
-// and the like, and metrics begin with callyard_.
+// named reports whether text looks like a name in NATS. File names such as callyard.yaml do not count.
+// Neither do names of metrics, which start with callyard_, in internal/telemetry.
 func named(text, dir string) bool {
 	if strings.ContainsAny(text, " /\n") {
 		return false
@@ -274,14 +274,14 @@ func named(text, dir string) bool {
 		case ".yaml", ".yml", ".json", ".toml", ".env", ".log", ".pid", ".sock", ".lock", ".db":
 			return false
 		}
-		return !within(dir, "internal/telemetry") // what is noted of spans
+		return !within(dir, "internal/telemetry") // span attributes
 	case strings.HasPrefix(text, "callyard_"):
 		return !within(dir, "internal/telemetry")
 	}
 	return false
 }
 
-// shape is the rest of rule 7: comments and sizes.
+// shape checks the rest of rule 7: package comments and file sizes.
 func (h *house) shape(u *unit) {
 	var comment string
 	for _, f := range u.files {
@@ -300,7 +300,7 @@ func (h *house) shape(u *unit) {
 	}
 }
 
-// testing keeps the testing package out of what we ship, by whatever way.
+// testing fails on direct and indirect imports of the testing package in shipped code.
 func (h *house) testing(u *unit) {
 	if u.testOnly() {
 		return

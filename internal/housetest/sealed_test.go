@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestEachProgramContainsOnlyItsRole reads what the linker is given.
+// TestEachProgramContainsOnlyItsRole fails if a program links a package of another role.
 func TestEachProgramContainsOnlyItsRole(t *testing.T) {
 	module := moduleName(t, os.DirFS(moduleRoot))
 	for _, p := range programs {
@@ -19,7 +19,7 @@ func TestEachProgramContainsOnlyItsRole(t *testing.T) {
 		}
 		l := readLinked(string(out))
 		if len(l) < 100 {
-			t.Fatalf("%s links %d packages only", p.root, len(l))
+			t.Fatalf("found only %d packages linked by %s", len(l), p.root)
 		}
 		for _, v := range p.unsealed(module, l) {
 			t.Error(v)
@@ -29,14 +29,14 @@ func TestEachProgramContainsOnlyItsRole(t *testing.T) {
 
 func TestAProgramThatLinksAnotherRoleIsFoundWithTheWay(t *testing.T) {
 	l := readLinked("m/internal/worker/deep\nm/internal/work\nm/internal/shared m/internal/worker/deep m/internal/work\nm/cmd/frontdoor fmt m/internal/shared\n")
-	p := program{"cmd/frontdoor", []barred{{"it works not", []string{"internal/worker", "github.com/moby"}}}}
+	p := program{"cmd/frontdoor", []barred{{"it runs no servers", []string{"internal/worker", "github.com/moby"}}}}
 	found := p.unsealed("m", l)
-	if len(found) != 1 || !strings.Contains(found[0], "cmd/frontdoor > internal/shared > internal/worker/deep") || !strings.Contains(found[0], "it works not") {
+	if len(found) != 1 || !strings.Contains(found[0], "cmd/frontdoor > internal/shared > internal/worker/deep") || !strings.Contains(found[0], "it runs no servers") {
 		t.Errorf("%q", found)
 	}
 }
 
-// TestWhatIsBarredExists keeps a row from going stale when a package moves.
+// TestWhatIsBarredExists fails on rows whose package was moved or removed.
 func TestWhatIsBarredExists(t *testing.T) {
 	for _, p := range programs {
 		for _, b := range p.barred {
@@ -45,7 +45,7 @@ func TestWhatIsBarredExists(t *testing.T) {
 					continue
 				}
 				if _, err := os.Stat(moduleRoot + "/" + root); err != nil {
-					t.Errorf("%s is barred from %s and is not there: enter where it went", root, p.root)
+					t.Errorf("%s, which %s must not link, does not exist: update the row in programs", root, p.root)
 				}
 			}
 		}

@@ -6,13 +6,12 @@ import (
 	"strings"
 )
 
-// shipped says that a unit is a part of the product.
+// shipped reports whether a unit is part of the product.
 func (u *unit) shipped() bool {
 	return !u.testOnly() && (within(u.dir, "cmd") || within(u.dir, "pkg") || within(u.dir, "internal"))
 }
 
-// sizes finds the types with too many methods, and the packages that are large without a
-// reason.
+// sizes reports types with too many methods, and large packages without a reason.
 func (h *house) sizes(u *unit) {
 	if !u.shipped() {
 		return
@@ -39,11 +38,10 @@ func (h *house) sizes(u *unit) {
 	}
 }
 
-// machines are the tags that tell machines apart, as far as they are used.
+// machines are the used build tags that distinguish machines.
 var machines = []string{"linux", "unix", "darwin", "amd64", "arm64"}
 
-// variants finds the build constraints of product files that depend on anything but the
-// machine.
+// variants reports build constraints of product files that depend on anything but the machine.
 func (h *house) variants(u *unit) {
 	if !u.shipped() {
 		return

@@ -11,15 +11,15 @@ import (
 	"testing"
 )
 
-// tenantStores hold what principals of tenants submit, or what is about them. Each exported
-// method that takes an id takes the tenant with it.
+// tenantStores hold data of tenants or about them. Each exported method that takes an id must also
+// take the tenant.
 var tenantStores = []string{
 	"internal/store/audit", "internal/store/journal", "internal/store/keytable", "internal/store/ledger",
 	"internal/store/outbox", "internal/store/sessiontable", "internal/store/settable", "internal/calls/records",
 }
 
-// platformStores hold what belongs to the platform. The comment of each package says so, in
-// these words.
+// platformStores hold data of the platform. The package comment of each must contain
+// [ofThePlatform].
 var platformStores = []string{
 	"internal/store/credentialtable", "internal/store/endtable", "internal/store/noticetable", "internal/store/oauthtable", "internal/store/pintable",
 	"internal/store/servertable", "internal/store/slacktable", "internal/store/switchtable",
@@ -27,16 +27,16 @@ var platformStores = []string{
 
 const ofThePlatform = "of the platform"
 
-// idTypes are the types of ids of what a tenant has, and of what chooses among it; idParameters
-// are names of parameters that are ids, where they are plain strings.
+// idTypes are the types of a tenant's ids and filters. idParameters are the names of parameters that
+// are ids if they are plain strings.
 var (
 	idTypes      = []string{"schema.ApprovalID", "schema.BatchID", "schema.CallID", "Filter"}
 	idParameters = []string{"id", "key", "name"}
 	tenantTypes  = []string{"schema.TenantID", "schema.Tenants"}
 )
 
-// TestStoresOfTenantsTakeATenantWithEachID fails on an exported method of a store that takes an
-// id and no tenant: whoever calls it could forget to ask whose the record is.
+// TestStoresOfTenantsTakeATenantWithEachID fails on an exported method of a store that takes an id but
+// no tenant: a caller could forget to check the tenant of the record.
 func TestStoresOfTenantsTakeATenantWithEachID(t *testing.T) {
 	for _, dir := range tenantStores {
 		methods := 0
@@ -47,17 +47,17 @@ func TestStoresOfTenantsTakeATenantWithEachID(t *testing.T) {
 			}
 			methods += n
 			for _, f := range found {
-				t.Errorf("%s takes an id and no %s", f, strings.Join(tenantTypes, " or "))
+				t.Errorf("%s takes an id but no %s: a caller could forget to check the tenant", f, strings.Join(tenantTypes, " or "))
 			}
 		}
 		if methods == 0 {
-			t.Errorf("%s has no exported method that takes an id; remove its row, or enter where it went", dir)
+			t.Errorf("%s has no exported method that takes an id; remove it from tenantStores, or update its path", dir)
 		}
 	}
 }
 
-// TestEachStoreSaysWhoseItIs fails on a store in neither list, and on a store of the platform
-// whose package comment does not say so.
+// TestEachStoreSaysWhoseItIs fails on a store in neither list, and on a store of the platform whose
+// package comment does not contain [ofThePlatform].
 func TestEachStoreSaysWhoseItIs(t *testing.T) {
 	whose := map[string]bool{}
 	for _, dir := range tenantStores {
@@ -74,7 +74,7 @@ func TestEachStoreSaysWhoseItIs(t *testing.T) {
 			comment += file.Doc.Text()
 		}
 		if !strings.Contains(strings.Join(strings.Fields(comment), " "), ofThePlatform) {
-			t.Errorf("the comment of package %s does not say that it is %s", dir, ofThePlatform)
+			t.Errorf("the comment of package %s does not contain %q", dir, ofThePlatform)
 		}
 	}
 	all, err := os.ReadDir(moduleRoot + "/internal/store")
@@ -83,7 +83,7 @@ func TestEachStoreSaysWhoseItIs(t *testing.T) {
 	}
 	for _, d := range all {
 		if dir := "internal/store/" + d.Name(); d.IsDir() && !whose[dir] {
-			t.Errorf("%s is neither among the stores of tenants nor among those of the platform", dir)
+			t.Errorf("%s is in neither tenantStores nor platformStores; add it to one of them", dir)
 		}
 	}
 }
@@ -107,11 +107,11 @@ type Reader interface { Body(id string) error; Find(tenant schema.TenantID, id s
 		t.Fatal(err)
 	}
 	if want := "internal/p.Store.Get internal/p.Store.All internal/p.Table.End internal/p.Store.List internal/p.Reader.Body"; strings.Join(found, " ") != want || n != 8 {
-		t.Errorf("found %q among %d, want %q among 8", strings.Join(found, " "), n, want)
+		t.Errorf("found %q among %d methods, want %q among 8", strings.Join(found, " "), n, want)
 	}
 }
 
-// sourcesOf returns the Go files of a package but for its tests, by their names.
+// sourcesOf returns the Go files of a package without its tests, by name.
 func sourcesOf(t *testing.T, dir string) map[string][]byte {
 	t.Helper()
 	entries, err := os.ReadDir(moduleRoot + "/" + dir)
@@ -129,8 +129,8 @@ func sourcesOf(t *testing.T, dir string) map[string][]byte {
 	return all
 }
 
-// withoutTenant returns the exported methods of a file that take an id and no tenant, and how
-// many take an id.
+// withoutTenant returns the exported methods of a file that take an id but no tenant, and the number
+// of methods that take an id.
 func withoutTenant(name string, raw []byte) (found []string, withID int, err error) {
 	file, err := parser.ParseFile(token.NewFileSet(), name, raw, parser.SkipObjectResolution)
 	if err != nil {
@@ -167,8 +167,7 @@ func withoutTenant(name string, raw []byte) (found []string, withID int, err err
 	return found, withID, nil
 }
 
-// takes reports whether a parameter has one of the types, or is a plain string of one of the
-// names.
+// takes reports whether a parameter has one of the types, or one of the names and type string.
 func takes(params *ast.FieldList, types, names []string) bool {
 	for _, p := range params.List {
 		for _, t := range types {
@@ -187,7 +186,7 @@ func takes(params *ast.FieldList, types, names []string) bool {
 	return false
 }
 
-// typeOf is the name of a type, or of the items of a list of it.
+// typeOf returns the name of a type, or of the elements of a slice.
 func typeOf(x ast.Expr) string {
 	switch x := x.(type) {
 	case *ast.Ident:

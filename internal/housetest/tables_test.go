@@ -1,11 +1,11 @@
 package housetest
 
-// rank is how high a package stands; arrows go down only.
+// rank is the height of a package in the architecture; imports go down only.
 type rank int
 
 const (
 	nouns rank = iota // pkg/schema
-	kit               // internal/kit: what several packages need; it knows the nouns at most
+	kit               // internal/kit: helpers for several packages; may import only the nouns
 	onNouns
 	ground // risk, bus
 	support
@@ -19,13 +19,13 @@ func (r rank) String() string {
 	return [...]string{"the nouns", "the kit", "the packages on the nouns", "the ground (risk, bus)", "support", "the domain", "the roles", "the assembly", "the commands"}[r]
 }
 
-// layer places a package and all below it; the longest root that fits counts.
+// layer assigns a rank to a package and all packages below it; the longest matching root applies.
 type layer struct {
 	root string
 	rank rank
 }
 
-// layers is section 2 of the architecture as section 3 orders it.
+// layers lists the packages of section 2 of the architecture in the order of section 3.
 var layers = []layer{
 	{"pkg/schema", nouns},
 	{"internal/kit", kit},
@@ -67,7 +67,7 @@ var layers = []layer{
 	{"internal/webhook", support},
 	{"internal/store", support},
 	{"internal/embedded", support},
-	{"internal/demo", support}, // a server like any other: it knows nothing of us
+	{"internal/demo", support}, // a server like any other: it does not know Callyard
 
 	{"internal/catalog", domain},
 	{"internal/session", domain},
@@ -81,110 +81,109 @@ var layers = []layer{
 	{"internal/episode", domain},
 	{"internal/agent", domain},
 	{"internal/calls", domain},
-	{"internal/console", domain}, // pages over the REST API; the approver serves them
+	{"internal/console", domain}, // pages on top of the REST API; the approver serves them
 
 	{"internal/frontdoor", role},
 	{"internal/rollout", role},
 	{"internal/worker", role},
 	{"internal/approver", role},
 
-	{"internal/setup", assembly}, // what the programs share: configuration, flags, parts of each role
-	{"internal/cli", assembly},   // the commands of callyard; `up` puts all roles into one process
+	{"internal/setup", assembly}, // shared by the programs: configuration, flags, parts of each role
+	{"internal/cli", assembly},   // the commands of callyard; `up` runs all roles in one process
 
-	{"pkg/worker", assembly}, // the SDK: the public door to the roles worker and front door
+	{"pkg/worker", assembly}, // the SDK: the public interface to the roles worker and front door
 
 	{"cmd", command},
-	{"bench", command}, // a module of its own, so that nothing links what it draws with
-	{"e2e", command},   // a module of its own, so that the product requires nothing that only tests need
+	{"bench", command}, // a separate module, so that no program links its plotting libraries
+	{"e2e", command},   // a separate module, so that the product does not require the dependencies of tests
 	{"deploy", command},
 
-	{"internal/housetest", command}, // reads everything, imports nothing
+	{"internal/housetest", command}, // reads all files, imports none
 	{"internal/mcptest", support},
 	{"internal/openapitest", support},
 }
 
-// endpoints hand calls in and show what came of them; behindCalls are the packages that
-// internal/calls hides from them.
+// endpoints submit calls and show their outcomes. behindCalls are the packages that internal/calls
+// hides from them.
 var (
 	endpoints   = []string{"internal/frontdoor/rest", "internal/frontdoor/mcp"}
 	behindCalls = []string{"internal/calls/admission", "internal/calls/execution", "internal/calls/release", "internal/approval", "internal/store/ledger", "internal/store/journal", "internal/calls/records"}
 )
 
-// callStores are what calls are stored in: durable ones, held ones, and the execution log.
+// callStores are the stores of calls: durable ones, held ones, and the execution log.
 var callStores = []string{"internal/store/journal", "internal/store/ledger", "internal/calls/records"}
 
-// knowCallStores are the packages, and the one file, that may name a store of calls. Whoever
-// else wants to know something of a call asks internal/calls.
+// knowCallStores are the packages and files that may import a store of calls. All others use
+// internal/calls.
 var knowCallStores = []struct{ root, reason string }{
-	{"internal/calls", "it is the entry to all of them"},
+	{"internal/calls", "it is the entry to all stores of calls"},
 	{"internal/batch", "it runs the calls of journals, below internal/calls"},
 	{"internal/approval", "it decides on the calls of the ledger, below internal/calls"},
-	{"internal/confirm", "it spends the tokens that the ledger has, below internal/approval"},
-	{"internal/approver", "a role without calls: it shows what the ledger holds to the people who decide, and links no internal/calls"},
-	{"internal/frontdoor/stores.go", "it opens the stores and hands them to internal/calls"},
-	{"internal/cli/provision.go", "callyard init makes the streams of every store"},
-	{"internal/cli/records.go", "callyard records reads the streams themselves, where a damaged data folder lost some"},
-	{"internal/cli/calls.go", "it reads the JSON of GET /calls into the types that it is written from"},
-	{"internal/cli/permissions.go", "it reads the approver's JSON into the type that it is written from"},
+	{"internal/confirm", "it spends the tokens in the ledger, below internal/approval"},
+	{"internal/approver", "it runs no calls: it shows the content of the ledger to approvers and must not link internal/calls"},
+	{"internal/frontdoor/stores.go", "it opens the stores for internal/calls"},
+	{"internal/cli/provision.go", "callyard init creates the streams of every store"},
+	{"internal/cli/records.go", "callyard records reads the streams directly after a damaged data folder lost some"},
+	{"internal/cli/calls.go", "it decodes the JSON of GET /calls into the types that encode it"},
+	{"internal/cli/permissions.go", "it decodes the approver's JSON into the type that encodes it"},
 }
 
-// publicWorker is the one package of pkg that stands on internal: the public door to the
-// worker role.
+// publicWorker is the only package of pkg that may import internal packages: the public interface to
+// the worker role.
 const publicWorker = "pkg/worker"
 
-// restAPI is made of resources, each a package below it, which import none of each other but
-// what they share.
+// restAPI has one package below it for each resource. Resources must not import each other, except for
+// the shared packages.
 const restAPI = "internal/frontdoor/rest"
 
 var restShared = []string{restAPI + "/httpapi", restAPI + "/openapi", restAPI + "/submit"}
 
-// mixed are the ranks whose packages may import each other; a cycle does not
-// compile. Of the others each package stands for itself.
+// mixed are the ranks whose packages may import each other (the compiler rejects cycles). Packages of
+// other ranks must not.
 var mixed = map[rank]bool{kit: true, onNouns: true, support: true, domain: true, assembly: true, command: true}
 
-// library says which packages may import an outside library. Subpackages of an
-// owner own too.
+// library lists the packages that may import an external library, including their subpackages.
 type library struct {
-	root   string // import path; everything below is meant too
+	root   string // import path; includes all packages below it
 	owners []string
 	reason string
-	// names, when set, narrows the row to files that use one of these names.
+	// names, if set, limits the row to files that use one of these names.
 	names []string
 }
 
-// libraries is rule 3. Of rows that fit one import, the longest root counts. A
-// library without a row may have one importing package.
+// libraries is the table of rule 3. If several rows match an import, the longest root applies. A
+// library without a row may be imported by one package only.
 var libraries = []library{
 	{root: "github.com/nats-io/nats.go", owners: []string{"pkg/bus", "internal/embedded"},
 		reason: "subjects, headers and delivery promises are decided in one place"},
 	{root: "github.com/nats-io", owners: []string{"internal/embedded", "pkg/bus"},
-		reason: "the server is embedded in one place and faced by one package"},
+		reason: "one package embeds the server and one connects to it"},
 	{root: "github.com/danielgtaylor/huma", owners: []string{"internal/frontdoor/rest", "internal/approver/web"},
-		reason: "the REST framework stays replaceable while the two packages that serve an API know it"},
+		reason: "the REST framework stays replaceable if only the two packages that serve an API know it"},
 	{root: "github.com/modelcontextprotocol/go-sdk", owners: []string{"internal/session", "internal/mcptest", "internal/demo", "bench", "pkg/worker"},
-		reason: "the SDK has traps that few files should have to know"},
+		reason: "few files should have to work around the pitfalls of the SDK"},
 	{root: "github.com/modelcontextprotocol/go-sdk/mcp", owners: []string{"internal/mcptest", "internal/demo", "bench"},
 		names:  []string{"NewServer", "AddTool", "NewStreamableHTTPHandler", "NewSSEHandler"},
-		reason: "the MCP endpoint needs no SDK; servers of the tests, the benchmark and the demo are made with it"},
-	{root: "github.com/modelcontextprotocol/go-sdk/mcp", owners: []string{"internal/session", "bench", "pkg/worker"}, // pkg/worker asks a server for its name
+		reason: "the MCP endpoint does not use the SDK; only servers of tests, the benchmark and the demo do"},
+	{root: "github.com/modelcontextprotocol/go-sdk/mcp", owners: []string{"internal/session", "bench", "pkg/worker"}, // pkg/worker reads the name of a server
 		names:  []string{"NewClient"},
-		reason: "the client half of the SDK is the sessions'"},
+		reason: "only sessions use the client of the SDK"},
 	{root: "github.com/modelcontextprotocol/go-sdk/oauthex", owners: []string{"internal/upstream/oauth"},
-		reason: "how metadata of others is read and checked is decided in one place"},
+		reason: "one package reads and checks metadata of other servers"},
 	{root: "github.com/go-jose/go-jose", owners: []string{"internal/authn/token", "internal/upstream/oauth", "internal/authserver"},
 		reason: "one package verifies tokens of callers, one signs for the client of upstream servers, and the authorization server signs tokens"},
 	{root: "github.com/redis/go-redis", owners: []string{"internal/confirm", "internal/calls/quota", "internal/calls/cache"},
-		reason: "what Redis may forget is decided where tokens are spent, limits are shared and results are kept"},
+		reason: "only the packages that spend tokens, share limits and cache results know the data that Redis may lose"},
 	{root: "github.com/go-redis/redis_rate", owners: []string{"internal/calls/quota"},
-		reason: "limits are shared in one place"},
+		reason: "one package shares limits"},
 	{root: "github.com/moby", owners: []string{"internal/launch/sandbox"},
 		reason: "one package hardens containers"},
 	{root: "github.com/getkin/kin-openapi", owners: []string{"internal/launch/openapi"},
-		reason: "what a document of somebody else may do is decided in one place"},
+		reason: "one package decides on the permitted content of foreign documents"},
 	{root: "github.com/coder/websocket", owners: []string{"internal/launch/attach", "internal/rollout"},
 		reason: "package attach has the rules for the frames of attached programs, package rollout those of trainers"},
 	{root: "code.dny.dev/ssrf", owners: []string{"internal/kit/addresses"},
-		reason: "which addresses are public is decided in one place, for all doors that lead outside"},
+		reason: "one package decides which addresses are public, for all outgoing connections"},
 	{root: "github.com/docker", owners: []string{"internal/launch/sandbox"},
 		reason: "one package hardens containers"},
 	{root: "github.com/slack-go/slack", owners: []string{"internal/approver/slack"},
@@ -192,7 +191,7 @@ var libraries = []library{
 	{root: "github.com/aymanbagabas/go-udiff", owners: []string{"internal/kit/textdiff", "internal/cli"},
 		reason: "pages show differences line by line, the command line those of definitions"},
 	{root: "github.com/coreos/go-oidc", owners: []string{"internal/approver/oidc"},
-		reason: "what proves who somebody is has one place"},
+		reason: "one package verifies identities"},
 	{root: "go.opentelemetry.io/otel/sdk", owners: []string{"internal/telemetry"},
 		reason: "telemetry is set up once"},
 	{root: "go.opentelemetry.io/otel/exporters", owners: []string{"internal/telemetry"},
@@ -202,20 +201,20 @@ var libraries = []library{
 	{root: "github.com/lmittmann/tint", owners: []string{"internal/telemetry"},
 		reason: "log formats are decided in one place"},
 	{root: "github.com/santhosh-tekuri/jsonschema", owners: []string{"internal/validate"},
-		reason: "its sentences repeat values and its arithmetic needs a guard; validate has both in hand"},
+		reason: "its messages repeat values and its arithmetic needs limits; package validate handles both"},
 	{root: "cel.dev/cel-go", owners: []string{"pkg/risk", "internal/episode"},
 		reason: "the policy and the success conditions of environments are each compiled where they are read"},
 	{root: "gonum.org/v1/plot", owners: []string{"bench", "e2e/chaos"},
-		reason: "pictures are drawn by those who measure"},
+		reason: "only the benchmark draws plots"},
 	{root: "github.com/callyard/callyard/clients/go", owners: []string{"internal/cli", "internal/console"},
-		reason: "the Go client is for those who talk to a front door from outside, as the commands and the console do"},
-	{root: "github.com/spf13", owners: []string{"internal/setup", "internal/cli", "bench"}, reason: "flags are the commands' business"},
+		reason: "the Go client is for clients of a front door, such as the commands and the console"},
+	{root: "github.com/spf13", owners: []string{"internal/setup", "internal/cli", "bench"}, reason: "only commands parse flags"},
 	{root: "github.com/goccy/go-yaml", owners: []string{"internal/config", "pkg/risk/yamldoc"},
-		reason: "the parser panics and recurses; one package reads what people write, and the configuration writes"},
+		reason: "the parser panics and recurses; one package wraps it for reading, and the configuration writes"},
 	{root: "github.com/charmbracelet/x", owners: []string{"internal/telemetry", "internal/setup", "internal/cli"},
-		reason: "the log, the set-up and the commands ask whether a writer is a terminal"},
-	{root: "golang.org/x", reason: "it belongs to the language"},
+		reason: "only the log, the set-up and the commands check for a terminal"},
+	{root: "golang.org/x", reason: "golang.org/x is maintained by the Go project"},
 
 	{root: "github.com/callyard/callyard/internal/batch", owners: []string{"internal/calls"}, names: []string{"ParseCallID"},
-		reason: "an id tells where a call is stored, and only internal/calls has to know"},
+		reason: "an id determines the store of a call, which only internal/calls may know"},
 }

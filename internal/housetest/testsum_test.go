@@ -94,19 +94,19 @@ func TestARunOfTestsIsSummedUp(t *testing.T) {
 				t.Errorf("good %t (%v), want %t", good, err, c.good)
 			}
 			if !strings.HasSuffix(out, " skipped\n") {
-				t.Error("the last line is not that of the counts")
+				t.Error("the last line does not show the counts")
 			}
 			all := stderr.String() + out
 			rest := all
 			for _, want := range c.shows {
 				_, after, ok := strings.Cut(rest, want)
 				if !ok {
-					t.Errorf("%q is missing, or not in its place", want)
+					t.Errorf("%q is missing or in the wrong order", want)
 				}
 				rest = after
 			}
 			if c.hides != "" && strings.Contains(all, c.hides) {
-				t.Errorf("%q is shown", c.hides)
+				t.Errorf("%q must not be shown", c.hides)
 			}
 			if t.Failed() {
 				t.Log(all)

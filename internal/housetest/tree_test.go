@@ -16,24 +16,24 @@ import (
 
 // unit is a directory of Go files: a package and its tests.
 type unit struct {
-	dir   string // slash-separated, from the root of the module
-	name  string // package name, without the _test of outer tests
+	dir   string // slash-separated, relative to the root of the module
+	name  string // package name, without the _test suffix of external tests
 	files []file
 }
 
 type file struct {
 	path     string
 	test     bool
-	comment  string // the package comment, directives left out
+	comment  string // the package comment, without directives
 	lines    int
 	imports  []reference
 	literals []reference // string literals other than imports
-	selected []reference // "import path" + "." + name, for names used of imports
-	methods  []reference // the receiver's type, for each method
-	tags     []reference // what the build constraint asks for
+	selected []reference // "import path" + "." + name, for each used name of an import
+	methods  []reference // the receiver type of each method
+	tags     []reference // tags of the build constraint
 }
 
-// reference is something that a file names, and where.
+// reference is something that a file names, with its position.
 type reference struct {
 	what string
 	line int
@@ -82,16 +82,16 @@ func load(fsys fs.FS) ([]*unit, error) {
 	return sorted, nil
 }
 
-// skipped says that a directory is not ours to judge: generated, fixtures, or
-// out of the go command's sight.
+// skipped reports whether a directory is not checked: generated code, fixtures, and directories that
+// the go command ignores.
 func skipped(name string) bool {
 	base := path.Base(name)
 	return name != "." && (name == "clients" || base == "testdata" || base == "vendor" || base == "node_modules" ||
 		strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_"))
 }
 
-// eachGoFile hands every Go file below the root of fsys to do, except those in
-// directories that skip names. The first error of do ends it.
+// eachGoFile calls do for every Go file below the root of fsys, except in directories that skip
+// selects. It stops at the first error of do.
 func eachGoFile(fsys fs.FS, skip func(name string) bool, do func(name string, source []byte) error) error {
 	return fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -140,7 +140,7 @@ func read(fsys fs.FS, name string) (file, string, error) {
 	for _, tag := range tags {
 		f.tags = append(f.tags, reference{tag, line(tree)})
 	}
-	named := map[string]string{} // what a file calls an import
+	named := map[string]string{} // local names of imports
 	for _, spec := range tree.Imports {
 		imported, err := strconv.Unquote(spec.Path.Value)
 		if err != nil {
@@ -177,7 +177,7 @@ func read(fsys fs.FS, name string) (file, string, error) {
 	return f, tree.Name.Name, nil
 }
 
-// receiver is the name of the type whose method a function is, "" for none.
+// receiver returns the receiver type of a method, or "" for a function.
 func receiver(f *ast.FuncDecl) string {
 	if f.Recv == nil || len(f.Recv.List) == 0 {
 		return ""
@@ -198,7 +198,7 @@ func receiver(f *ast.FuncDecl) string {
 	}
 }
 
-// constraints returns the tags that the build constraint of a file names.
+// constraints returns the tags in the build constraint of a file.
 func constraints(tree *ast.File) (tags []string, err error) {
 	for _, group := range tree.Comments {
 		if group.Pos() > tree.Package {
@@ -232,11 +232,11 @@ func tagsOf(e constraint.Expr) []string {
 	return nil
 }
 
-// testOnly says that a unit is there for tests alone.
+// testOnly reports whether a unit exists for tests only.
 func (u *unit) testOnly() bool {
 	return strings.HasSuffix(u.name, "test") || within(u.dir, "e2e") ||
 		!slices.ContainsFunc(u.files, func(f file) bool { return !f.test })
 }
 
-// within says that dir is root or below it.
+// within reports whether dir is root or below it.
 func within(dir, root string) bool { return dir == root || strings.HasPrefix(dir, root+"/") }

@@ -10,12 +10,12 @@ import (
 	"testing"
 )
 
-// reads finds environment variables that code reads by name: arguments of Getenv and LookupEnv,
-// names that begin with CALLYARD_, and keys of model providers.
+// reads matches environment variables that code reads by name: arguments of Getenv and LookupEnv, names
+// that start with CALLYARD_, and keys of model providers.
 var reads = regexp.MustCompile(`(?:Getenv|LookupEnv)\("([A-Z][A-Z0-9_]*)"\)|"(CALLYARD_[A-Z0-9_]*[A-Z0-9])"|"([A-Z]+_API_KEY)"`)
 
-// readVariables returns the environment variables that the programs read, without tests and what
-// only tests link.
+// readVariables returns the environment variables that the programs read, ignoring tests and packages
+// that only tests link.
 func readVariables(tree fs.FS) (map[string]string, error) {
 	found := map[string]string{}
 	for _, root := range []string{"cmd", "internal", "pkg"} {
@@ -40,8 +40,8 @@ func readVariables(tree fs.FS) (map[string]string, error) {
 	return found, nil
 }
 
-// TestEveryEnvironmentVariableIsInTheReference compares the variables without a key in the
-// configuration file with their table, both ways.
+// TestEveryEnvironmentVariableIsInTheReference compares the variables that are not keys of the
+// configuration file with the table in the reference, in both directions.
 func TestEveryEnvironmentVariableIsInTheReference(t *testing.T) {
 	const page = "docs/reference/configuration.md"
 	raw, err := os.ReadFile(path.Join(moduleRoot, page))
@@ -65,17 +65,17 @@ func TestEveryEnvironmentVariableIsInTheReference(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, file := range read {
-		key := strings.TrimSuffix(name, "_FILE") // each key of the configuration has such a variable too
+		key := strings.TrimSuffix(name, "_FILE") // each key of the configuration also has such a variable
 		if !slices.Contains(listed, name) && !strings.Contains(before+after, "| `"+key+"` |") {
 			t.Errorf("%s reads %s, which is not in the table of variables in %s", file, name, page)
 		}
 	}
 	for _, name := range listed {
-		if read[name] == "" && name != "PORT" { // PORT is read from the environment as a whole
+		if read[name] == "" && name != "PORT" { // PORT is read with the whole environment
 			t.Errorf("%s lists %s, which no program reads", page, name)
 		}
 	}
 	if len(read) < 20 {
-		t.Errorf("only %d variables were found", len(read))
+		t.Errorf("found only %d variables", len(read))
 	}
 }

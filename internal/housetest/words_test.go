@@ -13,9 +13,8 @@ import (
 	"unicode"
 )
 
-// retiredWords are names that only this project used, each with the term of the field
-// that replaced it. Words with an ordinary meaning as well, such as "gone" and
-// "together", are left to readers.
+// retiredWords are names that only this project used, each with its replacement in the terms of the
+// field. Words that also have an ordinary meaning, such as "gone" and "together", are not checked.
 var retiredWords = map[string]string{
 	"box": "sandbox", "boxes": "sandboxes", "boxed": "sandboxed", "unboxed": "sandbox",
 	"relay": "egress forwarder or egress proxy", "relays": "egress forwarders",
@@ -32,7 +31,7 @@ var retiredWords = map[string]string{
 	"stray": "unexpected message", "strange": "unexpected or protocol violation",
 }
 
-// TestNoIdentifierUsesARetiredWord reads what the Go files of every module declare.
+// TestNoIdentifierUsesARetiredWord checks the declarations in the Go files of every module.
 func TestNoIdentifierUsesARetiredWord(t *testing.T) {
 	read := 0
 	foreign := func(name string) bool {
@@ -54,7 +53,7 @@ func TestNoIdentifierUsesARetiredWord(t *testing.T) {
 		t.Fatal(err)
 	}
 	if read < 1000 {
-		t.Errorf("only %d files were read", read)
+		t.Errorf("read only %d files", read)
 	}
 }
 
@@ -78,12 +77,11 @@ func TestARetiredWordIsFound(t *testing.T) {
 		}
 	}
 	if found, err := retiredIn("pkg/kin_linux.go", []byte("package pkg")); err != nil || len(found) != 1 {
-		t.Errorf("the name of a file: %v, %v", found, err)
+		t.Errorf("a file name with a retired word: found %v, %v", found, err)
 	}
 }
 
-// retiredIn returns a line for each retired word in the name of a file and in what the
-// file declares.
+// retiredIn returns a line for each retired word in the name of a file and in its declarations.
 func retiredIn(name string, source []byte) ([]string, error) {
 	set := token.NewFileSet()
 	file, err := parser.ParseFile(set, name, source, parser.SkipObjectResolution)
@@ -143,7 +141,7 @@ func retiredIn(name string, source []byte) ([]string, error) {
 	return slices.Compact(found), nil
 }
 
-// wordsOf splits an identifier or the name of a file into its words, in lower case.
+// wordsOf splits an identifier or a file name into its words, in lower case.
 func wordsOf(name string) []string {
 	var words []string
 	var word []rune

@@ -19,7 +19,7 @@ import (
 	"github.com/callyard/callyard/internal/launch/native"
 )
 
-// Names of settings, as [Entry.Needs] and errors have them.
+// Names of settings, as used in [Entry.Needs] and in errors.
 const (
 	settingRoots  = "roots"
 	settingAllow  = "allow"
@@ -31,37 +31,36 @@ const (
 // Entry describes a built-in server.
 type Entry struct {
 	Name, Title, Description string
-	// Needs are the settings without which the server cannot be opened.
+	// Needs lists the settings that the server requires.
 	Needs []string
-	// Safe says that the server needs no setting and reaches neither files nor the
-	// network, so that it may be offered without being configured.
+	// Safe reports whether the server needs no settings and reaches no files and no network, so
+	// that it may be offered without configuration.
 	Safe bool
-	// Tools are the names of the server's tools, in the order in which it lists them. Those
-	// of "files" that change something are there only if a root is writable.
+	// Tools lists the names of the server's tools in listing order. Those of "files" that change
+	// files are included only if a root is writable.
 	Tools []string
 }
 
-// Settings are those of all built-in servers. A server refuses the ones that it does not
+// Settings holds the settings of all built-in servers. A server refuses those that it does not
 // have.
 type Settings struct {
-	// Roots are the absolute paths of the directories that "files" may use. The suffix
-	// ":rw" makes one writable; the others are read only.
+	// Roots are the absolute paths of the directories that "files" may use. The suffix ":rw"
+	// makes one writable; the others are read-only.
 	Roots []string
-	// Allow are the hosts, and the internal addresses or CIDR ranges, that "fetch" may
-	// reach although they are not public; see package fetch.
+	// Allow lists the hosts, and the internal addresses or CIDR ranges, that "fetch" may reach
+	// although they are not public; see package fetch.
 	Allow []string
-	// Engine is the search engine of "search": searxng, brave, tavily or serper.
-	// EngineURL is its address, which searxng needs. APIKey is its key, which the others
-	// need.
+	// Engine is the search engine of "search": searxng, brave, tavily or serper. EngineURL is its
+	// address, which searxng needs. APIKey is its key, which the others need.
 	Engine, EngineURL, APIKey string
 	// Now is the clock of "datetime". If nil, time.Now is used.
 	Now func() time.Time
 }
 
-// builtin is a server and the way to make it.
+// builtin is a server and its constructor.
 type builtin struct {
 	Entry
-	has  []string // settings that the server has; Needs are among them
+	has  []string // supported settings, including Needs
 	open func(s Settings, log *slog.Logger) (tools []native.Tool, closeServer func(), err error)
 }
 
@@ -150,7 +149,7 @@ func builtins() []builtin {
 	}
 }
 
-// holdsNothing makes a server from tools that need no setting and hold nothing to close.
+// holdsNothing wraps tools that need no settings and hold nothing to close.
 func holdsNothing(tools func() []native.Tool) func(Settings, *slog.Logger) ([]native.Tool, func(), error) {
 	return func(Settings, *slog.Logger) ([]native.Tool, func(), error) { return tools(), func() {}, nil }
 }
@@ -158,7 +157,7 @@ func holdsNothing(tools func() []native.Tool) func(Settings, *slog.Logger) ([]na
 // agent is the User-Agent header of requests.
 func agent() string { return "Callyard/" + buildinfo.Read().Version }
 
-// List returns the built-in servers in alphabetical order of their names.
+// List returns the built-in servers sorted by name.
 func List() []Entry {
 	all := builtins()
 	out := make([]Entry, len(all))
@@ -168,9 +167,9 @@ func List() []Entry {
 	return out
 }
 
-// Open makes the built-in server with the name. closeServer frees what it holds; it is
-// called once no call of its tools runs. log may be nil. An error names the setting at
-// fault and the fix.
+// Open creates the built-in server with the given name. Call closeServer to release its resources
+// once no call of its tools is running. log may be nil. Errors name the setting at fault and the
+// fix.
 func Open(name string, s Settings, log *slog.Logger) (server *native.Server, closeServer func(), err error) {
 	all := builtins()
 	i := slices.IndexFunc(all, func(b builtin) bool { return b.Name == name })
@@ -203,7 +202,7 @@ func Open(name string, s Settings, log *slog.Logger) (server *native.Server, clo
 	return server, closeServer, nil
 }
 
-// fits finds settings that the server does not have and needs that are not given.
+// fits reports settings that the server does not have, and required ones that are missing.
 func (b *builtin) fits(s Settings) error {
 	given := []struct {
 		name string

@@ -2,14 +2,14 @@ package lifecycle
 
 import "slices"
 
-// Closers close what a part has opened so far, the last first: when a later step of its
-// start fails, and at its end. The zero value is ready.
+// Closers is a stack of cleanup functions for a part, for use when a later step of its start fails and
+// when it stops. The zero value is ready to use.
 type Closers []func()
 
-// Add has closeIt called by Close.
+// Add pushes a function for Close to call.
 func (c *Closers) Add(closeIt func()) { *c = append(*c, closeIt) }
 
-// Close closes everything that was added, once.
+// Close calls all functions once, in reverse order.
 func (c *Closers) Close() {
 	opened := *c
 	*c = nil

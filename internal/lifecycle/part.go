@@ -9,26 +9,25 @@ import (
 	"time"
 )
 
-// DefaultGrace is how long a part without a grace of its own may take to stop.
+// DefaultGrace is the grace period of a part that does not set one.
 const DefaultGrace = 10 * time.Second
 
-// Part is one thing that a process runs.
+// Part is a component of a process.
 type Part struct {
-	// Name is what logs and errors call it.
+	// Name identifies the part in logs and errors.
 	Name string
-	// Start brings the part up and returns when it is ready. Its context is cancelled when
-	// the run is to stop before Start returned, and when the run has ended; a part may
-	// hold on to it. Nil means there is nothing to start.
+	// Start starts the part and returns when it is ready. Its context is cancelled if the run should
+	// stop before Start has returned, and when the run has ended. The part may keep the context. If
+	// Start is nil, there is nothing to start.
 	Start func(ctx context.Context) error
-	// Stop brings the part down and returns when it is. Its context ends with the
-	// grace. It is called once, and only when Start returned nil. Nil means there
-	// is nothing to stop.
+	// Stop stops the part and returns when it has stopped. Its context ends with the grace period.
+	// Stop is called once, and only if Start returned nil. If Stop is nil, there is nothing to stop.
 	Stop func(ctx context.Context) error
-	// Grace is how long Stop may take; zero means [DefaultGrace].
+	// Grace is the time that Stop may take; 0 means [DefaultGrace].
 	Grace time.Duration
-	// Failed delivers the error of a part that cannot continue, from when Start returned
-	// until Stop is called. Closing it, or sending nil, says that the part ended without
-	// being asked to, which is a failure too. Nil means that the part never says so.
+	// Failed delivers the error of a part that cannot continue, between the return of Start and the
+	// call of Stop. Closing the channel, or sending nil, means that the part ended unexpectedly, which
+	// is a failure too. If Failed is nil, the part never reports a failure.
 	Failed <-chan error
 }
 
@@ -39,22 +38,21 @@ func (p *Part) grace() time.Duration {
 	return DefaultGrace
 }
 
-// Forced is the error of a run that a second signal ended: parts may still be
-// running, and the process is to exit now.
+// Forced is the error of a run that a second signal ended. Parts may still be running, and the process
+// should exit now.
 type Forced struct {
 	Signal os.Signal
 	// Part is the part that was being started or stopped.
 	Part string
 }
 
-// Error names the signal and the part that was waited for.
+// Error names the signal and the part that Run was waiting for.
 func (f *Forced) Error() string {
 	return fmt.Sprintf("stopped immediately by a second signal (%v) while waiting for %s", f.Signal, f.Part)
 }
 
-// ExitCode returns the exit code of a process whose [Run] returned err: 0 for
-// nil, 128 and the signal's number for [Forced] (130 for SIGINT, 143 for
-// SIGTERM), else 1.
+// ExitCode returns the exit code of a process whose [Run] returned err: 0 for nil, 128 plus the
+// number of the signal for [Forced] (130 for SIGINT, 143 for SIGTERM), otherwise 1.
 func ExitCode(err error) int {
 	if err == nil {
 		return 0

@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-// Run starts the parts in order, waits for SIGINT, SIGTERM, the end of ctx or
-// the failure of a part, and stops what was started in reverse order.
+// Run starts the parts in order, waits for SIGINT, SIGTERM, the end of ctx or the failure of a
+// part, and stops the started parts in reverse order.
 //
-// It returns nil when the run ended because it was asked to and every part
-// stopped in time. Otherwise the error names each part that could not start,
-// failed, failed to stop, or did not stop in its grace. See [ExitCode].
+// It returns nil if the run ended on request and every part stopped in time. Otherwise the error
+// names each part that could not start, failed, failed to stop, or did not stop within its grace
+// period. See [ExitCode].
 func Run(ctx context.Context, log *slog.Logger, parts ...Part) error {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
@@ -25,8 +25,8 @@ func Run(ctx context.Context, log *slog.Logger, parts ...Part) error {
 	return RunSignals(ctx, log, signals, parts...)
 }
 
-// RunSignals is [Run] with the signals from a channel: the first asks for a
-// stop, the second ends the run at once.
+// RunSignals is [Run] with signals from a channel: the first requests a stop, the second ends the
+// run at once.
 func RunSignals(ctx context.Context, log *slog.Logger, signals <-chan os.Signal, parts ...Part) error {
 	r := run{ctx: ctx, log: log, signals: signals}
 	defer r.endParts()
@@ -43,17 +43,17 @@ func RunSignals(ctx context.Context, log *slog.Logger, signals <-chan os.Signal,
 	return errors.Join(cause, r.stopAll())
 }
 
-// errAsked ends a run that is to stop because somebody said so.
+// errAsked ends a run that was requested to stop.
 var errAsked = errors.New("asked to stop")
 
 type run struct {
-	ctx     context.Context // its end asks for a stop
+	ctx     context.Context // its end requests a stop
 	log     *slog.Logger
 	signals <-chan os.Signal
-	asked   bool // a first signal came
+	asked   bool // a first signal was received
 	forced  *Forced
 	started []Part
-	ends    []context.CancelFunc // of what parts got as their context
+	ends    []context.CancelFunc // cancel functions of the parts' contexts
 }
 
 func (r *run) endParts() {
@@ -62,8 +62,8 @@ func (r *run) endParts() {
 	}
 }
 
-// watch gathers the failures of all parts. The function it returns ends the
-// watching and waits for that.
+// watch merges the failures of all parts into one channel. The returned function stops watching and
+// waits until that is done.
 func watch(parts []Part) (<-chan error, func()) {
 	var (
 		wg     sync.WaitGroup
@@ -91,7 +91,7 @@ func watch(parts []Part) (<-chan error, func()) {
 	return failed, func() { close(done); wg.Wait() }
 }
 
-// startAll starts parts until one cannot start or the run is to stop.
+// startAll starts parts until one cannot start or the run should stop.
 func (r *run) startAll(parts []Part, failed <-chan error) error {
 	for _, p := range parts {
 		if r.ctx.Err() != nil {
@@ -105,9 +105,8 @@ func (r *run) startAll(parts []Part, failed <-chan error) error {
 	return nil
 }
 
-// start starts one part. When the run is to stop meanwhile, the part's context is
-// cancelled and its answer awaited: a Start that succeeds all the same is one
-// more part to stop.
+// start starts one part. If the run should stop in the meantime, start cancels the part's context and
+// waits for Start to return. A Start that succeeds nevertheless is one more part to stop.
 func (r *run) start(p Part, failed <-chan error) error {
 	if p.Start == nil {
 		r.started = append(r.started, p)
@@ -115,7 +114,7 @@ func (r *run) start(p Part, failed <-chan error) error {
 	}
 	begin := time.Now()
 	r.log.Debug("starting", "part", p.Name)
-	// The context outlives the caller's, so that a part that holds on to it can drain.
+	// The context outlives the caller's, so that a part that keeps it can drain.
 	ctx, end := context.WithCancel(context.WithoutCancel(r.ctx))
 	r.ends = append(r.ends, end)
 	done := make(chan error, 1)
@@ -151,8 +150,7 @@ func (r *run) start(p Part, failed <-chan error) error {
 	}
 }
 
-// began takes note of what Start returned. A Start that gave up because it was
-// cancelled has no fault of its own.
+// began handles the return of Start. A Start that was cancelled is not itself an error.
 func (r *run) began(p Part, err, cause error, took time.Duration) error {
 	switch {
 	case err == nil:
@@ -170,7 +168,7 @@ func (r *run) began(p Part, err, cause error, took time.Duration) error {
 	return errors.Join(cause, err)
 }
 
-// wait returns when the run is to stop: errAsked, or the error of a failed part.
+// wait returns when the run should stop: with errAsked, or with the error of a failed part.
 func (r *run) wait(failed <-chan error) error {
 	r.log.Info("running", "parts", len(r.started))
 	select {
@@ -186,7 +184,7 @@ func (r *run) wait(failed <-chan error) error {
 	}
 }
 
-// signal takes note of a signal and says whether the run ends at once.
+// signal handles a signal and reports whether the run ends at once.
 func (r *run) signal(s os.Signal, waitingFor string) (atOnce bool) {
 	if !r.asked {
 		r.asked = true
@@ -198,7 +196,7 @@ func (r *run) signal(s os.Signal, waitingFor string) (atOnce bool) {
 	return true
 }
 
-// stopAll stops what was started, last first.
+// stopAll stops the started parts in reverse order.
 func (r *run) stopAll() error {
 	var errs []error
 	for i := len(r.started) - 1; i >= 0 && r.forced == nil; i-- {
@@ -212,9 +210,8 @@ func (r *run) stopAll() error {
 	return errors.Join(errs...)
 }
 
-// stop stops one part, for as long as its grace lasts. A part that is over its
-// grace is left behind with its goroutine: the process is about to exit, and the
-// other parts still want their turn.
+// stop stops one part within its grace period. A part that exceeds it is abandoned with its goroutine:
+// the process is about to exit, and the other parts must still be stopped.
 func (r *run) stop(p Part) error {
 	if p.Stop == nil {
 		return nil
@@ -230,7 +227,7 @@ func (r *run) stop(p Part) error {
 		case err := <-done:
 			return r.stopped(p, err, time.Since(begin))
 		case <-ctx.Done():
-			// A Stop that heeds its context returns now, and may say what it left.
+			// A Stop that honours its context returns now, and may report its unfinished work.
 			select {
 			case err := <-done:
 				return r.stopped(p, err, time.Since(begin))
@@ -245,7 +242,7 @@ func (r *run) stop(p Part) error {
 	}
 }
 
-// settle is what a Stop gets to return once its context has ended.
+// settle is the time that a Stop has to return once its context has ended.
 const settle = 100 * time.Millisecond
 
 func (r *run) stopped(p Part, err error, took time.Duration) error {

@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// diary records what happened to parts, in order.
+// diary records the events of parts, in order.
 type diary struct {
 	mu    sync.Mutex
 	lines []string
@@ -48,7 +48,7 @@ func (d *diary) part(name string) Part {
 	}
 }
 
-// begin runs the parts in the background; the run's error comes on the channel.
+// begin runs the parts in the background. The channel delivers the run's error.
 func begin(ctx context.Context, parts ...Part) (chan<- os.Signal, <-chan error) {
 	signals := make(chan os.Signal, 2)
 	ended := make(chan error, 1)

@@ -11,18 +11,18 @@ import (
 	"time"
 )
 
-// authorities are those of client certificates, as their file has them. It is safe for concurrent
-// use.
+// authorities holds the authorities of client certificates as read from their file. It is safe for
+// concurrent use.
 type authorities struct {
 	file string
 	log  *slog.Logger
 
 	mu    sync.Mutex
-	now   *tls.Config // of connections that come now
-	stamp time.Time   // when the file was changed that was read last
+	now   *tls.Config // for new connections
+	stamp time.Time   // modification time of the file that was last read
 }
 
-// load adds the authorities of the file to the configuration of connections.
+// load adds the authorities in the file to the TLS configuration of connections.
 func (a *authorities) load() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -45,13 +45,13 @@ func (a *authorities) loadAt(stamp time.Time) error {
 	}
 	c := a.now.Clone()
 	c.ClientAuth, c.ClientCAs = tls.VerifyClientCertIfGiven, pool
-	// A ticket would let a client continue with authorities that are not in the file any more.
+	// A session ticket would let a client resume with authorities that were removed from the file.
 	c.SessionTicketsDisabled = true
 	a.now = c
 	return nil
 }
 
-// get is asked at each handshake.
+// get is called for each handshake.
 func (a *authorities) get(*tls.ClientHelloInfo) (*tls.Config, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

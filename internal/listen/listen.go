@@ -1,11 +1,11 @@
-// Package listen opens the addresses at which Callyard serves HTTP: plain, or over TLS
-// where there is a certificate.
+// Package listen opens the addresses on which Callyard serves HTTP, over TLS if a certificate is
+// set.
 //
-// It promises that a certificate that is renewed in its files is shown to the connections
-// that come after that, without a restart, and that a certificate which cannot be read
-// changes nothing: the one before stays in use. It offers HTTP/1.1 over TLS 1.2 and 1.3;
-// for HTTP/2, put a proxy before it. Where there is a file of authorities, it asks clients for a
-// certificate, and refuses one that none of them has issued; a client may show none.
+// A certificate that is renewed in its files is used for new connections without a restart. If it
+// cannot be read, the previous one remains in use. Over TLS 1.2 and 1.3 the package offers
+// HTTP/1.1; for HTTP/2, put a proxy in front of it. If a file of certificate authorities is set, it
+// requests a client certificate and refuses one that none of them issued. A client may present
+// none.
 package listen
 
 import (
@@ -22,16 +22,16 @@ import (
 	"github.com/callyard/callyard/internal/config"
 )
 
-// TLS are the PEM files of an address. The zero value serves plain HTTP.
+// TLS holds the PEM files of an address. The zero value serves plain HTTP.
 type TLS struct {
 	// Cert is the certificate with its chain, Key its key.
 	Cert, Key string
-	// ClientCAs are the authorities of client certificates; "": clients are not asked for one. It is
-	// read again when it changes, as the others are.
+	// ClientCAs holds the authorities of client certificates. If empty, clients are not asked for a
+	// certificate. Like the other files, it is read again when it changes.
 	ClientCAs string
 }
 
-// Validate says what is wrong with the keys cert_file and key_file of a section.
+// Validate returns the faults of the keys cert_file and key_file of a section.
 func Validate(certFile, keyFile string) []config.Fault {
 	switch {
 	case certFile != "" && keyFile == "":
@@ -42,7 +42,7 @@ func Validate(certFile, keyFile string) []config.Fault {
 	return nil
 }
 
-// Scheme is how the addresses begin that are served with this certificate.
+// Scheme returns the URL scheme of addresses that are served with this certificate.
 func Scheme(certFile string) string {
 	if certFile == "" {
 		return "http"
@@ -50,8 +50,9 @@ func Scheme(certFile string) string {
 	return "https"
 }
 
-// Open listens at an address, over TLS when files names a certificate. ctx bounds the opening. The
-// handshake is made at the first use of a connection, so that a server's time limits bound it.
+// Open listens on an address, over TLS if files contains a certificate. ctx limits the time to open
+// it. The TLS handshake happens at the first use of a connection, so that the server's timeouts
+// apply to it.
 func Open(ctx context.Context, address string, files TLS, log *slog.Logger) (net.Listener, error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {
@@ -60,7 +61,7 @@ func Open(ctx context.Context, address string, files TLS, log *slog.Logger) (net
 	return On(l, files, log)
 }
 
-// On is Open for an address at which l listens already. It closes l on an error.
+// On is Open for an existing listener. It closes l on an error.
 func On(l net.Listener, files TLS, log *slog.Logger) (net.Listener, error) {
 	if files.Cert == "" {
 		return l, nil
@@ -80,24 +81,23 @@ func On(l net.Listener, files TLS, log *slog.Logger) (net.Listener, error) {
 	return tls.NewListener(l, c), nil
 }
 
-// pair is a certificate and its key, as their files have them. It is safe for
-// concurrent use.
+// pair is a certificate and its key as read from their files. It is safe for concurrent use.
 type pair struct {
 	cert, key string
 	log       *slog.Logger
 
 	mu    sync.Mutex
 	now   *tls.Certificate
-	stamp [2]time.Time // when the files were changed that were read last
+	stamp [2]time.Time // modification times of the files that were last read
 }
 
-// get is asked at each handshake.
+// get is called for each handshake.
 func (p *pair) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if stamp, err := p.stamps(); err == nil && stamp != p.stamp {
 		if err := p.loadAt(stamp); err != nil {
-			// Perhaps only one of the two was written yet.
+			// Perhaps only one of the two files was written yet.
 			p.log.Warn("reading the renewed certificate failed; the previous one is used until the files change again", "error", err)
 		}
 	}

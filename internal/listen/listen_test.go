@@ -26,7 +26,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// certificate writes one for 127.0.0.1 with a serial number, and the time of its files.
+// certificate writes a certificate for 127.0.0.1 with a serial number, and sets the time of its files.
 func certificate(t *testing.T, dir string, serial int64, at time.Time) (cert, key string, roots *x509.CertPool) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -76,7 +76,7 @@ func serve(t *testing.T, l net.Listener) {
 	})
 }
 
-// serial is that of the certificate that is shown to a new connection.
+// serial returns the serial number of the certificate that a new connection gets.
 func serial(t *testing.T, address string, roots *x509.CertPool) int64 {
 	t.Helper()
 	c := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, DisableKeepAlives: true, ForceAttemptHTTP2: true}}

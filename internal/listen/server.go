@@ -20,10 +20,10 @@ const (
 	maxHeaderBytes    = 32 << 10
 )
 
-// NewServer returns a server of next with bounds for headers and idle connections. It refuses
-// bodies that are compressed, as nobody here unpacks them: their bounds count what arrives. While
-// draining is set it asks clients to close their connections, each after its answer:
-// closing idle connections instead would meet requests that are already on their way.
+// NewServer returns a server for next with limits for headers and idle connections. It refuses
+// compressed bodies, because no handler decompresses them and the size limits count received bytes.
+// While draining is set, it asks clients to close each connection after the next answer. Closing
+// idle connections instead would break requests that are already on their way.
 func NewServer(next http.Handler, draining *atomic.Bool, log *slog.Logger) *http.Server {
 	return &http.Server{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -32,7 +32,7 @@ func NewServer(next http.Handler, draining *atomic.Bool, log *slog.Logger) *http
 			}
 			if coding := codingOf(r.Header); coding != "" {
 				w.Header().Set("Accept-Encoding", "identity")
-				problem.Write(w, schema.Errorf(problem.KindMediaType, "The body is encoded with %q, which is not supported: send it as it is, without Content-Encoding.", problem.Printable(coding, mostCoding)))
+				problem.Write(w, schema.Errorf(problem.KindMediaType, "The body is encoded with %q, which is not supported: send it as it is, without Content-Encoding.", problem.Printable(coding, maxCoding)))
 				return
 			}
 			next.ServeHTTP(w, r)
@@ -42,10 +42,10 @@ func NewServer(next http.Handler, draining *atomic.Bool, log *slog.Logger) *http
 	}
 }
 
-// mostCoding is how many characters of a content coding are repeated.
-const mostCoding = 64
+// maxCoding is the maximum number of characters of a content coding that an error repeats.
+const maxCoding = 64
 
-// codingOf returns the content coding of a body, "" for none (RFC 9110, section 8.4).
+// codingOf returns the content coding of a body, or "" (RFC 9110, section 8.4).
 func codingOf(h http.Header) string {
 	values := h["Content-Encoding"]
 	if len(values) == 0 {
@@ -58,8 +58,8 @@ func codingOf(h http.Header) string {
 	return coding
 }
 
-// Serve serves at l until the server is shut down. Where it ends before, failed gets the
-// error, with the address that was configured; it must have room for that.
+// Serve serves on l until the server is shut down. If it ends earlier, Serve sends the error with the
+// configured address to failed, which must have capacity for it.
 func Serve(s *http.Server, l net.Listener, address string, failed chan<- error) {
 	if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 		failed <- fmt.Errorf("serving on %s: %w", address, err)

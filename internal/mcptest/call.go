@@ -12,7 +12,7 @@ import (
 	"github.com/callyard/callyard/internal/kit/mcpwire"
 )
 
-// callParams is what a tools/call carries, as far as the tools look.
+// callParams holds the params of a tools/call that the tools use.
 type callParams struct {
 	Name      string `json:"name"`
 	Arguments struct {
@@ -27,7 +27,7 @@ type callParams struct {
 	} `json:"arguments"`
 	Meta requestMeta `json:"_meta"`
 
-	version string // of the tool as the call came
+	version string // version of the tool when the call arrived
 }
 
 func (s *server) startCall(ctx context.Context, m message) {
@@ -59,7 +59,7 @@ func (s *server) startCall(ctx context.Context, m message) {
 func (s *server) call(ctx context.Context, m message, p callParams) {
 	body, fault, ok := s.run(ctx, m, p)
 	switch {
-	case !ok: // cancelled: an answer would be one too many
+	case !ok: // cancelled: the call must not be answered
 		return
 	case fault != nil:
 		s.out.fault(m.ID, *fault)
@@ -73,8 +73,8 @@ func (s *server) call(ctx context.Context, m message, p callParams) {
 	}
 }
 
-// run returns the result object of the tool, or the JSON-RPC error. ok is false
-// when the call was cancelled.
+// run returns the result object of the tool, or the JSON-RPC error. ok is false if the call was
+// cancelled.
 func (s *server) run(ctx context.Context, m message, p callParams) (body string, fault *rpcFault, ok bool) {
 	args := p.Arguments
 	switch p.Name {
@@ -119,15 +119,15 @@ func (s *server) run(ctx context.Context, m message, p callParams) (body string,
 		}
 		body = textResult(p.version)
 	case "odd":
-		body = textResult("odd") // listed in mode UnknownContent only, where the answer is another one anyway
+		body = textResult("odd") // listed only in mode UnknownContent, which replaces the result anyway
 	default:
 		return "", &rpcFault{code: mcpwire.CodeInvalidParams, message: "Unknown tool: " + p.Name}, true
 	}
 	return stamp(body, m.modern), nil, true
 }
 
-// sleep waits ms milliseconds in four parts and reports each when token is set.
-// It returns false when ctx ended first.
+// sleep waits ms milliseconds in four parts and reports each if token is set. It returns false if
+// ctx ended first.
 func (s *server) sleep(ctx context.Context, ms int, token json.RawMessage) bool {
 	const parts = 4
 	for part := 1; part <= parts; part++ {
@@ -143,8 +143,8 @@ func (s *server) sleep(ctx context.Context, ms int, token json.RawMessage) bool 
 	return true
 }
 
-// waitForFile waits until there is a file at path, and does not wait when path
-// is empty. It returns false when ctx ended first.
+// waitForFile waits until a file exists at path. If path is empty, it does not wait. It returns
+// false if ctx ended first.
 func waitForFile(ctx context.Context, path string) bool {
 	for path != "" {
 		if _, err := os.Stat(path); err == nil {

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// Environment variables that make a process a scripted server.
+// Environment variables that turn a process into a scripted server.
 const (
 	EnvMode    = "CALLYARD_MCPTEST"
 	EnvOptions = "CALLYARD_MCPTEST_OPTIONS"
 )
 
-// Option changes how a mode plays; see the modes for who heeds which.
+// Option changes the behaviour of a mode. The modes document which options they use.
 type Option func(*options)
 
 type options struct {
@@ -25,7 +25,7 @@ type options struct {
 	Folder  string        `json:"folder,omitempty"`
 }
 
-// era is which revisions of MCP a server speaks.
+// era selects the revisions of MCP that a server speaks.
 type era string
 
 const (
@@ -34,33 +34,32 @@ const (
 	bothEras  era = "both"
 )
 
-// Modern makes the server speak revision 2026-07-28 only. Without it a server
-// speaks 2025-11-25 and older.
+// Modern makes the server speak revision 2026-07-28 only. Without it, a server speaks 2025-11-25 and
+// older.
 func Modern() Option { return func(o *options) { o.Era = modernEra } }
 
-// BothEras makes the server answer each request in the era it was sent in.
+// BothEras makes the server answer each request in the era of that request.
 func BothEras() Option { return func(o *options) { o.Era = bothEras } }
 
-// Flood makes [Garbage] write without end.
+// Flood makes [Garbage] write endlessly.
 func Flood() Option { return func(o *options) { o.Flood = true } }
 
-// Size is the bytes of [Huge] or the depth of [Deep].
+// Size is the number of bytes of [Huge] or the depth of [Deep].
 func Size(n int) Option { return func(o *options) { o.Size = n } }
 
-// StartDelay is how long any mode waits before it does anything.
+// StartDelay is the time that any mode waits before it does anything.
 func StartDelay(d time.Duration) Option { return func(o *options) { o.Delay = d } }
 
-// PIDFile is where [Grandchild] writes the pids; read it with [ReadPIDs]. The
-// file is whole before the server reads its first line.
+// PIDFile is the file to which [Grandchild] writes the pids; read it with [ReadPIDs]. The file is
+// complete before the server reads its first line.
 func PIDFile(path string) Option { return func(o *options) { o.PIDFile = path } }
 
-// Folder is where [Versions] reads its version and writes its runs.
+// Folder is the folder in which [Versions] reads its version and writes its runs.
 func Folder(path string) Option { return func(o *options) { o.Folder = path } }
 
-// Command returns how to start this executable as a scripted server: the
-// command, its arguments, and the variables to set besides those that the
-// caller wants the server to have. It panics when the executable is unknown,
-// which no test can fix.
+// Command returns the command, arguments and additional environment variables that start this
+// executable as a scripted server. It panics if the path of the executable is unknown, which no
+// test can fix.
 func Command(mode string, opts ...Option) (command string, args []string, env map[string]string) {
 	executable, err := os.Executable()
 	if err != nil {
@@ -69,8 +68,8 @@ func Command(mode string, opts ...Option) (command string, args []string, env ma
 	return executable, nil, Env(mode, opts...)
 }
 
-// Env returns the variables that make a program which calls [Main] or
-// [MaybeServe] a scripted server.
+// Env returns the variables that turn a program which calls [Main] or [MaybeServe] into a scripted
+// server.
 func Env(mode string, opts ...Option) map[string]string {
 	var o options
 	for _, opt := range opts {
@@ -83,24 +82,22 @@ func Env(mode string, opts ...Option) map[string]string {
 	return map[string]string{
 		EnvMode:    mode,
 		EnvOptions: string(encoded),
-		// A binary built with -race lingers for a second at its exit, which looks
-		// like a server that is slow to leave.
+		// A binary built with -race lingers for a second at its exit, which would look like a server
+		// that exits slowly.
 		"GORACE": "atexit_sleep_ms=0",
 	}
 }
 
-// MaybeServe returns at once in a process that was not started by [Command].
-// Otherwise it plays the server and ends the process. Call it first in
-// TestMain.
+// MaybeServe returns immediately in a process that was not started by [Command]. Otherwise it runs
+// the server and exits. Call it first in TestMain.
 func MaybeServe() {
 	if os.Getenv(EnvMode) != "" {
 		Main()
 	}
 }
 
-// Main plays the mode that the environment or, without one, the first argument
-// names, and ends the process: with status 0 when stdin ended, 2 when the mode
-// or the options are unknown.
+// Main runs the mode named by the environment or, failing that, by the first argument, and exits the
+// process: with status 0 when stdin ends, and 2 if the mode or the options are unknown.
 func Main() {
 	mode := os.Getenv(EnvMode)
 	if mode == "" && len(os.Args) > 1 {

@@ -8,8 +8,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// serveData answers the requests for resources and prompts. It reports false
-// for any other method.
+// serveData answers the requests for resources and prompts. It returns false for any other method.
 func (s *server) serveData(m message) bool {
 	switch m.Method {
 	case mcpwire.MethodListResources:
@@ -30,7 +29,7 @@ func (s *server) readResource(m message) {
 	var p struct {
 		URI string `json:"uri"`
 	}
-	_ = json.Unmarshal(m.Params, &p) // an unreadable URI is an unknown one
+	_ = json.Unmarshal(m.Params, &p) // an unreadable URI counts as unknown
 	if p.URI != ResourceURI {
 		s.out.fault(m.ID, rpcFault{code: mcpwire.CodeInvalidParams, message: "Resource not found"})
 		return

@@ -14,20 +14,18 @@ const (
 	askResult = `{"resultType":"input_required","inputRequests":{"name":{"method":"` + mcpwire.MethodElicit + `","params":{"mode":"form","message":"Who asks?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}}}}}},"requestState":"opaque-state"}`
 )
 
-// OddTool is the definition of the tool "odd" in mode [UnknownContent], exactly
-// as listed: fields that no revision knows, an unusual order of keys, and
-// numbers that do not survive a float64.
+// OddTool is the definition of the tool "odd" in mode [UnknownContent], exactly as listed: with
+// fields that no revision defines, an unusual key order, and numbers that do not survive a float64.
 const OddTool = `{"x-future":{"z":1.0,"a":9007199254740993},"inputSchema":{"properties":{"n":{"default":9007199254740993,"type":"integer"}},"type":"object","x-order":["z","a"]},"annotations":{"readOnlyHint":true,"futureHint":"kept"},"name":"odd","_meta":{"example.org/b":2,"example.org/a":1}}`
 
-// unknownContent is a result that nothing may touch on its way.
+// unknownContent is a result that must be passed on unchanged.
 const unknownContent = `{"structuredContent":{"z":9007199254740993,"a":1.0,"e":1E2,"m":{"y":null,"b":[]}},"content":[{"type":"hologram","data":"AAEC","depth":3},{"text":"<last> \u00e9 \/ é","type":"text","annotations":{"zeta":1.0,"alpha":[]}}],"_meta":{"example.org/unknown":{"keep":true},"b":2,"a":1},"futureField":"kept","isError":false}`
 
-// UnknownContentResult returns the bytes of the result object that mode
-// [UnknownContent] answers each call with, in the modern or the legacy era.
+// UnknownContentResult returns the bytes of the result object with which mode [UnknownContent]
+// answers each call, in the modern or the legacy era.
 func UnknownContentResult(modern bool) []byte { return []byte(stamp(unknownContent, modern)) }
 
-// ToolDefinitions returns the tool definitions that every mode lists, each the
-// exact bytes, in order.
+// ToolDefinitions returns the exact bytes of the tool definitions that every mode lists, in order.
 func ToolDefinitions() []json.RawMessage {
 	var defs []json.RawMessage
 	for _, def := range definitions() {

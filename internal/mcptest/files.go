@@ -9,10 +9,10 @@ import (
 	"syscall"
 )
 
-// PIDs are the processes that mode [Grandchild] leaves behind.
+// PIDs holds the ids of the processes that mode [Grandchild] leaves running.
 type PIDs struct {
 	Child   int // in the process group of the server
-	Session int // leader of a session of its own
+	Session int // leader of a separate session
 }
 
 // ReadPIDs reads the file of [PIDFile].
@@ -28,9 +28,8 @@ func ReadPIDs(path string) (PIDs, error) {
 	return p, nil
 }
 
-// startGrandchildren starts the two sleepers and writes their pids. They hold
-// stdout and stderr, so that a reader who waits for the end of the stream waits
-// for them.
+// startGrandchildren starts the two sleepers and writes their pids. They hold stdout and stderr, so
+// that a reader that waits for the end of the stream waits for them.
 func startGrandchildren(s *server) {
 	child := startSleeper(&syscall.SysProcAttr{})
 	session := startSleeper(&syscall.SysProcAttr{Setsid: true})
@@ -58,7 +57,7 @@ func startSleeper(attr *syscall.SysProcAttr) int {
 	if err := cmd.Start(); err != nil {
 		die("starting a grandchild", err)
 	}
-	return cmd.Process.Pid // nobody waits: to be left behind is its part
+	return cmd.Process.Pid // not waited for, because it must outlive the server
 }
 
 func die(doing string, err error) {
@@ -66,9 +65,8 @@ func die(doing string, err error) {
 	os.Exit(2)
 }
 
-// appendEffect adds one line to the file and returns when it is on disk. One
-// write of a short line to a file opened for appending does not mix with those
-// of other processes.
+// appendEffect adds one line to the file and returns when it is on disk. A single write of a short
+// line to a file opened with O_APPEND does not interleave with those of other processes.
 func appendEffect(path, id string) error {
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -85,8 +83,8 @@ func appendEffect(path, id string) error {
 	return f.Close()
 }
 
-// ReadEffects returns how often each id was written by the tool effect. A file
-// that is not there holds none.
+// ReadEffects returns the number of times that the tool effect wrote each id. A missing file has
+// none.
 func ReadEffects(path string) (map[string]int, error) {
 	text, err := os.ReadFile(path)
 	if err != nil && !os.IsNotExist(err) {

@@ -21,8 +21,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// command returns the server of the mode, not yet started. It is killed when
-// the test is over its time.
+// command returns the server of the mode, not yet started. It is killed if the test exceeds its time.
 func command(t *testing.T, mode string, opts ...mcptest.Option) *exec.Cmd {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -36,7 +35,7 @@ func command(t *testing.T, mode string, opts ...mcptest.Option) *exec.Cmd {
 	return cmd
 }
 
-// peer is a client that reads what was really written.
+// peer is a client that reads the raw output.
 type peer struct {
 	t      *testing.T
 	cmd    *exec.Cmd
@@ -78,7 +77,7 @@ func (p *peer) send(line string) {
 	}
 }
 
-// call sends a tools/call under the id.
+// call sends a tools/call with the id.
 func (p *peer) call(id int, tool, args string) {
 	p.t.Helper()
 	p.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":%s}}`, id, tool, args))
@@ -98,7 +97,7 @@ func (p *peer) line() string {
 	return strings.TrimSuffix(line, "\n")
 }
 
-// rest ends stdin and returns everything that was still written.
+// rest closes stdin and returns the remaining output.
 func (p *peer) rest() string {
 	p.t.Helper()
 	if err := p.stdin.Close(); err != nil {
@@ -111,7 +110,7 @@ func (p *peer) rest() string {
 	return string(rest)
 }
 
-// answer is a line of the server, decoded.
+// answer is a decoded line of the server.
 type answer struct {
 	ID     any    `json:"id"`
 	Method string `json:"method"`

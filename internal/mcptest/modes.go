@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// scriptOf returns what the mode does, and false for an unknown mode.
+// scriptOf returns the script of the mode, and false for an unknown mode.
 func scriptOf(mode string, o options) (script, bool) {
 	var act script
 	switch mode {
@@ -88,8 +88,8 @@ func deepResult(depth int) string {
 	return `{"content":[],"structuredContent":` + strings.Repeat(`{"a":`, depth) + "1" + strings.Repeat("}", depth) + "}"
 }
 
-// newNoise returns a writer of one line that is not JSON. The lines are the
-// same in every run, so that a failure can be had again.
+// newNoise returns a writer of one line that is not JSON. The lines are the same in every run, so
+// that failures are reproducible.
 func newNoise() func(io.Writer) {
 	random := rand.New(rand.NewPCG(1, 2))
 	return func(w io.Writer) {
@@ -119,18 +119,18 @@ func (s *server) flood(ctx context.Context) {
 	}
 }
 
-// ignoreSignals catches the signals that can be caught, says so, and continues.
+// ignoreSignals catches the signals that can be caught, logs them, and continues.
 func ignoreSignals(*server) {
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
-	go func() { // ends with the process, as the mode promises
+	go func() { // runs until the process ends, as the mode requires
 		for range signals {
 			fmt.Fprintln(os.Stderr, StayedSignal)
 		}
 	}()
 }
 
-// stay is what a server does that does not see the end of its stdin.
+// stay keeps a server running after the end of its stdin.
 func stay(*server) {
 	fmt.Fprintln(os.Stderr, StayedEOF)
 	time.Sleep(Lifetime)

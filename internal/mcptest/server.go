@@ -14,17 +14,17 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// script is what a mode does differently from a server that behaves.
+// script holds the ways in which a mode differs from a well-behaved server.
 type script struct {
-	start         func(*server)                                                 // before the first line is read
-	deaf          bool                                                          // read, and do nothing
+	start         func(*server)                                                 // called before the first line is read
+	deaf          bool                                                          // read, but do nothing
 	mute          bool                                                          // tools/call is never answered
 	ignoreUnknown bool                                                          // unknown methods are not answered
 	changing      bool                                                          // the tool list changes after a call
-	versions      bool                                                          // the tool is what a file says
+	versions      bool                                                          // the tool is read from a file
 	extraTool     string                                                        // one more tool definition
-	answer        func(s *server, id json.RawMessage, body string, modern bool) // answers a call; nil is the honest way
-	end           func(*server)                                                 // after stdin ended and the calls are done
+	answer        func(s *server, id json.RawMessage, body string, modern bool) // answers a call; if nil, correctly
+	end           func(*server)                                                 // called after stdin ended and all calls have ended
 }
 
 // server is one scripted server; serve runs it to the end.
@@ -36,17 +36,17 @@ type server struct {
 	tasks sync.WaitGroup // running calls, and the flood
 
 	mu      sync.Mutex
-	running map[string]context.CancelFunc // by the id of the request
-	listen  json.RawMessage               // id of the subscriptions/listen that waits
+	running map[string]context.CancelFunc // by request id
+	listen  json.RawMessage               // id of the open subscriptions/listen
 	changed bool
-	version string // of the tool of Versions
+	version string // version of the tool in mode Versions
 }
 
 func newServer(mode string, o options, act script, w io.Writer) *server {
 	return &server{mode: mode, opts: o, act: act, out: output{w: w}, running: map[string]context.CancelFunc{}}
 }
 
-// serve reads until in ends, and returns when every call has ended too.
+// serve reads until in ends, and returns when every call has also ended.
 func (s *server) serve(in io.Reader) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -54,7 +54,7 @@ func (s *server) serve(in io.Reader) {
 		s.act.start(s)
 	}
 	if s.act.versions {
-		first := versionIn(s.opts.Folder) // before the first answer: a test changes it right after that
+		first := versionIn(s.opts.Folder) // read before the first answer, because a test changes it right after that
 		s.tasks.Go(func() { s.followVersion(ctx, first) })
 	}
 	if s.opts.Flood {
@@ -77,7 +77,7 @@ func (s *server) serve(in io.Reader) {
 	}
 }
 
-// take serves one message. Calls run next to the reading, everything else in it.
+// take handles one message. Calls run concurrently with the reading, everything else does not.
 func (s *server) take(ctx context.Context, m message) {
 	if m.ID == nil {
 		s.notified(m)
@@ -106,8 +106,8 @@ func (s *server) take(ctx context.Context, m message) {
 	}
 }
 
-// speaks reports whether the method exists in the eras that the server speaks,
-// and answers the request when it does not.
+// speaks reports whether the method exists in the server's eras. If not, it answers the request with
+// an error.
 func (s *server) speaks(m message) bool {
 	inModern := s.opts.Era == modernEra || s.opts.Era == bothEras && m.modern
 	switch m.Method {
@@ -135,7 +135,7 @@ func (s *server) unknown(m message) {
 	}
 }
 
-// list answers one of the lists, all of it on one page.
+// list answers a list request on one page.
 func (s *server) list(m message, key, items string) {
 	if m.modern {
 		s.out.result(m.ID, fmt.Sprintf(`{"resultType":"complete","ttlMs":0,"cacheScope":"public",%q:[%s]}`, key, items))
@@ -173,7 +173,7 @@ func (s *server) discoverResult() string {
 		versions, s.capabilities(), s.info())
 }
 
-// notified heeds the one notification that matters here.
+// notified handles the only relevant notification.
 func (s *server) notified(m message) {
 	if m.Method != mcpwire.NotifyCancelled {
 		return
@@ -192,8 +192,7 @@ func (s *server) notified(m message) {
 	}
 }
 
-// startListen acknowledges the subscription; the request stays unanswered until
-// it is cancelled.
+// startListen acknowledges the subscription. The request remains unanswered until it is cancelled.
 func (s *server) startListen(m message) {
 	s.mu.Lock()
 	s.listen = m.ID
@@ -202,8 +201,7 @@ func (s *server) startListen(m message) {
 		s.act.changing, m.ID)
 }
 
-// change makes the tool list another one, once, and tells the client in the way
-// of its era.
+// change changes the tool list once, and notifies the client as its era requires.
 func (s *server) change(modern bool) {
 	s.mu.Lock()
 	first, listen := !s.changed, s.listen
@@ -218,7 +216,7 @@ func (s *server) change(modern bool) {
 	}
 }
 
-// tools returns the definitions as they are now, comma-separated.
+// tools returns the current definitions, separated by commas.
 func (s *server) tools() string {
 	if s.act.versions {
 		return s.versionedTool()

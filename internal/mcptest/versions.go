@@ -9,10 +9,10 @@ import (
 	"github.com/callyard/callyard/internal/kit/mcpwire"
 )
 
-// lookEvery is how often [Versions] looks at its version.
+// lookEvery is the interval at which [Versions] checks its version file.
 const lookEvery = 10 * time.Millisecond
 
-// versionIn reads the version of a server with that folder.
+// versionIn reads the version in the folder of a server.
 func versionIn(folder string) string {
 	text, err := os.ReadFile(filepath.Join(folder, "version"))
 	if err != nil {
@@ -21,8 +21,9 @@ func versionIn(folder string) string {
 	return string(text)
 }
 
-// followVersion tells the client when the version is another than it was told, until ctx ends.
-func (s *server) followVersion(ctx context.Context, told string) {
+// followVersion notifies the client when the version differs from the last known one, until ctx
+// ends.
+func (s *server) followVersion(ctx context.Context, known string) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for {
@@ -31,14 +32,15 @@ func (s *server) followVersion(ctx context.Context, told string) {
 			return
 		case <-tick.C:
 		}
-		if now := versionIn(s.opts.Folder); now != told {
-			told = now
+		if now := versionIn(s.opts.Folder); now != known {
+			known = now
 			s.out.line(`{"jsonrpc":"2.0","method":"` + mcpwire.NotifyToolsChanged + `"}`)
 		}
 	}
 }
 
-// versionedTool makes the tool the version that the file has now, and defines it.
+// versionedTool reads the current version from the file and returns the definition of that version
+// of the tool.
 func (s *server) versionedTool() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -46,7 +48,7 @@ func (s *server) versionedTool() string {
 	return `{"name":"pay","description":` + quote(s.version) + `,"inputSchema":{"type":"object"}}`
 }
 
-// addRun notes a call of a version.
+// addRun records a call of a version.
 func addRun(folder, version string) error {
 	f, err := os.OpenFile(filepath.Join(folder, "runs"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -59,8 +61,8 @@ func addRun(folder, version string) error {
 	return f.Close()
 }
 
-// Runs returns how many calls each version received of all servers of [Versions] with that
-// folder, by version.
+// Runs returns the number of calls that each version received, over all servers of [Versions] with
+// that folder.
 func Runs(folder string) (map[string]int, error) {
 	text, err := os.ReadFile(filepath.Join(folder, "runs"))
 	if err != nil && !os.IsNotExist(err) {

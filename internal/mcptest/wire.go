@@ -10,14 +10,13 @@ import (
 	"github.com/callyard/callyard/internal/kit/mcpwire"
 )
 
-// message is a JSON-RPC request or notification as it came. ID is nil for a
-// notification.
+// message is a received JSON-RPC request or notification. ID is nil for a notification.
 type message struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
 	Params json.RawMessage `json:"params"`
 
-	modern bool // the sender speaks 2026-07-28, by the _meta of the params
+	modern bool // the sender uses 2026-07-28, according to _meta in the params
 }
 
 type requestMeta struct {
@@ -25,8 +24,8 @@ type requestMeta struct {
 	ProgressToken   json.RawMessage `json:"progressToken"`
 }
 
-// parseMessage reads one line. It reports false for what is not a JSON object
-// with a method: an answer to a request we never send, or noise.
+// parseMessage parses one line. It returns false unless the line is a JSON object with a method. Any
+// other line is noise, because the server sends no requests that could be answered.
 func parseMessage(line []byte) (message, bool) {
 	var m message
 	if err := json.Unmarshal(line, &m); err != nil || m.Method == "" {
@@ -43,20 +42,20 @@ func metaOf(params json.RawMessage) requestMeta {
 	var p struct {
 		Meta requestMeta `json:"_meta"`
 	}
-	_ = json.Unmarshal(params, &p) // what cannot be read has no meta
+	_ = json.Unmarshal(params, &p) // unreadable params have no _meta
 	return p.Meta
 }
 
-// output writes whole lines, one at a time.
+// output writes complete lines, one at a time.
 type output struct {
 	mu      sync.Mutex
 	w       io.Writer
-	noise   func(io.Writer) // written around each line when set
-	stalled bool            // nothing is written any more
+	noise   func(io.Writer) // if set, written around each line
+	stalled bool            // nothing is written any longer
 }
 
-// write gives play the stream for as long as it writes one message. Errors are
-// left alone: when the reader is gone there is nobody to tell.
+// write calls play with exclusive access to the stream, to write one message. Errors are ignored:
+// if the reader has gone, there is no one to report to.
 func (o *output) write(play func(io.Writer)) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -89,7 +88,7 @@ func (o *output) fault(id json.RawMessage, f rpcFault) {
 	o.line(`{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%s%s}}`, id, f.code, quote(f.message), data)
 }
 
-// half writes the first half of a good answer and stalls the stream for good.
+// half writes the first half of a good answer and stalls the stream permanently.
 func (o *output) half(id json.RawMessage, body string) {
 	text := fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, id, body)
 	o.write(func(w io.Writer) {
@@ -98,7 +97,7 @@ func (o *output) half(id json.RawMessage, body string) {
 	})
 }
 
-// huge answers with size bytes of text, without holding them.
+// huge answers with size bytes of text without holding them in memory.
 func (o *output) huge(id json.RawMessage, size int, modern bool) {
 	head, tail, _ := strings.Cut(stamp(textResult("\x00"), modern), `\u0000`)
 	chunk := strings.Repeat("x", 64<<10)
@@ -119,7 +118,7 @@ type rpcFault struct {
 	data    string // JSON, or empty
 }
 
-// stamp marks a result object as a modern server must.
+// stamp adds the members that a modern server must send to a result object.
 func stamp(body string, modern bool) string {
 	if !modern {
 		return body

@@ -1,6 +1,6 @@
-// Package openapitest compares an OpenAPI document with the server that it describes:
-// it makes requests that the document forbids in exactly one place, and requests that
-// it just allows. It is for tests.
+// Package openapitest compares an OpenAPI document with the server that it describes. It generates
+// requests that the document forbids in exactly one place, and requests at the limits of what it
+// allows. It is for tests only.
 package openapitest
 
 import (
@@ -13,30 +13,30 @@ import (
 	"strings"
 )
 
-// Request is a request that tries one parameter or one member of a body.
+// Request is a request that tests one parameter or one member of a body.
 type Request struct {
 	Method string
-	// Path is escaped as it is sent, with its query.
+	// Path is the escaped path with its query.
 	Path   string
 	Header http.Header
-	Body   []byte // nil: there is none
-	// Name is the parameter or the member, Why what is tried with it.
+	Body   []byte // nil if there is none
+	// Name is the parameter or the member. Why describes the tested value.
 	Name, Why string
 }
 
-// String says what is tried.
+// String describes the test.
 func (r *Request) String() string {
 	return fmt.Sprintf("%s %s, %s: %s", r.Method, r.Path, r.Name, r.Why)
 }
 
-// Known are values that the document does not have: of path parameters by their names,
-// and bodies by operation ("POST /decisions").
+// Known holds values that the document does not have: path parameters by name, and bodies by operation
+// ("POST /decisions").
 type Known struct {
 	Path   map[string]string
 	Bodies map[string]string
 }
 
-// schema is what is read of a JSON Schema.
+// schema holds the used members of a JSON Schema.
 type schema struct {
 	Ref                  string             `json:"$ref"`
 	AllOf                []schema           `json:"allOf"`
@@ -81,7 +81,7 @@ type document struct {
 	} `json:"components"`
 }
 
-// follow returns what a reference stands for.
+// follow returns the target of a reference.
 func (d *document) follow(s *schema) *schema {
 	for s != nil && (s.Ref != "" || len(s.AllOf) == 1) {
 		if len(s.AllOf) == 1 {
@@ -93,16 +93,16 @@ func (d *document) follow(s *schema) *schema {
 	return s
 }
 
-// try is a value and what is tried with it.
+// try is a value and its description.
 type try struct {
-	value any // absent: the member is left out
+	value any // absent means that the member is left out
 	why   string
 }
 
 type absent struct{}
 
-// texts are the values of a parameter that its schema forbids (outside), or at its
-// bounds (inside).
+// texts returns the values of a parameter that its schema forbids or, if inside is true, those at its
+// limits.
 func (d *document) texts(s *schema, inside bool) (tries []try) {
 	s = d.follow(s)
 	add := func(value any, why string) { tries = append(tries, try{value, why}) }
@@ -158,7 +158,7 @@ func number(bound *float64, more, otherwise float64) string {
 	return fmt.Sprintf("%.0f", otherwise)
 }
 
-// values are the JSON values that a schema forbids.
+// values returns JSON values that a schema forbids.
 func (d *document) values(s *schema) (tries []try) {
 	add := func(value any, why string) { tries = append(tries, try{value, why}) }
 	switch {
@@ -213,8 +213,8 @@ func (d *document) values(s *schema) (tries []try) {
 	return tries
 }
 
-// edit calls each with copies of body that the schema forbids, one fault in each. name
-// is the member that is at fault.
+// edit calls each with copies of body that the schema forbids, with one fault in each. name is the
+// member at fault.
 func (d *document) edit(s *schema, body any, each func(body any, name, why string)) {
 	s = d.follow(s)
 	if s == nil || s.Type != "object" {
@@ -254,12 +254,12 @@ func (d *document) edit(s *schema, body any, each func(body any, name, why strin
 	}
 }
 
-// Outside returns requests that the document forbids. Each must be refused with a
-// status from 400 to 499 and a problem that has Name in it.
+// Outside returns requests that the document forbids. The server must refuse each with a status
+// from 400 to 499 and a problem that contains Name.
 func Outside(openapi []byte, known Known) ([]Request, error) { return requests(openapi, known, false) }
 
-// Inside returns requests whose parameters are at the bounds of the document. None may
-// be refused for the sake of Name.
+// Inside returns requests whose parameters are at the limits of the document. The server must not
+// refuse any because of Name.
 func Inside(openapi []byte, known Known) ([]Request, error) { return requests(openapi, known, true) }
 
 func requests(openapi []byte, known Known, inside bool) (all []Request, err error) {
@@ -314,7 +314,7 @@ func requests(openapi []byte, known Known, inside bool) (all []Request, err erro
 	return all, nil
 }
 
-// parameters are copies of a good request, each with one parameter tried.
+// parameters returns copies of a good request, each with one changed parameter.
 func (d *document) parameters(good Request, list []parameter, inside bool) (all []Request) {
 	if !inside {
 		one := good
@@ -331,7 +331,7 @@ func (d *document) parameters(good Request, list []parameter, inside bool) (all 
 				one.Path = good.Path + "?" + url.Values{p.Name: {text}}.Encode()
 			case "header":
 				if text == "" {
-					continue // an empty header is none
+					continue // an empty header counts as missing
 				}
 				one.Header = good.Header.Clone()
 				one.Header.Set(p.Name, text)

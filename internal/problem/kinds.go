@@ -9,30 +9,30 @@ import (
 // Kinds of failure that exist only in HTTP.
 const (
 	KindMethod      schema.Kind = "method-not-allowed"     // the path exists, the method does not
-	KindMediaType   schema.Kind = "unsupported-media-type" // the body is declared as something else than is read
-	KindBodyTimeout schema.Kind = "request-timeout"        // the body did not come
-	KindChanged     schema.Kind = "precondition-failed"    // the resource is not as If-Match or If-None-Match says
-	KindUnguarded   schema.Kind = "precondition-required"  // the change names no state that it changes
+	KindMediaType   schema.Kind = "unsupported-media-type" // the body has an unsupported Content-Type
+	KindBodyTimeout schema.Kind = "request-timeout"        // the body did not arrive in time
+	KindChanged     schema.Kind = "precondition-failed"    // the resource does not match If-Match or If-None-Match
+	KindUnguarded   schema.Kind = "precondition-required"  // the change has no precondition
 )
 
-// Row says how a kind of error looks over HTTP.
+// Row defines the HTTP representation of a kind of error.
 type Row struct {
 	Kind   schema.Kind
 	Status int
 	Title  string
-	// Meaning and Fix are sentences for the page that a problem's type points to.
+	// Meaning and Fix are sentences for the page of the problem's type.
 	Meaning string
 	Fix     string
 }
 
-// statusCanceled is what a caller that went away would have read.
+// statusCanceled is recorded for a caller that disconnected; it never receives it.
 const statusCanceled = 499
 
 // Rows returns a copy of the table of all kinds.
 func Rows() []Row { return append([]Row(nil), rows[:]...) }
 
-// rows is the one place where a kind of error meets an HTTP status. The last row is
-// for kinds that are not among them: a fault of ours.
+// rows is the only mapping from kinds of errors to HTTP statuses. The last row applies to all other
+// kinds, which are internal errors.
 var rows = [...]Row{
 	{schema.KindInvalidRequest, http.StatusBadRequest, "Invalid request", "The body is not strict JSON, a parameter is invalid or unknown, or a member is missing.", "See detail and errors, and send a corrected request."},
 	{schema.KindUnauthenticated, http.StatusUnauthorized, "No valid credential", "The request has no API key, or its key is unknown or has expired.", "Send Authorization: Bearer KEY, or X-API-Key: KEY."},

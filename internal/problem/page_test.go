@@ -17,8 +17,8 @@ var update = flag.Bool("update", false, "write the table of docs/reference/error
 
 const errorsPage = "../../docs/reference/errors.md"
 
-// The table of the page is generated: everything but whether the call may have run and
-// whether to send it again, which depend on more than the kind and are kept from the page.
+// The table of the page is generated, except for the columns that say whether the call may have run and
+// whether to retry. They depend on more than the kind and are kept from the page.
 func TestThePageOfErrorsListsEveryKind(t *testing.T) {
 	raw, err := os.ReadFile(errorsPage)
 	if err != nil {

@@ -1,10 +1,8 @@
-// Package problem writes an error as the RFC 9457 document that every HTTP
-// interface of Callyard answers with: a stable type, a sentence, and nothing of
-// what the caller sent.
+// Package problem writes an error as the RFC 9457 document that every HTTP interface of Callyard
+// returns: a stable type, a sentence, and nothing that the caller sent.
 //
-// It promises that one kind of error has one status, here and at the front
-// door ([Rows]), and that the cause of an error never reaches a caller. It refuses to
-// log, and to decide what an error is.
+// Each kind of error has one status, here and at the front door ([Rows]). The cause of an error
+// never reaches a caller. The package does not log, and does not classify errors.
 package problem
 
 import (
@@ -19,10 +17,10 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// MediaType is what the documents are sent as.
+// MediaType is the media type of the documents.
 const MediaType = "application/problem+json"
 
-// Document is what is sent. The tags describe it to OpenAPI documents.
+// Document is an RFC 9457 problem document. OpenAPI documents are generated from its tags.
 type Document struct {
 	Type            string        `json:"type" format:"uri-reference" doc:"The kind of problem. It is stable, and its path serves an explanation." example:"/problems/not-found"`
 	Title           string        `json:"title" doc:"The kind of problem as a short phrase." example:"Not found"`
@@ -70,21 +68,20 @@ func Of(err error) Document {
 	return d
 }
 
-// Status returns the HTTP status of a kind of error; one that is not known is a
-// fault of ours.
+// Status returns the HTTP status of a kind of error. An unknown kind is an internal error.
 func Status(k schema.Kind) int { return row(k).Status }
 
 // Encode returns the document as one line of JSON.
 func (d *Document) Encode() []byte {
 	line, err := plainjson.Line(d)
 	if err != nil {
-		panic("problem: encoding a document: " + err.Error()) // texts and numbers always encode, and data was checked when it came in
+		panic("problem: encoding a document: " + err.Error()) // texts and numbers always encode, and data was validated on receipt
 	}
 	return line
 }
 
-// RetryAfter is the value of the header of that name: whole seconds, at least one, and
-// always there with 429 and 503. It is empty where there is none.
+// RetryAfter returns the value of the Retry-After header in whole seconds, at least 1. It is always set
+// for 429 and 503, and "" if there is none.
 func (d *Document) RetryAfter() string {
 	if d.retryAfter <= 0 && d.Status != http.StatusTooManyRequests && d.Status != http.StatusServiceUnavailable {
 		return ""
@@ -92,8 +89,7 @@ func (d *Document) RetryAfter() string {
 	return strconv.FormatInt(max(int64((d.retryAfter+time.Second-1)/time.Second), 1), 10)
 }
 
-// Write answers a request with the document of err. Nothing may have been
-// written before.
+// Write answers a request with the document of err. Nothing may have been written before.
 func Write(w http.ResponseWriter, err error) {
 	d := Of(err)
 	h := w.Header()
@@ -101,10 +97,10 @@ func Write(w http.ResponseWriter, err error) {
 	h.Set("Cache-Control", "no-store")
 	maps.Copy(h, d.Headers())
 	w.WriteHeader(d.Status)
-	_, _ = w.Write(d.Encode()) // the caller went away; nobody is left to be told
+	_, _ = w.Write(d.Encode()) // the client has disconnected
 }
 
-// Headers returns the headers that belong to the document, besides its media type.
+// Headers returns the headers of the document, except for its media type.
 func (d *Document) Headers() http.Header {
 	h := make(http.Header)
 	if after := d.RetryAfter(); after != "" {

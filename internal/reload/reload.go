@@ -15,53 +15,53 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Every is the time between two looks at a file. An edit is taken at the first look that
-// finds what the look before found, so within twice that.
+// Every is the interval between checks of a file. An edit is applied at the first check that finds the
+// same content as the previous one, and so within twice the interval.
 const Every = 500 * time.Millisecond
 
-// Part is a part of the configuration that is read again.
+// Part is a part of the configuration that is reloaded.
 type Part struct {
 	// Name is one of schema.PartPolicy, PartServers and PartKeys.
 	Name string
-	// Files are what it is read from.
+	// Files are the files that the part is read from.
 	Files []string
-	// Seen is the stamp of the files from before the version in force was read.
+	// Seen is the stamp of the files, taken before the effective version was read.
 	Seen Stamp
-	// Version is that version, with Entries where it has any; see [schema.InForce].
+	// Version is the effective version, with its Entries if it has any; see [schema.InForce].
 	Version string
 	Entries map[string]string
-	// Read reads the files and checks them as a whole. On an error nothing has changed.
+	// Read reads and validates all files. On an error nothing changes.
 	Read func() (Next, error)
-	// Pending returns the parts of the version in force that do not work yet, one sentence
-	// each; nil: it works at once. It is called by any goroutine.
+	// Pending returns one sentence for each piece of the effective version that does not work yet,
+	// or nil if everything works. It must be safe for concurrent use.
 	Pending func() []string
 }
 
-// Next is a version that was found good. Apply puts it in force.
+// Next is a validated version. Apply makes it effective.
 type Next struct {
 	Version string
 	Entries map[string]string
 	Apply   func()
 }
 
-// Reloader looks at the files of its parts. [Reloader.State] is safe for concurrent use.
+// Reloader watches the files of its parts. [Reloader.State] is safe for concurrent use.
 type Reloader struct {
 	log   *slog.Logger
 	parts []*watched
-	mu    sync.Mutex // guards the inForce of parts
+	mu    sync.Mutex // guards inForce of parts
 }
 
 type watched struct {
 	Part
 	lookers []looker
-	last    Stamp // of the last look
-	done    Stamp // of the last attempt
-	asked   bool  // to read it whether it changed or not
+	last    Stamp // at the last check
+	done    Stamp // at the last attempt
+	asked   bool  // reload even if unchanged
 	inForce schema.InForce
 }
 
-// New returns a reloader of parts whose present versions were read just now. It looks at
-// nothing before [Reloader.Run].
+// New returns a reloader of parts whose current versions have just been read. It checks no files before
+// [Reloader.Run].
 func New(log *slog.Logger, parts ...Part) *Reloader {
 	r := &Reloader{log: log}
 	now := time.Now().UTC()
@@ -75,7 +75,7 @@ func New(log *slog.Logger, parts ...Part) *Reloader {
 	return r
 }
 
-// State returns what is in force of each part, in the order of New.
+// State returns the effective version of each part, in the order of New.
 func (r *Reloader) State() []schema.InForce {
 	r.mu.Lock()
 	all := make([]schema.InForce, len(r.parts))
@@ -92,8 +92,8 @@ func (r *Reloader) State() []schema.InForce {
 	return all
 }
 
-// Run looks at the files until ctx ends. What comes over again has all parts read again,
-// also those that did not change.
+// Run watches the files until ctx ends. A value on again reloads all parts, even those that did not
+// change.
 func (r *Reloader) Run(ctx context.Context, again <-chan os.Signal) {
 	tick := time.NewTicker(Every)
 	defer tick.Stop()
@@ -112,8 +112,8 @@ func (r *Reloader) Run(ctx context.Context, again <-chan os.Signal) {
 	}
 }
 
-// look takes the files that changed and have settled. A part that was refused is tried
-// again when another one was taken, for it may have been refused because of that one.
+// look reloads files that changed and have settled. If a part was reloaded, it tries the refused parts
+// again, because they may have been refused because of that part.
 func (r *Reloader) look() {
 	taken := false
 	for _, p := range r.parts {
@@ -138,7 +138,7 @@ func (r *Reloader) look() {
 func (r *Reloader) take(p *watched) bool {
 	next, err := p.Read()
 	if now := StampOf(p.Files...); now != p.last {
-		p.last = now // it changed while it was read
+		p.last = now // changed while being read
 		for i := range p.lookers {
 			p.lookers[i].info = nil
 		}
@@ -173,13 +173,13 @@ func (r *Reloader) set(p *watched, state schema.InForce) {
 	p.inForce = state
 }
 
-// Bounds of what is told of an error: it travels with each announcement of a process.
+// Limits of an error's text, because each announcement of a process contains it.
 const (
 	maxSentences = 3
 	maxSentence  = 300
 )
 
-// shortly joins sentences, and says how many were left out.
+// shortly joins sentences, and states the number that it left out.
 func shortly(sentences []string) string {
 	sentences = slices.DeleteFunc(slices.Clone(sentences), func(s string) bool { return strings.TrimSpace(s) == "" })
 	more := len(sentences) - maxSentences

@@ -19,12 +19,12 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// file is a part whose version is its text; one that begins with "bad" is refused.
+// file is a part whose version is its text. A text that starts with "bad" is refused.
 type file struct {
 	t    *testing.T
 	path string
 	log  bytes.Buffer
-	now  string // in force
+	now  string // the effective version
 	r    *Reloader
 	read func() // called in the middle of a read
 }
@@ -72,7 +72,7 @@ func TestAnEditIsTakenOnceItHasSettled(t *testing.T) {
 	f := newFile(t, "one")
 	f.write("two")
 	f.r.look()
-	f.is("one", "") // it may be half of an edit
+	f.is("one", "") // it may be half an edit
 	f.write("two and a half")
 	f.r.look()
 	f.is("one", "")
@@ -111,7 +111,7 @@ func TestABadEditChangesNothingAndStaysVisible(t *testing.T) {
 	if s := f.r.State()[0]; !s.Since.Equal(since) || s.Tried.Before(since) {
 		t.Errorf("%+v", s)
 	}
-	f.write("one") // taken back
+	f.write("one") // undo the edit
 	f.r.look()
 	f.r.look()
 	f.is("one", "")
@@ -124,8 +124,8 @@ func TestABadEditChangesNothingAndStaysVisible(t *testing.T) {
 	f.is("one", "no such file")
 }
 
-// TestASymbolicLinkThatIsExchangedIsSeen does what the kubelet does with a ConfigMap: the
-// file is a link into a folder that is a link, and that one is replaced.
+// TestASymbolicLinkThatIsExchangedIsSeen does the same as the kubelet with a ConfigMap: the file is a
+// link into a folder that is itself a link, which is replaced.
 func TestASymbolicLinkThatIsExchangedIsSeen(t *testing.T) {
 	dir := t.TempDir()
 	version := func(name, text string) {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Stamp identifies the contents of files, or says why they cannot be read. Equal contents
-// have equal stamps, whatever their times and inodes.
+// Stamp identifies the contents of files, or contains the reason why they cannot be read. Equal
+// contents have equal stamps, regardless of times and inodes.
 type Stamp string
 
 // StampOf reads the files, following symbolic links.
@@ -24,7 +24,7 @@ func StampOf(files ...string) Stamp {
 	return all
 }
 
-// unreadable begins the stamp of a file that cannot be read; no digest begins so.
+// unreadable is the prefix of the stamp of an unreadable file. No digest has this prefix.
 const unreadable = "unreadable: "
 
 func readStamp(path string) (Stamp, fs.FileInfo) {
@@ -32,7 +32,7 @@ func readStamp(path string) (Stamp, fs.FileInfo) {
 	if err != nil {
 		return failedStamp(err), nil
 	}
-	defer func() { _ = f.Close() }() // it was only read
+	defer func() { _ = f.Close() }() // opened for reading only
 	info, err := f.Stat()
 	if err != nil {
 		return failedStamp(err), nil
@@ -51,17 +51,15 @@ func failedStamp(err error) Stamp {
 	return Stamp(unreadable + err.Error())
 }
 
-// trusted is how long a file must have been left alone before its time and size are
-// enough to know that it did not change: an edit within one tick of the file system's
-// clock leaves both as they were.
+// trusted is the minimum age of a file before its unchanged time and size prove that it did not change.
+// An edit within one tick of the file system's clock changes neither.
 const trusted = 2 * time.Second
 
-// looker remembers the last look at a file, so that one that is left alone is not read
-// at every look.
+// looker caches the last check of a file, so that an unchanged file is not read again.
 type looker struct {
 	path  string
 	stamp Stamp
-	info  fs.FileInfo // nil: read it again
+	info  fs.FileInfo // if nil, the file is read again
 }
 
 func (l *looker) look() Stamp {
@@ -78,7 +76,7 @@ func (l *looker) look() Stamp {
 	return l.stamp
 }
 
-// lookAt returns the stamp of all.
+// lookAt returns the combined stamp of all files.
 func lookAt(all []looker) Stamp {
 	var stamp Stamp
 	for i := range all {

@@ -14,7 +14,7 @@ func TestACommandLineOfAProgramIsReadOrRefused(t *testing.T) {
 		args           string
 		goOn           bool
 		code           int
-		stdout, stderr string // what they hold
+		stdout, stderr string // expected content
 	}{
 		"nothing":         {goOn: true},
 		"a flag":          {args: "--listen :1", goOn: true},

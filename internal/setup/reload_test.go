@@ -61,7 +61,7 @@ func (e *edited) write(name, text string) {
 	}
 }
 
-// run reads what was edited until done says that it is seen, and returns the parts.
+// run applies edits until done reports that they are visible, and returns the parts.
 func (e *edited) run(done func(map[string]schema.InForce) bool) map[string]schema.InForce {
 	e.t.Helper()
 	ctx, cancel := context.WithTimeout(e.t.Context(), 20*time.Second)
@@ -140,7 +140,7 @@ func TestEditsAreCheckedAsAStartIs(t *testing.T) {
 	if len(e.worker.Served()) != 2 || e.callers != nil || e.Policy.Current().Version() != parts[schema.PartPolicy].Version {
 		t.Error("a bad edit was applied")
 	}
-	// Good ones; the server that could not start before does not keep them off.
+	// Valid edits are applied although a server could not start before.
 	e.write("callyard.yaml", strings.Replace(keysText("ci", "new"), "max_queue: 5", "max_queue: 6", 1))
 	e.write("policy.yaml", "rules: [{name: a, level: 2}]")
 	e.write("servers.json", serversText(t, map[string]string{"good": self, "never": "no-such-program", "more": self}))

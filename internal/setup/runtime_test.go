@@ -14,7 +14,7 @@ func TestAWorkerLeavesProcessorsToItsToolsWhereTheyAreFew(t *testing.T) {
 		if got := runtime.GOMAXPROCS(0); got != keeps {
 			t.Errorf("of %d it keeps %d, not %d", had, got, keeps)
 		}
-		t.Setenv("GOMAXPROCS", "2") // as the environment says, the runtime read it already
+		t.Setenv("GOMAXPROCS", "2") // the runtime has already applied the environment
 		runtime.GOMAXPROCS(2)
 		LeaveProcessors()
 		if got := runtime.GOMAXPROCS(0); got != 2 {

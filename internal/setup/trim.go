@@ -53,8 +53,8 @@ func giveBack() {
 	dropProgram()
 }
 
-// heapUse is what the heap has allocated since the start, and what it takes from the
-// operating system: objects that live or died, and free memory that it keeps.
+// heapUse is the number of bytes that the heap has allocated since the start, and the number that
+// it holds from the operating system: live and dead objects, and free memory that it keeps.
 type heapUse struct{ allocated, kept uint64 }
 
 func readHeap() heapUse {
@@ -71,8 +71,8 @@ func readHeap() heapUse {
 	return use
 }
 
-// trim calls give in idle moments until ctx ends, but not where it would give nothing
-// back: the heap must have grown since the last time.
+// trim calls give in idle moments until ctx ends. It skips the call if the heap has not grown since
+// the last one, because nothing would be returned.
 func trim(ctx context.Context, read func() heapUse, give func()) {
 	tick := time.NewTicker(trimEvery)
 	defer tick.Stop()

@@ -13,9 +13,9 @@ import (
 // pages is a range of the address space.
 type pages struct{ from, to uintptr }
 
-// dropProgram unmaps the pages of the program's file that nobody has written to: code and
-// tables, two thirds of which only the start needs. They stay in the kernel's cache, and
-// what is used is mapped again at its next use.
+// dropProgram unmaps the unmodified pages of the program's file, code and tables. Two thirds of
+// them are used only during the start. They remain in the kernel's page cache and are mapped again
+// on use.
 func dropProgram() {
 	self, err := os.Executable()
 	if err != nil {
@@ -27,14 +27,14 @@ func dropProgram() {
 	}
 	defer f.Close()
 	for _, p := range unwritten(f, self) {
-		// It is advice: where it is not taken, the pages stay.
+		// madvise is only advice. If it fails, the pages stay mapped.
 		_, _, _ = unix.Syscall(unix.SYS_MADVISE, p.from, p.to-p.from, unix.MADV_DONTNEED)
 	}
 }
 
-// unwritten reads the form of /proc/PID/smaps (proc(5)) and returns the mappings of the
-// file that cannot be written and have no page of their own (Anonymous), as code has that was
-// relocated: only what can be read again may be dropped.
+// unwritten parses /proc/PID/smaps (proc(5)) and returns the mappings of the file that are not
+// writable and have no anonymous pages, which relocated code has. Only pages that can be read again
+// from the file may be dropped.
 func unwritten(smaps io.Reader, file string) (found []pages) {
 	var (
 		now pages

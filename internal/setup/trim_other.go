@@ -2,5 +2,5 @@
 
 package setup
 
-// dropProgram does nothing: elsewhere the pages of the program stay mapped.
+// dropProgram does nothing on other systems: the pages of the program stay mapped.
 func dropProgram() {}

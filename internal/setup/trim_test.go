@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// An idle process gives its memory back once; a busy one does not, nor one that has nothing.
+// An idle process returns memory once. A busy process does not, and neither does one without free
+// memory.
 func TestAnIdleProcessGivesMemoryBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const mib = 1 << 20
@@ -33,7 +34,7 @@ func TestAnIdleProcessGivesMemoryBack(t *testing.T) {
 		}()
 		after := func(what string, allocated, kept uint64, want int) {
 			t.Helper()
-			time.Sleep(time.Millisecond) // between two looks
+			time.Sleep(time.Millisecond) // between two checks
 			synctest.Wait()
 			mu.Lock()
 			use.allocated += allocated

@@ -9,8 +9,8 @@ import (
 	"github.com/callyard/callyard/internal/warrant"
 )
 
-// Signer reads the private key with which this process says of the given ways that an
-// approved call may run; nil where none is named.
+// Signer reads the private key with which this process signs warrants for the given ways of
+// deciding. It returns nil if no key is configured.
 func (c *Config) Signer(may ...warrant.How) (*warrant.Signer, error) {
 	switch {
 	case c.own != nil:
@@ -25,8 +25,8 @@ func (c *Config) Signer(may ...warrant.How) (*warrant.Signer, error) {
 	return warrant.NewSigner(key, may...), nil
 }
 
-// Trust reads the public keys that a worker goes by; it is empty where none is named.
-// The error lists every file that cannot be read.
+// Trust reads the public keys that a worker trusts. It is empty if none is configured. The error
+// lists every file that cannot be read.
 func (c *Config) Trust() (*warrant.Trust, error) {
 	trust, w := &warrant.Trust{}, &c.Warrants
 	if c.own != nil {
@@ -51,24 +51,23 @@ func (c *Config) Trust() (*warrant.Trust, error) {
 	return trust, errors.Join(faults...)
 }
 
-// checkWarrants reads every key that the section names. The error lists all faults.
+// checkWarrants reads every key of the section. The error lists all faults.
 func (c *Config) checkWarrants() error {
 	_, signs := c.Signer()
 	_, trusts := c.Trust()
 	return errors.Join(signs, trusts)
 }
 
-// The key of `callyard up`, in its data folder, and its public half, for workers
-// that join from elsewhere.
+// Files in the data folder of `callyard up`: its private key, and the public half for workers that
+// join from other machines.
 const (
 	ownKey       = "warrant.pem"
 	ownPublicKey = "warrant.pub.pem"
 )
 
-// OwnKey gives a process that is front door, approver and worker in one a key
-// for all of it: the one that the configuration names, else that of the data
-// folder, which is made at the first start. The worker trusts it in addition to those
-// that the configuration names.
+// OwnKey sets the key of a process that is front door, approver and worker in one: the configured
+// key, otherwise that of the data folder, which the first start creates. The worker trusts it in
+// addition to the configured keys.
 func (c *Config) OwnKey() error {
 	c.whole = true
 	w := &c.Warrants

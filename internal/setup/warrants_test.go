@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// pair writes a pair of keys and returns its files.
+// pair writes a key pair and returns its files.
 func pair(t *testing.T, name string) (private, public string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -29,12 +29,12 @@ func pair(t *testing.T, name string) (private, public string) {
 	return private, public
 }
 
-// signing goes by a key of its own.
+// signing returns a configuration with its own signing key.
 func signing(keyFile string) *Config {
 	return &Config{File: settings.File{Warrants: settings.Warrants{KeyFile: keyFile}}}
 }
 
-// runs says whether a worker that trusts so runs what the signer has signed.
+// runs reports whether a worker with this trust runs calls that the signer has signed.
 func runs(t *testing.T, trust *warrant.Trust, s *warrant.Signer, how warrant.How, by string) bool {
 	t.Helper()
 	now := time.Now()

@@ -12,9 +12,8 @@ import (
 // ownSecret is the file of the data folder that holds the secret of webhooks.
 const ownSecret = "webhooks.secret"
 
-// OwnSecret gives a process that was told no secret for webhooks one of its own: that
-// of the data folder, which is made at the first start. Receivers need it to check
-// what they get.
+// OwnSecret sets the secret of webhooks for a process without a configured one. It is read from the
+// data folder, where the first start creates it. Receivers need it to verify deliveries.
 func (c *Config) OwnSecret() error {
 	if c.Webhooks.SecretsFile != "" {
 		return nil

@@ -48,8 +48,8 @@ func (m *Metrics) NATS(role string, connected func() bool) (stop func()) {
 	return func() { m.registry.Unregister(g) }
 }
 
-// Redis shows in m from here on whether Redis takes confirmation tokens: up is asked at each
-// scrape. stop takes the series away again.
+// Redis exports in m whether Redis accepts confirmation tokens. up is called at each scrape. stop
+// removes the series.
 func Redis(m *Metrics, up func() bool) (stop func()) {
 	g := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "callyard_redis_up", Help: "1 while Redis takes confirmation tokens, else 0.",

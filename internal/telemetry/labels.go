@@ -70,8 +70,8 @@ func (m *Metrics) addTool(k toolKey) *toolMetrics {
 	return t
 }
 
-// expectFaults makes the series at 0 of faults of which one alone is an alert: Prometheus
-// sees no increase in a series that begins with 1.
+// expectFaults creates the series of faults at 0, because a single fault must trigger an alert:
+// Prometheus sees no increase in a series that starts at 1.
 func expectFaults(m *Metrics) {
 	for _, reason := range []string{"origin", "number", "bytes"} {
 		m.unexpected.WithLabelValues(reason)

@@ -148,7 +148,7 @@ func TestTheNumberOfSeriesIsBoundedWhateverNamesComeIn(t *testing.T) {
 	}
 	page = scrape(t, m)
 	for metric, most := range map[string]int{
-		"callyard_calls_total{":          2*(maxTools+maxServers+1) + maxOutcomes + 1, // with that of unknown outcomes
+		"callyard_calls_total{":          2*(maxTools+maxServers+1) + maxOutcomes + 1, // including the series of unknown outcomes
 		"callyard_call_seconds_count{":   maxServers + 1,
 		"callyard_sessions{":             maxServers + 1,
 		"callyard_protocol_noise_total{": maxServers + 1,

@@ -26,7 +26,7 @@ var (
 	named     = regexp.MustCompile(`"(callyard_[a-z_]+)"`)
 )
 
-// registered are our metrics with their labels, as the registry has them.
+// registered returns Callyard's metrics with their labels, from the registry.
 func registered(t *testing.T) map[string]string {
 	t.Helper()
 	m := NewMetrics()
@@ -46,7 +46,7 @@ func registered(t *testing.T) map[string]string {
 			t.Fatalf("cannot read %s", d)
 		}
 		if !strings.HasPrefix(p[1], "callyard_") {
-			continue // of the Go runtime and the process
+			continue // a metric of the Go runtime or the process
 		}
 		var labels []string
 		for _, c := range constName.FindAllStringSubmatch(p[2], -1) {
@@ -62,8 +62,8 @@ func registered(t *testing.T) map[string]string {
 	return found
 }
 
-// The table of the page is generated: names and labels from the registry, the meaning
-// from the row that is there.
+// The table of the page is generated: names and labels come from the registry, meanings from the
+// existing rows.
 func TestThePageOfMetricsListsEveryMetric(t *testing.T) {
 	all := registered(t)
 	sources, err := filepath.Glob("*.go")

@@ -23,7 +23,7 @@ const (
 
 func none(string) string { return "" }
 
-// opened returns traces that are sent to the receiver, and Close as the end of them.
+// opened returns traces that are sent to the receiver, and closes them when the test ends.
 func opened(t testing.TB, r *tracetest.Receiver, change func(*TraceOptions)) (*Traces, *Metrics) {
 	t.Helper()
 	m := NewMetrics()
@@ -61,7 +61,7 @@ func TestATraceArrivesAsTheTreeThatItIs(t *testing.T) {
 	root.Rename("POST /calls")
 	below := traces.Begin(root.Trace(), Producer, "send files")
 	below.Text(KeyServer, "files")
-	below.Text(KeyWorker, "") // what is empty is left out
+	below.Text(KeyWorker, "") // empty values are left out
 	below.Number(KeyAttempt, 2)
 	failed := traces.Begin(below.Trace(), Client, "tools/call read")
 	failed.Outcome(nil, schema.Errorf(schema.KindUnavailable, "secret detail"))
@@ -183,7 +183,7 @@ func TestWithoutAnEndpointThereAreNoTraces(t *testing.T) {
 		{r.URL(), map[string]string{"OTEL_TRACES_EXPORTER": "none"}, false},
 	} {
 		for name, value := range c.env {
-			t.Setenv(name, value) // the exporter reads them as well
+			t.Setenv(name, value) // the exporter reads them too
 		}
 		traces, _ := opened(t, nil, func(o *TraceOptions) {
 			o.Config.Endpoint, o.Getenv = c.endpoint, func(name string) string { return c.env[name] }
@@ -296,7 +296,7 @@ func TestACollectorThatHangsHoldsNobodyUp(t *testing.T) {
 		<-release
 	})
 	traces, m := opened(t, r, nil)
-	// With one sending under way and a full queue, the rest are dropped at once.
+	// While one export is in flight and the queue is full, further spans are dropped at once.
 	for range sendSpans {
 		traces.Begin(schema.Trace{}, Server, "s").End()
 	}
@@ -307,7 +307,7 @@ func TestACollectorThatHangsHoldsNobodyUp(t *testing.T) {
 	wantLines(t, scrape(t, m), `callyard_trace_spans_dropped_total{reason="full"} 100`)
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	_ = traces.Close(over) // it returns that its time has ended, and leaves nothing behind
+	_ = traces.Close(over) // it returns that its time has ended, and leaves no goroutine
 	wantLines(t, scrape(t, m), `callyard_trace_spans_dropped_total{reason="failed"} 4608`)
 	let()
 }
@@ -433,7 +433,7 @@ func BenchmarkSpan(b *testing.B) {
 	}
 }
 
-// syncBuffer is text that several write.
+// syncBuffer is a buffer for concurrent writers.
 type syncBuffer struct {
 	mu sync.Mutex
 	b  strings.Builder

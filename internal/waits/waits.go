@@ -1,9 +1,9 @@
-// Package waits bounds how many requests wait at a front door for something to happen:
-// long polls and event streams, over REST and MCP. Each of them keeps a connection, its
-// buffers and two stacks, 25 KB in all, for as long as its client likes; without a bound
-// one caller could take all the memory of the process.
+// Package waits limits the number of waiting requests at a front door: long polls and event
+// streams, over REST and MCP. Each of them keeps a connection, its buffers and two stacks, 25 KB in
+// all, for as long as its client likes. Without a limit, one caller could use all the memory of the
+// process.
 //
-// Calls that run are not counted here: the router bounds them.
+// Running calls are not counted here: the router limits them.
 package waits
 
 import (
@@ -14,32 +14,32 @@ import (
 )
 
 const (
-	// All is the number of requests that may wait at one front door, Each that of one principal.
-	// A fleet that waits for more than that uses a batch, whose end is one wait.
+	// All is the maximum number of waiting requests at one front door, and Each that of one principal.
+	// A fleet that needs more uses a batch, whose end is a single wait.
 	All  = 10_000
 	Each = 7_500
 
-	// again is when a refused request should be sent again.
+	// again is the time after which a refused request should be retried.
 	again = time.Second
 )
 
-// Limit counts the requests that wait. It is safe for concurrent use.
+// Limit counts the waiting requests. It is safe for concurrent use.
 type Limit struct {
 	all, each int
 
 	mu    sync.Mutex
 	total int
-	of    map[string]int // by principal; without zeros
+	of    map[string]int // by principal; no zero entries
 }
 
-// New returns a limit of that many requests in all, and of one principal.
+// New returns a Limit of all requests in total, and of each requests per principal.
 func New(all, each int) *Limit {
 	return &Limit{all: all, each: each, of: make(map[string]int)}
 }
 
-// Take counts a request of the principal until done is called, which has to happen once.
-// Errors, with a time to wait: KindQuota when the principal has too many requests that wait,
-// KindUnavailable when all principals together have.
+// Take counts a request of the principal until done is called, which must happen exactly once. Errors,
+// with a retry time: KindQuota if the principal has too many waiting requests, KindUnavailable if all
+// principals together have.
 func (l *Limit) Take(principal string) (done func(), err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -11,73 +11,71 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// How says in which way the yes came about.
+// How is the way in which an approval was given.
 type How string
 
 const (
-	// Caller: the caller confirmed its own call with the single-use token.
+	// Caller means that the caller confirmed its own call with the single-use token.
 	Caller How = "caller"
-	// People: somebody else reviewed and approved the call.
+	// People means that another person reviewed and approved the call.
 	People How = "people"
-	// Standing: somebody approved calls like this one in advance.
+	// Standing means that a person approved calls like this one in advance.
 	Standing How = "standing"
 )
 
-// Hows returns all of them.
+// Hows returns all ways of deciding.
 func Hows() []How { return []How{Caller, People, Standing} }
 
-// hows are the numbers on the wire; one is never given a second meaning.
+// hows maps wire values to ways of deciding. A value never gets a second meaning.
 var hows = [...]How{1: Caller, 2: People, 3: Standing}
 
-// Claims are what a warrant says.
+// Claims is the content of a warrant.
 type Claims struct {
 	ApprovalID schema.ApprovalID
 	CallID     schema.CallID
 	Server     schema.ServerID
 	Tool       string
-	// ToolDefinitionDigest and ArgumentsDigest are digests of exact bytes, in the
-	// spelling of package digest.
+	// ToolDefinitionDigest and ArgumentsDigest are digests of exact bytes, in the format of
+	// package digest.
 	ToolDefinitionDigest string
 	ArgumentsDigest      string
-	// Requester and Owner are the principal that asked for the call.
+	// Requester and Owner identify the principal that requested the call.
 	Requester string
 	Owner     string
-	// Level is the risk level that was approved, 1 to 3.
+	// Level is the approved risk level, 1 to 3.
 	Level         int
 	PolicyVersion string
 	How           How
-	// Requirement is the approval requirement that was satisfied, as
-	// [risk.Requirement] writes it. It is empty in a warrant of version 1 only, which
-	// the release before signs.
+	// Requirement is the approval requirement that was satisfied, in the format of
+	// [risk.Requirement]. It is empty only in a warrant of version 1, which the previous release
+	// signs.
 	Requirement string
-	// Issued is when the warrant was signed, Deadline until when the call must
-	// have left for the server, both in milliseconds since 1970.
+	// Issued is the time of signing. Deadline is the latest time at which the call may be sent to
+	// the server. Both are in milliseconds since 1970.
 	Issued   int64
 	Deadline int64
-	// KeyID names the key that signed; see [KeyID].
+	// KeyID is the id of the signing key; see [KeyID].
 	KeyID string
 }
 
-// The form of a warrant, all numbers big endian:
+// Encoding of a warrant (all numbers are big endian):
 //
 //	version (1 byte), how (1), level (1), issued (8), deadline (8),
 //	tool definition digest (32), arguments digest (32), key id (10),
 //	then as length (2) and bytes each: approval, call, server, tool, requester,
 //	owner, policy version, requirement; and the signature (64)
 //
-// Version 1 has no requirement. It is read, so that workers of this release run
-// what approvers of the one before signed, and never written.
+// Version 1 has no requirement. It is read but never written, so that workers of this release run
+// calls that approvers of the previous one signed.
 //
-// Every warrant has exactly one form: there is nothing to leave out, to reorder
-// or to pad.
+// Every warrant has exactly one encoding: nothing can be left out, reordered or padded.
 const (
 	version1  = 1
 	version   = 2
 	fixedSize = 1 + 1 + 1 + 8 + 8 + 32 + 32 + keyIDSize
 	texts     = 8
 	sigSize   = 64
-	// maxSize bounds a warrant, so that it fits next to the names in the head of a
-	// frame.
+	// maxSize limits a warrant, so that it fits next to the names in the header of a frame.
 	maxSize = 4 << 10
 )
 
@@ -89,12 +87,12 @@ var (
 	errForm    = errors.New("it has an invalid field")
 )
 
-// fields returns the texts of c in their order on the wire.
+// fields returns pointers to the texts of c in wire order.
 func (c *Claims) fields() [texts]*string {
 	return [...]*string{(*string)(&c.ApprovalID), (*string)(&c.CallID), (*string)(&c.Server), &c.Tool, &c.Requester, &c.Owner, &c.PolicyVersion, &c.Requirement}
 }
 
-// append appends c in its wire form, without a signature.
+// append appends the encoding of c without a signature.
 func (c *Claims) append(dst []byte) ([]byte, error) {
 	how := 0
 	for i, h := range hows {
@@ -132,7 +130,7 @@ func (c *Claims) append(dst []byte) ([]byte, error) {
 
 const digestPrefix = "sha256:"
 
-// appendHex appends the bytes that the text names, which has one spelling only.
+// appendHex appends the bytes of a hex text. It accepts only the canonical spelling.
 func appendHex(dst []byte, text, prefix string, size int) ([]byte, error) {
 	digits, ok := strings.CutPrefix(text, prefix)
 	if !ok || len(digits) != 2*size || strings.ToLower(digits) != digits {
@@ -145,7 +143,7 @@ func appendHex(dst []byte, text, prefix string, size int) ([]byte, error) {
 	return append(dst, raw...), nil
 }
 
-// parse returns the claims and the length of what is signed.
+// parse returns the claims and the length of the signed part.
 func parse(text []byte) (*Claims, int, error) {
 	switch {
 	case len(text) > maxSize:

@@ -22,7 +22,7 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 
 const definition = `{"name":"send-é","inputSchema":{"type":"object"}}`
 
-// keyOf is a key that is the same in every run.
+// keyOf returns a key that is the same in every run.
 func keyOf(name string) ed25519.PrivateKey {
 	seed := bytes.Repeat([]byte(name), ed25519.SeedSize)
 	return ed25519.NewKeyFromSeed(seed[:ed25519.SeedSize])
@@ -39,7 +39,7 @@ func claims(how warrant.How) warrant.Claims {
 	}
 }
 
-// ruleOf is the rule under which a call was approved in that way.
+// ruleOf returns the rule under which a call was approved in that way.
 func ruleOf(how warrant.How) *risk.Approval {
 	if how == warrant.Caller {
 		return &risk.Approval{By: risk.ByCaller, Needed: 1}
@@ -56,8 +56,8 @@ func sign(t testing.TB, key ed25519.PrivateKey, c warrant.Claims) []byte {
 	return w
 }
 
-// Warrants are stored with approvals and cross versions: a change of the golden
-// file needs a new version byte.
+// Warrants are stored with approvals and exchanged between versions, so a change of the golden file
+// needs a new version byte.
 func TestTheFormOfAWarrantIsTheOneInTheGoldenFile(t *testing.T) {
 	got := hex.Dump(sign(t, keyOf("approver"), claims(warrant.People)))
 	path := filepath.Join("testdata", "warrant-2.golden")
@@ -75,7 +75,7 @@ func TestTheFormOfAWarrantIsTheOneInTheGoldenFile(t *testing.T) {
 	}
 }
 
-// A worker is upgraded before the approver: it runs what that signs meanwhile.
+// Workers are upgraded before the approver, and must run calls that the old approver signs.
 func TestAWarrantOfTheReleaseBeforeIsRead(t *testing.T) {
 	dump, err := os.ReadFile(filepath.Join("testdata", "warrant-1.golden"))
 	if err != nil {
@@ -99,7 +99,7 @@ func TestAWarrantOfTheReleaseBeforeIsRead(t *testing.T) {
 	if diff := cmp.Diff(&want, got); diff != "" {
 		t.Errorf("(-signed +read):\n%s", diff)
 	}
-	// Its bytes under the version of now were never signed.
+	// With the current version byte, these bytes were never signed.
 	text[0] = 2
 	if _, refusal := trust().Admit(text, useOf(risk.ByGroups), during); refusal == nil {
 		t.Error("another version of it counts")
@@ -160,8 +160,8 @@ func TestASignerSpeaksForNoMoreThanItWasMadeFor(t *testing.T) {
 	}
 }
 
-// Every warrant has one form, and reading any bytes neither panics nor makes a
-// second form of a warrant.
+// Every warrant has exactly one encoding. Parsing arbitrary bytes neither panics nor accepts a second
+// encoding of a warrant.
 func FuzzParse(f *testing.F) {
 	for _, how := range warrant.Hows() {
 		good := sign(f, keyOf("k"), claims(how))
@@ -186,13 +186,13 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		if text[0] == 1 {
-			return // it is read, and never written
+			return // version 1 is read, but never written
 		}
 		again, err := signer.Sign(*c)
 		if err != nil {
 			t.Fatalf("what was read cannot be written: %v", err)
 		}
-		// Up to the key and the signature it must be the very same bytes.
+		// Except for the key id and the signature, the bytes must be identical.
 		if len(again) != len(text) || !bytes.Equal(again[:83], text[:83]) || !bytes.Equal(again[93:len(again)-64], text[93:len(text)-64]) {
 			t.Fatalf("two forms of one warrant:\n%x\n%x", text, again)
 		}

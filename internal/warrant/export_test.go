@@ -1,6 +1,6 @@
 package warrant
 
-// Parse reads what a warrant says, which proves nothing.
+// Parse returns the claims of a warrant without verifying it.
 func Parse(text []byte) (*Claims, error) {
 	c, _, err := parse(text)
 	return c, err

@@ -22,24 +22,23 @@ const (
 	maxKeyFile  = 64 << 10
 )
 
-// KeyID names a public key: "wk_" and the first 20 hex digits of its SHA-256. It
-// finds the key and proves nothing.
+// KeyID returns the id of a public key: "wk_" and the first 20 hex digits of its SHA-256. The id
+// serves to look up the key and proves nothing.
 func KeyID(key ed25519.PublicKey) string {
 	sum := sha256.Sum256(key)
 	return keyIDPrefix + hex.EncodeToString(sum[:keyIDSize])
 }
 
-// Generate makes a key.
+// Generate returns a new key.
 func Generate() ed25519.PrivateKey {
 	_, key, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
-		panic("warrant: no randomness: " + err.Error()) // crypto/rand never fails on Linux; there is nothing to fall back to
+		panic("warrant: no randomness: " + err.Error()) // crypto/rand never fails on Linux, and there is no fallback
 	}
 	return key
 }
 
-// EncodePrivate returns the key as PEM (PKCS #8), EncodePublic its public half as
-// PEM (PKIX).
+// EncodePrivate returns the key as PEM (PKCS #8).
 func EncodePrivate(key ed25519.PrivateKey) ([]byte, error) {
 	der, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
@@ -48,7 +47,7 @@ func EncodePrivate(key ed25519.PrivateKey) ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: pemPrivate, Bytes: der}), nil
 }
 
-// EncodePublic is described at [EncodePrivate].
+// EncodePublic returns the key as PEM (PKIX).
 func EncodePublic(key ed25519.PublicKey) ([]byte, error) {
 	der, err := x509.MarshalPKIXPublicKey(key)
 	if err != nil {
@@ -57,8 +56,7 @@ func EncodePublic(key ed25519.PublicKey) ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: pemPublic, Bytes: der}), nil
 }
 
-// LoadPrivate reads the private key of a PEM file. The error names the file and
-// never what is in it.
+// LoadPrivate reads the private key of a PEM file. Errors name the file but never its content.
 func LoadPrivate(path string) (ed25519.PrivateKey, error) {
 	blocks, err := blocksOf(path)
 	if err != nil {
@@ -75,8 +73,8 @@ func LoadPrivate(path string) (ed25519.PrivateKey, error) {
 	return key, nil
 }
 
-// LoadPublic reads the public keys of a PEM file, at least one. Several are for
-// the time in which a key is replaced.
+// LoadPublic reads the public keys of a PEM file, at least one. Several keys allow a key
+// rotation.
 func LoadPublic(path string) ([]ed25519.PublicKey, error) {
 	blocks, err := blocksOf(path)
 	if err != nil {
@@ -124,8 +122,8 @@ func blocksOf(path string) ([]*pem.Block, error) {
 	return blocks, nil
 }
 
-// Write writes a new key to path, readable by its owner alone, and its public
-// half to public. Neither may exist.
+// Write writes a new key to path, readable only by its owner, and its public half to public.
+// Neither file may exist.
 func Write(key ed25519.PrivateKey, path, public string) error {
 	for _, p := range [...]string{path, public} {
 		if _, err := os.Lstat(p); err == nil {
@@ -138,9 +136,8 @@ func Write(key ed25519.PrivateKey, path, public string) error {
 	return writePublic(key, public)
 }
 
-// LoadOrMake reads the private key at path, and makes it where there is none;
-// its public half is at public afterwards. Of several processes that do so at
-// once each ends up with the same key.
+// LoadOrMake reads the private key at path, or creates it if it does not exist. It also ensures
+// that its public half is at public. Concurrent processes all get the same key.
 func LoadOrMake(path, public string) (ed25519.PrivateKey, error) {
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 		if err := writePrivate(Generate(), path); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -162,8 +159,8 @@ func writePrivate(key ed25519.PrivateKey, path string) error {
 	if err != nil {
 		return err
 	}
-	// A link, because a rename would replace the key that another process has
-	// made meanwhile and signs with.
+	// Link, because a rename would replace the key that another process has created in the
+	// meantime and already signs with.
 	return write(path, text, 0o600, os.Link)
 }
 
@@ -175,13 +172,13 @@ func writePublic(key ed25519.PrivateKey, path string) error {
 	return write(path, text, 0o644, os.Rename)
 }
 
-// write writes a file as a whole or not at all; place gives it its name.
+// write writes a file completely or not at all. place moves the temporary file to its name.
 func write(path string, text []byte, mode os.FileMode, place func(from, to string) error) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".warrant-*")
 	if err != nil {
 		return fmt.Errorf("writing a warrant key: %w", err)
 	}
-	defer func() { _ = os.Remove(f.Name()) }() // it has its own name by then, or is of no use
+	defer func() { _ = os.Remove(f.Name()) }() // by now it has its final name or is useless
 	_, err = f.Write(text)
 	if err == nil {
 		err = f.Chmod(mode)

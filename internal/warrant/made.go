@@ -5,10 +5,10 @@ import (
 	"sync"
 )
 
-// made remembers the last warrants that were signed in this process and not used
-// yet. A warrant that is one of them to the byte was signed with the key that it
-// names: verifying the signature could say nothing else, and takes longer than
-// everything else that the process does to let an approved call run.
+// made remembers the last warrants that were signed in this process and not used yet. A warrant
+// that equals one of them byte by byte was signed with the key that it names. Verifying its
+// signature again would be redundant, and takes longer than all other work of the process for an
+// approved call.
 type made struct {
 	mu    sync.Mutex
 	texts [256][]byte
@@ -18,11 +18,11 @@ type made struct {
 func (m *made) put(text []byte) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.texts[m.next] = bytes.Clone(text) // the caller may change what it has
+	m.texts[m.next] = bytes.Clone(text) // the caller may change its slice
 	m.next = (m.next + 1) % len(m.texts)
 }
 
-// take says whether the warrant was made here, once; nil remembers nothing.
+// take reports whether the warrant was signed here, and forgets it. A nil receiver returns false.
 func (m *made) take(text []byte) bool {
 	if m == nil {
 		return false

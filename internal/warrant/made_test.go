@@ -8,8 +8,8 @@ import (
 	"github.com/callyard/callyard/pkg/risk"
 )
 
-// The trust of a process that signs too knows what was signed there. It must say
-// of every text what the trust of any other process says.
+// The trust of a process that also signs knows the warrants signed there. It must give the same answer
+// for every text as the trust of any other process.
 func TestATrustThatSignsTooAdmitsNothingElse(t *testing.T) {
 	own := warrant.NewSigner(keyOf("approver"), warrant.Hows()...).Here()
 	here, elsewhere := &warrant.Trust{}, &warrant.Trust{}
@@ -24,7 +24,7 @@ func TestATrustThatSignsTooAdmitsNothingElse(t *testing.T) {
 		changed := 0
 		for i := range good {
 			for _, bit := range []byte{1, 0x80} {
-				good[i] ^= bit // the memory that the signer handed out, too
+				good[i] ^= bit // also change the slice that the signer returned
 				_, a := here.Admit(good, useOf(risk.ByGroups), during)
 				_, b := elsewhere.Admit(good, useOf(risk.ByGroups), during)
 				if a == nil || b == nil || a.Error() != b.Error() {
@@ -35,7 +35,7 @@ func TestATrustThatSignsTooAdmitsNothingElse(t *testing.T) {
 			}
 		}
 		want := how != warrant.Caller
-		// The second time it is verified as everywhere.
+		// The second time, the signature is verified as in any other process.
 		for range 2 {
 			if _, refusal := here.Admit(kept, useOf(risk.ByGroups), during); (refusal == nil) != want {
 				t.Errorf("%s, after %d others: %v", how, changed, refusal)
@@ -63,7 +63,7 @@ func TestMoreWarrantsThanAreRememberedCountAll(t *testing.T) {
 			t.Fatalf("warrant %d: %v", i, refusal)
 		}
 	}
-	// What the signer does not sign for it is not trusted for either.
+	// It is not trusted for ways that the signer does not sign for.
 	if _, refusal := here.Admit(sign(t, keyOf("door"), claims(warrant.People)), useOf(risk.ByCaller), during); refusal == nil {
 		t.Error("its key speaks for people")
 	}

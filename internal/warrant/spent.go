@@ -7,20 +7,19 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Spent remembers which warrants were used in this process, until they have ended.
-// It is safe for concurrent use.
+// Spent remembers the warrants that were used in this process until they expire. It is safe for
+// concurrent use.
 //
-// It is the second fence: the first is the ledger, which gives an approved call
-// to one runner once. This one keeps a message that is sent again, by whomever,
-// from running again here.
+// It is the second fence. The first is the ledger, which gives an approved call to one runner
+// once. Spent keeps a message that is sent again, by any sender, from running again here.
 type Spent struct {
 	most int
 
 	mu        sync.Mutex
 	calls     map[schema.CallID]use          // by call id
-	approvals map[schema.ApprovalID]struct{} // the approvals of those
-	forgotten int64                          // the latest deadline of what was forgotten
-	swept     time.Time                      // when expired warrants were forgotten last
+	approvals map[schema.ApprovalID]struct{} // the approvals of these calls
+	forgotten int64                          // the latest deadline of a forgotten warrant
+	swept     time.Time                      // time of the last sweep
 }
 
 type use struct {
@@ -28,21 +27,20 @@ type use struct {
 	deadline int64
 }
 
-// NewSpent returns a memory for at most that many warrants.
+// NewSpent returns a Spent that holds at most that number of warrants.
 func NewSpent(most int) *Spent {
 	return &Spent{most: most, calls: make(map[schema.CallID]use), approvals: make(map[schema.ApprovalID]struct{})}
 }
 
-// Expired warrants are forgotten now and then, and sooner when there is no room.
+// Expired warrants are swept periodically, and sooner if the memory is full.
 const (
 	sweepEvery    = time.Minute
 	sweepWhenFull = time.Second
 )
 
-// Take uses the warrant up; c comes from [Trust.Admit] with the same now. Errors:
-// KindConflict when this call or this approval was used here before;
-// KindForbidden when that is too long ago to be known; KindUnavailable when there
-// is no room to remember it.
+// Take marks the warrant as used. c comes from [Trust.Admit] with the same now. Errors:
+// KindConflict if this call or this approval was already used here; KindForbidden if its
+// deadline is too old to tell; KindUnavailable if the memory is full.
 func (s *Spent) Take(c *Claims, now time.Time) *schema.Error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -58,7 +56,7 @@ func (s *Spent) Take(c *Claims, now time.Time) *schema.Error {
 	}
 	switch {
 	case c.Deadline <= s.forgotten:
-		// A clock that was set back does not bring back what was forgotten.
+		// A clock that was set back must not readmit a forgotten warrant.
 		return refuse("its warrant has expired: the deadline has passed")
 	case full:
 		return schema.Errorf(schema.KindUnavailable, "Too many approved calls have started here within the validity of their warrants; this one did not start.").RetryableAfter(sweepWhenFull)
@@ -68,8 +66,8 @@ func (s *Spent) Take(c *Claims, now time.Time) *schema.Error {
 	return nil
 }
 
-// Return undoes [Spent.Take] for a call that is proven not to have reached its
-// server, so that it can be sent here again.
+// Return undoes [Spent.Take] for a call that provably did not reach its server, so that it can
+// be sent here again.
 func (s *Spent) Return(c *Claims) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -77,7 +75,7 @@ func (s *Spent) Return(c *Claims) {
 	delete(s.approvals, c.ApprovalID)
 }
 
-// sweep forgets what no worker would admit any more.
+// sweep forgets warrants that no worker would admit any longer.
 func (s *Spent) sweep(now time.Time) {
 	s.swept = now
 	over := now.Add(-Leeway).UnixMilli()

@@ -79,7 +79,7 @@ func TestTheMemoryIsBoundedAndFullMeansNo(t *testing.T) {
 	if refusal == nil || refusal.Kind != schema.KindUnavailable || !refusal.Retryable {
 		t.Fatalf("full: %v", refusal)
 	}
-	// Expired warrants make room.
+	// Expired warrants free memory.
 	if refusal := s.Take(more, ends.Add(warrant.Leeway+time.Second)); refusal != nil {
 		t.Errorf("with room again: %v", refusal)
 	}
@@ -91,7 +91,7 @@ func TestAClockThatGoesBackLetsNothingInTwice(t *testing.T) {
 	if refusal := s.Take(c, during); refusal != nil {
 		t.Fatal(refusal)
 	}
-	// An hour later it is forgotten, which another call brings about.
+	// An hour later, the next call sweeps it.
 	hour := during.Add(time.Hour)
 	if refusal := s.Take(claimsOf("x", "x", hour.Add(time.Minute)), hour); refusal != nil {
 		t.Fatal(refusal)

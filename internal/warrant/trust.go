@@ -9,13 +9,13 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Leeway is how far the clock of a worker may be behind or ahead of the one that
-// signed before a deadline is taken for over too early.
+// Leeway is the clock skew between a worker and the signer that is tolerated, so that a deadline
+// is not considered passed too early.
 const Leeway = 30 * time.Second
 
-// Trust is whose warrants count, and for what. The zero value and nil trust
-// nobody. It must not be changed once it is in use; then it is safe for
-// concurrent use.
+// Trust holds the keys whose warrants are accepted, and the ways of deciding each may vouch for.
+// The zero value and nil trust no key. It must not be changed once it is in use; then it is safe
+// for concurrent use.
 type Trust struct {
 	keys map[string]*trusted
 }
@@ -23,10 +23,10 @@ type Trust struct {
 type trusted struct {
 	key  ed25519.PublicKey
 	may  []How
-	made *made // what was signed with the key in this process, where it is known
+	made *made // warrants signed with the key in this process, if known
 }
 
-// Add trusts the key for the ways named, in addition to those it is trusted for already.
+// Add trusts the key for the given ways of deciding, in addition to those already trusted.
 func (t *Trust) Add(key ed25519.PublicKey, may ...How) {
 	if t.keys == nil {
 		t.keys = make(map[string]*trusted)
@@ -62,10 +62,10 @@ func (t *Trust) Keys(how How) (ids []string) {
 	return ids
 }
 
-// Empty says that no warrant can ever count.
+// Empty reports whether no warrant can ever be accepted.
 func (t *Trust) Empty() bool { return t == nil || len(t.keys) == 0 }
 
-// Use is the call that is about to run, as the one that runs it sees it.
+// Use describes the call that is about to run, from the runner's point of view.
 type Use struct {
 	ApprovalID schema.ApprovalID
 	CallID     schema.CallID
@@ -73,19 +73,18 @@ type Use struct {
 	Tool       string
 	// Definition is the tool's definition as the server sent it.
 	Definition []byte
-	// Arguments are the very bytes that will be sent.
+	// Arguments are the exact bytes that will be sent.
 	Arguments []byte
 	Requester string
 	Owner     string
-	// Level is the risk level by the policy of the one that runs it, and Rule says
-	// whose approval it needs by that policy.
+	// Level is the risk level under the runner's policy. Rule is the approval rule of that
+	// policy.
 	Level int
 	Rule  *risk.Approval
 }
 
-// Admit says whether the warrant lets the call run at the time now. It returns
-// what the warrant claims, or a refusal of KindForbidden that names what is wrong
-// and never a value.
+// Admit checks whether the warrant lets the call run at the time now. It returns the claims of
+// the warrant, or a KindForbidden error that names the field at fault, but never a value.
 func (t *Trust) Admit(text []byte, u *Use, now time.Time) (*Claims, *schema.Error) {
 	if t.Empty() {
 		return nil, refuse("no warrant keys are trusted here, so approvals cannot be verified: set warrants.people_keys and warrants.caller_keys to the public keys of the approver and of the front doors (callyard keys warrant creates a pair)")
@@ -119,7 +118,7 @@ func (t *Trust) Admit(text []byte, u *Use, now time.Time) (*Claims, *schema.Erro
 	return c, nil
 }
 
-// signed says whether what comes before end was signed with the key.
+// signed reports whether the text before end was signed with the key.
 func (by *trusted) signed(text []byte, end int) bool {
 	prefix := domain
 	if text[0] == version1 {
@@ -129,7 +128,7 @@ func (by *trusted) signed(text []byte, end int) bool {
 	return ed25519.Verify(by.key, append(signed, text[:end]...), text[end:])
 }
 
-// differs names the first field that is not as the warrant claims.
+// differs returns the name of the first field that does not match the claims.
 func (c *Claims) differs(u *Use) string {
 	switch {
 	case c.ApprovalID != u.ApprovalID:
@@ -151,16 +150,16 @@ func (c *Claims) differs(u *Use) string {
 	case c.Level < u.Level:
 		return "risk level"
 	case u.Rule.Requirement().By != risk.ByCaller && c.How == Caller:
-		// Where people are asked the caller's own confirmation is no approval. The other
-		// way round somebody else approved, which is more than was asked for.
+		// If people must decide, the caller's own confirmation is no approval. If the caller must
+		// confirm, the approval of another person is sufficient: it is more than required.
 		return "way of deciding"
 	}
 	return ""
 }
 
-// meets says whether the approval satisfied what the call needs where it runs. A
-// warrant of version 1 does not say what it satisfied: its approver counted, as all
-// did in the release before.
+// meets reports whether the approval satisfied the requirement of the runner's policy. A warrant
+// of version 1 does not contain the satisfied requirement; its approver counts, as in the
+// previous release.
 func (c *Claims) meets(u *Use) bool {
 	return c.Requirement == "" || risk.MeetsRequirement(c.Requirement, u.Rule.Requirement())
 }

@@ -13,10 +13,10 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// during is a time at which the claims of these tests are good.
+// during is a time at which the claims of these tests are valid.
 var during = time.UnixMilli(1_795_000_100_000)
 
-// trust is that of a fleet: the approver speaks for people, front doors for callers.
+// trust returns the trust of a fleet: the approver vouches for people, front doors for callers.
 func trust() *warrant.Trust {
 	t := &warrant.Trust{}
 	t.Add(public(keyOf("approver")), warrant.People)
@@ -75,7 +75,7 @@ func TestAWarrantCountsForWhatItsKeyIsTrustedFor(t *testing.T) {
 }
 
 func TestAWarrantCountsForWhatItsRequirementCovers(t *testing.T) {
-	good := sign(t, keyOf("approver"), claims(warrant.People)) // two of finance
+	good := sign(t, keyOf("approver"), claims(warrant.People)) // two approvals from finance
 	for name, c := range map[string]struct {
 		rule risk.Approval
 		want bool
@@ -126,7 +126,7 @@ func TestARefusalNamesTheFieldAndNeverAValue(t *testing.T) {
 
 func TestAToolThatIsNotKnownHereIsNoToolThatWasApproved(t *testing.T) {
 	c := claims(warrant.People)
-	c.ToolDefinitionDigest = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855" // of nothing
+	c.ToolDefinitionDigest = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855" // digest of no bytes
 	u := useOf(risk.ByGroups)
 	u.Definition = nil
 	if _, refusal := trust().Admit(sign(t, keyOf("approver"), c), u, during); refusal == nil {
@@ -139,7 +139,7 @@ func TestTheDeadlineCountsWithALeewayForClocks(t *testing.T) {
 	for at, want := range map[time.Time]bool{
 		during: true, over: true, over.Add(warrant.Leeway): true, over.Add(warrant.Leeway + time.Millisecond): false,
 		over.Add(time.Hour): false, over.AddDate(200, 0, 0): false,
-		during.Add(-time.Hour): true, // the clock here is behind
+		during.Add(-time.Hour): true, // the local clock is behind
 	} {
 		_, refusal := trust().Admit(good, useOf(risk.ByGroups), at)
 		if (refusal == nil) != want {
@@ -151,7 +151,7 @@ func TestTheDeadlineCountsWithALeewayForClocks(t *testing.T) {
 	}
 }
 
-// mutations is how many changed calls each property test tries.
+// mutations is the number of changed calls in each property test.
 const mutations = 10_000
 
 func TestOfTenThousandChangedCallsNoneIsAdmittedAndTheUnchangedOneIs(t *testing.T) {
@@ -235,7 +235,7 @@ func TestOfTenThousandChangedCallsNoneIsAdmittedAndTheUnchangedOneIs(t *testing.
 	}
 }
 
-// A bit anywhere in a warrant is a bit too many.
+// Flipping any bit of a warrant invalidates it.
 func TestEveryBitOfAWarrantCounts(t *testing.T) {
 	trust, good := trust(), sign(t, keyOf("approver"), claims(warrant.People))
 	for i := range len(good) * 8 {

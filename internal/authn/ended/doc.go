@@ -1,6 +1,6 @@
-// Package ended knows the grants of the approver's authorization server that have ended, so
-// that a front door refuses access tokens of them although they have not expired.
+// Package ended tracks the ended grants of the approver's authorization server, so that a front
+// door refuses their access tokens although they have not expired.
 //
-// It promises that every front door follows an end within a second while NATS can be reached.
-// It refuses to say anything of tokens that name no grant: other issuers have none.
+// Every front door applies the end of a grant within a second while NATS can be reached. Tokens of
+// other issuers name no grant, so the package does not apply to them.
 package ended

@@ -12,25 +12,25 @@ import (
 )
 
 const (
-	// openFor bounds how long a start waits for the table: NATS does not answer to what its
-	// permissions deny. openFirst is how soon it is tried again, openEvery how often in the end.
+	// openFor limits the time that a start waits for the table, because NATS does not answer denied
+	// requests. openFirst is the first retry interval, and openEvery the last.
 	openFor   = 10 * time.Second
 	openFirst = time.Second
 	openEvery = 10 * time.Second
 )
 
-// Grants are the grants that ended. It is safe for concurrent use; a nil *Grants has none.
+// Grants holds the ended grants. It is safe for concurrent use. A nil *Grants has none.
 type Grants struct {
 	conn  *bus.Conn
 	log   *slog.Logger
-	table atomic.Pointer[bus.Table[endtable.End]] // nil: not open yet
+	table atomic.Pointer[bus.Table[endtable.End]] // nil until it is open
 	stop  context.CancelFunc
 	work  sync.WaitGroup
 }
 
-// Open opens the grants that ended. Where that fails, it logs why and tries again until
-// [Grants.Close]; no grant has ended meanwhile. ctx bounds the first try. The connection is the
-// caller's.
+// Open opens the table of ended grants. If that fails, it logs the reason and retries until
+// [Grants.Close]; until then, no grant counts as ended. ctx limits the first attempt. The caller owns
+// the connection.
 func Open(ctx context.Context, conn *bus.Conn, log *slog.Logger) *Grants {
 	g := &Grants{conn: conn, log: log}
 	if err := g.open(ctx); err != nil {
@@ -52,7 +52,7 @@ func (g *Grants) open(ctx context.Context) error {
 	return err
 }
 
-// openLater tries until the table is open, or ctx has ended.
+// openLater retries until the table is open or ctx ends.
 func (g *Grants) openLater(ctx context.Context) {
 	for wait := openFirst; g.table.Load() == nil; wait = min(2*wait, openEvery) {
 		select {
@@ -81,7 +81,7 @@ func (g *Grants) Has(id string) bool {
 	return ok
 }
 
-// Close ends what Open began.
+// Close stops the retries and closes the table.
 func (g *Grants) Close() {
 	if g == nil {
 		return

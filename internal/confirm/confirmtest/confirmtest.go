@@ -1,6 +1,6 @@
-// Package confirmtest is the suite that confirmation tokens pass with and without
-// a gate before the ledger, and the Redis servers that tests have as that gate. It
-// must not be used outside tests.
+// Package confirmtest provides the test suite for confirmation tokens with and without a gate
+// before the ledger, and the Redis servers that tests use as that gate. It must not be used
+// outside tests.
 package confirmtest
 
 import (
@@ -18,11 +18,10 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Clock is a clock that stands still until it is moved. It is safe for
-// concurrent use.
+// Clock is a clock that moves only with [Clock.Advance]. It is safe for concurrent use.
 type Clock struct{ ahead atomic.Int64 }
 
-// Now is the clock's time.
+// Now returns the clock's time.
 func (c *Clock) Now() time.Time {
 	return time.Unix(1_800_000_000, 0).Add(time.Duration(c.ahead.Load()))
 }
@@ -30,14 +29,14 @@ func (c *Clock) Now() time.Time {
 // Advance moves the clock.
 func (c *Clock) Advance(d time.Duration) { c.ahead.Add(int64(d)) }
 
-// House is tokens and the ledger that they are spent on.
+// House holds tokens and the ledger on which they are spent.
 type House struct {
 	Tokens *confirm.Tokens
 	Ledger *ledger.Ledger
 }
 
-// Run holds tokens to their promises. open returns a house whose gate, where it
-// has one, tells the time by the clock; it is closed by whoever opened it.
+// Run runs the suite. open returns a house whose gate, if any, uses now as its clock. open must
+// also arrange to close the house.
 func Run(t *testing.T, open func(t *testing.T, now func() time.Time) House) {
 	for name, f := range map[string]func(*testing.T, *bench){
 		"ATokenIsSpentOnceByManyRacers":          func(t *testing.T, b *bench) { race(t, b, 200, 100) },
@@ -62,7 +61,7 @@ type bench struct {
 	*Clock
 }
 
-// Hold puts an approval with a token into the ledger.
+// Hold stores an approval with a token in the ledger.
 func (h House) Hold(t testing.TB, now time.Time, ttl time.Duration) (*ledger.Approval, string) {
 	t.Helper()
 	call := schema.NewCallID()
@@ -84,7 +83,7 @@ func (b *bench) hold(t *testing.T, ttl time.Duration) (*ledger.Approval, string)
 
 func nobodyMinds(*ledger.Approval) error { return nil }
 
-// Running is what a front door makes of a spent token.
+// Running returns the change that a front door makes when it spends a token.
 func Running(runner string) func(*ledger.Approval) error {
 	return func(a *ledger.Approval) error {
 		a.State, a.Runner = ledger.Running, &ledger.Runner{FrontDoor: runner, Started: time.Now().UTC()}
@@ -151,7 +150,7 @@ func bound(t *testing.T, b *bench) {
 	if first == second || confirm.ApprovalOf(first) != one.ID || confirm.ApprovalOf(second) != two.ID || !strings.HasPrefix(first, "cyt_") {
 		t.Errorf("tokens %q and %q", first, second)
 	}
-	// The secret of one behind the name of the other.
+	// The name of one token with the secret of the other.
 	crossed := "cyt_" + string(two.ID) + first[len("cyt_")+len(one.ID):]
 	if _, err := b.spend(t, crossed, "a"); !errors.Is(err, confirm.ErrUnknown) {
 		t.Errorf("a crossed token: %v", err)
@@ -241,7 +240,7 @@ func unknown(t *testing.T, b *bench) {
 			t.Errorf("%q: %v", other, err)
 		}
 	}
-	// An approval without a token has none that fits.
+	// No token fits an approval that has none.
 	call := schema.NewCallID()
 	tokenless := &ledger.Approval{CallID: call, Created: b.Now(), Expires: b.Now().Add(time.Minute)}
 	if _, err := b.Ledger.Create(t.Context(), tokenless, []byte("{}")); err != nil {

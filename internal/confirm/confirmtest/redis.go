@@ -22,17 +22,17 @@ import (
 // Redis is a redis-server process of a test.
 type Redis struct {
 	Address string
-	// Client is for what an operator, or a fault, does to the server.
+	// Client simulates the actions of an operator or a fault on the server.
 	Client *redis.Client
 
 	cmd  *exec.Cmd
 	dir  string
-	done chan struct{} // its output has ended
+	done chan struct{} // closed when the output of the server ends
 }
 
-// StartRedis runs a redis-server that keeps nothing on disk by itself until the
-// test ends. Where address is "" it listens on a unix socket. dir, where it is not
-// "", is one of a server that was killed, whose dump it then loads.
+// StartRedis runs a redis-server until the test ends. The server does not persist data on its
+// own. If address is "", it listens on a unix socket. If dir is not "", it is the directory of
+// a killed server whose dump the new one loads.
 func StartRedis(t testing.TB, dir, address string, args ...string) *Redis {
 	t.Helper()
 	if dir == "" {
@@ -80,14 +80,14 @@ func StartRedis(t testing.TB, dir, address string, args ...string) *Redis {
 	return s
 }
 
-// Kill ends the server as a crash would.
+// Kill kills the server, as a crash would.
 func (s *Redis) Kill() {
 	_ = s.cmd.Process.Kill()
 	<-s.done
 	_ = s.cmd.Wait()
 }
 
-// Flush forgets everything.
+// Flush removes all keys.
 func (s *Redis) Flush(ctx context.Context) error {
 	if err := s.Client.FlushAll(ctx).Err(); err != nil {
 		return fmt.Errorf("flushing Redis: %w", err)
@@ -95,7 +95,7 @@ func (s *Redis) Flush(ctx context.Context) error {
 	return nil
 }
 
-// Dump writes everything as it is now to the disk.
+// Dump saves the current data to disk.
 func (s *Redis) Dump(ctx context.Context) error {
 	if err := s.Client.Save(ctx).Err(); err != nil {
 		return fmt.Errorf("dumping Redis: %w", err)
@@ -103,7 +103,7 @@ func (s *Redis) Dump(ctx context.Context) error {
 	return nil
 }
 
-// Restart kills the server and starts one in its place, with the last dump.
+// Restart kills the server and starts a new one with the last dump.
 func (s *Redis) Restart(t testing.TB) *Redis {
 	t.Helper()
 	s.Kill()
@@ -120,14 +120,14 @@ func (s *Redis) listens() string {
 	return s.Address
 }
 
-// Replica starts a server that follows this one, which must listen on a port.
+// Replica starts a replica of this server, which must listen on a port.
 func (s *Redis) Replica(t testing.TB) *Redis {
 	t.Helper()
 	host, port, _ := strings.Cut(s.Address, ":")
 	return StartRedis(t, "", porttest.Address(t), "--replicaof", host+" "+port)
 }
 
-// Has waits until the server has that many keys.
+// Has waits until the server has that number of keys.
 func (s *Redis) Has(t testing.TB, keys int) {
 	t.Helper()
 	Wait(t, func() bool {
@@ -136,8 +136,7 @@ func (s *Redis) Has(t testing.TB, keys int) {
 	})
 }
 
-// Promote makes a replica stand for itself: what its main server does from here
-// on it does not know.
+// Promote makes a replica independent. It does not receive later changes of its former primary.
 func (s *Redis) Promote(ctx context.Context) error {
 	if err := s.Client.ReplicaOf(ctx, "NO", "ONE").Err(); err != nil {
 		return fmt.Errorf("promoting a replica: %w", err)
@@ -145,8 +144,8 @@ func (s *Redis) Promote(ctx context.Context) error {
 	return nil
 }
 
-// Gate opens the server as a gate before a ledger. now may be nil. Whoever closes
-// the tokens closes the gate.
+// Gate opens the server as a gate before a ledger. now may be nil. Closing the tokens closes
+// the gate.
 func (s *Redis) Gate(t testing.TB, now func() time.Time) *confirm.Redis {
 	t.Helper()
 	r, err := confirm.OpenRedis(t.Context(), confirm.RedisOptions{Addresses: []string{s.Address}, Now: now})
@@ -156,7 +155,7 @@ func (s *Redis) Gate(t testing.TB, now func() time.Time) *confirm.Redis {
 	return r
 }
 
-// Wait calls done until it returns true: a process of its own sends no signal.
+// Wait polls done until it returns true, because another process sends no signal.
 func Wait(t testing.TB, done func() bool) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)

@@ -1,7 +1,7 @@
 // Package disktest gives tests a disk that is really full.
 //
-// It promises that what it mounts is gone when the test has ended. It takes the right to
-// mount (root); without it the test is skipped, and says why.
+// It unmounts everything when the test ends. Mounting requires root; without it the test is skipped
+// with a message.
 package disktest
 
 import (
@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// Small mounts a file system of the size ("8m") for the time of the test and returns
-// its folder.
+// Small mounts a file system of the given size ("8m") for the duration of the test and returns its
+// folder.
 func Small(t testing.TB, size string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -30,7 +30,7 @@ func Small(t testing.TB, size string) string {
 	return dir
 }
 
-// Fill takes all the room of the disk of a folder; empty gives it back, once.
+// Fill fills the disk of a folder. empty frees the space, once.
 func Fill(t testing.TB, dir string) (empty func()) {
 	t.Helper()
 	f, err := os.Create(filepath.Join(dir, "filler"))

@@ -6,8 +6,8 @@ import (
 	"github.com/callyard/callyard/internal/eval/stats"
 )
 
-// Rules are the rules of scoring in short, which every report states. The reference page of
-// evaluations has them whole.
+// Rules returns a summary of the scoring rules, which every report contains. The reference page of
+// evaluations has the full rules.
 func Rules() []string {
 	return []string{
 		"Precision, recall and F1 are computed for each sample and then averaged. Accuracy is 1 for a sample whose called tools are exactly the expected ones.",
@@ -55,8 +55,8 @@ func (m *maker) rest(r *Report) error {
 	return err
 }
 
-// turns are the means of each turn over the conversations that have it. An answer has one turn
-// more if it has calls behind the last of its sample, which is wrong.
+// turns returns the means of each turn over the conversations that have it. An answer with calls
+// after the last turn of its sample has one more turn, which is wrong.
 func (m *maker) turns() (all []TurnMeans, err error) {
 	for turn := 0; ; turn++ {
 		means := TurnMeans{Turn: turn + 1, Types: map[eval.Type]int{}}
@@ -89,7 +89,7 @@ func (m *maker) turns() (all []TurnMeans, err error) {
 	}
 }
 
-// executed sums up what the calls did, nil where none were run.
+// executed summarizes the outcomes of the calls, or returns nil if none were run.
 func (m *maker) executed() (*Executed, error) {
 	out := &Executed{Why: map[string]int{}}
 	for _, g := range m.groups {
@@ -135,7 +135,7 @@ func (m *maker) executed() (*Executed, error) {
 	return out, nil
 }
 
-// meanShare is the mean of a share over the trials that have it; nil if none has.
+// meanShare returns the mean of a share over the trials that have it, or nil if none has.
 func meanShare(group []*stage.Score, of func(*eval.Execution) *float64) *float64 {
 	sum, n := 0.0, 0
 	for _, score := range group {
@@ -153,7 +153,7 @@ func meanShare(group []*stage.Score, of func(*eval.Execution) *float64) *float64
 	return &sum
 }
 
-// noExecution says that no reward has a term of the execution.
+// noExecution reports whether no reward has an execution term.
 func (m *maker) noExecution() bool {
 	for _, g := range m.groups {
 		for _, score := range g {
@@ -165,7 +165,7 @@ func (m *maker) noExecution() bool {
 	return true
 }
 
-// similar is the accuracy with similar tools, nil if the data set calls none similar.
+// similar returns the accuracy with similar tools, or nil if the data set has none.
 func (m *maker) similar() (*stats.Estimate, error) {
 	known := false
 	columns := m.columns(1, all, func(s *stage.Score) []float64 {
@@ -185,7 +185,7 @@ func (m *maker) similar() (*stats.Estimate, error) {
 	return &estimates[0], nil
 }
 
-// checked sums up the verdicts of the data set's own checker, nil where there are none.
+// checked summarizes the verdicts of the data set's own checker, or returns nil if there are none.
 func (m *maker) checked() (*Checked, error) {
 	has := func(i int) bool { return m.groups[i][0].Check != nil }
 	valid := func(s *stage.Score) []float64 {
@@ -219,9 +219,8 @@ func (m *maker) checked() (*Checked, error) {
 	return out, nil
 }
 
-// pass computes pass@k and pass^k for each k up to the smallest number of trials. An answer
-// counts as right if the data set's own checker accepts it, or else by its accuracy at the
-// published level.
+// pass computes pass@k and pass^k for each k up to the smallest number of trials. An answer is right
+// if the data set's own checker accepts it; without one, its accuracy at the published level counts.
 func (m *maker) pass() (all []Pass, err error) {
 	trials := len(m.groups[0])
 	for _, g := range m.groups {

@@ -10,7 +10,7 @@ import (
 	"github.com/callyard/callyard/internal/eval"
 )
 
-// Colours of the failure types, which are told apart without colour by their order.
+// Colours of the failure types. Their order distinguishes them without colour.
 var typeColours = map[eval.Type]string{
 	eval.TypeCorrect: "#4f9d69", eval.TypePartial: "#a8c66c", eval.TypeWrong: "#d1603d", eval.TypeNone: "#8a94a0", eval.TypeFormat: "#d9a441",
 }
@@ -58,7 +58,7 @@ func radar(l *Level) template.HTML {
 	return template.HTML(b.String()) //nolint:gosec // names are escaped, all else is ours
 }
 
-// bars draws the share of each failure type, a bar for each category.
+// bars draws the share of each failure type, one bar per category.
 func bars(l *Level) template.HTML {
 	const left, width, height = 180.0, 520.0, 22.0
 	var b strings.Builder
@@ -87,7 +87,7 @@ func bars(l *Level) template.HTML {
 	return template.HTML(b.String()) //nolint:gosec // names are escaped, all else is ours
 }
 
-// shortened is a name that fits next to a figure.
+// shortened returns a name that fits next to a figure.
 func shortened(name string) string {
 	runes := []rune(name)
 	if len(runes) <= 24 {

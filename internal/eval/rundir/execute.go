@@ -9,7 +9,7 @@ import (
 	"github.com/callyard/callyard/internal/eval/stage"
 )
 
-// Plan is an execution that is ready: its calls are in the folder of the run.
+// Plan is an execution that is ready to run: its calls are in the folder of the run.
 type Plan struct {
 	// Calls and Results are the files for the batch.
 	Calls, Results string
@@ -65,7 +65,7 @@ func (o *Options) plan(folder string, calls func([]stage.Sample) ([]stage.ExecCa
 
 func (p *Plan) path() string { return filepath.Join(p.dir, stage.ExecutionFile) }
 
-// Finish sums up the results of the batch and writes execution.json.
+// Finish summarizes the results of the batch and writes execution.json.
 func (p *Plan) Finish() (*stage.Execution, error) {
 	e, err := stage.Executed(p.samples, p.calls, p.digest, p.Results)
 	if err != nil {

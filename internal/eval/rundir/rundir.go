@@ -1,8 +1,8 @@
-// Package rundir does the work of the commands of an evaluation on the folder of a run: it brings
-// samples and responses into the folder, scores what changed, and writes the report.
+// Package rundir implements the commands of an evaluation on the folder of a run: it copies samples and
+// responses into the folder, scores what changed, and writes the report.
 //
-// It promises that responses in a folder are never replaced by others, because they may have
-// cost hours of a model. It prints nothing.
+// Responses in a folder are never replaced by others, because they may have cost hours of model time.
+// The package prints nothing.
 package rundir
 
 import (
@@ -24,35 +24,35 @@ import (
 	"github.com/callyard/callyard/internal/kit/bom"
 )
 
-// Options say what to score.
+// Options specifies what to score.
 type Options struct {
-	// Dir is the folder of the run. It is made if it does not exist.
+	// Dir is the folder of the run. It is created if it does not exist.
 	Dir string
-	// Data is a data set, FORMAT:PATH; "" takes the samples in the folder.
+	// Data is a data set in the form FORMAT:PATH. If empty, the samples in the folder are used.
 	Data string
 	Part dataset.Options
-	// Responses is a file of responses, a transcript, or a folder of transcripts; "" takes those
-	// in the folder of the run.
+	// Responses is a file of responses, a transcript, or a folder of transcripts. If empty, those
+	// in the folder of the run are used.
 	Responses string
-	// Reward is the name of a preset, or a file; "" is the default.
+	// Reward is the name of a preset, or a file. If empty, the default is used.
 	Reward  string
-	Scoring stage.Settings // but for the reward
+	Scoring stage.Settings // except for the reward
 	Report  report.Settings
-	// Version is that of the program.
+	// Version is the version of the program.
 	Version string
 }
 
-// Result is what scoring did.
+// Result is the result of scoring.
 type Result struct {
 	Report *report.Report
-	// Computed is the number of answers that were scored, Kept that of the scores that were
-	// kept, and Reused says that the report was kept as well.
+	// Computed is the number of answers that were scored, and Kept the number of scores that were
+	// kept. Reused reports whether the report was kept as well.
 	Computed, Kept int
 	Reused         bool
 	Skipped        []string
 	// Unknown are ids of responses that no sample has.
 	Unknown []string
-	// LeftOut is the number of transcripts that were read and have no answer to score: those of
+	// LeftOut is the number of transcripts that were read but have no answer to score: those of
 	// masked episodes, and those without an answer.
 	LeftOut int
 }
@@ -78,7 +78,7 @@ func Score(ctx context.Context, o Options) (*Result, error) {
 	scores := filepath.Join(o.Dir, stage.ScoresFile)
 	earlier, err := stage.ReadScores(scores)
 	if err != nil {
-		earlier = nil // an earlier version of the file, or none: all is scored
+		earlier = nil // an earlier version of the file, or none: score everything
 	}
 	outcomes, err := stage.ReadOutcomes(o.Dir)
 	if err != nil {
@@ -114,7 +114,7 @@ func rewardOf(name string) (*eval.Reward, error) {
 	return reward, nil
 }
 
-// Ask asks a model the questions of a run and adds its answers to those in the folder.
+// Ask sends the questions of a run to a model and adds its answers to those in the folder.
 func Ask(ctx context.Context, o Options, model ask.Options) (*ask.Outcome, error) {
 	if err := os.MkdirAll(o.Dir, 0o755); err != nil { //nolint:gosec // a folder of results, which holds no secret
 		return nil, err
@@ -148,8 +148,8 @@ func (o *Options) samples() ([]stage.Sample, error) {
 	return stage.WriteSamples(path, read)
 }
 
-// responses are those of the folder, into which others are copied first. leftOut is that of
-// [stage.Transcripts].
+// responses returns the responses in the folder, into which it first copies new ones. leftOut is that
+// of [stage.Transcripts].
 func (o *Options) responses(samples []stage.Sample) (responses []stage.Response, leftOut int, err error) {
 	path := filepath.Join(o.Dir, stage.ResponsesFile)
 	if o.Responses != "" && !sameFile(o.Responses, path) {
@@ -172,8 +172,8 @@ func (o *Options) responses(samples []stage.Sample) (responses []stage.Response,
 	return responses, leftOut, err
 }
 
-// others are the responses in a file, or of a transcript or those in a folder, as the text of a
-// file.
+// others returns the responses in a file, a transcript or a folder of transcripts, as the text of a
+// file of responses.
 func (o *Options) others(samples []stage.Sample) (text []byte, leftOut int, err error) {
 	if info, err := os.Stat(o.Responses); err == nil && info.IsDir() || stage.IsTranscript(o.Responses) {
 		return stage.Transcripts(o.Responses, samples)
@@ -194,10 +194,10 @@ func sameFile(a, b string) bool {
 	return err == nil && os.SameFile(x, y)
 }
 
-// report writes report.json, unless the one there has the same inputs.
+// report writes report.json, unless the existing one has the same inputs.
 func (o *Options) report(ctx context.Context, done *stage.Scored) (r *report.Report, reused bool, err error) {
 	path := filepath.Join(o.Dir, stage.ReportFile)
-	old, _ := ReadReport(path) // a report that cannot be read is made again
+	old, _ := ReadReport(path) // an unreadable report is created again
 	about := report.About{Version: o.Version, Data: o.Data, Skipped: done.Skipped, Scoring: o.Scoring}
 	if about.Data == "" && old != nil {
 		about.Data = old.Data

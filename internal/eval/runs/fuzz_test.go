@@ -10,7 +10,7 @@ import (
 	"github.com/callyard/callyard/internal/eval/stage"
 )
 
-// marked is a report with a text that no other file has.
+// marked is a report with a text that no other file contains.
 const marked = `{"samples":1,"data":"MARK","scoring":{"reward":{"name":"MARK"}},"levels":[{"level":"published"}]}`
 
 func FuzzNoNameLeadsOutOfTheFolder(f *testing.F) {
@@ -56,7 +56,7 @@ func FuzzAnyReportIsListedOrRefused(f *testing.F) {
 				t.Fatal(err)
 			}
 		}
-		s.known = make(map[string]entry) // a file of the same size in the same instant is another one here
+		s.known = make(map[string]entry) // clear the cache, because another file with the same size and time would count as unchanged
 		runs, all, err := s.List()
 		if err != nil || all != 1 || runs[0].Scored == (runs[0].Fault != "") {
 			t.Errorf("%+v, %v", runs, err)

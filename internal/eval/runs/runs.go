@@ -1,10 +1,10 @@
-// Package runs shows the runs of evaluations that lie in one folder, each in a folder of its own:
-// what callyard eval score wrote there.
+// Package runs shows the evaluation runs in a folder. Each run is a subfolder that callyard eval score
+// wrote.
 //
-// It promises that it reads nothing outside of the folder, whatever name is asked for and whatever
-// symbolic links there are, that it writes nothing, and that what it reads is bounded.
+// The package reads nothing outside of the folder, regardless of the requested name and of symbolic
+// links. It writes nothing, and limits the size of what it reads.
 //
-// It refuses to score, and to say who may see the runs.
+// It does not score, and does not decide who may see the runs.
 package runs
 
 import (
@@ -28,9 +28,9 @@ import (
 )
 
 const (
-	// maxRuns is how many runs are listed, the newest first.
+	// maxRuns is the maximum number of listed runs; the newest are listed.
 	maxRuns = 500
-	// maxReport and maxScores bound the bytes that are read of one run.
+	// maxReport and maxScores limit the bytes read of one run.
 	maxReport = 16 << 20
 	maxScores = 256 << 20
 )
@@ -40,7 +40,7 @@ type Folder struct {
 	dir string
 
 	mu    sync.Mutex
-	known map[string]entry // by the name of the run, while its report is the same file
+	known map[string]entry // by name of the run; valid as long as its report is the same file
 }
 
 type entry struct {
@@ -49,29 +49,29 @@ type entry struct {
 	run  Run
 }
 
-// New returns the runs of a folder, which is looked at on each request alone.
+// New returns the runs of a folder. The folder is read only on requests.
 func New(dir string) *Folder { return &Folder{dir: dir, known: make(map[string]entry)} }
 
-// Dir is the folder.
+// Dir returns the path of the folder.
 func (s *Folder) Dir() string { return s.dir }
 
-// Run is what a list tells of a run.
+// Run is an entry of a list of runs.
 type Run struct {
 	Name string
-	At   time.Time // when its report was written; of a run without one, when its folder was changed
-	// Scored says that there is a report. Without one Fault says why.
+	At   time.Time // time at which the report was written, or if there is none, the folder was changed
+	// Scored reports whether there is a report. If not, Fault is the reason.
 	Scored bool
 	Fault  string
-	// Data is the data set as it was named.
+	// Data is the name of the data set as given.
 	Data                     string
 	Samples, Answers, Trials int
-	// F1 and Accuracy are shares of the samples, by the published rules of extraction. Reward is
-	// the mean of the whole reward.
+	// F1 and Accuracy are fractions of the samples, by the published rules of extraction. Reward is
+	// the mean of the total reward.
 	F1, Accuracy, Reward stats.Estimate
 }
 
-// List returns the runs, the newest first, and the number of all, which may be higher. A folder
-// without files of an evaluation is no run. The error is of KindUnavailable.
+// List returns the runs, newest first, and the total number of runs, which may be higher. A folder
+// without files of an evaluation is not a run. It returns KindUnavailable on an error.
 func (s *Folder) List() (runs []Run, all int, err error) {
 	root, err := os.OpenRoot(s.dir)
 	if err != nil {
@@ -117,7 +117,7 @@ func (s *Folder) List() (runs []Run, all int, err error) {
 	return runs, len(candidates), nil
 }
 
-// read reads what a list tells of a run.
+// read reads the list entry of a run.
 func read(root *os.Root, name string, at time.Time, scored bool) Run {
 	run := Run{Name: name, At: at}
 	if !scored {
@@ -138,8 +138,8 @@ func read(root *os.Root, name string, at time.Time, scored bool) Run {
 	return run
 }
 
-// Report returns the report of a run. The error is of KindNotFound where there is no such run, or it
-// is not scored.
+// Report returns the report of a run. It returns KindNotFound if the run does not exist or is not
+// scored.
 func (s *Folder) Report(name string) (*report.Report, error) {
 	root, r, err := s.open(name)
 	if err != nil {
@@ -166,9 +166,9 @@ func (s *Folder) open(name string) (*os.Root, *report.Report, error) {
 	return root, r, nil
 }
 
-// Write writes the page of a run, which is complete in itself: that of callyard eval report.
-// The error is of KindNotFound where there is no such run, or it is not scored. The scores are
-// read only until the page has all samples that it shows.
+// Write writes the self-contained page of a run, as callyard eval report does. It returns KindNotFound
+// if the run does not exist or is not scored. It stops reading the scores when the page has all samples
+// that it shows.
 func (s *Folder) Write(w io.Writer, name string) error {
 	root, r, err := s.open(name)
 	if err != nil {
@@ -182,13 +182,13 @@ func (s *Folder) Write(w io.Writer, name string) error {
 	return page.Write(w)
 }
 
-// wrong reads the scores of answers that are not correct, as far as a page shows them.
+// wrong reads the scores of incorrect answers, at most as many as a page shows.
 func wrong(root *os.Root, path string, level eval.Level) (scores []stage.Score, err error) {
 	f, err := plain(root, path, maxScores)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = f.Close() }() // it is read only
+	defer func() { _ = f.Close() }() // opened for reading only
 	lines := bufio.NewReader(f)
 	for len(scores) <= report.MaxShown {
 		line, err := lines.ReadBytes('\n')
@@ -219,7 +219,7 @@ func reportOf(root *os.Root, name string) (*report.Report, error) {
 	return report.Parse(stage.ReportFile, text)
 }
 
-// contents reads a file that is none but a plain one, and not longer than most.
+// contents reads a regular file of at most the given size.
 func contents(root *os.Root, path string, most int64) ([]byte, error) {
 	f, err := plain(root, path, most)
 	if err != nil {
@@ -229,9 +229,9 @@ func contents(root *os.Root, path string, most int64) ([]byte, error) {
 	return text, errors.Join(err, f.Close())
 }
 
-// plain opens a file that is none but a plain one, and not longer than most.
+// plain opens a regular file of at most the given size.
 func plain(root *os.Root, path string, most int64) (*os.File, error) {
-	info, err := root.Stat(path) // first: opening a pipe would wait for who writes to it
+	info, err := root.Stat(path) // checked first, because opening a pipe would wait for its writer
 	if err != nil {
 		return nil, err
 	}
@@ -241,8 +241,7 @@ func plain(root *os.Root, path string, most int64) (*os.File, error) {
 	return root.Open(path)
 }
 
-// valid says whether a name can be that of a folder right below ours. Those with a dot at the
-// beginning are hidden.
+// valid reports whether a name can be that of a direct subfolder. Names with a leading dot are hidden.
 func valid(name string) bool {
 	return name != "" && name[0] != '.' && !strings.ContainsAny(name, "/\\\x00")
 }

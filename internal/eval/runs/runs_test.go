@@ -28,7 +28,7 @@ func put(t *testing.T, path, text string) string {
 	return path
 }
 
-// score makes a run with two samples, of which one is right.
+// score creates a run with two samples, of which one is right.
 func score(t *testing.T, dir string) {
 	t.Helper()
 	in := t.TempDir()
@@ -59,7 +59,7 @@ func TestTheRunsOfAFolderAreListedTheNewestFirst(t *testing.T) {
 		}
 	}
 	s := New(dir)
-	for range 2 { // the second time what is known serves
+	for range 2 { // the second time, the cache is used
 		runs, all, err := s.List()
 		if err != nil || all != 4 || len(runs) != 4 {
 			t.Fatalf("%+v of %d, %v", runs, all, err)

@@ -12,9 +12,9 @@ import (
 	"github.com/callyard/callyard/internal/kit/rawjson"
 )
 
-// Files of an execution, in a folder for the labelled calls and one for those of the answers.
-// The calls are a file that `callyard batch` could run, so its lines have no digest; the
-// execution has that of the file.
+// Files of an execution, in one folder for the labelled calls and one for those of the answers. The
+// file of calls is valid input for `callyard batch`, so its lines have no digest; the execution has
+// the digest of the whole file.
 const (
 	LabelsFolder  = "labels"
 	AnswersFolder = "answers"
@@ -23,10 +23,10 @@ const (
 	ExecutionFile = "execution.json"
 )
 
-// maxCustomID is the number of bytes that the front door takes.
+// maxCustomID is the maximum length of a custom id in bytes at the front door.
 const maxCustomID = 256
 
-// Last parts of custom ids of calls that are none of a sample.
+// Last parts of custom ids of calls that do not belong to a sample.
 const (
 	resetPart = "reset"
 	statePart = "state"
@@ -40,25 +40,25 @@ type ExecCall struct {
 	Arguments json.RawMessage `json:"arguments"`
 }
 
-// Target says where calls go.
+// Target specifies the servers that receive the calls.
 type Target struct {
-	// Servers gives the id of a server at Callyard for its name in the data set, "" for calls
-	// that name none. A name without an entry is the id itself.
+	// Servers maps the name of a server in the data set to its id at Callyard. The name "" is used
+	// for calls without a server. A name without an entry is used as the id.
 	Servers map[string]string
-	// Reset is a tool that sets the state back before the calls of each sample, and State
-	// one whose result tells the state after them. Both are written SERVER/TOOL; "" is none.
-	// The servers must run one call at a time, in order.
+	// Reset is a tool that resets the state before the calls of each sample, and State one whose
+	// result is the state after them. Both have the form SERVER/TOOL; "" means none. The servers
+	// must run one call at a time, in order.
 	Reset, State string
 }
 
-// CustomID names call n of a trial of a sample.
+// CustomID returns the custom id of call n of a trial of a sample.
 func CustomID(sample string, trial, n int) string { return customID(sample, trial, strconv.Itoa(n)) }
 
 func customID(sample string, trial int, part string) string {
 	return sample + "#" + strconv.Itoa(trial) + "#" + part
 }
 
-// SampleOf is the sample of a custom id; ok is false for one that [CustomID] does not give.
+// SampleOf returns the sample of a custom id. ok is false if [CustomID] cannot have made the id.
 func SampleOf(customID string) (sample string, ok bool) {
 	key, _, ok := splitID(customID)
 	return key.id, ok
@@ -83,7 +83,7 @@ func isStateCall(customID string) bool {
 	return part == resetPart || isStatePart(part)
 }
 
-// LabelledCalls returns the labelled calls of samples, for a fleet. It is an error if no sample
+// LabelledCalls returns the labelled calls of samples, for a fleet. It returns an error if no sample
 // has a labelled call, if a call has no server, or if an id is too long.
 func LabelledCalls(samples []Sample, to Target) ([]ExecCall, error) {
 	var calls []ExecCall
@@ -103,8 +103,8 @@ func LabelledCalls(samples []Sample, to Target) ([]ExecCall, error) {
 	return calls, nil
 }
 
-// AnswerCalls returns the calls of answers, for a fleet: those that lenient reading finds, of
-// tools that the sample offers. It is an error if no answer has such a call, if a call has no
+// AnswerCalls returns the calls of answers, for a fleet: the calls found by lenient extraction of
+// tools that the sample offers. It returns an error if no answer has such a call, if a call has no
 // server, or if an id is too long.
 func AnswerCalls(samples []Sample, responses []Response, to Target) ([]ExecCall, error) {
 	of := make(map[string][]*Response, len(samples))
@@ -134,10 +134,10 @@ func AnswerCalls(samples []Sample, responses []Response, to Target) ([]ExecCall,
 	return calls, nil
 }
 
-// answer returns the calls of an answer that can run. Those of tools that the sample does not
-// offer are refused: an evaluation runs nothing that nobody offered. So are calls whose
-// arguments are no object. In a conversation of several turns the names must be exact, and
-// functions that the sample hides may run, as for the official checker.
+// answer returns the calls of an answer that can run. Calls of tools that the sample does not offer
+// are refused, so that an evaluation never runs other tools. Calls whose arguments are not an object
+// are refused too. In a conversation of several turns, names must be exact, and functions that the
+// sample hides may run, as in the official checker.
 func (to Target) answer(s *eval.Sample, r *eval.Response, names *eval.Names, found []eval.Call) ownCalls {
 	own := ownCalls{turns: turnsOf(s, r)}
 	for i := range found {
@@ -158,7 +158,7 @@ func (to Target) answer(s *eval.Sample, r *eval.Response, names *eval.Names, fou
 	return own
 }
 
-// Offers says that a call of a conversation may run: it has the exact name of a tool that the
+// Offers reports whether a call of a conversation may run: it has the exact name of a tool that the
 // sample offers or hides, and its arguments are a JSON object or missing.
 func Offers(s *eval.Sample, c eval.Call) bool {
 	named := slices.ContainsFunc(s.Tools, func(t eval.Tool) bool { return t.Name == c.Name }) || s.Check != nil && slices.Contains(s.Check.Hidden, c.Name)
@@ -166,7 +166,7 @@ func Offers(s *eval.Sample, c eval.Call) bool {
 	return named && (len(arguments) == 0 || string(arguments) == "null" || rawjson.IsObject(arguments))
 }
 
-// Call returns a call of a sample without an id, as it goes to Callyard.
+// Call returns a call of a sample without an id, in the form for Callyard.
 func (to Target) Call(s *eval.Sample, c eval.Call) ExecCall {
 	return to.call(s, "", c.Name, c.Arguments)
 }
@@ -186,7 +186,7 @@ func (to Target) call(s *eval.Sample, server, tool string, arguments json.RawMes
 	return ExecCall{Server: server, Tool: tool, Arguments: arguments}
 }
 
-// serverOfTool is the server of a tool of the sample, or of a labelled call of it.
+// serverOfTool returns the server of a tool or of a labelled call of the sample.
 func serverOfTool(s *eval.Sample, name string) string {
 	for i := range s.Tools {
 		if s.Tools[i].Name == name && s.Tools[i].Server != "" {
@@ -201,7 +201,8 @@ func serverOfTool(s *eval.Sample, name string) string {
 	return ""
 }
 
-// add names the calls of one answer, between those that reset and read the state.
+// add assigns ids to the calls of one answer and surrounds them with the calls that reset and read
+// the state.
 func (to Target) add(calls []ExecCall, s *Sample, trial int, own ownCalls) ([]ExecCall, error) {
 	if to.Reset != "" {
 		reset := to.ResetCall(&s.Sample)
@@ -222,7 +223,7 @@ func (to Target) add(calls []ExecCall, s *Sample, trial int, own ownCalls) ([]Ex
 			calls = append(calls, stateCall(to.State, s, trial, stateAfter(turn, own.turns)))
 		}
 	}
-	if len(customID(s.ID, trial, stateAfter(own.turns, own.turns))) > maxCustomID { // "reset" is no longer
+	if len(customID(s.ID, trial, stateAfter(own.turns, own.turns))) > maxCustomID { // "reset" is not longer
 		return nil, fmt.Errorf("the id of sample %q is too long for a batch: at most %d bytes with the numbers of trial and call", s.ID, maxCustomID)
 	}
 	return calls, nil

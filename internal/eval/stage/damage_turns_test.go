@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// madeCall is a call in a conversation that a test makes.
+// madeCall is a call in a generated conversation.
 type madeCall struct {
 	name      string
 	arguments json.RawMessage
 }
 
-// damager makes conversations from labels.
+// damager generates conversations from labels.
 type damager struct {
 	*rand.Rand
 	samples []Sample
@@ -27,7 +27,7 @@ type damage struct {
 	do   func(d damager, s *Sample, turns [][]madeCall) [][]madeCall
 }
 
-// damages are the kinds of damage. Some leave the effects as they are.
+// damages are the kinds of damage. Some do not change the effects.
 var damages = []damage{
 	{"none", func(_ damager, _ *Sample, turns [][]madeCall) [][]madeCall { return turns }},
 	{"a call is missing", func(d damager, _ *Sample, turns [][]madeCall) [][]madeCall {
@@ -109,7 +109,7 @@ var damages = []damage{
 	}},
 }
 
-// make is an answer to a sample: a right one with one kind of damage, or none.
+// make returns a correct answer to a sample with one kind of damage, or none.
 func (d damager) make(s *Sample) conversation {
 	turns := make([][]madeCall, s.Check.Turns)
 	for _, label := range s.Labels {
@@ -120,7 +120,7 @@ func (d damager) make(s *Sample) conversation {
 	out := conversation{ID: s.ID, Turns: make([][][]map[string]json.RawMessage, len(turns)), damage: kind.name}
 	for i, calls := range turns {
 		out.Turns[i] = [][]map[string]json.RawMessage{}
-		for n, c := range calls { // some calls are made in one step, and some one after the other
+		for n, c := range calls { // make some calls in one step and some one after the other
 			call := map[string]json.RawMessage{c.name: c.arguments}
 			if n == 0 || d.IntN(2) == 0 {
 				out.Turns[i] = append(out.Turns[i], nil)
@@ -132,7 +132,7 @@ func (d damager) make(s *Sample) conversation {
 	return out
 }
 
-// pick chooses a call.
+// pick selects a call.
 func (d damager) pick(turns [][]madeCall) (turn, n int) {
 	for {
 		if turn = d.IntN(len(turns)); len(turns[turn]) > 0 {
@@ -171,7 +171,7 @@ func (d damager) change(turns [][]madeCall, do func(any) any) [][]madeCall {
 	return d.members(turns, func(members map[string]any, key string) { members[key] = do(members[key]) })
 }
 
-// other is another value, often of the same type.
+// other returns a different value, often of the same type.
 func (d damager) other(v any) any {
 	values := []any{nil, true, "it's \"x\" (y)\n\\ é", json.Number("7"), json.Number("0.5"), []any{"a", json.Number("1")}, map[string]any{"a": false}}
 	switch v := v.(type) {

@@ -1,7 +1,7 @@
-// Package stage keeps an evaluation in files: samples.jsonl and responses.jsonl become
-// scores.jsonl. Each line of a computed file carries the digest of its inputs, and a line whose
-// inputs did not change is kept as it is.
+// Package stage keeps an evaluation in files: samples.jsonl and responses.jsonl become scores.jsonl.
+// Each line of a computed file has the digest of its inputs. A line whose inputs did not change is
+// kept unchanged.
 //
-// It promises that a file is complete or as before, and that scoring again without a change
-// computes and writes nothing. It asks no model.
+// Files are replaced atomically. Scoring again without a change computes and writes nothing. The
+// package sends no requests to models.
 package stage

@@ -9,36 +9,36 @@ import (
 	"github.com/callyard/callyard/internal/kit/rawjson"
 )
 
-// Execution sums up the results of calls.
+// Execution summarizes the results of calls.
 type Execution struct {
 	// Inputs is the digest of the calls.
 	Inputs string `json:"inputs"`
 	Tally
 	Categories map[string]*Tally `json:"categories"`
 	Tools      map[string]*Tally `json:"tools"`
-	// State counts the calls that reset and read the state of a server, which count nowhere
-	// else. Nil: there are none.
+	// State counts the calls that reset and read the state of a server, which are not counted
+	// elsewhere. It is nil if there are none.
 	State *Tally `json:"state_calls,omitempty"`
-	// Failures are calls without a result, with the title of their problem.
+	// Failures counts calls without a result by the title of their problem.
 	Failures map[string]int `json:"failures,omitempty"`
 }
 
-// Complete says that every call has a result.
+// Complete reports whether every call has a result.
 func (e *Execution) Complete() bool {
 	return e.Missing == 0 && (e.State == nil || e.State.Missing == 0)
 }
 
-// Tally counts calls by their end.
+// Tally counts calls by their outcome.
 type Tally struct {
 	Calls int `json:"calls"`
-	// Reached are those that the tool answered, ToolErrors those of them that it answered
-	// with an error.
+	// Reached is the number of calls that the tool answered, and ToolErrors the number of those
+	// that it answered with an error.
 	Reached    int `json:"reached"`
 	ToolErrors int `json:"tool_errors"`
-	// Denied and Unknown are those that were not approved, and those that may have run.
+	// Denied counts the calls that were not approved, and Unknown those that may have run.
 	Denied  int `json:"denied"`
 	Unknown int `json:"unknown"`
-	// Missing have no result yet.
+	// Missing counts the calls that have no result yet.
 	Missing int `json:"missing"`
 }
 
@@ -65,7 +65,7 @@ func (t *Tally) add(r *resultLine) {
 	t.Calls++
 }
 
-// resultLine is a line of results.jsonl, as far as it is read.
+// resultLine is a line of results.jsonl. It has only the members that are used.
 type resultLine struct {
 	CustomID string     `json:"custom_id"`
 	State    string     `json:"state"`
@@ -76,7 +76,7 @@ type resultLine struct {
 		Title string `json:"title"`
 	} `json:"problem"`
 
-	digest []byte // of the line, for outcomes
+	digest []byte // digest of the line, for outcomes
 }
 
 // resultBody is a result of a tool.
@@ -95,7 +95,7 @@ func (b *resultBody) UnmarshalJSON(raw []byte) error {
 	return err
 }
 
-// quick reads a line as Callyard writes it, in a third of the time of encoding/json. The result
+// quick parses a line in Callyard's own format, in a third of the time of encoding/json. The result
 // points into the line.
 func (r *resultLine) quick(line []byte) bool {
 	fits, have := utf8.Valid(line), resultLine{}
@@ -106,7 +106,7 @@ func (r *resultLine) quick(line []byte) bool {
 	}
 	ok := rawjson.Members(line, func(name string, value []byte) {
 		switch name {
-		case "index", "call_id", "attempt", "cursor": // not read
+		case "index", "call_id", "attempt", "cursor": // ignored
 		case "custom_id":
 			text(&have.CustomID, value)
 		case "state":
@@ -136,13 +136,13 @@ func (b *resultBody) quick(value []byte) bool {
 			b.IsError = flag == "true"
 			fits = fits && (b.IsError || flag == "false")
 		case strings.EqualFold(name, "isError"):
-			fits = false // encoding/json ignores the case
+			fits = false // encoding/json ignores case
 		}
 	})
 	return ok && fits
 }
 
-// Executed sums up the results in a file.
+// Executed summarizes the results in a file.
 func Executed(samples []Sample, calls []ExecCall, callsDigest, results string) (*Execution, error) {
 	lines, err := readLines(results, func(*resultLine, []byte) error { return nil })
 	if err != nil {

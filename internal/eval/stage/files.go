@@ -24,20 +24,20 @@ const (
 	ReportFile    = "report.json"
 )
 
-// maxLine is how many bytes a line may have.
+// maxLine is the maximum length of a line in bytes.
 const maxLine = 64 << 20
 
 // Sample is a line of samples.jsonl.
 type Sample struct {
 	eval.Sample
-	// Digest is that of the sample.
+	// Digest is the digest of the sample.
 	Digest string `json:"digest"`
 }
 
 // Response is a line of a file of responses.
 type Response struct {
 	eval.Response
-	// Digest is that of the line as it was read.
+	// Digest is the digest of the line as read.
 	Digest string `json:"-"`
 }
 
@@ -47,7 +47,7 @@ type Score struct {
 	// Sample is the digest of the sample, and Inputs that of sample, response and settings.
 	Sample string `json:"sample"`
 	Inputs string `json:"inputs"`
-	// Unanswered says that there was no answer, and the score is that of an empty one.
+	// Unanswered means that there was no answer and the score is that of an empty one.
 	Unanswered bool `json:"unanswered,omitempty"`
 }
 
@@ -83,8 +83,8 @@ func encoded(samples []eval.Sample) (out []Sample, chunks [][]byte, err error) {
 	return out, chunks, err
 }
 
-// inChunks makes the lines of a file side by side: line appends line i to b, with e if it likes.
-// The chunks in their order are the text of the file.
+// inChunks formats the lines of a file concurrently: line appends line i to b, optionally with e.
+// The concatenated chunks are the text of the file.
 func inChunks(n int, line func(b *bytes.Buffer, e *json.Encoder, i int) error) ([][]byte, error) {
 	const chunk = 256
 	chunks := make([][]byte, (n+chunk-1)/chunk)
@@ -102,8 +102,8 @@ func inChunks(n int, line func(b *bytes.Buffer, e *json.Encoder, i int) error) (
 	return chunks, err
 }
 
-// digestOf is the digest of a sample that is encoded in this way. It is that of the text that
-// [json.Marshal] gives, which escapes some characters.
+// digestOf returns the digest of a sample with this encoding. The digest is that of the output of
+// [json.Marshal], which escapes some characters.
 func digestOf(text []byte) string {
 	if !bytes.ContainsAny(text, "<>&\u2028\u2029") {
 		return eval.Digest(text)
@@ -120,7 +120,7 @@ func ReadSamples(path string) ([]Sample, error) {
 			return errors.New("the member id is missing")
 		}
 		text, err := plainjson.Marshal(&s.Sample)
-		s.Digest = digestOf(text) // somebody may have edited the line
+		s.Digest = digestOf(text) // the line may have been edited
 		return err
 	})
 	if err != nil {
@@ -167,20 +167,20 @@ func ReadScores(path string) ([]Score, error) {
 	return readLines(path, func(*Score, []byte) error { return nil })
 }
 
-// ParseScores reads the text of a scores.jsonl; name is the file's in errors.
+// ParseScores parses the text of a scores.jsonl. Errors contain name as the name of the file.
 func ParseScores(name string, text []byte) ([]Score, error) {
 	return linesIn(name, text, func(*Score, []byte) error { return nil })
 }
 
-// answerKey names an answer.
+// answerKey identifies an answer.
 type answerKey struct {
 	id    string
 	trial int
 }
 
-// readLines reads a file with one JSON value on each line, side by side; check is called for
-// each, by several goroutines. Errors name file, line and column; that of the first faulty line
-// is returned. Values may point into the text of the file.
+// readLines reads a file with one JSON value per line, concurrently. check is called for each value,
+// by several goroutines. Errors contain file, line and column; the error of the first faulty line is
+// returned. Values may point into the text of the file.
 func readLines[T any](path string, check func(v *T, line []byte) error) (all []T, err error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -220,8 +220,8 @@ func linesIn[T any](path string, text []byte, check func(v *T, line []byte) erro
 	return all, nil
 }
 
-// quickLine is a value that reads itself without the checks of encoding/json. It returns false
-// for what it cannot read, which encoding/json then reads or refuses.
+// quickLine is a value that parses itself faster than encoding/json. quick returns false for a line
+// that it cannot parse; encoding/json parses or rejects that line.
 type quickLine interface{ quick(line []byte) bool }
 
 func decodeLine(v any, line []byte) error {
@@ -231,7 +231,7 @@ func decodeLine(v any, line []byte) error {
 	return json.Unmarshal(line, v)
 }
 
-// columnOf is the column of a fault of JSON in its line, in bytes.
+// columnOf returns the column of a JSON error in its line, in bytes.
 func columnOf(err error) int64 {
 	var syntax *json.SyntaxError
 	var mismatch *json.UnmarshalTypeError
@@ -244,7 +244,7 @@ func columnOf(err error) int64 {
 	return 1
 }
 
-// WriteLines writes a file with one JSON value on each line, unless it has these bytes already.
+// WriteLines writes a file with one JSON value per line, unless the file is unchanged.
 func WriteLines[T any](path string, all []T) (changed bool, err error) {
 	chunks, err := linesOf(path, all)
 	if err != nil {
@@ -273,7 +273,7 @@ func WriteCalls(path string, calls []ExecCall) (digest string, err error) {
 	return eval.Digest(text), err
 }
 
-// WriteFile writes a file in one step, unless it has these bytes already.
+// WriteFile replaces a file atomically, unless it is unchanged.
 func WriteFile(path string, text []byte) (changed bool, err error) {
 	return writeChunks(path, [][]byte{text})
 }
@@ -287,7 +287,7 @@ func writeChunks(path string, chunks [][]byte) (changed bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	defer func() { _ = os.Remove(file.Name()) }() // after the renaming there is nothing to remove
+	defer func() { _ = os.Remove(file.Name()) }() // after the rename there is nothing to remove
 	for _, chunk := range chunks {
 		if _, err = file.Write(chunk); err != nil {
 			break
@@ -311,7 +311,7 @@ func writeChunks(path string, chunks [][]byte) (changed bool, err error) {
 	return true, nil
 }
 
-// has says that a file has these bytes. No file has none.
+// has reports whether a file has exactly these bytes. It returns false for a missing file.
 func has(path string, chunks [][]byte) (bool, error) {
 	size := 0
 	for _, chunk := range chunks {

@@ -17,14 +17,14 @@ import (
 	"github.com/callyard/callyard/internal/eval/dataset"
 )
 
-// madeConversations is the number of conversations that are compared with the official checker;
-// CALLYARD_EVAL_TURNS sets another.
+// madeConversations is the number of conversations that are compared with the official checker.
+// CALLYARD_EVAL_TURNS overrides it.
 const madeConversations = 400
 
-// TestTheOfficialCheckerOfConversationsAgrees makes conversations from the labels of BFCL, damages
+// TestTheOfficialCheckerOfConversationsAgrees generates conversations from the labels of BFCL, damages
 // most of them, runs their calls at the server in e2e/servers/bfcl.py without Callyard, and compares
-// the verdicts of scoring with the official ones. CALLYARD_TEST_BFCL names a Python with
-// bfcl-eval, which has the data too; scripts/test.sh installs it.
+// the verdicts with those of the official checker. CALLYARD_TEST_BFCL is the path of a Python with
+// bfcl-eval, which includes the data; scripts/test.sh installs it.
 func TestTheOfficialCheckerOfConversationsAgrees(t *testing.T) {
 	python, data := bfcltest.Official(t)
 	read, err := dataset.Read(data, dataset.Options{Sets: dataset.BFCLTurnSets()})
@@ -81,7 +81,7 @@ func TestTheOfficialCheckerOfConversationsAgrees(t *testing.T) {
 	}
 }
 
-// conversation is an answer, as the script of testdata reads it.
+// conversation is an answer in the format of the script in testdata.
 type conversation struct {
 	ID    string                           `json:"id"`
 	Turns [][][]map[string]json.RawMessage `json:"turns"`
@@ -89,7 +89,7 @@ type conversation struct {
 	damage string
 }
 
-// response is the conversation as a model's API writes it.
+// response returns the conversation in the format of a model's API.
 func (c *conversation) response(t *testing.T) Response {
 	t.Helper()
 	r := Response{Response: eval.Response{ID: c.ID, Turns: make([][]eval.Step, len(c.Turns))}}
@@ -175,7 +175,7 @@ func scoredAtTheServer(t *testing.T, python, dir string, samples []Sample, made 
 	return done.Scores
 }
 
-// runAtTheServer writes the files of an execution, as a batch at Callyard leaves them.
+// runAtTheServer writes the files of an execution, as a batch at Callyard does.
 func runAtTheServer(t *testing.T, python, dir string, samples []Sample, calls []ExecCall) {
 	t.Helper()
 	if err := os.MkdirAll(dir, 0o700); err != nil {

@@ -13,24 +13,24 @@ import (
 	"github.com/callyard/callyard/internal/eval"
 )
 
-// Outcomes are the results of the labelled calls and of those of the answers.
+// Outcomes holds the results of the labelled calls and of the calls of the answers.
 type Outcomes struct {
 	labels, answers map[answerKey]*outcome
 }
 
-// outcome is what the calls of one answer, or the labelled calls of one sample, did.
+// outcome is the result of the calls of one answer, or of the labelled calls of one sample.
 type outcome struct {
-	calls        []ExecCall // without those that reset and read the state
+	calls        []ExecCall // without the calls that reset and read the state
 	results      []*resultLine
-	reset, state *resultLine // nil: there was no such call
+	reset, state *resultLine // nil if there was no such call
 	stateful     bool
-	// ends are the numbers of calls until the state was read, and states the states, in order.
+	// ends is the number of calls before each read of the state, and states the states, in order.
 	ends   []int
 	states []*resultLine
 	lines  [][]byte // digests of all lines
 }
 
-// ReadOutcomes reads the executions in the folder of a run. A folder without any is no error.
+// ReadOutcomes reads the executions in the folder of a run. A folder without any is not an error.
 func ReadOutcomes(dir string) (*Outcomes, error) {
 	labels, err := readOutcomes(filepath.Join(dir, LabelsFolder))
 	if err != nil {
@@ -40,7 +40,7 @@ func ReadOutcomes(dir string) (*Outcomes, error) {
 	return &Outcomes{labels, answers}, err
 }
 
-// finished says that the execution in a folder is that of the calls there: results of earlier
+// finished reports whether the execution in a folder belongs to the calls there. Results of earlier
 // calls would have the same ids.
 func finished(dir string) bool {
 	calls, err := os.ReadFile(filepath.Join(dir, CallsFile))
@@ -101,7 +101,7 @@ func readOutcomes(dir string) (map[answerKey]*outcome, error) {
 	return all, nil
 }
 
-// stateful says that the state after labelled calls is known.
+// stateful reports whether the state after labelled calls is known.
 func (o *Outcomes) stateful() bool {
 	if o != nil {
 		for _, label := range o.labels {
@@ -111,7 +111,7 @@ func (o *Outcomes) stateful() bool {
 	return false
 }
 
-// digest is that of what the execution of an answer follows from; "" if it was not run.
+// digest returns the digest of the inputs of an answer's execution, or "" if it was not run.
 func (o *Outcomes) digest(sample string, trial int) string {
 	if o == nil || len(o.answers) == 0 {
 		return ""
@@ -126,8 +126,8 @@ func (o *Outcomes) digest(sample string, trial int) string {
 	return eval.Digest(parts...)
 }
 
-// of says how the calls of an answer ran; nil if they were not run, or if the answer, the
-// sample or its labels have changed since.
+// of returns the execution of an answer's calls. It returns nil if they were not run, or if the
+// answer, the sample or its labels have changed since.
 func (o *Outcomes) of(sample *eval.Sample, r *eval.Response, names *eval.Names, found []eval.Call) *eval.Execution {
 	if o == nil {
 		return nil
@@ -138,7 +138,7 @@ func (o *Outcomes) of(sample *eval.Sample, r *eval.Response, names *eval.Names, 
 		return nil
 	}
 	if answer == nil {
-		answer = &outcome{} // all answers were run, and this one has no call
+		answer = &outcome{} // all answers were run, and this one has no calls
 	}
 	if !answer.are(&own) {
 		return nil
@@ -189,7 +189,7 @@ func (o *Outcomes) compare(e *eval.Execution, sample *eval.Sample, answer *outco
 	}
 }
 
-// are says that these calls were run, in these turns. Their servers do not count.
+// are reports whether exactly these calls were run, in these turns. Their servers are ignored.
 func (o *outcome) are(own *ownCalls) bool {
 	if own.turns > 0 && o.stateful && !slices.Equal(o.ends, own.ends()) {
 		return false
@@ -207,10 +207,10 @@ func compact(raw json.RawMessage) []byte {
 	return b.Bytes()
 }
 
-// answersFault are kinds of failed calls that are the fault of who made the call.
+// answersFault lists the kinds of failure that are the caller's fault.
 var answersFault = []string{"invalid-arguments", "invalid-request", "not-found", "protocol", "disabled", "forbidden", "too-large"}
 
-// masked says why the results tell nothing; "" if they do.
+// masked returns the reason why the results are not meaningful, or "" if they are.
 func (o *outcome) masked() string {
 	worker := ""
 	for _, r := range slices.Concat([]*resultLine{o.reset}, o.states, o.results) {
@@ -240,7 +240,7 @@ func (o *outcome) masked() string {
 	return ""
 }
 
-// contents are the results in a form in which equal ones are equal texts.
+// contents returns the results in a form in which equal results are equal strings.
 func (o *outcome) contents() []string {
 	all := make([]string, 0, len(o.results))
 	for _, r := range o.results {
@@ -251,7 +251,8 @@ func (o *outcome) contents() []string {
 	return all
 }
 
-// content is a result without what is of this one call; "" for a call without a result.
+// content returns a result without the parts that are specific to this call, or "" if the call has
+// no result.
 func (r *resultLine) content() string {
 	if r.State != "succeeded" {
 		return ""

@@ -53,7 +53,7 @@ const (
 	unknown  = `"state":"unknown","problem":{"type":"/problems/outcome-unknown"}`
 )
 
-// execSample has the tools a and b, of which a is labelled twice.
+// execSample returns a sample with the tools a and b, of which a is labelled twice.
 func execSample(t *testing.T) ([]Sample, Target) {
 	t.Helper()
 	return labelled(t, eval.Sample{
@@ -82,7 +82,7 @@ func TestExecutionsAreComparedWithTheLabels(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		labels, answers map[string]string
-		want            string // the execution in short
+		want            string // summary of the execution
 	}{
 		"all as labelled":     {reset(nil), reset(map[string]string{"s#0#0": textASay}), "ok 2 denied 0 run 0.67 results 1.00 state 1.00"},
 		"one result, state":   {reset(nil), reset(map[string]string{"s#0#1": textA, "s#0#state": textA}), "ok 2 denied 0 run 0.67 results 0.50 state 0.00"},

@@ -8,7 +8,7 @@ import (
 // prompted finds the sample that a session answers.
 type prompted struct {
 	byID map[string]*Sample
-	// byFirst are the samples with the same first prompt.
+	// byFirst groups samples by their first prompt.
 	byFirst map[string][]withPrompts
 }
 
@@ -29,7 +29,7 @@ func newPrompted(samples []Sample) *prompted {
 	return p
 }
 
-// promptsOf are what the user says in each turn of a sample; there is at least one.
+// promptsOf returns the user's messages in each turn of a sample, at least one.
 func promptsOf(s *Sample) (all []string) {
 	for i := range s.Turns {
 		all = append(all, strings.TrimSpace(s.Turns[i].Question))
@@ -39,7 +39,7 @@ func promptsOf(s *Sample) (all []string) {
 			Role    string          `json:"role"`
 			Content json.RawMessage `json:"content"`
 		}
-		_ = json.Unmarshal(s.Messages, &turns) // else the question is all that is known
+		_ = json.Unmarshal(s.Messages, &turns) // otherwise only the question is known
 		for _, messages := range turns {
 			said := ""
 			for _, m := range messages {
@@ -56,9 +56,9 @@ func promptsOf(s *Sample) (all []string) {
 	return all
 }
 
-// of is the sample that a session answers, nil for none: the one with the id of its task or of the
-// session, else the one that has the most of its prompts in common with it from the first on, and of
-// several such the one whose number of prompts is nearest.
+// of returns the sample that a session answers, or nil. It prefers the sample with the id of the
+// session's task or of the session. Otherwise it returns the sample with the longest common prefix of
+// prompts, and among those the one with the closest number of prompts.
 func (p *prompted) of(begin *step, steps []step) *Sample {
 	for _, id := range []string{begin.Task, begin.Session} {
 		if s := p.byID[id]; id != "" && (s != nil || id == begin.Task) {

@@ -10,7 +10,7 @@ import (
 	"github.com/callyard/callyard/internal/eval"
 )
 
-// promptedBy is a sample with the prompts and one expected tool in each.
+// promptedBy returns a sample with the prompts and one expected tool for each.
 func promptedBy(id string, prompts ...string) Sample {
 	s := Sample{Sample: eval.Sample{ID: id, Question: prompts[0], Tools: []eval.Tool{{Name: "add", Server: "demo"}, {Name: "echo", Server: "demo"}}}}
 	for _, p := range prompts {
@@ -59,7 +59,7 @@ func TestATranscriptOfAConversationHasTurns(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, leftOut, err := Transcripts(path, []Sample{promptedBy("ab", "A?", "B?")})
-	// The tool of the server demo has the name of the sample, that of the other server keeps its own.
+	// The tool of the server demo gets its name in the sample; that of the other server is unchanged.
 	want := `{"id":"ab","turns":[[{"text":"I add.","message":{"content":null,"role":"assistant","tool_calls":[{"function":{"arguments":"{\"a\":1}","name":"add"},"id":"call_0","type":"function"}]}},{"text":"It is 1."}],[{"message":{"content":null,"role":"assistant","tool_calls":[{"function":{"arguments":"{}","name":"far_echo"},"id":"call_0","type":"function"}]}}]]}
 `
 	if err != nil || leftOut != 0 || string(out) != want {

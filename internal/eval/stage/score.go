@@ -13,30 +13,30 @@ import (
 	"github.com/callyard/callyard/internal/kit/parallel"
 )
 
-// revision is that of the rules of scoring. It grows with every change of a score, so that
-// earlier scores are computed again.
+// revision is the version of the scoring rules. Increment it with every change that affects scores,
+// so that earlier scores are computed again.
 const revision = 2
 
-// Missing says what happens to samples without an answer.
+// Missing selects the treatment of samples without an answer.
 type Missing string
 
 const (
 	MissingError Missing = "error" // scoring is refused
-	MissingSkip  Missing = "skip"  // they do not count, and the report says how many
+	MissingSkip  Missing = "skip"  // they do not count; the report states their number
 	MissingZero  Missing = "zero"  // they count as an empty answer
 )
 
-// Settings are those that change a score.
+// Settings holds the settings that affect a score.
 type Settings struct {
 	Reward             *eval.Reward `json:"reward"`
 	Missing            Missing      `json:"missing"`
 	UnderscoresForDots bool         `json:"underscores_for_dots,omitempty"`
 }
 
-// Scored is what scoring did.
+// Scored is the result of scoring.
 type Scored struct {
 	Scores []Score
-	// Computed of the scores are new; the others were kept.
+	// Computed is the number of new scores; the others were kept.
 	Computed int
 	// Skipped are samples without an answer that do not count.
 	Skipped []string
@@ -44,9 +44,10 @@ type Scored struct {
 	Unknown []string
 }
 
-// Run scores the responses. outcomes are those of calls that were run; nil is none. Scores of earlier whose inputs are the same are kept. The order is
-// that of the samples, then of the trials. Without ids in common with the samples, or with
-// samples that have no answer under [MissingError], it is an error.
+// Run scores the responses. outcomes holds the outcomes of calls that were run, or is nil. Scores in
+// earlier whose inputs are unchanged are kept. The result is ordered by sample, then by trial. It
+// returns an error if the responses have no ids in common with the samples, or if a sample has no
+// answer under [MissingError].
 func Run(ctx context.Context, samples []Sample, responses []Response, outcomes *Outcomes, settings Settings, earlier []Score) (*Scored, error) {
 	rules, err := json.Marshal(struct {
 		Revision int      `json:"revision"`
@@ -96,7 +97,7 @@ type answer struct {
 	prepared func() *eval.Prepared // shared by the trials of a sample
 }
 
-// plan joins samples and responses.
+// plan matches responses to samples.
 func (s *Scored) plan(samples []Sample, responses []Response, missing Missing) (work []answer, err error) {
 	of := make(map[string][]*Response, len(samples))
 	for i := range responses {
@@ -184,7 +185,7 @@ func one(w *answer, outcomes *Outcomes, settings Settings) (Score, error) {
 	return out, nil
 }
 
-// unanswered is the score where there is no answer: wrong, also where no tool is expected.
+// unanswered returns the score of a missing answer. It is wrong even if no tool is expected.
 func unanswered(w *answer, prepared *eval.Prepared, outcomes *Outcomes, settings Settings) Score {
 	out := Score{Score: prepared.Score(&eval.Response{ID: w.sample.ID, Trial: w.response.Trial}, settings.Reward), Unanswered: true}
 	none := eval.Selection{Type: eval.TypeNone, Missing: len(out.Expected)}

@@ -95,7 +95,7 @@ func TestWhatDidNotChangeIsNotScoredAgain(t *testing.T) {
 
 func TestSamplesWithoutAResponse(t *testing.T) {
 	s, r := samples(t, 4), responses(t, 5, 1)[1:]
-	s[3].Expected = nil // even here no answer is wrong
+	s[3].Expected = nil // a missing answer is wrong even if no tool is expected
 	r[2].Error, r[2].Text = "timeout", ""
 	if _, err := Run(t.Context(), s, r, nil, settings(t, MissingError), nil); err == nil || !strings.Contains(err.Error(), `2 samples have no response, such as "s0"`) {
 		t.Error(err)

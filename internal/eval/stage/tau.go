@@ -13,9 +13,10 @@ const (
 	tauCommunicate = "communicate"
 )
 
-// tauVerdict is the reward of tau2 for the bases DB and COMMUNICATE: the state is that after
-// the labelled actions, and the text has all that the user was to be told. Texts are compared as
-// tau2 does, without letter case and commas. Nil: the calls were not run, or tell nothing.
+// tauVerdict returns the reward of tau2 for the bases DB and COMMUNICATE: the state must equal that
+// after the labelled actions, and the text must contain everything that the user should be told. Like
+// tau2, it compares texts without letter case and commas. It returns nil if the calls were not run,
+// or if their results are not meaningful.
 func tauVerdict(check *eval.Check, r *eval.Response, ran *eval.Execution) *eval.Verdict {
 	if ran == nil || ran.State == nil {
 		return nil

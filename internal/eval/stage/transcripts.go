@@ -17,10 +17,11 @@ import (
 	"github.com/callyard/callyard/internal/kit/bom"
 )
 
-// findTools is the tool with which a model of callyard agent looks for others.
+// findTools is the tool with which a model of callyard agent searches for other tools.
 const findTools = "find_tools"
 
-// step is a line of a transcript of callyard agent or of an episode, as far as it is read.
+// step is a line of a transcript of callyard agent or of an episode. It has only the members that
+// are used.
 type step struct {
 	Type    string          `json:"type"`
 	Time    time.Time       `json:"time"`
@@ -41,7 +42,7 @@ type step struct {
 	Masked bool `json:"masked"`
 }
 
-// transcript is what a transcript says of an answer.
+// transcript is the content of a transcript that is relevant to an answer.
 type transcript struct {
 	path     string
 	began    time.Time
@@ -50,16 +51,17 @@ type transcript struct {
 	masked   bool
 }
 
-// maxFirstLine is the number of bytes of the line with which a transcript begins.
+// maxFirstLine is the maximum length in bytes of the first line of a transcript.
 const maxFirstLine = 64 << 10
 
-// IsTranscript says that a file begins as a transcript does. A file that cannot be read is none.
+// IsTranscript reports whether a file starts like a transcript. It returns false for an unreadable
+// file.
 func IsTranscript(path string) bool {
 	f, err := os.Open(path)
 	if err != nil {
 		return false
 	}
-	defer func() { _ = f.Close() }() // it is read only
+	defer func() { _ = f.Close() }() // opened for reading only
 	begin, err := io.ReadAll(io.LimitReader(f, maxFirstLine))
 	if err != nil {
 		return false
@@ -69,15 +71,16 @@ func IsTranscript(path string) bool {
 	return json.Unmarshal(first, &s) == nil && s.Type == "session"
 }
 
-// Transcripts makes responses of a transcript, or of those in a folder, which are its files *.jsonl:
-// those of episodes and those of sessions of callyard agent. An episode answers the sample with the
-// id of its task, a session the sample whose prompts are the first that it has too; the response of
-// one that answers none has the id of the session. Several answers to a sample are numbered in the
-// order in which they began. The answer to a conversation has the calls of each turn, which begins
-// with a prompt; else what a model called over all its turns is one response. The finish tool
-// of an episode and the agent's search for tools are no calls. Masked episodes have no valid
-// result, and transcripts without an answer have none: they are left out, and counted in
-// leftOut. The text is that of a file of responses.
+// Transcripts converts transcripts to responses. path is a transcript, or a folder whose *.jsonl
+// files are the transcripts of episodes and of sessions of callyard agent. An episode answers the
+// sample with the id of its task. A session answers the sample whose prompts are its own first
+// prompts; if there is none, the response has the id of the session. Several answers to a sample are
+// numbered in the order in which they began.
+//
+// The answer to a conversation has the calls of each turn, which begins with a prompt. Otherwise all
+// calls of the model in all turns form one response. The finish tool of an episode and the agent's
+// search for tools are not calls. Masked episodes, which have no valid result, and transcripts
+// without an answer are left out and counted in leftOut. The text is that of a file of responses.
 func Transcripts(path string, samples []Sample) (text []byte, leftOut int, err error) {
 	files := []string{path}
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
@@ -115,7 +118,7 @@ func Transcripts(path string, samples []Sample) (text []byte, leftOut int, err e
 	return bytes.Join(chunks, nil), leftOut, err
 }
 
-// readTranscript reads one file. A last line that a kill left incomplete is left out.
+// readTranscript reads one file. It ignores an incomplete last line, which a killed process leaves.
 func readTranscript(path string, known *prompted) (*transcript, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -170,7 +173,7 @@ func takeSteps(path string, steps []step, known *prompted) (*transcript, error) 
 	return t, nil
 }
 
-// turnSteps are the answers of a model in a turn.
+// turnSteps holds the model's answers in a turn.
 type turnSteps []turnStep
 
 type turnStep struct {
@@ -178,10 +181,10 @@ type turnStep struct {
 	calls []eval.Call
 }
 
-// add adds an answer. names are those of tools in the sample.
+// add adds an answer. names maps to the names of tools in the sample.
 func (t *turnSteps) add(s *step, finish string, names map[string]string) {
 	one := turnStep{text: s.Text}
-	if !bytes.HasPrefix(s.Body, []byte(`{"text":`)) { // else its calls are in its text
+	if !bytes.HasPrefix(s.Body, []byte(`{"text":`)) { // otherwise its calls are in its text
 		for _, c := range s.Calls {
 			if c.Name == findTools || c.Name == finish && finish != "" {
 				continue
@@ -192,7 +195,7 @@ func (t *turnSteps) add(s *step, finish string, names map[string]string) {
 	*t = append(*t, one)
 }
 
-// steps are the answers as those of a conversation.
+// steps returns the answers as steps of a conversation.
 func (t turnSteps) steps() []eval.Step {
 	all := make([]eval.Step, 0, len(t))
 	for i := range t {
@@ -201,7 +204,7 @@ func (t turnSteps) steps() []eval.Step {
 	return all
 }
 
-// joined is one answer with all texts and calls.
+// joined returns one answer with all texts and calls.
 func (t turnSteps) joined() (all eval.Step) {
 	var said []string
 	message := struct {
@@ -221,7 +224,7 @@ func (t turnSteps) joined() (all eval.Step) {
 	}
 	all.Text = strings.Join(said, "\n")
 	if len(message.Calls) > 0 {
-		all.Message, _ = json.Marshal(message) // it has texts alone, which can be written
+		all.Message, _ = json.Marshal(message) // contains only strings, so encoding cannot fail
 	}
 	return all
 }
@@ -236,8 +239,8 @@ type calledAs struct {
 	Type string `json:"type"`
 }
 
-// toolNames gives the name in the sample for names under which a model knew tools, where the
-// sample has the name that the tool has at its server. The results of calls tell which that is.
+// toolNames maps the names under which a model knew tools to the names in the sample, if the sample
+// uses the names of tools at their servers. The results of calls provide the server's names.
 func toolNames(sample *Sample, steps []step) map[string]string {
 	if sample == nil {
 		return nil
@@ -253,8 +256,8 @@ func toolNames(sample *Sample, steps []step) map[string]string {
 	return names
 }
 
-// namesTool says that a sample names a tool in exactly this way. One that it offers may be of another
-// server.
+// namesTool reports whether a sample contains exactly this tool name. An offered tool of that name may
+// belong to another server.
 func namesTool(s *Sample, server, name string) bool {
 	for i := range s.Tools {
 		if t := &s.Tools[i]; t.Name == name && (server == "" || t.Server == "" || t.Server == server) {

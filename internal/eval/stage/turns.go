@@ -8,13 +8,13 @@ import (
 	"github.com/callyard/callyard/internal/eval/bfcl"
 )
 
-// ownCalls are the calls of one answer, or the labelled calls of one sample.
+// ownCalls holds the calls of one answer, or the labelled calls of one sample.
 type ownCalls struct {
 	calls []ExecCall
-	turn  []int // of each call
-	// turns is the number of turns after which the state is read; 0 reads it at the end.
+	turn  []int // the turn of each call
+	// turns is the number of turns after which the state is read; 0 means at the end only.
 	turns int
-	// refused are calls that cannot run.
+	// refused is the number of calls that cannot run.
 	refused int
 }
 
@@ -22,7 +22,7 @@ func (o *ownCalls) add(call ExecCall, turn int) {
 	o.calls, o.turn = append(o.calls, call), append(o.turn, turn)
 }
 
-// labelCalls are the labelled calls of a sample.
+// labelCalls returns the labelled calls of a sample.
 func (to Target) labelCalls(s *eval.Sample) (own ownCalls) {
 	for _, label := range s.Labels {
 		own.add(to.call(s, label.Server, label.Name, label.Arguments), label.Turn)
@@ -33,7 +33,7 @@ func (to Target) labelCalls(s *eval.Sample) (own ownCalls) {
 	return own
 }
 
-// turnsOf is the number of turns of an answer whose state is read after each turn; else 0.
+// turnsOf returns the number of turns of an answer whose state is read after each turn, otherwise 0.
 func turnsOf(s *eval.Sample, r *eval.Response) int {
 	if s.Check == nil || s.Check.Turns == 0 {
 		return 0
@@ -41,7 +41,7 @@ func turnsOf(s *eval.Sample, r *eval.Response) int {
 	return max(1, len(r.Turns))
 }
 
-// stateAfter is the part of the custom id of the call that reads the state after a turn.
+// stateAfter returns the part of the custom id of the call that reads the state after a turn.
 func stateAfter(turn, turns int) string {
 	if turns == 0 {
 		return statePart
@@ -53,7 +53,7 @@ func isStatePart(part string) bool {
 	return part == statePart || strings.HasPrefix(part, statePart+"-")
 }
 
-// ends are the numbers of calls until the end of each turn.
+// ends returns the number of calls up to the end of each turn.
 func (o *ownCalls) ends() (ends []int) {
 	n := 0
 	for turn := range max(1, o.turns) {
@@ -65,8 +65,8 @@ func (o *ownCalls) ends() (ends []int) {
 	return ends
 }
 
-// turnsVerdict is the verdict of BFCL's checker of conversations. Nil: the calls were not run with
-// a state after each turn, or tell nothing.
+// turnsVerdict returns the verdict of BFCL's checker of conversations. It returns nil if the calls
+// were not run with a state after each turn, or if their results are not meaningful.
 func (o *Outcomes) turnsVerdict(sample *eval.Sample, r *eval.Response, found []eval.Call, ran *eval.Execution) *eval.Verdict {
 	if ran == nil || ran.State == nil {
 		return nil
@@ -74,7 +74,7 @@ func (o *Outcomes) turnsVerdict(sample *eval.Sample, r *eval.Response, found []e
 	labels, answer := o.labels[answerKey{sample.ID, 0}], o.answers[answerKey{sample.ID, r.Trial}]
 	want, got := make([]bfcl.Turn, sample.Check.Turns), make([]bfcl.Turn, len(r.Turns))
 	for i := range sample.Labels {
-		if turn := sample.Labels[i].Turn; turn >= 0 && turn < len(want) { // somebody may have edited the sample
+		if turn := sample.Labels[i].Turn; turn >= 0 && turn < len(want) { // the sample may have been edited
 			want[turn].Calls++
 		}
 	}
@@ -88,7 +88,7 @@ func (o *Outcomes) turnsVerdict(sample *eval.Sample, r *eval.Response, found []e
 	}
 	for i := range want {
 		if len(want[i].Results) < want[i].Calls {
-			return nil // a labelled call has no result to compare with
+			return nil // a labelled call has no result for comparison
 		}
 	}
 	fault := bfcl.CheckTurns(want, got)

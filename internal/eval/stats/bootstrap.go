@@ -11,30 +11,31 @@ import (
 	"sync/atomic"
 )
 
-// Defaults of the published evaluation. It names 10,000 iterations and 95 % intervals; the
-// seed is Callyard's choice.
+// Defaults. 10,000 iterations and 95 % intervals are those of the published evaluation; the seed is
+// Callyard's choice.
 const (
 	DefaultIterations        = 10_000
 	DefaultSeed       uint64 = 3407
 	DefaultConfidence        = 0.95
 )
 
-// blockSize is the number of replicates that share one random generator. It is part of the
-// result: another size draws other numbers.
+// blockSize is the number of replicates that share one random generator. Changing it changes the
+// drawn numbers and the results.
 const blockSize = 250
 
-// width is the number of columns that one pass sums up.
+// width is the number of columns that one pass sums.
 const width = 4
 
-// Options says how to draw. The zero value stands for the defaults.
+// Options configures the bootstrap. The zero value uses the defaults.
 type Options struct {
 	Iterations int     // replicates; 0 is DefaultIterations
 	Seed       uint64  // 0 is DefaultSeed
-	Confidence float64 // of the interval; 0 is DefaultConfidence
-	// Strata gives the stratum of each row: rows are drawn within their stratum, whose size
-	// stays. Nil draws from all rows.
+	Confidence float64 // confidence level of the interval; 0 is DefaultConfidence
+	// Strata is the stratum of each row. Rows are drawn within their stratum, whose size does not
+	// change. If nil, they are drawn from all rows.
 	Strata []int
-	// Workers is the number of goroutines; 0 is one for each processor. The result is the same.
+	// Workers is the number of goroutines; 0 means one per processor. It does not affect the
+	// result.
 	Workers int
 }
 
@@ -61,11 +62,10 @@ type Estimate struct {
 	High float64 `json:"high"`
 }
 
-// Bootstrap returns the mean of each column with its percentile bootstrap interval. Each
-// replicate draws as many rows as there are, with replacement, and the same rows for all columns.
-// The ends of the interval are percentiles with linear interpolation. Columns must have the
-// same length. Without rows, all estimates are 0. The error is that of ctx, or of columns of
-// different lengths.
+// Bootstrap returns the mean of each column with its percentile bootstrap interval. Each replicate
+// draws as many rows as there are, with replacement, and the same rows for all columns. The ends of
+// the interval are percentiles with linear interpolation. Columns must have the same length. Without
+// rows, all estimates are 0. Bootstrap returns an error if ctx ends or the lengths differ.
 func Bootstrap(ctx context.Context, columns [][]float64, options Options) ([]Estimate, error) {
 	o := options.filled()
 	means, err := Replicates(ctx, columns, o)
@@ -152,8 +152,8 @@ func strataOf(rows int, strata []int) (order, sizes []int) {
 	return order, sizes
 }
 
-// draw sums the columns over one replicate. Each 64-bit number chooses two rows by
-// multiplication; the bias of that is at most rows/2^32.
+// draw sums the columns over one replicate. Each 64-bit number selects two rows by multiplication;
+// the resulting bias is at most rows/2^32.
 func draw(random *rand.PCG, rows [][width]float64, sizes []int) (sum [width]float64) {
 	var a, b, c, d float64
 	for _, size := range sizes {
@@ -177,8 +177,8 @@ func draw(random *rand.PCG, rows [][width]float64, sizes []int) (sum [width]floa
 	return [width]float64{a, b, c, d}
 }
 
-// inBlocks calls do for each block of replicates with its generator, on several goroutines,
-// and waits for them.
+// inBlocks calls do for each block of replicates with its generator, on several goroutines, and waits
+// for them.
 func inBlocks(ctx context.Context, o Options, do func(random *rand.PCG, from, to int)) error {
 	var next atomic.Int64
 	var workers sync.WaitGroup
@@ -198,8 +198,8 @@ func inBlocks(ctx context.Context, o Options, do func(random *rand.PCG, from, to
 	return ctx.Err()
 }
 
-// generator returns the random generator of a block. The seeds of neighbouring blocks are spread
-// by SplitMix64, because those of PCG must not be close to each other.
+// generator returns the random generator of a block. SplitMix64 spreads the seeds of adjacent blocks,
+// because seeds of PCG must not be close to each other.
 func generator(seed, block uint64) *rand.PCG {
 	state := splitMix(seed) ^ block
 	return rand.NewPCG(splitMix(state), splitMix(state+0x9e3779b97f4a7c15))
@@ -212,7 +212,7 @@ func splitMix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// Mean is the arithmetic mean, 0 for no values.
+// Mean returns the arithmetic mean, or 0 for no values.
 func Mean(values []float64) float64 {
 	if len(values) == 0 {
 		return 0
@@ -224,8 +224,8 @@ func Mean(values []float64) float64 {
 	return sum / float64(len(values))
 }
 
-// Percentile is the q-th quantile (0 to 1) of sorted values, with linear interpolation between
-// neighbours, as numpy's default. It is 0 for no values.
+// Percentile returns the q-th quantile (0 to 1) of sorted values, with linear interpolation between
+// neighbours, like numpy's default. It returns 0 for no values.
 func Percentile(sorted []float64, q float64) float64 {
 	if len(sorted) == 0 {
 		return 0

@@ -10,15 +10,14 @@ import (
 	"slices"
 )
 
-// exactUpTo is the number of samples that differ up to which all ways to flip signs are
-// counted.
+// exactUpTo is the maximum number of differing samples for which all sign flips are enumerated.
 const exactUpTo = 20
 
 // Difference compares two runs on the same samples, b minus a.
 type Difference struct {
 	Estimate
-	// P is that of the sign-flip permutation test: the probability of a mean difference of
-	// at least this size if the runs do not differ. Exact says that all permutations were counted.
+	// P is the p-value of the sign-flip permutation test: the probability of a mean difference of at
+	// least this size if the runs do not differ. Exact means that all permutations were enumerated.
 	P     float64 `json:"p"`
 	Exact bool    `json:"exact"`
 	// Detectable is the smallest true difference that a comparison of these samples finds
@@ -26,21 +25,21 @@ type Difference struct {
 	Detectable float64 `json:"detectable"`
 	// Differing is the number of samples whose values differ.
 	Differing int `json:"differing"`
-	// Equivalent is the result of the test for equivalence, if one was asked for.
+	// Equivalent is the result of the equivalence test, if requested.
 	Equivalent *Equivalence `json:"equivalent,omitempty"`
 }
 
 // Equivalence is the result of two one-sided tests.
 type Equivalence struct {
-	// Margin is the largest difference that counts as none.
+	// Margin is the largest difference that counts as equivalent.
 	Margin float64 `json:"margin"`
-	// P is the larger of the two probabilities; at most 0.05 means that the runs are equivalent.
+	// P is the larger of the two p-values; at most 0.05 means that the runs are equivalent.
 	P          float64 `json:"p"`
 	Equivalent bool    `json:"equivalent"`
 }
 
-// Compare compares the values of two runs, aligned by sample. A margin above 0 asks for the
-// test for equivalence. The error is that of ctx, or of different lengths.
+// Compare compares the values of two runs, aligned by sample. A margin above 0 requests the
+// equivalence test. Compare returns an error if ctx ends or the lengths differ.
 func Compare(ctx context.Context, a, b []float64, margin float64, options Options) (Difference, error) {
 	o := options.filled()
 	if len(a) != len(b) {
@@ -74,8 +73,8 @@ func Compare(ctx context.Context, a, b []float64, margin float64, options Option
 	return out, nil
 }
 
-// detectable is 2.80 standard errors of the mean difference: 1.96 for the level of 5 %, and
-// 0.84 for the power of 80 %.
+// detectable returns 2.80 standard errors of the mean difference: 1.96 for the level of 5 %, and 0.84
+// for the power of 80 %.
 func detectable(differences []float64) float64 {
 	n := float64(len(differences))
 	if n < 2 {
@@ -88,7 +87,7 @@ func detectable(differences []float64) float64 {
 	return 2.80 * math.Sqrt(squares/(n-1)) / math.Sqrt(n)
 }
 
-// equivalence is two one-sided tests on the bootstrap means of the difference.
+// equivalence performs two one-sided tests on the bootstrap means of the difference.
 func equivalence(means []float64, margin float64) *Equivalence {
 	below, above := 0, 0
 	for _, m := range means {
@@ -103,15 +102,15 @@ func equivalence(means []float64, margin float64) *Equivalence {
 	return &Equivalence{Margin: margin, P: p, Equivalent: p <= 0.05}
 }
 
-// signFlip is the permutation test of the mean of paired differences: under the hypothesis
-// that the runs do not differ, each difference is as probable as its opposite.
+// signFlip performs the permutation test of the mean of paired differences: if the runs do not
+// differ, each difference is as probable as its opposite.
 func signFlip(ctx context.Context, differences []float64, o Options) (p float64, exact bool, err error) {
 	total, size := 0.0, 0.0
 	for _, d := range differences {
 		total += d
 		size += math.Abs(d)
 	}
-	// Sums in another order differ by rounding, and count as equal.
+	// Sums in a different order differ by rounding, but count as equal.
 	bound := math.Abs(total) - 1e-12*size
 	if len(differences) <= exactUpTo {
 		return signFlipExact(differences, total, bound), true, ctx.Err()
@@ -134,7 +133,7 @@ func signFlip(ctx context.Context, differences []float64, o Options) (p float64,
 	return float64(1+hits) / float64(o.Iterations+1), false, err
 }
 
-// flipped is the sum of the differences with random signs.
+// flipped returns the sum of the differences with random signs.
 func flipped(random *rand.PCG, differences []float64) (sum float64) {
 	for len(differences) > 0 {
 		part := differences[:min(64, len(differences))]
@@ -148,8 +147,7 @@ func flipped(random *rand.PCG, differences []float64) (sum float64) {
 	return sum
 }
 
-// signFlipExact counts all ways to flip signs, in the order of a Gray code, in which one sign
-// changes at a time.
+// signFlipExact enumerates all sign flips in Gray code order, which changes one sign at a time.
 func signFlipExact(differences []float64, total, bound float64) float64 {
 	all, hits := 1<<len(differences), 0
 	signed := slices.Clone(differences)
@@ -166,8 +164,8 @@ func signFlipExact(differences []float64, total, bound float64) float64 {
 	return float64(hits) / float64(all)
 }
 
-// McNemar is the exact two-sided test for paired yes-or-no results, of which only gained
-// samples became right and only lost ones became wrong.
+// McNemar returns the p-value of the exact two-sided test for paired binary results. gained is the
+// number of samples that became right, and lost the number that became wrong.
 func McNemar(gained, lost int) float64 {
 	n := gained + lost
 	if n == 0 {
@@ -184,8 +182,8 @@ func McNemar(gained, lost int) float64 {
 	return min(1, p)
 }
 
-// Holm adjusts the p-values of several tests, so that the probability of any false finding
-// stays below the level that they are compared with. The order of the values stays.
+// Holm adjusts the p-values of several tests, so that the probability of any false finding stays below
+// the level to which they are compared. It preserves the order of the values.
 func Holm(p []float64) []float64 {
 	order := make([]int, len(p))
 	for i := range order {
@@ -208,8 +206,8 @@ func Holm(p []float64) []float64 {
 	return adjusted
 }
 
-// PassAt is the probability that at least one of k trials is right, estimated without bias
-// from n trials of which c are right. It is NaN unless 1 <= k <= n and 0 <= c <= n.
+// PassAt returns the probability that at least one of k trials is right, an unbiased estimate from n
+// trials of which c are right. It returns NaN unless 1 <= k <= n and 0 <= c <= n.
 func PassAt(n, c, k int) float64 {
 	if k < 1 || k > n || c < 0 || c > n {
 		return math.NaN()
@@ -221,8 +219,8 @@ func PassAt(n, c, k int) float64 {
 	return 1 - fail
 }
 
-// PassAll is the probability that all of k trials are right, which is written pass^k,
-// estimated without bias as for [PassAt].
+// PassAll returns the probability that all of k trials are right, which is written pass^k. It is an
+// unbiased estimate like that of [PassAt].
 func PassAll(n, c, k int) float64 {
 	if k < 1 || k > n || c < 0 || c > n {
 		return math.NaN()

@@ -108,8 +108,8 @@ func TestEqualRunsDoNotDiffer(t *testing.T) {
 	}
 }
 
-// flips are two runs of yes-or-no results on n samples. Each sample differs with probability
-// share; net more of them, in favour of the second run.
+// flips returns two runs of binary results on n samples. Each sample differs with probability share.
+// If net is above 0, net more of the differing samples favour the second run than the first.
 func flips(random *rand.Rand, n int, share float64, net int) (a, b []float64) {
 	a, b = make([]float64, n), make([]float64, n)
 	var changed []int
@@ -178,7 +178,7 @@ func TestNoGainIsSeldomFound(t *testing.T) {
 }
 
 func TestThePermutationTestIsExactForFewSamples(t *testing.T) {
-	// Of 2^5 ways, those with all signs equal reach the sum: 2 of 32.
+	// Of the 2^5 sign flips, only the 2 with equal signs reach the sum: 2 of 32.
 	a, b := make([]float64, 50), make([]float64, 50)
 	for i := range 5 {
 		b[i] = 0.1
@@ -245,7 +245,7 @@ func TestPassAtK(t *testing.T) {
 	}
 }
 
-// One core: N=300 and B=10,000 for 4 metrics must stay below 60 ms, N=10,000 below 2 s.
+// On one core, N=300 and B=10,000 for 4 metrics must take less than 60 ms, and N=10,000 less than 2 s.
 func BenchmarkBootstrap(b *testing.B) {
 	for name, n := range map[string]int{"300": 300, "10000": 10_000} {
 		b.Run(name, func(b *testing.B) {

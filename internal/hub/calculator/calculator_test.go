@@ -101,7 +101,7 @@ func TestErrorsNameTheFault(t *testing.T) {
 	}
 }
 
-// cpuTime is the processor time of this process: a busy machine does not lengthen it.
+// cpuTime returns the CPU time of this process, which does not depend on the load of the machine.
 func cpuTime(t *testing.T) time.Duration {
 	var r syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
@@ -164,7 +164,7 @@ func TestHostileExpressionsEndWithin50MillisecondsAnd64MiB(t *testing.T) {
 			if best > 50*time.Millisecond {
 				t.Errorf("it takes %v", best)
 			}
-			if most > 64<<20 { // all that was allocated: more than what was held at once
+			if most > 64<<20 { // total allocations, an upper bound of the memory held at once
 				t.Errorf("it allocates %d MiB", most>>20)
 			}
 		})

@@ -54,7 +54,7 @@ func (m *machine) gcd(a, b *big.Int) (value, error) {
 	return new(big.Int).GCD(nil, nil, new(big.Int).Abs(a), new(big.Int).Abs(b)), nil
 }
 
-// lcm has a result for a zero next to any number, as the reference has.
+// lcm returns a result for zero and any other number, as the reference does.
 func (m *machine) lcm(v, w value) (value, error) {
 	if !truth(v) || !truth(w) {
 		return new(big.Int), nil

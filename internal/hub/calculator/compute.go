@@ -84,8 +84,8 @@ func (m *machine) roundFloat(x float64, digits int) (value, error) {
 		}
 		return f, m.spend(100)
 	}
-	// Halves are halves of the exact value, so what is cut below the unit must not count
-	// as nothing: it is kept as a remainder.
+	// A half is a half of the exact value, so the digits below the unit must not be ignored: they
+	// are kept as a remainder.
 	whole, fraction := math.Modf(math.Abs(x))
 	n, _ := big.NewFloat(whole).Int(nil)
 	doubled := n.Lsh(n, 1) // a remainder of one half is an odd last bit
@@ -102,8 +102,8 @@ func (m *machine) roundFloat(x float64, digits int) (value, error) {
 	return math.Copysign(f, x), errors.Join(err, m.spend(100))
 }
 
-// logarithm applies one of the logarithms to a positive number; integers may be larger
-// than a float.
+// logarithm applies one of the logarithms to a positive number. Integers may exceed the range
+// of floats.
 func logarithm(log func(float64) float64, v value) (float64, error) {
 	n, err := toNumber(v)
 	if err != nil {
@@ -128,7 +128,7 @@ func logarithm(log func(float64) float64, v value) (float64, error) {
 	return log(x), nil
 }
 
-// gamma differs from math.Gamma at the poles, where Go has an infinity for 0.
+// gamma differs from math.Gamma at the poles, where Go returns an infinity for 0.
 func gamma(x float64) float64 {
 	if x == math.Floor(x) && x <= 0 {
 		return math.NaN()
@@ -219,7 +219,7 @@ func (m *machine) median(list []value) (value, error) {
 	return m.apply("/", sum, big.NewInt(2))
 }
 
-// mode counts equal numbers together whatever their type, and returns the first of each.
+// mode counts equal numbers together regardless of their type, and returns the first of each.
 func (m *machine) mode(list []value) (value, error) {
 	if len(list) == 0 {
 		return nil, errEmpty
@@ -296,7 +296,7 @@ func (m *machine) deviation(list []value) (value, error) {
 	return math.Sqrt(f), err
 }
 
-// exactSum adds floats with as many bits as any sum of floats needs.
+// exactSum adds floats with enough bits for any sum of floats.
 func (m *machine) exactSum(list []value) (value, error) {
 	const bits = 2200 // 2^1024 down to 2^-1074, and the carries
 	sum := new(big.Float).SetPrec(bits)

@@ -2,14 +2,14 @@
 // "calculator".
 //
 // The language is the arithmetic part of Python's: numbers, lists, the operators
-// + - * / // % **, comparisons, and, or, not, and calls of the functions
-// that [Names] lists, with its constants. Integers are exact; /, // and % behave as Python's do.
-// Names and results are those of toolregistry-hub's calculator.
+// + - * / // % **, comparisons, and, or, not, and calls of the functions that [Names] lists, with
+// its constants. Integers are exact; /, // and % behave as in Python. Names and results are those
+// of toolregistry-hub's calculator.
 //
-// It promises that an expression cannot reach anything but these functions, and that
-// each evaluation ends within its limits: [MaxBytes], [MaxTokens], [MaxDepth], [MaxBits]
-// and a budget of work. Beyond a limit the result is an error that names the limit.
+// An expression can reach nothing but these functions, and each evaluation ends within its limits:
+// [MaxBytes], [MaxTokens], [MaxDepth], [MaxBits] and a budget of work. Beyond a limit the result is
+// an error that names the limit.
 //
-// It refuses complex numbers, strings other than arguments, assignment, attributes,
-// indexing and the bit operators: ^ is nearly always meant as a power.
+// Complex numbers, strings other than arguments, assignment, attributes, indexing and the bit
+// operators are refused: ^ is nearly always meant as a power.
 package calculator

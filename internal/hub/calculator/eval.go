@@ -115,7 +115,7 @@ func (m *machine) equal(a, b value) (bool, error) {
 	return ordered && order == 0, err
 }
 
-// eval returns the operand that decides, as Python does.
+// eval returns the operand that decides, as in Python.
 func (l logical) eval(m *machine) (value, error) {
 	var v value
 	for _, n := range l.of {
@@ -154,8 +154,8 @@ func (c call) eval(m *machine) (value, error) {
 	return v, nil
 }
 
-// arguments returns a value for each parameter; a parameter without a default that is
-// left out is an error. A function with variadic has all that are given.
+// arguments returns a value for each parameter. Omitting a parameter without a default is an
+// error. A variadic function gets all given arguments.
 func (c call) arguments(m *machine) ([]value, error) {
 	fail := func(what string) error {
 		return fmt.Errorf("position %d: %s. Its arguments are %s", c.column, what, c.f.signature())

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// function is one that expressions may call.
+// function is a function that expressions may call.
 type function struct {
 	name     string
 	doc      string
@@ -20,8 +20,8 @@ type function struct {
 type param struct {
 	name     string
 	required bool
-	preset   value  // of an argument that is left out
-	shown    string // the preset, in the signature
+	preset   value  // value of an omitted argument
+	shown    string // the preset as shown in the signature
 	named    bool   // may be given by name only
 }
 
@@ -95,7 +95,8 @@ func lookUp(name string) *function {
 	return nil
 }
 
-// params reads a list of parameters: "x", "n=0", "*numbers". After "|" they have names only.
+// params parses a list of parameters: "x", "n=0", "*numbers". Those after "|" can only be given by
+// name.
 func params(list string) (out []param, variadic bool) {
 	named := false
 	for part := range strings.FieldsSeq(list) {
@@ -127,7 +128,7 @@ func define(name, list, doc string, call func(m *machine, args []value) (value, 
 	return &function{name: name, doc: doc, params: p, variadic: variadic, call: call}
 }
 
-// operator is a function that does what an operator does.
+// operator returns a function that is equivalent to an operator.
 func operator(name, op, doc string) *function {
 	return define(name, "a b", doc, func(m *machine, a []value) (value, error) { return m.apply(op, a[0], a[1]) })
 }

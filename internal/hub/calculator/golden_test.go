@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// TestExpressionsAgreeWithTheReference compares with what testdata/golden.py wrote.
+// TestExpressionsAgreeWithTheReference compares with the output of testdata/golden.py.
 func TestExpressionsAgreeWithTheReference(t *testing.T) {
 	f, err := os.Open("../testdata/expressions.json.gz")
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 const (
 	MaxBytes  = 100_000 // bytes of text
 	MaxTokens = 10_000  // numbers, names, operators and brackets
-	MaxDepth  = 64      // brackets, calls, signs and powers inside each other
+	MaxDepth  = 64      // nesting of brackets, calls, signs and powers
 	MaxBits   = 120_000 // bits of an integer; 10,000! has 118,459
 )
 
@@ -35,7 +35,7 @@ type token struct {
 	at    int    // byte offset, for errors
 }
 
-// symbols are in the order in which they are tried: the longer ones first.
+// symbols are in matching order: the longer ones first.
 var symbols = [...]string{"**", "//", "<=", ">=", "==", "!=", "+", "-", "*", "/", "%", "<", ">", "(", ")", "[", "]", ",", "="}
 
 // lex splits an expression into tokens; the last has the kind endToken.
@@ -152,7 +152,7 @@ func parseNumber(literal string, float bool) (value, error) {
 		if err != nil && f == 0 {
 			return nil, bad
 		}
-		return f, nil // infinity when it is too large, as in Python
+		return f, nil // infinity if it is too large, as in Python
 	}
 	if len(literal) > MaxBits/3 {
 		return nil, errBits

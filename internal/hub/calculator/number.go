@@ -26,7 +26,7 @@ var (
 	errFinite   = errors.New("infinity and nan have no integer value")
 )
 
-// maxWork bounds an evaluation, in multiplications of machine words.
+// maxWork limits an evaluation, in multiplications of machine words.
 const maxWork = 10_000_000
 
 // machine is one evaluation.
@@ -43,7 +43,7 @@ func (m *machine) spend(n int) error {
 
 func words(n *big.Int) int { return n.BitLen()/64 + 1 }
 
-// product is the work of a multiplication or division of numbers with x and y words.
+// product returns the work of a multiplication or division of numbers with x and y words.
 func product(x, y int) int {
 	if min(x, y) < 100 {
 		return x * y
@@ -190,8 +190,8 @@ func quotient(x, y *big.Int) (value, error) {
 			return float64(a) / float64(b), nil
 		}
 	}
-	// 66 more bits than the divisor has make a quotient with a bit for rounding and one
-	// that says whether a remainder is left, in place of a fraction in lowest terms.
+	// A quotient from 66 more bits than the divisor has contains a bit for rounding and one that
+	// records a remainder. This avoids reducing a fraction to lowest terms.
 	shift := max(0, 66+y.BitLen()-x.BitLen())
 	q, r := new(big.Int).QuoRem(new(big.Int).Lsh(x, uint(shift)), y, new(big.Int))
 	sign := x.Sign() * y.Sign()
@@ -222,7 +222,7 @@ func (m *machine) power(x, y *big.Int) (value, error) {
 		}
 		return floats("**", f, g)
 	}
-	if x.BitLen() <= 1 { // -1, 0 and 1 have small powers, whatever the exponent
+	if x.BitLen() <= 1 { // -1, 0 and 1 have small powers for any exponent
 		switch {
 		case y.Sign() == 0 || x.Sign() > 0 || x.Sign() < 0 && y.Bit(0) == 0:
 			return big.NewInt(1), nil
@@ -294,7 +294,7 @@ func floatPower(f, g float64) (value, error) {
 	return r, nil
 }
 
-// compare returns -1, 0 or 1; ordered is false where one of them is nan.
+// compare returns -1, 0 or 1; ordered is false if a or b is nan.
 func (m *machine) compare(a, b value) (order int, ordered bool, err error) {
 	if a, err = toNumber(a); err != nil {
 		return 0, false, err
@@ -342,7 +342,7 @@ func compareMixed(x *big.Int, f float64) (int, bool) {
 	return new(big.Float).SetInt(x).Cmp(big.NewFloat(f)), true
 }
 
-// truth is what Python's bool() says.
+// truth returns the result of Python's bool().
 func truth(v value) bool {
 	switch v := v.(type) {
 	case bool:

@@ -69,7 +69,7 @@ func (p *parser) advance() token {
 	return t
 }
 
-// is reports whether the next token is one of the symbols or words, and takes it.
+// is reports whether the next token is one of the symbols or words, and consumes it if so.
 func (p *parser) is(texts ...string) (string, bool) {
 	t := p.peek()
 	for _, text := range texts {

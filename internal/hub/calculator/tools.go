@@ -56,8 +56,8 @@ func evaluateTool(_ context.Context, _ *native.Call, in evaluateArguments) (nati
 	return native.Result{Body: []byte(body)}, nil
 }
 
-// forJSON returns a value that every JSON reader takes as it is meant: infinities, nan and
-// integers that a float does not hold exactly become strings.
+// forJSON returns a value that every JSON reader interprets correctly: infinities, nan and
+// integers that a float cannot hold exactly become strings.
 func forJSON(v value) any {
 	const exact = 1 << 53
 	switch v := v.(type) {

@@ -6,8 +6,8 @@ import (
 	"github.com/callyard/callyard/internal/launch/native"
 )
 
-// TestTheClockOfACallCountsInPlaceOfTheMachines also shows that calls without one read
-// the clock of the machine as before.
+// TestTheClockOfACallCountsInPlaceOfTheMachines also checks that calls without a clock still use the
+// clock of the machine.
 func TestTheClockOfACallCountsInPlaceOfTheMachines(t *testing.T) {
 	c := at("2026-07-01T22:30:45Z")
 	for told, want := range map[string]string{

@@ -21,8 +21,8 @@ func at(text string) clock {
 	return func() time.Time { return t }
 }
 
-// TestZonesAgreeWithPython compares offsets and wall-clock readings with what
-// testdata/zones.py wrote.
+// TestZonesAgreeWithPython compares offsets and wall-clock readings with the output of
+// testdata/zones.py.
 func TestZonesAgreeWithPython(t *testing.T) {
 	f, err := os.Open("../testdata/zones.json.gz")
 	if err != nil {

@@ -29,11 +29,11 @@ type (
 	}
 )
 
-// clock tells the time.
+// clock returns the time.
 type clock func() time.Time
 
-// of tells the time that counts for a call: that of its episode, which stands still, else
-// that of the machine.
+// of returns the time for a call: that of its episode, whose clock stands still, otherwise that
+// of the machine.
 func (c clock) of(call *native.Call) time.Time {
 	if call != nil && call.Clock != "" {
 		if t, err := time.Parse(time.RFC3339, call.Clock); err == nil {
@@ -43,8 +43,7 @@ func (c clock) of(call *native.Call) time.Time {
 	return c()
 }
 
-// Tools returns the tools now and convert_timezone. They read the clock now and keep no
-// state.
+// Tools returns the tools now and convert_timezone. They use the clock now and keep no state.
 func Tools(now func() time.Time) []native.Tool {
 	c := clock(now)
 	return []native.Tool{

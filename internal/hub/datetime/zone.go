@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	_ "time/tzdata" // for machines without zone data, such as images with nothing but the program
+	_ "time/tzdata" // for machines without zone data, such as images with only the program
 )
 
 var offset = regexp.MustCompile(`(?i)^(?:UTC|GMT)([+-])(\d{1,2})(?::(\d{2}))?$`)
@@ -43,12 +43,12 @@ func unknown(name string) error {
 	return fmt.Errorf("%.64q is not a time zone; use a name such as Europe/Paris, or an offset such as UTC+5:30", name)
 }
 
-// date returns the moment at which the clocks of a zone show the date and time. Where they
-// show it twice or skip it, the offset before the change counts. The result is in a zone
-// with that offset, so that it keeps the time of the clock.
+// date returns the instant at which the clocks of a zone show the date and time. If they show it
+// twice or skip it, the offset before the change is used. The result is in a zone with that
+// offset, so that it keeps the wall-clock time.
 func date(year int, month time.Month, day, hour, minute int, l *time.Location) time.Time {
 	wall := time.Date(year, month, day, hour, minute, 0, 0, time.UTC)
-	// No offset reaches a day, so the moment is less than a day away from wall.
+	// No offset reaches a day, so the instant is less than a day away from wall.
 	earlier := wall.Add(-24 * time.Hour).In(l)
 	_, seconds := earlier.Zone()
 	for {

@@ -23,7 +23,7 @@ import (
 // Limits of a call.
 const (
 	maxBody      = 5 << 20   // bytes of a page, after decompression
-	maxText      = 512 << 10 // bytes of text that is returned
+	maxText      = 512 << 10 // bytes of returned text
 	maxTime      = 30 * time.Second
 	maxRedirects = 5
 	maxURL       = 8 << 10 // bytes
@@ -52,7 +52,7 @@ type server struct {
 	agent  string
 }
 
-// Tools returns the tool fetch_content. allow opens hosts and addresses that are not public;
+// Tools returns the tool fetch_content. allow permits hosts and addresses that are not public;
 // see the package comment. agent is the User-Agent header.
 func Tools(allow []string, agent string) ([]native.Tool, error) {
 	g, err := newGuard(allow)
@@ -72,7 +72,7 @@ func newServer(g *guard, agent string) *server {
 		Transport: &http.Transport{
 			Proxy:                  nil,
 			DialContext:            g.dial,
-			DisableKeepAlives:      true, // nothing outlives the call
+			DisableKeepAlives:      true, // no connection outlives the call
 			TLSHandshakeTimeout:    10 * time.Second,
 			ResponseHeaderTimeout:  maxTime,
 			MaxResponseHeaderBytes: 256 << 10,
@@ -134,8 +134,8 @@ func (s *server) fetch(ctx context.Context, _ *native.Call, in arguments) (page,
 	return read(response, body, text, in.Links)
 }
 
-// fault makes an error of the client a sentence. The URL is not repeated: it may hold a
-// secret, and the caller knows it.
+// fault turns an error of the client into a sentence. It does not repeat the URL, which the caller
+// knows and which may contain a secret.
 func (s *server) fault(ctx context.Context, u *url.URL, limit time.Duration, err error) error {
 	if of, ok := errors.AsType[*url.Error](err); ok {
 		err = of.Err
@@ -192,8 +192,7 @@ func isText(kind string) bool {
 	return strings.HasPrefix(kind, "text/") || strings.HasSuffix(kind, "+json") || strings.HasSuffix(kind, "+xml")
 }
 
-// decode returns a body in UTF-8. Content that names no other encoding and is UTF-8 stays
-// as it is.
+// decode returns a body in UTF-8. Valid UTF-8 that declares no other encoding is unchanged.
 func decode(body []byte, header, kind string) string {
 	encoding, _, certain := charset.DetermineEncoding(body, header)
 	if !certain && (utf8.Valid(body) || kind != "text/html") {

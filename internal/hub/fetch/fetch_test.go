@@ -106,7 +106,7 @@ func TestFetchIsBounded(t *testing.T) {
 				w.(http.Flusher).Flush()
 				select {
 				case <-r.Context().Done():
-				case <-time.After(10 * time.Millisecond): // the server is a slow one
+				case <-time.After(10 * time.Millisecond): // a slow server
 				}
 			}
 		case "/headers":
@@ -159,7 +159,7 @@ func TestNoProxyOfTheEnvironmentIsUsed(t *testing.T) {
 		t.Errorf("%v, proxied %v, %v", r.dials, proxied, err)
 	}
 	if s.client.Transport.(*http.Transport).Proxy != nil {
-		t.Error("there is a proxy") // the environment is read once, so that the test above may be blind
+		t.Error("there is a proxy") // the environment is read only once, so the test above may not notice a proxy
 	}
 }
 

@@ -15,24 +15,24 @@ import (
 	"github.com/callyard/callyard/internal/kit/addresses"
 )
 
-// errAddress is the cause of a connection that was refused for its address.
+// errAddress is the cause of a connection that was refused because of its address.
 var errAddress = errors.New("its address is not public; an operator can open it with the setting allow")
 
-// allowed is an entry of the list allow: a host or a range of addresses.
+// allowed is an entry of the allow list: a host or a range of addresses.
 type allowed struct {
 	host   string // or
 	within netip.Prefix
-	port   uint16 // 0: those of the web
+	port   uint16 // 0 means the ports of the web
 }
 
-// guard judges URLs and addresses.
+// guard checks URLs and addresses.
 type guard struct {
 	allow    []allowed
-	resolver *net.Resolver // nil: the system's
+	resolver *net.Resolver // if nil, the system's resolver is used
 	// own returns the addresses of this machine.
 	own func() ([]netip.Addr, error)
-	// approved, if not nil, is called with each address that is not refused, before it is
-	// connected to. Tests see there what would be reached.
+	// approved, if not nil, is called with each accepted address before the connection is made.
+	// Tests use it to see the addresses that would be reached.
 	approved func(netip.AddrPort) error
 }
 
@@ -71,15 +71,15 @@ func parseAllowed(text string) (allowed, error) {
 	return allowed{host: host, port: port}, nil
 }
 
-// canonical is the form in which hosts are compared.
+// canonical returns the form in which hosts are compared.
 func canonical(host string) string { return strings.ToLower(strings.TrimSuffix(host, ".")) }
 
-// covers says that an entry is for a port.
+// covers reports whether an entry applies to a port.
 func (a allowed) covers(port uint16) bool {
 	return a.port == port || a.port == 0 && (port == 80 || port == 443)
 }
 
-// hostAllowed says that a host is allowed by its name.
+// hostAllowed reports whether a host is allowed by its name.
 func (g *guard) hostAllowed(host string, port uint16) bool {
 	for _, a := range g.allow {
 		if a.host != "" && a.host == canonical(host) && a.covers(port) {
@@ -89,7 +89,7 @@ func (g *guard) hostAllowed(host string, port uint16) bool {
 	return false
 }
 
-// check judges what can be seen from a URL.
+// check checks a URL before its host is resolved.
 func (g *guard) check(u *url.URL) error {
 	switch {
 	case u.Scheme != "http" && u.Scheme != "https":
@@ -106,7 +106,7 @@ func (g *guard) check(u *url.URL) error {
 	if port == 80 || port == 443 || g.hostAllowed(u.Hostname(), port) {
 		return nil
 	}
-	for _, a := range g.allow { // the address is judged when it is known
+	for _, a := range g.allow { // the address is checked once it is known
 		if a.host == "" && a.port == port {
 			return nil
 		}
@@ -129,8 +129,8 @@ func portOf(u *url.URL) (uint16, error) {
 	return uint16(n), nil
 }
 
-// judge returns nil for an address that may be connected to. named says that its host is
-// allowed by name.
+// judge returns nil for an address to which a connection is permitted. named reports whether its
+// host is allowed by name.
 func (g *guard) judge(at netip.AddrPort, named bool) error {
 	ip := at.Addr().Unmap().WithZone("")
 	if addresses.Never(ip) {
@@ -151,13 +151,13 @@ func (g *guard) judge(at netip.AddrPort, named bool) error {
 	if err != nil {
 		return fmt.Errorf("the addresses of this machine are not known: %w", err)
 	}
-	if slices.Contains(own, ip) { // a public address of this machine reaches what listens inside
+	if slices.Contains(own, ip) { // a public address of this machine also reaches internal listeners
 		return errAddress
 	}
 	return nil
 }
 
-// dial connects to a host, of whose addresses each is judged before it is tried.
+// dial connects to a host. It checks each of its addresses before trying it.
 func (g *guard) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	host, portText, err := net.SplitHostPort(address)
 	if err != nil {

@@ -62,7 +62,7 @@ func serveDNS(c net.Conn, answer func(name string) []string) error {
 	return err
 }
 
-// recorder notes what would be connected to, and lets only some of it happen.
+// recorder records attempted connections, and permits only some of them.
 type recorder struct {
 	mu    sync.Mutex
 	dials []netip.AddrPort
@@ -92,7 +92,7 @@ func testServer(t *testing.T, resolver *net.Resolver, allow ...string) (*server,
 	return newServer(g, "test"), r
 }
 
-// inner are URLs that lead inside, in all forms that URL parsers, resolvers and kernels know.
+// inner are URLs of internal addresses, in all forms that URL parsers, resolvers and kernels accept.
 var inner = []string{
 	// loopback
 	"http://127.0.0.1/", "http://127.0.0.1:80/", "https://127.0.0.1/", "http://127.1/", "http://127.0.1/", "http://127.255.255.254/",
@@ -109,19 +109,19 @@ var inner = []string{
 	"http://[fe80::1]/", "http://[fe80::1%25eth0]/", "http://[fd00:ec2::254]/", "http://metadata.google.internal/", "http://100.100.100.200/", "http://168.63.129.16/", "http://192.0.0.192/",
 	// addresses inside addresses
 	"http://[64:ff9b::7f00:1]/", "http://[64:ff9b::a9fe:a9fe]/", "http://[64:ff9b:1::1]/", "http://[2002:7f00:1::]/", "http://[2002:a9fe:a9fe::1]/", "http://[2001:0:7f00:1::]/", "http://[fec0::1]/",
-	// not of one host
+	// not unicast, or reserved
 	"http://224.0.0.1/", "http://[ff02::1]/", "http://255.255.255.255/", "http://240.0.0.1/", "http://192.0.2.1/", "http://198.18.0.1/", "http://198.51.100.1/", "http://203.0.113.1/", "http://[2001:db8::1]/", "http://[100::1]/",
-	// names that resolve to the inside
+	// names that resolve to internal addresses
 	"http://inner.example/", "http://inner.example./", "http://127.0.0.1.nip.example/", "http://xn--nxasmq6b.example/", "http://①②⑦.⓪.⓪.①/", "http://127。0。0。1/",
-	// parsers that disagree
+	// forms on which parsers disagree
 	"http://example.com@127.0.0.1/", "http://127.0.0.1@example.com/", "http://127.0.0.1#@example.com/", "http://127.0.0.1?@example.com/", "http://127.0.0.1\\@example.com/", "http:///127.0.0.1/", "http:127.0.0.1/",
 	"http://[::1]:22/", "http://127.0.0.1:8080/", "http://example.com:22/", "http://example.com:65536/", "http://example.com:0/",
 	// other schemes
 	"file:///etc/passwd", "ftp://127.0.0.1/", "gopher://127.0.0.1:70/", "unix:///var/run/docker.sock", "//127.0.0.1/", "127.0.0.1", "javascript:alert(1)", "data:text/plain,x", "jar:http://127.0.0.1!/", "dict://127.0.0.1:11211/",
 }
 
-// insideDNS answers every name with inner addresses; that of start.example is where the
-// servers of the tests listen.
+// insideDNS resolves every name to internal addresses, and start.example to the address of the test
+// servers.
 func insideDNS() *net.Resolver {
 	return fakeDNS(func(name string) []string {
 		if name == "start.example" {
@@ -149,8 +149,7 @@ func TestNoFormOfAnInnerAddressIsConnectedTo(t *testing.T) {
 	t.Logf("%d forms are refused", len(inner))
 }
 
-// TestNoRedirectLeadsInside redirects to each form, with every status, from a host that is
-// allowed.
+// TestNoRedirectLeadsInside redirects to each form, with every status, from an allowed host.
 func TestNoRedirectLeadsInside(t *testing.T) {
 	var location string
 	status, requests := 302, 0

@@ -37,8 +37,8 @@ type (
 	}
 )
 
-// change waits for its turn to change files: a digest is checked and the file replaced
-// without another call of this server in between.
+// change waits for its turn to change files, so that no other call of this server interferes
+// between the check of a digest and the replacement of the file.
 func (s *Server) change(ctx context.Context) (done func(), err error) {
 	select {
 	case s.write <- struct{}{}:
@@ -143,7 +143,7 @@ func carriageReturns(text string) []byte {
 	return []byte(strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\n", "\r\n"))
 }
 
-// lineNumbers names the lines of the first five occurrences.
+// lineNumbers lists the lines of the first five occurrences.
 func lineNumbers(content, text []byte) string {
 	var all []string
 	line := 1
@@ -160,8 +160,8 @@ func lineNumbers(content, text []byte) string {
 	return strings.Join(all, ", ")
 }
 
-// exists says whether something is at the place. A symbolic link is an error: a write would
-// put a file in the place of the link.
+// exists reports whether the place exists. A symbolic link is an error, because a write would
+// replace the link with a file.
 func (p place) exists() (bool, error) {
 	info, err := p.Lstat(p.name)
 	switch {
@@ -175,7 +175,7 @@ func (p place) exists() (bool, error) {
 	return true, nil
 }
 
-// current reads the file that is to be replaced and compares its digest.
+// current reads the file that is about to be replaced and compares its digest.
 func (p place) current(ctx context.Context, want string, required bool) ([]byte, fs.FileInfo, error) {
 	if exists, err := p.exists(); err != nil {
 		return nil, nil, err
@@ -192,7 +192,7 @@ func (p place) current(ctx context.Context, want string, required bool) ([]byte,
 	return b, info, err
 }
 
-// replace puts a new file in the place of an old one or none, in one step.
+// replace creates or replaces a file in one step.
 func (p place) replace(content []byte, perm fs.FileMode) (changed, error) {
 	if len(content) > maxFile {
 		return changed{}, p.tooLarge(int64(len(content)))
@@ -204,8 +204,8 @@ func (p place) replace(content []byte, perm fs.FileMode) (changed, error) {
 	return changed{Path: p.shown, Digest: digest(content), Size: len(content)}, err
 }
 
-// create writes a temporary file in the directory of the place and renames it. Renaming
-// replaces what is at the place at that moment, and follows no link there.
+// create writes a temporary file in the directory of the place and renames it. The rename replaces
+// the current file at the place, and follows no link there.
 func (p place) create(perm fs.FileMode, write func(f *os.File) error) error {
 	temporary := ".callyard-" + rand.Text() + ".tmp"
 	if i := strings.LastIndexByte(p.name, '/'); i >= 0 {
@@ -217,7 +217,7 @@ func (p place) create(perm fs.FileMode, write func(f *os.File) error) error {
 	}
 	err = write(f)
 	if err == nil {
-		err = f.Chmod(perm) // the umask does not change the mode of a file that is replaced
+		err = f.Chmod(perm) // the umask must not change the mode of a replaced file
 	}
 	err = errors.Join(err, f.Close())
 	if err == nil {
@@ -236,7 +236,7 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// copyTo copies a file to a place where nothing is.
+// copyTo copies a file to a place that does not exist yet.
 func (p place) copyTo(ctx context.Context, to place) (int64, error) {
 	f, info, err := p.open()
 	if err != nil {

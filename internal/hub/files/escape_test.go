@@ -49,7 +49,7 @@ func (o *outside) link(t *testing.T, target, name string) string {
 	return name
 }
 
-// snapshot is the content of everything outside of the root.
+// snapshot returns the content of everything outside of the root.
 func (o *outside) snapshot(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
@@ -72,8 +72,8 @@ func (o *outside) snapshot(t *testing.T) string {
 	return b.String()
 }
 
-// calls runs every tool on a path, as a source and as a destination, and returns all that
-// they answer. Each call must return within a second.
+// calls runs every tool on a path, as a source and as a destination, and returns all results. Each call
+// must return within a second.
 func (o *outside) calls(t *testing.T, path string) string {
 	t.Helper()
 	var b strings.Builder
@@ -119,8 +119,8 @@ func (o *outside) calls(t *testing.T, path string) string {
 	return b.String()
 }
 
-// TestNoWayOutOfARootIsFound tries each way with every tool: no byte from outside is
-// answered, and nothing outside changes.
+// TestNoWayOutOfARootIsFound tries each escape with every tool: results contain no byte from outside,
+// and nothing outside changes.
 func TestNoWayOutOfARootIsFound(t *testing.T) {
 	ways := map[string]func(t *testing.T, o *outside) string{
 		"dots":                  func(*testing.T, *outside) string { return "../secret" },
@@ -224,8 +224,8 @@ func TestNoWayOutOfARootIsFound(t *testing.T) {
 	}
 }
 
-// TestALinkThatIsPutInPlaceDuringTheCallLeadsNowhere makes a link lead inside and outside in
-// turns, all the time.
+// TestALinkThatIsPutInPlaceDuringTheCallLeadsNowhere continuously switches the target of a link
+// between inside and outside.
 func TestALinkThatIsPutInPlaceDuringTheCallLeadsNowhere(t *testing.T) {
 	o := newOutside(t)
 	put(t, o.root+"/real/secret", "inside")
@@ -240,7 +240,7 @@ func TestALinkThatIsPutInPlaceDuringTheCallLeadsNowhere(t *testing.T) {
 	go func() {
 		defer close(stopped)
 		for n := swaps.Load(); stop.Load() == 0; n = swaps.Add(1) {
-			// x leads inside and outside in turns, and is always there.
+			// x always exists and alternates between targets inside and outside.
 			if err := os.Symlink([]string{"real", o.out, "../out"}[n%3], o.root+"/next"); err != nil {
 				t.Error(err)
 				break

@@ -121,7 +121,7 @@ func (t *treeWriter) level(w *walker, dir place, indent string, depth int) error
 		if indent == "" || w.ctx.Err() != nil {
 			return err
 		}
-		return nil // a directory that cannot be read is shown without content
+		return nil // an unreadable directory is shown without content
 	}
 	shown := entries[:0]
 	for _, e := range entries {

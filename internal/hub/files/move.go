@@ -13,7 +13,7 @@ import (
 // Limits of copying and deleting.
 const (
 	maxCopy   = 100 << 20 // bytes of a file
-	maxDelete = 10_000    // entries of a directory, with those of the directories in it
+	maxDelete = 10_000    // entries of a directory, including those of its subdirectories
 )
 
 type (
@@ -30,7 +30,7 @@ type (
 	}
 )
 
-// destination returns a place where nothing is.
+// destination returns a place that does not exist yet.
 func (s *Server) destination(path string) (place, error) {
 	p, err := s.findWritable(path)
 	if err != nil {
@@ -45,8 +45,8 @@ func (s *Server) destination(path string) (place, error) {
 	return p, nil
 }
 
-// changeTo begins a change that makes a destination of a source, which find finds. done
-// ends the change.
+// changeTo begins a change that turns a source into a destination. find finds the source, and
+// done ends the change.
 func (s *Server) changeTo(ctx context.Context, find func(string) (place, error), in fromTo) (from, to place, done func(), err error) {
 	if from, err = find(in.Source); err != nil {
 		return place{}, place{}, nil, err
@@ -103,7 +103,7 @@ func (s *Server) move(ctx context.Context, _ *native.Call, in fromTo) (string, e
 	return fmt.Sprintf("%s is moved to %s.", from.shown, to.shown), nil
 }
 
-// holdsRoot says that another root is inside a place.
+// holdsRoot reports whether another root is inside a place.
 func (s *Server) holdsRoot(p place) bool {
 	for _, r := range s.roots {
 		if r != p.root && strings.HasPrefix(r.real, p.real+"/"+p.name+"/") || r.real == p.real+"/"+p.name {

@@ -13,13 +13,13 @@ import (
 	"unicode/utf8"
 )
 
-// maxFile is the size of the largest file that is read or written, in bytes.
+// maxFile is the maximum size of a file to read or write, in bytes.
 const maxFile = 10 << 20
 
-// open opens a regular file for reading. It does not block, whatever stands at the place.
+// open opens a regular file for reading. It never blocks, regardless of the file type.
 func (p place) open() (*os.File, fs.FileInfo, error) {
-	// Opening a device may have effects of its own, so that the place is looked at before; the
-	// open file is looked at again, because the place may have changed.
+	// Opening a device may have side effects, so check the type first. Check the open file
+	// again, because the file may have been replaced.
 	before, err := p.Stat(p.name)
 	if err != nil {
 		return nil, nil, p.fault(err)
@@ -42,7 +42,7 @@ func (p place) open() (*os.File, fs.FileInfo, error) {
 	return f, info, nil
 }
 
-// regular returns an error for anything but a regular file that has one name.
+// regular returns an error unless the file is regular and has only one name.
 func (p place) regular(info fs.FileInfo) error {
 	switch {
 	case info.IsDir():
@@ -123,7 +123,7 @@ func digest(b []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// contextReader ends when the context does.
+// contextReader stops reading when the context ends.
 type contextReader struct {
 	ctx context.Context
 	r   io.Reader

@@ -22,7 +22,7 @@ type root struct {
 // Server holds the open roots.
 type Server struct {
 	roots []*root
-	write chan struct{} // holds one value while files are changed
+	write chan struct{} // holds one value while files are being changed
 }
 
 // Open opens the roots. Each is an absolute path of a directory, with the suffix ":rw" if
@@ -46,10 +46,10 @@ func Open(paths []string) (*Server, error) {
 	return s, nil
 }
 
-// Close closes the roots. No call may run.
+// Close closes the roots. No call may be running.
 func (s *Server) Close() {
 	for _, r := range s.roots {
-		_ = r.Root.Close() // it was read, and nothing is lost
+		_ = r.Root.Close() // opened for reading only, so nothing is lost
 	}
 }
 
@@ -79,7 +79,7 @@ func openRoot(text string) (*root, error) {
 	return &root{Root: opened, path: path, real: real, writable: writable}, nil
 }
 
-// fits finds a root that is given twice or is less than the one around it allows.
+// fits returns an error if a root is given twice, or is read-only inside a writable one.
 func (s *Server) fits(n *root) error {
 	for _, o := range s.roots {
 		outer, inner := o, n
@@ -96,14 +96,14 @@ func (s *Server) fits(n *root) error {
 	return nil
 }
 
-// inside says that a path is below a directory or the directory itself.
+// inside reports whether a path is a directory or is below it.
 func inside(path, dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") }
 
 // place is a path of a call: a name in a root.
 type place struct {
 	*root
 	name  string // relative to the root, "." for the root itself
-	shown string // as results and errors write it
+	shown string // as shown in results and errors
 }
 
 // Limits of paths.
@@ -112,7 +112,7 @@ const (
 	maxDepth = 64   // directories below a root
 )
 
-// find returns the place of a path. The empty path is the root, if there is one only.
+// find returns the place of a path. The empty path is the root, if there is only one.
 func (s *Server) find(path string) (place, error) {
 	switch {
 	case len(path) > maxPath:
@@ -146,7 +146,7 @@ func (s *Server) find(path string) (place, error) {
 	return best, nil
 }
 
-// child is a place below a directory.
+// child returns a place below a directory.
 func (p place) child(name string) place {
 	c := place{root: p.root, name: name, shown: p.shown + "/" + name}
 	if p.name != "." {
@@ -168,7 +168,7 @@ func (s *Server) names() string {
 	return strings.Join(all, ", ")
 }
 
-// fault makes an error of the file system a sentence about the place.
+// fault turns an error of the file system into a sentence about the place.
 func (p place) fault(err error) error {
 	switch {
 	case err == nil:
@@ -194,5 +194,5 @@ func cause(err error) error {
 	return err
 }
 
-// clip shortens text of a caller for an error.
+// clip shortens a caller's text for an error.
 func clip(text string) string { return truncate.Text(text, 200) }

@@ -21,7 +21,7 @@ const (
 	maxSegments = 64   // of a glob pattern
 	maxGlob     = 1000
 	maxMatches  = 200
-	maxLine     = 500      // bytes of a line that is shown
+	maxLine     = 500      // bytes shown of a line
 	maxScan     = 64 << 20 // bytes that one grep reads
 )
 
@@ -95,8 +95,8 @@ func (p place) below(dir place) string {
 	return strings.TrimPrefix(p.name, dir.name+"/")
 }
 
-// matches says that the names of a path fit the segments of a pattern. Its time is the
-// product of both numbers, whatever the number of ** is.
+// matches reports whether the names of a path match the segments of a pattern. Its running time
+// is the product of both numbers, regardless of the number of **.
 func matches(segments, names []string) bool {
 	fits := make([]bool, len(names)+1) // fits[i]: the segments so far fit names[:i]
 	fits[0] = true
@@ -162,7 +162,7 @@ func (s *Server) grep(ctx context.Context, _ *native.Call, in grepArguments) (gr
 type grepper struct {
 	ctx    context.Context
 	re     *regexp.Regexp
-	left   int64 // bytes that may be read
+	left   int64 // bytes that may still be read
 	max    int
 	result grepResult
 }

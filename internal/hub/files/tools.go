@@ -2,8 +2,8 @@ package files
 
 import "github.com/callyard/callyard/internal/launch/native"
 
-// Tools returns the tools of the server. Those that change something are there only if a
-// root is writable.
+// Tools returns the tools of the server. Those that change files are included only if a root is
+// writable.
 func (s *Server) Tools() []native.Tool {
 	where := " Allowed directories: " + s.names() + "."
 	read := func(title string) []native.Option {

@@ -11,14 +11,14 @@ import (
 	"syscall"
 )
 
-// maxEntries is the number of directory entries that one call looks at.
+// maxEntries limits the directory entries that one call visits.
 const maxEntries = 100_000
 
-// walker visits what is below a directory. It follows no symbolic links.
+// walker visits the entries below a directory. It does not follow symbolic links.
 type walker struct {
 	ctx       context.Context
-	max       int  // entries; beyond it truncated is set
-	hidden    bool // names that begin with a dot are visited too
+	max       int  // maximum number of entries; beyond it truncated is set
+	hidden    bool // also visit names that begin with a dot
 	dirsFirst bool
 
 	seen      int
@@ -26,11 +26,11 @@ type walker struct {
 	truncated bool
 }
 
-// errStop ends a walk without being an error.
+// errStop ends a walk without an error.
 var errStop = errors.New("stop")
 
-// walk calls visit for each entry below dir in the order of names, before what is in it.
-// depth is the number of levels; the entries of dir have level 1.
+// walk calls visit for each entry below dir in name order, and for a directory before its
+// entries. depth is the number of levels; the entries of dir have level 1.
 func (w *walker) walk(dir place, depth int, visit func(p place, info fs.FileInfo, level int) error) error {
 	err := w.level(dir, 1, depth, visit)
 	if errors.Is(err, errStop) {

@@ -11,11 +11,12 @@ import (
 	"github.com/callyard/callyard/internal/kit/truncate"
 )
 
-// Options say what the text of a document has.
+// Options selects the content of the text.
 type Options struct {
-	// MaxBytes bounds the text. If 0, it is not bounded.
+	// MaxBytes is the maximum length of the text; 0 means no limit.
 	MaxBytes int
-	// Links, if not nil, has the targets of links follow their texts, resolved against it.
+	// Links, if not nil, is the base URL against which link targets are resolved. Each target
+	// follows the text of its link.
 	Links *url.URL
 }
 
@@ -26,7 +27,7 @@ type Document struct {
 	Truncated bool // MaxBytes was reached
 }
 
-// skipped says that nothing in the element is text.
+// skipped reports whether an element contains no text to extract.
 func skipped(a atom.Atom) bool {
 	switch a {
 	case atom.Script, atom.Style, atom.Template, atom.Svg, atom.Noscript, atom.Iframe, atom.Object, atom.Noembed, atom.Noframes, atom.Canvas, atom.Select, atom.Textarea:
@@ -84,13 +85,13 @@ type extractor struct {
 
 	title   strings.Builder
 	inTitle bool
-	skip    atom.Atom // the outermost element that is skipped
-	depth   int       // of that element in itself
+	skip    atom.Atom // the outermost skipped element
+	depth   int       // nesting of that element in itself
 	pre     int
 	href    string
 
-	lines int  // line breaks that are due
-	space bool // a space is due
+	lines int  // pending line breaks
+	space bool // pending space
 }
 
 func (e *extractor) document() Document {
@@ -176,7 +177,7 @@ func (e *extractor) breakLine(n int) {
 	}
 }
 
-// text adds text of the document, with white space as one space outside of pre.
+// text adds text of the document, and collapses white space outside of pre.
 func (e *extractor) text(text string) {
 	switch {
 	case e.skip != 0:
@@ -216,7 +217,7 @@ func clean(text string) string {
 	}, strings.ToValidUTF8(text, "\uFFFD"))
 }
 
-// write adds text after the breaks and the space that are due.
+// write adds text after the pending breaks and space.
 func (e *extractor) write(text string) {
 	if text == "" || e.full {
 		return
@@ -233,7 +234,7 @@ func (e *extractor) write(text string) {
 	e.put(text)
 }
 
-// put adds text up to the bound, without cutting a character.
+// put adds text up to the limit, without splitting a character.
 func (e *extractor) put(text string) {
 	if left := e.o.MaxBytes - e.out.Len(); e.o.MaxBytes > 0 && len(text) > left {
 		text, e.full = truncate.Head(text, left), true

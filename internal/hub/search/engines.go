@@ -14,10 +14,10 @@ import (
 // engine is a search service.
 type engine struct {
 	name, title string
-	address     string // where the setting engine_url is not given
+	address     string // used if the setting engine_url is not given
 	needsKey    bool
 	request     func(ctx context.Context, base, key, query string, count int) (*http.Request, error)
-	// results reads an answer.
+	// results parses a response.
 	results func(body []byte) ([]result, error)
 }
 
@@ -76,7 +76,7 @@ func engines() []engine {
 	}
 }
 
-// contents reads the results of engines that call the text of a page its content.
+// contents parses the results of engines that call the text of a page its content.
 func contents(body []byte) ([]result, error) {
 	var a struct {
 		Results []struct{ Title, URL, Content string }

@@ -19,10 +19,10 @@ import (
 const (
 	maxCount   = 20
 	maxQuery   = 1000    // bytes
-	maxAnswer  = 2 << 20 // bytes of what the engine answers
+	maxAnswer  = 2 << 20 // bytes of the engine's response
 	maxTitle   = 300     // bytes
 	maxSnippet = 1000    // bytes
-	maxURL     = 2000    // bytes; a result with a longer one is left out
+	maxURL     = 2000    // bytes; results with longer URLs are dropped
 	maxTime    = 20 * time.Second
 )
 
@@ -57,7 +57,7 @@ type server struct {
 	client *http.Client
 }
 
-// Tools returns the tool search. An error names the setting at fault and the fix.
+// Tools returns the tool search. Errors name the setting at fault and the fix.
 func Tools(s Settings) ([]native.Tool, error) {
 	n, err := newServer(s)
 	if err != nil {
@@ -76,7 +76,7 @@ func newServer(s Settings) (*server, error) {
 	}
 	return &server{engine: e, base: base, s: s, client: &http.Client{
 		Transport: &http.Transport{
-			DisableKeepAlives:      true, // nothing outlives the call
+			DisableKeepAlives:      true, // no connection outlives the call
 			TLSHandshakeTimeout:    10 * time.Second,
 			MaxResponseHeaderBytes: 64 << 10,
 		},
@@ -128,7 +128,7 @@ func (s *server) search(ctx context.Context, _ *native.Call, in arguments) (resu
 	return results{tidy(found, count)}, nil
 }
 
-// fault makes an error of the client a sentence. It leaves out the address, which holds the
+// fault turns an error of the client into a sentence without the address, which contains the
 // query.
 func (s *server) fault(ctx context.Context, err error) error {
 	if of, ok := errors.AsType[*url.Error](err); ok {
@@ -157,7 +157,7 @@ func (s *server) status(code int) error {
 	return fmt.Errorf("%s answers with the status %d", s.engine.title, code)
 }
 
-// tidy bounds the results and makes them plain text.
+// tidy limits the results and converts them to plain text.
 func tidy(found []result, count int) []result {
 	out := []result{}
 	for _, r := range found {

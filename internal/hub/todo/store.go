@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Limits of what is kept.
+// Limits of the store.
 const (
 	maxSessions = 10_000
-	maxBytes    = 64 << 20 // of the texts of all sessions
+	maxBytes    = 64 << 20 // total of all sessions
 	maxIdle     = 24 * time.Hour
 )
 
@@ -32,7 +32,7 @@ type store struct {
 
 	mu      sync.Mutex
 	entries map[string]*list.Element // of *entry
-	order   *list.List               // the last used first
+	order   *list.List               // most recently used first
 	bytes   int
 }
 
@@ -40,7 +40,7 @@ func newStore(now func() time.Time) *store {
 	return &store{now: now, entries: map[string]*list.Element{}, order: list.New()}
 }
 
-// put replaces the list of a session; the items must not be changed afterwards.
+// put replaces the list of a session. The caller must not change items afterwards.
 func (s *store) put(session string, items []item) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

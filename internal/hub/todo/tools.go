@@ -28,8 +28,7 @@ const (
 	maxItem  = 1000 // bytes
 )
 
-// Tools returns the tools update and list. now is the clock by which unused lists are
-// dropped.
+// Tools returns the tools update and list. Unused lists are dropped according to the clock now.
 func Tools(now func() time.Time) []native.Tool {
 	s := newStore(now)
 	return []native.Tool{
@@ -56,7 +55,7 @@ func parse(text string) (item, error) {
 	}
 	status := m[3]
 	switch status {
-	case "in_progress", "in-progress", "inprogress": // as other task lists call it
+	case "in_progress", "in-progress", "inprogress": // the name in other task lists
 		status = "pending"
 	case "planned", "pending", "done", "cancelled":
 	default:

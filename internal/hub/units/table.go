@@ -7,7 +7,7 @@ type conversion struct {
 	of                  func(v, area float64) float64
 }
 
-// areaUse says whether a conversion takes an area.
+// areaUse specifies whether a conversion takes an area.
 type areaUse int
 
 const (

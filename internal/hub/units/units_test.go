@@ -37,7 +37,7 @@ func call(t *testing.T, tool string, arguments map[string]any) (string, error) {
 	return "", nil
 }
 
-// TestConversionsAgreeWithTheReference compares with what testdata/golden.py wrote.
+// TestConversionsAgreeWithTheReference compares with the output of testdata/golden.py.
 func TestConversionsAgreeWithTheReference(t *testing.T) {
 	raw, err := os.ReadFile("../testdata/conversions.json")
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package listentest makes certificates for tests of what listens, and asks over TLS.
+// Package listentest creates certificates for tests of listeners, and sends requests over TLS.
 package listentest
 
 import (
@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// Certificate writes a certificate for 127.0.0.1 and its key, and returns their files
-// and a client that believes it.
+// Certificate writes a certificate for 127.0.0.1 and its key. It returns both files and a client that
+// trusts the certificate.
 func Certificate(t testing.TB) (cert, key string, client *http.Client) {
 	t.Helper()
 	s := httptest.NewTLSServer(http.NotFoundHandler())
@@ -33,7 +33,7 @@ func Certificate(t testing.TB) (cert, key string, client *http.Client) {
 	return filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"), client
 }
 
-// Get returns the answer, whose body is closed.
+// Get returns the response. Its body is closed.
 func Get(t testing.TB, client *http.Client, url string) *http.Response {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)

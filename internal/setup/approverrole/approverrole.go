@@ -1,4 +1,4 @@
-// Package approverrole is the set-up of an approver, for the programs that run one.
+// Package approverrole sets up an approver for programs that run one.
 package approverrole
 
 import (
@@ -24,21 +24,21 @@ import (
 	"github.com/callyard/callyard/pkg/risk"
 )
 
-// Setup is the set-up of one approver. The zero value is ready.
+// Setup is the set-up of one approver. The zero value is ready to use.
 type Setup struct {
-	// LostBefore says at the start before when approvals may have been lost with a damaged
-	// data folder; nil or the zero time: none were.
+	// LostBefore returns the time before which approvals may have been lost with a damaged data
+	// folder. It is called at the start. If it is nil or returns the zero time, none were lost.
 	LostBefore func() time.Time
-	// Listener listens at the configured address already; nil: the approver opens it.
+	// Listener already listens on the configured address. If nil, the approver opens it.
 	Listener net.Listener
-	// FrontDoor returns the address of a front door in the same process, for the console; nil:
+	// FrontDoor returns the address of a front door in the same process, for the console. If nil,
 	// there is none.
 	FrontDoor func() string
 
 	running atomic.Pointer[approver.Approver] // nil until it runs
 }
 
-// Role is what an approver adds to [setup.Prepare].
+// Role returns the approver's part of [setup.Prepare].
 func (s *Setup) Role() setup.RoleSetup {
 	return setup.RoleSetup{
 		Role:        setup.Approver,
@@ -47,8 +47,8 @@ func (s *Setup) Role() setup.RoleSetup {
 	}
 }
 
-// authorization returns the section of the approver with the resources of its authorization
-// server, and the keys that encrypt what that one stores; nil where there is none.
+// authorization returns the section of the approver with the resources of its authorization server,
+// and the keys that encrypt the data stored by that server, or nil if there is none.
 func authorization(c *setup.Config) (settings.Approver, *credential.Keys, error) {
 	config := c.Approver
 	if !config.AuthorizationServer.Enabled {
@@ -71,8 +71,8 @@ func (s *Setup) lostBefore() time.Time {
 	return s.LostBefore()
 }
 
-// Part returns the approver as a part. started is called with it. policy
-// assesses edited calls at once; where it is nil the front door that claims them does.
+// Part returns the approver as a lifecycle part. started is called with the running approver. policy
+// assesses edited calls at once. If it is nil, the front door that claims the calls assesses them.
 func (s *Setup) Part(c *setup.Config, connect setup.Connector, policy *risk.Holder, m *telemetry.Metrics, log *slog.Logger, started func(*approver.Approver)) lifecycle.Part {
 	var opened lifecycle.Closers
 	var a *approver.Approver

@@ -1,4 +1,4 @@
-// Package frontdoorrole is the set-up of a front door, for the programs that run one.
+// Package frontdoorrole sets up a front door for programs that run one.
 package frontdoorrole
 
 import (
@@ -16,9 +16,10 @@ import (
 	"github.com/callyard/callyard/pkg/risk"
 )
 
-// Setup is the set-up of one front door. The zero value is ready.
+// Setup is the set-up of one front door. The zero value is ready to use.
 type Setup struct {
-	// Lost says at the start what was lost with a damaged data folder; nil: nothing.
+	// Lost returns the losses of a damaged data folder, and is called at the start. If nil, there
+	// were none.
 	Lost func() frontdoor.Lost
 
 	// NoListener is [frontdoor.Options.NoListener].
@@ -27,7 +28,7 @@ type Setup struct {
 	running atomic.Pointer[frontdoor.FrontDoor] // nil until it runs
 }
 
-// Role is what a front door adds to [setup.Prepare].
+// Role returns the front door's part of [setup.Prepare].
 func (s *Setup) Role() setup.RoleSetup {
 	return setup.RoleSetup{
 		Role:        setup.FrontDoor,
@@ -43,7 +44,7 @@ func (s *Setup) lost() frontdoor.Lost {
 	return s.Lost()
 }
 
-// Part returns the front door as a part. started is called with it.
+// Part returns the front door as a lifecycle part. started is called with the running front door.
 func (s *Setup) Part(c *setup.Config, connect setup.Connector, policy *risk.Holder, m *telemetry.Metrics, log *slog.Logger, started func(*frontdoor.FrontDoor)) lifecycle.Part {
 	var opened lifecycle.Closers
 	var door *frontdoor.FrontDoor

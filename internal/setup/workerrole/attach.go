@@ -13,13 +13,13 @@ import (
 	"github.com/callyard/callyard/internal/worker"
 )
 
-// attachListener is where programs attach to a worker. The zero value listens nowhere.
+// attachListener accepts programs that attach to a worker. The zero value does not listen.
 type attachListener struct {
 	server *http.Server
 	work   sync.WaitGroup
 }
 
-// start begins to listen, where the section says so. ctx bounds the opening.
+// start starts to listen if the section is configured. ctx limits the time to open the listener.
 func (a *attachListener) start(ctx context.Context, c *settings.Attach, w *worker.Worker, log *slog.Logger) error {
 	if c.Listen == "" {
 		return nil
@@ -28,7 +28,7 @@ func (a *attachListener) start(ctx context.Context, c *settings.Attach, w *worke
 	if err != nil {
 		return fmt.Errorf("listening at worker.attach.listen: %w", err)
 	}
-	var draining atomic.Bool // a worker that stops refuses by itself
+	var draining atomic.Bool // a stopping worker refuses programs itself
 	a.server = listen.NewServer(w.AttachHandler(), &draining, log)
 	failed := make(chan error, 1)
 	a.work.Go(func() {
@@ -43,11 +43,11 @@ func (a *attachListener) start(ctx context.Context, c *settings.Attach, w *worke
 	return nil
 }
 
-// stop ends the listener. The worker has ended the connections of attached programs.
+// stop closes the listener. The worker has already closed the connections of attached programs.
 func (a *attachListener) stop() {
 	if a.server == nil {
 		return
 	}
-	_ = a.server.Close() // what is left is refused or idle
+	_ = a.server.Close() // remaining connections are refused or idle
 	a.work.Wait()
 }

@@ -1,4 +1,4 @@
-// Package workerrole is the set-up of a worker, for the programs that run one.
+// Package workerrole sets up a worker for programs that run one.
 package workerrole
 
 import (
@@ -21,19 +21,19 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Setup is the set-up of one worker. The zero value is ready.
+// Setup is the set-up of one worker. The zero value is ready to use.
 type Setup struct {
-	// Own are servers that the program brings, which are held instead of those of a
-	// servers file; nil: it brings none. They are no programs that the worker starts.
+	// Own are servers in the program itself, which the worker holds instead of those of a servers
+	// file. They are not processes that the worker starts. If nil, there are none.
 	Own []worker.Served
-	// Leave asks the program to end; see [worker.Options].
+	// Leave asks the program to exit; see [worker.Options].
 	Leave func()
 
-	served  []worker.Served               // in force
+	served  []worker.Served               // currently effective
 	running atomic.Pointer[worker.Worker] // nil until it runs
 }
 
-// Role is what a worker adds to [setup.Prepare].
+// Role returns the worker's part of [setup.Prepare].
 func (s *Setup) Role() setup.RoleSetup {
 	return setup.RoleSetup{
 		Role: setup.Worker, Serve: s.serve,
@@ -46,7 +46,7 @@ func (s *Setup) Role() setup.RoleSetup {
 	}
 }
 
-// Served are the servers in force. It must not be called while files are read again.
+// Served returns the effective servers. Do not call it while files are being reloaded.
 func (s *Setup) Served() []worker.Served { return s.served }
 
 func (s *Setup) serve(c *settings.Worker, entries []config.ServerEntry) (setup.Held, error) {
@@ -60,7 +60,7 @@ func (s *Setup) serve(c *settings.Worker, entries []config.ServerEntry) (setup.H
 	return s.hold(served), err
 }
 
-// hold returns what the worker is to hold.
+// hold returns the servers that the worker should hold.
 func (s *Setup) hold(served []worker.Served) setup.Held {
 	var held setup.Held
 	for i := range served {
@@ -76,7 +76,7 @@ func (s *Setup) hold(served []worker.Served) setup.Held {
 	return held
 }
 
-// troubles says what keeps a server from coming up on this machine.
+// troubles returns the reasons why a server cannot start on this machine.
 func troubles(s *worker.Served) []config.Fault {
 	var found []config.Fault
 	say := func(err error) {
@@ -93,10 +93,11 @@ func troubles(s *worker.Served) []config.Fault {
 	return found
 }
 
-// closeReserve is kept from a worker's grace for the end of its servers.
+// closeReserve is the part of a worker's grace period that is reserved for stopping its servers.
 const closeReserve = 5 * time.Second
 
-// Part returns a worker that holds [Setup.Served] as a part. started is called with it.
+// Part returns a worker that holds [Setup.Served] as a lifecycle part. started is called with the
+// running worker.
 func (s *Setup) Part(c *setup.Config, connect setup.Connector, policy *risk.Holder, m *telemetry.Metrics, log *slog.Logger, started func(*worker.Worker)) lifecycle.Part {
 	var conn *bus.Conn
 	var w *worker.Worker
@@ -143,7 +144,7 @@ func (s *Setup) Part(c *setup.Config, connect setup.Connector, policy *risk.Hold
 	}
 }
 
-// startFailed ends what a part has started before err.
+// startFailed stops everything that a part started before err.
 func startFailed(ctx context.Context, err error, w *worker.Worker, conn *bus.Conn) error {
 	err = errors.Join(err, w.Stop(ctx))
 	conn.Close()

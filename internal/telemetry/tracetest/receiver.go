@@ -1,8 +1,7 @@
-// Package tracetest is a collector of traces for tests: it takes spans by OTLP over
-// HTTP, as a real one does, and shows them as trees.
+// Package tracetest is a collector of traces for tests. It receives spans by OTLP over HTTP, as a
+// real collector does, and shows them as trees.
 //
-// It promises that what it shows is what came over the wire. It refuses to judge:
-// what is missing is for the test to say.
+// It shows exactly what it received. It makes no checks; tests detect missing spans.
 package tracetest
 
 import (
@@ -22,57 +21,57 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Span is a span that came.
+// Span is a received span.
 type Span struct {
-	Trace, ID, Parent string // in hex; Parent is empty for the first of a trace
+	Trace, ID, Parent string // in hex; Parent is empty for the root of a trace
 	Name, Kind        string // Kind in lower case: server, client, producer, consumer, internal
-	Service           string // of the process that made it
+	Service           string // name of the process that created it
 	Failed            bool
 	Links             []string // trace ids
 	Attributes        map[string]string
 	Start, End        uint64 // Unix nanoseconds
 }
 
-// Parented is the traceparent of the span, sampled.
+// Parented returns the traceparent of the span, sampled.
 func (s *Span) Parented() string { return "00-" + s.Trace + "-" + s.ID + "-01" }
 
-// Receiver is a collector that runs. It is safe for concurrent use.
+// Receiver is a running collector. It is safe for concurrent use.
 type Receiver struct {
 	server *httptest.Server
 	mu     sync.Mutex
 	spans  []Span
 	header http.Header
-	gate   func() // before each answer
+	gate   func() // called before each response
 }
 
-// Start starts a receiver; Close ends it.
+// Start starts a receiver. Close it after use.
 func Start() *Receiver {
 	r := &Receiver{}
 	r.server = httptest.NewServer(http.HandlerFunc(r.take))
 	return r
 }
 
-// URL is the endpoint of the receiver, without its path.
+// URL returns the endpoint of the receiver, without its path.
 func (r *Receiver) URL() string { return r.server.URL }
 
-// Close ends the receiver. A Gate that holds answers back must let them go before.
+// Close stops the receiver. A Gate that blocks responses must release them first.
 func (r *Receiver) Close() { r.server.Close() }
 
-// Gate has f called before each answer: it can hold answers back.
+// Gate sets a function that is called before each response. It may block to delay responses.
 func (r *Receiver) Gate(f func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.gate = f
 }
 
-// Header is that of the last request.
+// Header returns the header of the last request.
 func (r *Receiver) Header() http.Header {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.header.Clone()
 }
 
-// Spans are all that came, the earliest first.
+// Spans returns all received spans, the earliest first.
 func (r *Receiver) Spans() []Span {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -81,7 +80,7 @@ func (r *Receiver) Spans() []Span {
 	return all
 }
 
-// Of are the spans of one trace.
+// Of returns the spans of one trace.
 func (r *Receiver) Of(trace string) []Span {
 	return slices.DeleteFunc(r.Spans(), func(s Span) bool { return s.Trace != trace })
 }
@@ -164,9 +163,9 @@ func texts(list []*common.KeyValue) map[string]string {
 	return m
 }
 
-// Tree shows the spans of one trace, each line a span under its parent:
-// "kind name", with " @service" where the service is not empty, and " !" for one that
-// failed. A parent that is not among them is shown as "?".
+// Tree formats the spans of one trace with one span per line, below its parent: "kind name", with
+// " @service" if the service is not empty, and " !" if it failed. An unknown parent is shown as
+// "?".
 func Tree(spans []Span) string {
 	var b strings.Builder
 	known := make(map[string]bool, len(spans))

@@ -1,8 +1,8 @@
-// Package warranttest changes what a warrant is about in the ways in which an
-// attacker, or a careless program, would: the suites of the warrant and of the
-// worker share it. It must not be used outside tests.
+// Package warranttest mutates the subject of a warrant in the ways in which an attacker or a
+// careless program would. The test suites of the warrant and of the worker share it. It must not
+// be used outside tests.
 //
-// Everything it returns differs from what it was given.
+// Every result differs from the input.
 package warranttest
 
 import (
@@ -12,7 +12,7 @@ import (
 	"unicode"
 )
 
-// lookalikes are letters that people take for each other.
+// lookalikes maps letters to others that look the same.
 var lookalikes = strings.NewReplacer("a", "а", "c", "с", "e", "е", "o", "о", "p", "р", "x", "х", "y", "у", "i", "і", "s", "ѕ")
 
 // Text changes a name.
@@ -22,7 +22,7 @@ func Text(r *rand.Rand, text string) string {
 		switch at := r.IntN(len(text) + 1); r.IntN(9) {
 		case 0:
 			is = string(Bit(r, []byte(text)))
-		case 1: // a case twin
+		case 1: // other case
 			is = mapOne(r, text, func(c rune) rune {
 				if unicode.IsUpper(c) {
 					return unicode.ToLower(c)
@@ -31,7 +31,7 @@ func Text(r *rand.Rand, text string) string {
 			})
 		case 2:
 			is = lookalikes.Replace(text)
-		case 3: // letters that nobody sees
+		case 3: // invisible characters
 			is = text[:at] + []string{"\u200b", "\u202e", "\u00ad", "\ufeff", "\x00"}[r.IntN(5)] + text[at:]
 		case 4:
 			is = text + []string{" ", "\t", ".", "/", "\n"}[r.IntN(5)]
@@ -39,7 +39,7 @@ func Text(r *rand.Rand, text string) string {
 			is = text[:at]
 		case 6:
 			is = text + text
-		case 7: // the same letters, written another way
+		case 7: // the same letters in another Unicode normalization form
 			is = strings.ReplaceAll(strings.ReplaceAll(text, "é", "e\u0301"), "-", "\u2010")
 		case 8:
 			is = ""
@@ -60,11 +60,10 @@ func mapOne(r *rand.Rand, text string, change func(rune) rune) string {
 	return string(runes)
 }
 
-// JSON is an object in which every way of [Arguments] finds something to change.
+// JSON is an object in which every mutation of [Arguments] finds something to change.
 const JSON = `{"amount":9007199254740993,"to":"Zoë Åberg","note":"café","ratio":1.0,"urgent":false,"items":[1,2,3],"empty":{}}`
 
-// changes are pairs of texts that a careless reader takes for the same, and some
-// that it should not.
+// changes are pairs of texts, most of which a careless reader takes for the same.
 var changes = [...][2]string{
 	{"9007199254740993", "9007199254740992"}, {"9007199254740993", "9007199254740993.0"}, {"9007199254740993", "9.007199254740993e15"},
 	{"1.0", "1"}, {"1.0", "1.00"}, {"1.0", "1e0"}, {"1.0", "-1.0"}, {"false", "true"}, {"false", "null"}, {"false", `"false"`},
@@ -91,7 +90,7 @@ func Arguments(r *rand.Rand, arguments []byte) []byte {
 	}
 }
 
-// Proof changes a warrant: a bit, a byte, or where it ends.
+// Proof changes a warrant: a bit, a byte, or its length.
 func Proof(r *rand.Rand, proof []byte) []byte {
 	for {
 		is := bytes.Clone(proof)
@@ -104,7 +103,7 @@ func Proof(r *rand.Rand, proof []byte) []byte {
 			for range 1 + r.IntN(80) {
 				is = append(is, byte(r.Uint32()))
 			}
-		case 4: // the signature of something else
+		case 4: // the signature of another warrant
 			for i := max(0, len(is)-64); i < len(is); i++ {
 				is[i] = byte(r.Uint32())
 			}
@@ -119,7 +118,7 @@ func Proof(r *rand.Rand, proof []byte) []byte {
 	}
 }
 
-// Bit flips one bit of text, which it copies.
+// Bit returns a copy of text with one flipped bit.
 func Bit(r *rand.Rand, text []byte) []byte {
 	if len(text) == 0 {
 		return []byte{byte(r.Uint32())}

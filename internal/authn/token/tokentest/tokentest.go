@@ -1,5 +1,5 @@
-// Package tokentest gives tests an issuer of access tokens whose keys can be fetched, and
-// which forges on demand. It must not be used outside tests.
+// Package tokentest provides an issuer of access tokens for tests. It publishes its keys and can
+// forge tokens. It must not be used outside tests.
 package tokentest
 
 import (
@@ -27,10 +27,10 @@ import (
 	"github.com/callyard/callyard/internal/settings"
 )
 
-// Claims are those of a token.
+// Claims holds the claims of a token.
 type Claims = map[string]any
 
-// Header are members of the header of a token.
+// Header holds members of the header of a token.
 type Header = map[jose.HeaderKey]any
 
 // Key is a key of an issuer.
@@ -40,7 +40,7 @@ type Key struct {
 	Private   crypto.Signer
 }
 
-// NewKey makes a key for ES256, RS256 or EdDSA.
+// NewKey creates a key for ES256, RS256 or EdDSA.
 func NewKey(t testing.TB, id string, algorithm jose.SignatureAlgorithm) *Key {
 	t.Helper()
 	k := &Key{ID: id, Algorithm: algorithm}
@@ -59,13 +59,13 @@ func NewKey(t testing.TB, id string, algorithm jose.SignatureAlgorithm) *Key {
 	return k
 }
 
-// Public is the key as it stands in a key set.
+// Public returns the key in the form of an entry of a key set.
 func (k *Key) Public() jose.JSONWebKey {
 	return jose.JSONWebKey{Key: k.Private.Public(), KeyID: k.ID, Algorithm: string(k.Algorithm), Use: "sig"}
 }
 
-// Sign makes a token of claims, with members of the header in addition to alg, kid and typ:
-// those that are nil are left out.
+// Sign returns a signed token with the claims. The members of header are added to alg, kid and typ; a
+// nil member removes one.
 func (k *Key) Sign(t testing.TB, claims any, header Header) string {
 	t.Helper()
 	payload, err := json.Marshal(claims)
@@ -95,14 +95,14 @@ func (k *Key) SignBytes(t testing.TB, payload []byte, header Header) string {
 	return k.SignRaw(t, text, payload)
 }
 
-// SignRaw signs a header and a payload as they are.
+// SignRaw signs a header and a payload verbatim.
 func (k *Key) SignRaw(t testing.TB, header, payload []byte) string {
 	t.Helper()
 	input := base64.RawURLEncoding.EncodeToString(header) + "." + base64.RawURLEncoding.EncodeToString(payload)
 	return input + "." + base64.RawURLEncoding.EncodeToString(k.signature(t, input))
 }
 
-// signature signs as RFC 7518 says for ES256, RS256 and EdDSA.
+// signature signs as specified in RFC 7518 for ES256, RS256 and EdDSA.
 func (k *Key) signature(t testing.TB, input string) []byte {
 	t.Helper()
 	sum := sha256.Sum256([]byte(input))
@@ -127,10 +127,10 @@ func (k *Key) signature(t testing.TB, input string) []byte {
 	return out
 }
 
-// Issuer is one issuer on loopback. Its methods are safe for concurrent use.
+// Issuer is an issuer on the loopback interface. Its methods are safe for concurrent use.
 type Issuer struct {
 	URL     string
-	Fetches atomic.Int64 // of the key set
+	Fetches atomic.Int64 // number of fetches of the key set
 
 	mu   sync.Mutex
 	keys []*Key
@@ -161,7 +161,7 @@ func Start(t testing.TB) *Issuer {
 	return i
 }
 
-// KeySet is the key set of these keys as JSON.
+// KeySet returns the key set of these keys as JSON.
 func KeySet(keys ...*Key) []byte {
 	var set jose.JSONWebKeySet
 	for _, k := range keys {
@@ -171,14 +171,14 @@ func KeySet(keys ...*Key) []byte {
 	return raw
 }
 
-// Key is the key that signs now.
+// Key returns the current signing key.
 func (i *Issuer) Key() *Key {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.keys[len(i.keys)-1]
 }
 
-// Rotate has another key sign; the old ones stay in the set.
+// Rotate replaces the signing key. The old keys stay in the key set.
 func (i *Issuer) Rotate(t testing.TB) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -192,12 +192,13 @@ func (i *Issuer) Down(down bool) {
 	i.down = down
 }
 
-// Entry is the entry of the configuration for the issuer.
+// Entry returns the configuration entry of the issuer.
 func (i *Issuer) Entry(name string) settings.Issuer {
 	return settings.Issuer{Name: name, Issuer: i.URL}
 }
 
-// Claims are good ones for a subject and an audience, with changes: nil takes one away.
+// Claims returns valid claims for a subject and an audience, with changes. A nil value removes a
+// claim.
 func (i *Issuer) Claims(subject, audience string, change Claims) Claims {
 	now := time.Now()
 	c := Claims{"iss": i.URL, "sub": subject, "aud": audience, "exp": now.Add(10 * time.Minute).Unix(), "iat": now.Unix(), "jti": "1", "client_id": "app"}
@@ -210,7 +211,7 @@ func (i *Issuer) Claims(subject, audience string, change Claims) Claims {
 	return c
 }
 
-// Token is a good token with these scopes.
+// Token returns a valid token with these scopes.
 func (i *Issuer) Token(t testing.TB, subject, audience, scopes string) string {
 	t.Helper()
 	return i.Key().Sign(t, i.Claims(subject, audience, Claims{"scope": scopes}), nil)

@@ -1,4 +1,4 @@
-// Command show prints the build that it is.
+// Command show prints its own build.
 package main
 
 import (

@@ -1,6 +1,6 @@
-// Package attachtest is a small program that attaches to a worker, or that a worker dials,
-// for tests. It speaks the legacy era of MCP, has tools only, and does nothing by itself
-// that a test does not ask for: it does not dial again.
+// Package attachtest is a small program for tests that attaches to a worker, or that a worker dials.
+// It speaks the legacy era of MCP, has tools only, and does only what a test requests: it does not
+// reconnect.
 package attachtest
 
 import (
@@ -19,23 +19,21 @@ import (
 	"github.com/callyard/callyard/internal/launch/attach"
 )
 
-// Echo is the definition of a tool that a [Program] without Tools has.
+// Echo is the tool definition of a [Program] without Tools.
 const Echo = `[{"name":"echo","description":"Returns its arguments.","inputSchema":{"type":"object"}}]`
 
-// Program is a program that can attach. The zero value answers each call with its
-// arguments.
+// Program is a program that can attach. The zero value answers each call with its arguments.
 type Program struct {
 	Instance string
 	InFlight int
-	Version  string // of the server, "1" for ""
-	Tools    string // a JSON array, [Echo] for ""
-	// Call answers a call, on a goroutine of its own; nil returns the arguments as
-	// structured content. An empty answer is not sent.
-	// The session of the call is [SessionOf] its context.
+	Version  string // version of the server; "" means "1"
+	Tools    string // a JSON array; "" means [Echo]
+	// Call answers a call in a separate goroutine. If nil, the arguments are returned as structured
+	// content. An empty result is not sent. [SessionOf] its context returns the session of the call.
 	Call func(ctx context.Context, name string, arguments json.RawMessage) (result string)
-	// Ended is told of each session that has ended; nil tells nobody.
+	// Ended is called for each session that has ended. It may be nil.
 	Ended func(session string)
-	// Silent has it answer nothing, not even the handshake.
+	// Silent suppresses all answers, even that to the handshake.
 	Silent bool
 }
 
@@ -46,19 +44,18 @@ type Attached struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
 	done    chan struct{}
-	err     error // why it ended, set before done is closed
+	err     error // reason of the end, set before done is closed
 	work    sync.WaitGroup
-	mute    atomic.Bool // answers no pings
+	mute    atomic.Bool // pings are not answered
 }
 
-// Refusal is the answer of a worker that does not take the program.
+// Refusal is the response of a worker that refuses the program.
 type Refusal struct{ Status int }
 
 func (r *Refusal) Error() string { return "refused with status " + strconv.Itoa(r.Status) }
 
-// Attach dials the worker's listener at url, such as "ws://127.0.0.1:9191", as a program of
-// the server, and serves until the connection ends. The error is a *[Refusal] where the
-// worker refuses.
+// Attach dials the worker's listener at url, such as "ws://127.0.0.1:9191", as a program of the
+// server, and serves until the connection ends. The error is a *[Refusal] if the worker refuses.
 func (p *Program) Attach(ctx context.Context, url, server, key string) (*Attached, error) {
 	h := http.Header{}
 	for name, value := range map[string]string{
@@ -94,8 +91,8 @@ func (p *Program) Attach(ctx context.Context, url, server, key string) (*Attache
 	return a, nil
 }
 
-// Accept upgrades a request of a worker that dials, as a server does that listens itself, and
-// serves until the connection ends. On an error the response was written.
+// Accept upgrades the request of a worker that dials, as a listening server does, and serves until
+// the connection ends. On an error, the response was already written.
 func (p *Program) Accept(w http.ResponseWriter, r *http.Request) (*Attached, error) {
 	a := &Attached{program: p, done: make(chan struct{})}
 	ws, err := websocket.Accept(w, r, &websocket.AcceptOptions{
@@ -165,7 +162,7 @@ func (a *Attached) call(m message) {
 		Arguments json.RawMessage `json:"arguments"`
 		Meta      Meta            `json:"_meta"`
 	}
-	_ = json.Unmarshal(m.Params, &params) // a worker sends no others
+	_ = json.Unmarshal(m.Params, &params) // a worker sends no other params
 	result := `{"content":[],"structuredContent":` + string(params.Arguments) + `}`
 	if a.program.Call != nil {
 		result = a.program.Call(context.WithValue(a.ctx, metaKey{}, params.Meta), params.Name, params.Arguments)
@@ -175,7 +172,7 @@ func (a *Attached) call(m message) {
 	}
 }
 
-// Meta is what the worker tells of a session with its calls.
+// Meta is the metadata of a session that the worker sends with its calls.
 type Meta struct {
 	Session string `json:"dev.callyard/session"`
 	Clock   string `json:"dev.callyard/clock"`
@@ -184,13 +181,13 @@ type Meta struct {
 
 type metaKey struct{}
 
-// MetaOf is what the worker told with the call of a context.
+// MetaOf returns the metadata that the worker sent with the call of a context.
 func MetaOf(ctx context.Context) Meta {
 	m, _ := ctx.Value(metaKey{}).(Meta)
 	return m
 }
 
-// SessionOf is the session that the worker named with the call of a context, "" for none.
+// SessionOf returns the session that the worker sent with the call of a context, or "".
 func SessionOf(ctx context.Context) string {
 	return MetaOf(ctx).Session
 }
@@ -210,30 +207,30 @@ func (a *Attached) answer(id json.RawMessage, result string) {
 
 // Send sends a text frame.
 func (a *Attached) Send(text string) {
-	_ = a.ws.Write(a.ctx, websocket.MessageText, []byte(text)) // the reader notes the end
+	_ = a.ws.Write(a.ctx, websocket.MessageText, []byte(text)) // the reader records the end
 }
 
 // SendBinary sends a binary frame.
 func (a *Attached) SendBinary(data []byte) { _ = a.ws.Write(a.ctx, websocket.MessageBinary, data) }
 
-// Drain says that the program takes no new calls, and waits until the worker has closed
-// the connection. It returns the code with which that was.
+// Drain announces that the program takes no new calls, and waits until the worker has closed the
+// connection. It returns the close code.
 func (a *Attached) Drain() int {
 	a.Send(`{"jsonrpc":"2.0","method":"notifications/callyard/draining"}`)
 	return a.Wait()
 }
 
-// Mute has the program answer no more pings.
+// Mute stops the program from answering pings.
 func (a *Attached) Mute() { a.mute.Store(true) }
 
-// Kill ends the connection without a word, as the end of the process does.
+// Kill closes the connection without a close handshake, like the end of the process.
 func (a *Attached) Kill() {
 	_ = a.ws.CloseNow()
 	<-a.done
 }
 
-// Wait waits until the connection has ended, and returns the worker's close code, -1 where
-// there was none.
+// Wait waits until the connection has ended, and returns the worker's close code, or -1 if there
+// was none.
 func (a *Attached) Wait() int {
 	<-a.done
 	if c, ok := errors.AsType[websocket.CloseError](a.err); ok {

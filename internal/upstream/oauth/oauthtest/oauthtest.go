@@ -1,5 +1,5 @@
-// Package oauthtest gives tests an authorization server that speaks HTTP. It must not be
-// used outside tests.
+// Package oauthtest provides an HTTP authorization server for tests. It must not be used outside
+// tests.
 package oauthtest
 
 import (
@@ -22,17 +22,18 @@ import (
 	"github.com/go-jose/go-jose/v4/jwt"
 )
 
-// Server is an authorization server whose people agree to everything. Refresh tokens are
-// taken once. Its fields are set before the first request.
+// Server is an authorization server whose users consent to everything. Each refresh token can be
+// used once. Set the fields before the first request.
 type Server struct {
 	*httptest.Server
-	// Life is that of access tokens, an hour by default.
+	// Life is the lifetime of access tokens, one hour by default.
 	Life time.Duration
-	// Subjects says whose token may be exchanged, or with which error it is refused; nil: none.
+	// Subjects returns the user of a token that may be exchanged, or the error with which it is
+	// refused. If nil, no token may be exchanged.
 	Subjects func(token string) (user, refusal string)
-	// Issues changes the access token before it is sent; nil: it stays.
+	// Issues changes an access token before it is sent. If nil, tokens are not changed.
 	Issues func(token string) string
-	// Change, where it is set, changes the metadata before it is sent.
+	// Change, if set, changes the metadata before it is sent.
 	Change func(m map[string]any)
 
 	mu      sync.Mutex
@@ -42,7 +43,7 @@ type Server struct {
 	refresh map[string]code // by refresh token
 	forms   []url.Values
 	issued  int
-	ever    map[string]string // every token, by what it is
+	ever    map[string]string // every token, by its description
 	user    string
 }
 
@@ -60,7 +61,7 @@ type code struct {
 	client, redirect, challenge, scope, resource, user string
 }
 
-// New starts a server, which ends with the test.
+// New starts a server that stops when the test ends.
 func New(t testing.TB) *Server {
 	t.Helper()
 	s := &Server{
@@ -78,10 +79,10 @@ func New(t testing.TB) *Server {
 	return s
 }
 
-// AddClient registers a client with a secret; "" makes it a public one.
+// AddClient registers a client with a secret. If the secret is "", the client is public.
 func (s *Server) AddClient(id, secret string) { s.add(id, client{secret: secret}) }
 
-// AddKey registers a client that proves itself with a signature (ES256, RS256 or EdDSA).
+// AddKey registers a client that authenticates with a signature (ES256, RS256 or EdDSA).
 func (s *Server) AddKey(id string, key crypto.PublicKey) { s.add(id, client{key: key}) }
 
 func (s *Server) add(id string, c client) {
@@ -90,7 +91,7 @@ func (s *Server) add(id string, c client) {
 	s.clients[id] = c
 }
 
-// SignIn says who agrees from now on.
+// SignIn sets the user who consents from now on.
 func (s *Server) SignIn(user string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,10 +101,10 @@ func (s *Server) SignIn(user string) {
 // Takes reports whether an access token is valid.
 func (s *Server) Takes(token string) bool { _, ok := s.find(token); return ok }
 
-// Scope returns the scopes of a token; "" for one that is not valid.
+// Scope returns the scopes of a token, or "" if the token is invalid.
 func (s *Server) Scope(token string) string { t, _ := s.find(token); return t.scope }
 
-// User returns whose token it is; "" for one that is not valid or has no user.
+// User returns the user of a token, or "" if the token is invalid or has no user.
 func (s *Server) User(token string) string { t, _ := s.find(token); return t.user }
 
 func (s *Server) find(token string) (issued, bool) {
@@ -113,10 +114,10 @@ func (s *Server) find(token string) (issued, bool) {
 	return t, ok && time.Now().Before(t.ends)
 }
 
-// Issued returns the number of tokens that were issued.
+// Issued returns the number of issued tokens.
 func (s *Server) Issued() int { s.mu.Lock(); defer s.mu.Unlock(); return s.issued }
 
-// Secrets are all tokens that were ever issued, by what they are.
+// Secrets returns all tokens that were ever issued, by description.
 func (s *Server) Secrets() map[string]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,8 +137,8 @@ func (s *Server) LastForm() url.Values {
 	return s.forms[len(s.forms)-1]
 }
 
-// Agree is a person who agrees to everything in a browser that is sent to address. It returns
-// the query with which the browser is led back.
+// Agree simulates a browser that is sent to address and whose user consents to everything. It
+// returns the query of the final redirect.
 func Agree(t testing.TB, address string) url.Values {
 	t.Helper()
 	browser := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
@@ -174,7 +175,7 @@ func answer(w http.ResponseWriter, status int, v any) {
 }
 
 func refuse(w http.ResponseWriter, code string) {
-	// What a server says in words may repeat what it was sent.
+	// A server's error description may repeat the request.
 	answer(w, http.StatusBadRequest, map[string]string{"error": code, "error_description": "canary-description"})
 }
 
@@ -285,7 +286,7 @@ func (s *Server) issue(w http.ResponseWriter, g code, refresh bool) {
 	answer(w, http.StatusOK, a)
 }
 
-// exchange takes the tokens that Subjects knows.
+// exchange exchanges the tokens that Subjects accepts.
 func (s *Server) exchange(w http.ResponseWriter, id string, form url.Values) {
 	user, refusal := "", "invalid_request"
 	if s.Subjects != nil {
