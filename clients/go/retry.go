@@ -28,8 +28,8 @@ const (
 //
 // A request is retried only when that is safe:
 //   - after status 429 or 503, if the response is a problem document with Retry-After, which
-//     means that nothing has started, or if the request is repeatable: a read, or a
-//     request with an Idempotency-Key;
+//     means that nothing has started, or if the request is repeatable: it is neither a POST
+//     nor a PATCH, or it has an Idempotency-Key;
 //   - after status 409 with Retry-After, if the request has a key, because its call is still
 //     running;
 //   - after a network error, if the request is repeatable or no connection was established.
