@@ -200,7 +200,7 @@ func TestNothingOfADeletedTenantCanBeRead(t *testing.T) {
 		}
 		return nil
 	})
-	// A new key of a recreated tenant with the same name reads no earlier data.
+	// A new key of the same tenant reads no earlier data.
 	again := red
 	again.key = y.key(t, "red")
 	for _, path := range []string{"/calls/" + red.call, "/batches/" + red.batch + "/results", "/calls"} {

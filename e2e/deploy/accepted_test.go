@@ -69,7 +69,8 @@ var acceptable = map[string][]string{
 	},
 }
 
-// Each round takes the next variant of each section; sections have different numbers of variants.
+// Each round takes the next variant of each section; the combinations differ each time the variants
+// repeat.
 const acceptedRounds = 9
 
 // TestWhatConfigCheckAcceptsStartsInEveryRole starts every role, and `callyard up`, with
