@@ -1,9 +1,9 @@
-# make alone lists the targets.
+# "make" without arguments lists the targets.
 GO ?= go
 BIN := bin
-# What is checked and built does not depend on the workspace of a developer.
+# Checks and builds do not depend on a developer's workspace.
 export GOWORK := off
-# What scripts/test.sh --setup brought.
+# The programs and packages that scripts/test.sh --setup installed.
 TESTED := CALLYARD_TEST_BIN=$(CURDIR)/.cache/bin CALLYARD_TEST_SERVERS=$(CURDIR)/e2e/servers/node_modules
 
 .DEFAULT_GOAL := help
@@ -14,10 +14,10 @@ all: lint test ## lint, then every test
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-workspace: ## a go.work for editors, over the modules that are worked on together
+workspace: ## write a go.work for editors, with the main modules
 	rm -f go.work && GOWORK= $(GO) work init . ./clients/go ./bench ./e2e
 
-build: ## the commands, into bin/
+build: ## build the commands into bin/
 	@mkdir -p $(BIN)
 	$(GO) build -ldflags='-s -w' -o $(BIN)/ ./cmd/...
 	$(GO) -C bench build -ldflags='-s -w' -o ../$(BIN)/ ./cmd/...
@@ -26,46 +26,46 @@ build: ## the commands, into bin/
 CONTAINED := /internal/launch/(sandbox|bwrap)$$
 NEEDS_NPM := ^TestTheDocument(OfEveryRecordedServer)?PassesThe(Linter|Validator)$$
 
-# Compiled as scripts/test.sh compiles, whose cache it shares. Most packages wait for a disk, a
-# process or a clock, so more of them run at once than there are processors.
+# Use the compiler flags of scripts/test.sh, to share its build cache. Most packages wait for a
+# disk, a process or a clock, so run more of them concurrently than there are processors.
 unit: export GOFLAGS := -trimpath $(GOFLAGS)
 unit: export CGO_ENABLED := 0
-# Linking the test programs is a third of the work; collecting less garbage saves a tenth of it all.
+# Linking the test programs is a third of the work. Less garbage collection saves a tenth of the total.
 unit: export GOGC ?= 400
-unit: ## the tests that need no container engine, browser or npm package, the long ones shortened; for the detector see race
+unit: ## tests without container engine, browser or npm packages, with long ones shortened and without the race detector
 	@mkdir -p .cache/bin
 	$(GO) build -o .cache/bin/nats-server github.com/nats-io/nats-server/v2
 	CALLYARD_TEST_BIN=$(CURDIR)/.cache/bin $(GO) test -short -p 6 -parallel 8 -vet=off -skip '$(NEEDS_NPM)' $$($(GO) list ./... | grep -vE '$(CONTAINED)')
 
-test: ## every test, with the set-up they need
+test: ## every test, including the set-up
 	scripts/test.sh
 
 race: ## go test -race without any set-up; name packages with PKG=./pkg/...
 	$(GO) test -race -p 2 $(or $(PKG),./...)
 
-e2e: ## the tests that see Callyard from outside
+e2e: ## the end-to-end tests
 	scripts/test.sh ./e2e/...
 
 bench: ## measure Callyard and direct clients; ARGS="--quick" and other flags
 	scripts/bench.sh $(ARGS)
 
-sandboxes: ## measure containers: warm hand-over, cold start, calls at ten at once (N=1000 of them)
+sandboxes: ## measure containers: warm hand-over, cold start, N calls (1000) at ten at once
 	CALLYARD_TEST_BIN=$(CURDIR)/.cache/bin $(GO) test -run '^$$' -bench 'Cold|Warm' -benchtime 50x ./internal/launch/sandbox
 	CALLYARD_TEST_BIN=$(CURDIR)/.cache/bin $(GO) test -run '^$$' -bench TenAtOnce -benchtime $(or $(N),1000)x -timeout 30m ./internal/launch/sandbox
 
-dead: ## functions that neither a command nor a test reaches, by the static call graph; what e2e reaches is not seen
+dead: ## functions that no command or test reaches in the static call graph; it does not include e2e
 	$(GO) tool -modfile=tools/lint/go.mod deadcode -test ./...
 
-rolling: ## restarts, upgrades, faults of a cluster's nodes, two regions, under load
+rolling: ## restarts, upgrades, faults of cluster nodes and two regions, under load
 	scripts/test.sh ./e2e/rolling
 
-scale: ## calls a second of one, two and four workers, and how many times as many that is
+scale: ## calls per second of one, two and four workers, and the speedup
 	CALLYARD_TEST_BIN=$(CURDIR)/.cache/bin $(GO) -C e2e test -run '^$$' -bench Workers -benchtime 1x ./rolling
 
-console-scale: ## p50 and p95 of each page of the console with 500 servers, 5,000 tools, 100,000 calls and 10,000 approvals, and what 50 viewers cost
+console-scale: ## p50 and p95 of each page of the console with 500 servers, 5,000 tools, 100,000 calls and 10,000 approvals, and the cost of 50 viewers
 	CALLYARD_TEST_BIN=$(CURDIR)/.cache/bin CALLYARD_CONSOLE_SCALE=full $(GO) -C e2e test -run TestPagesOfTheConsoleWithMuchData -count 1 -v -timeout 30m .
 
-mixed: ## an upgrade from the commit OLD and back, under load, with both side by side
+mixed: ## an upgrade from the commit OLD and back, under load, with both versions at the same time
 	rm -rf .cache/old && mkdir -p .cache/old/source && git archive $(or $(OLD),HEAD~1) | tar -x -C .cache/old/source
 	cd .cache/old/source && $(GO) build -buildvcs=false -o ../bin/ ./cmd/frontdoor ./cmd/worker
 	CALLYARD_TEST_BIN=$(CURDIR)/.cache/bin CALLYARD_TEST_OLD=$(CURDIR)/.cache/old/bin $(GO) -C e2e test -tags mixed -count=1 -run TestTheReleaseBefore -v ./rolling
@@ -86,11 +86,11 @@ hostile: ## malformed requests, N for each operation (10000), and slow clients; 
 	scripts/test.sh --setup
 	CALLYARD_HOSTILE=$(or $(N),10000) CALLYARD_HOSTILE_SEED=$(or $(SEED),1) $(TESTED) $(GO) -C e2e test . -run '^(TestMalformed|TestClientsThat)' -count=1 -v -timeout 3h
 
-attached: ## N attached programs (50) that end well and badly under load FOR a time (10m)
+attached: ## N attached programs (50) that exit or crash under load FOR a time (10m)
 	scripts/test.sh --setup
 	CALLYARD_ATTACH_PROGRAMS=$(or $(N),50) CALLYARD_ATTACH_FOR=$(or $(FOR),10m) $(TESTED) $(GO) -C e2e test . -run '^TestAttachedProgramsEndUnderLoad' -count=1 -v -timeout 1h
 
-environments: ## thousands of episodes at once, of sessions and of processes, with killed workers, and the figures that they must reach
+environments: ## thousands of concurrent episodes, in sessions and in processes, with killed workers and required figures
 	scripts/test.sh --setup
 	CALLYARD_ENV_MEASURE=1 CALLYARD_TEST_ENV=$(CURDIR)/.cache/env/bin/python CALLYARD_TEST_TAU2=$(CURDIR)/.cache/tau2/bin/python $(TESTED) $(GO) -C e2e test . -run '^(TestThousandsOfEpisodes|TestEpisodesOfProcessesLeave|TestRewardsDependOn|TestAWorkerThatIsKilledMasks|TestEpisodesOfTheAirline)' -count=1 -v -timeout 1h
 
@@ -103,24 +103,24 @@ train-toy: ## train small policies on tools through an environment, without a GP
 	$(GO) build -ldflags='-s -w' -o $(BIN)/ ./cmd/callyard
 	$(GO) -C e2e run ./toy/cmd/train-toy --callyard $(CURDIR)/$(BIN)/callyard --seeds $(or $(SEEDS),5) --out $(abspath $(or $(OUT),toy-out))
 
-images: ## the images of deploy/compose.yaml, from this machine alone
+images: ## build the images of deploy/compose.yaml without pulling any image
 	@for name in frontdoor approver worker callyard nats nats-cli redis; do echo "callyard: image $$name"; deploy/images/build.sh $$name; done
 
-generate: ## the OpenAPI document, and the clients that are made of it
+generate: ## write the OpenAPI document and its clients
 	scripts/generate.sh
 
-pictures: ## the pictures of the console in docs/images, of a fabric that runs; look at each of them
+pictures: ## take the console screenshots of docs/images from a running fabric; review each of them
 	scripts/test.sh --setup
 	$(TESTED) $(GO) -C e2e test . -run '^(TestTheConsoleInABrowser|TestAnOperatorInABrowser|TestEnvironmentsAndEvaluationsInABrowser)$$' -count=1 -update
 
-diagrams: ## the drawings of docs, docs/diagrams/*.dot as docs/images/*.svg
+diagrams: ## render docs/diagrams/*.dot to docs/images/*.svg
 	@[ -d tools/npm/node_modules/@viz-js ] || npm ci --prefix tools/npm --ignore-scripts --no-audit --no-fund
 	node tools/npm/diagrams.mjs
 
-notices: ## THIRD_PARTY_NOTICES.txt, from the licences of the modules that the programs link
+notices: ## write THIRD_PARTY_NOTICES.txt from the licences of the linked modules
 	scripts/notices.sh
 
-govulncheck: ## known vulnerabilities in code that is called; needs the database at vuln.go.dev
+govulncheck: ## search for known vulnerabilities in called code; needs the database at vuln.go.dev
 	scripts/govulncheck.sh
 
 release-check: ## check .goreleaser.yaml, build and run this platform's programs, check their SBOM
@@ -128,10 +128,10 @@ release-check: ## check .goreleaser.yaml, build and run this platform's programs
 
 lint: prose linters ## golangci-lint, at the version in tools/lint/go.mod, and prose
 
-# Compiled as scripts/test.sh compiles, so that the linters find in the build cache what they read.
+# Use the compiler flags of scripts/test.sh, so that the linters share its build cache.
 linters: export GOFLAGS := -trimpath $(GOFLAGS)
 linters: export CGO_ENABLED := 0
-linters: ## golangci-lint alone
+linters: ## golangci-lint only
 	$(GO) tool -modfile=tools/lint/go.mod golangci-lint run --allow-parallel-runners $(or $(PKG),./...)
 	@$(if $(PKG),,cd bench && $(GO) tool -modfile=../tools/lint/go.mod golangci-lint run --allow-parallel-runners ./...)
 	@$(if $(PKG),,cd e2e && $(GO) tool -modfile=../tools/lint/go.mod golangci-lint run --allow-parallel-runners ./...)
@@ -144,5 +144,5 @@ prose: ## retired phrases in pages, comments, error and log messages, and help
 fmt: ## format the Go code
 	@find . \( -name node_modules -o -name '.?*' \) -prune -o -name '*.go' -exec gofmt -l -w {} +
 
-clean: ## what builds and set-ups left in the tree
+clean: ## remove the output of builds and set-ups
 	rm -rf $(BIN) .cache e2e/servers/node_modules tools/npm/node_modules tools/mcp-npm/node_modules e2e/clients-mcp/node_modules clients/typescript/node_modules clients/typescript/dist

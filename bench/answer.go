@@ -15,22 +15,22 @@ const (
 
 var errHTTP = errors.New("the endpoint does not speak HTTP/1.1 as it should")
 
-// answer is an HTTP response as far as a load generator cares. The body is
+// answer is the part of an HTTP response that a load generator needs. The body is
 // valid until the next read.
 type answer struct {
 	status int
 	body   []byte
-	// keep says that the connection may be used again.
+	// keep reports that the connection can be reused.
 	keep bool
 }
 
-// answerReader reads HTTP/1.1 responses to POST requests off one connection. It
-// knows the three ways in which a body can end and nothing else of HTTP, which
-// makes it several times cheaper than net/http.
+// answerReader reads HTTP/1.1 responses to POST requests from one connection. It supports
+// only the three ways in which a body can end, which makes it several times cheaper
+// than net/http.
 type answerReader struct {
 	source   io.Reader
 	buf      []byte
-	from, to int    // what is read and not yet used
+	from, to int    // the range of buf that is read but not consumed
 	joined   []byte // body of the last chunked answer
 }
 
@@ -38,7 +38,7 @@ func newAnswerReader(source io.Reader) *answerReader {
 	return &answerReader{source: source, buf: make([]byte, 8<<10)}
 }
 
-// next reads one response. After an error the connection is of no use.
+// next reads one response. After an error the connection cannot be used any more.
 func (r *answerReader) next() (answer, error) {
 	for {
 		head, err := r.head()
@@ -52,7 +52,7 @@ func (r *answerReader) next() (answer, error) {
 		switch {
 		case a.status == 101:
 			return answer{}, fmt.Errorf("%w: it changes the protocol", errHTTP)
-		case a.status < 200: // an interim response; the real one follows
+		case a.status < 200: // an interim response; the final one follows
 			continue
 		case a.status == 204 || a.status == 304:
 		case chunked:
@@ -67,8 +67,8 @@ func (r *answerReader) next() (answer, error) {
 	}
 }
 
-// parseHead reads the status line and the headers that say where the body
-// ends; length is -1 where none is given.
+// parseHead parses the status line and the headers that determine the end of the
+// body. length is -1 if there is no Content-Length.
 func parseHead(head []byte) (a answer, length int, chunked bool, err error) {
 	line, rest, _ := bytes.Cut(head, []byte("\r\n"))
 	// HTTP/1.x NNN …
@@ -79,7 +79,7 @@ func parseHead(head []byte) (a answer, length int, chunked bool, err error) {
 	if err != nil || a.status < 100 || bytes.IndexByte(line, '\n') >= 0 {
 		return a, 0, false, fmt.Errorf("%w: no status", errHTTP)
 	}
-	http11 := line[7] != '0' // the version before knows no chunks and keeps nothing
+	http11 := line[7] != '0' // HTTP/1.0 has no chunks and no keep-alive
 	a.keep = http11
 	length = -1
 	for len(rest) > 0 {
@@ -108,7 +108,7 @@ func parseHead(head []byte) (a answer, length int, chunked bool, err error) {
 	return a, length, chunked, nil
 }
 
-// equalFold compares with a lower-case word, without the Unicode of bytes.EqualFold.
+// equalFold compares with a lower-case ASCII word. It is cheaper than bytes.EqualFold.
 func equalFold(text []byte, lower string) bool {
 	if len(text) != len(lower) {
 		return false
@@ -125,7 +125,7 @@ func equalFold(text []byte, lower string) bool {
 	return true
 }
 
-// head returns the text before the empty line and goes past that.
+// head consumes and returns the text up to the empty line.
 func (r *answerReader) head() ([]byte, error) {
 	searched := 0
 	for {
@@ -145,7 +145,7 @@ func (r *answerReader) head() ([]byte, error) {
 	}
 }
 
-// take returns the next n bytes.
+// take consumes and returns the next n bytes.
 func (r *answerReader) take(n int) ([]byte, error) {
 	for r.to-r.from < n {
 		if err := r.more(n); err != nil {
@@ -156,7 +156,7 @@ func (r *answerReader) take(n int) ([]byte, error) {
 	return r.buf[r.from-n : r.from], nil
 }
 
-// chunks returns a chunked body, joined, and goes past its trailers.
+// chunks consumes a chunked body with its trailers and returns the joined body.
 func (r *answerReader) chunks() ([]byte, error) {
 	r.joined = r.joined[:0]
 	for {
@@ -189,7 +189,7 @@ func (r *answerReader) chunks() ([]byte, error) {
 	}
 }
 
-// line returns the text up to the next line end and goes past that.
+// line consumes and returns the text up to the next line end.
 func (r *answerReader) line() ([]byte, error) {
 	for {
 		have := r.buf[r.from:r.to]
@@ -206,7 +206,7 @@ func (r *answerReader) line() ([]byte, error) {
 	}
 }
 
-// rest returns what comes until the connection ends.
+// rest returns everything up to the end of the connection.
 func (r *answerReader) rest() ([]byte, error) {
 	for {
 		if r.to-r.from > maxBody {
@@ -223,14 +223,14 @@ func (r *answerReader) rest() ([]byte, error) {
 	}
 }
 
-// more reads at least one byte into a buffer that has room for want bytes in all.
+// more reads at least one byte into a buffer with a capacity of at least want bytes.
 func (r *answerReader) more(want int) error {
 	if r.from == r.to {
 		r.from, r.to = 0, 0
 	}
 	if want > len(r.buf)-r.from {
 		if want > len(r.buf) {
-			// A little above, so that a body of this size and its head fit next time.
+			// Slightly larger, so that a body of this size and its head fit the next time.
 			grown := make([]byte, max(want+4<<10, 2*len(r.buf)))
 			r.to = copy(grown, r.buf[r.from:r.to])
 			r.buf = grown

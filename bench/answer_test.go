@@ -97,7 +97,7 @@ func TestAnswersThatAreCutOrWrongAreErrors(t *testing.T) {
 	}
 }
 
-// FuzzAnswer compares with net/http: what both take, both read alike.
+// FuzzAnswer compares with net/http: responses that both accept must be parsed alike.
 func FuzzAnswer(f *testing.F) {
 	f.Add([]byte("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"))
 	f.Add([]byte("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nX: y\r\n\r\n"))

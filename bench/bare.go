@@ -10,7 +10,7 @@ import (
 	"github.com/callyard/callyard/pkg/bus"
 )
 
-// bareIngest has a bare publisher store n messages at the NATS server.
+// bareIngest stores n messages at the NATS server with a bare publisher.
 func bareIngest(ctx context.Context, address string, n, size int) (took time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()

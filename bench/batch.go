@@ -14,21 +14,21 @@ import (
 	"time"
 )
 
-// callLines writes the calls of a batch as they are read: the body of a request of
-// any length, of which nothing is kept.
+// callLines generates the calls of a batch while they are read. It is a request body of
+// any length that needs no memory.
 type callLines struct {
 	next, calls int
 	servers     []string
 	tool, field string
 	pad         string
-	one         []byte // what is left of the line that is being read
+	one         []byte // the unread rest of the current line
 }
 
-// lineSize is about how many bytes a line has.
+// lineSize is the approximate size of a line in bytes.
 const lineSize = 240
 
-// newCallLines makes calls of the tool, with a text of about 200 bytes in its
-// argument field, for the servers in turn.
+// newCallLines returns calls of the tool, with a text of about 200 bytes in its
+// argument field. The calls rotate over the servers.
 func newCallLines(calls int, tool, field string, servers ...string) *callLines {
 	return &callLines{calls: calls, servers: servers, tool: tool, field: field, pad: strings.Repeat("x", 150)}
 }
@@ -53,7 +53,7 @@ func (c *callLines) Read(to []byte) (n int, err error) {
 	return n, nil
 }
 
-// batchClient speaks to the batches of one front door.
+// batchClient is a client of the batches of one front door.
 type batchClient struct {
 	base string
 	http *http.Client
@@ -65,7 +65,7 @@ func newBatchClient(base string) *batchClient {
 
 func (b *batchClient) close() { b.http.CloseIdleConnections() }
 
-// do sends one request and returns the body of its answer.
+// do sends one request and returns the response.
 func (b *batchClient) do(ctx context.Context, method, path string, body io.Reader) (*http.Response, error) {
 	r, err := http.NewRequestWithContext(ctx, method, b.base+path, body)
 	if err != nil {
@@ -86,8 +86,8 @@ func (b *batchClient) do(ctx context.Context, method, path string, body io.Reade
 	return resp, nil
 }
 
-// stream runs a batch and reads its results while they come. It returns how long that
-// took from the first byte to the last, and an error unless every call succeeded.
+// stream runs a batch and reads its results as they arrive. It returns the time from the
+// first byte to the last, and an error unless every call succeeded.
 func (b *batchClient) stream(ctx context.Context, calls *callLines) (time.Duration, error) {
 	began := time.Now()
 	resp, err := b.do(ctx, http.MethodPost, "/batches?stream=true", calls)
@@ -115,7 +115,7 @@ func (b *batchClient) stream(ctx context.Context, calls *callLines) (time.Durati
 	return took, nil
 }
 
-// submit stores a batch, and returns its id and how long it took until it was stored.
+// submit stores a batch and returns its ID and the time until it was stored.
 func (b *batchClient) submit(ctx context.Context, calls *callLines) (id string, took time.Duration, err error) {
 	began := time.Now()
 	resp, err := b.do(ctx, http.MethodPost, "/batches", calls)
@@ -136,7 +136,7 @@ func (b *batchClient) submit(ctx context.Context, calls *callLines) (id string, 
 	return handle.ID, time.Since(began), nil
 }
 
-// waiting returns how many calls of a batch have not ended.
+// waiting returns the number of calls of a batch that have not ended.
 func (b *batchClient) waiting(ctx context.Context, id string) (int, error) {
 	resp, err := b.do(ctx, http.MethodGet, "/batches/"+id, nil)
 	if err != nil {

@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// modulePath is the first line of the go.mod that marks the repository.
+// modulePath is the first line of the go.mod at the root of the repository.
 const modulePath = "module github.com/callyard/callyard"
 
-// binaries are the paths of the programs of the fabric.
+// binaries holds the paths of the programs of the fabric.
 type binaries struct {
 	callyard, frontdoor, worker, nats string
 }
@@ -27,8 +27,8 @@ func binariesIn(dir string) binaries {
 	}
 }
 
-// build builds what the targets need from the repository at root into dir. The
-// NATS server is the one of our go.mod.
+// build builds the programs of the targets from the repository at root into dir. The
+// NATS server has the version of our go.mod.
 func build(ctx context.Context, root, dir string, three bool) (binaries, error) {
 	packages := []string{"./cmd/callyard"}
 	if three {
@@ -45,7 +45,7 @@ func build(ctx context.Context, root, dir string, three bool) (binaries, error) 
 
 var errNoRoot = errors.New("this is not inside the repository of Callyard: run it there, or name the built programs (bin) and the command of the everything server")
 
-// findRoot looks upwards from dir for the repository.
+// findRoot returns the repository that contains dir.
 func findRoot(dir string) (string, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {

@@ -11,19 +11,19 @@ import (
 	"time"
 )
 
-// tailSize is how much of a child's log an error repeats.
+// tailSize limits the part of a child's log that an error quotes.
 const tailSize = 2 << 10
 
-// child is a process of the fabric, with its output in a file.
+// child is a process of the fabric. Its output goes to a file.
 type child struct {
 	name string
 	cmd  *exec.Cmd
 	log  string
-	done chan struct{} // closed when it has ended and was waited for
+	done chan struct{} // closed when the process has ended and been waited for
 }
 
-// startChild starts the program at path with more environment. Its output goes to the file
-// log.
+// startChild starts the program at path with additional environment variables. Its output goes
+// to the file log.
 func startChild(name, path string, args []string, log string, env ...string) (*child, error) {
 	out, err := os.Create(log)
 	if err != nil {
@@ -39,13 +39,13 @@ func startChild(name, path string, args []string, log string, env ...string) (*c
 	c := &child{name: name, cmd: cmd, log: log, done: make(chan struct{})}
 	go func() {
 		defer close(c.done)
-		_ = cmd.Wait() // how it ended is read from ProcessState
+		_ = cmd.Wait() // the exit status is in ProcessState
 	}()
 	return c, nil
 }
 
-// childEnvironment leaves out what would configure the fabric from outside: the
-// run measures what the bench says and nothing else.
+// childEnvironment removes variables that would configure the fabric, so that the
+// measurement depends on the bench alone.
 func childEnvironment(env []string) []string {
 	var kept []string
 	for _, entry := range env {
@@ -60,7 +60,7 @@ func childEnvironment(env []string) []string {
 
 func (c *child) pid() int { return c.cmd.Process.Pid }
 
-// ended returns an error with the end of the child's log once it has ended.
+// ended returns an error with the end of the child's log if the child has ended.
 func (c *child) ended() error {
 	select {
 	case <-c.done:
@@ -70,7 +70,7 @@ func (c *child) ended() error {
 	}
 }
 
-// tail returns the last of what the child wrote.
+// tail returns the end of the child's log.
 func (c *child) tail() string {
 	f, err := os.Open(c.log)
 	if err != nil {
@@ -87,9 +87,9 @@ func (c *child) tail() string {
 	return strings.TrimSpace(string(text))
 }
 
-// stop asks the child to end, waits for it, and kills it after the grace.
+// stop terminates the child and waits for it. It kills the child after the grace period.
 func (c *child) stop() error {
-	_ = c.cmd.Process.Signal(syscall.SIGTERM) // fails only when it has ended
+	_ = c.cmd.Process.Signal(syscall.SIGTERM) // fails only if it has ended
 	grace := time.NewTimer(stopGrace)
 	defer grace.Stop()
 	select {
@@ -102,7 +102,7 @@ func (c *child) stop() error {
 	return fmt.Errorf("%s did not end within %s and was killed", c.name, stopGrace)
 }
 
-// stopAll stops the children, the last started first.
+// stopAll stops the children in reverse order of their start.
 func stopAll(children []*child) error {
 	var errs []error
 	for i := len(children) - 1; i >= 0; i-- {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Names under which CPU time is reported.
+// Names of processes in reports of CPU time.
 const (
 	toolServer = "tool server"
 	generator  = "generator"
@@ -15,15 +15,15 @@ const (
 // meter reads the CPU time of the processes of a target.
 type meter struct {
 	roots map[string]int
-	known map[int]string // what is read, by process
+	known map[int]string // the processes to read, with their names
 }
 
-// reading is the CPU time used so far, by process; 0 is this process.
+// reading maps process IDs to the CPU time used so far. 0 is this process.
 type reading map[int]time.Duration
 
-// find looks for the processes. What the roots started, at any depth, counts as
-// "tool server" unless it is a root itself. This is the expensive half and is
-// done before the clock runs; a process that comes later is not seen.
+// find finds the processes. Descendants of the roots count as "tool server", unless they
+// are roots themselves. This is the expensive part and runs before the measurement;
+// processes that start later are not included.
 func (m *meter) find() {
 	m.known = map[int]string{0: generator}
 	roots := slices.Collect(maps.Values(m.roots))
@@ -37,7 +37,7 @@ func (m *meter) find() {
 	}
 }
 
-// read takes a reading of what was found.
+// read reads the CPU time of the known processes.
 func (m *meter) read() reading {
 	r := make(reading, len(m.known))
 	for pid := range m.known {
@@ -54,8 +54,8 @@ func (m *meter) read() reading {
 	return r
 }
 
-// between returns what each name used between two readings. A process that went
-// away in between is left out.
+// between returns the CPU time of each name between two readings. It omits processes
+// that ended in between.
 func (m *meter) between(from, to reading) map[string]time.Duration {
 	used := make(map[string]time.Duration)
 	for pid, now := range to {
@@ -66,7 +66,7 @@ func (m *meter) between(from, to reading) map[string]time.Duration {
 	return used
 }
 
-// below returns the processes under the roots in a map of children to parents,
+// below returns the descendants of the roots in a map from children to parents,
 // without the roots.
 func below(parents map[int]int, roots []int) []int {
 	var found []int
@@ -74,8 +74,8 @@ func below(parents map[int]int, roots []int) []int {
 		if slices.Contains(roots, pid) {
 			continue
 		}
-		// The walk is bounded: what is read while processes come and go may
-		// hold a circle.
+		// Limit the depth: a map that is read while processes start and end may
+		// contain a cycle.
 		for up, steps := parents[pid], 0; up > 1 && steps < 64; up, steps = parents[up], steps+1 {
 			if slices.Contains(roots, up) {
 				found = append(found, pid)

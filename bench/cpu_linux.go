@@ -12,17 +12,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// clockTick is the unit of times in /proc: the kernel fixes it at 100 Hz for
-// user space on every architecture that Go runs on.
+// clockTick is the unit of times in /proc. The kernel fixes it at 100 Hz for
+// user space on every architecture that Go supports.
 const clockTick = 10 * time.Millisecond
 
-// processCPU returns the CPU time of all threads of a process, those that ended
-// too. The process clock counts nanoseconds; where it may not be read, ticks of
-// 10 ms must do.
+// processCPU returns the CPU time of all threads of a process, including ended
+// ones. It reads the process clock, in nanoseconds, or if that is not permitted,
+// ticks of 10 ms.
 func processCPU(pid int) (time.Duration, bool) {
 	var t unix.Timespec
-	// clock_getcpuclockid(3): the clock of a process is the complement of its id.
-	clock := int32(^pid)<<3 | 2 // process ids are below 1<<22
+	// clock_getcpuclockid(3): the clock of a process is the complement of its ID.
+	clock := int32(^pid)<<3 | 2 // process IDs are below 1<<22
 	if err := unix.ClockGettime(clock, &t); err == nil {
 		return time.Duration(t.Nano()), true
 	}
@@ -39,7 +39,7 @@ func ownCPU() (time.Duration, bool) {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), true
 }
 
-// descendants returns what the roots started, directly or not.
+// descendants returns the direct and indirect children of the roots.
 func descendants(roots []int) []int {
 	dir, err := os.Open("/proc")
 	if err != nil {
@@ -78,8 +78,8 @@ func readStat(pid string) (stat, error) {
 
 var errStat = errors.New("not a line of /proc/PID/stat")
 
-// parseStat reads the parent and the CPU time. The command in parentheses may
-// hold anything, parentheses and spaces too; what counts comes after the last.
+// parseStat parses the parent and the CPU time. The command in parentheses may
+// itself contain parentheses and spaces, so parsing starts after the last one.
 func parseStat(text []byte) (stat, error) {
 	end := bytes.LastIndexByte(text, ')')
 	if end < 0 {
@@ -98,10 +98,10 @@ func parseStat(text []byte) (stat, error) {
 	return stat{parent: parent, used: time.Duration(user+system) * clockTick}, nil
 }
 
-// peakMemory returns the most memory that the process has had resident, in bytes.
+// peakMemory returns the peak resident memory of the process in bytes.
 func peakMemory(pid int) (int64, bool) { return memoryOf(pid, "VmHWM") }
 
-// residentMemory returns what the process has resident, in bytes.
+// residentMemory returns the resident memory of the process in bytes.
 func residentMemory(pid int) (int64, bool) { return memoryOf(pid, "VmRSS") }
 
 func memoryOf(pid int, field string) (int64, bool) {

@@ -40,10 +40,10 @@ func TestDescendantsAreFoundAtAnyDepthAndInCircles(t *testing.T) {
 	}
 }
 
-// TestTheWorkOfAChildIsItsOwn has a shell count in a process that it started
-// itself, and sees that time under the tool server.
+// TestTheWorkOfAChildIsItsOwn has a shell count in a child process, and expects that time
+// under the tool server.
 func TestTheWorkOfAChildIsItsOwn(t *testing.T) {
-	// The outer shell waits for a line; the inner one works.
+	// The outer shell waits for a line; the inner one does the work.
 	cmd := exec.Command("sh", "-c", `sh -c 'echo ready; read go; i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; echo done; read end'; exit 0`)
 	in, err := cmd.StdinPipe()
 	if err != nil {

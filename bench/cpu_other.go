@@ -4,7 +4,7 @@ package bench
 
 import "time"
 
-// Elsewhere there is no cheap way to read the CPU time of other processes, and
+// On other systems there is no cheap way to read the CPU time of other processes, and
 // half of a comparison is worse than none.
 
 func processCPU(int) (time.Duration, bool) { return 0, false }

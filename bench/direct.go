@@ -12,11 +12,11 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// sessionQueue holds every lane that finds no free slot of the session.
+// sessionQueue is large enough for all lanes that wait for a slot of the session.
 const sessionQueue = 10_000
 
-// sessionTarget is our own session on the pipes of the server, without a fabric
-// around it. Its CPU time is the generator's.
+// sessionTarget is our own session on the pipes of the server, without a fabric.
+// Its CPU time is part of the generator's.
 type sessionTarget struct {
 	launcher *launch.Launcher
 	pool     *session.Pool
@@ -89,7 +89,7 @@ func (t *sessionTarget) Dial(ctx context.Context, n, size int) (Lane, error) {
 }
 
 type sessionLane struct {
-	ctx      context.Context // the lane's life, see Target.Dial
+	ctx      context.Context // the lifetime of the lane, see Target.Dial
 	pool     *session.Pool
 	request  session.Request
 	message  *message // inside request.Params

@@ -15,24 +15,24 @@ import (
 	"time"
 )
 
-// dialTimeout bounds the making of one connection.
+// dialTimeout limits the time to establish one connection.
 const dialTimeout = 10 * time.Second
 
-// Endpoint is a [Target] that is reached over HTTP: it takes the arguments
-// object as the body of a POST and answers 200 with the result of the tool.
+// Endpoint is a [Target] that is reached over HTTP: the arguments object is the body of
+// a POST, and the response with status 200 holds the result of the tool.
 type Endpoint struct {
 	name    string
 	url     *url.URL
 	headers map[string]string
-	fixed   []byte    // the arguments where they are given, nil: a message of the size
-	around  [2]string // what stands before and after the arguments in the body
+	fixed   []byte    // the arguments; if nil, a message of the size is sent
+	around  [2]string // the text before and after the arguments in the body
 	accept  string
 	pids    map[string]int
 }
 
 // NewEndpoint returns the target at an http or https URL. Headers are sent with
-// every call; what they hold is not shown anywhere. A fragment "#pid=123" of the
-// URL names the process whose CPU time belongs to it.
+// every call; their values are never shown. A fragment "#pid=123" of the
+// URL names the process whose CPU time is measured.
 func NewEndpoint(name, address string, headers map[string]string) (*Endpoint, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -57,10 +57,10 @@ func NewEndpoint(name, address string, headers map[string]string) (*Endpoint, er
 // Name returns the name given.
 func (e *Endpoint) Name() string { return e.name }
 
-// PIDs returns the process of the URL's fragment, if any.
+// PIDs returns the process in the URL's fragment, if any.
 func (e *Endpoint) PIDs() map[string]int { return e.pids }
 
-// Close does nothing: an endpoint was there before.
+// Close does nothing, because the bench did not start the endpoint.
 func (e *Endpoint) Close() error { return nil }
 
 // Dial opens the connection of one lane.
@@ -81,7 +81,7 @@ func (e *Endpoint) Dial(ctx context.Context, n, size int) (Lane, error) {
 	return l, nil
 }
 
-// head returns the request up to its body of length bytes.
+// head returns the head of a request whose body has length bytes.
 func (e *Endpoint) head(length int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "POST %s HTTP/1.1\r\nHost: %s\r\n", e.url.RequestURI(), e.url.Host)
@@ -108,15 +108,15 @@ func (e *Endpoint) connect(ctx context.Context) (net.Conn, error) {
 	return d.DialContext(ctx, "tcp", host)
 }
 
-// endpointLane is a closed loop over one kept connection, with the request
-// written once and stamped for each call.
+// endpointLane is a closed loop over one keep-alive connection. The request is
+// encoded once and stamped for each call.
 type endpointLane struct {
-	ctx     context.Context // the lane's life, see Target.Dial
+	ctx     context.Context // the lifetime of the lane, see Target.Dial
 	at      *Endpoint
 	request []byte
 	message *message // inside request; nil for fixed arguments
 
-	conn   net.Conn // nil: to be opened by the next call
+	conn   net.Conn // if nil, the next call opens it
 	answer *answerReader
 	unhook func() bool
 }
@@ -132,7 +132,7 @@ func (l *endpointLane) open() error {
 	} else {
 		l.answer.source, l.answer.from, l.answer.to = conn, 0, 0
 	}
-	// One hook for the connection costs nothing per call.
+	// One hook per connection, so that a call costs nothing.
 	l.unhook = context.AfterFunc(l.ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	return nil
 }
@@ -153,7 +153,7 @@ func (l *endpointLane) Call() error {
 	return toolError(a.body)
 }
 
-// exchange sends the request and reads its answer, which is valid until the next one.
+// exchange sends the request and reads its response, which is valid until the next one.
 func (l *endpointLane) exchange() (answer, error) {
 	if l.conn == nil {
 		if err := l.open(); err != nil {
@@ -173,7 +173,7 @@ func (l *endpointLane) exchange() (answer, error) {
 	return a, nil
 }
 
-// broken drops the connection and says what was being done with it.
+// broken drops the connection and adds the operation to the error.
 func (l *endpointLane) broken(doing string, err error) error {
 	_ = l.Close()
 	if l.ctx.Err() != nil {
@@ -192,8 +192,8 @@ func (l *endpointLane) Close() error {
 	return err
 }
 
-// withoutAddress drops the local port from network errors, so that equal
-// failures read the same.
+// withoutAddress removes the local port from network errors, so that equal
+// failures have the same text.
 func withoutAddress(err error) error {
 	if op, ok := errors.AsType[*net.OpError](err); ok {
 		return op.Err
@@ -201,8 +201,8 @@ func withoutAddress(err error) error {
 	return err
 }
 
-// refusal turns a status other than 200 into an error. Only the detail of a
-// problem document is repeated, which holds no arguments.
+// refusal returns an error for a status other than 200. It quotes only the detail of a
+// problem document, which contains no arguments.
 func refusal(a answer) error {
 	var problem struct {
 		Detail string `json:"detail"`
@@ -218,7 +218,7 @@ func refusal(a answer) error {
 
 var errTool = errors.New("the tool answered with isError")
 
-// toolError looks into a result of a tool that we know nothing about.
+// toolError returns an error if the result of an arbitrary tool is a tool error.
 func toolError(body []byte) error {
 	var result struct {
 		IsError bool `json:"isError"`

@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// serve starts an HTTP server for the test and returns an endpoint at it and
-// the count of connections it got.
+// serve starts an HTTP server for the test and returns an endpoint for it and
+// the number of its connections.
 func serve(t *testing.T, handler http.HandlerFunc) (*Endpoint, *atomic.Int64) {
 	t.Helper()
 	var connections atomic.Int64

@@ -17,7 +17,7 @@ const (
 	DirectSDK      = "direct-sdk"      // the go-sdk client on the server's pipes
 	DirectSession  = "direct-session"  // our session on the server's pipes
 	AllInOne       = "all-in-one"      // callyard up
-	AllInOneMCP    = "all-in-one-mcp"  // callyard up, at its MCP endpoint
+	AllInOneMCP    = "all-in-one-mcp"  // callyard up, through its MCP endpoint
 	ThreeProcesses = "three-processes" // nats-server, frontdoor and worker
 )
 
@@ -28,18 +28,18 @@ const (
 	toolName     = "echo"
 )
 
-// fabric is Callyard in processes that the bench started, reached over HTTP.
+// fabric is a Callyard whose processes the bench started, reached over HTTP.
 type fabric struct {
 	*Endpoint
 	children []*child
 	address  string // of the front door
-	nats     string // of the NATS server, where it is one of its own
+	nats     string // of the NATS server, if it is a separate process
 }
 
-// Close stops the processes, front door first.
+// Close stops the processes, the front door first.
 func (f *fabric) Close() error { return stopAll(f.children) }
 
-// startAllInOne starts `callyard up` on the servers file. Its data and log go to dir.
+// startAllInOne starts `callyard up` with the servers file. Its data and logs are in dir.
 func startAllInOne(ctx context.Context, bin binaries, servers, dir string) (Target, error) {
 	f, err := launchUp(bin, servers, dir)
 	if err != nil {
@@ -48,8 +48,8 @@ func startAllInOne(ctx context.Context, bin binaries, servers, dir string) (Targ
 	return f.ready(ctx, AllInOne)
 }
 
-// startAllInOneMCP is startAllInOne with calls at the MCP endpoint, in the era in which
-// each stands alone (MCP 2026-07-28).
+// startAllInOneMCP is startAllInOne with calls through the MCP endpoint, in the protocol
+// version with stateless requests (MCP 2026-07-28).
 func startAllInOneMCP(ctx context.Context, bin binaries, servers, dir string) (Target, error) {
 	const revision, method, tool = "2026-07-28", "tools/call", serverID + "__" + toolName
 	f, err := launchUp(bin, servers, dir)
@@ -69,7 +69,7 @@ func startAllInOneMCP(ctx context.Context, bin binaries, servers, dir string) (T
 	return f, f.answers(ctx)
 }
 
-// launchUp starts the process, with more environment, and does not wait for it.
+// launchUp starts the process with additional environment variables, without waiting for it.
 func launchUp(bin binaries, servers, dir string, env ...string) (*fabric, error) {
 	addresses, err := freeAddresses(2)
 	if err != nil {
@@ -81,8 +81,8 @@ func launchUp(bin binaries, servers, dir string, env ...string) (*fabric, error)
 		"--listen", addresses[0], "--approver-listen", addresses[1])
 }
 
-// startThree starts the three processes that a call goes through in production.
-// NATS syncs to disk as the embedded server does, so that the two compare.
+// startThree starts the three processes of a call in production. NATS syncs to disk like
+// the embedded server, so that both are comparable.
 func startThree(ctx context.Context, bin binaries, servers, dir string) (Target, error) {
 	f, err := launchThree(ctx, bin, servers, dir)
 	if err != nil {
@@ -91,7 +91,7 @@ func startThree(ctx context.Context, bin binaries, servers, dir string) (Target,
 	return f.ready(ctx, ThreeProcesses)
 }
 
-// launchThree starts the three processes and waits for NATS only.
+// launchThree starts the three processes and waits only for NATS.
 func launchThree(ctx context.Context, bin binaries, servers, dir string) (*fabric, error) {
 	addresses, err := freeAddresses(2)
 	if err != nil {
@@ -133,8 +133,8 @@ func (f *fabric) start(name, path, dir string, env []string, args ...string) err
 	return nil
 }
 
-// ready waits until the front door says that it is ready and a call is answered. On
-// failure everything is stopped.
+// ready waits until the front door reports that it is ready and a call succeeds. On
+// failure it stops all processes.
 func (f *fabric) ready(ctx context.Context, name string) (Target, error) {
 	if err := f.reach(ctx, name, "/servers/"+serverID+"/tools/"+toolName); err != nil {
 		return nil, err
@@ -142,8 +142,8 @@ func (f *fabric) ready(ctx context.Context, name string) (Target, error) {
 	return f, f.answers(ctx)
 }
 
-// answers waits until a call is answered: ready says that calls are taken, and the
-// server of this one may still start. On failure everything is stopped.
+// answers waits until a call succeeds: a ready front door accepts calls while the server
+// may still be starting. On failure it stops all processes.
 func (f *fabric) answers(ctx context.Context) error {
 	var last error
 	err := f.await(ctx, "answering calls", func() bool { last = tryOnce(ctx, f.Endpoint); return last == nil })
@@ -153,8 +153,8 @@ func (f *fabric) answers(ctx context.Context) error {
 	return nil
 }
 
-// reach waits until the front door says that it is ready; path is that of a tool. On
-// failure everything is stopped.
+// reach waits until the front door reports that it is ready. path is the path of a tool. On
+// failure it stops all processes.
 func (f *fabric) reach(ctx context.Context, name, path string) error {
 	base := "http://" + f.address
 	var err error
@@ -196,7 +196,7 @@ func tryOnce(ctx context.Context, t Target) error {
 	return lane.Call()
 }
 
-// await asks until the answer is yes, a child ends or the time has expired.
+// await polls until condition returns true, a child ends or the time has expired.
 func (f *fabric) await(ctx context.Context, what string, condition func() bool) error {
 	deadline := time.Now().Add(readyTimeout)
 	for !condition() {
@@ -227,23 +227,23 @@ func listens(ctx context.Context, address string) bool {
 	return true
 }
 
-// freeAddresses returns n loopback addresses that were free just now.
+// freeAddresses returns n currently free loopback addresses.
 func freeAddresses(n int) ([]string, error) {
 	var addresses []string
 	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0") // closed at once
+		l, err := net.Listen("tcp", "127.0.0.1:0") // closed below
 		if err != nil {
 			return nil, fmt.Errorf("looking for a free port: %w", err)
 		}
-		// Held until all are chosen, so that they differ.
+		// Kept open until all are chosen, so that they differ.
 		defer l.Close()
 		addresses = append(addresses, l.Addr().String())
 	}
 	return addresses, nil
 }
 
-// writeServers writes the mcpServers file with the one server. Its tool runs at
-// once: what is measured is the way of a call, not the questions asked.
+// writeServers writes the mcpServers file with the one server. Its tool needs no approval,
+// because the benchmark measures the path of a call, not approvals.
 func writeServers(file string, command []string) error {
 	type server struct {
 		Command   string   `json:"command"`

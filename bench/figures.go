@@ -13,21 +13,21 @@ import (
 	"time"
 )
 
-// Finding is one line of a figure: what was measured, what was asked for, and
-// whether it holds. A finding without a demand is there to be read.
+// Finding is one line of a figure: the measured value, the required value, and whether it
+// holds. A finding without a requirement is informational.
 type Finding struct {
 	Figure, What, Got, Want string
 	Holds                   bool
 }
 
-// figure measures one promise on speed. What it compares it measures in turn, on
-// processes that it starts for itself.
+// figure measures one performance promise. It measures the compared targets in turn, on
+// processes that it starts itself.
 type figure struct {
 	name string
 	run  func(context.Context, *stage) error
 }
 
-// figures are what [Options].Figures can name, in the order in which they run.
+// figures returns the figures that [Options].Figures can name, in the order in which they run.
 func figures() []figure {
 	return []figure{
 		{"batch", batchFigure}, {"flat", flatFigure}, {"ingest", ingestFigure}, {"servers", serversFigure},
@@ -36,7 +36,7 @@ func figures() []figure {
 	}
 }
 
-// FigureNames are the figures that there are.
+// FigureNames returns the names of all figures.
 func FigureNames() (names []string) {
 	for _, f := range figures() {
 		names = append(names, f.name)
@@ -44,7 +44,7 @@ func FigureNames() (names []string) {
 	return names
 }
 
-// stage is what figures stand on, and what they found.
+// stage is the shared environment of the figures, and their findings.
 type stage struct {
 	o        Options
 	root     string // of the repository
@@ -57,16 +57,16 @@ type stage struct {
 	found    []Finding
 	rows     []comparison // of the published benchmark
 	load     gauge
-	name     string // of the figure that runs
+	name     string // of the running figure
 	starts   int
 }
 
-// seen notes a figure that nothing is asked of.
+// seen records an informational finding.
 func (s *stage) seen(what, format string, args ...any) {
 	s.note(Finding{What: what, Got: fmt.Sprintf(format, args...), Holds: true})
 }
 
-// check notes a ratio or a size, and whether it is as it should be.
+// check records a ratio or a size, and whether it meets its requirement.
 func (s *stage) check(what string, got float64, unit string, holds bool, want string) {
 	s.note(Finding{What: what, Got: strings.TrimSpace(fmt.Sprintf("%.3g %s", got, unit)), Want: want, Holds: holds})
 }
@@ -77,7 +77,7 @@ func (s *stage) note(f Finding) {
 	fmt.Fprintf(s.say, "  %s: %s\n", f.What, f.Got)
 }
 
-// folder makes a folder for the processes of a figure.
+// folder creates a folder for the processes of a figure.
 func (s *stage) folder() (string, error) {
 	s.starts++
 	dir := filepath.Join(s.dir, fmt.Sprintf("%s-%d", s.name, s.starts))
@@ -87,8 +87,8 @@ func (s *stage) folder() (string, error) {
 	return dir, nil
 }
 
-// MainFigures measures the named figures, or all, prints what was found to stdout and
-// how far it is to stderr. The error says what does not hold.
+// MainFigures measures the named figures, or all, and prints the findings to stdout and
+// progress to stderr. The error lists the requirements that do not hold.
 func MainFigures(ctx context.Context, o Options, stdout, stderr io.Writer) (err error) {
 	o = o.filled()
 	for _, name := range o.Figures {
@@ -121,7 +121,7 @@ func MainFigures(ctx context.Context, o Options, stdout, stderr io.Writer) (err 
 	return errors.Join(failed, s.write(stdout))
 }
 
-// write writes what was found, and the published benchmark in a table of its own.
+// write writes the findings, and the published benchmark in a separate table.
 func (s *stage) write(w io.Writer) (err error) {
 	if len(s.found) > 0 {
 		err = writeFindings(w, s.found)
@@ -136,7 +136,7 @@ func (s *stage) write(w io.Writer) (err error) {
 	return errors.Join(err, writeComparisons(w, s.rows, figures))
 }
 
-// prepare builds what the figures start.
+// prepare builds the programs that the figures start.
 func (s *stage) prepare(ctx context.Context) error {
 	root := s.o.Root
 	var err error
@@ -171,7 +171,7 @@ func (s *stage) prepare(ctx context.Context) error {
 	return nil
 }
 
-// writeFindings writes a table. The error names what does not hold.
+// writeFindings writes a table. The error lists the requirements that do not hold.
 func writeFindings(w io.Writer, found []Finding) error {
 	rows := [][]string{{"figure", "what", "measured", "asked for", ""}}
 	var missed []string

@@ -16,18 +16,18 @@ import (
 
 const (
 	echoServer = "echo"
-	attachMost = 64 // calls at once of one program
+	attachMost = 64 // concurrent calls of one program
 )
 
-// echoProgram is an MCP server that is written with the official SDK of its language: it
-// serves its standard streams, or attaches with our adapter.
+// echoProgram is an MCP server written with the official SDK of its language. It
+// serves stdio, or attaches with our adapter.
 type echoProgram struct {
 	language string
 	command  []string
 	env      map[string]string
 }
 
-// echoPrograms returns the two programs, built.
+// echoPrograms builds and returns the two programs.
 func echoPrograms(ctx context.Context, root string) ([]echoProgram, error) {
 	typescript, python := filepath.Join(root, "clients", "typescript"), filepath.Join(root, "clients", "python")
 	interpreter := filepath.Join(root, ".cache", "python", "bin", "python")
@@ -48,7 +48,7 @@ func echoPrograms(ctx context.Context, root string) ([]echoProgram, error) {
 	}, nil
 }
 
-// attachFigure calls a server that Callyard starts, and the same server attached, in turns.
+// attachFigure calls a server that Callyard starts, and the same server attached, in turn.
 func attachFigure(ctx context.Context, s *stage) error {
 	programs, err := echoPrograms(ctx, s.root)
 	if err != nil {
@@ -133,8 +133,8 @@ func (s *stage) echoAttached(ctx context.Context, p echoProgram) (*fabric, error
 	return f, f.answers(ctx)
 }
 
-// echoUp starts Callyard in one process over the echo server, whose entry in the servers file
-// is given, with more environment. It returns the folder too.
+// echoUp starts Callyard in one process with the given servers file entry for the echo server
+// and additional environment variables. It also returns the folder.
 func (s *stage) echoUp(ctx context.Context, entry map[string]any, env ...string) (*fabric, string, error) {
 	dir, err := s.folder()
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 
 const (
 	smallBatch = 10_000
-	// directLanes is with how many calls at once the direct client is fastest, and
-	// bridgeLanes with how many peers are measured.
+	// directLanes is the concurrency at which the direct client is fastest, and
+	// bridgeLanes the concurrency for peers.
 	directLanes = 64
 	bridgeLanes = 50
 	batchSize   = 200 // bytes of the message of a direct call, as in a line of a batch
@@ -41,7 +41,7 @@ func (s *stage) start(_ context.Context, start func(servers, dir string) (Target
 	return f, newBatchClient("http://" + f.url.Host), nil
 }
 
-// servers writes a file of servers into a folder of its own.
+// servers writes a servers file into a separate folder.
 func (s *stage) servers() (servers, dir string, err error) {
 	if dir, err = s.folder(); err != nil {
 		return "", "", err
@@ -50,7 +50,7 @@ func (s *stage) servers() (servers, dir string, err error) {
 	return servers, dir, writeServers(servers, s.command)
 }
 
-// warm starts Callyard in three processes, which have run a small batch. end ends them.
+// warm starts Callyard in three processes and runs a small batch. end stops them.
 func (s *stage) warm(ctx context.Context) (f *fabric, client *batchClient, end func() error, err error) {
 	if f, client, err = s.three(ctx); err != nil {
 		return nil, nil, nil, err
@@ -65,11 +65,11 @@ func (s *stage) warm(ctx context.Context) (f *fabric, client *batchClient, end f
 	return f, client, end, nil
 }
 
-// echoes are calls of the everything server.
+// echoes returns calls of the everything server.
 func echoes(n int) *callLines { return newCallLines(n, toolName, "message", serverID) }
 
-// batchFigure runs batches of 10,000 calls, one after the other, in turns with the
-// direct client, and with the endpoints that the options name.
+// batchFigure runs batches of 10,000 calls one after the other, in turn with the
+// direct client and with the endpoints that the options name.
 func batchFigure(ctx context.Context, s *stage) (err error) {
 	f, client, err := s.up(ctx)
 	if err != nil {
@@ -95,8 +95,8 @@ func batchFigure(ctx context.Context, s *stage) (err error) {
 		if err != nil {
 			return err
 		}
-		// As long as the direct client ran: a server that has answered 10,000 calls is
-		// still compiling what one that has answered ten times as many has compiled.
+		// As long as the direct client ran: after 10,000 calls the server's JIT has compiled
+		// less than after ten times as many.
 		var took time.Duration
 		batches := 0
 		for ; batches == 0 || took < s.o.Warmup+s.o.Duration; batches++ {
@@ -107,7 +107,7 @@ func batchFigure(ctx context.Context, s *stage) (err error) {
 			took += one
 		}
 		if round == 0 {
-			continue // whoever compiles while it runs is slow at first
+			continue // skip the first run, which a JIT slows down
 		}
 		rates["direct"] = append(rates["direct"], one)
 		rates["batch"] = append(rates["batch"], float64(batches*smallBatch)/took.Seconds())
@@ -133,13 +133,13 @@ func batchFigure(ctx context.Context, s *stage) (err error) {
 
 const (
 	memoryMost = 150 << 20
-	// flatMost is how much longer a call of the largest batch may take than one of a
-	// batch a tenth as large; small batches have their beginning and end in it.
+	// flatMost limits the ratio of the time per call of the largest batch to that of a
+	// batch a tenth as large. Small batches include start and end effects.
 	flatMost = 1.15
 )
 
 // flatFigure runs batches of 10,000, 100,000 and a million calls in three processes,
-// and looks at the time for each call and at the memory of the processes.
+// and compares the time per call and the memory of the processes.
 func flatFigure(ctx context.Context, s *stage) (err error) {
 	f, client, end, err := s.warm(ctx)
 	if err != nil {
@@ -171,7 +171,7 @@ func flatFigure(ctx context.Context, s *stage) (err error) {
 	return nil
 }
 
-// sizes are those of flatFigure: up to a million, or fewer where the options say so.
+// sizes returns the batch sizes of flatFigure: up to a million, or fewer if the options say so.
 func (s *stage) sizes() (sizes []int) {
 	for n := smallBatch; n <= s.o.calls(); n *= 10 {
 		sizes = append(sizes, n)
@@ -179,9 +179,9 @@ func (s *stage) sizes() (sizes []int) {
 	return sizes
 }
 
-// ingestFigure stores a million calls, and next to them what a bare publisher of atomic
-// batches stores at the same NATS server. The calls name a server that nobody has, so
-// that none of them runs meanwhile.
+// ingestFigure stores a million calls, and compares that with a bare publisher of atomic
+// batches at the same NATS server. The calls name a server that does not exist, so that
+// none of them runs.
 func ingestFigure(ctx context.Context, s *stage) (err error) {
 	f, client, err := s.three(ctx)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 )
 
 // clusterFigure runs batches over a cluster of three NATS servers on this machine,
-// where each record is kept three times, next to batches over one server.
+// which stores each record three times, and compares them with batches over one server.
 func clusterFigure(ctx context.Context, s *stage) error {
 	rates := func(start func(context.Context) (*fabric, *batchClient, error)) (all []float64, err error) {
 		f, client, err := start(ctx)

@@ -35,7 +35,7 @@ func (s *stage) scriptedServers(file string, n int, more map[string]any) (names 
 	return names, nil
 }
 
-// scriptedUp starts Callyard in one process over n scripted servers and waits for all
+// scriptedUp starts Callyard in one process with n scripted servers and waits for all
 // of them.
 func (s *stage) scriptedUp(ctx context.Context, n int, more map[string]any) (*fabric, *batchClient, []string, error) {
 	dir, err := s.folder()
@@ -63,7 +63,7 @@ func (s *stage) scriptedUp(ctx context.Context, n int, more map[string]any) (*fa
 	return f, client, names, nil
 }
 
-// ready says how many servers take calls.
+// ready returns the number of servers that accept calls.
 func (b *batchClient) ready(ctx context.Context) (n int) {
 	resp, err := b.do(ctx, "GET", "/servers", nil)
 	if err != nil {
@@ -91,9 +91,9 @@ const (
 	serversBatch            = 50_000
 )
 
-// serversFigure runs batches over 5 servers and over 500. Each has one core, as a
-// server written for Node has: 500 of them with a thread for each core of this machine
-// would measure how their runtimes wake those.
+// serversFigure runs batches over 5 servers and over 500. Each server may use one core, as a
+// Node server does. 500 servers with a thread for each core of this machine would measure
+// how their runtimes wake threads.
 func serversFigure(ctx context.Context, s *stage) error {
 	rate := func(servers int) (rate float64, err error) {
 		f, client, names, err := s.scriptedUp(ctx, servers, map[string]any{"env": map[string]string{"GOMAXPROCS": "1"}})
@@ -132,7 +132,7 @@ func serversFigure(ctx context.Context, s *stage) error {
 	return nil
 }
 
-// fairnessFigure has one caller call while a million calls are queued.
+// fairnessFigure measures one caller's calls while a million calls are queued.
 func fairnessFigure(ctx context.Context, s *stage) (err error) {
 	f, client, end, err := s.warm(ctx)
 	if err != nil {
@@ -179,13 +179,13 @@ func fairnessFigure(ctx context.Context, s *stage) (err error) {
 }
 
 const (
-	// The servers of overloadFigure: that many calls at once, each of so long.
+	// The servers of overloadFigure: the concurrent calls, and the duration of each.
 	overloadSlots = 16
 	overloadSleep = 20 * time.Millisecond
 	overloadTimes = 3
 )
 
-// overloadFigure sends three times what the fabric can do for a minute.
+// overloadFigure sends three times the load that the fabric can handle, for a minute.
 func overloadFigure(ctx context.Context, s *stage) (err error) {
 	f, client, names, err := s.scriptedUp(ctx, 1, map[string]any{"inFlight": overloadSlots})
 	if err != nil {
@@ -217,7 +217,7 @@ func overloadFigure(ctx context.Context, s *stage) (err error) {
 	return nil
 }
 
-// flood sends calls at a rate, whether the earlier ones are answered or not.
+// flood sends calls at a fixed rate, without waiting for responses.
 type flood struct {
 	url  string
 	body []byte
@@ -226,7 +226,7 @@ type flood struct {
 	sent, good, all, refused, wrong atomic.Int64
 }
 
-// run returns when all are answered.
+// run returns when all calls are answered.
 func (f *flood) run(ctx context.Context, d time.Duration) {
 	client := newFloodClient()
 	defer client.CloseIdleConnections()

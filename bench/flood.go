@@ -12,7 +12,7 @@ func newFloodClient() *http.Client {
 	return &http.Client{Timeout: 2 * time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: 20_000, MaxIdleConns: 20_000}}
 }
 
-// one sends one call; what is answered after the end does not count as goodput.
+// one sends one call. A response after the end does not count as goodput.
 func (f *flood) one(ctx context.Context, client *http.Client, end time.Time) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, f.url, bytes.NewReader(f.body))
 	if err != nil {

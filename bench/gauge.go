@@ -12,14 +12,13 @@ import (
 )
 
 const (
-	// patience is how much longer than planned a warm-up, a measurement and the
-	// calls at its end may take. Where one call takes longer than the plan has
-	// time, figures taken on the dot would be of something half begun.
+	// patience limits how much longer than planned a warm-up, a measurement and the
+	// calls at its end may take. If one call takes longer than the planned duration,
+	// stopping on time would measure incomplete calls.
 	patience = 10 * time.Second
-	// errorPause keeps a target that refuses everything from being asked in a
-	// loop without any waiting.
+	// errorPause prevents a busy loop if the target refuses every call.
 	errorPause = 2 * time.Millisecond
-	// maxFailures is how many different sentences are kept for each lane.
+	// maxFailures limits the number of different error texts for each lane.
 	maxFailures = 8
 
 	latencyUnit = 100 * time.Nanosecond
@@ -34,12 +33,12 @@ const (
 
 var errDrain = fmt.Errorf("no answer within %s after the measurement", patience)
 
-// gauge makes measurements, one at a time, and keeps its histograms for the next.
+// gauge makes measurements, one at a time, and reuses its histograms.
 type gauge struct {
 	lanes []*laneRecord
 }
 
-// laneRecord is what one lane saw. It belongs to the goroutine of the lane.
+// laneRecord is the record of one lane. It belongs to the goroutine of the lane.
 type laneRecord struct {
 	latencies *hdrhistogram.Histogram // in units of latencyUnit
 	errors    int64
@@ -69,7 +68,7 @@ func (r *laneRecord) failure(err error) {
 	r.failures[text]++
 }
 
-// headcount waits until each lane has done something once.
+// headcount waits until each lane has ticked once.
 type headcount struct {
 	left atomic.Int64
 	all  chan struct{}
@@ -87,7 +86,7 @@ func (h *headcount) tick() {
 	}
 }
 
-// wait waits for d, and then until every lane has ticked, but not for ever.
+// wait waits for d, and then until every lane has ticked, but at most for patience.
 func (h *headcount) wait(ctx context.Context, d time.Duration) {
 	wait(ctx, d)
 	limit := time.NewTimer(patience)
@@ -99,9 +98,9 @@ func (h *headcount) wait(ctx context.Context, d time.Duration) {
 	}
 }
 
-// measure puts a closed loop of c lanes on the target. Calls that end while the
-// measuring lasts count; failures count until all lanes are at rest. The warm-up
-// lasts until each lane has had an answer, and so does the measuring.
+// measure runs a closed loop of c lanes on the target. Calls that end during the
+// measurement count; failures count until all lanes have stopped. The warm-up
+// lasts until each lane has had a response, and so does the measurement.
 func (g *gauge) measure(ctx context.Context, t Target, size, c int, warmup, duration time.Duration) (Sample, error) {
 	for len(g.lanes) < c {
 		g.lanes = append(g.lanes, newLaneRecord())
@@ -110,8 +109,8 @@ func (g *gauge) measure(ctx context.Context, t Target, size, c int, warmup, dura
 	for _, r := range records {
 		r.reset()
 	}
-	// What the last measurement left in the generator's heap is not for this one
-	// to clean up.
+	// Collect the garbage of the last measurement, so that it does not affect this
+	// one.
 	runtime.GC()
 
 	run := ctx
@@ -120,7 +119,7 @@ func (g *gauge) measure(ctx context.Context, t Target, size, c int, warmup, dura
 	var (
 		phase atomic.Int32
 		lanes sync.WaitGroup
-		// How many lanes have had an answer at all, and one that counts.
+		// The lanes that have had a response at all, and one that counts.
 		warm, counted = newHeadcount(c), newHeadcount(c)
 	)
 	for n, record := range records {
@@ -133,7 +132,7 @@ func (g *gauge) measure(ctx context.Context, t Target, size, c int, warmup, dura
 		}
 		lanes.Go(func() {
 			drive(ctx, lane, record, &phase, warm, counted)
-			_ = lane.Close() // its errors say nothing about the calls
+			_ = lane.Close() // its errors are not errors of calls
 		})
 	}
 	m := meter{roots: t.PIDs()}
@@ -154,7 +153,7 @@ func (g *gauge) measure(ctx context.Context, t Target, size, c int, warmup, dura
 	return newSample(records, window, m.between(before, after)), nil
 }
 
-// drive calls until the measuring has ended.
+// drive makes calls until the measurement has ended.
 func drive(ctx context.Context, lane Lane, record *laneRecord, phase *atomic.Int32, warm, counted *headcount) {
 	var isWarm, isCounted bool
 	began := time.Now()

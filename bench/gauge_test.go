@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// scripted is a target whose calls take a time and end in a way that the test says.
+// scripted is a target whose calls have a duration and an outcome that the test sets.
 type scripted struct {
 	name string
 	call func(ctx context.Context, lane, call int) error
-	fail error // of Dial
+	fail error // the error of Dial
 	log  *[]string
 }
 
@@ -139,7 +139,7 @@ func TestErrorsAreCountedByTheirSentenceAndNotAsCalls(t *testing.T) {
 			t.Fatal(err)
 		}
 		near(t, "the calls", float64(s.Calls), 300, 0.02)
-		near(t, "the errors", float64(s.Errors), 100, 0.02) // each followed by the pause
+		near(t, "the errors", float64(s.Errors), 100, 0.02) // the pause follows each error
 		if s.Failures["status 503"] != s.Errors || len(s.Failures) != 1 {
 			t.Errorf("failures %v of %d", s.Failures, s.Errors)
 		}

@@ -9,8 +9,8 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// look returns the colour and the shape of target number t: colours that also
-// people who see fewer of them can tell apart, and shapes for black and white.
+// look returns the colour and the shape of target number t. The colours are distinguishable
+// for colour-blind people, and the shapes in black and white.
 func look(t int) (color.Color, draw.GlyphDrawer) {
 	colors := [...]color.Color{
 		color.RGBA{A: 255, R: 0x55, G: 0x55, B: 0x55},

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Machine is what one must know of a machine to believe its figures. It names
-// no host.
+// Machine describes a machine well enough to interpret its figures. It does not contain the
+// host name.
 type Machine struct {
 	OS   string `json:"os"`
 	Arch string `json:"arch"`
@@ -19,7 +19,7 @@ type Machine struct {
 
 func thisMachine() Machine {
 	m := Machine{OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(), Go: runtime.Version()}
-	// Only Linux has this file; elsewhere the model stays unknown.
+	// Only Linux has this file; on other systems the model is unknown.
 	if text, err := os.ReadFile("/proc/cpuinfo"); err == nil {
 		m.CPU = cpuModel(string(text))
 	}
@@ -35,7 +35,7 @@ func cpuModel(cpuinfo string) string {
 	return ""
 }
 
-// String is one line for titles.
+// String returns one line for titles.
 func (m Machine) String() string {
 	s := fmt.Sprintf("%d CPUs, %s/%s, %s", m.CPUs, m.OS, m.Arch, m.Go)
 	if m.CPU != "" {

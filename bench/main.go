@@ -9,14 +9,14 @@ import (
 	"path/filepath"
 )
 
-// Main is the whole of `callyard bench`: it starts what is to be loaded, runs
-// the plan, prints the table to stdout and progress to stderr, writes the files
-// and stops everything. A target that cannot be started is left out and makes
-// an error at the end, after the results. The programs that the bench starts
-// are built in, and keep their data in, a temporary directory.
+// Main implements `callyard bench`: it starts the targets, runs the plan, prints the table
+// to stdout and progress to stderr, writes the files and stops the targets. A target that
+// cannot be started is left out and reported as an error at the end, after the results.
+// The programs that the bench starts are built in a temporary directory and keep
+// their data there.
 //
-// The direct session needs the main of the program to begin as package launch
-// asks.
+// The direct session requires the start of the program's main that package launch
+// describes.
 func Main(ctx context.Context, o Options, stdout, stderr io.Writer) (err error) {
 	o = o.filled()
 	var set targets

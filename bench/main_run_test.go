@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// short is a run that has ended soon.
+// short returns the options of a short run.
 func short(t *testing.T) Options {
 	t.Helper()
 	return Options{
@@ -114,7 +114,7 @@ func TestAnInterruptedRunStopsWhatItStarted(t *testing.T) {
 	o.Rounds = 1000
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	// The first line of progress comes when everything runs.
+	// The first line of progress is written when everything runs.
 	stderr := writerFunc(func(p []byte) (int, error) {
 		if strings.Contains(string(p), "[1/") {
 			cancel()
@@ -135,7 +135,7 @@ func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 func TestAProgramThatEndsEarlyIsQuoted(t *testing.T) {
 	dir := t.TempDir()
-	// Without its servers file the program says so and ends.
+	// Without its servers file the program prints an error and ends.
 	_, err := startAllInOne(t.Context(), binariesIn(programs(t, "callyard")), filepath.Join(dir, "missing.json"), dir)
 	if err == nil || !strings.Contains(err.Error(), "there is no servers file") || !strings.Contains(err.Error(), "exit status 2") {
 		t.Errorf("got %v", err)

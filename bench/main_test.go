@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// serverCommand is the command line of an MCP server with the tool echo.
+// serverCommand returns the command line of an MCP server with the tool echo.
 func serverCommand(t *testing.T) []string {
 	t.Helper()
 	self, err := os.Executable()
@@ -61,8 +61,8 @@ func serveStdio() int {
 	return 0
 }
 
-// programs makes a directory in which the names are this test binary, playing
-// those parts of the fabric.
+// programs creates a directory in which each name is this test binary, which acts as that
+// program of the fabric.
 func programs(t *testing.T, names ...string) string {
 	t.Helper()
 	self, err := os.Executable()
@@ -78,7 +78,7 @@ func programs(t *testing.T, names ...string) string {
 	return dir
 }
 
-// play plays a program of the fabric until SIGTERM: what faces callers is ready
+// play acts as a program of the fabric until SIGTERM. The endpoint for callers is ready
 // at once and echoes.
 func play(program string) int {
 	flags := flag.NewFlagSet(program, flag.ContinueOnError)
@@ -144,7 +144,7 @@ func play(program string) int {
 	return 0
 }
 
-// echoMCP is echo over MCP, where the headers must say what the body says.
+// echoMCP is echo over MCP, where the headers must match the body.
 func echoMCP(w http.ResponseWriter, r *http.Request) {
 	var m struct {
 		ID     json.RawMessage `json:"id"`
@@ -165,7 +165,7 @@ func echoMCP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"Echo: %s"}]}}`, m.ID, m.Params.Arguments["message"])
 }
 
-// echo answers with what came, inside a result.
+// echo returns the request body inside a result.
 func echo(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {

@@ -8,16 +8,16 @@ import (
 
 const (
 	stampLen = 16
-	// MinSize is the smallest message in bytes: it has a stamp at both ends.
+	// MinSize is the size of the smallest message in bytes, with a stamp at both ends.
 	MinSize = 2*stampLen + 8
-	// MaxSize is the largest, the limit of results.
+	// MaxSize is the size of the largest message, which is the limit of results.
 	MaxSize = 64 << 20
 
 	argumentsHead = `{"message":"`
 	argumentsTail = `"}`
 )
 
-// checkSize says whether a message can have the size.
+// checkSize returns an error if a message cannot have the size.
 func checkSize(size int) error {
 	if size < MinSize || size > MaxSize {
 		return fmt.Errorf("a message cannot have %d bytes; choose a size from %d to %d", size, MinSize, MaxSize)
@@ -27,17 +27,17 @@ func checkSize(size int) error {
 
 var errNotWhole = errors.New("the answer does not hold the whole message of this call")
 
-// message is the text that is sent and must be returned. Its two ends carry the
-// numbers of the lane and of the call, so that an answer that was cut, or that
-// belongs to another call, is not taken for this one. It holds letters and
-// digits only and is the same bytes in every JSON writing.
+// message is the text that is sent and must be returned. Both ends carry the
+// numbers of the lane and of the call, which detects a truncated answer or the answer to
+// another call. It consists of letters and digits only, so it has the same bytes in every
+// JSON encoding.
 type message struct {
 	text []byte
 	lane uint32
 	call uint32
 }
 
-// newMessage makes a message inside text, which keeps being used.
+// newMessage creates a message in text, which it keeps and modifies.
 func newMessage(text []byte, lane int) *message {
 	for i := range text {
 		text[i] = 'a' + byte(i%26)
@@ -54,7 +54,7 @@ func (m *message) next() {
 	stamp(m.text[len(m.text)-stampLen:], m.call, m.lane)
 }
 
-// in says whether text holds the whole message.
+// in returns an error unless text contains the whole message.
 func (m *message) in(text []byte) error {
 	at := bytes.Index(text, m.text[:stampLen])
 	if at < 0 || !bytes.HasPrefix(text[at:], m.text) {
@@ -72,7 +72,7 @@ func stamp(to []byte, high, low uint32) {
 }
 
 // echoArguments returns the arguments object of the echo tool between two texts, and
-// the message that lives inside it.
+// the message inside it.
 func echoArguments(before, after string, lane, size int) ([]byte, *message) {
 	from := len(before) + len(argumentsHead)
 	text := make([]byte, from+size+len(argumentsTail)+len(after))

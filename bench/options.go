@@ -11,57 +11,57 @@ import (
 	"time"
 )
 
-// Options is what the command line can say. The zero value is the full run.
+// Options are the options of the command line. The zero value is the full run.
 type Options struct {
-	// Root is the repository; empty: looked for upwards from the working directory.
+	// Root is the repository. If empty, it is searched from the working directory upwards.
 	Root string
-	// Bin is a directory with callyard, frontdoor, worker and nats-server; empty:
+	// Bin is a directory with callyard, frontdoor, worker and nats-server. If empty,
 	// they are built from Root.
 	Bin string
-	// Command is the command line of the everything server on stdio; empty: the
+	// Command is the command line of the everything server on stdio. If empty, it is the
 	// one that npm installed in e2e/servers of Root.
 	Command []string
 
-	C, Sizes         []int // 1, 10, 50, 200; 200 B, 20 kB, 1 MB
-	Rounds           int   // 3
+	C, Sizes         []int // default 1, 10, 50, 200; 200 B, 20 kB, 1 MB
+	Rounds           int   // default 3
 	Warmup, Duration time.Duration
-	// Quick makes the values above small where they are not set.
+	// Quick sets small defaults for the values above.
 	Quick bool
 
-	// Only names the targets to load; empty: all.
+	// Only names the targets to load. If empty, all are loaded.
 	Only []string
 	// URLs adds endpoints as "name=http://…"; see [NewEndpoint].
 	URLs []string
-	// Headers go with every call to an endpoint of URLs or URL.
+	// Headers are sent with every call to an endpoint of URLs or URL.
 	Headers map[string]string
-	// Figures names the figures to measure instead ([FigureNames], or "all"), and Calls
-	// how many calls their largest batch has (1,000,000; Quick: 100,000).
+	// Figures names the figures to measure instead ([FigureNames], or "all"). Calls is
+	// the number of calls of their largest batch (default 1,000,000; with Quick 100,000).
 	Figures []string
 	Calls   int
 	// MCPBridge is a checkout of MCP Bridge with its dependencies, and Python an interpreter
-	// that has ToolRegistry (python3): the peers of the figure "published". Where they are
-	// not, the published figures stand alone.
+	// with ToolRegistry (default python3). They are the peers of the figure "published". If
+	// they are missing, only their published figures are shown.
 	MCPBridge, Python string
-	// Out is the directory for bench.json and bench.png; empty: neither.
+	// Out is the directory for bench.json and bench.png. If empty, neither is written.
 	Out string
-	// JSON prints the report as JSON in place of the table.
+	// JSON prints the report as JSON instead of the table.
 	JSON bool
 
-	// URL, when set, loads one tool of a running Callyard and nothing else:
-	// Server, Tool and the arguments object.
+	// URL, if set, loads only one tool of a running Callyard: Server, Tool and the
+	// arguments object.
 	URL, Server, Tool string
 	Arguments         []byte
 
-	// Log hears of what the direct session says; nil: nobody does.
+	// Log receives the log of the direct session. It may be nil.
 	Log *slog.Logger
 }
 
-// builtIn are the targets that the bench starts itself.
+// builtIn returns the targets that the bench starts itself.
 func builtIn() []string {
 	return []string{DirectSDK, DirectSession, AllInOne, AllInOneMCP, ThreeProcesses}
 }
 
-// filled returns the options with the defaults in.
+// filled returns the options with defaults.
 func (o Options) filled() Options {
 	full := Options{C: []int{1, 10, 50, 200}, Sizes: []int{200, 20_000, 1_000_000}, Rounds: 3, Warmup: 500 * time.Millisecond, Duration: 2 * time.Second}
 	if o.Quick {
@@ -88,7 +88,7 @@ func (o Options) filled() Options {
 	return o
 }
 
-// calls is how many calls the largest batch of a figure has.
+// calls returns the number of calls of the largest batch of a figure.
 func (o Options) calls() int {
 	switch {
 	case o.Calls > 0:
@@ -99,13 +99,13 @@ func (o Options) calls() int {
 	return 1_000_000
 }
 
-// wants says whether the target is to be loaded.
+// wants reports whether to load the target.
 func (o Options) wants(name string) bool {
 	return len(o.Only) == 0 || slices.Contains(o.Only, name)
 }
 
-// peers returns the endpoints of URLs that are wanted, and an error where a
-// name in Only or an entry of URLs makes no sense.
+// peers returns the selected endpoints of URLs, and an error if a
+// name in Only or an entry of URLs is invalid.
 func (o Options) peers() ([]*Endpoint, error) {
 	known := builtIn()
 	var peers []*Endpoint
@@ -139,7 +139,7 @@ func (o Options) peers() ([]*Endpoint, error) {
 	return peers, nil
 }
 
-// withoutQuery keeps what may be a secret out of error messages.
+// withoutQuery removes the query, which may contain a secret, for error messages.
 func withoutQuery(address string) string {
 	address, _, _ = strings.Cut(address, "?")
 	return address

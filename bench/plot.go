@@ -23,7 +23,7 @@ const (
 
 // WritePNG draws the medians: a row for each size, the rate by concurrency on
 // the left and the median latency on the right. Both axes are logarithmic, so
-// that equal ratios are equal distances.
+// that equal ratios have equal distances.
 func (r *Report) WritePNG(w io.Writer) error {
 	rows := make([][]*plot.Plot, len(r.Sizes))
 	var legend plot.Legend
@@ -65,7 +65,7 @@ func (r *Report) drawTitle(c draw.Canvas, like plot.Legend) {
 		fmt.Sprintf("%s; medians of %s", r.Machine, r.roundsText()))
 }
 
-// panels returns the two plots of a size and the legend for both.
+// panels returns the two plots of a size and their common legend.
 func (r *Report) panels(size int) ([]*plot.Plot, plot.Legend, error) {
 	rate := r.panel(bytesText(size)+": calls per second", "calls/s")
 	latency := r.panel(bytesText(size)+": median latency", "p50, ms")
@@ -74,7 +74,7 @@ func (r *Report) panels(size int) ([]*plot.Plot, plot.Legend, error) {
 	for t, name := range r.Targets {
 		var rates, latencies plotter.XYs
 		for _, c := range r.Cells {
-			// A logarithmic axis has no zero; what never answered has no point.
+			// A logarithmic axis has no zero, so a target without answers has no point.
 			if c.Size == size && c.Target == name && c.Median.Rate > 0 && c.Median.P50 > 0 {
 				rates = append(rates, plotter.XY{X: float64(c.Concurrency), Y: c.Median.Rate})
 				latencies = append(latencies, plotter.XY{X: float64(c.Concurrency), Y: c.Median.P50 / 1000})
@@ -102,10 +102,10 @@ func (r *Report) panels(size int) ([]*plot.Plot, plot.Legend, error) {
 	return []*plot.Plot{rate, latency}, legend, nil
 }
 
-// curve returns the line and the points of target number t in its look.
+// curve returns the line and the points of target number t in its colour and shape.
 func curve(xys plotter.XYs, t int) (*plotter.Line, *plotter.Scatter, error) {
 	if len(xys) == 0 {
-		// For the legend alone.
+		// Only for the legend.
 		xys = plotter.XYs{{X: 1, Y: 1}}
 	}
 	line, points, err := plotter.NewLinePoints(xys)
@@ -138,14 +138,14 @@ func (r *Report) panel(title, unit string) *plot.Plot {
 	return p
 }
 
-// fit sets the axes around the data, with room, and never without an extent:
-// one single value on a logarithmic axis would have none.
+// fit sets the axes around the data, with a margin. The margin also gives a range
+// to a single value, which a logarithmic axis requires.
 func fit(p *plot.Plot, concurrency []int) {
 	p.X.Min, p.X.Max = float64(concurrency[0]), float64(concurrency[0])
 	for _, c := range concurrency {
 		p.X.Min, p.X.Max = min(p.X.Min, float64(c)), max(p.X.Max, float64(c))
 	}
-	if p.Y.Min > p.Y.Max || p.Y.Min <= 0 { // nothing was added
+	if p.Y.Min > p.Y.Max || p.Y.Min <= 0 { // no data
 		p.Y.Min, p.Y.Max = 1, 10
 	}
 	p.X.Min, p.X.Max = p.X.Min/1.15, p.X.Max*1.15

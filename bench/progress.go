@@ -6,8 +6,8 @@ import (
 	"os"
 )
 
-// progressLine shows how far a run is: one line that changes where there is a
-// terminal, one line for each measurement elsewhere.
+// progressLine shows the progress of a run: one updated line on a terminal, otherwise
+// one line for each measurement.
 type progressLine struct {
 	w     io.Writer
 	live  bool
@@ -35,7 +35,7 @@ func (p *progressLine) tell(now Progress) {
 		text += fmt.Sprintf(", %d errors", now.Sample.Errors)
 	}
 	if p.live {
-		// Back to the start of the line and clear what was there.
+		// Return to the start of the line and clear it.
 		fmt.Fprintf(p.w, "\r\x1b[K%s", text)
 		p.shown = true
 		return
@@ -43,7 +43,7 @@ func (p *progressLine) tell(now Progress) {
 	fmt.Fprintln(p.w, text)
 }
 
-// end leaves the line.
+// end ends the line.
 func (p *progressLine) end() {
 	if p.shown {
 		fmt.Fprint(p.w, "\r\x1b[K")

@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// publishedText holds the figures of the papers. A row that is not in it has no published
+// publishedText holds the figures of the papers. A row that is missing in it has no published
 // figure in the table.
 //
 //go:embed published.json
 var publishedText []byte
 
-// publishedFigures are figures by the key of their row.
+// publishedFigures maps the keys of rows to figures.
 type publishedFigures map[string]struct {
 	Value  float64 `json:"value"`
 	Source string  `json:"source"`
@@ -36,22 +36,22 @@ func readPublished(text []byte) (publishedFigures, error) {
 	return figures, nil
 }
 
-// comparison is a row of the published benchmark: ours next to what was published and to
-// what was measured with it. 0 is for what is not known.
+// comparison is a row of the published benchmark: our figure, the published figure and
+// the figure of a peer that was measured in the same run. 0 means unknown.
 type comparison struct {
 	key              string // of the published figure
 	part, what, unit string
-	more             bool // more is better
+	more             bool // larger is better
 	against          string
 	theirs, ours     float64
-	most             float64 // what ours must not exceed, whatever the others do
-	share            float64 // what ours may be of theirs at most; 0: 1
-	shown            bool    // for reading only: nobody asks ours to be ahead
-	note             string  // why there is no figure
+	most             float64 // the absolute limit of our figure
+	share            float64 // the maximum ratio of our figure to the peer's; 0 means 1
+	shown            bool    // informational: our figure need not be better
+	note             string  // the reason for a missing figure
 }
 
-// verdict says whether ours is where it should be. What was measured with it counts for
-// more than what was published, which is from another machine.
+// verdict returns the verdict on our figure and whether it holds. A peer measured in the same
+// run takes precedence over the published figure, which is from another machine.
 func (c *comparison) verdict(published float64) (text string, holds bool) {
 	ahead := func(other, share float64) bool {
 		if c.more {
@@ -84,7 +84,7 @@ func (c *comparison) verdict(published float64) (text string, holds bool) {
 	return "", true
 }
 
-// amountText writes a figure with what is significant of it.
+// amountText formats a figure with its significant digits.
 func amountText(x float64) string {
 	switch {
 	case x == 0:
@@ -99,7 +99,7 @@ func amountText(x float64) string {
 	return strconv.FormatFloat(x, 'f', 3, 64)
 }
 
-// writeComparisons writes the table. The error names what is behind.
+// writeComparisons writes the table. The error lists the rows that do not hold.
 func writeComparisons(w io.Writer, rows []comparison, figures publishedFigures) error {
 	table := [][]string{{"part", "what", "unit", "published", "measured with it", "", "ours", "ours ÷ that", ""}}
 	var missed []string

@@ -46,7 +46,7 @@ func startCalculators() (*calculators, error) {
 				http.Error(w, "the body is not JSON", http.StatusBadRequest)
 				return
 			}
-			value, _ := apply(r.Context(), p) // it cannot fail
+			value, _ := apply(r.Context(), p) // cannot fail
 			w.Header().Set("Content-Type", "application/json")
 			fmt.Fprintf(w, `{"result":%v}`, value)
 		})
@@ -62,10 +62,10 @@ func startCalculators() (*calculators, error) {
 	return c, nil
 }
 
-// close ends the services with their connections.
+// close stops the services and their connections.
 func (c *calculators) close() error {
 	err := c.server.Close()
-	for session := range c.tools.Sessions() { // of a client that went without a word
+	for session := range c.tools.Sessions() { // sessions of clients that left without closing them
 		err = errors.Join(err, session.Close())
 	}
 	if ended := <-c.ended; !errors.Is(ended, http.ErrServerClosed) {

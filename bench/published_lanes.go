@@ -18,7 +18,7 @@ type httpRequest struct {
 	body         []byte
 }
 
-// bytesFor writes the request for a host.
+// bytesFor encodes the request for a host.
 func (r *httpRequest) bytesFor(host string, headers map[string]string) []byte {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: callyard-bench\r\nAccept: application/json\r\n", r.method, r.path, host)
@@ -32,8 +32,8 @@ func (r *httpRequest) bytesFor(host string, headers map[string]string) []byte {
 	return append([]byte(b.String()), r.body...)
 }
 
-// mixTarget is a proxy under a load of several requests: each lane sends them in turn, and
-// starts at another one. With confirm, each is held and confirmed.
+// mixTarget is a proxy that is loaded with several requests. Each lane sends them in turn,
+// from a different start. If confirm is set, each call is held and confirmed.
 type mixTarget struct {
 	*Endpoint
 	requests []httpRequest
@@ -49,7 +49,7 @@ func newMix(name, base string, pids map[string]int, confirm bool, headers map[st
 	return &mixTarget{Endpoint: e, requests: requests, confirm: confirm}, nil
 }
 
-// Dial opens the connection of one lane; the size says nothing here.
+// Dial opens the connection of one lane. The size is ignored.
 func (m *mixTarget) Dial(ctx context.Context, n, _ int) (Lane, error) {
 	l := &mixLane{endpointLane: &endpointLane{ctx: ctx, at: m.Endpoint}, next: n, confirm: m.confirm}
 	for i := range m.requests {
@@ -68,7 +68,7 @@ type mixLane struct {
 	confirm  bool
 }
 
-// Call sends the next request and looks whether its answer is one.
+// Call sends the next request and checks its response.
 func (l *mixLane) Call() error {
 	l.request = l.requests[l.next%len(l.requests)]
 	l.next++
@@ -93,7 +93,7 @@ func (l *mixLane) Call() error {
 	return toolError(a.body)
 }
 
-// confirmationPath is where the held call of an answer is confirmed.
+// confirmationPath returns the path that confirms the held call of a response.
 func confirmationPath(a answer) (string, error) {
 	var held struct {
 		ID string `json:"confirmation_id"`
@@ -107,7 +107,7 @@ func confirmationPath(a answer) (string, error) {
 	return "/confirmations/" + held.ID, nil
 }
 
-// keepAlive is the go-sdk client that stays connected to a server, with one call of it.
+// keepAlive is a go-sdk client that stays connected to a server, and its call.
 type keepAlive struct {
 	*sdkTarget
 	tool      string
@@ -119,7 +119,7 @@ func (k *keepAlive) Dial(ctx context.Context, _, _ int) (Lane, error) {
 }
 
 type keepAliveLane struct {
-	ctx context.Context // the lane's life, see Target.Dial
+	ctx context.Context // the lifetime of the lane, see Target.Dial
 	at  *keepAlive
 }
 

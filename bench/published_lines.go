@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// examples are what one writes with Callyard for each row of the published table of lines.
+// examples holds the code to write with Callyard for each row of the published table of lines.
 //
 //go:embed lines
 var examples embed.FS
 
-// exampleFiles are the files of each row.
+// exampleFiles returns the files of each row.
 func exampleFiles() map[string][]string {
 	return map[string][]string{
 		"native":  {"native/main.go", "native.sh"},
@@ -21,8 +21,8 @@ func exampleFiles() map[string][]string {
 	}
 }
 
-// countLines counts the lines that say something: not empty ones, comments, lone brackets,
-// nor the package clause and the imports of Go.
+// countLines counts lines of code. It skips empty lines, comments, lone brackets, and the
+// package clause and imports of Go.
 func countLines(text string) (n int) {
 	imports := false
 	for line := range strings.Lines(text) {
@@ -41,7 +41,7 @@ func countLines(text string) (n int) {
 	return n
 }
 
-// publishedLines counts what one writes.
+// publishedLines counts the lines that a user must write.
 func publishedLines(s *stage) error {
 	for _, kind := range []string{"native", "openapi", "mcp", "all"} {
 		sum := 0

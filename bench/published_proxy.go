@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// What is asked of ours, whatever the others do.
+	// The absolute limits of our figures.
 	confirmMost     = 2.5 // ms
 	idleMost        = 60  // MiB
 	loadedMost      = 120 // MiB
@@ -20,8 +20,8 @@ const (
 	memoryLookEvery = 50 * time.Millisecond
 )
 
-// publishedFigure is the benchmark that the authors of MCP Bridge published, and that of
-// ToolRegistry. Each peer is measured where it is installed.
+// publishedFigure runs the benchmark that the authors of MCP Bridge published, and that of
+// ToolRegistry. Each peer is measured if it is installed.
 func publishedFigure(ctx context.Context, s *stage) error {
 	for _, part := range []func(context.Context, *stage) error{publishedProxy, publishedRisk, publishedRegistry} {
 		if err := part(ctx, s); err != nil {
@@ -55,7 +55,7 @@ func (p *proxies) close() (err error) {
 	return err
 }
 
-// peerName is what the table calls the peer.
+// peerName returns the peer's name in the table.
 func (p *proxies) peerName() string {
 	if p.peer == nil {
 		return mcpBridge
@@ -63,10 +63,10 @@ func (p *proxies) peerName() string {
 	return p.peer.name
 }
 
-// of returns the figure of the peer, 0 where there is none.
+// of returns the figure of the peer, or 0 if there is no peer.
 func (p *proxies) of(figures map[*contender]float64) float64 { return figures[p.peer] }
 
-// coldStarts starts the proxies in turns, and leaves those of the last round running.
+// coldStarts starts the proxies in turn, and keeps the proxies of the last round running.
 func (s *stage) coldStarts(ctx context.Context) (p *proxies, err error) {
 	took := map[string][]float64{}
 	p = &proxies{}
@@ -136,7 +136,8 @@ func (s *stage) compareMemory(when, key string, most float64, p *proxies, ours, 
 	s.compare(comparison{key: key, part: "memory", what: "resident, " + when + ", without the servers", unit: "MiB", against: p.peerName(), theirs: theirs, ours: ours, most: most, note: "it cannot be read here"})
 }
 
-// latencies measures the requests at c=1 on each contender in turns: the medians of p50, ms.
+// latencies measures the requests at c=1 on each contender in turn. It returns the medians of
+// p50 in ms.
 func (s *stage) latencies(ctx context.Context, contenders []*contender, confirm bool, request func(*contender) httpRequest) (map[*contender]float64, error) {
 	all := map[*contender][]float64{}
 	for range s.o.Rounds {
@@ -159,7 +160,7 @@ func (s *stage) latencies(ctx context.Context, contenders []*contender, confirm 
 	return medians, nil
 }
 
-// loaded is one measurement in which calls were answered and none failed.
+// loaded makes one measurement. It fails unless calls were answered and none failed.
 func (s *stage) loaded(ctx context.Context, t Target, lanes int) (Sample, error) {
 	sample, err := s.load.measure(ctx, t, 0, lanes, s.o.Warmup, s.o.Duration/2)
 	if err != nil {
@@ -174,8 +175,8 @@ func (s *stage) loaded(ctx context.Context, t Target, lanes int) (Sample, error)
 	return sample, nil
 }
 
-// publishedOperations calls each of the six at c=1: ours, the peer, the client that stays
-// connected, and one that starts a process for each call.
+// publishedOperations calls each of the six operations at c=1 on ours, the peer, a client that
+// stays connected, and a client that starts a process for each call.
 func (s *stage) publishedOperations(ctx context.Context, p *proxies) error {
 	dir, err := s.folder()
 	if err != nil {
@@ -233,7 +234,7 @@ func (s *stage) publishedOperation(ctx context.Context, p *proxies, i int, serve
 	return nil
 }
 
-// publishedLoad puts the six operations in turn on each proxy, with 1 to 50 calls at once.
+// publishedLoad runs the six operations in turn on each proxy, with 1 to 50 concurrent calls.
 func (s *stage) publishedLoad(ctx context.Context, p *proxies) error {
 	peaks := map[*contender]float64{}
 	for _, lanes := range []int{1, 5, 10, 20, memoryLanes} {
@@ -270,8 +271,8 @@ func (s *stage) publishedLoad(ctx context.Context, p *proxies) error {
 	return nil
 }
 
-// watchMemory looks at the memory of a proxy until the function that it returns is called,
-// which tells the most.
+// watchMemory watches the memory of a proxy until the returned function is called, which
+// returns the maximum.
 func watchMemory(c *contender) func() float64 {
 	var over atomic.Bool
 	most := make(chan float64)
@@ -286,7 +287,7 @@ func watchMemory(c *contender) func() float64 {
 	return func() float64 { over.Store(true); return <-most }
 }
 
-// publishedEndpoints asks what a client asks around calls.
+// publishedEndpoints measures the requests that a client makes in addition to calls.
 func (s *stage) publishedEndpoints(ctx context.Context, p *proxies) error {
 	for _, path := range []string{"/health", "/servers", "/servers/filesystem/tools", "/servers/everything/prompts", "/servers/everything/resources"} {
 		took, err := s.latencies(ctx, p.all(), false, func(*contender) httpRequest { return httpRequest{method: "GET", path: path} })
@@ -298,7 +299,7 @@ func (s *stage) publishedEndpoints(ctx context.Context, p *proxies) error {
 	return nil
 }
 
-// publishedRisk traces a call of each risk level.
+// publishedRisk measures a call of each risk level.
 func publishedRisk(ctx context.Context, s *stage) (err error) {
 	plain, held := &proxies{}, &proxies{}
 	defer func() { err = errors.Join(err, plain.close(), held.close()) }()
@@ -323,8 +324,8 @@ func publishedRisk(ctx context.Context, s *stage) (err error) {
 		return err
 	}
 	s.compare(comparison{key: "risk/low", part: "risk", what: "low: runs at once", unit: "ms", against: plain.peerName(), theirs: plain.of(low), ours: low[plain.one]})
-	// The peer keeps held calls in its memory and forgets them with it; ours are on the
-	// disk, so its extra time is for reading.
+	// The peer keeps held calls in memory and loses them when it ends. Ours are on disk, so
+	// the extra time is not compared with the peer's.
 	s.compare(comparison{key: "risk/confirmation", part: "risk", what: "medium: extra time of a confirmed call", unit: "ms", ours: medium[held.one] - low[plain.one], most: confirmMost})
 	s.compare(comparison{part: "risk", what: "medium: a confirmed call", unit: "ms", against: held.peerName() + ", which keeps it in memory", theirs: held.of(medium), ours: medium[held.one], shown: true})
 	s.compare(comparison{key: "risk/high", part: "risk", what: "high: in a container", unit: "ms", note: "it needs containers; see make sandboxes"})

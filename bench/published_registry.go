@@ -19,24 +19,24 @@ import (
 )
 
 const (
-	// atOnce is how many calls the benchmark of ToolRegistry makes at once, and repeats
-	// how often.
+	// atOnce is the number of concurrent calls in the benchmark of ToolRegistry, and repeats
+	// the number of repetitions.
 	atOnce       = 100
 	repeats      = 10
 	toolRegistry = "ToolRegistry"
 	peerTimeout  = 3 * time.Minute
 )
 
-// registryScript measures ToolRegistry as its authors do. Its arguments are the addresses
-// of the OpenAPI document and of the MCP server; it prints calls/s by kind as JSON.
+// registryScript measures ToolRegistry in the same way as its authors. Its arguments are the
+// addresses of the OpenAPI document and of the MCP server. It prints calls/s by kind as JSON.
 //
 //go:embed registry_peer.py
 var registryScript string
 
-// registryKinds are the rows of the published table, in its order.
+// registryKinds returns the rows of the published table, in its order.
 func registryKinds() []string { return []string{"native", "class", "openapi", "mcp"} }
 
-// parseRegistry reads what the script printed: the better mode of each kind counts.
+// parseRegistry parses the output of the script. The better mode of each kind counts.
 func parseRegistry(out []byte) (map[string]float64, error) {
 	var modes map[string]map[string]float64
 	line := out[bytes.LastIndexByte(bytes.TrimSpace(out), '\n')+1:]
@@ -57,7 +57,8 @@ func parseRegistry(out []byte) (map[string]float64, error) {
 	return best, nil
 }
 
-// registryPython is the interpreter that has ToolRegistry, and its version; empty: none.
+// registryPython returns the interpreter that has ToolRegistry, and the version. Both are
+// empty if there is none.
 func (s *stage) registryPython(ctx context.Context) (python, version string) {
 	python = s.o.Python
 	if python == "" {
@@ -70,8 +71,8 @@ func (s *stage) registryPython(ctx context.Context) (python, version string) {
 	return python, strings.TrimSpace(string(out))
 }
 
-// publishedRegistry makes 100 calls at once of a calculator, by the four ways in which a
-// tool can be there: a function, the methods of a class, OpenAPI, MCP.
+// publishedRegistry makes 100 concurrent calls of a calculator, for the four kinds of tools: a
+// function, the methods of a class, OpenAPI, MCP.
 func publishedRegistry(ctx context.Context, s *stage) (err error) {
 	services, err := startCalculators()
 	if err != nil {
@@ -123,7 +124,7 @@ func (s *stage) measureRegistry(ctx context.Context, python string, services *ca
 	return parseRegistry(out)
 }
 
-// pair are the arguments of the calculator.
+// pair holds the arguments of the calculator.
 type pair struct {
 	A float64 `json:"a"`
 	B float64 `json:"b"`
@@ -137,7 +138,7 @@ func (calculator) subtract(_ context.Context, p pair) (float64, error) { return 
 func (calculator) multiply(_ context.Context, p pair) (float64, error) { return p.A * p.B, nil }
 func (calculator) divide(_ context.Context, p pair) (float64, error)   { return p.A / p.B, nil }
 
-// calculatorTools are the names, in the order of their use.
+// calculatorTools returns the names, in the order of their use.
 func calculatorTools() []string { return []string{"add", "subtract", "multiply", "divide"} }
 
 // nativeRates measures functions and methods in a fabric inside this process, with all
@@ -178,8 +179,8 @@ func nativeRates(ctx context.Context) (rates map[string]float64, err error) {
 	return rates, nil
 }
 
-// rateAtOnce makes the calls at once, several times, and returns calls/s over all. The
-// first time does not count.
+// rateAtOnce makes the calls concurrently, several times, and returns calls/s over all
+// repetitions except the first.
 func rateAtOnce(calls []func() error) (float64, error) {
 	var took time.Duration
 	for repeat := range repeats + 1 {
@@ -243,7 +244,7 @@ func (s *stage) remoteRates(ctx context.Context, services *calculators, rates ma
 	return nil
 }
 
-// lanesAtOnce is rateAtOnce on kept connections.
+// lanesAtOnce is rateAtOnce on keep-alive connections.
 func lanesAtOnce(ctx context.Context, m *mixTarget) (float64, error) {
 	var calls []func() error
 	for i := range atOnce {
@@ -251,7 +252,7 @@ func lanesAtOnce(ctx context.Context, m *mixTarget) (float64, error) {
 		if err != nil {
 			return 0, err
 		}
-		defer func() { _ = lane.Close() }() // its errors say nothing about the calls
+		defer func() { _ = lane.Close() }() // its errors are not errors of calls
 		calls = append(calls, lane.Call)
 	}
 	return rateAtOnce(calls)

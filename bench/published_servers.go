@@ -30,11 +30,11 @@ type reference struct {
 	RiskLevel int               `json:"riskLevel"`
 }
 
-// graphNodes is how many entities the memory server knows from the start.
+// graphNodes is the number of entities that the memory server has initially.
 const graphNodes = 200
 
-// references returns the four servers by name and the six operations on them. They keep
-// their files below dir.
+// references returns the four servers by name and the six operations on them. Their
+// files are below dir.
 func references(root, dir string) (map[string]reference, []operation, error) {
 	packages := filepath.Join(root, "e2e", "servers", "node_modules", "@modelcontextprotocol")
 	node, err := exec.LookPath("node")
@@ -70,8 +70,8 @@ func references(root, dir string) (map[string]reference, []operation, error) {
 	}, nil
 }
 
-// referenceFiles writes what the file system server lists and reads, and the graph that
-// the memory server has grown to.
+// referenceFiles writes the files that the file system server lists and reads, and the graph
+// of the memory server.
 func referenceFiles(files, graph string) error {
 	if err := os.MkdirAll(files, 0o700); err != nil {
 		return fmt.Errorf("making a directory: %w", err)

@@ -14,14 +14,14 @@ import (
 // mcpBridge is the name of the proxy whose authors published the benchmark.
 const mcpBridge = "MCP Bridge"
 
-// contender is a proxy over the reference servers.
+// contender is a proxy in front of the reference servers.
 type contender struct {
 	name, base string
 	headers    map[string]string
 	pids       map[string]int
 	cold       time.Duration // from its start until every operation was answered
 	operations []operation
-	fabric     *fabric // nil: it ran before
+	fabric     *fabric // nil if the bench did not start it
 }
 
 func (c *contender) close() error {
@@ -31,12 +31,12 @@ func (c *contender) close() error {
 	return c.fabric.Close()
 }
 
-// mix is the contender under a load of the requests.
+// mix returns the contender as a target that is loaded with the requests.
 func (c *contender) mix(confirm bool, requests ...httpRequest) (*mixTarget, error) {
 	return newMix(c.name, c.base, c.pids, confirm, c.headers, requests...)
 }
 
-// memory is what the proxy has resident without its servers, in MiB; 0: not known.
+// memory returns the resident memory of the proxy without its servers, in MiB. 0 means unknown.
 func (c *contender) memory() float64 {
 	var sum int64
 	for _, pid := range c.pids {
@@ -46,8 +46,8 @@ func (c *contender) memory() float64 {
 	return float64(sum) / (1 << 20)
 }
 
-// contend starts a proxy over the reference servers, with the risk level for all of them,
-// and waits until each operation has been answered or, with a risk level of 2, held.
+// contend starts a proxy in front of the reference servers, with the same risk level for all of
+// them, and waits until each operation has been answered or, at risk level 2, held.
 func (s *stage) contend(ctx context.Context, name string, level int) (*contender, error) {
 	dir, err := s.folder()
 	if err != nil {
@@ -89,7 +89,7 @@ func (s *stage) contend(ctx context.Context, name string, level int) (*contender
 	return c, nil
 }
 
-// launchContender starts the processes and waits for none of them.
+// launchContender starts the processes without waiting for them.
 func (s *stage) launchContender(ctx context.Context, name, servers, dir string) (*fabric, error) {
 	switch name {
 	case AllInOne:
@@ -110,8 +110,8 @@ func (s *stage) launchContender(ctx context.Context, name, servers, dir string) 
 	return f, f.start(name, "node", dir, env, filepath.Join(s.o.MCPBridge, "mcp-bridge.js"))
 }
 
-// givenPeer is the endpoint of the options as a contender: a proxy that runs already, with
-// the four servers under their names. Only its address counts, not the path.
+// givenPeer returns the endpoint of the options as a contender: a running proxy with
+// the four servers under their names. Only the host and port of the endpoint are used.
 func (s *stage) givenPeer(operations []operation) *contender {
 	if len(s.peers) == 0 {
 		return nil
@@ -120,8 +120,8 @@ func (s *stage) givenPeer(operations []operation) *contender {
 	return &contender{name: e.name, base: e.url.Scheme + "://" + e.url.Host, headers: e.headers, pids: maps.Clone(e.pids), operations: operations}
 }
 
-// processEach measures n calls of an operation for each of which its server is started: a
-// client that keeps nothing. The median, in microseconds.
+// processEach measures n calls of an operation with a client that starts the server for each
+// call. It returns the median in microseconds.
 func processEach(ctx context.Context, server reference, o operation, n int) (float64, error) {
 	var took []float64
 	for range n {

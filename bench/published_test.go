@@ -32,7 +32,7 @@ func TestARowOfThePublishedBenchmarkIsJudged(t *testing.T) {
 		holds     bool
 	}{
 		{comparison{ours: 1, theirs: 2}, 0, "ahead", true},
-		{comparison{ours: 3, theirs: 2}, 9, "MISSED", false}, // what is measured with it counts
+		{comparison{ours: 3, theirs: 2}, 9, "MISSED", false}, // the peer measured in the same run takes precedence
 		{comparison{ours: 3, theirs: 2, more: true}, 9, "ahead", true},
 		{comparison{ours: 1, theirs: 2, more: true}, 0, "MISSED", false},
 		{comparison{ours: 0.9, theirs: 1, share: 0.8}, 0, "MISSED: at most 0.8 of it", false},
@@ -125,7 +125,7 @@ func TestLinesAreCounted(t *testing.T) {
 	}
 }
 
-// The one part that needs nothing from outside: functions and methods, 100 calls at once.
+// The only part without external requirements: functions and methods, 100 concurrent calls.
 func TestFunctionsAreCalledAtOnce(t *testing.T) {
 	rates, err := nativeRates(t.Context())
 	if err != nil {

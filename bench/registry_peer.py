@@ -64,7 +64,7 @@ def registries(document: str, mcp: str) -> dict[str, ToolRegistry]:
 def rate(registry: ToolRegistry, mode: str) -> float:
     names = registry.list_tools()
     took = 0.0
-    for repeat in range(REPEATS + 1):  # the first one does not count
+    for repeat in range(REPEATS + 1):  # the first one is not counted
         calls = [
             {
                 "id": f"call_{i}",
@@ -90,7 +90,7 @@ def main() -> None:
         for kind, registry in kinds.items():
             try:
                 rates[mode][kind] = rate(registry, mode)
-            except Exception as e:  # a mode that a kind does not have
+            except Exception as e:  # a mode that the kind does not support
                 print(f"{kind}, {mode}: {e}", file=sys.stderr)
     print(json.dumps(rates))
 

@@ -22,31 +22,31 @@ type Report struct {
 	Targets         []string  `json:"targets"`
 	Sizes           []int     `json:"sizes"`
 	Concurrency     []int     `json:"concurrency"`
-	// Absent says why a target that was asked for is not in the report.
+	// Absent maps requested targets that are not in the report to the reason.
 	Absent map[string]string `json:"absent,omitempty"`
 	// Cells are ordered by size, concurrency and target.
 	Cells []Cell `json:"cells"`
 }
 
-// Cell is one target at one size and concurrency.
+// Cell is the result of one target at one size and concurrency.
 type Cell struct {
 	Target      string `json:"target"`
 	Size        int    `json:"size"`
 	Concurrency int    `json:"concurrency"`
 	// Median holds the sums of the counts and the medians of everything else.
 	Median Sample `json:"median"`
-	// Ratio is the rate over the rate of the direct go-sdk client in the same
-	// cell, of the medians; 0 where that was not measured.
+	// Ratio is the median rate divided by that of the direct go-sdk client in the same
+	// cell. 0 means that the client was not measured.
 	Ratio  float64  `json:"ratio_to_direct_sdk,omitempty"`
 	Rounds []Sample `json:"samples"`
 }
 
 // Sample is one measurement.
 type Sample struct {
-	Seconds float64 `json:"seconds"` // how long was measured
+	Seconds float64 `json:"seconds"` // the duration of the measurement
 	Calls   int64   `json:"calls"`   // with a complete answer
 	Errors  int64   `json:"errors"`
-	// Failures counts the errors by their sentence.
+	// Failures counts the errors by their text.
 	Failures map[string]int64 `json:"failures,omitempty"`
 	Rate     float64          `json:"calls_per_second"`
 	// Latencies in microseconds.
@@ -54,11 +54,11 @@ type Sample struct {
 	P90 float64 `json:"p90_us"`
 	P99 float64 `json:"p99_us"`
 	Max float64 `json:"max_us"`
-	// CPU is the CPU time for each whole call in microseconds, by process.
+	// CPU is the CPU time per complete call in microseconds, by process.
 	CPU map[string]float64 `json:"cpu_us_per_call,omitempty"`
 }
 
-// newSample puts together what the lanes saw.
+// newSample combines the records of the lanes.
 func newSample(lanes []*laneRecord, window time.Duration, used map[string]time.Duration) Sample {
 	var (
 		s   = Sample{Seconds: window.Seconds()}
@@ -91,7 +91,7 @@ func newSample(lanes []*laneRecord, window time.Duration, used map[string]time.D
 	return s
 }
 
-// sum fills in medians and ratios.
+// sum computes the medians and ratios.
 func (r *Report) sum() {
 	type place struct{ size, concurrency int }
 	yardsticks := make(map[place]float64)
@@ -158,8 +158,8 @@ func medianOf(samples []Sample) Sample {
 	return m
 }
 
-// median returns the middle value, the mean of the two in the middle where
-// there are two, and 0 of nothing. It sorts values.
+// median returns the middle value, or the mean of the two middle values, or 0 if values is
+// empty. It sorts values.
 func median(values []float64) float64 {
 	n := len(values)
 	if n == 0 {
@@ -169,7 +169,7 @@ func median(values []float64) float64 {
 	return (values[(n-1)/2] + values[n/2]) / 2
 }
 
-// WriteJSON writes the report. Times are rounded to what they are worth.
+// WriteJSON writes the report. Times are rounded to their significant digits.
 func (r *Report) WriteJSON(w io.Writer) error {
 	rounded := *r
 	rounded.Cells = slices.Clone(r.Cells)

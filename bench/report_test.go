@@ -18,7 +18,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// sampleReport has everything that a report can have.
+// sampleReport returns a report with all fields set.
 func sampleReport() *Report {
 	r := &Report{
 		Date:    time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC),

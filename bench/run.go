@@ -8,20 +8,19 @@ import (
 	"time"
 )
 
-// Plan says what is measured.
+// Plan is the plan of a run.
 type Plan struct {
 	Targets     []Target
-	Concurrency []int // calls at once, one lane for each
+	Concurrency []int // concurrent calls, one lane for each
 	Sizes       []int // bytes of the message
-	Rounds      int   // how often each cell is measured
-	// Warmup runs before each measurement and is not counted; Duration is counted.
+	Rounds      int   // measurements of each cell
+	// Warmup precedes each measurement and is not counted; Duration is the measured time.
 	Warmup, Duration time.Duration
-	// Progress is told about each measurement when it is done. It may be nil and
-	// must not block.
+	// Progress is called after each measurement. It may be nil and must not block.
 	Progress func(Progress)
 }
 
-// Progress is one measurement that was just made, its number and the number of all.
+// Progress describes a completed measurement, with its number and the total number.
 type Progress struct {
 	Done, All         int
 	Round             int
@@ -33,7 +32,7 @@ type Progress struct {
 // firstLanes is the concurrency of the first warm-up of each target.
 const firstLanes = 10
 
-// check finds what is wrong with a plan before minutes are spent on it.
+// check validates a plan before a long run.
 func (p Plan) check() error {
 	switch {
 	case len(p.Targets) == 0:
@@ -58,9 +57,9 @@ func (p Plan) check() error {
 }
 
 // Run measures every combination of target, size and concurrency, Rounds times.
-// Targets of the same size and concurrency follow each other, in an order that
-// rotates, so that what the machine does meanwhile hits all of them. It returns
-// early, with ctx's error, when ctx ends. Calls that fail are part of the
+// Targets of the same size and concurrency are measured one after the other, in an order that
+// rotates, so that changes of the machine's load affect all of them. It returns
+// early, with ctx's error, when ctx ends. Failed calls are part of the
 // report, not an error.
 func Run(ctx context.Context, p Plan) (*Report, error) {
 	if err := p.check(); err != nil {
@@ -73,7 +72,7 @@ func Run(ctx context.Context, p Plan) (*Report, error) {
 		done int
 		all  = p.Rounds * len(p.Sizes) * len(p.Concurrency) * len(p.Targets)
 	)
-	// Servers that compile while they run are slow at first; that is nobody's figure.
+	// Warm up, because servers with a JIT are slow at first.
 	for _, t := range p.Targets {
 		if _, err := load.measure(ctx, t, slices.Min(p.Sizes), firstLanes, 2*p.Warmup, 0); err != nil {
 			return nil, err
@@ -106,7 +105,7 @@ func Run(ctx context.Context, p Plan) (*Report, error) {
 	return report, nil
 }
 
-// newReport lays out the cells: by size, concurrency and target.
+// newReport creates the cells, ordered by size, concurrency and target.
 func newReport(p Plan) *Report {
 	r := &Report{
 		Date: time.Now().UTC().Truncate(time.Second), Machine: thisMachine(),

@@ -17,18 +17,18 @@ const (
 	stopGrace    = 10 * time.Second
 )
 
-// sdkTarget is the yardstick: the client of the go-sdk on the pipes of the
-// server, as a program without a fabric would use it.
+// sdkTarget is the baseline: the client of the go-sdk on the pipes of the
+// server, as used by a program without a fabric.
 type sdkTarget struct {
 	session *mcp.ClientSession
 	process *os.Process
 }
 
-// startSDK starts the server with the command line and more environment.
+// startSDK starts the server with the command line and additional environment variables.
 func startSDK(ctx context.Context, command []string, env ...string) (*sdkTarget, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	cmd := exec.Command(command[0], command[1:]...) // not CommandContext: it lives longer than ctx
+	cmd := exec.Command(command[0], command[1:]...) // not CommandContext: the process outlives ctx
 	cmd.Env = append(os.Environ(), env...)
 	client := mcp.NewClient(&mcp.Implementation{Name: "callyard-bench", Version: "0"}, nil)
 	session, err := client.Connect(ctx, &mcp.CommandTransport{Command: cmd, TerminateDuration: stopGrace}, nil)
@@ -48,10 +48,10 @@ func (t *sdkTarget) Close() error {
 	return nil
 }
 
-// drop ends the server at once: some servers outlive their input by seconds.
+// drop kills the server, because some servers run on for seconds after their input ends.
 func (t *sdkTarget) drop() {
-	_ = t.process.Kill()  // fails only when it has ended
-	_ = t.session.Close() // says that it was killed
+	_ = t.process.Kill()  // fails only if it has ended
+	_ = t.session.Close() // reports that it was killed
 }
 
 func (t *sdkTarget) Dial(ctx context.Context, n, size int) (Lane, error) {
@@ -62,7 +62,7 @@ func (t *sdkTarget) Dial(ctx context.Context, n, size int) (Lane, error) {
 }
 
 type sdkLane struct {
-	ctx     context.Context // the lane's life, see Target.Dial
+	ctx     context.Context // the lifetime of the lane, see Target.Dial
 	session *mcp.ClientSession
 	message *message
 }

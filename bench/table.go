@@ -53,7 +53,7 @@ func (r *Report) block(b *strings.Builder, size int) {
 	writeAligned(b, rows, func(column int) bool { return column == 1 || column == 10 })
 }
 
-// faults says which errors there were.
+// faults writes the errors.
 func (r *Report) faults(b *strings.Builder) {
 	first := true
 	for _, c := range r.Cells {
@@ -70,8 +70,8 @@ func (r *Report) faults(b *strings.Builder) {
 	}
 }
 
-// writeAligned writes rows in columns, numbers to the right. A nil row is an
-// empty line.
+// writeAligned writes rows in aligned columns, right-aligned unless left returns true. A nil
+// row is an empty line.
 func writeAligned(b *strings.Builder, rows [][]string, left func(column int) bool) {
 	var widths []int
 	for _, row := range rows {
@@ -131,7 +131,7 @@ func (r *Report) roundsText() string {
 	return fmt.Sprintf("%d round%s of %g s", r.RoundCount, many, r.DurationSeconds)
 }
 
-// bytesText writes a size as people say it.
+// bytesText formats a size for people.
 func bytesText(n int) string {
 	switch {
 	case n >= 1_000_000:
@@ -142,7 +142,7 @@ func bytesText(n int) string {
 	return strconv.Itoa(n) + " B"
 }
 
-// countText writes a rate with what is significant of it.
+// countText formats a rate with its significant digits.
 func countText(x float64) string {
 	if x < 100 {
 		return strconv.FormatFloat(x, 'f', 1, 64)
@@ -150,7 +150,7 @@ func countText(x float64) string {
 	return strconv.FormatFloat(x, 'f', 0, 64)
 }
 
-// milliText writes microseconds as milliseconds with three digits that count.
+// milliText formats microseconds as milliseconds with three significant digits.
 func milliText(us float64) string {
 	ms := us / 1000
 	switch {

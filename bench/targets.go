@@ -10,15 +10,15 @@ import (
 	"slices"
 )
 
-// targets are what a run loads, and the directory that they live in.
+// targets holds the targets of a run and their directory.
 type targets struct {
 	list   []Target
 	absent map[string]string
 	dir    string
 }
 
-// start starts what the options ask for. What cannot be started is left out
-// with its reason; options that make no sense are an error.
+// start starts the targets that the options select. A target that cannot be started is
+// omitted with its reason. Invalid options are an error.
 func (s *targets) start(ctx context.Context, o Options, stderr io.Writer) error {
 	peers, err := o.peers()
 	if err != nil {
@@ -107,7 +107,7 @@ func (s *targets) startOwn(ctx context.Context, o Options, stderr io.Writer) err
 	return nil
 }
 
-// add starts one target, or notes why it is absent.
+// add starts one target, or records why it is absent.
 func (s *targets) add(ctx context.Context, name string, stderr io.Writer, start func() (Target, error)) {
 	if ctx.Err() != nil {
 		return
@@ -125,7 +125,7 @@ func (s *targets) add(ctx context.Context, name string, stderr io.Writer, start 
 	s.list = append(s.list, t)
 }
 
-// close stops all and removes what they left.
+// close stops all targets and removes their files.
 func (s *targets) close() error {
 	var errs []error
 	for _, t := range s.list {

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Makes the secrets of deploy/compose.yaml: passwords of NATS, API keys and their
-# hashes in deploy/.env, the keys that sign approvals in deploy/secrets. What is there
-# stays. Prints the API keys.
+# Creates the secrets of deploy/compose.yaml: the NATS passwords, API keys and their
+# hashes in deploy/.env, and the keys that sign approvals in deploy/secrets. Existing secrets
+# are kept. Prints the API keys.
 #
 #   deploy/secrets.sh            with the callyard of this repository
 #   CALLYARD=/usr/bin/callyard deploy/secrets.sh
@@ -34,7 +34,7 @@ done
 for n in 1 2 3; do # for compose.cluster.yaml
   [ ! -d "secrets/sentinel-$n" ] || continue
   mkdir -m 777 "secrets/sentinel-$n"
-  chmod 777 "secrets/sentinel-$n" # whatever mask there is
+  chmod 777 "secrets/sentinel-$n" # regardless of the umask
   cat >"secrets/sentinel-$n/sentinel.conf" <<'END'
 port 26379
 protected-mode no
@@ -47,8 +47,8 @@ sentinel failover-timeout callyard 30000
 END
   chmod 666 "secrets/sentinel-$n/sentinel.conf"
 done
-# The folder keeps others on this machine out; in its container the program, which is
-# another user, must read its file.
+# The folder keeps other users of this machine out. The files are readable, because the
+# program in the container runs as another user.
 chmod 700 secrets
 chmod 444 secrets/*.pem
 grep -E '^(AGENT|ANN)_KEY=' .env

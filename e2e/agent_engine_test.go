@@ -56,7 +56,7 @@ var enginePrompts = []string{
 	"Which tools do you have?",
 }
 
-// enginePromptCount is the number of prompts that are asked. CALLYARD_ENGINE_PROMPTS is for 20.
+// enginePromptCount returns the number of prompts. CALLYARD_ENGINE_PROMPTS sets it, for example to 20.
 func enginePromptCount(t *testing.T) int {
 	t.Helper()
 	text := os.Getenv("CALLYARD_ENGINE_PROMPTS")
@@ -72,7 +72,7 @@ func enginePromptCount(t *testing.T) int {
 
 // TestTheAgentWorksWithARealEngine asks a small model through llama.cpp's own server. Each prompt
 // must end with an answer or a spent budget, and at least one call must have reached its tool.
-// What the model answers is not judged.
+// The content of the answers is not checked.
 func TestTheAgentWorksWithARealEngine(t *testing.T) {
 	e := startEngine(t)
 	d := startUp(t, setup{servers: serversFile(t, map[string]entry{"books": scripted(mcptest.Echo)})})

@@ -15,7 +15,7 @@ import (
 	"github.com/callyard/callyard/internal/mcptest"
 )
 
-// agentKills says how often the agent is killed. CALLYARD_AGENT_KILLS is for 200.
+// agentKills returns the number of kills. CALLYARD_AGENT_KILLS sets it, for example to 200.
 func agentKills(t *testing.T) int {
 	t.Helper()
 	text := os.Getenv("CALLYARD_AGENT_KILLS")

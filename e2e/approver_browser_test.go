@@ -17,15 +17,15 @@ import (
 	"github.com/callyard/callyard/internal/mcptest"
 )
 
-// office is a fabric whose risky calls wait for people.
+// office is a fabric whose risky calls need approvals.
 type office struct {
 	*door
-	pages string // the address of the approver
+	pages string // the URL of the approver
 	idp   *oidctest.Provider
 }
 
-// openOffice starts `callyard up` with keys for agents and for people, a provider
-// of identities, and a policy that asks the group ops.
+// openOffice starts `callyard up` with keys for agents and for approvers, an identity
+// provider, and a policy that asks the group ops.
 func openOffice(t *testing.T) *office {
 	t.Helper()
 	o := &office{idp: oidctest.Start(t)}
@@ -49,7 +49,7 @@ rules:
 	hash := func(key string) string { return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(key))) }
 	o.door = startUp(t, setup{
 		servers: serversFile(t, map[string]entry{"files": servers["filesystem"], "crm": scripted(mcptest.Echo), "tickets": scripted(mcptest.SchemaChange)}),
-		dir:     folder, // where the server files runs, too: names are enough
+		dir:     folder, // the working folder of the server files, so that relative names suffice
 		env:     []string{quickStop}, flags: []string{"--policy", policy, "--approver-listen", "127.0.0.1:0"},
 		config: `
 front_door:
@@ -82,7 +82,7 @@ approver:
 	return o
 }
 
-// hold sends a call that people are asked about.
+// hold sends a call that needs an approval.
 func (o *office) hold(t testing.TB, key, server, tool string, arguments map[string]any) held {
 	t.Helper()
 	body, err := json.Marshal(arguments)
@@ -97,13 +97,13 @@ func (o *office) hold(t testing.TB, key, server, tool string, arguments map[stri
 	return h
 }
 
-// write asks for a file to be written.
+// write sends a call that writes a file.
 func (o *office) write(t testing.TB, key, name, content string) held {
 	t.Helper()
 	return o.hold(t, key, "files", "write_file", map[string]any{"path": name, "content": content})
 }
 
-// ends waits until a call has ended, and returns how.
+// ends waits until a call has ended, and returns its state.
 func (o *office) ends(t testing.TB, key string, h held) string {
 	t.Helper()
 	var s callState
@@ -114,7 +114,7 @@ func (o *office) ends(t testing.TB, key string, h held) string {
 	return s.State
 }
 
-// approve approves by the API.
+// approve approves through the API.
 func (o *office) approve(t testing.TB, key, id, more string) {
 	t.Helper()
 	c := client(t)
@@ -134,7 +134,7 @@ func (o *office) approve(t testing.TB, key, id, more string) {
 	}
 }
 
-// fill puts calls there that make a busy day.
+// fill adds the calls of a busy day.
 func (o *office) fill(t testing.TB) {
 	t.Helper()
 	o.write(t, "billing", "invoices-2026-11.csv", "customer,amount\nAcme Ltd,9007199254740993\nGlobex,120.50\n")
@@ -156,7 +156,7 @@ func TestPeopleDecideInABrowser(t *testing.T) {
 	p.press(kb.Enter)
 	p.sees("the list after the sign-in", `document.querySelectorAll(".request").length === 4`)
 
-	// A call that comes now appears without the page being loaded again.
+	// A new call appears without a reload of the page.
 	asked[int](p, `window.mark = 17`)
 	p.do(chromedp.Click(chromedp.CSS(`.request input`)))
 	late := o.write(t, "billing", "late.txt", "one more\n")
@@ -226,12 +226,12 @@ func TestAClickCountsThoughTheListChangesUnderIt(t *testing.T) {
 	p.do(chromedp.SendKeys(chromedp.CSS("#key"), "ada"+kb.Enter))
 	link := fmt.Sprintf(`document.querySelector('a[href="/a/%s"]')`, first.ApprovalID)
 	p.sees("the call in the list", link+" !== null")
-	// The page loads the list once when its stream of events is open.
+	// The page loads the list once when its event stream is open.
 	loaded := func(n int) string {
 		return fmt.Sprintf(`performance.getEntriesByType("resource").filter((r) => r.initiatorType === "fetch" && r.responseEnd > 0).length >= %d`, n)
 	}
 	p.sees("that the stream is open", loaded(1))
-	asked[int](p, `fetch(location.href).then((r) => r.text()).then((t) => t.length)`, chromedp.EvalAwaitPromise) // longer than the page takes to show it
+	asked[int](p, `fetch(location.href).then((r) => r.text()).then((t) => t.length)`, chromedp.EvalAwaitPromise) // takes longer than the page to show it
 	asked[bool](p, `(pressedAt = `+link+`) !== null`)
 	at := asked[struct{ X, Y float64 }](p, `(({x, y, width, height}) => ({X: x + width / 2, Y: y + height / 2}))(pressedAt.getBoundingClientRect())`)
 	mouse := func(what input.DispatchMouseEventType) {
@@ -239,17 +239,17 @@ func TestAClickCountsThoughTheListChangesUnderIt(t *testing.T) {
 	}
 
 	mouse(chromedp.MousePressed)
-	// The page has seen that the list is another one when it has loaded it again.
+	// The page has noticed the changed list when it has loaded it again.
 	o.write(t, "billing", "second.txt", "2\n")
 	p.sees("that the list is loaded", loaded(3))
-	asked[int](p, `fetch(location.href).then((r) => r.text()).then((t) => t.length)`, chromedp.EvalAwaitPromise) // longer than the page takes to show it
+	asked[int](p, `fetch(location.href).then((r) => r.text()).then((t) => t.length)`, chromedp.EvalAwaitPromise) // takes longer than the page to show it
 	if !asked[bool](p, `pressedAt.isConnected`) {
 		t.Error("the list changed between a press and its release")
 	}
 	mouse(chromedp.MouseReleased)
 	p.sees("the page of the call", `location.pathname === "/a/`+first.ApprovalID+`" && document.querySelector("#decide") !== null`)
 
-	// Released elsewhere it is no click, and the list keeps updating.
+	// A button released elsewhere is not a click, and the list continues to update.
 	p.open(o.pages)
 	p.sees("the list", `document.querySelectorAll(".request").length === 2`)
 	mouse(chromedp.MousePressed)
@@ -329,8 +329,8 @@ func TestTheProviderOfIdentitiesLeadsIntoThePages(t *testing.T) {
 	o := openOffice(t)
 	h := o.write(t, "release", "notes.txt", "Version 4.2\n")
 	p := openTab(startBrowser(t), t, true)
-	// The provider is another site for the browser, so the cookie of the session
-	// does not come with its way back.
+	// The provider is another site for the browser, so the session cookie is not sent
+	// with the redirect back.
 	p.open(o.pages + "/a/" + h.ApprovalID)
 	p.sees("the sign-in", `document.querySelector("a.button") !== null`)
 	p.tabTo("a.button")
@@ -343,7 +343,7 @@ func TestTheProviderOfIdentitiesLeadsIntoThePages(t *testing.T) {
 	}
 	p.do(chromedp.Click(chromedp.CSS(`form[action="/sign-out"] button`)))
 	p.sees("the sign-in again", `location.pathname === "/sign-in"`)
-	// The owner of the key that asked is no other person, wherever they sign in.
+	// The owner of the requesting key counts as the requester, regardless of the sign-in.
 	o.idp.SignsIn(oidctest.Claims{"email": "Ada@Example.com", "email_verified": true, "groups": []string{"/staff/ops"}})
 	own := o.write(t, "release", "own.txt", "mine\n")
 	p.do(chromedp.Click(chromedp.CSS(`a.button`)))
@@ -379,7 +379,7 @@ func TestThePagesWorkWithoutJavaScript(t *testing.T) {
 	if got := o.ends(t, "billing", b); got != "denied" {
 		t.Errorf("the denied call is %s", got)
 	}
-	// The way over the provider needs none either.
+	// The sign-in through the provider needs no JavaScript either.
 	p.do(chromedp.Click(chromedp.CSS(`form[action="/sign-out"] button`)))
 	p.sees("the sign-in", `document.querySelector("a.button") !== null`)
 	p.do(chromedp.Click(chromedp.CSS(`a.button`)))

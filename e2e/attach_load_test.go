@@ -18,12 +18,12 @@ import (
 )
 
 const (
-	attachedInFlight = 4 // of each program, as clients/*/bench/effects.* have it
+	attachedInFlight = 4 // of each program, as in clients/*/bench/effects.*
 	attachedSeed     = 20
 )
 
-// attachSize says how many programs attach and for how long they are ended in turn.
-// CALLYARD_ATTACH_PROGRAMS and CALLYARD_ATTACH_FOR are for `make attached`.
+// attachSize returns the number of attached programs and the time for which they are ended in
+// turn. `make attached` sets CALLYARD_ATTACH_PROGRAMS and CALLYARD_ATTACH_FOR.
 func attachSize(t *testing.T) (programs int, d time.Duration) {
 	t.Helper()
 	programs, d = 4, 8*time.Second
@@ -41,7 +41,7 @@ func attachSize(t *testing.T) (programs int, d time.Duration) {
 	return programs, d
 }
 
-// attachedServer is a server that programs of one language serve, which record what ran.
+// attachedServer is a server of programs of one language, which record their runs.
 type attachedServer struct {
 	name     string
 	command  []string
@@ -60,7 +60,7 @@ func (s *attachedServer) start(t *testing.T) *process {
 	return start(t, program{name: s.name, path: s.command[0], args: s.command[1:], env: s.env})
 }
 
-// call calls the tool once and notes how that ended. An end that is not one of the three
+// call calls the tool once and records the outcome. Any outcome other than the three
 // is an error.
 func (s *attachedServer) call(d *door, word string) error {
 	a, err := d.tryCall(s.name, "record", fmt.Sprintf(`{"word":%q}`, word))
@@ -72,7 +72,7 @@ func (s *attachedServer) call(d *door, word string) error {
 		Type      string `json:"type"`
 		Retryable bool   `json:"retryable"`
 	}
-	_ = json.Unmarshal(a.body, &p) // a result has none of it
+	_ = json.Unmarshal(a.body, &p) // a result has no such field
 	switch {
 	case a.status == http.StatusOK && strings.Contains(string(a.body), word):
 		end = "done"
@@ -89,7 +89,7 @@ func (s *attachedServer) call(d *door, word string) error {
 	return nil
 }
 
-// check compares the answers with what ran.
+// check compares the answers with the runs.
 func (s *attachedServer) check(t *testing.T) {
 	t.Helper()
 	text, err := os.ReadFile(s.effects)
@@ -116,9 +116,9 @@ func (s *attachedServer) check(t *testing.T) {
 	}
 }
 
-// TestAttachedProgramsEndUnderLoad ends attached programs in turn, well and badly, and starts
-// others, while their tools are called: a program that drains loses no call, one that is
-// killed leaves as unknown what it was given, and nothing runs twice.
+// TestAttachedProgramsEndUnderLoad drains or kills attached programs in turn and starts
+// others, while their tools are called. A draining program loses no call, the calls of a
+// killed one end as unknown, and nothing runs twice.
 func TestAttachedProgramsEndUnderLoad(t *testing.T) {
 	programsOf, span := attachSize(t)
 	runClient(t, "", "clients/typescript", []string{"node_modules/.bin/tsc", "--project", ".", "--outDir", "dist/effects"})
@@ -160,7 +160,7 @@ func TestAttachedProgramsEndUnderLoad(t *testing.T) {
 	for began := time.Now(); time.Since(began) < span; {
 		for _, s := range servers {
 			load.more(t, int64(2*programsOf))
-			whole(s) // a program that has not begun to listen for SIGTERM ends by it
+			whole(s) // SIGTERM kills a program that has not installed its handler yet
 			i := random.IntN(len(s.programs))
 			if random.IntN(2) == 0 {
 				s.programs[i].signal(t, syscall.SIGTERM)
@@ -204,7 +204,7 @@ func attachEntry(t *testing.T, server string) (key string, entry json.RawMessage
 	return key, whole.Servers[server]
 }
 
-// attachedTo returns an error while the server does not have that many sessions.
+// attachedTo returns an error unless the server has that number of sessions.
 func attachedTo(d *door, server string, want int) error {
 	a, err := d.try(http.MethodGet, "/workers", "")
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/callyard/callyard/pkg/bus/porttest"
 )
 
-// attachedVersion is a program whose tool pay has the version for its description, and records
+// attachedVersion is a program whose tool pay has the version as its description, and records
 // each run in a file of that name.
 const attachedVersion = `
 import os
@@ -33,8 +33,8 @@ async def pay() -> str:
 attach.run(os.environ["ATTACH_URL"], tools, key=os.environ["ATTACH_KEY"])
 `
 
-// A program that attaches with a changed definition waits while one with the accepted
-// definition serves. When that one has left, the tool is neither run nor listed until somebody
+// A program that attaches with a changed definition waits while a program with the accepted
+// definition serves. When that one has left, the tool is neither run nor listed until an operator
 // accepts the new definition.
 func TestAProgramThatAttachesWithAChangedDefinitionIsInQuarantine(t *testing.T) {
 	t.Parallel()
@@ -107,7 +107,7 @@ func TestAProgramThatAttachesWithAChangedDefinitionIsInQuarantine(t *testing.T) 
 	listed(up, false)
 	up.stop(t)
 
-	again := startUp(t, s) // what was recorded outlives the front door and the worker
+	again := startUp(t, s) // the record survives a restart of the front door and the worker
 	answers(again, http.StatusForbidden, "is in quarantine")
 	listed(again, false)
 	if v1, v2 := runs("v1"), runs("v2"); v1 == 0 || v2 != 0 {

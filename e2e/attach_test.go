@@ -14,10 +14,10 @@ import (
 	"github.com/callyard/callyard/pkg/bus/porttest"
 )
 
-// attachedExamples are the programs that docs/how-to/attach-a-program.md shows.
+// attachedExamples are the programs of docs/how-to/attach-a-program.md.
 var attachedExamples = []struct {
 	name, dir, file string
-	build           []string // nil: nothing
+	build           []string // may be nil
 	command         []string
 }{
 	{"python", "clients/python", "example/attached.py", nil, []string{"../../.cache/python/bin/python", "example/attached.py"}},

@@ -7,8 +7,8 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// TestAPersonEndsAProgramByKeyboard gives a program access, and ends that on the page with keys
-// alone, with scripts and without.
+// TestAPersonEndsAProgramByKeyboard gives a program access, and ends that on the page with the
+// keyboard only, with and without scripts.
 func TestAPersonEndsAProgramByKeyboard(t *testing.T) {
 	t.Parallel()
 	o := openIssuing(t, "http://127.0.0.1/callback")

@@ -18,7 +18,7 @@ import (
 	"github.com/callyard/callyard/pkg/bus/porttest"
 )
 
-// loginReport is what a client saw, see e2e/clients-mcp/login.mjs.
+// loginReport is the report of a client, see e2e/clients-mcp/login.mjs.
 type loginReport struct {
 	Asked   []string `json:"asked"`
 	Tools   []string `json:"tools"`
@@ -31,17 +31,17 @@ type loginReport struct {
 	After   float64  `json:"refused_after_ms"`
 }
 
-// tokenExpires is how long clients wait for an access token to expire in the long variant: a
-// minute, and the half that front doors add for clocks.
+// tokenExpires is the time in seconds that clients wait for an access token to expire in the long
+// variant: a minute, and half a minute of clock tolerance of the front doors.
 const tokenExpires = "95"
 
-// tokensExpire says that access tokens have a short life, and that clients wait for its end.
+// tokensExpire reports whether access tokens are short-lived and clients wait until they expire.
 func tokensExpire() bool { return os.Getenv("CALLYARD_AUTHSERVER") == "full" }
 
-// loginWithin bounds one client.
+// loginWithin limits the time of one client.
 const loginWithin = 3 * time.Minute
 
-// login runs a client, and does for it what a person does: agree, and end the grants.
+// login runs a client, and acts as its user: consents, and ends the grants.
 func (o *issuing) login(t *testing.T, program string, args ...string) *loginReport {
 	t.Helper()
 	if tokensExpire() {
@@ -88,10 +88,10 @@ func (o *issuing) login(t *testing.T, program string, args ...string) *loginRepo
 	return &r
 }
 
-// endForm is the form that ends one access.
+// endForm matches the form that ends one grant.
 var endForm = regexp.MustCompile(`action="(/grants/[0-9a-f]{32}/end)"`)
 
-// endGrants is the person who ends the access of every program on the page.
+// endGrants ends the grants of all programs on the page.
 func (o *issuing) endGrants(t *testing.T) {
 	t.Helper()
 	browse := func(method, to string, form url.Values) string {
@@ -115,7 +115,7 @@ func (o *issuing) endGrants(t *testing.T) {
 	}
 }
 
-// checkAudit finds each step of the access of programs in the audit record, and no secret.
+// checkAudit checks that the audit record has each step of the access of programs, and no secret.
 func (o *issuing) checkAudit(t *testing.T) {
 	t.Helper()
 	var told struct {
@@ -150,7 +150,7 @@ func (o *issuing) checkAudit(t *testing.T) {
 	}
 }
 
-// check holds the report of a client against what it must see.
+// check checks the report of a client.
 func (r *loginReport) check(t *testing.T) {
 	t.Helper()
 	t.Logf("%+v", r)
@@ -160,7 +160,7 @@ func (r *loginReport) check(t *testing.T) {
 	if len(r.Tools) == 0 || r.Said != "hello" || r.Again != "hello" || !r.Renewed {
 		t.Errorf("it saw %d tools, its calls said %q and %q, and its token was renewed: %t", len(r.Tools), r.Said, r.Again, r.Renewed)
 	}
-	// It got tokens for two sign-ins, and with its refresh token.
+	// It got tokens from two sign-ins, and from its refresh token.
 	if r.Issued < 3 {
 		t.Errorf("it got tokens %d times", r.Issued)
 	}
@@ -192,11 +192,11 @@ func TestThePythonSDKSignsInCallsStepsUpAndRefreshes(t *testing.T) {
 // inspector runs the command line of the inspector, signed in.
 type inspector struct {
 	*issuing
-	home string // where it keeps its tokens
+	home string // the folder of its tokens
 }
 
-// run runs one command. Where it sends its person to sign in they agree, for the scopes alone if
-// they are given. It returns what it printed, the scopes for which it asked, and how it ended.
+// run runs one command. If it requires a sign-in, the user consents, to the given scopes only if
+// there are any. It returns the output, the requested scopes, and the exit code.
 func (i *inspector) run(t *testing.T, scopes string, args ...string) (out string, asked []string, code int) {
 	t.Helper()
 	node := brought(t, "tools", "mcp-npm", "node_modules", ".bin", "node")
@@ -215,7 +215,7 @@ func (i *inspector) run(t *testing.T, scopes string, args ...string) (out string
 	cmd.Dir, cmd.SysProcAttr, cmd.WaitDelay = t.TempDir(), endsWithUs(), 5*time.Second
 	cmd.Env = append(cleanEnviron(), "HOME="+i.home, "NO_PROXY=127.0.0.1", "no_proxy=127.0.0.1", "NO_COLOR=1", "BROWSER=true", "MCP_AUTO_OPEN_ENABLED=true", "MCP_INSPECTOR_SECRET_STORE=file",
 		"PATH="+strings.Join([]string{browsers, filepath.Dir(node), os.Getenv("PATH")}, string(os.PathListSeparator)))
-	cmd.Stdin = strings.NewReader("y\n") // it asks before it asks for more scopes
+	cmd.Stdin = strings.NewReader("y\n") // confirms the request for more scopes
 	var printed strings.Builder
 	cmd.Stdout = &printed
 	errs, err := cmd.StderrPipe()
@@ -249,10 +249,10 @@ func (i *inspector) run(t *testing.T, scopes string, args ...string) (out string
 	return printed.String(), asked, cmd.ProcessState.ExitCode()
 }
 
-// accessToken is the one that the inspector keeps.
+// accessToken matches the stored token of the inspector.
 var accessToken = regexp.MustCompile(`\\"access_token\\":\\"([^"\\]+)\\"`)
 
-// spoil makes the access token of the inspector one that no front door takes.
+// spoil replaces the access token of the inspector with an invalid one.
 func (i *inspector) spoil(t *testing.T) (renewed func() bool) {
 	t.Helper()
 	file := filepath.Join(i.home, ".mcp-inspector", "secrets.json")

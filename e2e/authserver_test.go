@@ -31,15 +31,15 @@ import (
 	"github.com/callyard/callyard/pkg/bus/porttest"
 )
 
-// issuing is a front door and an approver with an authorization server, and a person.
+// issuing is a front door and an approver with an authorization server, and a user.
 type issuing struct {
 	*door
 	issuer string
 	person *http.Client
-	key    string // of the person at the approver, and of an operator at the front door
+	key    string // of the user at the approver, and of an operator at the front door
 }
 
-// openIssuing starts them. redirect is what the client "app" has registered.
+// openIssuing starts them. redirect is the registered redirect URI of the client "app".
 func openIssuing(t *testing.T, redirect string) *issuing {
 	t.Helper()
 	listen, approver := porttest.Address(t), porttest.Address(t)
@@ -105,7 +105,7 @@ var (
 	leadsTo     = regexp.MustCompile(`http-equiv="refresh" content="0; url=([^"]+)"`)
 )
 
-// fields are the hidden ones of the form that goes to path.
+// fields returns the hidden fields of the form that is sent to path.
 func fields(page, path string) url.Values {
 	form := url.Values{}
 	_, page, _ = strings.Cut(page, `action="`+path+`"`)
@@ -116,8 +116,8 @@ func fields(page, path string) url.Values {
 	return form
 }
 
-// agree is the person who follows an address of a program and agrees. It returns where they are
-// led.
+// agree acts as the user who opens the authorization URL of a program and consents. It returns
+// the URL of the final redirect.
 func (o *issuing) agree(t *testing.T, address string) string {
 	t.Helper()
 	form := fields(o.page(t, o.person.Get, address), "/oauth/authorize")
@@ -153,7 +153,7 @@ func TestTheConformanceSuiteFindsNoFaultInTheAuthorizationServer(t *testing.T) {
 		line := lines.Text()
 		all.WriteString(line + "\n")
 		if strings.HasPrefix(line, o.issuer+"/oauth/authorize?") {
-			// The suite names the address before it listens for who returns.
+			// The suite prints the URL before it listens for the redirect.
 			eventually(t, clientSuiteWithin, "the suite listening", func() error {
 				c, err := net.Dial("tcp", "127.0.0.1:"+port)
 				if err == nil {
@@ -181,7 +181,7 @@ func TestTheGoSDKSignsInCallsStepsUpAndRefreshes(t *testing.T) {
 	defer transport.CloseIdleConnections()
 	handler, err := auth.NewAuthorizationCodeHandler(&auth.AuthorizationCodeHandlerConfig{
 		PreregisteredClient: &oauthex.ClientCredentials{ClientID: "app"}, RedirectURL: redirect, Client: &http.Client{Transport: transport},
-		// It asks for less than it needs, so that a call makes it ask again.
+		// It requests fewer scopes than it needs, so that a call makes it request more.
 		ScopeFilter: func(found []string) []string {
 			if !slices.Contains(found, "tools:read") {
 				return found

@@ -30,7 +30,7 @@ func TestBadInputIsRefusedWithTheRightProblemAndTheDoorStaysUsable(t *testing.T)
 		headers                  []string
 		status                   int
 		kind                     string
-		pointer                  string // of the first fault, where there is one
+		pointer                  string // of the first fault, if there is one
 	}{
 		{name: "malformed", body: `{"text":`, status: 400, kind: "invalid-request"},
 		{name: "text behind the end", body: `{"text":"x"} {}`, status: 400, kind: "invalid-request"},
@@ -121,7 +121,7 @@ func TestARefusalKeepsTheConnection(t *testing.T) {
 	}
 }
 
-// reuses posts body over a connection of the pool and says whether that one had
+// reuses posts body over a connection of the pool and reports whether that connection had
 // carried a request before.
 func (d *door) reuses(t testing.TB, path, body string) (reused bool) {
 	t.Helper()

@@ -11,7 +11,7 @@ import (
 	"github.com/callyard/callyard/internal/mcptest"
 )
 
-// badServer is one that misbehaves, with what a call of it may come to.
+// badServer is a misbehaving server, with the expected outcomes of its calls.
 type badServer struct {
 	mode string
 	opts []mcptest.Option
@@ -51,7 +51,7 @@ func TestBadServersDoNotHurtTheCallsOfAGoodOne(t *testing.T) {
 	}
 	for id := range bad {
 		wait.Go(func() {
-			for n := 0; n == 0 || id != "huge" || n < 3; n++ { // a hundred megabytes are enough three times
+			for n := 0; n == 0 || id != "huge" || n < 3; n++ { // a hundred megabytes, so three calls suffice
 				a, err := up.tryCall(id, "echo", `{"text":"x"}`, "Callyard-Timeout-Ms: "+timeoutOf(id))
 				if err != nil {
 					t.Errorf("calling %s: %v", id, err)
@@ -70,7 +70,7 @@ func TestBadServersDoNotHurtTheCallsOfAGoodOne(t *testing.T) {
 	}
 	good := runCalls(10, 2000, func(n int) error { return up.echo("good", fmt.Sprint("call ", n)) })
 	good.none(t, "calls of the good server")
-	// As long as it takes that each bad one was called, the good one is as well.
+	// The good server is called until each bad one has been called.
 	rest := startLoad(t, 2, func(lane, n int) error { return up.echo("good", fmt.Sprint(lane, " ", n)) })
 	eventually(t, startWithin, "each bad server ends a call", func() error {
 		mu.Lock()

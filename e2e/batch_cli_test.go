@@ -24,7 +24,7 @@ func (d *door) batchCommand(t testing.TB, dir string, args ...string) *process {
 	})
 }
 
-// keptState is what the tests read of the state that `callyard batch` keeps.
+// keptState is the part of the state file of `callyard batch` that the tests read.
 type keptState struct {
 	Batch string `json:"batch"`
 	Lines int    `json:"lines"`
@@ -42,7 +42,7 @@ func readState(results string) (s keptState, err error) {
 	return s, err
 }
 
-// wantEachOnce checks that the results hold each of n calls once, in whatever
+// wantEachOnce checks that the results hold each of n calls once, in any
 // order, and that each had its effect once.
 func wantEachOnce(t testing.TB, results, effects string, n int) {
 	t.Helper()
@@ -75,13 +75,13 @@ func TestABatchCommandThatIsKilledGoesOnWhereItWas(t *testing.T) {
 	d.waitServers(t, 1, "books")
 	dir := t.TempDir()
 	calls, results, effects := filepath.Join(dir, "calls.ndjson"), filepath.Join(dir, "results.ndjson"), filepath.Join(dir, "effects")
-	gate := filepath.Join(dir, "gate") // keeps the command from its end while it is to be killed
+	gate := filepath.Join(dir, "gate") // prevents the command from ending before it is killed
 	write(t, calls, effectLines("books", effects, 0, n-1, 0)+heldLine("books", effects, gate, n-1))
 	dice := rand.New(rand.NewPCG(seed, n))
-	read := 0 // by the run that was killed last
+	read := 0 // read by the run that was killed last
 	for kill := range kills {
 		p := d.batchCommand(t, dir, calls, "--out", results)
-		// The first is killed while it sends, the others while results come.
+		// The first runs are killed while they send, the others while they read results.
 		lines, done := 1+dice.IntN(n/2), 0
 		if kill > 0 {
 			lines, done = 0, min(n-1, read+1+dice.IntN((n-read)/(kills-kill+1)+1))
@@ -107,7 +107,7 @@ func TestABatchCommandThatIsKilledGoesOnWhereItWas(t *testing.T) {
 		t.Errorf("it ends with %d: %s", code, p.out.String())
 	}
 	wantEachOnce(t, results, effects, n)
-	// Once more is no second batch.
+	// A further run does not create a second batch.
 	p = d.batchCommand(t, dir, calls, "--out", results)
 	if code := p.wait(t, time.Minute); code != 0 {
 		t.Errorf("once more, it ends with %d: %s", code, p.out.String())

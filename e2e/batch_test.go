@@ -19,7 +19,7 @@ import (
 
 const ndjsonType = "Content-Type: application/x-ndjson"
 
-// batchState is what the tests read of a batch.
+// batchState is the part of a batch that the tests read.
 type batchState struct {
 	ID     string         `json:"id"`
 	State  string         `json:"state"`
@@ -27,7 +27,7 @@ type batchState struct {
 	Counts map[string]int `json:"counts"`
 }
 
-// batchLine is what the tests read of a line of results.
+// batchLine is the part of a line of results that the tests read.
 type batchLine struct {
 	Index    int             `json:"index"`
 	CustomID string          `json:"custom_id"`
@@ -38,7 +38,7 @@ type batchLine struct {
 	Problem  json.RawMessage `json:"problem"`
 }
 
-// effectLines are n calls of the tool effect, one on each line.
+// effectLines returns n calls of the tool effect, one per line.
 func effectLines(server, effects string, from, n, ms int) string {
 	var b strings.Builder
 	for i := from; i < from+n; i++ {
@@ -47,8 +47,8 @@ func effectLines(server, effects string, from, n, ms int) string {
 	return b.String()
 }
 
-// heldLine is a call like those of [effectLines] that is not answered, so that
-// its batch does not end, until there is a file at gate.
+// heldLine returns a call like those of [effectLines] that ends only when a file exists at
+// gate, so that its batch does not end before.
 func heldLine(server, effects, gate string, i int) string {
 	return fmt.Sprintf(`{"custom_id":"c%d","server":%q,"tool":"effect","arguments":{"path":%q,"id":"e%d","after":%q},"timeout_ms":300000}`+"\n", i, server, effects, i, gate)
 }
@@ -83,7 +83,7 @@ func (d *door) waitBatch(t testing.TB, id string, within time.Duration) batchSta
 	return s
 }
 
-// results reads every result of a batch from a cursor on.
+// results reads all results of a batch after a cursor.
 func (d *door) results(t testing.TB, id, cursor string) []batchLine {
 	t.Helper()
 	return readLines(t, bytes.NewReader(d.get(t, "/batches/"+id+"/results?cursor="+cursor)))
@@ -103,7 +103,7 @@ func readLines(t testing.TB, from io.Reader) (all []batchLine) {
 	return all
 }
 
-// countEffects says how many ids ran and how many ran more than once.
+// countEffects returns the number of IDs that ran, and of those that ran more than once.
 func countEffects(t testing.TB, path string) (once, twice int) {
 	t.Helper()
 	for _, n := range readEffects(t, path) {
@@ -158,7 +158,7 @@ func TestABatchRunsEachLineOnceAndAnswersEach(t *testing.T) {
 	if once, twice := countEffects(t, effects); once != n || twice != 0 {
 		t.Errorf("%d calls had an effect, %d of them twice", once, twice)
 	}
-	// One call of it is found by its id, and is nobody's duplicate.
+	// One of its calls is found by its ID, and does not count as a duplicate.
 	if state := d.callState(t, seen[3].CallID); state.State != "succeeded" || len(state.Result) == 0 {
 		t.Errorf("the call is %+v", state)
 	}
@@ -200,7 +200,7 @@ func TestABatchStreamsItsResultsWhileItsLinesStillCome(t *testing.T) {
 	first := make(chan struct{})
 	go func() {
 		_, _ = io.WriteString(to, effectLines("books", effects, 0, 1000, 0))
-		<-first // the rest is sent when a result of the beginning has come
+		<-first // send the rest when a result of the beginning has arrived
 		_, _ = io.WriteString(to, effectLines("books", effects, 1000, 10, 0))
 		_ = to.Close()
 	}()
@@ -231,7 +231,7 @@ func TestABatchThatIsCanceledStartsNothingMore(t *testing.T) {
 		if once, _ := countEffects(t, effects); once < 20 {
 			return fmt.Errorf("%d ran", once)
 		}
-		// Many lines are sent side by side; the first need not be the first to leave.
+		// Many lines are sent concurrently, so the first need not be the first to run.
 		if readEffects(t, effects)["slow"] == 0 {
 			return errors.New("the slow one has not begun")
 		}
@@ -240,7 +240,7 @@ func TestABatchThatIsCanceledStartsNothingMore(t *testing.T) {
 	if a := d.ask(t, "POST", "/batches/"+s.ID+"/cancel", ""); a.status != http.StatusOK {
 		t.Fatalf("cancel: %d %s", a.status, a.body)
 	}
-	<-time.After(time.Second) // the promise; what starts later is one too many
+	<-time.After(time.Second) // as promised; later starts are violations
 	begun, _ := countEffects(t, effects)
 	end := d.waitBatch(t, s.ID, 20*time.Second) // the slow call ends by its deadline
 	late := end.Counts["failed"] + end.Counts["unknown"]
@@ -333,14 +333,14 @@ func TestAnotherFrontDoorFinishesABatchAndAsksTheWorkers(t *testing.T) {
 	end := b.waitBatch(t, batch.ID, 90*time.Second)
 	once, twice := countEffects(t, effects)
 	t.Logf("ended as %v; %d effects", end.Counts, once)
-	// The worker lived on, so it could tell of every call that was under way.
+	// The worker was not killed, so it reported every call that was in flight.
 	if end.State != "completed" || end.Counts["succeeded"] != total || once != total || twice != 0 {
 		t.Errorf("it ends as %+v; %d ran, %d twice", end, once, twice)
 	}
 }
 
-// A front door that stops has what still runs ended at the workers. Nobody canceled it,
-// and it may have done its work.
+// A stopping front door cancels its running calls at the workers. No caller canceled them,
+// and they may have done their work, so they are unknown.
 func TestACallThatAStoppingFrontDoorEndedIsUnknownAndNotCanceled(t *testing.T) {
 	n := startNATS(t, t.TempDir())
 	dir := t.TempDir()
@@ -379,7 +379,7 @@ func TestOneKeyIsOneCallWhateverIsKilled(t *testing.T) {
 	bodies, conflicts := map[string]int{}, 0
 	for range 100 {
 		wait.Go(func() {
-			again := time.NewTicker(50 * time.Millisecond) // as a client does that was told to come again
+			again := time.NewTicker(50 * time.Millisecond) // like a client that honors Retry-After
 			defer again.Stop()
 			for ; ; <-again.C {
 				a, err := send()
@@ -442,7 +442,7 @@ func TestOneKeyIsOneBatchWhateverIsKilled(t *testing.T) {
 			for ; ; <-again.C {
 				a, err := send(body)
 				if err == nil && a.status == http.StatusConflict && a.header.Get("Retry-After") != "" {
-					continue // another request is just sending the calls
+					continue // another request is sending calls at the moment
 				}
 				mu.Lock()
 				defer mu.Unlock()

@@ -25,18 +25,18 @@ import (
 	"github.com/callyard/callyard/internal/waits"
 )
 
-// boundsSize says how much callers offer at once.
+// boundsSize is the size of the load.
 type boundsSize struct {
 	held, heldBytes int
 	badBytes        int
 	polls, streams  int
-	calls           int // honest ones, before and during; enough for several collections of garbage
+	calls           int // honest calls, before and during; enough for several garbage collections
 	settle          time.Duration
-	timed           bool // figures are held against the limits of docs/reference/limits.md
+	timed           bool // figures must meet the limits of docs/reference/limits.md
 }
 
-// bounds are those of the machine that runs the tests: CALLYARD_BOUNDS=full asks for
-// what docs/reference/limits.md promises, with figures that need a quiet machine.
+// bounds returns the size for the machine that runs the tests. CALLYARD_BOUNDS=full selects
+// the promises of docs/reference/limits.md, whose figures need an idle machine.
 func bounds() boundsSize {
 	if os.Getenv("CALLYARD_BOUNDS") == "full" {
 		return boundsSize{held: 10_000, heldBytes: 1_000_000, badBytes: 12 << 20, polls: 10_000, streams: 1500, calls: 40000, settle: 20 * time.Second, timed: true}
@@ -44,14 +44,14 @@ func bounds() boundsSize {
 	return boundsSize{held: 60, heldBytes: 100_000, badBytes: 256 << 10, polls: 200, streams: 50, calls: 200}
 }
 
-// crowd is a fleet that many callers ask too much of.
+// crowd is a fleet that many callers overload.
 type crowd struct {
 	*door
 	t    *testing.T
 	size boundsSize
 	data []string // folders
 	all  map[string]*process
-	// began is when the fleet was opened.
+	// began is the time when the fleet was opened.
 	began time.Time
 }
 
@@ -112,7 +112,7 @@ func overrun(t *testing.T, open func() *crowd) {
 	loud := c.honest("meanwhile")
 	stored := c.disk() - empty
 	c.t.Logf("%d bytes of arguments were accepted, %d are on the disk; p99 was %s and is %s", accepted, stored, quiet, loud)
-	// What is refused takes room too, and so do journals of honest calls.
+	// Refused calls and the journals of honest calls take space too.
 	if limit := 3*accepted + 64<<20; stored > limit {
 		t.Errorf("%d bytes are on the disk for %d that were accepted", stored, accepted)
 	}
@@ -139,7 +139,7 @@ func overrun(t *testing.T, open func() *crowd) {
 		return nil
 	})
 	c.t.Logf("%d bytes are left on the disk when all calls were taken back", c.disk()-empty)
-	if c.size.settle > 0 { // for JetStream's caches, and the runtime, to give memory back
+	if c.size.settle > 0 { // for JetStream's caches, and for the runtime to release memory
 		<-time.After(c.size.settle)
 	}
 	c.look("at rest")
@@ -162,7 +162,7 @@ func (c *crowd) ready() {
 	})
 }
 
-// honest is the 99th percentile of calls that nothing is wrong with.
+// honest returns the 99th percentile of honest calls.
 func (c *crowd) honest(when string) time.Duration {
 	c.t.Helper()
 	var mu sync.Mutex
@@ -182,8 +182,8 @@ func (c *crowd) honest(when string) time.Duration {
 	return took[len(took)*99/100]
 }
 
-// holdAll offers all calls to be held and returns the ids of those that were, each by
-// its caller, and the bytes of their arguments.
+// holdAll offers all calls to be held and returns the IDs of those that were held, with
+// their callers, and the bytes of their arguments.
 func (c *crowd) holdAll() (ids []heldBy, accepted int64) {
 	c.t.Helper()
 	argument := make([]byte, c.size.heldBytes*3/4)
@@ -223,7 +223,7 @@ func (c *crowd) holdAll() (ids []heldBy, accepted int64) {
 	return ids, accepted
 }
 
-// heldBy is a held call and who asked for it.
+// heldBy is a held call and its caller.
 type heldBy struct {
 	id     string
 	caller int
@@ -245,15 +245,15 @@ func (c *crowd) sendBadLines() {
 	c.t.Helper()
 	body := strings.Repeat("x\n", c.size.badBytes/2)
 	a, err := c.try("POST", "/batches", body, bearer(0), "Content-Type: application/x-ndjson")
-	if err == nil && a.status != http.StatusBadRequest { // a connection that is closed under the rest of the body is an answer too
+	if err == nil && a.status != http.StatusBadRequest { // closing the connection during the body is a valid response too
 		c.t.Errorf("a body of bad lines is answered with %d %.300s", a.status, a.body)
 	}
 }
 
 var goroutinesNow = regexp.MustCompile(`(?m)^go_goroutines (\d+)$`)
 
-// wait opens the long polls and the streams that nobody reads, and returns when the
-// front door has them all; what it returns closes them.
+// wait opens the long polls and the unread streams, and returns when the
+// front door has accepted all of them. close closes them.
 func (c *crowd) wait(call heldBy) (close func()) {
 	c.t.Helper()
 	var mu sync.Mutex
@@ -276,7 +276,7 @@ func (c *crowd) wait(call heldBy) (close func()) {
 	}).none(c.t, "long polls and streams")
 	waiting := min(c.size.polls+c.size.streams, waits.Each)
 	c.eventually(c.t, time.Minute, "having all of them", func() error {
-		// net/http has two for a request that waits: its handler, and one that reads on.
+		// net/http uses two goroutines for a waiting request: the handler and a background reader.
 		if n := c.goroutines(); n < 2*waiting {
 			return fmt.Errorf("there are %d goroutines", n)
 		}
@@ -290,8 +290,8 @@ func (c *crowd) wait(call heldBy) (close func()) {
 	}
 }
 
-// countRefused says that this number of the requests is refused, and that they are told when to come
-// again; the others are streams or have no answer yet.
+// countRefused checks that this number of requests is refused with Retry-After. The others
+// are streams or have no response yet.
 func (c *crowd) countRefused(open []net.Conn, want int) {
 	c.t.Helper()
 	refused, untold := 0, 0
@@ -327,10 +327,10 @@ func (c *crowd) goroutines() int {
 	return n
 }
 
-// mostMemory is what a process may have resident.
+// mostMemory limits the resident memory of a process.
 const mostMemory = 512 << 20
 
-// look writes down what the processes have resident, and had at most.
+// look logs the current and the peak resident memory of the processes.
 func (c *crowd) look(when string) {
 	c.t.Helper()
 	c.t.Logf("%s, after %s", when, time.Since(c.began).Round(time.Millisecond))
@@ -354,12 +354,12 @@ func kilobytes(status []byte, name string) int64 {
 	return n << 10
 }
 
-// disk is what the data takes.
+// disk returns the disk usage of the data.
 func (c *crowd) disk() (bytes int64) {
 	for _, dir := range c.data {
 		_ = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
 			if err != nil || e.IsDir() {
-				return nil // a file may go while we look
+				return nil // the file may have been removed in the meantime
 			}
 			if info, err := e.Info(); err == nil {
 				bytes += info.Size()

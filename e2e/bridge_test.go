@@ -14,7 +14,7 @@ import (
 	"github.com/callyard/callyard/pkg/bus/porttest"
 )
 
-// object decodes a JSON object without minding its shape.
+// object decodes any JSON object.
 func object(t testing.TB, text []byte) map[string]any {
 	t.Helper()
 	var m map[string]any
@@ -22,11 +22,11 @@ func object(t testing.TB, text []byte) map[string]any {
 	return m
 }
 
-// startBridge starts callyard the way MCP Bridge is started: with environment
-// variables only, over the example configuration.
+// startBridge starts callyard in the same way as MCP Bridge: with environment
+// variables only, and the example configuration.
 func startBridge(t testing.TB, env ...string) *door {
 	t.Helper()
-	port := fmt.Sprint(porttest.Port(t)) // PORT cannot leave the choice to the kernel
+	port := fmt.Sprint(porttest.Port(t)) // PORT cannot be 0
 	env = append([]string{"MCP_CONFIG_PATH=deploy/examples/mcp_bridge.json", "PORT=" + port, quickStop}, env...)
 	up := startUp(t, setup{anyPort: true, dir: programs.root, data: t.TempDir(), env: env})
 	if want := "http://127.0.0.1:" + port; up.url != want {
@@ -38,7 +38,7 @@ func startBridge(t testing.TB, env ...string) *door {
 func TestAConfigurationOfMCPBridgeWorksUnchanged(t *testing.T) {
 	graph := filepath.Join(t.TempDir(), "graph.jsonl")
 	up := startBridge(t,
-		// A server of the file is changed, another one is added.
+		// One server of the file is changed, and another one is added.
 		"MCP_SERVER_MEMORY_ENV="+fmt.Sprintf(`{"MEMORY_FILE_PATH":%q}`, graph),
 		"MCP_SERVER_EXTRA_COMMAND="+filepath.Join(programs.test, "scripted-server"),
 		"MCP_SERVER_EXTRA_ARGS=echo,second",
@@ -121,7 +121,7 @@ func TestRefusalsHaveTheMemberThatClientsOfMCPBridgeRead(t *testing.T) {
 		{"POST", "/servers", `{"id":"x","command":"true"}`, 403, "forbidden"},
 		{"DELETE", "/servers/demo", ``, 403, "forbidden"},
 	} {
-		up.ask(t, c.method, c.path, c.body).problem(t, c.status, c.kind) // looks at the member error
+		up.ask(t, c.method, c.path, c.body).problem(t, c.status, c.kind) // checks the member error
 	}
 }
 

@@ -26,7 +26,7 @@ rules:
     level: 1
 `
 
-// denials are ways to ask for a call that the policy denies: spellings and paths.
+// denials are ways to attempt a call that the policy denies: spellings and paths.
 func denials(arguments string) map[string]func(d *door) (answer, error) {
 	ways := make(map[string]func(d *door) (answer, error))
 	way := func(name, method, path, body string, headers ...string) {
@@ -85,11 +85,11 @@ func TestADeniedCallIsDeniedByEveryPathAndSpelling(t *testing.T) {
 		if err == nil && a.status < 400 && a.status != http.StatusAccepted && !strings.Contains(string(a.body), "isError") {
 			t.Errorf("%s: %d %.200s", name, a.status, a.body)
 		}
-		if err == nil && a.status >= 500 && a.status != http.StatusBadGateway { // the server's own no to a resource that is none
+		if err == nil && a.status >= 500 && a.status != http.StatusBadGateway { // the server itself refuses an unknown resource
 			t.Errorf("%s: %d %.200s", name, a.status, a.body)
 		}
 	}
-	// The same tool of the other server is not denied: the ways do reach a tool.
+	// The same tool of the other server is not denied, so these ways do reach a tool.
 	if a := d.ask(t, "POST", "/servers/calm/tools/effect", fmt.Sprintf(`{"path":%q,"id":"calm"}`, effects)); a.status != http.StatusOK {
 		t.Errorf("the other server's tool: %d %s", a.status, a.body)
 	}
@@ -150,7 +150,7 @@ func TestACallThatGoesAroundTheFrontDoorIsJudgedByTheWorker(t *testing.T) {
 	}
 }
 
-// receiver takes the kinds of the final frames.
+// receiver receives the kinds of the final frames.
 type receiver chan bus.ReplyKind
 
 func (r receiver) Reply(f *bus.ReplyFrame) {

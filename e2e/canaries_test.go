@@ -20,7 +20,7 @@ import (
 	"github.com/callyard/callyard/pkg/bus/porttest"
 )
 
-// vaultOfCanaries is a fabric of processes of their own in which every secret is a canary.
+// vaultOfCanaries is a fabric of separate processes in which every secret is a canary.
 type vaultOfCanaries struct {
 	*canaries
 	*people
@@ -36,7 +36,7 @@ type vaultOfCanaries struct {
 	servers                []string // with a stored credential
 }
 
-// file is one of the operator: secrets may be there.
+// file writes a file of the operator, which may contain secrets.
 func (v *vaultOfCanaries) file(t testing.TB, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -94,7 +94,7 @@ func openVault(t testing.TB) *vaultOfCanaries {
 	return v
 }
 
-// stored are servers with a credential that the operator has stored, in each way there is.
+// stored returns servers with a stored credential, one for each kind of credential.
 func (v *vaultOfCanaries) stored(t testing.TB) map[string]any {
 	t.Helper()
 	good := map[string]bool{}
@@ -151,7 +151,7 @@ func (v *vaultOfCanaries) webhookSecret() string {
 	return "whsec_" + raw
 }
 
-// begin starts the processes, or starts them again.
+// begin starts or restarts the processes.
 func (v *vaultOfCanaries) begin(t testing.TB) {
 	t.Helper()
 	v.front, v.pages, v.work = startFrontDoor(t, v.door), startApprover(t, v.approver), startWorker(t, v.worker)
@@ -166,7 +166,7 @@ func (v *vaultOfCanaries) begin(t testing.TB) {
 	})
 }
 
-// calls has every caller call every server, in each way, and get errors of each kind.
+// calls makes every caller call every server, in each way, with errors of each kind.
 func (v *vaultOfCanaries) calls(t testing.TB) {
 	t.Helper()
 	call := func(server, tool, arguments, header string) answer {
@@ -180,14 +180,14 @@ func (v *vaultOfCanaries) calls(t testing.TB) {
 		callers = append(callers, "Authorization: Bearer "+token)
 	}
 	for _, s := range v.servers {
-		// A token that was refused right after it was issued is not replaced.
+		// A token that is refused right after it was issued is not replaced.
 		if a := call(s, "digest", `{}`, callers[0]); a.status != http.StatusOK && !strings.HasPrefix(s, "service") {
 			t.Errorf("%s: %d %s", s, a.status, a.body)
 		}
 		call(s, "digest", `{"text":"please fail"}`, callers[1])
 	}
 	for _, c := range callers {
-		// A caller's token is exchanged; a call with a key, or that waits, has none.
+		// A caller's token is exchanged. A call with an API key, or a durable call, has none.
 		want := http.StatusOK
 		if strings.HasPrefix(c, "X-API-Key") {
 			want = http.StatusForbidden
@@ -219,7 +219,7 @@ func (v *vaultOfCanaries) calls(t testing.TB) {
 	}
 }
 
-// connectAll has people connect, and knows what they were given. Their access tokens are those
+// connectAll connects people, and records their credentials. Their access tokens are those
 // that the authorization server issued.
 func (v *vaultOfCanaries) connectAll(t testing.TB) {
 	t.Helper()
@@ -235,7 +235,7 @@ func (v *vaultOfCanaries) connectAll(t testing.TB) {
 	}
 }
 
-// TestASecretIsFoundInEveryEncoding keeps the search below honest.
+// TestASecretIsFoundInEveryEncoding tests the search that the next test uses.
 func TestASecretIsFoundInEveryEncoding(t *testing.T) {
 	secret := newCanaries().fresh("x")
 	for before := range 4 {
@@ -252,8 +252,8 @@ func TestASecretIsFoundInEveryEncoding(t *testing.T) {
 }
 
 // TestNoSecretIsFoundWhereItIsNotMeantToBe makes every secret a canary, runs calls, failures
-// and restarts, and looks for each canary in several encodings in what the fabric writes, says
-// and stores.
+// and restarts, and searches for each canary in several encodings in all files, output
+// and responses of the fabric.
 func TestNoSecretIsFoundWhereItIsNotMeantToBe(t *testing.T) {
 	v := openVault(t)
 	v.connectAll(t)
@@ -264,10 +264,10 @@ func TestNoSecretIsFoundWhereItIsNotMeantToBe(t *testing.T) {
 	if made.status != http.StatusCreated || k.Secret == "" {
 		t.Fatalf("making a key: %d %s", made.status, made.body)
 	}
-	v.said.Reset() // it is shown once, in this answer
+	v.said.Reset() // this response shows it once
 	v.ask(t, v.front, "POST", toolPath("value0", "digest"), `{}`, "X-API-Key: "+k.Secret)
 
-	// All tokens end; the worker dies; then all grants end.
+	// All tokens expire, the worker dies, and then all grants end.
 	v.as.RevokeAll()
 	v.calls(t)
 	v.work.kill9(t)

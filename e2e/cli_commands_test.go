@@ -54,7 +54,7 @@ func TestTheShellCompletesWhatIsThere(t *testing.T) {
 	for _, c := range []struct {
 		env  []string
 		args string // separated by "|", after __complete
-		want string // the begin of a line
+		want string // the beginning of a line
 		not  string
 	}{
 		{asks, "call|", "demo\t", ""},

@@ -42,9 +42,9 @@ func TestEveryCommandSpeaksAndEndsAsItsHelpSays(t *testing.T) {
 		env     []string
 		args    string // separated by "|"
 		code    int
-		said    string // in what it prints, wherever
-		on      string // stdout exactly, where it matters
-		notWith string // what it must not print
+		said    string // expected somewhere in the output
+		on      string // the exact stdout, if specified
+		notWith string // must not be in the output
 	}{
 		{args: `call|tools|echo|{"text":"hello"}`, on: "hello\n"},
 		{args: `call|tools|echo|text=hello`, on: "hello\n"},

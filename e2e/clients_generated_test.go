@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// outputOf runs a command to its end and returns what it said.
+// outputOf runs a command to its end and returns its output.
 func outputOf(t *testing.T, env []string, name string, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), name, args...)
@@ -21,7 +21,7 @@ func outputOf(t *testing.T, env []string, name string, args ...string) string {
 	return string(out)
 }
 
-// filesBelow returns the files below a folder whose names end so.
+// filesBelow returns the files below a folder whose names have the suffix.
 func filesBelow(t *testing.T, root, ending string) (found []string) {
 	t.Helper()
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -36,8 +36,8 @@ func filesBelow(t *testing.T, root, ending string) (found []string) {
 	return found
 }
 
-// Clients that strangers generate must not take a call that is held for one that has
-// run: many generators know one shape for all answers of an operation.
+// Third-party generated clients must not mistake a held call for one that has
+// run: many generators support only one type for all responses of an operation.
 func TestGeneratedClientsTellAHeldCallFromOneThatRan(t *testing.T) {
 	t.Parallel()
 	up := startDemo(t)
@@ -49,7 +49,7 @@ func TestGeneratedClientsTellAHeldCallFromOneThatRan(t *testing.T) {
 		url     = []string{"CALLYARD_URL=" + up.url, "NO_PROXY=127.0.0.1", "no_proxy=127.0.0.1"}
 	)
 	for _, story := range []string{"Story.java", "story.py", "story.cjs"} {
-		if _, err := os.Stat(filepath.Join(stories, story)); err != nil { // the go command sees that the result depends on it
+		if _, err := os.Stat(filepath.Join(stories, story)); err != nil { // tells the go command that the result depends on it
 			t.Fatal(err)
 		}
 	}
@@ -73,7 +73,7 @@ func TestGeneratedClientsTellAHeldCallFromOneThatRan(t *testing.T) {
 		"typescript-fetch": func(t *testing.T) string {
 			made, compiled := generate(t, "typescript-fetch"), t.TempDir()
 			tsc := filepath.Join(programs.root, "clients/typescript/node_modules/typescript/bin/tsc")
-			// The generator's own types do not pass the compiler.
+			// The generator's own types do not compile without errors.
 			outputOf(t, nil, "node", append([]string{tsc, "--noCheck", "--module", "commonjs", "--target", "es2022", "--rootDir", made, "--outDir", compiled}, filesBelow(t, made, ".ts")...)...)
 			return outputOf(t, url, "node", filepath.Join(stories, "story.cjs"), filepath.Join(compiled, "index.js"))
 		},

@@ -22,8 +22,7 @@ const holdAdd = `rules:
     approval: {by: caller}
 `
 
-// clientSuites are the tests of the generated clients, as somebody runs them who
-// works on one.
+// clientSuites are the test suites of the generated clients, as their developers run them.
 var clientSuites = []struct {
 	name    string
 	dir     string
@@ -35,7 +34,7 @@ var clientSuites = []struct {
 	{"python types", "clients/python", []string{"../../.cache/python/bin/python", "-m", "mypy", "--cache-dir=/dev/null"}},
 }
 
-// clientExamples are the programs that docs/how-to/clients.md shows.
+// clientExamples are the programs of docs/how-to/clients.md.
 var clientExamples = []struct {
 	name, dir, file string
 	command         []string
@@ -46,7 +45,7 @@ var clientExamples = []struct {
 	{"python asyncio", "clients/python", "example/with_asyncio.py", []string{"../../.cache/python/bin/python", "example/with_asyncio.py"}},
 }
 
-// startDemo starts what a new user starts, with a policy that holds one tool.
+// startDemo starts Callyard as a new user does, with a policy that holds one tool.
 func startDemo(t *testing.T) *door {
 	t.Helper()
 	policy := filepath.Join(t.TempDir(), "policy.yaml")
@@ -56,7 +55,7 @@ func startDemo(t *testing.T) *door {
 	return up
 }
 
-// startLimited starts a fabric whose demo server takes one call a second.
+// startLimited starts a fabric whose demo server allows one call per second.
 func startLimited(t *testing.T) *door {
 	t.Helper()
 	up := startUp(t, setup{config: "limits: {servers: [{servers: [demo], rate: 1, burst: 1}]}\n", env: []string{quickStop}})
@@ -122,15 +121,15 @@ func TestTheServedDocumentIsTheOneTheClientsAreMadeOf(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, document := range []map[string]any{served, kept} {
-		delete(document["info"].(map[string]any), "version") // that of the build
+		delete(document["info"].(map[string]any), "version") // the version of the build
 	}
 	if diff := cmp.Diff(kept, served); diff != "" {
 		t.Errorf("make generate writes the document and the clients (-clients/openapi.json +served)\n%s", diff)
 	}
 }
 
-// watchClients looks at what the suites are made of, as proc.Build does for the
-// programs: the go command takes no result again that other files gave.
+// watchClients opens the source files of the suites, as proc.Build does for the
+// programs, so that the go command does not reuse a cached result for other files.
 func watchClients(t *testing.T) {
 	t.Helper()
 	err := filepath.WalkDir(filepath.Join(programs.root, "clients"), func(path string, d fs.DirEntry, err error) error {
@@ -147,7 +146,7 @@ func watchClients(t *testing.T) {
 	}
 }
 
-// generated are the files of the clients that a generator wrote.
+// generated lists the generated files of the clients.
 var generated = []string{"go/client.gen.go", "typescript/src/schema.ts", "python/callyard/rest"}
 
 func TestTheClientsAreWhatTheGeneratorsMakeOfTheDocument(t *testing.T) {
@@ -171,7 +170,7 @@ func TestTheClientsAreWhatTheGeneratorsMakeOfTheDocument(t *testing.T) {
 	}
 }
 
-// sources are the files at a path, by their names below it.
+// sources returns the files at a path, by their relative names.
 func sources(t *testing.T, root string) map[string]string {
 	t.Helper()
 	files := make(map[string]string)
@@ -190,7 +189,7 @@ func sources(t *testing.T, root string) map[string]string {
 	return files
 }
 
-// keysOf gives every name of the maps.
+// keysOf yields every key of the maps.
 func keysOf(all ...map[string]string) func(yield func(string) bool) {
 	seen := make(map[string]bool)
 	return func(yield func(string) bool) {

@@ -9,8 +9,8 @@ import (
 	"github.com/callyard/callyard/internal/mcptest"
 )
 
-// TestWhatConfigCheckAcceptsStarts starts what is left of typical mistakes once they are
-// corrected.
+// TestWhatConfigCheckAcceptsStarts starts configurations that had typical mistakes after they
+// have been corrected.
 func TestWhatConfigCheckAcceptsStarts(t *testing.T) {
 	t.Parallel()
 	_, hash := authn.Generate()
@@ -46,7 +46,7 @@ func TestWhatConfigCheckAcceptsStarts(t *testing.T) {
 				t.Fatalf("code %d: %s", code, said)
 			}
 			up := startUp(t, s)
-			if name != "keys" { // it lists its servers to nobody else
+			if name != "keys" { // without that key it does not list its servers
 				up.waitServers(t, 1, "tools")
 			}
 		})

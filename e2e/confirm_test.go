@@ -15,7 +15,7 @@ import (
 	"github.com/callyard/callyard/pkg/bus/porttest"
 )
 
-// held is the answer to a call that waits for a confirmation.
+// held is the response to a call that waits for a confirmation.
 type held struct {
 	Requires   bool   `json:"requires_confirmation"`
 	ID         string `json:"confirmation_id"`
@@ -143,7 +143,7 @@ func TestAHeldCallSurvivesAKillOfEverything(t *testing.T) {
 	}
 }
 
-// startRedis runs a redis-server of the test's own and returns its URL.
+// startRedis runs a redis-server for the test and returns its URL.
 func startRedis(t testing.TB) string {
 	t.Helper()
 	return "redis://" + confirmtest.StartRedis(t, "", porttest.Address(t)).Address
@@ -216,7 +216,7 @@ rules:
 	d.hold(t, "s", "sleep", `{"ms":101}`)
 	d.ask(t, "POST", "/servers/s/tools/fail", `{}`).problem(t, http.StatusForbidden, "forbidden")
 	d.ask(t, "POST", "/calls", `{"server":"s","tool":"fail","arguments":{}}`).problem(t, http.StatusForbidden, "forbidden")
-	// It is read again while the door is open.
+	// It is reloaded while the door runs.
 	write(t, policy, "rules:\n  - {name: nothing, match: {server: \"*\"}, deny: closed}\n")
 	d.eventually(t, 20*time.Second, "the new policy", func() error {
 		if a := d.ask(t, "POST", "/servers/s/tools/echo", `{"text":"x"}`); a.status != http.StatusForbidden {

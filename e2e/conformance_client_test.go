@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// clientSuiteWithin bounds the client scenarios, which run side by side.
+// clientSuiteWithin limits the client scenarios, which run concurrently.
 const clientSuiteWithin = 2 * time.Minute
 
 var (
@@ -18,7 +18,7 @@ var (
 	clientLine     = regexp.MustCompile(`(?m)^([✓✗]) (auth/\S+): (\d+) passed, (\d+) failed`)
 )
 
-// extensions are extensions of OAuth that the suite does not score and that work all the same.
+// extensions are OAuth extensions that the suite does not score but that work nevertheless.
 var extensions = []string{"auth/client-credentials-basic", "auth/client-credentials-jwt"}
 
 func TestTheConformanceSuiteFindsNoFaultInTheOAuthClient(t *testing.T) {

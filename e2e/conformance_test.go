@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// nothing stands for the checks of a scenario that makes none.
+// nothing stands for the checks of a scenario that has none.
 const nothing = "(nothing)"
 
-// suiteWithin bounds a run of the whole suite, scenarioWithin one scenario.
+// suiteWithin limits a run of the whole suite, and scenarioWithin one scenario.
 const (
 	suiteWithin    = 10 * time.Minute
 	scenarioWithin = 2 * time.Minute
@@ -27,12 +27,11 @@ var (
 	suiteFolder = regexp.MustCompile(`^server-(.+)-\d{4}-\d{2}-\d{2}T[0-9A-Za-z-]+$`)
 )
 
-// findings are the failing checks of each scenario that ran, with what the suite
-// says of them.
+// findings maps each scenario that ran to its failing checks and their messages.
 type findings map[string]map[string]string
 
-// suite runs the conformance suite, of everything that a revision requires or of
-// one scenario, and returns what it found.
+// suite runs the conformance suite, with all requirements of a revision or with
+// one scenario, and returns the findings.
 func suite(t *testing.T, url, revision, scenario string) findings {
 	t.Helper()
 	into := t.TempDir()
@@ -91,7 +90,7 @@ func suite(t *testing.T, url, revision, scenario string) findings {
 	return found
 }
 
-// expectedFailures reads the list: "REVISION SCENARIO CHECK: reason" by line.
+// expectedFailures reads the list, with "REVISION SCENARIO CHECK: reason" on each line.
 func expectedFailures(t *testing.T) map[string]string {
 	t.Helper()
 	f, err := os.Open(filepath.Join("testdata", "conformance.txt"))
@@ -118,7 +117,7 @@ func expectedFailures(t *testing.T) map[string]string {
 	return expected
 }
 
-// compare holds what was found against the list, for the scenarios that ran.
+// compare compares the findings with the list, for the scenarios that ran.
 func (found findings) compare(t *testing.T, revision string) {
 	t.Helper()
 	expected := expectedFailures(t)
@@ -141,8 +140,8 @@ func (found findings) compare(t *testing.T, revision string) {
 	}
 }
 
-// tasksScenarios are about tools that go-sdk's everything-server does not have, so
-// they have a server of their own.
+// tasksScenarios need tools that go-sdk's everything-server does not have, so
+// they have a separate server.
 var tasksScenarios = []string{
 	"tasks-capability-negotiation", "tasks-dispatch-and-envelope", "tasks-lifecycle", "tasks-mrtr-composition", "tasks-mrtr-input", "tasks-request-headers",
 	"tasks-request-state-removal", "tasks-required-task-error", "tasks-status-notifications", "tasks-wire-fields",
@@ -197,7 +196,7 @@ func TestEveryExpectedFailureNamesAScenarioThatIsRun(t *testing.T) {
 	}
 }
 
-// versionOf is the version of a package that npm brought.
+// versionOf returns the version of an installed npm package.
 func versionOf(t *testing.T, folder string) string {
 	t.Helper()
 	var about struct {

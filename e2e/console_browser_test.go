@@ -18,8 +18,7 @@ import (
 	"github.com/callyard/callyard/internal/mcptest"
 )
 
-// watchPolicy notes what a page does against its Content-Security-Policy, from its first
-// moment on.
+// watchPolicy records violations of the page's Content-Security-Policy from the start.
 func (p *tab) watchPolicy() {
 	p.t.Helper()
 	p.do(func(ctx context.Context, target *chromedp.Target) (none chromedp.Void, err error) {
@@ -30,7 +29,7 @@ func (p *tab) watchPolicy() {
 	})
 }
 
-// staysAtHome fails if the page broke its policy, or loaded anything from elsewhere.
+// staysAtHome fails the test if the page violated its policy, or loaded anything from another origin.
 func (p *tab) staysAtHome(name string) {
 	p.t.Helper()
 	if got := asked[string](p, `JSON.stringify(window.violations)`); got != "[]" {
@@ -41,7 +40,7 @@ func (p *tab) staysAtHome(name string) {
 	}
 }
 
-// consoleFabric is `callyard up` with a good server, one that does not start, and the demo
+// consoleFabric starts `callyard up` with a good server, one that does not start, and the demo
 // server's tools.
 func consoleFabric(t *testing.T) (d *door, pages string) {
 	t.Helper()
@@ -63,8 +62,7 @@ func consoleFabric(t *testing.T) (d *door, pages string) {
 	return d, pages
 }
 
-// makeLively has callers make calls until the test ends, so that pictures have something to show: a
-// few of them fail.
+// makeLively makes calls until the test ends, some of which fail, so that screenshots show data.
 func makeLively(t *testing.T, d *door) {
 	t.Helper()
 	startLoad(t, 3, func(lane, n int) error {
@@ -126,7 +124,7 @@ func TestTheConsoleInABrowser(t *testing.T) {
 		p.staysAtHome(name)
 	}
 
-	// What is folded is as good as the rest.
+	// Folded content works like the rest.
 	p.open(pages + "/console/calls?batch=" + url.QueryEscape(id))
 	call := asked[string](p, `document.querySelector('a[href^="/console/call?"]').getAttribute("href")`)
 	for name, path := range map[string]string{"console-audit-open": "/console/audit", "console-call-open": call, "console-tool-open": "/console/tool?server=crm&tool=echo"} {
@@ -135,18 +133,18 @@ func TestTheConsoleInABrowser(t *testing.T) {
 		p.glance(name)
 	}
 
-	// Figures update without the page being loaded again.
+	// Figures update without a reload of the page.
 	p.open(pages + "/console")
 	asked[int](p, `window.mark = 17`)
 	p.sees("a rate", `!document.querySelector(".figure-value").textContent.includes("unknown")`)
 	if !asked[bool](p, `window.mark === 17`) {
 		t.Error("the page was loaded again")
 	}
-	// A pause leaves the page as it is, until somebody ends it.
+	// A pause freezes the page until it is ended.
 	p.tabTo("#pause")
 	p.press(kb.Enter)
 	p.sees("the pause", `document.getElementById("pause").textContent === "Resume updates"`)
-	// What was asked before the pause may still be answered.
+	// Requests from before the pause may still be answered.
 	asked[int](p, `new Promise((done) => setTimeout(() => done(0), 2000))`, chromedp.EvalAwaitPromise)
 	asked[int](p, `document.querySelector(".figure-value").textContent = "as it was"; performance.clearResourceTimings(); 0`)
 	d.ask(t, "POST", toolPath("crm", "echo"), `{"text":"x"}`)
@@ -178,7 +176,7 @@ func TestTheConsoleWithoutJavaScript(t *testing.T) {
 	}
 }
 
-// A key is made and revoked with the keyboard; in between somebody changes it without scripts.
+// A key is created and revoked with the keyboard. In between it is changed without scripts.
 func TestKeysInABrowser(t *testing.T) {
 	t.Parallel()
 	_, pages := consoleFabric(t)
@@ -202,7 +200,7 @@ func TestKeysInABrowser(t *testing.T) {
 		t.Errorf("the secret %q is not on its page alone", secret)
 	}
 	p.glance("console-apikey")
-	// Somebody changes the key in another tab; then the form here is of another state.
+	// The key is changed in another tab, so the form here is outdated.
 	other := openTab(browser, t, false)
 	other.open(pages + key)
 	other.do(chromedp.SendKeys(chromedp.CSS("textarea[name=note]"), "theirs"))

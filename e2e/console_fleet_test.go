@@ -17,7 +17,7 @@ import (
 	"github.com/callyard/callyard/pkg/bus/porttest"
 )
 
-// watchedFleet is a fleet of processes of their own with a console that asks the first front door.
+// watchedFleet is a fleet of separate processes with a console that asks the first front door.
 type watchedFleet struct {
 	fleet
 	probes   []string // the addresses of the workers' metrics
@@ -61,8 +61,8 @@ func (f *watchedFleet) look(t *testing.T, path string) string {
 	return string(a.body)
 }
 
-// metrics adds up the figures of the metrics of all processes. The front doors agree on the gauges
-// of what waits, of which it takes one.
+// metrics adds up the metrics of all processes. Gauges of waiting calls are the same at all
+// front doors, so it uses one of them.
 func (f *watchedFleet) metrics() (figures, error) {
 	sum := figures{}
 	for i, d := range f.doors {
@@ -117,11 +117,11 @@ func (d *door) announced(t *testing.T) (doors int, sum figures) {
 	return len(list.FrontDoors), sum
 }
 
-// heldAndNeverRan are the calls of everyKind that were denied by a person, or canceled while they were
-// held.
+// heldAndNeverRan is the number of calls of everyKind that an approver denied, or that were
+// canceled while held.
 const heldAndNeverRan = 4 + 2 + 2
 
-// everyKind makes calls of every kind at both front doors, and returns what the log should say.
+// everyKind makes calls of every kind at both front doors, and returns the expected counts of the log.
 func (f *watchedFleet) everyKind(t *testing.T) usageCounts {
 	t.Helper()
 	answer := func(i, want int, tool, arguments string, headers ...string) answer {
@@ -157,7 +157,7 @@ func (f *watchedFleet) everyKind(t *testing.T) usageCounts {
 			t.Fatalf("%s %s: %d %s", path, body, a.status, a.body)
 		}
 	}
-	for i := range 2 { // a call that runs is canceled at the other front door: it may have done what it should
+	for i := range 2 { // a running call is canceled at the other front door: it may have had its effect
 		id := answer(i, 202, "sleep", `{"seconds":60}`, "Prefer: respond-async").header.Get("Callyard-Call-Id")
 		f.doors[i].eventually(t, startWithin, "a call that runs", func() error {
 			if running := f.doors[0].get(t, "/calls?state=running"); !strings.Contains(string(running), id) {
@@ -169,7 +169,7 @@ func (f *watchedFleet) everyKind(t *testing.T) usageCounts {
 			t.Fatalf("canceling %s: %d %s", id, a.status, a.body)
 		}
 	}
-	for i := range 2 { // durable calls that are refused, and that are held and canceled
+	for i := range 2 { // durable calls that are refused, or held and canceled
 		answer(i, 403, "big", `{"bytes":10}`, "Prefer: respond-async")
 		id := answer(i, 202, "add", `{"a":1,"b":2}`, "Prefer: respond-async").header.Get("Callyard-Call-Id")
 		if a := f.doors[(i+1)%2].ask(t, "POST", "/calls/"+id+"/cancel", ""); a.status != 200 {
@@ -184,8 +184,8 @@ func (f *watchedFleet) everyKind(t *testing.T) usageCounts {
 	}
 }
 
-// batch sends 30 calls: 25 succeed, 2 end with tool errors, one is refused, and two are held, of which one is
-// approved and one denied at the other front door.
+// batch sends 30 calls: 25 succeed, 2 end with tool errors, one is refused, and two are held, of
+// which one is approved and one denied at the other front door.
 func (f *watchedFleet) batch(t *testing.T, d, other *door) {
 	t.Helper()
 	lines := make([]string, 30)
@@ -226,10 +226,10 @@ func (f *watchedFleet) batch(t *testing.T, d, other *door) {
 }
 
 // agree waits until the log, usage, the metrics of all processes and the loads that front doors
-// announce say the same, at both front doors.
+// announce agree, at both front doors.
 func (f *watchedFleet) agree(t *testing.T, want usageCounts) {
 	t.Helper()
-	// Calls that were held and never ran are in the log and in usage only.
+	// Calls that were held and never ran are only in the log and in usage.
 	ended := want["calls"] - want["unfinished"] - heldAndNeverRan
 	wantMetrics := figures{"ended": ended, "approvals_waiting": want["unfinished"], "calls_in_flight": 0, "batches_open": 0}
 	wantLoad := figures{"ended": ended, "timed": ended, "failed": want["failed"] + want["denied"] + want["canceled"] + want["unknown"] - heldAndNeverRan, "tool errors": want["tool_errors"], "in flight": 0}
@@ -268,7 +268,7 @@ func (f *watchedFleet) agree(t *testing.T, want usageCounts) {
 		}
 		for name := range metrics {
 			if strings.HasPrefix(name, "calls_total ") {
-				delete(metrics, name) // their outcomes are kinds of errors; ended is their sum
+				delete(metrics, name) // these are the single kinds of errors, and ended is their sum
 			}
 		}
 		if diff := cmp.Diff(wantMetrics, metrics); diff != "" {
@@ -278,7 +278,7 @@ func (f *watchedFleet) agree(t *testing.T, want usageCounts) {
 	})
 }
 
-// pagesAgree compares the pages of the console with what the log says.
+// pagesAgree compares the pages of the console with the log.
 func (f *watchedFleet) pagesAgree(t *testing.T, want usageCounts) {
 	t.Helper()
 	f.doors[0].eventually(t, soon, "pages that agree", func() error {
@@ -304,7 +304,7 @@ func (f *watchedFleet) pagesAgree(t *testing.T, want usageCounts) {
 	}
 }
 
-// listed counts the calls on a page and those that follow it.
+// listed counts the calls on a page and its next pages.
 func (f *watchedFleet) listed(t *testing.T, path string) (n int) {
 	t.Helper()
 	for path != "" {
@@ -318,7 +318,7 @@ func (f *watchedFleet) listed(t *testing.T, path string) (n int) {
 	return n
 }
 
-// figureIn reads a figure of the overview, "" where it is not there.
+// figureIn reads a figure of the overview, or "" if it is missing.
 func figureIn(body, label string) string {
 	found := regexp.MustCompile(`figure-label">` + label + `</span>\s*<span class="figure-value[^"]*">(?:<span[^>]*>)?([^<]*)<`).FindStringSubmatch(body)
 	if found == nil {
@@ -328,8 +328,8 @@ func figureIn(body, label string) string {
 }
 
 // TestFiguresOfSeveralProcessesAgree makes calls of every kind through two front doors, and
-// compares what the log, usage, the metrics of all processes and the console say of them. The
-// console asks one front door, and is right about both.
+// compares the figures of the log, usage, the metrics of all processes and the console. The
+// console asks one front door and must show the figures of both.
 func TestFiguresOfSeveralProcessesAgree(t *testing.T) {
 	t.Parallel()
 	f := openWatchedFleet(t)
@@ -365,11 +365,11 @@ func TestFiguresOfSeveralProcessesAgree(t *testing.T) {
 	f.ratesAreOfBoth(t)
 }
 
-// ratesAreOfBoth makes quick calls at the front door that the console asks and slow ones at the other,
-// and looks at the rates of the time since.
+// ratesAreOfBoth makes fast calls at the front door that the console asks and slow ones at the other,
+// and checks the rates since then.
 func (f *watchedFleet) ratesAreOfBoth(t *testing.T) {
 	t.Helper()
-	// What lies further back than a minute is forgotten: begin with a console that knows nothing.
+	// The console forgets data older than a minute, so start with an empty one.
 	f.approver.stop(t)
 	f.approver = startApprover(t, setup{nats: f.nats.url, config: "approver:\n  drain_delay: 1ms\n  console:\n    front_door: " + f.doors[0].url + "\n"})
 	began := time.Now()

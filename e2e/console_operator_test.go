@@ -14,18 +14,18 @@ import (
 	"github.com/callyard/callyard/internal/mcptest"
 )
 
-// operator is a person at the console of a fabric whose payments wait for people.
+// operator is an operator at the console of a fabric whose payments need approvals.
 type operator struct {
 	*tab
 	d     *door
 	pages string
 }
 
-// key is the API key of the agent, which is that of the operator's console as well.
+// agentKey is the API key of the agent, which the operator's console uses as well.
 const agentKey = "X-API-Key: nightly"
 
-// openOperator starts `callyard up` with keys for agents and people, and signs a person in to the
-// console with the keyboard.
+// openOperator starts `callyard up` with keys for agents and people, and signs the operator in to
+// the console with the keyboard.
 func openOperator(t *testing.T) *operator {
 	t.Helper()
 	folder := t.TempDir()
@@ -50,7 +50,7 @@ func openOperator(t *testing.T) *operator {
 	return o
 }
 
-// echo makes a call of crm, and says if its answer has another status.
+// echo makes a call of crm, and returns an error unless the response has the status.
 func (o *operator) echo(want int) error {
 	a, err := o.d.try("POST", toolPath("crm", "echo"), `{"text":"hello"}`, agentKey)
 	if err == nil && a.status != want {
@@ -59,7 +59,7 @@ func (o *operator) echo(want int) error {
 	return err
 }
 
-// batch runs calls as a batch, and returns its id when that number is held and the others have ended.
+// batch runs calls as a batch, and returns its ID when that number is held and the others have ended.
 func (o *operator) batch(held int, calls ...string) string {
 	o.t.Helper()
 	id := regexp.MustCompile(`batch_\w+`).FindString(string(o.d.ask(o.t, "POST", "/batches", `{"calls":[`+strings.Join(calls, ",")+`]}`, agentKey).body))
@@ -73,7 +73,7 @@ func (o *operator) batch(held int, calls ...string) string {
 	return id
 }
 
-// presses goes to a button with the keyboard, presses it, and waits for what follows.
+// presses focuses a button with the keyboard, presses it, and waits for the condition.
 func (o *operator) presses(selector, what, condition string) {
 	o.t.Helper()
 	o.tabTo(selector)
@@ -81,7 +81,7 @@ func (o *operator) presses(selector, what, condition string) {
 	o.sees(what, condition)
 }
 
-// fills writes into a field of the page.
+// fills types into a field of the page.
 func (o *operator) fills(selector, value string) {
 	o.t.Helper()
 	asked[int](o.tab, fmt.Sprintf(`document.querySelector(%q).value = %q; 0`, selector, value))
@@ -89,7 +89,7 @@ func (o *operator) fills(selector, value string) {
 
 const success = `document.querySelector(".notice.success") !== null`
 
-// What the console does beyond looking, by the keyboard: each act is one of the API.
+// The actions of the console, with the keyboard. Each uses an operation of the API.
 func TestAnOperatorInABrowser(t *testing.T) {
 	t.Parallel()
 	o := openOperator(t)
@@ -141,7 +141,7 @@ func (o *operator) decidesABatch() {
 	})
 }
 
-// retriesABatch makes a batch of the calls of another that failed.
+// retriesABatch creates a batch of the failed calls of another one.
 func (o *operator) retriesABatch() {
 	o.t.Helper()
 	id := o.batch(0, `{"server":"crm","tool":"gone","arguments":{"n":1}}`, `{"server":"crm","tool":"echo","arguments":{"text":"a"}}`)
@@ -151,7 +151,7 @@ func (o *operator) retriesABatch() {
 	o.says("of 1 calls ended")
 }
 
-// triesADraft looks what a draft of the policy would have decided.
+// triesADraft shows the decisions of a draft policy.
 func (o *operator) triesADraft() {
 	o.t.Helper()
 	o.open(o.pages + "/console/policy")
@@ -165,7 +165,7 @@ func (o *operator) triesADraft() {
 	o.staysAtHome("a dry run")
 }
 
-// disablesAServer disables all tools of a server, and enables them.
+// disablesAServer disables all tools of a server, and enables them again.
 func (o *operator) disablesAServer() {
 	o.t.Helper()
 	const button = `form[action="/console/server/switch"] button`
@@ -183,7 +183,7 @@ func (o *operator) disablesAServer() {
 	}
 }
 
-// importsTheState compares a file of the state with that of now, and imports it.
+// importsTheState compares a state file with the current state, and imports it.
 func (o *operator) importsTheState() {
 	o.t.Helper()
 	o.open(o.pages + "/console/state")

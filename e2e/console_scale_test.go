@@ -20,20 +20,19 @@ import (
 	"time"
 )
 
-// What docs/explanation says of the console at its full size.
+// The promises of docs/explanation on the console at its full size.
 const (
 	pageWithin  = 50 * time.Millisecond
 	assetBytes  = 60 << 10
-	mostOfAPage = 400 << 10 // bytes of a page, whatever is in the data
+	mostOfAPage = 400 << 10 // the maximum bytes of a page, whatever the amount of data
 	viewerCost  = 0.02
 )
 
-// consoleMeasured says whether the tests of the console run at their full size, and hold
-// figures.
+// consoleMeasured reports whether the tests of the console run at full size and check figures.
 func consoleMeasured() bool { return os.Getenv("CALLYARD_CONSOLE_SCALE") == "full" }
 
-// TestPagesOfTheConsoleWithMuchData looks at every page. Where it is not measured, the data is
-// small and no time counts: pages must have what they are for, and must be bounded.
+// TestPagesOfTheConsoleWithMuchData loads every page. Unless it measures, the data is
+// small and times are ignored: pages must have their content, and must be bounded.
 func TestPagesOfTheConsoleWithMuchData(t *testing.T) {
 	size := amounts{servers: 50, tools: 500, calls: 1000, approvals: 150}
 	if consoleMeasured() {
@@ -66,7 +65,7 @@ func (c *crowded) look(t testing.TB, of address) answer {
 	return a
 }
 
-// assets adds up what a browser loads once, packed.
+// assets adds up the compressed files that a browser loads once.
 func (c *crowded) assets(t testing.TB) {
 	t.Helper()
 	all := map[string]bool{}
@@ -93,9 +92,8 @@ func (c *crowded) assets(t testing.TB) {
 	}
 }
 
-// time loads each page many times, in another order each time. A round takes more than the
-// second for which an answer of the front door serves, so that no page is always answered
-// from it.
+// time loads each page many times, in a different order each time. A round takes longer than
+// the second for which the front door caches a response, so that no page always uses the cache.
 func (c *crowded) time(t *testing.T) {
 	const rounds = 25
 	pages := c.addresses()
@@ -126,8 +124,8 @@ func (c *crowded) time(t *testing.T) {
 	t.Logf("pages:\n%s", table.String())
 }
 
-// viewerTime is how much of the processors 50 open pages take. Where calls take all that there
-// is, it is the share of them that the pages cost.
+// viewerTime measures the processor time of 50 open pages. If calls use all processors,
+// it is the share that the pages take from them.
 func (c *crowded) viewerTime(t *testing.T) {
 	const viewers, turn = 50, 10 * time.Second
 	spent := func() float64 {
@@ -152,7 +150,7 @@ func (c *crowded) viewerTime(t *testing.T) {
 	}
 }
 
-// processorTime is what a process has spent.
+// processorTime returns the processor time of a process.
 func processorTime(t *testing.T, pid int) time.Duration {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
@@ -171,9 +169,9 @@ func processorTime(t *testing.T, pid int) time.Duration {
 	return time.Duration(ticks) * 10 * time.Millisecond
 }
 
-// viewers compares the calls a second with 50 open pages and without, in turns: each turn with the
-// mean of the one before and the one after it, because calls become slower the more of them are
-// recorded. A page follows the stream of events, and loads itself again with each, as its script does.
+// viewers compares the calls per second with 50 open pages and without, in turn. Each turn is
+// compared with the mean of the previous and the next one, because calls become slower the more of
+// them are recorded. Like its script, a page follows the event stream and reloads with each event.
 func (c *crowded) viewers(t *testing.T) {
 	const (
 		viewers, turns = 50, 6
@@ -188,7 +186,7 @@ func (c *crowded) viewers(t *testing.T) {
 		return err
 	})
 	rate := func() float64 {
-		<-time.After(turn / 4) // what came before fades
+		<-time.After(turn / 4) // the effect of the previous turn fades
 		before, began := l.calls.Load(), time.Now()
 		<-time.After(turn)
 		return float64(l.calls.Load()-before) / time.Since(began).Seconds()
@@ -224,7 +222,7 @@ func (c *crowded) viewers(t *testing.T) {
 	}
 }
 
-// view follows the first page until ctx ends.
+// view keeps the first page open until ctx ends.
 func (c *crowded) view(ctx context.Context, client *http.Client, views *atomic.Int64) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, c.pages+"/console/events", nil)
 	if err != nil {

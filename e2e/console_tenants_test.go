@@ -13,8 +13,8 @@ import (
 	"github.com/callyard/callyard/internal/mcptest"
 )
 
-// tenantsFabric is `callyard up` with the tenants default, red and blue. The keys are named by
-// what they are; calls were made by red.
+// tenantsFabric starts `callyard up` with the tenants default, red and blue. The keys are named by
+// their roles. Calls were made by red.
 func tenantsFabric(t *testing.T) (pages string) {
 	t.Helper()
 	folder := t.TempDir()
@@ -48,7 +48,7 @@ func tenantsFabric(t *testing.T) (pages string) {
 	return d.says(t, `approvals\s+(http://\S+)`)[1]
 }
 
-// signIn gives the console a key, on the page that it asks for one with.
+// signIn enters a key on the sign-in page of the console.
 func (p *tab) signIn(key string) {
 	p.t.Helper()
 	p.tabTo("input#key")
@@ -56,7 +56,7 @@ func (p *tab) signIn(key string) {
 	p.press(kb.Enter)
 }
 
-// The pages of tenants with the keyboard, for each kind of person, and once without scripts.
+// The pages of tenants with the keyboard, for each role, and once without scripts.
 func TestTenantsInABrowser(t *testing.T) {
 	t.Parallel()
 	pages := tenantsFabric(t)
@@ -90,10 +90,10 @@ func TestTenantsInABrowser(t *testing.T) {
 		}
 	}
 	p.open(pages + "/console/calls?tenant=red")
-	p.says("It does not see those of other callers") // a key of the file without a role lists its own
+	p.says("It does not see those of other callers") // a key of the file without a role lists its own calls only
 	p.glance("console-calls-of-a-tenant")
 
-	// An auditor of red, without scripts: its own tenant, and the calls of its agents.
+	// An auditor of red, without scripts, sees its own tenant and the calls of its agents.
 	q := openTab(browser, t, false)
 	q.open(pages + "/console/tenants")
 	q.do(chromedp.SendKeys(chromedp.CSS("input#key"), "red-auditor"))

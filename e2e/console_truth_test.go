@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// figures are figures of calls by a name of the test.
+// figures maps names of figures, chosen by the test, to values.
 type figures map[string]float64
 
 // figuresOfMetrics reads GET /metrics.
@@ -54,12 +54,12 @@ func (c *crowded) figureOf(t testing.TB, label string) string {
 	return found
 }
 
-// TestFiguresOfPagesAPIAndMetricsAgree makes calls whose outcomes are known, and compares what
-// the log of calls, usage, the metrics and the overview say of them.
+// TestFiguresOfPagesAPIAndMetricsAgree makes calls with known outcomes, and compares the
+// figures of the log of calls, usage, the metrics and the overview.
 func TestFiguresOfPagesAPIAndMetricsAgree(t *testing.T) {
 	t.Parallel()
 	c := fillConsole(t, amounts{servers: 2, tools: 20, calls: 400, approvals: 12})
-	const key = "none" // there are no keys, so all calls are of one caller
+	const key = "none" // there are no keys, so all calls have the same caller
 	wantLog := usageCounts{"calls": 432, "succeeded": 416, "failed": 4, "unfinished": 12, "held": 12, "tool_errors": 4}
 	wantMetrics := figures{
 		"ended": 420, "calls_total ok": 412, "calls_total tool-error": 4, "calls_total invalid-arguments": 4, "usage_calls_total succeeded": 416, "usage_calls_total failed": 4,
@@ -93,8 +93,8 @@ func TestFiguresOfPagesAPIAndMetricsAgree(t *testing.T) {
 			t.Errorf("the overview says %q of %q, not %q", got, label, want)
 		}
 	}
-	// Under load no figure is less than what was answered before it was read, nor more than
-	// what was sent until then.
+	// Under load, no figure is less than the number of calls answered before it was read, or more
+	// than the number sent by then.
 	before, err := c.figuresOfMetrics()
 	if err != nil {
 		t.Fatal(err)

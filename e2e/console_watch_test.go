@@ -12,7 +12,7 @@ import (
 	"github.com/callyard/callyard/internal/mcptest"
 )
 
-// Episodes run at a callyard env and a run is scored; the console shows both, in a browser.
+// Episodes run at a callyard env and a run is scored. The console shows both in a browser.
 func TestEnvironmentsAndEvaluationsInABrowser(t *testing.T) {
 	t.Parallel()
 	env := startEnv(t, "", notesFiles)
@@ -21,14 +21,14 @@ func TestEnvironmentsAndEvaluationsInABrowser(t *testing.T) {
 		env.step(t, session, "evaluate", map[string]any{"expression": fmt.Sprintf("40 + %d", i%4)})
 		if i < 7 {
 			env.step(t, session, "finish", map[string]any{})
-			env.post(t, "/reset", map[string]any{"session_id": session, "index": 0}) // ends the one before
+			env.post(t, "/reset", map[string]any{"session_id": session, "index": 0}) // ends the previous one
 		}
 	}
 	runs := filepath.Join(t.TempDir(), "runs")
 	data, answers := filepath.Join(t.TempDir(), "d.jsonl"), filepath.Join(t.TempDir(), "r.jsonl")
 	run := "first<i>"
 	if *update {
-		run, data = "first", filepath.Join(os.TempDir(), "questions.jsonl") // for the picture
+		run, data = "first", filepath.Join(os.TempDir(), "questions.jsonl") // for the screenshot
 		t.Cleanup(func() { os.Remove(data) })
 	}
 	write(t, data, `{"id":"1","category":"x","question":"q","tools":["a","b"],"target_tools":"a"}`+"\n"+`{"id":"2","category":"<script>attack()</script>","question":"q","tools":["a","b"],"target_tools":"b"}`+"\n")

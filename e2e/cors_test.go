@@ -12,8 +12,8 @@ import (
 	"github.com/callyard/callyard/internal/mcptest"
 )
 
-// TestPagesOfAllowedOriginsUseTheFrontDoor asks REST and MCP from the pages of two other
-// origins in a real browser, which sends the preflight requests and enforces the answers.
+// TestPagesOfAllowedOriginsUseTheFrontDoor uses REST and MCP from pages of two other
+// origins in a real browser, which sends the preflight requests and enforces the responses.
 func TestPagesOfAllowedOriginsUseTheFrontDoor(t *testing.T) {
 	page := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html")

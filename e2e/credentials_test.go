@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// digest calls as a person, and returns the digest of the credential that the server saw, or
-// the body of another answer.
+// digest makes a call as a person, and returns the digest of the credential that the server saw, or
+// the body of an error response.
 func (d *door) digest(t testing.TB, owner string) (digest string, status int) {
 	t.Helper()
 	a, err := d.tryCall("crm", "digest", `{}`, "X-API-Key: key of "+owner)
@@ -26,8 +26,8 @@ func (d *door) digest(t testing.TB, owner string) (digest string, status int) {
 	return text(t, a.body), a.status
 }
 
-// TestNoCallHasTheTokenOfAnotherPerson has people with a grant each call through three front
-// doors at once, before and after all tokens end at the same moment. The whole of it, with
+// TestNoCallHasTheTokenOfAnotherPerson has people with separate grants call through three front
+// doors concurrently, before and after all tokens expire at the same moment. The full size, with
 // 200 people and 50 calls through each front door, runs with CALLYARD_CREDENTIALS=full.
 func TestNoCallHasTheTokenOfAnotherPerson(t *testing.T) {
 	count, each := 24, 3
@@ -98,7 +98,7 @@ func TestNoCallHasTheTokenOfAnotherPerson(t *testing.T) {
 	p.disconnectedWithinASecond(t, doors, owners[0])
 }
 
-// disconnectedWithinASecond has a person disconnect while calls run.
+// disconnectedWithinASecond disconnects a person while calls run.
 func (p *people) disconnectedWithinASecond(t *testing.T, doors []*door, owner string) {
 	t.Helper()
 	if err := p.book.Disconnect(t.Context(), "crm", personOf(owner)); err != nil {

@@ -10,11 +10,11 @@ import (
 	"testing"
 )
 
-// A process that was killed leaves no seal: its folder is compared with itself. Where the
-// start is not refused nothing that was acknowledged is missing.
+// A killed process leaves no seal, so its folder is only checked for consistency. If the
+// start is not refused, no acknowledged data is missing.
 func TestADamagedDataFolderIsNoticedAfterAKill(t *testing.T) {
 	k := keepAs(t, func(d *door) {
-		// The call records are written a moment later than the approvals that they name.
+		// The call records are written shortly after the approvals that they name.
 		d.eventually(t, startWithin, "the record of the held call", func() error {
 			if a := d.ask(t, "GET", "/calls?state=held", ""); !bytes.Contains(a.body, []byte("pay")) {
 				return fmt.Errorf("%d %s", a.status, a.body)
@@ -37,7 +37,7 @@ func TestADamagedDataFolderIsNoticedAfterAKill(t *testing.T) {
 		for _, d := range damages {
 			journals := strings.HasSuffix(file, ".blk") && (strings.Contains(file, "callyard_calls") && d.name == "truncate" || strings.Contains(file, "callyard_results") && d.name == "flip" || strings.Contains(file, "callyard_keys") && d.name == "remove" || strings.Contains(file, "callyard_ledger") && d.name == "empty")
 			if !all && !journals {
-				continue // all of them take twenty minutes
+				continue // all combinations take twenty minutes
 			}
 			t.Run(d.name+" "+file, func(t *testing.T) {
 				dir := k.damaged(t, file, d.do)
@@ -59,7 +59,7 @@ func TestADamagedDataFolderIsNoticedAfterAKill(t *testing.T) {
 	k.once(t)
 }
 
-// What is accepted after a kill is answered as after a stop: nothing runs twice, and the
+// An accepted loss after a kill works like one after a stop: nothing runs twice, and the
 // next start, after another kill, does not ask again.
 func TestALossAfterAKillIsAcceptedOnce(t *testing.T) {
 	t.Parallel()

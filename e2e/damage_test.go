@@ -19,7 +19,7 @@ import (
 	"github.com/callyard/callyard/internal/mcptest"
 )
 
-// damages are what is done to a file of a stopped data folder.
+// damages are the ways to damage a file of a stopped data folder.
 var damages = []struct {
 	name string
 	do   func(path string, text []byte) error
@@ -35,13 +35,13 @@ var damages = []struct {
 	{"remove", func(path string, _ []byte) error { return os.Remove(path) }},
 }
 
-// kept is a data folder that was stopped in good order, and what is in it.
+// kept is a data folder whose process has stopped, and a record of its content.
 type kept struct {
 	dir, servers, effects string
-	calls                 []string // ids of keyed calls that ran; call i has the key key-i and the effect kept-i
+	calls                 []string // IDs of keyed calls that ran; call i has the key key-i and the effect kept-i
 	batch                 batchState
 	open                  batchState // a batch whose only line waits for an approval
-	coming                batchState // a batch that takes more calls; the one that it has ran
+	coming                batchState // an open batch; its only call has run
 	held                  held
 }
 
@@ -54,14 +54,14 @@ func (k *kept) body(effect string) string {
 	return fmt.Sprintf(`{"server":"books","tool":"effect","arguments":{"path":%q,"id":%q}}`, k.effects, effect)
 }
 
-// send sends call i again, or for the first time.
+// send sends call i, again or for the first time.
 func (k *kept) send(t *testing.T, d *door, i int) answer {
 	return d.ask(t, "POST", "/calls", k.body(fmt.Sprintf("kept-%d", i)), "Content-Type: application/json", "Prefer: respond-async", fmt.Sprintf("Idempotency-Key: key-%d", i))
 }
 
 func keep(t *testing.T) *kept { return keepAs(t, func(d *door) { d.stop(t) }) }
 
-// keepAs fills a data folder and ends its process as end does.
+// keepAs fills a data folder and ends its process with end.
 func keepAs(t *testing.T, end func(*door)) *kept {
 	k := &kept{dir: t.TempDir(), effects: filepath.Join(t.TempDir(), "effects"), servers: diskServersOf(t)}
 	d := k.start(t, k.dir)
@@ -115,7 +115,7 @@ func (k *kept) start(t *testing.T, dir string, flags ...string) *door {
 	return d
 }
 
-// files are the files of the folder that are not empty.
+// files returns the non-empty files of the folder.
 func (k *kept) files(t *testing.T) (all []string) {
 	err := filepath.WalkDir(k.dir, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
@@ -149,8 +149,8 @@ func (k *kept) damaged(t *testing.T, file string, do func(string, []byte) error)
 	return dir
 }
 
-// tries starts the program on a folder and returns what it says when it does not start;
-// started is true when it would not end by itself.
+// tries starts the program on a folder and returns its output if it does not start.
+// started is true if it keeps running.
 func (k *kept) tries(t *testing.T, dir string) (said string, started bool) {
 	p := k.setup(dir).program(t, "callyard")
 	var out bytes.Buffer
@@ -166,7 +166,7 @@ func (k *kept) tries(t *testing.T, dir string) (said string, started bool) {
 	}
 	if n, _ := up.Read(make([]byte, 1)); n > 0 { // the start screen
 		started = true
-		_ = cmd.Process.Signal(os.Interrupt) // it ends in good order
+		_ = cmd.Process.Signal(os.Interrupt) // it ends gracefully
 	}
 	err = cmd.Wait()
 	var exit *exec.ExitError
@@ -176,7 +176,7 @@ func (k *kept) tries(t *testing.T, dir string) (said string, started bool) {
 	return out.String(), started
 }
 
-// whole looks that nothing is lost and nothing runs again.
+// whole checks that nothing is lost and nothing runs again.
 func (k *kept) whole(t *testing.T, dir string) {
 	d := k.start(t, dir)
 	for i, id := range k.calls {
@@ -194,7 +194,7 @@ func (k *kept) whole(t *testing.T, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// All damages of all files take longer than a caller has to confirm.
+	// All damages of all files take longer than the deadline of a confirmation.
 	if s := d.callStateNow(t, k.held.CallID); s.State != "held" && (s.State != "expired" || time.Now().Before(over)) {
 		t.Errorf("the held call is %s", s.State)
 	}
@@ -202,7 +202,7 @@ func (k *kept) whole(t *testing.T, dir string) {
 	k.once(t)
 }
 
-// once looks that nothing ran twice.
+// once checks that nothing ran twice.
 func (k *kept) once(t *testing.T) {
 	t.Helper()
 	if once, twice := countEffects(t, k.effects); twice > 0 || once != keptCalls+keptLines+1 {
@@ -210,8 +210,8 @@ func (k *kept) once(t *testing.T) {
 	}
 }
 
-// told looks that whoever waits for a call or a batch from before an accepted loss is
-// answered: by what it was, or that nobody knows.
+// told checks that clients that wait for a call or a batch from before an accepted loss get an
+// answer: the outcome, or that it is unknown.
 func (k *kept) told(t *testing.T, d *door, file string) {
 	t.Helper()
 	unknown := func(a answer) bool {
@@ -270,7 +270,7 @@ func TestADamagedDataFolderIsNoticedAndNothingIsLostSilently(t *testing.T) {
 		for j, d := range damages {
 			messages := strings.HasSuffix(file, ".blk")
 			if !all && (i%len(damages) != j || !messages && i%3 != 0) && !(messages && strings.Contains(file, "callyard_keys")) {
-				continue // all of them take ten minutes
+				continue // all combinations take ten minutes
 			}
 			t.Run(d.name+" "+file, func(t *testing.T) {
 				dir := k.damaged(t, file, d.do)

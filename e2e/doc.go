@@ -1,11 +1,11 @@
-// Package e2e holds the tests that see Callyard from outside: the real programs,
-// a real nats-server, real MCP servers, one file for each story.
+// Package e2e holds the end-to-end tests of Callyard: the real programs,
+// a real nats-server and real MCP servers, one file for each story.
 //
-// Its harness promises that the programs are built once for a run, that every
-// process which a test starts ends with that test, and that what a process said
-// is shown when its test fails. It refuses to look inside: a test asks over HTTP,
-// reads what a process prints, and counts processes and descriptors as an
+// Its harness promises that the programs are built once per run, that every
+// process which a test starts ends with that test, and that the output of a process
+// is shown when its test fails. It refuses to look inside: a test sends HTTP requests,
+// reads the output of processes, and counts processes and descriptors, as an
 // operator would.
 //
-// scripts/test.sh brings what the tests need.
+// scripts/test.sh installs the dependencies of the tests.
 package e2e

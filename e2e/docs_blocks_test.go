@@ -15,11 +15,11 @@ import (
 
 // A shell block of the documentation is run in one of three ways:
 //
-//   - The mark <!-- run --> stands on the line before it. It is run as it is, against a Callyard
-//     with the servers of deploy/examples/mcp.json. This is the way for a new block.
+//   - The mark <!-- run --> precedes it. It runs unchanged, against a Callyard
+//     with the servers of deploy/examples/mcp.json. Use this for a new block.
 //   - Its page is in newcomerPages, whose blocks are pasted one after the other.
-//   - Its page is in readerPages, which says what the page takes for granted: files, what runs,
-//     and the text that a reader replaces, such as CALL_ID. Blocks that are marked need no row.
+//   - Its page is in readerPages, which lists the prerequisites of the page: files, processes,
+//     and the text that a reader replaces, such as CALL_ID. Marked blocks need no row.
 //
 // A command that cannot run on the machine of a test is in notRun, with the reason.
 
@@ -43,11 +43,11 @@ func docsPages(t *testing.T) []string {
 	return pages
 }
 
-// fence is the beginning of a block of code: its indent and its language.
+// fence matches the beginning of a code block: its indent and its language.
 var fence = regexp.MustCompile("^( *)```(\\w*)$")
 
-// unmarked returns the shell blocks of a page that no mark has run as they are. A block in
-// another language of shells is an error, as no test looks for it.
+// unmarked returns the shell blocks of a page without a mark. A block in
+// another shell language is an error, because no test looks for it.
 func unmarked(name, document string) (found []block, err error) {
 	lines := strings.Split(document, "\n")
 	for i := 0; i < len(lines); i++ {
@@ -75,8 +75,8 @@ func unmarked(name, document string) (found []block, err error) {
 	return found, nil
 }
 
-// TestEveryShellBlockOfTheDocsIsRun runs the blocks of the pages in readerPages, and wants
-// that no page has a block that nothing runs.
+// TestEveryShellBlockOfTheDocsIsRun runs the blocks of the pages in readerPages, and fails
+// if a page has a block that no test runs.
 func TestEveryShellBlockOfTheDocsIsRun(t *testing.T) {
 	used := make([]bool, len(notRun))
 	rows := map[string]*readerPage{}
@@ -98,7 +98,7 @@ func TestEveryShellBlockOfTheDocsIsRun(t *testing.T) {
 			found[i].text = runnable(found[i].text, used)
 		}
 		if slices.ContainsFunc(newcomerPages, func(p newcomerPage) bool { return p.name == name }) {
-			continue // TestTheReadmeWorksFromTopToBottom wants a row for each
+			continue // TestTheReadmeWorksFromTopToBottom requires a row for each
 		}
 		found = slices.DeleteFunc(found, func(b block) bool { return strings.TrimSpace(b.text) == "" })
 		if row == nil {
@@ -146,7 +146,7 @@ func TestEveryShellBlockOfTheDocsIsRun(t *testing.T) {
 // that it used.
 func runnable(text string, used []bool) string {
 	var out strings.Builder
-	text = strings.ReplaceAll(text, " && ", "\n") // each has to succeed in any case
+	text = strings.ReplaceAll(text, " && ", "\n") // each must succeed anyway
 	dropped := false
 	for line := range strings.Lines(text) {
 		if !dropped {
@@ -181,24 +181,24 @@ func TestABlockThatNothingRunsIsFound(t *testing.T) {
 	}
 }
 
-// readerPage is a page whose blocks a reader pastes, in order, into one shell.
+// readerPage is a page whose blocks a reader pastes into one shell, in order.
 type readerPage struct {
 	name   string
-	given  func(r *reader) // what the page takes for granted
+	given  func(r *reader) // sets up the prerequisites of the page
 	blocks []readerBlock
 }
 
-// readerBlock is a block of a page, known by a part of its text.
+// readerBlock is a block of a page, identified by a part of its text.
 type readerBlock struct {
 	block         string
-	serves        bool // it runs until Ctrl-C, in a terminal of its own
+	serves        bool // it runs until Ctrl-C, in a separate terminal
 	prepare       func(r *reader)
-	before, after string   // shell text around it: what happened before, and what proves that it worked
-	replace       []string // pairs of text of the page and what a reader types in its place
-	want          []string // patterns in what is printed
+	before, after string   // shell text around it: earlier events, and checks that it worked
+	replace       []string // pairs of text of the page and its replacement
+	want          []string // patterns in the output
 }
 
-// reader has a folder, addresses of their own, and a terminal.
+// reader has a folder, separate addresses, and a terminal.
 type reader struct {
 	t              *testing.T
 	dir            string
@@ -224,7 +224,7 @@ func newReader(t *testing.T) *reader {
 	return r
 }
 
-// set gives the terminals of the reader a variable.
+// set sets a variable in the reader's terminals.
 func (r *reader) set(name, value string) { r.env = append(r.env, name+"="+value) }
 
 // has writes a file into the reader's folder.

@@ -8,8 +8,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// readable are the rules of axe that /docs keeps. What it breaks of the others is in the
-// library that draws the page.
+// readable lists the axe rules that /docs follows. Its violations of other rules are in the
+// library that renders the page.
 const readable = `["color-contrast", "aria-required-attr", "aria-command-name", "button-name", "label", "scrollable-region-focusable", "aria-valid-attr-value", "document-title", "html-has-lang"]`
 
 func TestTheReferenceOfTheAPIFitsTheScreenAndTheReader(t *testing.T) {

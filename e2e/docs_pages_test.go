@@ -15,10 +15,10 @@ import (
 
 // notRunRow is a command that does not run on the machine of a test.
 type notRunRow struct {
-	command string // how its line begins
+	command string // the beginning of its line
 	reason  string
-	instead string // what runs in its place; nothing when empty
-	by      string // what runs it or the same elsewhere, as "file: text in it"
+	instead string // the command that runs instead; if empty, none
+	by      string // the test that runs it or an equivalent, as "file: text in it"
 }
 
 var notRun = []notRunRow{
@@ -55,14 +55,14 @@ var notRun = []notRunRow{
 	{command: "make ", instead: "make --dry-run ", reason: "takes minutes to hours; make resolves the target and its variables"},
 }
 
-// demoServers has servers that start at once; everything and files stand for those of the pages.
+// demoServers has servers that start at once. everything and files replace those of the pages.
 const demoServers = `{"mcpServers": {
 	"demo": {"command": "callyard", "args": ["demo-server"]},
 	"files": {"builtin": "files", "roots": ["."]},
 	"airline": {"builtin": "files", "roots": ["."], "sessions": 1, "inFlight": 1}
 }}`
 
-// held is a policy that holds a tool for its caller.
+// holdsAdd is a policy that holds a tool for its caller.
 const holdsAdd = "rules: [{name: additions, match: {server: demo, tool: add}, approval: {by: caller}}, {name: rest, match: {server: \"*\"}, level: 1}]\n"
 
 // withDemo starts Callyard with servers that start at once.
@@ -71,7 +71,7 @@ func withDemo(r *reader) {
 	r.up("--servers", "servers.json").waitServers(r.t, 1, "demo", "files")
 }
 
-// makesUnknown is a function of the shell that makes a call whose outcome is not known, and prints its id.
+// makesUnknown is a shell function that makes a call with an unknown outcome, and prints its ID.
 const makesUnknown = `unknown() {
   local id=$(curl -sS --fail-with-body -H 'Prefer: respond-async' --json '{"seconds":50}' "$URL/servers/demo/tools/sleep" | grep -o 'call_[^"]*' | head -n 1)
   until curl -sS "$URL/calls/$id" | grep -q '"state":"running"'; do sleep 0.05; done
@@ -80,7 +80,7 @@ const makesUnknown = `unknown() {
   echo "$id"
 }`
 
-// receives gives the reader a receiver of webhooks, and a Callyard that may call it.
+// receives gives the reader a webhook receiver, and a Callyard that may call it.
 func receives(r *reader) {
 	data := filepath.Join(r.dir, "callyard-data")
 	address, got := startReceiver(r.t, func() string {
@@ -107,7 +107,7 @@ func receives(r *reader) {
 	})
 }
 
-// answersWith gives the reader the API of a model in $MODEL.
+// answersWith gives the reader a model API in $MODEL.
 func answersWith(r *reader, turns ...modeltest.Turn) {
 	model := modeltest.New(turns)
 	model.ByHistory = true
@@ -121,7 +121,7 @@ func answersWith(r *reader, turns ...modeltest.Turn) {
 	r.set("MODEL", api.URL)
 }
 
-// last returns what the last match of a pattern in the output of what serves has in its group.
+// last returns the group of the last match of a pattern in the output of the running blocks.
 func (r *reader) last(pattern string) string {
 	r.t.Helper()
 	found := regexp.MustCompile(pattern).FindAllStringSubmatch(r.serving.out.String(), -1)

@@ -12,8 +12,8 @@ import (
 	"github.com/callyard/callyard/pkg/bus/porttest"
 )
 
-// untilReady is shell text that waits until the front door has a server that can be called: one
-// whose tools it has read, which it does after the server is initialized.
+// untilReady is shell text that waits until the front door has a callable server. Its tools
+// are listed after it has been initialized.
 const untilReady = `until curl -sS "$URL/servers" 2>&1 | grep -q '"tools":'; do sleep 0.1; done`
 
 // evaluated are the files of docs/how-to/evaluate-tool-selection.md: one question and its answer,
@@ -64,7 +64,7 @@ DIGEST=$(curl -sS -H "X-API-Key: $KEY" "$CALLYARD_APPROVER_URL/approvals/$ID" | 
 	}},
 	{name: "docs/how-to/audit-approvals.md", blocks: []readerBlock{
 		{
-			// The page's --data, for a stopped callyard up.
+			// With the page's --data, for a stopped callyard up.
 			block: "callyard audit list --call CALL_ID", before: `
 callyard up --demo-approvals >up.log 2>&1 & PID=$!
 until grep -q 'approver .*key' up.log; do sleep 0.1; done
@@ -241,7 +241,7 @@ curl -sS -X POST "$URL/calls/$C/cancel"`, want: []string{`unknown`, `"state":"su
 	{name: "docs/reference/cli.md", blocks: []readerBlock{
 		{block: "--state failed", before: "callyard up --demo-approvals >up.log 2>&1 &\nuntil grep -q 'approver .*key' up.log; do sleep 0.1; done\n" + `
 export CALLYARD_KEY=$(sed -n 's/.*requester *demo-agent *key \(\S*\).*/\1/p' up.log)
-callyard call demo echo '{"message":1}' || true`, replace: []string{"jq -r '.calls[].id'", "grep -c calls"}}, // jq is not everywhere
+callyard call demo echo '{"message":1}' || true`, replace: []string{"jq -r '.calls[].id'", "grep -c calls"}}, // jq is not always installed
 		{block: "<TAB>", replace: []string{"callyard call demo <TAB>", "complete -p callyard\ncallyard __complete call demo ''"}, want: []string{`complete .*callyard`, `echo`}},
 		{block: "callyard approve appr_", before: `
 export CALLYARD_KEY=$(sed -n 's/.*approver *ann *key \(\S*\).*/\1/p' up.log) EDITOR="sed -i s/2/21/"
@@ -275,8 +275,8 @@ func (d *door) startsWorker(r *reader, nats string) {
 	d.waitServers(r.t, 1, "demo")
 }
 
-// deploymentPage runs in a copy of the tree, as deploy/secrets.sh writes into it. In place of the
-// containers of compose it has one process, with the keys and the policy of the compose files.
+// deploymentPage runs in a copy of the tree, because deploy/secrets.sh writes into it. Instead of
+// the containers of compose it uses one process, with the keys and the policy of the compose files.
 var deploymentPage = readerPage{name: "docs/how-to/deployment.md", given: func(r *reader) {
 	r.dir = cleanCopy(r.t)
 	port := fmt.Sprint(porttest.Port(r.t))

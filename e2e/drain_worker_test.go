@@ -9,9 +9,9 @@ import (
 	"github.com/callyard/callyard/internal/mcptest"
 )
 
-// TestAWorkerIsDrainedOverTheAPIAndNoCallIsLost has one of two workers drain under load: it
-// finishes what it runs, its process ends well, and the other one runs the calls. A worker that is
-// part of `callyard up` stays.
+// TestAWorkerIsDrainedOverTheAPIAndNoCallIsLost drains one of two workers under load: it
+// finishes its calls, its process exits with 0, and the other one runs further calls. A worker that
+// is part of `callyard up` is not drained.
 func TestAWorkerIsDrainedOverTheAPIAndNoCallIsLost(t *testing.T) {
 	t.Parallel()
 	f := startZones(t, t.TempDir(), serversFile(t, map[string]entry{"everywhere": scripted(mcptest.Echo)}))

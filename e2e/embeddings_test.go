@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// A search finds by its meaning a tool that has none of the words, and goes by words, and says
-// so, while the embeddings endpoint fails.
+// A search finds a tool by its meaning although it has none of the words. If the embeddings
+// endpoint fails, the search uses words and reports that.
 func TestSearchesUseEmbeddingsAndSayWhenTheyDoNot(t *testing.T) {
 	var fails atomic.Bool
 	endpoint := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -13,13 +13,13 @@ import (
 	"github.com/callyard/callyard/pkg/bus/porttest"
 )
 
-// keeper is an attached program that keeps the nonces of each session.
+// keeper is an attached program that stores the nonces of each session.
 type keeper struct {
 	attachtest.Program
 	mu    sync.Mutex
 	of    map[string][]string
 	ended int
-	told  map[string]int // the clock and seed of calls
+	told  map[string]int // counts of the clocks and seeds of calls
 }
 
 func newKeeper(instance string) *keeper {
@@ -45,14 +45,14 @@ func newKeeper(instance string) *keeper {
 	return k
 }
 
-// has is the number of sessions that the program knows, and of those that have ended.
+// has returns the numbers of open and of ended sessions that the program knows.
 func (k *keeper) has() (open, ended int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return len(k.of), k.ended
 }
 
-// keepersTold is how many calls of programs came with which clock and seed.
+// keepersTold counts the calls of programs by clock and seed.
 func keepersTold(programs ...*keeper) map[string]int {
 	all := make(map[string]int)
 	for _, k := range programs {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// branchFiles is an environment whose processes are told a seed and a time.
+// branchFiles is an environment whose processes get a seed and a time.
 func branchFiles() map[string]string {
 	files := effectFiles(0)
 	files["env.yaml"] = strings.ReplaceAll(strings.ReplaceAll(files["env.yaml"], "warm: 0", "seed: true"), `"scripted/echo"`, `"scripted/env"`)
@@ -15,7 +15,7 @@ func branchFiles() map[string]string {
 	return files
 }
 
-// snapshot keeps the state of an episode and returns its name.
+// snapshot snapshots the state of an episode and returns its name.
 func (e *environments) snapshot(t *testing.T, session string) string {
 	t.Helper()
 	a, err := send(client(t), e.url, http.MethodPost, "/snapshot", `{"session_id":"`+session+`"}`)
@@ -27,8 +27,8 @@ func (e *environments) snapshot(t *testing.T, session string) string {
 	return kept.Snapshot
 }
 
-// TestEpisodesBranchAndKnowTheirSeed begins episodes with the state that another one had in its
-// middle. Each process is told its own seed and the time of the environment.
+// TestEpisodesBranchAndKnowTheirSeed begins episodes from the state in the middle of another
+// one. Each process gets its own seed and the time of the environment.
 func TestEpisodesBranchAndKnowTheirSeed(t *testing.T) {
 	e := startEnv(t, serversFile(t, map[string]entry{"scripted": scripted("echo")}), branchFiles())
 	begin := func(seed int, snapshot string) string {
@@ -62,7 +62,7 @@ func TestEpisodesBranchAndKnowTheirSeed(t *testing.T) {
 	}
 	effect(first, "two")
 	finish(first, 0)
-	finish(begin(8, middle), 1) // as the labelled call leaves it
+	finish(begin(8, middle), 1) // the state after the labelled call
 	other := begin(9, middle)
 	if again := e.snapshot(t, other); again != middle {
 		t.Errorf("the same state is %s, and was %s", again, middle)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// clockFiles is an environment with a time of its own, and one without.
+// clockFiles is an environment with a fixed clock, and one without.
 var clockFiles = map[string]string{
 	"env.yaml": `
 environments:
@@ -25,7 +25,7 @@ environments:
 `,
 }
 
-// timesTold are two answers of datetime in each of two episodes of an environment.
+// timesTold returns two answers of datetime in each of two episodes of an environment.
 func timesTold(t *testing.T, e *environments, environment string) []string {
 	t.Helper()
 	var told []string
@@ -42,8 +42,8 @@ func timesTold(t *testing.T, e *environments, environment string) []string {
 	return told
 }
 
-// TestDatetimeTellsTheTimeOfTheEpisode also restarts the environments, and asks for the time of
-// an environment without a clock, which is another one.
+// TestDatetimeTellsTheTimeOfTheEpisode also restarts the environments, and checks that the time of
+// an environment without a clock differs.
 func TestDatetimeTellsTheTimeOfTheEpisode(t *testing.T) {
 	const want = `"2020-02-29T21:30:00+00:00"`
 	e := startEnv(t, "", clockFiles)

@@ -27,7 +27,7 @@ environments:
 `,
 }
 
-// actions are what a policy does in an episode of the matrix, with the seed in it.
+// actions are the actions of a policy in an episode of the matrix, which contain the seed.
 var actions = []func(c *trainer.Conn, seed int) (*trainer.Seen, error){
 	func(c *trainer.Conn, seed int) (*trainer.Seen, error) {
 		return then(c, "evaluate", map[string]any{"expression": "40 + 1"}, fmt.Sprint(seed))
@@ -65,7 +65,7 @@ func then(c *trainer.Conn, tool string, arguments any, answer string) (*trainer.
 	return c.Call("finish", map[string]any{"answer": answer})
 }
 
-// sendText sends a text with a call, and ends the episode if that did not.
+// sendText sends a text with a call, and ends the episode unless that did.
 func sendText(c *trainer.Conn, text string) (*trainer.Seen, error) {
 	seen, err := c.Say(text)
 	if err != nil || seen.Done {
@@ -74,7 +74,7 @@ func sendText(c *trainer.Conn, text string) (*trainer.Seen, error) {
 	return c.Say("That is all.")
 }
 
-// rewardMatrix is the reward of each task, seed and action, as bytes.
+// rewardMatrix returns the reward of each task, seed and action, as bytes.
 func rewardMatrix(t *testing.T, e *environments, seeds, lanes int) []byte {
 	t.Helper()
 	const tasks = 4
@@ -103,14 +103,14 @@ func rewardMatrix(t *testing.T, e *environments, seeds, lanes int) []byte {
 		if !seen.Done || seen.Reward == nil {
 			return fmt.Errorf("task %d, seed %d, action %d ended with %+v", task, seed, action, seen)
 		}
-		rows[n] = fmt.Sprintf("%d %d %d %x\n", task, seed, action, *seen.Reward) // each bit of it
+		rows[n] = fmt.Sprintf("%d %d %d %x\n", task, seed, action, *seen.Reward) // all bits of it
 		return nil
 	}).none(t, "the rewards")
 	return []byte(strings.Join(rows, ""))
 }
 
-// TestRewardsDependOnTaskSeedAndActionAlone computes a matrix of rewards one after the other, 64
-// at once, and after a restart.
+// TestRewardsDependOnTaskSeedAndActionAlone computes a matrix of rewards sequentially, with 64
+// concurrent episodes, and after a restart.
 func TestRewardsDependOnTaskSeedAndActionAlone(t *testing.T) {
 	seeds := 10
 	if measured() {

@@ -17,8 +17,8 @@ import (
 	"github.com/callyard/callyard/e2e/trainer"
 )
 
-// ledger is a remote MCP server whose tool enter has an effect that is counted: it outlives the
-// workers that call it. The tool read shows what was entered in the same session.
+// ledger is a remote MCP server whose tool enter has a counted effect, and which outlives the
+// workers that call it. The tool read returns the entries of the same session.
 type ledger struct {
 	url    string
 	server *mcp.Server
@@ -46,7 +46,7 @@ func startLedger(t *testing.T) *ledger {
 		l.times[in.ID]++
 		l.of[r.Session.ID()] = append(l.of[r.Session.ID()], in.ID)
 		l.mu.Unlock()
-		select { // so that a kill meets calls in the middle
+		select { // so that a kill hits calls in progress
 		case <-ctx.Done():
 			return nil, nil, ctx.Err()
 		case <-time.After(10 * time.Millisecond):
@@ -56,7 +56,7 @@ func startLedger(t *testing.T) *ledger {
 	server := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, nil))
 	l.url = server.URL
 	t.Cleanup(func() {
-		for session := range s.Sessions() { // those of killed workers stay otherwise
+		for session := range s.Sessions() { // otherwise those of killed workers would remain
 			_ = session.Close()
 		}
 		server.CloseClientConnections()
@@ -76,7 +76,7 @@ environments:
 `
 
 // TestAWorkerThatIsKilledMasksItsEpisodesAndNoOthers kills one of two workers in the middle of
-// episodes, in each of some runs.
+// episodes, in several runs.
 func TestAWorkerThatIsKilledMasksItsEpisodesAndNoOthers(t *testing.T) {
 	runs := 1
 	if measured() {
@@ -86,7 +86,7 @@ func TestAWorkerThatIsKilledMasksItsEpisodesAndNoOthers(t *testing.T) {
 	nats := startNATS(t, t.TempDir())
 	servers := serversFile(t, map[string]entry{"ledger": {Type: "http", URL: l.url, RiskLevel: 1}})
 	worker := setup{nats: nats.url, servers: servers}
-	startWorker(t, worker) // it stays
+	startWorker(t, worker) // this one is not killed
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "env.yaml"), ledgerFile)
 	write(t, filepath.Join(dir, "tasks.jsonl"), `{"question":"Enter something.","expected":["enter"]}`)
@@ -131,11 +131,11 @@ func TestAWorkerThatIsKilledMasksItsEpisodesAndNoOthers(t *testing.T) {
 	t.Logf("%d runs with a killed worker: %d episodes masked, %d with the whole reward, %d effects, none twice; the slowest step took %v", runs, masked, whole, len(l.times), slowest.Round(time.Millisecond))
 }
 
-// faulted is how the episodes of a run ended.
+// faulted counts the ends of the episodes of a run.
 type faulted struct {
 	mu            sync.Mutex
 	masked, whole int
-	slowest       time.Duration // step
+	slowest       time.Duration // the slowest step
 }
 
 // run plays episodes until some time after the victim was killed.
@@ -160,7 +160,7 @@ func (l *ledger) run(t *testing.T, e *environments, run int, victim *workerProce
 	return f
 }
 
-// episode enters ids until stop, or until it is masked.
+// episode enters IDs until stop, or until it is masked.
 func (l *ledger) episode(ctx context.Context, f *faulted, e *environments, name string, begun chan<- struct{}, stop <-chan struct{}) error {
 	said := sync.OnceFunc(func() { begun <- struct{}{} })
 	defer said()
@@ -201,7 +201,7 @@ func (l *ledger) episode(ctx context.Context, f *faulted, e *environments, name 
 	}
 }
 
-// end counts the end of an episode. It has the whole reward, or it is masked and has none.
+// end counts the end of an episode, which has the whole reward, or is masked and has none.
 func (f *faulted) end(seen *trainer.Seen) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -224,8 +224,8 @@ func describe(seen *trainer.Seen) string {
 	return fmt.Sprintf("it ended with the reward %s, masked %v, %s, %+v", reward, seen.Metadata.Masked, seen.Metadata.FailureKind, seen.Observation.Error)
 }
 
-// TestEpisodesHaveSessionsOfTheirOwnAtRemoteServers runs episodes at once over a remote server
-// that keeps state by session. None sees another's, and the sessions end with the episodes.
+// TestEpisodesHaveSessionsOfTheirOwnAtRemoteServers runs concurrent episodes at a remote server
+// that keeps state by session. None sees another's state, and the sessions end with the episodes.
 func TestEpisodesHaveSessionsOfTheirOwnAtRemoteServers(t *testing.T) {
 	l := startLedger(t)
 	e := startEnv(t, serversFile(t, map[string]entry{"ledger": {Type: "http", URL: l.url, RiskLevel: 1}}),
@@ -275,7 +275,7 @@ func (l *ledger) sessions() (n int) {
 	return n
 }
 
-// TestASessionIsRefusedAtAServerThatCannotKeepState names a process that all callers share in an
+// TestASessionIsRefusedAtAServerThatCannotKeepState uses a process that all callers share in an
 // environment with a session for each episode.
 func TestASessionIsRefusedAtAServerThatCannotKeepState(t *testing.T) {
 	dir := t.TempDir()

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestTheRoutesOfAResourcesServer plays episodes as NeMo Gym does: seed_session, a route for each
-// tool, and verify, with the session in a cookie.
+// TestTheRoutesOfAResourcesServer plays episodes in the way of NeMo Gym: seed_session, a route for
+// each tool, and verify, with the session in a cookie.
 func TestTheRoutesOfAResourcesServer(t *testing.T) {
 	e := startEnv(t, "", notesFiles)
 	for _, c := range []struct {

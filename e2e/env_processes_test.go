@@ -31,8 +31,8 @@ environments:
 	}
 }
 
-// TestEpisodesOfProcessesLeaveNothingBehind runs many short episodes, each in a process of its
-// own, and looks for processes, directories and memory afterwards.
+// TestEpisodesOfProcessesLeaveNothingBehind runs many short episodes, each in a separate
+// process, and checks for leftover processes, directories and memory.
 func TestEpisodesOfProcessesLeaveNothingBehind(t *testing.T) {
 	const warm, lanes = 16, 8
 	episodes, first := 48, 16
@@ -78,7 +78,7 @@ func TestEpisodesOfProcessesLeaveNothingBehind(t *testing.T) {
 	}
 }
 
-// effectEpisode solves its task where the number is even.
+// effectEpisode solves its task if the number is even.
 func effectEpisode(c *trainer.Conn, i int) error {
 	if _, err := c.Reset(nil); err != nil {
 		return err
@@ -100,7 +100,7 @@ func effectEpisode(c *trainer.Conn, i int) error {
 	return err
 }
 
-// settle waits until nothing but the warm processes runs for episodes, and until the heap is
+// settle waits until only the warm processes run for episodes, and until the heap has been
 // collected.
 func (e *environments) settle(t *testing.T, warm int) {
 	t.Helper()
@@ -112,7 +112,7 @@ func (e *environments) settle(t *testing.T, warm int) {
 	})
 }
 
-// leftovers counts the processes that run in directories of episodes, and the directories.
+// leftovers counts the directories of episodes, and the processes that run in them.
 func (e *environments) leftovers(t *testing.T) (processes, dirs int) {
 	t.Helper()
 	base := filepath.Join(e.data, "episodes", "*", "episode-*")
@@ -133,7 +133,7 @@ func (e *environments) leftovers(t *testing.T) (processes, dirs int) {
 	return processes, len(found)
 }
 
-// residentOf is the resident memory of a process in KiB.
+// residentOf returns the resident memory of a process in KiB.
 func residentOf(t *testing.T, pid int) int {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))

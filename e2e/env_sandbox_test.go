@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// startContained starts an environment whose episodes have a container each, of a server that
-// no other test has.
+// startContained starts an environment whose episodes have a container each, with a server
+// that no other test uses.
 func startContained(t *testing.T) (e *environments, server string) {
 	t.Helper()
 	server = serverID(strings.ToLower(t.Name()))
@@ -20,7 +20,7 @@ func startContained(t *testing.T) (e *environments, server string) {
 	return startEnv(t, serversFile(t, map[string]entry{server: sandboxed(t, "echo", nil)}), files), server
 }
 
-// directories are those of the episodes of a server, with those that are ready.
+// directories returns the directories of the episodes of a server, including ready ones.
 func (e *environments) directories(t *testing.T) []string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(e.data, "episodes", "*", "episode-*"))
@@ -30,13 +30,13 @@ func (e *environments) directories(t *testing.T) []string {
 	return found
 }
 
-// effect makes the call that is labelled where word is "one".
+// effect makes a call, which is the labelled one if word is "one".
 func (e *environments) effect(t *testing.T, session, word string) reply {
 	t.Helper()
 	return e.step(t, session, "effect", map[string]any{"path": "lines.txt", "id": word})
 }
 
-// ends finishes an episode, which is to have the reward.
+// ends finishes an episode and checks its reward.
 func (e *environments) ends(t *testing.T, session string, want float64) {
 	t.Helper()
 	if r := e.step(t, session, "finish", map[string]any{}); !r.Done || r.Reward == nil || *r.Reward != want {
@@ -49,7 +49,7 @@ func (e *environments) begin(t *testing.T, snapshot string) string {
 	return e.post(t, "/reset", map[string]any{"snapshot": snapshot}).Metadata.SessionID
 }
 
-// TestEpisodesInContainersHaveStatesOfTheirOwn runs two episodes at once, whose calls write a
+// TestEpisodesInContainersHaveStatesOfTheirOwn runs two concurrent episodes, whose calls write a
 // file of the same name, and branches from one of them.
 func TestEpisodesInContainersHaveStatesOfTheirOwn(t *testing.T) {
 	e, server := startContained(t)
@@ -101,7 +101,7 @@ func TestAnEpisodeWhoseContainerIsKilledIsMasked(t *testing.T) {
 	for _, id := range sandboxesOf(t, "", server) {
 		source, err := docker("", "inspect", "--format", "{{range .Mounts}}{{.Source}}{{end}}", id)
 		if err != nil {
-			continue // it ended meanwhile
+			continue // it has ended in the meantime
 		}
 		if text, err := os.ReadFile(filepath.Join(source, "lines.txt")); err == nil && string(text) == "lost\n" {
 			victim = id

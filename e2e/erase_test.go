@@ -18,7 +18,7 @@ import (
 	"github.com/callyard/callyard/pkg/bus/porttest"
 )
 
-// tenancy is a fabric of processes of their own that encrypts what tenants store.
+// tenancy is a fabric of separate processes that encrypts the data of tenants.
 type tenancy struct {
 	*canaries
 	natsDir string
@@ -66,7 +66,7 @@ func openTenancy(t *testing.T, receiver string) *tenancy {
 	return y
 }
 
-// key makes an API key of a tenant, and returns its header.
+// key creates an API key of a tenant, and returns its header.
 func (y *tenancy) key(t *testing.T, tenant string) string {
 	t.Helper()
 	a := y.front.ask(t, "POST", "/keys", fmt.Sprintf(`{"name":"%s/key","tenant":%q,"scopes":["tools:read","tools:call","calls:read"]}`, tenant, tenant), y.admin)
@@ -78,10 +78,10 @@ func (y *tenancy) key(t *testing.T, tenant string) string {
 	return "X-API-Key: " + k.Secret
 }
 
-// made are the calls of one tenant: the results that it may read.
+// made holds the calls of one tenant, whose results it may read.
 type made struct{ key, call, batch, cached, canary string }
 
-// everyKind makes calls of every kind, with a canary of its own in the arguments and the result.
+// everyKind makes calls of every kind, with separate canaries in the arguments and the results.
 func (y *tenancy) everyKind(t *testing.T, tenant, receiver string) made {
 	t.Helper()
 	m := made{key: y.key(t, tenant)}
@@ -97,12 +97,12 @@ func (y *tenancy) everyKind(t *testing.T, tenant, receiver string) made {
 		}
 		return a
 	}
-	// A result that is kept in Redis.
+	// A result that is cached in Redis.
 	_, m.cached = echo("cached")
 	post(http.StatusOK, toolPath("tools", "echo"), m.cached)
-	// A tool's own error, with what was sent.
+	// A tool error that contains the arguments.
 	post(http.StatusOK, toolPath("tools", "effect"), string(asJSON(t, map[string]string{"path": "/nowhere/" + y.fresh(tenant+": error"), "id": "x"})))
-	// Durable calls: with a key, and with a callback to a receiver that takes nothing.
+	// Durable calls: with a key, and with a callback to a receiver that refuses all requests.
 	secret, arguments := echo("durable")
 	a := post(http.StatusAccepted, "/calls", `{"server":"tools","tool":"echo","arguments":`+arguments+`}`, "Prefer: respond-async", "Idempotency-Key: "+y.fresh(tenant+": idempotency key"))
 	var c struct {
@@ -162,9 +162,9 @@ func (y *tenancy) status(t *testing.T, m made, path string) string {
 	return strings.ReplaceAll(string(asJSON(t, plain)), `\u0026`, "&")
 }
 
-// TestNothingOfADeletedTenantCanBeRead makes calls of every kind for two tenants, and looks for
-// their arguments and results in what NATS, Redis and the logs hold. Then one tenant is erased:
-// what it stored is lost to Callyard itself, and the other one's is not.
+// TestNothingOfADeletedTenantCanBeRead makes calls of every kind for two tenants, and searches for
+// their arguments and results in NATS, Redis and the logs. Then one tenant is erased:
+// Callyard itself can no longer read its data, while the other one's remains.
 func TestNothingOfADeletedTenantCanBeRead(t *testing.T) {
 	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }))
 	defer receiver.Close()
@@ -200,7 +200,7 @@ func TestNothingOfADeletedTenantCanBeRead(t *testing.T) {
 		}
 		return nil
 	})
-	// A key of the same tenant, made again, reads nothing of before.
+	// A new key of the same tenant reads no earlier data.
 	again := red
 	again.key = y.key(t, "red")
 	for _, path := range []string{"/calls/" + red.call, "/batches/" + red.batch + "/results", "/calls"} {

@@ -11,7 +11,7 @@ import (
 )
 
 // TestChartsOfAnEvaluationAreDrawn scores answers, and writes the charts of `callyard eval
-// report --png`, with the program that draws them next to callyard.
+// report --png`, with the drawing program next to callyard.
 func TestChartsOfAnEvaluationAreDrawn(t *testing.T) {
 	withBench(t)
 	dir := t.TempDir()

@@ -32,9 +32,10 @@ func evalTasks(t *testing.T, path string, n int, tool string, arguments func(i i
 }
 
 // TestAnEvaluationRunsCallsNearlyAsFastAsABatch compares `callyard eval run` with `callyard
-// batch` of the same calls, in turn, each three times. Another run needs no Callyard. With
-// CALLYARD_EVAL_EXECUTIONS, a number of calls such as 100000, on a machine on which nothing else
-// runs, the median rate is at least 0.8 of that of the batch; otherwise the rates are only shown.
+// batch` for the same calls, in turn, three times each. A further run of the same evaluation needs
+// no Callyard. If CALLYARD_EVAL_EXECUTIONS is set to a number of calls such as 100000, on an
+// otherwise idle machine, the median rate must be at least 0.8 of that of the batch. Otherwise the
+// rates are only shown.
 func TestAnEvaluationRunsCallsNearlyAsFastAsABatch(t *testing.T) {
 	n, measured := 500, false
 	if text := os.Getenv("CALLYARD_EVAL_EXECUTIONS"); text != "" {

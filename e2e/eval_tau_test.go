@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// tauTask is a task of tau2, as far as this test reads it.
+// tauTask is the part of a tau2 task that this test reads.
 type tauTask struct {
 	ID       string `json:"id"`
 	Criteria struct {
@@ -24,9 +24,9 @@ type tauTask struct {
 }
 
 // TestReplayedActionsOfTau2HaveItsReward runs the labelled actions of all tasks of the airline
-// domain as answers of a model, and answers without a call next to them. The former have the
-// state that the same actions have without any server, the latter that of the package, so that
-// they are right where the labels write nothing. CALLYARD_TEST_TAU2 names a Python with the
+// domain as answers of a model, and in addition answers without a call. The former must reach the
+// state that the same actions have without any server, the latter the initial state, so that
+// they are right if the labels write nothing. CALLYARD_TEST_TAU2 names a Python with the
 // package; scripts/test.sh installs it.
 func TestReplayedActionsOfTau2HaveItsReward(t *testing.T) {
 	python := os.Getenv("CALLYARD_TEST_TAU2")
@@ -53,7 +53,7 @@ func TestReplayedActionsOfTau2HaveItsReward(t *testing.T) {
 	}
 	run := []string{"run", "run", "--data", "tau2:" + found[0], "--responses", "answers.jsonl", "--execute", "all", "--server", "airline", "--reset", "airline/reset", "--state", "airline/state", "--give-up", "0s"}
 	out, code := command(run...)
-	if code != 0 && code != 1 { // some labelled actions are answered with an error
+	if code != 0 && code != 1 { // some labelled actions return an error
 		t.Fatalf("exit %d: %s", code, out)
 	}
 	for id, state := range statesIn(t, filepath.Join(dir, "run", "labels", "results.jsonl")) {
@@ -85,7 +85,7 @@ func TestReplayedActionsOfTau2HaveItsReward(t *testing.T) {
 	}
 }
 
-// tauStates are the states after the labelled actions, computed without a server.
+// tauStates returns the states after the labelled actions, computed without a server.
 func tauStates(t *testing.T, python, server, tasks string) (states map[string]string) {
 	t.Helper()
 	text, err := exec.CommandContext(t.Context(), python, server, tasks).Output()
@@ -98,8 +98,8 @@ func tauStates(t *testing.T, python, server, tasks string) (states map[string]st
 	return states
 }
 
-// tauAnswers writes two answers to each task: one with the labelled actions and all that is to be
-// told, and one with neither.
+// tauAnswers writes two answers to each task: one with the labelled actions and all required
+// information, and one with neither.
 func tauAnswers(t *testing.T, tasks, to string) map[string]tauTask {
 	t.Helper()
 	text, err := os.ReadFile(tasks)
@@ -133,7 +133,7 @@ func tauAnswers(t *testing.T, tasks, to string) map[string]tauTask {
 	return of
 }
 
-// statesIn are the results of the tool state in a file of results, by custom id.
+// statesIn returns the results of the tool state in a results file, by custom ID.
 func statesIn(t *testing.T, path string) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -161,7 +161,7 @@ func statesIn(t *testing.T, path string) map[string]string {
 	return states
 }
 
-// tauScore is a line of scores.jsonl, as far as this test reads it.
+// tauScore is the part of a line of scores.jsonl that this test reads.
 type tauScore struct {
 	ID        string
 	Trial     int

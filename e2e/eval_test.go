@@ -12,8 +12,8 @@ import (
 )
 
 // TestTheExpectedCallsOfADataSetRunOnceThroughKills runs the labelled calls of a data set, kills
-// the command while results come, and lets the same command finish: each call has its effect once,
-// and once more is no second batch.
+// the command while results arrive, and lets the same command finish: each call has its effect once,
+// and a further run creates no second batch.
 func TestTheExpectedCallsOfADataSetRunOnceThroughKills(t *testing.T) {
 	const n, kills = 2000, 3
 	d := startUp(t, setup{servers: serversFile(t, map[string]entry{"books": scripted(mcptest.Echo)})})
@@ -24,7 +24,7 @@ func TestTheExpectedCallsOfADataSetRunOnceThroughKills(t *testing.T) {
 	evalTasks(t, filepath.Join(dir, "data.json"), n, "effect", func(i int) map[string]any {
 		arguments := map[string]any{"path": effects, "id": fmt.Sprint("e", i)}
 		if i == n-1 {
-			arguments["after"] = gate // keeps the command from its end while it is to be killed
+			arguments["after"] = gate // prevents the command from ending before it is killed
 		}
 		return arguments
 	})

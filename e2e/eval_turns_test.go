@@ -16,7 +16,7 @@ import (
 	"github.com/callyard/callyard/internal/agent/modeltest"
 )
 
-// pythonOfBFCL is a Python with bfcl-eval; scripts/test.sh installs it.
+// pythonOfBFCL returns a Python with bfcl-eval; scripts/test.sh installs it.
 func pythonOfBFCL(t *testing.T) string {
 	t.Helper()
 	python := os.Getenv("CALLYARD_TEST_BFCL")
@@ -27,8 +27,8 @@ func pythonOfBFCL(t *testing.T) string {
 }
 
 // TestConversationsOfBFCLHaveTheOfficialVerdict runs the labelled calls of BFCL's conversations at
-// the server of the official classes as answers of a model, and answers in which a turn has lost
-// its last call next to them. Both have the verdict of the official checker. It takes 2
+// the server of the official classes as answers of a model, and in addition answers in which a turn
+// lacks its last call. Both must have the verdict of the official checker. It takes 2
 // conversations of each set, and all 800 with CALLYARD_EVAL_TURNS. CALLYARD_TEST_BFCL names a Python
 // with bfcl-eval; scripts/test.sh installs it.
 func TestConversationsOfBFCLHaveTheOfficialVerdict(t *testing.T) {
@@ -42,7 +42,7 @@ func TestConversationsOfBFCLHaveTheOfficialVerdict(t *testing.T) {
 	for _, set := range []string{"base", "miss_func", "miss_param", "long_context"} {
 		run = append(run, "--set", "multi_turn_"+set)
 	}
-	if out, code := command(run...); code != 0 && code != 1 { // some labelled calls are answered with an error
+	if out, code := command(run...); code != 0 && code != 1 { // some labelled calls return an error
 		t.Fatalf("exit %d: %s", code, out)
 	}
 	answers := filepath.Join(dir, "answers.jsonl")
@@ -73,8 +73,8 @@ func TestConversationsOfBFCLHaveTheOfficialVerdict(t *testing.T) {
 	}
 }
 
-// TestAModelIsAskedAConversationOfBFCL has a model that makes the labelled calls of a conversation,
-// in which it is told of a function only in a later turn.
+// TestAModelIsAskedAConversationOfBFCL uses a model that makes the labelled calls of a conversation
+// in which a function becomes available only in a later turn.
 func TestAModelIsAskedAConversationOfBFCL(t *testing.T) {
 	python := pythonOfBFCL(t)
 	data, dir, command := withBFCL(t, python, 2*time.Minute)
@@ -115,11 +115,11 @@ func TestAModelIsAskedAConversationOfBFCL(t *testing.T) {
 	}
 }
 
-// atBFCL are the flags that name the server of the official classes.
+// atBFCL are the flags for the server of the official classes.
 var atBFCL = []string{"--server", "bfcl", "--reset", "bfcl/reset", "--state", "bfcl/state", "--give-up", "0s"}
 
 // withBFCL starts Callyard with the server of the official classes. command runs `callyard eval` in
-// dir, and returns what it prints and its exit code.
+// dir, and returns its output and its exit code.
 func withBFCL(t *testing.T, python string, wait time.Duration) (data, dir string, command func(args ...string) (string, int)) {
 	t.Helper()
 	server, err := filepath.Abs("servers/bfcl.py")
@@ -140,8 +140,8 @@ func withBFCL(t *testing.T, python string, wait time.Duration) (data, dir string
 	}
 }
 
-// turnAnswers writes two answers to each sample, and returns them as the script of the official
-// checker reads them.
+// turnAnswers writes two answers to each sample, and returns them as input for the script of the
+// official checker.
 func turnAnswers(t *testing.T, samples, to string) (input []byte) {
 	t.Helper()
 	text, err := os.ReadFile(samples)
@@ -193,7 +193,7 @@ type turnVerdict struct {
 	Error string
 }
 
-// officialTurns are the verdicts of the official checker.
+// officialTurns returns the verdicts of the official checker.
 func officialTurns(t *testing.T, python string, input []byte) (verdicts []turnVerdict) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), python, "../internal/eval/stage/testdata/official_turns.py")
@@ -215,7 +215,7 @@ func officialTurns(t *testing.T, python string, input []byte) (verdicts []turnVe
 	return verdicts
 }
 
-// turnScore is a line of scores.jsonl, as far as this test reads it.
+// turnScore is the part of a line of scores.jsonl that this test reads.
 type turnScore struct {
 	ID    string
 	Trial int

@@ -12,11 +12,11 @@ import (
 	"github.com/callyard/callyard/internal/mcptest"
 )
 
-// backWithin is the promise on a server that was killed: the next call works
-// within it.
+// backWithin is the promise for a killed server: the next call succeeds
+// within this time.
 const backWithin = 2 * time.Second
 
-// kill9 ends a process that the test did not start itself.
+// kill9 kills a process that the test did not start itself.
 func kill9(t testing.TB, pid int) {
 	t.Helper()
 	if pid <= 1 {
@@ -27,7 +27,7 @@ func kill9(t testing.TB, pid int) {
 	}
 }
 
-// hasEffect waits until the tool effect has written id: the call runs.
+// hasEffect waits until the tool effect has written id, so the call is running.
 func hasEffect(t testing.TB, path, id string) {
 	t.Helper()
 	eventually(t, soon, "the call "+id+" runs", func() error {
@@ -73,7 +73,7 @@ func TestAServerThatIsKilledInMidCallHurtsThatCallOnly(t *testing.T) {
 	if err := up.echo("victim", "back again"); err != nil {
 		t.Errorf("the next call fails: %v", err)
 	}
-	if took := time.Since(began); took > 10*backWithin { // a loaded machine is no fault
+	if took := time.Since(began); took > 10*backWithin { // tolerate a loaded machine
 		t.Errorf("the next call took %s, promised are %s", took, backWithin)
 	}
 	others.more(t, 100)
@@ -149,7 +149,7 @@ func TestAKilledWorkerTakesItsFamilyAlongAndTheOtherCarriesOn(t *testing.T) {
 		}
 		return nil
 	})
-	// Nobody holds it now, but it was there: try again later.
+	// No worker has it now, but it exists, so a retry may succeed.
 	if p := d.ask(t, "POST", toolPath("fertile", "echo"), `{"text":"x"}`).problem(t, 503, "unavailable"); !p.Retryable {
 		t.Errorf("a call that did not start may be sent again: %+v", p)
 	}

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// ctrlCWithin is how long `callyard up` may take to stop while nothing runs.
+// ctrlCWithin limits the time that `callyard up` takes to stop while no call runs.
 const ctrlCWithin = 5 * time.Second
 
 func TestTheFirstCallWorksWithoutAnyConfiguration(t *testing.T) {

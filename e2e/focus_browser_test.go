@@ -26,7 +26,8 @@ func TestTheFocusSurvivesUpdates(t *testing.T) {
 	if !asked[bool](p, `document.activeElement === marked && marked.isConnected`) {
 		t.Error("the focus does not stay on the same element")
 	}
-	// The focused call goes: the focus is on the call behind it, where Enter does nothing, and stays there.
+	// The focused call disappears: the focus moves to the next call, where Enter does nothing, and
+	// remains there.
 	o.approve(t, "ben", calls[1].ApprovalID, `"kind":"deny"`)
 	p.sees("that the focused call is gone", `document.querySelectorAll(".request").length === 1`)
 	p.press(kb.Enter)
@@ -42,7 +43,7 @@ func TestTheFocusSurvivesUpdates(t *testing.T) {
 	}
 }
 
-// Figures that lead to the same page are different elements.
+// Figures that link to the same page are different elements.
 func TestTheFocusStaysOnAFigure(t *testing.T) {
 	t.Parallel()
 	d, pages := consoleFabric(t)

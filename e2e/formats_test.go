@@ -11,7 +11,7 @@ import (
 	"github.com/callyard/callyard/internal/mcptest"
 )
 
-// providerTools is GET /tools in the format of a provider.
+// providerTools is the response of GET /tools in the format of a provider.
 type providerTools struct {
 	Tools []json.RawMessage `json:"tools"`
 	Count int               `json:"count"`
@@ -56,7 +56,7 @@ func (d *door) toolCalls(t testing.TB, body string) toolCalls {
 	return out
 }
 
-// written is arguments as OpenAI has them: JSON in a string.
+// written encodes arguments like OpenAI: JSON in a string.
 func written(arguments string) string {
 	text, _ := json.Marshal(arguments)
 	return string(text)
@@ -98,7 +98,7 @@ func TestTheToolsOfTheFleetWorkWithTheToolCallsOfEveryProvider(t *testing.T) {
 			t.Errorf("%s answers out of order, or not: %s", format, said)
 		}
 	}
-	// An image arrives as an image.
+	// An image is returned as an image.
 	got := up.toolCalls(t, `[{"type":"tool_use","id":"i","name":"everything__get-tiny-image","input":{}}]`)
 	if said := string(mustJSON(t, got.Messages)); !strings.Contains(said, `"type":"image","source":{"type":"base64","media_type":"image/png"`) {
 		t.Errorf("an image becomes %.600s", said)

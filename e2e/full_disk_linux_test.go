@@ -16,8 +16,8 @@ import (
 	"github.com/callyard/callyard/internal/mcptest"
 )
 
-// The figures of a full disk: how long a durable request may go unanswered, and how
-// long after there is room again everything must work.
+// The limits for a full disk: the response time of a durable request, and the
+// time after which everything must work when there is space again.
 const (
 	fullAnswered = 15 * time.Second
 	fullHealed   = 10 * time.Second
@@ -29,8 +29,8 @@ type shortOfDisk struct {
 	effects string
 	mu      sync.Mutex
 	slowest time.Duration
-	taken   map[string]string // effect → call id, of calls that were accepted
-	refused map[string]string // effect → key, "" for none
+	taken   map[string]string // effect → call ID, of accepted calls
+	refused map[string]string // effect → key, "" means none
 	batches map[string]batchState
 }
 
@@ -54,7 +54,7 @@ func (f *shortOfDisk) send(t *testing.T, method, path, body string, headers ...s
 	return a
 }
 
-// store sends a durable call of one effect.
+// store sends a durable call with one effect.
 func (f *shortOfDisk) store(t *testing.T, effect, key string) bool {
 	headers := []string{"Content-Type: application/json", "Prefer: respond-async"}
 	if key != "" {
@@ -74,7 +74,7 @@ func (f *shortOfDisk) store(t *testing.T, effect, key string) bool {
 		f.taken[effect] = said.CallID
 		delete(f.refused, effect)
 		return true
-	case http.StatusServiceUnavailable, http.StatusConflict: // 409: the same key is under way
+	case http.StatusServiceUnavailable, http.StatusConflict: // 409: a call with the same key is in flight
 		f.refused[effect] = key
 	default:
 		t.Errorf("POST /calls: %d %s", a.status, a.body)
@@ -97,7 +97,7 @@ func (f *shortOfDisk) batch(t *testing.T, from int) {
 	f.mu.Unlock()
 }
 
-// writesFailing is the gauge of the front door.
+// writesFailing returns the gauge of the front door.
 func (f *shortOfDisk) writesFailing(t *testing.T) string {
 	found := regexp.MustCompile(`callyard_journal_writes_failing\{role="frontdoor"\} (\d+)`).FindSubmatch(f.get(t, "/metrics"))
 	if found == nil {
@@ -106,7 +106,7 @@ func (f *shortOfDisk) writesFailing(t *testing.T) string {
 	return string(found[1])
 }
 
-// round sends durable requests of each kind at once.
+// round sends durable requests of each kind concurrently.
 func (f *shortOfDisk) round(t *testing.T, round int, underWay, confirmation, gate string) {
 	var some sync.WaitGroup
 	for i := range 5 {
@@ -130,7 +130,7 @@ func (f *shortOfDisk) round(t *testing.T, round int, underWay, confirmation, gat
 }
 
 // survives fills the disk, sends durable requests of each kind while it is full, and
-// makes room. heal is what an operator does then, nil for nothing.
+// frees space. heal is the operator's action after that; it may be nil.
 func (f *shortOfDisk) survives(t *testing.T, disk string, heal func()) {
 	f.taken, f.refused, f.batches = map[string]string{}, map[string]string{}, map[string]batchState{}
 	for i := range 20 {
@@ -138,7 +138,7 @@ func (f *shortOfDisk) survives(t *testing.T, disk string, heal func()) {
 			t.Fatal("a call was refused before the disk was full")
 		}
 	}
-	// One call is under way when the disk fills, and ends while it is full.
+	// One call is in flight when the disk fills, and ends while it is full.
 	gate := filepath.Join(t.TempDir(), "gate")
 	under := f.send(t, "POST", "/calls", fmt.Sprintf(`{"server":"books","tool":"effect","arguments":{"path":%q,"id":"under-way","after":%q}}`, f.effects, gate), "Content-Type: application/json", "Prefer: respond-async")
 	var said struct {
@@ -153,7 +153,7 @@ func (f *shortOfDisk) survives(t *testing.T, disk string, heal func()) {
 	empty := disktest.Fill(t, disk)
 	full := time.Now()
 	var all sync.WaitGroup
-	each := time.NewTicker(time.Second) // the load is spread over the time of the fault
+	each := time.NewTicker(time.Second) // spread the load over the duration of the fault
 	defer each.Stop()
 	load := func() {
 		for round := range 12 {
@@ -203,8 +203,8 @@ func (f *shortOfDisk) survives(t *testing.T, disk string, heal func()) {
 	t.Logf("settled after %s", time.Since(freed).Round(time.Millisecond))
 }
 
-// settle sends again what was refused with a key, and looks that every accepted call ran
-// once and none that was refused did.
+// settle resends keyed requests that were refused, and checks that every accepted call ran
+// once and no refused call ran.
 func (f *shortOfDisk) settle(t *testing.T) {
 	for effect, key := range f.refused {
 		if key == "" {

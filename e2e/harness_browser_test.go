@@ -35,7 +35,7 @@ func startBrowser(t testing.TB) context.Context {
 	return browser.Start(t)
 }
 
-// tab is a page of a browser, with cookies of its own.
+// tab is a page of a browser, with separate cookies.
 type tab struct {
 	*browser.Tab
 	t testing.TB
@@ -59,7 +59,7 @@ func asked[T any](p *tab, expression string, options ...chromedp.EvaluateOption)
 	return browser.Ask[T](p.Tab, expression, options...)
 }
 
-// text is what is on the page, for messages.
+// text returns the text of the page, for messages.
 func (p *tab) text() string { return p.Text() }
 
 func (p *tab) open(url string) {
@@ -79,13 +79,13 @@ func (p *tab) says(text string) {
 	p.Says(text)
 }
 
-// count is how many elements the selector names.
+// count returns the number of elements that match the selector.
 func (p *tab) count(selector string) int {
 	p.t.Helper()
 	return p.Count(selector)
 }
 
-// press presses keys as a person does, one after the other.
+// press presses keys one after the other.
 func (p *tab) press(keys ...string) {
 	p.t.Helper()
 	for _, k := range keys {
@@ -93,7 +93,7 @@ func (p *tab) press(keys ...string) {
 	}
 }
 
-// tabTo presses Tab until the focus is on what the selector names.
+// tabTo presses Tab until an element that matches the selector has the focus.
 func (p *tab) tabTo(selector string) {
 	p.t.Helper()
 	for range 120 {
@@ -108,7 +108,7 @@ func (p *tab) tabTo(selector string) {
 	p.t.Fatalf("Tab does not come to %s; the page is %s", selector, p.text())
 }
 
-// looks sets how wide the page is, and whether it is dark.
+// looks sets the width and the color scheme of the page.
 func (p *tab) looks(width int64, dark bool) {
 	p.t.Helper()
 	scheme, height := "light", int64(800)
@@ -127,7 +127,7 @@ func (p *tab) looks(width int64, dark bool) {
 	})
 }
 
-// axe is the checker of accessibility.
+// axe returns the source of the accessibility checker.
 func axe(t testing.TB) string {
 	t.Helper()
 	script, err := os.ReadFile(filepath.Join(programs.root, "tools", "npm", "node_modules", "axe-core", "axe.min.js"))
@@ -137,14 +137,14 @@ func axe(t testing.TB) string {
 	return string(script)
 }
 
-// axeFault is what axe found.
+// axeFault is a finding of axe.
 type axeFault struct {
 	ID, Impact, Help string
 	Nodes            []struct{ HTML, FailureSummary string }
 }
 
 // audit checks the page in light and dark from 320 to 1920 pixels: it has no horizontal
-// overflow and no serious accessibility fault. With -update and -pictures it takes pictures.
+// overflow and no serious accessibility fault. With -update and -pictures it takes screenshots.
 func (p *tab) audit(name string) {
 	p.t.Helper()
 	asked[int](p, axe(p.t)+"; 0")
@@ -156,11 +156,11 @@ func (p *tab) audit(name string) {
 	p.looks(1280, false)
 }
 
-// fullAxe has [tab.glance] look at every width in light and dark, which takes a second for each.
+// fullAxe makes [tab.glance] check every width in light and dark, which takes a second for each.
 var fullAxe = os.Getenv("CALLYARD_TEST_AXE") == "full"
 
-// glance is [tab.audit] at the two ends: dark at 320 pixels, light at 1920. With fullAxe it is at four
-// widths in both schemes. With -update it takes the pictures of docs that are of a desktop only.
+// glance is [tab.audit] for the two extremes: dark at 320 pixels, and light at 1920. With fullAxe it
+// checks four widths in both schemes. With -update it takes the desktop-only screenshots of docs.
 func (p *tab) glance(name string) {
 	p.t.Helper()
 	asked[int](p, axe(p.t)+"; 0")
@@ -203,8 +203,8 @@ func (p *tab) auditAt(name string, width int64, dark bool) {
 	p.picture(name, width, dark)
 }
 
-// decidesOnTheFirstScreen checks that a person sees what a call would do, and can decide it,
-// without scrolling: on a laptop of 1280×800 and on a phone of 390×844.
+// decidesOnTheFirstScreen checks that a person can see the effect of a call and decide it
+// without scrolling, on a laptop of 1280×800 and on a phone of 390×844.
 func (p *tab) decidesOnTheFirstScreen(name string) {
 	p.t.Helper()
 	for _, width := range []int64{1280, 390} {
@@ -222,8 +222,8 @@ func (p *tab) decidesOnTheFirstScreen(name string) {
 	p.looks(1280, false)
 }
 
-// picture takes a picture of the whole page: with -update, of a light desktop and of a dark
-// phone for docs/images; with -pictures, of each width and scheme for whoever looks at them.
+// picture takes a screenshot of the whole page: with -update, of a light desktop and of a dark
+// phone for docs/images; with -pictures, of each width and scheme for a review.
 func (p *tab) picture(name string, width int64, dark bool) {
 	p.t.Helper()
 	if *pictures != "" {
@@ -244,16 +244,16 @@ func (p *tab) picture(name string, width int64, dark bool) {
 	write(p.t, filepath.Join(programs.root, "docs", "images", name+".png"), shot())
 }
 
-// consolePictures are those of the console that docs/images has.
+// consolePictures are the console screenshots of docs/images.
 var consolePictures = []string{"console-overview", "console-result", "console-calls", "console-batch"}
 
-// consoleDesktop are those of which docs/images has no phone.
+// consoleDesktop are the screenshots without a phone version in docs/images.
 var consoleDesktop = []string{
 	"console-servers", "console-fleet", "console-tools", "console-policy", "console-usage", "console-environment",
 	"console-keys", "console-audit", "console-state", "console-evaluations", "console-environments", "console-connections", "console-together", "console-dry-run",
 }
 
-// consoleFrom says where the picture of a long page begins.
+// consoleFrom maps screenshots of long pages to the element at their top.
 var consoleFrom = map[string]string{"console-dry-run": `section[aria-labelledby="draft-title"]`}
 
 // screenshot returns a PNG of the whole page.
@@ -262,7 +262,7 @@ func (p *tab) screenshot() string {
 	return p.shot(chromedp.FullScreenshot(100))
 }
 
-// shot returns the PNG that an action takes.
+// shot returns the PNG of a screenshot action.
 func (p *tab) shot(take chromedp.Action[[]byte]) string {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.Ctx, soon)

@@ -19,29 +19,29 @@ import (
 	"github.com/callyard/callyard/internal/mcptest"
 )
 
-// The servers of a bureau. What is asked of the first waits for its caller, what
-// is asked of the second for people; an effect whose id ends in "overdue" waits for
-// a moment only.
+// The servers of a bureau. Calls of the first wait for their caller, and calls
+// of the second for approvers. The approval of an effect whose ID ends in "overdue" expires
+// after a moment.
 const (
 	callersServer = "pay"
 	peoplesServer = "grant"
 )
 
-// bureau is a fleet of processes of their own, whose calls wait for an approval.
+// bureau is a fleet of separate processes, whose calls need an approval.
 type bureau struct {
 	nats      *natsProcess
 	doors     []*door
-	approvers []*door // which have a port and readiness as front doors do
+	approvers []*door // doors, because they have a port and readiness like front doors
 	workers   []*workerProcess
 
-	effects string // the file in which each run leaves a line
+	effects string // the file in which each run writes a line
 	wide    *http.Client
 
-	door, approver, worker setup // with which one is started again
+	door, approver, worker setup // for restarting each of them
 	natsDir                string
 }
 
-// staff says how many processes of each kind a bureau has, and which Redis: a
+// staff is the number of processes of each kind in a bureau, and its Redis: a
 // section of the configuration, or none.
 type staff struct {
 	doors, approvers, workers int
@@ -50,7 +50,7 @@ type staff struct {
 	servers                   map[string]entry // in addition to those of a bureau
 }
 
-// The people of a bureau, and one who sees everything and decides nothing. Their
+// The approvers of a bureau, and an observer who may decide nothing. Their
 // names are their keys.
 var deciders = [...]string{"ann", "ben", "cleo", "dora"}
 
@@ -120,7 +120,7 @@ func openBureau(t testing.TB, s staff) *bureau {
 	return b
 }
 
-// ready waits until every front door has the servers on every worker.
+// ready waits until every front door reports the servers on every worker.
 func (b *bureau) ready(t testing.TB) {
 	t.Helper()
 	for _, d := range b.doors {
@@ -128,7 +128,7 @@ func (b *bureau) ready(t testing.TB) {
 	}
 }
 
-// startApprover starts an approver and waits until it takes answers.
+// startApprover starts an approver and waits until it accepts decisions.
 func startApprover(t testing.TB, s setup) *door {
 	t.Helper()
 	d := &door{process: start(t, s.program(t, "approver"))}
@@ -136,7 +136,7 @@ func startApprover(t testing.TB, s setup) *door {
 	return d
 }
 
-// wideClient is a client for many requests at once.
+// wideClient returns a client for many concurrent requests.
 func wideClient(t testing.TB) *http.Client {
 	transport := &http.Transport{
 		DialContext: (&net.Dialer{Timeout: 20 * time.Second}).DialContext, MaxIdleConnsPerHost: 1000, DisableCompression: true,
@@ -145,10 +145,10 @@ func wideClient(t testing.TB) *http.Client {
 	return &http.Client{Transport: askAgain{transport}, Timeout: answerWithin}
 }
 
-// askAgain sends a request once more that went out on a connection which the server was
-// just closing. Of many that are dialed at once some are never used, and a server waits
-// some seconds only for the first request on one. A request that the server has taken
-// would run twice then, which is what the tests look for.
+// askAgain resends a request once if its connection was being closed by the server.
+// Of many connections that are dialed concurrently some are never used, and a server closes
+// a connection without a request after some seconds. If the server had accepted the request,
+// it would run twice, which the tests detect.
 type askAgain struct{ next http.RoundTripper }
 
 func (a askAgain) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -166,15 +166,15 @@ func (a askAgain) RoundTrip(r *http.Request) (*http.Response, error) {
 	return a.next.RoundTrip(again)
 }
 
-// heldCall is a held call as its approvers see it.
+// heldCall is a held call in the view of its approvers.
 type heldCall struct {
 	held
 	id     string // of its effect
-	people bool   // decide it, and not the caller
-	digest string // of the arguments, as people were shown them
+	people bool   // approvers decide it, not the caller
+	digest string // of the arguments that the approvers saw
 }
 
-// asked holds a call of the tool effect at a front door. ms is how long the tool
+// asked holds a call of the tool effect at a front door. ms is the time that the tool
 // takes after its effect.
 func (b *bureau) asked(t testing.TB, d *door, people bool, id string, ms int) *heldCall {
 	t.Helper()
@@ -190,7 +190,7 @@ func (b *bureau) asked(t testing.TB, d *door, people bool, id string, ms int) *h
 	return q
 }
 
-// shown has a person look at the call, because a decision names what was seen.
+// shown loads the call as an approver, because a decision names the arguments that were seen.
 func (b *bureau) shown(t testing.TB, at *door, q *heldCall) {
 	t.Helper()
 	var seen struct {
@@ -211,18 +211,18 @@ func (b *bureau) shown(t testing.TB, at *door, q *heldCall) {
 	}
 }
 
-// confirms sends the caller's yes or no.
+// confirms sends the caller's confirmation or refusal.
 func (b *bureau) confirms(at *door, q *heldCall, yes bool) (answer, error) {
 	return send(b.wide, at.url, "POST", "/confirmations/"+q.ID, fmt.Sprintf(`{"confirm":%t}`, yes))
 }
 
-// decides sends a person's answer.
+// decides sends an approver's decision.
 func (b *bureau) decides(at *door, q *heldCall, person, kind string) (answer, error) {
 	return send(b.wide, at.url, "POST", "/approvals/"+q.ApprovalID+"/decisions", fmt.Sprintf(`{"kind":%q,"digest":%q}`, kind, q.digest), "X-API-Key: "+person)
 }
 
-// ended waits until the call has ended, as a caller that polls does, and
-// returns what it is told. A front door that cannot tell is asked again.
+// ended polls the call until it has ended, and returns its state. It asks again if a front door
+// does not know the state.
 func (b *bureau) ended(t testing.TB, at *door, q *heldCall) (s callState) {
 	t.Helper()
 	at.eventually(t, answerWithin, "telling what came of "+q.id, func() error {
@@ -242,8 +242,8 @@ func (b *bureau) ended(t testing.TB, at *door, q *heldCall) (s callState) {
 	return s
 }
 
-// honest says why what a caller is told of a call is not the truth about effects
-// of it, or nil.
+// honest returns an error unless the state that a caller sees matches the number of
+// effects.
 func (q *heldCall) honest(s callState, effects int) error {
 	switch s.State {
 	case "succeeded":
@@ -262,8 +262,8 @@ func (q *heldCall) honest(s callState, effects int) error {
 	return nil
 }
 
-// freeze stops a process without its knowledge, and waits until it stands still. It is
-// thawed with the test at the latest, so that it can end.
+// freeze stops a process with SIGSTOP, and waits until it has stopped. It is
+// continued with the end of the test at the latest, so that it can end.
 func (p *process) freeze(t testing.TB) {
 	t.Helper()
 	p.signal(t, syscall.SIGSTOP)
@@ -271,7 +271,7 @@ func (p *process) freeze(t testing.TB) {
 	standsStill(t, p.pid())
 }
 
-// standsStill waits until a process that was told to stop stands still.
+// standsStill waits until a process that got SIGSTOP has stopped.
 func standsStill(t testing.TB, pid int) {
 	t.Helper()
 	eventually(t, soon, "standing still", func() error {

@@ -18,24 +18,24 @@ import (
 	"github.com/callyard/callyard/internal/confirm/confirmtest"
 )
 
-// canaries are secrets that must be in none of the places that are searched.
+// canaries are secrets that must not appear in any searched place.
 type canaries struct {
 	mu    sync.Mutex
 	names []string
 	forms map[string][][]byte // by name
-	said  bytes.Buffer        // every answer
+	said  bytes.Buffer        // all responses
 }
 
 func newCanaries() *canaries { return &canaries{forms: map[string][][]byte{}} }
 
-// fresh makes one whose characters differ in every encoding.
+// fresh creates a canary whose characters differ in every encoding.
 func (c *canaries) fresh(name string) string {
 	secret := "cnry/" + rand.Text() + "+="
 	c.add(name, secret)
 	return secret
 }
 
-// add knows a secret that others made.
+// add adds a secret from another source.
 func (c *canaries) add(name, secret string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -43,8 +43,8 @@ func (c *canaries) add(name, secret string) {
 	c.forms[name] = formsOf(secret)
 }
 
-// formsOf are the secret itself, in hex, URL-encoded, and in base64 at each of the three places
-// where it can begin in a longer text.
+// formsOf returns the secret itself, in hex, URL-encoded, and in base64 at each of the three
+// offsets that it can have in a longer text.
 func formsOf(secret string) [][]byte {
 	plain := hex.EncodeToString([]byte(secret))
 	all := []string{secret, plain, strings.ToUpper(plain), url.QueryEscape(secret), url.PathEscape(secret)}
@@ -62,8 +62,8 @@ func formsOf(secret string) [][]byte {
 	return forms
 }
 
-// search looks for all of them in one place. marker is something that is in the place without
-// being secret: a place that does not have it was not what the test meant to look at.
+// search searches one place for all canaries. marker is a public text that must be in
+// the place, to prove that the test searched the right one.
 func (c *canaries) search(t testing.TB, place string, text []byte, marker string) {
 	t.Helper()
 	if !bytes.Contains(text, []byte(marker)) {
@@ -79,7 +79,7 @@ func (c *canaries) search(t testing.TB, place string, text []byte, marker string
 	}
 }
 
-// ask sends a request and keeps the answer for the search.
+// ask sends a request and keeps the response for the search.
 func (c *canaries) ask(t testing.TB, d *door, method, path, body string, headers ...string) answer {
 	t.Helper()
 	a := d.ask(t, method, path, body, headers...)
@@ -89,7 +89,7 @@ func (c *canaries) ask(t testing.TB, d *door, method, path, body string, headers
 	return a
 }
 
-// filesIn is everything in a folder.
+// filesIn returns the content of all files in a folder.
 func filesIn(t testing.TB, dir string) []byte {
 	t.Helper()
 	var all bytes.Buffer
@@ -108,8 +108,8 @@ func filesIn(t testing.TB, dir string) []byte {
 	return all.Bytes()
 }
 
-// everythingIn is every key of a Redis server with its value as Redis serializes it, which
-// keeps texts as they are: compression is off.
+// everythingIn returns every key of a Redis server with its value as serialized by Redis. Texts
+// are unchanged, because compression is off.
 func everythingIn(t testing.TB, r *confirmtest.Redis) []byte {
 	t.Helper()
 	keys, err := r.Client.Keys(t.Context(), "*").Result()

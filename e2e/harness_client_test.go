@@ -13,18 +13,18 @@ import (
 	"github.com/callyard/callyard/e2e/proc"
 )
 
-// answerWithin bounds one request: more than any story waits for a call.
+// answerWithin limits one request. It exceeds the longest wait for a call in any test.
 const answerWithin = 90 * time.Second
 
-// door is a front door that runs, as its callers see it.
+// door is a running front door, in the view of its callers.
 type door struct {
 	*process
 	url  string
 	http *http.Client
-	only *http.Client // for those who watch its connections
+	only *http.Client // for tests that observe its connections
 }
 
-// open makes the client of the door and waits until the door takes calls.
+// open creates the client of the door and waits until the door accepts calls.
 func (d *door) open(t testing.TB, url string) {
 	t.Helper()
 	d.url, d.http = url, client(t)
@@ -37,8 +37,7 @@ func (d *door) open(t testing.TB, url string) {
 	})
 }
 
-// client returns an HTTP client that goes straight to its target and is closed
-// with the test.
+// client returns an HTTP client that uses no proxy and is closed with the test.
 func client(t testing.TB) *http.Client { return proc.Client(t, answerWithin) }
 
 // answer is an HTTP answer.
@@ -57,7 +56,7 @@ func send(c *http.Client, base, method, path, body string, headers ...string) (a
 	return sendTraced(nil, c, base, method, path, body, headers...)
 }
 
-// sendTraced is send with a look at the connection.
+// sendTraced is send with a trace of the connection.
 func sendTraced(trace *httptrace.ClientTrace, c *http.Client, base, method, path, body string, headers ...string) (answer, error) {
 	ctx := context.Background()
 	if trace != nil {
@@ -67,7 +66,7 @@ func sendTraced(trace *httptrace.ClientTrace, c *http.Client, base, method, path
 	return answer{status: status, header: header, body: text}, err
 }
 
-// ask sends a request that must be answered, with whatever.
+// ask sends a request that must get a response, with any status.
 func (d *door) ask(t testing.TB, method, path, body string, headers ...string) answer {
 	t.Helper()
 	a, err := d.try(method, path, body, headers...)
@@ -110,7 +109,7 @@ func (d *door) tryCall(server, tool, arguments string, headers ...string) (answe
 	return d.try("POST", toolPath(server, tool), arguments, headers...)
 }
 
-// call calls a tool; the answer must be a result. It returns its bytes.
+// call calls a tool, which must return a result, and returns the bytes of the result.
 func (d *door) call(t testing.TB, server, tool, arguments string) []byte {
 	t.Helper()
 	a, err := d.tryCall(server, tool, arguments)
@@ -139,7 +138,7 @@ func text(t testing.TB, result []byte) string {
 	return r.Content[0].Text
 }
 
-// problem is an RFC 9457 document as the contracts have it.
+// problem is an RFC 9457 problem document.
 type problem struct {
 	Type      string `json:"type"`
 	Title     string `json:"title"`
@@ -159,7 +158,7 @@ type problem struct {
 	} `json:"rpc"`
 }
 
-// problem checks that the answer is a sound problem document of the status and
+// problem checks that the response is a valid problem document with the status and
 // kind, and returns it.
 func (a answer) problem(t testing.TB, status int, kind string) problem {
 	t.Helper()

@@ -15,20 +15,20 @@ import (
 	"time"
 )
 
-// amounts says how much is in the data of a fabric whose console is looked at.
+// amounts is the amount of data in a fabric whose console is tested.
 type amounts struct{ servers, tools, calls, approvals int }
 
-// crowded is a fabric with much in its data, and the addresses of its pages.
+// crowded is a fabric with much data, and the URLs of its pages.
 type crowded struct {
 	*door
 	size  amounts
 	pages string
 	http  *http.Client
-	// Ids of something that is there.
+	// IDs of existing objects.
 	call, approval, batch, review string
 }
 
-// crowdPolicy holds what pays, and lets run all else.
+// crowdPolicy holds payments, and runs all other calls.
 const crowdPolicy = `
 rules:
   - name: payments
@@ -39,8 +39,8 @@ rules:
     level: 1
 `
 
-// crowdTenants is a section of 50 tenants, each of which sees a tenth of the servers. The calls are
-// those of the default one.
+// crowdTenants is a section of 50 tenants, each of which sees a tenth of the servers. The calls
+// belong to the default tenant.
 func crowdTenants() string {
 	text := "tenants:\n"
 	for i := range 50 {
@@ -49,15 +49,15 @@ func crowdTenants() string {
 	return text
 }
 
-// calculator is a server that is built in: its calls cost least, so that they show best what
-// else costs something. It is one more than the amounts say.
+// calculator is a built-in server. Its calls are the cheapest, so other costs are most visible
+// with them. It is not included in the amounts.
 const calculator = "calculator"
 
 func serverName(i int) string { return fmt.Sprintf("server-%04d", i) }
 func toolName(i int) string   { return fmt.Sprintf("tool-%d", i) }
 
 // fillConsole starts `callyard up` and fills it through its own API. The servers are endpoints
-// that take tool calls, with pinned definitions.
+// that accept tool calls, with pinned definitions.
 func fillConsole(t testing.TB, of amounts) *crowded {
 	t.Helper()
 	began := time.Now()
@@ -95,7 +95,7 @@ func fillConsole(t testing.TB, of amounts) *crowded {
 	return c
 }
 
-// endpoints writes a servers file with endpoints that take tool calls.
+// endpoints writes a servers file with endpoints that accept tool calls.
 func endpoints(t testing.TB, n, tools int) string {
 	t.Helper()
 	endpoint := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -130,7 +130,7 @@ func endpoints(t testing.TB, n, tools int) string {
 	return path
 }
 
-// makeCalls runs the calls, most of them those of the calculator. One of 50 is answered with
+// makeCalls runs the calls, most of them at the calculator. One of 50 returns
 // an error, and one of 100 is refused.
 func (c *crowded) makeCalls(t testing.TB) {
 	t.Helper()
@@ -162,10 +162,10 @@ func (c *crowded) makeCalls(t testing.TB) {
 	c.call = page.Calls[0].ID
 }
 
-// mostHeld is how many calls wait for people: a caller may have 2,500.
+// mostHeld limits the number of held calls: a caller may have 2,500.
 const mostHeld = 2400
 
-// hold makes calls that wait for people, and cancels those that are too many.
+// hold makes calls that need an approval, and cancels the excess.
 func (c *crowded) hold(t testing.TB) {
 	t.Helper()
 	wide := wideClient(t)

@@ -23,20 +23,20 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// digester is an MCP server that tells each caller the digest of the credential which it saw.
-// It lists its tools to everybody, and repeats a credential that it refuses in its answer, as
+// digester is an MCP server that returns the digest of the credential of each caller.
+// It lists its tools without credentials, and quotes a refused credential in its answer, as
 // hostile servers may.
 type digester struct {
 	*httptest.Server
 	header string
 	takes  func(value string) bool
-	issuer string // of the tokens that it takes; "": it has other credentials
+	issuer string // of accepted tokens; "" if it uses other credentials
 
 	mu   sync.Mutex
 	seen map[string]int // calls by digest
 }
 
-// startDigester starts one. takes says which values of the header are valid.
+// startDigester starts a digester. takes reports whether a value of the header is valid.
 func startDigester(t testing.TB, header string, takes func(value string) bool) *digester {
 	t.Helper()
 	s := &digester{header: header, takes: takes, seen: map[string]int{}}
@@ -45,7 +45,7 @@ func startDigester(t testing.TB, header string, takes func(value string) bool) *
 	return s
 }
 
-// digestOf names a credential without telling it.
+// digestOf identifies a credential without revealing it.
 func digestOf(value string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(value)))[:16] }
 
 // ServeHTTP answers one message, or a request for the server's metadata.
@@ -92,23 +92,23 @@ func (s *digester) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, result)
 }
 
-// people is a fabric with a server at which every person has a grant of their own.
+// people is a fabric with a server at which every person has a separate grant.
 type people struct {
 	as      *oauthtest.Server
 	crm     *digester
 	nats    *natsProcess
 	natsDir string
-	keyFile string // with the key that the credentials are encrypted with
-	keyText string // what is in it
+	keyFile string // with the encryption key of the credentials
+	keyText string // the content of keyFile
 	section string // of the configuration
 	client  *oauth.Client
 
 	crmServer *credential.Server
-	book      *credential.Book // what an approver would write
+	book      *credential.Book // to write what an approver would write
 }
 
-// openPeople starts NATS and what is outside of the fabric, and opens the table of
-// credentials as an approver does.
+// openPeople starts NATS and the external services, and opens the credentials table
+// like an approver.
 func openPeople(t testing.TB, secret string) *people {
 	t.Helper()
 	p := &people{as: oauthtest.New(t), natsDir: t.TempDir()}
@@ -154,15 +154,15 @@ func (p *people) reopen(t testing.TB, keyFile string, servers ...*credential.Ser
 	t.Cleanup(p.book.Close)
 }
 
-// takesKeys is a server at which people have keys.
+// takesKeys returns a server at which people have API keys.
 func takesKeys(name schema.ServerID, address, header string) *credential.Server {
 	return &credential.Server{ID: name, URL: address, Header: header}
 }
 
-// personOf is the person as the table knows them.
+// personOf returns the person's key in the table.
 func personOf(owner string) string { return credential.Person(&schema.Principal{Owner: owner}) }
 
-// connect connects a person at crm.
+// connect connects a person to crm.
 func (p *people) connect(t testing.TB, owner string) {
 	t.Helper()
 	p.as.SignIn(owner)
@@ -175,7 +175,7 @@ func (p *people) connect(t testing.TB, owner string) {
 	}
 }
 
-// ownersKeys is the section front_door with a key for each owner, which is its name too.
+// ownersKeys is the section front_door with a key for each owner, whose text is the owner's name.
 func ownersKeys(owners []string) string {
 	text := "front_door:\n  drain_delay: 1ms\n  keys:\n"
 	for _, o := range owners {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// descendants returns the processes that pid started, and theirs, sorted.
+// descendants returns the direct and indirect children of pid, sorted.
 func descendants(t testing.TB, pid int) []int {
 	t.Helper()
 	parents, err := processes()

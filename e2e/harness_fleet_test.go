@@ -13,7 +13,7 @@ import (
 	"github.com/callyard/callyard/pkg/bus/porttest"
 )
 
-// entry is a server as the servers file has it.
+// entry is a server in the servers file.
 type entry struct {
 	Command          string            `json:"command,omitempty"`
 	Args             []string          `json:"args,omitempty"`
@@ -30,18 +30,18 @@ type entry struct {
 	Pin              string            `json:"pin,omitempty"`
 }
 
-// scripted is a scripted server of package mcptest.
+// scripted returns a scripted server of package mcptest.
 func scripted(mode string, opts ...mcptest.Option) entry {
 	return entry{Command: filepath.Join(programs.test, "scripted-server"), Args: []string{mode}, Env: mcptest.Env(mode, opts...)}
 }
 
-// fromNPM is one of the servers that npm brought.
+// fromNPM returns one of the installed npm servers.
 func fromNPM(name string, args ...string) entry {
 	index := filepath.Join(programs.node, "@modelcontextprotocol", "server-"+name, "dist", "index.js")
 	return entry{Command: "node", Args: append([]string{index}, args...)}
 }
 
-// trusted is the entry with annotations that count, so that its reading tools
+// trusted returns the entry with trusted annotations, so that its read-only tools
 // are safe to repeat.
 func trusted(e entry) entry {
 	e.TrustAnnotations = true
@@ -67,23 +67,23 @@ func write(t testing.TB, path, text string) {
 	}
 }
 
-// quickStop spares tests the second that a front door gives load balancers to
-// see that it is shutting down. Stories about stopping leave it out.
+// quickStop saves tests the second that a front door gives load balancers to
+// notice that it is shutting down. Tests of stopping do not use it.
 const quickStop = "CALLYARD_FRONT_DOOR_DRAIN_DELAY=1ms"
 
-// setup says how a program of Callyard is started. The zero value is how a new
-// user does it, but for the port.
+// setup configures how a program of Callyard is started. The zero value is the way of a new
+// user, except for the port.
 type setup struct {
 	servers string   // the servers file
-	data    string   // the data folder; one of its own when empty
+	data    string   // the data folder; if empty, a new one
 	nats    string   // the NATS server, for the programs that need one
-	listen  string   // 127.0.0.1:0 when empty
+	listen  string   // if empty, 127.0.0.1:0
 	config  string   // text of a configuration file
-	env     []string // more of the environment
+	env     []string // additional environment variables
 	flags   []string
-	dir     string // where it runs; a folder of its own when empty
-	bin     string // the folder of the program; that of this run when empty
-	anyPort bool   // give no --listen
+	dir     string // the working folder; if empty, a new one
+	bin     string // the folder of the program; if empty, that of this run
+	anyPort bool   // omit --listen
 }
 
 func (s setup) program(t testing.TB, name string) program {
@@ -103,7 +103,7 @@ func (s setup) program(t testing.TB, name string) program {
 	if name != "worker" && !s.anyPort {
 		listen := s.listen
 		if listen == "" {
-			listen = porttest.Address(t) // an address that it can use again
+			listen = porttest.Address(t) // an address that it can reuse
 		}
 		flag := "--listen"
 		if name == "approver" {
@@ -128,7 +128,7 @@ func (s setup) program(t testing.TB, name string) program {
 	return p
 }
 
-// startUp starts `callyard up` and waits until it takes calls.
+// startUp starts `callyard up` and waits until it accepts calls.
 func startUp(t testing.TB, s setup) *door {
 	t.Helper()
 	d := &door{process: start(t, s.program(t, "callyard"))}
@@ -136,7 +136,7 @@ func startUp(t testing.TB, s setup) *door {
 	return d
 }
 
-// startFrontDoor starts a front door and waits until it takes calls.
+// startFrontDoor starts a front door and waits until it accepts calls.
 func startFrontDoor(t testing.TB, s setup) *door {
 	t.Helper()
 	d := &door{process: start(t, s.program(t, "frontdoor"))}
@@ -144,7 +144,7 @@ func startFrontDoor(t testing.TB, s setup) *door {
 	return d
 }
 
-// workerProcess is a worker and the name that the fleet knows it by.
+// workerProcess is a worker and its name in the fleet.
 type workerProcess struct {
 	*process
 	id string
@@ -165,7 +165,7 @@ type natsProcess struct {
 	url string
 }
 
-// startNATS starts a nats-server with the defaults of its makers. dir keeps its
+// startNATS starts a nats-server with default settings. dir holds its
 // streams.
 func startNATS(t testing.TB, dir string) *natsProcess {
 	return startNATSOn(t, dir, fmt.Sprint(porttest.Port(t)))
@@ -182,7 +182,7 @@ func startNATSOn(t testing.TB, dir, port string) *natsProcess {
 	return n
 }
 
-// serverItem is what the tests read of GET /servers.
+// serverItem is the part of GET /servers that the tests read.
 type serverItem struct {
 	ID          string `json:"id"`
 	Connected   bool   `json:"connected"`
@@ -217,7 +217,7 @@ func (d *door) server(t testing.TB, id string) serverItem {
 	return item
 }
 
-// servers returns all servers by id.
+// servers returns all servers by ID.
 func (d *door) servers(t testing.TB) map[string]serverItem {
 	t.Helper()
 	var list struct {
@@ -231,7 +231,7 @@ func (d *door) servers(t testing.TB) map[string]serverItem {
 	return found
 }
 
-// waitServers waits until each of the servers is ready on workers live workers
+// waitServers waits until each of the servers is ready on that number of live workers
 // and its tools are known.
 func (d *door) waitServers(t testing.TB, workers int, ids ...string) {
 	t.Helper()

@@ -15,18 +15,18 @@ import (
 	"github.com/callyard/callyard/pkg/bus/porttest"
 )
 
-// besieged is a fabric of processes of their own, with something of each kind in it
+// besieged is a fabric of separate processes, with an object of each kind
 // that requests can name.
 type besieged struct {
 	door, approver *door
 	worker         *workerProcess
-	probes         string // host:port of the worker's
+	probes         string // host:port of the worker's probes
 	doorKnows      hostile.Known
 	approverKnows  hostile.Known
 }
 
-// besiege starts the processes. The server everything is the one that the examples of
-// the OpenAPI document name; what is asked of pay is held.
+// besiege starts the processes. The server everything is the one in the examples of
+// the OpenAPI document. Calls of pay are held.
 func besiege(t testing.TB) *besieged {
 	t.Helper()
 	nats := startNATS(t, t.TempDir())
@@ -55,7 +55,7 @@ func besiege(t testing.TB) *besieged {
 	return b
 }
 
-// know makes a call, a batch, a held call and an approval, and notes their ids.
+// know makes a call, a batch, a held call and an approval, and records their IDs.
 func (b *besieged) know(t testing.TB) {
 	t.Helper()
 	h := b.door.hold(t, "pay", "effect", `{"path":"`+filepath.Join(t.TempDir(), "effects")+`","id":"x"}`)
@@ -107,7 +107,7 @@ func (b *besieged) know(t testing.TB) {
 	}
 }
 
-// targets are what can be attacked, with good requests of each operation.
+// targets returns the attacked targets, with valid requests of each operation.
 func (b *besieged) targets(t testing.TB) []hostile.Target {
 	t.Helper()
 	host := func(d *door) string { return strings.TrimPrefix(d.url, "http://") }
@@ -130,7 +130,7 @@ func (b *besieged) targets(t testing.TB) []hostile.Target {
 	}
 	ofDoor := goldens(b.door, b.doorKnows)
 	for _, g := range ofDoor {
-		if strings.HasPrefix(g.Operation, "POST /batches (") { // lines whose results are streamed meanwhile
+		if strings.HasPrefix(g.Operation, "POST /batches (") { // lines whose results are streamed at the same time
 			g.Operation += " with results"
 			g.Path += "?stream=true"
 			ofDoor = append(ofDoor, g)
@@ -144,7 +144,7 @@ func (b *besieged) targets(t testing.TB) []hostile.Target {
 	}
 }
 
-// knownJSON is what schemathesis is told.
+// knownJSON returns the known values for schemathesis.
 func knownJSON(t testing.TB, known hostile.Known) string {
 	t.Helper()
 	text, err := json.Marshal(known)

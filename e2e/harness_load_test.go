@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// load is callers in closed loops: each sends its next call when the last one was
+// load runs callers in closed loops: each sends its next call when the last one was
 // answered. It ends with the test at the latest.
 type load struct {
-	calls  atomic.Int64 // that ended, well or not
+	calls  atomic.Int64 // ended calls, successful or not
 	failed atomic.Int64
 	stop   chan struct{}
 	once   sync.Once
@@ -22,7 +22,7 @@ type load struct {
 
 const faultsKept = 20
 
-// startLoad has lanes callers run call until the load ends. The error of a call
+// startLoad starts lanes callers that run call until the load ends. An error of call
 // is a failure.
 func startLoad(t testing.TB, lanes int, call func(lane, n int) error) *load {
 	l := &load{stop: make(chan struct{})}
@@ -42,7 +42,7 @@ func startLoad(t testing.TB, lanes int, call func(lane, n int) error) *load {
 	return l
 }
 
-// runCalls has lanes callers run calls calls in all and returns when they ended.
+// runCalls runs a total of calls calls with lanes callers and returns when they have ended.
 func runCalls(lanes, calls int, call func(n int) error) *load {
 	l := &load{stop: make(chan struct{})}
 	var next atomic.Int64
@@ -94,7 +94,7 @@ func (l *load) more(t testing.TB, n int64) {
 	})
 }
 
-// none checks that no call failed, and that there were some.
+// none checks that no call failed, and that there were calls.
 func (l *load) none(t testing.TB, what string) {
 	t.Helper()
 	if l.failed.Load() > 0 {
@@ -105,8 +105,8 @@ func (l *load) none(t testing.TB, what string) {
 	}
 }
 
-// echo calls the tool echo of a scripted server with a text of its own and
-// checks that the answer has this text.
+// echo calls the tool echo of a scripted server with the text and
+// checks that the answer contains it.
 func (d *door) echo(server, said string) error {
 	a, err := d.tryCall(server, "echo", fmt.Sprintf(`{"text":%q}`, said))
 	if err != nil {
@@ -121,7 +121,7 @@ func (d *door) echo(server, said string) error {
 	return nil
 }
 
-// refusal is an answer that is no result.
+// refusal is a response that is not a result.
 type refusal struct{ answer }
 
 // Error shows the answer.

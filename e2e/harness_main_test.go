@@ -12,7 +12,7 @@ import (
 	"github.com/callyard/callyard/e2e/proc"
 )
 
-// programs says where everything is that the tests start. It is set once, before
+// programs holds the paths of all programs that the tests start. It is set once, before
 // the first test.
 var programs struct {
 	root string // of the repository
@@ -25,8 +25,8 @@ var programs struct {
 	race  func() (string, error) // builds frontdoor and worker with the race detector
 }
 
-// TestMain runs the tests. Those that mostly wait, or run programs of others, are parallel;
-// those that look at times, at memory or at what a process leaves behind are not.
+// TestMain runs the tests. Tests that mostly wait, or run third-party programs, are parallel.
+// Tests that check times, memory or leftovers of processes are not.
 func TestMain(m *testing.M) {
 	if os.Getenv(mirrorVariable) != "" {
 		os.Exit(mirror(os.Stdin, os.Stdout))
@@ -80,7 +80,7 @@ func fault(err error) int {
 	return 1
 }
 
-// find looks for what scripts/test.sh brings.
+// find finds the programs that scripts/test.sh installed.
 func find() (err error) {
 	if programs.root, err = filepath.Abs(".."); err != nil {
 		return err
@@ -107,7 +107,7 @@ func find() (err error) {
 	return nil
 }
 
-// withBench builds what `callyard bench` starts, next to callyard.
+// withBench builds the program of `callyard bench`, next to callyard.
 func withBench(t testing.TB) {
 	t.Helper()
 	if _, err := programs.bench(); err != nil {
@@ -115,7 +115,7 @@ func withBench(t testing.TB) {
 	}
 }
 
-// bin returns the folder of the programs, which are built at the first use.
+// bin returns the folder of the programs, which are built on first use.
 func bin(t testing.TB) string {
 	t.Helper()
 	dir, err := programs.plain()

@@ -11,23 +11,23 @@ import (
 	"testing"
 )
 
-// mirrorVariable makes this binary an MCP server that shows the exact bytes of
-// the calls that reach it.
+// mirrorVariable makes this binary an MCP server that returns the exact bytes of
+// the calls that it receives.
 const mirrorVariable = "CALLYARD_MCPTEST_MIRROR"
 
-// The two eras of MCP that a mirror can speak.
+// The two protocol versions of MCP that a mirror supports.
 const (
 	legacy = "2025-11-25"
 	modern = "2026-07-28"
 )
 
-// mirrored is the entry of a mirror that speaks the revision.
+// mirrored returns the entry of a mirror with the protocol version.
 func mirrored(revision string) entry {
 	return entry{Command: programs.self, Env: map[string]string{mirrorVariable: revision, "GORACE": "atexit_sleep_ms=0"}}
 }
 
-// mirror serves until in ends: every call is answered with the line that carried
-// it. It is written by hand, because a library would decode it.
+// mirror serves until in ends: it answers every call with the line that carried
+// it. It uses no MCP library, because that would decode the line.
 func mirror(in io.Reader, out io.Writer) int {
 	isModern := os.Getenv(mirrorVariable) == modern
 	lines := bufio.NewReader(in)
@@ -72,17 +72,17 @@ func mirror(in io.Reader, out io.Writer) int {
 	}
 }
 
-// direct is a server that a test talks to without Callyard, to see what the
-// server itself says.
+// direct is a server that a test uses without Callyard, to see its original
+// responses.
 type direct struct {
 	t     testing.TB
 	in    io.Writer
 	out   *bufio.Reader
-	meta  string // of each request, for the modern era
+	meta  string // of each request, for the modern protocol version
 	count int
 }
 
-// connect starts the server of the entry, in the revision, and shakes hands with it.
+// connect starts the server of the entry and initializes it with the protocol version.
 func connect(t testing.TB, e entry, revision string) *direct {
 	t.Helper()
 	cmd := exec.Command(e.Command, e.Args...)
@@ -103,7 +103,7 @@ func connect(t testing.TB, e entry, revision string) *direct {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill() // it said what it had to say
+		_ = cmd.Process.Kill() // all responses have been read
 		_ = cmd.Wait()
 	})
 	d := &direct{t: t, in: in, out: bufio.NewReader(out)}

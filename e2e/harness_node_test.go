@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// mcpTools is the folder of the MCP tools of npm. They need a newer Node.js than
-// others here, which npm brings as a package.
+// mcpTools is the folder of the npm MCP tools. They need a newer Node.js than
+// the other tools, which npm installs as a package.
 func mcpTools() string { return filepath.Join(programs.root, "tools", "mcp-npm", "node_modules") }
 
-// brought returns a path below the repository that scripts/test.sh brings.
+// brought returns a path below the repository that scripts/test.sh installed.
 func brought(t testing.TB, path ...string) string {
 	t.Helper()
 	full := filepath.Join(append([]string{programs.root}, path...)...)
@@ -26,7 +26,7 @@ func brought(t testing.TB, path ...string) string {
 	return full
 }
 
-// said is how a program ended that a test ran to its end.
+// said is the result of a program that a test ran to its end.
 type said struct {
 	code        int
 	out, errors string
@@ -39,8 +39,8 @@ func runTool(t testing.TB, within time.Duration, dir, program string, args ...st
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir = dir
-	// What these programs keep, they keep in a home of their own; and a proxy must
-	// not come between them and this machine.
+	// These programs store data in a separate home directory, and must use no proxy for
+	// local connections.
 	node := filepath.Join(mcpTools(), ".bin")
 	cmd.Env = append(cleanEnviron(), "HOME="+t.TempDir(), "NO_PROXY=127.0.0.1", "no_proxy=127.0.0.1", "NO_COLOR=1",
 		"PYTHONDONTWRITEBYTECODE=1", "PATH="+node+string(os.PathListSeparator)+os.Getenv("PATH"))
@@ -56,7 +56,7 @@ func runTool(t testing.TB, within time.Duration, dir, program string, args ...st
 	return said{cmd.ProcessState.ExitCode(), out.String(), errs.String()}
 }
 
-// newNode runs a script of npm with the Node.js that tools/mcp-npm brings.
+// newNode runs an npm script with the Node.js of tools/mcp-npm.
 func newNode(t testing.TB, within time.Duration, dir, script string, args ...string) said {
 	t.Helper()
 	return runTool(t, within, dir, brought(t, "tools", "mcp-npm", "node_modules", ".bin", "node"), append([]string{script}, args...)...)

@@ -14,14 +14,14 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// firstScreen returns a PNG of what one sees of the page without scrolling, with a palette: a page has
-// few colors, and takes a third of the bytes so.
+// firstScreen returns a PNG of the visible part of the page, with a palette: a page has
+// few colors, so this takes a third of the bytes.
 func (p *tab) firstScreen() string {
 	p.t.Helper()
 	return p.screenFrom("body")
 }
 
-// screenFrom is [tab.firstScreen] of a page that begins with what the selector names.
+// screenFrom is [tab.firstScreen] with the selected element at the top.
 func (p *tab) screenFrom(selector string) string {
 	p.t.Helper()
 	asked[int](p, fmt.Sprintf(`document.querySelector(%q).scrollIntoView(); 0`, selector))
@@ -36,7 +36,7 @@ func (p *tab) screenFrom(selector string) string {
 	return small.String()
 }
 
-// paletted is the picture in its 256 most frequent colors; others become the nearest of them.
+// paletted returns the image with its 256 most frequent colors; other colors become the nearest one.
 func paletted(of image.Image) *image.Paletted {
 	bounds, counts := of.Bounds(), map[color.RGBA]int{}
 	at := func(x, y int) color.RGBA { return color.RGBAModel.Convert(of.At(x, y)).(color.RGBA) }

@@ -7,25 +7,25 @@ import (
 	"strings"
 )
 
-// stateOf returns how ps writes the state of a process; ok is false when it is gone.
+// stateOf returns the state of a process in the format of ps. ok is false if it has ended.
 func stateOf(pid int) (state string, ok bool) {
 	text, err := exec.Command("ps", "-o", "state=", "-p", strconv.Itoa(pid)).Output()
 	return strings.TrimSpace(string(text)), err == nil
 }
 
-// alive says whether the process runs.
+// alive reports whether the process runs.
 func alive(pid int) bool {
 	state, ok := stateOf(pid)
 	return ok && !strings.HasPrefix(state, "Z")
 }
 
-// frozen says whether the process is stopped.
+// frozen reports whether the process is stopped.
 func frozen(pid int) bool {
 	state, ok := stateOf(pid)
 	return ok && strings.HasPrefix(state, "T")
 }
 
-// processes returns the parent of every process that is alive.
+// processes returns the parent of every live process.
 func processes() (map[int]int, error) {
 	text, err := exec.Command("ps", "-A", "-o", "pid=,ppid=,state=").Output()
 	if err != nil {
@@ -42,7 +42,7 @@ func processes() (map[int]int, error) {
 	return parents, nil
 }
 
-// descriptors is how many files the process has open.
+// descriptors returns the number of open files of the process.
 func descriptors(pid int) (int, error) {
 	text, err := exec.Command("lsof", "-a", "-p", strconv.Itoa(pid), "-d", "^cwd,^txt,^rtd").Output()
 	return strings.Count(string(text), "\n"), err

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// stat returns the state and the parent of a process; ok is false when it is gone.
+// stat returns the state and the parent of a process. ok is false if it has ended.
 func stat(pid int) (state byte, parent int, ok bool) {
 	return statOf(fmt.Sprintf("/proc/%d/stat", pid))
 }
@@ -19,22 +19,21 @@ func statOf(file string) (state byte, parent int, ok bool) {
 	if err != nil {
 		return 0, 0, false
 	}
-	// The name stands in parentheses and may hold anything.
+	// The name is in parentheses and may contain any character.
 	end := bytes.LastIndexByte(text, ')')
 	fields := strings.Fields(string(text[end+1:]))
 	parent, _ = strconv.Atoi(fields[1])
 	return fields[0][0], parent, true
 }
 
-// alive says whether the process runs; one that is dead and not yet waited for
-// does not.
+// alive reports whether the process runs. A zombie does not.
 func alive(pid int) bool {
 	state, _, ok := stat(pid)
 	return ok && state != 'Z' && state != 'X'
 }
 
-// frozen says whether each thread of the process is stopped. A signal that stops a
-// process is on its way for as long as none of them has a processor.
+// frozen reports whether each thread of the process is stopped. A stop signal is pending
+// until a thread gets a processor.
 func frozen(pid int) bool {
 	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
 	if err != nil || len(threads) == 0 {
@@ -48,7 +47,7 @@ func frozen(pid int) bool {
 	return true
 }
 
-// processes returns the parent of every process that is alive.
+// processes returns the parent of every live process.
 func processes() (map[int]int, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -67,7 +66,7 @@ func processes() (map[int]int, error) {
 	return parents, nil
 }
 
-// descriptors is how many files the process has open.
+// descriptors returns the number of open files of the process.
 func descriptors(pid int) (int, error) {
 	entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
 	return len(entries), err

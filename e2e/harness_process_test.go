@@ -23,12 +23,12 @@ type process struct {
 
 type output = proc.Output
 
-// program says what to start.
+// program describes a program to start.
 type program struct {
-	name string // in messages; the base of path when empty
+	name string // in messages; if empty, the base of path
 	path string
 	args []string
-	env  []string // in addition to the test's, less what would configure Callyard
+	env  []string // in addition to the test's environment, without variables that configure Callyard
 	dir  string
 }
 
@@ -77,7 +77,7 @@ func (p *process) eventually(t testing.TB, within time.Duration, what string, ch
 	p.Eventually(t, within, what, check)
 }
 
-// eventually checks again and again until there is no error.
+// eventually repeats check until it returns no error.
 func eventually(t testing.TB, within time.Duration, what string, check func() error) {
 	t.Helper()
 	proc.Eventually(t, within, what, check)

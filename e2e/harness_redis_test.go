@@ -7,7 +7,7 @@ import (
 	"github.com/callyard/callyard/internal/confirm/confirmtest"
 )
 
-// follows waits until the replica has what its main server has by now.
+// follows waits until the replica has the current data of its main server.
 func follows(t testing.TB, main, replica *confirmtest.Redis) {
 	t.Helper()
 	mark := "mark of a test"
@@ -23,8 +23,8 @@ func follows(t testing.TB, main, replica *confirmtest.Redis) {
 	})
 }
 
-// cut ends replication, as a partition does: what the main server does from here on
-// the replica never learns.
+// cut stops replication like a partition: later changes of the main server do not reach
+// the replica.
 func cut(t testing.TB, main, replica *confirmtest.Redis) {
 	t.Helper()
 	ctx := t.Context()
@@ -46,7 +46,7 @@ func cut(t testing.TB, main, replica *confirmtest.Redis) {
 	})
 }
 
-// unspent is how many tokens a Redis takes for good still.
+// unspent returns the number of tokens that Redis still considers valid.
 func unspent(t testing.TB, s *confirmtest.Redis) (n int) {
 	t.Helper()
 	ctx := t.Context()

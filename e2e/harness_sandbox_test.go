@@ -12,10 +12,10 @@ import (
 	"github.com/callyard/callyard/internal/mcptest"
 )
 
-// scriptedImage is the image of the scripted servers, as the tests name it.
+// scriptedImage is the image name of the scripted servers.
 var scriptedImage = fmt.Sprintf("callyard-e2e/scripted:%d", os.Getpid())
 
-// images are made at their first use, and those of the tests alone forgotten in
+// images are built on first use. Images for the tests only are removed at
 // the end.
 var images struct {
 	demo, scripted sync.Once
@@ -23,7 +23,7 @@ var images struct {
 	forget         bool
 }
 
-// docker runs the docker command at an engine, the usual one when host is empty.
+// docker runs the docker command with an engine; if host is empty, the default one.
 func docker(host string, args ...string) (string, error) {
 	cmd := exec.Command("docker", args...)
 	cmd.Env = os.Environ()
@@ -93,7 +93,7 @@ func buildScripted(host string) error {
 	return err
 }
 
-// forgetImages removes the image that only these tests need.
+// forgetImages removes the image that only these tests use.
 func forgetImages() error {
 	if !images.forget {
 		return nil
@@ -102,8 +102,8 @@ func forgetImages() error {
 	return err
 }
 
-// sandboxed is a scripted server of high risk. Were it ever started on the host, its
-// command would be found there: only the docker section says otherwise.
+// sandboxed returns a scripted server of high risk. If it were started on the host, its
+// command would exist there: only the docker section prevents that.
 func sandboxed(t testing.TB, mode string, more map[string]any) entry {
 	e := scripted(mode)
 	e.RiskLevel = 3
@@ -111,7 +111,7 @@ func sandboxed(t testing.TB, mode string, more map[string]any) entry {
 	return e
 }
 
-// inSandbox is the docker section of a scripted server.
+// inSandbox returns the docker section of a scripted server.
 func inSandbox(t testing.TB, host, mode string, more map[string]any) map[string]any {
 	section := map[string]any{"image": scriptedInSandbox(t, host), "command": "/scripted-server", "args": []string{mode}, "env": mcptest.Env(mode)}
 	for key, value := range more {
@@ -120,7 +120,7 @@ func inSandbox(t testing.TB, host, mode string, more map[string]any) map[string]
 	return section
 }
 
-// serverID is the name of a server that no other test run uses at the engine.
+// serverID returns a server name that no other test run uses at the engine.
 func serverID(name string) string { return fmt.Sprintf("%s-%d", name, os.Getpid()) }
 
 // sandboxesOf returns the containers of a server, running or not.
@@ -144,7 +144,7 @@ func noSandboxes(t testing.TB, host, server string) {
 	})
 }
 
-// environment is where a result says that it comes from; nil where it does not.
+// environment returns the environment that a result reports, or nil if there is none.
 func environment(t testing.TB, result []byte) map[string]any {
 	t.Helper()
 	env, _ := object(t, result)["execution_environment"].(map[string]any)

@@ -15,13 +15,13 @@ import (
 // scenarios of the conformance suite call.
 const tasksVariable = "CALLYARD_MCPTEST_TASKS"
 
-// tasksServer is the entry of that server.
+// tasksServer returns the entry of that server.
 func tasksServer() entry {
 	return entry{Command: programs.self, Env: map[string]string{tasksVariable: "1", "GORACE": "atexit_sleep_ms=0"}}
 }
 
-// oldServer is a server of the last older revision, with a tool that asks its caller
-// by itself.
+// oldServer returns a server of the latest older protocol version, with a tool that sends a
+// request to its caller itself.
 func oldServer() entry {
 	return entry{Command: programs.self, Env: map[string]string{tasksVariable: "old", "GORACE": "atexit_sleep_ms=0"}, Asks: true}
 }
@@ -48,9 +48,9 @@ func serveOld() int {
 	return 0
 }
 
-// holdTasks is the policy that makes tasks of calls: long work is stored, and a
-// deletion waits for its caller's yes. Of the other tools test_tool_with_task makes
-// tasks by its own definition.
+// holdTasks is the policy that turns calls into tasks: long work is stored, and a
+// deletion waits for its caller's confirmation. Of the other tools, test_tool_with_task creates
+// tasks by its definition.
 const holdTasks = `rules:
   - name: long-work
     match: {server: tasks, tool: [slow_compute, failing_job, protocol_error_job, multi_input]}
@@ -71,7 +71,7 @@ func serveTasks() int {
 		return serveOld()
 	}
 	server := mcp.NewServer(&mcp.Implementation{Name: "tasks", Version: "1"}, nil)
-	var listed []json.RawMessage // the SDK's own list has no word for tools that only run as tasks
+	var listed []json.RawMessage // the SDK's list does not support tools that only run as tasks
 	add := func(name string, h mcp.ToolHandler) {
 		server.AddTool(&mcp.Tool{Name: name, InputSchema: json.RawMessage(`{"type":"object"}`)}, h)
 		execution := ""
@@ -130,13 +130,13 @@ func serveTasks() int {
 	return 0
 }
 
-// toolList is a list of tools as it is.
+// toolList is a verbatim list of tools.
 type toolList struct {
 	mcp.ResultBase
 	tools []json.RawMessage
 }
 
-// MarshalJSON writes it as the current revision has it.
+// MarshalJSON encodes it in the format of the current protocol version.
 func (l *toolList) MarshalJSON() ([]byte, error) {
 	return json.Marshal(map[string]any{"tools": l.tools, "resultType": "complete", "ttlMs": 0, "cacheScope": "public"})
 }
@@ -145,7 +145,7 @@ func saying(text string) *mcp.CallToolResult {
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}
 }
 
-// asking asks for a name under each key, and says the names when all are there.
+// asking requests a name under each key, and returns the names when all have been provided.
 func asking(r *mcp.CallToolRequest, keys ...string) *mcp.CallToolResult {
 	names := ""
 	questions := make(mcp.InputRequestMap)

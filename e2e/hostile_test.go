@@ -14,11 +14,11 @@ import (
 	"github.com/callyard/callyard/e2e/hostile"
 )
 
-// memoryBound is what no process may take, whatever is sent to it.
+// memoryBound limits the memory of every process, whatever requests it gets.
 const memoryBound = 512 << 20
 
-// siege says how much is sent. CALLYARD_HOSTILE is the number of requests for each
-// operation, for `make hostile`.
+// siege returns the size of the attack. `make hostile` sets CALLYARD_HOSTILE to the number of
+// requests for each operation.
 func siege(t testing.TB) (each int, full bool) {
 	t.Helper()
 	text := os.Getenv("CALLYARD_HOSTILE")
@@ -32,7 +32,7 @@ func siege(t testing.TB) (each int, full bool) {
 	return each, true
 }
 
-// siegeSeed is the seed of the requests.
+// siegeSeed returns the seed of the requests.
 func siegeSeed(t testing.TB) uint64 {
 	t.Helper()
 	text := os.Getenv("CALLYARD_HOSTILE_SEED")
@@ -46,13 +46,13 @@ func siegeSeed(t testing.TB) uint64 {
 	return seed
 }
 
-// processes are those that are attacked.
+// processes returns the attacked processes.
 func (b *besieged) processes() map[string]*process {
 	return map[string]*process{"front door": b.door.process, "approver": b.approver.process, "worker": b.worker.process}
 }
 
-// holds checks that no process took too much memory, none has panicked, and that
-// honest calls continue.
+// holds checks that no process exceeded the memory limit or panicked, and that
+// honest calls continue to succeed.
 func (b *besieged) holds(t testing.TB) {
 	t.Helper()
 	for name, p := range b.processes() {
@@ -76,7 +76,7 @@ func (b *besieged) holds(t testing.TB) {
 	}
 }
 
-// honestCall is a call of a caller who means well.
+// honestCall makes a call of an honest caller.
 func (b *besieged) honestCall(context.Context) error {
 	a, err := b.door.tryCall("everything", "echo", `{"message":"honest"}`)
 	if err == nil && (a.status != 200 || !strings.Contains(string(a.body), "honest")) {
@@ -85,8 +85,8 @@ func (b *besieged) honestCall(context.Context) error {
 	return err
 }
 
-// footprints are those of the processes that can be asked for their goroutines, and
-// the descriptors of all.
+// footprints returns the footprint of the front door, whose goroutines can be read, and
+// the descriptors of all processes.
 func (b *besieged) footprints(t testing.TB, looks int) (ofDoor footprint, files map[string]int) {
 	t.Helper()
 	ofDoor = b.door.most(t, looks)
@@ -101,9 +101,8 @@ func (b *besieged) footprints(t testing.TB, looks int) (ofDoor footprint, files 
 	return ofDoor, files
 }
 
-// cancelOpen ends the batches that the requests have made, a thousand of each state:
-// one that is open waits for more calls, as its caller was told. It returns their
-// number.
+// cancelOpen cancels the batches that the requests have created, a thousand of each state,
+// because an open batch waits for more calls. It returns their number.
 func (b *besieged) cancelOpen() (open int, err error) {
 	for _, state := range []string{"receiving", "running", "canceling"} {
 		var list struct {
@@ -131,7 +130,7 @@ func (b *besieged) cancelOpen() (open int, err error) {
 	return open, nil
 }
 
-// cancelBatches ends all of them.
+// cancelBatches cancels all of them.
 func (b *besieged) cancelBatches(t testing.TB) {
 	t.Helper()
 	b.door.eventually(t, answerWithin, "having no batch under way", func() error {
@@ -143,7 +142,7 @@ func (b *besieged) cancelBatches(t testing.TB) {
 	})
 }
 
-// keepCanceling ends batches now and then until stop is called, so that there is room
+// keepCanceling cancels batches from time to time until stop is called, so that there is room
 // for others.
 func (b *besieged) keepCanceling(t testing.TB) (stop func()) {
 	t.Helper()
@@ -168,13 +167,13 @@ func (b *besieged) keepCanceling(t testing.TB) (stop func()) {
 	}
 }
 
-// leavesNothing waits until the processes hold what they held before.
+// leavesNothing waits until the resources of the processes are back at their earlier level.
 func (b *besieged) leavesNothing(t testing.TB, ofDoor footprint, files map[string]int) {
 	t.Helper()
 	b.approver.http.CloseIdleConnections()
 	b.cancelBatches(t)
-	// What a request has begun may take its time to end: a body that never came is
-	// waited for, a held call has its watcher.
+	// Work that a request has started may take time to end: the front door waits for a missing
+	// body, and a held call has its watcher.
 	const slack, within = 10, 90 * time.Second
 	eventually(t, within, "letting go of everything", func() error {
 		now, have := b.footprints(t, 1)
@@ -203,7 +202,7 @@ func TestMalformedRequestsGetNoFaultOfOursAndLeaveNothingBehind(t *testing.T) {
 	honest := hostile.KeepCalling(t.Context(), 2, 20*time.Millisecond, b.honestCall)
 	tidied := b.keepCanceling(t)
 	attack := &hostile.Attack{Seed: siegeSeed(t), Targets: targets, Each: each, Lanes: 8}
-	if full { // at a rate that leaves this machine, which attacks as well, to others
+	if full { // at a rate that leaves processor time of this machine, which also runs the attack, to others
 		attack.Lanes, attack.Pause = 4, 4*time.Millisecond
 		quiet = b.honestFor(t, 2000)
 	}
@@ -245,8 +244,8 @@ func TestMalformedRequestsGetNoFaultOfOursAndLeaveNothingBehind(t *testing.T) {
 	}
 }
 
-// goldensAreGood checks that what is damaged is whole before: of refused requests the
-// damage says nothing.
+// goldensAreGood checks that undamaged requests succeed. Otherwise the
+// damage would not be tested.
 func goldensAreGood(t testing.TB, targets []hostile.Target) {
 	t.Helper()
 	for _, target := range targets {
@@ -275,8 +274,8 @@ func (b *besieged) honestFor(t testing.TB, n int) hostile.Figures {
 	return h.Stop()
 }
 
-// paced reports what honest callers notice of attacks at several rates, up to all
-// that the machine can do.
+// paced reports the effect of attacks on honest callers at several rates, up to the maximum
+// of the machine.
 func (b *besieged) paced(t testing.TB, targets []hostile.Target) {
 	t.Helper()
 	for _, pause := range []time.Duration{20 * time.Millisecond, time.Millisecond, 0} {
@@ -297,7 +296,7 @@ func (b *besieged) paced(t testing.TB, targets []hostile.Target) {
 	}
 }
 
-// of returns the goldens of a target that a function picks.
+// of returns the goldens of a target that pick selects.
 func of(target hostile.Target, pick func(hostile.Golden) bool) (found []hostile.Golden) {
 	for _, g := range target.Goldens {
 		if pick(g) {
@@ -338,7 +337,7 @@ func TestClientsThatNeverEndWhatTheyBeginHurtNobody(t *testing.T) {
 		})
 		hold(slow.Hold(t.Context()))
 	}
-	// Bodies as large as they may be, all but the last byte of them.
+	// Bodies of the maximum size, without their last byte.
 	for _, large := range []struct {
 		target    int
 		operation string
@@ -366,7 +365,7 @@ func TestClientsThatNeverEndWhatTheyBeginHurtNobody(t *testing.T) {
 	within, cancel := context.WithTimeout(t.Context(), answerWithin)
 	defer cancel()
 	var waits sync.WaitGroup
-	for _, target := range targets { // who never ends a head is not waited for
+	for _, target := range targets { // connections that never complete a head are closed
 		waits.Go(func() {
 			if err := hostile.Closed(within, target.Addr, "GET / HTTP/1.1\r\nX-"); err != nil {
 				t.Errorf("the %s: %v", target.Name, err)
@@ -386,7 +385,7 @@ func TestClientsThatNeverEndWhatTheyBeginHurtNobody(t *testing.T) {
 	}
 }
 
-// bombs sends bodies that are small for what could be made of them. They are refused,
+// bombs sends small bodies that would decode to large values. They are refused,
 // or their lines are, one by one.
 func (b *besieged) bombs(t testing.TB) {
 	t.Helper()

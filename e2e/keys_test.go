@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// madeKey is the answer to a request that makes or rotates a key.
+// madeKey is the response to a request that creates or rotates a key.
 type madeKey struct{ ID, Secret, ETag string }
 
 func (d *door) keyRequest(t testing.TB, status int, method, path, body string, header ...string) (k madeKey) {
@@ -47,7 +47,7 @@ func TestKeysAreFollowedByEveryFrontDoorWithinASecondAndRotatedUnderLoad(t *test
 			}
 			return nil
 		})
-		if took := time.Since(asked); took > 5*time.Second { // a second is promised, and this machine is busy
+		if took := time.Since(asked); took > 5*time.Second { // the promise is a second, but this machine is busy
 			t.Errorf("%s took %v", what, took)
 		}
 	}

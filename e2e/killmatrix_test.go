@@ -15,7 +15,7 @@ import (
 	"github.com/callyard/callyard/pkg/bus/porttest"
 )
 
-// story is a held call that was brought to some point of its life, and how it
+// story is a held call at some point of its life, and the way it
 // continues after a process was killed there.
 type story struct {
 	*heldCall
@@ -26,17 +26,17 @@ type story struct {
 // step is a point between two steps in the life of a held call.
 type step struct {
 	name  string
-	ms    int  // how long its tool takes
-	alone bool // only people can stop here: a caller's yes is the claim as well
+	ms    int  // duration of its tool
+	alone bool // only approvers can stop here: a caller's confirmation is the claim as well
 	reach func(t *testing.T, k *killing, s *story)
-	// open says that it still waits for an answer when the killing has ended.
+	// open reports that it still waits for a decision after the kill.
 	open bool
-	// ends are the ends that are honest; one victim's own are in victim.
+	// ends lists the valid final states. Additional ones of a victim are in victim.
 	ends []string
 }
 
 // steps are in the order in which they are reached, all before one kill. The last
-// two need a fleet that stands still.
+// two need stopped processes.
 var steps = []step{
 	{name: "overdue", ends: []string{"expired"}},
 	{name: "held", open: true, ends: []string{"succeeded"}},
@@ -48,17 +48,17 @@ var steps = []step{
 	{name: "decided", reach: decided, alone: true, ends: []string{"succeeded"}},
 }
 
-// victim is one who is killed and started again.
+// victim is a process that is killed and restarted.
 type victim struct {
 	kill, again func(t *testing.T, k *killing)
-	// may has what else is honest after this victim's death, by the step or the story.
+	// may lists further valid final states after this victim's death, by step or story.
 	may map[string][]string
-	// forgets says that tokens are gone with it: the caller is told, and takes the
-	// call back.
+	// forgets reports that its tokens are lost: the caller gets an error, and cancels
+	// the call.
 	forgets bool
 }
 
-// lost is what may become of what was under way: nobody can tell any more.
+// lost are the valid final states of calls in flight, whose outcome cannot be determined.
 var lost = []string{"unknown"}
 
 func victims() map[string]victim {
@@ -75,7 +75,7 @@ func victims() map[string]victim {
 		"worker": {
 			kill:  func(t *testing.T, k *killing) { k.workers[0].kill9(t) },
 			again: func(t *testing.T, k *killing) { k.workers[0] = startWorker(t, k.worker) },
-			// A decided call may leave before NATS notices that the worker is gone.
+			// A decided call may be sent before NATS detects that the worker has died.
 			may: map[string][]string{"running": lost, "claimed": lost, "decided": lost},
 		},
 		"Redis": {
@@ -94,8 +94,8 @@ func victims() map[string]victim {
 				_, port, _ := net.SplitHostPort(strings.TrimPrefix(k.nats.url, "nats://"))
 				k.nats = startNATSOn(t, k.natsDir, port)
 			},
-			// A call that NATS had not given to the frozen worker yet is lost with it: the worker
-			// tells that it never got it, so it failed without a run.
+			// A call that NATS had not delivered to the frozen worker yet is lost with it. The worker
+			// reports that it never got it, so it failed without a run.
 			may: map[string][]string{"running": lost, "claimed": {"unknown", "failed"}},
 		},
 	}
@@ -108,7 +108,7 @@ type killing struct {
 	redisDir string
 }
 
-// startLastingRedis starts a Redis that keeps everything over a kill.
+// startLastingRedis starts a Redis that keeps all data over a kill.
 func startLastingRedis(t *testing.T, dir, address string) *confirmtest.Redis {
 	t.Helper()
 	return confirmtest.StartRedis(t, dir, address, "--appendonly", "yes", "--appendfsync", "always")
@@ -119,7 +119,7 @@ func openKilling(t *testing.T) *killing {
 	k := &killing{redisDir: t.TempDir()}
 	k.redis = startLastingRedis(t, k.redisDir, porttest.Address(t))
 	k.bureau = openBureau(t, staff{doors: 1, approvers: 1, workers: 1, redis: urlSection(k.redis)})
-	// Who is started again is where it was.
+	// A restarted process has the same address.
 	k.door.listen = strings.TrimPrefix(k.doors[0].url, "http://")
 	k.approver.listen = strings.TrimPrefix(k.approvers[0].url, "http://")
 	return k
@@ -149,8 +149,8 @@ func refused(t *testing.T, k *killing, s *story) {
 	}
 }
 
-// yes lets the approver approve. Its caller is answered when the call has
-// ended: nobody waits for that here.
+// yes sends the approver's approval. It does not wait for the response, which
+// arrives when the call has ended.
 func (k *killing) yes(t *testing.T, s *story) {
 	t.Helper()
 	if !s.people {
@@ -180,8 +180,8 @@ func running(t *testing.T, k *killing, s *story) {
 	hasEffect(t, k.effects, s.id)
 }
 
-// claimed stops the clock between the claim and the run: the call is with a worker
-// that does not get to it.
+// claimed stops between the claim and the run: the call is at a worker
+// that does not run it.
 func claimed(t *testing.T, k *killing, s *story) {
 	k.workers[0].freeze(t)
 	k.yes(t, s)
@@ -193,7 +193,7 @@ func claimed(t *testing.T, k *killing, s *story) {
 	})
 }
 
-// decided stops it between the yes and the claim, to which no front door gets.
+// decided stops between the approval and the claim, which no front door makes.
 func decided(t *testing.T, k *killing, s *story) {
 	k.doors[0].freeze(t)
 	k.yes(t, s)
@@ -222,7 +222,7 @@ func TestWhoeverIsKilledBetweenTwoStepsTheCallerSeesTheTruthAndNothingRunsTwice(
 					}
 					id := st.name + " by " + by
 					if st.name == "overdue" {
-						id = by + " overdue" // which the policy knows
+						id = by + " overdue" // as named in the policy
 					}
 					s := &story{step: st, heldCall: k.asked(t, k.doors[0], people, id, st.ms)}
 					if people {
@@ -278,7 +278,7 @@ func TestWhoeverIsKilledBetweenTwoStepsTheCallerSeesTheTruthAndNothingRunsTwice(
 	}
 }
 
-// back waits until the fleet is whole again.
+// back waits until all processes of the fleet are ready again.
 func (k *killing) back(t *testing.T) {
 	t.Helper()
 	for _, d := range append(k.doors, k.approvers...) {
@@ -293,8 +293,8 @@ func (k *killing) back(t *testing.T) {
 	k.ready(t)
 }
 
-// stillOpen asserts that the question is there as it was, and answers it with yes;
-// a caller whose token was forgotten is told so, and takes the call back.
+// stillOpen asserts that the approval is unchanged, and approves it. If the token
+// was forgotten, the caller must get an error, and cancels the call.
 func (k *killing) stillOpen(t *testing.T, s *story, forgotten bool) {
 	t.Helper()
 	if got := k.doors[0].callStateNow(t, s.CallID); got.State != "held" {
@@ -309,7 +309,7 @@ func (k *killing) stillOpen(t *testing.T, s *story, forgotten bool) {
 			a, err = k.confirms(k.doors[0], s.heldCall, true)
 		}
 		if err == nil && a.status == http.StatusServiceUnavailable {
-			err = &refusal{a} // Redis, or the way to it, recovers at its own pace
+			err = &refusal{a} // Redis, or the connection to it, takes time to recover
 		}
 		return err
 	})
@@ -325,7 +325,7 @@ func (k *killing) stillOpen(t *testing.T, s *story, forgotten bool) {
 	}
 }
 
-// isOver asserts that nobody can decide it once more.
+// isOver asserts that it cannot be decided again.
 func (k *killing) isOver(t *testing.T, s *story) {
 	t.Helper()
 	var a answer

@@ -10,7 +10,7 @@ import (
 	"github.com/callyard/callyard/internal/mcptest"
 )
 
-// footprint is what a process holds.
+// footprint is the set of resources of a process.
 type footprint struct {
 	Goroutines  int
 	Descriptors int
@@ -19,8 +19,8 @@ type footprint struct {
 
 var goroutinesLine = regexp.MustCompile(`(?m)^go_goroutines (\d+)$`)
 
-// footprint looks at the process behind the door from outside. The connections
-// of the test itself are closed first, so that only one is counted.
+// footprint measures the process of the door from outside. It closes the connections
+// of the test first, so that only one is counted.
 func (d *door) footprint(t testing.TB) footprint {
 	t.Helper()
 	d.http.CloseIdleConnections()
@@ -39,8 +39,8 @@ func (d *door) footprint(t testing.TB) footprint {
 	return footprint{goroutines, files, len(descendants(t, d.pid()))}
 }
 
-// most is the most that the process holds in a number of looks: a few goroutines
-// come and go with every announcement.
+// most returns the maximum footprint of a number of measurements, because a few goroutines
+// start and end with every announcement.
 func (d *door) most(t testing.TB, looks int) footprint {
 	t.Helper()
 	var most footprint
@@ -73,7 +73,7 @@ func TestTenThousandCallsAndAHundredNewSessionsLeaveNothingBehind(t *testing.T) 
 			}
 			return nil
 		})
-		// A session that served a call is replaced without a pause next time.
+		// A session that has served a call is replaced without a pause the next time.
 		if err := up.echo("server", "back"); err != nil {
 			t.Fatal(err)
 		}
@@ -106,7 +106,7 @@ func TestTenThousandCallsAndAHundredNewSessionsLeaveNothingBehind(t *testing.T) 
 		}
 		return nil
 	})
-	// Equal but for a few of the runtime's own: a leak would show a hundredfold.
+	// Equal except for a few goroutines of the runtime: a leak would be a hundred times as large.
 	const slack = 5
 	up.eventually(t, soon, "holding what it held before", func() error {
 		now := up.footprint(t)

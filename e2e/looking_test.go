@@ -35,7 +35,7 @@ func TestNothingIsApprovedByLookingAtIt(t *testing.T) {
 			for _, query := range []string{"", "?confirm=true", "?_method=POST&confirm=true"} {
 				for _, method := range []string{"GET", "HEAD", "OPTIONS"} {
 					if method == "GET" && strings.HasSuffix(path, "/events") {
-						continue // an endless answer
+						continue // an endless response
 					}
 					if _, err := d.try(method, p+query, "", "X-HTTP-Method-Override: POST", "Purpose: prefetch"); err != nil {
 						t.Errorf("%s %s: %v", method, p, err)

@@ -28,7 +28,7 @@ func TestAServerOfAnOlderRevisionAsksTellsAndAnnouncesToItsCaller(t *testing.T) 
 		},
 		ResourceUpdatedHandler: func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) { changed <- r.Params.URI },
 	})
-	for range 2 { // the second on the session that the first has left
+	for range 2 { // the second one in the session of the first
 		res, err := s.CallTool(t.Context(), &mcp.CallToolParams{Name: "test_elicitation", Arguments: map[string]any{"message": "ada"}})
 		if err != nil || res.IsError || !strings.Contains(spoken(res), "username:ada") {
 			t.Fatalf("%v %v", res, err)
@@ -74,7 +74,7 @@ func TestAServerOfAnOlderRevisionAsksAClientOfTheNewestToo(t *testing.T) {
 	if err != nil || res.IsError || spoken(res) != "Hello, Ada Lovelace " || len(asked) != 2 {
 		t.Errorf("%v %v, asked %v", res, err, asked)
 	}
-	// A client that cannot be asked is not.
+	// A client without the capability gets no request.
 	res, err = up.mcpClient(t, "/mcp/old", modern, nil).CallTool(t.Context(), &mcp.CallToolParams{Name: "greet", Arguments: map[string]any{}})
 	if err == nil && !res.IsError {
 		t.Errorf("%v", res)
@@ -113,7 +113,7 @@ func TestManyCallsAtOnceOfAServerThatAsksAllSucceedInFewProcesses(t *testing.T) 
 			}
 		})
 	}
-	// One process that callers share, and those that two callers have.
+	// One process that callers share, and one for each of two callers.
 	if n := len(descendants(t, up.pid())); n > 20 {
 		t.Errorf("%d processes run below callyard", n)
 	}
@@ -135,7 +135,7 @@ func TestAServerThatAsksShowsAllItsToolsAndSaysWhoItIs(t *testing.T) {
 			for _, tool := range list.Tools {
 				names = append(names, tool.Name)
 			}
-			// Directly a client with elicitation, sampling and roots sees these 17.
+			// Without Callyard, a client with elicitation, sampling and roots sees these 17.
 			for _, want := range []string{"echo", "trigger-elicitation-request", "trigger-sampling-request", "get-roots-list"} {
 				if !slices.Contains(names, want) {
 					return fmt.Errorf("%s is not among the %d tools %v", want, len(names), names)

@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// clientWithin bounds the story of one client.
+// clientWithin limits the story of one client.
 const clientWithin = 4 * time.Minute
 
-// startForClients starts what the stories of the clients call: a server of each
-// era, one that asks by itself, and one whose calls wait for an approval.
+// startForClients starts the servers of the client stories: one for each protocol
+// version, one that sends requests itself, and one whose calls need an approval.
 func startForClients(t *testing.T) *door {
 	t.Helper()
 	risky := scripted("echo")
@@ -31,7 +31,7 @@ func startForClients(t *testing.T) *door {
 	return up
 }
 
-// clientScripts is the folder of the clients. It looks at each script, as
+// clientScripts returns the folder of the clients. It opens each script, like
 // proc.Build does for the programs.
 func clientScripts(t *testing.T) string {
 	t.Helper()
@@ -48,7 +48,7 @@ func clientScripts(t *testing.T) string {
 	return folder
 }
 
-// clientReport is what a client saw, see e2e/clients-mcp/story.mjs.
+// clientReport is the report of a client, see e2e/clients-mcp/story.mjs.
 type clientReport struct {
 	Revision  string    `json:"revision"`
 	Tools     []string  `json:"tools"`
@@ -62,7 +62,7 @@ type clientReport struct {
 	Asked     []string  `json:"asked"`
 }
 
-// check holds the report of a client against what it must see.
+// check checks the report of a client.
 func (r *clientReport) check(t *testing.T, up *door, revision string) {
 	t.Helper()
 	if r.Revision != revision {
@@ -106,7 +106,7 @@ func (r *clientReport) check(t *testing.T, up *door, revision string) {
 	})
 }
 
-// report decodes what a client printed.
+// report decodes the output of a client.
 func (s said) report(t *testing.T) *clientReport {
 	t.Helper()
 	if s.code != 0 {
@@ -146,8 +146,8 @@ func TestThePythonSDKListsCallsWatchesCancelsAndIsAsked(t *testing.T) {
 	}
 }
 
-// inspect runs the inspector's command line, which must end well, and returns what
-// it printed.
+// inspect runs the inspector's command line, which must succeed, and returns its
+// output.
 func inspect(t *testing.T, url, era string, args ...string) string {
 	t.Helper()
 	launcher := brought(t, "tools", "mcp-npm", "node_modules", "@modelcontextprotocol", "inspector", "clients", "launcher", "build", "index.js")
@@ -164,7 +164,7 @@ func TestTheInspectorFindsNoFaultInEitherEra(t *testing.T) {
 	up := startForClients(t)
 	for _, era := range []string{"legacy", "modern"} {
 		t.Run(era, func(t *testing.T) {
-			// --strict ends with code 6 where a schema would trouble a client.
+			// --strict exits with code 6 if a schema is problematic for clients.
 			var list struct {
 				Result struct {
 					Tools []struct {

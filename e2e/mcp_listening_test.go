@@ -16,7 +16,7 @@ import (
 )
 
 // startListening starts the server of e2e/servers/listening.mjs and returns its process
-// and its address. env is added to its environment.
+// and its URL. env is added to its environment.
 func startListening(t *testing.T, env ...string) (*process, string) {
 	t.Helper()
 	folder := filepath.Join(programs.root, "e2e", "servers")

@@ -7,7 +7,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Two instances of a server that others wrote list the same URIs.
+// Two instances of a third-party server list the same URIs.
 func TestEqualResourcesOfTwoServersAreReadByAnMCPClientOfEitherEra(t *testing.T) {
 	up := startUp(t, setup{servers: serversFile(t, map[string]entry{"left": fromNPM("everything", "stdio"), "right": fromNPM("everything", "stdio")}), env: []string{quickStop}})
 	up.waitServers(t, 1, "left", "right")
@@ -18,7 +18,7 @@ func TestEqualResourcesOfTwoServersAreReadByAnMCPClientOfEitherEra(t *testing.T)
 			if err != nil {
 				t.Fatal(err)
 			}
-			own := map[string]string{} // the URI of left by that of right
+			own := map[string]string{} // maps URIs of right to those of left
 			for _, r := range list.Resources {
 				if rest, ok := strings.CutPrefix(r.URI, "callyard:left:"); ok {
 					own["callyard:right:"+rest] = r.URI

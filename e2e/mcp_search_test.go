@@ -7,7 +7,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// The client of the Go SDK finds, reads and calls a tool of a mount in the mode search, and its
+// The client of the Go SDK finds, reads and calls a tool of a mount in the mode search. Its
 // call is recorded under the name of the real tool.
 func TestAnMCPClientFindsAndCallsTools(t *testing.T) {
 	up := startUp(t, setup{servers: serversFile(t, map[string]entry{"conformance": {Command: programs.test + "/everything-server"}}), env: []string{quickStop}})

@@ -8,7 +8,7 @@ import (
 	"github.com/callyard/callyard/internal/authn"
 )
 
-// sessionReport is what e2e/clients-mcp/v1-session.mjs saw.
+// sessionReport is the report of e2e/clients-mcp/v1-session.mjs.
 type sessionReport struct {
 	Said    string `json:"said"`
 	Session string `json:"session"`

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// taskView is what the tests read of a task.
+// taskView is the part of a task that the tests read.
 type taskView struct {
 	Type   string                     `json:"resultType"`
 	ID     string                     `json:"taskId"`
@@ -20,7 +20,7 @@ type taskView struct {
 	Result json.RawMessage            `json:"result"`
 }
 
-// task sends a request of a client that knows tasks and can be asked.
+// task sends a request of a client that supports tasks and elicitation.
 func (d *door) task(t *testing.T, method, name, members string) (v taskView) {
 	t.Helper()
 	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":{%s,"_meta":{"io.modelcontextprotocol/protocolVersion":%q,`+
@@ -37,7 +37,7 @@ func (d *door) task(t *testing.T, method, name, members string) (v taskView) {
 	return v
 }
 
-// settledTask waits until a task does not work.
+// settledTask waits until a task is no longer working.
 func (d *door) settledTask(t *testing.T, id string) taskView {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); ; {

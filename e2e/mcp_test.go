@@ -14,7 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// mcpClient is a client of the Go SDK at a mount of the door, in one era.
+// mcpClient returns a client of the Go SDK at a mount of the door, with one protocol version.
 func (d *door) mcpClient(t *testing.T, mount, era string, o *mcp.ClientOptions, roots ...*mcp.Root) *mcp.ClientSession { //nolint:staticcheck // deprecated in 2026-07-28, and what the older revisions have
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -106,7 +106,7 @@ func TestAnMCPClientOfEitherEraSeesProgressAndCancels(t *testing.T) {
 					mu.Lock()
 					seen++
 					mu.Unlock()
-					if r.Params.ProgressToken == "cancelled" { // the SDK may hand out that of an earlier call late
+					if r.Params.ProgressToken == "cancelled" { // the SDK may deliver progress of an earlier call late
 						first <- struct{}{}
 					}
 				},

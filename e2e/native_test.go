@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// The program of docs/how-to/write-tools-in-go.md, as it stands there, joins a fleet.
+// The unchanged program of docs/how-to/write-tools-in-go.md joins a fleet.
 func TestTheExampleOfToolsInGoServesAndDrains(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(programs.root, "docs", "how-to", "write-tools-in-go.md"))
 	if err != nil {

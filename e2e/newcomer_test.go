@@ -17,13 +17,13 @@ import (
 	"github.com/callyard/callyard/pkg/bus/porttest"
 )
 
-// newcomerPages are the pages whose blocks a newcomer pastes, and what each block prints, in
-// the order of the page: patterns, each of which must match. A block is known by a part of
-// its text.
+// newcomerPages are the pages whose blocks a newcomer pastes, with the expected output of each
+// block, in the order of the page. The output must match all patterns. A block is identified by a
+// part of its text.
 var newcomerPages = []newcomerPage{
 	{"README.md", []newcomerBlock{
 		{block: "go run ./cmd/callyard up\n", serves: true, want: []string{`REST API +http`, `MCP +http\S+/mcp`, `demo +ready +5\n`, `Try it in another terminal:\n +curl --json`}},
-		{block: "scripts/test.sh\n"}, // this very run
+		{block: "scripts/test.sh\n"}, // the current run
 		{block: `/servers/demo/tools/echo"`, want: []string{`Echo: hello`}},
 		{block: "make build\nexport PATH"},
 		{block: "callyard servers\n", want: []string{`demo`, `42`}},
@@ -81,13 +81,13 @@ type newcomerBlock struct {
 	serves bool     // it runs until Ctrl-C
 	starts []string // workers that it starts in the background
 	want   []string
-	// What a reader does by hand: key and ids are patterns of a key and of an id that was
-	// printed before, which take the place of "…"; replace has pairs of old and new text.
+	// Manual replacements of a reader: key and ids are patterns of a key and of an ID in earlier
+	// output, which replace "…". replace has pairs of old and new text.
 	key, ids string
 	replace  []string
 }
 
-// typed returns the text of a block as a reader types it after having read what was printed.
+// typed returns the text of a block with the reader's replacements from earlier output.
 func (b *newcomerBlock) typed(t *testing.T, text, printed string) string {
 	t.Helper()
 	last := func(pattern string) string {
@@ -116,7 +116,7 @@ type shell struct {
 	in       *os.File
 	lines    chan string
 	n        int
-	patience time.Duration // with a block
+	patience time.Duration // for each block
 }
 
 func openShell(t *testing.T, dir string, env []string) *shell {
@@ -147,7 +147,7 @@ func openShell(t *testing.T, dir string, env []string) *shell {
 	}()
 	t.Cleanup(func() {
 		_ = w.Close()
-		_ = syscall.Kill(-s.cmd.Process.Pid, syscall.SIGTERM) // with what it left in the background
+		_ = syscall.Kill(-s.cmd.Process.Pid, syscall.SIGTERM) // including its background processes
 		_ = s.cmd.Wait()
 		deadline := time.After(stopWithin)
 		for {
@@ -168,7 +168,7 @@ func openShell(t *testing.T, dir string, env []string) *shell {
 	return s
 }
 
-// paste runs a block and returns what it printed. A command that fails is an error.
+// paste runs a block and returns its output. A command that fails is an error.
 func (s *shell) paste(t *testing.T, text string) string {
 	t.Helper()
 	s.n++
@@ -194,13 +194,13 @@ func (s *shell) paste(t *testing.T, text string) string {
 	}
 }
 
-// cleanCopy is what a clone would hold of the tree as it is now.
+// cleanCopy returns a copy of the current tree as in a clone.
 func cleanCopy(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	copyTree := exec.Command("bash", "-e", "-o", "pipefail", "-c", `git -C "$0" ls-files -z --cached --others --exclude-standard --deduplicate | (cd "$0" && xargs -0 ls -d 2>/dev/null | tar -cf - --no-recursion -T -) | tar -xf - -C "$1"`, programs.root, dir)
 	if out, err := copyTree.CombinedOutput(); err != nil {
-		// xargs ends with 123 where a listed file was deleted.
+		// xargs exits with 123 if a listed file was deleted.
 		var exit *exec.ExitError
 		if !errors.As(err, &exit) || exit.ExitCode() != 123 {
 			t.Fatalf("copying the tree: %v\n%s", err, out)
@@ -209,17 +209,17 @@ func cleanCopy(t *testing.T) string {
 	return dir
 }
 
-// TestTheReadmeWorksFromTopToBottom pastes each block of README.md and of the pages that it
-// leads to into a shell in a clean copy of the tree, in order, as a newcomer does, and looks
-// at what it prints. The ports alone are others, as other tests run at the same time.
+// TestTheReadmeWorksFromTopToBottom pastes each block of README.md and of the linked pages
+// into a shell in a clean copy of the tree, in order, like a newcomer, and checks
+// the output. Only the ports differ, because other tests run at the same time.
 func TestTheReadmeWorksFromTopToBottom(t *testing.T) {
 	dir := cleanCopy(t)
 	door, second, approver, bridge, nats := porttest.Address(t), porttest.Address(t), porttest.Address(t), porttest.Port(t), porttest.Port(t)
 	ports := strings.NewReplacer("PORT=3000", fmt.Sprintf("PORT=%d", bridge), "127.0.0.1:8080", door, "127.0.0.1:8090", second,
 		"nats-server -a 127.0.0.1", fmt.Sprintf("nats-server -a 127.0.0.1 -p %d", nats), "127.0.0.1:4222", fmt.Sprintf("127.0.0.1:%d", nats))
 	common := append(cleanEnviron(), "CALLYARD_APPROVER_LISTEN="+approver, "NO_PROXY=127.0.0.1", quickStop,
-		"npm_config_prefer_offline=true", // what the set-up of the tests fetched is not asked for again
-		"PATH="+filepath.Join(dir, "bin")+string(os.PathListSeparator)+os.Getenv("PATH")) // each block that serves has a terminal of its own
+		"npm_config_prefer_offline=true", // do not fetch again what the set-up of the tests has fetched
+		"PATH="+filepath.Join(dir, "bin")+string(os.PathListSeparator)+os.Getenv("PATH")) // each serving block has a separate terminal
 	env := append(common[:len(common):len(common)], "CALLYARD_FRONT_DOOR_LISTEN="+door)
 	terminal := openShell(t, dir, env)
 	var up *served
@@ -249,7 +249,7 @@ func TestTheReadmeWorksFromTopToBottom(t *testing.T) {
 			case want.serves:
 				env := env
 				if strings.Contains(text, "PORT=") {
-					env = common // PORT counts where nothing else sets the address
+					env = common // PORT applies if nothing else sets the address
 				}
 				up = serve(t, dir, env, text, want.want)
 				out = up.out.String()
@@ -270,14 +270,14 @@ func TestTheReadmeWorksFromTopToBottom(t *testing.T) {
 	}
 }
 
-// served is what a block started that runs until Ctrl-C.
+// served is the process of a block that runs until Ctrl-C.
 type served struct {
 	cmd  *exec.Cmd
 	out  output
 	done chan struct{}
 }
 
-// serve runs a block in a terminal of its own and waits until it printed what it should.
+// serve runs a block in a separate terminal and waits for its expected output.
 func serve(t *testing.T, dir string, env []string, text string, patterns []string) *served {
 	t.Helper()
 	s := &served{cmd: exec.Command("bash", "-e", "-c", text), done: make(chan struct{})}
@@ -288,7 +288,7 @@ func serve(t *testing.T, dir string, env []string, text string, patterns []strin
 	}
 	go func() {
 		defer close(s.done)
-		_ = s.cmd.Wait() // how it ends after Ctrl-C is up to go run
+		_ = s.cmd.Wait() // its exit after Ctrl-C depends on go run
 	}()
 	t.Cleanup(func() {
 		select {
@@ -299,7 +299,7 @@ func serve(t *testing.T, dir string, env []string, text string, patterns []strin
 		}
 	})
 	for _, pattern := range patterns {
-		// The first start compiles everything, and others fetch packages.
+		// The first start compiles everything, and others download packages.
 		eventually(t, 5*time.Minute, pattern, func() error {
 			select {
 			case <-s.done:
@@ -315,7 +315,7 @@ func serve(t *testing.T, dir string, env []string, text string, patterns []strin
 	return s
 }
 
-// interrupt is Ctrl-C.
+// interrupt sends Ctrl-C.
 func (s *served) interrupt(t *testing.T) {
 	t.Helper()
 	if err := syscall.Kill(-s.cmd.Process.Pid, syscall.SIGINT); err != nil {
@@ -328,8 +328,8 @@ func (s *served) interrupt(t *testing.T) {
 	}
 }
 
-// eventuallyCalls waits until a front door has the workers with their servers, and a tool of
-// server-everything answers.
+// eventuallyCalls waits until a front door reports the workers with their servers, and a call of
+// server-everything succeeds.
 func eventuallyCalls(t *testing.T, base string, workers []string) (body string) {
 	t.Helper()
 	curl := func(args ...string) (string, error) {

@@ -15,9 +15,9 @@ import (
 	"github.com/callyard/callyard/internal/mcptest"
 )
 
-// TestAServerThatDoesNotRunIsNotOffered has a server die while its program is gone, and
-// run again: models are not offered its tools meanwhile, and its calls are refused at once.
-// The log of the test has the times.
+// TestAServerThatDoesNotRunIsNotOffered kills a server whose program is missing for a while, until
+// it runs again. In the meantime models are not offered its tools, and its calls are refused at
+// once. The log of the test has the times.
 func TestAServerThatDoesNotRunIsNotOffered(t *testing.T) {
 	mortal, parked := filepath.Join(t.TempDir(), "mortal"), filepath.Join(t.TempDir(), "parked")
 	e := scripted(mcptest.Echo)
@@ -55,8 +55,8 @@ func TestAServerThatDoesNotRunIsNotOffered(t *testing.T) {
 		t.Fatalf("%d and %d tools of the server are offered", a, b)
 	}
 
-	// told waits until the client is told of a change after which the tools are offered, or not,
-	// and returns when it was told.
+	// told waits until the client is notified of a change after which the tools are offered, or not,
+	// and returns the time.
 	told := func(tools bool) time.Time {
 		t.Helper()
 		for end := time.After(startWithin); ; {
@@ -106,7 +106,7 @@ func TestAServerThatDoesNotRunIsNotOffered(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if said, _ := json.Marshal(res.Content); !res.IsError || !strings.Contains(string(said), "is offline") { // content is always encoded
+	if said, _ := json.Marshal(res.Content); !res.IsError || !strings.Contains(string(said), "is offline") { // content can always be encoded
 		t.Errorf("over MCP its call is answered %s", said)
 	}
 	var list struct {

@@ -9,18 +9,18 @@ import (
 	"github.com/callyard/callyard/pkg/bus/porttest"
 )
 
-// redisFault is what happens to Redis in the middle of a race. All of it is called
+// redisFault is a fault of Redis in the middle of a race. All functions are called
 // on the test's own goroutine.
 type redisFault struct {
 	section string                                  // of the configuration of the fleet
 	before  func()                                  // when all calls are held
-	strike  func()                                  // when half of them were decided; returns when Redis can be reached again
-	after   func() *confirmtest.Redis               // who is asked since then
-	spent   func(t *testing.T, ran, calls, old int) // how many ran, and how many tokens Redis takes for good still
+	strike  func()                                  // when half of them were decided; returns when Redis is reachable again
+	after   func() *confirmtest.Redis               // returns the Redis that is used afterwards
+	spent   func(t *testing.T, ran, calls, old int) // checks the number of runs, and of tokens that Redis still considers valid
 }
 
-// allRan is for faults that bring tokens back: Redis offers again what was spent,
-// and every call runs once all the same.
+// allRan is for faults that restore tokens: Redis offers spent tokens again,
+// but every call runs only once.
 func allRan(t *testing.T, ran, calls, old int) {
 	t.Helper()
 	if ran != calls {
@@ -55,7 +55,7 @@ func TestNoFaultOfRedisInMidRaceRunsACallTwice(t *testing.T) {
 			s := confirmtest.StartRedis(t, "", porttest.Address(t))
 			return redisFault{
 				section: urlSection(s), spent: allRan,
-				before: func() { // when no token is spent
+				before: func() { // before any token is spent
 					if err := s.Dump(t.Context()); err != nil {
 						t.Fatal(err)
 					}
@@ -90,7 +90,7 @@ func TestNoFaultOfRedisInMidRaceRunsACallTwice(t *testing.T) {
 			f.before()
 			tallies := b.raceAll(t, all, racers, 4, f.strike)
 			old := unspent(t, f.after())
-			// Whatever Redis says by now, also of tokens that were spent long ago.
+			// Regardless of Redis's current state, also of tokens that were spent long ago.
 			for i, q := range all {
 				late := b.race(t, q, 10, nil)
 				if won := tallies[i].won.Load() + late.won.Load(); won > 1 {

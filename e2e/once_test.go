@@ -10,16 +10,16 @@ import (
 	"time"
 )
 
-// tally is what those who wanted to decide one call were told.
+// tally counts the responses to the racers of one call.
 type tally struct {
-	won  atomic.Int64 // their answer counted
-	told atomic.Int64 // it did not, and they were told of which call
-	away atomic.Int64 // Redis was away, and they were told of which call; they tried again
+	won  atomic.Int64 // their decision was accepted
+	told atomic.Int64 // it was not, and the response named the call
+	away atomic.Int64 // Redis was down and the response named the call; they tried again
 }
 
-// try has the n-th of those who want to decide a call do so: over both front
-// doors and both approvers. Where the caller is asked, those at the approvers are
-// not, and are told so.
+// try makes the n-th racer decide a call, alternating over both front
+// doors and both approvers. If the caller must confirm, the approvers refuse the decision
+// with that reason.
 func (b *bureau) try(q *heldCall, n int) (answer, error) {
 	switch {
 	case q.people:
@@ -30,12 +30,12 @@ func (b *bureau) try(q *heldCall, n int) (answer, error) {
 	return b.confirms(b.doors[n%len(b.doors)], q, true)
 }
 
-// again is how long one who was told that Redis is away waits before the next try.
+// again is the pause before the next try when Redis is down.
 const again = 250 * time.Millisecond
 
-// race has that many racers decide a call at once. Where whole is not nil Redis has a
-// fault until it is closed: a caller that is told so tries again, with all the others, when it
-// has ended.
+// race makes that number of racers decide a call concurrently. If whole is not nil, Redis has a
+// fault until it is closed: racers that get that error try again, together with all others, when
+// it has ended.
 func (b *bureau) race(t *testing.T, q *heldCall, racers int, whole <-chan struct{}) (all *tally) {
 	t.Helper()
 	all = &tally{}
@@ -54,8 +54,8 @@ func (b *bureau) race(t *testing.T, q *heldCall, racers int, whole <-chan struct
 	return all
 }
 
-// racer tries until its answer counted, or it was told why not. The error is for an
-// answer that does not belong here.
+// racer tries until its decision was accepted or refused. It returns an error for any
+// unexpected response.
 func (b *bureau) racer(q *heldCall, n int, whole <-chan struct{}, all *tally) error {
 	tick := time.NewTicker(again)
 	defer tick.Stop()
@@ -94,9 +94,9 @@ func (b *bureau) racer(q *heldCall, n int, whole <-chan struct{}, all *tally) er
 	}
 }
 
-// raceAll races for every call, atOnce of them at a time. strike, where it is not
-// nil, is called when half of them were decided, while others are under way; when it
-// returns the fault has ended.
+// raceAll runs a race for every call, atOnce of them concurrently. strike, if not
+// nil, is called when half of them were decided, while others are in flight. When it
+// returns, the fault has ended.
 func (b *bureau) raceAll(t *testing.T, all []*heldCall, racers, atOnce int, strike func()) []*tally {
 	t.Helper()
 	tallies := make([]*tally, len(all))
@@ -136,8 +136,8 @@ func (b *bureau) raceAll(t *testing.T, all []*heldCall, racers, atOnce int, stri
 	return tallies
 }
 
-// questions holds n calls, every second for people where people is set, by turns at
-// each front door.
+// questions holds n calls, alternating over the front doors. If people is set, every second
+// one waits for approvers.
 func (b *bureau) questions(t *testing.T, n int, people bool) []*heldCall {
 	t.Helper()
 	all := make([]*heldCall, n)
@@ -157,9 +157,9 @@ func (b *bureau) questions(t *testing.T, n int, people bool) []*heldCall {
 	return all
 }
 
-// The number that counts, over real processes: two front doors, two approvers, two
-// workers (one alone would remember what it ran, and hide a fence with a hole).
-// Half of the calls wait for their caller, half for two people.
+// The decisive check, with real processes: two front doors, two approvers, two
+// workers (a single one would remember its runs, and hide a faulty fence).
+// Half of the calls wait for their caller, half for two approvers.
 func TestOfAHundredWhoDecideACallAtOnceItRunsOnce(t *testing.T) {
 	for name, c := range map[string]struct {
 		calls int
@@ -182,7 +182,7 @@ func TestOfAHundredWhoDecideACallAtOnceItRunsOnce(t *testing.T) {
 			for i, q := range all {
 				want := int64(1)
 				if q.people {
-					want = 2 // must agree
+					want = 2 // approvals required
 				}
 				if got := tallies[i]; got.won.Load() != want || got.told.Load() != racers-want {
 					t.Errorf("%s: the answers of %d counted, want %d; %d were told that theirs did not", q.id, got.won.Load(), want, got.told.Load())
@@ -201,8 +201,8 @@ func TestOfAHundredWhoDecideACallAtOnceItRunsOnce(t *testing.T) {
 	}
 }
 
-// check asks after every call at each front door, and holds what is said against
-// the effects. It returns how many ran.
+// check reads every call at each front door, and compares the states with
+// the effects. It returns the number of runs.
 func (b *bureau) check(t *testing.T, all []*heldCall) (ran int) {
 	t.Helper()
 	states := make([]callState, len(all))

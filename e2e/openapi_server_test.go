@@ -41,7 +41,7 @@ func TestTheRestAPIOfOneFabricIsToolsOfAnother(t *testing.T) {
 		}
 	}
 	above.read(t, "/servers/fabric/tools", &listed)
-	names := map[string]string{} // by what they are there
+	names := map[string]string{} // names by purpose
 	for _, tool := range listed.Tools {
 		from := tool.Meta.HTTP.Method + " " + tool.Meta.HTTP.Path
 		names[from] = tool.Name
@@ -57,7 +57,7 @@ func TestTheRestAPIOfOneFabricIsToolsOfAnother(t *testing.T) {
 		t.Errorf("a tool that was excluded is there: %v", names)
 	}
 
-	// A call through both, and what was counted on the way stays what it was.
+	// A call through both. Large numbers pass through unchanged.
 	var result struct {
 		Structured struct {
 			Content []struct{ Text string } `json:"content"`
@@ -76,9 +76,9 @@ func TestTheRestAPIOfOneFabricIsToolsOfAnother(t *testing.T) {
 	if alive.Structured.Status != "ok" {
 		t.Errorf("health answers %+v", alive)
 	}
-	// Arguments are held against the schema of the document.
+	// Arguments are validated with the schema of the document.
 	above.ask(t, "POST", toolPath("fabric", callTool), `{"id":"demo"}`).problem(t, http.StatusUnprocessableEntity, "invalid-arguments")
-	// What the service refuses is an error of the tool.
+	// An error response of the service is a tool error.
 	if got := string(above.call(t, "fabric", getServer, `{"id":"none"}`)); !strings.Contains(got, `"isError":true`) || !strings.Contains(got, "HTTP 404") {
 		t.Errorf("a server that is not there: %s", got)
 	}
@@ -136,7 +136,7 @@ func TestOneFileSaysEveryFaultOfItsRestServices(t *testing.T) {
 	if err == nil || !strings.Contains(string(out), "mcp.json:2:") || !strings.Contains(string(out), "mcp.json:3:") {
 		t.Errorf("%v: %s", err, out)
 	}
-	// A document that cannot be reached is said as well, without its query.
+	// An unreachable document is reported too, without its query.
 	gone := httptest.NewServer(http.NotFoundHandler())
 	address := gone.URL
 	gone.Close()

@@ -13,7 +13,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// outage stands between a browser and the pages, and cuts the connection while it is down.
+// outage is a proxy between a browser and the pages, which closes connections while it is down.
 type outage struct {
 	*httptest.Server
 	down atomic.Bool
@@ -29,7 +29,7 @@ func startOutage(t *testing.T, pages string) *outage {
 	t.Cleanup(transport.CloseIdleConnections)
 	proxy := &httputil.ReverseProxy{Transport: transport, Rewrite: func(r *httputil.ProxyRequest) {
 		r.SetURL(to)
-		r.Out.Host = r.In.Host // the pages are of this origin
+		r.Out.Host = r.In.Host // keeps the origin of the pages
 	}}
 	o := &outage{}
 	o.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -42,7 +42,7 @@ func startOutage(t *testing.T, pages string) *outage {
 	return o
 }
 
-// stops cuts all connections, and refuses new ones.
+// stops closes all connections, and refuses new ones.
 func (o *outage) stops() {
 	o.down.Store(true)
 	o.CloseClientConnections()
@@ -75,7 +75,8 @@ func TestAPageSaysThatItIsNotUpToDate(t *testing.T) {
 	list.sees("the call that came meanwhile", `document.querySelectorAll(".request").length === 2 && `+staleNote+` === ""`)
 	form.sees("that it is up to date", staleNote+` === ""`)
 
-	// The session ends while somebody types, and the page neither leaves nor looks alive.
+	// The session ends while the user types. The page does not navigate away, but shows that it is
+	// outdated.
 	signOut := `fetch("/sign-out", {method: "POST", body: new URLSearchParams(new FormData(document.querySelector('form[action="/sign-out"]')))}).then((r) => r.status)`
 	asked[int](form, signOut, chromedp.EvalAwaitPromise)
 	o.write(t, "billing", "third.txt", "3\n")
@@ -83,7 +84,7 @@ func TestAPageSaysThatItIsNotUpToDate(t *testing.T) {
 	form.do(chromedp.Click(chromedp.CSS("button.approve")))
 	form.sees("what was typed", `document.querySelector("textarea[readonly]").value === "typed for long"`)
 	form.audit("session-ended")
-	// They sign in, as in another tab, and continue.
+	// The user signs in as in another tab, and continues.
 	signIn := `fetch("/sign-in").then((r) => r.text()).then((page) => {
 		const fields = new FormData(new DOMParser().parseFromString(page, "text/html").querySelector('form[action="/sign-in"]'));
 		fields.set("key", "ben");
@@ -94,16 +95,16 @@ func TestAPageSaysThatItIsNotUpToDate(t *testing.T) {
 	}
 	form.do(chromedp.Click(chromedp.CSS("main button.primary")))
 	form.sees("the form with what was typed, after the reason", `document.getElementById("comment").value === "typed for long" && document.activeElement.matches(".notice.danger")`)
-	// This page answers a form, and follows the request like any other.
+	// This page is the response to a form, and tracks the approval like any other page.
 	o.approve(t, "ada", first.ApprovalID, `"kind":"deny"`)
 	form.sees("that somebody decided", fmt.Sprintf(`document.querySelector("#updates a").getAttribute("href") === "/a/%s"`, first.ApprovalID))
-	// Nothing is filled in on the list, so it asks for the sign-in at once.
+	// The list has no input, so the page requests the sign-in at once.
 	asked[int](list, signOut, chromedp.EvalAwaitPromise)
 	o.write(t, "billing", "fourth.txt", "4\n")
 	list.sees("the sign-in", `location.pathname === "/sign-in"`)
 }
 
-// The JSON of a call that the form could not write is not what the form has, and says so.
+// If the JSON of a call cannot be shown in the form, the page reports that the form differs.
 func TestTheConsoleSaysThatTheFormIsNotInTheJSON(t *testing.T) {
 	t.Parallel()
 	_, pages := consoleFabric(t)

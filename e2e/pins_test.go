@@ -13,7 +13,7 @@ import (
 	"github.com/callyard/callyard/pkg/bus/porttest"
 )
 
-// pinned is a fleet whose server changes its tool again and again.
+// pinned is a fleet whose server changes its tool repeatedly.
 type pinned struct {
 	t      *testing.T
 	folder string // of the server's version and runs
@@ -22,7 +22,7 @@ type pinned struct {
 	doors  []*door
 }
 
-// become makes the server another version.
+// become changes the version of the server.
 func (p *pinned) become(version string) {
 	p.t.Helper()
 	path := filepath.Join(p.folder, "version")
@@ -32,7 +32,7 @@ func (p *pinned) become(version string) {
 	}
 }
 
-// runs is how many calls a version has received.
+// runs returns the number of calls that a version has received.
 func (p *pinned) runs(version string) int {
 	p.t.Helper()
 	all, err := mcptest.Runs(p.folder)
@@ -77,7 +77,7 @@ func (p *pinned) refused(d *door, version string) (digest string) {
 }
 
 // A server in quarantine changes its tool eight times under load, at two workers, while
-// front doors are stopped, killed and started again and a worker is replaced. No call
+// front doors are stopped, killed and restarted and a worker is replaced. No call
 // reaches a version before it is accepted.
 func TestNoChangedDefinitionRunsBeforeItIsAccepted(t *testing.T) {
 	p := &pinned{t: t, folder: t.TempDir()}
@@ -98,7 +98,7 @@ func TestNoChangedDefinitionRunsBeforeItIsAccepted(t *testing.T) {
 		d.waitServers(t, 2, "bank")
 	}
 	clients := client(t)
-	var answers [6]atomic.Int64 // by hundreds
+	var answers [6]atomic.Int64 // indexed by status / 100
 	stored := 0
 	l := startLoad(t, 12, func(lane, n int) error {
 		headers := []string{}
@@ -109,7 +109,7 @@ func TestNoChangedDefinitionRunsBeforeItIsAccepted(t *testing.T) {
 		if err == nil {
 			answers[a.status/100].Add(1)
 		}
-		return nil // doors come and go
+		return nil // doors stop and start
 	})
 	l.more(t, 200)
 	if p.runs("v0") == 0 {
@@ -130,7 +130,7 @@ func TestNoChangedDefinitionRunsBeforeItIsAccepted(t *testing.T) {
 		case 2:
 			p.doors[i].kill9(t)
 			p.openDoor(i)
-		case 3: // a process of the server that is this version from its start
+		case 3: // a server process with this version from its start
 			workers[i].stop(t)
 			workers[i] = startWorker(t, setup{nats: p.nats, servers: servers})
 		}

@@ -35,7 +35,7 @@ func TestCallyardComesBackWhenNATSDoes(t *testing.T) {
 
 	startNATSOn(t, dir, port)
 	d.eventually(t, startWithin, "serving again", func() error { return d.echo("server", "back") })
-	// What is stored has a connection of its own, which may take a moment longer.
+	// Stored calls use a separate connection, which may take slightly longer.
 	d.eventually(t, startWithin, "being ready again", func() error {
 		if a := d.ask(t, "GET", "/readyz", ""); a.status != http.StatusOK {
 			return fmt.Errorf("/readyz answers %d: %s", a.status, a.body)

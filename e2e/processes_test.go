@@ -16,12 +16,12 @@ type fleet struct {
 	workers []*workerProcess
 }
 
-// zoneConfig is the configuration of a worker that carries a label.
+// zoneConfig returns the configuration of a worker with a label.
 func zoneConfig(zone string) string {
 	return fmt.Sprintf("worker:\n  name: %s\n  labels:\n    zone: %s\n", zone, zone)
 }
 
-// startZones starts two front doors and two workers, one of each zone, over the
+// startZones starts two front doors and two workers, one in each zone, over the
 // streams in dir.
 func startZones(t testing.TB, dir, servers string) *fleet {
 	t.Helper()
@@ -35,7 +35,7 @@ func startZones(t testing.TB, dir, servers string) *fleet {
 	return f
 }
 
-// stop ends everything in good order, the broker last.
+// stop stops all processes gracefully, the broker last.
 func (f *fleet) stop(t testing.TB) {
 	t.Helper()
 	for _, d := range f.doors {
@@ -45,7 +45,7 @@ func (f *fleet) stop(t testing.TB) {
 		w.stop(t)
 	}
 	f.nats.signal(t, 15)
-	f.nats.wait(t, stopWithin) // its exit code is its makers' affair
+	f.nats.wait(t, stopWithin) // its exit code is not ours to check
 }
 
 func TestCallsCrossBetweenProcessesAndLabelsPlaceServers(t *testing.T) {
@@ -67,7 +67,7 @@ func TestCallsCrossBetweenProcessesAndLabelsPlaceServers(t *testing.T) {
 			}
 		}
 	}
-	// Each front door uses both workers of a server that both hold.
+	// Each front door uses both workers of a server that is on both.
 	for _, d := range f.doors {
 		ran := make(chan string, 1000)
 		l := runCalls(10, 100, func(int) error {
@@ -159,7 +159,7 @@ func TestASwitchedOffToolIsOffEverywhereAndAfterARestartOfEverything(t *testing.
 		t.Fatalf("switching on answers %d: %s", a.status, a.body)
 	}
 	eventually(t, soon, "the tool is on at the other front door", func() error {
-		// The call ends its server, which is what it does.
+		// The call crashes its server, as intended.
 		if a := f.doors[0].ask(t, "POST", toolPath("tools", "crash"), `{}`); a.status == 403 {
 			return &refusal{a}
 		}

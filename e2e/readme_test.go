@@ -15,13 +15,13 @@ import (
 	"time"
 )
 
-// The marks stand on the line before a block that is to be run.
+// The marks precede a block that must be run.
 const (
 	runMark        = "<!-- run -->"
 	backgroundMark = "<!-- run background -->"
 )
 
-// block is shell text of a document.
+// block is a shell block of a document.
 type block struct {
 	where      string // file:line
 	text       string
@@ -29,7 +29,7 @@ type block struct {
 }
 
 // blocks returns the marked blocks of a document, in order. A mark without a
-// block is an error: somebody thinks that it is run.
+// block is an error, because its author expects it to run.
 func blocks(name string, document []byte) ([]block, error) {
 	var found []block
 	lines := strings.Split(string(document), "\n")
@@ -91,7 +91,7 @@ func TestWhatTheDocumentsTellReadersToRunWorks(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), answerWithin)
 			defer cancel()
 			cmd := exec.CommandContext(ctx, "bash", "-e", "-o", "pipefail", "-c", b.text)
-			cmd.Dir = t.TempDir() // for the files that it writes; examples are at their path
+			cmd.Dir = t.TempDir() // for the files that it writes; a link provides the examples
 			if err := os.Symlink(filepath.Join(programs.root, "deploy"), filepath.Join(cmd.Dir, "deploy")); err != nil {
 				t.Fatal(err)
 			}
@@ -109,8 +109,8 @@ func TestWhatTheDocumentsTellReadersToRunWorks(t *testing.T) {
 	}
 }
 
-// runInBackground starts the block, waits until it said something, and ends it
-// the way Ctrl-C does.
+// runInBackground starts the block, waits for its output, and ends it
+// like Ctrl-C.
 func runInBackground(t *testing.T, b block, cmd *exec.Cmd) {
 	t.Helper()
 	var out output
@@ -122,13 +122,13 @@ func runInBackground(t *testing.T, b block, cmd *exec.Cmd) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = cmd.Wait() // ProcessState has what the test wants to know
+		_ = cmd.Wait() // ProcessState has the result
 	}()
 	signal := func(s syscall.Signal) {
 		select {
 		case <-done:
 		default:
-			_ = syscall.Kill(-cmd.Process.Pid, s) // it may end right now
+			_ = syscall.Kill(-cmd.Process.Pid, s) // it may be ending right now
 		}
 	}
 	t.Cleanup(func() {

@@ -13,7 +13,7 @@ import (
 	"github.com/callyard/callyard/internal/mcptest"
 )
 
-// realServers are the servers of npm and one of the Go SDK in the modern era, in
+// realServers returns the npm servers and one of the Go SDK with the modern protocol version, with
 // a folder that the filesystem server may read.
 func realServers(t testing.TB) (servers map[string]entry, folder string) {
 	t.Helper()
@@ -119,7 +119,7 @@ func TestResourcesAndPromptsOfRealServersAnswer(t *testing.T) {
 			t.Errorf("the prompt %s of %s answers %d %s", c.name, c.server, a.status, a.body)
 		}
 	}
-	// What a server does not know is a fault of the request and not of the server.
+	// An unknown name is a fault of the request, not of the server.
 	for _, server := range []string{"everything", "conformance"} {
 		up.ask(t, "GET", "/servers/"+server+"/resources/"+url.PathEscape("demo://nothing"), "").problem(t, 404, "not-found")
 		up.ask(t, "POST", "/servers/"+server+"/prompts/nothing", "{}").problem(t, 422, "invalid-arguments")

@@ -17,8 +17,8 @@ import (
 	"github.com/callyard/callyard/internal/mcptest"
 )
 
-// reloadEdits is how many edits the test of reloading makes; CALLYARD_TEST_RELOAD_EDITS
-// asks for another number.
+// reloadEdits is the number of edits in the test of reloading. CALLYARD_TEST_RELOAD_EDITS
+// overrides it.
 const reloadEdits = 18
 
 // editors is a fleet whose files are edited while it runs.
@@ -39,7 +39,7 @@ func configOf(keys ...string) string {
 	return text
 }
 
-// replace renames the new text into place, as editors and operators do.
+// replace renames the new text into place, like editors and operators do.
 func (e *editors) replace(path, text string) {
 	e.t.Helper()
 	write(e.t, path+".new", text)
@@ -81,14 +81,14 @@ func (e *editors) report() (r reloadReport, err error) {
 	return r, err
 }
 
-// wrong is a bad edit: of a part, the text that it leaves, and what is said of it by how
-// many processes.
+// wrong is a bad edit: the part, the resulting text, the expected message, and the number of
+// processes that report it.
 type wrong struct {
 	part, path, text, why string
 	count                 int
 }
 
-// refused waits until the refusals of the edits, and no others, are seen everywhere.
+// refused waits until exactly the refusals of the edits are reported everywhere.
 func (e *editors) refused(edits ...wrong) {
 	e.t.Helper()
 	of := make(map[string]wrong)
@@ -122,7 +122,7 @@ func (e *editors) refused(edits ...wrong) {
 	var health struct{ Configuration []reloadPart }
 	e.door.read(e.t, "/health", &health)
 	metrics := string(e.door.ask(e.t, "GET", "/metrics", "", "X-API-Key: honest").body)
-	for _, in := range health.Configuration { // servers are the workers'
+	for _, in := range health.Configuration { // only workers have the servers file
 		w, bad := of[in.Part]
 		if bad != (in.Outcome == "refused") || bad && strings.Contains(in.Error, w.why) {
 			e.t.Errorf("/health, which everybody may read, tells %+v", in)
@@ -140,7 +140,7 @@ func (e *editors) refused(edits ...wrong) {
 	}
 }
 
-// settled waits until every file is in force at all processes.
+// settled waits until all processes use the current version of every file.
 func (e *editors) settled() {
 	e.t.Helper()
 	eventually(e.t, soon, "all edits to be in force", func() error {
@@ -162,7 +162,7 @@ func (e *editors) settled() {
 	})
 }
 
-// status waits until a request with a key is answered like that.
+// status waits until a request with a key gets that status.
 func (e *editors) status(method, path, body, key string, want int) {
 	e.t.Helper()
 	eventually(e.t, soon, fmt.Sprintf("%s %s with the key %s to answer %d", method, path, key, want), func() error {
@@ -174,8 +174,8 @@ func (e *editors) status(method, path, body, key string, want int) {
 	})
 }
 
-// TestFilesAreEditedUnderLoad edits servers, keys and policy of a fleet under calls, well
-// and badly: no honest call fails, and every refused edit is seen.
+// TestFilesAreEditedUnderLoad makes good and bad edits of the servers, keys and policy of a fleet
+// during calls: no honest call fails, and every refused edit is reported.
 func TestFilesAreEditedUnderLoad(t *testing.T) {
 	edits := reloadEdits
 	if n, err := strconv.Atoi(os.Getenv("CALLYARD_TEST_RELOAD_EDITS")); err == nil {
@@ -210,7 +210,7 @@ func TestFilesAreEditedUnderLoad(t *testing.T) {
 	})
 	made := 0
 	for round := 1; made < edits; round++ {
-		// Three good edits at once.
+		// Three good edits at the same time.
 		changed := scripted(mcptest.Echo)
 		changed.Env["ROUND"] = strconv.Itoa(round)
 		changed.Sessions = 1 + round%2
@@ -236,7 +236,7 @@ func TestFilesAreEditedUnderLoad(t *testing.T) {
 			return err
 		})
 		e.settled()
-		// And three bad ones, which are taken back.
+		// And three bad ones, which are reverted.
 		noProgram := maps.Clone(servers)
 		noProgram["changing"] = entry{Command: "no-such-program"}
 		bad := []wrong{
@@ -257,7 +257,7 @@ func TestFilesAreEditedUnderLoad(t *testing.T) {
 		e.refused(bad...)
 		if round == 1 {
 			for _, p := range []*process{worker.process, other.process, e.door.process, approver.process} {
-				p.signal(t, syscall.SIGHUP) // reads all again, and changes nothing
+				p.signal(t, syscall.SIGHUP) // reloads everything and changes nothing
 			}
 			e.refused(bad...)
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/callyard/callyard/internal/mcptest"
 )
 
-// callOver has a call run at a front door that is ready.
+// callOver makes a call at a ready front door.
 func callOver(b *proc.Balancer, c *http.Client, server, tool, arguments string) error {
 	url := b.Pick()
 	if url == "" {
@@ -32,7 +32,7 @@ func TestARollingRestartOfEveryProcessFailsNoCall(t *testing.T) {
 		t.Fatal(err)
 	}
 	nats := startNATS(t, t.TempDir())
-	// Nothing here may be repeated: the annotations of the server do not count.
+	// Nothing here is safe to repeat: the annotations of the server are not trusted.
 	servers := serversFile(t, map[string]entry{"steady": scripted(mcptest.Echo)})
 	worker := setup{nats: nats.url, servers: servers, bin: raced}
 	frontDoor := setup{nats: nats.url, bin: raced}
@@ -45,7 +45,7 @@ func TestARollingRestartOfEveryProcessFailsNoCall(t *testing.T) {
 	c := client(t)
 	b := proc.StartBalancer(t, c, doors[0].url, doors[1].url)
 	l := startLoad(t, 10, func(lane, n int) error {
-		if lane%2 == 0 { // a stop meets these in the middle
+		if lane%2 == 0 { // a stop hits these in progress
 			return callOver(b, c, "steady", "sleep", `{"ms":400}`)
 		}
 		return callOver(b, c, "steady", "echo", fmt.Sprintf(`{"text":"%d %d"}`, lane, n))

@@ -16,7 +16,7 @@ import (
 	"github.com/callyard/callyard/internal/mcptest"
 )
 
-// inContainer is what answers say that come out of a container of the image.
+// inContainer returns the environment that results from a container of the image report.
 func inContainer(image string) map[string]any {
 	return map[string]any{
 		"risk_level": 3.0, "risk_description": "High risk - Docker execution required", "docker": true, "docker_image": image,
@@ -47,7 +47,7 @@ func TestACallOfHighRiskRunsInAContainerAndItsAnswerSaysSo(t *testing.T) {
 			}
 		}
 	}
-	// The same call by the other ways in.
+	// The same call through the other endpoints.
 	a := d.ask(t, "POST", "/calls", `{"server":"`+id+`","tool":"echo","arguments":{"message":"x"}}`)
 	if a.status != http.StatusOK || environment(t, a.body) == nil {
 		t.Errorf("POST /calls answers %d %s", a.status, a.body)
@@ -78,11 +78,11 @@ func TestAHundredSandboxedCallsAtTenAtOnceAllSucceedAndLeaveNothing(t *testing.T
 	wg.Wait()
 	t.Logf("100 sandboxed calls at 10 at once took %v", time.Since(began).Round(time.Millisecond))
 	metrics := string(d.get(t, "/metrics"))
-	if !strings.Contains(metrics, `callyard_sandboxes_started_total{server="`+id+`"} 1`) { // a hundred and some
+	if !strings.Contains(metrics, `callyard_sandboxes_started_total{server="`+id+`"} 1`) { // more than a hundred
 		t.Errorf("the metrics do not count the containers")
 	}
-	// What is not there cannot be left behind; others use the engine too, so that
-	// its lists of volumes and networks say nothing.
+	// Check the host instead of the engine's lists of volumes and networks, because other tests
+	// use the engine too.
 	looked := 0
 	for _, sandbox := range sandboxesOf(t, "", id) {
 		has, err := docker("", "inspect", "--format", `{{range .Mounts}}{{.Type}} {{end}}{{.HostConfig.NetworkMode}}`, sandbox)
@@ -114,7 +114,7 @@ func TestAHungSandboxIsRemovedAfterItsDeadline(t *testing.T) {
 		t.Errorf("the caller is told %q", p.Detail)
 	}
 	for len(sandboxesOf(t, "", id)) > 0 {
-		if late := time.Since(began) - timeout; late > 20*time.Second { // far less than the tool would sleep
+		if late := time.Since(began) - timeout; late > 20*time.Second { // far less than the duration of the tool
 			t.Fatalf("the container is there %v after the deadline", late)
 		}
 	}
@@ -166,7 +166,7 @@ func TestWithoutAnEngineOrAnImageNothingRunsOutside(t *testing.T) {
 	missing.RiskLevel, missing.Docker = 3, map[string]any{"image": "callyard-e2e/no-such-image:at-all"}
 	wide := scripted(mcptest.Echo)
 	wide.RiskLevel, wide.Docker = 3, map[string]any{"image": "callyard-e2e/no-such-image:at-all", "privileged": true}
-	risky := scripted(mcptest.Echo) // whose policy asks for a container that it does not have
+	risky := scripted(mcptest.Echo) // its policy requires a container that it does not have
 	halfway := scripted(mcptest.Echo)
 	halfway.Docker = missing.Docker
 	servers := serversFile(t, map[string]entry{"missing": missing, "wide": wide, "plain": scripted(mcptest.Echo), "risky": risky, "halfway": halfway})
@@ -234,7 +234,7 @@ rules:
 	if env := environment(t, d.call(t, id, "echo", `{"text":"low"}`)); env != nil {
 		t.Errorf("a call of low risk says that it ran in %v", env)
 	}
-	// The path is there on the host and in the container, which has its own.
+	// The path exists on the host and, separately, in the container.
 	path := filepath.Join("/tmp", id)
 	if diff := cmp.Diff(inContainer(scriptedImage), environment(t, d.call(t, id, "effect", fmt.Sprintf(`{"path":%q,"id":"x"}`, path)))); diff != "" {
 		t.Errorf("a call of high risk (-want +got):\n%s", diff)
@@ -242,7 +242,7 @@ rules:
 	if _, err := os.Stat(path); err == nil {
 		t.Errorf("the effect of a sandboxed call is on the host: %v", os.Remove(path))
 	}
-	// What is held as well runs in a container once it was confirmed.
+	// A held call runs in a container too after its confirmation.
 	h := d.hold(t, id, "add", `{"a":1,"b":2}`)
 	if h.Level != 3 {
 		t.Errorf("the confirmation is for level %d", h.Level)

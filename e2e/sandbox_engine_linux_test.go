@@ -18,7 +18,7 @@ import (
 	"github.com/callyard/callyard/internal/mcptest"
 )
 
-// privateEngine is a container engine of the test's own, which may be stopped.
+// privateEngine is a separate container engine, which the test may stop.
 type privateEngine struct {
 	dir  string
 	cmd  *exec.Cmd
@@ -58,7 +58,7 @@ func (e *privateEngine) start(t *testing.T) {
 	e.cmd = exec.Command("dockerd", "--data-root", e.dir+"/data", "--exec-root", e.dir+"/exec", "--pidfile", e.dir+"/pid", "--shutdown-timeout", "1",
 		"-H", e.host(), "--bridge=none", "--iptables=false", "--containerd-namespace", "sandbox-e2e", "--containerd-plugins-namespace", "sandbox-e2e-plugins")
 	e.cmd.Stdout, e.cmd.Stderr = log, log
-	// In a network of its own: an engine without a bridge takes away that of others.
+	// In a separate network namespace: an engine without a bridge removes that of others.
 	e.cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
 	if err := e.cmd.Start(); err != nil {
 		t.Fatalf("this test starts a container engine of its own, which scripts/test.sh --setup brings: %v", err)
@@ -78,13 +78,13 @@ func (e *privateEngine) start(t *testing.T) {
 	})
 }
 
-// stop ends the engine as an operator does; its containers end with it.
+// stop stops the engine like an operator; its containers end with it.
 func (e *privateEngine) stop() {
 	_ = e.cmd.Process.Signal(syscall.SIGTERM) // it may have ended
 	<-e.gone
 }
 
-// unmount takes away what the engine leaves mounted.
+// unmount unmounts file systems that the engine left.
 func (e *privateEngine) unmount() {
 	f, err := os.Open("/proc/self/mounts")
 	if err != nil {
@@ -137,7 +137,7 @@ func TestAnEngineThatStopsLosesTheCallAndNothingRunsWithoutIt(t *testing.T) {
 	noSandboxes(t, engine.host(), id)
 }
 
-// A guard that is killed as well leaves it to the other workers of the engine.
+// If the reaper is killed too, other workers of the engine remove the containers.
 func TestAnotherWorkerRemovesWhatAWorkerAndItsGuardLeft(t *testing.T) {
 	nats := startNATS(t, t.TempDir())
 	ids := map[string]string{"north": serverID("north"), "south": serverID("south")}

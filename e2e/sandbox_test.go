@@ -16,8 +16,8 @@ import (
 	"github.com/callyard/callyard/internal/mcptest"
 )
 
-// sandboxedServer is a servers file with one scripted server of high risk, which runs in
-// sandboxes of bubblewrap. The program lies where everybody may go.
+// sandboxedServer returns a servers file with one scripted server of high risk, which runs in
+// bubblewrap sandboxes. The program is in a folder that is accessible to every user.
 func sandboxedServer(t *testing.T, id, mode string) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "sandbox") //nolint:usetesting // the parent of that one is closed to others
@@ -67,7 +67,7 @@ func TestACallOfHighRiskRunsInASandboxWhereTheOperatorChoseThat(t *testing.T) {
 	if diff := cmp.Diff(want, environment(t, result)); diff != "" {
 		t.Errorf("where it ran (-want +got):\n%s", diff)
 	}
-	// The path is there on the host and in the sandbox, which has its own.
+	// The path exists on the host and, separately, in the sandbox.
 	path := filepath.Join("/tmp", serverID("sandboxed"))
 	d.call(t, "sandboxed", "effect", fmt.Sprintf(`{"path":%q,"id":"x"}`, path))
 	if _, err := os.Stat(path); err == nil {

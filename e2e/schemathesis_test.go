@@ -11,9 +11,9 @@ import (
 	"testing"
 )
 
-// schemathesis runs it against the document at url and returns what it said, and
-// whether everything was as the document says. CALLYARD_SCHEMATHESIS is the number of
-// examples for each operation, for `make schemathesis`.
+// schemathesis runs it against the document at url. It returns the output, and
+// whether the API conforms to the document. `make schemathesis` sets CALLYARD_SCHEMATHESIS to the
+// number of examples for each operation.
 func schemathesis(t *testing.T, url, known string) (said string, passed bool) {
 	t.Helper()
 	examples := os.Getenv("CALLYARD_SCHEMATHESIS")
@@ -23,7 +23,7 @@ func schemathesis(t *testing.T, url, known string) (said string, passed bool) {
 	ours := filepath.Join(programs.root, "e2e/hostile/schemathesis")
 	cmd := exec.CommandContext(t.Context(), filepath.Join(programs.root, ".cache/schemathesis/bin/schemathesis"),
 		"--config-file", filepath.Join(ours, "schemathesis.toml"), "run", url, "--max-examples", examples, "--no-color")
-	cmd.Dir = t.TempDir() // it leaves notes for its next run
+	cmd.Dir = t.TempDir() // it writes files for its next run
 	cmd.Env = append(cleanEnviron(), "CALLYARD_KNOWN="+known, "SCHEMATHESIS_HOOKS="+filepath.Join(ours, "hooks.py"), "PYTHONDONTWRITEBYTECODE=1", "NO_PROXY=127.0.0.1")
 	out, err := cmd.CombinedOutput()
 	if err != nil && cmd.ProcessState == nil {
@@ -50,8 +50,8 @@ func TestEveryAnswerIsAsItsDocumentSays(t *testing.T) {
 	b.holds(t)
 }
 
-// A document and an API that does not keep it: were this to pass, the test above
-// would say nothing.
+// An API that does not conform to its document must be detected. Otherwise the test above
+// would prove nothing.
 func TestAnAnswerThatIsNotAsItsDocumentSaysIsFound(t *testing.T) {
 	answer := func(status int, kind, body string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {

@@ -8,7 +8,7 @@ import (
 	"github.com/callyard/callyard/internal/mcptest"
 )
 
-// checkSizes calls for answers of many sizes, ten at once, and compares every
+// checkSizes makes calls with results of many sizes, ten concurrently, and compares every
 // byte of them.
 func checkSizes(t *testing.T, d *door) {
 	t.Helper()

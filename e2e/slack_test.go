@@ -24,7 +24,7 @@ import (
 
 const slackChannel = "C0APPROVALS"
 
-// slackOffice is a fabric whose risky calls are asked about in Slack.
+// slackOffice is a fabric whose risky calls are approved in Slack.
 type slackOffice struct {
 	*door
 	pages   string
@@ -74,7 +74,7 @@ approver:
 	return o
 }
 
-// begin starts the fabric, again over the same data.
+// begin starts or restarts the fabric with the same data.
 func (o *slackOffice) begin(t *testing.T) {
 	t.Helper()
 	o.door = startUp(t, o.setup)
@@ -108,7 +108,7 @@ func (o *slackOffice) visit(t *testing.T, path string) string {
 	return string(body)
 }
 
-// submit sends a form of a page, with its token and what it holds besides.
+// submit submits a form of a page, with its token and hidden fields.
 func (o *slackOffice) submit(t *testing.T, page, action string, fields url.Values) string {
 	t.Helper()
 	form := regexp.MustCompile(`(?s)<form[^>]*action="` + regexp.QuoteMeta(action) + `".*?</form>`).FindString(page)
@@ -134,7 +134,7 @@ func (o *slackOffice) submit(t *testing.T, page, action string, fields url.Value
 	return string(body)
 }
 
-// sent sends what Slack would to the endpoint.
+// sent sends a request like Slack to the endpoint.
 func (o *slackOffice) sent(t *testing.T, path string, body []byte) (int, string) {
 	t.Helper()
 	resp, err := client(t).Do(slacktest.Request(t, o.pages+path, body))
@@ -149,7 +149,7 @@ func (o *slackOffice) sent(t *testing.T, path string, body []byte) (int, string)
 	return resp.StatusCode, string(text)
 }
 
-// connect has ada sign in, get a code, type it in Slack and confirm.
+// connect makes ada sign in, get a code, type it in Slack and confirm.
 func (o *slackOffice) connect(t *testing.T, typed func(command string)) {
 	t.Helper()
 	page := o.submit(t, o.visit(t, "/sign-in?next=/slack"), "/sign-in", url.Values{"key": {"ada"}})
@@ -235,7 +235,7 @@ func TestAPersonApprovesInSlackAndTheCallRuns(t *testing.T) {
 	}
 	click := func() []byte { return slacktest.Form(slacktest.Click("U0ADA", m, "approve", value, "")) }
 
-	// Nobody knows the account yet.
+	// The account is not connected yet.
 	if status, _ := o.sent(t, "/slack/interactions", click()); status != http.StatusOK {
 		t.Fatal(status)
 	}

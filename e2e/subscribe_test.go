@@ -10,8 +10,8 @@ import (
 	"github.com/callyard/callyard/internal/mcptest"
 )
 
-// resourcesClosed is a policy that closes the resources of two servers; those of a third one
-// are closed by its risk level.
+// resourcesClosed is a policy that denies the resources of two servers; those of a third one
+// are denied by its risk level.
 const resourcesClosed = `
 rules:
   - name: closed

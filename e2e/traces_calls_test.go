@@ -7,13 +7,13 @@ import (
 	"testing"
 )
 
-// traced is a call as GET /calls/{id} and GET /calls show it.
+// traced is a call as returned by GET /calls/{id} and GET /calls.
 type traced struct {
 	ID      string `json:"id"`
 	TraceID string `json:"trace_id"`
 }
 
-// wantTraceID waits until the call shows the trace, and its record does; "" for none.
+// wantTraceID waits until the call and its record have the trace; "" means none.
 func wantTraceID(t testing.TB, d *door, id, trace string) {
 	t.Helper()
 	eventually(t, soon, "the trace of the call", func() error {
@@ -28,7 +28,7 @@ func wantTraceID(t testing.TB, d *door, id, trace string) {
 	})
 }
 
-// recordedTraces are the traces of the newest calls of a query, by the id of the call.
+// recordedTraces maps the IDs of the newest calls of a query to their traces.
 func recordedTraces(t testing.TB, d *door, query string) map[string]string {
 	t.Helper()
 	var page struct {
@@ -42,7 +42,7 @@ func recordedTraces(t testing.TB, d *door, query string) map[string]string {
 	return all
 }
 
-// ownTrace is the head of a request that is part of a trace.
+// ownTrace returns the traceparent header of a request in a trace.
 func ownTrace(trace, flags string) string {
 	return "traceparent: 00-" + trace + "-b7ad6b7169203331-" + flags
 }
@@ -59,12 +59,12 @@ func TestACallNamesItsTrace(t *testing.T) {
 	wantTraceID(t, door, a.header.Get("Callyard-Call-Id"), trace)
 	a = ask()
 	wantTraceID(t, door, a.header.Get("Callyard-Call-Id"), traceOf(t, a))
-	a = ask(ownTrace(trace, "00")) // nobody keeps spans of it
+	a = ask(ownTrace(trace, "00")) // its spans are not recorded
 	wantTraceID(t, door, a.header.Get("Callyard-Call-Id"), "")
-	a = ask("Idempotency-Key: traced") // it is stored
+	a = ask("Idempotency-Key: traced") // a stored call
 	wantTraceID(t, door, a.header.Get("Callyard-Call-Id"), traceOf(t, a))
 
-	// A held call is of the trace of its request, then of the one in which it ran.
+	// A held call belongs to the trace of its request, then to the one in which it ran.
 	a = door.ask(t, "POST", toolPath(callersServer, "effect"), fmt.Sprintf(`{"path":%q,"id":"traced"}`, b.effects))
 	var h held
 	decode(t, a.body, &h)

@@ -14,13 +14,13 @@ import (
 	"github.com/callyard/callyard/internal/telemetry/tracetest"
 )
 
-// secretText stands in arguments and results; it must be in no span.
+// secretText is in arguments and results, and must not be in any span.
 const secretText = "hunter2-in-the-arguments"
 
-// soonSent has spans sent sooner than in earnest.
+// soonSent makes processes export spans sooner than by default.
 const soonSent = "OTEL_BSP_SCHEDULE_DELAY=50"
 
-// collector is a receiver of traces that ends with the test.
+// collector returns a receiver of traces that ends with the test.
 func collector(t testing.TB) *tracetest.Receiver {
 	t.Helper()
 	r := tracetest.Start()
@@ -30,7 +30,7 @@ func collector(t testing.TB) *tracetest.Receiver {
 
 var parentForm = regexp.MustCompile(`^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$`)
 
-// traceOf is the id of the trace that an answer names.
+// traceOf returns the trace ID of a response.
 func traceOf(t testing.TB, a answer) string {
 	t.Helper()
 	m := parentForm.FindStringSubmatch(a.header.Get("Traceparent"))
@@ -40,7 +40,7 @@ func traceOf(t testing.TB, a answer) string {
 	return m[1]
 }
 
-// wantTree waits until the trace is there as it should be.
+// wantTree waits until the trace has the expected spans.
 func wantTree(t testing.TB, r *tracetest.Receiver, trace, want string) []tracetest.Span {
 	t.Helper()
 	want = strings.NewReplacer("@door", "@callyard-frontdoor", "@worker", "@callyard-worker", "@approver", "@callyard-approver").Replace(strings.TrimLeft(want, "\n"))
@@ -53,7 +53,7 @@ func wantTree(t testing.TB, r *tracetest.Receiver, trace, want string) []tracete
 	return r.Of(trace)
 }
 
-// named is the span of the name.
+// named returns the span with the name.
 func named(t testing.TB, spans []tracetest.Span, name string) tracetest.Span {
 	t.Helper()
 	i := slices.IndexFunc(spans, func(s tracetest.Span) bool { return s.Name == name })
@@ -63,7 +63,7 @@ func named(t testing.TB, spans []tracetest.Span, name string) tracetest.Span {
 	return spans[i]
 }
 
-// arrived is the traceparent that a mirror saw in the _meta of a call, and all of it.
+// arrived returns the traceparent that a mirror saw in the _meta of a call, and the whole _meta.
 func arrived(t testing.TB, shown string) (parent string, meta map[string]any) {
 	t.Helper()
 	var line struct {
@@ -84,7 +84,7 @@ server POST /servers/{id}/tools/{tool} @door
       client tools/call show @worker
 `
 
-// tracedBureau is a front door, a worker and an approver, with a mirror of each era.
+// tracedBureau is a front door, a worker and an approver, with a mirror of each protocol version.
 func tracedBureau(t testing.TB, r *tracetest.Receiver) *bureau {
 	t.Helper()
 	b := openBureau(t, staff{
@@ -309,7 +309,7 @@ func TestACollectorThatHangsNeitherFailsACallNorTheEndOfTheProcess(t *testing.T)
 	for range 20 {
 		up.call(t, "old", "show", `{}`)
 	}
-	<-came // one sending hangs
+	<-came // one export hangs
 	for range 20 {
 		up.call(t, "old", "show", `{}`)
 	}

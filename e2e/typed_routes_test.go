@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// typedCall is a call of a tool by a typed method of a generated client.
+// typedCall is a call of a tool through a typed method of a generated client.
 type typedCall struct {
 	Server    string          `json:"server"`
 	Tool      string          `json:"tool"`
@@ -25,11 +25,11 @@ type typedCall struct {
 	Arguments json.RawMessage `json:"arguments"`
 
 	status int
-	want   string // in the answer
+	want   string // in the response
 }
 
-// typedCalls calls each tool of the reference servers once, in this order: some change what
-// others read. DIR is a folder that the filesystem server may write.
+// typedCalls calls each tool of the reference servers once, in this order, because some modify
+// data that others read. DIR is a folder that the filesystem server may write.
 func typedCalls(dir string) []typedCall {
 	const ok, asks, fails = http.StatusOK, http.StatusConflict, http.StatusBadGateway
 	var calls []typedCall
@@ -114,14 +114,15 @@ func typedCalls(dir string) []typedCall {
 	return calls
 }
 
-// typedDocument is what is read of the document of a server or a set.
+// typedDocument is the part of the document of a server or a set that is used.
 type typedDocument struct {
 	Paths      map[string]json.RawMessage
 	Components struct{ Schemas map[string]json.RawMessage }
 }
 
-// typedDocuments writes the documents of the servers and of the set into a folder, checks them
-// and returns the path of the set's: it has the operations and the schemas of the servers.
+// typedDocuments writes the documents of the servers and of the set into a folder, checks them,
+// and returns the path of the set's document, which has the operations and the schemas of the
+// servers.
 func typedDocuments(t *testing.T, up *door, servers []string, set string) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -157,12 +158,12 @@ func typedDocuments(t *testing.T, up *door, servers []string, set string) string
 	return whole
 }
 
-// plainName is what the names that generators make of an operation's have in common.
+// plainName returns the part of an operation's name that all generators keep.
 func plainName(name string) string {
 	return regexp.MustCompile(`[^a-z0-9]`).ReplaceAllString(strings.ToLower(name), "")
 }
 
-// typedGo makes the client for Go and a program that uses it, and returns how to run it.
+// typedGo generates the client for Go and builds a program with it. It returns the command line.
 func typedGo(t *testing.T, document string, calls []typedCall) []string {
 	dir, clients := t.TempDir(), filepath.Join(programs.root, "clients/go")
 	for name, from := range map[string]string{"go.mod": filepath.Join(clients, "go.mod"), "go.sum": filepath.Join(clients, "go.sum"), "main.go": typedSource("main.go")} {
@@ -201,10 +202,10 @@ func typedGo(t *testing.T, document string, calls []typedCall) []string {
 	return []string{filepath.Join(dir, "story")}
 }
 
-// typedTypeScript is typedGo for TypeScript. The compiler checks the arguments by the schemas.
+// typedTypeScript is typedGo for TypeScript. The compiler checks the arguments with the schemas.
 func typedTypeScript(t *testing.T, document string, calls []typedCall) []string {
 	dir, modules := t.TempDir(), filepath.Join(programs.root, "clients/typescript/node_modules")
-	// A member with a default value may be left out of a call.
+	// A member with a default value is optional in a call.
 	outputOf(t, nil, "node", filepath.Join(modules, "openapi-typescript/bin/cli.js"), document, "--default-non-nullable=false", "--output", filepath.Join(dir, "tools.ts"))
 	var b bytes.Buffer
 	b.WriteString("import type { Client } from \"openapi-fetch\";\n\nimport type { paths } from \"./tools.js\";\n\n" +
@@ -233,7 +234,7 @@ func typedPython(t *testing.T, document string, calls []typedCall) []string {
 	dir, python := t.TempDir(), filepath.Join(programs.root, ".cache/python/bin")
 	outputOf(t, []string{"PATH=" + python + string(filepath.ListSeparator) + os.Getenv("PATH")}, filepath.Join(python, "openapi-python-client"), "generate", "--path", document,
 		"--meta", "none", "--fail-on-warning", "--output-path", filepath.Join(dir, "tools"))
-	if _, err := os.Stat(typedSource("story.py")); err != nil { // the go command sees that the result depends on it
+	if _, err := os.Stat(typedSource("story.py")); err != nil { // tells the go command that the result depends on it
 		t.Fatal(err)
 	}
 	todo, err := json.Marshal(calls)
@@ -241,7 +242,7 @@ func typedPython(t *testing.T, document string, calls []typedCall) []string {
 		t.Fatal(err)
 	}
 	write(t, filepath.Join(dir, "calls.json"), string(todo))
-	// The code that every client of the generator has does not pass in strict mode.
+	// The generator's common client code does not pass in strict mode.
 	outputOf(t, []string{"MYPYPATH=" + dir}, filepath.Join(python, "python"), "-m", "mypy", "--strict", "--follow-imports=silent", "--cache-dir=/dev/null", typedSource("story.py"))
 	return []string{"env", "PYTHONDONTWRITEBYTECODE=1", "PYTHONPATH=" + dir, filepath.Join(python, "python"), typedSource("story.py"), filepath.Join(dir, "calls.json")}
 }
@@ -251,7 +252,7 @@ func typedSource(name string) string {
 }
 
 // Documents of the reference servers pass both validators. Clients that are generated from
-// them have a method for each tool, which calls it and reads its result.
+// them have a method for each tool, which calls it and decodes its result.
 func TestGeneratedClientsCallEachToolOfTheReferenceServers(t *testing.T) {
 	t.Parallel()
 	servers, folder := realServers(t)
@@ -271,7 +272,7 @@ func TestGeneratedClientsCallEachToolOfTheReferenceServers(t *testing.T) {
 			all = append(all, id+"__"+tool.Name)
 		}
 	}
-	var turn sync.Mutex // the memory server loses changes that are made at once
+	var turn sync.Mutex // the memory server loses concurrent changes
 	for name, prepare := range map[string]func(*testing.T, string, []typedCall) []string{"go": typedGo, "typescript": typedTypeScript, "python": typedPython} {
 		calls := typedCalls(filepath.Join(folder, name))
 		var called []string

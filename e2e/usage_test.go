@@ -39,7 +39,7 @@ func (r *usageRow) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// usageByKey is GET /usage?by=key.
+// usageByKey returns GET /usage?by=key.
 func (d *door) usageByKey(key string) (map[string]usageCounts, error) {
 	var report struct {
 		Complete bool       `json:"complete"`
@@ -142,8 +142,8 @@ func openUsageFleet(t *testing.T) *usageFleet {
 	return f
 }
 
-// TestUsageEqualsTheRecordsAfterEveryRoleWasKilled has two keys make 400 calls, some of
-// them refused, held or slow, while each process is killed and started again.
+// TestUsageEqualsTheRecordsAfterEveryRoleWasKilled makes 400 calls with two keys, some of
+// them refused, held or slow, while each process is killed and restarted.
 func TestUsageEqualsTheRecordsAfterEveryRoleWasKilled(t *testing.T) {
 	f := openUsageFleet(t)
 	const total, callers = 400, 10
@@ -190,16 +190,16 @@ func TestUsageEqualsTheRecordsAfterEveryRoleWasKilled(t *testing.T) {
 	f.nats = startNATSOn(t, f.natsDir, port)
 	load.Wait()
 	f.agree(t, startWithin)
-	// The NATS server was started last and would be stopped first: a front door without one
-	// waits for it when it stops.
+	// The NATS server was started last and would be stopped first. A stopping front door would
+	// wait for it.
 	for i := range f.doors {
 		f.doors[i].Load().stop(t)
 	}
 	f.worker.stop(t)
 }
 
-// agree waits until both front doors say of both keys what the records say, and that is
-// a hundred calls or so.
+// agree waits until the usage of both keys at both front doors equals the records, which
+// have about a hundred calls.
 func (f *usageFleet) agree(t *testing.T, within time.Duration) {
 	t.Helper()
 	eventually(t, within, "usage that equals the records", func() error {

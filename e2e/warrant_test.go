@@ -11,7 +11,7 @@ import (
 	"github.com/callyard/callyard/internal/mcptest"
 )
 
-// warrantKeys makes a pair of keys as an operator does.
+// warrantKeys creates a key pair like an operator.
 func warrantKeys(t testing.TB, name string) (private, public string) {
 	t.Helper()
 	base := filepath.Join(t.TempDir(), name)
@@ -21,7 +21,7 @@ func warrantKeys(t testing.TB, name string) (private, public string) {
 	return base + ".pem", base + ".pub.pem"
 }
 
-// callerKeys are the variables with which front doors sign what callers confirm,
+// callerKeys returns the variables with which front doors sign the calls that callers confirm,
 // and those with which workers trust them.
 func callerKeys(t testing.TB) (signs, trusts []string) {
 	t.Helper()

@@ -18,7 +18,7 @@ import (
 	"github.com/callyard/callyard/internal/mcptest"
 )
 
-// told is a webhook that came.
+// told is a received webhook.
 type told struct {
 	id   string
 	Type string `json:"type"`
@@ -29,7 +29,7 @@ type told struct {
 	} `json:"data"`
 }
 
-// receiver of webhooks whose first answers are errors.
+// startReceiver starts a receiver of webhooks whose first responses are errors.
 func startReceiver(t *testing.T, secret func() string, refuse int) (address string, got chan told) {
 	t.Helper()
 	got = make(chan told, 100)

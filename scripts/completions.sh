@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# Writes the shell completions of callyard to .cache/completions, from where the archives of a
-# release take them.
+# Writes the shell completions of callyard to .cache/completions, for the archives of a release.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export GOWORK=off CGO_ENABLED=0

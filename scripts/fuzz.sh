@@ -2,11 +2,11 @@
 # Runs every fuzz test of this repository in turn.
 #
 #   scripts/fuzz.sh              each for 30 s
-#   scripts/fuzz.sh --list       folders and names, one pair on each line
-#   TIME=5m PKG=./pkg/bus scripts/fuzz.sh FuzzFrames    this one
+#   scripts/fuzz.sh --list       folders and names, one pair per line
+#   TIME=5m PKG=./pkg/bus scripts/fuzz.sh FuzzFrames    only this test
 #
-# What is found is written to testdata/fuzz next to the test: commit it with the fix,
-# and every later run of the tests tries it again.
+# Failing inputs are written to testdata/fuzz next to the test. Commit them with the fix,
+# so that every later test run includes them.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# Writes what is generated: the OpenAPI document and the clients made of it.
+# Writes the generated files: the OpenAPI document and its clients.
 #
 #   scripts/generate.sh              the document into clients/, then the clients
-#   scripts/generate.sh --into DIR   only the clients, of the document as it is, into DIR
-#   scripts/generate.sh --lock       the versions and hashes of what comes from PyPI: the requirements.txt files
+#   scripts/generate.sh --into DIR   only the clients, from the existing document, into DIR
+#   scripts/generate.sh --lock       the versions and hashes of PyPI packages: the requirements.txt files
 #
 # The generators are pinned: tools/oapi/go.mod, clients/typescript/package-lock.json
 # and clients/python/requirements.txt. A test runs this with --into and compares.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 root=$PWD
-export GOWORK=off # each module by itself, whatever the workspace of a developer is
+export GOWORK=off # use each module alone, regardless of a developer's workspace
 document=$root/clients/openapi.json
 
 case ${1-} in
@@ -43,13 +43,13 @@ mkdir -p "$into/go" "$into/typescript/src" "$into/python/callyard"
 (
   cd clients/go
   go tool -modfile="$root/tools/oapi/go.mod" oapi-codegen -config oapi-codegen.yaml -o "$into/go/client.gen.go" "$document"
-  # The names "." and ".." are segments of a path like any other.
+  # The names "." and ".." must remain path segments.
   sed -i -E '/operationPath := fmt\.Sprintf/s/pathParam[0-9]+/segment(&)/g' "$into/go/client.gen.go"
 )
 
 node clients/typescript/node_modules/openapi-typescript/bin/cli.js "$document" --output "$into/typescript/src/schema.ts" >/dev/null
 
-# The generator looks for ruff on the PATH.
+# The generator runs ruff from the PATH.
 adapted=$(mktemp)
 trap 'rm -f "$adapted"' EXIT
 PATH=$root/.cache/python/bin:$PATH

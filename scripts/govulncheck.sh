@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Looks for known vulnerabilities in the code that the programs and the Go client call.
-# Exit code 3: a vulnerability was found. 4: the database of vulnerabilities did not
-# answer, so nothing was checked.
+# Searches for known vulnerabilities in the code that the programs and the Go client call.
+# Exit code 3: a vulnerability was found. 4: the vulnerability database did not respond,
+# so nothing was checked.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export GOWORK=off CGO_ENABLED=0

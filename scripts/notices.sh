@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Writes THIRD_PARTY_NOTICES.txt: the licences of the modules that the programs of a
-# release link, on any platform of it. Equal texts are printed once.
+# release link on any of its platforms. Identical texts are printed once.
 #
 #   scripts/notices.sh            write the file
-#   scripts/notices.sh --check    fail if the file is not what would be written
+#   scripts/notices.sh --check    fail if the file is outdated
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export GOWORK=off CGO_ENABLED=0 LC_ALL=C
@@ -23,7 +23,7 @@ modules() {
 modules >"$work/modules"
 [ -s "$work/modules" ] || { printf 'notices.sh: go list named no modules\n' >&2; exit 1; }
 mkdir "$work/texts"
-# The Go standard library is in every program.
+# Every program contains the Go standard library.
 printf 'Go %s %s\n' "$(go list -f '{{context.ReleaseTags}}' runtime | grep -o 'go1\.[0-9]*' | tail -n 1)" "$(go env GOROOT)" | cat - "$work/modules" >"$work/all"
 while read -r path version dir; do
   shopt -s nullglob nocaseglob

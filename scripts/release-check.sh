@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Tries what the release workflow does, as far as one machine can: checks
+# Tests the steps of the release workflow that can run on one machine: checks
 # .goreleaser.yaml, writes the shell completions, builds the programs of this platform as a
-# snapshot, runs them, and compares their SBOM with what Go recorded in them. It makes no archive,
-# image, signature or release. The first run compiles GoReleaser and Syft, which takes minutes.
+# snapshot, runs them, and compares their SBOM with the modules that Go recorded in them. It
+# creates no archive, image, signature or release. The first run compiles GoReleaser and Syft,
+# which takes minutes.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 root=$PWD
@@ -23,7 +24,7 @@ command -v helm >/dev/null || skip=$skip,before
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# GoReleaser records the commit only if the repository has a remote: a clone has one.
+# GoReleaser records the commit only if the repository has a remote, so use a clone.
 if ! git remote get-url origin >/dev/null 2>&1; then
   git clone --quiet . "$work/source"
   cd "$work/source"
@@ -43,7 +44,7 @@ for program in callyard frontdoor worker approver; do
   version=$("$file" --version) || die "$program does not run"
   printf '%s\n' "$version"
   [[ $version == *${commit:0:7}* ]] || die "$program --version does not name the commit $commit"
-  # A module that is replaced by a folder of this repository has no version of its own.
+  # Skip modules that are replaced by a folder of this repository: they have no version.
   go version -m "$file" | awk '$1 == "dep" { if (dep) print dep; dep = $2 "@" $3 } $1 == "=>" { dep = "" } END { if (dep) print dep }' >>"$work/linked"
 done
 sort -u "$work/linked" >"$work/modules"

@@ -2,37 +2,36 @@
 # Runs every test of Callyard on a machine that has Go, Node.js and Python.
 #
 #   scripts/test.sh                    everything
-#   scripts/test.sh ./pkg/... -run X   what "go test" takes, after the same set-up
-#   scripts/test.sh --setup            the set-up alone
-#   scripts/test.sh --trainers         TRL and verifiers, which make trainers runs
-#   scripts/test.sh --clients          of the set-up what generates clients
+#   scripts/test.sh ./pkg/... -run X   any arguments of "go test", after the same set-up
+#   scripts/test.sh --setup            only the set-up
+#   scripts/test.sh --trainers         only install TRL and verifiers, for "make trainers"
+#   scripts/test.sh --clients          only the part of the set-up that generates clients
 #
-# It fetches and builds what the tests need into .cache and node_modules, vets
-# the code, and prints a summary whose last line holds the counts. With CI=true a
-# skipped test fails the run, no result comes from Go's test cache, and vet is left to
-# the linters, which look for more. It can be run again at any time: what is up to date
-# is left alone.
+# It fetches and builds the tests' dependencies into .cache and node_modules, vets
+# the code, and prints a summary whose last line holds the counts. With CI=true, a
+# skipped test fails the run, Go's test cache is not used, and vet does not run, because the
+# linters include it. It can be run again at any time and skips steps that are up to date.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 root=$PWD
-export GOWORK=off # each module by itself, whatever the workspace of a developer is
-# One way to compile, that of the images: what a test, an image or the linters need of a
-# package is in the build cache when another of them needed it before.
+export GOWORK=off # use each module alone, regardless of a developer's workspace
+# Compile with the flags of the images, so that tests, images and linters share the build
+# cache.
 export GOFLAGS="-trimpath ${GOFLAGS-}" CGO_ENABLED=0
 
-# Programs the tests need: command, Debian package.
+# Required programs: command, Debian package.
 needs=(
   "gcc gcc"
   "wget wget" # health checks of the NATS image
   "redis-server redis-server"
   "chromium chromium"
   "bwrap bubblewrap"
-  "javac default-jdk-headless" # runs openapi-generator, and compiles what it makes for Java
-  "mvn maven"                  # brings it
+  "javac default-jdk-headless" # runs openapi-generator, and compiles its Java client
+  "mvn maven"                  # downloads openapi-generator
 )
-# Debian packages without a command of their own.
+# Debian packages without a command.
 libraries=(
-  "libc6-dev" # the headers that the race detector is built with
+  "libc6-dev" # headers for building the race detector
   "python3-venv"
 )
 
@@ -83,7 +82,7 @@ check_programs() {
 install_packages() {
   local log
   log=$(mktemp)
-  # RUNLEVEL keeps Debian from starting the servers that come with a package.
+  # RUNLEVEL keeps Debian from starting servers when their packages are installed.
   if ! { apt-get update -qq && RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive \
     apt-get install -y -qq --no-install-recommends "$@"; } >"$log" 2>&1 </dev/null; then
     cat "$log" >&2
@@ -93,7 +92,7 @@ install_packages() {
   rm -f "$log"
 }
 
-# start_engine brings a container engine: sandboxes are tested in real containers.
+# start_engine installs and starts a container engine, for tests of sandboxes in containers.
 start_engine() {
   local tries
   if command -v docker >/dev/null && command -v dockerd >/dev/null && timeout 10 docker info >/dev/null 2>&1; then
@@ -118,8 +117,8 @@ start_engine() {
   fi
 }
 
-# npm_install FOLDER installs what the lock file says when it changed, or when
-# another Node.js is here.
+# npm_install FOLDER installs the packages of the lock file if it or the Node.js version
+# changed.
 npm_install() {
   local folder=$1 log
   local stamp=.cache/npm-${folder//\//-}.stamp want
@@ -129,7 +128,7 @@ npm_install() {
   fi
   say "installing the npm packages of $folder"
   log=$(mktemp)
-  # No package here needs its install scripts, so none may run.
+  # No package needs its install scripts, so do not run them.
   if ! (cd "$folder" && npm ci --ignore-scripts --no-audit --no-fund) >"$log" 2>&1 </dev/null; then
     cat "$log" >&2
     rm -f "$log"
@@ -139,8 +138,8 @@ npm_install() {
   printf '%s\n' "$want" >"$stamp"
 }
 
-# python_install FOLDER VENV FLAG... installs what the lock file of a folder says into an
-# environment of its own, with flags for pip.
+# python_install FOLDER VENV FLAG... installs the lock file of a folder into a separate
+# virtual environment, with flags for pip.
 python_install() {
   local folder=$1 venv=.cache/$2 log
   local flags=("${@:3}")
@@ -152,7 +151,7 @@ python_install() {
   say "installing the Python packages of $folder"
   log=$(mktemp)
   rm -rf "$venv"
-  # Wheels only: what is not built here runs nothing here.
+  # Wheels only, so that no package runs code during installation.
   if ! { python3 -m venv "$venv" && "$venv/bin/pip" install --disable-pip-version-check --only-binary :all: \
     --require-hashes "${flags[@]}" --requirement "$folder/requirements.txt"; } >"$log" 2>&1 </dev/null; then
     cat "$log" >&2
@@ -163,18 +162,18 @@ python_install() {
   printf '%s\n' "$want" >"$stamp"
 }
 
-# clients brings what generates the clients and runs their tests.
+# clients installs the dependencies for generating the clients and running their tests.
 clients() {
   local python_version
   python_version=$(python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])') || die "Python is missing. Install Python 3.11 or newer (Debian: apt-get install python3 python3-venv)."
   at_least "$python_version" 3.11 || die "Python is $python_version, and the tests need 3.11 or newer."
   mkdir -p .cache
   npm_install clients/typescript
-  # What the Python client runs on, its generator, and the validator of documents.
+  # The dependencies of the Python client, its generator, and the OpenAPI validator.
   python_install clients/python python
 }
 
-# openapi_generator brings the generator that strangers make clients with.
+# openapi_generator installs the generator that third parties use for clients.
 openapi_generator() {
   local version=7.25.0 sum=41ce4f6b07f196676439d710759fa1ced7a08066d06ff1bf314681470289efae
   local jar=.cache/openapi-generator-cli.jar log
@@ -193,7 +192,7 @@ openapi_generator() {
   printf '%s  %s\n' "$sum" "$jar" | sha256sum --check --status || die "$jar is not openapi-generator $version as it was pinned"
 }
 
-build() { # build NAME PACKAGE [MODULE], into .cache/bin; Go's build cache makes it quick when nothing changed
+build() { # build NAME PACKAGE [MODULE], into .cache/bin; fast if nothing changed, because of Go's build cache
   go -C "${3:-.}" build -o "$root/.cache/bin/$1" "$2" || die "cannot build $2"
 }
 
@@ -227,8 +226,8 @@ built_programs() {
   build sandbox-forwarder ./deploy/images/egress-forwarder
 }
 
-# side_by_side runs functions at the same time, as a registry is waited for most of the time,
-# and ends the script when one of them failed.
+# side_by_side runs functions concurrently, because they mostly wait for registries, and
+# exits if one of them fails.
 side_by_side() {
   local each running=() failed=0
   for each in "$@"; do
@@ -255,8 +254,8 @@ setup() {
   export CALLYARD_TEST_MODELS=$root/.cache/python-models/bin/python
   export CALLYARD_TEST_ENGINE=$root/.cache/engine/bin/python
   export CALLYARD_TEST_LIVEMCP=$root/.cache/livemcp/bin/python
-  # The reaper of testcontainers is an image to pull; the tests clean up
-  # themselves. Where a container is the host, its guess of the address is wrong.
+  # Disable the reaper of testcontainers: it would pull an image, and the tests clean up
+  # themselves. Set the address, because its detection fails inside a container.
   export TESTCONTAINERS_RYUK_DISABLED=true
   export TESTCONTAINERS_HOST_OVERRIDE=127.0.0.1
 }
@@ -273,14 +272,14 @@ check_code() {
   return $status
 }
 
-# modules are those with tests. The bench draws plots, e2e starts containers and browsers,
-# e2e/models has the libraries of the model APIs, and the checks of deploy use Prometheus, Helm
-# and the types of Kubernetes: each is a module of its own. A module within another comes
-# behind it.
+# modules are the modules with tests. Those with large dependencies are separate: bench draws
+# plots, e2e starts containers and browsers, e2e/models has the libraries of the model APIs,
+# and deploy/checks uses Prometheus, Helm and the types of Kubernetes. A nested module follows
+# its parent.
 modules=(. e2e e2e/models bench deploy/checks)
 
-# packages_of MODULE ARGUMENT... prints the packages of a module that the arguments name, seen
-# from its folder.
+# packages_of MODULE ARGUMENT... prints the packages of a module that the arguments name,
+# relative to its folder.
 packages_of() {
   local module=$1 argument path deep owner other
   shift
@@ -300,13 +299,13 @@ packages_of() {
   done
 }
 
-# test_module MODULE FLAG... tests the packages on stdin, one a line. Our code runs inside the
-# tests of the main module and of the bench, and so does the race detector. Inside the others
-# nothing of ours runs that the main module does not test: they start programs, and build some
-# of them with the detector. $race=false switches the detector off.
+# test_module MODULE FLAG... tests the packages on stdin, one per line. The tests of the main
+# module and of bench run with the race detector. The tests of the other modules run without
+# it, because they start programs instead of running our code in the test process; they build
+# some of those programs with the detector. $race=false switches the detector off.
 #
-# The compiler and the linker collect less garbage, which saves a tenth of their time. Tests see
-# neither that nor cgo, so the programs that they build and run are as everybody's.
+# GOGC=400 saves a tenth of the time of the compiler and the linker. The tests themselves run
+# without it and without cgo, so that they build and run programs in the usual way.
 test_module() {
   local module=$1 flags=() cgo=0 packages=()
   shift
@@ -318,8 +317,8 @@ test_module() {
   GOGC=400 CGO_ENABLED=$cgo go -C "$module" test -exec "env -u GOGC CGO_ENABLED=0" -json -timeout 40m -p "$at_once" "${flags[@]}" "$@" "${packages[@]}" >>"$events"
 }
 
-# lane runs the tests of some modules one after the other, but for the packages that $elsewhere
-# deletes.
+# lane runs the tests of modules one after the other, except the packages that the sed script
+# $elsewhere deletes.
 lane() {
   local module failed=0
   for module in "$@"; do
@@ -328,7 +327,7 @@ lane() {
   return $failed
 }
 
-# go_list MODULE replaces patterns on stdin by packages.
+# go_list MODULE expands the package patterns on stdin.
 go_list() {
   local patterns=()
   mapfile -t patterns
@@ -336,8 +335,8 @@ go_list() {
 }
 
 # outside runs the tests of the other modules. The package e2e takes longer than all others
-# together: most of its tests have a process of their own, and those that $some_of_e2e matches run
-# before the other packages, so that both end at about the same time.
+# combined, so it is split: the tests that $some_of_e2e matches run before the other packages,
+# and the rest in a second process, so that both end at about the same time.
 some_of_e2e='^Test[N-R]'
 outside() {
   local at_once=1 elsewhere='\#/e2e$#d' most failed=0
@@ -349,8 +348,8 @@ outside() {
   return $failed
 }
 
-# tests runs what was asked for, its events into the file $events. Tests of e2e wait for
-# processes most of the time, those of the main module seldom: they run side by side.
+# tests runs the requested tests and writes their events to the file $events. The tests of e2e
+# mostly wait for processes and those of the main module rarely do, so both run concurrently.
 tests() {
   local asked=() how=("${fresh[@]}") at_once=2 race=true elsewhere='' background argument failed=0
   for argument in "$@"; do
@@ -363,7 +362,7 @@ tests() {
   if $everything; then
     outside &
     background=$!
-    # The tests of the house read the tree. They run nothing that the detector could watch.
+    # housetest only reads the source tree, so it does not need the race detector.
     elsewhere='\#/internal/housetest$#d'
     echo ./internal/housetest | race=false test_module . "${how[@]}" || failed=1
   else
@@ -375,7 +374,7 @@ tests() {
   return $failed
 }
 
-# follow FILE PROCESS prints what is written to a file until the process has ended.
+# follow FILE PROCESS prints a growing file until the process has ended.
 follow() {
   local ended=false
   until $ended; do
@@ -393,12 +392,12 @@ fi
 if [ "${1-}" = --trainers ]; then
   check_languages
   mkdir -p .cache/bin
-  # The trainer itself, which needs torch and accelerate, is not run.
+  # The trainer itself, which needs torch and accelerate, does not run.
   python_install e2e/clients-train/trl trl --no-deps --no-compile
   python_install e2e/clients-train/verifiers verifiers --no-deps --no-compile
   exit 0
 fi
-trap 'trap - TERM; kill 0' INT TERM # what runs in the background ends as well
+trap 'trap - TERM; kill 0' INT TERM # also end the background processes
 setup
 if [ "${1-}" = --setup ]; then
   exit 0
@@ -414,13 +413,13 @@ if [ $# -eq 0 ]; then
   everything=true
   set -- ./...
   check_code || status=1
-  fresh+=(-vet=off) # check_code looked, or the linters will
+  fresh+=(-vet=off) # check_code or the linters run vet
 fi
 events=$(mktemp)
 trap 'rm -f "$events"' EXIT
 tests "$@" </dev/null &
 running=$!
-# testsum.sh judges the tests; the status of go test itself counts as well.
+# testsum.sh evaluates the tests. The exit status of go test must be 0, too.
 follow "$events" $running | scripts/testsum.sh || status=1
 wait $running || status=1
 exit $status

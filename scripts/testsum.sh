@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# Reads the events of "go test -json" on stdin and prints what people want to see: a line
-# for each package as it ends, what failed, at once and again at the end, and what was
-# skipped. That is gotestsum, at the version in tools/gotestsum/go.mod.
+# Summarizes the events of "go test -json" on stdin: a line for each package as it ends,
+# failures immediately and again at the end, and skipped tests. It runs gotestsum, at the
+# version in tools/gotestsum/go.mod.
 #
-# What it does not do is done here: the last line counts what passed, failed and was
-# skipped, and the run fails when a test failed, when none passed, or, with CI=true, when
-# one was skipped: a skipped test proves nothing. A run that was ended is for the caller to
-# see, by the status of go test itself.
+# In addition, the last line counts passed, failed and skipped tests. The script fails if a
+# test failed, if no test passed, or, with CI=true, if a test was skipped, because a skipped
+# test proves nothing. It does not detect an interrupted run: the caller must check the exit
+# status of go test.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-export GOWORK=off # -modfile does not go with a workspace
+export GOWORK=off # -modfile does not work in a workspace
 counts=$(mktemp)
 trap 'rm -f "$counts"' EXIT
 
@@ -19,7 +19,7 @@ go tool -modfile=tools/gotestsum/go.mod gotestsum --format pkgname-and-test-fail
 # shellcheck disable=SC1090 # TESTS_TOTAL, TESTS_FAILED, TESTS_SKIPPED, TESTS_ERRORS
 . "$counts"
 
-# A package that failed as a whole is counted as failed, and is no test.
+# A package that fails as a whole counts as a failure, but not as a test.
 passed=$((TESTS_TOTAL > TESTS_FAILED + TESTS_SKIPPED ? TESTS_TOTAL - TESTS_FAILED - TESTS_SKIPPED : 0))
 if [ "$TESTS_FAILED" -gt 0 ]; then
   status=1

@@ -14,7 +14,7 @@ import (
 
 const nameWidth = 5.6 * vg.Centimeter
 
-// table has the metrics of each category with their intervals, and both means.
+// table draws the metrics of each category with their intervals, and both means.
 func (c *Charts) table() *sheet {
 	const column = 4.3 * vg.Centimeter
 	l := c.level(c.Report)
@@ -48,7 +48,7 @@ func (c *Charts) table() *sheet {
 	return s
 }
 
-// heatmap has a coloured cell for each metric of each category.
+// heatmap draws a coloured cell for each metric of each category.
 func (c *Charts) heatmap() *sheet {
 	const column = 2.9 * vg.Centimeter
 	l := c.level(c.Report)
@@ -68,14 +68,14 @@ func (c *Charts) heatmap() *sheet {
 	return s
 }
 
-// failureColours are those of the HTML page.
+// failureColours are the colours of the HTML page.
 var failureColours = map[eval.Type]color.Color{
 	eval.TypeCorrect: color.RGBA{R: 0x4f, G: 0x9d, B: 0x69, A: 255}, eval.TypePartial: color.RGBA{R: 0xa8, G: 0xc6, B: 0x6c, A: 255},
 	eval.TypeWrong: color.RGBA{R: 0xd1, G: 0x60, B: 0x3d, A: 255}, eval.TypeNone: color.RGBA{R: 0x8a, G: 0x94, B: 0xa0, A: 255},
 	eval.TypeFormat: color.RGBA{R: 0xd9, G: 0xa4, B: 0x41, A: 255},
 }
 
-// failures has a bar for each category with the share of each type of answer.
+// failures draws a bar for each category with the share of each type of answer.
 func (c *Charts) failures() *sheet {
 	const width = 14 * vg.Centimeter
 	l := c.level(c.Report)
@@ -105,7 +105,7 @@ func (c *Charts) failures() *sheet {
 	return s
 }
 
-// runs are those that a chart shows, with their colours.
+// runs returns the runs that a chart shows, with their colours.
 func (c *Charts) runs() (titles []string, reports []*report.Report, colours []color.RGBA) {
 	titles, reports, colours = []string{c.Title}, []*report.Report{c.Report}, []color.RGBA{first}
 	if c.Other != nil {
@@ -114,8 +114,8 @@ func (c *Charts) runs() (titles []string, reports []*report.Report, colours []co
 	return titles, reports, colours
 }
 
-// rewards has a bar for the whole reward and for each of its parts alone, with its interval: the
-// ablations.
+// rewards draws a bar with its interval for the whole reward and for each of its parts alone (the
+// ablations).
 func (c *Charts) rewards() *sheet {
 	const width = 14 * vg.Centimeter
 	titles, reports, colours := c.runs()
@@ -156,7 +156,7 @@ func (s *sheet) legend(y vg.Length, names []string, colours []color.RGBA) {
 	}
 }
 
-// radar has F1 by category: of both runs, or with the accuracy next to it.
+// radar draws F1 by category, of both runs or together with the accuracy.
 func (c *Charts) radar() *sheet {
 	const radius, width, height = 5.5 * vg.Centimeter, 24 * vg.Centimeter, 14.5 * vg.Centimeter
 	titles, reports, colours := c.runs()

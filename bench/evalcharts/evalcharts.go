@@ -1,6 +1,6 @@
 // Package evalcharts draws the report of an evaluation as PNG files: a table by category, a heat
 // map, a radar chart, the failure types, and the rewards with their parts alone. It is in the
-// module of the benchmark, so that the libraries for plots and fonts are no part of callyard.
+// module of the benchmark, so that callyard does not link the libraries for plots and fonts.
 package evalcharts
 
 import (
@@ -20,19 +20,19 @@ import (
 	"github.com/callyard/callyard/internal/eval/report"
 )
 
-// Charts are what is drawn.
+// Charts is the input of the charts.
 type Charts struct {
 	Title  string
 	Report *report.Report
-	// Other is a second run, which the radar chart and the rewards show next to the first;
-	// nil is none.
+	// Other is a second run, which the radar chart and the rewards show next to the first. It
+	// may be nil.
 	Other      *report.Report
 	OtherTitle string
 	Level      eval.Level
 }
 
-// Files returns the names of the files that [Charts.Write] writes, in its order. The radar chart
-// needs three categories.
+// Files returns the names of the files that [Charts.Write] writes, in the same order. The radar
+// chart needs three categories.
 func (c *Charts) Files() []string {
 	names := []string{"table.png", "heatmap.png", "failures.png", "rewards.png"}
 	if len(c.level(c.Report).Categories) >= 3 {
@@ -41,8 +41,8 @@ func (c *Charts) Files() []string {
 	return names
 }
 
-// Write writes the files to a folder, which is made if it does not exist. The same report gives
-// the same bytes.
+// Write writes the files to a folder and creates it if necessary. The same report gives the
+// same bytes.
 func (c *Charts) Write(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // a folder of charts, which hold no secret
 		return err
@@ -79,7 +79,7 @@ var (
 	next  = color.RGBA{R: 0xd5, G: 0x5e, B: 0x00, A: 255}
 )
 
-// sheet is a page with a headline. Places are measured from its upper left corner.
+// sheet is a page with a headline. Coordinates start at its upper left corner.
 type sheet struct {
 	image  *vgimg.Canvas
 	canvas draw.Canvas
@@ -116,7 +116,7 @@ func (s *sheet) line(stroke color.Color, width vg.Length, points ...vg.Point) {
 	s.canvas.StrokeLines(draw.LineStyle{Color: stroke, Width: width}, points)
 }
 
-// shortened is a name that fits next to a chart.
+// shortened shortens a name so that it fits next to a chart.
 func shortened(name string) string {
 	if runes := []rune(name); len(runes) > 26 {
 		return string(runes[:25]) + "…"
@@ -124,7 +124,7 @@ func shortened(name string) string {
 	return name
 }
 
-// heat is the colour of a share, from red over yellow to green, light enough for dark text.
+// heat returns the colour of a share, from red over yellow to green, light enough for dark text.
 func heat(v float64) color.Color {
 	v = max(0, min(1, v))
 	from, to, at := [3]float64{232, 150, 140}, [3]float64{245, 225, 150}, 2*v

@@ -11,11 +11,11 @@ import (
 	"github.com/callyard/callyard/internal/eval/rundir"
 )
 
-// Command is the first argument of callyard-bench that draws charts.
+// Command is the first argument of callyard-bench that selects the charts.
 const Command = "eval-charts"
 
-// Main draws the charts of runs: LEVEL, the folder for the files, the folder of a run, and
-// perhaps that of another one.
+// Main draws the charts of runs. Its arguments are LEVEL, the output folder, the folder of a
+// run, and optionally the folder of another run.
 func Main(args []string) error {
 	if len(args) != 3 && len(args) != 4 || !slices.Contains(eval.Levels(), eval.Level(args[0])) {
 		return errors.New("usage: callyard-bench " + Command + " LEVEL PNG_DIR RUN_DIR [OTHER_RUN_DIR]")

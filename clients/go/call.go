@@ -8,19 +8,20 @@ import (
 	"time"
 )
 
-// oneWait is how long one request of [ClientWithResponses.Wait] waits, in seconds:
-// shorter than what proxies bear.
+// oneWait is the wait parameter of one request of [ClientWithResponses.Wait], in seconds.
+// It is shorter than the timeouts of common proxies.
 const oneWait = 30
 
-// HeldError says that a call is held until somebody approves it. It has not run. Once it
-// is approved, [ClientWithResponses.Wait] returns its result.
+// HeldError reports that a call is held for approval. The call has not run. Once it is
+// approved, [ClientWithResponses.Wait] returns its result.
 type HeldError struct {
-	// Request has the id of the call, why it is held, and until when. ConfirmationID is
-	// the token with which the caller confirms, nil where somebody else must approve.
+	// Request holds the call's ID, the reasons for holding it, and the deadline of the
+	// approval. ConfirmationID is the token with which the caller confirms the call. It is
+	// nil if an approver must decide.
 	Request ConfirmationRequest
 }
 
-// Error names the call, why it is held, and what has to be done.
+// Error returns the call, the reasons for holding it, and the action that releases it.
 func (e *HeldError) Error() string {
 	r := &e.Request
 	reasons := strings.Join(r.Reasons, "; ")
@@ -37,13 +38,13 @@ func (e *HeldError) Error() string {
 	return fmt.Sprintf("%s/%s is held and has not run: %s. Call %s: %s until %s", r.ServerID, r.ToolName, reasons, r.CallID, how, r.ExpiresAt.Format(time.RFC3339))
 }
 
-// CallError says that a stored call has ended without a result: failed, denied, expired,
-// canceled, or unknown where nobody can tell whether it ran.
+// CallError reports that a stored call ended without a result. Its state is failed, denied,
+// expired or canceled, or unknown if it cannot be determined whether the tool ran.
 type CallError struct {
 	Call Call
 }
 
-// Error names the call, its end and the reason.
+// Error returns the call, its final state and the reason.
 func (e *CallError) Error() string {
 	text := fmt.Sprintf("call %s of %s/%s ended as %s", e.Call.ID, e.Call.Server, e.Call.Tool, e.Call.State)
 	if e.Call.Problem != nil {
@@ -52,11 +53,12 @@ func (e *CallError) Error() string {
 	return text
 }
 
-// Call calls a tool and returns its result. arguments is what encoding/json makes an
-// object of; nil is an empty one. A tool that fails says so in its result: IsError is
-// true. The error is a *[HeldError] where somebody must approve the call first, a
-// *[CallError] where it was stored and ended without a result, and a *[ProblemError] for
-// every refusal. Editors change the request; [WithIdempotencyKey] is one.
+// Call calls a tool and returns its result. It waits for a call that the front door stores.
+// arguments must encode to a JSON object; nil means an empty object. If the tool itself fails,
+// the error is nil and IsError of the result is true. The error is a *[HeldError] if the
+// call needs an approval first, a *[CallError] if it was stored and ended without a result,
+// and a *[ProblemError] if the front door refused the request. Editors change the request,
+// for example [WithIdempotencyKey].
 func (c *ClientWithResponses) Call(ctx context.Context, server, tool string, arguments any, editors ...RequestEditorFn) (*CallToolResult, error) {
 	request := CallRequest{Server: server, Tool: tool}
 	if arguments != nil {
@@ -97,9 +99,10 @@ func (c *ClientWithResponses) Call(ctx context.Context, server, tool string, arg
 	return result, nil
 }
 
-// Wait waits until a stored or held call has ended, or ctx has, and returns its result. A
-// held call ends when its approval expires. The error is a *[CallError] if the call ended
-// without a result, and a *[ProblemError] for a refusal; when ctx ends, the call continues.
+// Wait waits until a stored or held call ends and returns its result. A held call that is not
+// approved ends when its approval expires. The error is a *[CallError] if the call ended
+// without a result, and a *[ProblemError] if the front door refused the request. If ctx ends
+// first, Wait returns its error and the call continues.
 func (c *ClientWithResponses) Wait(ctx context.Context, id string) (*CallToolResult, error) {
 	seconds := oneWait
 	for {
@@ -123,8 +126,8 @@ func (c *ClientWithResponses) Wait(ctx context.Context, id string) (*CallToolRes
 	}
 }
 
-// Text is the text of a result: its text blocks, one after the other on lines. It is
-// empty for nil.
+// Text returns the text blocks of a result, joined by newlines. It returns "" if result is
+// nil.
 func Text(result *CallToolResult) string {
 	if result == nil {
 		return ""

@@ -11,7 +11,7 @@ import (
 	callyard "github.com/callyard/callyard/clients/go"
 )
 
-// frontDoor stands for a front door: it answers each request as one would.
+// frontDoor starts a fake front door that answers each path with a canned response.
 func frontDoor(answers map[string]string) *httptest.Server {
 	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer, ok := answers[r.Method+" "+r.URL.Path]
@@ -48,8 +48,8 @@ func Example() {
 	// Output: hello
 }
 
-// A call that needs an approval is an error that has its id, and never an empty result.
-// Wait returns the result once somebody has approved.
+// A call that needs an approval returns an error that holds its ID, never an empty result.
+// Wait returns the result after the approval.
 func ExampleHeldError() {
 	door := frontDoor(map[string]string{
 		"POST /calls": `{"outcome":"held","call_id":"call_1","approval_id":"appr_1","server_id":"bank","tool_name":"pay","method":"tools/call",
@@ -67,12 +67,12 @@ func ExampleHeldError() {
 	}
 	fmt.Println(callyard.Text(result), err)
 	// Output:
-	// bank/pay is held and has not run: the amount is over 1000. Call call_1: somebody else must approve it until 2027-01-01T00:00:00Z
-	// paid <nil>
+	// bank/pay is held and has not run: the amount is over 1000. Call call_1: somebody else must
+	// approve it until 2027-01-01T00:00:00Z paid <nil>
 }
 
-// What the front door refuses is a ProblemError: a sentence that says how to fix it, and
-// the problem document.
+// An error response of the front door is returned as a ProblemError. Its text says how to fix
+// the request, and it holds the problem document.
 func ExampleProblemError() {
 	door := frontDoor(nil)
 	defer door.Close()
@@ -88,7 +88,7 @@ func ExampleProblemError() {
 	// There is no server "nowhere"; GET /servers lists them.
 }
 
-// Lines reads an answer that has one value on each line while it comes.
+// Lines decodes a response with one JSON value per line while it arrives.
 func ExampleLines() {
 	door := frontDoor(map[string]string{"GET /batches/batch_1/results": `[{"index":0,"state":"succeeded"}
 {"index":1,"state":"failed"}

@@ -19,9 +19,9 @@ import (
 	callyard "github.com/callyard/callyard/clients/go"
 )
 
-// These tests run against a front door with the demo server, whose policy holds
-// the tool add; e2e/clients_test.go starts one and sets CALLYARD_URL. That at
-// CALLYARD_LIMITED_URL lets one call a second through.
+// These tests run against a front door with the demo server and a policy that holds
+// the tool add. e2e/clients_test.go starts it and sets CALLYARD_URL. The front door at
+// CALLYARD_LIMITED_URL allows one call per second.
 
 func open(t *testing.T) *callyard.ClientWithResponses { return openAt(t, "CALLYARD_URL") }
 

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// New returns a client of the front door at the address url, such as
-// "http://127.0.0.1:8080". key is an API key, empty where the front door asks for
-// none. Options replace the HTTP client or change requests. What is refused for a
-// moment is sent again where that is safe: see [WithRetries].
+// New returns a client of the front door at the base URL url, such as
+// "http://127.0.0.1:8080". key is an API key; it is "" if the front door requires none.
+// Options replace the HTTP client or edit requests. The client retries temporary refusals
+// when that is safe: see [WithRetries].
 func New(url, key string, options ...ClientOption) (*ClientWithResponses, error) {
 	if key != "" {
 		bearer := WithRequestEditorFn(func(_ context.Context, r *http.Request) error {
@@ -21,8 +21,8 @@ func New(url, key string, options ...ClientOption) (*ClientWithResponses, error)
 	return NewClientWithResponses(url, withRetrier(options))
 }
 
-// WithIdempotencyKey makes a request one that may be sent again: the same key with the
-// same request is the same call, for 24 h.
+// WithIdempotencyKey makes a request safe to repeat: for 24 h, the same request with the same
+// key is the same call.
 func WithIdempotencyKey(key string) RequestEditorFn {
 	return func(_ context.Context, r *http.Request) error {
 		r.Header.Set("Idempotency-Key", key)
@@ -30,8 +30,8 @@ func WithIdempotencyKey(key string) RequestEditorFn {
 	}
 }
 
-// segment is an escaped name as one segment of a path: "." and "..", which nothing
-// escapes, would be taken for directions.
+// segment makes an escaped name safe as one segment of a path. Escaping leaves "." and ".."
+// unchanged, and they would be resolved as relative paths.
 func segment(escaped string) string {
 	if escaped == "." || escaped == ".." {
 		return strings.ReplaceAll(escaped, ".", "%2E")

@@ -8,21 +8,21 @@ import (
 	"time"
 )
 
-// ProblemError is a refusal: an answer whose status is 400 or more.
+// ProblemError is an error response: a response with status 400 or higher.
 type ProblemError struct {
-	// Problem is what the front door says. An answer that some proxy gave has a
-	// title and a status only.
+	// Problem is the problem document of the front door. If the response comes from a
+	// proxy, only the title and the status are set.
 	Problem Problem
-	// RetryAfter is how long to wait before the same request, 0 where that is not
-	// said.
+	// RetryAfter is the time to wait before repeating the request. 0 means the response
+	// did not specify it.
 	RetryAfter time.Duration
-	// Header and Body are the answer as it came.
+	// Header and Body are the unchanged header and body of the response.
 	Header http.Header
 	Body   []byte
 }
 
-// Error returns the sentence that says what is wrong and how to fix it, with
-// the places of single faults.
+// Error returns a sentence that describes the problem and its fix, followed by the
+// locations of single faults.
 func (e *ProblemError) Error() string {
 	text := e.Problem.Detail
 	if text == "" {
@@ -40,8 +40,8 @@ func (e *ProblemError) Error() string {
 	return text
 }
 
-// Check returns nil for an answer below 400, else a *[ProblemError]. body is the
-// whole body of the answer:
+// Check returns nil if the status of a response is below 400, and a *[ProblemError]
+// otherwise. body is the whole body of the response:
 //
 //	answer, err := client.CallToolWithResponse(ctx, "demo", "echo", nil, body)
 //	if err == nil {

@@ -14,25 +14,28 @@ import (
 )
 
 const (
-	// DefaultRetries is how often a request is sent again.
+	// DefaultRetries is the number of times that a request is retried.
 	DefaultRetries = 2
-	// maxRetryAfter: where Retry-After asks for more, the answer goes to the caller at
-	// once.
+	// maxRetryAfter is the longest Retry-After that the client honors. If it is longer, the
+	// caller gets the response immediately.
 	maxRetryAfter = time.Minute
 	minBackoff    = 500 * time.Millisecond
 	maxBackoff    = 8 * time.Second
 )
 
-// WithRetries sets how often a request is sent again, where that is safe; 0 sends
-// each once. Without it that is [DefaultRetries]. It is an option of [New].
+// WithRetries sets the maximum number of retries of a request; 0 disables retries. The
+// default is [DefaultRetries]. It is an option of [New].
 //
-// An answer of status 429 or 503 is asked for again when the problem document says by
-// Retry-After that nothing has started, or when the request may be repeated: a read, or
-// one with an Idempotency-Key. So is a 409 with Retry-After to a request with a key: its
-// call still runs. A request without an answer is sent again when it may be repeated, or
-// when no connection came about. Retry-After says when; without it the pause grows from
-// 0.5 s to 8 s. A body that is made while it is sent, such as that of [LinesOf], cannot
-// be sent again.
+// A request is retried only when that is safe:
+//   - after status 429 or 503, if the response is a problem document with Retry-After, which
+//     means that nothing has started, or if the request is repeatable: it is neither a POST
+//     nor a PATCH, or it has an Idempotency-Key;
+//   - after status 409 with Retry-After, if the request has a key, because its call is still
+//     running;
+//   - after a network error, if the request is repeatable or no connection was established.
+//
+// The pause is Retry-After, or a backoff that grows from 0.5 s to 8 s without it. A request
+// whose body is generated while it is sent, such as the body of [LinesOf], is not retried.
 func WithRetries(most int) ClientOption {
 	return func(c *Client) error {
 		next := c.Client
@@ -44,14 +47,15 @@ func WithRetries(most int) ClientOption {
 	}
 }
 
-// retrier sends requests again. It is safe for concurrent use as far as next is.
+// retrier is an [HttpRequestDoer] that retries requests. It is safe for concurrent use if
+// next is.
 type retrier struct {
 	next HttpRequestDoer
 	most int
 }
 
-// withRetrier applies the options and puts one retrier around the HTTP client,
-// whatever the order of the options is.
+// withRetrier applies the options and wraps the HTTP client in exactly one retrier,
+// regardless of the order of the options.
 func withRetrier(options []ClientOption) ClientOption {
 	return func(c *Client) error {
 		most := DefaultRetries
@@ -71,7 +75,7 @@ func withRetrier(options []ClientOption) ClientOption {
 	}
 }
 
-// Do sends the request, and again where that is safe.
+// Do sends the request and retries it when that is safe.
 func (r *retrier) Do(req *http.Request) (*http.Response, error) {
 	for attempt := 0; ; attempt++ {
 		res, err := r.next.Do(req)
@@ -83,7 +87,7 @@ func (r *retrier) Do(req *http.Request) (*http.Response, error) {
 			return res, err
 		}
 		if res != nil {
-			// What is left of a short body is read, so that the connection can be used again.
+			// Drain a short body so that the connection can be reused.
 			_, _ = io.CopyN(io.Discard, res.Body, refusalMost)
 			_ = res.Body.Close()
 		}
@@ -98,7 +102,7 @@ func (r *retrier) Do(req *http.Request) (*http.Response, error) {
 	}
 }
 
-// again says whether to send the request again, and after which time.
+// again reports whether to retry the request, and the pause before that.
 func again(req *http.Request, res *http.Response, err error, attempt int) (time.Duration, bool) {
 	keyed := req.Header.Get("Idempotency-Key") != ""
 	repeatable := keyed || req.Method != http.MethodPost && req.Method != http.MethodPatch
@@ -127,7 +131,7 @@ func again(req *http.Request, res *http.Response, err error, attempt int) (time.
 	return after, after <= maxRetryAfter
 }
 
-// retryAfter is the time that the header Retry-After asks for, in seconds or as a date.
+// retryAfter parses the Retry-After header, which is a number of seconds or a date.
 func retryAfter(h http.Header) (wait time.Duration, said bool) {
 	text := strings.TrimSpace(h.Get("Retry-After"))
 	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {

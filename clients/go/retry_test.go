@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// refusing gives the refusals one after the other, then results, and keeps what was sent.
+// refusing returns its refusals in order, then its results, and records the requests.
 type refusing struct {
 	refusals []func() (*http.Response, error)
 	bodies   []string
@@ -34,8 +34,8 @@ func (r *refusing) Do(req *http.Request) (*http.Response, error) {
 	return first()
 }
 
-// refuse answers with a problem document, or as a proxy does, without Retry-After
-// where after is empty.
+// refuse answers with a problem document, or like a proxy. If after is empty, the
+// response has no Retry-After.
 func refuse(status int, mediaType, after string) func() (*http.Response, error) {
 	return func() (*http.Response, error) {
 		res, _ := answer(status, mediaType, `{"type":"/problems/x","title":"X","status":429,"detail":"Wait.","error":"Wait.","retryable":true}`)
@@ -60,8 +60,8 @@ func TestWhatIsSentAgain(t *testing.T) {
 		editors  []RequestEditorFn
 		options  []ClientOption
 		sent     int
-		took     time.Duration // at least, and a third more at most
-		status   int64         // of the refusal that comes through
+		took     time.Duration // the minimum; the maximum is a third more
+		status   int64         // of the refusal that reaches the caller
 		err      error
 	}{
 		"limits of Callyard":            {refusals: refusals{refuse(429, ours, "3"), refuse(503, ours, "4")}, sent: 3, took: 7 * time.Second},

@@ -11,17 +11,17 @@ import (
 	"net/http"
 )
 
-// refusalMost is how much of a refusal is read.
+// refusalMost limits the number of bytes that are read of an error response.
 const refusalMost = 1 << 20
 
-// Lines reads an answer that has one JSON value on each line, as far as it goes,
-// and closes it. It takes what the methods of [Client] return:
+// Lines decodes a response that has one JSON value per line while it arrives, and closes it. Its
+// arguments are the results of a method of [Client]:
 //
 //	for result, err := range callyard.Lines[callyard.BatchResult](client.GetBatchResults(ctx, id, params)) {
 //
-// A refusal is returned as one *[ProblemError]. There are no more lines after an error; the
-// Cursor of the last line is where the next request continues. The sequence can be read
-// once. With json.RawMessage as T, each line is the bytes that were received.
+// An error response yields one *[ProblemError]. The sequence ends after an error; pass the Cursor
+// of the last line to the next request to continue. The sequence can be iterated once. If T is
+// json.RawMessage, each value is the line as received.
 func Lines[T any](res *http.Response, err error) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var none T
@@ -56,17 +56,17 @@ func Lines[T any](res *http.Response, err error) iter.Seq2[T, error] {
 
 // Event is one server-sent event.
 type Event struct {
-	// Name says what Data is: fleet, batch, progress, result or error.
+	// Name is the type of Data: fleet, batch, progress, result or error.
 	Name string
-	// ID is empty where the event has none.
+	// ID is empty if the event has none.
 	ID string
 	// Data is JSON.
 	Data json.RawMessage
 }
 
-// Events reads an answer of server-sent events, as far as it goes, and closes it.
-// What holds for [Lines] holds here. An end without an error is that of the
-// stream: the front door is shutting down, or there is nothing more to tell.
+// Events reads a response of server-sent events while it arrives, and closes it. Errors
+// and iteration work as for [Lines]. If the sequence ends without an error, the front
+// door ended the stream because it shuts down or has no more events.
 func Events(res *http.Response, err error) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		if err = open(res, err); err != nil {
@@ -80,8 +80,8 @@ func Events(res *http.Response, err error) iter.Seq2[Event, error] {
 	}
 }
 
-// readEvents gives the events of a stream to each until that returns false. An
-// event whose end did not come is dropped, as the format asks for.
+// readEvents calls each for every event of a stream until each returns false. It drops an
+// incomplete last event, as the SSE format requires.
 func readEvents(r io.Reader, each func(Event) bool) error {
 	from := bufio.NewReaderSize(r, 64<<10)
 	var e Event
@@ -118,7 +118,8 @@ func readEvents(r io.Reader, each func(Event) bool) error {
 	}
 }
 
-// open says whether there is an answer to read; otherwise it closes what came.
+// open returns nil if the response can be streamed. Otherwise it closes the response and
+// returns its error.
 func open(res *http.Response, err error) error {
 	if err != nil || res.StatusCode < http.StatusBadRequest {
 		return err
@@ -131,15 +132,15 @@ func open(res *http.Response, err error) error {
 	return Check(res, body)
 }
 
-// LinesType is the content type of bodies that have one JSON value on each line.
+// LinesType is the media type of bodies with one JSON value per line.
 const LinesType = "application/x-ndjson"
 
-// LinesOf returns a request body that has each value as JSON on a line, made while
-// it is read, so that a batch may have any number of calls:
+// LinesOf returns a request body that has each value as JSON on its own line. The lines are
+// encoded while the body is sent, so a batch may have any number of calls:
 //
 //	client.CreateBatchWithBody(ctx, params, callyard.LinesType, callyard.LinesOf(calls))
 //
-// It must be read to its end or closed, which net/http does.
+// The body must be read to its end or closed; net/http does both.
 func LinesOf[T any](values iter.Seq[T]) io.ReadCloser {
 	next, stop := iter.Pull(values)
 	return &lineReader[T]{next: next, stop: stop}
@@ -151,7 +152,7 @@ type lineReader[T any] struct {
 	left bytes.Buffer
 }
 
-// Read makes the next line when the one before is read.
+// Read encodes the next value when the previous line has been read.
 func (l *lineReader[T]) Read(p []byte) (int, error) {
 	for l.left.Len() == 0 {
 		value, ok := l.next()
@@ -165,7 +166,7 @@ func (l *lineReader[T]) Read(p []byte) (int, error) {
 	return l.left.Read(p)
 }
 
-// Close ends the values.
+// Close stops the iteration over the values.
 func (l *lineReader[T]) Close() error {
 	l.stop()
 	return nil

@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// closing notes that it was closed.
+// closing records whether it was closed.
 type closing struct {
 	io.Reader
 	closed bool
@@ -89,7 +89,7 @@ func TestARefusalIsAnError(t *testing.T) {
 	if count != 1 || !body.closed {
 		t.Errorf("%d errors, closed %v", count, body.closed)
 	}
-	// What a proxy says is no problem document.
+	// The error of a proxy is not a problem document.
 	res, _ = answer(503, "text/html", "<h1>down</h1>")
 	res.Header.Set("Retry-After", "7")
 	var refusal *ProblemError

@@ -1,7 +1,8 @@
-"""Prints the OpenAPI document as the Python generator can read it.
+"""Print the OpenAPI document in a form that the Python generator can read.
 
-A body of lines is bytes to it. Operations that answer with nothing but events would
-be functions that never return; they are left out, and callyard.events reads them.
+Bodies of JSON lines become binary bodies. Operations that return only server-sent
+events are removed, because their generated functions would never return;
+callyard.events reads them.
 """
 
 import json

@@ -1,9 +1,9 @@
-"""Lets the generated Python functions take typed dictionaries as bodies.
+"""Make the generated Python functions accept typed dictionaries as bodies.
 
     python dicts.py openapi.json callyard/rest
 
-Writes bodies.py, a TypedDict for each body of the document, and widens the functions
-under api, which the generator makes for its own classes only.
+Writes bodies.py with a TypedDict for each body of the document, and widens the types of
+the functions under api, which accept only the generator's own classes.
 """
 
 import json
@@ -35,7 +35,7 @@ def type_of(schema: dict) -> str:
 
 
 def dictionary(name: str) -> str:
-    """Make the typed dictionary of a schema, after those that it names."""
+    """Generate the typed dictionary of a schema, after the ones that it references."""
     schema = schemas[name]
     if f"{name}Dict" not in made:
         made[f"{name}Dict"] = ""
@@ -56,7 +56,7 @@ def dictionary(name: str) -> str:
 
 
 def widen(operation: str, hint: str) -> None:
-    """Make the functions of an operation take the dictionary too."""
+    """Make the functions of an operation accept the dictionary too."""
     [path] = rest.glob(f"api/*/{operation.replace('-', '_')}.py")
     text = path.read_text(encoding="utf-8")
     text, arguments = re.subn(r"^(    body: )(?=\w+( \|[^=\n]+)?(?: = UNSET)?,$)", rf"\1{hint} | ", text, flags=re.M)

@@ -20,10 +20,10 @@ import (
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 )
 
-// object is one object of Kubernetes.
+// object is a decoded Kubernetes object.
 type object map[string]any
 
-// at goes down a path of keys, and of indexes in lists.
+// at returns the value at a path of keys and list indexes.
 func (o object) at(path ...any) any {
 	var v any = map[string]any(o)
 	for _, step := range path {
@@ -48,8 +48,8 @@ func (o object) role() string {
 	return fmt.Sprint(o.at("metadata", "labels", "app.kubernetes.io/component"))
 }
 
-// template renders the chart as helm template does, and returns its manifests as one
-// text, in the order of their names.
+// template renders the chart like helm template, and returns the concatenated manifests
+// in the order of their names.
 func template(values string) (string, error) {
 	chart, err := loader.LoadDir("../helm/callyard")
 	if err != nil {
@@ -76,8 +76,8 @@ func template(values string) (string, error) {
 	return b.String(), nil
 }
 
-// render is template, read. Every object is decoded strictly: duplicate keys fail, and so
-// do fields that its type in Kubernetes does not have.
+// render returns the decoded objects of template. Decoding is strict: it fails for
+// duplicate keys and for fields that the Kubernetes type does not have.
 func render(t testing.TB, values string) ([]object, error) {
 	t.Helper()
 	text, err := template(values)
@@ -102,7 +102,7 @@ func render(t testing.TB, values string) ([]object, error) {
 	strict := serializer.NewCodecFactory(clientscheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
 	for _, o := range all {
 		if group, _, _ := strings.Cut(fmt.Sprint(o["apiVersion"]), "/"); group == "keda.sh" || group == "monitoring.coreos.com" {
-			continue // resources of operators, whose types are not Kubernetes's
+			continue // custom resources of operators
 		}
 		raw, err := yaml.MarshalWithOptions(o, yaml.JSON())
 		if err != nil {

@@ -14,13 +14,13 @@ import (
 
 var update = flag.Bool("update", false, "write the rendered charts of testdata")
 
-// minimal is the least that the chart asks for.
+// minimal has only the required values of the chart.
 const minimal = `
 frontdoor: {keys: [{name: agent, hash: "sha256:0000000000000000000000000000000000000000000000000000000000000000"}]}
 approver: {keys: [{name: ann, groups: [ops], hash: "sha256:1111111111111111111111111111111111111111111111111111111111111111"}]}
 `
 
-// everything switches on all that the chart has.
+// everything enables all features of the chart.
 const everything = `
 nats: {tlsSecret: nats-tls}
 frontdoor:
@@ -68,7 +68,7 @@ func rendered(t *testing.T, values string) []object {
 	return all
 }
 
-// one returns the object of a role and a kind.
+// one returns the only object of a role and a kind.
 func one(t *testing.T, all []object, role, kind string) object {
 	t.Helper()
 	for _, o := range all {
@@ -108,7 +108,7 @@ func TestTheChartLeavesOutWhatIsSwitchedOff(t *testing.T) {
 		}
 	}
 	for _, o := range rendered(t, strings.Replace(minimal, "frontdoor: {", "frontdoor: {autoscaling: {enabled: false}, ", 1)) {
-		// An upgrade must not undo what an autoscaler decided.
+		// An upgrade must not reset the replicas that an autoscaler set.
 		if o.kind() == "Deployment" && o.at("spec", "replicas") == nil {
 			t.Errorf("%s has no number of replicas", o.role())
 		}
@@ -257,7 +257,7 @@ func TestNetworkPoliciesLetTracesAndWebhooksOut(t *testing.T) {
 	}
 }
 
-// config is the configuration that the chart makes for a role.
+// config returns the configuration that the chart renders for a role.
 func config(t *testing.T, all []object, role string) map[string]any {
 	t.Helper()
 	var c map[string]any
@@ -302,7 +302,7 @@ func TestAChangeRollsTheRolesThatItConcernsOnly(t *testing.T) {
 	}{
 		"replicas":             {minimal + "worker: {replicas: 9}\n", nil},
 		"a network policy":     {minimal + "networkPolicy: {webPorts: [8443]}\n", nil},
-		"the servers file":     {minimal + "servers: '{\"mcpServers\": {}}'\n", nil}, // files and keys are read again while pods run
+		"the servers file":     {minimal + "servers: '{\"mcpServers\": {}}'\n", nil}, // pods reload files and keys without a restart
 		"the policy":           {minimal + "policy: 'rules: []'\n", nil},
 		"the API keys":         {strings.ReplaceAll(minimal, "keys: [{name: ", "keys: [{name: another-"), nil},
 		"a setting":            {minimal + "worker: {settings: {sessions: 4}}\n", []string{"worker"}},
@@ -322,7 +322,7 @@ func TestAChangeRollsTheRolesThatItConcernsOnly(t *testing.T) {
 }
 
 // TestTheAutoscalerCountsEachCallOnce evaluates the query of the chart while 5 calls wait
-// for a slot: they are 5 calls, though they are in flight and waiting.
+// for a slot. They count once, although they are both in flight and waiting.
 func TestTheAutoscalerCountsEachCallOnce(t *testing.T) {
 	query, _ := one(t, rendered(t, everything), "worker", "ScaledObject").at("spec", "triggers", 0, "metadata", "query").(string)
 	f := openFleet(t)
@@ -335,8 +335,8 @@ func TestTheAutoscalerCountsEachCallOnce(t *testing.T) {
 	}
 }
 
-// TestTheRenderedChartIsTheOneThatIsTried keeps what the chart renders for a small fleet
-// in testdata, where package deploy runs its configurations as processes.
+// TestTheRenderedChartIsTheOneThatIsTried compares the rendered chart of a small fleet with
+// testdata, whose configurations package deploy runs as processes.
 func TestTheRenderedChartIsTheOneThatIsTried(t *testing.T) {
 	for values, path := range map[string]string{"testdata/values.yaml": "testdata/rendered.yaml", "testdata/approvals.yaml": "testdata/approvals-rendered.yaml"} {
 		text := read(t, values)

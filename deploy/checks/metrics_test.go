@@ -15,7 +15,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// fleet is a fleet as deploy/prometheus/prometheus.yaml scrapes it.
+// fleet is a fleet that is scraped as configured in deploy/prometheus/prometheus.yaml.
 type fleet struct {
 	*recording
 	door, other, worker, approver *instance
@@ -38,7 +38,7 @@ func openFleet(t testing.TB) *fleet {
 	return f
 }
 
-// end counts n calls that ended.
+// end records n calls that ended.
 func (i *instance) end(n int, tool, outcome string, took time.Duration) {
 	for range n {
 		i.CallStarted()
@@ -46,9 +46,9 @@ func (i *instance) end(n int, tool, outcome string, took time.Duration) {
 	}
 }
 
-// mix is what happens between two scrapes of a fleet in good health: in 15 s one front
-// door ends 24 fine calls, 2 errors of tools, 2 denied, 1 with bad arguments and 1
-// canceled, and holds 6 and stores 3 more.
+// mix simulates the traffic of a healthy fleet between two scrapes: in 15 s one front
+// door ends 24 successful calls, 2 tool errors, 2 denied calls, 1 with bad arguments and 1
+// canceled call, and it holds 6 calls and stores 3 more.
 func (f *fleet) mix() {
 	d := f.door
 	d.end(24, "read", "ok", 20*time.Millisecond)
@@ -111,7 +111,7 @@ func sum(v promql.Vector) (total float64) {
 
 func TestThePanelsOfTheDashboardShowWhatHappened(t *testing.T) {
 	f := openFleet(t)
-	f.door.CallStarted() // under way the whole time
+	f.door.CallStarted() // in flight all the time
 	f.door.JournalWrites("frontdoor", func() int { return 2 })
 	f.door.AcceptedLosses(3)
 	f.other.inForce[0].Error = "policy.yaml:3:1: …"
@@ -130,10 +130,10 @@ func TestThePanelsOfTheDashboardShowWhatHappened(t *testing.T) {
 		f.worker.SetServerUp("broken", false)
 		f.worker.SessionRestarted("files")
 	})
-	// 32 calls end in 15 s: 2 of them failed.
+	// 32 calls end in 15 s; 2 of them failed.
 	perSecond := func(n float64) float64 { return n / scrapeEvery.Seconds() }
 	in5m := func(n float64) float64 { return n * 20 }
-	// The value of each query of each panel, summed over its series.
+	// The expected value of each query of each panel, summed over its series.
 	want := map[string][]float64{
 		"Workers":                          {1},
 		"Calls in flight":                  {1},
@@ -144,7 +144,7 @@ func TestThePanelsOfTheDashboardShowWhatHappened(t *testing.T) {
 		"Outcomes":                         {perSecond(32)},
 		"Waiting for a slot":               {3},
 		"Busiest tools":                    {perSecond(32)},
-		"Tools that fail":                  {perSecond(4)}, // with the errors of tools
+		"Tools that fail":                  {perSecond(4)}, // includes tool errors
 		"Sessions":                         {2},
 		"Sessions replaced":                {in5m(1)},
 		"Noise on standard output":         {perSecond(3)},
@@ -171,7 +171,7 @@ func TestThePanelsOfTheDashboardShowWhatHappened(t *testing.T) {
 		"Versions of the configuration":    {4, 1},
 		"Files read again":                 {4 * (20*time.Minute - scrapeEvery).Seconds()},
 	}
-	// Panels whose values are not set here; each query must still find something.
+	// Panels whose values are not specified here. Each query must still return data.
 	found := []string{"Outcome unknown, last day", "Time of calls", "Memory", "Slowest tools"}
 	for _, p := range panels(t) {
 		values, exact := want[p.Title]
@@ -190,7 +190,7 @@ func TestThePanelsOfTheDashboardShowWhatHappened(t *testing.T) {
 	}
 }
 
-// notShown are metrics without a panel, and why.
+// notShown maps metrics without a panel to the reason.
 var notShown = map[string]string{
 	"callyard_batches_pace":              "a setting of the moment; docs/how-to/batches.md says when to look at it",
 	"callyard_sandboxes_started_total":   "the panel of containers shows how many there are",
@@ -260,7 +260,8 @@ func TestNoAlertFiresWhileCallsAreHeldDeniedAndFine(t *testing.T) {
 	}
 }
 
-// trouble is what makes each alert fire: it happens before each scrape.
+// trouble maps each alert to a function that makes it fire. The function runs before each
+// scrape.
 var trouble = map[string]func(f *fleet){
 	"CallyardFrontDoorDown":          func(f *fleet) { f.other.down = true },
 	"CallyardNoFrontDoor":            func(f *fleet) { f.door.down, f.other.down = true, true },
@@ -330,8 +331,8 @@ func TestEachAlertFiresInItsTrouble(t *testing.T) {
 	}
 }
 
-// A fault that happens once, in a process that has run for a while, is an alert where one
-// is enough: a series that begins with it would show no increase.
+// If one occurrence of a fault must alert, it must do so on the first occurrence in a process
+// that has run for a while. A series that only begins with the fault would show no increase.
 func TestAnAlertFiresForTheFirstFault(t *testing.T) {
 	once := []string{"CallyardOutcomeUnknown", "CallyardSandboxesLost", "CallyardRecordsLost", "CallyardTracesDropped", "CallyardForgedMessages"}
 	for _, a := range alerts(t) {

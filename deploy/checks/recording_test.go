@@ -24,8 +24,8 @@ import (
 // scrapeEvery is the interval of deploy/prometheus/prometheus.yaml.
 const scrapeEvery = 15 * time.Second
 
-// recording is a Prometheus that has scraped a fleet for a while: what the fleet counted
-// comes from the metrics of Callyard itself.
+// recording is a Prometheus that has scraped a fleet for a while. The counts of the fleet
+// come from Callyard's own metrics.
 type recording struct {
 	t       testing.TB
 	storage *teststorage.TestStorage
@@ -34,7 +34,7 @@ type recording struct {
 	fleet   []*instance
 }
 
-// instance is one process that is scraped.
+// instance is one scraped process.
 type instance struct {
 	*telemetry.Metrics
 	job, name string
@@ -55,7 +55,7 @@ func (r *recording) add(job, name string) *instance {
 	return i
 }
 
-// run scrapes the fleet for some time; each says what happens before each scrape.
+// run scrapes the fleet for that duration and calls each before each scrape.
 func (r *recording) run(d time.Duration, each func()) {
 	r.t.Helper()
 	for end := r.now.Add(d); r.now.Before(end); r.now = r.now.Add(scrapeEvery) {

@@ -1,22 +1,22 @@
 #!/usr/bin/env bash
-# Builds images from what is on this machine; nothing is pulled.
+# Builds images from files of this machine, without pulling any image.
 #
 #   deploy/images/build.sh frontdoor, approver, worker, callyard
 #                                  callyard/NAME:local: one static Go program each, for an
-#                                  unprivileged user. The worker has the demo server too
+#                                  unprivileged user. The worker's image includes the demo server
 #   deploy/images/build.sh nats, redis, nats-cli
-#                                  the servers that deploy/compose.yaml asks for, under the names
-#                                  that it uses: nats-server as it stands in go.mod, Redis and wget as they
-#                                  are installed here, the nats command at the version of
-#                                  nats-cli.Dockerfile. For machines that reach no registry of images
+#                                  the servers of deploy/compose.yaml, under the names that it
+#                                  uses: nats-server at the version of go.mod, Redis and wget as
+#                                  installed on this machine, the nats command at the version of
+#                                  nats-cli.Dockerfile. For machines without access to a registry
 #   deploy/images/build.sh demo    callyard/demo:local: the demo server, one static Go binary
 #   deploy/images/build.sh node    callyard/everything:local: a real MCP server for Node.js, with
 #                                  the node of this machine and the packages of e2e/servers
-#   deploy/images/build.sh egress-forwarder  callyard/egress-forwarder:local: what sandboxes with "egress" reach the worker's
-#                                  proxy through, one static Go binary
+#   deploy/images/build.sh egress-forwarder  callyard/egress-forwarder:local: the forwarder that connects sandboxes
+#                                  with "egress" to the worker's proxy, one static Go binary
 #
-# Prints the id of the image, by which a servers file can name it for good.
-# DOCKER_HOST says which engine gets it, IMAGE another name for it.
+# Prints the ID of the image, with which a servers file can pin it.
+# DOCKER_HOST selects the engine that gets it, IMAGE overrides its name.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
@@ -32,7 +32,7 @@ dockerfile=deploy/images/$1/Dockerfile
 # program PACKAGE FILE builds a static program.
 program() { CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o "$2" "$1"; }
 
-# base makes what every program of ours finds in its image: a user, certificates, /tmp.
+# base creates the common content of our images: a user, certificates, /tmp.
 base() {
   mkdir -p "$context/root/etc/ssl/certs" "$context/root/tmp"
   printf 'root:x:0:0::/:\ncallyard:x:65532:65532::/tmp:\n' >"$context/root/etc/passwd"
@@ -40,7 +40,7 @@ base() {
   [ ! -f "$certificates" ] || cp "$certificates" "$context/root$certificates"
 }
 
-# libraries PROGRAM copies what a program is linked to.
+# libraries PROGRAM copies the shared libraries of a program.
 libraries() {
   ldd "$1" | grep -o '/[^ ]*' | while read -r lib; do
     mkdir -p "$context/root$(dirname "$lib")"
@@ -98,12 +98,12 @@ node)
   chmod 1777 "$context/root/tmp"
   cp "$node" "$context/root/bin/node"
   libraries "$node"
-  # What is in it, also where it is a link to a folder elsewhere; the links inside stay.
+  # "/." copies the content even if the folder is a symlink. Symlinks inside are kept.
   cp -r "$packages/." "$context/root/server/node_modules/"
   ;;
 *) die "there is no image \"$1\"; say $names" ;;
 esac
 cp "$dockerfile" "$context/Dockerfile"
-# Files are the same for every user: each container runs as another one.
+# Containers run as different users, so every user can read the files.
 chmod -R a+rX "$context"
 docker build --quiet --tag "${IMAGE:-$name}" "$context" </dev/null

@@ -1,5 +1,5 @@
-# Builds the nats command where images can be pulled; deploy/compose.yaml uses it for
-# backup and restore. build.sh takes the version from here.
+# Builds the nats command if images can be pulled; deploy/compose.yaml uses it for
+# backup and restore. build.sh reads the version from this file.
 FROM golang:1.26 AS build
 RUN mkdir -p /root-fs/tmp && GOBIN=/root-fs CGO_ENABLED=0 go install -trimpath -ldflags='-s -w' github.com/nats-io/natscli/nats@v0.5.1
 

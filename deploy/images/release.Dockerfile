@@ -1,5 +1,5 @@
-# The image of one program of a release: what .goreleaser.yaml built, a user, certificates
-# and /tmp. ROLE names the program. It equals what deploy/images/Dockerfile makes.
+# The image of one program of a release: the binary that .goreleaser.yaml built, a user,
+# certificates and /tmp. ROLE names the program. The image equals that of deploy/images/Dockerfile.
 FROM --platform=$BUILDPLATFORM golang:1.26 AS files
 ARG ROLE
 RUN mkdir -p /root-fs/etc/ssl/certs /root-fs/tmp && \

@@ -1,7 +1,7 @@
 // Package browser drives a Chromium for tests of our pages.
 //
-// It owns how a browser is started and ended and what a test does at a page; it promises
-// that the browser and its data are gone when the test ends. It knows none of our pages.
+// It owns the start and end of a browser and the actions of a test on a page. It promises
+// that the browser and its data are removed when the test ends. It knows none of our pages.
 package browser
 
 import (
@@ -18,14 +18,14 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// Patience bounds every wait. It is no expectation: the machine is shared with whatever
-// else runs.
+// Patience limits every wait. It is not an expectation, because the machine is shared with
+// other programs.
 const Patience = time.Minute
 
 // Void is an action of the browser that returns nothing.
 type Void = chromedp.Action[chromedp.Void]
 
-// Start runs a browser until the test ends. There must be a Chromium on the PATH.
+// Start runs a browser until the test ends. Chromium must be on the PATH.
 func Start(t testing.TB) context.Context {
 	t.Helper()
 	path := ""
@@ -38,8 +38,8 @@ func Start(t testing.TB) context.Context {
 	if path == "" {
 		t.Fatal("no chromium: run the tests with scripts/test.sh, which installs it")
 	}
-	// It comes to pages of this test only, so it can do without its sandbox, which
-	// a container does not give.
+	// It loads only pages of this test, so it can run without its sandbox, which
+	// containers do not support.
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.UserDataDir(t.TempDir()), chromedp.Flag("lang", "en-US"))
 	all, cancelAll := chromedp.NewExecAllocator(context.Background(), options...)
 	ctx, cancel := chromedp.NewContext(all)
@@ -59,7 +59,7 @@ func Start(t testing.TB) context.Context {
 	return ctx
 }
 
-// Tab is a page of a browser, with cookies of its own. Its methods fail the test.
+// Tab is a page of a browser, with separate cookies. Its methods fail the test on errors.
 type Tab struct {
 	T   testing.TB
 	Ctx context.Context
@@ -70,7 +70,7 @@ func Open(browser context.Context, t testing.TB, scripts bool) *Tab {
 	t.Helper()
 	ctx, cancel := chromedp.NewContext(browser, chromedp.WithNewBrowserContext())
 	t.Cleanup(cancel)
-	// Made with a deadline, a tab would end with it.
+	// A tab that is created with a deadline would end with it.
 	if err := chromedp.Do(ctx); err != nil {
 		t.Fatalf("opening a tab: %v", err)
 	}
@@ -84,11 +84,11 @@ func Open(browser context.Context, t testing.TB, scripts bool) *Tab {
 	return p
 }
 
-// gone is what the browser says of an element that was there when it was looked for: the
-// page was loaded, or has changed, since. Nothing was done then.
+// gone is the browser's error for an element that has disappeared since it was found, because
+// the page was reloaded or has changed. The action was not performed.
 const gone = "Could not find node with given id"
 
-// Do does something at the page.
+// Do runs actions on the page.
 func (p *Tab) Do(actions ...Void) {
 	p.T.Helper()
 	ctx, cancel := context.WithTimeout(p.Ctx, Patience)
@@ -104,7 +104,7 @@ func (p *Tab) Do(actions ...Void) {
 	}
 }
 
-// Go goes to an address.
+// Go navigates to a URL.
 func (p *Tab) Go(url string) {
 	p.T.Helper()
 	p.Do(chromedp.Navigate(url))
@@ -122,7 +122,7 @@ func Ask[T any](p *Tab, expression string, options ...chromedp.EvaluateOption) T
 	return v
 }
 
-// Text is what is on the page, for messages.
+// Text returns the text of the page, for messages.
 func (p *Tab) Text() string {
 	ctx, cancel := context.WithTimeout(p.Ctx, Patience)
 	defer cancel()
@@ -155,7 +155,7 @@ func (p *Tab) Sees(what, condition string) {
 	}
 }
 
-// Says fails unless the text is on the page.
+// Says fails the test unless the text is on the page.
 func (p *Tab) Says(text string) {
 	p.T.Helper()
 	if got := p.Text(); !strings.Contains(got, text) {
@@ -163,7 +163,7 @@ func (p *Tab) Says(text string) {
 	}
 }
 
-// Count is how many elements the selector names.
+// Count returns the number of elements that match the selector.
 func (p *Tab) Count(selector string) int {
 	p.T.Helper()
 	return Ask[int](p, fmt.Sprintf(`document.querySelectorAll(%q).length`, selector))

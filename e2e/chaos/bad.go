@@ -11,16 +11,17 @@ import (
 	"github.com/callyard/callyard/internal/mcptest"
 )
 
-// badServer is an MCP server that misbehaves, with the answers that are honest.
+// badServer is an MCP server that misbehaves, with its expected answers.
 type badServer struct {
 	mode string
 	opts []mcptest.Option
 	ends []int
-	// most is how many calls it gets, where each costs a lot; 0 for any number.
+	// most limits the number of calls to it, if each is expensive. 0 means no limit.
 	most int
 }
 
-// badServers are the ways to misbehave, below the same workers as the good servers.
+// badServers returns one server for each kind of misbehavior. They run under the same workers
+// as the good servers.
 func badServers(dir string) map[string]badServer {
 	const ok, broken, away, unknown = http.StatusOK, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout
 	return map[string]badServer{
@@ -43,7 +44,7 @@ func badServers(dir string) map[string]badServer {
 }
 
 const (
-	badTimeout = "1000" // milliseconds of a call to a bad server
+	badTimeout = "1000" // timeout of a call to a bad server, in milliseconds
 	badPause   = 20 * time.Millisecond
 )
 
@@ -88,5 +89,5 @@ func (r *run) disturb(ctx context.Context) {
 	}
 }
 
-// environ is the environment of a bad server.
+// environ returns the environment of a bad server.
 func (b badServer) environ() map[string]string { return mcptest.Env(b.mode, b.opts...) }

@@ -6,53 +6,53 @@ import (
 	"time"
 )
 
-// told is what a client was told of one of its calls.
+// told is the record of a call as its client sees it.
 type told struct {
-	// ID is the id under which the call was accepted, "" while it was not.
+	// ID is the ID under which the call was accepted. It is "" before that.
 	ID string
-	// Effect is what its tool writes down.
+	// Effect is the text that the tool records.
 	Effect string
-	// digest is that of the arguments of a single call, as the execution log has it.
+	// digest is the digest of the arguments of a single call, as in the execution log.
 	digest string
 	Safe   bool
 	Batch  string // "" for a single call
-	// State is how it ended, "" while it has not.
+	// State is the final state, or "" before the call has ended.
 	State string
-	// Canceled says that its client asked for its end while it was under way.
+	// Canceled reports that the client canceled the call while it was in flight.
 	Canceled bool
-	// Results is how many ends of it were told: lines of results of a batch.
+	// Results counts the result lines of the call in a batch.
 	Results int
-	// Lost says that the call was accepted, and then nobody knew it.
+	// Lost reports that the call was accepted but later not found.
 	Lost bool
-	// cancelAfter is when its client cancels it, 0 for never.
+	// cancelAfter is the time after which its client cancels it. 0 means never.
 	cancelAfter time.Duration
-	// Extra says that the call does not count: it is of the batch that is canceled.
+	// Extra excludes the call from the counts, because it belongs to the canceled batch.
 	Extra bool
 }
 
-// scar is a fault that struck, and how the fleet got over it.
+// scar is the record of a fault and of the recovery of the fleet.
 type scar struct {
 	Kind   Kind `json:"kind"`
 	Victim int  `json:"victim"`
-	// At is when it struck, from the beginning on.
+	// At is the time of the fault since the start of the campaign.
 	At time.Duration `json:"at"`
-	// InFlight is how many calls were under way; of these Singles were single ones.
+	// InFlight is the number of calls in flight, and Singles the number of single calls among them.
 	InFlight int `json:"in_flight"`
 	Singles  int `json:"singles"`
-	// Begun is how many calls began until the victim was up again, of faults that last.
+	// Begun is the number of calls that began until the victim was up again, for faults that last.
 	Begun int `json:"begun,omitempty"`
-	// Back is how long it took until the victim was up again; Serving until a call
-	// that was sent after the fault had succeeded; Settled until all single calls
-	// that were under way had ended. 0 means never.
+	// Back is the time until the victim was up again, Serving the time until a call
+	// that was sent after the fault had succeeded, and Settled the time until all single calls
+	// in flight had ended. 0 means never.
 	Back    time.Duration `json:"back"`
 	Serving time.Duration `json:"serving"`
 	Settled time.Duration `json:"settled"`
 
 	pending int
-	from    int // calls that had begun
+	from    int // number of calls that had begun
 }
 
-// point is a moment of the campaign.
+// point is a data point of the campaign.
 type point struct {
 	At       time.Duration `json:"at"`
 	Ended    int           `json:"ended"`
@@ -60,7 +60,7 @@ type point struct {
 	InFlight int           `json:"in_flight"`
 }
 
-// book is what the clients and the faults wrote down. It is safe for concurrent use.
+// book holds the records of the clients and the faults. It is safe for concurrent use.
 type book struct {
 	mu       sync.Mutex
 	born     time.Time
@@ -68,11 +68,11 @@ type book struct {
 	scars    []*scar
 	points   []point
 	findings []string
-	odd      map[string]int // answers that no client should get, and how often
+	odd      map[string]int // counts of answers that no client should get
 	ended    int
 	unknown  int
-	singles  int // under way
-	lines    int // of batches, under way
+	singles  int // in flight
+	lines    int // of batches, in flight
 	peak     int
 }
 
@@ -80,7 +80,7 @@ func newBook() *book { return &book{born: time.Now(), odd: map[string]int{}} }
 
 const maxFindings = 200
 
-// find writes down what does not fit.
+// find records a finding.
 func (b *book) find(format string, a ...any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -96,7 +96,7 @@ func (b *book) unexpected(what string) {
 	b.odd[what]++
 }
 
-// begin writes down that a client sends a single call.
+// begin records that a client sends a single call.
 func (b *book) begin(t *told) (at time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -106,7 +106,7 @@ func (b *book) begin(t *told) (at time.Duration) {
 	return time.Since(b.born)
 }
 
-// accepted writes down that a call has an id. One call has one.
+// accepted records the ID of a call. A call must have only one.
 func (b *book) accepted(t *told, id string) {
 	b.mu.Lock()
 	was := t.ID
@@ -124,14 +124,14 @@ func (b *book) all() []*told {
 	return b.calls
 }
 
-// canceled writes down that a client asks for the end of a call.
+// canceled records that a client cancels a call.
 func (b *book) canceled(t *told) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	t.Canceled = true
 }
 
-// over writes down how a single call ended, "" for not at all.
+// over records the final state of a single call, "" if it did not end.
 func (b *book) over(t *told, state string, began time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -147,7 +147,7 @@ func (b *book) over(t *told, state string, began time.Duration) {
 		s := b.scars[i]
 		if s.At < began {
 			if s.Serving != 0 {
-				break // those before are served too
+				break // earlier ones have a value too
 			}
 			if state == "succeeded" {
 				s.Serving = now - s.At
@@ -170,7 +170,7 @@ func (b *book) count(t *told, state string) {
 	}
 }
 
-// sent writes down that lines of a batch were sent.
+// sent records that lines of a batch were sent.
 func (b *book) sent(ts []*told) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -179,7 +179,7 @@ func (b *book) sent(ts []*told) {
 	b.peak = max(b.peak, b.singles+b.lines)
 }
 
-// line writes down a line of results.
+// line records a line of results.
 func (b *book) line(t *told, id, state string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -191,7 +191,7 @@ func (b *book) line(t *told, id, state string) {
 	t.State = state
 }
 
-// strike writes down that a fault strikes now.
+// strike records that a fault strikes now.
 func (b *book) strike(f Fault) *scar {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -200,7 +200,7 @@ func (b *book) strike(f Fault) *scar {
 	return s
 }
 
-// back writes down that the victim is up again.
+// back records that the victim is up again.
 func (b *book) back(s *scar) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -11,24 +11,24 @@ import (
 	"strings"
 )
 
-// Programs are the folders with the programs of a fleet; see [Build].
+// Programs names the folders with the programs of a fleet; see [Build].
 type Programs struct {
 	// Dir has frontdoor, worker, nats-server and scripted.
 	Dir string
 	// Unguarded has a front door that writes no intents.
 	Unguarded string
-	// Clocked has frontdoor, worker and nats-server with clocks that can be set; see
+	// Clocked has frontdoor, worker and nats-server with adjustable clocks; see
 	// [BuildClocked].
 	Clocked string
 }
 
-// ProgramsIn are programs that [Build] made in dir before.
+// ProgramsIn returns the programs that an earlier [Build] put into dir.
 func ProgramsIn(dir string) Programs {
 	return Programs{Dir: filepath.Join(dir, "bin"), Unguarded: filepath.Join(dir, "unguarded"), Clocked: filepath.Join(dir, "clocked")}
 }
 
-// Build builds the programs of a fleet from the repository at root into dir. The
-// flags are those of the other tests, so that they share what is compiled.
+// Build builds the programs of a fleet from the repository at root into dir. It uses the
+// flags of the other tests, so that they share the build cache.
 func Build(ctx context.Context, root, dir string) (Programs, error) {
 	p := ProgramsIn(dir)
 	pure := append(os.Environ(), "CGO_ENABLED=0")
@@ -46,9 +46,9 @@ func Build(ctx context.Context, root, dir string) (Programs, error) {
 	)
 }
 
-// writeOverlay writes to path which files go build reads in place of others, and returns
-// path for its flag -overlay. A replacement for a file that does not exist is one more
-// file.
+// writeOverlay writes an overlay file for go build to path, which replaces files with others,
+// and returns path for the flag -overlay. A replacement for a file that does not exist adds
+// the file.
 func writeOverlay(path string, replace map[string]string) (string, error) {
 	list, err := json.Marshal(map[string]any{"Replace": replace})
 	if err != nil {
@@ -72,7 +72,7 @@ func build(ctx context.Context, module string, env []string, args ...string) err
 	return nil
 }
 
-// FindRoot looks upwards from the working folder for the repository.
+// FindRoot returns the repository that contains the working folder.
 func FindRoot() (string, error) {
 	const first = "module github.com/callyard/callyard"
 	dir, err := os.Getwd()

@@ -15,37 +15,37 @@ import (
 type Campaign struct {
 	Name string
 	Seed uint64
-	// Programs are what Build made.
+	// Programs are the programs that Build created.
 	Programs Programs
-	// Nodes, Doors and Workers are how many processes of each the fleet has. More than
-	// one node (0 is one) are a cluster of NATS that keeps everything on each of them.
+	// Nodes, Doors and Workers are the numbers of processes of each kind. More than
+	// one node (0 means one) form a NATS cluster that stores everything on each of them.
 	Nodes, Doors, Workers int
-	// Clients is how many clients send single calls, each one at a time.
+	// Clients is the number of clients that send single calls, each one at a time.
 	Clients int
-	// Calls is how many calls there are in all; of these BatchCalls are lines of
+	// Calls is the total number of calls. BatchCalls of them are lines of
 	// batches of BatchSize.
 	Calls, BatchCalls, BatchSize int
-	// CancelCalls is how many lines a batch has that is canceled in its middle; 0
-	// for none. They count next to Calls.
+	// CancelCalls is the number of lines of a batch that is canceled halfway. 0
+	// means no such batch. They are not included in Calls.
 	CancelCalls int
-	// CancelShare has one of that many stored single calls canceled by its client at a
-	// moment of its own; 0 for none.
+	// CancelShare makes clients cancel one of that many stored single calls at a random
+	// moment. 0 means none.
 	CancelShare int
-	// ToolMS is the most that one run takes, in milliseconds, after its effect.
+	// ToolMS is the maximum duration of a run after its effect, in milliseconds.
 	ToolMS int
-	// Mix is which faults strike; Down, when set, is how long each of their victims
-	// stays away.
+	// Mix lists the faults. Down, if set, is the time that each of their victims
+	// is down.
 	Mix  []Share
 	Down time.Duration
-	// Bad has the workers hold servers that misbehave, which are called all the while.
+	// Bad adds misbehaving servers to the workers, which are called during the whole load.
 	Bad bool
-	// Unguarded runs the front doors that write no intents: findings are wanted.
+	// Unguarded runs the front doors that write no intents. The campaign must have findings.
 	Unguarded bool
-	// Lax runs a NATS server that syncs now and then: findings are wanted.
+	// Lax runs a NATS server that syncs only from time to time. The campaign must have findings.
 	Lax bool
-	// Settle is how long calls may take to end after the last fault.
+	// Settle limits the time in which calls must end after the last fault.
 	Settle time.Duration
-	// Dir keeps logs and data; it is removed when there is nothing to look for.
+	// Dir holds logs and data. It is removed if there is nothing to investigate.
 	Dir string
 	Log *slog.Logger
 }
@@ -62,7 +62,7 @@ func (c *Campaign) needsLAN() bool {
 
 func (c *Campaign) needsClocks() bool { return c.has(JumpDoor, JumpWorker, JumpNATS) }
 
-// program is the path of a program of the fleet.
+// program returns the path of a program of the fleet.
 func (c *Campaign) program(name string) string {
 	if c.needsClocks() {
 		return filepath.Join(c.Programs.Clocked, name)
@@ -70,11 +70,11 @@ func (c *Campaign) program(name string) string {
 	return filepath.Join(c.Programs.Dir, name)
 }
 
-// wants says that findings are what the campaign is for.
+// wants reports whether the campaign must have findings.
 func (c *Campaign) wants() bool { return c.Unguarded || c.Lax }
 
-// Run runs the campaign. The report says what was found; the error is about what
-// kept the campaign from being run.
+// Run runs the campaign. The report holds the findings. The error reports that the
+// campaign could not run.
 func (c *Campaign) Run(ctx context.Context) (*Report, error) {
 	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the folder of the campaign: %w", err)
@@ -115,7 +115,7 @@ func (c *Campaign) plan() []Fault {
 	return faults
 }
 
-// run is a campaign under way.
+// run is a running campaign.
 type run struct {
 	c      *Campaign
 	f      *fleet
@@ -138,8 +138,8 @@ func newRun(c *Campaign, f *fleet, dir string) *run {
 	return r
 }
 
-// work puts load and faults on the fleet, waits for the end of both, and looks at
-// the books.
+// work applies load and faults to the fleet, waits for the end of both, and compares
+// the records.
 func (r *run) work(ctx context.Context) error {
 	load, stop := context.WithCancel(ctx)
 	defer stop()
@@ -187,7 +187,7 @@ func (r *run) work(ctx context.Context) error {
 	return r.judge(ctx)
 }
 
-// watch says how far the campaign is, and starts again what ended by itself.
+// watch logs the progress of the campaign, and restarts processes that ended by themselves.
 func (r *run) watch(ctx context.Context) {
 	const every = 250 * time.Millisecond
 	tick := time.NewTicker(every)

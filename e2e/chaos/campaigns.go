@@ -7,22 +7,22 @@ import (
 	"time"
 )
 
-// Size says how long the campaigns are.
+// Size selects the length of the campaigns.
 type Size string
 
-// The sizes: Short is part of the tests, Full is for a release.
+// The sizes. Short is part of the tests, and Full is for a release.
 const (
 	Short  Size = "short"
 	Medium Size = "medium"
 	Full   Size = "full"
 )
 
-// settleWithin is how long calls may take to end after the last fault.
+// settleWithin limits the time in which calls must end after the last fault.
 const settleWithin = 2 * time.Minute
 
 // Campaigns returns the campaigns of a size, in the order in which they run: kills
-// and stops, power cuts, a broken network, and then the proofs that the harness sees
-// a missing guard. What this machine cannot do is left out, and logged.
+// and stops, power cuts, a broken network, and the campaigns which prove that the harness
+// detects a missing guard. Campaigns that this machine does not support are left out and logged.
 func Campaigns(ctx context.Context, size Size, seed uint64, programs Programs, dir string, log *slog.Logger) ([]*Campaign, error) {
 	kills := &Campaign{
 		Name: "kills", Doors: 2, Workers: 3, Clients: 32, Calls: 3000, BatchCalls: 1000, BatchSize: 500, CancelCalls: 300, CancelShare: 2, ToolMS: 60,

@@ -17,7 +17,7 @@ const (
 	atAll      = "everything"
 )
 
-// Folders of tests that show cells.
+// Folders of tests that cover cells.
 const (
 	inE2E      = "./e2e"
 	inApproval = "./internal/approval"
@@ -26,15 +26,15 @@ const (
 	inSandbox  = "./internal/launch/sandbox"
 )
 
-// longer than a lease, and than NATS and its clients take to miss each other.
+// longer than a lease, and than the time in which NATS and its clients detect a lost connection.
 const (
 	long   = 30 * time.Second
 	longer = 20 * time.Second
 )
 
-// Cells are the matrix.
+// Cells returns the cells of the matrix.
 func Cells() []Cell {
-	// small is a load for a few faults of one kind.
+	// small returns a load for a few faults of one kind.
 	small := func(mix ...Share) *Campaign {
 		return &Campaign{Doors: 2, Workers: 3, Clients: 16, Calls: 500, BatchCalls: 200, BatchSize: 200, ToolMS: 60, Mix: mix}
 	}

@@ -61,7 +61,7 @@ func TestPromisesHoldUnderFaultsAndTheHarnessSeesAMissingGuard(t *testing.T) {
 	}
 }
 
-// showLogs shows the end of each log: the folder goes with the test.
+// showLogs shows the end of each log, because the folder is removed with the test.
 func showLogs(t *testing.T, dir string) {
 	const shown = 4 << 10
 	logs, err := filepath.Glob(filepath.Join(dir, "*.log"))
@@ -150,7 +150,7 @@ func TestNoMoreCallsBeginThanBelongToTheFaultsThatStruck(t *testing.T) {
 	})
 }
 
-// judged is a book with one call in it.
+// judged returns the findings for a book with one call.
 func judged(t told, once, safe map[string]int, rows ...stored) []string {
 	r := &run{c: &Campaign{}, book: newBook(), report: &Report{States: map[string]int{}}}
 	r.judgeCall(&t, once, safe, map[string][]stored{t.Effect: rows})
@@ -171,7 +171,7 @@ func TestEachLieIsFound(t *testing.T) {
 		told told
 		once map[string]int
 		rows []stored
-		want string // part of the only finding; "" for none
+		want string // part of the only finding; "" means no finding
 	}{
 		{"what succeeded ran", good, ran, []stored{stands("call_1", "succeeded")}, ""},
 		{"a request repeated elsewhere is canceled", good, ran, []stored{stands("call_0", "canceled"), stands("call_1", "succeeded")}, ""},

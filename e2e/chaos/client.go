@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// client sends requests as an honest client does: to the next front door when one
-// does not answer, and after the time that it is told to wait.
+// client sends requests like an honest client: it uses the next front door if one
+// does not answer, and waits as long as it is asked to.
 type client struct {
 	urls []string
 	http *http.Client
@@ -22,9 +22,9 @@ type client struct {
 
 const (
 	// requestTimeout is less than the longest stop, so that clients give up on a
-	// front door that is frozen.
+	// frozen front door.
 	requestTimeout = 10 * time.Second
-	// maxRetryAfter bounds what a client is told to wait.
+	// maxRetryAfter limits the Retry-After that a client honors.
 	maxRetryAfter = 2 * time.Second
 	errorPause    = 50 * time.Millisecond
 )
@@ -39,14 +39,14 @@ func newClient(f *fleet, first int) *client {
 
 func (c *client) close() { c.http.CloseIdleConnections() }
 
-// answer is an HTTP answer.
+// answer is an HTTP response.
 type answer struct {
 	status int
 	header http.Header
 	body   []byte
 }
 
-// request makes a request at the front door of the moment.
+// request sends a request to the current front door.
 func (c *client) request(ctx context.Context, method, path, body string, headers ...string) (*http.Response, error) {
 	base := c.urls[int(c.next.Load())%len(c.urls)]
 	var from io.Reader
@@ -67,7 +67,7 @@ func (c *client) request(ctx context.Context, method, path, body string, headers
 	return c.http.Do(r)
 }
 
-// send makes a request and reads its answer. After an error the next one goes to
+// send sends a request and reads its response. After an error the next request goes to
 // another front door.
 func (c *client) send(ctx context.Context, method, path, body string, headers ...string) (answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
@@ -89,7 +89,7 @@ func (c *client) send(ctx context.Context, method, path, body string, headers ..
 	return answer{resp.StatusCode, resp.Header, text}, nil
 }
 
-// retryAfter is how long the answer asks to wait.
+// retryAfter returns the time that the response asks to wait.
 func (a answer) retryAfter() time.Duration {
 	if a.header != nil {
 		if seconds, err := strconv.Atoi(a.header.Get("Retry-After")); err == nil {
@@ -99,7 +99,7 @@ func (a answer) retryAfter() time.Duration {
 	return errorPause
 }
 
-// rest waits; false means that the load ends.
+// rest waits. It returns false if the load ends.
 func rest(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -111,7 +111,7 @@ func rest(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// problem is what clients read of a problem document.
+// problem holds the fields of a problem document that clients use.
 type problem struct {
 	Type   string `json:"type"`
 	CallID string `json:"call_id"`
@@ -119,16 +119,16 @@ type problem struct {
 }
 
 func (a answer) problem() (p problem) {
-	_ = json.Unmarshal(a.body, &p) // what is none has no type
+	_ = json.Unmarshal(a.body, &p) // anything else has no type
 	return p
 }
 
-// String is what is counted of an answer that no client should get.
+// String returns the text under which an unexpected answer is counted.
 func (a answer) String() string {
 	return fmt.Sprintf("%d %s", a.status, strings.TrimPrefix(a.problem().Type, "/problems/"))
 }
 
-// ended says that no state follows this one without a person.
+// ended reports whether the state is final unless a person acts.
 func ended(state string) bool {
 	switch state {
 	case "succeeded", "failed", "denied", "expired", "canceled", "unknown":

@@ -11,18 +11,18 @@ import (
 	"time"
 )
 
-// A static program asks the kernel for the time through a page of memory, not
-// through a library or a system call that could be replaced, and the kernel has
-// namespaces for the clocks that count since the start of the machine only. So the
-// fleets whose clocks jump are built with package time of this Go changed in two
-// places: Now adds what stands in a file that the harness holds. Nothing of
-// Callyard, of nats-server or of any library knows of it, and the monotonic clock
-// stays as it is, as it does when the clock of a machine is set.
+// A static program reads the time from a page of memory that the kernel maps, not
+// through a library or a system call that could be replaced. The kernel's time
+// namespaces support only the clocks that count since boot. So the
+// fleets whose clocks jump are built with a modified package time of this Go: Now adds
+// the content of a file that the harness holds. Callyard, nats-server and the libraries
+// do not notice, and the monotonic clock remains unchanged, as it does when the clock of a
+// machine is set.
 
-// clockVariable names the file of the clock of a process.
+// clockVariable names the file with the clock offset of a process.
 const clockVariable = "CHAOS_CLOCK"
 
-// clock is by how many seconds the clock of one process is wrong.
+// clock is the clock offset of one process, in seconds.
 type clock struct {
 	path string
 	file *os.File
@@ -37,7 +37,7 @@ func newClock(path string) (*clock, error) {
 	return c, c.set(0)
 }
 
-// set moves the clock, which is noticed with the next look at it.
+// set changes the offset. The process applies it the next time it reads the clock.
 func (c *clock) set(ahead time.Duration) error {
 	var text [8]byte
 	binary.NativeEndian.PutUint64(text[:], uint64(int64(ahead/time.Second)))
@@ -52,7 +52,7 @@ func (c *clock) close() error { return c.file.Close() }
 const (
 	nowRead = "	sec, nsec, mono := runtimeNow()\n	if mono == 0 {"
 	nowMore = "	sec, nsec, mono := runtimeNow()\n	sec += chaosAhead()\n	if mono == 0 {"
-	// aheadSource is a file that package time gets.
+	// aheadSource is a file that is added to package time.
 	aheadSource = `package time
 
 import (
@@ -86,8 +86,8 @@ func chaosAhead() int64 {
 `
 )
 
-// clockOverlay writes below dir what go build takes for package time instead of
-// its own, and returns the file that says so.
+// clockOverlay writes the modified files of package time below dir, and returns
+// the overlay file for go build.
 func clockOverlay(ctx context.Context, root, dir string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", "env", "GOROOT")
 	cmd.Dir = root
@@ -115,7 +115,7 @@ func clockOverlay(ctx context.Context, root, dir string) (string, error) {
 	return writeOverlay(filepath.Join(dir, "overlay.json"), replace)
 }
 
-// wrongClock changes the source of package time.
+// wrongClock modifies the source of package time.
 func wrongClock(source string) (string, error) {
 	if strings.Count(source, nowRead) != 1 {
 		return "", fmt.Errorf("package time of this Go reads the clock in another way than we know; see clock.go")
@@ -123,7 +123,7 @@ func wrongClock(source string) (string, error) {
 	return strings.Replace(source, nowRead, nowMore, 1), nil
 }
 
-// BuildClocked builds the programs of a fleet whose clocks can be set, into p.
+// BuildClocked builds the programs of a fleet with adjustable clocks, into p.
 func BuildClocked(ctx context.Context, root string, p *Programs) error {
 	dir := filepath.Join(filepath.Dir(p.Dir), "time")
 	if err := os.MkdirAll(dir, 0o700); err != nil {

@@ -14,8 +14,8 @@ import (
 )
 
 // disk is a file system in a file. Writes reach the file when they are synced, or
-// when the kernel finds the time; commit keeps it from finding the time soon.
-// Whoever mounts a copy of the file sees what a disk would have after a power cut.
+// when the kernel writes them back; the mount option commit delays the latter.
+// A copy of the file has the content that a disk would have after a power cut.
 type disk struct {
 	dir   string
 	count int
@@ -23,10 +23,10 @@ type disk struct {
 
 const diskBytes = 512 << 20
 
-// canCutPower says that this system has what a power cut is made of.
+// canCutPower reports that this system supports power cuts.
 const canCutPower = true
 
-// newDisk makes an empty disk below dir. Mounting needs root, or sudo without a
+// newDisk creates an empty disk below dir. Mounting needs root, or sudo without a
 // password.
 func newDisk(ctx context.Context, dir string) (*disk, error) {
 	d := &disk{dir: dir}
@@ -48,7 +48,7 @@ func newDisk(ctx context.Context, dir string) (*disk, error) {
 
 func (d *disk) image() string { return filepath.Join(d.dir, fmt.Sprintf("disk-%d.img", d.count)) }
 
-// path is where the disk is mounted at the moment.
+// path returns the current mount point of the disk.
 func (d *disk) path() string { return filepath.Join(d.dir, fmt.Sprintf("disk-%d", d.count)) }
 
 func (d *disk) mount(ctx context.Context) error {
@@ -61,14 +61,14 @@ func (d *disk) mount(ctx context.Context) error {
 	return asRoot(ctx, "chown", strconv.Itoa(os.Geteuid()), d.path())
 }
 
-// copy writes down what is on the disk now. Nothing may write to it meanwhile:
+// copy copies the current content of the disk. Nothing may write to it in the meantime:
 // freeze its users first.
 func (d *disk) copy(ctx context.Context) error {
 	next := disk{dir: d.dir, count: d.count + 1}
 	return command(ctx, "cp", "--sparse=always", "--reflink=never", d.image(), next.image())
 }
 
-// swap puts the copy in the place of the disk, whose users have ended.
+// swap replaces the disk with the copy. Its users must have ended.
 func (d *disk) swap(ctx context.Context) error {
 	if err := d.unmount(ctx); err != nil {
 		return err
@@ -77,7 +77,7 @@ func (d *disk) swap(ctx context.Context) error {
 	return d.mount(ctx)
 }
 
-// fill leaves no room on the disk.
+// fill fills the disk completely.
 func (d *disk) fill() (err error) {
 	f, err := os.OpenFile(d.ballast(), os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -98,7 +98,7 @@ func (d *disk) fill() (err error) {
 	return nil
 }
 
-// empty makes room again.
+// empty frees the space again.
 func (d *disk) empty() error {
 	if err := os.Remove(d.ballast()); err != nil {
 		return fmt.Errorf("making room on the disk: %w", err)
@@ -108,7 +108,7 @@ func (d *disk) empty() error {
 
 func (d *disk) ballast() string { return filepath.Join(d.path(), "ballast") }
 
-// unmount takes the disk away.
+// unmount unmounts the disk.
 func (d *disk) unmount(ctx context.Context) error {
 	if err := asRoot(ctx, "umount", d.path()); err != nil {
 		return err

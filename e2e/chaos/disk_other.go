@@ -9,7 +9,7 @@ import (
 
 const canCutPower = false
 
-// disk is not to be had here: power cuts need the loop mounts of Linux.
+// disk is not supported here: power cuts need the loop mounts of Linux.
 type disk struct{}
 
 func newDisk(context.Context, string) (*disk, error) {

@@ -18,25 +18,25 @@ import (
 	"github.com/callyard/callyard/pkg/bus/porttest"
 )
 
-// The servers of a fleet. Both write down each run; the tool of the second is
+// The servers of a fleet. Both record each run; the tool of the second is
 // registered as safe to repeat.
 const (
 	onceServer = "ledger"
 	safeServer = "notes"
 )
 
-// fleet is the processes of a campaign.
+// fleet holds the processes of a campaign.
 type fleet struct {
 	nodes   []*slot // of NATS: one, or a cluster
 	doors   []*slot
 	workers []*slot
-	disk    *disk // of the first node of NATS, where power is to be cut or the disk to be filled
-	lan     *lan  // where the network is to be broken: each process is a host of its own
+	disk    *disk // of the first NATS node, for power cuts and a full disk
+	lan     *lan  // for network faults: each process is a separate host
 
-	bad map[string]badServer // servers of the workers in addition to the good ones
+	bad map[string]badServer // bad servers of the workers, in addition to the good ones
 
 	urls []string         // of the doors
-	at   map[string]*host // who listens at an address, for those that are on the lan
+	at   map[string]*host // the hosts by address, for processes on the lan
 	look *http.Client
 }
 
@@ -62,13 +62,13 @@ func openFleet(ctx context.Context, c *Campaign, dir string) (*fleet, error) {
 	return f, nil
 }
 
-// startWithin bounds the start of a fleet.
+// startWithin limits the time to start a fleet.
 const startWithin = 2 * time.Minute
 
-// portsOfNode is for clients, for other nodes, and for the question how it is.
+// portsOfNode is the number of ports of a node: for clients, for other nodes, and for monitoring.
 const portsOfNode = 3
 
-// plan says how each process is started.
+// plan prepares the start of each process.
 func (f *fleet) plan(ctx context.Context, c *Campaign, dir string) (err error) {
 	nodes := max(c.Nodes, 1)
 	ports, err := porttest.Free(portsOfNode*nodes + c.Doors + c.Workers)
@@ -113,7 +113,7 @@ func (f *fleet) plan(ctx context.Context, c *Campaign, dir string) (err error) {
 	}
 	for i := range nodes {
 		ready := f.greets
-		if nodes > 1 { // one that has what it missed while it was away
+		if nodes > 1 { // ready only when it has caught up with the cluster
 			ready = func(ctx context.Context, _ string) error {
 				return f.answers(ctx, loopback(ports[portsOfNode*i+2]), "/healthz")
 			}
@@ -165,7 +165,7 @@ func configOf(dir string, node int) string {
 	return filepath.Join(dir, fmt.Sprintf("nats-%d.conf", node))
 }
 
-// configure writes the settings of a node of NATS: its disk may have moved.
+// configure writes the configuration of a NATS node, whose disk may have moved.
 func (f *fleet) configure(c *Campaign, node int, dir string, ports []int) error {
 	store, sync := filepath.Join(dir, fmt.Sprintf("nats-%d", node)), "always"
 	if f.disk != nil && node == 0 {
@@ -193,8 +193,8 @@ func (f *fleet) configure(c *Campaign, node int, dir string, ports []int) error 
 	return nil
 }
 
-// dial reaches a process wherever it is: those on the lan are asked from inside,
-// so that a broken network is the fleet's and not ours.
+// dial connects to a process. Processes on the lan are reached from inside it,
+// so that network faults affect only the fleet and not the harness.
 func (f *fleet) dial(ctx context.Context, network, address string) (conn net.Conn, err error) {
 	d := net.Dialer{Timeout: time.Second}
 	err = f.at[address].inside(func() error {
@@ -230,7 +230,7 @@ func (f *fleet) writeServers(c *Campaign, dir string) (string, error) {
 	return path, nil
 }
 
-// greets says whether a NATS server greets at the address.
+// greets returns an error unless a NATS server sends its greeting at the address.
 func (f *fleet) greets(ctx context.Context, address string) error {
 	conn, err := f.dial(ctx, "tcp", address)
 	if err != nil {
@@ -250,7 +250,7 @@ func (f *fleet) isReady(ctx context.Context, address string) error {
 	return f.answers(ctx, address, "/readyz")
 }
 
-// answers says whether a probe is answered with 200.
+// answers returns an error unless a probe succeeds with 200.
 func (f *fleet) answers(ctx context.Context, address, path string) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+path, nil)
 	if err != nil {
@@ -267,7 +267,7 @@ func (f *fleet) answers(ctx context.Context, address, path string) error {
 	return nil
 }
 
-// held is what GET /servers/{id} says of who holds a server.
+// held is the part of GET /servers/{id} that lists the holders of a server.
 type held struct {
 	Connected bool `json:"connected"`
 	Tools     *int `json:"tools"`
@@ -278,7 +278,7 @@ type held struct {
 	} `json:"workers"`
 }
 
-// holders asks one front door who holds a server.
+// holders asks one front door for the holders of a server.
 func (f *fleet) holders(ctx context.Context, door int, server string) (h held, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -297,7 +297,7 @@ func (f *fleet) holders(ctx context.Context, door int, server string) (h held, e
 	return h, json.NewDecoder(a.Body).Decode(&h)
 }
 
-// awaitServers waits until every front door sees both servers ready on all workers.
+// awaitServers waits until every front door reports both servers ready on all workers.
 func (f *fleet) awaitServers(ctx context.Context, workers int) error {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
@@ -321,7 +321,7 @@ func (f *fleet) awaitServers(ctx context.Context, workers int) error {
 
 // close ends every process.
 func (f *fleet) close() error {
-	const grace = 40 * time.Second // more than any of them gives its calls
+	const grace = 40 * time.Second // longer than the drain time of any process
 	if f.lan != nil {
 		f.heal()
 	}
@@ -349,7 +349,7 @@ func (f *fleet) close() error {
 	return errors.Join(errs...)
 }
 
-// slots are all processes.
+// slots returns all processes.
 func (f *fleet) slots() []*slot { return slices.Concat(f.nodes, f.doors, f.workers) }
 
 // heal reconnects every wire.
@@ -362,7 +362,7 @@ func (f *fleet) heal() {
 	}
 }
 
-// all does something with each slot at once.
+// all runs do for all slots concurrently.
 func all(slots []*slot, do func(*slot) error) error {
 	errs := make([]error, len(slots))
 	var wait sync.WaitGroup

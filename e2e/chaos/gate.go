@@ -2,11 +2,11 @@ package chaos
 
 import "context"
 
-// gate lets no more calls begin than belong to the faults that have struck, so that
-// load is left for the others.
+// gate limits the calls that may begin in proportion to the faults that have struck, so that
+// load remains for the other faults.
 type gate struct {
 	mu      chan struct{} // a lock that can be waited for together with a context
-	wake    chan struct{} // closed and replaced when more may begin
+	wake    chan struct{} // closed and replaced when more calls may begin
 	calls   int
 	faults  int
 	fired   int
@@ -18,7 +18,7 @@ func newGate(calls, faults int) *gate {
 	return g
 }
 
-// most is how many calls may have begun.
+// most returns the number of calls that may have begun.
 func (g *gate) most() int {
 	if g.fired >= g.faults {
 		return g.calls
@@ -26,7 +26,7 @@ func (g *gate) most() int {
 	return min(g.calls, (g.fired+2)*g.calls/(g.faults+1))
 }
 
-// pass waits until n more calls may begin; false means that the load ends.
+// pass waits until n more calls may begin. It returns false if the load ends.
 func (g *gate) pass(ctx context.Context, n int) bool {
 	for {
 		g.mu <- struct{}{}
@@ -45,14 +45,14 @@ func (g *gate) pass(ctx context.Context, n int) bool {
 	}
 }
 
-// share is the part of the calls that have begun.
+// share returns the share of the calls that have begun.
 func (g *gate) share() float64 {
 	g.mu <- struct{}{}
 	defer func() { <-g.mu }()
 	return float64(g.started) / float64(g.calls)
 }
 
-// fire says that one more fault has struck.
+// fire records that one more fault has struck.
 func (g *gate) fire() {
 	g.mu <- struct{}{}
 	g.fired++

@@ -12,20 +12,20 @@ import (
 )
 
 // host is a machine of the fleet: a network namespace whose only link is a
-// device that the lan reads and writes. It has no name and leaves nothing behind:
-// it is gone with the last process in it, and with us.
+// device that the lan reads and writes. It has no name, so it disappears with its last
+// process and this one.
 type host struct {
 	at    address
 	space *os.File
 	wire  *os.File // to the lan
 }
 
-// newHost makes a machine at the address. It needs root.
+// newHost creates a machine at the address. It needs root.
 func newHost(ctx context.Context, at address) (*host, error) {
 	h := &host{at: at}
 	made := make(chan error)
 	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread ends in its new namespace
+		runtime.LockOSThread() // never unlocked: the thread ends in its new namespace
 		made <- h.make(ctx)
 	}()
 	if err := <-made; err != nil {
@@ -36,7 +36,7 @@ func newHost(ctx context.Context, at address) (*host, error) {
 
 const deviceName = "lan0"
 
-// make runs on the thread that moves.
+// make runs on the thread that moves to the new namespace.
 func (h *host) make(ctx context.Context) (err error) {
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 		return fmt.Errorf("a network namespace: %w", err)
@@ -44,7 +44,7 @@ func (h *host) make(ctx context.Context) (err error) {
 	if h.space, err = os.Open(ownSpace()); err != nil {
 		return err
 	}
-	// Opened so that reads can be ended by closing it.
+	// Nonblocking, so that closing it ends a read.
 	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return fmt.Errorf("/dev/net/tun: %w", err)
@@ -72,8 +72,8 @@ func (h *host) make(ctx context.Context) (err error) {
 
 func ownSpace() string { return fmt.Sprintf("/proc/self/task/%d/ns/net", unix.Gettid()) }
 
-// inside runs something on a thread in the namespace of the host: sockets that it
-// opens and processes that it starts are there. Without a host it just runs it.
+// inside runs do on a thread in the namespace of the host, for the sockets that it
+// opens and the processes that it starts. If h is nil, it just runs do.
 func (h *host) inside(do func() error) (err error) {
 	if h == nil {
 		return do()
@@ -92,14 +92,14 @@ func (h *host) inside(do func() error) (err error) {
 	defer func() {
 		if back := unix.Setns(int(home.Fd()), unix.CLONE_NEWNET); back != nil {
 			err = errors.Join(err, fmt.Errorf("leaving a host of the lan: %w", back))
-			return // the thread is of no more use, and ends with its goroutine
+			return // the thread cannot be reused and ends with its goroutine
 		}
 		runtime.UnlockOSThread()
 	}()
 	return do()
 }
 
-// close lets go of the host. Its device belongs to the lan, once it is plugged in.
+// close releases the host. Once plugged in, its device belongs to the lan.
 func (h *host) close() error {
 	var err error
 	if h.space != nil {
@@ -108,8 +108,8 @@ func (h *host) close() error {
 	return err
 }
 
-// CanMakeNetworks says why this process cannot make a network of its own; nil when
-// it can.
+// CanMakeNetworks returns the reason why this process cannot create a network namespace, or
+// nil if it can.
 func CanMakeNetworks(ctx context.Context) error {
 	h, err := newHost(ctx, address{10, 0, 0, 1})
 	if err != nil {

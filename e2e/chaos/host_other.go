@@ -10,7 +10,7 @@ import (
 
 var errNoNetworks = errors.New("a network of our own needs the namespaces of Linux")
 
-// host is not to be had here.
+// host is not supported here.
 type host struct {
 	at   address
 	wire io.ReadWriteCloser
@@ -22,5 +22,5 @@ func (h *host) inside(do func() error) error { return do() }
 
 func (h *host) close() error { return nil }
 
-// CanMakeNetworks says why this process cannot make a network of its own.
+// CanMakeNetworks returns the reason why this process cannot create a network namespace.
 func CanMakeNetworks(context.Context) error { return errNoNetworks }

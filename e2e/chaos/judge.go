@@ -6,10 +6,10 @@ import (
 	"github.com/callyard/callyard/internal/mcptest"
 )
 
-// batchWindow is how many calls of one batch may be under way at once.
+// batchWindow limits the calls of one batch in flight.
 const batchWindow = 512
 
-// judge compares what clients were told, what is stored, and what ran.
+// judge compares the answers to clients, the stored calls and the runs.
 func (r *run) judge(ctx context.Context) error {
 	once, err := r.ran(r.effects)
 	if err != nil {
@@ -69,7 +69,7 @@ func (r *run) judge(ctx context.Context) error {
 	return nil
 }
 
-// ran reads the effects of what may run once.
+// ran reads the recorded effects of the calls that may run once.
 func (r *run) ran(file string) (map[string]int, error) {
 	effects, err := mcptest.ReadEffects(file)
 	if err != nil {
@@ -82,7 +82,7 @@ func (r *run) ran(file string) (map[string]int, error) {
 	return effects, err
 }
 
-// judgeCall looks at one call from all three sides.
+// judgeCall compares all three records of one call.
 func (r *run) judgeCall(t *told, once, safe map[string]int, stands map[string][]stored) {
 	rep, find := r.report, r.book.find
 	if !t.Extra {
@@ -138,7 +138,7 @@ func (r *run) judgeCall(t *told, once, safe map[string]int, stands map[string][]
 	r.judgeStored(t, stands[t.Effect])
 }
 
-// judgeStored compares what the client was told with what is stored.
+// judgeStored compares the answer to the client with the stored calls.
 func (r *run) judgeStored(t *told, rows []stored) {
 	find := r.book.find
 	known := false
@@ -151,8 +151,8 @@ func (r *run) judgeStored(t *told, rows []stored) {
 			find("%s has the results %v", s.id, s.states)
 		}
 		if s.id != t.ID {
-			// A request whose answer was lost, repeated elsewhere: the key says which
-			// of the two counts, and the other is canceled.
+			// A request whose answer was lost was repeated at another front door. The key decides which
+			// of the two applies, and the other one is canceled.
 			if r.report.Twins++; s.state() != "canceled" {
 				find("%s is stored as %s (%v) beside %s", t.Effect, s.id, s.states, t.ID)
 			}

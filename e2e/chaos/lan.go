@@ -10,36 +10,36 @@ import (
 	"time"
 )
 
-// lan is a network of our own: each host sends its packets here, and what arrives
-// where, and when, is ours to say. It carries IPv4 and nothing else.
+// lan is a simulated network: each host sends its packets to it, and it decides whether and
+// when they arrive. It supports only IPv4.
 type lan struct {
 	mu     sync.Mutex
 	ports  map[address]*port
 	wires  map[[2]address]wire
-	all    wire // of those that are in no other way bad
+	all    wire // for hosts without another entry
 	random *rand.Rand
-	lost   int // packets that did not arrive because of a wire
-	late   int // packets that were held back
+	lost   int // packets that a wire dropped
+	late   int // packets that a wire delayed
 	wait   sync.WaitGroup
 }
 
-// address is where a host is on the lan.
+// address is the address of a host on the lan.
 type address [4]byte
 
-// String is the address as people write it.
+// String returns the address in dotted decimal.
 func (a address) String() string { return netip.AddrFrom4(a).String() }
 
-// wire is how packets travel from one host to another. The zero value is a good one.
+// wire holds the properties of the path from one host to another. The zero value is a good path.
 type wire struct {
 	cut  bool
 	late time.Duration
-	loss float64 // the share of packets that do not arrive, from 0 to 1
+	loss float64 // the share of dropped packets, from 0 to 1
 }
 
-// port is where a host is plugged in.
+// port connects a host.
 type port struct {
 	device io.ReadWriteCloser // one packet for each read and write
-	queue  chan packet        // what is held back, in its order
+	queue  chan packet        // delayed packets, in order
 }
 
 type packet struct {
@@ -49,8 +49,8 @@ type packet struct {
 
 const (
 	packetBytes = 64 << 10
-	// queuePackets is what waits at most for one host; the rest is lost, as it is
-	// when the queue of a real device is full.
+	// queuePackets limits the packets that wait for one host. Further packets are dropped, as
+	// by a real device with a full queue.
 	queuePackets = 8192
 )
 
@@ -68,7 +68,7 @@ func (l *lan) plug(at address, device io.ReadWriteCloser) {
 	l.wait.Go(p.deliver)
 }
 
-// close unplugs every host and waits until nothing is on its way.
+// close unplugs every host and waits until no packet is in transit.
 func (l *lan) close() error {
 	l.mu.Lock()
 	var errs []error
@@ -82,7 +82,7 @@ func (l *lan) close() error {
 	return errors.Join(errs...)
 }
 
-// set says how packets travel between two hosts, both ways.
+// set sets the wire between two hosts, in both directions.
 func (l *lan) set(a, b address, w wire) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -93,14 +93,14 @@ func (l *lan) set(a, b address, w wire) {
 	}
 }
 
-// setAll says how packets travel between all hosts of which nothing else is said.
+// setAll sets the wire between all hosts without another entry.
 func (l *lan) setAll(w wire) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.all = w
 }
 
-// carry takes what a host sends to where it is for.
+// carry forwards the packets of a host to their destinations.
 func (l *lan) carry(from *port) {
 	buffer := make([]byte, packetBytes)
 	for {
@@ -141,18 +141,18 @@ func (l *lan) forward(b []byte) {
 	}
 }
 
-// deliver writes to the host what is for it, each packet when it is due. One that
-// waits holds up those behind it: packets keep their order.
+// deliver writes the packets for the host when they are due. A waiting packet
+// delays those behind it, so packets keep their order.
 func (p *port) deliver() {
 	for next := range p.queue {
 		if wait := time.Until(next.due); wait > 0 {
 			time.Sleep(wait)
 		}
-		_, _ = p.device.Write(next.bytes) // a host that takes nothing has lost it
+		_, _ = p.device.Write(next.bytes) // the packet is lost if the host does not accept it
 	}
 }
 
-// counts is how many packets were lost and held back by now.
+// counts returns the numbers of dropped and delayed packets so far.
 func (l *lan) counts() (lost, late int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

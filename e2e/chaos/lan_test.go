@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// plugged is a host of a test: what it sends, and what arrives there.
+// plugged is a host of a test, with its sent and received packets.
 type plugged struct {
 	sends   chan []byte
 	arrives chan []byte
@@ -41,7 +41,7 @@ func (p *plugged) Close() error {
 	return nil
 }
 
-// ip is a packet with one byte in it.
+// ip returns a packet with one byte of payload.
 func ip(from, to address, text byte) []byte {
 	b := make([]byte, 21)
 	b[0], b[3], b[20] = 0x45, 21, text
@@ -100,7 +100,7 @@ func TestPacketsTravelAsTheirWireIs(t *testing.T) {
 			t.Errorf("%d packets were lost and %d late", lost, late)
 		}
 		l.setAll(wire{})
-		a.sends <- []byte{0x60, 0, 0} // no IPv4
+		a.sends <- []byte{0x60, 0, 0} // not IPv4
 		a.sends <- ip(one, address{10, 0, 0, 9}, 'x')
 		a.sends <- ip(one, two, 'z')
 		arrived(b, "z")

@@ -15,16 +15,16 @@ import (
 
 const (
 	ndjson = "Content-Type: application/x-ndjson"
-	// pieceLines is how many lines a client sends at once.
+	// pieceLines is the number of lines that a client sends in one request.
 	pieceLines = 50
-	// lineWithin is how long a client waits for a line of results before it asks
+	// lineWithin limits the time that a client waits for a line of results before it asks
 	// another front door.
 	lineWithin = 5 * time.Second
-	// stuckAfter is how long one request may be refused before that is strange.
+	// stuckAfter is the time after which the refusal of one request is unexpected.
 	stuckAfter = 30 * time.Second
 )
 
-// lines is a batch as its client knows it.
+// lines is a batch from the view of its client.
 type lines struct {
 	r       *run
 	c       *client
@@ -61,8 +61,8 @@ func (r *run) batches(ctx context.Context) {
 	}
 }
 
-// persist repeats a request until the answer has the status; false means that the
-// load ends. known takes other answers that are an end too.
+// persist repeats a request until the response has the status. It returns false if the
+// load ends. known accepts further responses as final.
 func (b *lines) persist(ctx context.Context, status int, known func(answer) bool, method, path, body string, headers ...string) (answer, bool) {
 	began, told := time.Now(), false
 	for {
@@ -87,7 +87,7 @@ func (b *lines) persist(ctx context.Context, status int, known func(answer) bool
 	}
 }
 
-// create makes the batch.
+// create creates the batch.
 func (b *lines) create(ctx context.Context) bool {
 	b.id = "?"
 	a, ok := b.persist(ctx, http.StatusCreated, nil, http.MethodPost, "/batches", `{"open":true}`, fmt.Sprintf("Idempotency-Key: %d-%s", b.r.c.Seed, b.name))
@@ -145,7 +145,7 @@ func (b *lines) send(ctx context.Context, size int, arrived chan<- *told) bool {
 				b.r.book.find("batch %s has %d lines after %d were sent", b.name, stored, from+n)
 				return false
 			}
-			// A front door that has not heard of the last piece: it tells when asked again.
+			// A front door that does not know the last piece yet: ask it again.
 			if !rest(ctx, errorPause) {
 				return false
 			}
@@ -156,8 +156,8 @@ func (b *lines) send(ctx context.Context, size int, arrived chan<- *told) bool {
 	return true
 }
 
-// turn waits until n more lines may be sent. Batches go along with the single calls,
-// so that faults meet both from the beginning to the end.
+// turn waits until n more lines may be sent. Batches progress in step with the single calls,
+// so that faults hit both from the beginning to the end.
 func (b *lines) turn(ctx context.Context, n int) bool {
 	for float64(b.before+len(b.calls))/float64(b.r.c.BatchCalls) > b.r.gate.share() {
 		if !rest(ctx, errorPause) {
@@ -167,13 +167,13 @@ func (b *lines) turn(ctx context.Context, n int) bool {
 	return b.r.gate.pass(ctx, n)
 }
 
-// stored asks how many lines are stored.
+// stored returns the number of stored lines.
 func (b *lines) stored(ctx context.Context) (int, bool) {
 	if !rest(ctx, errorPause) {
 		return 0, false
 	}
-	// From a number that is wrong for sure the answer says the right one; what GET
-	// says may be a moment old.
+	// The response to a request with a wrong number contains the current number, while
+	// the number of GET may be slightly outdated.
 	a, ok := b.persist(ctx, http.StatusOK, nil, http.MethodGet, "/batches/"+b.id, "")
 	var s struct {
 		Calls int `json:"calls"`
@@ -194,13 +194,13 @@ func (b *lines) text(from, n int) string {
 	return text.String()
 }
 
-// seal says that there will be no more lines.
+// seal seals the batch.
 func (b *lines) seal(ctx context.Context) {
 	b.persist(ctx, http.StatusOK, nil, http.MethodPost, "/batches/"+b.id+"/seal", "")
 }
 
-// results reads results until there is one for each line, each connection from the
-// cursor of the last line that came.
+// results reads results until there is one for each line. Each connection starts at the
+// cursor of the last line received.
 func (b *lines) results(ctx context.Context, size int, arrived <-chan *told) {
 	known := map[string]*told{}
 	cursor, got := "", 0
@@ -250,8 +250,8 @@ func (b *lines) results(ctx context.Context, size int, arrived <-chan *told) {
 	}
 }
 
-// canceledBatch runs a batch that is canceled when some of it has run. Nothing of it
-// may run after its end, and what it says was canceled may not have run at all.
+// canceledBatch runs a batch that is canceled when a part of it has run. No call may run
+// after the end of the batch, and calls reported as canceled must not have run at all.
 func (r *run) canceledBatch(ctx context.Context) {
 	c := newClient(r.f, 0)
 	defer c.close()

@@ -19,8 +19,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// watchSources looks at the files that the programs are made of: the go command
-// keeps the result of a test only while what the test looked at is as it was.
+// watchSources opens the source files of the programs, because the go command
+// caches the result of a test only while the files that the test opened are unchanged.
 func watchSources() error {
 	root, err := FindRoot()
 	if err != nil {

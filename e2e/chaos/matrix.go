@@ -11,20 +11,20 @@ import (
 	"time"
 )
 
-// Cell is one square of the matrix: a fault, whom it hits, and what is expected.
-// It is shown by a campaign of its own, or by tests that are elsewhere.
+// Cell is one cell of the matrix: a fault, its target, and the expected behavior. It is
+// covered by a separate campaign, or by tests in other packages.
 type Cell struct {
 	// Fault is the row, Where the column.
 	Fault, Where string
-	// Expect is what is promised, for people.
+	// Expect is the promise, for people.
 	Expect string
-	// Campaign shows it under load, with the ledger of effects; nil where Tests do.
+	// Campaign covers the cell under load, with the ledger of effects. It is nil if Tests do.
 	Campaign *Campaign
-	// Tests show it; all of them must pass.
+	// Tests cover the cell; all of them must pass.
 	Tests []Test
 }
 
-// Name is the cell as it is named on the command line.
+// Name returns the name of the cell on the command line.
 func (c *Cell) Name() string { return c.Fault + ", " + c.Where }
 
 // Test is a test of this repository.
@@ -33,22 +33,23 @@ type Test struct {
 	Package, Name string
 }
 
-// Outcome is what a cell came to.
+// Outcome is the outcome of a cell.
 type Outcome struct {
 	Cell Cell
-	// Passed says that what is expected was seen; LeftOut why it was not tried here.
+	// Passed reports that the expected behavior was seen. LeftOut is the reason why the cell
+	// was not run.
 	Passed  bool
 	LeftOut string
 	Took    time.Duration
-	// Saw is what was seen, for people.
+	// Saw describes the observed behavior, for people.
 	Saw string
-	// Report is that of the campaign.
+	// Report is the report of the campaign.
 	Report *Report
 }
 
-// Matrix has what the cells need.
+// Matrix holds the inputs of the cells.
 type Matrix struct {
-	// Root is the repository, Programs what Build and BuildClocked made of it.
+	// Root is the repository, and Programs the output of Build and BuildClocked.
 	Root     string
 	Programs Programs
 	Seed     uint64
@@ -56,8 +57,8 @@ type Matrix struct {
 	Log      *slog.Logger
 }
 
-// Run runs the cells in their order, the tests of all of them first, and calls each
-// with every outcome. The error is about what kept them from being run.
+// Run runs the cells in order, the tests of all of them first, and calls each
+// with every outcome. The error reports that the cells could not run.
 func (m *Matrix) Run(ctx context.Context, cells []Cell, each func(Outcome)) ([]Outcome, error) {
 	noNetwork := CanMakeNetworks(ctx)
 	tests, err := runTests(ctx, m.Root, testsOf(cells), m.Log)
@@ -97,13 +98,13 @@ func (m *Matrix) campaign(ctx context.Context, o *Outcome) error {
 	}
 	if err != nil {
 		o.Saw = err.Error()
-		return nil // a fleet that does not come up is what was seen
+		return nil // a fleet that does not start is an outcome, not an error
 	}
 	o.Report, o.Passed, o.Took, o.Saw = report, report.Passed(), report.Took, report.Short()
 	return nil
 }
 
-// judge says what the tests of a cell came to.
+// judge sets the outcome of a cell from its tests.
 func (o *Outcome) judge(ends map[Test]testEnd) {
 	o.Passed = len(o.Cell.Tests) > 0
 	var bad []string
@@ -136,13 +137,13 @@ func testsOf(cells []Cell) (tests []Test) {
 	return tests
 }
 
-// NeedsClocks says whether some of the cells want the programs of [BuildClocked].
+// NeedsClocks reports whether a cell needs the programs of [BuildClocked].
 func NeedsClocks(cells []Cell) bool {
 	return slices.ContainsFunc(cells, func(c Cell) bool { return c.Campaign != nil && c.Campaign.needsClocks() })
 }
 
-// Some returns the cells whose names have one of the parts that only names,
-// separated by semicolons; all for "".
+// Some returns the cells whose names contain one of the parts in only, which are
+// separated by semicolons. If only is empty, it returns all cells.
 func Some(cells []Cell, only string) ([]Cell, error) {
 	if only == "" {
 		return cells, nil

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Short says in a line what the campaign saw.
+// Short summarizes the campaign in one line.
 func (r *Report) Short() string {
 	var parts []string
 	for _, state := range slices.Sorted(maps.Keys(r.States)) {
@@ -40,7 +40,7 @@ func (r *Report) Short() string {
 	return text
 }
 
-// Result is the outcome in a word.
+// Result returns the outcome as one word.
 func (o *Outcome) Result() string {
 	switch {
 	case o.LeftOut != "":
@@ -51,7 +51,7 @@ func (o *Outcome) Result() string {
 	return "FAILED"
 }
 
-// shownBy says what showed the cell.
+// shownBy names the campaign or the tests that covered the cell.
 func (o *Outcome) shownBy() string {
 	if o.Cell.Campaign != nil {
 		return "campaign"
@@ -68,7 +68,7 @@ func (o *Outcome) shownBy() string {
 	return strings.Join(names, "<br>")
 }
 
-// WritePage writes the outcomes as a table of Markdown.
+// WritePage writes the outcomes as a Markdown table.
 func WritePage(out io.Writer, all []Outcome) error {
 	var text strings.Builder
 	text.WriteString("| fault | of | expected | seen | result | shown by |\n|---|---|---|---|---|---|\n")

@@ -7,49 +7,49 @@ import (
 	"time"
 )
 
-// Kind is a sort of fault.
+// Kind is a kind of fault.
 type Kind string
 
-// The faults. A kill is a kill -9 and a start some moments later; a stop is a
-// SIGSTOP and a SIGCONT some seconds later.
+// The faults. A kill is SIGKILL followed by a start after some time. A stop is
+// SIGSTOP followed by SIGCONT some seconds later.
 const (
 	KillWorker Kind = "kill worker"
 	KillDoor   Kind = "kill front door"
 	KillNATS   Kind = "kill nats"
-	KillServer Kind = "kill mcp server" // its worker lives on
+	KillServer Kind = "kill mcp server" // its worker continues
 	KillAll    Kind = "kill everything" // front doors, workers and NATS at once
 	StopWorker Kind = "stop worker"
 	StopDoor   Kind = "stop front door"
 	StopNATS   Kind = "stop nats"
-	// CutPower takes from the disk of NATS what was not synced; with an odd victim
+	// CutPower removes unsynced data from the disk of NATS. With an odd victim
 	// every other process loses its power too.
 	CutPower Kind = "cut power"
-	// FillDisk fills the disk of NATS, and makes room again.
+	// FillDisk fills the disk of NATS, and frees the space again.
 	FillDisk Kind = "fill disk"
-	// StopServer stops an MCP server below a worker, in the middle of its calls.
+	// StopServer stops an MCP server of a worker, in the middle of its calls.
 	StopServer Kind = "stop mcp server"
-	// RestartAll ends everything in good order, and starts it again.
+	// RestartAll stops all processes gracefully and starts them again.
 	RestartAll Kind = "restart everything"
-	// KillNode and StopNode hit one node of a cluster of NATS.
+	// KillNode and StopNode hit one node of a NATS cluster.
 	KillNode Kind = "kill nats node"
 	StopNode Kind = "stop nats node"
-	// PartitionWorker, PartitionDoor and PartitionNode take a process off the network of the fleet;
-	// SplitNodes parts one node of NATS from the other nodes and from nobody else.
+	// PartitionWorker, PartitionDoor and PartitionNode disconnect a process from the network of
+	// the fleet. SplitNodes disconnects one NATS node from the other nodes only.
 	PartitionWorker Kind = "partition worker"
 	PartitionDoor   Kind = "partition front door"
 	PartitionNode   Kind = "partition nats node"
 	SplitNodes      Kind = "split nats cluster"
-	// SlowLAN delays every packet and loses some.
+	// SlowLAN delays every packet and drops some.
 	SlowLAN Kind = "slow network"
 	// JumpWorker, JumpDoor and JumpNATS set a clock an hour forwards or backwards, and
-	// right again.
+	// reset it.
 	JumpWorker Kind = "clock of worker"
 	JumpDoor   Kind = "clock of front door"
 	JumpNATS   Kind = "clock of nats"
 )
 
-// lasts says that calls which begin while the fault lasts are hit by it as well,
-// and not only those that it finds under way.
+// lasts reports whether the fault also affects calls that begin while it lasts,
+// not only the calls that are in flight when it strikes.
 func (k Kind) lasts() bool {
 	switch k {
 	case PartitionWorker, PartitionDoor, PartitionNode, SplitNodes, SlowLAN, FillDisk, StopServer, JumpWorker, JumpDoor, JumpNATS, StopNode, StopWorker, StopDoor, StopNATS:
@@ -58,25 +58,25 @@ func (k Kind) lasts() bool {
 	return false
 }
 
-// Share is how many faults of a kind a campaign has.
+// Share is the number of faults of a kind in a campaign.
 type Share struct {
 	Kind  Kind
 	Count int
 }
 
-// nodesOfCluster is how many nodes a cluster of NATS has.
+// nodesOfCluster is the number of nodes of a NATS cluster.
 const nodesOfCluster = 3
 
-// Fault is one thing that goes wrong.
+// Fault is one fault of a campaign.
 type Fault struct {
 	Kind Kind
-	// Victim says which process of the kind, by its place in the fleet.
+	// Victim is the index of the process in the fleet, among those of its kind.
 	Victim int
-	// At is the share of the calls, from 0 to 1, that have ended when it strikes.
+	// At is the share of the calls, from 0 to 1, that must have ended before it strikes.
 	At float64
-	// Down is how long the victim stays away.
+	// Down is the time that the victim is down.
 	Down time.Duration
-	// Ahead is by how much a clock is wrong meanwhile.
+	// Ahead is the clock offset during that time.
 	Ahead time.Duration
 }
 
@@ -112,7 +112,7 @@ func Plan(seed uint64, mix []Share, doors, workers int) []Fault {
 				n = doors
 			}
 			f.Victim, f.Down = among(n), span(time.Second, 5*time.Second)
-			if random.IntN(4) == 0 { // so long that others take its work over, and then it wakes
+			if random.IntN(4) == 0 { // long enough for others to acquire its work before it wakes
 				f.Down = span(12*time.Second, 14*time.Second)
 			}
 		case StopNATS:

@@ -12,19 +12,19 @@ import (
 	"time"
 )
 
-// process is a program that runs. It writes what it has to say to a file.
+// process is a running program. Its output goes to a file.
 type process struct {
 	cmd  *exec.Cmd
 	done chan struct{} // closed when it has ended
 }
 
-// launch starts a program with its output added to the file log.
+// launch starts a program and appends its output to the file log.
 func launch(path string, args, env []string, log string) (*process, error) {
 	out, err := os.OpenFile(log, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("opening the log of %s: %w", path, err)
 	}
-	defer out.Close() // the process has its own
+	defer out.Close() // the process has its own copy
 	cmd := exec.Command(path, args...)
 	cmd.Env = append(cleanEnviron(), env...)
 	cmd.Stdout, cmd.Stderr = out, out
@@ -35,12 +35,12 @@ func launch(path string, args, env []string, log string) (*process, error) {
 	p := &process{cmd: cmd, done: make(chan struct{})}
 	go func() { // ends with the process; kill and end wait for it
 		defer close(p.done)
-		_ = cmd.Wait() // how it ended is in its log
+		_ = cmd.Wait() // the reason is in its log
 	}()
 	return p, nil
 }
 
-// cleanEnviron is our environment without what configures Callyard.
+// cleanEnviron returns our environment without variables that configure Callyard.
 func cleanEnviron() []string {
 	var env []string
 	for _, e := range os.Environ() {
@@ -53,13 +53,13 @@ func cleanEnviron() []string {
 	return env
 }
 
-// kill ends the process as the kernel does when memory is short.
+// kill kills the process with SIGKILL.
 func (p *process) kill() {
-	_ = p.cmd.Process.Kill() // one that has ended is as good
+	_ = p.cmd.Process.Kill() // fails only if it has ended
 	<-p.done
 }
 
-// end asks the process to end, and ends it when it does not.
+// end terminates the process gracefully, and kills it after the timeout.
 func (p *process) end(within time.Duration) {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
 	late := time.NewTimer(within)
@@ -71,24 +71,24 @@ func (p *process) end(within time.Duration) {
 	}
 }
 
-// slot is a place in the fleet: a process that is started again when it was killed.
+// slot is a place in the fleet, whose process is restarted after it was killed.
 type slot struct {
 	name      string
 	program   string
 	args, env []string
 	log       string
-	before    func() error // what is to be done before each start; nil for nothing
-	at        string       // where it listens, as it sees it
+	before    func() error // runs before each start; may be nil
+	at        string       // its listen address, from its own view
 	ready     func(context.Context) error
-	host      *host  // where it runs; nil for here
-	clock     *clock // its own; nil for that of the machine
+	host      *host  // the host on which it runs; nil means this machine
+	clock     *clock // its own clock; nil means that of the machine
 
 	mu   sync.Mutex
 	proc *process
-	up   bool // it has been ready since it was started, and is not stopped
+	up   bool // it has been ready since its start, and is not stopped
 }
 
-// spawn starts the process where it belongs.
+// spawn starts the process on its host.
 func (s *slot) spawn() (p *process, err error) {
 	if s.before != nil {
 		if err := s.before(); err != nil {
@@ -102,7 +102,7 @@ func (s *slot) spawn() (p *process, err error) {
 	return p, err
 }
 
-// address is where the others of the fleet reach the process.
+// address returns the address at which the rest of the fleet reaches the process.
 func (s *slot) address(port int) string {
 	if s.host == nil {
 		return loopback(port)
@@ -112,8 +112,8 @@ func (s *slot) address(port int) string {
 
 var errEnded = errors.New("it ended by itself; its log says why")
 
-// start starts the process and waits until it is ready. One that ends before is
-// started again, because what it needs may be away at the moment.
+// start starts the process and waits until it is ready. If it ends before that, start
+// starts it again, because its dependencies may be down.
 func (s *slot) start(ctx context.Context) error {
 	for {
 		p, err := s.spawn()
@@ -182,7 +182,7 @@ func (s *slot) kill() {
 	}
 }
 
-// freeze stops the process without its knowing.
+// freeze stops the process with SIGSTOP.
 func (s *slot) freeze() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -190,14 +190,14 @@ func (s *slot) freeze() error {
 	return s.proc.cmd.Process.Signal(syscall.SIGSTOP)
 }
 
-// away says that the process is there and cannot do its work.
+// away records that the process exists but cannot work.
 func (s *slot) away() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.up = false
 }
 
-// back waits until a process that was away does its work again.
+// back waits until a process that was away works again.
 func (s *slot) back(ctx context.Context) error {
 	s.mu.Lock()
 	p := s.proc
@@ -224,7 +224,7 @@ func (s *slot) thaw(ctx context.Context) error {
 	return err
 }
 
-// end ends the process in good order.
+// end stops the process gracefully.
 func (s *slot) end(within time.Duration) {
 	s.mu.Lock()
 	p := s.proc

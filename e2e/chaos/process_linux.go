@@ -2,5 +2,5 @@ package chaos
 
 import "syscall"
 
-// endsWithUs has the kernel end a process when this one is ended from outside.
+// endsWithUs makes the kernel kill a process when this process dies.
 func endsWithUs() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }

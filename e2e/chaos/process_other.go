@@ -4,5 +4,5 @@ package chaos
 
 import "syscall"
 
-// endsWithUs has nothing to offer here: the system knows no such request.
+// endsWithUs returns nil, because this system has no such feature.
 func endsWithUs() *syscall.SysProcAttr { return nil }

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Report is what a campaign found. Durations in its JSON are nanoseconds.
+// Report is the result of a campaign. Durations in its JSON are nanoseconds.
 type Report struct {
 	Name    string        `json:"name"`
 	Seed    uint64        `json:"seed"`
@@ -22,51 +22,51 @@ type Report struct {
 	Doors   int           `json:"front_doors"`
 	Workers int           `json:"workers"`
 	Clients int           `json:"clients"`
-	// Wanted says that findings are what the campaign is for: something was switched
-	// off that keeps the promises.
+	// Wanted reports that the campaign must have findings, because a guard was
+	// switched off.
 	Wanted bool `json:"wanted"`
 
 	Calls int `json:"calls"`
-	// Accepted is the number with an id that a client knows, Ended the number
-	// with an outcome that a client knows.
+	// Accepted is the number of calls whose ID a client knows, and Ended the number
+	// whose outcome a client knows.
 	Accepted int            `json:"accepted"`
 	Ended    int            `json:"ended"`
 	States   map[string]int `json:"states"`
-	// Duplicates is how many runs were one too many, of calls that may run once; Lost
-	// how many calls were accepted and are not stored or have no result.
+	// Duplicates is the number of excess runs of calls that may run once. Lost is the
+	// number of accepted calls that are not stored or have no result.
 	Duplicates int `json:"duplicates"`
 	Lost       int `json:"lost"`
-	// UnknownMost is how many calls were under way when faults struck.
+	// UnknownMost is the number of calls that were in flight when faults struck.
 	UnknownMost int `json:"unknown_most"`
 	// Stored is the number of stored calls, and Twins the number of these that
-	// were repeated elsewhere and canceled.
+	// were repeated at another front door and canceled.
 	Stored int `json:"stored"`
 	Twins  int `json:"twins"`
-	// Peak is the most calls that were under way at once.
+	// Peak is the maximum number of calls in flight.
 	Peak   int       `json:"peak_in_flight"`
 	Cancel *Canceled `json:"cancel,omitempty"`
-	// CancelAsked is how many single calls their clients canceled; of these
-	// CancelNeverRan ended as canceled and CancelUnknown as unknown.
+	// CancelAsked is the number of single calls that clients canceled. CancelNeverRan
+	// of them ended as canceled and CancelUnknown as unknown.
 	CancelAsked    int `json:"cancel_asked,omitempty"`
 	CancelNeverRan int `json:"cancel_never_ran,omitempty"`
 	CancelUnknown  int `json:"cancel_unknown,omitempty"`
-	// Disturbed is how many calls of bad servers were answered.
+	// Disturbed is the number of answered calls of bad servers.
 	Disturbed int `json:"disturbed,omitempty"`
-	// Odd are answers that no client should get, and how often they came.
+	// Odd counts the answers that no client should get.
 	Odd    map[string]int `json:"odd_answers,omitempty"`
 	Scars  []*scar        `json:"faults"`
 	Points []point        `json:"timeline"`
-	// Findings are what does not fit; none is what is promised.
+	// Findings lists all mismatches. It is empty if all promises were kept.
 	Findings []string `json:"findings"`
-	// Kept is the folder with the logs, when there is something to look for.
+	// Kept is the folder with the logs, if there is something to investigate.
 	Kept string `json:"-"`
 }
 
-// Canceled is what became of the batch that was canceled.
+// Canceled is the result of the canceled batch.
 type Canceled struct {
 	Lines int `json:"lines"`
-	// RanWithinASecond is how many had run a second after the cancel was answered,
-	// Ran how many did in all.
+	// RanWithinASecond is the number of calls that had run a second after the response to the
+	// cancellation, and Ran the total number.
 	RanWithinASecond int           `json:"ran_within_a_second"`
 	Ran              int           `json:"ran"`
 	Took             time.Duration `json:"took"`
@@ -74,7 +74,7 @@ type Canceled struct {
 	ended int
 }
 
-// Passed says that the campaign showed what it should.
+// Passed reports whether the campaign had the expected outcome.
 func (r *Report) Passed() bool { return r.Wanted == (len(r.Findings) > 0) }
 
 // Table writes the report for people.
@@ -154,7 +154,7 @@ func (r *Report) count(kind Kind) (n int) {
 	return n
 }
 
-// add leaves out what never came.
+// add appends d unless it is 0, which means never.
 func add(to []time.Duration, d time.Duration) []time.Duration {
 	if d > 0 {
 		to = append(to, d)
@@ -162,7 +162,7 @@ func add(to []time.Duration, d time.Duration) []time.Duration {
 	return to
 }
 
-// spread is the median and the most, in seconds.
+// spread returns the median and the maximum, in seconds.
 func spread(all []time.Duration) string {
 	if len(all) == 0 {
 		return "-\t-"
@@ -171,7 +171,7 @@ func spread(all []time.Duration) string {
 	return fmt.Sprintf("%.2f s\t%.2f s", all[len(all)/2].Seconds(), all[len(all)-1].Seconds())
 }
 
-// fileName is the name of a campaign as that of a file.
+// fileName converts the name of a campaign to a file name.
 func fileName(name string) string {
 	return strings.Trim(strings.Map(func(c rune) rune {
 		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' {
@@ -184,7 +184,7 @@ func fileName(name string) string {
 	}, name), "-")
 }
 
-// Write writes the report as JSON and its timeline as a picture into dir.
+// Write writes the report as JSON and its timeline as PNG into dir.
 func (r *Report) Write(dir string) error {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return fmt.Errorf("making the folder of reports: %w", err)

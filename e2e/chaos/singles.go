@@ -40,12 +40,12 @@ func (r *run) carry(ctx context.Context) {
 	wait.Wait()
 }
 
-// toolTimeout is how many milliseconds a run may take. A call whose answer was lost
-// on its way is asked after when they have ended.
+// toolTimeout is the timeout of a run in milliseconds. A client asks for a call whose
+// answer was lost when this time has passed.
 const toolTimeout = 5000
 
-// single has one call with a key run, and repeats the request until it knows how
-// the call ended.
+// single runs one call with a key, and repeats the request until the outcome of
+// the call is known.
 func (r *run) single(ctx context.Context, c *client, k int64) {
 	random := rand.New(rand.NewPCG(r.c.Seed, uint64(k)))
 	t := &told{Effect: fmt.Sprintf("s%d", k), Safe: random.IntN(10) == 0}
@@ -82,10 +82,10 @@ func (r *run) single(ctx context.Context, c *client, k int64) {
 	}
 }
 
-// read says how the call ended, as the answer has it, or how long to wait before
-// the request is repeated. A call is accepted when its answer is a result, says that it
-// is stored or under way, or is that of an earlier request with its key; after any other
-// answer the request is repeated, as the documentation has it.
+// read returns the final state of the call from the response, or the time to wait before
+// the request is repeated. A call is accepted if the response is a result, reports that the
+// call is stored or in flight, or is that of an earlier request with its key. After any other
+// response the request is repeated, as documented.
 func (r *run) read(ctx context.Context, c *client, t *told, a answer) (state string, pause time.Duration) {
 	id := a.header.Get("Callyard-Call-Id")
 	if id == "" {
@@ -108,7 +108,7 @@ func (r *run) read(ctx context.Context, c *client, t *told, a answer) (state str
 			r.cancel(ctx, c, t)
 		}
 		return r.follow(ctx, c, t), errorPause
-	case http.StatusConflict: // it is under way
+	case http.StatusConflict: // it is in flight
 		return "", a.retryAfter()
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
 		if a.header.Get("Retry-After") == "" {
@@ -125,8 +125,8 @@ func (r *run) read(ctx context.Context, c *client, t *told, a answer) (state str
 	return "", a.retryAfter()
 }
 
-// cancel asks for the end of a call, once. Whatever is answered, and whether anything is,
-// the call has an end, which is read afterwards.
+// cancel cancels a call once. It ignores the response, because the outcome of the call
+// is read afterwards.
 func (r *run) cancel(ctx context.Context, c *client, t *told) {
 	r.book.canceled(t)
 	a, err := c.send(ctx, http.MethodPost, "/calls/"+t.ID+"/cancel", "")
@@ -137,11 +137,11 @@ func (r *run) cancel(ctx context.Context, c *client, t *told) {
 	}
 }
 
-// followTries is how often a call that was accepted may be missing before it counts
+// followTries is the number of times that an accepted call may be missing before it counts
 // as lost.
 const followTries = 20
 
-// follow asks for the state of a call until it has ended; "" when the load ends, or
+// follow polls the state of a call until it has ended. It returns "" if the load ends or
 // the call is lost.
 func (r *run) follow(ctx context.Context, c *client, t *told) string {
 	for missing := 0; ; {

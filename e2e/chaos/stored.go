@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// stored is what the fleet keeps of a call, as its API tells it.
+// stored is a stored call, as returned by the API of the fleet.
 type stored struct {
 	id     string
-	states []string // in the order in which they were stored; none before its end
+	states []string // in the order in which they were stored; empty before its end
 }
 
 func (s stored) state() string {
@@ -26,14 +26,14 @@ func (s stored) state() string {
 	return s.states[len(s.states)-1]
 }
 
-// kept is what a fleet keeps.
+// kept is the set of stored calls of a fleet.
 type kept struct {
 	calls map[string][]stored // by effect
-	// open is how many stored calls of a batch have no result.
+	// open maps batches to the number of stored calls without a result.
 	open map[string]int
 }
 
-// waiting is how many calls have no result.
+// waiting returns the number of calls without a result.
 func (k kept) waiting() (n int) {
 	for _, rows := range k.calls {
 		for _, s := range rows {
@@ -49,33 +49,33 @@ func (k kept) waiting() (n int) {
 }
 
 const (
-	// twinsWithin is how long calls of which no client knows may take to end: the request
-	// was repeated elsewhere, and the front door that stored it has to find that out, or
-	// another one when its lease has ended.
+	// twinsWithin limits the time in which calls that no client knows must end. Their request
+	// was repeated at another front door, and the front door that stored it, or another
+	// one when its lease has ended, has to detect that.
 	twinsWithin = time.Minute
-	// readWithin bounds reading what is stored. A cluster that has just come together
-	// again has no leader for some streams yet. Each call to ask after adds readEach.
+	// readWithin limits the time to read the stored calls. After a cluster has recovered, some
+	// streams have no leader for a while. Each call to read adds readEach.
 	readWithin = 3 * time.Minute
 	readEach   = 50 * time.Millisecond
-	// readers is how many calls are asked after at once.
+	// readers is the number of concurrent reads.
 	readers = 16
-	// missingTries is how often a call may be missing before it counts as not stored, and
-	// refusedTries how often a request may be answered with another status before it is
-	// an error.
+	// missingTries is the number of times that a call may be missing before it counts as not
+	// stored, and refusedTries the number of times that a request may return another status before
+	// that is an error.
 	missingTries = 4
 	refusedTries = 20
 )
 
-// digestOf is the digest of arguments as the execution log has it.
+// digestOf returns the digest of arguments as in the execution log.
 func digestOf(arguments string) string {
 	sum := sha256.Sum256([]byte(arguments))
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// settled reads what is stored when every call has a result or the time for
-// that has ended. While it waits it asks after calls alone whose end no client knows. Then
-// the front doors start again, so that no answer comes from what one of them remembers,
-// and it asks after all calls.
+// settled reads the stored calls when every call has a result or the time limit has passed.
+// While it waits, it reads only the calls whose outcome no client knows. Then it
+// restarts the front doors, so that no answer comes from their memory,
+// and reads all calls.
 func (r *run) settled(ctx context.Context) (kept, error) {
 	for began := time.Now(); !r.c.wants(); {
 		now, err := r.keep(ctx, func(t *told) bool { return t.State == "" })
@@ -107,8 +107,8 @@ func (r *run) settled(ctx context.Context) (kept, error) {
 	return r.keep(ctx, func(*told) bool { return true })
 }
 
-// keep reads the durable calls that are stored: the single ones that which chooses, those
-// of which no client has an id, and the batches.
+// keep reads the stored durable calls: the single calls that which selects, the calls
+// whose ID no client knows, and the batches.
 func (r *run) keep(ctx context.Context, which func(*told) bool) (kept, error) {
 	began := time.Now()
 	calls := r.book.all()
@@ -148,7 +148,7 @@ func (r *run) keep(ctx context.Context, which func(*told) bool) (kept, error) {
 	return k.kept, nil
 }
 
-// keeper collects what is stored.
+// keeper collects the stored calls.
 type keeper struct {
 	c *client
 
@@ -156,8 +156,8 @@ type keeper struct {
 	kept kept
 }
 
-// get reads the answer to a request into v; found is false for 404. It repeats a request
-// that was refused, or that got no answer.
+// get decodes the response to a request into v. found is false for 404. It repeats a request
+// that was refused or had no response.
 func (k *keeper) get(ctx context.Context, path string, v any) (found bool, err error) {
 	missing := 0
 	for refused := 0; ; {
@@ -186,10 +186,10 @@ func (k *keeper) get(ctx context.Context, path string, v any) (found bool, err e
 	}
 }
 
-// twins adds the single calls to told that the execution log has and no client knows: a
-// request whose answer was lost. That log may lack a call, and names calls that were
-// refused; what it names is asked after like the others. named is the number of calls
-// in the log whose ids a client knows.
+// twins adds the single calls to told that the execution log has but no client knows, because
+// the response was lost. The log may lack a call, and includes refused
+// calls, which are read like the others. named is the number of calls
+// in the log whose IDs a client knows.
 func (k *keeper) twins(ctx context.Context, told, byDigest map[string]string) (named int, err error) {
 	for cursor := ""; ; {
 		var page struct {
@@ -220,7 +220,7 @@ func (k *keeper) twins(ctx context.Context, told, byDigest map[string]string) (n
 	}
 }
 
-// singles asks after each of the calls.
+// singles reads each of the calls.
 func (k *keeper) singles(ctx context.Context, effects map[string]string) error {
 	ids, failed := make(chan string), make(chan error, readers)
 	ctx, cancel := context.WithCancel(ctx)
@@ -249,7 +249,7 @@ func (k *keeper) singles(ctx context.Context, effects map[string]string) error {
 	return <-failed
 }
 
-// single asks after one call.
+// single reads one call.
 func (k *keeper) single(ctx context.Context, id, effect string) error {
 	var s struct {
 		State string `json:"state"`
@@ -268,7 +268,7 @@ func (k *keeper) single(ctx context.Context, id, effect string) error {
 	return nil
 }
 
-// batches reads the results of every batch, whoever made it.
+// batches reads the results of every batch.
 func (k *keeper) batches(ctx context.Context) error {
 	for cursor := ""; ; {
 		var page struct {

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// frontDoor answers as a front door that keeps what the paths say; everything else is 404.
+// frontDoor starts a fake front door with the given answers by path, and 404 for other paths.
 func frontDoor(t *testing.T, answers map[string]string) *run {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -63,7 +63,7 @@ func TestWhatIsStoredIsReadFromTheAPI(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, rows := range got.calls {
-		for i := range rows[1:] { // readers are several
+		for i := range rows[1:] { // the readers are concurrent
 			if rows[i].id > rows[i+1].id {
 				rows[i], rows[i+1] = rows[i+1], rows[i]
 			}

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// strikeAll has the faults of the plan strike, one after the other, and waits until
-// all that was hit is up again.
+// strikeAll runs the faults of the plan, one after the other, and waits until
+// all victims are up again.
 func (r *run) strikeAll(ctx context.Context) error {
 	var healing sync.WaitGroup
 	defer healing.Wait()
@@ -25,11 +25,11 @@ func (r *run) strikeAll(ctx context.Context) error {
 	return nil
 }
 
-// errStalled ends a campaign in which nothing moves any more.
+// errStalled ends a campaign that makes no progress any more.
 var errStalled = errors.New("no call has ended, or no victim has come up")
 
-// ripe waits until that many calls have ended as the fault wants, and its victims are
-// up. Nothing is hit again before it has recovered.
+// ripe waits until the share of calls that the fault requires has ended, and its victims are
+// up. No process is hit again before it has recovered.
 func (r *run) ripe(ctx context.Context, f Fault) error {
 	const look = 5 * time.Millisecond
 	want := int(f.At * float64(r.c.Calls))
@@ -60,7 +60,7 @@ func (r *run) ripe(ctx context.Context, f Fault) error {
 	}
 }
 
-// victims are the processes that the fault hits.
+// victims returns the processes that the fault hits.
 func (r *run) victims(f Fault) []*slot {
 	one := func(of []*slot) []*slot { return []*slot{of[f.Victim%len(of)]} }
 	switch f.Kind {
@@ -80,10 +80,10 @@ func (r *run) victims(f Fault) []*slot {
 	return r.f.nodes
 }
 
-// endWithin is how long a process may take to end in good order.
+// endWithin limits the time of a graceful stop.
 const endWithin = 40 * time.Second
 
-// strike does it and returns what is to be done for the recovery.
+// strike runs the fault and returns the function that recovers from it.
 func (r *run) strike(ctx context.Context, f Fault) (heal func()) {
 	victims := r.victims(f)
 	scar := r.book.strike(f)
@@ -95,7 +95,7 @@ func (r *run) strike(ctx context.Context, f Fault) (heal func()) {
 		case <-pause.C:
 		case <-ctx.Done():
 			if undo != nil {
-				_ = undo() // so that everybody can end
+				_ = undo() // so that all processes can end
 			}
 			return
 		}
@@ -115,8 +115,8 @@ func (r *run) strike(ctx context.Context, f Fault) (heal func()) {
 	}
 }
 
-// hurt does what the fault does. Afterwards undo, where there is something to be
-// undone, and restart for each victim make it good.
+// hurt applies the fault. Afterwards undo, unless nil, and restart for each victim
+// recover from it.
 func (r *run) hurt(ctx context.Context, f Fault, victims []*slot) (restart func(*slot) error, undo func() error, err error) {
 	start := func(s *slot) error { return s.start(ctx) }
 	back := func(s *slot) error { return s.back(ctx) }
@@ -128,10 +128,10 @@ func (r *run) hurt(ctx context.Context, f Fault, victims []*slot) (restart func(
 			signal = syscall.SIGSTOP
 		}
 		pid, err := r.signalServer(ctx, f.Victim, signal)
-		// Its worker sees to it.
+		// Its worker restarts it.
 		return func(*slot) error { return nil }, func() error {
 			if as(StopServer) && pid > 1 {
-				_ = syscall.Kill(pid, syscall.SIGCONT) // it may be gone
+				_ = syscall.Kill(pid, syscall.SIGCONT) // it may have ended
 			}
 			return nil
 		}, err
@@ -146,8 +146,8 @@ func (r *run) hurt(ctx context.Context, f Fault, victims []*slot) (restart func(
 		return back, undo, all(victims, func(s *slot) error { return s.clock.set(f.Ahead) })
 	case FillDisk:
 		victims[0].away()
-		// A stream of nats-server that met a full disk takes nothing more until the
-		// server is started again, however much room there is.
+		// A stream of nats-server that met a full disk accepts no more writes until the
+		// server restarts, even if there is space again.
 		return func(s *slot) error { s.end(endWithin); return start(s) }, r.f.disk.empty, r.f.disk.fill()
 	case RestartAll:
 		for _, of := range [][]*slot{r.f.doors, r.f.workers, r.f.nodes} {
@@ -160,13 +160,13 @@ func (r *run) hurt(ctx context.Context, f Fault, victims []*slot) (restart func(
 	return start, nil, all(victims, func(s *slot) error { s.kill(); return nil })
 }
 
-// How bad a slow network is: between two regions rather than two racks, and worse.
+// The properties of a slow network: worse than between two regions.
 const (
 	lateBy   = 60 * time.Millisecond
 	lossRate = 0.02
 )
 
-// breakLAN parts the victims from others, or makes all wires bad.
+// breakLAN partitions the victims, or makes all wires bad.
 func (r *run) breakLAN(f Fault, victims []*slot) {
 	if f.Kind == SlowLAN {
 		r.f.lan.setAll(wire{late: lateBy, loss: lossRate})
@@ -184,7 +184,7 @@ func (r *run) breakLAN(f Fault, victims []*slot) {
 	}
 }
 
-// cut takes the power: what NATS has not synced is gone.
+// cut cuts the power: data that NATS has not synced is lost.
 func (r *run) cut(ctx context.Context, victims []*slot) error {
 	if err := r.f.nodes[0].freeze(); err != nil {
 		return err
@@ -198,8 +198,8 @@ func (r *run) cut(ctx context.Context, victims []*slot) error {
 	return r.f.disk.swap(ctx)
 }
 
-// signalServer sends a signal to the MCP server of a worker, whichever front door
-// knows its pid.
+// signalServer sends a signal to the MCP server of a worker. It gets the PID from any front
+// door that knows it.
 func (r *run) signalServer(ctx context.Context, victim int, signal syscall.Signal) (pid int, err error) {
 	for door := range r.f.doors {
 		h, err := r.f.holders(ctx, door, onceServer)
@@ -216,10 +216,10 @@ func (r *run) signalServer(ctx context.Context, victim int, signal syscall.Signa
 		}
 		return pid, nil
 	}
-	return 0, nil // nobody can be asked at the moment: there is nothing to hit
+	return 0, nil // no front door answers, so there is nothing to hit
 }
 
-// cont continues a frozen process, as it is.
+// cont continues a frozen process without waiting for it.
 func (s *slot) cont() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -16,13 +16,13 @@ import (
 	"time"
 )
 
-// testEnd is how a test ended.
+// testEnd is the outcome of a test.
 type testEnd struct {
 	passed bool
 	took   time.Duration
 }
 
-// runTests runs tests, one package at a time, and says how each of them ended. A
+// runTests runs tests, one package at a time, and returns the outcome of each of them. A
 // test that did not run has not passed.
 func runTests(ctx context.Context, root string, tests []Test, log *slog.Logger) (map[Test]testEnd, error) {
 	ends := map[Test]testEnd{}
@@ -41,7 +41,7 @@ func runTests(ctx context.Context, root string, tests []Test, log *slog.Logger) 
 		delete(byPackage, t.Package)
 		log.Info("running tests", "package", t.Package, "tests", len(names))
 		module, folder := root, t.Package
-		if below, found := strings.CutPrefix(t.Package, "./e2e"); found { // a module of its own
+		if below, found := strings.CutPrefix(t.Package, "./e2e"); found { // a separate module
 			module, folder = filepath.Join(root, "e2e"), "."+below
 		}
 		cmd := exec.CommandContext(ctx, "go", "test", "-json", "-count=1", "-timeout", "40m", "-run", "^("+strings.Join(names, "|")+")$", folder)
@@ -67,7 +67,7 @@ func runTests(ctx context.Context, root string, tests []Test, log *slog.Logger) 
 	return ends, nil
 }
 
-// readTests reads the events of go test, and shows what tests that failed said.
+// readTests reads the events of go test, and shows the output of failed tests.
 func readTests(from io.Reader, of string, ends map[Test]testEnd, show io.Writer) error {
 	const longest = 16 << 20
 	lines := bufio.NewScanner(from)

@@ -20,9 +20,9 @@ const (
 	pictureEdge  = 0.5 * vg.Centimeter
 )
 
-// WritePNG draws the campaign over its time: how many calls ended in a second and
-// the number of unknown ones above, when faults struck and how long their victims
-// were away below.
+// WritePNG draws the campaign over time. The upper half shows the calls that ended per second
+// and the number of unknown ones. The lower half shows the faults and how long their victims
+// were down.
 func (r *Report) WritePNG(w io.Writer) error {
 	above, err := r.rates()
 	if err != nil {
@@ -47,7 +47,7 @@ func (r *Report) WritePNG(w io.Writer) error {
 	return nil
 }
 
-// rates is the upper half.
+// rates draws the upper half.
 func (r *Report) rates() (*plot.Plot, error) {
 	p := plot.New()
 	p.Title.Text = fmt.Sprintf("%s, seed %d: %d calls, %d unknown, %d lost, %d ran twice", r.Name, r.Seed, r.Calls, r.States["unknown"], r.Lost, r.Duplicates)
@@ -85,7 +85,7 @@ func (r *Report) rates() (*plot.Plot, error) {
 	return p, nil
 }
 
-// strikes is the lower half: a row for each kind of fault, a bar for each fault from
+// strikes draws the lower half: a row for each kind of fault, and a bar for each fault from
 // its strike to the recovery of its victim.
 func (r *Report) strikes() (*plot.Plot, error) {
 	p := plot.New()

@@ -19,8 +19,8 @@ import (
 	"github.com/callyard/callyard/pkg/bus/porttest"
 )
 
-// acceptable are configurations that config check accepts, by section: of each section
-// what it holds in one round or another. ADDRESS, FOLDER and the like are filled in.
+// acceptable are configurations that config check accepts, by section. Each section has
+// several variants, which rounds combine. ADDRESS, FOLDER and similar words are placeholders.
 var acceptable = map[string][]string{
 	"region":   {"", "eu-west"},
 	"log":      {"", "{level: debug, format: json}", "{level: error, format: text}"},
@@ -69,11 +69,12 @@ var acceptable = map[string][]string{
 	},
 }
 
-// Each round takes the next of each section, at another pace for each.
+// Each round takes the next variant of each section; the combinations differ each time the variants
+// repeat.
 const acceptedRounds = 9
 
-// TestWhatConfigCheckAcceptsStartsInEveryRole starts every role with configurations that
-// config check accepts, over all sections; those of `callyard up` as well.
+// TestWhatConfigCheckAcceptsStartsInEveryRole starts every role, and `callyard up`, with
+// configurations that config check accepts, for all sections.
 func TestWhatConfigCheckAcceptsStartsInEveryRole(t *testing.T) {
 	_, nats := startNATS(t, natsFile(t, "nats-server.conf"))
 	provision(t, "nats://"+nats)
@@ -151,7 +152,7 @@ func (a *accepted) accept() {
 	}
 }
 
-// starts starts a role, waits until it is ready, and ends it.
+// starts starts a role, waits until it is ready, and stops it.
 func (a *accepted) starts(program, role string, args []string, env ...string) {
 	a.t.Helper()
 	args = append(args, "--config", a.file)
@@ -177,7 +178,7 @@ func (a *accepted) starts(program, role string, args []string, env ...string) {
 	}
 }
 
-// ready asks for /readyz, over TLS or not.
+// ready requests /readyz, with or without TLS.
 func ready(address string) error {
 	client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	var last error

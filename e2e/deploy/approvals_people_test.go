@@ -26,7 +26,7 @@ func storyOfTheProvider(t *testing.T, o *office) {
 	ada := oidctest.Claims{"email": "ada@example.com", "email_verified": true, "groups": []string{"platform-oncall"}}
 	o.provider.SignsIn(ada)
 	b := o.browses(t, "")
-	b.get("/sign-in/provider") // and back
+	b.get("/sign-in/provider") // follows the redirect back
 	if status, page := b.get("/"); status != http.StatusOK || !strings.Contains(page, "ada@example.com") {
 		t.Fatalf("ada is not signed in: %d %s", status, page)
 	}
@@ -40,7 +40,7 @@ func storyOfTheProvider(t *testing.T, o *office) {
 	_, page := b.get("/a/" + others.Approval)
 	b.submit(page, "/a/"+others.Approval+"/approve", nil)
 	o.ended(t, "agent", others, "succeeded")
-	// Groups that are not in group_map do not count, and other domains do not come in.
+	// Groups that are not in group_map are ignored, and other domains are refused.
 	o.provider.SignsIn(oidctest.Claims{"email": "eve@elsewhere.example", "email_verified": true, "groups": []string{"platform-oncall"}})
 	c := o.browses(t, "")
 	c.get("/sign-in/provider")
@@ -56,7 +56,7 @@ func storyOfFreshSignIns(t *testing.T, o *office) {
 		t.Errorf("a key with the API counts as a fresh sign-in: %s", body)
 	}
 	for i, who := range []string{"fay", "gus"} {
-		b := o.browses(t, who) // signed in just now
+		b := o.browses(t, who) // a recent sign-in
 		_, page := b.get("/a/" + h.Approval)
 		b.submit(page, "/a/"+h.Approval+"/approve", nil)
 		if i == 0 {
@@ -89,7 +89,7 @@ func storyOfTheAPI(t *testing.T, o *office) {
 		t.Errorf("%s\n%v %s", printed, err, out)
 	}
 	o.ended(t, "agent", h, "succeeded")
-	// The command line asks the same.
+	// The command line works in the same way.
 	h = o.asked(t, "agent", "echo", `{"message":"by the command line"}`)
 	o.view(t, "ann", h.Approval, nil)
 	cmd = exec.CommandContext(t.Context(), built(t, "callyard"), "approve", h.Approval, "--yes")
@@ -111,7 +111,7 @@ func storyOfTheKilled(t *testing.T, o *office) {
 	<-old.done
 	o.processes = o.processes[:len(o.processes)-1]
 	o.again("approver")
-	// What waits stays; people sign in again.
+	// Waiting calls remain; people sign in again.
 	if _, page := ann.get("/"); !strings.Contains(page, `action="/sign-in"`) {
 		t.Error("a session outlives its approver")
 	}

@@ -23,14 +23,14 @@ import (
 	"github.com/callyard/callyard/internal/approver/slack/slacktest"
 )
 
-// approvalsPage is the page whose stories are played, and approvalsValues what an operator
-// adds to a shipped set-up for them: values of the chart.
+// approvalsPage is the page whose stories are tested, and approvalsValues the chart values that an
+// operator adds to a shipped set-up for them.
 const (
 	approvalsPage   = "../docs/how-to/approvals.md"
 	approvalsValues = "checks/testdata/approvals.yaml"
 )
 
-// values are what is read of approvalsValues.
+// values is the part of approvalsValues that is used.
 type values struct {
 	Policy    string
 	Frontdoor struct{ Keys []any }
@@ -46,8 +46,8 @@ func storyValues(t testing.TB) (v values) {
 	return v
 }
 
-// composeConfigs are the files that the services of compose.yaml read, with what
-// approvalsValues adds.
+// composeConfigs writes the files that the services of compose.yaml read, extended with
+// approvalsValues.
 func composeConfigs(t testing.TB, around surroundings) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -58,7 +58,7 @@ func composeConfigs(t testing.TB, around surroundings) string {
 		if !slices.Equal(s.Command, []string{"--config", "/etc/callyard/" + role + ".yaml"}) || !slices.Contains(s.Volumes, "./examples:/etc/callyard:ro") {
 			t.Fatalf("%s runs %v with %v", service, s.Command, s.Volumes)
 		}
-		// Each reads only the secrets that are mounted.
+		// Each role can read only the secrets that are mounted.
 		text := read(t, filepath.Join("examples", role+".yaml"))
 		for _, m := range regexp.MustCompile(`\$\{SECRETS_DIR:-/run/secrets\}(/[a-z.]+)`).FindAllStringSubmatch(text, -1) {
 			if !slices.ContainsFunc(s.Volumes, func(v string) bool { return strings.HasSuffix(v, ":/run/secrets"+m[1]+":ro") }) {
@@ -90,8 +90,8 @@ func composeConfigs(t testing.TB, around surroundings) string {
 	return folder
 }
 
-// office is a fabric of a shipped set-up with the people of approvalsValues, and what they
-// sign in with, are asked in and are told by.
+// office is a fabric of a shipped set-up with the people of approvalsValues, and their identity
+// provider, Slack and receiver of events.
 type office struct {
 	*fabric
 	t        testing.TB
@@ -99,7 +99,7 @@ type office struct {
 	provider *oidctest.Provider
 	slack    *slacktest.Server
 	mu       sync.Mutex
-	events   map[string]int // that the receiver was told, by type
+	events   map[string]int // that the receiver got, by type
 }
 
 func openOffice(t *testing.T, configs func(surroundings) string) *office {
@@ -134,7 +134,7 @@ func (o *office) told(_ http.ResponseWriter, r *http.Request) {
 	o.events[e.Type]++
 }
 
-// hears waits until the receiver was told of an event.
+// hears waits until the receiver gets an event.
 func (o *office) hears(t testing.TB, event string) {
 	t.Helper()
 	eventually(t, "the receiver being told of "+event, func() error {
@@ -147,7 +147,7 @@ func (o *office) hears(t testing.TB, event string) {
 	})
 }
 
-// block is the code of the page that begins with what is given.
+// block returns the code block of the page that begins with the given text.
 func (o *office) block(t testing.TB, language, begins string) string {
 	t.Helper()
 	for _, m := range regexp.MustCompile("(?s)```"+language+"\n(.*?)\n```").FindAllStringSubmatch(o.page, -1) {
@@ -161,7 +161,7 @@ func (o *office) block(t testing.TB, language, begins string) string {
 
 func key(of string) string { return "X-API-Key: " + of + "-key" }
 
-// asked sends a call of somebody, which is held.
+// asked sends a call as a caller. The call is held.
 func (o *office) asked(t testing.TB, by, tool, arguments string) held {
 	t.Helper()
 	var h held
@@ -189,7 +189,7 @@ type seen struct {
 	AskedBefore   *struct{}           `json:"asked_arguments"`
 }
 
-// view waits until somebody sees an approval as wanted.
+// view waits until the approval has the wanted state in the view of a person.
 func (o *office) view(t testing.TB, who, id string, is func(*seen) bool) (s seen) {
 	t.Helper()
 	eventually(t, who+" seeing the approval as wanted", func() error {
@@ -203,14 +203,14 @@ func (o *office) view(t testing.TB, who, id string, is func(*seen) bool) (s seen
 	return s
 }
 
-// decide sends a decision about what somebody sees; more is added to it.
+// decide sends a person's decision on their current view; more is added to it.
 func (o *office) decide(t testing.TB, who, id, kind, more string) (int, string) {
 	t.Helper()
 	s := o.view(t, who, id, nil)
 	return ask(t, "POST", o.approver+"/approvals/"+id+"/decisions", fmt.Sprintf(`{"kind":%q,"digest":%q%s}`, kind, s.Digest, more), key(who))
 }
 
-// decides is decide, where it must be answered with a status.
+// decides is decide with an expected status.
 func (o *office) decides(t testing.TB, who, id, kind, more string, want int) string {
 	t.Helper()
 	status, body := o.decide(t, who, id, kind, more)
@@ -220,7 +220,7 @@ func (o *office) decides(t testing.TB, who, id, kind, more string, want int) str
 	return body
 }
 
-// ended waits for the end of a call and returns its state as text.
+// ended waits until a call has the state and returns its JSON.
 func (o *office) ended(t testing.TB, by string, h held, state string) (body string) {
 	t.Helper()
 	eventually(t, "the call being "+state, func() error {
@@ -234,14 +234,14 @@ func (o *office) ended(t testing.TB, by string, h held, state string) (body stri
 	return body
 }
 
-// browser is somebody at the approver's pages.
+// browser is a browser on the approver's pages.
 type browser struct {
 	t    testing.TB
 	base string
 	http *http.Client
 }
 
-// browses opens a browser; who is signed in with their key, "" is nobody yet.
+// browses opens a browser, signed in with the key of who unless that is "".
 func (o *office) browses(t testing.TB, who string) *browser {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
@@ -288,14 +288,14 @@ func (b *browser) do(r *http.Request) (int, string) {
 
 var formField = regexp.MustCompile(`name="([^"]+)" value="([^"]*)"`)
 
-// submit sends a form of a page, with what it holds and the fields.
+// submit submits a form of a page, with its content and the fields.
 func (b *browser) submit(page, action string, fields url.Values) string {
 	b.t.Helper()
 	form := regexp.MustCompile(`(?s)<form[^>]*method="post"[^>]*action="` + regexp.QuoteMeta(action) + `".*?</form>`).FindString(page)
 	if form == "" {
 		b.t.Fatalf("the page has no form %s:\n%s", action, page)
 	}
-	// Buttons that send the form elsewhere have a token of their own.
+	// Buttons that send the form elsewhere have a different token.
 	form = regexp.MustCompile(`<button[^>]*formaction=[^>]*>`).ReplaceAllString(form, "")
 	sent := url.Values{}
 	for _, m := range formField.FindAllStringSubmatch(form, -1) {

@@ -16,10 +16,10 @@ import (
 	"github.com/callyard/callyard/internal/approver/slack/slacktest"
 )
 
-// stories are those of docs/how-to/approvals.md, from its top to its bottom. Each holds calls of
-// its own.
+// stories are the stories of docs/how-to/approvals.md, in the order of the page. Each holds
+// separate calls.
 var stories = []struct {
-	heading string // of the page, below which the story is told
+	heading string // the heading of the story on the page
 	tell    func(*testing.T, *office)
 }{
 	{"# Approvals", storyOfTheDemo},
@@ -58,7 +58,7 @@ func TestTheStoriesOfApprovalsWorkInTheShippedSetUps(t *testing.T) {
 				t.Run(strings.TrimLeft(s.heading, "# "), func(t *testing.T) { s.tell(t, o) })
 			}
 			for _, heading := range regexp.MustCompile(`(?m)^##+ .*$`).FindAllString(o.page, -1) {
-				if !told[heading] && heading != "## Signing in" { // which has parts only
+				if !told[heading] && heading != "## Signing in" { // which has only subsections
 					t.Errorf("no story is told of %q", heading)
 				}
 			}
@@ -112,13 +112,13 @@ func storyOfThePages(t *testing.T, o *office) {
 			}
 		}
 	}
-	// Who sees it: groups that decide, who asked, observers; nobody else.
+	// Visible for deciding groups, requesters and observers only.
 	for who, want := range map[string]int{"ann": http.StatusOK, "otto": http.StatusOK, "eve": http.StatusNotFound} {
 		if status, body := ask(t, "GET", o.approver+"/approvals/"+h.Approval, "", key(who)); status != want {
 			t.Errorf("%s sees it: %d %s", who, status, body)
 		}
 	}
-	// More groups are asked after a while.
+	// More groups are asked after some time.
 	o.view(t, "fay", h.Approval, func(s *seen) bool { return s.Escalated != "" && slices.Contains(s.May, "approve") })
 	o.decides(t, "fay", h.Approval, "approve", "", http.StatusOK)
 	o.ended(t, "agent", h, "succeeded")
@@ -154,7 +154,7 @@ func storyOfTheTool(t *testing.T, o *office) {
 }
 
 func storyOfTheAnswers(t *testing.T, o *office) {
-	// Approve: two people, each once, under whatever key.
+	// Approve: two people, each once, regardless of the key.
 	h := o.asked(t, "agent", "sleep", `{"seconds":0.01}`)
 	o.decides(t, "ann", h.Approval, "approve", "", http.StatusOK)
 	if status, body := o.decide(t, "ann-phone", h.Approval, "approve", ""); status == http.StatusOK {
@@ -166,13 +166,13 @@ func storyOfTheAnswers(t *testing.T, o *office) {
 	o.decides(t, "ben", h.Approval, "approve", "", http.StatusOK)
 	o.ended(t, "agent", h, "succeeded")
 
-	// Deny: whoever approved before.
+	// Deny: regardless of earlier approvals.
 	h = o.asked(t, "agent", "sleep", `{"seconds":0.01}`)
 	o.decides(t, "ann", h.Approval, "approve", "", http.StatusOK)
 	o.decides(t, "ben", h.Approval, "deny", `,"reason":"not now"`, http.StatusOK)
 	o.ended(t, "agent", h, "denied")
 
-	// Edit, on the page: earlier approvals are void, both versions stay, the caller is told.
+	// Edit, on the page: earlier approvals are void, both versions are kept, the caller is notified.
 	h = o.asked(t, "agent", "sleep", `{"seconds":60}`)
 	o.decides(t, "ann", h.Approval, "approve", "", http.StatusOK)
 	ben := o.browses(t, "ben")
@@ -215,7 +215,7 @@ func storyOfTheRequester(t *testing.T, o *office) {
 	o.decides(t, "ben", h.Approval, "approve", "", http.StatusForbidden)
 	o.decides(t, "ann", h.Approval, "approve", "", http.StatusOK)
 	o.ended(t, "ben-agent", h, "succeeded")
-	// What its caller confirms is no affair of these pages.
+	// These pages do not show calls that the caller confirms.
 	status, body := ask(t, "POST", o.door+"/servers/demo/tools/fail", `{}`, key("agent"))
 	var token held
 	if err := json.Unmarshal([]byte(body), &token); err != nil || status != http.StatusAccepted {
@@ -271,7 +271,7 @@ func storyOfSlack(t *testing.T, o *office) {
 }
 
 func storyOfRestarts(t *testing.T, o *office) {
-	// An edit into what two of finance must agree to, with a fresh sign-in.
+	// An edit to arguments that two people of finance must approve, with a recent sign-in.
 	h := o.asked(t, "agent", "add", `{"a":5,"b":1}`)
 	o.decides(t, "ann", h.Approval, "edit", `,"arguments":{"a":999999,"b":1}`, http.StatusOK)
 	o.view(t, "fay", h.Approval, func(s *seen) bool {
@@ -279,12 +279,12 @@ func storyOfRestarts(t *testing.T, o *office) {
 	})
 	o.decides(t, "fay", h.Approval, "deny", "", http.StatusOK)
 	o.ended(t, "agent", h, "denied")
-	// An edit into what the policy denies.
+	// An edit to arguments that the policy denies.
 	h = o.asked(t, "agent", "echo", `{"message":"fine"}`)
 	if status, body := o.decide(t, "ann", h.Approval, "edit", `,"arguments":{"message":"forbidden"}`); status == http.StatusOK {
 		t.Errorf("an edit that the policy denies: %s", body)
 	}
-	// The policy asks for more while the call waits.
+	// The policy requires more while the call waits.
 	var files []string
 	for _, pattern := range []string{"policy.yaml", "*-policy.yaml"} {
 		found, err := filepath.Glob(filepath.Join(o.folder, pattern))
@@ -316,8 +316,8 @@ func storyOfRestarts(t *testing.T, o *office) {
 	o.ended(t, "agent", h, "succeeded")
 }
 
-// policy waits until all processes go by one version of the policy, that one unless it is
-// empty, and returns it.
+// policy waits until all processes use the same version of the policy, which must be want unless
+// that is empty, and returns it.
 func (o *office) policy(t testing.TB, want string) (version string) {
 	t.Helper()
 	eventually(t, "all processes going by one policy", func() error {
@@ -411,7 +411,7 @@ func storyOfPermissions(t *testing.T, o *office) {
 		if c.another != "" {
 			runs(c.another, false)
 		}
-		// Taken back on the page, by whoever may decide such calls.
+		// Revoked on the page, by any person who may decide such calls.
 		ben := o.browses(t, "ben")
 		_, page = ben.get("/permissions")
 		back := regexp.MustCompile(`action="(/permissions/[^"]+/revoke)"`).FindStringSubmatch(page)
@@ -435,7 +435,7 @@ func storyOfPermissions(t *testing.T, o *office) {
 	}
 	o.ends(t, "/batches/"+b.ID, "completed")
 	runs(`{"message":"twice"}`, false)
-	// Not offered where more than one person must agree.
+	// Not offered if more than one person must approve.
 	h = o.asked(t, "agent", "sleep", `{"seconds":0.01}`)
 	if s := o.view(t, "ann", h.Approval, nil); s.MayNotAllow == "" {
 		t.Error("it is offered where two must agree")

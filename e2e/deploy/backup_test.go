@@ -29,15 +29,15 @@ func healthy(t *testing.T, p *engine.Project) {
 	}
 }
 
-// composeRun finds the commands of docs/how-to/deployment.md that run a service once.
+// composeRun matches the commands of docs/how-to/deployment.md that run a service once.
 var composeRun = regexp.MustCompile(`(?m)^docker compose -f deploy/compose\.yaml run --rm (nats-cli|init) (.+?)(?: *#.*)?$`)
 
 // restores makes a held call, runs the commands of docs/how-to/deployment.md that back up, lose
-// the volume of NATS and restore it, and finds the call still held. What stops, removes
-// and starts services is done here the way those commands of compose do it.
+// the NATS volume and restore it, and checks that the call is still held. The compose commands
+// that stop, remove and start services are replaced with equivalent code.
 func restores(t *testing.T, p *engine.Project, dir string, env map[string]string) {
 	t.Helper()
-	if err := os.Mkdir(filepath.Join(dir, "backup"), 0o700); err != nil { // compose makes it
+	if err := os.Mkdir(filepath.Join(dir, "backup"), 0o700); err != nil { // compose would create it
 		t.Fatal(err)
 	}
 	var backup, restore, verify []string
@@ -97,8 +97,8 @@ func restores(t *testing.T, p *engine.Project, dir string, env map[string]string
 	once(t, p, "init", verify)
 }
 
-// once runs a service with other arguments, as "docker compose run --rm" does, and fails
-// the test unless it ends with 0.
+// once runs a service with other arguments, like "docker compose run --rm", and fails
+// the test unless it exits with 0.
 func once(t *testing.T, p *engine.Project, service string, args []string) {
 	t.Helper()
 	s := p.File.Services[service]

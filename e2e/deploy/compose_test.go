@@ -12,7 +12,7 @@ import (
 	engine "github.com/callyard/callyard/e2e/fabric"
 )
 
-// composeFile is what the tests read of a compose file.
+// composeFile is the part of a compose file that the tests read.
 type composeFile = engine.Compose
 
 func composed(t testing.TB, path string) composeFile {
@@ -26,14 +26,14 @@ func composed(t testing.TB, path string) composeFile {
 
 var composeFiles = []string{"compose.yaml", "compose.cluster.yaml"}
 
-// reach is where each role is. Redis is no affair of workers, and callers are none of
+// reach lists the networks of each role. Workers do not reach Redis, and callers do not reach
 // NATS and Redis.
 var reach = map[string][]string{
 	"nats": {"bus"}, "init": {"bus"}, "redis": {"store"}, "sentinel": {"store"}, "worker": {"bus", "tools"},
 	"frontdoor": {"bus", "store", "front"}, "approver": {"bus", "store", "front"},
 }
 
-// restartOf is whether a service is started again: init and nats-cli do their work once.
+// restartOf returns the restart policy of a service: init and nats-cli run once.
 func restartOf(name string) string {
 	if name == "init" || name == "nats-cli" {
 		return "no"
@@ -60,7 +60,7 @@ func TestEveryServiceOfTheComposeFilesIsHardened(t *testing.T) {
 				t.Errorf("%s: %s has the health check %v", path, name, s.Health)
 			}
 			role, _, _ := strings.Cut(name, "-")
-			// What each role may reach.
+			// The networks of each role.
 			if want := engine.On(reach[role]...); !slices.EqualFunc(s.Networks, want, func(a, b engine.Attachment) bool { return a.Name == b.Name }) {
 				t.Errorf("%s: %s is on the networks %v, want %v", path, name, s.Networks, want)
 			}
@@ -118,8 +118,8 @@ func valuesOf(m map[string]string) func(func(string) bool) {
 	}
 }
 
-// An engine gives these to networks that name no subnet, one after the other, so that
-// which of them is taken changes with every network that was ever made.
+// Engines assign these to networks without a subnet, one after the other, so it depends on all
+// networks ever created which of them is taken.
 func TestNoSubnetOfTheComposeFilesIsOneThatEnginesGiveAway(t *testing.T) {
 	var given []netip.Prefix
 	for second := 17; second <= 31; second++ {

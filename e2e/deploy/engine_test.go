@@ -12,7 +12,7 @@ import (
 	engine "github.com/callyard/callyard/e2e/fabric"
 )
 
-// buildImages makes the images of a compose file, none of which runs as root.
+// buildImages builds the images of a compose file, none of which runs as root.
 func buildImages(t testing.TB, file composeFile) engine.Images {
 	t.Helper()
 	source, err := filepath.Abs("..")
@@ -38,8 +38,8 @@ func buildImages(t testing.TB, file composeFile) engine.Images {
 	return made
 }
 
-// makeSecrets runs a copy of secrets.sh and returns its variables, and the folder that the
-// paths of compose files begin at: with those secrets and the files of this one.
+// makeSecrets runs a copy of secrets.sh and returns its variables, and the base folder for
+// the paths of compose files, with those secrets and the files of this folder.
 func makeSecrets(t testing.TB) (env map[string]string, dir string) {
 	t.Helper()
 	root := t.TempDir()
@@ -102,7 +102,7 @@ func works(t *testing.T, p *engine.Project, env map[string]string) {
 		}
 		role, _, _ := strings.Cut(name, "-")
 		eventually(t, name+" being there", func() error {
-			// It may be started again, and is elsewhere then.
+			// A restart may have changed its address.
 			at, err := p.Container(name).Locate(t.Context())
 			if err != nil {
 				return err

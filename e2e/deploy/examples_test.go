@@ -10,7 +10,7 @@ import (
 	"github.com/callyard/callyard/internal/config"
 )
 
-// exampleSecrets makes what the examples name and nobody else can make.
+// exampleSecrets creates the secrets that the examples name.
 func exampleSecrets(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -59,7 +59,7 @@ func TestEveryExampleIsLoaded(t *testing.T) {
 					t.Errorf("there are doubts about it:\n%s", out)
 				}
 			case f.Name() == "rest.json":
-				// To check it, its service must run: e2e does that.
+				// Checking it requires its service to run, which e2e tests.
 				if found, err := config.LoadServers(path, nil); err != nil || len(found.Entries) != 1 {
 					t.Errorf("%v: %+v", err, found)
 				}

@@ -13,7 +13,7 @@ import (
 	"github.com/callyard/callyard/pkg/bus/porttest"
 )
 
-// Keys of the example configurations, as this test makes them.
+// API keys of the example configurations in this test.
 const (
 	agentKey = "X-API-Key: agent-key"
 	annKey   = "X-API-Key: ann-key"
@@ -24,7 +24,7 @@ func hash(header string) string {
 	return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(key)))
 }
 
-// fabric is a whole Callyard in processes of their own, with the example
+// fabric is a whole Callyard in separate processes, with the example
 // configurations, the users and the permissions of this folder.
 type fabric struct {
 	nats, worker   *process
@@ -35,10 +35,10 @@ type fabric struct {
 	again          func(role string) *process
 	metrics        string // of the approver
 	processes      []*process
-	agent, ann     string // the headers with their keys
+	agent, ann     string // headers with their keys
 }
 
-// natsEnvironment gives each user of accounts.conf its name as password.
+// natsEnvironment sets the password of each user of accounts.conf to its name.
 func natsEnvironment(store string) []string {
 	env := []string{"CALLYARD_NATS_STORE=" + store}
 	for _, user := range []string{"frontdoor", "approver", "worker", "operator", "system"} {
@@ -56,7 +56,7 @@ func startNATS(t testing.TB, config string, env ...string) (*process, string) {
 	return p, address
 }
 
-// provision makes the streams and tables, as the operator.
+// provision creates the streams and tables, as the operator.
 func provision(t testing.TB, url string, env ...string) {
 	t.Helper()
 	cmd := exec.Command(built(t, "callyard"), "init", "--nats", url)
@@ -75,8 +75,8 @@ func natsFile(t testing.TB, name string) string {
 	return path
 }
 
-// openFabric starts everything and waits until a call can be made. scheme is that of
-// NATS, more what each process gets next to the examples' variables.
+// openFabric starts all processes and waits until a call can be made. scheme is that of
+// NATS, and more is added to the examples' variables of each process.
 func openFabric(t testing.TB, config, scheme string, natsEnv []string, more ...string) *fabric {
 	t.Helper()
 	return openConfigured(t, func(surroundings) string {
@@ -88,10 +88,10 @@ func openFabric(t testing.TB, config, scheme string, natsEnv []string, more ...s
 	}, config, scheme, natsEnv, more...)
 }
 
-// surroundings are what the configurations of a fabric name.
+// surroundings holds the values that the configurations of a fabric refer to.
 type surroundings struct {
 	nats, redis, secrets string
-	approver             string // the URL under which it is reached
+	approver             string // its public URL
 }
 
 // openConfigured is openFabric with the configurations of the folder that configs makes.
@@ -119,7 +119,7 @@ func openConfigured(t testing.TB, configs func(surroundings) string, config, sch
 		"APPROVER_ADDRESS=" + around.approver, "CALLYARD_FRONT_DOOR_DRAIN_DELAY=1ms", "CALLYARD_APPROVER_DRAIN_DELAY=1ms",
 	}, more...)
 	role := func(name string, more ...string) *process {
-		// Each role signs in as itself; the examples name the user.
+		// Each role signs in as its user, which the examples name.
 		p := start(t, append(env[:len(env):len(env)], append(more, "CALLYARD_NATS_PASSWORD="+name)...), built(t, name), "--config", filepath.Join(folder, name+".yaml"))
 		f.processes = append(f.processes, p)
 		return p
@@ -169,7 +169,7 @@ func (f *fabric) hold(t testing.TB, tool, arguments string) held {
 	return h
 }
 
-// ends waits until a call or a batch is in a state.
+// ends waits until a call or a batch has the state.
 func (f *fabric) ends(t testing.TB, path, state string) {
 	t.Helper()
 	eventually(t, path+" being "+state, func() error {
@@ -197,7 +197,7 @@ func (f *fabric) works(t testing.TB) {
 		t.Errorf("a call that its caller confirmed: %d %s", status, body)
 	}
 
-	// More than a message takes comes in parts.
+	// Arguments larger than a message are sent in parts.
 	waits := f.hold(t, "big", `{"bytes":3000000}`)
 	var seen struct {
 		Digest string `json:"arguments_digest"`
@@ -245,7 +245,7 @@ func (f *fabric) works(t testing.TB) {
 	})
 }
 
-// clean says that nothing was denied to anybody.
+// clean checks that NATS denied nothing.
 func (f *fabric) clean(t testing.TB) {
 	t.Helper()
 	for _, p := range append(f.processes[:len(f.processes):len(f.processes)], f.nats) {
@@ -264,8 +264,8 @@ func TestTheWholeFabricRunsUnderItsPermissions(t *testing.T) {
 	f.clean(t)
 }
 
-// stop ends the roles in good order, as what they do at their end may need a
-// permission too.
+// stop stops the roles gracefully, because their shutdown may need permissions
+// too.
 func (f *fabric) stop(t testing.TB) {
 	t.Helper()
 	for _, p := range f.processes {

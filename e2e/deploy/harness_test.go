@@ -24,8 +24,8 @@ import (
 	"github.com/callyard/callyard/e2e/proc"
 )
 
-// within bounds every wait. It is no expectation: two cores are shared with whatever
-// else runs.
+// within limits every wait. It is not an expectation, because the machine is shared with
+// other programs.
 const within = 90 * time.Second
 
 var update = flag.Bool("update", false, "write the files that are made of pkg/bus")
@@ -42,7 +42,7 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	if err := os.Chdir("../../deploy"); err != nil { // what is tested
+	if err := os.Chdir("../../deploy"); err != nil { // the folder under test
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
@@ -71,7 +71,7 @@ func built(t testing.TB, name string) string {
 	return filepath.Join(dir, name)
 }
 
-// fromSetup is a program that scripts/test.sh --setup brings.
+// fromSetup returns a program that scripts/test.sh --setup installed.
 func fromSetup(t testing.TB, name string) string {
 	t.Helper()
 	dir := os.Getenv("CALLYARD_TEST_BIN")
@@ -95,7 +95,7 @@ type process struct {
 	done chan struct{}
 }
 
-// output keeps what a process wrote.
+// output stores the output of a process.
 type output struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -113,7 +113,7 @@ func (o *output) String() string {
 	return o.buf.String()
 }
 
-// environment is that of the test without what configures Callyard.
+// environment returns the environment of the test without variables that configure Callyard.
 func environment(more ...string) []string {
 	var env []string
 	for _, e := range os.Environ() {
@@ -154,7 +154,7 @@ func start(t testing.TB, env []string, path string, args ...string) *process {
 	return p
 }
 
-// says waits until what the process wrote matches, and returns the submatches.
+// says waits until the output of the process matches, and returns the submatches.
 func (p *process) says(t testing.TB, pattern string) []string {
 	t.Helper()
 	re := regexp.MustCompile(pattern)
@@ -173,7 +173,7 @@ func (p *process) says(t testing.TB, pattern string) []string {
 	return found
 }
 
-// eventually checks again and again until there is no error.
+// eventually repeats check until it returns no error.
 func eventually(t testing.TB, what string, check func() error) {
 	t.Helper()
 	proc.Eventually(t, within, what, check)
@@ -220,7 +220,7 @@ func write(t testing.TB, path, text string) {
 	}
 }
 
-// generated compares a file of the folder deploy with what it is made of.
+// generated compares a file of the folder deploy with its generated content.
 func generated(t *testing.T, path, want string) {
 	t.Helper()
 	if *update {
@@ -246,7 +246,7 @@ func (p *process) stopped() error {
 	return nil
 }
 
-// parseYAML reads a file. A key next to a merge wins over the merged one.
+// parseYAML reads a file. A key next to a merge overrides the merged one.
 func parseYAML(t testing.TB, path string, v any) {
 	t.Helper()
 	if err := yaml.UnmarshalWithOptions([]byte(read(t, path)), v, yaml.AllowDuplicateMapKey()); err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// chartConfigs writes the configurations that the chart renders, as testdata of package
-// checks has them, into a folder for each role, with the addresses and paths of here.
+// chartConfigs writes the configurations of the rendered chart in testdata of package
+// checks into a folder for each role, with local addresses and paths.
 func chartConfigs(t testing.TB, rendered string, around surroundings) string {
 	t.Helper()
 	folder, found := t.TempDir(), 0

@@ -5,10 +5,10 @@ import (
 	"testing"
 )
 
-// NATS checks who publishes, not where a consumer delivers: who may follow a stream
-// may have its messages delivered to any subject. docs/how-to/deployment.md says so, and
-// workers drop what comes without a router's reply subject. Should this fail one day,
-// NATS has closed that door and the document can say less.
+// NATS checks the publisher, but not the delivery subject of a consumer: a user who may follow a
+// stream can have its messages delivered to any subject. docs/how-to/deployment.md says so, and
+// workers drop messages without a router's reply subject. If this test fails one day,
+// NATS has closed the gap and the document can be changed.
 func TestWhatPermissionsOfNATSDoNotKeepApart(t *testing.T) {
 	address := provisioned(t)
 	approver, worker := steal(t, address, "approver"), steal(t, address, "worker")
@@ -33,7 +33,7 @@ func TestWhatPermissionsOfNATSDoNotKeepApart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// It comes without the reply subject of a front door, by which it can be told.
+	// It lacks the reply subject of a front door, by which workers recognize it.
 	if string(m.Data) != "not a call" || len(m.Reply) < 8 || m.Reply[:8] != "$JS.ACK." {
 		t.Errorf("what came is %q with the reply subject %q", m.Data, m.Reply)
 	}

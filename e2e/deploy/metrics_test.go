@@ -14,8 +14,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Metrics that show themselves only once something happened that this test does not
-// let happen; they must be known to the package that keeps metrics.
+// Metrics that appear only after events that this test does not cause. Package
+// metrics must know them.
 var rare = []string{"callyard_session_restarts_total", "callyard_protocol_noise_total", "callyard_webhooks_total", "callyard_sandboxes", "callyard_sandboxes_killed_total", "callyard_sandbox_egress_total", "callyard_trace_spans_dropped_total", "callyard_unexpected_messages_total", "callyard_accepted_losses", "callyard_changed_tools"}
 
 var (
@@ -24,7 +24,7 @@ var (
 	shown      = regexp.MustCompile(`(?m)^# TYPE (\S+) `)
 )
 
-// expressions are all queries of the dashboard and the alerts.
+// expressions returns all queries of the dashboard and the alerts.
 func expressions(t testing.TB) map[string]string {
 	t.Helper()
 	found := make(map[string]string)

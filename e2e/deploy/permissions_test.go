@@ -15,12 +15,12 @@ const permissionsPage = "../docs/reference/nats-permissions.md"
 
 func TestThePermissionsAreThoseOfTheBus(t *testing.T) {
 	generated(t, "nats/permissions.conf", permissions(bus.Roles()...))
-	// A server takes what it includes and does not use for a mistake.
+	// nats-server reports an included but unused section as a mistake.
 	generated(t, "nats/permissions-region.conf", permissions(bus.RegionRole()))
 	generated(t, permissionsPage, page(append(bus.Roles(), bus.RegionRole())...))
 }
 
-// permissions are the roles as nats-server reads them.
+// permissions formats the roles for nats-server.
 func permissions(roles ...bus.Role) string {
 	var b strings.Builder
 	b.WriteString("# What each role may do: made of pkg/bus/roles.go by go -C e2e test ./deploy -update.\n# What is not listed is denied.\n")
@@ -40,7 +40,7 @@ func permissions(roles ...bus.Role) string {
 	return b.String()
 }
 
-// page is the reference of the roles for people.
+// page formats the reference of the roles.
 func page(roles ...bus.Role) string {
 	var b strings.Builder
 	b.WriteString(`# Permissions at NATS
@@ -92,7 +92,7 @@ In the tables, *reads* is ` + "`last`" + ` (the last message of a subject, from 
 	return b.String()
 }
 
-// allowed is what the page says that a role may do.
+// allowed holds the permissions of a role on the page.
 type allowed struct{ publish, subscribe []string }
 
 var listOfPage = regexp.MustCompile("(?m)^`([a-z]+)` may (publish on|subscribe to)\n\n```text\n([^`]*)\n```$")
@@ -117,7 +117,7 @@ func listed(t testing.TB) map[string]allowed {
 	return roles
 }
 
-// covers says whether every subject that the one pattern matches is matched by the other.
+// covers reports whether pattern matches every subject that the other one matches.
 func covers(pattern, subject string) bool {
 	p, s := strings.Split(pattern, "."), strings.Split(subject, ".")
 	for i, token := range p {

@@ -12,9 +12,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// commands are headers by which a plain message tells a stream what to do, one message
-// each. TARGET stands for a subject that the sender may not publish on, STREAM for the
-// stream of it.
+// commands are headers by which a plain message gives a command to a stream, one message
+// each. TARGET stands for a subject on which the sender may not publish, and STREAM for
+// its stream.
 var commands = []nats.Header{
 	{"Nats-Expected-Stream": {"STREAM"}},
 	{"Nats-Msg-Id": {"stolen"}},
@@ -32,14 +32,14 @@ var commands = []nats.Header{
 	{"Nats-Required-Api-Level": {"0"}}, {"Status": {"100"}, "Nats-Last-Stream": {"1"}, "Nats-Consumer-Stalled": {"TARGET"}},
 }
 
-// A stream obeys headers of messages on its subjects. Who may publish on none of them
-// writes nothing by any header, and who may publish on some moves nothing that lies on
-// others, makes no message on a subject that is not its own, and removes nothing but
-// rows of tables that it writes anyway.
+// A stream obeys headers of messages on its subjects. A user without permission to publish on
+// any of them cannot write through a header. A user with permission for some cannot move
+// messages from other subjects, create messages on subjects of others, or remove anything but
+// rows of tables that the role writes anyway.
 func TestAStolenRoleWritesNoStreamByHeaders(t *testing.T) {
 	roles := listed(t)
 	for _, role := range stolenRoles {
-		// Each role has a server of its own: a stream may still be storing what one role sent
+		// Each role has a separate server: a stream may still be storing the messages of one role
 		// when the next one begins.
 		address := provisioned(t)
 		js := operator(t, address)
@@ -66,7 +66,7 @@ func TestAStolenRoleWritesNoStreamByHeaders(t *testing.T) {
 					target = "callyard.v1.call.x1"
 				}
 				if role != "worker" && !slices.Contains([]string{"callyard_audit", "callyard_calls", "callyard_ledger"}, name) {
-					continue // each message that is stored takes a write to the disk
+					continue // storing each message takes a disk write
 				}
 				for _, header := range commands {
 					m := &nats.Msg{Subject: literal(pattern), Data: []byte("stolen"), Header: nats.Header{}}
@@ -125,7 +125,7 @@ func TestAStolenRoleWritesNoStreamByHeaders(t *testing.T) {
 	}
 }
 
-// states are what the streams hold: how much, and from which sequence to which.
+// states returns the content of the streams: the number of messages, and the sequence range.
 func states(t testing.TB, js jetstream.JetStream) map[string]string {
 	t.Helper()
 	found := map[string]string{}

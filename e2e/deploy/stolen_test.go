@@ -17,7 +17,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// stolen is a connection with the password of a role, in the hands of somebody else.
+// stolen is a connection of an attacker with the password of a role.
 type stolen struct {
 	nc *nats.Conn
 	t  testing.TB
@@ -26,7 +26,7 @@ type stolen struct {
 func steal(t testing.TB, address, role string) stolen {
 	t.Helper()
 	nc, err := nats.Connect("nats://"+address, nats.UserInfo(role, role), nats.CustomInboxPrefix("_INBOX."+role), nats.NoReconnect(), nats.PermissionErrOnSubscribe(true),
-		// What is denied is asked for below; nobody needs to be told twice.
+		// The test reads denials below, so they are not logged.
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
 	if err != nil {
 		t.Fatalf("signing in as %s: %v", role, err)
@@ -35,7 +35,7 @@ func steal(t testing.TB, address, role string) stolen {
 	return stolen{nc, t}
 }
 
-// denied says whether the server refused what was sent last. Its word comes before
+// denied reports whether the server denied the last message. The error arrives before
 // the answer to the flush.
 func (s stolen) denied(subject string) bool {
 	s.t.Helper()
@@ -60,12 +60,12 @@ func (s stolen) subscribe(subject, group string) bool {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	defer func() { _ = sub.Unsubscribe() }() // a denied one is gone already
+	defer func() { _ = sub.Unsubscribe() }() // fails if it was denied
 	return s.denied(subject)
 }
 
-// requests are the subjects of all requests that JetStream answers; %s stands for a
-// stream first, then for a consumer, then for a filter.
+// requests are the subjects of all requests that JetStream answers. %s stands for a
+// stream, then for a consumer, then for a filter.
 var requests = []string{
 	server.JSApiAccountInfo, server.JSApiStreams, server.JSApiStreamList, server.JSApiLeaderStepDown, server.JSApiRemoveServer, server.JSApiEvacuateServer, server.JSApiMetaRescue,
 	server.JSApiStreamCreateT, server.JSApiStreamUpdateT, server.JSApiStreamInfoT, server.JSApiStreamDeleteT, server.JSApiStreamPurgeT, server.JSApiStreamSnapshotT,
@@ -84,7 +84,7 @@ var others = []string{
 	"_INBOX.x", "_INBOX.frontdoor.x", "_INBOX.approver.x", "_INBOX.worker.x", "_INBOX.init.x", "_INBOX.operator.x", "anything", "callyard.v1.news", "callyard.v2.call.w1",
 }
 
-// filled gives the places of a request names; filters are subjects for the last one.
+// filled fills the placeholders of a request; filters are subjects for the last one.
 func filled(request, stream string, filters []string) []string {
 	switch strings.Count(request, "%s") {
 	case 0:
@@ -109,13 +109,13 @@ func filled(request, stream string, filters []string) []string {
 	return all
 }
 
-// literal is a subject that a pattern matches.
+// literal returns a subject that matches a pattern.
 func literal(pattern string) string {
 	pattern, _, _ = strings.Cut(pattern, " ") // a queue group
 	return strings.NewReplacer("*", "x1", ">", "x1.y2").Replace(pattern)
 }
 
-// operator is a connection that may do everything, to see what has become of things.
+// operator returns a connection with all permissions, to inspect the result.
 func operator(t testing.TB, address string) jetstream.JetStream {
 	t.Helper()
 	js, err := jetstream.New(steal(t, address, "operator").nc)
@@ -125,7 +125,7 @@ func operator(t testing.TB, address string) jetstream.JetStream {
 	return js
 }
 
-// streams are the configurations of all streams.
+// streams returns the configurations of all streams.
 func streams(t testing.TB, js jetstream.JetStream) map[string]jetstream.StreamConfig {
 	t.Helper()
 	found := map[string]jetstream.StreamConfig{}
@@ -142,7 +142,7 @@ func streams(t testing.TB, js jetstream.JetStream) map[string]jetstream.StreamCo
 	return found
 }
 
-// subjectsOf are all subjects that anybody could have a use for.
+// subjectsOf returns all subjects that could be useful for an attacker.
 func subjectsOf(roles map[string]allowed, all map[string]jetstream.StreamConfig) []string {
 	subjects := slices.Clone(others)
 	filters := []string{">", "callyard.v1.x1"}
@@ -165,11 +165,11 @@ func subjectsOf(roles map[string]allowed, all map[string]jetstream.StreamConfig)
 			own := append(slices.Clone(config.Subjects), ">", literal(config.Subjects[0]))
 			subjects = append(subjects, filled(request, name, own)...)
 		}
-		// Streams that are not there, ours and others.
+		// Streams that do not exist, ours and others.
 		subjects = append(subjects, filled(request, "mine", filters)...)
 		subjects = append(subjects, filled(request, "callyard_x", []string{">"})...)
 		for _, s := range filled(request, "callyard_calls", []string{">"}) {
-			subjects = append(subjects, strings.Replace(s, "$JS.", "$JS.east.", 1)) // over a domain
+			subjects = append(subjects, strings.Replace(s, "$JS.", "$JS.east.", 1)) // through a domain
 		}
 	}
 	return unique(subjects)
@@ -183,7 +183,7 @@ func provisioned(t testing.TB) string {
 	return address
 }
 
-// The region is no user of nats-server.conf: see e2e/rolling.
+// The region is not a user of nats-server.conf: see e2e/rolling.
 var stolenRoles = []string{"frontdoor", "approver", "worker"}
 
 func TestAStolenRolePublishesOnlyWhatItsPageLists(t *testing.T) {
@@ -225,7 +225,7 @@ func TestAStolenRoleHearsOnlyWhatItsPageLists(t *testing.T) {
 	for _, role := range stolenRoles {
 		s := steal(t, address, role)
 		for _, subject := range subjects {
-			// The group that is allowed comes first: an error stays the last one until the next.
+			// The allowed group comes first, because an error remains the last error until the next.
 			for _, group := range []string{"w", "", "others"} {
 				want := slices.ContainsFunc(roles[role].subscribe, func(p string) bool {
 					p, only, grouped := strings.Cut(p, " ")
@@ -241,8 +241,8 @@ func TestAStolenRoleHearsOnlyWhatItsPageLists(t *testing.T) {
 	t.Logf("%d subjects in 3 groups for each of %d users, %d mismatches", len(subjects), len(stolenRoles), mismatches)
 }
 
-// A role hears subjects that it may publish on: what it sends to itself there names any
-// reply subject.
+// A role can subscribe to subjects on which it may publish. Its messages to itself there can name
+// any reply subject.
 func TestAStolenRoleIsNotLentTheReplySubjectOfWhatItIsSent(t *testing.T) {
 	address, roles := provisioned(t), listed(t)
 	subjects := subjectsOf(roles, streams(t, operator(t, address)))
@@ -266,7 +266,7 @@ func TestAStolenRoleIsNotLentTheReplySubjectOfWhatItIsSent(t *testing.T) {
 					t.Fatal(err)
 				}
 				if s.denied(reply) {
-					continue // NATS takes no message with this reply subject
+					continue // NATS accepts no message with this reply subject
 				}
 				if m, err := sub.NextMsg(within); err != nil || m.Reply != reply {
 					t.Fatalf("%s sends itself %s: %v %v", role, subject, m, err)
@@ -282,8 +282,8 @@ func TestAStolenRoleIsNotLentTheReplySubjectOfWhatItIsSent(t *testing.T) {
 	}
 }
 
-// A stolen password asks for all that lies in the streams, in every way that JetStream
-// has, and for the answer to come to its own inbox.
+// A stolen password requests all content of the streams, in every way that JetStream
+// supports, with its own inbox as the reply subject.
 func TestAStolenRoleReadsOnlyTheStreamsOfItsPage(t *testing.T) {
 	address, roles := provisioned(t), listed(t)
 	js := operator(t, address)
@@ -329,7 +329,8 @@ func TestAStolenRoleReadsOnlyTheStreamsOfItsPage(t *testing.T) {
 				durable := object{"durable_name": "d1", "deliver_subject": inbox, "ack_policy": "explicit", "deliver_policy": "all"}
 				ask("$JS.API.CONSUMER.DURABLE.CREATE."+name+".d1", object{"stream_name": name, "config": durable})
 			}
-			// A stream of its own, or one of ours that it makes or changes, draws from this one.
+			// A new stream, or an existing one that is recreated or updated, with this one as its
+			// source.
 			for _, target := range append(slices.Sorted(maps.Keys(all)), "mine") {
 				for _, draws := range []object{{"sources": []object{{"name": name}}}, {"mirror": object{"name": name}}} {
 					draws["name"], draws["storage"], draws["republish"] = target, "memory", object{"src": ">", "dest": inbox}
@@ -341,8 +342,8 @@ func TestAStolenRoleReadsOnlyTheStreamsOfItsPage(t *testing.T) {
 		if err := s.nc.FlushTimeout(within); err != nil {
 			t.Fatal(err)
 		}
-		// What consumers deliver comes after their answers; the operator's own request is
-		// answered after it.
+		// Consumers deliver after their responses, and the operator's own request is
+		// answered after that.
 		if _, err := js.AccountInfo(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -367,7 +368,8 @@ func TestAStolenRoleReadsOnlyTheStreamsOfItsPage(t *testing.T) {
 			want := slices.ContainsFunc(roles[role].publish, func(p string) bool {
 				return covers(p, "$JS.API.STREAM.MSG.GET."+name) || covers(p, "$JS.API.DIRECT.GET."+name) || strings.HasPrefix(p, "$JS.API.DIRECT.GET."+name+".") || strings.HasPrefix(p, "$JS.API.CONSUMER.CREATE."+name+".")
 			})
-			// Of some streams only certain subjects are followed; those that are read at all are the role's own.
+			// Only certain subjects of some streams are followed. Streams that can be read belong
+			// to the role.
 			if read[name] && !want {
 				t.Errorf("%s reads %s", role, name)
 			}
@@ -382,11 +384,11 @@ func TestAStolenRoleReadsOnlyTheStreamsOfItsPage(t *testing.T) {
 	}
 }
 
-// quietFor is longer than a server takes to deliver what it has. Too short it would
-// overlook a message on a slow machine, and never see one that is not there.
+// quietFor is longer than a server takes to deliver its messages. A value that is too short could
+// miss a message on a slow machine, but would never cause a false failure.
 const quietFor = time.Second
 
-// quiet ends when nothing has come for a while.
+// quiet returns a context that ends when no message has arrived for quietFor.
 func quiet(t testing.TB) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), quietFor)

@@ -16,7 +16,7 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// certificates makes a CA and one certificate of it for 127.0.0.1, for servers and
+// certificates creates a CA and one certificate of it for 127.0.0.1, for servers and
 // clients, and returns their files.
 func certificates(t testing.TB) (ca, cert, key string) {
 	t.Helper()
@@ -57,7 +57,7 @@ func certificates(t testing.TB) (ca, cert, key string) {
 func TestOverTLSTheFabricRunsAndStrangersStayOut(t *testing.T) {
 	ca, cert, key := certificates(t)
 	config := filepath.Join(t.TempDir(), "nats.conf")
-	// An include is relative to the file that has it.
+	// An include is relative to the including file.
 	write(t, config, read(t, natsFile(t, "nats-server.conf")))
 	for _, name := range []string{"accounts.conf", "permissions.conf", "tls.conf"} {
 		write(t, filepath.Join(filepath.Dir(config), name), read(t, natsFile(t, name)))

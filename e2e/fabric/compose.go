@@ -10,7 +10,7 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// Compose is what is read of a compose file: as much as those of deploy have.
+// Compose is the part of a compose file that the files of deploy use.
 type Compose struct {
 	Services map[string]Service `yaml:"services"`
 	Networks map[string]Network `yaml:"networks"`
@@ -22,11 +22,11 @@ type Service struct {
 	Image       string            `yaml:"image"`
 	Command     []string          `yaml:"command"`
 	Environment map[string]string `yaml:"environment"`
-	// Volumes are "SOURCE:TARGET" or "SOURCE:TARGET:ro"; a source that begins with a dot
-	// or a slash is a folder or a file, any other one a volume of the file.
+	// Volumes are "SOURCE:TARGET" or "SOURCE:TARGET:ro". A source that begins with a dot
+	// or a slash is a folder or a file; any other source is a volume of the compose file.
 	Volumes []string `yaml:"volumes"`
-	// Networks are those of the file. The last one must not be internal where there are
-	// ports: they are published on it.
+	// Networks are networks of the file. Ports are published on the last one, which must not be
+	// internal if there are ports.
 	Networks    Attached `yaml:"networks"`
 	Ports       []string `yaml:"ports"`
 	ReadOnly    bool     `yaml:"read_only"`
@@ -39,13 +39,13 @@ type Service struct {
 	Restart     string   `yaml:"restart"`
 	Privileged  bool     `yaml:"privileged"`
 	NetworkMode string   `yaml:"network_mode"`
-	// Profiles are those that must be asked for; a service with any is not started by Up.
+	// Profiles must be selected explicitly: Up does not start a service with profiles.
 	Profiles []string `yaml:"profiles"`
-	// Health is how the engine finds out whether the service is well; nil: it does not.
+	// Health is the health check of the engine. It may be nil.
 	Health *HealthCheck `yaml:"healthcheck"`
 }
 
-// HealthCheck is a command in a container that ends with 0 while its service is well.
+// HealthCheck is a command in a container that exits with 0 while its service is healthy.
 type HealthCheck struct {
 	Test        []string      `yaml:"test"`
 	Interval    time.Duration `yaml:"interval"`
@@ -54,7 +54,7 @@ type HealthCheck struct {
 	Retries     int           `yaml:"retries"`
 }
 
-// ReadCompose reads a compose file. A key next to a merge wins over the merged one.
+// ReadCompose reads a compose file. A key next to a merge overrides the merged one.
 func ReadCompose(path string) (Compose, error) {
 	var c Compose
 	text, err := os.ReadFile(path)
@@ -67,13 +67,13 @@ func ReadCompose(path string) (Compose, error) {
 	return c, nil
 }
 
-// part is what an image of the compose files is called by build.sh.
+// part returns the name of the service's image in build.sh.
 func (s Service) part() string {
 	name, _, _ := strings.Cut(strings.TrimPrefix(s.Image, "callyard/"), ":")
 	return name
 }
 
-// clone returns a service that can be changed on its own.
+// clone returns an independent copy of the service.
 func (s Service) clone() Service {
 	env := make(map[string]string, len(s.Environment))
 	for k, v := range s.Environment {
@@ -89,7 +89,7 @@ func (s Service) clone() Service {
 
 var reference = regexp.MustCompile(`\$\{([A-Z_]+)(?::\?[^}]*)?\}`)
 
-// expand puts variables in, as compose does with its .env file.
+// expand replaces variables, as compose does with its .env file.
 func expand(text string, env map[string]string) (string, error) {
 	var missing error
 	text = reference.ReplaceAllStringFunc(text, func(m string) string {

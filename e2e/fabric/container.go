@@ -18,34 +18,34 @@ import (
 	"github.com/testcontainers/testcontainers-go"
 )
 
-// Container is one part of a fabric. Its methods are for faults: they return when the
-// engine says that it is done.
+// Container is one part of a fabric. Its methods inject faults. They return when the
+// engine reports completion.
 type Container struct {
-	// Name is that of the service, such as "worker-2"; the others reach it by this name.
+	// Name is the name of the service, such as "worker-2". The other parts reach it by this name.
 	Name string
 
 	engine *engine
 	inner  *testcontainers.DockerContainer
-	port   string // the first of its ports; "" where it has none
-	// endpoints are its places on networks, by their names in the file.
+	port   string // the first of its ports; "" if it has none
+	// endpoints maps the networks of the file to the endpoints of the container.
 	endpoints map[string]endpoint
 
 	mu  sync.Mutex
 	url string
 }
 
-// endpoint is a place on a network: what that is called at the engine, and the address of a
-// part that keeps its own.
+// endpoint is the attachment to a network: the network's name at the engine, and the address of
+// a part with a fixed address.
 type endpoint struct {
 	network string
 	address netip.Addr
 }
 
-// ID is that of the container at the engine.
+// ID returns the ID of the container at the engine.
 func (c *Container) ID() string { return c.inner.GetContainerID() }
 
-// URL is where the test reaches the part, such as "http://127.0.0.1:32768"; "" for one
-// without ports. It is another one after each start, and what it was at the last start or
+// URL returns the URL of the part, such as "http://127.0.0.1:32768", or "" for a part
+// without ports. It changes with each start, and is the URL of the last start or
 // Locate.
 func (c *Container) URL() string {
 	c.mu.Lock()
@@ -53,7 +53,7 @@ func (c *Container) URL() string {
 	return c.url
 }
 
-// Locate asks the engine for the URL of a part that may have been started again by itself.
+// Locate asks the engine for the URL of a part that the engine may have restarted.
 func (c *Container) Locate(ctx context.Context) (string, error) {
 	if c.port == "" {
 		return "", nil
@@ -68,8 +68,8 @@ func (c *Container) Locate(ctx context.Context) (string, error) {
 	return c.url, nil
 }
 
-// find waits until the engine says where the part is reached. One that ended because
-// what it needs was not there yet has no port until it is started again.
+// find waits until the engine reports the address of the part. A part that ended because
+// its dependencies were missing has no port until it is restarted.
 func (c *Container) find(ctx context.Context) error {
 	var ended error
 	err := Until(ctx, func() error {
@@ -77,7 +77,7 @@ func (c *Container) find(ctx context.Context) error {
 		if err == nil {
 			return nil
 		}
-		if running, _, asked := c.Running(ctx); asked == nil && !running { // what is started again counts as running
+		if running, _, asked := c.Running(ctx); asked == nil && !running { // a restarting container counts as running
 			ended = err
 			return nil
 		}
@@ -89,7 +89,7 @@ func (c *Container) find(ctx context.Context) error {
 	return nil
 }
 
-// Kill ends the part as a power cut does: SIGKILL, and nothing starts it again.
+// Kill kills the part with SIGKILL, as a power cut would. It is not restarted.
 func (c *Container) Kill(ctx context.Context) error {
 	if _, err := c.engine.docker.ContainerKill(ctx, c.ID(), client.ContainerKillOptions{Signal: "SIGKILL"}); err != nil {
 		return fmt.Errorf("killing %s: %w", c.Name, err)
@@ -97,7 +97,7 @@ func (c *Container) Kill(ctx context.Context) error {
 	return nil
 }
 
-// Signal sends a signal, such as "SIGTERM", and does not wait for what comes of it.
+// Signal sends a signal, such as "SIGTERM", and does not wait for its effect.
 func (c *Container) Signal(ctx context.Context, signal string) error {
 	if _, err := c.engine.docker.ContainerKill(ctx, c.ID(), client.ContainerKillOptions{Signal: signal}); err != nil {
 		return fmt.Errorf("sending %s to %s: %w", signal, c.Name, err)
@@ -105,8 +105,8 @@ func (c *Container) Signal(ctx context.Context, signal string) error {
 	return nil
 }
 
-// Stop ends the part as an operator does: SIGTERM, then time to drain. One that takes
-// longer than patience is killed.
+// Stop stops the part as an operator does: SIGTERM, then time to drain. It is killed if it
+// takes longer than patience.
 func (c *Container) Stop(ctx context.Context, patience time.Duration) error {
 	if err := c.inner.Stop(ctx, &patience); err != nil {
 		return fmt.Errorf("stopping %s: %w", c.Name, err)
@@ -114,8 +114,7 @@ func (c *Container) Stop(ctx context.Context, patience time.Duration) error {
 	return nil
 }
 
-// Start starts a part again that was stopped or killed. It keeps its volumes, and gets
-// another URL.
+// Start starts a part that was stopped or killed. It keeps its volumes and gets a new URL.
 func (c *Container) Start(ctx context.Context) error {
 	if err := c.inner.Start(ctx); err != nil {
 		return fmt.Errorf("starting %s again: %w", c.Name, err)
@@ -123,7 +122,7 @@ func (c *Container) Start(ctx context.Context) error {
 	return c.find(ctx)
 }
 
-// Pause stops every process of the part where it stands; connections to it stay open.
+// Pause freezes every process of the part. Connections to it remain open.
 func (c *Container) Pause(ctx context.Context) error {
 	if _, err := c.engine.docker.ContainerPause(ctx, c.ID(), client.ContainerPauseOptions{}); err != nil {
 		return fmt.Errorf("pausing %s: %w", c.Name, err)
@@ -139,9 +138,9 @@ func (c *Container) Resume(ctx context.Context) error {
 	return nil
 }
 
-// Cut takes the part off a network of the file, such as "bus": its processes continue, and
-// nothing passes between them and the other parts there. Nobody is told; connections stay
-// as they are until somebody gives them up. Ports that are published on that network are
+// Cut disconnects the part from a network of the file, such as "bus". Its processes continue,
+// but no traffic passes between them and the other parts there. Connections are not closed:
+// they remain until a peer gives them up. Ports that are published on that network are
 // disconnected too.
 func (c *Container) Cut(ctx context.Context, network string) error {
 	s, err := c.endpoint(network)
@@ -154,8 +153,8 @@ func (c *Container) Cut(ctx context.Context, network string) error {
 	return nil
 }
 
-// Reconnect connects the part again to a network that Cut disconnected. Its name is the same; its
-// address may be another one where the file gives it none.
+// Reconnect connects the part again to a network that Cut disconnected. Its name is the same,
+// but its address may change unless the file specifies it.
 func (c *Container) Reconnect(ctx context.Context, network string) error {
 	s, err := c.endpoint(network)
 	if err == nil {
@@ -183,7 +182,7 @@ func (s endpoint) settings(name string) *network.EndpointSettings {
 	return e
 }
 
-// Running says whether the part runs, and the exit code of one that does not.
+// Running reports whether the part runs, and the exit code if it does not.
 func (c *Container) Running(ctx context.Context) (running bool, code int, err error) {
 	state, err := c.inner.State(ctx)
 	if err != nil {
@@ -192,8 +191,8 @@ func (c *Container) Running(ctx context.Context) (running bool, code int, err er
 	return state.Running, state.ExitCode, nil
 }
 
-// Health is what the engine says of the health check of the file: "starting", "healthy" or
-// "unhealthy", and what the last check wrote.
+// Health returns the engine's status of the health check of the file, "starting", "healthy" or
+// "unhealthy", and the output of the last check.
 func (c *Container) Health(ctx context.Context) (status, said string, err error) {
 	state, err := c.inner.State(ctx)
 	if err != nil {
@@ -208,7 +207,8 @@ func (c *Container) Health(ctx context.Context) (status, said string, err error)
 	return string(state.Health.Status), said, nil
 }
 
-// Logs returns what the part wrote since a time, both streams; all of it for the zero time.
+// Logs returns the output of both streams of the part since a time, or all of it for the zero
+// time.
 func (c *Container) Logs(ctx context.Context, since time.Time) (string, error) {
 	return c.logs(ctx, since, "all")
 }

@@ -14,23 +14,23 @@ import (
 	"github.com/testcontainers/testcontainers-go"
 )
 
-// Labels of everything that is made here.
+// Labels of all created objects.
 const (
-	labelRun  = "dev.callyard.fabric"      // which fabric
-	labelHost = "dev.callyard.fabric.host" // where the test that made it runs,
-	labelPID  = "dev.callyard.fabric.pid"  // and its process
+	labelRun  = "dev.callyard.fabric"      // the fabric
+	labelHost = "dev.callyard.fabric.host" // the host on which the test runs
+	labelPID  = "dev.callyard.fabric.pid"  // the process of the test
 )
 
-// engine is the container engine, as one fabric uses it.
+// engine is the container engine of one fabric.
 type engine struct {
 	docker *testcontainers.DockerClient
 	labels map[string]string
 }
 
-// openEngine reaches the engine and removes what tests left there that were killed.
+// openEngine connects to the engine and removes the leftovers of killed tests.
 func openEngine(ctx context.Context, run string) (*engine, error) {
-	// testcontainers reads both once, when it is first used. Its reaper is an image to
-	// pull, and the address that it guesses is wrong where a container is the host.
+	// testcontainers reads both once, when it is first used. Its reaper would pull an
+	// image, and its detection of the address fails inside a container.
 	for name, value := range map[string]string{"TESTCONTAINERS_RYUK_DISABLED": "true", "TESTCONTAINERS_HOST_OVERRIDE": "127.0.0.1"} {
 		if _, set := os.LookupEnv(name); !set {
 			if err := os.Setenv(name, value); err != nil {
@@ -40,8 +40,8 @@ func openEngine(ctx context.Context, run string) (*engine, error) {
 	}
 	docker, err := testcontainers.NewDockerClientWithOpts(ctx)
 	if err == nil {
-		// testcontainers takes the usual socket where the engine that was named does not
-		// answer; the docker command, which builds the images, does not.
+		// testcontainers falls back to the usual socket if the selected engine does not
+		// respond. The docker command, which builds the images, does not.
 		if named := os.Getenv("DOCKER_HOST"); named != "" && docker.DaemonHost() != named {
 			err = fmt.Errorf("the one at DOCKER_HOST=%s does not", named)
 		} else {
@@ -67,7 +67,7 @@ func openEngine(ctx context.Context, run string) (*engine, error) {
 	return e, nil
 }
 
-// sweep removes what processes of this machine left that are gone.
+// sweep removes the leftovers of ended processes of this machine.
 func (e *engine) sweep(ctx context.Context) error {
 	return e.remove(ctx, make(client.Filters).Add("label", labelHost+"="+e.labels[labelHost]), func(labels map[string]string) bool {
 		pid, err := strconv.Atoi(labels[labelPID])
@@ -75,13 +75,13 @@ func (e *engine) sweep(ctx context.Context) error {
 	})
 }
 
-// clear removes what this fabric made.
+// clear removes everything that this fabric created.
 func (e *engine) clear(ctx context.Context) error {
 	return e.remove(ctx, make(client.Filters).Add("label", labelRun+"="+e.labels[labelRun]), func(map[string]string) bool { return true })
 }
 
-// remove removes containers, then networks and volumes, that the filters and chosen name.
-// What somebody else removes meanwhile is no error.
+// remove removes containers, then networks and volumes, that filters and chosen select.
+// It is not an error if another process removes them first.
 func (e *engine) remove(ctx context.Context, filters client.Filters, chosen func(labels map[string]string) bool) error {
 	var errs []error
 	failed := func(err error) {
@@ -119,7 +119,7 @@ func (e *engine) remove(ctx context.Context, filters client.Filters, chosen func
 	return nil
 }
 
-// alive says whether a process is there; one of somebody else is.
+// alive reports whether a process exists, also if it belongs to another user.
 func alive(pid int) bool {
 	err := syscall.Kill(pid, 0)
 	return err == nil || errors.Is(err, syscall.EPERM)

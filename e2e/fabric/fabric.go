@@ -16,14 +16,14 @@ import (
 
 // Fabric is a running Callyard.
 type Fabric struct {
-	// Key is the API key of a caller, PersonKey that of somebody of the group "ops" who
-	// may decide, over the approver's API and on its pages.
+	// Key is the API key of a caller. PersonKey is the key of an approver in the group "ops",
+	// for the approver's API and its pages.
 	Key, PersonKey string
 
 	// FrontDoors, Approvers and Workers are the parts, in the order of their start.
 	FrontDoors, Approvers, Workers []*Container
 
-	// Images are those that the parts run.
+	// Images are the images of the parts.
 	Images Images
 
 	project *Project
@@ -32,11 +32,11 @@ type Fabric struct {
 	dir     string
 }
 
-// roles are the services of the compose file that parts are made after.
+// roles are the services of the compose file that serve as templates for parts.
 type roles struct{ frontDoor, approver, worker Service }
 
-// Start starts a fabric for one test, waits until each server of it can be called at each
-// front door, and stops it when the test ends. A test that fails shows the logs.
+// Start starts a fabric for one test, waits until each of its servers can be called at each
+// front door, and stops it when the test ends. If the test fails, the logs are shown.
 func Start(t testing.TB, o Options) *Fabric {
 	t.Helper()
 	f, err := Open(t.Context(), o)
@@ -52,8 +52,8 @@ func Start(t testing.TB, o Options) *Fabric {
 	return f
 }
 
-// Open starts a fabric that is not one test's: TestMain may open one for all, and close it.
-// ctx bounds the start only.
+// Open starts a fabric that several tests share: TestMain can open and close it.
+// ctx applies to the start only.
 func Open(ctx context.Context, o Options) (*Fabric, error) {
 	f := &Fabric{options: o}
 	if err := f.open(ctx); err != nil {
@@ -89,7 +89,7 @@ func (f *Fabric) open(ctx context.Context) (err error) {
 		return err
 	}
 	f.Key, f.PersonKey = env["AGENT_KEY"], env["ANN_KEY"]
-	// An engine that does not answer is said before anything is built.
+	// Report an engine that does not respond before anything is built.
 	if f.project, err = OpenProject(ctx, file, ProjectOptions{Env: env, Dir: f.dir}); err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func (f *Fabric) open(ctx context.Context) (err error) {
 	return f.start(ctx, file)
 }
 
-// start brings up what keeps the data, then everybody else.
+// start starts the parts that store data, then all others.
 func (f *Fabric) start(ctx context.Context, file Compose) error {
 	var stores []string
 	for _, name := range slices.Sorted(maps.Keys(file.Services)) {
@@ -175,13 +175,13 @@ func (f *Fabric) start(ctx context.Context, file Compose) error {
 	return nil
 }
 
-// AddFrontDoor starts one more front door, the last of FrontDoors from then on, and waits
+// AddFrontDoor starts another front door, appends it to FrontDoors, and waits
 // until it is ready.
 func (f *Fabric) AddFrontDoor(ctx context.Context, p Part) (*Container, error) {
 	return f.add(ctx, &f.FrontDoors, fmt.Sprintf("frontdoor-%d", len(f.FrontDoors)+1), p.service(f.roles.frontDoor))
 }
 
-// AddApprover starts one more approver, the last of Approvers from then on, and waits until
+// AddApprover starts another approver, appends it to Approvers, and waits until
 // it is ready.
 func (f *Fabric) AddApprover(ctx context.Context, p Part) (*Container, error) {
 	return f.add(ctx, &f.Approvers, fmt.Sprintf("approver-%d", len(f.Approvers)+1), p.service(f.roles.approver))
@@ -196,8 +196,8 @@ func (f *Fabric) add(ctx context.Context, to *[]*Container, name string, s Servi
 	return c, f.Ready(ctx, c)
 }
 
-// AddWorker starts one more worker and waits until its servers can be called. It is the
-// last of Workers from then on.
+// AddWorker starts another worker, appends it to Workers, and waits until its servers can be
+// called.
 func (f *Fabric) AddWorker(ctx context.Context, w Worker) (*Container, error) {
 	name := fmt.Sprintf("worker-%d", len(f.Workers)+1)
 	s, err := f.worker(name, w)
@@ -212,7 +212,7 @@ func (f *Fabric) AddWorker(ctx context.Context, w Worker) (*Container, error) {
 	return c, f.serves(ctx, name, w)
 }
 
-// worker is the service of one worker; its servers file is written.
+// worker returns the service of one worker, and writes its servers file.
 func (f *Fabric) worker(name string, w Worker) (Service, error) {
 	s := f.roles.worker.clone()
 	if w.Image != "" {
@@ -243,24 +243,24 @@ func (f *Fabric) worker(name string, w Worker) (Service, error) {
 	return s, nil
 }
 
-// Watch shows what the parts wrote during the test if it fails.
+// Watch shows the output of the parts during the test if it fails.
 func (f *Fabric) Watch(t testing.TB) {
 	t.Helper()
 	f.project.Watch(t)
 }
 
-// URL is where the first front door is reached.
+// URL returns the URL of the first front door.
 func (f *Fabric) URL() string { return f.FrontDoors[0].URL() }
 
-// ApproverURL is where the first approver is reached: its pages, and its API.
+// ApproverURL returns the URL of the first approver, for its pages and its API.
 func (f *Fabric) ApproverURL() string { return f.Approvers[0].URL() }
 
 // Part returns a part by its name in the compose file, such as "nats", "redis-1" or
-// "frontdoor-2"; nil where there is none.
+// "frontdoor-2", or nil if there is none.
 func (f *Fabric) Part(name string) *Container { return f.project.Container(name) }
 
-// Close removes all parts with their data. Parts are not asked to drain; stop those whose
-// end is part of the test.
+// Close removes all parts with their data. The parts do not drain; stop them first
+// if their shutdown is part of the test.
 func (f *Fabric) Close() error {
 	var errs []error
 	if f.project != nil {

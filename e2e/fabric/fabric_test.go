@@ -14,7 +14,7 @@ import (
 	"github.com/callyard/callyard/e2e/fabric"
 )
 
-// project runs the small compose file with its one port published, until the test ends.
+// project runs the small compose file with its only port published, until the test ends.
 func project(t *testing.T) *fabric.Project {
 	t.Helper()
 	file := small()
@@ -24,7 +24,7 @@ func project(t *testing.T) *fabric.Project {
 	return opened(t, file)
 }
 
-// opened is the project of a file until the test ends; nothing may be left of it then.
+// opened opens the project of a file until the test ends. Then nothing may be left of it.
 func opened(t *testing.T, file fabric.Compose) *fabric.Project {
 	t.Helper()
 	p, err := fabric.OpenProject(t.Context(), file, fabric.ProjectOptions{Images: fabric.Images{"redis": redisImage(t)}})
@@ -42,7 +42,7 @@ func opened(t *testing.T, file fabric.Compose) *fabric.Project {
 	return p
 }
 
-// ping asks Redis at a container's address.
+// ping sends PING to Redis at a container's address.
 func ping(t *testing.T, c *fabric.Container) error {
 	t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(c.URL(), "http://"))
@@ -142,7 +142,7 @@ func TestAPartIsCutOffAndComesBack(t *testing.T) {
 	}
 }
 
-// redisImage is the cheapest image that there is.
+// redisImage returns the cheapest image.
 func redisImage(t *testing.T) string {
 	t.Helper()
 	source, err := fabric.Source(t.Context())
@@ -207,7 +207,7 @@ func TestWithoutAnEngineTheErrorSaysWhatToDo(t *testing.T) {
 	}
 }
 
-// failing is a test that fails, as far as a fabric sees.
+// failing is a test that has failed, in the view of a fabric.
 type failing struct {
 	testing.TB
 	cleanups []func()

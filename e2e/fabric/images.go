@@ -14,12 +14,12 @@ import (
 // Module is the path of the module whose source the images are built from.
 const Module = "github.com/callyard/callyard"
 
-// Images has the name of an image for each part: frontdoor, approver, worker, nats, redis,
-// and whatever else deploy/images/build.sh makes.
+// Images maps the parts of deploy/images/build.sh, such as frontdoor, approver, worker, nats and
+// redis, to image names.
 type Images map[string]string
 
-// Source is the folder of this module's source: that of the module which the test is part
-// of, or where the go command keeps the version that the test's module asks for.
+// Source returns the folder with the source of this module: the module of the test itself, or
+// the version in the module cache that the test's module requires.
 func Source(ctx context.Context) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", Module)
 	var said strings.Builder
@@ -32,16 +32,16 @@ func Source(ctx context.Context) (string, error) {
 	return dir, nil
 }
 
-// Build makes the images of these parts and returns their names. It runs
-// deploy/images/build.sh of the source, which needs bash, Go and the docker command; an
-// image whose files did not change costs little more than linking. The images stay at the
-// engine for the next time.
+// Build builds the images of these parts and returns their names. It runs
+// deploy/images/build.sh of the source, which needs bash, Go and the docker command. If the
+// files of an image did not change, it costs little more than linking. The images remain at
+// the engine for the next time.
 func Build(ctx context.Context, source string, parts ...string) (Images, error) {
 	made := make(Images, len(parts))
 	for _, part := range parts {
-		// Folders with other sources do not take each other's names away.
+		// Different source folders use different image names.
 		name := fmt.Sprintf("callyard-fabric/%s:%.8x", part, sha256.Sum256([]byte(source)))
-		before, _ := docker(ctx, "image", "inspect", "--format", "{{.Id}}", name) // none the first time
+		before, _ := docker(ctx, "image", "inspect", "--format", "{{.Id}}", name) // fails the first time
 		cmd := exec.CommandContext(ctx, "bash", filepath.Join(source, "deploy", "images", "build.sh"), part)
 		cmd.Dir = source
 		cmd.Env = append(os.Environ(), "IMAGE="+name, "GOWORK=off")
@@ -50,16 +50,16 @@ func Build(ctx context.Context, source string, parts ...string) (Images, error) 
 			return nil, fmt.Errorf("building the image of %s: %w\n%s", part, err, out)
 		}
 		if after, err := docker(ctx, "image", "inspect", "--format", "{{.Id}}", name); err == nil && before != "" && before != after {
-			_, _ = docker(ctx, "image", "rm", before) // it has no name any more; in use, it stays
+			_, _ = docker(ctx, "image", "rm", before) // the old image, which has no name any more; it is kept if in use
 		}
 		made[part] = name
 	}
 	return made, nil
 }
 
-// BuildFrom makes an image of a Dockerfile's text and of files: by their paths in the
-// build context, where on this machine they are. It is for workers that need more than a
-// static program: COPY --from the images that Build made.
+// BuildFrom builds an image from the text of a Dockerfile and from files. files maps paths in
+// the build context to paths on this machine. Use it for workers that need more than a
+// static program: COPY --from the images of Build.
 func BuildFrom(ctx context.Context, name, dockerfile string, files map[string]string) error {
 	dir, err := os.MkdirTemp("", "callyard-image-")
 	if err != nil {

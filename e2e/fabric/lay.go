@@ -13,9 +13,9 @@ import (
 	"github.com/callyard/callyard/internal/warrant"
 )
 
-// lay makes the folder that the compose file's paths begin at: the configurations of
-// deploy with this fabric's policy, and secrets of its own. It returns the variables that
-// secrets.sh makes.
+// lay creates the base folder for the paths of the compose file: the configurations of
+// deploy with this fabric's policy, and its secrets. It returns the variables that
+// secrets.sh creates.
 func (f *Fabric) lay(ctx context.Context) (map[string]string, error) {
 	from := filepath.Join(f.options.Source, "deploy")
 	for _, folder := range []string{"examples", "nats"} {
@@ -28,7 +28,7 @@ func (f *Fabric) lay(ctx context.Context) (map[string]string, error) {
 			return nil, err
 		}
 	}
-	// The script makes what is not there; keys would need the callyard command.
+	// The script creates only missing secrets. To create keys it would need the callyard command.
 	secrets := filepath.Join(f.dir, "secrets")
 	if err := os.Mkdir(secrets, 0o700); err != nil {
 		return nil, fmt.Errorf("making secrets: %w", err)
@@ -51,7 +51,8 @@ func (f *Fabric) lay(ctx context.Context) (map[string]string, error) {
 	return readEnv(filepath.Join(f.dir, ".env"))
 }
 
-// copyFolder copies the files of a folder, for everybody to read: a part is another user.
+// copyFolder copies the files of a folder and makes them readable for all users, because each
+// part runs as another user.
 func copyFolder(to, from string) error {
 	files, err := os.ReadDir(from)
 	if err == nil {
@@ -75,7 +76,7 @@ func copyFolder(to, from string) error {
 	return nil
 }
 
-// write writes a file whatever the mask is.
+// write writes a file regardless of the umask.
 func write(path string, text []byte, mode os.FileMode) error {
 	if err := errors.Join(os.WriteFile(path, text, mode), os.Chmod(path, mode)); err != nil {
 		return fmt.Errorf("writing what a part reads: %w", err)
@@ -83,7 +84,7 @@ func write(path string, text []byte, mode os.FileMode) error {
 	return nil
 }
 
-// groupOf is the group that a file belongs to.
+// groupOf returns the group of a file.
 func groupOf(path string) (string, error) {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/callyard/callyard/e2e/fabric"
 )
 
-// childVariable makes the test binary something else: a test that is killed, or one
-// whose engine does not answer.
+// childVariable makes the test binary act as a test that is killed, or one
+// whose engine does not respond.
 const childVariable = "CALLYARD_FABRIC_TEST_CHILD"
 
 func TestMain(m *testing.M) {
@@ -39,10 +39,10 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// mine is the filter for what this process started.
+// mine returns the filter for objects of this process.
 func mine() string { return fmt.Sprintf("dev.callyard.fabric.pid=%d", os.Getpid()) }
 
-// left is what the engine has of fabrics that match a filter, a line for each.
+// left returns the fabric objects at the engine that match a filter, one per line.
 func left(filter string) (string, error) {
 	var all strings.Builder
 	for _, args := range [][]string{
@@ -57,7 +57,7 @@ func left(filter string) (string, error) {
 	return all.String(), nil
 }
 
-// leave makes one thing of each kind and waits to be killed.
+// leave creates one object of each kind and waits to be killed.
 func leave() {
 	file := small()
 	p, err := fabric.OpenProject(context.Background(), file, fabric.ProjectOptions{Images: fabric.Images{"redis": os.Getenv("CALLYARD_FABRIC_TEST_IMAGE")}, Dir: "."})
@@ -72,7 +72,7 @@ func leave() {
 	time.Sleep(time.Hour) // its parent kills it
 }
 
-// small is a compose file with one of each kind of thing.
+// small is a compose file with one object of each kind.
 func small() fabric.Compose {
 	var c fabric.Compose
 	c.Services = map[string]fabric.Service{"redis": {

@@ -23,14 +23,14 @@ type Network struct {
 	} `yaml:"ipam"`
 }
 
-// Attached are the networks of a service: a list of names, or a mapping from them to
-// what the service is there.
+// Attached lists the networks of a service. In YAML it is a list of names, or a mapping from
+// names to attachments.
 type Attached []Attachment
 
-// Attachment is a network of a service; Address is "" where the engine chooses.
+// Attachment attaches a service to a network. If Address is "", the engine chooses it.
 type Attachment struct{ Name, Address string }
 
-// On are networks on which the engine chooses the address.
+// On returns attachments whose addresses the engine chooses.
 func On(names ...string) (a Attached) {
 	for _, name := range names {
 		a = append(a, Attachment{Name: name})
@@ -38,7 +38,7 @@ func On(names ...string) (a Attached) {
 	return a
 }
 
-// UnmarshalYAML reads both forms.
+// UnmarshalYAML decodes both forms.
 func (a *Attached) UnmarshalYAML(read func(any) error) error {
 	var names []string
 	if read(&names) == nil {
@@ -60,11 +60,11 @@ func (a *Attached) UnmarshalYAML(read func(any) error) error {
 	return nil
 }
 
-// moved is a subnet of a file and the one that stands for it here: many projects run side
-// by side, each with its own.
+// moved maps a subnet of the file to the one that is used here, because concurrent projects
+// need different subnets.
 type moved struct{ from, to netip.Prefix }
 
-// address is what an address of the file is here.
+// address translates an address of the file.
 func (p *Project) address(text string) (netip.Addr, error) {
 	a, err := netip.ParseAddr(text)
 	if err != nil {
@@ -80,7 +80,7 @@ func (p *Project) address(text string) (netip.Addr, error) {
 	return a, nil
 }
 
-// hosts are lines of /etc/hosts as compose writes them, NAME:ADDRESS.
+// hosts translates lines of /etc/hosts in the format of compose, NAME:ADDRESS.
 func (p *Project) hosts(lines []string) (here []string, err error) {
 	for _, line := range lines {
 		name, text, _ := strings.Cut(line, ":")
@@ -97,10 +97,10 @@ func (p *Project) hosts(lines []string) (here []string, err error) {
 	return here, nil
 }
 
-// subnetTries is how many subnets are tried: others may be taken by whatever runs here.
+// subnetTries limits the attempts to find a free subnet.
 const subnetTries = 64
 
-// network makes a network of the file.
+// network creates a network of the file.
 func (p *Project) network(ctx context.Context, name string, n Network) error {
 	p.networks[name] = "callyard-" + p.run + "-" + name
 	o := client.NetworkCreateOptions{Internal: n.Internal, Labels: p.engine.labels}

@@ -2,48 +2,48 @@ package fabric
 
 import "maps"
 
-// Servers are the entries of mcpServers of a servers file, by the names of the servers:
-// what one would write in JSON.
+// Servers maps the names of servers to their entries in mcpServers of a servers file, in the
+// same form as in JSON.
 type Servers = map[string]map[string]any
 
-// Options say what runs. The zero value is a fabric with one of each part, the demo
-// server, and the policy of deploy/examples.
+// Options selects the parts of a fabric. The zero value is a fabric with one of each part, the
+// demo server, and the policy of deploy/examples.
 type Options struct {
-	// FrontDoors, Workers and Approvers are how many run; 0 is one of each, and fewer than
-	// none no worker: AddWorker brings them.
+	// FrontDoors, Workers and Approvers are the numbers of parts. 0 means one, and a negative
+	// number of Workers means none; add them with AddWorker.
 	FrontDoors, Workers, Approvers int
 
-	// Cluster runs deploy/compose.cluster.yaml in place of deploy/compose.yaml: three
-	// nodes of NATS, Redis with a replica, three Sentinels.
+	// Cluster runs deploy/compose.cluster.yaml instead of deploy/compose.yaml: three
+	// NATS nodes, Redis with a replica, three Sentinels.
 	Cluster bool
 
-	// Worker is what each of the Workers is like.
+	// Worker configures each of the Workers.
 	Worker Worker
 
-	// Policy is the text of the policy file that front doors and workers read. There is
-	// one person to ask, with [Fabric.PersonKey], in the group "ops", and one caller, with
+	// Policy is the text of the policy file of front doors and workers. There is
+	// one approver, with [Fabric.PersonKey], in the group "ops", and one caller, with
 	// [Fabric.Key], in "agents".
 	Policy string
 
-	// FrontDoor and Approver are what each of those is like.
+	// FrontDoor and Approver configure each of the front doors and approvers.
 	FrontDoor, Approver Part
 
-	// Images are used as they are; those that are missing are built of Source.
+	// Images are existing images. Missing ones are built from Source.
 	Images Images
 
-	// Source is the folder with the source of Callyard; empty: what [Source] finds.
+	// Source is the folder with the source of Callyard. If empty, the function [Source] finds it.
 	Source string
 }
 
-// Part says what a front door or an approver is like, in addition to what the compose file says.
+// Part configures a front door or an approver in addition to the compose file.
 type Part struct {
-	// Env is added to its variables; docs/reference/configuration.md names them.
+	// Env adds environment variables; docs/reference/configuration.md lists them.
 	Env map[string]string
 
-	// Mounts are as those of a Worker.
+	// Mounts are as for a Worker.
 	Mounts []string
 
-	// Hosts are names that it knows, as "NAME:ADDRESS"; the address "host-gateway" is that
+	// Hosts are additional host names, as "NAME:ADDRESS". The address "host-gateway" is that
 	// of this machine.
 	Hosts []string
 }
@@ -55,24 +55,24 @@ func (p Part) service(like Service) Service {
 	return s
 }
 
-// Worker says what a worker is like.
+// Worker configures a worker.
 type Worker struct {
-	// Servers is what it holds; nil is the server "demo" with the demo tools. Programs are
-	// those of its image.
+	// Servers are its servers. If nil, it has the server "demo" with the demo tools. Its programs
+	// come from the image.
 	Servers Servers
 
-	// Image is another one than that of the workers. Its entry point is the worker.
+	// Image replaces the image of workers. Its entry point must be the worker.
 	Image string
 
-	// Env is added to its variables.
+	// Env adds environment variables.
 	Env map[string]string
 
 	// Mounts are folders and files of this machine, as "SOURCE:TARGET" or
-	// "SOURCE:TARGET:ro", with absolute paths. A worker is user 65532.
+	// "SOURCE:TARGET:ro", with absolute paths. A worker runs as user 65532.
 	Mounts []string
 
-	// Engine gives the worker the engine of this machine, for calls of high risk. It makes
-	// the worker root on this machine, as it does everywhere.
+	// Engine gives the worker access to the engine of this machine, for calls of high risk. It
+	// makes the worker equivalent to root on this machine, as everywhere.
 	Engine bool
 }
 
@@ -80,7 +80,7 @@ func demo() Servers {
 	return Servers{"demo": {"command": "/demo", "safeTools": []string{"echo", "add"}}}
 }
 
-// with returns the variables with others added.
+// with returns env with more variables.
 func with(env, more map[string]string) map[string]string {
 	all := maps.Clone(env)
 	if all == nil {

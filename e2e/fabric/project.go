@@ -24,38 +24,38 @@ import (
 	"github.com/testcontainers/testcontainers-go/wait"
 )
 
-// startWithin bounds the start of one container. It is no expectation: the machine is
-// shared with whatever else runs.
+// startWithin limits the start of one container. It is not an expectation, because the machine
+// is shared with other programs.
 const startWithin = 2 * time.Minute
 
-// Project is a compose file on the engine, run by testcontainers: what the file says of a
-// service holds for its container, except that its ports are free ones of this machine.
+// Project is a running compose file, started with testcontainers. Containers are configured as
+// in the file, except that their ports are free ports of this machine.
 type Project struct {
-	// File is what runs.
+	// File is the compose file.
 	File Compose
 
 	engine   *engine
-	env      map[string]string // what the file's variables stand for
+	env      map[string]string // the variables of the file
 	images   Images
-	dir      string // what "." stands for
+	dir      string // the folder for "."
 	run      string
-	networks map[string]string // their names at the engine, by those of the file
+	networks map[string]string // from names in the file to names at the engine
 	moved    []moved
 	volumes  map[string]string
 
 	mu         sync.Mutex
-	containers []*Container // as they were started
+	containers []*Container // in the order of their start
 }
 
-// ProjectOptions are what a compose file needs around it.
+// ProjectOptions is the environment of a compose file.
 type ProjectOptions struct {
 	Env    map[string]string // its variables
-	Images Images            // by the parts that build.sh makes
-	Dir    string            // the folder that its paths begin at
+	Images Images            // by the parts of build.sh
+	Dir    string            // the base folder of its paths
 }
 
-// OpenProject makes the networks and volumes of a file. Close removes them again, also
-// those of an OpenProject that failed half way.
+// OpenProject creates the networks and volumes of a file. Close removes them, also
+// after an OpenProject that failed halfway.
 func OpenProject(ctx context.Context, file Compose, o ProjectOptions) (*Project, error) {
 	run := strings.ToLower(rand.Text()[:10])
 	e, err := openEngine(ctx, run)
@@ -77,7 +77,7 @@ func OpenProject(ctx context.Context, file Compose, o ProjectOptions) (*Project,
 	return p, nil
 }
 
-// Close removes everything of the project: containers with their data, networks, volumes.
+// Close removes all objects of the project: containers with their data, networks, volumes.
 func (p *Project) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), startWithin)
 	defer cancel()
@@ -85,7 +85,7 @@ func (p *Project) Close() error {
 	return errors.Join(err, p.engine.docker.Close())
 }
 
-// Up starts these services of the file side by side. Where none is named it starts all:
+// Up starts these services of the file concurrently. If none is named, it starts all:
 // NATS and Redis, then init, then the others.
 func (p *Project) Up(ctx context.Context, names ...string) error {
 	if len(names) == 0 {
@@ -118,10 +118,10 @@ func (p *Project) Up(ctx context.Context, names ...string) error {
 	return errors.Join(errs...)
 }
 
-// partInit is the image of the service that makes the streams and ends.
+// partInit is the image of the service that creates the streams and exits.
 const partInit = "callyard"
 
-// provision makes the streams, without which no role starts.
+// provision creates the streams, which every role needs to start.
 func (p *Project) provision(ctx context.Context) error {
 	for name, s := range p.File.Services {
 		if s.part() != partInit {
@@ -142,7 +142,7 @@ func (p *Project) provision(ctx context.Context) error {
 	return nil
 }
 
-// Container returns the part that runs under a name, nil where none does.
+// Container returns the part with a name, or nil if there is none.
 func (p *Project) Container(name string) *Container {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -155,7 +155,7 @@ func (p *Project) Container(name string) *Container {
 }
 
 // Run starts a service, of the file or not, under a name by which the others reach it.
-// NATS and Redis are ready when it returns; of others the process has begun.
+// When it returns, NATS and Redis are ready, and other services have started.
 func (p *Project) Run(ctx context.Context, name string, s Service) (*Container, error) {
 	image, ok := p.images[s.part()]
 	if !ok {
@@ -170,7 +170,7 @@ func (p *Project) Run(ctx context.Context, name string, s Service) (*Container, 
 		text, err := expand(v, p.env)
 		errs, r.Env[k] = append(errs, err), text
 	}
-	// Ports are published on the network that the container begins with.
+	// Ports are published on the network on which the container is created.
 	endpoints := map[string]endpoint{}
 	for _, n := range slices.Backward(s.Networks) {
 		at := p.networks[n.Name]
@@ -199,7 +199,7 @@ func (p *Project) Run(ctx context.Context, name string, s Service) (*Container, 
 		r.ExposedPorts = append(r.ExposedPorts, text+"/tcp")
 		loopback(text)
 	}
-	// Without ports testcontainers publishes those that the image names, to everybody.
+	// Without ports, testcontainers would publish the image's ports on all interfaces.
 	for _, text := range []string{"4222", "6222", "6379", "8080", "8081", "8222", "9090"} {
 		loopback(text)
 	}
@@ -257,8 +257,8 @@ func (p *Project) Run(ctx context.Context, name string, s Service) (*Container, 
 	return c, c.find(ctx)
 }
 
-// Remove ends the container of a service and takes its name away, so that it can be run
-// again. Its volumes stay.
+// Remove removes the container of a service and frees its name, so that it can be run
+// again. Its volumes are kept.
 func (p *Project) Remove(ctx context.Context, name string) error {
 	c := p.Container(name)
 	if c == nil {
@@ -273,7 +273,7 @@ func (p *Project) Remove(ctx context.Context, name string) error {
 	return nil
 }
 
-// Empty makes a volume of the file again, without what was in it. No container may have it.
+// Empty recreates a volume of the file without its content. No container may use it.
 func (p *Project) Empty(ctx context.Context, volume string) error {
 	name := p.volumes[volume]
 	if _, err := p.engine.docker.VolumeRemove(ctx, name, client.VolumeRemoveOptions{}); err != nil {
@@ -285,9 +285,9 @@ func (p *Project) Empty(ctx context.Context, volume string) error {
 	return nil
 }
 
-// mount reads one of the volumes of a service. What is to be mounted must be there: the
-// short form of the engine, which binds are, makes a folder of what is not, and again at
-// each restart, as root, in the middle of somebody's files.
+// mount parses one of the volumes of a service. The source must exist: with the
+// engine's short form, which binds use, the engine would create a missing source as a folder,
+// as root and at each restart, among the user's files.
 func (p *Project) mount(text string) (mount.Mount, error) {
 	from, to, _ := strings.Cut(text, ":")
 	to, mode, _ := strings.Cut(to, ":")
@@ -306,10 +306,10 @@ func (p *Project) mount(text string) (mount.Mount, error) {
 	return m, err
 }
 
-// beginnings is what those say that are ready, who answer no probe from outside.
+// beginnings maps images without an external probe to the log line that reports readiness.
 var beginnings = map[string]string{"nats": "Server is ready", "redis": "Ready to accept connections"}
 
-// tail is the end of a log, for messages.
+// tail returns the end of a log, for messages.
 func (c *Container) tail(ctx context.Context) string {
 	if c.inner == nil {
 		return ""
@@ -321,7 +321,7 @@ func (c *Container) tail(ctx context.Context) string {
 	return "\n--- " + c.Name + ":\n" + text
 }
 
-// Watch shows what every part wrote from now on, when the test fails: its last lines.
+// Watch shows the last lines that every part writes from now on, if the test fails.
 func (p *Project) Watch(t testing.TB) {
 	t.Helper()
 	since := time.Now()

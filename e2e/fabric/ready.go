@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Until checks again and again until there is no error. When ctx ends it returns the last
-// one; ctx without a deadline gets one of two minutes.
+// Until repeats check until it returns no error. If ctx ends first, it returns the last
+// error. If ctx has no deadline, Until sets one of two minutes.
 func Until(ctx context.Context, check func() error) error {
 	if _, bounded := ctx.Deadline(); !bounded {
 		var cancel context.CancelFunc
@@ -34,7 +34,7 @@ func Until(ctx context.Context, check func() error) error {
 	}
 }
 
-// get asks a part as the caller does.
+// get sends a request to a part with the caller's key.
 func (f *Fabric) get(ctx context.Context, url string) (int, []byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -52,8 +52,8 @@ func (f *Fabric) get(ctx context.Context, url string) (int, []byte, error) {
 	return resp.StatusCode, body, err
 }
 
-// answers waits until every front door and approver is ready. One that started before NATS
-// ended, and is started again.
+// answers waits until every front door and approver is ready. A part that started before NATS
+// has ended and is restarted.
 func (f *Fabric) answers(ctx context.Context) error {
 	for _, c := range append(append([]*Container(nil), f.FrontDoors...), f.Approvers...) {
 		if err := f.Ready(ctx, c); err != nil {
@@ -63,7 +63,7 @@ func (f *Fabric) answers(ctx context.Context) error {
 	return nil
 }
 
-// Ready waits until a front door or an approver says that it is ready: after a start.
+// Ready waits until a front door or an approver reports that it is ready after a start.
 func (f *Fabric) Ready(ctx context.Context, c *Container) error {
 	err := Until(ctx, func() error {
 		if _, err := c.Locate(ctx); err != nil { // another port after a restart
@@ -81,7 +81,7 @@ func (f *Fabric) Ready(ctx context.Context, c *Container) error {
 	return nil
 }
 
-// serves waits until each running front door has every server of a worker ready there.
+// serves waits until each running front door reports every server of a worker as ready there.
 func (f *Fabric) serves(ctx context.Context, worker string, w Worker) error {
 	servers := w.Servers
 	if servers == nil {
@@ -95,8 +95,8 @@ func (f *Fabric) serves(ctx context.Context, worker string, w Worker) error {
 	return nil
 }
 
-// Serves waits until each running front door knows that the worker of this name has the
-// server ready.
+// Serves waits until each running front door reports the server as ready on the worker of this
+// name.
 func (f *Fabric) Serves(ctx context.Context, worker, server string) error {
 	for _, d := range f.FrontDoors {
 		if running, _, err := d.Running(ctx); err != nil || !running {

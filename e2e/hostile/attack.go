@@ -12,30 +12,30 @@ import (
 	"time"
 )
 
-// Target is an address and what it offers.
+// Target is an address and the operations that it offers.
 type Target struct {
 	Name string
-	// Addr is host:port of loopback.
+	// Addr is a loopback address, host:port.
 	Addr    string
 	Goldens []Golden
 }
 
-// Attack says what is sent.
+// Attack configures the requests that are sent.
 type Attack struct {
 	Seed    uint64
 	Targets []Target
-	// Each is how many requests are sent for each golden.
+	// Each is the number of requests for each golden.
 	Each int
-	// Lanes is how many connections send at once.
+	// Lanes is the number of concurrent connections.
 	Lanes int
-	// Patience is how long an answer may take (10 s). One that takes longer is
-	// counted and is no finding: many a request asks to wait.
+	// Patience limits the time for a response (10 s). Slower responses are
+	// counted but are not findings, because many requests ask to wait.
 	Patience time.Duration
-	// Pause is how long each lane rests after a request.
+	// Pause is the time that each lane pauses after a request.
 	Pause time.Duration
 }
 
-// Whole sends a golden as it is and returns the status of the answer.
+// Whole sends an unchanged golden and returns the status of the response.
 func Whole(ctx context.Context, t Target, g Golden) (int, error) {
 	l := &lane{addr: t.Addr, patient: time.Minute}
 	defer l.close()
@@ -46,27 +46,27 @@ func Whole(ctx context.Context, t Target, g Golden) (int, error) {
 	return a.status, nil
 }
 
-// Report counts the answers.
+// Report counts the responses.
 type Report struct {
 	Sent int
-	// Statuses counts answers: 0 is a connection closed without one, -1 none within
-	// the patience.
+	// Statuses counts responses by status. 0 means that the connection was closed without a
+	// response, and -1 that there was none within the patience.
 	Statuses map[int]int
-	// Damages counts requests by what was done to them.
+	// Damages counts requests by their damage.
 	Damages map[string]int
-	// Findings are what must not be; at most maxFindings of them, FindingCount is
-	// all of them.
+	// Findings are the violations, at most maxFindings of them. FindingCount is the
+	// total number.
 	Findings     []string
 	FindingCount int
 	Took         time.Duration
-	// Times is how long the answers of each operation took in all, by status.
+	// Times is the total response time of each operation, by status.
 	Times map[string]time.Duration
 }
 
 const maxFindings = 50
 
-// Run sends everything, or what it can until ctx ends. The error says that a target
-// could not be reached: whoever is attacked must still accept connections.
+// Run sends all requests, or as many as possible until ctx ends. It returns an error if a
+// target cannot be reached, because it must accept connections during the attack.
 func (a *Attack) Run(ctx context.Context) (*Report, error) {
 	patience := a.Patience
 	if patience <= 0 {
@@ -81,7 +81,7 @@ func (a *Attack) Run(ctx context.Context) (*Report, error) {
 	for _, t := range a.Targets {
 		total += len(t.Goldens) * a.Each
 	}
-	// The operations take turns, so that a run that ends early has seen each.
+	// The operations alternate, so that a run that ends early covers all of them.
 	at := func(i int) job {
 		perRound := total / max(a.Each, 1)
 		n, rest := i/perRound, i%perRound
@@ -91,7 +91,7 @@ func (a *Attack) Run(ctx context.Context) (*Report, error) {
 			}
 			rest -= len(a.Targets[t].Goldens)
 		}
-		panic("hostile: more requests than there are") // total counts them
+		panic("hostile: more requests than there are") // total limits the index
 	}
 	report := &Report{Statuses: map[int]int{}, Damages: map[string]int{}, Times: map[string]time.Duration{}}
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -144,7 +144,7 @@ func (a *Attack) Run(ctx context.Context) (*Report, error) {
 	return report, nil
 }
 
-// Slowest are the n operations that took the most time, with the status of the answers.
+// Slowest returns the n operations that took the most time, with the status of the responses.
 func (r *Report) Slowest(n int) []string {
 	names := slices.SortedFunc(maps.Keys(r.Times), func(a, b string) int { return cmp.Compare(r.Times[b], r.Times[a]) })
 	var list []string
@@ -173,7 +173,7 @@ func (r *Report) add(what string, sent Request, got answer, err error) {
 	}
 }
 
-// rest waits; false means that ctx ended.
+// rest waits. It returns false if ctx ended.
 func rest(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil

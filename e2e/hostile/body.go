@@ -12,15 +12,15 @@ import (
 	"strings"
 )
 
-// spot is where a JSON value, or a member with its name, stands in a body.
+// spot is the range of a JSON value, or of a member with its name, in a body.
 type spot struct{ from, to int }
 
-// spots finds the values of the body, and the members of its objects.
+// spots returns the values of the body, and the members of its objects.
 func (m *mutation) spots() (values, members []spot) {
 	d := json.NewDecoder(bytes.NewReader(m.g.Body))
-	var open []byte // of each container: '{' wants a name, ':' a value, '[' a value
+	var open []byte // expected token of each container: '{' a name, ':' a value, '[' a value
 	var starts, names []int
-	place := func() int { // where the next token begins
+	place := func() int { // returns the start of the next token
 		i := int(d.InputOffset())
 		for i < len(m.g.Body) && strings.IndexByte(" \t\r\n,:", m.g.Body[i]) >= 0 {
 			i++
@@ -40,7 +40,7 @@ func (m *mutation) spots() (values, members []spot) {
 		from := place()
 		token, err := d.Token()
 		if err != nil {
-			return values, members // of a body that is no JSON: what there was
+			return values, members // not JSON: the values found so far
 		}
 		switch token {
 		case json.Delim('{'), json.Delim('['):
@@ -60,7 +60,7 @@ func (m *mutation) spots() (values, members []spot) {
 	}
 }
 
-// replace puts other bytes in the place of a value.
+// replace replaces a value.
 func (m *mutation) replace(with string) {
 	values, _ := m.spots()
 	if len(values) == 0 {
@@ -123,7 +123,7 @@ func (m *mutation) twice() {
 	}
 	s := members[m.IntN(len(members))]
 	again := string(m.g.Body[s.from:s.to])
-	if m.IntN(3) == 0 && len(again) > 2 { // the same name, spelled otherwise
+	if m.IntN(3) == 0 && len(again) > 2 { // the same name, with an escape
 		again = fmt.Sprintf(`"\u%04x`, again[1]) + again[2:]
 	}
 	m.splice(s.to, s.to, ","+again)
@@ -139,7 +139,7 @@ func (m *mutation) member() {
 	is := string(m.g.Body[s.from:s.to])
 	name, value, _ := strings.Cut(is, ":")
 	switch m.IntN(5) {
-	case 0: // without it
+	case 0: // removes it
 		m.splice(s.from, s.to, `"x":1`)
 	case 1:
 		m.splice(s.from, s.to, strings.ToUpper(name)+":"+value)
@@ -152,7 +152,7 @@ func (m *mutation) member() {
 	}
 }
 
-// many floods a place with members or items.
+// many inserts very many members or items.
 func (m *mutation) many() {
 	n := 1 << m.IntN(15)
 	var b strings.Builder
@@ -188,7 +188,8 @@ func (m *mutation) mediaType() {
 	}
 }
 
-// compress sends what unpacks to much more, or says that it would.
+// compress sends a compressed body that is much larger when unpacked, or only claims to be
+// compressed.
 func (m *mutation) compress() {
 	encoding := m.pick("gzip", "deflate", "br", "zstd", "identity", "gzip, gzip", "x-gzip", "chunked", "compress")
 	var packed bytes.Buffer
@@ -197,20 +198,20 @@ func (m *mutation) compress() {
 		if m.IntN(2) == 0 {
 			w = zlib.NewWriter(&packed)
 		} else {
-			w, _ = flate.NewWriter(&packed, flate.BestSpeed) // the level is one
+			w, _ = flate.NewWriter(&packed, flate.BestSpeed) // a valid level
 		}
 	}
 	unpacked := m.g.Body
 	if m.IntN(4) == 0 {
 		unpacked = append([]byte(`{"bomb":"`), make([]byte, 1<<(12+m.IntN(11)))...)
 	}
-	_, _ = w.Write(unpacked) // a buffer takes everything
+	_, _ = w.Write(unpacked) // writing to a buffer cannot fail
 	_ = w.Close()
 	m.g.Body = packed.Bytes()
 	m.set("Content-Encoding", encoding)
 }
 
-// chunks sends the body in chunks, mostly bad ones.
+// chunks sends the body in chunks, most of them invalid.
 func (m *mutation) chunks() {
 	g := m.g
 	g.Body = nil
@@ -234,7 +235,7 @@ func (m *mutation) chunks() {
 	m.wire = append(b, m.pick("0\r\n\r\n", "0\r\n\r\n", "0\r\nX-Trailer: y\r\n\r\n", "0\r\nHost: evil\r\nContent-Length: 9\r\n\r\n", "", "0\r\n", "00\r\n\r\nGET / HTTP/1.1\r\n\r\n")...)
 }
 
-// damageLength says another length than the body has.
+// damageLength sends a wrong Content-Length.
 func (m *mutation) damageLength() {
 	n := len(m.g.Body)
 	head := m.g
@@ -245,7 +246,7 @@ func (m *mutation) damageLength() {
 	m.wire = append(fmt.Appendf(b, "Content-Length: %s\r\n\r\n", length), m.g.Body...)
 }
 
-// large sends a body of about the size at which bodies are refused, now and then.
+// large occasionally sends a body whose size is close to the limit of bodies.
 func (m *mutation) large() {
 	if m.IntN(25) != 0 {
 		m.wrongType()

@@ -8,21 +8,21 @@ import (
 	"strings"
 )
 
-// Request is a damaged request, ready for the wire.
+// Request is a damaged request, encoded for the wire.
 type Request struct {
 	Operation string
-	// Damage says what was done to it.
+	// Damage names the kind of damage.
 	Damage string
-	// Method is what an answer is read for.
+	// Method is the method for which the response is parsed.
 	Method string
 	Wire   []byte
-	// Framed says that the request ends where it says, so that the connection is
-	// good for another one.
+	// Framed reports that the request has a well-defined end, so that the connection can be
+	// reused.
 	Framed bool
 }
 
-// Damaged is number n of the seed's requests for an operation. It is the same bytes
-// for the same seed, golden, host and n.
+// Damaged returns number n of the seed's requests for an operation. The same seed, golden, host
+// and n give the same bytes.
 func Damaged(seed uint64, g Golden, host string, n int) Request {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(g.Operation)) // it never fails
@@ -42,15 +42,15 @@ func Damaged(seed uint64, g Golden, host string, n int) Request {
 	return Request{Operation: g.Operation, Damage: k.name, Method: m.g.Method, Wire: wire, Framed: m.wire == nil && !k.breaks}
 }
 
-// mutation is one request on its way to be damaged.
+// mutation is a request while it is damaged.
 type mutation struct {
 	*rand.Rand
 	g    Golden
 	host string
-	wire []byte // once it is no longer what g says
+	wire []byte // the encoded request, if it can no longer be derived from g
 }
 
-// kind is one way to damage a request. breaks says that the connection is of no use
+// kind is one way to damage a request. breaks reports that the connection cannot be reused
 // afterwards.
 type kind struct {
 	name   string
@@ -58,7 +58,7 @@ type kind struct {
 	breaks bool
 }
 
-// bodiless are the kinds for requests without a body, whole those for all others.
+// bodiless are the kinds for requests without a body, and whole those for all others.
 var (
 	bodiless = []kind{
 		{"path", (*mutation).damagePath, false}, {"query", (*mutation).damageQuery, false}, {"query", (*mutation).damageQuery, false}, {"method", (*mutation).damageMethod, true},
@@ -89,7 +89,7 @@ func (m *mutation) set(name, value string) {
 	m.g.Header = append(m.g.Header, name+": "+value)
 }
 
-// junk is n bytes of anything.
+// junk returns n random bytes.
 func (m *mutation) junk(n int) []byte {
 	b := make([]byte, n)
 	for i := range b {
@@ -98,7 +98,7 @@ func (m *mutation) junk(n int) []byte {
 	return b
 }
 
-// visible is n bytes that may stand in a header.
+// visible returns n random bytes that are valid in a header.
 func (m *mutation) visible(n int) string {
 	const alphabet = "abcdefghijklmnopqrstuvwxyz0123456789-._~!$&'()*+,;=:@/ \"%<>[]{}|^`"
 	b := make([]byte, n)
@@ -155,7 +155,7 @@ func (m *mutation) damageLine() {
 	switch m.IntN(8) {
 	case 0:
 		m.wire = append([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), m.junk(64)...)
-	case 1: // the hello of a TLS client
+	case 1: // a TLS ClientHello
 		m.wire = append([]byte{22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3}, m.junk(200)...)
 	case 2:
 		m.wire = append([]byte("\r\n\r\n\r\n"), m.wire...)
@@ -189,11 +189,11 @@ func (m *mutation) floodHeaders() {
 		for i := range 1 << (4 + m.IntN(9)) {
 			m.g.Header = append(m.g.Header, fmt.Sprintf("X-%d: %d", i, i))
 		}
-	case 1: // one that is giant
+	case 1: // a huge one
 		m.g.Header = append(m.g.Header, "X-Giant: "+strings.Repeat("g", 1<<(10+m.IntN(11))))
 	case 2: // the same one
 		m.g.Header = append(m.g.Header, strings.Repeat("Accept: */*\r\n", 1+m.IntN(1500))+"X: y")
-	case 3: // a giant name
+	case 3: // a huge name
 		m.g.Header = append(m.g.Header, strings.Repeat("N", 1<<(6+m.IntN(11)))+": v")
 	}
 }

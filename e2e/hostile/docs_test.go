@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The table of docs/reference/hostile-input.md and the tree: what is in one is in the other.
+// The table of docs/reference/hostile-input.md and the fuzz tests in the tree must match.
 func TestEveryFuzzTestIsInTheTable(t *testing.T) {
 	const root = "../.."
 	declared := regexp.MustCompile(`(?m)^func (Fuzz\w*)\(`)
@@ -51,7 +51,7 @@ func TestEveryFuzzTestIsInTheTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	quoted := regexp.MustCompile("`([^`]+)`")
-	rows := map[string][]string{} // folders of the rows that have the name
+	rows := map[string][]string{} // folders of the rows with each name
 	for line := range strings.Lines(string(page)) {
 		cells := strings.Split(line, "|")
 		if len(cells) != 6 {

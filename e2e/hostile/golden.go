@@ -8,24 +8,24 @@ import (
 	"strings"
 )
 
-// Golden is a good request of one operation.
+// Golden is a valid request of one operation.
 type Golden struct {
-	// Operation names it in findings, such as "POST /calls".
+	// Operation is its name in findings, such as "POST /calls".
 	Operation string
 	Method    string
-	// Path is escaped as it is sent, with its query.
+	// Path is the escaped path with its query.
 	Path string
 	// Header has lines "Name: value", without Host and Content-Length.
 	Header []string
 	Body   []byte
 }
 
-// Known are values that exist at whoever is attacked: for an operation
-// ("GET /calls/{id}") or a path ("/calls/{id}") the values of its path parameters, and
-// under "body" a body to send in place of the document's example.
+// Known holds values that exist at the target. It maps an operation
+// ("GET /calls/{id}") or a path ("/calls/{id}") to the values of its path parameters, and
+// "body" to a body that replaces the document's example.
 type Known map[string]map[string]string
 
-// of returns a value for an operation; that of the operation comes before that of
+// of returns a value for an operation. Values of the operation take precedence over those of
 // its path.
 func (k Known) of(method, path, name string) (string, bool) {
 	if v, ok := k[method+" "+path][name]; ok {
@@ -35,7 +35,7 @@ func (k Known) of(method, path, name string) (string, bool) {
 	return v, ok
 }
 
-// document is what is read of an OpenAPI document.
+// document is the part of an OpenAPI document that is used.
 type document struct {
 	Paths map[string]map[string]struct {
 		Parameters []struct {
@@ -51,9 +51,9 @@ type document struct {
 	} `json:"paths"`
 }
 
-// Goldens returns a good request for each operation of an OpenAPI document and each
-// media type that it takes, in order. An operation whose path parameters or body are
-// neither in the document nor known is an error: it would not be attacked.
+// Goldens returns a valid request for each operation of an OpenAPI document and each
+// media type that it accepts, in order. It returns an error if the path parameters or the body
+// of an operation are neither in the document nor known, because it would not be attacked.
 func Goldens(openapi []byte, known Known) ([]Golden, error) {
 	var d document
 	if err := json.Unmarshal(openapi, &d); err != nil {
@@ -78,7 +78,7 @@ func Goldens(openapi []byte, known Known) ([]Golden, error) {
 				case p.In == "query" && ok:
 					query.Set(p.Name, value)
 				case p.In == "header" && ok && !slices.Contains([]string{"Prefer", "Idempotency-Key", "Callyard-Callback-Url"}, p.Name):
-					// Those three make of every call a stored one, or a refused one; the
+					// These three headers would make every call stored or refused; the
 					// mutations send them often enough.
 					g.Header = append(g.Header, p.Name+": "+value)
 				}
@@ -112,7 +112,7 @@ func Goldens(openapi []byte, known Known) ([]Golden, error) {
 	return all, nil
 }
 
-// plainText is a JSON value as a parameter has it.
+// plainText converts a JSON value to the text of a parameter.
 func plainText(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) == nil {
@@ -121,7 +121,7 @@ func plainText(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// bytes is the request as it goes over the wire to a host.
+// bytes encodes the request for a host.
 func (g Golden) bytes(host string) []byte {
 	b := fmt.Appendf(nil, "%s %s HTTP/1.1\r\nHost: %s\r\n", g.Method, g.Path, host)
 	for _, line := range g.Header {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Honest is a few callers that keep calling during an attack.
+// Honest is a group of callers that continue to call during an attack.
 type Honest struct {
 	stop context.CancelFunc
 	wait sync.WaitGroup
@@ -19,7 +19,7 @@ type Honest struct {
 	failed int
 }
 
-// KeepCalling has lanes callers run call, each with a pause after each call, until
+// KeepCalling starts lanes callers that run call, each with a pause after each call, until
 // [Honest.Stop].
 func KeepCalling(ctx context.Context, lanes int, pause time.Duration, call func(ctx context.Context) error) *Honest {
 	ctx, stop := context.WithCancel(ctx)
@@ -54,7 +54,7 @@ type Figures struct {
 	Faults         []error // the first few
 }
 
-// String is a line of a report.
+// String returns a line of a report.
 func (f Figures) String() string {
 	return fmt.Sprintf("%d calls, %d failed, p50 %s, p99 %s, most %s", f.Calls, f.Failed, f.P50.Round(10*time.Microsecond), f.P99.Round(10*time.Microsecond), f.Most.Round(10*time.Microsecond))
 }
@@ -73,7 +73,7 @@ func (h *Honest) Stop() Figures {
 	return f
 }
 
-// Calls is how many calls have ended so far.
+// Calls returns the number of calls that have ended so far.
 func (h *Honest) Calls() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()

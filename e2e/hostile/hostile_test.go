@@ -152,7 +152,7 @@ func TestOnlyLoopbackIsAttacked(t *testing.T) {
 
 func TestACrowdHoldsItsConnectionsAndLetsThemGo(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body) // only who reads learns that a caller left
+		_, _ = io.Copy(io.Discard, r.Body) // net/http detects that a caller left only while the body is read
 		<-r.Context().Done()
 	}))
 	defer server.Close()

@@ -2,14 +2,14 @@ package hostile
 
 import "fmt"
 
-// Revisions of the two eras of MCP.
+// Protocol versions of MCP, without and with sessions.
 const (
 	modern = "2026-07-28"
 	legacy = "2025-11-25"
 )
 
-// MCP returns good requests of both eras to the MCP face at mount, such as /mcp.
-// tool is a tool as the face names it. session is one of the legacy era.
+// MCP returns valid requests of both protocol versions to the MCP endpoint at mount, such as
+// /mcp. tool is the name of a tool there. session is a session of the legacy version.
 func MCP(mount, tool, session string) []Golden {
 	const accept = "Accept: application/json, text/event-stream"
 	var all []Golden
@@ -50,10 +50,10 @@ func MCP(mount, tool, session string) []Golden {
 	)
 }
 
-// Initialize opens a session of the legacy era.
+// Initialize opens a session of the legacy version.
 const Initialize = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"` + legacy + `","capabilities":{"elicitation":{}},"clientInfo":{"name":"hostile","version":"1"}}}`
 
-// Probes returns good requests to the listener for probes and metrics.
+// Probes returns valid requests to the listener for probes and metrics.
 func Probes() []Golden {
 	var all []Golden
 	for _, path := range []string{"/metrics", "/livez", "/readyz"} {

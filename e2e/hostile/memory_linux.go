@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// Peak is the most memory that a process has had, in bytes, as far as the system
-// remembers.
+// Peak returns the peak memory of a process in bytes.
 func Peak(pid int) (int64, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

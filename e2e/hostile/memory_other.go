@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Peak is the memory that a process has, in bytes: this system remembers no peak.
+// Peak returns the current memory of a process in bytes, because this system records no peak.
 func Peak(pid int) (int64, error) {
 	text, err := exec.Command("ps", "-o", "rss=", "-p", strconv.Itoa(pid)).Output()
 	if err != nil {

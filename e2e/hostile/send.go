@@ -15,33 +15,33 @@ import (
 	"time"
 )
 
-// lane is one connection after the other to one address.
+// lane opens one connection after the other to one address.
 type lane struct {
 	addr    string
-	patient time.Duration // how long an answer may take
+	patient time.Duration // time limit of a response
 	conn    net.Conn
 	from    *bufio.Reader
 }
 
-// answer is the answer to one request.
+// answer is the response to one request.
 type answer struct {
-	// status is 0 where the connection was closed without an answer, and -1 where
-	// nothing came within the patience.
+	// status is 0 if the connection was closed without a response, and -1 if
+	// there was none within the patience.
 	status int
 	header http.Header
-	body   []byte // of a refusal; at most maxRead bytes
-	// headOnly says that there is no body by the nature of the request.
+	body   []byte // of an error response; at most maxRead bytes
+	// headOnly reports that the request allows no response body.
 	headOnly bool
 }
 
 const (
-	// maxRead is what is read of an answer.
+	// maxRead limits the part of a response that is read.
 	maxRead = 1 << 20
-	// dialTimeout bounds the making of a connection.
+	// dialTimeout limits the time to establish a connection.
 	dialTimeout = 30 * time.Second
 )
 
-// errGarbled is an answer that is no HTTP.
+// errGarbled is the error for a response that is not HTTP.
 var errGarbled = errors.New("the answer is no HTTP")
 
 func (l *lane) open(ctx context.Context) error {
@@ -56,7 +56,7 @@ func (l *lane) open(ctx context.Context) error {
 	return nil
 }
 
-// dial connects to an address of loopback.
+// dial connects to a loopback address.
 func dial(ctx context.Context, addr string) (*net.TCPConn, error) {
 	host, _, err := net.SplitHostPort(addr)
 	if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsLoopback() {
@@ -75,14 +75,14 @@ func (l *lane) close() {
 		return
 	}
 	if tcp, ok := l.conn.(*net.TCPConn); ok {
-		_ = tcp.SetLinger(0) // thousands of connections would wait for their last packet
+		_ = tcp.SetLinger(0) // otherwise thousands of connections would remain in TIME_WAIT
 	}
-	_ = l.conn.Close() // it may be closed by the other side
+	_ = l.conn.Close() // the peer may have closed it
 	l.conn, l.from = nil, nil
 }
 
-// send sends a request and reads its answer. The connection is kept for the next
-// request where both sides know where this one ends. An error is of the network,
+// send sends a request and reads its response. The connection is kept for the next
+// request if the end of this one is well-defined. An error is a network error
 // or errGarbled.
 func (l *lane) send(ctx context.Context, r Request) (answer, error) {
 	reused := l.conn != nil
@@ -91,7 +91,7 @@ func (l *lane) send(ctx context.Context, r Request) (answer, error) {
 			return answer{}, err
 		}
 		a, err := l.exchange(r)
-		// A kept connection may have been closed before the request came.
+		// The peer may have closed a kept connection before it received the request.
 		if reused && err == nil && a.status == 0 {
 			reused = false
 			l.close()
@@ -108,13 +108,13 @@ func (l *lane) exchange(r Request) (a answer, err error) {
 		if !keep {
 			l.close()
 		}
-		if resp != nil { // last: closing a body reads it to its end, which may never come
+		if resp != nil { // last: closing a body reads it to its end, which may never arrive
 			_ = resp.Body.Close()
 		}
 	}()
 	_ = l.conn.SetDeadline(time.Now().Add(l.patient))
 	_, err = l.conn.Write(r.Wire)
-	// An answer may stand there although the rest of the request was not wanted.
+	// There may be a response although the rest of the request was refused.
 	wrote := err == nil
 	if wrote && !r.Framed {
 		_ = l.conn.(*net.TCPConn).CloseWrite()
@@ -127,7 +127,7 @@ func (l *lane) exchange(r Request) (a answer, err error) {
 	case errors.Is(err, errGarbled):
 		return a, err
 	case err != nil:
-		return a, nil // closed without an answer: status 0 says so
+		return a, nil // closed without a response, which is status 0
 	}
 	a.status, a.header, a.headOnly = resp.StatusCode, resp.Header, r.Method == http.MethodHead
 	kind := resp.Header.Get("Content-Type")
@@ -145,7 +145,7 @@ func (l *lane) exchange(r Request) (a answer, err error) {
 	return a, nil
 }
 
-// final reads the answer behind interim ones.
+// final reads the final response after interim ones.
 func (l *lane) final(method string) (*http.Response, error) {
 	for {
 		head, err := l.from.Peek(5)
@@ -165,8 +165,7 @@ func (l *lane) final(method string) (*http.Response, error) {
 	}
 }
 
-// judge says what is wrong with an answer; "" when nothing is. jsonrpc says that
-// faults may come as JSON-RPC errors.
+// judge returns the violation of a response, or "". jsonrpc allows JSON-RPC errors.
 func (a answer) judge(jsonrpc bool) string {
 	for _, internal := range []string{"goroutine ", ".go:", "runtime error", "panic"} {
 		if bytes.Contains(a.body, []byte(internal)) {
@@ -175,7 +174,7 @@ func (a answer) judge(jsonrpc bool) string {
 	}
 	switch a.status {
 	case http.StatusNotImplemented, http.StatusHTTPVersionNotSupported:
-		return "" // said by the HTTP server, of a transfer encoding or a version
+		return "" // sent by the HTTP server itself, about a transfer encoding or a version
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
 		if seconds, err := strconv.Atoi(a.header.Get("Retry-After")); err != nil || seconds < 1 {
 			return fmt.Sprintf("a %d does not say when to come back", a.status)
@@ -204,7 +203,7 @@ func (a answer) judge(jsonrpc bool) string {
 	return ""
 }
 
-// shown is a request for people: its head, without what is long.
+// shown returns the head of a request for people, without long parts.
 func shown(wire []byte) string {
 	text := strconv.QuoteToASCII(string(wire[:min(len(wire), 600)]))
 	return strings.ReplaceAll(text, `\r\n`, "⏎")

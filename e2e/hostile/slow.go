@@ -10,20 +10,20 @@ import (
 	"time"
 )
 
-// Slow is a crowd of connections that hold what they can get: some never end their
-// head, some never their body, some ask for an endless answer and never read it, some
-// say nothing at all.
+// Slow configures connections that occupy resources: some never complete their
+// head, some never their body, some request an endless response and never read it, and some
+// send nothing at all.
 type Slow struct {
 	Target Target
-	// Each is how many connections there are of each kind.
+	// Each is the number of connections of each kind.
 	Each int
-	// Every is how often one that drips sends a byte (1 s).
+	// Every is the interval between the bytes of a dripping connection (1 s).
 	Every time.Duration
-	// Streams are requests whose answers have no end, Bodies requests with a body.
+	// Streams are requests with endless responses, and Bodies requests with a body.
 	Streams, Bodies []Golden
 }
 
-// Crowd is connections that are held. Stop lets them go.
+// Crowd is a set of held connections. Stop closes them.
 type Crowd struct {
 	stop    context.CancelFunc
 	wait    sync.WaitGroup
@@ -32,8 +32,8 @@ type Crowd struct {
 	refused int
 }
 
-// Hold opens the connections and returns when each has sent what it begins with.
-// Until [Crowd.Stop] those that drip continue to drip.
+// Hold opens the connections and returns when each has sent its beginning.
+// Dripping connections continue to send bytes until [Crowd.Stop].
 func (s *Slow) Hold(ctx context.Context) (*Crowd, error) {
 	every := s.Every
 	if every <= 0 {
@@ -67,7 +67,7 @@ func (s *Slow) Hold(ctx context.Context) (*Crowd, error) {
 				c.Stop()
 				return nil, fmt.Errorf("holding connections at %s: %w", s.Target.Name, err)
 			}
-			_ = conn.SetReadBuffer(2048) // what is not read is to wait at the other side
+			_ = conn.SetReadBuffer(2048) // unread data must wait at the peer
 			c.mu.Lock()
 			c.conns = append(c.conns, conn)
 			c.mu.Unlock()
@@ -78,7 +78,7 @@ func (s *Slow) Hold(ctx context.Context) (*Crowd, error) {
 				for rest(ctx, every) {
 					if _, err := io.WriteString(conn, k.drip); err != nil {
 						c.mu.Lock()
-						c.refused++ // the other side had enough
+						c.refused++ // the peer closed it
 						c.mu.Unlock()
 						return
 					}
@@ -89,15 +89,15 @@ func (s *Slow) Hold(ctx context.Context) (*Crowd, error) {
 	return c, nil
 }
 
-// Size is the number of opened connections, and the number of dripping ones that the
-// other side has closed.
+// Size returns the number of opened connections, and the number of dripping ones that the
+// peer has closed.
 func (c *Crowd) Size() (opened, refused int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.conns), c.refused
 }
 
-// Stop closes all connections and waits for those that drip.
+// Stop closes all connections and waits for the goroutines of dripping ones.
 func (c *Crowd) Stop() {
 	c.stop()
 	c.mu.Lock()
@@ -105,14 +105,14 @@ func (c *Crowd) Stop() {
 		if tcp, ok := conn.(*net.TCPConn); ok {
 			_ = tcp.SetLinger(0)
 		}
-		_ = conn.Close() // the other side may have done so
+		_ = conn.Close() // the peer may have closed it
 	}
 	c.mu.Unlock()
 	c.wait.Wait()
 }
 
-// Closed waits until the other side has closed every connection that sends nothing
-// or drips its head: a server must not wait for those for ever. It returns the number
+// Closed waits until the peer has closed every connection that sends nothing
+// or drips its head, because a server must not wait for those forever. It returns the number
 // that is still open when ctx ends.
 func Closed(ctx context.Context, addr string, first string) error {
 	conn, err := dial(ctx, addr)
@@ -133,7 +133,7 @@ func Closed(ctx context.Context, addr string, first string) error {
 	return nil
 }
 
-// Stall opens n connections that each send a body of size bytes but for its last one,
+// Stall opens n connections that each send all but the last byte of a body of size bytes,
 // and then wait. It returns when each has sent that, or was refused.
 func Stall(ctx context.Context, t Target, g Golden, size, n int) (*Crowd, error) {
 	ctx, stop := context.WithCancel(ctx)
@@ -159,7 +159,7 @@ func Stall(ctx context.Context, t Target, g Golden, size, n int) (*Crowd, error)
 			left := size - 1
 			for _, part := range [][]byte{head, body[:min(len(body)/2, left)]} {
 				if _, err := conn.Write(part); err != nil {
-					return // refused: that is an answer too
+					return // refused, which is also a valid response
 				}
 			}
 			for left -= min(len(body)/2, left); left > 0 && ctx.Err() == nil; left -= min(left, len(filler)) {

@@ -9,7 +9,7 @@ import (
 	"github.com/anthropics/anthropic-sdk-go/option"
 )
 
-// messages is a conversation by Anthropic messages.
+// messages is a conversation through Anthropic's Messages API.
 type messages struct {
 	client anthropic.Client
 	params anthropic.MessageNewParams
@@ -24,7 +24,7 @@ func openAnthropic(_ *testing.T, api *httptest.Server) library {
 		},
 	}
 	for _, name := range tools {
-		// The library leaves a schema out whose fields are all zero, and the API refuses such a tool.
+		// The library omits a schema whose fields are all zero, and the API refuses such a tool.
 		schema := anthropic.ToolInputSchemaParam{Properties: map[string]any{}}
 		m.params.Tools = append(m.params.Tools, anthropic.ToolUnionParamOfTool(schema, name))
 	}
@@ -44,7 +44,7 @@ func (m *messages) ask(ctx context.Context, results []result, stream bool) (read
 		return reading{}, err
 	}
 	m.params.Messages = append(m.params.Messages, whole.ToParam())
-	// The library has the parts of the input, of which our sum is made.
+	// The library has the parts of the input tokens, whose sum ours reports.
 	u := whole.Usage
 	is := reading{Stop: string(whole.StopReason), Input: u.InputTokens + u.CacheCreationInputTokens + u.CacheReadInputTokens, Output: u.OutputTokens, Cached: u.CacheReadInputTokens}
 	for _, block := range whole.Content {

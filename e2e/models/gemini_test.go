@@ -8,8 +8,8 @@ import (
 	"google.golang.org/genai"
 )
 
-// generated is a conversation with Gemini, which the library's Chat holds. It sends the chunks
-// of a stream back as they came, each a content of its own, without those that are empty.
+// generated is a conversation with Gemini, which the library's Chat stores. It sends the chunks
+// of a stream back as received, each as a separate content, without empty ones.
 type generated struct {
 	chat *genai.Chat
 }
@@ -66,7 +66,7 @@ func (g *generated) ask(ctx context.Context, results []result, stream bool) (rea
 	return is, nil
 }
 
-// add adds an answer, or a chunk of one. Usage is a sum so far: the last counts.
+// add adds a response, or a chunk of one. Usage is cumulative, so the last one applies.
 func (r *reading) add(chunk *genai.GenerateContentResponse) {
 	if u := chunk.UsageMetadata; u != nil {
 		r.Input, r.Output, r.Cached = int64(u.PromptTokenCount), int64(u.CandidatesTokenCount)+int64(u.ThoughtsTokenCount), int64(u.CachedContentTokenCount)

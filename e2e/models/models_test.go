@@ -1,5 +1,5 @@
-// Package models_test has the official libraries of the model APIs read the answers that
-// Callyard's agent reads, and compares what they understood.
+// Package models_test decodes the responses that Callyard's agent decodes with the official
+// libraries of the model APIs, and compares the results.
 package models_test
 
 import (
@@ -27,7 +27,7 @@ const (
 
 var tools = []string{"s__one", "s__two"}
 
-// reading is what a client understood of an answer.
+// reading is the content of a response as decoded by a client.
 type reading struct {
 	Text                  string
 	Calls                 []call
@@ -35,14 +35,14 @@ type reading struct {
 	Input, Output, Cached int64 // tokens
 }
 
-// call is a tool call. Arguments are the bytes that the model wrote, or, where a library has
-// values only, values.
+// call is a tool call. Arguments are the bytes that the model wrote or, if a library has
+// only values, values.
 type call struct {
 	ID, Name  string
 	Arguments any
 }
 
-// result is what a tool returned.
+// result is the result of a tool.
 type result struct {
 	call   call
 	text   string
@@ -50,18 +50,18 @@ type result struct {
 }
 
 // library is a client in one conversation. ask sends the conversation so far with the results
-// of the calls of the last answer, and keeps the answer as its own types have it.
+// of the calls of the last response, and stores the response in its own types.
 type library interface {
 	ask(ctx context.Context, results []result, stream bool) (reading, error)
 }
 
 // wire is an API with its official library.
 type wire struct {
-	spec   string // of ours
+	spec   string // of our client
 	tools  string // in the form of the API
 	stops  []string
 	open   func(t *testing.T, api *httptest.Server) library
-	values bool // the library has arguments as values only
+	values bool // the library has arguments only as values
 }
 
 var wires = []wire{
@@ -89,7 +89,7 @@ var wires = []wire{
 
 func pick[T any](r *rand.Rand, list ...T) T { return list[r.IntN(len(list))] }
 
-// conversation is a random script of answers with thoughts, texts and calls.
+// conversation returns a random script of responses with thoughts, texts and calls.
 func conversation(r *rand.Rand, stops []string) (script modeltest.Script) {
 	text := func() string {
 		return pick(r, "", "I look.", "Grüße & <b>“quotes”</b> 🌍", strings.Repeat("long ", 40), "line\nbreak\tand \\u0041 \u2028 \x7f", " spaces ", "👩‍👩‍👧 e\u0301", `{"a":1}`)
@@ -120,7 +120,7 @@ func conversation(r *rand.Rand, stops []string) (script modeltest.Script) {
 	return append(script, last)
 }
 
-// ours is the client of the agent in a conversation.
+// ours is the agent's client in a conversation.
 type ours struct {
 	client *model.Client
 	tools  json.RawMessage
@@ -168,7 +168,7 @@ func (o *ours) ask(ctx context.Context, results []result, stream bool) (reading,
 	return is, nil
 }
 
-// valued replaces the bytes of arguments by values.
+// valued replaces the bytes of arguments with values.
 func (r reading) valued(t *testing.T) reading {
 	t.Helper()
 	calls := make([]call, len(r.Calls))
@@ -185,10 +185,10 @@ func (r reading) valued(t *testing.T) reading {
 	return r
 }
 
-// TestTheOfficialLibrariesReadTheSame holds the same random conversations with the agent's
-// client and with the official library, turn by turn, each with a strict server of its own.
-// Both must understand the same, and neither may be refused: so the server is not stricter than
-// what the libraries send, and what we send back is what it wants.
+// TestTheOfficialLibrariesReadTheSame runs the same random conversations with the agent's
+// client and with the official library, turn by turn, each with a separate strict server.
+// Both must decode the same content, and neither may be refused. This proves that the server is
+// not stricter than the libraries' requests, and that our requests are valid.
 func TestTheOfficialLibrariesReadTheSame(t *testing.T) {
 	held, asked := 0, 0
 	for i := range wires {
@@ -205,10 +205,10 @@ func TestTheOfficialLibrariesReadTheSame(t *testing.T) {
 	t.Logf("%d conversations, %d answers of each client", held, asked)
 }
 
-// each is the number of conversations for a wire, streamed or not: 240 in all.
+// each is the number of conversations for each API, with and without streaming: 240 in all.
 const each = 30
 
-// sameJSON compares JSON with numbers as they are written, to their last digit.
+// sameJSON compares JSON, with numbers compared digit by digit.
 func sameJSON(t *testing.T, a, b string) bool {
 	t.Helper()
 	var values [2]any
@@ -222,7 +222,7 @@ func sameJSON(t *testing.T, a, b string) bool {
 	return reflect.DeepEqual(values[0], values[1])
 }
 
-// compare holds one conversation. values says that the library has arguments as values only,
+// compare runs one conversation. If values is set, the library has arguments only as values,
 // with numbers as float64.
 func compare(t *testing.T, w *wire, open func(*testing.T, *httptest.Server) library, values bool, seed uint64, stream bool) int {
 	t.Helper()

@@ -18,7 +18,7 @@ func openAI(api *httptest.Server) openai.Client {
 
 var anyObject = map[string]any{"type": "object"}
 
-// chat is a conversation by chat completions.
+// chat is a conversation through Chat Completions.
 type chat struct {
 	client openai.Client
 	params openai.ChatCompletionNewParams
@@ -75,7 +75,7 @@ func (c *chat) complete(ctx context.Context, stream bool) (*openai.ChatCompletio
 	return &whole.ChatCompletion, chunks.Err()
 }
 
-// conversed is a conversation by Responses.
+// conversed is a conversation through the Responses API.
 type conversed struct {
 	client openai.Client
 	params responses.ResponseNewParams
@@ -134,8 +134,8 @@ func (c *conversed) ask(ctx context.Context, results []result, stream bool) (rea
 	return is, nil
 }
 
-// respond returns the response. The accumulator of this library is for WebSockets: of a stream
-// the pieces are put together here, and must be what the last event says.
+// respond returns the response. The accumulator of this library is for WebSockets, so respond
+// joins the pieces of a stream, and checks them against the last event.
 func (c *conversed) respond(ctx context.Context, stream bool) (*responses.Response, error) {
 	if !stream {
 		return c.client.Responses.New(ctx, c.params)

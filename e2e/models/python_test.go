@@ -15,12 +15,12 @@ import (
 	"testing"
 )
 
-// reader is a process of reader.py, which holds one conversation after the other. It is used by
-// one goroutine.
+// reader is a process of reader.py, which runs one conversation after the other. It is not safe
+// for concurrent use.
 type reader struct {
 	in   io.Writer
 	out  *bufio.Reader
-	said *bytes.Buffer // on standard error
+	said *bytes.Buffer // its standard error
 }
 
 // startReader starts reader.py. CALLYARD_TEST_MODELS names a Python with the official libraries;
@@ -56,7 +56,7 @@ func startReader(t *testing.T) *reader {
 	return r
 }
 
-// do sends one line and reads its answer.
+// do sends one line and reads its response.
 func (r *reader) do(line, answer any) error {
 	text, err := json.Marshal(line)
 	if err != nil {
@@ -79,7 +79,7 @@ func (r *reader) do(line, answer any) error {
 	return nil
 }
 
-// inPython is a conversation that reader.py holds.
+// inPython is a conversation that reader.py runs.
 type inPython struct{ *reader }
 
 func (r *reader) open(wire string) func(*testing.T, *httptest.Server) library {
@@ -101,13 +101,13 @@ func (p inPython) ask(_ context.Context, results []result, stream bool) (reading
 	var is reading
 	err := p.do(map[string]any{"results": list, "stream": stream}, &is)
 	if len(is.Calls) == 0 {
-		is.Calls = nil // as where the field was never set
+		is.Calls = nil // as if the field had never been set
 	}
 	return is, err
 }
 
 // TestTheOfficialPythonLibrariesReadTheSame is TestTheOfficialLibrariesReadTheSame with the
-// libraries for Python. Those of Anthropic and Gemini have arguments as values only.
+// libraries for Python. Those of Anthropic and Gemini have arguments only as values.
 func TestTheOfficialPythonLibrariesReadTheSame(t *testing.T) {
 	r := startReader(t)
 	held, asked := 0, 0

@@ -1,7 +1,7 @@
-// Command oauthclient is the client of the MCP conformance suite's client scenarios: a
-// session of a worker, and the OAuth client of package upstream/oauth, with a browser that
-// agrees to everything. The last argument is the address of the server;
-// MCP_CONFORMANCE_CONTEXT may hold a client id.
+// Command oauthclient is the client for the client scenarios of the MCP conformance suite. It
+// consists of a worker's session, the OAuth client of package upstream/oauth, and a browser that
+// accepts every request. The last argument is the URL of the server;
+// MCP_CONFORMANCE_CONTEXT may hold a client ID.
 package main
 
 import (
@@ -23,7 +23,7 @@ import (
 
 const (
 	patience = 20 * time.Second
-	// These two are what the suite expects.
+	// The suite expects these two values.
 	metadataURL = "https://conformance-test.local/client-metadata.json"
 	redirectURL = "http://localhost:3000/callback"
 )
@@ -37,7 +37,7 @@ func main() {
 	}
 }
 
-// given is what the suite tells a client of a scenario.
+// given is the data of a scenario that the suite passes to a client.
 type given struct {
 	ID        string `json:"client_id"`
 	Secret    string `json:"client_secret"`
@@ -108,8 +108,8 @@ func run(ctx context.Context, address string) error {
 	return nil
 }
 
-// serviceFor is the mode oauth_service. Its issuer is configured by an operator, who here
-// looks it up.
+// serviceFor returns the mode oauth_service. It looks up the issuer, which an operator would
+// configure.
 func serviceFor(ctx context.Context, address string, g *given) (launch.Authorizer, error) {
 	client := oauth.NewHTTPClient(address)
 	defer client.CloseIdleConnections()

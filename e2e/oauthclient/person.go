@@ -12,8 +12,8 @@ import (
 	"github.com/callyard/callyard/internal/upstream/oauth"
 )
 
-// person is a user who connects to the server when it asks, in a browser that agrees to
-// everything.
+// person is a user who connects to the server when it requires that, with a browser that
+// accepts everything.
 type person struct {
 	address string
 	client  *oauth.Client
@@ -21,7 +21,7 @@ type person struct {
 	mu     sync.Mutex
 	token  *oauth.Token
 	grant  *oauth.Grant
-	scopes []string // that were asked for
+	scopes []string // the requested scopes
 }
 
 func newPerson(address string, g *given) *person {
@@ -35,7 +35,7 @@ func newPerson(address string, g *given) *person {
 	return &person{address: address, client: c}
 }
 
-// Authorize sets the token, where there is one.
+// Authorize sets the token, if there is one.
 func (p *person) Authorize(_ context.Context, h http.Header) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -45,8 +45,8 @@ func (p *person) Authorize(_ context.Context, h http.Header) error {
 	return nil
 }
 
-// Refused connects: for a 403 only where the server asks for scopes that were not asked for
-// before.
+// Refused connects. After a 403 it does so only if the server requires scopes that were not
+// requested before.
 func (p *person) Refused(ctx context.Context, r launch.Refusal) (bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -82,7 +82,7 @@ func (p *person) Refused(ctx context.Context, r launch.Refusal) (bool, error) {
 	return err == nil, err
 }
 
-// browse goes where a person would be sent, and returns the query of the way back.
+// browse follows the redirects of an authorization, and returns the query of the callback.
 func browse(ctx context.Context, address string) (url.Values, error) {
 	browser := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Balancer knows which processes of a role are ready, as Kubernetes or a load
-// balancer does: it asks each for /readyz every so often and sends nobody to one
+// Balancer tracks which processes of a role are ready, like Kubernetes or a load
+// balancer: it polls /readyz of each and sends no request to a process
 // that is not ready. It is safe for concurrent use.
 type Balancer struct {
 	http *http.Client
@@ -23,10 +23,11 @@ type Balancer struct {
 	ready []string
 }
 
-// LookEvery is how often a [Balancer] asks: well below the second for which a process that is about to stop says so.
+// LookEvery is the interval at which a [Balancer] polls. It is well below the second for which
+// a stopping process reports that it is not ready.
 const LookEvery = 100 * time.Millisecond
 
-// StartBalancer begins to ask the processes at these base URLs, until the test ends.
+// StartBalancer polls the processes at these base URLs until the test ends.
 func StartBalancer(t testing.TB, client *http.Client, urls ...string) *Balancer {
 	ctx, stop := context.WithCancel(context.Background())
 	b := &Balancer{http: client, urls: urls}
@@ -76,7 +77,7 @@ func (b *Balancer) isReady(ctx context.Context, url string) bool {
 	return resp.StatusCode == http.StatusOK
 }
 
-// Pick returns the next process that is ready, "" when none is.
+// Pick returns the next process that is ready, or "" if there is none.
 func (b *Balancer) Pick() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -86,7 +87,7 @@ func (b *Balancer) Pick() string {
 	return b.ready[int(b.next.Add(1))%len(b.ready)]
 }
 
-// Uses returns an error unless the balancer takes the process for ready.
+// Uses returns an error unless the balancer considers the process ready.
 func (b *Balancer) Uses(url string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

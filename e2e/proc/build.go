@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// Build builds commands of the repository at root into dir, with more flags for the go
+// Build builds commands of the repository at root into dir, with additional flags for the go
 // command.
 func Build(root, dir string, flags []string, commands ...string) error {
 	if err := watchSources(root); err != nil {
@@ -32,7 +32,7 @@ func BuildBench(root, dir string) error {
 	return goCommand(filepath.Join(root, "bench"), []string{"build", "-buildvcs=false", "-o", dir + string(filepath.Separator), "./cmd/callyard-bench"})
 }
 
-// goCommand runs the go command in a module, without a workspace around it.
+// goCommand runs the go command in a module, without a workspace.
 func goCommand(module string, args []string) error {
 	cmd := exec.Command("go", args...)
 	cmd.Dir, cmd.Env = module, append(os.Environ(), "GOWORK=off")
@@ -45,17 +45,17 @@ func goCommand(module string, args []string) error {
 	return nil
 }
 
-// watchSources looks at every Go file that the programs are made of. The go
-// command keeps results of tests, and takes one again while the files that the
-// tests looked at are as they were; of what a test built it knows nothing. It
-// minds the time of the tests only, so this is not done before them.
+// watchSources opens every Go file of the programs. The go command caches the results of
+// tests and reuses them while the files that the tests opened are unchanged. It does not
+// know the sources of programs that a test built. It considers only files
+// that are opened while the tests run, so this is not done before them.
 func watchSources(root string) error {
 	for _, dir := range []string{"cmd", "internal", "pkg", "clients/go", "bench"} {
 		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() || filepath.Ext(path) != ".go" {
 				return err
 			}
-			// A file may vanish in between: somebody is at work on the tree.
+			// A file may disappear in between if the tree is being edited.
 			if _, err := os.Stat(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}

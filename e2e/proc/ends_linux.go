@@ -2,5 +2,5 @@ package proc
 
 import "syscall"
 
-// EndsWithUs has the kernel end a process when the tests are ended from outside.
+// EndsWithUs makes the kernel kill a process when the tests are killed.
 func EndsWithUs() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }

@@ -4,5 +4,5 @@ package proc
 
 import "syscall"
 
-// EndsWithUs has nothing to offer here: the system knows no such request.
+// EndsWithUs returns nil, because this system has no such feature.
 func EndsWithUs() *syscall.SysProcAttr { return nil }

@@ -6,27 +6,27 @@ import (
 	"sync"
 )
 
-// Output keeps what a process wrote. It is safe for concurrent use.
+// Output stores the output of a process. It is safe for concurrent use.
 type Output struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
 }
 
-// Write keeps p.
+// Write appends p.
 func (o *Output) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.buf.Write(p)
 }
 
-// String returns all of it.
+// String returns the whole output.
 func (o *Output) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.buf.String()
 }
 
-// Tail is the end of it, whole lines of at most n bytes.
+// Tail returns the end of the output: whole lines of at most n bytes.
 func (o *Output) Tail(n int) string {
 	text := o.String()
 	if len(text) <= n {

@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// Limits for what a process does.
+// Time limits for processes.
 const (
 	StartWithin = 60 * time.Second
 	StopWithin  = 30 * time.Second
 	Soon        = 20 * time.Second
 	pollEvery   = 20 * time.Millisecond
 
-	// shownAtFailure is how much of the end of its output is shown.
+	// shownAtFailure limits the part of the output that is shown when a test fails.
 	shownAtFailure = 16 << 10
 )
 
@@ -28,15 +28,15 @@ type Process struct {
 	Cmd  *exec.Cmd
 	Out  *Output
 
-	done chan struct{} // closed when it ended and Out is whole
+	done chan struct{} // closed when it has ended and Out is complete
 }
 
-// Program says what to start.
+// Program describes a program to start.
 type Program struct {
-	Name string // in messages; the base of Path when empty
+	Name string // in messages; if empty, the base of Path
 	Path string
 	Args []string
-	Env  []string // in addition to the test's, less what would configure Callyard
+	Env  []string // in addition to the test's environment, without variables that configure Callyard
 	Dir  string
 }
 
@@ -52,15 +52,15 @@ func Start(t testing.TB, p Program) *Process {
 	cmd.SysProcAttr = EndsWithUs()
 	proc := &Process{Name: p.Name, Cmd: cmd, Out: &Output{}, done: make(chan struct{})}
 	cmd.Stdout, cmd.Stderr = proc.Out, proc.Out
-	// Children that outlive the process hold its output; that must not keep a
-	// test from noticing its end.
+	// Children that outlive the process hold its output open; that must not keep a
+	// test from detecting its end.
 	cmd.WaitDelay = time.Second
 	if err := cmd.Start(); err != nil {
 		t.Fatalf("starting %s: %v", p.Name, err)
 	}
 	go func() {
 		defer close(proc.done)
-		_ = cmd.Wait() // ProcessState has what a test wants to know
+		_ = cmd.Wait() // ProcessState has the result
 	}()
 	t.Cleanup(func() {
 		proc.end(t)
@@ -71,7 +71,7 @@ func Start(t testing.TB, p Program) *Process {
 	return proc
 }
 
-// CleanEnviron is the environment of the test without what configures Callyard.
+// CleanEnviron returns the environment of the test without variables that configure Callyard.
 func CleanEnviron() []string {
 	var env []string
 	for _, e := range os.Environ() {
@@ -84,10 +84,10 @@ func CleanEnviron() []string {
 	return env
 }
 
-// PID is the number of the process.
+// PID returns the process ID.
 func (p *Process) PID() int { return p.Cmd.Process.Pid }
 
-// Ended says whether the process has ended.
+// Ended reports whether the process has ended.
 func (p *Process) Ended() bool {
 	select {
 	case <-p.done:
@@ -97,7 +97,7 @@ func (p *Process) Ended() bool {
 	}
 }
 
-// EndsWithin waits for the end, and says whether it came in time.
+// EndsWithin waits for the end, and reports whether the process ended in time.
 func (p *Process) EndsWithin(d time.Duration) bool {
 	select {
 	case <-p.done:
@@ -107,7 +107,7 @@ func (p *Process) EndsWithin(d time.Duration) bool {
 	}
 }
 
-// Wait waits for the end and returns the exit code, -1 for a signal.
+// Wait waits for the end and returns the exit code, or -1 after a signal.
 func (p *Process) Wait(t testing.TB, within time.Duration) int {
 	t.Helper()
 	select {
@@ -118,7 +118,7 @@ func (p *Process) Wait(t testing.TB, within time.Duration) int {
 	return p.Cmd.ProcessState.ExitCode()
 }
 
-// Signal sends a signal to a process that runs.
+// Signal sends a signal to a running process.
 func (p *Process) Signal(t testing.TB, s syscall.Signal) {
 	t.Helper()
 	if err := p.Cmd.Process.Signal(s); err != nil {
@@ -126,8 +126,7 @@ func (p *Process) Signal(t testing.TB, s syscall.Signal) {
 	}
 }
 
-// Stop asks the process to end, as an operator does, and checks that it does so
-// in good order.
+// Stop stops the process as an operator does, and checks that it ends gracefully.
 func (p *Process) Stop(t testing.TB) {
 	t.Helper()
 	p.Signal(t, syscall.SIGTERM)
@@ -136,14 +135,14 @@ func (p *Process) Stop(t testing.TB) {
 	}
 }
 
-// Kill9 ends the process as the kernel does when memory is short.
+// Kill9 kills the process with SIGKILL.
 func (p *Process) Kill9(t testing.TB) {
 	t.Helper()
 	p.Signal(t, syscall.SIGKILL)
 	p.Wait(t, Soon)
 }
 
-// end makes sure that the process is gone.
+// end makes sure that the process has ended.
 func (p *Process) end(t testing.TB) {
 	if p.Ended() {
 		return
@@ -159,7 +158,7 @@ func (p *Process) end(t testing.TB) {
 	<-p.done
 }
 
-// Says waits until what the process wrote matches, and returns the submatches.
+// Says waits until the output of the process matches, and returns the submatches.
 func (p *Process) Says(t testing.TB, pattern string) []string {
 	t.Helper()
 	re := regexp.MustCompile(pattern)
@@ -173,7 +172,7 @@ func (p *Process) Says(t testing.TB, pattern string) []string {
 	return found
 }
 
-// Eventually is the function of that name; it gives up when the process ends.
+// Eventually is like the function [Eventually], but fails when the process ends.
 func (p *Process) Eventually(t testing.TB, within time.Duration, what string, check func() error) {
 	t.Helper()
 	Eventually(t, within, p.Name+": "+what, func() error {
@@ -186,7 +185,7 @@ func (p *Process) Eventually(t testing.TB, within time.Duration, what string, ch
 	})
 }
 
-// Eventually checks again and again until there is no error.
+// Eventually repeats check until it returns no error.
 func Eventually(t testing.TB, within time.Duration, what string, check func() error) {
 	t.Helper()
 	deadline := time.NewTimer(within)

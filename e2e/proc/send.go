@@ -11,16 +11,16 @@ import (
 	"time"
 )
 
-// Client returns an HTTP client that goes straight to its target, gives up on an answer
-// after within, and is closed with the test.
+// Client returns an HTTP client that uses no proxy, times out after within, and is closed with
+// the test.
 func Client(t testing.TB, within time.Duration) *http.Client {
 	transport := &http.Transport{DialContext: (&net.Dialer{Timeout: 5 * time.Second}).DialContext, MaxIdleConnsPerHost: 64, DisableCompression: true}
 	t.Cleanup(transport.CloseIdleConnections)
 	return &http.Client{Transport: transport, Timeout: within}
 }
 
-// Send sends a request, with a body of JSON unless it is "", and returns the whole answer;
-// headers are "Name: value". Its text may be cut where there is an error.
+// Send sends a request, with a JSON body unless it is "", and returns the whole response.
+// Headers are "Name: value". If there is an error, the text may be truncated.
 func Send(ctx context.Context, c *http.Client, method, url, body string, headers ...string) (status int, header http.Header, text []byte, err error) {
 	var from io.Reader
 	if body != "" {

@@ -14,10 +14,10 @@ import (
 	"github.com/callyard/callyard/pkg/bus/porttest"
 )
 
-// Sentinels watch a Redis, and promote its replica when it is gone.
+// Sentinels monitor a Redis, and promote its replica when it is down.
 type Sentinels struct {
 	Addresses []string
-	Master    string // the name by which they know it
+	Master    string // the name of the Redis in the Sentinels
 }
 
 const (
@@ -25,7 +25,7 @@ const (
 	sentinelQuorum = 2
 )
 
-// StartSentinels starts Sentinels over a Redis with a replica and waits until each
+// StartSentinels starts Sentinels for a Redis with a replica and waits until each
 // knows both and the others.
 func StartSentinels(t testing.TB, main *confirmtest.Redis) *Sentinels {
 	t.Helper()
@@ -39,8 +39,8 @@ func StartSentinels(t testing.TB, main *confirmtest.Redis) *Sentinels {
 		address, dir := porttest.Address(t), t.TempDir()
 		_, own, _ := net.SplitHostPort(address)
 		config := filepath.Join(dir, "sentinel.conf")
-		// The replica's link was cut before its main server dies, which Sentinel
-		// forgives for ten times the first of these.
+		// The replica's link is cut before its main server dies. Sentinel tolerates that for
+		// ten times down-after-milliseconds.
 		text := fmt.Sprintf(`port %s
 bind 127.0.0.1
 dir %s
@@ -59,7 +59,7 @@ sentinel failover-timeout %s 10000
 	return s
 }
 
-// Know waits until each of them knows that many replicas, and the others.
+// Know waits until each of them knows that number of replicas, and the others.
 func (s *Sentinels) Know(t testing.TB, replicas int) {
 	t.Helper()
 	for _, address := range s.Addresses {
@@ -77,7 +77,7 @@ func (s *Sentinels) Know(t testing.TB, replicas int) {
 	}
 }
 
-// fields reads names and values, in either shape that Redis gives them.
+// fields decodes names and values, in both forms that Redis returns.
 func fields(answer any) map[string]string {
 	known := map[string]string{}
 	switch list := answer.(type) {
@@ -104,7 +104,7 @@ func (s *Sentinels) Ask(t testing.TB, address string, command ...any) (any, erro
 	return client.Do(context.Background(), command...).Result()
 }
 
-// Promoted waits until all of them name this Redis as the main one.
+// Promoted waits until all of them report this Redis as the main server.
 func (s *Sentinels) Promoted(t testing.TB, to *confirmtest.Redis) {
 	t.Helper()
 	for _, at := range s.Addresses {
@@ -121,7 +121,7 @@ func (s *Sentinels) Promoted(t testing.TB, to *confirmtest.Redis) {
 	}
 }
 
-// Section is the section of the configuration that names them.
+// Section returns the configuration section for the Sentinels.
 func (s *Sentinels) Section() string {
 	text := "redis:\n  master: " + s.Master + "\n  addresses:\n"
 	for _, address := range s.Addresses {

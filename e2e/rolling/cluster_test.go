@@ -15,7 +15,7 @@ import (
 	"github.com/callyard/callyard/e2e/proc"
 )
 
-// cluster is three NATS servers that keep three copies of everything.
+// cluster is three NATS servers with three replicas of everything.
 type cluster struct {
 	nodes []*node
 	http  *http.Client
@@ -30,12 +30,12 @@ type node struct {
 	config  string
 }
 
-// graceOfLameDuck is how long a node waits between telling its clients to go and
-// ending their connections. Its makers' default is 10 s.
+// graceOfLameDuck is the time that a node waits between notifying its clients and
+// closing their connections. The default is 10 s.
 const graceOfLameDuck = "1s"
 
 // startCluster starts three nodes and waits until their streams can be written.
-// route, where it is not nil, is the address at which node i reaches node j.
+// route, if not nil, returns the address at which node i reaches node j.
 func startCluster(t testing.TB, ports []int, route func(i, j int) string) *cluster {
 	t.Helper()
 	c := &cluster{http: client(t)}
@@ -53,7 +53,7 @@ func startCluster(t testing.TB, ports []int, route func(i, j int) string) *clust
 		}
 		n := &node{name: fmt.Sprintf("nats-%d", i), address: at(i, 0), monitor: "http://" + at(i, 2)}
 		n.config = filepath.Join(dir, n.name+".conf")
-		// What nodes tell each other of where they are must not lead around a route.
+		// Addresses that nodes advertise must not bypass a route.
 		write(t, n.config, fmt.Sprintf(`server_name: %s
 listen: %q
 http: %q
@@ -72,17 +72,17 @@ cluster { name: callyard, listen: %q, advertise: "127.0.0.1:9", routes: [%s] }
 	return c
 }
 
-// portsOfCluster is how many ports [startCluster] takes.
+// portsOfCluster is the number of ports for [startCluster].
 const portsOfCluster = 9
 
-// start starts a node, for the first time or again.
+// start starts or restarts a node.
 func (c *cluster) start(t testing.TB, i int) {
 	t.Helper()
 	n := c.nodes[i]
 	n.Process = proc.Start(t, proc.Program{Name: n.name, Path: filepath.Join(programs.test, "nats-server"), Args: []string{"--config", n.config}})
 }
 
-// url names all nodes.
+// url returns the URLs of all nodes.
 func (c *cluster) url() string {
 	var all []string
 	for _, n := range c.nodes {
@@ -91,8 +91,8 @@ func (c *cluster) url() string {
 	return strings.Join(all, ",")
 }
 
-// healthyWithin is how long a node may take to catch up: the elections of a cluster
-// whose nodes share two cores with much else take their time.
+// healthyWithin limits the time in which a node must catch up. Elections take long if the
+// nodes share two cores with other programs.
 const healthyWithin = 4 * time.Minute
 
 // healthy waits until a node has caught up with the others.
@@ -111,7 +111,7 @@ func (c *cluster) healthy(t testing.TB, n *node) {
 	})
 }
 
-// leads waits until the nodes say which of them leads the cluster.
+// leads waits until the nodes agree on the leader of the cluster, and returns it.
 func (c *cluster) leads(t testing.TB) (i int) {
 	t.Helper()
 	proc.Eventually(t, proc.StartWithin, "a node that leads", func() error {
@@ -123,7 +123,7 @@ func (c *cluster) leads(t testing.TB) (i int) {
 	return i
 }
 
-// leader is the node that leads the cluster as the nodes say at the moment, -1 when they do not.
+// leader returns the current leader according to the nodes, or -1 if they do not agree.
 func (c *cluster) leader() int {
 	for _, n := range c.nodes {
 		var s struct {
@@ -149,8 +149,8 @@ func (c *cluster) leader() int {
 	return -1
 }
 
-// retire ends a node as an operator does: with lame duck mode, in which it hands over
-// what it leads and sends its clients away one after the other, or at once.
+// retire stops a node like an operator: in lame duck mode, in which it transfers its
+// leaderships and disconnects its clients one after the other, or at once.
 func (c *cluster) retire(t testing.TB, i int, lameDuck bool) {
 	t.Helper()
 	signal := syscall.SIGTERM
@@ -158,5 +158,5 @@ func (c *cluster) retire(t testing.TB, i int, lameDuck bool) {
 		signal = syscall.SIGUSR2
 	}
 	c.nodes[i].Signal(t, signal)
-	c.nodes[i].Wait(t, 90*time.Second) // its exit code is its makers' affair
+	c.nodes[i].Wait(t, 90*time.Second) // its exit code is not ours to check
 }

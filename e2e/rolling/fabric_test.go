@@ -14,9 +14,9 @@ import (
 	"github.com/callyard/callyard/internal/warrant"
 )
 
-// The servers of a fabric, all of them with the tool effect, which leaves a line
-// for each run: one is plain, one safe to repeat, one asks its caller first, one
-// asks people.
+// The servers of a fabric. All have the tool effect, which writes a line
+// for each run. One is not safe to repeat, one is, one needs its caller's confirmation, and one
+// needs an approver.
 const (
 	plainServer   = "plain"
 	safeServer    = "safe"
@@ -31,21 +31,21 @@ rules:
     approval: {groups: [ops], expires: 20m}
 `
 
-// house is what the processes of a fabric have in common.
+// house is the shared set-up of the processes of a fabric.
 type house struct {
 	nats  string // addresses
 	redis string // section of the configuration, or none
-	// replicas is how many nodes of NATS keep each stream.
+	// replicas is the number of replicas of each stream.
 	replicas int
-	users    bool // the roles have users at NATS, whose passwords are their names
+	users    bool // the roles have NATS users, whose passwords are their names
 
-	effects string // the file in which each run leaves a line
+	effects string // the file in which each run writes a line
 	policy  string
 	servers string
 	keys    struct{ callers, callersPublic, people, peoplePublic string }
 }
 
-// newHouse writes what processes read.
+// newHouse writes the files of the processes.
 func newHouse(t testing.TB, nats, redis string) *house {
 	t.Helper()
 	dir := t.TempDir()
@@ -77,22 +77,22 @@ func newHouse(t testing.TB, nats, redis string) *house {
 	return h
 }
 
-// role is a process of the fabric that can be started again in its place.
+// role is a process of the fabric that can be restarted at the same address.
 type role struct {
 	*proc.Process
-	url   string // "" for a worker that nobody asks for readiness
+	url   string // "" for a worker, whose readiness is not polled
 	spawn func(t testing.TB) *proc.Process
 	http  *http.Client
 }
 
-// upWithin is how long a role may take to be ready, and upTries how often it is started:
-// one that cannot open what it stores ends, and who runs it starts it again.
+// upWithin limits the time until a role is ready, and upTries the number of starts: a role
+// that cannot open its storage exits, and its supervisor restarts it.
 const (
 	upWithin = 4 * time.Minute
 	upTries  = 5
 )
 
-// up starts the process, for the first time or again, and waits until it is ready.
+// up starts or restarts the process, and waits until it is ready.
 func (r *role) up(t testing.TB) {
 	t.Helper()
 	r.Process = r.spawn(t)
@@ -112,15 +112,15 @@ func (r *role) up(t testing.TB) {
 	})
 }
 
-// program is how a role is started: name of the program, port, more of its
-// configuration and of its environment.
+// program configures the start of a role: name of the program, port, additional
+// configuration and environment.
 type program struct {
 	name, from, config string
 	port               int
 	env                []string
 }
 
-// role makes a role of the house. Call up to start it.
+// role creates a role of the house. Call up to start it.
 func (h *house) role(t testing.TB, p program) *role {
 	t.Helper()
 	from := p.from
@@ -159,7 +159,7 @@ func (h *house) role(t testing.TB, p program) *role {
 	}}
 }
 
-// sees waits until a front door has the servers, or all, on that many workers.
+// sees waits until a front door reports the servers, or all, on that number of workers.
 func sees(t testing.TB, door *role, workers int, servers ...string) {
 	t.Helper()
 	if len(servers) == 0 {

@@ -15,14 +15,14 @@ import (
 	"github.com/callyard/callyard/e2e/proc"
 )
 
-// answer is an HTTP answer.
+// answer is an HTTP response.
 type answer struct {
 	status int
 	header http.Header
 	body   []byte
 }
 
-// problem is what clients read of a problem document.
+// problem holds the fields of a problem document that clients use.
 type problem struct {
 	Type      string `json:"type"`
 	Detail    string `json:"detail"`
@@ -31,11 +31,11 @@ type problem struct {
 }
 
 func (a answer) problem() (p problem) {
-	_ = json.Unmarshal(a.body, &p) // what is none has no type
+	_ = json.Unmarshal(a.body, &p) // anything else has no type
 	return p
 }
 
-// Error shows an answer that is not what was asked for.
+// Error shows an unexpected response.
 func (a answer) Error() string { return fmt.Sprintf("%d %.600s", a.status, a.body) }
 
 func client(t testing.TB) *http.Client { return proc.Client(t, 2*time.Minute) }
@@ -45,32 +45,32 @@ func send(c *http.Client, method, url, body string, headers ...string) (answer, 
 	return answer{status, header, text}, err
 }
 
-// honest is a client as a careful caller writes one. It sends a request again
+// honest is a client that behaves like a careful caller. It retries a request
 //
-//   - after 429 and 503, which say that nothing was started, when the time that
-//     Retry-After names has ended: any request;
-//   - when no connection to the process came about, so that nothing was sent: any
+//   - after 429 and 503, which mean that nothing was started, when the time of
+//     Retry-After has passed: any request;
+//   - if no connection to the process was established, so that nothing was sent: any
 //     request, to the next process that is ready;
-//   - when the connection broke while the answer was awaited, or the answer is a
-//     problem that says "retryable": only a request that may be repeated (a read, a
+//   - if the connection broke before the response, or the response is a
+//     problem with "retryable": only a request that is safe to repeat (a read, a
 //     tool that is safe to repeat, one with an idempotency key, a decision).
 //
-// It gives up after patience. Everything else is an answer.
+// It gives up after patience. It returns every other response.
 type honest struct {
 	b    *proc.Balancer
 	http *http.Client
-	// again counts what was sent again, by reason.
+	// counts of retries, by reason
 	refused, broken, repeated atomic.Int64
 }
 
-// patience is how long a caller retries one request: more than any part of
-// the fabric is away.
+// patience limits the time that a caller retries one request. It exceeds the downtime of
+// every part of the fabric.
 const patience = 90 * time.Second
 
-// errNobody says that no process of the role was ready for as long as a client tries.
+// errNobody reports that no process of the role was ready during the patience of a client.
 var errNobody = errors.New("no process is ready")
 
-// do sends a request until it is answered.
+// do sends a request until it gets a response.
 func (h *honest) do(repeat bool, method, path, body string, headers ...string) (answer, error) {
 	deadline := time.Now().Add(patience)
 	var last error
@@ -103,7 +103,7 @@ func (h *honest) do(repeat bool, method, path, body string, headers ...string) (
 	}
 }
 
-// notSent says that the request did not leave: no connection came about.
+// notSent reports that the request was not sent because no connection was established.
 func notSent(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op) && op.Op == "dial"
@@ -117,5 +117,5 @@ func retryAfter(a answer) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-// rest is the pause that a client makes before it tries again.
+// rest pauses before a retry.
 func rest(d time.Duration) { <-time.After(d) }

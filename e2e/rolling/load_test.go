@@ -15,48 +15,48 @@ import (
 	"github.com/callyard/callyard/internal/mcptest"
 )
 
-// load is honest callers in closed loops: each sends its next request when the last
-// one was answered. Every call has an effect with an id of its own.
+// load runs honest callers in closed loops: each sends its next request when the last
+// one was answered. Every call has an effect with a unique ID.
 type load struct {
 	house     *house
 	doors     *honest
-	approvers *honest // nil: nobody is asked
+	approvers *honest // nil means no approvals
 
 	began time.Time
 	stop  chan struct{}
 	once  sync.Once
 	wait  sync.WaitGroup
 	asked atomic.Int64        // confirmations that were lost with Redis and requested again
-	done  [kinds]atomic.Int64 // calls of each kind that ended, well or not
+	done  [kinds]atomic.Int64 // ended calls of each kind, successful or not
 
-	// cut says that the network is torn: that nobody knows what became of a call that
-	// was under way is the truth then.
+	// cut reports that the network is partitioned. Then calls in flight may correctly end
+	// as unknown.
 	cut atomic.Bool
 
 	mu      sync.Mutex
 	ran     []string // effects of calls that succeeded
-	unknown []string // and of those of which nobody knows
+	unknown []string // effects of calls that ended as unknown
 	faults  []string
 }
 
-// kinds of calls. Each goes its own way through the fabric.
+// Kinds of calls, each of which takes a different path through the fabric.
 const (
-	plain     = iota // waits; is not safe to repeat
-	slow             // the same, long enough to meet a stop in its middle
-	safe             // waits; its tool is safe to repeat
-	stored           // has an idempotency key: it is on the disk before it runs
-	confirmed        // is held until its caller confirms
-	approved         // is held until a person approves
+	plain     = iota // synchronous; not safe to repeat
+	slow             // the same, long enough to be in progress during a stop
+	safe             // synchronous; its tool is safe to repeat
+	stored           // has an idempotency key: it is stored before it runs
+	confirmed        // held until its caller confirms
+	approved         // held until an approver approves
 	kinds
 )
 
 var kindNames = [kinds]string{"plain", "slow", "safe", "stored", "confirmed", "approved"}
 
-// thinks is how long a caller waits before its next call: the load is to meet every
-// fault, and not to take the machine from those that get over one.
+// thinks is the pause of a caller before its next call. The load must be present during every
+// fault, but must not take the processors from recovering processes.
 const thinks = 20 * time.Millisecond
 
-// startLoad has lanes callers of each kind run until the load ends.
+// startLoad runs lanes callers of each kind until the load ends.
 func startLoad(t testing.TB, h *house, doors, approvers *proc.Balancer, lanes [kinds]int) *load {
 	l := &load{house: h, doors: &honest{b: doors, http: client(t)}, began: time.Now(), stop: make(chan struct{})}
 	if approvers != nil {
@@ -105,7 +105,7 @@ func (l *load) end() {
 	l.wait.Wait()
 }
 
-// calm waits until n more calls of each kind have ended and fails when any was failed.
+// calm waits until n more calls of each kind have ended, and fails the test if any failed.
 func (l *load) calm(t testing.TB, n int64, lanes [kinds]int, what string) {
 	t.Helper()
 	var from [kinds]int64
@@ -130,7 +130,7 @@ func (l *load) calm(t testing.TB, n int64, lanes [kinds]int, what string) {
 	}
 }
 
-// check holds what callers were told against what ran.
+// check compares the responses with the runs.
 func (l *load) check(t testing.TB) {
 	t.Helper()
 	l.end()
@@ -158,7 +158,7 @@ func (l *load) check(t testing.TB) {
 	t.Logf("%ssent again: %d after a refusal, %d that did not leave or may be repeated after a break, %d that may be repeated as they were told; %d questions were asked anew; of %d nobody knows", counts, l.doors.refused.Load(), l.doors.broken.Load(), l.doors.repeated.Load(), l.asked.Load(), len(l.unknown))
 }
 
-// call makes a call of the kind and returns nil when its result came.
+// call makes a call of the kind and returns nil when it has the result.
 func (l *load) call(kind int, id string, tries int) error {
 	server, ms := plainServer, 5
 	var headers []string
@@ -178,7 +178,7 @@ func (l *load) call(kind int, id string, tries int) error {
 	path := "/servers/" + server + "/tools/effect?timeout_ms=30000"
 	a, err := l.doors.do(repeat, http.MethodPost, path, fmt.Sprintf(`{"path":%q,"id":%q,"ms":%d}`, l.house.effects, id, ms), headers...)
 	for kind == stored && err == nil && a.status == http.StatusConflict {
-		// It runs, as this client sent it before the connection broke.
+		// It is running: this client sent it before the connection broke.
 		rest(retryAfter(a))
 		a, err = l.doors.do(repeat, http.MethodPost, path, fmt.Sprintf(`{"path":%q,"id":%q,"ms":%d}`, l.house.effects, id, ms), headers...)
 	}
@@ -207,8 +207,8 @@ func (l *load) call(kind int, id string, tries int) error {
 		return err
 	}
 	if a.status >= 400 && a.problem().CallID == held.CallID {
-		// It counted when this client sent it before; or the question is lost, and the call
-		// with it has not run: then it is asked again, as a person would be.
+		// An earlier attempt of this client may have succeeded. Or the token is lost, and the call
+		// has not run: then it is requested again, as a user would.
 		if err := l.ended(held.CallID, id); !errors.Is(err, errHeld) {
 			return err
 		}
@@ -219,7 +219,7 @@ func (l *load) call(kind int, id string, tries int) error {
 	return isResult(a, id)
 }
 
-// approve lets a person approve.
+// approve approves as an approver.
 func (l *load) approve(approval string) error {
 	a, err := l.approvers.do(true, http.MethodGet, "/approvals/"+approval, "", "X-API-Key: ann")
 	if err != nil {
@@ -232,19 +232,19 @@ func (l *load) approve(approval string) error {
 		return fmt.Errorf("it is not shown: %w", a)
 	}
 	a, err = l.approvers.do(true, http.MethodPost, "/approvals/"+approval+"/decisions", fmt.Sprintf(`{"kind":"approve","digest":%q}`, seen.Digest), "X-API-Key: ann")
-	if err == nil && a.status != http.StatusOK && a.status != http.StatusConflict { // a repeated yes finds it decided
+	if err == nil && a.status != http.StatusOK && a.status != http.StatusConflict { // a repeated approval finds it decided
 		err = fmt.Errorf("the decision is not taken: %w", a)
 	}
 	return err
 }
 
-// errHeld says that a call is held still, long after a person has approved.
+// errHeld reports that a call is still held long after its approval.
 var errHeld = errors.New("it is held still")
 
-// heldFor is how long after an approval a call may be held.
+// heldFor limits the time that a call may be held after its approval.
 const heldFor = 10 * time.Second
 
-// ended waits until a call that was held has ended.
+// ended waits until a held call has ended.
 func (l *load) ended(call, id string) error {
 	began := time.Now()
 	for {

@@ -13,14 +13,14 @@ import (
 	"github.com/callyard/callyard/e2e/proc"
 )
 
-// programs says where everything is that the tests start. It is set once, before
+// programs holds the paths of all programs that the tests start. It is set once, before
 // the first test.
 var programs struct {
 	root string // of the repository
 	test string // nats-server, scripted-server
 
 	now  func() (string, error) // builds frontdoor, approver, worker, callyard
-	next func() (string, error) // builds frontdoor and worker of a release that speaks another wire version
+	next func() (string, error) // builds frontdoor and worker of a release with another wire version
 }
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
@@ -30,7 +30,7 @@ func run(m *testing.M) int {
 	if err != nil {
 		return fault(err)
 	}
-	defer func() { _ = os.RemoveAll(temp) }() // what is left goes with the machine's
+	defer func() { _ = os.RemoveAll(temp) }() // leftovers are removed with the machine's
 	if programs.root, err = filepath.Abs("../.."); err != nil {
 		return fault(err)
 	}
@@ -61,8 +61,8 @@ func run(m *testing.M) int {
 	return code
 }
 
-// nextWire has go build read another version of messages in place of that of pkg/bus:
-// that of a release to come. It returns the file for the flag -overlay.
+// nextWire makes go build use another message version instead of that of pkg/bus:
+// that of a future release. It returns the file for the flag -overlay.
 func nextWire(temp string) (string, error) {
 	list, err := json.Marshal(map[string]any{"Replace": map[string]string{
 		filepath.Join(programs.root, "pkg", "bus", "wire.go"): filepath.Join(programs.root, "e2e", "rolling", "testdata", "wire.go"),
@@ -79,7 +79,7 @@ func fault(err error) int {
 	return 1
 }
 
-// bin returns the folder of programs, which are built at the first use.
+// bin returns the folder of programs, which are built on first use.
 func bin(t testing.TB, programs func() (string, error)) string {
 	t.Helper()
 	dir, err := programs()

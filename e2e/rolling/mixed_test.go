@@ -10,8 +10,8 @@ import (
 	"github.com/callyard/callyard/pkg/bus/porttest"
 )
 
-// What "make mixed" runs: processes of an earlier commit, which CALLYARD_TEST_OLD is
-// the folder of, in addition to those of this one, and both ways of changing over under load.
+// "make mixed" runs this test: processes of an earlier commit, whose folder is in
+// CALLYARD_TEST_OLD, run with those of this one, and it upgrades and downgrades under load.
 func TestThePreviousReleaseWorksWithThisOne(t *testing.T) {
 	old := os.Getenv("CALLYARD_TEST_OLD")
 	if old == "" {

@@ -10,7 +10,7 @@ import (
 	"github.com/callyard/callyard/pkg/bus/porttest"
 )
 
-// wire is one way between two nodes of a cluster, which can be cut.
+// wire is a connection path between two nodes of a cluster that can be cut.
 type wire struct {
 	listener net.Listener
 	to       string
@@ -47,7 +47,7 @@ func (w *wire) serve() {
 	}
 }
 
-// carry carries bytes until one side ends or the wire is cut.
+// carry forwards bytes until one side closes or the wire is cut.
 func (w *wire) carry(from net.Conn) {
 	to, err := net.Dial("tcp", w.to)
 	if err != nil {
@@ -67,7 +67,7 @@ func (w *wire) carry(from net.Conn) {
 	var both sync.WaitGroup
 	for i := range ends {
 		both.Go(func() {
-			_, _ = io.Copy(ends[i], ends[1-i]) // it ends when one side does
+			_, _ = io.Copy(ends[i], ends[1-i]) // ends when one side closes
 			_ = ends[i].Close()
 			_ = ends[1-i].Close()
 		})
@@ -80,8 +80,8 @@ func (w *wire) carry(from net.Conn) {
 	w.mu.Unlock()
 }
 
-// set cuts the wire, or reconnects it. What is connected over a wire that is cut is
-// ended, and what connects to it is ended at once.
+// set cuts the wire, or reconnects it. A cut closes its connections, and
+// closes new ones immediately.
 func (w *wire) set(cut bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -111,7 +111,7 @@ func TestACallThatIsStoredSurvivesTheKillAndThePartitionOfANode(t *testing.T) {
 	l := startLoad(t, f.house, f.front, nil, lanes)
 	l.calm(t, 3, lanes, "the start")
 
-	// The one that leads is killed as a power cut does it.
+	// The leader is killed as by a power cut.
 	leads := c.leads(t)
 	c.nodes[leads].Kill9(t)
 	l.calm(t, 5, lanes, "the kill of "+c.nodes[leads].name)

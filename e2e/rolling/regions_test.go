@@ -14,15 +14,15 @@ import (
 	"github.com/callyard/callyard/pkg/bus/porttest"
 )
 
-// region is a NATS server, a front door and a worker, with the settings that
-// deploy/nats has for it.
+// region is a NATS server, a front door and a worker, with the settings of
+// deploy/nats for regions.
 type region struct {
 	*house
 	name         string
 	door, worker *role
 }
 
-// startRegion starts the NATS server of a region; remotes are the regions that it connects to.
+// startRegion starts the NATS server of a region. remotes are the regions that it connects to.
 func startRegion(t testing.TB, name string, ports []int, remotes string) *region {
 	t.Helper()
 	from := filepath.Join(programs.root, "deploy", "nats")
@@ -34,12 +34,12 @@ func startRegion(t testing.TB, name string, ports []int, remotes string) *region
 		}
 		write(t, filepath.Join(dir, file), strings.NewReplacer(
 			`"0.0.0.0:4222"`, fmt.Sprintf(`"127.0.0.1:%d"`, ports[0]),
-			// What a server tells of where it is must not lead around the wire.
+			// Addresses that a server advertises must not bypass the wire.
 			`"0.0.0.0:7422"`, fmt.Sprintf(`"127.0.0.1:%d", no_advertise: true`, ports[1]),
 			`"0.0.0.0:8222"`, fmt.Sprintf(`"127.0.0.1:%d"`, ports[2]),
 		).Replace(string(text)))
 	}
-	// proc gives no variable that begins as ours do to what it starts, but for these.
+	// proc removes variables with our prefix from the environment, except these.
 	env := []string{"CALLYARD_NATS_NAME=nats-" + name, "CALLYARD_NATS_DOMAIN=" + name, "CALLYARD_NATS_STORE=" + filepath.Join(dir, "store"), "CALLYARD_NATS_REMOTES=" + remotes}
 	for _, user := range []string{"frontdoor", "approver", "worker", "region", "operator", "system"} {
 		env = append(env, fmt.Sprintf("CALLYARD_NATS_%s=%s", strings.ToUpper(user), user))
@@ -56,7 +56,7 @@ func startRegion(t testing.TB, name string, ports []int, remotes string) *region
 	return r
 }
 
-// provision makes the streams of a NATS server that has users, as its operator.
+// provision creates the streams of a NATS server with users, as its operator.
 func provision(t testing.TB, url string) {
 	t.Helper()
 	cmd := exec.Command(filepath.Join(bin(t, programs.now), "callyard"), "init", "--nats", url)
@@ -66,11 +66,11 @@ func provision(t testing.TB, url string) {
 	}
 }
 
-// portsOfRegion is how many ports [startRegion] takes.
+// portsOfRegion is the number of ports for [startRegion].
 const portsOfRegion = 5
 
-// ranAt makes calls at the front door of a region, all of which must run at the
-// worker of one, and says nothing else.
+// ranAt makes calls at the front door of a region and checks that all of them run at the
+// worker of the region where.
 func (r *region) ranAt(t testing.TB, what, where string) {
 	t.Helper()
 	for n := range 10 {
@@ -106,7 +106,7 @@ func TestCallsStayInTheirRegionFailOverAndReturn(t *testing.T) {
 		r.ranAt(t, "near", r.name)
 	}
 
-	// Without a worker of its own a region has its calls run in the other.
+	// Without a worker, a region runs its calls in the other one.
 	east.worker.Stop(t)
 	joined(1)
 	east.ranAt(t, "far", "west")
@@ -115,7 +115,7 @@ func TestCallsStayInTheirRegionFailOverAndReturn(t *testing.T) {
 	joined(2)
 	east.ranAt(t, "back", "east")
 
-	// What one region has stored the other does not have: streams do not cross.
+	// Stored calls of one region are not in the other, because streams do not cross.
 	a, err := send(east.door.http, http.MethodPost, east.door.url+"/calls", fmt.Sprintf(`{"server":%q,"tool":"effect","arguments":{"path":%q,"id":"stored"}}`, plainServer, east.effects), "Idempotency-Key: one", "Prefer: respond-async")
 	if err != nil || a.status != http.StatusAccepted {
 		t.Fatalf("a stored call: %v %v", a, err)
@@ -135,7 +135,7 @@ func TestCallsStayInTheirRegionFailOverAndReturn(t *testing.T) {
 		t.Errorf("the other region knows the stored call: %v %v", a, err)
 	}
 
-	// Partitioned from each other, each continues alone.
+	// Partitioned from each other, each region continues alone.
 	way.set(true)
 	joined(1)
 	for _, r := range both {

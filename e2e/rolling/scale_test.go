@@ -14,9 +14,9 @@ import (
 	"github.com/callyard/callyard/pkg/bus/porttest"
 )
 
-// BenchmarkWorkers is what "make scale" runs: the calls a second of one, two and four
-// workers, each of which takes that many calls at once of a tool that waits 50 ms, so
-// that workers are the limit and not the machine.
+// BenchmarkWorkers is run by "make scale": it measures the calls per second of one, two and four
+// workers, each with a limited number of concurrent calls of a tool that waits 50 ms, so
+// that the workers are the limit and not the machine.
 func BenchmarkWorkers(b *testing.B) {
 	const (
 		slots   = 8

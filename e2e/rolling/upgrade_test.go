@@ -10,7 +10,7 @@ import (
 	"github.com/callyard/callyard/pkg/bus/porttest"
 )
 
-// fabric is two of each role over a cluster of NATS.
+// fabric is two processes of each role over a NATS cluster.
 type fabric struct {
 	*house
 	cluster                   *cluster
@@ -76,7 +76,7 @@ func TestARollingRestartOfEveryRoleOfNATSAndOfRedisFailsNoHonestRequest(t *testi
 			proc.Eventually(t, proc.Soon, "the new one is used", func() error { return b.Uses(r.url) })
 		}
 	}
-	// The one that leads comes last.
+	// The leader is last.
 	last := c.leads(t)
 	for i := 1; i <= len(c.nodes); i++ {
 		n := (last + i) % len(c.nodes)
@@ -86,7 +86,7 @@ func TestARollingRestartOfEveryRoleOfNATSAndOfRedisFailsNoHonestRequest(t *testi
 		c.healthy(t, c.nodes[n])
 		calm("the start of " + c.nodes[n].name)
 	}
-	// Redis: the replica, then the other one, which hands over first.
+	// Redis: the replica, then the main server after a failover.
 	restart := func(i int) {
 		t.Helper()
 		redis[i].Kill()
@@ -95,7 +95,7 @@ func TestARollingRestartOfEveryRoleOfNATSAndOfRedisFailsNoHonestRequest(t *testi
 	}
 	restart(1)
 	calm("the restart of the replica of Redis")
-	proc.Eventually(t, proc.StartWithin, "a failover", func() error { // the replica must look good to Sentinel first
+	proc.Eventually(t, proc.StartWithin, "a failover", func() error { // Sentinel must consider the replica healthy first
 		_, err := sentinels.Ask(t, sentinels.Addresses[0], "SENTINEL", "FAILOVER", sentinels.Master)
 		return err
 	})
@@ -106,7 +106,7 @@ func TestARollingRestartOfEveryRoleOfNATSAndOfRedisFailsNoHonestRequest(t *testi
 	l.check(t)
 }
 
-// follows says whether the replica has what its main server has by now.
+// follows returns an error unless the replica has the current data of its main server.
 func follows(t testing.TB, main, replica *confirmtest.Redis) error {
 	t.Helper()
 	const mark = "mark of a test"

@@ -12,7 +12,7 @@ import (
 	"github.com/callyard/callyard/pkg/bus/porttest"
 )
 
-// startSingle starts one NATS server and returns its address.
+// startSingle starts one NATS server and returns its URL.
 func startSingle(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -22,8 +22,8 @@ func startSingle(t testing.TB) string {
 	return "nats://" + at
 }
 
-// The two releases differ in the version of the bus, which is the worst that can
-// happen between two of them. Neither reads the other; what waits is not lost.
+// The two releases differ in the version of the bus, which is the largest possible
+// difference. Neither decodes messages of the other, and waiting calls are not lost.
 func TestReleasesThatSpeakDifferentlyNeverMisreadEachOther(t *testing.T) {
 	t.Parallel()
 	now, next := bin(t, programs.now), bin(t, programs.next)
@@ -46,7 +46,7 @@ func TestReleasesThatSpeakDifferentlyNeverMisreadEachOther(t *testing.T) {
 				}
 				return err
 			})
-			// A waiting caller is told to try again; a durable call waits.
+			// A synchronous caller is asked to try again, and a durable call waits.
 			call := func(id string) string {
 				return fmt.Sprintf(`{"server":%q,"tool":"effect","arguments":{"path":%q,"id":%q}}`, plainServer, h.effects, id)
 			}
@@ -57,7 +57,7 @@ func TestReleasesThatSpeakDifferentlyNeverMisreadEachOther(t *testing.T) {
 			if effects, err := mcptest.ReadEffects(h.effects); err != nil || len(effects) != 0 {
 				t.Errorf("it ran: %v, %v", effects, err)
 			}
-			// With a worker that it understands next to the other every call runs.
+			// With an additional worker of its own version, every call runs.
 			right := h.role(t, program{name: "worker", from: c.other, port: ports[2]})
 			right.up(t)
 			sees(t, door, 1)
@@ -66,7 +66,7 @@ func TestReleasesThatSpeakDifferentlyNeverMisreadEachOther(t *testing.T) {
 					t.Fatalf("call %d beside a worker of another version: %v %v", n, a, err)
 				}
 			}
-			// What is stored while the understood worker is away is parked, and runs once.
+			// A call that is stored while that worker is away is parked, and runs once.
 			right.Stop(t)
 			door.Eventually(t, proc.StartWithin, "noticing that the worker is gone", func() error {
 				a, err := send(door.http, http.MethodGet, door.url+"/servers/"+plainServer, "")

@@ -21,7 +21,8 @@ func TestAHeldCallIsApprovedOnThePageAndRunsOnce(t *testing.T) {
 	p.Go(f.ApproverURL())
 	p.Do(chromedp.SendKeys(chromedp.CSS("#key"), f.PersonKey+kb.Enter))
 	p.Sees("the call in the list", fmt.Sprintf(`document.querySelector('a[href="/a/%s"]') !== null`, h.ApprovalID))
-	// Calls of other tests move the rows of the list between the look for the link and a press.
+	// Click the link by script: calls of other tests could move the rows of the list between
+	// locating and clicking.
 	browser.Ask[bool](p, fmt.Sprintf(`document.querySelector('a[href="/a/%s"]').click() === undefined`, h.ApprovalID))
 	p.Sees("the page of the call", `document.querySelector("#decide") !== null`)
 	p.Says("approved") // the arguments are shown

@@ -36,8 +36,8 @@ const (
 	slackChannel = "C0APPROVALS"
 )
 
-// front lets containers reach the Slack of the test, which listens on loopback, over TLS
-// and under a name. It returns the address and the file of the authority to trust.
+// front makes the fake Slack of the test, which listens on loopback, available to containers over
+// TLS and under a host name. It returns the address and the file of the CA to trust.
 func front(t *testing.T, to string) (address, ca string) {
 	t.Helper()
 	target, err := url.Parse(to)
@@ -51,7 +51,7 @@ func front(t *testing.T, to string) (address, ca string) {
 	}
 	der, err := x509.CreateCertificate(rand.Reader, like, like, &key.PublicKey, key)
 	must(t, err)
-	l, err := net.Listen("tcp", ":0") // the engine's bridge has to reach it
+	l, err := net.Listen("tcp", ":0") // the engine's bridge must reach it
 	must(t, err)
 	transport := &http.Transport{}
 	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }, Transport: transport}
@@ -71,7 +71,7 @@ func front(t *testing.T, to string) (address, ca string) {
 	return "https://" + slackName + ":" + port, ca
 }
 
-// sends sends what Slack would to the approver, and returns what it answers.
+// sends sends a request like Slack to the approver, and returns the response.
 func sends(t *testing.T, to string, body []byte) string {
 	t.Helper()
 	resp, err := httpClient(t).Do(slacktest.Request(t, to, body))
@@ -119,8 +119,8 @@ func TestAHeldCallIsApprovedInSlack(t *testing.T) {
 	}
 	m := card("Approval required")
 
-	// The person connects the account in Slack with the one here: a code from the page,
-	// typed in Slack, and an approval on the page.
+	// The approver connects the Slack account with the one here: a code from the page,
+	// typed in Slack, and a confirmation on the page.
 	p := browser.Open(browser.Start(t), t, true)
 	p.Go(desk.URL() + "/sign-in?next=/slack")
 	p.Do(chromedp.SendKeys(chromedp.CSS("#key"), f.PersonKey+kb.Enter))

@@ -12,9 +12,9 @@ import (
 	"github.com/callyard/callyard/e2e/fabric"
 )
 
-// throughAFault has calls of a tool that is not safe to repeat under way at both front
-// doors, single ones and a batch, while something happens to the cluster. Each ends: as
-// succeeded, having run once, or as unknown, having run once or not at all.
+// throughAFault makes calls of a tool that is not safe to repeat at both front
+// doors, single ones and a batch, and calls fault while they are in flight. Each must end: as
+// succeeded, having run once, or as unknown, having run at most once.
 func throughAFault(t *testing.T, f *fabric.Fabric, fault func()) {
 	t.Helper()
 	doors := []*callyard.ClientWithResponses{caller(t, f, f.FrontDoors[0].URL()), caller(t, f, f.FrontDoors[1].URL())}
@@ -61,7 +61,7 @@ func throughAFault(t *testing.T, f *fabric.Fabric, fault func()) {
 		}
 	}
 	for i, id := range ids {
-		judge(waiting, fmt.Sprint("single-", i), ended(t, doors[(i+1)%2], id).State) // the other door tells too
+		judge(waiting, fmt.Sprint("single-", i), ended(t, doors[(i+1)%2], id).State) // the other door has the outcome too
 	}
 	results := map[string]callyard.CallState{}
 	eventually(t, "the results of the batch", func() error {
@@ -86,11 +86,11 @@ func throughAFault(t *testing.T, f *fabric.Fabric, fault func()) {
 		id := fmt.Sprint("line-", i)
 		judge(free, id, results[id])
 	}
-	t.Logf("%d of %d calls ended as unknown", unknown, singles+lines) // all of them may be under way at once
+	t.Logf("%d of %d calls ended as unknown", unknown, singles+lines) // all of them may be in flight at once
 	goesOn(t, doors)
 }
 
-// goesOn has a call answered at each front door.
+// goesOn checks that a call succeeds at each front door.
 func goesOn(t *testing.T, doors []*callyard.ClientWithResponses) {
 	t.Helper()
 	for i, c := range doors {

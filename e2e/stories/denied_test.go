@@ -25,7 +25,7 @@ func TestADeniedCallNeverRuns(t *testing.T) {
 	if got := l.count(t, "denied"); got != 0 {
 		t.Errorf("it ran %d times", got)
 	}
-	// A decision that comes too late changes nothing.
+	// A late decision has no effect.
 	if status, body := asPerson(t, f, "POST", "/approvals/"+string(h.ApprovalID)+"/decisions", `{"kind":"approve"}`); status < 400 {
 		t.Errorf("approving what was denied: %d %s", status, body)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/callyard/callyard/e2e/fabric"
 )
 
-// under is a call that waits at a gate.
+// under is a call in flight that waits at a gate.
 type under struct {
 	answer *callyard.CallToolResponse
 	err    error
@@ -28,7 +28,7 @@ func begins(t *testing.T, c *callyard.ClientWithResponses, server string, l ledg
 	return over
 }
 
-// endsWell waits until a part ended by itself.
+// endsWell waits until a part has exited by itself.
 func endsWell(t *testing.T, c *fabric.Container) {
 	t.Helper()
 	eventually(t, c.Name+" ending", func() error {

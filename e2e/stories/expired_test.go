@@ -9,7 +9,7 @@ import (
 func TestSilenceIsANo(t *testing.T) {
 	f := sharedFabric(t)
 	c := caller(t, f, f.URL())
-	h := held(t, c, "office", "add", map[string]any{"a": 1, "b": 2}) // two seconds, says the policy
+	h := held(t, c, "office", "add", map[string]any{"a": 1, "b": 2}) // the policy allows two seconds
 	end := ended(t, c, string(h.CallID))
 	if end.State != callyard.CallStateExpired || end.Result != nil {
 		t.Errorf("the call ends as %+v", end)

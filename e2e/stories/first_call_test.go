@@ -26,7 +26,7 @@ func TestSomebodyMakesTheirFirstCall(t *testing.T) {
 		}
 	}
 
-	// Who made a mistake is told which.
+	// The error of a faulty call describes the fault.
 	wrong, err := caller(t, f, f.URL()).CallToolWithResponse(t.Context(), "demo", "add", nil, map[string]any{"a": "two"})
 	must(t, err)
 	if p := wrong.ApplicationProblemJSON422; p == nil || len(p.Errors) == 0 || p.Errors[0].Message == "" {

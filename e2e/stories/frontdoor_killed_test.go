@@ -18,7 +18,7 @@ func TestWhatAKilledFrontDoorTookAnotherOneFinishes(t *testing.T) {
 	b, err := theirs.CreateBatchWithResponse(t.Context(), nil, callyard.BatchRequest{Calls: list})
 	must(t, err)
 	must(t, callyard.Check(b.HTTPResponse, b.Body))
-	l.happened(t, "line-0", 1) // it is under way, and stays so until the gate is open
+	l.happened(t, "line-0", 1) // it is in flight, until the gate opens
 	must(t, door.Kill(t.Context()))
 	l.open(t)
 

@@ -20,13 +20,13 @@ import (
 	"github.com/callyard/callyard/internal/mcptest"
 )
 
-// patience bounds every wait. It is no expectation.
+// patience limits every wait. It is not an expectation.
 const patience = 2 * time.Minute
 
-// sharedFabric is the fabric of all stories that leave it as it was.
+// sharedFabric returns the fabric of all stories that leave it unchanged.
 func sharedFabric(t *testing.T) *fabric.Fabric { return all.fabric.of(t) }
 
-// sharedCluster is the fabric of the stories in which a node of NATS stops and starts
+// sharedCluster returns the fabric of the stories in which a NATS node stops and starts
 // again: three nodes, two front doors, two workers.
 func sharedCluster(t *testing.T) *fabric.Fabric { return all.cluster.of(t) }
 
@@ -37,7 +37,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// eventually checks again and again until there is no error.
+// eventually repeats check until it returns no error.
 func eventually(t *testing.T, what string, check func() error) {
 	t.Helper()
 	if err := fabric.Until(t.Context(), check); err != nil {
@@ -45,14 +45,14 @@ func eventually(t *testing.T, what string, check func() error) {
 	}
 }
 
-// httpClient leaves no connection behind.
+// httpClient returns a client that closes its connections at the end of the test.
 func httpClient(t *testing.T) *http.Client {
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
 	return &http.Client{Transport: transport, Timeout: patience}
 }
 
-// caller is the generated client, at a front door.
+// caller returns the generated client of a front door.
 func caller(t *testing.T, f *fabric.Fabric, url string) *callyard.ClientWithResponses {
 	t.Helper()
 	c, err := callyard.New(url, f.Key, callyard.WithHTTPClient(httpClient(t)))
@@ -68,7 +68,7 @@ func said(t *testing.T, r *callyard.CallToolResult) string {
 	return *r.Content[0].Text
 }
 
-// calls calls a tool that runs at once, and returns what it says.
+// calls calls a tool that runs at once, and returns its result.
 func calls(t *testing.T, c *callyard.ClientWithResponses, server, tool string, arguments map[string]any) *callyard.CallToolResult {
 	t.Helper()
 	a, err := c.CallToolWithResponse(t.Context(), server, tool, nil, arguments)
@@ -81,7 +81,7 @@ func calls(t *testing.T, c *callyard.ClientWithResponses, server, tool string, a
 	return a.JSON200
 }
 
-// held calls a tool that waits for an approval.
+// held calls a tool that needs an approval.
 func held(t *testing.T, c *callyard.ClientWithResponses, server, tool string, arguments map[string]any) callyard.ConfirmationRequest {
 	t.Helper()
 	a, err := c.CallToolWithResponse(t.Context(), server, tool, nil, arguments)
@@ -98,8 +98,8 @@ func held(t *testing.T, c *callyard.ClientWithResponses, server, tool string, ar
 	return h
 }
 
-// stored has a call stored and run, and does not wait for it. A front door that cannot take
-// it just now is sent it again, with its key.
+// stored makes a durable call and does not wait for it. If a front door cannot accept
+// it at the moment, it is sent again with the same key.
 func stored(t *testing.T, c *callyard.ClientWithResponses, server, tool string, arguments any) (id string) {
 	t.Helper()
 	text, err := json.Marshal(arguments)
@@ -123,7 +123,7 @@ func stored(t *testing.T, c *callyard.ClientWithResponses, server, tool string, 
 	return id
 }
 
-// looks says how a call is.
+// looks returns the current state of a call.
 func looks(t *testing.T, c *callyard.ClientWithResponses, id string) callyard.Call {
 	t.Helper()
 	a, err := c.GetCallWithResponse(t.Context(), id, nil)
@@ -136,7 +136,7 @@ func looks(t *testing.T, c *callyard.ClientWithResponses, id string) callyard.Ca
 	return *a.JSON200
 }
 
-// ended waits for the end of a call. A front door that cannot tell yet is asked again.
+// ended waits for the end of a call. It asks again if a front door does not know the outcome yet.
 func ended(t *testing.T, c *callyard.ClientWithResponses, id string) (call callyard.Call) {
 	t.Helper()
 	seconds := 10
@@ -156,7 +156,7 @@ func ended(t *testing.T, c *callyard.ClientWithResponses, id string) (call cally
 	return call
 }
 
-// asPerson asks the approver's API as somebody of ops.
+// asPerson sends a request to the approver's API as an approver of the group ops.
 func asPerson(t *testing.T, f *fabric.Fabric, method, path, body string) (int, string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, f.ApproverURL()+path, strings.NewReader(body))
@@ -171,7 +171,7 @@ func asPerson(t *testing.T, f *fabric.Fabric, method, path, body string) (int, s
 	return resp.StatusCode, string(text)
 }
 
-// decides approves or denies by the API, having seen the arguments.
+// decides approves or denies through the API, with the digest of the arguments.
 func decides(t *testing.T, f *fabric.Fabric, kind string, h callyard.ConfirmationRequest) {
 	t.Helper()
 	var seen struct {
@@ -189,7 +189,7 @@ func decides(t *testing.T, f *fabric.Fabric, kind string, h callyard.Confirmatio
 	}
 }
 
-// ledger is a file in which the tool effect writes what it did, and a gate that it waits at
+// ledger is a file in which the tool effect records its runs, and a gate at which it waits
 // before it answers.
 type ledger struct{ effects, gate string }
 
@@ -201,8 +201,8 @@ func newLedger(t *testing.T) ledger {
 	return ledger{filepath.Join(dir, "effects"), filepath.Join(dir, "gate")}
 }
 
-// arguments are those of an effect that waits at the gate; inside is where its server sees
-// a file.
+// arguments returns the arguments of an effect that waits at the gate, with paths as its server
+// sees them.
 func (l ledger) arguments(id string) map[string]any {
 	inside := func(path string) string {
 		rel, _ := filepath.Rel(all.effects, path)
@@ -211,7 +211,7 @@ func (l ledger) arguments(id string) map[string]any {
 	return map[string]any{"path": inside(l.effects), "id": id, "after": inside(l.gate)}
 }
 
-// lines are calls of a batch, line-0 and on, each with an effect of that name.
+// lines returns calls of a batch, line-0 and so on, each with an effect of that name.
 func (l ledger) lines(t *testing.T, n int) (list []callyard.BatchCall) {
 	t.Helper()
 	for i := range n {
@@ -223,14 +223,14 @@ func (l ledger) lines(t *testing.T, n int) (list []callyard.BatchCall) {
 	return list
 }
 
-// open lets those at the gate answer.
+// open lets the calls at the gate continue.
 func (l ledger) open(t *testing.T) {
 	t.Helper()
 	must(t, os.WriteFile(l.gate, nil, 0o644))
 	must(t, os.Chmod(l.gate, 0o644))
 }
 
-// count is how often an effect happened.
+// count returns the number of times that an effect happened.
 func (l ledger) count(t *testing.T, id string) int {
 	t.Helper()
 	seen, err := mcptest.ReadEffects(l.effects)
@@ -240,7 +240,7 @@ func (l ledger) count(t *testing.T, id string) int {
 	return seen[id]
 }
 
-// happened waits until an effect happened so often.
+// happened waits until an effect has happened that number of times.
 func (l ledger) happened(t *testing.T, id string, times int) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("the effect %s happening %d times", id, times), func() error {
@@ -251,7 +251,7 @@ func (l ledger) happened(t *testing.T, id string, times int) {
 	})
 }
 
-// part is the container of a worker, by the id that it gave itself.
+// part returns the container of a worker by the worker's ID.
 func part(t *testing.T, f *fabric.Fabric, worker *string) *fabric.Container {
 	t.Helper()
 	if worker == nil {
@@ -265,7 +265,7 @@ func part(t *testing.T, f *fabric.Fabric, worker *string) *fabric.Container {
 	return c
 }
 
-// busy is the worker that has calls under way.
+// busy returns the worker with calls in flight.
 func busy(t *testing.T, c *callyard.ClientWithResponses) (id *string) {
 	t.Helper()
 	eventually(t, "a worker having the call", func() error {
@@ -287,7 +287,7 @@ func busy(t *testing.T, c *callyard.ClientWithResponses) (id *string) {
 	return id
 }
 
-// comesBack starts a killed worker again and waits until it counts.
+// comesBack restarts a killed worker and waits until it is available.
 func comesBack(t *testing.T, f *fabric.Fabric, c *callyard.ClientWithResponses, w *fabric.Container, gone string) {
 	t.Helper()
 	must(t, w.Start(t.Context()))

@@ -16,7 +16,7 @@ import (
 	"github.com/callyard/callyard/e2e/fabric"
 )
 
-// policy is that of the shared fabric. What is not named runs at once.
+// policy is the policy of the shared fabric. Calls without a rule run at once.
 const policy = `
 rules:
   - name: short questions
@@ -36,16 +36,16 @@ rules:
     level: 1
 `
 
-// all is what the tests of this binary share.
+// all is the shared state of the tests of this binary.
 var all struct {
 	fabric  shared
 	cluster shared
 	source  string
 	images  fabric.Images
-	effects string // the folder of what tools did, which workers see as /effects
+	effects string // the folder with the records of tools, which workers see as /effects
 }
 
-// shared is a fabric that the first test which needs it opens, and the end closes.
+// shared is a fabric that is opened by the first test which needs it, and closed at the end.
 type shared struct {
 	once sync.Once
 	how  func() (*fabric.Fabric, error)
@@ -64,8 +64,8 @@ func (s *shared) of(t *testing.T) *fabric.Fabric {
 	return s.f
 }
 
-// refused fails the test when NATS refused a part something since: its role lacks a
-// permission that it needs.
+// refused fails the test if NATS has refused something since then: a role lacks a
+// required permission.
 func (s *shared) refused(t *testing.T, since time.Time) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -104,7 +104,7 @@ func run(m *testing.M) (code int) {
 		fail(err)
 		return code
 	}
-	// Each worker is another user.
+	// Each worker runs as another user.
 	if all.effects, err = os.MkdirTemp("", "callyard-stories-"); err != nil {
 		fail(err)
 		return code
@@ -143,14 +143,13 @@ func run(m *testing.M) (code int) {
 	return code
 }
 
-// scripted is a worker that has the scripted server and sees the folder of effects.
+// scripted returns a worker with the scripted server and the folder of effects.
 func scripted(servers fabric.Servers) (fabric.Worker, error) {
 	folder := os.Getenv("CALLYARD_TEST_BIN")
 	if folder == "" {
 		folder = filepath.Join(all.source, ".cache", "bin")
 	}
-	// A copy, which is there for as long as the workers: where it came from is somebody's
-	// folder of builds.
+	// Use a copy that exists as long as the workers, because the original may be rebuilt.
 	program := filepath.Join(all.effects, "scripted-server")
 	if _, err := os.Stat(program); err != nil {
 		text, err := os.ReadFile(filepath.Join(folder, "scripted-server"))

@@ -7,5 +7,5 @@ func TestANodeOfNATSIsKilledAndNothingIsLostNorRunTwice(t *testing.T) {
 	node := f.Part("nats-1")
 	throughAFault(t, f, func() { must(t, node.Kill(t.Context())) })
 	must(t, node.Start(t.Context()))
-	throughAFault(t, f, func() {}) // with all three
+	throughAFault(t, f, func() {}) // with all three nodes
 }

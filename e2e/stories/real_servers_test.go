@@ -15,7 +15,7 @@ func TestFourPublicServersRunInACustomWorkerImage(t *testing.T) {
 	c := caller(t, f, f.URL())
 	made, err := fabric.Build(t.Context(), all.source, "node")
 	must(t, err)
-	// As docs/how-to/deployment.md tells: the worker is copied into an image that has Node.js.
+	// As described in docs/how-to/deployment.md: the worker is copied into an image with Node.js.
 	const image = "callyard-stories/worker-node:local"
 	must(t, fabric.BuildFrom(t.Context(), image, `FROM `+made["node"]+`
 COPY --from=`+f.Images["worker"]+` /worker /worker

@@ -14,8 +14,8 @@ import (
 	"github.com/callyard/callyard/e2e/fabric"
 )
 
-// confirmed confirms with the token until an answer is final: what a caller does whose
-// front door cannot reach Redis. It returns how often the call's result came.
+// confirmed confirms with the token until a response is final, like a caller whose
+// front door cannot reach Redis. It returns the number of times that it got the call's result.
 func confirmed(t *testing.T, c *callyard.ClientWithResponses, token string) (results int, err error) {
 	err = fabric.Until(t.Context(), func() error {
 		a, err := c.ConfirmCallWithResponse(t.Context(), token, nil, callyard.ConfirmRequest{Confirm: true})
@@ -39,7 +39,8 @@ func TestRedisFailsOverInMidConfirmationAndEachCallRunsOnce(t *testing.T) {
 	must(t, err)
 	f := fabric.Start(t, fabric.Options{Cluster: true, FrontDoors: 2, Worker: worker, Policy: policy, Images: all.images, Source: all.source})
 	l := newLedger(t)
-	// What a replica did not have yet is gone with the main Redis, and people are asked again.
+	// Data that a replica did not have yet is lost with the main Redis, and approvals are requested
+	// again.
 	must(t, fabric.Until(t.Context(), func() error {
 		said, err := f.Part("redis-2").Logs(t.Context(), time.Time{})
 		if err == nil && !strings.Contains(said, "sync: Finished with success") {
@@ -47,7 +48,7 @@ func TestRedisFailsOverInMidConfirmationAndEachCallRunsOnce(t *testing.T) {
 		}
 		return err
 	}))
-	// Sentinels ask the main Redis every ten seconds which replicas it has.
+	// Sentinels ask the main Redis for its replicas every ten seconds.
 	for _, name := range []string{"sentinel-1", "sentinel-2", "sentinel-3"} {
 		must(t, fabric.Until(t.Context(), func() error {
 			said, err := f.Part(name).Logs(t.Context(), time.Time{})
@@ -68,8 +69,8 @@ func TestRedisFailsOverInMidConfirmationAndEachCallRunsOnce(t *testing.T) {
 		}
 		asked = append(asked, h)
 	}
-	// Of each call both front doors are asked at once. The first half is at the tool's gate
-	// when the main Redis dies, the other half comes to no Redis at all.
+	// Each call is confirmed at both front doors concurrently. The first half is at the tool's gate
+	// when the main Redis dies, and the other half cannot reach Redis.
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	results := map[int]int{}

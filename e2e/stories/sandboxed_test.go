@@ -13,8 +13,8 @@ import (
 	"github.com/callyard/callyard/e2e/fabric"
 )
 
-// sandboxes are the containers at the engine in which the server's calls run. The
-// engine may list one for ever that it removed twice at once, and does not know.
+// sandboxes returns the containers at the engine in which the server's calls run. The
+// engine may permanently list an unknown container if it was removed twice at once.
 func sandboxes(t *testing.T, image string) string {
 	t.Helper()
 	out, err := exec.Command("docker", "ps", "--all", "--quiet", "--filter", "label=dev.callyard.server=vault", "--filter", "ancestor="+image).CombinedOutput()
@@ -63,7 +63,7 @@ func TestAHighRiskCallRunsInASandboxThatIsRemoved(t *testing.T) {
 		return nil
 	})
 
-	// Without a worker that has an engine the call is refused, and runs nowhere else.
+	// Without a worker that has an engine, the call is refused and does not run elsewhere.
 	must(t, w.Stop(t.Context(), time.Minute))
 	eventually(t, "a refusal", func() error {
 		a, err := c.CallToolWithResponse(t.Context(), "vault", "echo", nil, map[string]any{"message": "outside"})

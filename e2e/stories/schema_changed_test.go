@@ -20,8 +20,8 @@ func TestWhatWasApprovedDoesNotRunOnceTheToolIsAnotherOne(t *testing.T) {
 	must(t, err)
 	h := held(t, c, "tickets", "echo", map[string]any{"text": "open a ticket"})
 
-	// While the question waits the server is replaced. Its tool has the same name and asks
-	// for something else.
+	// While the approval is pending, the server is replaced. Its tool has the same name but
+	// different arguments.
 	after, err := f.AddWorker(t.Context(), fabric.Worker{Servers: fabric.Servers{"tickets": {"command": "/demo"}}})
 	must(t, err)
 	defer func() { must(t, after.Stop(t.Context(), time.Minute)) }()

@@ -33,7 +33,7 @@ func TestASafeCallWhoseWorkerIsKilledIsRunAgainByAnotherOne(t *testing.T) {
 	who := busy(t, c)
 	w := part(t, f, who)
 	must(t, w.Kill(t.Context()))
-	l.happened(t, "safe", 2) // the other one has it
+	l.happened(t, "safe", 2) // the other worker has run it
 	l.open(t)
 	end := ended(t, c, id)
 	if end.State != callyard.CallStateSucceeded || end.Worker == nil || *end.Worker == *who {

@@ -7,5 +7,5 @@
 // that compare the samples of a group learn from three rewards.
 //
 // It promises the same curves for the same seeds. It shows that the environment gives rewards
-// that can be learned from; it refuses to say anything about language models.
+// from which a policy can learn; it refuses to make claims about language models.
 package toy

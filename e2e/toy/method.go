@@ -13,7 +13,7 @@ const (
 	BNPO   = "BNPO"
 )
 
-// Methods returns all methods, Rewards all rewards.
+// Methods returns all methods, and Rewards all rewards.
 func Methods() []string { return []string{GRPO, DrGRPO, DAPO, BNPO} }
 
 // Rewards is described with Methods.
@@ -24,7 +24,7 @@ const (
 	clipHigher = 0.28 // upwards, for DAPO
 	longest    = 2    // tokens of an answer, for Dr. GRPO
 	epsilon    = 1e-6
-	leastNorm  = 0.2 // of BNPO, below which one group would count more than all others
+	leastNorm  = 0.2 // of BNPO; below it, one group would outweigh all others
 )
 
 // sample is one answer with its reward.
@@ -35,14 +35,14 @@ type sample struct {
 	masked bool
 }
 
-// group are the answers to one question.
+// group holds the answers to one question.
 type group struct {
 	task     *Task
 	features features
 	samples  []sample
 }
 
-// kept are the samples that have a reward; masked ones count nowhere.
+// kept returns the samples that have a reward. Masked samples are ignored everywhere.
 func (g *group) kept() (out []*sample) {
 	for i := range g.samples {
 		if !g.samples[i].masked {
@@ -63,19 +63,19 @@ func (g *group) meanAndDeviation() (mean, deviation float64) {
 	return mean, math.Sqrt(deviation)
 }
 
-// equal says that all rewards of a group are the same, so that it teaches nothing. DAPO draws
-// another group then.
+// equal reports whether all rewards of a group are the same, so that it has no gradient. DAPO
+// draws another group in this case.
 func (g *group) equal() bool {
 	_, deviation := g.meanAndDeviation()
 	return deviation < epsilon
 }
 
-// beta are the parameters by which BNPO normalizes.
+// beta holds the parameters by which BNPO normalizes.
 type beta struct{ alpha, beta float64 }
 
 // betaOf fits a beta distribution to the mean rewards of the groups, by their moments, and
-// returns what BNPO makes of its parameters a and b: 1+a/3 and 1+b/3. Groups whose samples are
-// all masked have no mean.
+// returns the values that BNPO derives from its parameters a and b: 1+a/3 and 1+b/3. Groups
+// whose samples are all masked have no mean.
 func betaOf(groups []*group) beta {
 	groups = slices.DeleteFunc(slices.Clone(groups), func(g *group) bool { return len(g.kept()) == 0 })
 	mean, variance := 0.0, 0.0
@@ -94,7 +94,7 @@ func betaOf(groups []*group) beta {
 	return beta{1 + mean*common/3, 1 + (1-mean)*common/3}
 }
 
-// norm is the density of the distribution at p.
+// norm returns the density of the distribution at p.
 func (b beta) norm(p float64) float64 {
 	if b == (beta{1, 1}) {
 		return 1
@@ -106,8 +106,8 @@ func (b beta) norm(p float64) float64 {
 	return max(leastNorm, math.Exp((b.alpha-1)*math.Log(p)+(b.beta-1)*math.Log(1-p)+whole-left-right))
 }
 
-// learn makes one step of gradient ascent with the groups. It passes over the samples as often
-// as it says; the ratio of probabilities is clipped from the second time on.
+// learn makes one step of gradient ascent with the groups. It makes passes passes over the
+// samples. The ratio of probabilities is clipped from the second pass on.
 func (p *policy) learn(method string, groups []*group, rate float64, passes int) {
 	fitted := betaOf(groups)
 	for range passes {
@@ -138,7 +138,7 @@ func (p *policy) learn(method string, groups []*group, rate float64, passes int)
 	}
 }
 
-// step moves the policy for one sample.
+// step updates the policy for one sample.
 func (p *policy) step(method string, f features, s *sample, advantage, rate float64) {
 	high := 1 + clip
 	if method == DAPO {

@@ -11,16 +11,16 @@ import (
 const (
 	formTagged    = iota // a call in a <tool_call> block, which is the right form
 	formFenced           // a call in a fenced block of JSON
-	formMalformed        // a call in a <tool_call> block that is no JSON
+	formMalformed        // a call in a <tool_call> block that is not JSON
 	formNone             // a sentence without a call
 	forms
 )
 
-// choice is what the policy chooses: a form and, unless that is formNone, a tool. Each of the
+// choice is a choice of the policy: a form and, unless that is formNone, a tool. Each of the
 // two is a token of the answer.
 type choice struct{ form, tool int }
 
-// tokens is the length of the answer.
+// tokens returns the length of the answer.
 func (c choice) tokens() int {
 	if c.form == formNone {
 		return 1
@@ -38,7 +38,7 @@ type features struct {
 
 func featuresOf(question string) features {
 	words := strings.FieldsFunc(strings.ToLower(question), func(r rune) bool { return !(r >= 'a' && r <= 'z' || r == '-') })
-	f := features{at: []int{0}} // a constant one
+	f := features{at: []int{0}} // a constant feature
 	add := func(s string) {
 		h := fnv.New32a()
 		_, _ = h.Write([]byte(s)) // it never fails
@@ -68,7 +68,7 @@ func newPolicy(tools int) *policy {
 	return &policy{form: rows(forms), tool: rows(tools)}
 }
 
-// softmax are the probabilities of the rows for a question.
+// softmax returns the probabilities of the rows for a question.
 func softmax(rows [][]float64, f features) []float64 {
 	p := make([]float64, len(rows))
 	high := math.Inf(-1)
@@ -108,7 +108,7 @@ func (p *policy) sample(f features, with *rand.Rand) choice {
 	return c
 }
 
-// probabilities are those of the tokens of a choice.
+// probabilities returns the probabilities of the tokens of a choice.
 func (p *policy) probabilities(f features, c choice) []float64 {
 	out := []float64{softmax(p.form, f)[c.form]}
 	if c.form != formNone {
@@ -117,7 +117,7 @@ func (p *policy) probabilities(f features, c choice) []float64 {
 	return out
 }
 
-// climb moves the rows so that the chosen one becomes more likely by by times the gradient of
+// climb makes the chosen row more likely, by by times the gradient of
 // the logarithm of its probability.
 func climb(rows [][]float64, f features, chosen int, by float64) {
 	p := softmax(rows, f)

@@ -1,7 +1,7 @@
 package toy
 
 import (
-	_ "embed" // the page
+	_ "embed" // for the page
 	"fmt"
 	"html/template"
 	"io"
@@ -17,25 +17,25 @@ var page = template.Must(template.New("page").Funcs(template.FuncMap{
 	"panel":    panel,
 }).Parse(pageText))
 
-// Report is what the page shows.
+// Report is the data of the page.
 type Report struct {
-	// Version is that of Callyard, Questions the number of questions for training.
+	// Version is the version of Callyard, and Questions the number of questions for training.
 	Version   string   `json:"version"`
 	Questions int      `json:"questions"`
 	HeldOut   int      `json:"held_out"`
 	Settings  Settings `json:"settings"`
 	Seeds     int      `json:"seeds"`
 	Curves    []*Curve `json:"curves"`
-	Seconds   float64  `json:"seconds"` // that the training took
+	Seconds   float64  `json:"seconds"` // the duration of the training
 }
 
-// Cell are the curves of one method and reward.
+// Cell holds the curves of one method and reward.
 type Cell struct {
 	Method, Reward string
 	Curves         []*Curve
 }
 
-// Cells are the cells of a reward, in the order of the methods.
+// Cells returns the cells of a reward, in the order of the methods.
 func (r *Report) Cells(reward string) (out []Cell) {
 	for _, m := range Methods() {
 		cell := Cell{Method: m, Reward: reward}
@@ -51,7 +51,7 @@ func (r *Report) Cells(reward string) (out []Cell) {
 	return out
 }
 
-// Rewards are those that the report has curves of.
+// Rewards returns the rewards for which the report has curves.
 func (r *Report) Rewards() (out []string) {
 	for _, name := range Rewards() {
 		if len(r.Cells(name)) > 0 {
@@ -61,7 +61,7 @@ func (r *Report) Rewards() (out []string) {
 	return out
 }
 
-// First and Last are the mean accuracies before and after training.
+// First and Last return the mean accuracies before and after training.
 func (c Cell) First() float64 { return c.mean((*Curve).First) }
 
 // Last is described with First.
@@ -75,7 +75,7 @@ func (c Cell) mean(of func(*Curve) Point) float64 {
 	return sum / float64(len(c.Curves))
 }
 
-// Apart is the number of seeds whose interval after training lies above that before.
+// Apart returns the number of seeds whose interval after training lies above that before.
 func (c Cell) Apart() (n int) {
 	for _, one := range c.Curves {
 		if one.Last().Low > one.First().High {
@@ -85,7 +85,7 @@ func (c Cell) Apart() (n int) {
 	return n
 }
 
-// Masked is the number of episodes without a valid result.
+// Masked returns the number of episodes without a valid result.
 func (r *Report) Masked() (n int) {
 	for _, c := range r.Curves {
 		n += c.Masked
@@ -93,7 +93,7 @@ func (r *Report) Masked() (n int) {
 	return n
 }
 
-// Episodes is the number of episodes that were played, without those that DAPO drew again.
+// Episodes returns the number of episodes, without the groups that DAPO drew again.
 func (r *Report) Episodes() (n int) {
 	for _, c := range r.Curves {
 		n += r.Settings.Steps*r.Settings.Questions*r.Settings.Group + len(c.Points)*r.HeldOut
@@ -101,7 +101,7 @@ func (r *Report) Episodes() (n int) {
 	return n
 }
 
-// Write writes the page. It is one file, without scripts, and needs nothing from elsewhere.
+// Write writes the page. It is one file, without scripts and external resources.
 func (r *Report) Write(w io.Writer) error { return page.Execute(w, r) }
 
 // Check returns an error unless the runs of GRPO with the whole reward show what the report

@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// Rewards are the environments, by what their reward counts.
+// Rewards name the environments by the terms of their reward.
 const (
 	Full      = "full"      // the tool, the form, and that the call runs
-	Selection = "selection" // the tool alone
-	Format    = "format"    // the form alone
+	Selection = "selection" // only the tool
+	Format    = "format"    // only the form
 )
 
-// EnvironmentsFile is env.yaml. Accuracy is the term success: the right tool was called in the
-// right form, and its call ran.
+// EnvironmentsFile is the content of env.yaml. Accuracy is the term success: the right tool was
+// called in the right form, and its call ran.
 const EnvironmentsFile = `environments:
   full:
     description: The right tool in the right form, whose call runs.
@@ -53,15 +53,15 @@ type Task struct {
 	Server    string         `json:"server"`
 	Tool      string         `json:"tool"`
 	Expected  []string       `json:"expected"`
-	name      int            // of the tool, in tools
-	arguments map[string]any // that answer it
+	name      int            // index of the tool in tools
+	arguments map[string]any // of the right call
 }
 
-// tool is a tool of a built-in server with the name that its environment gives it.
+// tool is a tool of a built-in server, under the name in its environment.
 type tool struct {
 	name, server, tool string
 	any                map[string]any // arguments that are valid for any question
-	questions          []string       // with {…} for a word
+	questions          []string       // with {…} as a placeholder for a word
 	arguments          func(words []string) map[string]any
 }
 
@@ -107,7 +107,7 @@ func tools() []tool {
 	}
 }
 
-// word draws a word for a place in a question.
+// word draws a word for a placeholder in a question.
 func word(kind string, draw *rand.Rand) string {
 	pick := func(words ...string) string { return words[draw.IntN(len(words))] }
 	switch kind {
@@ -131,11 +131,11 @@ func word(kind string, draw *rand.Rand) string {
 	return pick("the trip to Rome", "a birthday cake", "the tax return", "the garden fence", "a new bicycle", "the piano lesson", "the quarterly plan", "a broken lamp", "the library books", "the winter tyres")
 }
 
-// heldOut is the share of questions that are kept from training: one question of this number.
+// heldOut is the inverse share of held-out questions: one of this number.
 const heldOut = 4
 
-// Tasks are n questions for each tool, in two splits by the digest of the question. No question
-// is in both. The same n gives the same tasks.
+// Tasks returns n questions for each tool, in two splits by the digest of the question. No
+// question is in both. The same n gives the same tasks.
 func Tasks(n int) []Task {
 	draw := rand.New(rand.NewPCG(22, 2026))
 	var all []Task
@@ -175,7 +175,7 @@ func fill(question string, draw *rand.Rand) (text string, words []string) {
 	}
 }
 
-// TasksFile is the tasks file of the tasks.
+// TasksFile encodes the tasks as a tasks file.
 func TasksFile(all []Task) ([]byte, error) {
 	var out []byte
 	for i := range all {
@@ -188,7 +188,7 @@ func TasksFile(all []Task) ([]byte, error) {
 	return out, nil
 }
 
-// splitOf are the tasks of a split.
+// splitOf returns the tasks of a split.
 func splitOf(all []Task, split string) (of []*Task) {
 	for i := range all {
 		if all[i].Split == split {
@@ -198,7 +198,7 @@ func splitOf(all []Task, split string) (of []*Task) {
 	return of
 }
 
-// text is what the policy writes: a choice of a form and of a tool.
+// text returns the answer of the policy for a choice of a form and of a tool.
 func (t *Task) text(c choice, known []tool) (string, error) {
 	if c.form == formNone {
 		return "I would rather answer that without a tool.", nil

@@ -10,25 +10,25 @@ import (
 	"github.com/callyard/callyard/e2e/trainer"
 )
 
-// Settings are those of one run.
+// Settings are the settings of one run.
 type Settings struct {
 	Method string
 	Reward string
 	Seed   uint64
-	// Steps is how often the policy learns, Questions how many groups it learns from each
-	// time, Group how many answers each has. EvaluateEvery is in steps.
+	// Steps is the number of learning steps, Questions the number of groups per step, and Group
+	// the number of answers per group. EvaluateEvery is in steps.
 	Steps, Questions, Group, EvaluateEvery int
-	// Rate is the length of a step, Passes how often it uses its samples.
+	// Rate is the step size, and Passes the number of passes over the samples.
 	Rate   float64
 	Passes int
 }
 
-// Defaults are the settings of the report.
+// Defaults returns the settings of the report.
 func Defaults() Settings {
 	return Settings{Method: GRPO, Reward: Full, Seed: 1, Steps: 500, Questions: 4, Group: 4, EvaluateEvery: 50, Rate: 4, Passes: 2}
 }
 
-// Point is the accuracy on held-out questions after some steps.
+// Point is the accuracy on held-out questions after a number of steps.
 type Point struct {
 	Step  int     `json:"step"`
 	Right int     `json:"right"`
@@ -37,10 +37,10 @@ type Point struct {
 	High  float64 `json:"high"`
 }
 
-// Accuracy is the share of right answers.
+// Accuracy returns the share of right answers.
 func (p Point) Accuracy() float64 { return float64(p.Right) / float64(p.Of) }
 
-// Curve is what a run showed.
+// Curve is the result of a run.
 type Curve struct {
 	Method string  `json:"method"`
 	Reward string  `json:"reward"`
@@ -49,13 +49,13 @@ type Curve struct {
 	Masked int     `json:"masked"` // episodes without a valid result
 }
 
-// First and Last are the first and the last point of the curve.
+// First and Last return the first and the last point of the curve.
 func (c *Curve) First() Point { return c.Points[0] }
 
 // Last is described with First.
 func (c *Curve) Last() Point { return c.Points[len(c.Points)-1] }
 
-// run is a run under way.
+// run is a running training.
 type run struct {
 	set         Settings
 	tasks, held []*Task
@@ -63,14 +63,14 @@ type run struct {
 	policy      *policy
 	draw        *rand.Rand
 	learning    []*trainer.Conn // to the environment of the reward
-	judging     []*trainer.Conn // to the one that knows what is right
+	judging     []*trainer.Conn // to the environment that measures accuracy
 	masked      int
 }
 
-// redraws bounds how often DAPO draws another question in place of one that teaches nothing.
+// redraws limits the number of times that DAPO replaces a question that has no gradient.
 const redraws = 4
 
-// Train trains a policy through the environments at base, over the tasks that they have.
+// Train trains a policy through the environments at base, with their tasks.
 func Train(ctx context.Context, base string, all []Task, s Settings) (*Curve, error) {
 	r := &run{set: s, tasks: splitOf(all, "train"), held: splitOf(all, "held-out"), known: tools(), draw: rand.New(rand.NewPCG(s.Seed, 7))}
 	r.policy = newPolicy(len(r.known))
@@ -114,7 +114,7 @@ func (r *run) close() {
 	}
 }
 
-// collect draws questions and answers and has the environment reward them.
+// collect draws questions and answers and gets their rewards from the environment.
 func (r *run) collect() ([]*group, error) {
 	groups := make([]*group, r.set.Questions)
 	for i := range groups {
@@ -177,7 +177,7 @@ func (r *run) rewardAll(groups []*group) error {
 	return nil
 }
 
-// rangeOf are the least and the greatest reward of an environment, which BNPO needs.
+// rangeOf returns the minimum and the maximum reward of an environment, which BNPO needs.
 func rangeOf(reward string) (lowest, highest float64) {
 	switch reward {
 	case Selection:
@@ -224,7 +224,7 @@ func over(conns []*trainer.Conn, each []func(c *trainer.Conn) error) error {
 	return nil
 }
 
-// evaluate has the policy answer each held-out question once.
+// evaluate makes the policy answer each held-out question once.
 func (r *run) evaluate(step int) (Point, error) {
 	draw := rand.New(rand.NewPCG(r.set.Seed, uint64(step)+1000))
 	right, masked := make([]bool, len(r.held)), make([]bool, len(r.held))
@@ -252,8 +252,8 @@ func (r *run) evaluate(step int) (Point, error) {
 	return p, nil
 }
 
-// pointOf counts the right answers among those of episodes that were not masked, which say
-// nothing about the policy; lost is the number of the masked ones.
+// pointOf counts the right answers of episodes that were not masked, because masked ones say
+// nothing about the policy. lost is the number of masked episodes.
 func pointOf(step int, right, masked []bool) (p Point, lost int) {
 	p.Step = step
 	for i := range right {
@@ -269,7 +269,7 @@ func pointOf(step int, right, masked []bool) (p Point, lost int) {
 	return p, lost
 }
 
-// wilson is the 95 % interval of a share, after Wilson (1927).
+// wilson returns the 95 % interval of a share, after Wilson (1927).
 func wilson(right, of int) (low, high float64) {
 	const z = 1.959963984540054
 	n, share := float64(of), float64(right)/float64(of)

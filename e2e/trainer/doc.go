@@ -1,6 +1,6 @@
-// Package trainer is a small client of OpenEnv's WebSocket: what a trainer's generator of
-// rollouts does, with as little work of its own as possible, so that the server is measured
-// and not the client. It speaks to any server of OpenEnv 0.10, also to OpenEnv's own.
+// Package trainer is a small client of OpenEnv's WebSocket. It acts like the rollout generator
+// of a trainer, with as little overhead as possible, so that tests measure the server
+// and not the client. It works with any server of OpenEnv 0.10, including OpenEnv's own.
 //
-// It promises one message under way for each connection. It refuses to interpret results.
+// It promises one message in flight per connection. It refuses to interpret results.
 package trainer

@@ -10,10 +10,10 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// within bounds one answer: the time that the clients of OpenEnv wait.
+// within is the timeout of one response, the same as in the clients of OpenEnv.
 const within = time.Minute
 
-// Conn is one connection, which is one episode at a time. It is not safe for concurrent use.
+// Conn is a connection, which plays one episode at a time. It is not safe for concurrent use.
 type Conn struct{ ws *websocket.Conn }
 
 // Dial connects to a server at base, an http URL with or without an environment as its path.
@@ -21,7 +21,7 @@ func Dial(ctx context.Context, base string) (*Conn, error) {
 	dialer := websocket.Dialer{HandshakeTimeout: within}
 	ws, resp, err := dialer.DialContext(ctx, "ws"+strings.TrimPrefix(base, "http")+"/ws", nil)
 	if resp != nil && resp.Body != nil {
-		_ = resp.Body.Close() // the answer to a handshake has none
+		_ = resp.Body.Close() // the response to a handshake has no body
 	}
 	if err != nil {
 		return nil, fmt.Errorf("connecting to %s: %w", base, err)
@@ -54,14 +54,14 @@ type Seen struct {
 	} `json:"metadata"`
 }
 
-// Fault is an error that the server answered with.
+// Fault is an error response of the server.
 type Fault struct{ Code, Message string }
 
-// Error says so.
+// Error returns the code and the message.
 func (f *Fault) Error() string { return f.Code + ": " + f.Message }
 
-// Reset begins an episode; data are the members of the reset, nil for none. The error is a
-// *Fault where the server refuses it.
+// Reset begins an episode. data holds the fields of the reset; nil means none. The error is a
+// *Fault if the server refuses it.
 func (c *Conn) Reset(data map[string]any) (*Seen, error) {
 	if data == nil {
 		data = map[string]any{}
@@ -69,12 +69,12 @@ func (c *Conn) Reset(data map[string]any) (*Seen, error) {
 	return c.ask("reset", data)
 }
 
-// Call makes a step that calls a tool. Errors are those of [Conn.Reset].
+// Call makes a step that calls a tool. Errors are as for [Conn.Reset].
 func (c *Conn) Call(tool string, arguments any) (*Seen, error) {
 	return c.ask("step", map[string]any{"type": "call_tool", "tool_name": tool, "arguments": arguments})
 }
 
-// Say makes a step with a text of the model. Errors are those of [Conn.Reset].
+// Say makes a step with a text of the model. Errors are as for [Conn.Reset].
 func (c *Conn) Say(text string) (*Seen, error) {
 	return c.ask("step", map[string]any{"type": "message", "text": text})
 }

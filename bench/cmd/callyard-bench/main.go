@@ -1,6 +1,6 @@
-// Command callyard-bench measures calls: Callyard next to direct clients, batches
-// against what is promised of them, or one tool of a running Callyard. `callyard bench`
-// starts it, with the same flags and arguments. With eval-charts it draws the report of an
+// Command callyard-bench measures calls: Callyard compared with direct clients, batches
+// compared with their promised figures, or one tool of a running Callyard. `callyard bench`
+// starts it with the same flags and arguments. With eval-charts it draws the report of an
 // evaluation, for `callyard eval report --png`.
 package main
 
@@ -68,7 +68,7 @@ func run(ctx context.Context, args []string) int {
 	return code
 }
 
-// options reads the command line, and the key from the environment.
+// options parses the command line, and reads the key from the environment.
 func options(args []string) (o bench.Options, err error) {
 	f := pflag.NewFlagSet("callyard-bench", pflag.ContinueOnError)
 	var flags benchflags.Options
@@ -80,7 +80,7 @@ func options(args []string) (o bench.Options, err error) {
 	}
 	switch rest := f.Args(); {
 	case len(rest) == 0:
-		o.URL = "" // it is of no use without a tool
+		o.URL = "" // useless without a tool
 	case len(rest) != 3 || o.URL == "":
 		return o, errors.New("name --url, SERVER, TOOL and the ARGUMENTS object")
 	default:

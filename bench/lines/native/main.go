@@ -1,4 +1,4 @@
-// Command native is the example of the published benchmark: a function becomes a tool.
+// Command native is the example of the published benchmark that turns a function into a tool.
 package main
 
 import (

@@ -11,15 +11,15 @@ import (
 	"strings"
 )
 
-// serversMost is how many servers are noted.
+// serversMost limits the number of servers that are recorded.
 const serversMost = 1000
 
-// faultsMost is how many faulty lines are told; the others are counted.
+// faultsMost limits the number of faulty lines that are reported; the others are counted.
 const faultsMost = 5
 
-// check looks at every line of a file, or at the first of a pipe, before anything is
-// made of them. The error names the lines that are no calls. What else can be wrong
-// with a call, only the front door knows: it refuses that line alone.
+// check validates every line of a file, or the first line of a pipe, before the batch is
+// created. The error lists the lines that are not calls. The front door finds all other
+// faults of a call, and refuses only that line.
 func (in *input) check(ctx context.Context) error {
 	var from io.Reader
 	if in.file != nil {
@@ -27,7 +27,7 @@ func (in *input) check(ctx context.Context) error {
 	} else {
 		p, err := in.pieceOfPipe(ctx, 1, 1)
 		if errors.Is(err, io.EOF) {
-			return nil // that there is none is told later
+			return nil // settle reports an empty input
 		} else if err != nil {
 			return err
 		}
@@ -77,12 +77,12 @@ func (in *input) check(ctx context.Context) error {
 	return fault(BadCalls, in.name, "%s is not a file of calls; nothing was sent.%s\nEach line is a call: {\"server\":\"…\",\"tool\":\"…\",\"arguments\":{…}}", in.name, strings.Join(faults, ""))
 }
 
-// fault16 is the error for a file as some shells and editors of Windows write it.
+// fault16 is the error for a UTF-16 file, which some Windows shells and editors write.
 func fault16(name string) error {
 	return fault(BadCalls, name, "%s is encoded in UTF-16; save it as UTF-8. Nothing was sent.", name)
 }
 
-// readLine reads one line of at most lineMost bytes. The error is io.EOF with the last.
+// readLine reads one line of at most lineMost bytes. It returns the last line with io.EOF.
 func readLine(r *bufio.Reader) ([]byte, error) {
 	line, err := r.ReadSlice('\n')
 	if !errors.Is(err, bufio.ErrBufferFull) {
@@ -99,8 +99,8 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 	}
 }
 
-// lineFault returns the server of a call, or says why a line is no call. Both are "" for a
-// blank line. It repeats nothing else of the line.
+// lineFault returns the server of a call, or the reason why a line is not a call. It returns
+// "" and "" for a blank line. It quotes no other part of the line.
 func lineFault(line []byte) (server, why string) {
 	if line = bytes.TrimSpace(line); len(line) == 0 {
 		return "", ""
@@ -123,7 +123,7 @@ func lineFault(line []byte) (server, why string) {
 			return "", "the member " + m.name + " is missing, or not a string"
 		}
 	}
-	if err := json.Unmarshal(call.Server, &server); err != nil { // it was checked above
+	if err := json.Unmarshal(call.Server, &server); err != nil { // validated above
 		return "", "the member server is not a string"
 	}
 	return server, ""

@@ -13,7 +13,7 @@ import (
 func TestABatchOfWhatIsNoCallsMakesAndSendsNothing(t *testing.T) {
 	good := `{"server":"s","tool":"t"}` + "\n"
 	for name, c := range map[string]struct {
-		text string // of the file; there is none where it is empty
+		text string // content of the file; if empty, the file does not exist
 		pipe bool
 		want []string
 	}{
@@ -57,7 +57,7 @@ func TestABatchOfWhatIsNoCallsMakesAndSendsNothing(t *testing.T) {
 	}
 }
 
-// Some editors begin a file of UTF-8 with a byte-order mark; the calls are those behind it.
+// Some editors begin a UTF-8 file with a byte-order mark. It is not part of the first call.
 func TestAByteOrderMarkIsNoPartOfTheFirstLine(t *testing.T) {
 	const text = "\xef\xbb\xbf"
 	for name, piped := range map[string]bool{"a file": false, "a pipe": true} {

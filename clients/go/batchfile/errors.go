@@ -5,13 +5,13 @@ import (
 	"fmt"
 )
 
-// Fault says why a run cannot begin or continue. Trying again does not help until the
+// Fault is the reason why a run cannot begin or continue. Retrying does not help until the
 // cause is removed.
 type Fault int
 
 // The faults of a run.
 const (
-	// BadCalls: the calls cannot be read, or a line is no call.
+	// BadCalls: the calls cannot be read, or a line is not a call.
 	BadCalls Fault = iota + 1
 	// NoCalls: there are no calls.
 	NoCalls
@@ -23,21 +23,21 @@ const (
 	InUse
 	// NotEmpty: the file of results has content, but there is no state to continue from.
 	NotEmpty
-	// OtherCalls: the calls are not those that the batch was made of.
+	// OtherCalls: the calls differ from the calls of the batch.
 	OtherCalls
-	// OtherOrder: the batch was made with another [Order].
+	// OtherOrder: the batch was created with a different [Order].
 	OtherOrder
-	// NoBatch: [Options.Cancel] is set, and the state names no batch.
+	// NoBatch: [Options.Cancel] is set, but the state names no batch.
 	NoBatch
-	// LinesLost: the front door stores fewer lines than it has confirmed before.
+	// LinesLost: the front door stores fewer lines than it had confirmed.
 	LinesLost
 )
 
-// Error is a fault of a run. Its text is a sentence for people.
+// Error is a fault of a run. Its text is a sentence for users.
 type Error struct {
 	Fault Fault
-	// Path is the file that the fault is about, Batch the id of the batch, "" before it
-	// has one.
+	// Path is the file that the fault concerns. Batch is the ID of the batch; it is ""
+	// before the batch is created.
 	Path, Batch string
 	err         error
 }
@@ -52,10 +52,10 @@ func fault(f Fault, path, format string, args ...any) *Error {
 	return &Error{Fault: f, Path: path, err: fmt.Errorf(format, args...)}
 }
 
-// Errors of an answer. They come after [Options.GiveUp] at the latest.
+// Errors of a response. A run retries them until [Options.GiveUp] has passed.
 var (
-	// ErrForeign: the answer is none that a front door gives.
+	// ErrForeign: the response does not come from a front door.
 	ErrForeign = errors.New("the answer is not that of a Callyard front door")
-	// ErrIncomplete: the results ended before the batch had.
+	// ErrIncomplete: the stream of results ended before the batch did.
 	ErrIncomplete = errors.New("the stream of results ended before the batch had ended")
 )

@@ -10,7 +10,7 @@ import (
 	"github.com/callyard/callyard/clients/go/batchfile"
 )
 
-// A program that is started again continues where the last run stopped.
+// If the program is restarted, it continues where the last run stopped.
 func Example() {
 	address := os.Getenv("CALLYARD_URL")
 	client, err := callyard.New(address, os.Getenv("CALLYARD_KEY"), callyard.WithRetries(0))

@@ -14,62 +14,62 @@ import (
 )
 
 const (
-	// digestedMost is how much of a file is looked at to tell it from another;
-	// of a pipe it is less, which nobody should have to wait for.
+	// digestedMost limits the bytes that are hashed to detect a different file. The
+	// limit for a pipe is lower, so that a run does not wait long for input.
 	digestedMost     = 1 << 20
 	digestedMostPipe = 4 << 10
-	// lineMost is more than any front door takes in one line.
+	// lineMost exceeds the line limit of every front door.
 	lineMost = 64 << 20
 	longLine = "a line is longer than 67.1 MB"
-	// blankMost is how long a line may be that has nothing in it. The front door
-	// passes over those too, but takes a long one for a call that is too large.
+	// blankMost limits the length of a blank line. The front door skips blank lines
+	// too, but refuses a long one as a call that is too large.
 	blankMost = 64 << 10
-	// byteOrderMark is how some editors begin a file of UTF-8; it is no part of a call.
+	// byteOrderMark begins the UTF-8 files of some editors. It is not part of a call.
 	byteOrderMark = "\xef\xbb\xbf"
-	// pipeIdle is how long a pipe may be silent before what came is sent.
+	// pipeIdle limits the time that lines of a pipe wait for more lines before they are sent.
 	pipeIdle = time.Second
 )
 
-// inputMark tells an input from another.
+// inputMark identifies an input, to detect that a later run has a different one.
 type inputMark struct {
 	Size     int64  `json:"size"` // -1 for a pipe
 	Digested int64  `json:"digested"`
 	Digest   string `json:"sha256"`
 }
 
-// input gives the lines of a file or a pipe in pieces; those of a file are never in
-// memory as a whole. Lines are counted as the front door counts
-// them: without those that are blank. It is used by one goroutine.
+// input returns the lines of a file or a pipe in pieces. A file is never in memory as a
+// whole. Line numbers match those of the front door, which skips blank lines. It is not
+// safe for concurrent use.
 type input struct {
 	name string
 	mark inputMark
 
-	// line is how many lines were given, offset where the next one begins.
+	// line is the number of lines returned so far. offset is the start of the next one.
 	line   uint64
 	offset int64
-	// start is where the first line begins: behind the byte-order mark of a file that has one.
+	// start is the offset of the first line, after a byte-order mark.
 	start int64
 
-	// servers are those of the lines that were checked, with the first line of each.
+	// servers maps the servers of the checked lines to the first line of each.
 	servers map[string]int
 
 	file *os.File // nil for a pipe
 	pipe *pipe
-	// kept is the last piece read from a pipe; it begins at line keptFrom. rest is the
+	// kept is the last piece read from a pipe, which begins at line keptFrom. rest is the
 	// part of it to return again.
 	kept     []byte
 	keptFrom uint64
 	rest     []byte
 }
 
-// piece is some lines of an input.
+// piece is a sequence of lines of an input.
 type piece struct {
 	from, lines uint64
 	body        io.Reader
 	length      int64
 }
 
-// openInput opens the file or the pipe of the options.
+// openInput opens the file or the pipe that the options name.
 func openInput(o *Options) (*input, error) {
 	in := &input{name: o.Name}
 	if o.Pipe != nil {
@@ -114,8 +114,8 @@ func openInput(o *Options) (*input, error) {
 	return in, nil
 }
 
-// wouldOverwrite returns an error if the results or the state are written to the file with the calls,
-// by whatever path: a run that starts again would empty it.
+// wouldOverwrite returns an error if the results or the state would be written to the file
+// of the calls, also through another path. A restarted run would truncate it.
 func (o *Options) wouldOverwrite(calls fs.FileInfo) error {
 	for _, path := range []string{o.Results, statePath(o.Results)} {
 		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && os.SameFile(info, calls) {
@@ -146,7 +146,7 @@ func (in *input) digest(from io.Reader) (err error) {
 	return err
 }
 
-// close ends the reading.
+// close closes the file or stops the pipe.
 func (in *input) close() {
 	if in.file != nil {
 		in.file.Close()
@@ -156,8 +156,8 @@ func (in *input) close() {
 	}
 }
 
-// piece returns the next lines, as many as fit into both limits and one at least,
-// and io.EOF when there are no more.
+// piece returns as many lines as fit into both limits, but at least one. It returns
+// io.EOF after the last line.
 func (in *input) piece(ctx context.Context, lines uint64, size int64) (piece, error) {
 	if in.file == nil {
 		return in.pieceOfPipe(ctx, lines, size)
@@ -183,7 +183,7 @@ func (in *input) piece(ctx context.Context, lines uint64, size int64) (piece, er
 	}
 	in.line, in.offset = in.line+p.lines, begin+p.length
 	if p.lines == 0 {
-		if in.offset < in.mark.Size { // nothing but blank lines up to here
+		if in.offset < in.mark.Size { // only blank lines so far
 			return in.piece(ctx, lines, size)
 		}
 		return p, io.EOF
@@ -199,8 +199,8 @@ func (in *input) broken(err error) error {
 	return fault(BadCalls, in.name, "%s cannot be read after line %d: %w", in.name, in.line, err)
 }
 
-// skipLine passes over one line and says how long it is and whether anything is
-// in it. The error is io.EOF at the end, after the last line.
+// skipLine skips one line and returns its length and whether it is blank. It returns
+// io.EOF with the last line.
 func skipLine(r *bufio.Reader) (n int64, blank bool, err error) {
 	for blank = true; ; {
 		part, err := r.ReadSlice('\n')
@@ -218,8 +218,8 @@ func skipLine(r *bufio.Reader) (n int64, blank bool, err error) {
 	}
 }
 
-// seek makes the line the next one that is given. Of a pipe it cannot go back
-// behind what was given last.
+// seek makes line the next line that piece returns. A pipe cannot seek back beyond the
+// last piece.
 func (in *input) seek(ctx context.Context, line uint64) error {
 	if in.file == nil {
 		return in.seekPipe(ctx, line)

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// fullLines are the lines of a text that have something in them.
+// fullLines returns the lines of a text that are not blank.
 func fullLines(text []byte) (all []string) {
 	for line := range bytes.Lines(text) {
 		if s := string(bytes.TrimSpace(line)); s != "" {
@@ -52,7 +52,7 @@ func FuzzPiecesGiveEveryLineOnce(f *testing.F) {
 					t.Fatalf("%s: %+v of %d bytes after %d lines: %v", name, p, len(body), len(got), err)
 				}
 				if first {
-					// The front door took some of it only; the rest comes again.
+					// The front door stored only a part of it, so the rest is sent again.
 					first = false
 					kept := uint64(back) % (p.lines + 1)
 					if err := in.seek(t.Context(), p.from+kept); err != nil {

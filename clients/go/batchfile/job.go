@@ -15,69 +15,69 @@ import (
 	callyard "github.com/callyard/callyard/clients/go"
 )
 
-// Defaults of [Options].
+// DefaultGiveUp is the default of [Options.GiveUp].
 const DefaultGiveUp = 10 * time.Minute
 
-// Options is what a run needs to know. Client, Address, Results and, unless Cancel is
-// set, Calls or Pipe are required.
+// Options configures a run. Client, Address and Results are required, and so is Calls or
+// Pipe unless Cancel is set.
 type Options struct {
-	// Client sends the requests. The run has its own way of trying again: give
-	// callyard.WithRetries(0) to [callyard.New].
+	// Client sends the requests. A run retries requests itself, so disable the retries of
+	// the client: pass callyard.WithRetries(0) to [callyard.New].
 	Client *callyard.ClientWithResponses
-	// Address is the URL of the front door. The state keeps it, so that a batch that was
-	// begun at one front door is not looked for at another.
+	// Address is the URL of the front door. The state records it, so that a later run does
+	// not look for the batch at a different front door.
 	Address string
 
-	// Calls is the path of the file with the calls. A path that is no regular file, such
-	// as a named pipe, is read once.
+	// Calls is the path of the file with the calls. If it is not a regular file, for
+	// example a named pipe, it is read once.
 	Calls string
-	// Pipe, where not nil, is read instead of a file. A run that continues needs the same
-	// lines again, from the first one. A read that is under way when the run ends is not
-	// called off, so one goroutine may outlive the run until that read returns.
+	// Pipe, if not nil, is read instead of a file. A run that continues needs the same
+	// lines again from the first one. A read in progress when the run ends cannot be
+	// canceled, so one goroutine may outlive the run until that read returns.
 	Pipe io.Reader
-	// Name is what errors call the calls; Calls, or "the standard input" for a Pipe,
-	// where it is empty.
+	// Name identifies the calls in errors. If empty, it is Calls, or "the standard input"
+	// for a Pipe.
 	Name string
-	// Unchecked sends the lines without looking through all of them first. It is for lines
+	// Unchecked skips the validation of the lines before they are sent. Use it for lines
 	// that the program has just encoded itself.
 	Unchecked bool
 	// Results is the path of the file with the results.
 	Results string
 
-	// Order is how the batch runs. A run that continues must have the same one, or nil.
+	// Order sets how the batch runs. A run that continues must pass the same Order, or nil.
 	Order *Order
-	// UploadOnly ends the run when all calls are stored; their results are left to a
-	// later run without it.
+	// UploadOnly ends the run when all calls are stored. A later run without it reads the
+	// results.
 	UploadOnly bool
 	// Cancel cancels the batch that the state names, then reads its results. Calls and
-	// Pipe are not read, and Restart does not count.
+	// Pipe are not read, and Restart is ignored.
 	Cancel bool
-	// Restart makes a new batch even where the results and the state of another one are
-	// there, and replaces them.
+	// Restart creates a new batch and replaces existing results and the state of another
+	// batch.
 	Restart bool
-	// GiveUp is how long requests may fail in a row, [DefaultGiveUp] where it is 0. Less
-	// than 0 gives up at the first failure.
+	// GiveUp limits the time during which requests may keep failing. 0 means
+	// [DefaultGiveUp]. If negative, the run ends at the first failure.
 	GiveUp time.Duration
 
-	// Servers, where not nil, is called before anything is sent, with the servers of the calls
-	// and the first line of each, as far as the lines were checked.
+	// Servers, if not nil, is called before anything is sent. It gets the servers of the
+	// checked lines and the first line of each.
 	Servers func(firstLine map[string]int)
-	// Began, where not nil, is called once there is a batch, in the goroutine of Run. Its
-	// error ends the run.
+	// Began, if not nil, is called in the goroutine of Run once the batch exists. If it
+	// returns an error, the run ends.
 	Began func(Beginning) error
-	// Failing, where not nil, is called for each failure that is followed by another
-	// attempt, after the pause. It is called by several goroutines.
+	// Failing, if not nil, is called for each failure that is retried, before the pause.
+	// It may be called by several goroutines concurrently.
 	Failing func(err error, pause time.Duration)
 }
 
-// Order is how a batch runs. The zero value leaves everything to the front door.
+// Order sets how a batch runs. With the zero value, the front door's defaults apply.
 type Order struct {
 	Priority  int               // -10 to 10; each 5 doubles or halves the share of the batch
-	ExpiresIn time.Duration     // the time in which calls may leave, in whole seconds
-	Labels    map[string]string // kept with the batch
+	ExpiresIn time.Duration     // the time within which calls may be sent to workers, in whole seconds
+	Labels    map[string]string // stored with the batch
 }
 
-// body is the request that makes the batch.
+// body returns the request body that creates the batch.
 func (o *Order) body() (json.RawMessage, error) {
 	if o == nil {
 		o = &Order{}
@@ -90,47 +90,48 @@ func (o *Order) body() (json.RawMessage, error) {
 	}{true, o.Priority, int64(o.ExpiresIn / time.Second), o.Labels})
 }
 
-// Beginning is what a run does first.
+// Beginning describes how a run begins.
 type Beginning struct {
-	Batch string // the id
-	// Continues says that an earlier run made the batch; Reread that its results are read
-	// again from the first one, because the file does not have them any more.
+	Batch string // the batch ID
+	// Continues reports that an earlier run created the batch. Reread reports that all
+	// results are read again because they are missing from the file.
 	Continues, Reread bool
 }
 
-// Report is the end of a run.
+// Report is the outcome of a run.
 type Report struct {
-	// Batch is the batch at the end of the run.
+	// Batch is the state of the batch at the end of the run.
 	Batch *Batch
-	// Progress is what the files have.
+	// Progress is the final progress of the run.
 	Progress Progress
-	// NotTaken is the number of lines that the batch did not take, because it had ended:
-	// it was canceled, or has expired.
+	// NotTaken is the number of lines that the batch did not accept because it had been
+	// canceled or had expired.
 	NotTaken uint64
 }
 
-// Progress is how far a run is.
+// Progress is the progress of a run.
 type Progress struct {
-	// Batch is the id of the batch and Address its front door; empty before there is one.
+	// Batch is the ID of the batch, and Address the URL of its front door. Both are empty
+	// before the batch is created.
 	Batch, Address string
-	// Stored is the number of lines that the front door confirmed, and Sealed says that
-	// these are all.
+	// Stored is the number of lines that the front door has confirmed. Sealed reports
+	// that these are all lines.
 	Stored uint64
 	Sealed bool
-	// Piped says that the calls are read once: the next run needs the same ones again.
+	// Piped reports that the calls are read once, so the next run needs the same calls again.
 	Piped bool
-	// Results counts the lines of the file of results.
+	// Results counts the lines of the results file.
 	Results Tally
 }
 
-// Job is one run. Progress is safe for concurrent use; Run is called once.
+// Job is one run. Progress is safe for concurrent use. Run may be called once.
 type Job struct {
 	o     Options
 	order json.RawMessage
 	in    *input
 	book  *notebook
 
-	// What tests make smaller.
+	// Tests set smaller values.
 	pieceLines, pieceBytes int64
 	keepEvery              time.Duration
 	patience               patience
@@ -155,21 +156,20 @@ func New(o Options) *Job {
 	}
 }
 
-// Run sends the calls that are not stored yet and writes the results as they come, side
-// by side, until the batch has ended. Another run with the same options continues after
-// any error.
+// Run sends the calls that are not stored yet and concurrently writes the results as they
+// arrive, until the batch ends. After any error, another run with the same options continues.
 //
-// The error is an *[Error] where the options, the files or the batch do not fit; a
-// *[callyard.ProblemError] for a refusal; that of ctx where ctx has ended; and otherwise
-// that of the connection, [ErrForeign] or [ErrIncomplete], once [Options.GiveUp] has ended.
-// The batch itself runs on, unless it is canceled.
+// The error is an *[Error] if the options, the files or the batch do not match, a
+// *[callyard.ProblemError] if the front door refused a request, and ctx's error if ctx has
+// ended. Otherwise it is a network error, [ErrForeign] or [ErrIncomplete], after
+// [Options.GiveUp] has passed. The batch continues to run unless it is canceled.
 func (j *Job) Run(ctx context.Context) (*Report, error) {
 	var err error
 	if j.order, err = j.o.Order.body(); err != nil {
 		return nil, err
 	}
-	// Nothing is made, not even the file of results, before it is clear that there are
-	// calls to send.
+	// Create nothing, not even the results file, before it is certain that there are calls
+	// to send.
 	_, err = os.Stat(statePath(j.o.Results))
 	fresh := errors.Is(err, fs.ErrNotExist)
 	if j.o.Cancel && fresh {
@@ -203,7 +203,7 @@ func (j *Job) Run(ctx context.Context) (*Report, error) {
 	if j.o.Cancel && (!found || j.book.now.Batch == "") {
 		return nil, j.noBatch()
 	}
-	// What was piped in is not asked for again when the batch has all of it.
+	// If the batch already has all lines, do not read the pipe again.
 	if piped := j.o.Pipe != nil && found && !j.o.Restart && j.book.now.Sealed; !j.o.Cancel && !piped && j.in == nil {
 		if j.in, err = openInput(&j.o); err != nil {
 			return nil, err
@@ -218,7 +218,7 @@ func (j *Job) Run(ctx context.Context) (*Report, error) {
 	return j.report(ctx)
 }
 
-// Progress is how far the run is.
+// Progress returns the progress of the run.
 func (j *Job) Progress() Progress {
 	s := j.book.state()
 	return Progress{Batch: s.Batch, Address: s.URL, Stored: s.Lines, Sealed: s.Sealed, Piped: s.Input.Size < 0, Results: s.Tally}
@@ -228,8 +228,7 @@ func (j *Job) noBatch() error {
 	return fault(NoBatch, j.o.Results, "There is no batch to cancel: %s does not name one.", statePath(j.o.Results))
 }
 
-// settle decides what this run does: it continues the batch that the state names, or
-// makes one.
+// settle continues the batch that the state names, or creates a new one.
 func (j *Job) settle(ctx context.Context, found bool) error {
 	s := j.book.state()
 	if !found && !j.o.Restart && !j.book.empty() {
@@ -260,8 +259,8 @@ func (j *Job) settle(ctx context.Context, found bool) error {
 	if err := j.in.seek(ctx, 0); err != nil {
 		return err
 	}
-	// A state without a batch is of a run that ended before it had the answer: the
-	// same request with the same key may find the batch that it made.
+	// If the state has no batch, a run ended before it received the response. The same
+	// request with the same key finds the batch if it was created.
 	if !found || s.URL != j.o.Address || s.Input != j.in.mark || compact(s.Order) != string(j.order) {
 		s = state{URL: j.o.Address, Input: j.in.mark, Key: rand.Text(), Order: j.order}
 	}
@@ -285,8 +284,8 @@ func (j *Job) began(b Beginning) error {
 	return j.o.Began(b)
 }
 
-// create makes the batch, or finds the one that the key made before. Nothing is lost
-// yet, so a front door that cannot be reached ends it at once.
+// create creates the batch, or finds the batch that the key created before. Nothing can be
+// lost yet, so an unreachable front door ends the run at once.
 func (j *Job) create(ctx context.Context, s state) (*Batch, error) {
 	for p := j.patience; ; {
 		b, err := batchOf(j.o.Client.CreateBatchWithBody(ctx, nil, "application/json", strings.NewReader(compact(s.Order)), accept, callyard.WithIdempotencyKey(s.Key)))
@@ -300,7 +299,7 @@ func (j *Job) create(ctx context.Context, s state) (*Batch, error) {
 	}
 }
 
-// report asks how the batch is.
+// report fetches the batch and returns the report of the run.
 func (j *Job) report(ctx context.Context) (*Report, error) {
 	for p := j.patience; ; {
 		b, err := j.batch(ctx)
@@ -319,7 +318,7 @@ func (j *Job) batch(ctx context.Context) (*Batch, error) {
 	return batchOf(j.o.Client.GetBatch(ctx, j.id(), accept))
 }
 
-// add sends lines; from is nil where none are expected to be stored at a place.
+// add sends lines. from is the index of the first line; it is nil if body has no lines.
 func (j *Job) add(ctx context.Context, from *int, body io.Reader, length int64) (*Batch, error) {
 	sized := func(_ context.Context, r *http.Request) error {
 		r.ContentLength = length

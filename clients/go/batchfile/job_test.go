@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// jobOf is a run whose pieces and pauses are small.
+// jobOf returns a run with small pieces and pauses.
 func jobOf(t *testing.T, d *batchfiletest.Door, o Options) *Job {
 	t.Helper()
 	transport := &http.Transport{}
@@ -40,14 +40,14 @@ func jobOf(t *testing.T, d *batchfiletest.Door, o Options) *Job {
 	return j
 }
 
-// run runs a job of its own and returns its error.
+// run runs a new job and returns its error.
 func run(t *testing.T, d *batchfiletest.Door, o Options) error {
 	t.Helper()
 	_, err := jobOf(t, d, o).Run(t.Context())
 	return err
 }
 
-// isFault says that err is an [Error] with the fault.
+// isFault reports whether err is an [Error] with the fault.
 func isFault(err error, f Fault) bool {
 	var e *Error
 	return errors.As(err, &e) && e.Fault == f
@@ -65,7 +65,7 @@ func callsFile(t *testing.T, text string) (path, out string) {
 
 var errKilled = errors.New("killed")
 
-// killAt ends all writing at the k-th step, as a kill does.
+// killAt fails all writes from the k-th step on, as a kill would.
 func killAt(k int) (fault func(string) error, where func() string) {
 	var mu sync.Mutex
 	n, at := 0, ""
@@ -86,7 +86,7 @@ func killAt(k int) (fault func(string) error, where func() string) {
 		}
 }
 
-// wantKept checks that a state never promises results that are not in the file.
+// wantKept checks that the state never refers to results that are not in the file.
 func wantKept(t *testing.T, out string, k int, step string) {
 	t.Helper()
 	text, err := os.ReadFile(statePath(out))
@@ -170,7 +170,7 @@ func TestABadConnectionLosesAndRepeatsNothing(t *testing.T) {
 			if piped {
 				o.Calls, o.Pipe = "", strings.NewReader(batchfiletest.CallLines(n))
 			}
-			// Before there is a batch a front door that hangs up ends the command.
+			// Before the batch is created, a front door that hangs up ends the run.
 			var err error
 			for range 10 {
 				if err = run(t, d, o); err == nil {
@@ -209,12 +209,12 @@ func TestAnInterruptedBatchIsContinued(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.WantResults(t, out, "batch_1", 100)
-	// Once more, and nothing runs again.
+	// A further run does not send anything again.
 	if err := run(t, d, Options{Calls: in, Results: out}); err != nil {
 		t.Fatal(err)
 	}
 	d.WantResults(t, out, "batch_1", 100)
-	// The results are gone, and come again.
+	// If the results file is removed, all results are read again.
 	if err := os.Remove(out); err != nil {
 		t.Fatal(err)
 	}
@@ -251,7 +251,7 @@ func TestOnlyTheSameInputGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.WantResults(t, out, "batch_2", 21)
-	// Of longer results nothing stays.
+	// A restart removes longer old results completely.
 	if err := os.WriteFile(in, []byte(batchfiletest.CallLines(5)), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -7,5 +7,5 @@ import "os"
 // lock does nothing: see the package comment.
 func lock(*os.File) error { return nil }
 
-// syncFolder does nothing: not every system lets a folder be synced.
+// syncFolder does nothing, because not every system can sync a directory.
 func syncFolder(string) error { return nil }

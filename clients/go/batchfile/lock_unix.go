@@ -8,11 +8,11 @@ import (
 	"syscall"
 )
 
-// lock takes the file for this process; it fails at once where another one has it. The
-// lock ends when the file is closed.
+// lock locks the file for this process. It fails at once if another process holds the lock.
+// The lock ends when the file is closed.
 func lock(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) }
 
-// syncFolder makes a rename survive a power cut.
+// syncFolder makes a rename survive a power failure.
 func syncFolder(path string) error {
 	d, err := os.Open(path)
 	if err != nil {

@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// pipe reads what cannot be read twice, in addition to those who wait for it: a read of a
-// terminal or a pipe cannot be called off, so its goroutine may outlive the pipe
-// until that read returns.
+// pipe reads an input that cannot be read twice. It reads in its own goroutine, because a read
+// of a terminal or a pipe cannot be canceled. That goroutine may outlive the pipe until its
+// read returns.
 type pipe struct {
 	blocks chan []byte
 	quit   chan struct{}
 	err    error // set before blocks is closed; nil at the end of the input
 
-	ahead []byte // read, and not given
+	ahead []byte // read but not returned yet
 }
 
 func newPipe(from io.Reader) *pipe {
@@ -46,7 +46,7 @@ func newPipe(from io.Reader) *pipe {
 
 func (p *pipe) stop() { close(p.quit) }
 
-// head returns the first bytes without taking them.
+// head returns the first bytes without consuming them.
 func (p *pipe) head(most int) ([]byte, error) {
 	for len(p.ahead) < most {
 		block, ok := <-p.blocks
@@ -58,8 +58,8 @@ func (p *pipe) head(most int) ([]byte, error) {
 	return p.ahead[:min(most, len(p.ahead))], p.err
 }
 
-// line returns the next line with its end. idle is closed or has a word when it
-// should not be waited for any longer: then the line is nil.
+// line returns the next line with its line ending. It returns nil without an error if idle
+// fires first.
 func (p *pipe) line(ctx context.Context, idle <-chan time.Time) ([]byte, error) {
 	for looked := 0; ; {
 		if i := bytes.IndexByte(p.ahead[looked:], '\n'); i >= 0 {
@@ -88,8 +88,8 @@ func (p *pipe) line(ctx context.Context, idle <-chan time.Time) ([]byte, error) 
 	}
 }
 
-// pieceOfPipe is [input.piece] for a pipe. What it gives is kept until the next
-// one, because the front door may not have got it.
+// pieceOfPipe is [input.piece] for a pipe. It keeps each piece until the next call, because
+// the front door may not have received it.
 func (in *input) pieceOfPipe(ctx context.Context, lines uint64, size int64) (piece, error) {
 	if len(in.rest) > 0 {
 		p := piece{from: in.line, lines: countLines(in.rest), body: bytes.NewReader(in.rest), length: int64(len(in.rest))}
@@ -109,7 +109,7 @@ func (in *input) pieceOfPipe(ctx context.Context, lines uint64, size int64) (pie
 			return p, in.broken(err)
 		}
 		if line == nil {
-			break // what there is goes out, and who pipes may take his time
+			break // send the lines so far; the writer of the pipe may be slow
 		}
 		if len(bytes.TrimSpace(line)) == 0 {
 			continue
@@ -130,8 +130,8 @@ func (in *input) pieceOfPipe(ctx context.Context, lines uint64, size int64) (pie
 	return p, nil
 }
 
-// countLines counts the lines of a text without blank ones, the last of which may
-// have no end.
+// countLines counts the lines of a text that has no blank lines. The last one may lack a
+// line ending.
 func countLines(text []byte) uint64 {
 	n := uint64(bytes.Count(text, []byte("\n")))
 	if len(text) > 0 && text[len(text)-1] != '\n' {

@@ -13,17 +13,17 @@ import (
 	callyard "github.com/callyard/callyard/clients/go"
 )
 
-// refusalMost is how much of a refusal is read.
+// refusalMost limits the number of bytes that are read of an error response.
 const refusalMost = 1 << 20
 
-// accept asks for the media types that the package reads.
+// accept requests the media types that the package reads.
 func accept(_ context.Context, r *http.Request) error {
 	r.Header.Set("Accept", "application/json, "+callyard.LinesType)
 	return nil
 }
 
-// check returns an answer that is a success; of another one the error is a
-// *callyard.ProblemError. Its arguments are what a method of the client returned.
+// check returns a successful response. For any other response the error is a
+// *callyard.ProblemError. Its arguments are the results of a method of the client.
 func check(res *http.Response, err error) (*http.Response, error) {
 	if err != nil {
 		return nil, err
@@ -46,11 +46,11 @@ func check(res *http.Response, err error) (*http.Response, error) {
 // Batch is a batch and the bytes that it was decoded from.
 type Batch struct {
 	callyard.Batch
-	// Raw is the JSON document as the front door sent it.
+	// Raw is the JSON document as received from the front door.
 	Raw []byte
 }
 
-// Ended reports whether no more results come.
+// Ended reports whether the batch has ended, so that no more results arrive.
 func (b *Batch) Ended() bool {
 	switch b.State {
 	case callyard.BatchStateReceiving, callyard.BatchStateRunning, callyard.BatchStateCanceling:
@@ -65,7 +65,7 @@ func (b *Batch) Total() uint64 {
 	return uint64(max(b.Calls, c.Succeeded+c.Failed+c.Denied+c.Expired+c.Canceled+c.Unknown, 0))
 }
 
-// batchOf decodes an answer that is a batch.
+// batchOf decodes a response that holds a batch.
 func batchOf(res *http.Response, err error) (*Batch, error) {
 	if res, err = check(res, err); err != nil {
 		return nil, err
@@ -89,22 +89,22 @@ func mediaType(res *http.Response) string {
 	return media
 }
 
-// patience waits between the attempts of one goroutine, and ends when they have
-// failed for too long.
+// patience is the retry policy of one goroutine: it pauses between attempts and gives up
+// when they have failed for too long.
 type patience struct {
-	giveUp      time.Duration // how long, from the first failure on
+	giveUp      time.Duration // since the first failure
 	first, most time.Duration // the shortest and the longest pause
 	sleep       func(ctx context.Context, d time.Duration) bool
-	failing     func(err error, pause time.Duration) // is told of each failure
+	failing     func(err error, pause time.Duration) // called after each failure
 	since       time.Time
 	pause       time.Duration
 }
 
-// good says that an attempt succeeded.
+// good records a successful attempt.
 func (p *patience) good() { p.since, p.pause = time.Time{}, 0 }
 
-// again waits after a failure. The error is err when there is no use in another
-// attempt, or no time left for one, and that of ctx when that has ended.
+// again pauses after a failure. It returns err if a retry is useless or no time is left for
+// one, and ctx's error if ctx has ended.
 func (p *patience) again(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -125,7 +125,7 @@ func (p *patience) again(ctx context.Context, err error) error {
 		p.since = time.Now()
 	}
 	p.pause = min(max(2*p.pause, p.first), p.most)
-	wait := max(p.pause/2+rand.N(p.pause/2+1), asked) // so that many do not come at once
+	wait := max(p.pause/2+rand.N(p.pause/2+1), asked) // jitter, so that many clients do not retry at once
 	if time.Since(p.since)+wait > p.giveUp {
 		return err
 	}
@@ -138,8 +138,8 @@ func (p *patience) again(ctx context.Context, err error) error {
 	return nil
 }
 
-// Passing reports whether the same request may succeed a little later. A run repeats
-// such requests until [Options.GiveUp].
+// Passing reports whether the same request may succeed later. A run retries such requests
+// until [Options.GiveUp] has passed.
 func Passing(err *callyard.ProblemError) bool {
 	switch err.Problem.Status {
 	case http.StatusRequestTimeout, http.StatusTooManyRequests:
@@ -150,7 +150,7 @@ func Passing(err *callyard.ProblemError) bool {
 	return err.Problem.Status >= http.StatusInternalServerError
 }
 
-// wait waits for the duration and reports whether ctx lasted that long.
+// wait sleeps for the duration and reports whether ctx was still active at the end.
 func wait(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

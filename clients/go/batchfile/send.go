@@ -14,7 +14,7 @@ import (
 	callyard "github.com/callyard/callyard/clients/go"
 )
 
-// compact is JSON as it is sent; the state file has it with spaces.
+// compact removes the whitespace that the state file adds to JSON, which gives the JSON as sent.
 func compact(raw json.RawMessage) string {
 	var b bytes.Buffer
 	if json.Compact(&b, raw) != nil {
@@ -23,7 +23,7 @@ func compact(raw json.RawMessage) string {
 	return b.String()
 }
 
-// work sends what is not sent and reads what is not read, side by side. The first
+// work sends the remaining calls and reads the remaining results concurrently. The first
 // error ends both.
 func (j *Job) work(ctx context.Context) error {
 	if j.o.Cancel {
@@ -62,7 +62,7 @@ func (j *Job) work(ctx context.Context) error {
 	return err
 }
 
-// send sends the lines that are not stored, then seals the batch.
+// send sends the lines that are not stored yet, then seals the batch.
 func (j *Job) send(ctx context.Context) error {
 	if j.book.state().Sealed {
 		return nil
@@ -78,7 +78,7 @@ func (j *Job) send(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// It takes no more: it is sealed, was canceled or has expired.
+	// The batch accepts no more lines: it is sealed, was canceled or has expired.
 	if at, err = j.taken(ctx, &p); err != nil {
 		return err
 	}
@@ -98,12 +98,13 @@ func (j *Job) send(ctx context.Context) error {
 	return j.book.change(func(s *state) { s.Lines, s.Sealed = at, j.notTaken == 0 })
 }
 
-// sendPieces sends until the end of the input, or until it is not sure what is
-// stored: then it asks. open says that the batch takes lines from at on.
+// sendPieces sends lines until the end of the input, or until it is uncertain which lines
+// are stored; it then asks the front door. open reports that the batch accepts lines from
+// line at on.
 func (j *Job) sendPieces(ctx context.Context, p *patience) (at uint64, open bool, err error) {
 	for {
-		// The front door looks through what a batch has at the begin of each
-		// request, so requests grow with it.
+		// The front door scans the lines of the batch at the beginning of each request, so
+		// the requests grow with the batch.
 		lines, most := uint64(j.pieceLines), j.pieceBytes
 		if j.in.file != nil && j.in.line > lines {
 			lines, most = j.in.line, j.in.mark.Size
@@ -133,8 +134,8 @@ func (j *Job) sendPieces(ctx context.Context, p *patience) (at uint64, open bool
 	}
 }
 
-// taken asks how many lines a batch has that takes no more. One that is being
-// canceled knows when it has ended.
+// taken returns the number of lines of a batch that accepts no more. The number is final
+// only after cancellation has finished, so taken waits for that.
 func (j *Job) taken(ctx context.Context, p *patience) (uint64, error) {
 	for {
 		b, err := j.batch(ctx)
@@ -164,8 +165,8 @@ func (j *Job) seal(ctx context.Context, p *patience) (at uint64, open bool, err 
 	}
 }
 
-// stored asks how many lines the batch has, and whether it takes more. While it
-// does only who sends calls learns that for sure, so this sends none.
+// stored returns the number of lines of the batch and whether it accepts more. While it
+// does, only a response to added lines has the exact number, so stored adds zero lines.
 func (j *Job) stored(ctx context.Context, p *patience) (at uint64, open bool, err error) {
 	for {
 		b, err := j.batch(ctx)
@@ -185,7 +186,7 @@ func (j *Job) stored(ctx context.Context, p *patience) (at uint64, open bool, er
 	}
 }
 
-// read writes the results to the file as they come, until the batch has ended.
+// read writes the results to the file as they arrive, until the batch has ended.
 func (j *Job) read(ctx context.Context) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	var keeper sync.WaitGroup
@@ -232,8 +233,8 @@ func (j *Job) readAll(ctx context.Context) error {
 	}
 }
 
-// readOnce reads one answer; whole says that it came to its end. Of a line that
-// breaks off nothing is kept.
+// readOnce reads one response. whole reports that the response was complete. An incomplete
+// line is dropped.
 func (j *Job) readOnce(ctx context.Context, p *patience) (whole bool, err error) {
 	follow := true
 	params := callyard.GetBatchResultsParams{Follow: &follow}

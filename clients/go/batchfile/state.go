@@ -12,27 +12,27 @@ import (
 	"sync"
 )
 
-// stateVersion is that of the layout of [state]; another one is refused.
+// stateVersion is the version of the layout of [state]. Other versions are refused.
 const stateVersion = 1
 
-// state is what a later run must know to continue. It never says more than what
-// is on the disk and at the front door: the results are synced before the cursor
-// that stands for them.
+// state is the data that a later run needs to continue. It never refers to data that is not
+// yet on disk and at the front door: the results are synced before the cursor that
+// covers them.
 type state struct {
 	Version int       `json:"version"`
 	URL     string    `json:"url"`
 	Input   inputMark `json:"input"`
-	// Key is the idempotency key of the request that makes the batch, Order its
-	// body: sent again, they make no second batch.
+	// Key is the idempotency key of the request that creates the batch, and Order its
+	// body. Sending both again does not create a second batch.
 	Key   string          `json:"key"`
 	Order json.RawMessage `json:"order"`
 	Batch string          `json:"batch,omitempty"` // "" until the front door has answered
-	// Lines is how many were stored when that was last heard, Sealed that they
-	// are all.
+	// Lines is the last known number of stored lines. Sealed reports that these are
+	// all lines.
 	Lines  uint64 `json:"lines"`
 	Sealed bool   `json:"sealed,omitempty"`
-	// Cursor is where reading continues after the first Bytes of the file of results,
-	// which hold the results counted in Tally.
+	// Cursor continues reading after the first Bytes of the results file, which hold the
+	// results counted in Tally.
 	Cursor string `json:"cursor,omitempty"`
 	Bytes  int64  `json:"bytes"`
 	Tally  Tally  `json:"tally"`
@@ -43,8 +43,8 @@ type state struct {
 type Tally struct {
 	Lines      uint64 `json:"lines"`
 	Succeeded  uint64 `json:"succeeded"`
-	ToolErrors uint64 `json:"tool_errors"` // of those that succeeded
-	Failed     uint64 `json:"failed"`      // denied, expired and canceled as well
+	ToolErrors uint64 `json:"tool_errors"` // included in Succeeded
+	Failed     uint64 `json:"failed"`      // includes denied, expired and canceled
 	Unknown    uint64 `json:"unknown"`
 }
 
@@ -63,13 +63,13 @@ func (t *Tally) add(state string, toolError bool) {
 	}
 }
 
-// notebook keeps the file of results and the state next to it. It is safe for
-// concurrent use, and ready for a kill at any moment: the next one that opens it
-// finds a state, and cuts the results to what belongs to it.
+// notebook keeps the results file and the state next to it. It is safe for concurrent
+// use. The process may be killed at any moment: the next one that opens the notebook finds
+// a valid state and truncates the results to match it.
 type notebook struct {
 	path string // of the results
-	// fault stands for the end of the process in tests: it is asked before each
-	// step, and after an error nothing is written any more.
+	// fault simulates the end of the process in tests. It is called before each step; after
+	// it returns an error, nothing is written any more.
 	fault func(step string) error
 
 	mu      sync.Mutex
@@ -81,8 +81,8 @@ type notebook struct {
 
 func statePath(results string) string { return results + ".state" }
 
-// open opens the results for this process alone and reads their state. Without a state
-// found is false.
+// open locks the results file for this process and reads its state. found is false if there
+// is no state.
 func (n *notebook) open() (found bool, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -116,25 +116,25 @@ func (n *notebook) open() (found bool, err error) {
 	return true, nil
 }
 
-// empty says that there are no results.
+// empty reports whether there are no results.
 func (n *notebook) empty() bool {
 	info, err := n.results.Stat()
 	return err == nil && info.Size() == 0
 }
 
-// begin sets the state of a batch that is about to be made.
+// begin sets the state of a batch that is about to be created.
 func (n *notebook) begin(s state) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	s.Version = stateVersion
 	n.now = s
-	if err := n.save(); err != nil { // first, or old results would go before their state does
+	if err := n.save(); err != nil { // first, so that the old results are not removed before their state
 		return err
 	}
 	return n.cut()
 }
 
-// resume cuts the results to what belongs to the state. When they were removed or
+// resume truncates the results to match the state. If the results were removed or
 // shortened, they are read again from the beginning.
 func (n *notebook) resume() (again bool, err error) {
 	n.mu.Lock()
@@ -164,14 +164,14 @@ func (n *notebook) cut() error {
 	return n.broken(err)
 }
 
-// state returns what is known now.
+// state returns the current state.
 func (n *notebook) state() state {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.now
 }
 
-// change changes the state and writes it.
+// change updates the state and writes it to disk.
 func (n *notebook) change(f func(*state)) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -180,7 +180,7 @@ func (n *notebook) change(f func(*state)) error {
 	return n.write()
 }
 
-// add takes a line of results, with its line feed. It is on the disk after the
+// add appends a line of results, including its line feed. The line is on disk after the
 // next keep.
 func (n *notebook) add(line []byte, cursor, state string, toolError bool) error {
 	n.mu.Lock()
@@ -196,7 +196,7 @@ func (n *notebook) add(line []byte, cursor, state string, toolError bool) error 
 	return nil
 }
 
-// keep makes all lines that were added, and where they end, outlive the process.
+// keep syncs all added lines and the state to disk.
 func (n *notebook) keep() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -223,7 +223,7 @@ func (n *notebook) write() error {
 	return n.save()
 }
 
-// save replaces the state as a whole.
+// save replaces the state file atomically.
 func (n *notebook) save() error {
 	text, err := json.MarshalIndent(&n.now, "", "  ")
 	if err == nil {

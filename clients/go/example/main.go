@@ -21,7 +21,7 @@ func main() {
 	result, err := client.Call(ctx, "demo", "echo", map[string]any{"message": "hello"})
 	if held := (*callyard.HeldError)(nil); errors.As(err, &held) {
 		fmt.Println(held)
-		result, err = client.Wait(ctx, held.Request.CallID) // until somebody has decided
+		result, err = client.Wait(ctx, held.Request.CallID) // blocks until an approver decides
 	}
 	check(err)
 	fmt.Println(callyard.Text(result))

@@ -1,4 +1,4 @@
-"""The tool echo, attached to a worker where ATTACH_URL is set and on the standard streams elsewhere: the same server both ways, to compare them."""
+"""Serve the tool echo by attaching to a worker if ATTACH_URL is set, and over stdio otherwise, to compare both."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""The tool record, which appends its word to the file in EFFECTS and then takes a moment: who reads the file knows what ran, and how often."""
+"""Serve the tool record, which appends its word to the file in EFFECTS and then sleeps briefly. The file shows which calls ran, and how often."""
 
 import asyncio
 import os

@@ -1,16 +1,16 @@
 """The Python client of Callyard's REST API.
 
-`connect` makes a client, whose `call` calls a tool and whose `wait` waits for a stored
+`connect` returns a client. Its `call` calls a tool, and its `wait` waits for a stored
 or held call.
 
-`callyard.rest` is generated from the OpenAPI document: a module for each
-operation under `callyard.rest.api`, with `sync`, `sync_detailed`, `asyncio` and
-`asyncio_detailed`, a class for each shape under `callyard.rest.models`, and a typed
-dictionary for each body in `callyard.rest.bodies`.
+`callyard.rest` is generated from the OpenAPI document. `callyard.rest.api` has a module
+for each operation, with `sync`, `sync_detailed`, `asyncio` and `asyncio_detailed`.
+`callyard.rest.models` has a class for each schema, and `callyard.rest.bodies` a typed
+dictionary for each body.
 
-The other modules are written by hand and stay small. They hold what a generator
-does not make: `check` turns a refusal into an exception, `callyard.retries` sends
-again what is safe to send again, and `callyard.streams` reads answers that have no end.
+The other modules are handwritten and small. They add what the generator does not
+provide: `check` turns an error response into an exception, `callyard.retries` retries
+requests when that is safe, and `callyard.streams` reads streamed responses.
 """
 
 from .check import check

@@ -1,11 +1,11 @@
-"""Serves tools to Callyard from a program of its own, which dials a worker.
+"""Serve tools to Callyard from a separate program, which dials a worker.
 
-`Server` makes tools of functions; `run` serves it, or an MCP server of the official SDK
-that is already there, until the process gets SIGTERM or SIGINT. It needs the packages
-mcp and websockets: `pip install callyard[attach]`.
+`Server` turns functions into tools. `run` serves it, or an existing MCP server of the
+official SDK, until the process receives SIGTERM or SIGINT. This module needs the
+packages mcp and websockets: `pip install callyard[attach]`.
 
 When the connection ends, `run` dials again after 0.2 s, doubling to 10 s, with jitter.
-It never sends anything of the old connection again.
+It never resends a message of the old connection.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidSta
 __all__ = ["Episode", "RefusedError", "Server", "episode", "run", "serve"]
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 10.0  # seconds before dialing again
-SESSION, CLOCK, SEED = "dev.callyard/session", "dev.callyard/clock", "dev.callyard/seed"  # members of _meta
+SESSION, CLOCK, SEED = "dev.callyard/session", "dev.callyard/clock", "dev.callyard/seed"  # keys of _meta
 SESSION_ENDED = "notifications/callyard/session_ended"
 DRAINING = '{"jsonrpc":"2.0","method":"notifications/callyard/draining"}'
 log = logging.getLogger("callyard.attach")
@@ -45,17 +45,17 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class RefusedError(Exception):
-    """The worker refuses the program for good: the key is not valid, or a header is wrong."""
+    """The worker refuses the program permanently: the key is not valid, or a header is wrong."""
 
 
 @dataclass(frozen=True)
 class Episode:
-    """What a call of an episode of training tells of it.
+    """The training episode of a call.
 
     Attributes:
-        session: the name under which the tool can keep state; no other episode has it
-        clock: the time of the episode, which stands still; None: the machine's counts
-        seed: for what the tool would draw at random; None: it may draw what it likes
+        session: the unique name of the episode, under which the tool can keep state
+        clock: the fixed time of the episode; if None, use the machine's clock
+        seed: the seed for the tool's random numbers; if None, any seed may be used
     """
 
     session: str
@@ -64,7 +64,7 @@ class Episode:
 
 
 def episode(context: Context[Any, Any]) -> Episode | None:
-    """Returns the episode of the call whose context this is, None for a call of no episode."""
+    """Return the episode of the call with this context, or None if it has none."""
     meta: dict[str, Any] = dict(context.request_context.meta or {})
     if SESSION not in meta:
         return None
@@ -73,7 +73,7 @@ def episode(context: Context[Any, Any]) -> Episode | None:
 
 
 class SessionEnded(mcp_types.NotificationParams):
-    """The params of the notification that a session has ended."""
+    """The params of the session_ended notification."""
 
     session: str
 
@@ -87,14 +87,15 @@ class Server:
         self.mcp = MCPServer(name, version=version, instructions=instructions, subscriptions=self._changes)
 
     def tool(self, *, name: str | None = None, read_only: bool = False, idempotent: bool = False) -> Callable[[F], F]:
-        """Makes a function a tool. Its type hints are the schema, its Google docstring the descriptions.
+        """Return a decorator that registers a function as a tool.
 
-        A tool may also be added while the server is served.
+        The type hints of the function become the schema, and its Google-style docstring
+        the descriptions. Tools can also be added while the server is served.
 
         Args:
-            name: of the tool; the function's without it
-            read_only: it changes nothing
-            idempotent: to run it twice with the same arguments is to run it once
+            name: name of the tool; the default is the function's name
+            read_only: the tool changes nothing
+            idempotent: running the tool twice with the same arguments has the effect of running it once
         """
 
         def register(function: F) -> F:
@@ -112,18 +113,18 @@ class Server:
         return register
 
     def remove(self, name: str) -> None:
-        """Removes a tool, also while the server is served."""
+        """Remove a tool, also while the server is served."""
         self.mcp.remove_tool(name)
         self._changed()
 
     def _changed(self) -> None:
-        """Tells the worker to read the list of tools again; tools may change in any thread."""
+        """Notify the worker that the tool list changed. Tools may change in any thread."""
         if self._loop is not None and not self._loop.is_closed():
             asyncio.run_coroutine_threadsafe(self._changes.publish(ToolsListChanged()), self._loop)
 
 
 def docstring(text: str) -> tuple[str, dict[str, str]]:
-    """Splits a Google docstring into its text before the sections, and the descriptions in Args."""
+    """Split a Google-style docstring into the text before its sections and the parameter descriptions in Args."""
     parts = re.split(r"^(Args|Arguments|Parameters|Returns|Raises|Yields|Examples?|Notes?):\s*$", text, flags=re.MULTILINE)
     parameters: dict[str, str] = {}
     for title, body in zip(parts[1::2], parts[2::2], strict=True):
@@ -134,17 +135,17 @@ def docstring(text: str) -> tuple[str, dict[str, str]]:
 
 
 def run(url: str, server: "Server | MCPServer[Any] | LowLevelServer[Any]", *, key: str, in_flight: int = 16, ended: Callable[[str], None] | None = None) -> None:
-    """Serves until SIGTERM or SIGINT: it then takes no new calls, and returns when those under way are answered.
+    """Serve until SIGTERM or SIGINT, then drain: accept no new calls, and return when the calls in flight are answered.
 
     Args:
-        url: of the worker's listener for programs, such as ws://127.0.0.1:9191 or wss://worker.example:9191
-        server: its name is that of the server in Callyard
-        key: one that `callyard keys attach` printed for the server
-        in_flight: the most calls at once
-        ended: is told the name of each session that has ended, in the event loop; it must not block
+        url: URL of the worker's listener for programs, such as ws://127.0.0.1:9191 or wss://worker.example:9191
+        server: server to attach; its name must be the name of the server in Callyard
+        key: key that `callyard keys attach` printed for the server
+        in_flight: maximum number of concurrent calls
+        ended: called in the event loop with the name of each session that has ended; it must not block
 
     Raises:
-        RefusedError: the worker does not take the program, and dialing again would not help
+        RefusedError: the worker refuses the program, and dialing again would not help
     """
 
     async def main() -> None:
@@ -152,7 +153,7 @@ def run(url: str, server: "Server | MCPServer[Any] | LowLevelServer[Any]", *, ke
 
         def drain() -> None:
             stop.set()
-            for number in (signal.SIGTERM, signal.SIGINT):  # the second one ends the process at once
+            for number in (signal.SIGTERM, signal.SIGINT):  # a second signal ends the process at once
                 loop.remove_signal_handler(number)
 
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -165,7 +166,7 @@ def run(url: str, server: "Server | MCPServer[Any] | LowLevelServer[Any]", *, ke
 async def serve(
     url: str, server: "Server | MCPServer[Any] | LowLevelServer[Any]", *, key: str, in_flight: int = 16, stop: asyncio.Event, ended: Callable[[str], None] | None = None
 ) -> None:
-    """Is `run` for a program with an event loop of its own: it drains when `stop` is set."""
+    """Do the same as `run` in an existing event loop. It drains when `stop` is set."""
     if isinstance(server, Server):
         server._loop = asyncio.get_running_loop()
     inner = server.mcp if isinstance(server, Server) else server
@@ -202,7 +203,7 @@ async def serve(
 
 
 async def _connection(low: LowLevelServer[Any], ws: ClientConnection, stop: asyncio.Event) -> None:
-    """Serves one connection until it ends. The worker closes a connection that drained."""
+    """Serve one connection until it ends. The worker closes the connection after it has drained."""
     to_server, from_worker = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     to_worker, from_server = anyio.create_memory_object_stream[SessionMessage](0)
 
@@ -216,7 +217,7 @@ async def _connection(low: LowLevelServer[Any], ws: ClientConnection, stop: asyn
                         message = fault
                     await to_server.send(message)
             except ConnectionClosed:
-                pass  # the caller logs the code, and dials again
+                pass  # the caller logs the code and dials again
 
     async def write() -> None:
         async with from_server:

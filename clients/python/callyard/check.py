@@ -1,4 +1,4 @@
-"""How a refusal becomes an exception."""
+"""Turn error responses into exceptions."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ def check(answer: Response[Answer | Problem]) -> Answer: ...
 @overload
 def check(answer: Answer | Problem | None) -> Answer: ...
 def check(answer: Any) -> Any:
-    """Return the answer of a generated function, or raise the problem that it is.
+    """Return the result of a generated function, or raise `ProblemError` if it is a problem.
 
-    It takes what `sync` and `asyncio` return, and what `sync_detailed` and
-    `asyncio_detailed` return: only with those the exception has `retry_after`.
+    It accepts the results of `sync`, `asyncio`, `sync_detailed` and `asyncio_detailed`.
+    The exception has `retry_after` only for the last two.
     """
     wait = None
     if isinstance(answer, Response):

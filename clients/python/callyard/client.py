@@ -1,4 +1,4 @@
-"""The client: what the generated functions take, with short ways to call a tool."""
+"""The client, which the generated functions accept, with shortcuts for tool calls."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ from .rest.types import Unset
 from .retries import RETRIES, RetryingAsyncClient, RetryingClient
 
 _ONE_WAIT = 30
-"""Seconds that one request waits: shorter than what proxies bear."""
+"""The wait parameter of one request, in seconds. It is shorter than the timeouts of common proxies."""
 
 _ENDS = frozenset({CallState.SUCCEEDED, CallState.FAILED, CallState.DENIED, CallState.EXPIRED, CallState.CANCELED, CallState.UNKNOWN})
 
 
 @define
 class Client(RestClient):
-    """A client of one front door; `connect` makes it.
+    """A client of one front door. `connect` creates it.
 
-    It goes wherever a generated function takes a client. It is safe for use by many
-    threads, as far as httpx.Client is; the methods that end in `_async` are for asyncio.
-    `retries` is how often a request is sent again; see `callyard.retries`.
+    Every generated function accepts it as its client. It is thread-safe if httpx.Client
+    is. The methods that end in `_async` are for asyncio. `retries` is the maximum number
+    of retries of a request; see `callyard.retries`.
     """
 
     retries: int = field(default=RETRIES, kw_only=True)
 
     def get_httpx_client(self) -> httpx.Client:
-        """Return the HTTP client, made at the first use."""
+        """Return the HTTP client, which is created on first use."""
         if self._client is None:
             self._client = RetryingClient(self.retries, **self._options())
         return self._client
 
     def get_async_httpx_client(self) -> httpx.AsyncClient:
-        """Return the HTTP client of the asynchronous functions, made at the first use."""
+        """Return the HTTP client of the asynchronous functions, which is created on first use."""
         if self._async_client is None:
             self._async_client = RetryingAsyncClient(self.retries, **self._options())
         return self._async_client
@@ -51,10 +51,10 @@ class Client(RestClient):
     ) -> CallToolResult:
         """Call a tool and return its result.
 
-        A tool that fails says so in its result: `is_error` is true. Raises `HeldError`
-        where somebody must approve the call first, `CallError` where it was stored and
-        ended without a result, and `ProblemError` for every refusal. With an
-        `idempotency_key` the call runs once, however often it is sent.
+        If the tool itself fails, `is_error` of the result is true. Raises `HeldError` if the
+        call needs an approval first, `CallError` if it was stored and ended without a
+        result, and `ProblemError` if the front door refused the request. With an
+        `idempotency_key`, the call runs once even if it is sent repeatedly.
         """
         request = _call(server, tool, arguments, timeout_ms, idempotency_key)
         accepted, result = _outcome(self.get_httpx_client().request(**request))
@@ -69,11 +69,12 @@ class Client(RestClient):
         return result if result is not None else await self.wait_async(accepted)
 
     def wait(self, call_id: str, timeout: float | None = None) -> CallToolResult:
-        """Wait until a stored or held call has ended and return its result.
+        """Wait until a stored or held call ends and return its result.
 
-        `timeout` is in seconds; None waits as long as it takes, and a held call ends
-        when its approval expires. Raises `CallError` where it ended without a result,
-        `ProblemError` for a refusal, and `TimeoutError`: the call goes on.
+        `timeout` is in seconds; None means no timeout. A held call that is not approved
+        ends when its approval expires. Raises `CallError` if the call ended without a
+        result, `ProblemError` if the front door refused the request, and `TimeoutError`
+        if the timeout passed; the call then continues.
         """
         ends = _deadline(timeout)
         while True:
@@ -106,10 +107,10 @@ class Client(RestClient):
 def connect(url: str, key: str = "", *, retries: int = RETRIES, **options: Any) -> Client:
     """Return a client of the front door at `url`, such as "http://127.0.0.1:8080".
 
-    `key` is an API key, empty where the front door asks for none. `retries` is how
-    often a request is sent again where that is safe; 0 sends each once. The options are
-    timeout, verify_ssl, httpx_args and others of the generated client. The client is a
-    context manager, with `async with` as well, that closes its connections.
+    `key` is an API key; it is empty if the front door requires none. `retries` is the
+    maximum number of retries of a request when that is safe; 0 disables retries. The
+    options are those of the generated client, such as timeout, verify_ssl and httpx_args.
+    The client is a context manager, for `with` and `async with`, that closes its connections.
     """
     if key:
         options["headers"] = {**options.get("headers", {}), "Authorization": f"Bearer {key}"}
@@ -117,7 +118,7 @@ def connect(url: str, key: str = "", *, retries: int = RETRIES, **options: Any) 
 
 
 def text(result: CallToolResult | Unset) -> str:
-    """Return the text of a result: its text blocks, one after the other on lines."""
+    """Return the text blocks of a result, joined by newlines."""
     blocks = (isinstance(result, CallToolResult) and result.content) or []
     return "\n".join(block.text for block in blocks if isinstance(block.text, str))
 
@@ -131,7 +132,7 @@ def _call(server: str, tool: str, arguments: Mapping[str, Any] | None, timeout_m
 
 
 def _outcome(response: httpx.Response) -> tuple[str, CallToolResult | None]:
-    """Return the result, or the id of the call that is stored."""
+    """Return the result, or the ID of the stored call."""
     answer = _answer(response)
     outcome = answer.pop("outcome")
     if outcome == "held":

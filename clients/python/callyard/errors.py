@@ -1,4 +1,4 @@
-"""What is raised where a call has no result."""
+"""The exceptions for calls without a result."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from .rest.types import Unset
 
 
 class CallyardError(Exception):
-    """What every exception of this package is."""
+    """The base class of the exceptions of this package."""
 
 
 class ProblemError(CallyardError):
-    """A refusal: an answer whose status is 400 or more.
+    """An error response: a response with status 400 or higher.
 
-    `problem` is what the front door says; of what a proxy says, title and status
-    only. `status` is the HTTP status. `retry_after` is the number of seconds to wait
-    before the same request, None where the answer does not say it.
+    `problem` is the problem document of the front door. If the response comes from a
+    proxy, only the title and the status are set. `status` is the HTTP status.
+    `retry_after` is the number of seconds to wait before repeating the request, or None
+    if the response did not specify it.
     """
 
     def __init__(self, problem: Problem, retry_after: float | None = None) -> None:
@@ -32,11 +33,11 @@ class ProblemError(CallyardError):
 
 
 class HeldError(CallyardError):
-    """The call is held until somebody approves it. It has not run.
+    """The call is held for approval and has not run.
 
     `request` is the whole confirmation request. `confirmation_id` is the token with
-    which the caller confirms, None where somebody else must approve. Once the call is
-    approved, `client.wait(error.call_id)` returns its result.
+    which the caller confirms the call, or None if an approver must decide. Once the call
+    is approved, `client.wait(error.call_id)` returns its result.
     """
 
     def __init__(self, request: ConfirmationRequest) -> None:
@@ -52,10 +53,10 @@ class HeldError(CallyardError):
 
 
 class CallError(CallyardError):
-    """A stored call has ended without a result.
+    """A stored call ended without a result.
 
-    `call` is its record and `state` its end: failed, denied, expired, canceled, or
-    unknown where nobody can tell whether it ran.
+    `call` is its record. `state` is its final state: failed, denied, expired or canceled,
+    or unknown if it cannot be determined whether the tool ran.
     """
 
     def __init__(self, call: Call) -> None:
@@ -66,7 +67,7 @@ class CallError(CallyardError):
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds that Retry-After asks for, None where there is none. It may be a date."""
+    """Parse Retry-After, which is a number of seconds or a date. Return seconds, or None if it is missing."""
     said = headers.get("Retry-After", "").strip()
     if said.isdecimal():
         return float(said)
@@ -78,12 +79,12 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def blank(status: int, title: str) -> Problem:
-    """Return the problem of an answer that has no problem document."""
+    """Return the problem for a response that has no problem document."""
     return Problem(type_="about:blank", title=title, status=status, detail="", error="", retryable=False)
 
 
 def problem_of(response: httpx.Response) -> ProblemError:
-    """Return the refusal that a response is, once its body has been read."""
+    """Return the error for a response. Its body must have been read."""
     try:
         problem = Problem.from_dict(response.json())
     except (ValueError, KeyError, TypeError, AttributeError):

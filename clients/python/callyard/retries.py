@@ -1,11 +1,16 @@
-"""Requests that are sent again, where that is safe.
+"""Retry requests when that is safe.
 
-An answer of status 429 or 503 is asked for again when the problem document says by
-Retry-After that nothing has started, or when the request may be repeated: a read, or
-one with an Idempotency-Key. So is a 409 with Retry-After to a request with a key: its
-call still runs. A request without an answer is sent again when it may be repeated, or
-when no connection came about. Retry-After says when; without it the pause grows from
-0.5 s to 8 s. A body that is made while it is sent cannot be sent again.
+A request is retried:
+
+- after status 429 or 503, if the response is a problem document with Retry-After, which
+  means that nothing has started, or if the request is repeatable: it is neither a POST
+  nor a PATCH, or it has an Idempotency-Key
+- after status 409 with Retry-After, if the request has a key, because its call is still
+  running
+- after a network error, if the request is repeatable or no connection was established
+
+The pause is Retry-After, or a backoff that grows from 0.5 s to 8 s without it. A request
+whose body is generated while it is sent is not retried.
 """
 
 from __future__ import annotations
@@ -21,13 +26,13 @@ from .errors import retry_after
 
 RETRIES = 2
 LONGEST = 60.0
-"""Seconds. Where Retry-After asks for more, the answer goes to the caller at once."""
+"""The longest Retry-After that is honored, in seconds. If it is longer, the caller gets the response immediately."""
 
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
 
 
 def pause(request: httpx.Request, answer: httpx.Response | httpx.TransportError, attempt: int) -> float | None:
-    """Return how many seconds to wait before attempt + 1; None says that there is none."""
+    """Return the seconds to wait before attempt + 1, or None if the request is not retried."""
     keyed = "Idempotency-Key" in request.headers
     repeatable = keyed or request.method in _SAFE
     if not isinstance(request.stream, httpx.ByteStream):
@@ -56,7 +61,7 @@ def _backoff(attempt: int) -> float:
 
 
 class RetryingClient(httpx.Client):
-    """An HTTP client that sends a request again at most `retries` times."""
+    """An HTTP client that retries a request at most `retries` times."""
 
     def __init__(self, retries: int, **options: Any) -> None:
         super().__init__(**options)
@@ -81,7 +86,7 @@ class RetryingClient(httpx.Client):
 
 
 class RetryingAsyncClient(httpx.AsyncClient):
-    """The same for asyncio and trio."""
+    """The variant of `RetryingClient` for asyncio and trio."""
 
     def __init__(self, retries: int, **options: Any) -> None:
         super().__init__(**options)

@@ -1,9 +1,9 @@
-"""Answers without an end: results one on each line, and server-sent events.
+"""Streamed responses: results as JSON lines, and server-sent events.
 
-Each function is a generator; those that end in `_async` are for asyncio. A refusal
-raises `ProblemError`. Leaving the loop closes the answer, as soon as the generator is
-closed or collected. After an error, the cursor of the last result says where the next
-request goes on.
+Each function is a generator. Functions that end in `_async` are for asyncio. An error
+response raises `ProblemError`. After the loop is left, the response is closed as soon as
+the generator is closed or collected. After an error, pass the cursor of the last result
+to the next request to continue.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ LINES = "application/x-ndjson"
 class Event:
     """One server-sent event.
 
-    `name` says what `data` is: fleet, batch, progress, result or error. `data` is
-    JSON, as it came.
+    `name` is the type of `data`: fleet, batch, progress, result or error. `data` is
+    the JSON text as received.
     """
 
     name: str
@@ -35,15 +35,15 @@ class Event:
     data: str
 
     def json(self) -> Any:
-        """Return what the data says."""
+        """Return the decoded data."""
         return json.loads(self.data)
 
 
 def run_batch(client: AnyClient, calls: Iterable[BatchCall | BatchCallDict], *, idempotency_key: str | None = None, **params: str | int) -> Generator[BatchResult, None, None]:
-    """Run the calls as one batch and give the results while they come.
+    """Run the calls as one batch and yield the results as they arrive.
 
-    The calls are sent while they are made, so there may be any number of them. The
-    parameters are those of POST /batches, such as priority=5.
+    The calls are sent while `calls` produces them, so there may be any number of them.
+    `params` are the query parameters of POST /batches, such as priority=5.
     """
     return _results(client, **_batch(params, idempotency_key), content=(_line(call) for call in calls))
 
@@ -55,24 +55,24 @@ def run_batch_async(
     idempotency_key: str | None = None,
     **params: str | int,
 ) -> AsyncGenerator[BatchResult, None]:
-    """Do what `run_batch` does, for asyncio; the calls may come from an asynchronous generator."""
+    """Do the same as `run_batch`, for asyncio. `calls` may be an asynchronous generator."""
     return _results_async(client, **_batch(params, idempotency_key), content=_lines_of(calls))
 
 
 def batch_results(client: AnyClient, batch_id: str, *, cursor: str | None = None, follow: bool = True) -> Generator[BatchResult, None, None]:
-    """Give the results of a batch after the cursor; `follow` waits for those to come."""
+    """Yield the results of a batch after the cursor. With `follow`, wait for further results."""
     return _results(client, **_from(batch_id, cursor, follow))
 
 
 def batch_results_async(client: AnyClient, batch_id: str, *, cursor: str | None = None, follow: bool = True) -> AsyncGenerator[BatchResult, None]:
-    """Do what `batch_results` does, for asyncio."""
+    """Do the same as `batch_results`, for asyncio."""
     return _results_async(client, **_from(batch_id, cursor, follow))
 
 
 def events(client: AnyClient, path: str = "/events", *, method: str = "GET", **request: Any) -> Generator[Event, None, None]:
-    """Give the events of the fleet, or of another path such as /batches/{id}/events.
+    """Yield the events of the fleet, or of another path such as /batches/{id}/events.
 
-    With method="POST" and json= a call at /servers/{id}/tools/{tool} tells its
+    With method="POST" and json=, a call at /servers/{id}/tools/{tool} yields its
     progress and then its result.
     """
     reader = _Events()
@@ -83,7 +83,7 @@ def events(client: AnyClient, path: str = "/events", *, method: str = "GET", **r
 
 
 async def events_async(client: AnyClient, path: str = "/events", *, method: str = "GET", **request: Any) -> AsyncGenerator[Event, None]:
-    """Do what `events` does, for asyncio."""
+    """Do the same as `events`, for asyncio."""
     reader = _Events()
     async for line, whole in _stream_async(client, **_events(method, path, request)):
         event = reader.take(line) if whole else None
@@ -93,14 +93,14 @@ async def events_async(client: AnyClient, path: str = "/events", *, method: str 
 
 @dataclass
 class _Events:
-    """The event that the lines so far have begun; one whose end does not come is dropped."""
+    """A parser of server-sent events. It drops an incomplete last event."""
 
     name: str = ""
     id: str = ""
     data: list[str] = field(default_factory=list)
 
     def take(self, line: str) -> Event | None:
-        """Take a line and return the event that it ends."""
+        """Parse a line and return the event that it completes, if any."""
         if not line:
             event = Event(self.name, self.id, "\n".join(self.data)) if self.data else None
             self.name, self.id, self.data = "", "", []
@@ -118,16 +118,16 @@ class _Events:
 
 @dataclass
 class _Lines:
-    """The bytes of a line whose end has not come.
+    """A splitter of byte pieces into lines, which buffers an incomplete line.
 
-    Only a line feed ends a line; the other characters that str.splitlines knows may
-    stand in JSON.
+    Only a line feed ends a line. JSON may contain the other line boundaries of
+    str.splitlines.
     """
 
     rest: list[bytes] = field(default_factory=list)
 
     def take(self, piece: bytes) -> Iterator[tuple[str, bool]]:
-        """Give each line that the piece ends, without its end."""
+        """Yield each line that the piece completes, without its line ending."""
         first, *more = piece.split(b"\n")
         self.rest.append(first)
         for part in more:
@@ -136,7 +136,7 @@ class _Lines:
             yield line, True
 
     def end(self) -> Iterator[tuple[str, bool]]:
-        """Give the last line, which has no end."""
+        """Yield the last line if it has no line ending."""
         last = b"".join(self.rest)
         if last:
             yield last.decode(), False

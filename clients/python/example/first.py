@@ -9,7 +9,7 @@ with callyard.connect(os.environ["CALLYARD_URL"], os.environ.get("CALLYARD_KEY",
         print(callyard.text(result))
     except callyard.HeldError as held:
         print(held, held.approval_url)
-        result = client.wait(held.call_id)  # until somebody has decided
+        result = client.wait(held.call_id)  # blocks until an approver decides
 
     stored = callyard.check(create_call.sync(client=client, body={"server": "demo", "tool": "echo", "arguments": {"message": "stored"}}, prefer="respond-async"))
     if isinstance(stored, callyard.AcceptedCall):

@@ -1,4 +1,4 @@
-"""Attached programs against a worker that says little."""
+"""Tests of attached programs against a minimal worker."""
 
 import asyncio
 import json
@@ -15,7 +15,7 @@ from callyard import attach
 
 
 class Worker:
-    """Takes a program and calls its tool once on each connection; refuses with `status` where that is set."""
+    """Accept a program and call its tool once on each connection, or refuse it with `status` if that is set."""
 
     def __init__(self, status: HTTPStatus | None = None, metas: tuple[dict[str, str], ...] = ()) -> None:
         self.metas = metas
@@ -140,11 +140,11 @@ class AttachTest(unittest.IsolatedAsyncioTestCase):
             program = asyncio.create_task(attach.serve(url, server, key="key", stop=stop))
             self.assertEqual("notifications/subscriptions/acknowledged", await asyncio.wait_for(changed.get(), 20))
             for change in (lambda: server.tool(name="more")(lambda: "more"), lambda: server.remove("more")):
-                await asyncio.to_thread(change)  # where functions without async run
+                await asyncio.to_thread(change)  # the thread pool that runs functions without async
                 self.assertEqual("notifications/tools/list_changed", await asyncio.wait_for(changed.get(), 20))
             stop.set()
             await asyncio.wait_for(program, 20)
-        server.tool(name="after")(lambda: "after")  # nobody hears of it, and nothing fails
+        server.tool(name="after")(lambda: "after")  # not announced to a worker, but no error either
 
     async def test_a_refusal_for_good_is_raised(self) -> None:
         worker = Worker(HTTPStatus.UNAUTHORIZED)

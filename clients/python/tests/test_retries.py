@@ -1,4 +1,4 @@
-"""What is sent again, and what is not, against a server that refuses first."""
+"""Tests of which requests are retried, against a server that first refuses them."""
 
 import asyncio
 import http.server
@@ -20,7 +20,7 @@ Refusal = tuple[int, str, Mapping[str, str]]
 
 
 class Refusing(http.server.ThreadingHTTPServer):
-    """Gives the refusals one after the other, then results; 0 as a status closes the connection."""
+    """Return the refusals in order, then results. Status 0 closes the connection."""
 
     def __init__(self, *refusals: Refusal) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)

@@ -1,5 +1,5 @@
-// The tool echo, attached to a worker where ATTACH_URL is set and on the standard streams
-// elsewhere: the same server both ways, to compare them.
+// Serves the tool echo by attaching to a worker if ATTACH_URL is set, and over stdio
+// otherwise, to compare both.
 import { McpServer } from "@modelcontextprotocol/server";
 import { StdioServerTransport } from "@modelcontextprotocol/server/stdio";
 import { z } from "zod";

@@ -1,5 +1,5 @@
-// The tool record, which appends its word to the file in EFFECTS and then takes a moment:
-// who reads the file knows what ran, and how often.
+// Serves the tool record, which appends its word to the file in EFFECTS and then sleeps
+// briefly. The file shows which calls ran, and how often.
 import { appendFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 

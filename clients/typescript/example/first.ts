@@ -8,7 +8,7 @@ try {
 } catch (error) {
   if (!(error instanceof HeldError)) throw error;
   console.log(error.message, error.approvalUrl);
-  await client.wait(error.callId); // until somebody has decided
+  await client.wait(error.callId); // blocks until an approver decides
 }
 
 const { data } = await client.POST("/calls", {

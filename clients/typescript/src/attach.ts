@@ -1,5 +1,5 @@
 /**
- * Serves an MCP server of the official SDK to Callyard from a program of its own, which
+ * Serves an MCP server of the official SDK to Callyard from a separate program, which
  * dials a worker. It needs the packages ws and @modelcontextprotocol/server.
  */
 import { randomUUID } from "node:crypto";
@@ -16,31 +16,31 @@ const meta = { session: "dev.callyard/session", clock: "dev.callyard/clock", see
 const sessionEnded = "notifications/callyard/session_ended";
 const draining = JSON.stringify({ jsonrpc: "2.0", method: "notifications/callyard/draining" });
 
-/** What a program says of itself, and when it stops. */
+/** The options of {@link attach}. */
 export interface AttachOptions {
   /** The key that `callyard keys attach` printed for the server. */
   key: string;
-  /** The most calls at once; default 16. */
+  /** The maximum number of concurrent calls; the default is 16. */
   inFlight?: number;
-  /** Drains when it is aborted; without it, at SIGTERM and SIGINT. */
+  /** Aborting it drains the program. By default, SIGTERM and SIGINT do. */
   signal?: AbortSignal;
-  /** Is told the name of each session that has ended; see {@link Episode}. */
+  /** Called with the name of each session that has ended; see {@link Episode}. */
   ended?: (session: string) => void;
-  /** Is told when a connection begins or ends; default: console.error. */
+  /** Called with a line when a connection ends; the default is console.error. */
   log?: (line: string) => void;
 }
 
-/** What a call of an episode of training tells of it. */
+/** The training episode of a call. */
 export interface Episode {
-  /** The name under which the tool can keep state; no other episode has it. */
+  /** The unique name of the episode, under which the tool can keep state. */
   session: string;
-  /** The time of the episode, which stands still; without it, the machine's counts. */
+  /** The fixed time of the episode. If undefined, use the machine's clock. */
   clock?: Date;
-  /** For what the tool would draw at random; without it, it may draw what it likes. */
+  /** The seed for the tool's random numbers. If undefined, any seed may be used. */
   seed?: bigint;
 }
 
-/** Returns the episode of the call whose context this is, undefined for a call of no episode. */
+/** Returns the episode of the call with this context, or undefined if it has none. */
 export function episode(context: ServerContext): Episode | undefined {
   const told = (context.mcpReq._meta ?? {}) as Record<string, unknown>;
   const session = told[meta.session], clock = told[meta.clock], seed = told[meta.seed];
@@ -48,7 +48,7 @@ export function episode(context: ServerContext): Episode | undefined {
   return { session, ...(typeof clock === "string" && { clock: new Date(clock) }), ...(typeof seed === "string" && { seed: BigInt(seed) }) };
 }
 
-/** The worker refuses the program for good: the key is not valid, or a header is wrong. */
+/** The worker refuses the program permanently: the key is not valid, or a header is wrong. */
 export class RefusedError extends Error {}
 
 /** An MCP server: McpServer or Server of the official SDK. */
@@ -58,13 +58,13 @@ export interface Connectable {
 }
 
 /**
- * Serves until it drains: it then takes no new calls, and resolves when those under way are
- * answered. When the connection ends, it dials again, and makes a new server with factory;
- * nothing of the old connection is sent again.
+ * Serves until it is told to drain. It then accepts no new calls, and resolves when the calls
+ * in flight are answered. When the connection ends, it dials again with a new server from
+ * factory; it never resends a message of the old connection.
  *
- * @param url of the worker's listener for programs, such as ws://127.0.0.1:9191
- * @param server its name in Callyard
- * @throws RefusedError if dialing again would not help, and what factory throws
+ * @param url URL of the worker's listener for programs, such as ws://127.0.0.1:9191
+ * @param server name of the server in Callyard
+ * @throws RefusedError if dialing again would not help, and any error of factory
  */
 export async function attach(url: string, server: string, factory: () => Connectable, options: AttachOptions): Promise<void> {
   const { key, inFlight = 16, log = console.error, ended } = options;
@@ -79,7 +79,7 @@ export async function attach(url: string, server: string, factory: () => Connect
   }
 }
 
-/** Aborts at the first SIGTERM or SIGINT; the second one ends the process. */
+/** Returns a signal that aborts at the first SIGTERM or SIGINT. The second one ends the process. */
 function stopSignal(): AbortSignal {
   const controller = new AbortController();
   const drain = () => {
@@ -90,7 +90,7 @@ function stopSignal(): AbortSignal {
   return controller.signal;
 }
 
-/** Serves one connection until it ends, and tells why it did. The worker closes one that drained. */
+/** Serves one connection until it ends, and resolves to the reason. The worker closes it after it has drained. */
 function connection(socket: WebSocket, factory: () => Connectable, stop: AbortSignal, told?: (session: string) => void): Promise<string> {
   const drain = () => socket.send(draining);
   const watchdog = setTimeout(() => socket.terminate(), silence);
@@ -131,7 +131,7 @@ function connection(socket: WebSocket, factory: () => Connectable, stop: AbortSi
   });
 }
 
-/** One MCP message in a text frame. */
+/** A transport with one MCP message per text frame. */
 class SocketTransport implements Transport {
   onclose?: () => void;
   onerror?: (error: Error) => void;
@@ -159,7 +159,7 @@ class SocketTransport implements Transport {
     return new Promise((sent, failed) => this.socket.send(JSON.stringify(message), (error) => (error ? failed(error) : sent())));
   }
 
-  /** Lets the messages of one turn of the event loop leave together. */
+  /** Batches the messages of one turn of the event loop into one write. */
   private hold(): void {
     if (this.holding || this.wire === undefined) return;
     this.holding = true;

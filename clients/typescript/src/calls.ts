@@ -1,4 +1,4 @@
-// Short ways to call a tool, and to wait for a call that is stored or held.
+// Shortcuts to call a tool, and to wait for a stored or held call.
 
 import type { Client } from "openapi-fetch";
 
@@ -8,41 +8,42 @@ import type { components, paths } from "./schema.js";
 type Schemas = components["schemas"];
 
 export interface CallOptions {
-  /** How long the call may take, in milliseconds; without it the server's own time counts. */
+  /** The timeout of the call in milliseconds. By default, the server's own timeout applies. */
   timeoutMs?: number | undefined;
-  /** With a key the call runs once, however often it is sent. */
+  /** With a key, the call runs once even if it is sent repeatedly. */
   idempotencyKey?: string | undefined;
   signal?: AbortSignal | undefined;
 }
 
 export interface WaitOptions {
-  /** How long to wait, in milliseconds; without it as long as it takes. */
+  /** The maximum time to wait in milliseconds. There is no limit by default. */
   timeoutMs?: number | undefined;
   signal?: AbortSignal | undefined;
 }
 
 export interface Calls {
   /**
-   * Calls a tool and gives its result. A tool that fails says so in its result:
-   * isError is true. Throws a HeldError where somebody must approve the call first, a
-   * CallError where it was stored and ended without a result, and a ProblemError for
-   * every refusal.
+   * Calls a tool and resolves to its result. If the tool itself fails, isError of the
+   * result is true. Throws a HeldError if the call needs an approval first, a CallError if
+   * it was stored and ended without a result, and a ProblemError if the front door refused
+   * the request.
    */
   call(server: string, tool: string, args?: Record<string, unknown>, options?: CallOptions): Promise<Schemas["CallToolResult"]>;
   /**
-   * Waits until a stored or held call has ended and gives its result. Throws a
-   * CallError where it ended without one, and a WaitTimeoutError when the time is over:
-   * the call goes on. A held call ends when its approval expires.
+   * Waits until a stored or held call ends and resolves to its result. A held call that is
+   * not approved ends when its approval expires. Throws a CallError if the call ended
+   * without a result, a ProblemError if the front door refused the request, and a
+   * WaitTimeoutError if the timeout passed; the call then continues.
    */
   wait(callId: string, options?: WaitOptions): Promise<Schemas["CallToolResult"]>;
 }
 
-/** The call has not ended within the time of wait; it goes on. */
+/** The call did not end within the timeout of wait. It continues. */
 export class WaitTimeoutError extends CallyardError {
   override readonly name = "WaitTimeoutError";
 }
 
-/** How long one request waits, in seconds: shorter than what proxies bear. */
+/** The wait parameter of one request, in seconds. It is shorter than the timeouts of common proxies. */
 const oneWait = 30;
 
 const going = new Set<Schemas["CallState"]>(["held", "queued", "running"]);
@@ -92,7 +93,7 @@ export function callsOf(client: Client<paths, "application/json" | "application/
   };
 }
 
-/** The text of a result: its text blocks, one after the other on lines. */
+/** Returns the text blocks of a result, joined by newlines. */
 export function textOf(result: Schemas["CallToolResult"] | undefined): string {
   return (result?.content ?? []).flatMap((block) => block.text ?? []).join("\n");
 }

@@ -1,25 +1,25 @@
-// What is thrown where a call has no result.
+// The errors for calls without a result.
 
 import type { components } from "./schema.js";
 
 type Schemas = components["schemas"];
 type Problem = Schemas["Problem"];
 
-/** What every error of this package is. */
+/** The base class of the errors of this package. */
 export class CallyardError extends Error {
   override readonly name: string = "CallyardError";
 }
 
-/** A refusal: an answer whose status is 400 or more. */
+/** An error response: a response with status 400 or higher. */
 export class ProblemError extends CallyardError {
   override readonly name = "ProblemError";
   /** The HTTP status. */
   readonly status: number;
 
   constructor(
-    /** What the front door says; of what a proxy says, title and status only. */
+    /** The problem document of the front door. If the response comes from a proxy, only title and status are set. */
     readonly problem: Problem,
-    /** Seconds to wait before the same request; undefined where the answer does not say it. */
+    /** Seconds to wait before repeating the request; undefined if the response did not specify it. */
     readonly retryAfter?: number | undefined,
   ) {
     super(problem.detail || `${problem.status} ${problem.title}`);
@@ -28,14 +28,14 @@ export class ProblemError extends CallyardError {
 }
 
 /**
- * The call is held until somebody approves it. It has not run. Once it is approved,
- * client.wait(error.callId) gives its result.
+ * The call is held for approval and has not run. Once it is approved,
+ * client.wait(error.callId) resolves to its result.
  */
 export class HeldError extends CallyardError {
   override readonly name = "HeldError";
   readonly callId: string;
   readonly approvalId: string;
-  /** The token with which the caller confirms; undefined where somebody else must approve. */
+  /** The token with which the caller confirms the call; undefined if an approver must decide. */
   readonly confirmationId: string | undefined;
   /** The page on which approvers decide. */
   readonly approvalUrl: string | undefined;
@@ -54,8 +54,8 @@ export class HeldError extends CallyardError {
 }
 
 /**
- * A stored call has ended without a result: failed, denied, expired, canceled, or
- * unknown where nobody can tell whether it ran.
+ * A stored call ended without a result. Its state is failed, denied, expired or canceled,
+ * or unknown if it cannot be determined whether the tool ran.
  */
 export class CallError extends CallyardError {
   override readonly name = "CallError";
@@ -67,7 +67,7 @@ export class CallError extends CallyardError {
   }
 }
 
-/** The seconds that Retry-After asks for; undefined where there is none. It may be a date. */
+/** Parses Retry-After, which is a number of seconds or a date. Returns seconds, or undefined if it is missing. */
 export function retryAfter(headers: Headers): number | undefined {
   const said = headers.get("Retry-After")?.trim() ?? "";
   if (/^\d+$/.test(said)) {
@@ -77,13 +77,13 @@ export function retryAfter(headers: Headers): number | undefined {
   return Number.isNaN(at) ? undefined : Math.max((at - Date.now()) / 1000, 0);
 }
 
-/** The error of a refusal, of whose body this was read. */
+/** Returns the error for an error response; said is its decoded body or its text. */
 export function refusal(said: unknown, response: Response): ProblemError {
   if (typeof said === "string") {
     try {
       said = JSON.parse(said);
     } catch {
-      // What a proxy says is no problem document.
+      // The error of a proxy is not a problem document.
     }
   }
   const problem: Problem =

@@ -1,8 +1,8 @@
 // The TypeScript client of Callyard's REST API.
 //
-// schema.ts is generated from the OpenAPI document and holds types only;
-// openapi-fetch turns them into a client. The other files are written by hand and stay
-// small: they hold what a generator does not make.
+// schema.ts is generated from the OpenAPI document and holds types only, which
+// openapi-fetch turns into a client. The other files are handwritten and small. They add
+// what the generator does not provide.
 
 import createFetchClient, { type Client, type ClientOptions } from "openapi-fetch";
 
@@ -31,20 +31,20 @@ export type ProblemFault = Schemas["ProblemFault"];
 
 /**
  * A client with a method for each HTTP method, whose paths, parameters, bodies and
- * answers are typed, and with call and wait, which take less writing.
+ * responses are typed, and with the shortcuts call and wait.
  */
 export type CallyardClient = Client<paths, "application/json" | "application/problem+json"> & Calls;
 
 export interface Options extends Omit<ClientOptions, "baseUrl"> {
-  /** An API key; left out where the front door asks for none. */
+  /** An API key. Omit it if the front door requires none. */
   key?: string | undefined;
-  /** How often a request is sent again where that is safe; 2 without it, 0 sends each once. */
+  /** The maximum number of retries of a request when that is safe; the default is 2, and 0 disables retries. */
   retries?: number | undefined;
 }
 
 /**
- * Makes a client of the front door at the address, such as http://127.0.0.1:8080.
- * It keeps nothing but its options.
+ * Returns a client of the front door at the base URL url, such as http://127.0.0.1:8080.
+ * It keeps no state except its options.
  */
 export function createClient(url: string, { key, headers, retries = defaultRetries, fetch = (request) => globalThis.fetch(request), ...rest }: Options = {}): CallyardClient {
   const authorization = key ? { Authorization: `Bearer ${key}` } : {};
@@ -57,12 +57,12 @@ export function createClient(url: string, { key, headers, retries = defaultRetri
   return Object.assign(client, callsOf(client));
 }
 
-/** Says that a call was not run, because it waits for an approval. */
+/** Reports whether a call has not run because it waits for an approval. */
 export function isHeld(answer: unknown): answer is ConfirmationRequest {
   return typeof answer === "object" && answer !== null && "requires_confirmation" in answer;
 }
 
-/** Says that a call was stored, as Prefer asked for, and goes on by itself. */
+/** Reports whether a call was stored, as requested with Prefer, and continues asynchronously. */
 export function isStored(answer: unknown): answer is AcceptedCall {
   return typeof answer === "object" && answer !== null && "state" in answer && "created" in answer;
 }

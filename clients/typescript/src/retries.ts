@@ -1,22 +1,25 @@
-// Requests that are sent again, where that is safe.
+// Retries of requests when that is safe.
 //
-// An answer of status 429 or 503 is asked for again when the problem document says by
-// Retry-After that nothing has started, or when the request may be repeated: a read, or
-// one with an Idempotency-Key. So is a 409 with Retry-After to a request with a key: its
-// call still runs. A request without an answer is sent again when it may be repeated.
-// Retry-After says when; without it the pause grows from 0.5 s to 8 s.
+// A request is retried:
+//   - after status 429 or 503, if the response is a problem document with Retry-After, which
+//     means that nothing has started, or if the request is repeatable: it is neither a POST
+//     nor a PATCH, or it has an Idempotency-Key
+//   - after status 409 with Retry-After, if the request has a key, because its call is still
+//     running
+//   - after a network error, if the request is repeatable
+// The pause is Retry-After, or a backoff that grows from 0.5 s to 8 s without it.
 
 import { retryAfter } from "./errors.js";
 
-/** How often a request is sent again. */
+/** The default number of retries of a request. */
 export const defaultRetries = 2;
 
-/** Seconds. Where Retry-After asks for more, the answer goes to the caller at once. */
+/** The longest Retry-After that is honored, in seconds. If it is longer, the caller gets the response immediately. */
 const longest = 60;
 
 const safe = new Set(["GET", "HEAD", "OPTIONS", "PUT", "DELETE"]);
 
-/** The fetch function, which sends a request again at most that number of times. */
+/** Wraps a fetch function so that it retries a request at most that number of times. */
 export function retrying(fetch: (request: Request) => Promise<Response>, retries: number): (request: Request) => Promise<Response> {
   return async (request) => {
     for (let attempt = 0; attempt < retries; attempt++) {
@@ -47,7 +50,7 @@ function repeatable(request: Request): boolean {
   return safe.has(request.method) || request.headers.has("Idempotency-Key");
 }
 
-/** The seconds to wait before the next attempt; undefined says that there is none. */
+/** Returns the seconds to wait before the next attempt, or undefined if the request is not retried. */
 function pause(request: Request, answer: Response, attempt: number): number | undefined {
   const after = retryAfter(answer.headers);
   if (answer.status === 409) {

@@ -1,25 +1,25 @@
-// Answers without an end: one JSON value on each line, and server-sent events.
+// Streamed responses: JSON lines and server-sent events.
 
 import { refusal } from "./errors.js";
 
-/** What openapi-fetch answers to a request with parseAs: "stream", or a Response. */
+/** A Response, or the result of openapi-fetch for a request with parseAs: "stream". */
 export type Streamed =
   | Response
   | { data?: ReadableStream<Uint8Array> | null | undefined; error?: unknown; response: Response };
 
 /** One server-sent event. */
 export interface Event {
-  /** Says what data is: fleet, batch, progress, result or error. */
+  /** The type of data: fleet, batch, progress, result or error. */
   name: string;
   id: string;
-  /** JSON, as it came. */
+  /** The JSON text as received. */
   data: string;
 }
 
 /**
- * Reads the JSON values of an answer that has one on each line. A refusal is
- * thrown as a ProblemError. Leaving the loop closes the answer. After an error,
- * the cursor of the last result says where the next request goes on.
+ * Yields the JSON values of a response with one value per line. An error response throws a
+ * ProblemError. Leaving the loop closes the response. After an error, pass the cursor of the
+ * last result to the next request to continue.
  */
 export async function* lines<T>(answer: Streamed): AsyncGenerator<T, void, undefined> {
   for await (const line of textLines(await open(answer))) {
@@ -29,12 +29,12 @@ export async function* lines<T>(answer: Streamed): AsyncGenerator<T, void, undef
   }
 }
 
-/** Reads the server-sent events of an answer. What holds for lines holds here. */
+/** Yields the server-sent events of a response. Errors and closing work as for {@link lines}. */
 export async function* events(answer: Streamed): AsyncGenerator<Event, void, undefined> {
   yield* eventsOf(await open(answer));
 }
 
-/** Reads the events of a stream of bytes. One whose end did not come is dropped. */
+/** Yields the server-sent events of a byte stream. An incomplete last event is dropped. */
 export async function* eventsOf(body: ReadableStream<Uint8Array>): AsyncGenerator<Event, void, undefined> {
   let event: Event = { name: "", id: "", data: "" };
   let data: string[] = [];
@@ -63,7 +63,7 @@ export async function* eventsOf(body: ReadableStream<Uint8Array>): AsyncGenerato
   }
 }
 
-/** Makes a request body of one JSON value on each line; send it as application/x-ndjson. */
+/** Returns a request body with one JSON value per line. Send it as application/x-ndjson. */
 export function linesOf(values: Iterable<unknown>): string {
   let body = "";
   for (const value of values) {
@@ -72,7 +72,7 @@ export function linesOf(values: Iterable<unknown>): string {
   return body;
 }
 
-/** The body of an answer; throws what refuses. */
+/** Returns the body of a response, or throws the error of an error response. */
 async function open(answer: Streamed): Promise<ReadableStream<Uint8Array>> {
   const response = answer instanceof Response ? answer : answer.response;
   const body = answer instanceof Response ? answer.body : answer.data;
@@ -85,7 +85,7 @@ async function open(answer: Streamed): Promise<ReadableStream<Uint8Array>> {
   return body;
 }
 
-/** The lines of a stream of UTF-8; the last one may have no end. */
+/** Yields the lines of a UTF-8 stream. whole is false for a last line without a line ending. */
 async function* textLines(body: ReadableStream<Uint8Array>): AsyncGenerator<{ text: string; whole: boolean }, void, undefined> {
   const reader = body.getReader();
   const decoder = new TextDecoder();

@@ -1,4 +1,4 @@
-// The adapter for attached programs against a WebSocket server that plays the worker.
+// Tests of attached programs against a WebSocket server that acts as the worker.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -18,9 +18,9 @@ interface Attached {
   path: string | undefined;
 }
 
-/** A worker that hands over the programs that attach to it, one after the other. */
+/** A fake worker that returns the programs that attach to it, in order. */
 class Worker {
-  readonly packets: number[] = []; // bytes of what came in one read, from all programs
+  readonly packets: number[] = []; // the size of each read in bytes, from all programs
   private readonly waiting: Attached[] = [];
   private wake: (() => void) | undefined;
 
@@ -56,7 +56,7 @@ const prices = () => {
   return server;
 };
 
-/** Sends a request and gives its answer. */
+/** Sends a request and resolves to its response. */
 function ask(program: Attached, id: number, method: string, params: object): Promise<{ result?: unknown; error?: unknown }> {
   return new Promise((answered) => {
     const listen = (data: { toString(): string }) => {
@@ -105,7 +105,7 @@ test("a program attaches, answers, dials again and drains", async (t) => {
   stop.abort();
   const [said] = (await draining) as [{ toString(): string }];
   assert.equal((JSON.parse(said.toString()) as { method: string }).method, "notifications/callyard/draining");
-  assert.deepEqual((await quote(second, 8)).error, undefined); // a call under way still ends
+  assert.deepEqual((await quote(second, 8)).error, undefined); // a call in flight still ends
   second.socket.close(1000);
   await over;
 });

@@ -1,5 +1,5 @@
-// These tests run against a front door with the demo server, whose policy holds
-// the tool add; e2e/clients_test.go starts one and sets CALLYARD_URL.
+// These tests run against a front door with the demo server and a policy that holds
+// the tool add. e2e/clients_test.go starts it and sets CALLYARD_URL.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -7,7 +7,7 @@ import { test } from "node:test";
 import { type BatchCall, type BatchResult, CallError, createClient, events, type Fleet, HeldError, isHeld, isStored, lines, linesOf, ProblemError, textOf, WaitTimeoutError } from "../src/index.js";
 
 const url = process.env["CALLYARD_URL"];
-const limited = process.env["CALLYARD_LIMITED_URL"]; // lets one call a second through
+const limited = process.env["CALLYARD_LIMITED_URL"]; // allows one call per second
 if (!url || !limited) {
   throw new Error("CALLYARD_URL is not set: go -C e2e test . -run TheClients starts a front door and these tests");
 }
@@ -15,7 +15,7 @@ const client = createClient(url, { key: process.env["CALLYARD_KEY"] });
 
 const echo = { path: { id: "demo", tool: "echo" } };
 
-/** Calls a tool that is held, and gives what is thrown. */
+/** Calls a tool that is held, and returns the error. */
 async function heldAdd(): Promise<HeldError> {
   const error: unknown = await client.call("demo", "add", { a: 2, b: 3 }).catch((e: unknown) => e);
   assert.ok(error instanceof HeldError);

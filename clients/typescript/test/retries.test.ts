@@ -1,4 +1,4 @@
-// What is sent again, and what is not, against a server that refuses first.
+// Tests of which requests are retried, against a server that first refuses them.
 
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
@@ -14,7 +14,7 @@ const ours = "application/problem+json";
 /** Status, media type and Retry-After; status 0 closes the connection. */
 type Refusal = [number, string?, string?];
 
-/** A server that gives the refusals one after the other, then results. */
+/** A server that returns the refusals in order, then results. */
 async function refusing(t: TestContext, ...refusals: Refusal[]): Promise<{ url: string; bodies: string[] }> {
   const bodies: string[] = [];
   const server = createServer((request, response) => {

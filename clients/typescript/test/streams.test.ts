@@ -3,7 +3,7 @@ import { test } from "node:test";
 
 import { eventsOf, lines, linesOf, ProblemError } from "../src/index.js";
 
-/** A stream that comes in pieces of so many bytes. */
+/** A stream that arrives in pieces of that number of bytes. */
 function inPieces(text: string, size: number): ReadableStream<Uint8Array> {
   const bytes = new TextEncoder().encode(text);
   let from = 0;

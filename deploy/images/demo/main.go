@@ -1,5 +1,5 @@
-// Command demo is the demo MCP server of Callyard on stdin and stdout, as the only
-// file of the image callyard/demo. It is static and needs nothing else.
+// Command demo runs Callyard's demo MCP server on stdio. It is static and the only file of
+// the image callyard/demo.
 package main
 
 import (

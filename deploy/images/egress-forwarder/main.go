@@ -1,6 +1,6 @@
-// Command forwarder is all that stands in the network of a sandbox that may reach some
-// places: it listens on loopback there and carries what it hears over its standard
-// input and output to the worker, which decides.
+// Command forwarder is the only peer in the network of a sandbox with restricted egress. It
+// listens on loopback there and forwards the connections over its standard input and output
+// to the worker, which decides about them.
 package main
 
 import (

@@ -1,5 +1,5 @@
 package bus
 
-// wireVersion of a release to come: tests build processes with it, to see what those
-// of today make of them.
+// wireVersion is the version of a future release. Tests build processes with it, to check how
+// current processes handle them.
 const wireVersion = 2

@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// attempt is one try to do what a sandbox forbids. A nil error means that it worked.
+// attempt tries an action that a sandbox forbids. A nil error means that it succeeded.
 type attempt func(args map[string]string) (how string, err error)
 
 var attempts = map[string]attempt{
@@ -88,7 +88,7 @@ func interfaces(map[string]string) (string, error) {
 	return "", errors.New("only loopback")
 }
 
-// route asks the kernel for a way to an address; no packet leaves.
+// route asks the kernel for a route to an address. It sends no packet.
 func route(address string) (string, error) {
 	conn, err := net.Dial("udp", address)
 	if err != nil {
@@ -145,7 +145,7 @@ func execTmp(map[string]string) (string, error) {
 	return worked(exec.Command("/tmp/copy", "true").Run())
 }
 
-// fillDisk writes until it is stopped, or got 64 MiB.
+// fillDisk writes until it is stopped, or has written 64 MiB.
 func fillDisk(map[string]string) (string, error) {
 	_ = os.Mkdir("/tmp", 0o777) //nolint:gosec // the probe wants what any program may do there
 	defer func() { _ = os.Remove("/tmp/full") }()
@@ -243,7 +243,7 @@ func spawn(mode string, prepare func(*exec.Cmd)) (string, error) {
 	return worked(c.Run())
 }
 
-// ptrace looks into another process of the container.
+// ptrace attaches to another process of the container.
 func ptrace(map[string]string) (string, error) {
 	c := exec.Command("/proc/self/exe", "sleep")
 	if err := c.Start(); err != nil {
@@ -263,8 +263,8 @@ func ring() uintptr {
 	return uintptr(unsafe.Pointer(&buffer))
 }
 
-// call makes a system call. Only a refusal counts as blocked: EINVAL and the like
-// mean that the kernel looked at it.
+// call makes a system call. Only a refusal counts as blocked: EINVAL and similar errors
+// mean that the kernel processed it.
 func call(number, a, b uintptr) (string, error) {
 	result, _, errno := unix.RawSyscall6(number, a, b, 0, 0, 0, 0)
 	switch errno {
@@ -341,7 +341,7 @@ func otherProcesses(map[string]string) (string, error) {
 	return "", errors.New("only this one")
 }
 
-// forkBomb starts processes until it is stopped, or has 200.
+// forkBomb starts processes until it is stopped, or has started 200.
 func forkBomb(map[string]string) (string, error) {
 	var started []*exec.Cmd
 	defer func() {

@@ -1,8 +1,8 @@
 //go:build linux
 
-// Command prober is an MCP server that tries to get out of the container that it
-// runs in, for the tests of package sandbox. Each of its tools is one attempt, which
-// answers "blocked: …" or "through: …". Others are bombs.
+// Command prober is an MCP server that tries to escape from its container, for the tests of
+// package sandbox. Each of its tools is one attempt, which
+// returns "blocked: …" or "through: …". Other tools exhaust resources.
 //
 // It is built static, so that it can be the only file of an image.
 package main
@@ -33,14 +33,14 @@ func main() {
 		mode = os.Args[1]
 	}
 	switch mode {
-	case "sleep": // what bombs and attempts start
+	case "sleep": // started by bombs and attempts
 		time.Sleep(time.Minute)
 		return
 	case "true":
 		return
 	case "exit":
 		os.Exit(7)
-	case "deaf": // reads nothing, ends for nobody
+	case "deaf": // reads nothing and ignores signals
 		signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 		for {
 			time.Sleep(time.Hour)

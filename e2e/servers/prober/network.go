@@ -17,8 +17,8 @@ import (
 
 const patience = 20 * time.Second
 
-// fetch gets an http address over the proxy that the environment names, and answers
-// with the status and the body.
+// fetch gets an http URL through the proxy that the environment names, and returns
+// the status and the body.
 func fetch(args map[string]string) string {
 	proxy, err := url.Parse(os.Getenv("HTTP_PROXY"))
 	if err != nil || proxy.Host == "" {
@@ -40,8 +40,8 @@ func fetch(args map[string]string) string {
 	return fmt.Sprintf("%d %s %v", answer.StatusCode, body, err)
 }
 
-// connect asks the proxy for a connection to an address, sends what is given through
-// it, and answers with the status line and the body.
+// connect asks the proxy for a connection to an address, sends the given data through
+// it, and returns the status line and the body.
 func connect(args map[string]string) string {
 	proxy := strings.TrimPrefix(os.Getenv("HTTPS_PROXY"), "http://")
 	conn, err := net.DialTimeout("tcp", proxy, patience)
@@ -69,7 +69,7 @@ func connect(args map[string]string) string {
 	return fmt.Sprintf("%s %s %v", answer.Status, strings.TrimSpace(line), err)
 }
 
-// resolve looks a name up in every way there is.
+// resolve resolves a name in all possible ways.
 func resolve(args map[string]string) string {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

@@ -2,4 +2,4 @@
 
 package main
 
-func main() {} // a sandbox is Linux
+func main() {} // sandboxes require Linux

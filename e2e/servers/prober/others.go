@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// others are the tools that are no attempts.
+// others are the tools that are not attempts.
 var others = map[string]func(args map[string]string) string{
 	"fetch":   fetch,
 	"connect": connect,
@@ -31,17 +31,17 @@ var others = map[string]func(args map[string]string) string{
 				block[i] = byte(i)
 			}
 			held = append(held, block)
-			if len(held) > 1000 { // 8 GB: nothing stops it
+			if len(held) > 1000 { // 8 GB: no limit applies
 				return "through"
 			}
 		}
 	},
 	"processes-bomb": func(map[string]string) string {
-		for { // for as long as it lives
+		for { // until the process is killed
 			_ = exec.Command("/proc/self/exe", "sleep").Start()
 		}
 	},
-	// cpu-bomb burns two threads for a second and answers with the time it got.
+	// cpu-bomb uses two threads for a second and returns the CPU time it got.
 	"cpu-bomb": func(map[string]string) string {
 		end := time.Now().Add(2 * time.Second)
 		done := make(chan struct{})
@@ -60,7 +60,7 @@ var others = map[string]func(args map[string]string) string{
 		}
 		return (time.Duration(used.Utime.Nano()) + time.Duration(used.Stime.Nano())).String()
 	},
-	// leave writes a file, and answers what was there before.
+	// leave writes a file, and returns its previous content.
 	"leave": func(map[string]string) string {
 		_, err := os.Stat("/tmp/left")
 		_ = os.WriteFile("/tmp/left", []byte("left"), 0o600) //nolint:gosec // the probe wants what any program may do there

@@ -19,7 +19,7 @@ func main() {
 	c, err := tools.NewClientWithResponses(os.Getenv("CALLYARD_URL"))
 	check(err)
 
-	// What a program writes by hand: arguments and results have types.
+	// Typical user code: arguments and results have types.
 	at := tools.EverythingGetStructuredContentInput{Location: tools.EverythingGetStructuredContentInputLocationNewYork}
 	r, err := c.EverythingGetStructuredContentWithResponse(ctx, nil, at)
 	check(err)
@@ -29,7 +29,7 @@ func main() {
 	calls(ctx, c)
 }
 
-// into reads arguments as the type that the client has for them.
+// into decodes arguments into the client's type.
 func into[T any](arguments string, body *T) T {
 	d := json.NewDecoder(bytes.NewBufferString(arguments))
 	d.DisallowUnknownFields()
@@ -37,7 +37,7 @@ func into[T any](arguments string, body *T) T {
 	return *body
 }
 
-// said prints what the client read of an answer: a result by its type, or the body.
+// said prints the client's view of a response: a typed result, or the body.
 func said(h *http.Response, result any, body []byte) {
 	answer, err := json.Marshal(result)
 	check(err)

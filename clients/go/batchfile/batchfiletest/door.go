@@ -1,6 +1,6 @@
-// Package batchfiletest is a front door for tests of what uses batchfile: it keeps
-// batches in memory, and breaks where a test asks for it. It promises that no call is
-// kept twice, and refuses everything that has nothing to do with batches.
+// Package batchfiletest is a fake front door for tests of code that uses batchfile. It
+// keeps batches in memory and injects faults that a test asks for. It promises that no
+// call is stored twice, and refuses requests that are not about batches.
 package batchfiletest
 
 import (
@@ -21,8 +21,8 @@ import (
 	callyard "github.com/callyard/callyard/clients/go"
 )
 
-// Door is a front door that keeps batches in memory. It answers the operations that
-// batchfile uses, and is safe for concurrent use.
+// Door is a fake front door that keeps batches in memory. It implements the operations
+// that batchfile uses, and is safe for concurrent use.
 type Door struct {
 	*httptest.Server
 	t testing.TB
@@ -35,42 +35,43 @@ type Door struct {
 	requests []string
 }
 
-// Fault is how the door treats a request or a line.
+// Fault is a fault that the door injects into a request or a line.
 type Fault int
 
 // The faults of a door.
 const (
 	None         Fault = iota
 	Busy               // 503 with Retry-After: 0
-	HangsUp            // before anything is done
-	HangsUpAfter       // when all is done, before it is answered
-	Cancels            // of a line only: the batch is canceled, and the door hangs up
+	HangsUp            // before the request is processed
+	HangsUpAfter       // after the request is processed, before the response
+	Cancels            // for lines only: the batch is canceled, and the door hangs up
 )
 
-// Faults sets what goes wrong from now on. faults is asked before each request with its
-// method and path, and with "line" before each line of calls and "result" before each
-// line of results. It is called by one goroutine at a time and must not call the door.
+// Faults sets the function that decides which faults to inject from now on. faults is
+// called before each request with its method and path, before each line of calls with
+// "line", and before each line of results with "result". Calls do not overlap, and it
+// must not call the door.
 func (d *Door) Faults(faults func(what string) Fault) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.faults = faults
 }
 
-// Fails makes calls whose custom_id contains the state end in it.
+// Fails makes every call whose custom_id contains the state end in that state.
 func (d *Door) Fails(state string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.fails = state
 }
 
-// Requests returns the requests so far, each as its method and path with the query.
+// Requests returns the method and the path with the query of each request so far.
 func (d *Door) Requests() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return slices.Clone(d.requests)
 }
 
-// Batches returns the number of batches that were made. They are called batch_1,
+// Batches returns the number of batches that were created. Their IDs are batch_1,
 // batch_2 and so on.
 func (d *Door) Batches() int {
 	d.mu.Lock()
@@ -85,7 +86,7 @@ type doorBatch struct {
 	events *sync.Cond
 }
 
-// Open starts a door, which is closed when the test ends.
+// Open starts a door and closes it when the test ends.
 func Open(t testing.TB) *Door {
 	t.Helper()
 	d := &Door{t: t, batches: map[string]*doorBatch{}, keys: map[string]string{}, faults: NoFaults}
@@ -126,13 +127,13 @@ func (d *Door) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	if parts[0] == "servers" {
-		server := map[string]any{"id": "s", "initialization_state": "ready", "slots": 1} // that of CallLines
+		server := map[string]any{"id": "s", "initialization_state": "ready", "slots": 1} // the server of CallLines
 		var answer any = map[string]any{"servers": []any{server}}
-		if len(parts) > 1 { // any other one is there too
+		if len(parts) > 1 { // every other server exists too
 			server["id"], answer = parts[1], server
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(answer) // a client that hung up misses nothing
+		_ = json.NewEncoder(w).Encode(answer) // ignored: the client hung up
 		return
 	}
 	b := d.batches[parts[1]]
@@ -168,7 +169,7 @@ func (d *Door) serve(w http.ResponseWriter, r *http.Request) {
 			if fault == Cancels {
 				b.state = "canceled"
 			}
-			if fault != None { // what came before it is stored
+			if fault != None { // the lines before it are stored
 				b.events.Broadcast()
 				panic(http.ErrAbortHandler)
 			}
@@ -195,8 +196,8 @@ func (d *Door) serve(w http.ResponseWriter, r *http.Request) {
 	d.show(w, http.StatusOK, b)
 }
 
-// results answers with one line for each call, the last call first, as its batch
-// grows.
+// results writes one line per call, in the order of the calls, and waits for more while
+// the batch receives calls.
 func (d *Door) results(w http.ResponseWriter, r *http.Request, b *doorBatch) {
 	at := 0
 	if c := r.URL.Query().Get("cursor"); c != "" {
@@ -226,7 +227,7 @@ func (d *Door) results(w http.ResponseWriter, r *http.Request, b *doorBatch) {
 	}
 }
 
-// wakeWhenGone wakes who waits for a batch when the client has gone.
+// wakeWhenGone wakes the goroutine that waits for the batch when the client disconnects.
 func wakeWhenGone(r *http.Request, b *doorBatch) (stop func()) {
 	over := make(chan struct{})
 	var wait sync.WaitGroup
@@ -239,7 +240,7 @@ func wakeWhenGone(r *http.Request, b *doorBatch) (stop func()) {
 		case <-over:
 		}
 	})
-	return func() { close(over) } // it takes the lock that the caller has, so nobody waits here
+	return func() { close(over) } // not waited for: the goroutine needs the lock that the caller holds
 }
 
 func (d *Door) stateOf(customID string) string {
@@ -265,7 +266,8 @@ func (d *Door) problem(w http.ResponseWriter, status int, detail string) {
 	_ = json.NewEncoder(w).Encode(map[string]any{"title": "No", "status": status, "detail": detail, "retryable": status >= 500})
 }
 
-// CallLines returns n calls, called c0, c1 and so on, with some blank lines between them.
+// CallLines returns n calls with the custom IDs c0, c1 and so on, with some blank lines
+// between them.
 func CallLines(n int) string {
 	var b strings.Builder
 	for i := range n {
@@ -280,8 +282,8 @@ func CallLines(n int) string {
 	return b.String()
 }
 
-// WantResults checks that the file has the result of each of n calls once, and the batch
-// each call once.
+// WantResults checks that the file has one result for each of n calls, and that the batch
+// has each call once.
 func (d *Door) WantResults(t testing.TB, path, id string, n int) {
 	t.Helper()
 	d.mu.Lock()
@@ -309,5 +311,5 @@ func (d *Door) WantResults(t testing.TB, path, id string, n int) {
 	}
 }
 
-// NoFaults lets everything succeed.
+// NoFaults injects no fault.
 func NoFaults(string) Fault { return None }

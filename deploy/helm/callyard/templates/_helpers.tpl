@@ -23,8 +23,8 @@ metadata:
     {{- toYaml . | nindent 4 }}
     {{- end }}
   annotations:
-    # A pod starts again when its own configuration changes. The policy, the servers file
-    # and the API keys are read again while it runs.
+    # A pod restarts when its own configuration changes. It reloads the policy, the servers
+    # file and the API keys while it runs.
     callyard.dev/config: {{ include "callyard.static" . | sha256sum | quote }}
     {{- with .values.podAnnotations }}
     {{- toYaml . | nindent 4 }}

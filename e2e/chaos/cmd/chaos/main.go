@@ -1,6 +1,6 @@
-// Command chaos runs the fault campaigns of package chaos over the programs of this
-// repository, prints what they found, and writes reports and timelines. It ends with
-// 1 when a promise was broken.
+// Command chaos runs the fault campaigns of package chaos on the programs of this
+// repository, prints the findings, and writes reports and timelines. It exits with
+// 1 if a promise was broken.
 package main
 
 import (

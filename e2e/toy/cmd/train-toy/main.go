@@ -1,5 +1,5 @@
 // Command train-toy trains the policies of package toy through `callyard env`, which it starts,
-// and writes a page with all curves. It ends with 1 when the policies of GRPO with the whole
+// and writes a page with all curves. It exits with 1 if the policies of GRPO with the whole
 // reward did not learn.
 package main
 
@@ -112,7 +112,7 @@ func (o *options) all(ctx context.Context, url string, tasks []toy.Task) (*toy.R
 	return report, errors.Join(faults...)
 }
 
-// write writes the page and the figures, and says whether the policies learned.
+// write writes the page and the figures, and returns an error if the policies did not learn.
 func (o *options) write(report *toy.Report) error {
 	figures, err := json.MarshalIndent(report, "", " ")
 	if err != nil {
@@ -140,7 +140,7 @@ type environments struct {
 
 var served = regexp.MustCompile(`environments are served at (http://\S+):`)
 
-// start starts the environments in a folder of their own.
+// start starts the environments in a separate folder.
 func start(ctx context.Context, callyard, dir string, tasks []toy.Task) (*environments, error) {
 	version, err := exec.CommandContext(ctx, callyard, "version").Output()
 	if err != nil {
