@@ -62,7 +62,7 @@ func TestFiguresOfPagesAPIAndMetricsAgree(t *testing.T) {
 	const key = "none" // there are no keys, so all calls have the same caller
 	wantLog := usageCounts{"calls": 432, "succeeded": 416, "failed": 4, "unfinished": 12, "held": 12, "tool_errors": 4}
 	wantMetrics := figures{
-		"ended": 420, "calls_total ok": 412, "calls_total tool-error": 4, "calls_total invalid-arguments": 4, "usage_calls_total succeeded": 416, "usage_calls_total failed": 4,
+		"ended": 420, "calls_total ok": 412, "calls_total tool-error": 4, "calls_total invalid-arguments": 4, "calls_total outcome-unknown": 0, "usage_calls_total succeeded": 416, "usage_calls_total failed": 4,
 		"approvals_waiting": 12, "calls_in_flight": 0, "batches_open": 0,
 	}
 	c.eventually(t, startWithin, "figures that agree", func() error {

@@ -138,8 +138,8 @@ func openConfigured(t testing.TB, configs func(surroundings) string, config, sch
 	f.door = door.says(t, `front door is open.*"url":"(http://[^"]+)"`)[1]
 	f.approver = approver.says(t, `approver is open.*"url":"(http://[^"]+)"`)[1]
 	eventually(t, "the demo server being ready", func() error {
-		status, body := ask(t, "GET", f.door+"/servers/demo", "", agentKey)
-		if status != 200 || !strings.Contains(body, `"initialization_state":"initialized"`) {
+		status, body := ask(t, "GET", f.door+"/servers/demo/tools", "", agentKey)
+		if status != 200 || !strings.Contains(body, `"echo"`) { // the worker announces the tools after the server
 			return fmt.Errorf("%d %.300s", status, body)
 		}
 		return nil

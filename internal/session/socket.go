@@ -169,8 +169,8 @@ func (l *socketLink) write() {
 	}
 }
 
-// writeTogether limits the bytes of messages in one write. If the connection breaks, none of
-// these messages can go to another session.
+// writeTogether limits the bytes of messages in one write. If the connection breaks, no such
+// message can go to another session.
 const writeTogether = 16 << 10
 
 // together returns the number of messages, at least one, to write at once. The first message

@@ -113,8 +113,12 @@ func TestADeliveryIsTriedByTheScheduleAndThenKeptWithTheReason(t *testing.T) {
 		r.mu.Lock()
 		r.answers = nil
 		r.mu.Unlock()
-		if _, err := s.Retry(t.Context(), schema.AllTenants(), "m1"); err != nil {
-			t.Fatal(err)
+		other := schema.OnlyTenant("billing")
+		if _, err := s.Retry(t.Context(), other, "m1"); schema.KindOf(err) != schema.KindNotFound || len(s.Deliveries(other, true)) != 0 {
+			t.Errorf("another tenant sees the delivery: %v", err)
+		}
+		if again, err := s.Retry(t.Context(), schema.AllTenants(), "m1"); err != nil || again.Dead != "" || again.Attempts != 0 || again.ID != "m1" {
+			t.Fatalf("%+v, %v", again, err)
 		}
 		synctest.Wait()
 		if c.of(Delivered) != 1 || r.ids[8] != "m1" || s.Load() != (Load{}) {
