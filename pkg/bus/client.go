@@ -352,10 +352,11 @@ func (cl *Client) Near(worker schema.WorkerID) bool { return cl.conn.local.liste
 // They retry about every half second.
 const settleFor = 5 * time.Second
 
-// Settled reports whether a worker that does not listen can be considered dead. In a cluster, and
-// for some seconds after this connection was re-established, the worker may be reconnecting.
+// Settled reports whether a worker that does not listen can be considered dead. In a cluster, while
+// this connection is down, and for some seconds after it was re-established, the worker may be
+// reconnecting.
 func (cl *Client) Settled() bool {
-	return !cl.conn.Clustered() && time.Now().UnixNano()-cl.conn.reconnectedAt.Load() > int64(settleFor)
+	return !cl.conn.Clustered() && !cl.conn.disconnected.Load() && time.Now().UnixNano()-cl.conn.reconnectedAt.Load() > int64(settleFor)
 }
 
 // Probe checks whether the worker still listens. If it does not, every call in flight there

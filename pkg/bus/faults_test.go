@@ -77,6 +77,10 @@ func TestAConnectionOutlivesACredentialThatIsRefusedForAWhile(t *testing.T) {
 	defer c.Close()
 	back := make(chan struct{})
 	defer c.OnReconnect(func() { close(back) })()
+	cl := client(t, c)
+	if !cl.Settled() {
+		t.Error("a connection that was never lost is not settled")
+	}
 
 	g.open.Store(false)
 	clients, err := s.Connz(nil)
@@ -91,6 +95,9 @@ func TestAConnectionOutlivesACredentialThatIsRefusedForAWhile(t *testing.T) {
 	}
 	if err := c.Ready(); err == nil || !strings.Contains(err.Error(), "refuses the credential") {
 		t.Errorf("while it is refused it is ready: %v", err)
+	}
+	if cl.Settled() { // a look at this moment would give up the calls of workers that reconnect later
+		t.Error("it is settled before it has reconnected")
 	}
 	g.open.Store(true)
 	<-back
