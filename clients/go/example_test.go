@@ -67,8 +67,8 @@ func ExampleHeldError() {
 	}
 	fmt.Println(callyard.Text(result), err)
 	// Output:
-	// bank/pay is held and has not run: the amount is over 1000. Call call_1: somebody else must
-	// approve it until 2027-01-01T00:00:00Z paid <nil>
+	// bank/pay is held and has not run: the amount is over 1000. Call call_1: somebody else must approve it until 2027-01-01T00:00:00Z
+	// paid <nil>
 }
 
 // An error response of the front door is returned as a ProblemError. Its text says how to fix
