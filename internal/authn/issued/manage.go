@@ -90,18 +90,9 @@ func (w *Wish) scopes() scope.Set {
 	return scope.Of(w.Scopes)
 }
 
-// seenBy returns the tenants whose keys a principal may see: all for an operator of the default
-// tenant, otherwise its own.
-func seenBy(by *schema.Principal) schema.Tenants {
-	if by.Tenant.Is(schema.DefaultTenant) && by.Has(scope.Admin) {
-		return schema.AllTenants()
-	}
-	return schema.OnlyTenant(by.Tenant)
-}
-
 // List returns the keys that by may see, by name.
 func (k *Keys) List(by *schema.Principal) []Key {
-	of := seenBy(by)
+	of := scope.TenantsOf(by, scope.Admin)
 	all := slices.DeleteFunc(k.configured(), func(key Key) bool { return !of.Include(key.Tenant) })
 	if k != nil && k.table() != nil {
 		for _, row := range k.table().All(of) {
@@ -116,7 +107,7 @@ func (k *Keys) List(by *schema.Principal) []Key {
 
 // Get returns a key by its id. The error is of KindNotFound, also for a key that by may not see.
 func (k *Keys) Get(by *schema.Principal, id string) (Key, error) {
-	of := seenBy(by)
+	of := scope.TenantsOf(by, scope.Admin)
 	if key, ok := k.find(of, id); ok {
 		return key, nil
 	}
@@ -328,7 +319,7 @@ func (k *Keys) replace(ctx context.Context, by *schema.Principal, id string, rev
 	if err := k.changeable(by, id); err != nil {
 		return Key{}, err
 	}
-	row, now, ok := k.table().Get(seenBy(by), id)
+	row, now, ok := k.table().Get(scope.TenantsOf(by, scope.Admin), id)
 	if !ok || now != revision {
 		return Key{}, ErrChanged
 	}
@@ -351,7 +342,7 @@ func (k *Keys) Revoke(ctx context.Context, by *schema.Principal, id string, revi
 	if err := k.changeable(by, id); err != nil {
 		return err
 	}
-	row, _, ok := k.table().Get(seenBy(by), id)
+	row, _, ok := k.table().Get(scope.TenantsOf(by, scope.Admin), id)
 	if !ok {
 		return ErrChanged
 	}
@@ -400,7 +391,7 @@ func notStored(err error) error {
 // that the key acts for. had are the previous properties, which may stay; if nil, the creator will
 // know the secret.
 func (k *Keys) mayGive(by *schema.Principal, w, had *Wish) error {
-	if !seenBy(by).Include(w.Tenant) {
+	if !scope.TenantsOf(by, scope.Admin).Include(w.Tenant) {
 		return schema.Errorf(schema.KindForbidden, "An API key of tenant %q cannot be made with a credential of tenant %q.", w.Tenant, by.Tenant)
 	}
 	if by.Grant == nil {

@@ -112,3 +112,12 @@ func (g *Grant) Gives(scopes *Set, tools []string) bool {
 func fits(patterns []string, name string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool { return risk.MatchPattern(p, name) })
 }
+
+// TenantsOf returns the tenants whose items a principal may see: all for a principal of the default
+// tenant that has one of the scopes, otherwise its own.
+func TenantsOf(who *schema.Principal, scopes ...string) schema.Tenants {
+	if who.Tenant.Is(schema.DefaultTenant) && who.Has(scopes...) {
+		return schema.AllTenants()
+	}
+	return schema.OnlyTenant(who.Tenant)
+}

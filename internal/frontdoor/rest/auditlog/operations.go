@@ -47,10 +47,7 @@ func (h *handlers) list(x *httpapi.Exchange, r *http.Request) (list AuditRecordL
 		CallID: schema.CallID(q.Get("call")), ApprovalID: schema.ApprovalID(q.Get("approval")), By: q.Get("by"), Server: schema.ServerID(q.Get("server")),
 		Tool: q.Get("tool"), Operation: q.Get("operation"), Since: httpapi.Time(q, "since"), Until: httpapi.Time(q, "until"), Limit: httpapi.Number(q, "limit", httpapi.PageLimit),
 	}
-	of, asked := schema.AllTenants(), schema.TenantID(q.Get("tenant"))
-	if own := x.Principal.Tenant.OrDefault(); own != schema.DefaultTenant || !x.Principal.Has(scope.Admin, scope.ReadAllCalls) {
-		of = schema.OnlyTenant(own)
-	}
+	of, asked := scope.TenantsOf(&x.Principal, scope.Admin, scope.ReadAllCalls), schema.TenantID(q.Get("tenant"))
 	if asked != "" {
 		if !of.Include(asked) {
 			return AuditRecordList{Records: []AuditRecord{}}, nil // same answer as for a tenant that does not exist

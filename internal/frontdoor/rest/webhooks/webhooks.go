@@ -100,21 +100,13 @@ func example() map[string]any {
 	}
 }
 
-// visible returns the tenants whose deliveries a principal may see.
-func visible(who *schema.Principal) schema.Tenants {
-	if who.Tenant.Is(schema.DefaultTenant) && who.Has(scope.Admin) {
-		return schema.AllTenants()
-	}
-	return schema.OnlyTenant(who.Tenant)
-}
-
 // list is GET /webhooks/deliveries.
 func (h *handlers) list(ctx context.Context, in *listInput) (WebhookDeliveryList, error) {
 	list := WebhookDeliveryList{Deliveries: []WebhookDelivery{}}
 	if h.sender == nil {
 		return list, nil
 	}
-	for _, d := range h.sender.Deliveries(visible(&httpapi.Of(ctx).Principal), in.State == "dead") {
+	for _, d := range h.sender.Deliveries(scope.TenantsOf(&httpapi.Of(ctx).Principal, scope.Admin), in.State == "dead") {
 		if in.Receiver != "" && d.Receiver != in.Receiver {
 			continue
 		}
@@ -130,7 +122,7 @@ func (h *handlers) retry(ctx context.Context, in *retryInput) (WebhookDelivery, 
 	if h.sender == nil {
 		return WebhookDelivery{}, schema.Errorf(schema.KindNotFound, "There is no such webhook delivery: webhooks.secrets_file is not set, so nothing is delivered.")
 	}
-	d, err := h.sender.Retry(ctx, visible(&httpapi.Of(ctx).Principal), in.ID)
+	d, err := h.sender.Retry(ctx, scope.TenantsOf(&httpapi.Of(ctx).Principal, scope.Admin), in.ID)
 	if err != nil {
 		return WebhookDelivery{}, err
 	}
