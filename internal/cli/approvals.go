@@ -16,6 +16,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+
+	"github.com/callyard/callyard/internal/kit/httpguard"
 )
 
 const defaultApproverURL = "http://127.0.0.1:8081"
@@ -62,7 +64,7 @@ func approvalCommands() []*cobra.Command {
 	offer(list, "state", approvalStates...)
 	commands := []*cobra.Command{list, approve, deny, permissionsCommand()}
 	for _, cmd := range commands {
-		cmd.PersistentFlags().String("approver-url", "", "address of the approver (CALLYARD_APPROVER_URL, default "+defaultApproverURL+")")
+		cmd.PersistentFlags().String("approver-url", "", "address of the approver (CALLYARD_APPROVER_URL, default "+defaultApproverURL+" if the front door is on this machine)")
 	}
 	return commands
 }
@@ -85,11 +87,25 @@ func withApprover(run asking) func(*cobra.Command, []string) error {
 func (c *client) approver(address string) (*client, error) {
 	a := *c
 	a.flag = "--approver-url"
+	address = cmp.Or(address, os.Getenv("CALLYARD_APPROVER_URL"))
+	if address == "" {
+		if !c.local() {
+			return nil, fail(exitUsage, "Set the address of the approver with --approver-url or CALLYARD_APPROVER_URL. The default %s is only for a front door on this machine, and the front door is at %s.", defaultApproverURL, c.base)
+		}
+		address = defaultApproverURL
+	}
 	var err error
-	if a.base, err = baseURL(cmp.Or(address, os.Getenv("CALLYARD_APPROVER_URL"), defaultApproverURL), "--approver-url and CALLYARD_APPROVER_URL"); err != nil {
+	if a.base, err = baseURL(address, "--approver-url and CALLYARD_APPROVER_URL"); err != nil {
 		return nil, err
 	}
 	return &a, a.connect()
+}
+
+// local reports whether the front door is at a loopback address. Only then is an API key sent to
+// the default address of the approver: another program of this machine may listen there.
+func (c *client) local() bool {
+	u, err := url.Parse(c.base)
+	return err == nil && httpguard.Loopback(u.Host)
 }
 
 // approvalItem holds the members of an approval that the commands use.

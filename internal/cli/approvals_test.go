@@ -53,6 +53,23 @@ func TestApprovalsAreListedAcrossPages(t *testing.T) {
 	}
 }
 
+func TestTheDefaultAddressOfTheApproverIsOnlyForAFrontDoorOnThisMachine(t *testing.T) {
+	for base, want := range map[string]bool{
+		"http://127.0.0.1:8080": true, "http://localhost:8080": true, "http://[::1]:8080": true,
+		"https://callyard.example.com": false, "http://127.0.0.1.example.com": false, "http://10.0.0.1:8080": false,
+	} {
+		t.Setenv("CALLYARD_APPROVER_URL", "")
+		c := &client{base: base, key: "secret"}
+		a, err := c.approver("")
+		if got := err == nil; got != want || got && a.base != defaultApproverURL || !got && (exitCode(err) != exitUsage || !strings.Contains(err.Error(), "--approver-url")) {
+			t.Errorf("front door at %s: %v", base, err)
+		}
+		if a, err := c.approver("http://a.example.com"); err != nil || a.base != "http://a.example.com" {
+			t.Errorf("front door at %s, with the flag: %v", base, err)
+		}
+	}
+}
+
 func TestTheApprovalShowsHiddenCharacters(t *testing.T) {
 	d := openDoor(t, map[string]answer{"GET /approvals/appr_1": jsonAnswer(approvalAnswer("{\"a\":\"\u202eп\u200b\x1b[2J漢\"}"))})
 	out, _, code := decide(t, d, "", "approvals", "show", "appr_1")

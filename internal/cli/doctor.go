@@ -25,7 +25,7 @@ func doctorCommand() *cobra.Command {
 		Args:    takes(0, 0),
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.approver, "approver-url", "", "address of the approver (CALLYARD_APPROVER_URL); without it approvals are checked only if an approver answers at "+defaultApproverURL)
+	flags.StringVar(&o.approver, "approver-url", "", "address of the approver (CALLYARD_APPROVER_URL); without it approvals are checked only if the front door is on this machine and an approver answers at "+defaultApproverURL)
 	flags.StringVar(&o.approverKey, "approver-key", "", "API key for the approver (CALLYARD_APPROVER_KEY; default: the key of the front door)")
 	flags.StringVar(&o.nats, "nats", "", "address of NATS (CALLYARD_NATS_URL), to check that it requires credentials; without it NATS is checked only if it answers at "+defaultNATS)
 	durationVar(flags, &o.held, "held", time.Hour, "report approvals that wait longer than this as faults")
@@ -37,15 +37,10 @@ func doctorCommand() *cobra.Command {
 		o.nats = cmp.Or(o.nats, os.Getenv("CALLYARD_NATS_URL"))
 		x := examination{c: c, o: o, out: c.out, now: time.Now}
 		c.out.format = formatTable // a refusal is a finding; do not also print it verbatim
-		var err error
-		if x.approver, err = c.approver(o.named); err != nil {
-			return err
-		}
-		if x.approver.key, err = apiKey(cmp.Or(o.approverKey, os.Getenv("CALLYARD_APPROVER_KEY"), c.key)); err != nil {
-			return err
-		}
-		if err := x.approver.connect(); err != nil {
-			return err
+		if o.named != "" || c.local() {
+			if err := x.openApprover(); err != nil {
+				return err
+			}
 		}
 		x.all(ctx)
 		if err := context.Cause(ctx); err != nil {
@@ -81,12 +76,24 @@ const defaultNATS = "nats://127.0.0.1:4222"
 
 // examination is one examination of a system.
 type examination struct {
-	c, approver *client
-	o           doctorOptions
-	out         screen
-	now         func() time.Time
-	findings    []finding
-	clock       time.Time // the time of the front door when it was asked
+	c        *client
+	approver *client // nil if its address is unknown
+	o        doctorOptions
+	out      screen
+	now      func() time.Time
+	findings []finding
+	clock    time.Time // the time of the front door when it was asked
+}
+
+// openApprover creates the client for the approver.
+func (x *examination) openApprover() (err error) {
+	if x.approver, err = x.c.approver(x.o.named); err != nil {
+		return err
+	}
+	if x.approver.key, err = apiKey(cmp.Or(x.o.approverKey, os.Getenv("CALLYARD_APPROVER_KEY"), x.c.key)); err != nil {
+		return err
+	}
+	return x.approver.connect()
 }
 
 // all runs all checks. If the front door does not respond, it skips the others, which depend on it.

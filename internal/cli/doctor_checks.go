@@ -153,6 +153,10 @@ func (x *examination) executions(ctx context.Context) {
 // approvals checks the approver and the approvals that are pending there.
 func (x *examination) approvals(ctx context.Context) {
 	const at = "approver"
+	if x.approver == nil {
+		x.note(at, "approvals are not checked; set the address of the approver with --approver-url")
+		return
+	}
 	var page struct {
 		Approvals []struct {
 			ID      string    `json:"id"`

@@ -222,6 +222,14 @@ func TestTheDoctorReportsUnreachableProcesses(t *testing.T) {
 	}
 }
 
+func TestTheDoctorAsksNoApproverWhoseAddressIsUnknown(t *testing.T) {
+	var x examination // without an approver
+	x.approvals(t.Context())
+	if len(x.findings) != 1 || x.findings[0].Level != levelNote || !strings.Contains(fmt.Sprint(x.findings), "--approver-url") {
+		t.Errorf("%v", x.findings)
+	}
+}
+
 func TestTheDoctorSpeaksJSON(t *testing.T) {
 	door := wellFrontDoor()
 	door.answers["/readyz"] = problemAnswer(http.StatusServiceUnavailable, `{"title":"Unavailable","status":503,"detail":"Not ready: NATS is closed.","retryable":true}`)
