@@ -216,6 +216,8 @@ func newReader(t *testing.T) *reader {
 		"CALLYARD_FRONT_DOOR_LISTEN="+r.door, "CALLYARD_APPROVER_LISTEN="+r.approver,
 		"CALLYARD_URL=http://"+r.door, "URL=http://"+r.door, "CALLYARD_APPROVER_URL=http://"+r.approver,
 		"PATH="+strings.Join([]string{bin(t), programs.test, os.Getenv("PATH")}, string(os.PathListSeparator)))
+	// Otherwise the go command leaves a process behind that writes into this folder while it is removed.
+	r.has(".config/go/telemetry/mode", "off")
 	r.replace = []string{
 		"http://127.0.0.1:8080", "http://" + r.door,
 		"https://callyard.example.com", "http://" + r.door,

@@ -2,6 +2,7 @@ package deploy_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -96,6 +97,14 @@ func storyOfThePages(t *testing.T, o *office) {
 	h := o.asked(t, "agent", "big", `{"bytes":11}`)
 	o.view(t, "ann", h.Approval, func(s *seen) bool { return s.State == "pending" })
 	ann := o.browses(t, "ann")
+	// The lists read the approver's own copy of the ledger, which may follow after the page of the
+	// approval, which reads the store.
+	eventually(t, "the list having the approval", func() error {
+		if _, page := ann.get("/"); !strings.Contains(page, "/a/"+h.Approval) {
+			return errors.New(page)
+		}
+		return nil
+	})
 	for path, wants := range map[string][]string{
 		"/":                            {"/a/" + h.Approval, "bytes"},
 		"/a/" + h.Approval:             {"Requested by", "agent", "team-a", "Why approval is required", "Tool description", ">Approve</button>", ">Deny</button>"},

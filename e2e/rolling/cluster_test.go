@@ -98,6 +98,8 @@ const healthyWithin = 4 * time.Minute
 // healthy waits until a node has caught up with the others.
 func (c *cluster) healthy(t testing.TB, n *node) {
 	t.Helper()
+	began := time.Now()
+	defer func() { t.Logf("%s is healthy after %s", n.name, time.Since(began)) }()
 	n.Eventually(t, healthyWithin, "being healthy", func() error {
 		a, err := c.http.Get(n.monitor + "/healthz")
 		if err != nil {
