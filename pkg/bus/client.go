@@ -356,7 +356,7 @@ const settleFor = 5 * time.Second
 // this connection is down, and for some seconds after it was re-established, the worker may be
 // reconnecting.
 func (cl *Client) Settled() bool {
-	return !cl.conn.Clustered() && !cl.conn.disconnected.Load() && time.Now().UnixNano()-cl.conn.reconnectedAt.Load() > int64(settleFor)
+	return !cl.conn.Clustered() && !cl.conn.reconnecting() && time.Now().UnixNano()-cl.conn.reconnectedAt.Load() > int64(settleFor)
 }
 
 // Probe checks whether the worker still listens. If it does not, every call in flight there

@@ -68,8 +68,8 @@ type Conn struct {
 
 	clustered     atomic.Bool
 	links         atomic.Int64
-	reconnectedAt atomic.Int64 // time of the last reconnect in Unix nanoseconds; 0 means never
-	disconnected  atomic.Bool  // until the handler of the reconnect has run
+	reconnectedAt atomic.Int64  // time of the last reconnect in Unix nanoseconds; 0 means never
+	reconnects    atomic.Uint64 // the client's count at the last run of the handler of reconnects
 	stop          context.CancelFunc
 	wait          sync.WaitGroup
 }
@@ -115,7 +115,6 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 		// megabyte by default.
 		nats.SyncQueueLen(readQueue),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
-			c.disconnected.Store(true)
 			if err != nil {
 				o.Log.Warn("connection to NATS lost; reconnecting", "error", err)
 			}
@@ -126,7 +125,7 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 			c.servers(nc)
 			c.links.Add(1)
 			c.reconnectedAt.Store(time.Now().UnixNano())
-			c.disconnected.Store(false)
+			c.reconnects.Store(nc.Stats().Reconnects)
 			c.again.run()
 		}),
 		nats.DiscoveredServersHandler(c.servers),
