@@ -23,7 +23,7 @@ func TestCallsAreListedWithFilters(t *testing.T) {
 	if p = k.get("/console/calls?id=call_7"); p.header.Get("Location") != "/console/call?id=call_7" {
 		t.Errorf("an id leads to %q", p.header.Get("Location"))
 	}
-	d.answers["GET /calls"] = `{"calls":[` + strings.TrimSuffix(strings.Repeat(aRecord+",", 50), ",") + `],"next":"c1"}`
+	d.set("GET /calls", `{"calls":[` + strings.TrimSuffix(strings.Repeat(aRecord+",", 50), ",") + `],"next":"c1"}`)
 	full := k.get("/console/calls?server=demo")
 	full.says(t, `href="/console/calls?cursor=c1&amp;server=demo"`)
 	full.hides(t, "Further calls that match")
@@ -37,10 +37,10 @@ func TestCallsOfAnotherKeyAreListed(t *testing.T) {
 		t.Errorf("the list is %q", got)
 	}
 	k.get("/console/calls?key=*&tenant=red").says(t, "Calls of all callers of the tenant <strong>red</strong>")
-	d.answers["GET /calls?principal=bot&limit=50"] = "!forbidden Your key sees its own calls only."
+	d.set("GET /calls?principal=bot&limit=50", "!forbidden Your key sees its own calls only.")
 	p := k.get("/console/calls?key=bot")
 	p.says(t, "Your key may list its own calls only.", "Calls of your key", `href="/console/call?id=call_1"`)
-	d.answers["GET /calls"] = `{"calls":[]}`
+	d.set("GET /calls", `{"calls":[]}`)
 	k.get("/console/calls").says(t, "Your key has made no calls yet.", `href="/console/tools"`)
 }
 
@@ -52,14 +52,15 @@ func TestAPartOfTheLogWithoutCallsLeadsToTheNext(t *testing.T) {
 	k := openDesk(t, d, nil)
 	k.get("/console/calls?state=failed").says(t, "No calls match in this part of the log.", `href="/console/calls?cursor=c1&amp;state=failed"`)
 	k.get("/console/calls?state=denied").says(t, "No calls match these filters.")
-	d.answers["GET /calls?state=canceled&limit=50"] = `{"calls":[` + aRecord + `],"next":"c1"}`
+	d.set("GET /calls?state=canceled&limit=50", `{"calls":[` + aRecord + `],"next":"c1"}`)
 	const short = "Further calls that match may be older."
 	k.get("/console/calls?state=canceled").says(t, short, `href="/console/calls?cursor=c1&amp;state=canceled"`)
-	d.answers["GET /calls?state=succeeded&limit=50"] = `{"calls":[` + aRecord + `]}`
+	d.set("GET /calls?state=succeeded&limit=50", `{"calls":[` + aRecord + `]}`)
 	k.get("/console/calls?state=succeeded").hides(t, short)
 	k.get("/console/call?id=call_1").says(t, "not found in the execution log")
 	of := "GET /calls?" + d.last("GET /calls").query
-	d.answers[of], d.answers["GET /calls"] = `{"calls":[],"next":"c2"}`, `{"calls":[`+aRecord+`]}` // any other cursor
+	d.set(of, `{"calls":[],"next":"c2"}`)
+	d.set("GET /calls", `{"calls":[`+aRecord+`]}`) // any other cursor
 	k.get("/console/call?id=call_1").says(t, "sha256:a")
 }
 

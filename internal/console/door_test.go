@@ -81,6 +81,20 @@ func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// set changes the response of a route. Requests of an earlier page may still be in flight.
+func (d *door) set(route, answer string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.answers[route] = answer
+}
+
+// require makes key the only valid key.
+func (d *door) require(key string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.key = key
+}
+
 // last returns the last request of a route.
 func (d *door) last(route string) request {
 	d.t.Helper()

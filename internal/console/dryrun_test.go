@@ -27,7 +27,7 @@ func TestADraftIsTriedOnThePolicyPage(t *testing.T) {
 	if got := d.last("POST /policy/dry-run").body; got != `{"policy":"rules:\n  - {name: large, level: 2}\n","since":"2026-11-25T02:00:00Z"}` {
 		t.Errorf("asked %s", got)
 	}
-	d.answers["POST /policy/dry-run"] = "!forbidden It requires the scope admin."
+	d.set("POST /policy/dry-run", "!forbidden It requires the scope admin.")
 	if p = k.post("/console/policy", "draft", "rules: []", "since", "never"); p.status != http.StatusForbidden {
 		t.Errorf("without the scope: %d", p.status)
 	}

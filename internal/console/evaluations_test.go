@@ -40,7 +40,7 @@ func TestRunsOfEvaluationsAreListedAndTheirReportsAreInASandbox(t *testing.T) {
 		t.Errorf("no run: %d to %q", p.status, p.header.Get("Location"))
 	}
 	// A user without a key of the front door sees nothing.
-	d.key = "door-key"
+	d.require("door-key")
 	stranger := openDesk(t, d, nil)
 	for _, path := range []string{"/console/evaluations", report + url.QueryEscape(name)} {
 		if p = stranger.get(path); p.status != http.StatusSeeOther || !strings.HasPrefix(p.header.Get("Location"), "/console/key?") {

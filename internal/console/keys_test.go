@@ -49,7 +49,8 @@ func TestKeysAreListedWithWhatIsKnownOfThem(t *testing.T) {
 func TestASecretIsOnOnePageAndInNoAddressOrLog(t *testing.T) {
 	var log bytes.Buffer
 	d := keysDoor(t)
-	d.answers["POST /keys"], d.answers["POST /keys/k1/rotate"] = withSecret(ciKey), withSecret(ciKey)
+	d.set("POST /keys", withSecret(ciKey))
+	d.set("POST /keys/k1/rotate", withSecret(ciKey))
 	k := openDesk(t, d, func(o *console.Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
 	p := k.post("/console/keys/new", "name", "ci", "owner", "build team", "scopes", "tools:read\r\n tools:call \r\n", "groups", "dev\r\n\r\nops", "expires", "2027-01-01T00:00")
 	if p.status != http.StatusCreated || p.header.Get("Location") != "" {
@@ -78,7 +79,7 @@ func TestASecretIsOnOnePageAndInNoAddressOrLog(t *testing.T) {
 
 func TestAKeyIsChangedOnlyAsItWasSeen(t *testing.T) {
 	d := keysDoor(t)
-	d.answers["PATCH /keys/k1"] = ciKey
+	d.set("PATCH /keys/k1", ciKey)
 	k := openDesk(t, d, nil)
 	k.get("/console/keys/key?id=k1").says(t, `name="etag" value="`+html.EscapeString(`"12"`)+`"`, "nightly", "build team")
 	form := []string{"do", "change", "id", "k1", "etag", `"12"`, "owner", "build team", "scopes", "tools:read\r\ntools:call", "groups", "", "note", "hourly", "expires", "2027-01-01T00:00:00"}
@@ -91,7 +92,7 @@ func TestAKeyIsChangedOnlyAsItWasSeen(t *testing.T) {
 	}
 	// Another user was faster, before the form was sent or during the request.
 	for _, tag := range []string{`"11"`, `"12"`} {
-		d.answers["PATCH /keys/k1"] = "!precondition-failed It has changed."
+		d.set("PATCH /keys/k1", "!precondition-failed It has changed.")
 		form[5] = tag
 		p := k.post("/console/keys/key", form...)
 		if p.status != http.StatusPreconditionFailed {
@@ -103,7 +104,7 @@ func TestAKeyIsChangedOnlyAsItWasSeen(t *testing.T) {
 		}
 	}
 	// A refusal keeps the submitted values.
-	d.answers["PATCH /keys/k1"] = "!forbidden You may not."
+	d.set("PATCH /keys/k1", "!forbidden You may not.")
 	p := k.post("/console/keys/key", form...)
 	p.says(t, "You may not.", "hourly")
 	form[15] = "tomorrow"
@@ -114,7 +115,7 @@ func TestAKeyIsChangedOnlyAsItWasSeen(t *testing.T) {
 
 func TestAKeyIsRevokedOnlyByWhoSaysSo(t *testing.T) {
 	d := keysDoor(t)
-	d.answers["DELETE /keys/k1"] = `{"status":"revoked"}`
+	d.set("DELETE /keys/k1", `{"status":"revoked"}`)
 	k := openDesk(t, d, nil)
 	p := k.post("/console/keys/key", "do", "revoke", "id", "k1", "etag", `"12"`)
 	if p.status != http.StatusBadRequest {
@@ -130,6 +131,6 @@ func TestAKeyIsRevokedOnlyByWhoSaysSo(t *testing.T) {
 	if p.status != http.StatusSeeOther || d.last("DELETE /keys/k1").header.Get("If-Match") != `"12"` {
 		t.Errorf("%d", p.status)
 	}
-	d.answers["DELETE /keys/k1"] = "!precondition-failed It has changed."
+	d.set("DELETE /keys/k1", "!precondition-failed It has changed.")
 	k.post("/console/keys/key", "do", "revoke", "id", "k1", "etag", `"12"`, "sure", "yes").says(t, "somebody else changed the key")
 }

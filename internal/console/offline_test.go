@@ -24,13 +24,13 @@ func TestAToolOfAServerThatIsNotConnectedShowsWhatIsKnown(t *testing.T) {
 	p.says(t, "the definition is not known", "The process &lt;ended&gt;.")
 	p.hides(t, `value="run"`)
 	// The definition was accepted once.
-	d.answers["GET /servers/crm/pins"] = `{"pin":"warn","server":"crm","tools":[{"name":"pay","state":"gone","accepted_definition":{"name":"pay","description":"Pays bills."}}]}`
+	d.set("GET /servers/crm/pins", `{"pin":"warn","server":"crm","tools":[{"name":"pay","state":"gone","accepted_definition":{"name":"pay","description":"Pays bills."}}]}`)
 	p = k.get("/console/tool?server=crm&tool=pay")
 	p.says(t, "Pays bills.", "accepted last")
 	p.hides(t, `value="run"`)
 	// A ready server and an unknown server have no such tool.
-	delete(d.answers, "GET /servers/crm/pins")
-	d.answers["GET /servers/crm"] = strings.Replace(gone, `"error"`, `"initialized"`, 1)
+	d.set("GET /servers/crm/pins", "!not-found There is no such thing.")
+	d.set("GET /servers/crm", strings.Replace(gone, `"error"`, `"initialized"`, 1))
 	for _, path := range []string{"/console/tool?server=crm&tool=pay", "/console/tool?server=none&tool=pay"} {
 		if p = k.get(path); p.status != http.StatusNotFound {
 			t.Errorf("%s: %d", path, p.status)

@@ -50,9 +50,7 @@ func TestRatesAreOfTheTimeThatOneFrontDoorRuns(t *testing.T) {
 		id, want string
 	}{{1000, "a", "unknown"}, {1010, "b", "unknown"}, {1020, "b", "10"}, {1200, "b", "unknown"}} {
 		at.Store(c.at)
-		d.mu.Lock()
-		d.answers["GET /front-doors"] = doorsText(doorText(c.id, 100+100*i, 100, 0, 0))
-		d.mu.Unlock()
+		d.set("GET /front-doors", doorsText(doorText(c.id, 100+100*i, 100, 0, 0)))
 		if got := figureOf(t, k.get("/console"), "Calls per second"); got != c.want {
 			t.Errorf("at %d: %s", c.at, got)
 		}
@@ -76,9 +74,7 @@ func TestTheOverviewShowsWhatTheFrontDoorSays(t *testing.T) {
 	p.says(t, "The process ended with status 3.", `href="/console/server?id=crm"`, "1 not accepted", "the oldest for 1m40s", "differences in configuration: 3", "waiting for a slot: 1")
 
 	// Ten seconds and 200 calls later.
-	d.mu.Lock()
-	d.answers["GET /front-doors"] = doorsText(doorText("a", 304, 300, 4, 3))
-	d.mu.Unlock()
+	d.set("GET /front-doors", doorsText(doorText("a", 304, 300, 4, 3)))
 	at.Store(1010)
 	p = k.get("/console")
 	for label, want := range map[string]string{"Calls per second": "20", "Errors per second": "0", "Latency p50": "50 ms", "Latency p99": "99 ms"} {
@@ -96,9 +92,7 @@ func TestFiguresAreTheSumOfAllFrontDoors(t *testing.T) {
 	look := func(when int64, doors ...string) page {
 		t.Helper()
 		at.Store(when)
-		d.mu.Lock()
-		d.answers["GET /front-doors"] = doorsText(doors...)
-		d.mu.Unlock()
+		d.set("GET /front-doors", doorsText(doors...))
 		return k.get("/console")
 	}
 	for _, c := range []struct {
@@ -149,7 +143,7 @@ func TestAFrontDoorThatDoesNotAnswerIsNamed(t *testing.T) {
 
 func TestTheKeyOfAPersonIsAskedForCheckedAndSent(t *testing.T) {
 	d := openDoor(t, map[string]string{"GET /servers": `{"servers":[]}`, "GET /front-doors": doorsText(doorText("a", 1, 1, 0, 0)), "GET /version": `{"version":"1","go":"x","started":"2026-01-01T00:00:00Z"}`})
-	d.key = "cy_good"
+	d.require("cy_good")
 	k := openDesk(t, d, nil)
 	if p := k.get("/console"); p.status != http.StatusSeeOther || p.header.Get("Location") != "/console/key?next=%2Fconsole" {
 		t.Fatalf("without a key: %d %v", p.status, p.header)

@@ -32,7 +32,7 @@ func TestACallIsTestedOnThePolicyPage(t *testing.T) {
 		t.Errorf("asked %s", got)
 	}
 	// A dry run keeps the values of the test form.
-	d.answers["POST /policy/dry-run"] = "!forbidden It requires the scope admin."
+	d.set("POST /policy/dry-run", "!forbidden It requires the scope admin.")
 	k.post("/console/policy", "draft", "rules: []", "since", "1d", "call", "bank/pay", "arguments", "{typed", "drafted", "on").says(t, `value="bank/pay"`, "{typed", " checked")
 }
 
@@ -53,9 +53,7 @@ func TestWhatIsWrongWithATestedCallStandsAtItsField(t *testing.T) {
 		{"arguments that do not fit", "bank/pay", `{"n":"x"}`, `{"decision":"refused","arguments":"invalid","errors":[{"pointer":"/n","message":"expected a number"}],"error":{"kind":"invalid_arguments","detail":"They do not match."},"reasons":[],"durable":false}`, 200,
 			[]string{arguments, "<code>/n</code> expected a number", "Refused", "before the policy was asked", "They do not match."}, []string{tool, "<dt>Risk", "<dt>Durable"}},
 	} {
-		d.mu.Lock()
-		d.answers["POST /policy/test"] = c.answer
-		d.mu.Unlock()
+		d.set("POST /policy/test", c.answer)
 		p := k.post("/console/policy", "do", "test", "call", c.call, "arguments", c.arguments, "draft", "")
 		if p.status != c.status {
 			t.Errorf("%s: %d %s", c.name, p.status, p.body)

@@ -53,9 +53,7 @@ func TestAllToolsOfAServerAreDisabledAndEnabled(t *testing.T) {
 	if got := d.last("PATCH /tools").body; p.status != http.StatusSeeOther || got != `{"enabled":false,"reason":"Until Monday.","server":"files"}` {
 		t.Errorf("disabling: %d, %s", p.status, got)
 	}
-	d.mu.Lock()
-	d.answers["GET /tools/switches"] = `{"switches":[{"server":"files","by":"ada","reason":"Until <Monday>.",` + at + `}]}`
-	d.mu.Unlock()
+	d.set("GET /tools/switches", `{"switches":[{"server":"files","by":"ada","reason":"Until <Monday>.",` + at + `}]}`)
 	p = k.get("/console/server?id=files&done=all-off")
 	p.says(t, "Enable its tools", "disabled by ada", "Until &lt;Monday&gt;.", "The tools of the server are disabled.")
 	p.hides(t, "Disable all its tools")
@@ -79,10 +77,8 @@ func TestTheFleetShowsWorkersAndFrontDoors(t *testing.T) {
 	})
 	p := openDesk(t, d, nil).get("/console/fleet")
 	p.says(t, "west", "worker_1", "Draining", "region=eu", "frontdoor_1", "approver_1", "different versions of the configuration", "There is no other worker that takes calls")
-	d.mu.Lock()
-	d.answers["GET /workers"] = `{"workers":[]}`
-	d.answers["GET /front-doors"] = doorsText(doorText("frontdoor_1", 1200, 1000, 30, 7), `{"id":"frontdoor_2","draining":true}`)
-	d.mu.Unlock()
+	d.set("GET /workers", `{"workers":[]}`)
+	d.set("GET /front-doors", doorsText(doorText("frontdoor_1", 1200, 1000, 30, 7), `{"id":"frontdoor_2","draining":true}`))
 	p = openDesk(t, d, nil).get("/console/fleet")
 	p.says(t, "No worker is alive", "frontdoor_2", "1.3", ">eu<", ">7 ", ">1,200<", ">30<", "1 wait", "Draining", ">unknown<")
 }

@@ -24,7 +24,7 @@ func TestAStateIsImportedAsItWasCompared(t *testing.T) {
 	if r := d.last("PUT /state"); r.header.Get("If-Match") != `"sha256:now"` || r.body != `{"format":"callyard-state/1"}` {
 		t.Errorf("sent %q with %q", r.body, r.header.Get("If-Match"))
 	}
-	d.answers["PUT /state?dry_run=false"] = "!precondition-failed The state is another."
+	d.set("PUT /state?dry_run=false", "!precondition-failed The state is another.")
 	if p = k.post("/console/state", "do", "import", "file", `{}`, "etag", `"old"`); p.status != http.StatusPreconditionFailed {
 		t.Errorf("%d", p.status)
 	}

@@ -67,13 +67,14 @@ func TestPagesOfTheFabricShowATenantWhatItMaySee(t *testing.T) {
 
 func TestTenantsAreShownOnlyToThoseWhoMaySeeThem(t *testing.T) {
 	k, d := tenantsDesk(t)
-	d.answers["GET /tenants"], d.answers["GET /tenants/red"] = "!forbidden You may not.", "!forbidden You may not."
+	d.set("GET /tenants", "!forbidden You may not.")
+	d.set("GET /tenants/red", "!forbidden You may not.")
 	for _, path := range []string{"/console/tenants", "/console/tenant?id=red"} {
 		if p := k.get(path); p.status != http.StatusForbidden || strings.Contains(p.body, "ledger") {
 			t.Errorf("%s: %d", path, p.status)
 		}
 	}
-	d.key = "another"
+	d.require("another")
 	if p := k.get("/console/tenant?id=red"); p.status != http.StatusSeeOther || p.header.Get("Location") != "/console/key?next=%2Fconsole%2Ftenant%3Fid%3Dred" {
 		t.Errorf("without a key: %d %v", p.status, p.header)
 	}
@@ -108,8 +109,8 @@ func TestKeysAndCallsAreFilteredByTenant(t *testing.T) {
 		t.Errorf("asked %s", q)
 	}
 	// A key that sees only its own calls gets those, and a notice.
-	d.answers["GET /calls"] = "!forbidden You can list only your own calls."
-	d.answers["GET /calls?tenant=red&limit=50"] = call
+	d.set("GET /calls", "!forbidden You can list only your own calls.")
+	d.set("GET /calls?tenant=red&limit=50", call)
 	p = k.get("/console/calls?tenant=red")
 	p.says(t, "It does not see those of other callers", `href="/console/call?id=call_1"`)
 	if p = k.get("/console/calls?tenant=blue"); p.status != http.StatusForbidden {

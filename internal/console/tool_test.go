@@ -36,7 +36,7 @@ func editor(t *testing.T, p page) string {
 
 func TestToolsAreSearchedAndListed(t *testing.T) {
 	d := toolDoor(t, "")
-	d.answers["GET /tools/search"] = `{"ranking":"x","searched":9,"unmatched":["zebra"],"tools":[{"server":"demo","tool":"a/b","score":1,"risk":"medium","decision":"sandbox","signature":"a/b(message: string)","summary":"Says it."}]}`
+	d.set("GET /tools/search", `{"ranking":"x","searched":9,"unmatched":["zebra"],"tools":[{"server":"demo","tool":"a/b","score":1,"risk":"medium","decision":"sandbox","signature":"a/b(message: string)","summary":"Says it."}]}`)
 	k := openDesk(t, d, nil)
 	k.get("/console/tools").says(t, `href="/console/tool?server=demo&amp;tool=a%2Fb"`, "Says &lt;it&gt;.", "Runs", "Low risk")
 	k.get("/console/tools?q=say+zebra&server=demo").says(t, "a/b(message: string)", "<q>zebra</q>", "Runs in a sandbox", "Medium risk")
@@ -141,7 +141,7 @@ func TestARefusedAndAHeldCallAreTold(t *testing.T) {
 	if editor(t, p) != `{"x":1}` {
 		t.Error("what was typed is lost")
 	}
-	d.answers["POST /servers/demo/tools/a%2Fb"] = `{"outcome":"held","approval_id":"appr_1","call_id":"call_1","server_id":"demo","tool_name":"a/b","method":"tools/call","requires_confirmation":true,"risk_level":2,"risk_description":"m","expires_at":"2026-01-01T00:00:00Z","reasons":["It <deletes>."]}`
+	d.set("POST /servers/demo/tools/a%2Fb", `{"outcome":"held","approval_id":"appr_1","call_id":"call_1","server_id":"demo","tool_name":"a/b","method":"tools/call","requires_confirmation":true,"risk_level":2,"risk_description":"m","expires_at":"2026-01-01T00:00:00Z","reasons":["It <deletes>."]}`)
 	k.post("/console/tool", "server", "demo", "tool", "a/b", "do", "run", "arguments", "{}").says(t, "The call is held.", "It &lt;deletes&gt;.", `href="/a/appr_1"`)
 }
 
@@ -153,7 +153,7 @@ func TestAToolIsDisabledWithAReason(t *testing.T) {
 		t.Errorf("%d %s", p.status, got)
 	}
 	k.get(p.header.Get("Location")).says(t, "The tool is disabled.")
-	d.answers["PATCH /servers/demo/tools/a%2Fb"] = "!forbidden Your key lacks the scope admin."
+	d.set("PATCH /servers/demo/tools/a%2Fb", "!forbidden Your key lacks the scope admin.")
 	if p = k.post("/console/tool/switch", "server", "demo", "tool", "a/b", "to", "off"); p.status != http.StatusForbidden {
 		t.Errorf("%d", p.status)
 	}

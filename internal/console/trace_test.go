@@ -35,9 +35,9 @@ func TestACallLinksToItsTrace(t *testing.T) {
 	p.says(t, `<code class="small">`+aTraceID)
 	p.hides(t, "noreferrer")
 	// Only the record has the trace of a batch call.
-	d.answers["GET /calls/call_1"] = strings.Replace(tracedCall(t, ""), `,"trace_id":""`, "", 1)
+	d.set("GET /calls/call_1", strings.Replace(tracedCall(t, ""), `,"trace_id":""`, "", 1))
 	openDesk(t, d, withTraces).get("/console/call?id=call_1").hides(t, "<dt>Trace</dt>")
-	d.answers["GET /calls"] = `{"calls":[` + strings.Replace(aRecord, `"attempt"`, `"trace_id":"`+aTraceID+`","attempt"`, 1) + `]}`
+	d.set("GET /calls", `{"calls":[` + strings.Replace(aRecord, `"attempt"`, `"trace_id":"`+aTraceID+`","attempt"`, 1) + `]}`)
 	openDesk(t, d, withTraces).get("/console/call?id=call_1").says(t, link)
 }
 

@@ -51,17 +51,17 @@ func TestUsageThatCannotBeShownSaysWhy(t *testing.T) {
 	k, d := usageDesk(t)
 	p := k.get("/console/usage?from=soon")
 	p.says(t, "Write a time as")
-	d.answers["GET /usage"] = "!invalid-request The report has more than 10000 rows."
+	d.set("GET /usage", "!invalid-request The report has more than 10000 rows.")
 	q := k.get("/console/usage?by=tool&interval=hour&period=90d")
 	q.says(t, "more than 10000 rows", `value="90d" selected`)
 	if p.status != http.StatusBadRequest || q.status != http.StatusBadRequest {
 		t.Errorf("%d, %d", p.status, q.status)
 	}
-	d.answers["GET /usage"] = "!forbidden You may not."
+	d.set("GET /usage", "!forbidden You may not.")
 	if p = k.get("/console/usage"); p.status != http.StatusForbidden {
 		t.Errorf("%d", p.status)
 	}
-	d.key = "another"
+	d.require("another")
 	if p = k.get("/console/usage?by=key"); p.status != http.StatusSeeOther || p.header.Get("Location") != "/console/key?next=%2Fconsole%2Fusage%3Fby%3Dkey" {
 		t.Errorf("without a key: %d %v", p.status, p.header)
 	}
