@@ -116,7 +116,7 @@ func (c *cluster) healthy(t testing.TB, n *node) {
 // leads waits until the nodes agree on the leader of the cluster, and returns it.
 func (c *cluster) leads(t testing.TB) (i int) {
 	t.Helper()
-	proc.Eventually(t, proc.StartWithin, "a node that leads", func() error {
+	proc.Eventually(t, healthyWithin, "a node that leads", func() error {
 		if i = c.leader(); i < 0 {
 			return errors.New("there is none")
 		}

@@ -64,8 +64,9 @@ type honest struct {
 }
 
 // patience limits the time that a caller retries one request. It exceeds the downtime of
-// every part of the fabric.
-const patience = 90 * time.Second
+// every part of the fabric: elections of NATS take tens of seconds if its nodes share two cores
+// with other programs.
+const patience = 4 * time.Minute
 
 // errNobody reports that no process of the role was ready during the patience of a client.
 var errNobody = errors.New("no process is ready")
