@@ -68,7 +68,7 @@ console-scale: ## p50 and p95 of each page of the console with 500 servers, 5,00
 mixed: ## an upgrade from the commit OLD and back, under load, with both versions at the same time
 	rm -rf .cache/old && mkdir -p .cache/old/source && git archive $(or $(OLD),HEAD~1) | tar -x -C .cache/old/source
 	cd .cache/old/source && $(GO) build -buildvcs=false -o ../bin/ ./cmd/frontdoor ./cmd/worker
-	CALLYARD_TEST_BIN=$(CURDIR)/.cache/bin CALLYARD_TEST_OLD=$(CURDIR)/.cache/old/bin $(GO) -C e2e test -tags mixed -count=1 -run TestTheReleaseBefore -v ./rolling
+	CALLYARD_TEST_BIN=$(CURDIR)/.cache/bin CALLYARD_TEST_OLD=$(CURDIR)/.cache/old/bin $(GO) -C e2e test -tags mixed -count=1 -run TestThePreviousReleaseWorksWithThisOne -v ./rolling
 
 chaos: ## break a fleet on purpose and check its promises; SHORT=1 or SIZE=medium, MATRIX=1, SEED=n, ONLY=names, OUT=folder
 	$(if $(MATRIX),scripts/test.sh --setup)
@@ -84,19 +84,19 @@ schemathesis: ## requests made from the OpenAPI documents; N examples for each o
 
 hostile: ## malformed requests, N for each operation (10000), and slow clients; SEED=n draws others
 	scripts/test.sh --setup
-	CALLYARD_HOSTILE=$(or $(N),10000) CALLYARD_HOSTILE_SEED=$(or $(SEED),1) $(TESTED) $(GO) -C e2e test . -run '^(TestMalformed|TestClientsThat)' -count=1 -v -timeout 3h
+	CALLYARD_HOSTILE=$(or $(N),10000) CALLYARD_HOSTILE_SEED=$(or $(SEED),1) $(TESTED) $(GO) -C e2e test . -run '^(TestMalformedRequestsGetNoFaultOfOursAndLeaveNothingBehind|TestClientsThatNeverEndWhatTheyBeginHurtNobody)$$' -count=1 -v -timeout 3h
 
 attached: ## N attached programs (50) that exit or crash under load FOR a time (10m)
 	scripts/test.sh --setup
-	CALLYARD_ATTACH_PROGRAMS=$(or $(N),50) CALLYARD_ATTACH_FOR=$(or $(FOR),10m) $(TESTED) $(GO) -C e2e test . -run '^TestAttachedProgramsEndUnderLoad' -count=1 -v -timeout 1h
+	CALLYARD_ATTACH_PROGRAMS=$(or $(N),50) CALLYARD_ATTACH_FOR=$(or $(FOR),10m) $(TESTED) $(GO) -C e2e test . -run '^TestAttachedProgramsEndUnderLoad$$' -count=1 -v -timeout 1h
 
 environments: ## thousands of concurrent episodes, in sessions and in processes, with killed workers and required figures
 	scripts/test.sh --setup
-	CALLYARD_ENV_MEASURE=1 CALLYARD_TEST_ENV=$(CURDIR)/.cache/env/bin/python CALLYARD_TEST_TAU2=$(CURDIR)/.cache/tau2/bin/python $(TESTED) $(GO) -C e2e test . -run '^(TestThousandsOfEpisodes|TestEpisodesOfProcessesLeave|TestRewardsDependOn|TestAWorkerThatIsKilledMasks|TestEpisodesOfTheAirline)' -count=1 -v -timeout 1h
+	CALLYARD_ENV_MEASURE=1 CALLYARD_TEST_ENV=$(CURDIR)/.cache/env/bin/python CALLYARD_TEST_TAU2=$(CURDIR)/.cache/tau2/bin/python $(TESTED) $(GO) -C e2e test . -run '^(TestThousandsOfEpisodesRunAtOnce|TestEpisodesOfProcessesLeaveNothingBehind|TestRewardsDependOnTaskSeedAndActionAlone|TestAWorkerThatIsKilledMasksItsEpisodesAndNoOthers|TestEpisodesOfTheAirlineHaveDatabasesOfTheirOwn)$$' -count=1 -v -timeout 1h
 
 trainers: ## TRL and the task set openenv of verifiers against environments; installs both, 1.2 GB, without torch
 	scripts/test.sh --trainers
-	CALLYARD_TEST_TRL=$(CURDIR)/.cache/trl/bin/python CALLYARD_TEST_VERIFIERS=$(CURDIR)/.cache/verifiers/bin/vf-eval $(TESTED) $(GO) -C e2e test -tags trainers . -run '^(TestTRLBuilds|TestATaskSetOfVerifiers)' -count=1 -v
+	CALLYARD_TEST_TRL=$(CURDIR)/.cache/trl/bin/python CALLYARD_TEST_VERIFIERS=$(CURDIR)/.cache/verifiers/bin/vf-eval $(TESTED) $(GO) -C e2e test -tags trainers . -run '^(TestTRLBuildsDataSetAndTools|TestATaskSetOfVerifiersRuns)$$' -count=1 -v
 
 train-toy: ## train small policies on tools through an environment, without a GPU; SEEDS=n for each method and reward (5), OUT=folder
 	@mkdir -p $(BIN)
