@@ -127,7 +127,7 @@ func tableOf(keys []Key) (*table, []Fault) {
 		case key.Name == Local:
 			fault("name", "%q is reserved for callers without a key; choose another name.", Local)
 		case key.Name == Other:
-			fault("name", "%q is reserved for what usage does not tell apart; choose another name.", Other)
+			fault("name", "%q is reserved: usage reports add up the remaining callers under it; choose another name.", Other)
 		case t.byName[key.Name] != nil:
 			fault("name", "%q is used by another key; names must be unique.", key.Name)
 		}

@@ -243,7 +243,7 @@ func TestAllWrongKeysOfTheConfigurationAreNamedAtOnce(t *testing.T) {
 		`API key 4 ("b"): the name "b" is used by another key; names must be unique.`,
 		`API key 5 ("local"): the name "local" is reserved for callers without a key; choose another name.`,
 		`API key 6 ("c"): the hash is also the hash of key ""; create a separate key for each.`,
-		`API key 7 ("(other)"): the name "(other)" is reserved for what usage does not tell apart; choose another name.`,
+		`API key 7 ("(other)"): the name "(other)" is reserved: usage reports add up the remaining callers under it; choose another name.`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -145,7 +145,7 @@ func runAgent(cmd *cobra.Command, o *agentOptions) error {
 	}
 	defer client.Close()
 	if f := transcript.Format(); f != "" && f != client.Wire.Format() {
-		return fail(exitUsage, "The session is in the format of %s, which %s does not have: continue it with a model of the same API.", transcript.Model, client.Spec)
+		return fail(exitUsage, "The session was started with %s, and %s uses another message format: continue the session with a model of the same API.", transcript.Model, client.Spec)
 	}
 	person := newAgentPerson(c, o)
 	a := &agent.Agent{
@@ -236,7 +236,7 @@ func agentFault(ctx context.Context, err error, session string) error {
 	case ctx.Err() != nil:
 		return fail(exitInterrupted, "Interrupted. Continue with `callyard agent --resume %s`.", session)
 	case errors.Is(err, agent.ErrNoTools):
-		return fail(exitUsage, "No tool fits --tools and --not-tools: `callyard tools` lists the tools. A pattern is SERVER/TOOL, such as files/*, or a name for the model.")
+		return fail(exitUsage, "No tool matches --tools and --not-tools: `callyard tools` lists the tools. A pattern is SERVER/TOOL, such as files/*, or a name for the model.")
 	case errors.As(err, &api) && api.Status == http.StatusUnauthorized:
 		return fail(exitUnreachable, "%w. Check the key.", err)
 	}
@@ -272,7 +272,7 @@ func (o *agentOptions) check(cmd *cobra.Command) error {
 		}
 	}
 	if o.resume != "" && o.resumeLast {
-		return fail(exitUsage, "--resume and --continue exclude each other.")
+		return fail(exitUsage, "--resume and --continue cannot be combined.")
 	}
 	if o.transcript != "" && (o.resume != "" || o.resumeLast) {
 		return fail(exitUsage, "--transcript is for new sessions: it cannot be used with --resume or --continue.")
@@ -413,10 +413,10 @@ func (o *agentOptions) openModel(name string) (*agentModel, error) {
 	}
 	p, ok := prices[spec.String()]
 	if !ok {
-		return nil, fail(exitUsage, "%s has no prices of %s.", o.prices, spec)
+		return nil, fail(exitUsage, "%s has no prices for %s.", o.prices, spec)
 	}
 	if p.Negative() {
-		return nil, fail(exitUsage, "%s has a negative price of %s.", o.prices, spec)
+		return nil, fail(exitUsage, "%s has a negative price for %s.", o.prices, spec)
 	}
 	o.limits.Prices = &p
 	return m, nil

@@ -317,13 +317,13 @@ func TestFaultsOfTheCommandLineOfTheAgentAreNamed(t *testing.T) {
 		"There is no prompt":  {"--model", "ollama:m"},
 		"ANTHROPIC_API_KEY":   {"--model", "anthropic:m", "x"},
 		"session to continue": {"--model", "ollama:m", "--continue", "x"},
-		"exclude each other":  {"--resume", "a", "--continue"},
+		"cannot be combined":  {"--resume", "a", "--continue"},
 		"is for new sessions": {"--resume", "a", "--transcript", "b.jsonl"},
 		"not be negative":     {"--model", "ollama:m", "--max-steps", "-1", "x"},
 		"is negative; use":    {"--model", "ollama:m", "--time", "-1s", "x"},
-		"no prices of":        {"--model", "ollama:m", "--prices", prices(`{"ollama:n": {"input": 1}}`), "x"},
+		"no prices for":       {"--model", "ollama:m", "--prices", prices(`{"ollama:n": {"input": 1}}`), "x"},
 		`unknown field "in"`:  {"--model", "ollama:m", "--max-cost", "1", "--prices", prices(`{"ollama:m": {"in": 1, "output": 1}}`), "x"},
-		"a negative price of": {"--model", "ollama:m", "--max-cost", "1", "--prices", prices(`{"ollama:m": {"input": 1, "output": -1}}`), "x"},
+		"negative price for":  {"--model", "ollama:m", "--max-cost", "1", "--prices", prices(`{"ollama:m": {"input": 1, "output": -1}}`), "x"},
 		"--header must":       {"--model", "ollama:m", "--header", "X Y: z", "x"},
 		"on one line":         {"--model", "ollama:m", "--header", "X-Y: a\nb", "x"},
 		"form Name: value":    {"--model", "ollama:m", "--header", "X-Y", "x"},
@@ -368,7 +368,7 @@ func TestPatternsThatFitNoToolAreRefused(t *testing.T) {
 	y := openYard(t)
 	for _, pattern := range []string{"notes/raed", "read"} {
 		_, notes, code, server := y.agentRun(t, modeltest.Script{{Text: "There are no tools."}}, "-p", "--tools", pattern, "Read a.")
-		if code != exitUsage || !strings.Contains(notes, "No tool fits --tools") || len(server.Asked()) > 0 {
+		if code != exitUsage || !strings.Contains(notes, "No tool matches --tools") || len(server.Asked()) > 0 {
 			t.Errorf("%s: code %d, %q, the model was asked %d times", pattern, code, notes, len(server.Asked()))
 		}
 	}

@@ -44,8 +44,8 @@ func checkCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check --require FILE",
 		Short: "Check that the tools a program needs are ready",
-		Long: "check asks whether each tool of a file is there, enabled, accepted, online, and not denied to you by the policy. No call is made. " +
-			"The file has one SERVER/TOOL a line, or SERVER/TOOL@DIGEST to require exactly that definition; empty lines and what follows # are skipped; - reads standard input.\n\n" +
+		Long: "check reports whether each tool of a file exists, is enabled, accepted and online, and is not denied to you by the policy. No call is made. " +
+			"The file has one SERVER/TOOL a line, or SERVER/TOOL@DIGEST to require exactly that definition; empty lines and text after # are skipped; - reads standard input.\n\n" +
 			"Exit code: 0 all tools are ready, 1 at least one is not.",
 		Example: "  callyard check --require tools.txt\n  callyard check --require tools.txt --pinned --json",
 		Args:    takes(0, 0),

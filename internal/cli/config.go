@@ -116,7 +116,7 @@ func reportConfig(out screen, p *setup.Prepared, faults []config.Fault, servers 
 func sayServer(ctx context.Context, out io.Writer, s *worker.Served) error {
 	spec := s.Session.Spec
 	if s.Sandbox == nil || !s.Sandbox.Only {
-		fmt.Fprintf(out, "# server %s: %s, %d sessions of %d calls\n", spec.ID, spec.Type, s.Session.Sessions, s.Session.InFlight)
+		fmt.Fprintf(out, "# server %s: %s, %s of %s\n", spec.ID, spec.Type, count(s.Session.Sessions, "session"), count(s.Session.InFlight, "call"))
 	}
 	if s.Adapt != nil {
 		if err := sayTools(ctx, out, s.Adapt(slog.New(slog.DiscardHandler))); err != nil {

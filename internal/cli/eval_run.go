@@ -39,7 +39,7 @@ func evalRunCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run RUN_DIR",
 		Short: "Ask a model the questions of a data set, and run calls",
-		Long: "With --model, run asks the model the questions of a data set and keeps its answers in RUN_DIR, where `callyard eval score` finds them. Answers that are there are not asked for again.\n\n" +
+		Long: "With --model, run asks the model the questions of a data set and keeps its answers in RUN_DIR, where `callyard eval score` finds them. It does not ask again for answers that it already has.\n\n" +
 			"With --execute, run sends calls to Callyard as a batch, and counts those that reach their tool and those that the tool answers without an error: the calls that the data set expects (label), those of the answers in RUN_DIR (model), or both (all). " +
 			"`callyard eval score` then compares their results. Of an answer, only calls of tools that its question offers are sent. Without --model, the default is label: it shows whether the fleet can run the data set at all.\n\n" +
 			"--reset and --state are for servers with a state, such as that of tau2: before the calls of each sample the tool --reset is called, and after them the tool --state, whose result is the state. Such a server needs \"sessions\": 1 and \"inFlight\": 1, so that calls run one after the other. In a conversation of several turns, such as multi_turn_base of BFCL, --state is called after each turn, and with --model the calls of the model run at Callyard while it is asked.\n\n" +

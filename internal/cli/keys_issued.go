@@ -57,13 +57,13 @@ func (f *keyFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.owner, "owner", "", "person or team that owns the key")
 	flags.StringVar(&f.note, "note", "", "what the key is for")
 	flags.StringSliceVar(&f.groups, "group", nil, "group of the key; repeatable")
-	flags.StringVar(&f.role, "role", "", "what the key lets do, in place of scopes: platform-admin, tenant-admin, developer, caller or auditor")
-	flags.StringSliceVar(&f.scopes, "scope", nil, "what the key lets do: tools:read, tools:list, tools:call, tools:call:SERVER, tools:call:@SET, calls:read, calls:read:all, approve, admin, admin:tenant; repeatable")
-	flags.StringSliceVar(&f.tools, "tools", nil, "only tools that fit SERVER/TOOL, with * and ?; repeatable")
+	flags.StringVar(&f.role, "role", "", "a fixed set of scopes, instead of --scope: platform-admin, tenant-admin, developer, caller or auditor")
+	flags.StringSliceVar(&f.scopes, "scope", nil, "scopes, which say what the key may do: tools:read, tools:list, tools:call, tools:call:SERVER, tools:call:@SET, calls:read, calls:read:all, approve, admin, admin:tenant; repeatable")
+	flags.StringSliceVar(&f.tools, "tools", nil, "only tools that match SERVER/TOOL, with * and ?; repeatable")
 	flags.Float64Var(&f.rate, "rate", 0, "calls a second that the key may make (default: no limit of its own)")
 	flags.IntVar(&f.burst, "burst", 0, "calls that may come at once within the rate (default: those of one second)")
 	flags.IntVar(&f.inFlight, "in-flight", 0, "calls of the key that may run at once (default: no limit of its own)")
-	durationVar(flags, &f.expires, "expires", 0, "time from now after which the key ends, such as 30d (default 90d)")
+	durationVar(flags, &f.expires, "expires", 0, "time from now until the key expires, such as 30d (default 90d)")
 }
 
 // until returns the expiry of a key after the duration in, or nil if in is 0.
@@ -93,14 +93,14 @@ func createKeyCommand() *cobra.Command {
 	var f keyFlags
 	cmd := &cobra.Command{
 		Use:   "create NAME",
-		Short: "Make an API key at a running Callyard",
-		Long: "create makes a key and prints it once: Callyard stores only its hash. The key counts at every front door within a second. " +
+		Short: "Create an API key at a running Callyard",
+		Long: "create creates a key and prints it once: Callyard stores only its hash. Every front door accepts the key within a second. " +
 			"It cannot have scopes, tools or groups that your own key does not have.",
 		Example: "  callyard keys create ci --role developer\n  callyard keys create nightly --scope tools:read --scope tools:call:files --owner \"build team\"",
 		Args:    takes(1, 1),
 	}
 	f.add(cmd)
-	tenant := cmd.Flags().String("tenant", "", "tenant of the key (default: that of your own key); only keys of the default tenant make keys of others")
+	tenant := cmd.Flags().String("tenant", "", "tenant of the key (default: that of your own key); only keys of the default tenant create keys of other tenants")
 	cmd.RunE = withClient(func(ctx context.Context, c *client, args []string) error {
 		ends, err := until(f.expires)
 		if err != nil {
@@ -110,7 +110,7 @@ func createKeyCommand() *cobra.Command {
 			return fail(exitUsage, "--tenant must be the id of a tenant, such as billing: `callyard tenants` lists them.")
 		}
 		if (len(f.scopes) == 0) == (f.role == "") {
-			return fail(exitUsage, "Say with --role or --scope what the key lets do, such as --role developer, or --scope tools:read --scope tools:call.")
+			return fail(exitUsage, "Set what the key may do with --role or --scope, such as --role developer, or --scope tools:read --scope tools:call.")
 		}
 		body := f.members(cmd, ends)
 		body["name"] = args[0]
@@ -152,8 +152,8 @@ func updateKeyCommand() *cobra.Command {
 	var f keyFlags
 	cmd := &cobra.Command{
 		Use:     "update NAME",
-		Short:   "Change what an API key lets do, its groups, note or end",
-		Long:    "update changes what is named by flags; the rest stays, as do the name and the secret. A list replaces the one before; --tools '' removes the limit. --rate, --burst and --in-flight replace all limits of the key; 0 means none.",
+		Short:   "Change the scopes, tools, limits, groups, note or expiry of an API key",
+		Long:    "update changes only what you name with flags. The name and the secret stay. A list replaces the previous one; --tools '' allows all tools again. --rate, --burst and --in-flight replace all limits of the key; 0 means none.",
 		Example: "  callyard keys update ci --scope tools:read --expires 30d",
 		Args:    takes(1, 1), ValidArgsFunction: completing(keyNames),
 	}
@@ -165,7 +165,7 @@ func updateKeyCommand() *cobra.Command {
 		}
 		body := f.members(cmd, ends)
 		if len(body) == 0 {
-			return fail(exitUsage, "Say with flags what to change, such as --note or --expires.")
+			return fail(exitUsage, "Name what to change with flags, such as --note or --expires.")
 		}
 		return c.withKey(ctx, args[0], func(k *issuedKey) error {
 			return show(ctx, c, func(ctx context.Context, edit ...callyard.RequestEditorFn) (*http.Response, error) {
@@ -181,13 +181,13 @@ func rotateKeyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rotate NAME",
 		Short: "Give an API key a new secret",
-		Long: "rotate prints the new secret once. The id stays, as do the calls and limits of the key. The present secret is accepted for the time of --grace, " +
+		Long: "rotate prints the new secret once. The key keeps its id, calls and limits. The previous secret is accepted for the time of --grace, " +
 			"so that clients can be changed one by one.",
 		Example: "  callyard keys rotate ci --grace 1h --expires 90d",
 		Args:    takes(1, 1), ValidArgsFunction: completing(keyNames),
 	}
-	durationVar(cmd.Flags(), &grace, "grace", 24*time.Hour, "how long the present secret stays valid, at most 7d; 0 ends it at once")
-	durationVar(cmd.Flags(), &expires, "expires", 0, "time from now after which the key ends (default: as before)")
+	durationVar(cmd.Flags(), &grace, "grace", 24*time.Hour, "how long the previous secret stays valid, at most 7d; 0 ends all previous secrets at once")
+	durationVar(cmd.Flags(), &expires, "expires", 0, "time from now until the key expires (default: as before)")
 	cmd.RunE = withClient(func(ctx context.Context, c *client, args []string) error {
 		ends, err := until(expires)
 		if err != nil {

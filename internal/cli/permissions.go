@@ -19,8 +19,8 @@ import (
 func permissionsCommand() *cobra.Command {
 	list := &cobra.Command{
 		Use:   "permissions",
-		Short: "List and revoke remembered approvals",
-		Long: "permissions lists remembered approvals: matching calls run without approval, until a time and up to a number of calls. " +
+		Short: "List and revoke standing permissions",
+		Long: "permissions lists standing permissions (\"Approve and remember\"): matching calls run without a new approval, until a time and up to a number of calls. " +
 			"`permissions remove` revokes one: matching calls are held again.",
 		Example: "  callyard permissions\n  callyard permissions remove perm_06b2t8m3c0w3v2q5n7k9a1d4fz --reason \"no longer needed\"",
 		Args:    takes(0, 0),

@@ -23,9 +23,9 @@ func dryRunCommand() *cobra.Command {
 	var q dryRunQuery
 	cmd := &cobra.Command{
 		Use:   "dry-run FILE [--since 7d]",
-		Short: "Compare a draft policy with what was decided on recorded calls",
-		Long: "dry-run applies the policy in FILE to the recorded calls of all callers, as the gate would have, and compares the decisions with those that were made. " +
-			"Nothing is put in force. If a rule reads arguments that are not stored, the decision on the call is counted as unknown.",
+		Short: "Compare a draft policy with the decisions on recorded calls",
+		Long: "dry-run applies the policy in FILE to the recorded calls of all callers, as a front door would, and compares the decisions with those that were made. " +
+			"It changes nothing. If a rule reads arguments that are not stored, the decision on the call is counted as unknown.",
 		Example: "  callyard policy dry-run policy.yaml --since 7d\n  callyard policy dry-run policy.yaml --since 1h --json",
 		Args:    takes(1, 1),
 	}

@@ -154,8 +154,8 @@ func putSetCommand() *cobra.Command {
 	var f setFlags
 	cmd := &cobra.Command{
 		Use:   "put NAME [FILE]",
-		Short: "Make or change a set",
-		Long: "put makes the set, or replaces its definition. FILE has the definition as JSON, as in PUT /sets/{name} (- means standard input). " +
+		Short: "Create or change a set",
+		Long: "put creates a set, or replaces its definition. FILE has the definition as JSON, as in PUT /sets/{name} (- means standard input). " +
 			"Without a file, the flags select the tools of the set.",
 		Args: takes(1, 2),
 	}

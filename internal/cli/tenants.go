@@ -19,7 +19,7 @@ import (
 func tenantsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tenants",
-		Short: "List the tenants with what each sees and uses",
+		Short: "List tenants, and what each of them sees and uses",
 		Long: "tenants lists the tenants of the configuration: the servers and sets that each sees, its policy, weight, retention and API keys, its calls of the last 24 hours, and the calls that wait or are in flight now. " +
 			"Administrators and auditors of the default tenant see all tenants, those of another one see their own.",
 		Example: "  callyard tenants\n  callyard tenants show billing",

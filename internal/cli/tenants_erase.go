@@ -16,9 +16,9 @@ func eraseTenantCommand() *cobra.Command {
 	var confirm string
 	cmd := &cobra.Command{
 		Use:   "erase TENANT",
-		Short: "End what a tenant has, and destroy its data key",
-		Long: "erase deletes a tenant that is not in the configuration any more: its API keys are revoked, its held calls withdrawn, its batches canceled and deleted, its sets of tools and the credentials of its people at MCP servers removed, the access that they gave to programs ended, and its data key is destroyed, so that nobody can read its stored arguments and results any more. " +
-			"This cannot be undone. If calls still run, it says so and keeps the data key; repeat it then. If nothing of a tenant with the id is there, it says so and exits with 3. Records of calls without their payloads, usage and the audit record stay.",
+		Short: "Erase a tenant: revoke its keys, end its calls, and destroy its data key",
+		Long: "erase erases a tenant that is no longer in the configuration. It revokes the API keys of the tenant, withdraws its held calls, cancels and deletes its batches, removes its sets of tools and the credentials of its people at MCP servers, and ends the access that they gave to programs. Then it destroys the data key of the tenant, so that nobody can read its stored arguments and results. " +
+			"This cannot be undone. If calls still run, it says so and keeps the data key: run it again when they have ended. If Callyard has nothing of a tenant with this id, it says so and exits with 3. Call records without payloads, usage and the audit record stay.",
 		Example: "  callyard tenants erase billing --confirm billing",
 		Args:    takes(1, 1),
 	}

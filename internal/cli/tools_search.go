@@ -33,8 +33,8 @@ func searchToolsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "search WORDS...",
 		Short: "Find tools by what they do",
-		Long: "search shows the tools that fit the words, best first, with how each is called, and what the policy decides for your call without arguments. " +
-			"If no tool fits, nothing is shown.\n\nExit code: 0 tools were found, 1 no tool fits.",
+		Long: "search shows the tools that match the words, best first, each with its signature and the decision of the policy on a call of yours without arguments. " +
+			"If no tool matches, nothing is shown.\n\nExit code: 0 tools were found, 1 no tool matches.",
 		Example: "  callyard tools search read a text file\n  callyard tools search --server files --limit 3 rename",
 		Args:    takes(1, -1),
 	}

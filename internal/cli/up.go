@@ -30,7 +30,7 @@ func upCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "up",
 		Short: "Run front door, worker, approver and NATS in this process",
-		Long: "up runs the whole fabric in one process: front door, worker and approver with an embedded NATS server with JetStream.\n" +
+		Long: "up runs all of Callyard in one process: front door, worker, approver, and an embedded NATS server with JetStream.\n" +
 			"Without --servers (and without MCP_CONFIG_PATH) it serves the demo tools and the built-in tools that need no setting (callyard hub list).",
 		Example: "  callyard up\n  callyard up --demo-approvals\n  callyard up --servers mcp.json --listen 127.0.0.1:9000",
 		Args:    takes(0, 0),

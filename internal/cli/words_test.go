@@ -38,7 +38,7 @@ func TestWrongWordsAreNamedAndNothingIsSent(t *testing.T) {
 		"tools search x --limit 0":           "--limit must be from 1 to 100",
 		"tools demo echo":                    "Did you mean `callyard tools show demo echo`?",
 		"audit list --limit -1":              "--limit must not be negative",
-		"keys update ci":                     "Say with flags what to change",
+		"keys update ci":                     "Name what to change with flags",
 		"sets put a no-such-file":            "The set cannot be read: open no-such-file",
 		"state import no-such-file":          "The state cannot be read: open no-such-file",
 		"calls --limit x":                    `--limit must be a whole number, not "x".`,

@@ -20,8 +20,8 @@ func workersCommand() *cobra.Command {
 	}
 	cmd.AddCommand(&cobra.Command{
 		Use:   "drain WORKER",
-		Short: "Have a worker finish its calls and end",
-		Long: "drain has a worker take no more calls, finish those that it runs (within worker.drain_grace), and end its process, as SIGTERM does. Whatever started the process may start it again. " +
+		Short: "Drain a worker: it finishes its calls and exits",
+		Long: "drain tells a worker to accept no more calls, to finish its current ones within worker.drain_grace, and to exit, as SIGTERM does. A supervisor such as systemd or Kubernetes then starts a new process. " +
 			"It returns once draining has begun; `callyard workers` shows its progress. A worker that is part of `callyard up` cannot be drained alone.",
 		Args: takes(1, 1),
 		RunE: withClient(func(ctx context.Context, c *client, args []string) error {

@@ -38,9 +38,9 @@ func (d *FrontDoor) reserved(name string) string {
 	case d.keys.Has(name):
 		return "is the name of a key of the configuration"
 	case d.tokens.Names(name):
-		return "begins with the name of an issuer; principals of tokens are named like that"
+		return "begins with the name of an issuer, as the principals of its tokens do"
 	case name == usage.Other:
-		return "is the name of what usage does not tell apart"
+		return "is reserved: usage reports add up the remaining callers under it"
 	}
 	return ""
 }

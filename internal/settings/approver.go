@@ -81,13 +81,13 @@ func (c Approver) Validate() []config.Fault {
 			faults.Addf(fmt.Sprintf("keys[%d].name", i), "begins with %s, which is reserved for people from a provider; choose another name.", NamePrefix)
 		}
 		if !k.Limits.None() {
-			faults.Addf(fmt.Sprintf("keys[%d].limits", i), "count at front doors only. Omit them.")
+			faults.Addf(fmt.Sprintf("keys[%d].limits", i), "work at front doors only; omit them.")
 		}
 		if k.Certificate != "" {
-			faults.Addf(fmt.Sprintf("keys[%d].certificate", i), "counts at front doors only; give the key a hash.")
+			faults.Addf(fmt.Sprintf("keys[%d].certificate", i), "works at front doors only; set the hash of a key instead.")
 		}
 		if k.Role != "" {
-			faults.Addf(fmt.Sprintf("keys[%d].role", i), "counts at front doors only; who may approve is decided by groups. Omit it.")
+			faults.Addf(fmt.Sprintf("keys[%d].role", i), "works at front doors only, and groups decide who may approve; omit it.")
 		}
 	}
 	faults = append(faults, checkKeys(c.Keys)...)

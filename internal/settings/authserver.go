@@ -77,7 +77,7 @@ func (c AuthorizationServer) Validate() []config.Fault {
 		}
 		ids[o.ID] = true
 		if len(o.RedirectURIs) == 0 {
-			faults.Addf(path+".redirect_uris", "is missing: people are led back to registered addresses only.")
+			faults.Addf(path+".redirect_uris", "is missing: after the sign-in, browsers return to registered addresses only.")
 		}
 		o.checkKeys(path, &faults)
 		if hash, ok := strings.CutPrefix(o.SecretHash, "sha256:"); o.SecretHash != "" && (!ok || len(hash) != 64 || strings.Trim(hash, "0123456789abcdef") != "") {
@@ -112,7 +112,7 @@ func (o *OAuthClient) checkKeys(path string, faults *config.Collector) {
 		}
 	}
 	if given > 1 {
-		faults.Addf(path+".jwks_file", "jwks_url and secret_hash exclude each other; keep one.")
+		faults.Addf(path+".jwks_file", "cannot be combined with jwks_url or secret_hash, nor these with each other; keep one.")
 	}
 	if _, ok := SafeAddress(o.JWKSURL); o.JWKSURL != "" && !ok {
 		faults.Addf(path+".jwks_url", "must be an https URL; http is allowed for loopback only.")

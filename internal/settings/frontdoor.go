@@ -140,7 +140,7 @@ func checkSets(list []toolset.Set) (faults config.Collector) {
 			faults.Addf(fmt.Sprintf("sets[%d].%s", i, f.Path), "%s", f.Message)
 		}
 		if all[list[i].Name] != nil {
-			faults.Addf(fmt.Sprintf("sets[%d].name", i), "is that of another set; rename one of them.")
+			faults.Addf(fmt.Sprintf("sets[%d].name", i), "is used by another set; rename one of them.")
 		}
 		all[list[i].Name] = &list[i]
 	}

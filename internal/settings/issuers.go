@@ -133,7 +133,7 @@ func (c *FrontDoor) checkIssuers() (faults config.Collector) {
 		e, path := &c.Issuers[i], fmt.Sprintf("issuers[%d]", i)
 		e.check(path, &faults)
 		if names[e.Name] {
-			faults.Addf(path+".name", "is that of another issuer; rename one of them.")
+			faults.Addf(path+".name", "is used by another issuer; rename one of them.")
 		}
 		if issuers[e.Issuer] {
 			faults.Addf(path+".issuer", "is in another entry; merge them.")
@@ -142,7 +142,7 @@ func (c *FrontDoor) checkIssuers() (faults config.Collector) {
 	}
 	for i, k := range c.Keys {
 		if prefix, _, ok := strings.Cut(k.Name, ":"); ok && names[prefix] {
-			faults.Addf(fmt.Sprintf("keys[%d].name", i), "begins with the name of an issuer; principals of tokens are named like that.")
+			faults.Addf(fmt.Sprintf("keys[%d].name", i), "begins with the name of an issuer, as the principals of its tokens do; choose another name.")
 		}
 	}
 	return faults

@@ -103,13 +103,13 @@ func (f File) Validate() []config.Fault {
 		t := f.Tenants[id]
 		path := "tenants." + string(id)
 		if !id.Valid() {
-			faults.Addf("tenants", "contains %q, which is no name of a tenant: use 1 to 64 letters, digits, - and _.", id)
+			faults.Addf("tenants", "contains %q, which is not a valid tenant name: use 1 to 64 letters, digits, - and _.", id)
 		}
 		if len(t.Servers) == 0 && !id.Is(schema.DefaultTenant) {
 			faults.Addf(path, "names no servers, so the tenant would see none: add servers: [\"*\"] for all of them, or patterns of those that it may see.")
 		}
 		if t.Limits.Borrow > 0 && !f.Tenants.lendTo(id) {
-			faults.Addf(path+".limits.borrow", "is calls of the nominal of other tenants, and no other tenant has one: set limits.nominal of the tenants that lend, or omit borrow.")
+			faults.Addf(path+".limits.borrow", "borrows from limits.nominal of other tenants, and no other tenant has one: set limits.nominal of the tenants that lend, or omit borrow.")
 		}
 		if t.Policy != "" && f.Policy == "" {
 			faults.Addf(path+".policy", "tightens the policy of the platform, and there is none: set policy as well.")
