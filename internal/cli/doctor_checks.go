@@ -129,18 +129,18 @@ func because(text string) string {
 	return ": " + text
 }
 
-// executions checks that the execution log can be read, and lists calls with an unknown outcome.
+// executions checks that the call records can be read, and lists calls with an unknown outcome.
 func (x *examination) executions(ctx context.Context) {
-	const at = "execution log"
+	const at = "call records"
 	var page callyard.CallList
 	since := x.clock.Add(-24 * time.Hour).UTC().Truncate(time.Second)
 	query := callyard.ListCallsParams{State: []callyard.ListCallsParamsState{callyard.ListCallsParamsStateUnknown}, Since: &since, Limit: new(shownMost)}
 	if _, err := x.look(ctx, x.c, with(x.c.api.ListCalls, &query), &page); err != nil {
-		x.fault(at, "it cannot be read: "+oneLine(err.Error()), "it is the stream of call records in NATS: check that JetStream is running and has disk space, and that the stream exists (a restart of a front door creates it again)")
+		x.fault(at, "they cannot be read: "+oneLine(err.Error()), "they are in the stream callyard_executions of NATS: check that JetStream is running and has disk space, and that the stream exists (a restart of a front door creates it again)")
 		return
 	}
 	if len(page.Calls) == 0 {
-		x.ok(at, "it can be read; none of your calls of the last day has an unknown outcome")
+		x.ok(at, "they can be read; none of your calls of the last day has an unknown outcome")
 		return
 	}
 	more := ""

@@ -87,7 +87,7 @@ func TestTheDoctorFindsNothingWrongWithAWellSystem(t *testing.T) {
 	if code != exitOK || !strings.Contains(said, "No faults.") || strings.Contains(said, "fault ") || strings.Contains(said, "note") {
 		t.Errorf("code %d:\n%s", code, said)
 	}
-	for _, want := range []string{"front door: 1.2.3", "workers: 1 live", "servers: 1 of 1", "configuration: 1 processes, the latest version of their files is in force; policy 71accd489c13 since 2026-01-01T00:00:00Z", "execution log: it can be read", "approver: 0 approvals"} {
+	for _, want := range []string{"front door: 1.2.3", "workers: 1 live", "servers: 1 of 1", "configuration: 1 processes, the latest version of their files is in force; policy 71accd489c13 since 2026-01-01T00:00:00Z", "call records: they can be read", "approver: 0 approvals"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("it does not say %q:\n%s", want, said)
 		}
@@ -166,7 +166,7 @@ func TestTheDoctorNamesFaultsAndFixes(t *testing.T) {
 		"no sandbox": {func(d, _ *patient) {
 			d.answers["/servers"] = jsonAnswer(`{"servers":[{"id":"s","initialization_state":"initialized","sandbox":{"isolation":"container","ready":false,"error":"no engine"}}]}`)
 		}, "no container is ready: no engine", "docs/how-to/containers.md"},
-		"the execution log is lost": {func(d, _ *patient) { d.answers["/calls"] = problem503("The execution log cannot be read.") }, "execution log: it cannot be read", "JetStream"},
+		"the call records are lost": {func(d, _ *patient) { d.answers["/calls"] = problem503("The call records cannot be read.") }, "call records: they cannot be read", "JetStream"},
 		"a clock":                   {func(d, _ *patient) { d.clock = -time.Hour }, "front door: its clock and the local clock differ", "NTP"},
 		"the approver's clock":      {func(_, a *patient) { a.clock = time.Hour }, "approver: its clock", "NTP"},
 		"an approval waits": {func(_, a *patient) {

@@ -57,7 +57,7 @@ func TestAPartOfTheLogWithoutCallsLeadsToTheNext(t *testing.T) {
 	k.get("/console/calls?state=canceled").says(t, short, `href="/console/calls?cursor=c1&amp;state=canceled"`)
 	d.set("GET /calls?state=succeeded&limit=50", `{"calls":[` + aRecord + `]}`)
 	k.get("/console/calls?state=succeeded").hides(t, short)
-	k.get("/console/call?id=call_1").says(t, "not found in the execution log")
+	k.get("/console/call?id=call_1").says(t, "not found in the call records")
 	of := "GET /calls?" + d.last("GET /calls").query
 	d.set(of, `{"calls":[],"next":"c2"}`)
 	d.set("GET /calls", `{"calls":[`+aRecord+`]}`) // any other cursor
@@ -78,7 +78,7 @@ func TestACallShowsItsTimeLineAndIsCanceledOrSettled(t *testing.T) {
 	p.says(t, "Admitted", "Held for approval", "It &lt;writes&gt;.", "Sent to the server", "after 2 s", "attempt 2", "2 s at the server", "Echo: hi", `href="/a/appr_1"`, `href="/console/batch?id=batch_1"`, "sha256:a")
 	p.hides(t, "Cancel the call", "It has run", "data-live")
 	p = k.get("/console/call?id=call_2")
-	p.says(t, "Now running", "Cancel the call", "not found in the execution log", "data-live")
+	p.says(t, "Now running", "Cancel the call", "not found in the call records", "data-live")
 	if csp := p.header.Get("Content-Security-Policy"); !strings.Contains(csp, "img-src 'self' data:") {
 		t.Errorf("an image of the result that is to come is blocked by %q", csp)
 	}

@@ -117,7 +117,7 @@ func NewMetrics() *Metrics {
 	m.batchAge = gauge("callyard_batches_oldest_seconds", "Age of the oldest batch that has not ended.")
 	m.batchPace = gauge("callyard_batches_pace", "Calls of batches that can start per second while single calls arrive; 0 means no limit.")
 	m.leasesLost = prometheus.NewCounter(prometheus.CounterOpts{Name: "callyard_leases_lost_total", Help: "Journal leases (batches, stored calls) that this front door lost to another one."})
-	m.recordsLost = prometheus.NewCounter(prometheus.CounterOpts{Name: "callyard_records_lost_total", Help: "Records of the execution log that could not be stored and were dropped."})
+	m.recordsLost = prometheus.NewCounter(prometheus.CounterOpts{Name: "callyard_records_lost_total", Help: "Call records that could not be stored and were dropped."})
 	m.spansDropped = counter("callyard_trace_spans_dropped_total", "Trace spans that were dropped, by reason: full (queue full) or failed (export failed).", "reason")
 	m.unexpected = counter("callyard_unexpected_messages_total", "NATS messages that were dropped, by reason: origin (unauthorized sender), number (unknown call) or bytes (not decodable).", "reason")
 	m.sandboxState = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "callyard_sandboxes", Help: "Containers of a server, by state: warm (waiting for a call) or in_use."}, []string{"server", "state"})
