@@ -23,7 +23,7 @@ func TestCallsAreListedWithFilters(t *testing.T) {
 	if p = k.get("/console/calls?id=call_7"); p.header.Get("Location") != "/console/call?id=call_7" {
 		t.Errorf("an id leads to %q", p.header.Get("Location"))
 	}
-	d.set("GET /calls", `{"calls":[` + strings.TrimSuffix(strings.Repeat(aRecord+",", 50), ",") + `],"next":"c1"}`)
+	d.set("GET /calls", `{"calls":[`+strings.TrimSuffix(strings.Repeat(aRecord+",", 50), ",")+`],"next":"c1"}`)
 	full := k.get("/console/calls?server=demo")
 	full.says(t, `href="/console/calls?cursor=c1&amp;server=demo"`)
 	full.hides(t, "Further calls that match")
@@ -52,10 +52,10 @@ func TestAPartOfTheLogWithoutCallsLeadsToTheNext(t *testing.T) {
 	k := openDesk(t, d, nil)
 	k.get("/console/calls?state=failed").says(t, "No calls match in this part of the log.", `href="/console/calls?cursor=c1&amp;state=failed"`)
 	k.get("/console/calls?state=denied").says(t, "No calls match these filters.")
-	d.set("GET /calls?state=canceled&limit=50", `{"calls":[` + aRecord + `],"next":"c1"}`)
+	d.set("GET /calls?state=canceled&limit=50", `{"calls":[`+aRecord+`],"next":"c1"}`)
 	const short = "Further calls that match may be older."
 	k.get("/console/calls?state=canceled").says(t, short, `href="/console/calls?cursor=c1&amp;state=canceled"`)
-	d.set("GET /calls?state=succeeded&limit=50", `{"calls":[` + aRecord + `]}`)
+	d.set("GET /calls?state=succeeded&limit=50", `{"calls":[`+aRecord+`]}`)
 	k.get("/console/calls?state=succeeded").hides(t, short)
 	k.get("/console/call?id=call_1").says(t, "not found in the call records")
 	of := "GET /calls?" + d.last("GET /calls").query

@@ -205,7 +205,7 @@ func TestEveryEditorSendsTheBytesThatItShows(t *testing.T) {
 	d := toolDoor(t, "{}")
 	k := openDesk(t, d, nil)
 	for name, schema := range schemas {
-		d.set("GET /tools", `{"tools":[{"server":"demo","name":"a/b","enabled":true,"definition":{"name":"a/b","inputSchema":` + string(schema) + `}}]}`)
+		d.set("GET /tools", `{"tools":[{"server":"demo","name":"a/b","enabled":true,"definition":{"name":"a/b","inputSchema":`+string(schema)+`}}]}`)
 		shown := editor(t, k.get("/console/tool?server=demo&tool=a%2Fb"))
 		for _, document := range append(documents[:1:1], shown) {
 			if document == "" {

@@ -34,13 +34,13 @@ func TestTheFailedCallsOfABatchAreRetried(t *testing.T) {
 	if key := sent.header.Get("Idempotency-Key"); !strings.HasPrefix(key, once+"-") {
 		t.Errorf("sent twice, it is another batch: %q", key)
 	}
-	d.set("GET /batches/batch_2", `{"id":"batch_2","labels":{"retry_of":"batch_1"},` + ofEnded + `}`)
+	d.set("GET /batches/batch_2", `{"id":"batch_2","labels":{"retry_of":"batch_1"},`+ofEnded+`}`)
 	k.get("/console/batch?id=batch_2&done=retry").says(t, "This is the new batch", `<dt>Retry of</dt><dd><a href="/console/batch?id=batch_1">`)
-	d.set("GET /calls/call_3", `{"id":"call_3",` + failed + `}`)
+	d.set("GET /calls/call_3", `{"id":"call_3",`+failed+`}`)
 	if p = k.post("/console/batch", "id", "batch_1", "do", "retry"); p.status != http.StatusConflict {
 		t.Errorf("without arguments: %d", p.status)
 	}
-	d.set("GET /batches/batch_1/results", `{"cursor":"2","index":1,"call_id":"call_2","state":"unknown"}` + "\n")
+	d.set("GET /batches/batch_1/results", `{"cursor":"2","index":1,"call_id":"call_2","state":"unknown"}`+"\n")
 	if p = k.post("/console/batch", "id", "batch_1", "do", "retry"); p.status != http.StatusConflict {
 		t.Errorf("of a batch without failed calls: %d", p.status)
 	}
@@ -55,6 +55,6 @@ func TestTheHeldCallsOfABatchAreDecidedTogether(t *testing.T) {
 	})
 	k := openDesk(t, d, nil)
 	k.get("/console/batch?id=batch_1").says(t, `href="/review?id=appr_1&amp;id=appr_3"`)
-	d.set("GET /batches/batch_1/held", `{"calls":[` + one + `]}`)
+	d.set("GET /batches/batch_1/held", `{"calls":[`+one+`]}`)
 	k.get("/console/batch?id=batch_1").hides(t, "/review")
 }

@@ -53,7 +53,7 @@ func TestAllToolsOfAServerAreDisabledAndEnabled(t *testing.T) {
 	if got := d.last("PATCH /tools").body; p.status != http.StatusSeeOther || got != `{"enabled":false,"reason":"Until Monday.","server":"files"}` {
 		t.Errorf("disabling: %d, %s", p.status, got)
 	}
-	d.set("GET /tools/switches", `{"switches":[{"server":"files","by":"ada","reason":"Until <Monday>.",` + at + `}]}`)
+	d.set("GET /tools/switches", `{"switches":[{"server":"files","by":"ada","reason":"Until <Monday>.",`+at+`}]}`)
 	p = k.get("/console/server?id=files&done=all-off")
 	p.says(t, "Enable its tools", "disabled by ada", "Until &lt;Monday&gt;.", "The tools of the server are disabled.")
 	p.hides(t, "Disable all its tools")

@@ -37,7 +37,7 @@ func TestACallLinksToItsTrace(t *testing.T) {
 	// Only the record has the trace of a batch call.
 	d.set("GET /calls/call_1", strings.Replace(tracedCall(t, ""), `,"trace_id":""`, "", 1))
 	openDesk(t, d, withTraces).get("/console/call?id=call_1").hides(t, "<dt>Trace</dt>")
-	d.set("GET /calls", `{"calls":[` + strings.Replace(aRecord, `"attempt"`, `"trace_id":"`+aTraceID+`","attempt"`, 1) + `]}`)
+	d.set("GET /calls", `{"calls":[`+strings.Replace(aRecord, `"attempt"`, `"trace_id":"`+aTraceID+`","attempt"`, 1)+`]}`)
 	openDesk(t, d, withTraces).get("/console/call?id=call_1").says(t, link)
 }
 
