@@ -78,12 +78,7 @@ func (ep *Episode) Step(ctx context.Context, tool string, arguments json.RawMess
 			arguments = json.RawMessage("{}")
 		}
 		if tool == ep.env.FinishTool {
-			var given struct {
-				Answer any `json:"answer"`
-			}
-			if json.Unmarshal(arguments, &given) == nil {
-				ep.answer = given.Answer
-			}
+			ep.takeAnswer(arguments)
 			o := &Observation{Tool: tool, Result: json.RawMessage(`{"content":[{"type":"text","text":"The task has ended."}],"isError":false}`)}
 			ep.note(turn, "", []eval.Call{{Name: tool, Arguments: arguments}}, []*Observation{o})
 			return ep.finish(ctx, o)
@@ -94,15 +89,25 @@ func (ep *Episode) Step(ctx context.Context, tool string, arguments json.RawMess
 	})
 }
 
+// takeAnswer sets the answer of the episode from the arguments of the finish tool.
+func (ep *Episode) takeAnswer(arguments json.RawMessage) {
+	var given struct {
+		Answer any `json:"answer"`
+	}
+	if json.Unmarshal(arguments, &given) == nil {
+		ep.answer = given.Answer
+	}
+}
+
 // StepText parses a text of the model, as evaluation does, and makes the calls in its <tool_call>
-// blocks in order. A text without a call is the answer and ends the episode. Errors are those of
-// Step.
+// blocks in order. A call of the finish tool ends the episode, and calls after it are not made. A
+// text without a call is the answer and ends the episode. Errors are those of Step.
 func (ep *Episode) StepText(ctx context.Context, text string) (*Observation, error) {
 	return ep.inTurn(ctx, func(turn int) *Observation { return ep.text(ctx, turn, text) })
 }
 
 func (ep *Episode) text(ctx context.Context, turn int, text string) *Observation {
-	ep.texts = append(ep.texts, text)
+	ep.texts = append(ep.texts, eval.WithoutCalls(text, ep.env.FinishTool)) // as for structured calls, the finish tool does not count
 	x := eval.Extract(&eval.Response{Text: text}, ep.table.graded, ep.table.known)
 	o := &Observation{}
 	var seen []*Observation
@@ -112,8 +117,9 @@ func (ep *Episode) text(ctx context.Context, turn int, text string) *Observation
 	}
 	for _, c := range x.Calls {
 		if c.Name == ep.env.FinishTool {
+			ep.takeAnswer(c.Arguments)
 			finished = true
-			continue
+			break
 		}
 		one := ep.run(ctx, c.Name, c.Arguments)
 		seen = append(seen, one)
