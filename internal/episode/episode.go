@@ -106,8 +106,8 @@ func (ep *Episode) Touch() {
 	ep.used = ep.m.o.Now()
 }
 
-// idleSince returns the time since the episode was last used.
-func (ep *Episode) idleSince(now time.Time) time.Duration {
+// IdleTime returns the time since the episode was last used. It is 0 during a step.
+func (ep *Episode) IdleTime(now time.Time) time.Duration {
 	ep.mu.Lock()
 	defer ep.mu.Unlock()
 	if ep.busy > 0 {

@@ -123,7 +123,7 @@ func (m *Manager) sweep() {
 		}
 		now := m.o.Now()
 		for _, ep := range m.all() {
-			if ep.idleSince(now) > ep.env.Limits.Idle {
+			if ep.IdleTime(now) > ep.env.Limits.Idle {
 				m.o.Log.Info("an episode was given up, because nobody used it", "environment", ep.env.name, "episode", ep.id)
 				ep.Close()
 			}

@@ -71,6 +71,9 @@ func (s gym) verify(w http.ResponseWriter, r *http.Request, who schema.Principal
 	if err := read(w, r, &out); err != nil {
 		return nil, err
 	}
+	if out == nil { // the body is null
+		out = object{}
+	}
 	one, ep, err := s.episodeOf(r, who)
 	if err != nil {
 		return nil, err

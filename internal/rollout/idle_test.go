@@ -1,0 +1,132 @@
+package rollout
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/callyard/callyard/internal/authn"
+	"github.com/callyard/callyard/internal/calls"
+	"github.com/callyard/callyard/internal/catalog"
+	"github.com/callyard/callyard/internal/episode"
+	"github.com/callyard/callyard/internal/kit/httpguard"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// oneTool is a catalog with one tool at one worker.
+type oneTool struct{}
+
+func (oneTool) Servers() []catalog.Server {
+	return []catalog.Server{{Server: schema.Server{ID: "todo"}}}
+}
+
+func (oneTool) Tools(schema.ServerID) ([]catalog.Tool, error) {
+	tool := catalog.Tool{Tool: &schema.Tool{Server: "todo", Name: "add", Digest: "a", Raw: json.RawMessage(`{}`)}}
+	tool.Switch.Enabled = true
+	return []catalog.Tool{tool}, nil
+}
+
+func (oneTool) Holders(schema.ServerID) []schema.Worker {
+	return []schema.Worker{{ID: "w", Servers: []schema.Server{{ID: "todo", State: schema.StateInitialized, Transport: "builtin"}}}}
+}
+
+// slowCalls is a fabric whose calls take a while.
+type slowCalls struct {
+	episode.Calls
+	takes time.Duration
+}
+
+func (c slowCalls) Submit(ctx context.Context, _ calls.Request) (calls.Outcome, error) {
+	select {
+	case <-time.After(c.takes):
+		return calls.Outcome{Result: &schema.Result{Body: []byte(`{"content":[]}`)}}, nil
+	case <-ctx.Done():
+		return calls.Outcome{}, schema.Errorf(schema.KindCanceled, "The call was canceled.")
+	}
+}
+
+// serving returns a server of one environment with one task and the given limits. The returned
+// function ends it.
+func serving(t *testing.T, limits string, takes time.Duration) (*Server, func()) {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range map[string]string{"env.yaml": "environments:\n  notes:\n    tools: [todo/*]\n    tasks_file: t\n    limits: " + limits + "\n", "t": `{"id":"a","question":"x"}`} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f, err := episode.Load(filepath.Join(dir, "env.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys, err := authn.NewKeys(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	origin, err := httpguard.New(nil, keys.Configured)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := episode.New(episode.Options{File: f, Calls: slowCalls{takes: takes}, Catalog: oneTool{}, Log: slog.New(slog.DiscardHandler)})
+	s := New(Options{Episodes: m, Keys: keys, Origin: origin})
+	return s, func() { s.Close(); m.Close() }
+}
+
+// post sends a request, with the cookies of an earlier response.
+func post(t *testing.T, s *Server, path, body string, after *httptest.ResponseRecorder) *httptest.ResponseRecorder {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://127.0.0.1"+path, strings.NewReader(body))
+	if after != nil {
+		for _, c := range after.Result().Cookies() { //nolint:bodyclose // of a recorder
+			r.AddCookie(c)
+		}
+	}
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	return w
+}
+
+func TestASessionLastsAsLongAsItsEpisodeMayBeIdle(t *testing.T) {
+	for limits, want := range map[string]int{"{idle: 2h, time: 9h}": http.StatusOK, "{idle: 1m, time: 9h}": http.StatusNotFound, "{time: 9h}": http.StatusNotFound} {
+		synctest.Test(t, func(t *testing.T) {
+			s, end := serving(t, limits, 0)
+			defer end()
+			begun := post(t, s, "/seed_session", "{}", nil)
+			time.Sleep(time.Hour)
+			if got := post(t, s, "/add", "{}", begun); got.Code != want {
+				t.Errorf("%s: %d %s", limits, got.Code, got.Body)
+			}
+		})
+	}
+}
+
+func TestASessionLastsWhileItsStepRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, end := serving(t, "{call_time: 2h, time: 9h}", time.Hour)
+		defer end()
+		begun := post(t, s, "/seed_session", "{}", nil)
+		got := post(t, s, "/add", "{}", begun)
+		if got.Code != http.StatusOK || strings.Contains(got.Body.String(), "masked") {
+			t.Errorf("%d %s", got.Code, got.Body)
+		}
+	})
+}
+
+func TestVerifyTakesABodyThatIsNull(t *testing.T) {
+	s, end := serving(t, "{}", 0)
+	defer end()
+	for _, body := range []string{"null", "", "{}"} {
+		got := post(t, s, "/verify", body, post(t, s, "/seed_session", "{}", nil))
+		if got.Code != http.StatusOK || !strings.Contains(got.Body.String(), `"mask_sample":false`) {
+			t.Errorf("%q: %d %s", body, got.Code, got.Body)
+		}
+	}
+}
