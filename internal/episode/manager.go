@@ -65,6 +65,7 @@ type Manager struct {
 	work      sync.WaitGroup
 	oracles   oracles
 	snapshots snapshots
+	lost      lostWorkers
 	tally     tally.Book
 	since     time.Time
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/callyard/callyard/internal/calls"
 	"github.com/callyard/callyard/internal/eval"
@@ -229,6 +230,9 @@ func (ep *Episode) run(ctx context.Context, name string, arguments json.RawMessa
 		res, held, err := ep.submit(ctx, call)
 		if held != nil {
 			made.Risk = held.Level
+		}
+		if l := call.Lease; l.Worker != "" && l.ID == "" && schema.KindOf(err) == schema.KindServerFailed {
+			ep.m.lost.add(l.Worker, time.Now())
 		}
 		made.Outcome = ep.observe(o, res, held, err)
 	}
