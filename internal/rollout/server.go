@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/callyard/callyard/internal/authn"
@@ -162,9 +163,23 @@ func read(w http.ResponseWriter, r *http.Request, v any) error {
 		return err
 	}
 	if err := json.Unmarshal(body, v); err != nil {
-		return schema.Errorf(schema.KindInvalidRequest, "The body cannot be read as JSON: %w", err)
+		return unreadable("body", err)
 	}
 	return nil
+}
+
+// unreadable returns the error for JSON that cannot be read. It names the member with a value of a
+// wrong type. what names the JSON, as in "body".
+func unreadable(what string, err error) error {
+	var mismatch *json.UnmarshalTypeError
+	switch {
+	case !errors.As(err, &mismatch):
+		return schema.Errorf(schema.KindInvalidRequest, "The %s cannot be read as JSON: %w", what, err)
+	case mismatch.Field == "":
+		return schema.Errorf(schema.KindInvalidRequest, "The %s must be a JSON object, and is of the type %s.", what, mismatch.Value)
+	}
+	member := mismatch.Field[strings.LastIndexByte(mismatch.Field, '.')+1:] // without the name of a Go type
+	return schema.Errorf(schema.KindInvalidRequest, "The member %s of the %s has a value of a wrong type: %s.", member, what, mismatch.Value)
 }
 
 func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {

@@ -130,3 +130,23 @@ func TestVerifyTakesABodyThatIsNull(t *testing.T) {
 		}
 	}
 }
+
+func TestAFaultOfARequestNamesItsMember(t *testing.T) {
+	s, end := serving(t, "{}", 0)
+	defer end()
+	for body, want := range map[string]string{
+		`{"seed":1.5}`:  "The member seed of the body has a value of a wrong type: number 1.5.",
+		`{"task_id":5}`: "The member task_id of the body has a value of a wrong type: number.",
+		`[]`:            "The body must be a JSON object, and is of the type array.",
+		`{"seed":`:      "The body cannot be read as JSON: unexpected end of JSON input",
+	} {
+		got := post(t, s, "/reset", body, nil)
+		if got.Code != http.StatusBadRequest || !strings.Contains(got.Body.String(), `"detail":"`+want) {
+			t.Errorf("%s: %d %s", body, got.Code, got.Body)
+		}
+	}
+	begun := post(t, s, "/reset", "{}", nil)
+	if got := post(t, s, "/step", `{"action":{"type":5}}`, begun); !strings.Contains(got.Body.String(), "The member type of the action has a value of a wrong type: number.") {
+		t.Errorf("an action: %d %s", got.Code, got.Body)
+	}
+}
