@@ -45,7 +45,8 @@ type Episode struct {
 	answer  any
 	calls   []reward.Call
 	results []map[string]any // for conditions
-	texts   []string         // texts of the model, in an episode of texts
+	texts   []string         // texts of the model, and its structured calls as blocks
+	inText  bool             // the model sent a text
 	written record           // the transcript
 }
 

@@ -84,6 +84,7 @@ func (ep *Episode) Step(ctx context.Context, tool string, arguments json.RawMess
 			ep.note(turn, "", []eval.Call{{Name: tool, Arguments: arguments}}, []*Observation{o})
 			return ep.finish(ctx, o)
 		}
+		ep.texts = append(ep.texts, blockOf(tool, arguments))
 		o := ep.run(ctx, tool, arguments)
 		ep.note(turn, "", []eval.Call{{Name: tool, Arguments: arguments}}, []*Observation{o})
 		return ep.after(ctx, turn, o)
@@ -100,6 +101,15 @@ func (ep *Episode) takeAnswer(arguments json.RawMessage) {
 	}
 }
 
+// blockOf returns a structured call as a block. A model may send calls in both forms, and all count.
+func blockOf(tool string, arguments json.RawMessage) string {
+	body, err := json.Marshal(map[string]any{"name": tool, "arguments": arguments})
+	if err != nil { // the arguments are not JSON
+		return ""
+	}
+	return "<tool_call>" + string(body) + "</tool_call>"
+}
+
 // StepText parses a text of the model, as evaluation does, and makes the calls in its <tool_call>
 // blocks in order. A call of the finish tool ends the episode, and calls after it are not made. A
 // text without a call is the answer and ends the episode. Errors are those of Step.
@@ -108,6 +118,7 @@ func (ep *Episode) StepText(ctx context.Context, text string) (*Observation, err
 }
 
 func (ep *Episode) text(ctx context.Context, turn int, text string) *Observation {
+	ep.inText = true
 	ep.texts = append(ep.texts, eval.WithoutCalls(text, ep.env.FinishTool)) // as for structured calls, the finish tool does not count
 	x := eval.Extract(&eval.Response{Text: text}, ep.table.graded, ep.table.known)
 	o := &Observation{}
@@ -120,6 +131,9 @@ func (ep *Episode) text(ctx context.Context, turn int, text string) *Observation
 		if c.Name == ep.env.FinishTool {
 			ep.takeAnswer(c.Arguments)
 			finished = true
+			break
+		}
+		if o.Truncated = ep.late(); o.Truncated { // a text can have any number of calls
 			break
 		}
 		one := ep.run(ctx, c.Name, c.Arguments)
@@ -136,7 +150,7 @@ func (ep *Episode) text(ctx context.Context, turn int, text string) *Observation
 	}
 	o.Text = shown(seen)
 	ep.note(turn, text, x.Calls, seen)
-	if finished && !o.Masked {
+	if (finished || o.Truncated) && !o.Masked {
 		return ep.finish(ctx, o)
 	}
 	return ep.after(ctx, turn, o)
@@ -186,12 +200,16 @@ func (ep *Episode) turn() (int, error) {
 	return ep.steps, nil
 }
 
+// late reports whether the time limit of the episode has passed before its end.
+func (ep *Episode) late() bool {
+	ep.mu.Lock()
+	defer ep.mu.Unlock()
+	return !ep.done && ep.m.o.Now().Sub(ep.began) > ep.env.Limits.Time
+}
+
 // overdue ends the episode if its time limit has passed. Otherwise it returns nil.
 func (ep *Episode) overdue() *Observation {
-	ep.mu.Lock()
-	late := !ep.done && ep.m.o.Now().Sub(ep.began) > ep.env.Limits.Time
-	ep.mu.Unlock()
-	if !late {
+	if !ep.late() {
 		return nil
 	}
 	o := &Observation{Truncated: true, Error: &StepError{ErrorTimeout, "The time of the episode has passed; the call was not made."}}
@@ -354,7 +372,10 @@ func failureKind(k schema.Kind) string {
 
 // finish computes the reward and ends the episode.
 func (ep *Episode) finish(ctx context.Context, o *Observation) *Observation {
-	item := reward.Item{Tools: ep.table.graded, Expected: ep.task.Expected, MaxRisk: ep.task.MaxRisk, Calls: ep.calls, Completion: strings.Join(ep.texts, "\n")}
+	item := reward.Item{Tools: ep.table.graded, Expected: ep.task.Expected, MaxRisk: ep.task.MaxRisk, Calls: ep.calls}
+	if ep.inText {
+		item.Completion = strings.Join(ep.texts, "\n")
+	}
 	err := ep.judge(ctx, &item)
 	if err != nil {
 		o.Masked, o.FailureKind = true, failureKind(schema.KindOf(err))
