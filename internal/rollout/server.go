@@ -106,8 +106,12 @@ func (s *Server) routes() http.Handler {
 		mux.Handle("GET /metrics", s.o.Metrics)
 	}
 	s.openEnvRoutes(func(method, path string, f answer) { both(keyed, method, path, f) })
-	ors{s}.routes(open, keyed, func(method, path string, f answer) { both(keyed, method, path, f) })
-	gym{s}.routes(keyed)
+	gyms := gym{s}
+	ors{s}.routes(open, func(pattern string, f answer) { keyed(pattern, gyms.orTool(pattern, f)) }, func(method, path string, f answer) {
+		keyed(method+" "+path, gyms.orTool(method+" "+path, f))
+		keyed(method+" /{env}"+path, f)
+	})
+	gyms.routes(keyed)
 	keyed("POST /rewards", s.reward)
 	keyed("GET /environments", s.watch)
 	keyed("GET /{env}/episodes", s.watchOne)

@@ -21,20 +21,24 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// oneTool is a catalog with one tool at one worker.
-type oneTool struct{}
+// twoTools is a catalog with two tools at one worker. One has the name of a route.
+type twoTools struct{}
 
-func (oneTool) Servers() []catalog.Server {
+func (twoTools) Servers() []catalog.Server {
 	return []catalog.Server{{Server: schema.Server{ID: "todo"}}}
 }
 
-func (oneTool) Tools(schema.ServerID) ([]catalog.Tool, error) {
-	tool := catalog.Tool{Tool: &schema.Tool{Server: "todo", Name: "add", Digest: "a", Raw: json.RawMessage(`{}`)}}
-	tool.Switch.Enabled = true
-	return []catalog.Tool{tool}, nil
+func (twoTools) Tools(schema.ServerID) ([]catalog.Tool, error) {
+	var all []catalog.Tool
+	for _, name := range []string{"add", "delete"} {
+		tool := catalog.Tool{Tool: &schema.Tool{Server: "todo", Name: name, Digest: "a", Raw: json.RawMessage(`{}`)}}
+		tool.Switch.Enabled = true
+		all = append(all, tool)
+	}
+	return all, nil
 }
 
-func (oneTool) Holders(schema.ServerID) []schema.Worker {
+func (twoTools) Holders(schema.ServerID) []schema.Worker {
 	return []schema.Worker{{ID: "w", Servers: []schema.Server{{ID: "todo", State: schema.StateInitialized, Transport: "builtin"}}}}
 }
 
@@ -75,7 +79,7 @@ func serving(t *testing.T, limits string, takes time.Duration) (*Server, func())
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := episode.New(episode.Options{File: f, Calls: slowCalls{takes: takes}, Catalog: oneTool{}, Log: slog.New(slog.DiscardHandler)})
+	m := episode.New(episode.Options{File: f, Calls: slowCalls{takes: takes}, Catalog: twoTools{}, Log: slog.New(slog.DiscardHandler)})
 	s := New(Options{Episodes: m, Keys: keys, Origin: origin})
 	return s, func() { s.Close(); m.Close() }
 }
@@ -148,5 +152,36 @@ func TestAFaultOfARequestNamesItsMember(t *testing.T) {
 	begun := post(t, s, "/reset", "{}", nil)
 	if got := post(t, s, "/step", `{"action":{"type":5}}`, begun); !strings.Contains(got.Body.String(), "The member type of the action has a value of a wrong type: number.") {
 		t.Errorf("an action: %d %s", got.Code, got.Body)
+	}
+}
+
+func TestAToolWithTheNameOfARouteIsCalledByCookie(t *testing.T) {
+	s, end := serving(t, "{}", 0)
+	defer end()
+	begun := post(t, s, "/seed_session", "{}", nil)
+	if got := post(t, s, "/delete", "{}", begun); got.Code != http.StatusOK || !strings.Contains(got.Body.String(), `"call_id"`) {
+		t.Errorf("the tool: %d %s", got.Code, got.Body)
+	}
+	if got := post(t, s, "/num_tasks", `{"split":"train"}`, begun); got.Body.String() != `{"num_tasks":1}` {
+		t.Errorf("a route whose name no tool has: %d %s", got.Code, got.Body)
+	}
+	if got := post(t, s, "/verify", "{}", begun); got.Code != http.StatusOK || !strings.Contains(got.Body.String(), `"mask_sample":false`) {
+		t.Errorf("the end: %d %s", got.Code, got.Body)
+	}
+	begun = post(t, s, "/reset", "{}", nil)
+	var reset struct {
+		Metadata struct {
+			Session string `json:"session_id"`
+		}
+	}
+	if err := json.Unmarshal(begun.Body.Bytes(), &reset); err != nil {
+		t.Fatal(err)
+	}
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://127.0.0.1/delete", strings.NewReader("{}"))
+	r.Header.Set(sessionHeader, reset.Metadata.Session)
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), `"sid"`) {
+		t.Errorf("the route: %d %s", w.Code, w.Body)
 	}
 }
