@@ -69,7 +69,7 @@ func TestEpisodesAvoidAWorkerThatIsLostAndStillListed(t *testing.T) {
 		if masked := play(64); masked != 1 || fabric.lost != 1 {
 			t.Errorf("%d of 64 episodes are masked, want one", masked)
 		}
-		time.Sleep(lostFor) // a worker that was cut off and is back is used again
+		time.Sleep(lostFor) // a worker that was partitioned and is back is used again
 		if masked := play(64); masked != 1 {
 			t.Errorf("after a while, %d of 64 episodes are masked, want one", masked)
 		}

@@ -79,7 +79,7 @@ func (ep *Episode) Step(ctx context.Context, tool string, arguments json.RawMess
 			arguments = json.RawMessage("{}")
 		}
 		if tool == ep.env.FinishTool {
-			ep.takeAnswer(arguments)
+			ep.answer = answerIn(arguments)
 			o := &Observation{Tool: tool, Result: json.RawMessage(`{"content":[{"type":"text","text":"The task has ended."}],"isError":false}`)}
 			ep.note(turn, "", []eval.Call{{Name: tool, Arguments: arguments}}, []*Observation{o})
 			return ep.finish(ctx, o)
@@ -91,14 +91,15 @@ func (ep *Episode) Step(ctx context.Context, tool string, arguments json.RawMess
 	})
 }
 
-// takeAnswer sets the answer of the episode from the arguments of the finish tool.
-func (ep *Episode) takeAnswer(arguments json.RawMessage) {
+// answerIn returns the answer in the arguments of the finish tool, or nil if they have none.
+func answerIn(arguments json.RawMessage) any {
 	var given struct {
 		Answer any `json:"answer"`
 	}
-	if json.Unmarshal(arguments, &given) == nil {
-		ep.answer = given.Answer
+	if json.Unmarshal(arguments, &given) != nil {
+		return nil
 	}
+	return given.Answer
 }
 
 // blockOf returns a structured call as a block. A model may send calls in both forms, and all count.
@@ -129,7 +130,7 @@ func (ep *Episode) text(ctx context.Context, turn int, text string) *Observation
 	}
 	for _, c := range x.Calls {
 		if c.Name == ep.env.FinishTool {
-			ep.takeAnswer(c.Arguments)
+			ep.answer = answerIn(c.Arguments)
 			finished = true
 			break
 		}
