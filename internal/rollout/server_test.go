@@ -89,7 +89,7 @@ func post(t *testing.T, s *Server, path, body string, after *httptest.ResponseRe
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://127.0.0.1"+path, strings.NewReader(body))
 	if after != nil {
-		for _, c := range after.Result().Cookies() { //nolint:bodyclose // of a recorder
+		for _, c := range after.Result().Cookies() {
 			r.AddCookie(c)
 		}
 	}
