@@ -150,8 +150,7 @@ type Agent struct {
 	Stream     bool
 	MaxOutput  int // maximum number of tokens of one answer; 0 means the provider's default
 
-	spent  spent
-	unsent bool // the calls of the last answer were not sent, because a budget is exhausted
+	spent spent
 }
 
 // errLeft ends the session while a call is held.
@@ -203,10 +202,9 @@ func (a *Agent) Ask(ctx context.Context, prompt string) (*Report, error) {
 // was truncated.
 func (a *Agent) drop() error {
 	e := a.Transcript.lastAnswer
-	if e == nil || !a.unsent && !truncated(e.Stop) {
+	if e == nil || !a.Transcript.unsent && !truncated(e.Stop) {
 		return nil
 	}
-	a.unsent = false
 	return a.Transcript.append(entry{Type: entryEnd, Turn: e.Turn, Messages: a.skipped(e)})
 }
 
@@ -290,11 +288,12 @@ func (a *Agent) turn(ctx context.Context, r *Report, e *entry) (more bool, err e
 		return false, a.Transcript.append(entry{Type: entryEnd, Turn: e.Turn, Messages: a.skipped(e)})
 	}
 	if why := a.spent.beforeCalls(e.Calls); why != "" {
-		a.unsent = true
 		a.end(r, Budget, why)
-		return false, nil
+		return false, a.Transcript.mark(entryUnsent)
 	}
-	a.unsent = false
+	if err := a.Transcript.mark(entrySent); err != nil {
+		return false, err
+	}
 	a.Person.Calls(e.Calls)
 	results, err := a.run(ctx, e)
 	if results != nil {

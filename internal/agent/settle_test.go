@@ -46,17 +46,63 @@ func TestAPromptFollowsCallsThatDidNotRun(t *testing.T) {
 				t.Errorf("%s: the model was told %q", spec, got)
 			}
 		}
+		for name, reopened := range map[string]bool{"in the session": false, "in the session that is continued": true} {
+			s := newStage(t, spec, modeltest.Script{asksFor("a"), {Text: "The end."}}, "s__one")
+			s.Limits.Calls = 1
+			if report, err := s.Ask(t.Context(), "Do it."); err != nil || report.Stop != agent.Budget {
+				t.Fatalf("%s: %+v, %v", spec, report, err)
+			}
+			if reopened {
+				s.reopen(t)
+			}
+			report, err := s.Ask(t.Context(), "Do something else.")
+			if err != nil || report.Answer != "The end." || s.fabric.sent != 0 {
+				t.Fatalf("%s, a spent budget, %s: %+v, %v; %v", spec, name, report, err, s.server.Refused())
+			}
+			if got := s.results(); strings.Count(got, "the budget of the user's prompt was spent") != 2 {
+				t.Errorf("%s: the model was told %q", spec, got)
+			}
+		}
+	}
+}
+
+// TestCallsThatABudgetStoppedRunIfTheSessionGoesOn continues a session whose calls a budget stopped
+// with a larger budget, and loses the response of Callyard. The next prompt gets the results of the
+// calls, because they ran.
+func TestCallsThatABudgetStoppedRunIfTheSessionGoesOn(t *testing.T) {
+	for _, spec := range specs {
 		s := newStage(t, spec, modeltest.Script{asksFor("a"), {Text: "The end."}}, "s__one")
 		s.Limits.Calls = 1
 		if report, err := s.Ask(t.Context(), "Do it."); err != nil || report.Stop != agent.Budget {
 			t.Fatalf("%s: %+v, %v", spec, report, err)
 		}
-		report, err := s.Ask(t.Context(), "Do something else.")
-		if err != nil || report.Answer != "The end." || s.fabric.sent != 0 {
-			t.Fatalf("%s, a spent budget: %+v, %v; %v", spec, report, err, s.server.Refused())
+		s.reopen(t)
+		s.Limits.Calls = 2
+		s.fabric.crash = 1
+		if _, err := s.Ask(t.Context(), ""); err == nil || s.fabric.sent != 2 {
+			t.Fatalf("%s: %v, %d calls ran", spec, err, s.fabric.sent)
 		}
-		if got := s.results(); strings.Count(got, "the budget of the user's prompt was spent") != 2 {
-			t.Errorf("%s: the model was told %q", spec, got)
+		s.reopen(t)
+		report, err := s.Ask(t.Context(), "And this.")
+		if err != nil || report.Answer != "The end." || s.fabric.sent != 2 || len(report.Calls) != 2 {
+			t.Fatalf("%s: %+v, %v; %d calls ran; %v", spec, report, err, s.fabric.sent, s.server.Refused())
+		}
+	}
+}
+
+// TestACallWhoseArgumentsAreNotJSONIsAnswered has a model write arguments that are not JSON. The call
+// is sent like any other, so that the model is told of its error, and the session can be continued.
+func TestACallWhoseArgumentsAreNotJSONIsAnswered(t *testing.T) {
+	for _, spec := range []string{"openai:m", "responses:m"} { // arguments are text in these APIs alone
+		bad := modeltest.Turn{Calls: []modeltest.Call{{ID: "a1", Name: "s__one", Arguments: `{"n": "4`}}}
+		s := newStage(t, spec, modeltest.Script{bad, {Text: "The end."}}, "s__one")
+		report, err := s.Ask(t.Context(), "Do it.")
+		if err != nil || report.Answer != "The end." || len(report.Calls) != 1 {
+			t.Fatalf("%s: %+v, %v; %v", spec, report, err, s.server.Refused())
+		}
+		s.reopen(t)
+		if report, err := s.Ask(t.Context(), "Go on."); err != nil || report.Answer != "The end." {
+			t.Errorf("%s, continued: %+v, %v; %v", spec, report, err, s.server.Refused())
 		}
 	}
 }

@@ -26,6 +26,8 @@ const (
 	entryResults = "results" // of the calls of the answer
 	entryEnd     = "end"     // the answer had no calls, or they were not sent
 	entryTools   = "tools"   // more tools shown to the model
+	entryUnsent  = "unsent"  // a budget stopped the calls of the answer
+	entrySent    = "sent"    // the calls are sent after all
 )
 
 // entry is a line of a transcript.
@@ -60,6 +62,7 @@ type Transcript struct {
 	messages   []json.RawMessage
 	turns      int
 	lastAnswer *entry // the answer whose calls have no results yet, or nil
+	unsent     bool   // a budget stopped the calls of lastAnswer before they were sent
 	user       string // the last prompt
 	waiting    bool   // for an answer of the model
 	tools      []string
@@ -144,9 +147,11 @@ func (t *Transcript) take(e *entry) {
 	case entryUser:
 		t.user, t.lastAnswer, t.waiting = e.Text, nil, true
 	case entryAnswer:
-		t.turns, t.lastAnswer, t.waiting = e.Turn, e, false
+		t.turns, t.lastAnswer, t.unsent, t.waiting = e.Turn, e, false, false
 	case entryTools:
 		t.tools, t.search = append(t.tools, e.Tools...), e.Search
+	case entryUnsent, entrySent:
+		t.unsent = e.Type == entryUnsent
 	case entryResults, entryEnd:
 		t.lastAnswer, t.waiting = nil, e.Type == entryResults
 	}
@@ -161,6 +166,16 @@ func (t *Transcript) append(e entry) error {
 	t.take(&e)
 	t.unused = e.Type == entrySession
 	return nil
+}
+
+// mark notes whether a budget stopped the calls of the last answer: entryUnsent or entrySent. The
+// note is on disk before the calls are sent, so that a later process neither sends calls that a
+// prompt replaces nor reports calls that ran as not run.
+func (t *Transcript) mark(kind string) error {
+	if t.unsent == (kind == entryUnsent) {
+		return nil
+	}
+	return t.append(entry{Type: kind, Turn: t.turns})
 }
 
 // Messages returns the conversation so far.

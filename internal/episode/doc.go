@@ -14,5 +14,8 @@
 // A step is never sent twice, an ended episode runs nothing, and a reward depends only on the task
 // and the steps.
 //
+// It is one package because a step, its leases, its reward and its line of the transcript change the
+// state of one episode together, and all are ended by one Close.
+//
 // The package implements no protocol of trainers; see internal/rollout.
 package episode

@@ -45,7 +45,8 @@ type Episode struct {
 	answer  any
 	calls   []reward.Call
 	results []map[string]any // for conditions
-	texts   []string         // texts of the model, in an episode of texts
+	texts   []string         // texts of the model, and its structured calls as blocks
+	inText  bool             // the model sent a text
 	written record           // the transcript
 }
 
@@ -106,8 +107,8 @@ func (ep *Episode) Touch() {
 	ep.used = ep.m.o.Now()
 }
 
-// idleSince returns the time since the episode was last used.
-func (ep *Episode) idleSince(now time.Time) time.Duration {
+// IdleTime returns the time since the episode was last used. It is 0 during a step.
+func (ep *Episode) IdleTime(now time.Time) time.Duration {
 	ep.mu.Lock()
 	defer ep.mu.Unlock()
 	if ep.busy > 0 {

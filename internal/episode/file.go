@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -263,7 +265,33 @@ func faultsOf(err error, name string, places config.Places) []config.Fault {
 		return file.List
 	}
 	path := "environments." + name
+	if at, ok := errors.AsType[*keyError](err); ok {
+		path += "." + at.key
+	}
 	return []config.Fault{{Path: path, Where: places.Of(path), Message: err.Error()}}
+}
+
+// keyError is an error in the value of a key of an environment.
+type keyError struct {
+	key string
+	err error
+}
+
+// Error implements error.
+func (e *keyError) Error() string { return e.err.Error() }
+
+// checkDir returns an error if the state directory cannot be copied because it is no directory.
+func (s *State) checkDir() error {
+	info, err := os.Stat(s.Dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return &keyError{"state.dir", fmt.Errorf("%s does not exist; correct the path or create it.", s.Dir)}
+	case err != nil:
+		return &keyError{"state.dir", fmt.Errorf("cannot be read: %w.", err)}
+	case !info.IsDir():
+		return &keyError{"state.dir", fmt.Errorf("%s is no directory.", s.Dir)}
+	}
+	return nil
 }
 
 // prepare sets the defaults and reads the files that the environment names.
@@ -282,6 +310,11 @@ func (e *Environment) prepare(dir string) (err error) {
 	}
 	if !filepath.IsAbs(e.TasksFile) {
 		e.TasksFile = filepath.Join(dir, e.TasksFile)
+	}
+	if e.State.Dir != "" {
+		if err := e.State.checkDir(); err != nil {
+			return err
+		}
 	}
 	if e.scorer, err = e.newScorer(); err != nil {
 		return err

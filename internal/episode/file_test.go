@@ -64,6 +64,12 @@ func TestFaultsOfAnEnvironmentsFileAreNamedWithTheirPlace(t *testing.T) {
 		"an unknown variable":      {"environments:\n  a:\n    tools: [x/*]\n    tasks_file: t\n    success: step > 1\n", "", "column 1 of the condition"},
 		"success without a term":   {"environments:\n  a:\n    tools: [x/*]\n    tasks_file: t\n    reward: {weights: {success: 1}}\n", `{"question":"a"}`, "add success"},
 		"a task that is no object": {"environments:\n  a:\n    tools: [x/*]\n    tasks_file: t\n", "{}\n[1]\n", "t:2: is not a JSON object"},
+		"a label without a name":   {"environments:\n  a:\n    tools: [x/*]\n    tasks_file: t\n", `{"labels":[{"name":"x"},{"nme":"x"}]}`, "t:1: has a call without a name in labels (the call 2)"},
+		"no object as arguments":   {"environments:\n  a:\n    tools: [x/*]\n    tasks_file: t\n", `{"labels":[{"name":"x","arguments":null},{"name":"x","arguments": "{}"}]}`, "no object (the call 2)"},
+		"an empty expected name":   {"environments:\n  a:\n    tools: [x/*]\n    tasks_file: t\n", `{"expected":[""]}`, "empty name in expected"},
+		"a negative max_risk":      {"environments:\n  a:\n    tools: [x/*]\n    tasks_file: t\n", `{"max_risk":-1}`, "negative max_risk"},
+		"no state directory":       {"environments:\n  a:\n    tools: [x/*]\n    tasks_file: t\n    isolation: process\n    state: {dir: nowhere}\n", "{}", "env.yaml:6:18: environments.a.state.dir: "},
+		"a file as a directory":    {"environments:\n  a:\n    tools: [x/*]\n    tasks_file: t\n    isolation: process\n    state: {dir: t}\n", "{}", "is no directory"},
 		"an id twice":              {"environments:\n  a:\n    tools: [x/*]\n    tasks_file: t\n", "{\"id\":\"x\"}\n{\"id\":\"x\"}\n", "t:2: has the id"},
 	} {
 		t.Run(name, func(t *testing.T) {

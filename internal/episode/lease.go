@@ -88,7 +88,7 @@ func (ep *Episode) leaseOf(ctx context.Context, server schema.ServerID) (schema.
 			return schema.Lease{}, schema.Errorf(schema.KindConflict, "The environment %q has isolation session, and the server %q %s.", ep.env.name, server, why)
 		}
 		if !own {
-			return schema.Lease{Worker: holders[first].ID}, nil
+			return schema.Lease{Worker: ep.m.lost.avoid(holders, first, time.Now())}, nil
 		}
 	}
 	if at := ep.from.worker(server); at != "" {

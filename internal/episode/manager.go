@@ -65,6 +65,7 @@ type Manager struct {
 	work      sync.WaitGroup
 	oracles   oracles
 	snapshots snapshots
+	lost      lostWorkers
 	tally     tally.Book
 	since     time.Time
 
@@ -123,7 +124,7 @@ func (m *Manager) sweep() {
 		}
 		now := m.o.Now()
 		for _, ep := range m.all() {
-			if ep.idleSince(now) > ep.env.Limits.Idle {
+			if ep.IdleTime(now) > ep.env.Limits.Idle {
 				m.o.Log.Info("an episode was given up, because nobody used it", "environment", ep.env.name, "episode", ep.id)
 				ep.Close()
 			}

@@ -81,7 +81,7 @@ func (m *Manager) replay(ctx context.Context, of *Episode) (string, error) {
 	for i := range of.task.Labels {
 		label := &of.task.Labels[i]
 		arguments := label.Arguments
-		if len(arguments) == 0 {
+		if len(arguments) == 0 || string(arguments) == "null" {
 			arguments = json.RawMessage("{}")
 		}
 		o := ep.run(ctx, label.Name, arguments)

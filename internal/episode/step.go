@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/callyard/callyard/internal/calls"
 	"github.com/callyard/callyard/internal/eval"
@@ -78,31 +79,48 @@ func (ep *Episode) Step(ctx context.Context, tool string, arguments json.RawMess
 			arguments = json.RawMessage("{}")
 		}
 		if tool == ep.env.FinishTool {
-			var given struct {
-				Answer any `json:"answer"`
-			}
-			if json.Unmarshal(arguments, &given) == nil {
-				ep.answer = given.Answer
-			}
+			ep.answer = answerIn(arguments)
 			o := &Observation{Tool: tool, Result: json.RawMessage(`{"content":[{"type":"text","text":"The task has ended."}],"isError":false}`)}
 			ep.note(turn, "", []eval.Call{{Name: tool, Arguments: arguments}}, []*Observation{o})
 			return ep.finish(ctx, o)
 		}
+		ep.texts = append(ep.texts, blockOf(tool, arguments))
 		o := ep.run(ctx, tool, arguments)
 		ep.note(turn, "", []eval.Call{{Name: tool, Arguments: arguments}}, []*Observation{o})
 		return ep.after(ctx, turn, o)
 	})
 }
 
+// answerIn returns the answer in the arguments of the finish tool, or nil if they have none.
+func answerIn(arguments json.RawMessage) any {
+	var given struct {
+		Answer any `json:"answer"`
+	}
+	if json.Unmarshal(arguments, &given) != nil {
+		return nil
+	}
+	return given.Answer
+}
+
+// blockOf returns a structured call as a block. A model may send calls in both forms, and all count.
+func blockOf(tool string, arguments json.RawMessage) string {
+	body, err := json.Marshal(map[string]any{"name": tool, "arguments": arguments})
+	if err != nil { // the arguments are not JSON
+		return ""
+	}
+	return "<tool_call>" + string(body) + "</tool_call>"
+}
+
 // StepText parses a text of the model, as evaluation does, and makes the calls in its <tool_call>
-// blocks in order. A text without a call is the answer and ends the episode. Errors are those of
-// Step.
+// blocks in order. A call of the finish tool ends the episode, and calls after it are not made. A
+// text without a call is the answer and ends the episode. Errors are those of Step.
 func (ep *Episode) StepText(ctx context.Context, text string) (*Observation, error) {
 	return ep.inTurn(ctx, func(turn int) *Observation { return ep.text(ctx, turn, text) })
 }
 
 func (ep *Episode) text(ctx context.Context, turn int, text string) *Observation {
-	ep.texts = append(ep.texts, text)
+	ep.inText = true
+	ep.texts = append(ep.texts, eval.WithoutCalls(text, ep.env.FinishTool)) // as for structured calls, the finish tool does not count
 	x := eval.Extract(&eval.Response{Text: text}, ep.table.graded, ep.table.known)
 	o := &Observation{}
 	var seen []*Observation
@@ -112,8 +130,12 @@ func (ep *Episode) text(ctx context.Context, turn int, text string) *Observation
 	}
 	for _, c := range x.Calls {
 		if c.Name == ep.env.FinishTool {
+			ep.answer = answerIn(c.Arguments)
 			finished = true
-			continue
+			break
+		}
+		if o.Truncated = ep.late(); o.Truncated { // a text can have any number of calls
+			break
 		}
 		one := ep.run(ctx, c.Name, c.Arguments)
 		seen = append(seen, one)
@@ -129,7 +151,7 @@ func (ep *Episode) text(ctx context.Context, turn int, text string) *Observation
 	}
 	o.Text = shown(seen)
 	ep.note(turn, text, x.Calls, seen)
-	if finished && !o.Masked {
+	if (finished || o.Truncated) && !o.Masked {
 		return ep.finish(ctx, o)
 	}
 	return ep.after(ctx, turn, o)
@@ -179,12 +201,16 @@ func (ep *Episode) turn() (int, error) {
 	return ep.steps, nil
 }
 
+// late reports whether the time limit of the episode has passed before its end.
+func (ep *Episode) late() bool {
+	ep.mu.Lock()
+	defer ep.mu.Unlock()
+	return !ep.done && ep.m.o.Now().Sub(ep.began) > ep.env.Limits.Time
+}
+
 // overdue ends the episode if its time limit has passed. Otherwise it returns nil.
 func (ep *Episode) overdue() *Observation {
-	ep.mu.Lock()
-	late := !ep.done && ep.m.o.Now().Sub(ep.began) > ep.env.Limits.Time
-	ep.mu.Unlock()
-	if !late {
+	if !ep.late() {
 		return nil
 	}
 	o := &Observation{Truncated: true, Error: &StepError{ErrorTimeout, "The time of the episode has passed; the call was not made."}}
@@ -223,6 +249,9 @@ func (ep *Episode) run(ctx context.Context, name string, arguments json.RawMessa
 		res, held, err := ep.submit(ctx, call)
 		if held != nil {
 			made.Risk = held.Level
+		}
+		if l := call.Lease; l.Worker != "" && l.ID == "" && schema.KindOf(err) == schema.KindServerFailed {
+			ep.m.lost.add(l.Worker, time.Now())
 		}
 		made.Outcome = ep.observe(o, res, held, err)
 	}
@@ -344,7 +373,10 @@ func failureKind(k schema.Kind) string {
 
 // finish computes the reward and ends the episode.
 func (ep *Episode) finish(ctx context.Context, o *Observation) *Observation {
-	item := reward.Item{Tools: ep.table.graded, Expected: ep.task.Expected, MaxRisk: ep.task.MaxRisk, Calls: ep.calls, Completion: strings.Join(ep.texts, "\n")}
+	item := reward.Item{Tools: ep.table.graded, Expected: ep.task.Expected, MaxRisk: ep.task.MaxRisk, Calls: ep.calls}
+	if ep.inText {
+		item.Completion = strings.Join(ep.texts, "\n")
+	}
 	err := ep.judge(ctx, &item)
 	if err != nil {
 		o.Masked, o.FailureKind = true, failureKind(schema.KindOf(err))

@@ -122,6 +122,12 @@ func (t *tasks) add(line []byte) error {
 	if err := json.Unmarshal(line, &one); err != nil {
 		return fmt.Errorf("is not a task: %w", err)
 	}
+	if err := checkLabels(one.Expected, one.Labels); err != nil {
+		return err
+	}
+	if one.MaxRisk < 0 {
+		return fmt.Errorf("has a negative max_risk")
+	}
 	one.Split = cmp.Or(one.Split, defaultSplit)
 	if strings.ContainsAny(one.Split, "/ ") {
 		return fmt.Errorf("has a split with a space or slash in its name")
@@ -143,6 +149,24 @@ func (t *tasks) add(line []byte) error {
 		t.splits = append(t.splits, Split{Name: one.Split, Type: splitType(one.Split)})
 	}
 	t.of[one.Split], t.byID[one.ID] = append(list, made), made
+	return nil
+}
+
+// checkLabels returns an error for a solution that no answer can match: a tool without a name, or a
+// call whose arguments are not an object. A misspelled member is such a case.
+func checkLabels(expected []string, labels []eval.LabelledCall) error {
+	if slices.Contains(expected, "") {
+		return fmt.Errorf("has an empty name in expected")
+	}
+	for i := range labels {
+		arguments := bytes.TrimSpace(labels[i].Arguments)
+		switch {
+		case labels[i].Name == "":
+			return fmt.Errorf("has a call without a name in labels (the call %d)", i+1)
+		case len(arguments) > 0 && arguments[0] != '{' && string(arguments) != "null":
+			return fmt.Errorf("has a call in labels whose arguments are no object (the call %d)", i+1)
+		}
+	}
 	return nil
 }
 

@@ -147,6 +147,28 @@ func (x *Extracted) blocks(text string) {
 	}
 }
 
+// WithoutCalls returns a text without its good <tool_call> blocks that call the tool of that name. It
+// returns the text unchanged if name is empty.
+func WithoutCalls(text, name string) string {
+	if name == "" {
+		return text
+	}
+	var kept strings.Builder
+	for {
+		before, after, ok := strings.Cut(text, blockBegin)
+		body, rest, closed := strings.Cut(after, blockEnd)
+		if !ok || !closed {
+			kept.WriteString(text)
+			return kept.String()
+		}
+		kept.WriteString(before)
+		if call, good := blockCall(body); !good || call.Name != name {
+			kept.WriteString(blockBegin + body + blockEnd)
+		}
+		text = rest
+	}
+}
+
 // blockCall reads the body of a <tool_call> block.
 func blockCall(body string) (Call, bool) {
 	var members map[string]json.RawMessage

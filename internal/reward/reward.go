@@ -60,7 +60,8 @@ type Call struct {
 type Item struct {
 	ID string `json:"id,omitempty"`
 	// Completion is the text of the model. Calls holds its calls if they came as structured
-	// calls of an API, or if they ran.
+	// calls of an API, or if they ran. The terms selection and format rate the calls in the text
+	// or, if it has none, Calls.
 	Completion string `json:"completion,omitempty"`
 	Calls      []Call `json:"calls,omitempty"`
 	// Tools lists the tools that the model could choose from.
@@ -200,7 +201,7 @@ func (s *Scorer) Score(item *Item) Scored {
 // extract returns the calls of an item.
 func extract(item *Item, known *eval.Names) eval.Extracted {
 	x := eval.Extract(&eval.Response{Text: item.Completion}, item.Tools, known)
-	if item.Completion == "" { // structured calls of an API
+	if x.Blocks == 0 && len(x.Rescued) == 0 { // structured calls of an API, next to which there may be text
 		x.Blocks, x.GoodBlocks = len(item.Calls), len(item.Calls)
 		for i := range item.Calls {
 			x.Calls = append(x.Calls, eval.Call{Name: item.Calls[i].Name, Arguments: item.Calls[i].Arguments})

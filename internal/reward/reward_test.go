@@ -31,6 +31,8 @@ func TestTheTermsOfAReward(t *testing.T) {
 		"selected and well-formed text": {Item{Completion: block, Expected: []string{"read"}}, nil, 3},
 		"selected calls of an API":      {Item{Calls: []Call{call("read", `{}`, "")}, Expected: []string{"read"}}, nil, 3},
 		"expected from labelled calls":  {Item{Completion: block, ExpectedCalls: []eval.LabelledCall{{Name: "read"}}}, nil, 3},
+		"calls of an API next to text":  {Item{Completion: "I read it.", Calls: []Call{call("read", `{}`, "")}, Expected: []string{"read"}}, nil, 3},
+		"a text with a damaged block":   {Item{Completion: "<tool_call>read", Calls: []Call{call("read", `{}`, "")}, Expected: []string{"read"}}, nil, -1.5 - 0.5},
 		"wrong tool":                    {Item{Calls: []Call{call("write", `{}`, "")}, Expected: []string{"read"}}, nil, -1 + 1},
 		"nothing was called":            {Item{Completion: "no", Expected: []string{"read"}}, nil, -1.5 - 1},
 		"arguments all valid":           {Item{Calls: []Call{call("write", `{"path":"a","text":"b"}`, "")}, Expected: []string{"write"}}, only(Arguments), 1},

@@ -3,7 +3,10 @@ package rollout
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
+	"strings"
 
+	"github.com/callyard/callyard/internal/episode"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -16,6 +19,26 @@ func (s gym) routes(keyed func(string, answer)) {
 	keyed("POST /seed_session", s.seedSession)
 	keyed("POST /verify", s.verify)
 	keyed("POST /{tool}", s.gymTool)
+}
+
+// orTool returns a handler for a route of the Open Reward Standard that also serves the tool of that
+// name, such as create or delete, to a client of NeMo Gym. Such a client has the cookie of a session
+// and, unlike one of the standard, no session header.
+func (s gym) orTool(pattern string, f answer) answer {
+	name, isPost := strings.CutPrefix(pattern, http.MethodPost+" /")
+	if !isPost {
+		return f
+	}
+	return func(w http.ResponseWriter, r *http.Request, who schema.Principal) (any, error) {
+		if r.Header.Get(sessionHeader) == "" {
+			_, ep, err := s.episodeOf(r, who)
+			if err == nil && slices.ContainsFunc(ep.Tools(), func(t episode.Tool) bool { return t.Name == name }) {
+				r.SetPathValue("tool", name)
+				return s.gymTool(w, r, who)
+			}
+		}
+		return f(w, r, who)
+	}
 }
 
 // seedSession begins an episode for the task that the body selects with task_id, split, index
@@ -70,6 +93,9 @@ func (s gym) verify(w http.ResponseWriter, r *http.Request, who schema.Principal
 	out := object{}
 	if err := read(w, r, &out); err != nil {
 		return nil, err
+	}
+	if out == nil { // the body is null
+		out = object{}
 	}
 	one, ep, err := s.episodeOf(r, who)
 	if err != nil {

@@ -113,7 +113,7 @@ func (s *Server) reset(ctx context.Context, one *session, c choice) (*observed, 
 func (s *Server) step(ctx context.Context, one *session, raw json.RawMessage) (*observed, error) {
 	var a action
 	if err := json.Unmarshal(raw, &a); err != nil {
-		return nil, schema.Errorf(schema.KindInvalidRequest, "The action cannot be read: %w", err)
+		return nil, unreadable("action", err)
 	}
 	return s.act(ctx, one, a)
 }

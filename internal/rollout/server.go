@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/callyard/callyard/internal/authn"
@@ -105,8 +106,12 @@ func (s *Server) routes() http.Handler {
 		mux.Handle("GET /metrics", s.o.Metrics)
 	}
 	s.openEnvRoutes(func(method, path string, f answer) { both(keyed, method, path, f) })
-	ors{s}.routes(open, keyed, func(method, path string, f answer) { both(keyed, method, path, f) })
-	gym{s}.routes(keyed)
+	gyms := gym{s}
+	ors{s}.routes(open, func(pattern string, f answer) { keyed(pattern, gyms.orTool(pattern, f)) }, func(method, path string, f answer) {
+		keyed(method+" "+path, gyms.orTool(method+" "+path, f))
+		keyed(method+" /{env}"+path, f)
+	})
+	gyms.routes(keyed)
 	keyed("POST /rewards", s.reward)
 	keyed("GET /environments", s.watch)
 	keyed("GET /{env}/episodes", s.watchOne)
@@ -162,9 +167,23 @@ func read(w http.ResponseWriter, r *http.Request, v any) error {
 		return err
 	}
 	if err := json.Unmarshal(body, v); err != nil {
-		return schema.Errorf(schema.KindInvalidRequest, "The body cannot be read as JSON: %w", err)
+		return unreadable("body", err)
 	}
 	return nil
+}
+
+// unreadable returns the error for JSON that cannot be read. It names the member with a value of a
+// wrong type. what names the JSON, as in "body".
+func unreadable(what string, err error) error {
+	var mismatch *json.UnmarshalTypeError
+	switch {
+	case !errors.As(err, &mismatch):
+		return schema.Errorf(schema.KindInvalidRequest, "The %s cannot be read as JSON: %w", what, err)
+	case mismatch.Field == "":
+		return schema.Errorf(schema.KindInvalidRequest, "The %s must be a JSON object, and is of the type %s.", what, mismatch.Value)
+	}
+	member := mismatch.Field[strings.LastIndexByte(mismatch.Field, '.')+1:] // without the name of a Go type
+	return schema.Errorf(schema.KindInvalidRequest, "The member %s of the %s has a value of a wrong type: %s.", member, what, mismatch.Value)
 }
 
 func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {

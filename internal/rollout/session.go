@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	sessionIdle  = 15 * time.Minute // time without a request after which a session ends
+	sessionIdle  = 15 * time.Minute // time without a request after which a session ends, unless limits.idle is longer
 	sessionSweep = 10 * time.Second
 	maxSessions  = 100_000
 )
@@ -106,10 +106,16 @@ func (s *Server) sweep() {
 	}
 }
 
+// idle reports whether the session has had no request for too long. A step that still runs is a
+// request.
 func (s *session) idle(now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.joined == 0 && now.Sub(s.used) > sessionIdle
+	limit, last := max(sessionIdle, s.env.Limits.Idle), now.Sub(s.used)
+	if s.ep != nil {
+		limit, last = max(sessionIdle, s.ep.Environment().Limits.Idle), min(last, s.ep.IdleTime(now))
+	}
+	return s.joined == 0 && last > limit
 }
 
 func (s *session) touch() {

@@ -121,8 +121,10 @@ func (s *Server) answerMessage(ctx context.Context, one *session, text []byte) (
 	switch m.Type {
 	case "reset":
 		var c choice
-		if len(m.Data) > 0 && json.Unmarshal(m.Data, &c) != nil {
-			return fault(codeValidation, "The data of the reset cannot be read."), true
+		if len(m.Data) > 0 {
+			if err := json.Unmarshal(m.Data, &c); err != nil {
+				return fault(codeValidation, schema.AsError(unreadable("data of the reset", err)).Detail), true
+			}
 		}
 		o, err = s.reset(ctx, one, c)
 	case "step":

@@ -37,6 +37,20 @@ type Call struct {
 	Arguments json.RawMessage // as the model wrote them; may be invalid JSON
 }
 
+// MarshalJSON implements [json.Marshaler]. It writes arguments that are not JSON as a string, because
+// such a call must not prevent the transcript from being written.
+func (c Call) MarshalJSON() ([]byte, error) {
+	type plain Call // without this method
+	if len(c.Arguments) > 0 && !json.Valid(c.Arguments) {
+		text, err := json.Marshal(string(c.Arguments))
+		if err != nil {
+			return nil, err
+		}
+		c.Arguments = text
+	}
+	return json.Marshal(plain(c))
+}
+
 // Usage counts tokens. Reported is false if the API did not report them.
 type Usage struct {
 	Reported bool  `json:"reported"`

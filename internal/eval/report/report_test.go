@@ -209,3 +209,11 @@ func TestAccuracyWithSimilarTools(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+func TestPassAtKIsGivenForFewSizes(t *testing.T) {
+	for trials, want := range map[int]string{2: "[1 2]", 17: "[1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17]", 100: "[1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 32 64 100]"} {
+		if got := fmt.Sprint(passSizes(trials)); got != want {
+			t.Errorf("%d trials: %s, want %s", trials, got, want)
+		}
+	}
+}

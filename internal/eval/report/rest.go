@@ -219,8 +219,24 @@ func (m *maker) checked() (*Checked, error) {
 	return out, nil
 }
 
-// pass computes pass@k and pass^k for each k up to the smallest number of trials. An answer is right
-// if the data set's own checker accepts it; without one, its accuracy at the published level counts.
+// passEach is the largest k up to which a report has pass@k for each k.
+const passEach = 16
+
+// passSizes returns the k for which a report has pass@k: all up to passEach, then the powers of two,
+// and the number of trials. A folder of transcripts can have thousands of trials, and as many lines
+// would hide the rest of the report.
+func passSizes(trials int) (sizes []int) {
+	for k := 1; k < trials; k++ {
+		if k <= passEach || k&(k-1) == 0 {
+			sizes = append(sizes, k)
+		}
+	}
+	return append(sizes, trials)
+}
+
+// pass computes pass@k and pass^k for the k of [passSizes] with the smallest number of trials. An
+// answer is right if the data set's own checker accepts it; without one, its accuracy at the
+// published level counts.
 func (m *maker) pass() (all []Pass, err error) {
 	trials := len(m.groups[0])
 	for _, g := range m.groups {
@@ -229,7 +245,7 @@ func (m *maker) pass() (all []Pass, err error) {
 	if trials < 2 {
 		return nil, nil
 	}
-	for k := 1; k <= trials; k++ {
+	for _, k := range passSizes(trials) {
 		columns := make([][]float64, 2)
 		for _, g := range m.groups {
 			right := 0

@@ -83,7 +83,9 @@ func IsTranscript(path string) bool {
 // without an answer are left out and counted in leftOut. The text is that of a file of responses.
 func Transcripts(path string, samples []Sample) (text []byte, leftOut int, err error) {
 	files := []string{path}
-	if info, err := os.Stat(path); err == nil && info.IsDir() {
+	info, err := os.Stat(path)
+	folder := err == nil && info.IsDir()
+	if folder {
 		if files, err = filepath.Glob(filepath.Join(path, "*.jsonl")); err != nil {
 			return nil, 0, fmt.Errorf("looking for transcripts: %w", err)
 		}
@@ -96,6 +98,8 @@ func Transcripts(path string, samples []Sample) (text []byte, leftOut int, err e
 	for _, path := range files {
 		t, err := readTranscript(path, known)
 		switch {
+		case folder && errors.Is(err, errNoLine):
+			leftOut++
 		case err != nil:
 			return nil, 0, err
 		case t.masked || t.answers == 0:
@@ -118,7 +122,11 @@ func Transcripts(path string, samples []Sample) (text []byte, leftOut int, err e
 	return bytes.Join(chunks, nil), leftOut, err
 }
 
+// errNoLine means that a file has no complete line. A process that was killed leaves such a file.
+var errNoLine = errors.New("it has no complete line")
+
 // readTranscript reads one file. It ignores an incomplete last line, which a killed process leaves.
+// The error is errNoLine if no other line is left.
 func readTranscript(path string, known *prompted) (*transcript, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -128,7 +136,10 @@ func readTranscript(path string, known *prompted) (*transcript, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(steps) == 0 || steps[0].Type != "session" {
+	if len(steps) == 0 {
+		return nil, fmt.Errorf("%s is not a transcript: %w", path, errNoLine)
+	}
+	if steps[0].Type != "session" {
 		return nil, fmt.Errorf("%s is not a transcript: it does not begin with a session", path)
 	}
 	return takeSteps(path, steps, known)
@@ -184,7 +195,9 @@ type turnStep struct {
 // add adds an answer. names maps to the names of tools in the sample.
 func (t *turnSteps) add(s *step, finish string, names map[string]string) {
 	one := turnStep{text: s.Text}
-	if !bytes.HasPrefix(s.Body, []byte(`{"text":`)) { // otherwise its calls are in its text
+	if bytes.HasPrefix(s.Body, []byte(`{"text":`)) { // its calls are in its text
+		one.text = eval.WithoutCalls(s.Text, finish)
+	} else {
 		for _, c := range s.Calls {
 			if c.Name == findTools || c.Name == finish && finish != "" {
 				continue

@@ -22,6 +22,11 @@ func TestTranscriptsBecomeTrials(t *testing.T) {
 `,
 		"c.jsonl": `{"type":"session","session":"s3","task":"t"}` + "\n" + `{"type":"answer"}` + "\n" + `{"type":"end","masked":true}` + "\n",
 		"d.jsonl": `{"type":"session","session":"s4","task":"t"}` + "\n",
+		"f.jsonl": "", // of a process that was killed
+		"g.jsonl": `{"type":"sess`,
+		"h.jsonl": `{"type":"session","time":"2026-01-03T00:00:00Z","session":"s6","task":"t","finish_tool":"done"}
+{"type":"answer","text":"<tool_call>{\"name\":\"f\"}</tool_call> <tool_call>{\"name\":\"done\"}</tool_call>","body":{"text":"…"},"calls":[{"ID":"1","Name":"f"},{"ID":"2","Name":"done"}]}
+`,
 		"e.jsonl": `{"type":"session","session":"s5"}` + "\n" + `{"type":"user","text":"Other?"}` + "\n" + `{"type":"answer","text":"x"}` + "\n",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
@@ -32,12 +37,16 @@ func TestTranscriptsBecomeTrials(t *testing.T) {
 	want := `{"id":"s5","text":"x"}
 {"id":"t","text":"<tool_call>{\"name\":\"f\"}</tool_call>"}
 {"id":"t","trial":1,"text":"it is","message":{"content":null,"role":"assistant","tool_calls":[{"function":{"arguments":"{\"x\":1}","name":"f"},"id":"call_0","type":"function"},{"function":{"arguments":"{}","name":"g"},"id":"call_1","type":"function"}]}}
+{"id":"t","trial":2,"text":"<tool_call>{\"name\":\"f\"}</tool_call> "}
 `
-	if err != nil || leftOut != 2 || string(text) != want {
+	if err != nil || leftOut != 4 || string(text) != want {
 		t.Errorf("%d left out, %v:\n%swant\n%s", leftOut, err, text, want)
 	}
 	if _, _, err := Transcripts(t.TempDir(), nil); err == nil || !strings.Contains(err.Error(), "has no transcript") {
 		t.Errorf("an empty folder: %v", err)
+	}
+	if _, _, err := Transcripts(filepath.Join(dir, "f.jsonl"), nil); err == nil || !strings.Contains(err.Error(), "is not a transcript") {
+		t.Errorf("an empty file: %v", err)
 	}
 }
 
