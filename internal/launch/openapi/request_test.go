@@ -278,6 +278,18 @@ func TestAnswersBecomeResults(t *testing.T) {
 	if r := works(t, s, "setNote", `{"body":""}`); r.Content[0].Resource.Blob != "//4=" || r.Content[0].Resource.MimeType != "text/plain" {
 		t.Errorf("text that is none: %+v", r)
 	}
+	answer(200, "text/plain; charset=iso-8859-1", "caf\xe9")
+	if r := works(t, s, "setNote", `{"body":""}`); r.Content[0].Text != "café" {
+		t.Errorf("text in Latin-1: %+v", r)
+	}
+	answer(200, "application/json; charset=utf-16", "\xff\xfe{\x00\"\x00a\x00\"\x00:\x00\"\x00\xe9\x00\"\x00}\x00")
+	if r := works(t, s, "getPet", `{"petId":"1"}`); r.Content[0].Text != `{"a":"é"}` || string(r.Structured) != `{"a":"é"}` {
+		t.Errorf("JSON in UTF-16: %+v", r)
+	}
+	answer(200, "text/plain; charset=iso-8859-1", "café") // a wrong charset
+	if r := works(t, s, "setNote", `{"body":""}`); r.Content[0].Text != "café" {
+		t.Errorf("text in UTF-8 that is called Latin-1: %+v", r)
+	}
 	answer(200, "text/csv", "a;ä")
 	if r := works(t, s, "setNote", `{"body":""}`); r.Content[0].Text != "a;ä" {
 		t.Errorf("text: %+v", r)
