@@ -209,6 +209,8 @@ var libraries = []library{
 	{root: "github.com/callyard/callyard/clients/go", owners: []string{"internal/cli", "internal/console"},
 		reason: "the Go client is for clients of a front door, such as the commands and the console"},
 	{root: "github.com/spf13", owners: []string{"internal/setup", "internal/cli", "bench"}, reason: "only commands parse flags"},
+	{root: "github.com/oasdiff/yaml", owners: []string{"internal/launch/openapi"},
+		reason: "it is the YAML parser of kin-openapi, and reads the same documents"},
 	{root: "github.com/goccy/go-yaml", owners: []string{"internal/config", "pkg/risk/yamldoc"},
 		reason: "the parser panics and recurses; one package wraps it for reading, and the configuration writes"},
 	{root: "github.com/charmbracelet/x", owners: []string{"internal/telemetry", "internal/setup", "internal/cli"},

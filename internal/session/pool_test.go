@@ -166,6 +166,24 @@ func TestDefinitionsAreTheBytesThatTheServerSent(t *testing.T) {
 	}
 }
 
+func TestDefinitionsErrorsAndProgressAreMadeValidUTF8(t *testing.T) {
+	p := open(t, Config{Spec: scripted("latin")})
+	p.ready()
+	defs, _ := p.Definitions()
+	if got := string(defs.Tools[0]); !strings.Contains(got, "caf\ufffd") {
+		t.Errorf("the definition is %+q", got)
+	}
+	var progress string
+	_, wait := p.begin(&Request{Name: "latin", Progress: func(params []byte) { progress = string(params) }})
+	e := wantKind(t, wait(), schema.KindProtocol, true)
+	if e.RPC.Message != "caf\ufffd" || string(e.RPC.Data) != "\"caf\ufffd\"" {
+		t.Errorf("the error is %+q, %+q", e.RPC.Message, e.RPC.Data)
+	}
+	if !strings.Contains(progress, "caf\ufffd") {
+		t.Errorf("the progress is %+q", progress)
+	}
+}
+
 func TestAChildKilledInMidCallIsReplaced(t *testing.T) {
 	p := open(t, Config{Spec: scripted("legacy")})
 	pid := p.ready().PID

@@ -210,7 +210,8 @@ func (l *remoteLink) answer(scan *scanner, f *frame, text []byte, id int64) (o O
 	if string(f.fault) == "null" {
 		f.fault = nil
 	}
-	nameless := f.fault != nil && (f.id == nil || string(f.id) == "null") // the server could not read the request
+	// The server could not read the request. An error of a gateway has no id either, but no "jsonrpc".
+	nameless := f.fault != nil && (f.id == nil || string(f.id) == "null") && member(text, "jsonrpc") == "2.0"
 	if ourID(f.id) != id && !nameless || f.fault == nil && f.result == nil {
 		return Outcome{}, false
 	}
@@ -242,7 +243,8 @@ func (l *remoteLink) lost(code int, text []byte) bool {
 		code == http.StatusBadRequest && bytes.Contains(bytes.ToLower(text), []byte("session")))
 }
 
-// refusal returns the outcome of an HTTP error. A JSON-RPC error in the body is the answer.
+// refusal returns the outcome of an HTTP error. A JSON-RPC error in the body is the answer. Other
+// bodies of gateways and authorization servers have a member "error" too, but no "jsonrpc".
 func (l *remoteLink) refusal(resp *http.Response) Outcome {
 	cfg := &l.s.pool.cfg
 	text, _ := readAll(resp.Body, resp.ContentLength, frameHeadroom) // a body that cannot be read counts as empty
@@ -253,7 +255,7 @@ func (l *remoteLink) refusal(resp *http.Response) Outcome {
 	}
 	var scan scanner
 	var f frame
-	if scan.frame(text, &f) && f.method == nil && f.fault != nil && string(f.fault) != "null" {
+	if scan.frame(text, &f) && f.method == nil && f.fault != nil && string(f.fault) != "null" && member(text, "jsonrpc") == "2.0" {
 		return Outcome{Started: true, Err: rpcFault(cfg.Spec.ID, f.fault)}
 	}
 	return refused(cfg, resp)

@@ -172,6 +172,12 @@ func (s *remoteServer) call(w http.ResponseWriter, r *http.Request, m *scriptMes
 	default:
 		var code int
 		_, _ = fmt.Sscanf(params.Name, "status%d", &code)
+		if _, body, ok := strings.Cut(params.Name, " "); ok {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(code)
+			fmt.Fprint(w, body)
+			return
+		}
 		w.WriteHeader(code)
 	}
 }
@@ -266,6 +272,20 @@ func TestRemoteFaultsAreNamed(t *testing.T) {
 	must(t, p.call("asks", "{}"))
 	if r := s.replies(); len(r) != 1 || !strings.Contains(r[0], `"id":"q"`) {
 		t.Errorf("replies %q", r)
+	}
+}
+
+func TestAnErrorOfAGatewayWithAJSONBodyIsNoAnswerOfTheServer(t *testing.T) {
+	_, spec := newRemoteServer(t, false)
+	p := open(t, Config{Spec: spec})
+	for _, body := range []string{`{"error":"invalid_token","error_description":"expired"}`, `{"error":{"code":13,"message":"upstream","status":"INTERNAL"}}`, `{"error":true}`} {
+		wantKind(t, p.call("status200 "+body, "{}"), schema.KindOutcomeUnknown, true)
+		wantKind(t, p.call("status502 "+body, "{}"), schema.KindOutcomeUnknown, true)
+		wantKind(t, p.call("status503 "+body, "{}"), schema.KindOutcomeUnknown, true)
+		wantKind(t, p.call("status401 "+body, "{}"), schema.KindServerFailed, false)
+		if e := wantKind(t, p.call("status429 "+body, "{}"), schema.KindServerFailed, false); !e.RateLimited {
+			t.Errorf("429 with %s: %+v", body, e)
+		}
 	}
 }
 

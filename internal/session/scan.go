@@ -1,6 +1,11 @@
 package session
 
-import "github.com/callyard/callyard/internal/kit/rawjson"
+import (
+	"bytes"
+	"unicode/utf8"
+
+	"github.com/callyard/callyard/internal/kit/rawjson"
+)
 
 // frame holds the top-level members of one JSON-RPC message. The slices point into the scanned
 // text and are nil if the member is absent.
@@ -15,9 +20,23 @@ type frame struct {
 type scanner struct{ rawjson.Scanner }
 
 // frame reads one JSON-RPC message. It returns false for text that is not exactly one JSON
-// object; f then holds the members before the fault. A large result is scanned only once: its
-// members are read in the same pass.
+// object; f then holds the members before the fault. A message without a result is made valid UTF-8,
+// because its parts reach callers; results are made so where they are used.
 func (s *scanner) frame(text []byte, f *frame) bool {
+	ok := s.members(text, f)
+	if ok && f.result == nil && !utf8.Valid(text) {
+		return s.members(validText(text), f)
+	}
+	return ok
+}
+
+// validText returns text with U+FFFD for bytes that are not UTF-8. JSON text is UTF-8 (RFC 8259,
+// section 8.1).
+func validText(text []byte) []byte { return bytes.ToValidUTF8(text, []byte("\uFFFD")) }
+
+// members reads the members of a message. A large result is scanned only once: its members are
+// read in the same pass.
+func (s *scanner) members(text []byte, f *frame) bool {
 	*f = frame{}
 	s.Reset(text)
 	return s.Object(func(key string) bool {

@@ -161,6 +161,8 @@ func (s *script) handle(m *scriptMessage, line []byte) {
 		s.result(m.ID, `{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"script","title":"A script","version":"1.2"}}`)
 	case m.Method == "tools/list" && s.mode == "listless":
 		s.print(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32603,"message":"the database is down"}}`, m.ID)
+	case m.Method == "tools/list" && s.mode == "latin":
+		s.result(m.ID, "{\"tools\":[{\"name\":\"latin\",\"description\":\"caf\xe9\",\"inputSchema\":{\"type\":\"object\"}}]}")
 	case m.Method == "tools/list":
 		s.list(m)
 	case m.Method == "tools/call":
@@ -228,6 +230,9 @@ func (s *script) call(m *scriptMessage, line []byte) {
 		s.result(m.ID, `{"content":[],"isError": true}`)
 	case "rpcerror":
 		s.print(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32602,"message":"no such thing","data":{"n":9007199254740993}}}`, m.ID)
+	case "latin": // progress and an error in Latin-1
+		s.print("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{\"progressToken\":%s,\"message\":\"caf\xe9\"}}", params.Meta.ProgressToken)
+		s.print("{\"jsonrpc\":\"2.0\",\"id\":%s,\"error\":{\"code\":-32602,\"message\":\"caf\xe9\",\"data\":\"caf\xe9\"}}", m.ID)
 	case "input":
 		s.result(m.ID, `{"resultType":"input_required","inputRequests":{}}`)
 	case "task":

@@ -10,6 +10,7 @@ It never resends a message of the old connection.
 
 import asyncio
 import inspect
+import json
 import logging
 import random
 import re
@@ -30,6 +31,7 @@ from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.subscriptions import InMemorySubscriptionBus, ToolsListChanged
 from mcp.shared.message import SessionMessage
 from pydantic import Field, ValidationError
+from pydantic_core import PydanticSerializationError
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
 
@@ -222,7 +224,7 @@ async def _connection(low: LowLevelServer[Any], ws: ClientConnection, stop: asyn
     async def write() -> None:
         async with from_server:
             async for message in from_server:
-                await ws.send(message.message.model_dump_json(by_alias=True, exclude_unset=True))
+                await ws.send(_encoded(message.message))
 
     async def drain() -> None:
         await stop.wait()
@@ -233,6 +235,15 @@ async def _connection(low: LowLevelServer[Any], ws: ClientConnection, stop: asyn
             tasks.start_soon(_until_closed, task)
         await low.run(from_worker, to_worker, low.create_initialization_options())
         tasks.cancel_scope.cancel()
+
+
+def _encoded(message: mcp_types.JSONRPCMessage) -> str:
+    """Return the text of a message, with U+FFFD for lone surrogates, which a file name that is not UTF-8 has."""
+    try:
+        return message.model_dump_json(by_alias=True, exclude_unset=True)
+    except PydanticSerializationError:  # it would end the connection with all of its calls
+        text = json.dumps(message.model_dump(mode="json", by_alias=True, exclude_unset=True), ensure_ascii=False)
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 async def _until_closed(task: Callable[[], Any]) -> None:

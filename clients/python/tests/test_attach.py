@@ -146,6 +146,35 @@ class AttachTest(unittest.IsolatedAsyncioTestCase):
             await asyncio.wait_for(program, 20)
         server.tool(name="after")(lambda: "after")  # not announced to a worker, but no error either
 
+    async def test_a_lone_surrogate_in_a_result_does_not_end_the_program(self) -> None:
+        server, stop, worker = prices(), asyncio.Event(), Worker()
+
+        @server.tool()
+        def name(odd: bool) -> str:
+            return "caf\udce9" if odd else "é\U0001f600"  # os.listdir returns the first for a name in Latin-1
+
+        answers: asyncio.Queue[Any] = asyncio.Queue()
+
+        async def talk(connection: ServerConnection) -> None:
+            hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "worker", "version": "1"}}
+            await worker.ask(connection, 1, "initialize", hello)
+            await connection.send('{"jsonrpc":"2.0","method":"notifications/initialized"}')
+            for number, odd in ((2, True), (3, False)):
+                await answers.put(await worker.ask(connection, number, "tools/call", {"name": "name", "arguments": {"odd": odd}}))
+            async for _ in connection:  # it drains
+                await connection.close()
+
+        async with await serve(talk, "127.0.0.1", 0, subprotocols=["mcp"]) as listening:  # type: ignore[list-item]
+            url = f"ws://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
+            program = asyncio.create_task(attach.serve(url, server, key="key", stop=stop))
+            for want in ("caf\ufffd", "é\U0001f600"):
+                answer = asyncio.create_task(answers.get())
+                await asyncio.wait((answer, program), timeout=20, return_when=asyncio.FIRST_COMPLETED)
+                self.assertFalse(program.done(), "the program ended")
+                self.assertEqual(want, (await answer)["content"][0]["text"])
+            stop.set()
+            await asyncio.wait_for(program, 20)
+
     async def test_a_refusal_for_good_is_raised(self) -> None:
         worker = Worker(HTTPStatus.UNAUTHORIZED)
         async with await worker.start() as listening:

@@ -155,8 +155,17 @@ class SocketTransport implements Transport {
   }
 
   send(message: JSONRPCMessage): Promise<void> {
+    let text: string;
+    try {
+      text = JSON.stringify(message);
+    } catch (error) {
+      if (!("result" in message)) return Promise.reject(error);
+      // The SDK sends nothing else for the request, so the call would wait for its timeout.
+      const why = `The tool ran, but its result cannot be encoded as JSON: ${String((error as Error).message).split("\n", 1)[0]}`;
+      text = JSON.stringify({ jsonrpc: "2.0", id: message.id, error: { code: -32603, message: why } });
+    }
     this.hold();
-    return new Promise((sent, failed) => this.socket.send(JSON.stringify(message), (error) => (error ? failed(error) : sent())));
+    return new Promise((sent, failed) => this.socket.send(text, (error) => (error ? failed(error) : sent())));
   }
 
   /** Batches the messages of one turn of the event loop into one write. */

@@ -77,6 +77,30 @@ async function handshake(program: Attached): Promise<void> {
 
 const quote = (program: Attached, id: number) => ask(program, id, "tools/call", { name: "quote", arguments: { n: id } });
 
+test("a result that has no JSON is answered with an error", async (t) => {
+  const worker = await startWorker(t);
+  const stop = new AbortController();
+  const circle: Record<string, unknown> = {};
+  circle["circle"] = circle;
+  const odd = () => {
+    const server = new McpServer({ name: "prices", version: "1" });
+    for (const [name, value] of Object.entries({ big: { n: 12n }, circle })) {
+      server.registerTool(name, { inputSchema: z.object({}) }, async () => ({ content: [], structuredContent: value as never }));
+    }
+    return server;
+  };
+  const done = attach(worker.url, "prices", odd, { key: "key", signal: stop.signal, log: () => undefined });
+  const program = await worker.next();
+  await handshake(program);
+  for (const [id, name] of [[2, "big"], [3, "circle"]] as const) {
+    const { error } = await ask(program, id, "tools/call", { name, arguments: {} });
+    assert.match((error as { message: string }).message, /cannot be encoded as JSON/);
+  }
+  stop.abort();
+  program.socket.close(1000);
+  await done;
+});
+
 test("what the factory throws ends attach, and not the process", async (t) => {
   const worker = await startWorker(t);
   const factory = () => {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -187,10 +188,11 @@ func unsupportedVersion(version string, h http.Header) *fault {
 		supported = mcpwire.Legacy()
 	}
 	data, _ := json.Marshal(map[string]any{"supported": supported, "requested": version}) // strings only
-	return &fault{
-		Code: mcpwire.CodeUnsupportedVersion, status: http.StatusBadRequest, Data: data,
-		Message: fmt.Sprintf("The protocol version %q is not supported here; supported: %s.", version, strings.Join(supported, ", ")),
+	text := fmt.Sprintf("The protocol version %q is not supported here; supported: %s.", version, strings.Join(supported, ", "))
+	if slices.Contains(supported, version) { // it is supported, but not like this
+		text = fmt.Sprintf("The protocol version %q needs a session: begin with initialize, and send no protocol version in _meta.", version)
 	}
+	return &fault{Code: mcpwire.CodeUnsupportedVersion, status: http.StatusBadRequest, Data: data, Message: text}
 }
 
 // maxPrinted limits the length of a client's name that is repeated in an error.

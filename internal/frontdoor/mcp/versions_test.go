@@ -40,3 +40,12 @@ func TestAnUnknownVersionIsNamedWithThoseThatAreSupported(t *testing.T) {
 	// The session is unchanged.
 	s.send(plain).result(t)
 }
+
+func TestAVersionThatNeedsASessionIsRefusedWithThatReason(t *testing.T) {
+	f := openFabric(t, nil)
+	body := strings.ReplaceAll(modernBody("tools/list", "", `{}`, ""), mcpwire.Modern, "2025-11-25")
+	e := f.send(f.request("POST", "/mcp/demo", body, "Mcp-Protocol-Version", "2025-11-25")).fault(t)
+	if e.Code != mcpwire.CodeUnsupportedVersion || strings.Contains(e.Message, "not supported") || !strings.Contains(e.Message, "needs a session") {
+		t.Errorf("%+v", e)
+	}
+}

@@ -11,6 +11,9 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"golang.org/x/net/html/charset"
+
+	"github.com/callyard/callyard/internal/kit/bom"
 	"github.com/callyard/callyard/internal/kit/rawjson"
 )
 
@@ -45,12 +48,13 @@ func Do(client *http.Client, req *http.Request, limit int) (*http.Response, []by
 }
 
 // Result turns a response into a CallToolResult. A 2xx response is a success, any other an error
-// that names its status. JSON becomes text, byte for byte, and structured content: an object as it
-// is, and any other value inside {"result": …} if wrap is set because the tool's schema promises
+// that names its status. JSON becomes text, byte for byte if it is UTF-8, and structured content: an
+// object as it is, and any other value inside {"result": …} if wrap is set because the tool's schema promises
 // that.
 func Result(tool string, resp *http.Response, body []byte, wrap bool) []byte {
 	failed := resp.StatusCode/100 != 2
 	kind, params, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	body = decoded(kind, params["charset"], body)
 	b := []byte(`{"content":[`)
 	if failed || len(body) == 0 {
 		b = appendText(b, "HTTP "+strconv.Itoa(resp.StatusCode)+" "+http.StatusText(resp.StatusCode))
@@ -82,6 +86,23 @@ func Result(tool string, resp *http.Response, body []byte, wrap bool) []byte {
 	return append(b, `}}}`...)
 }
 
+// decoded returns text that is not UTF-8 in UTF-8, by the charset that the response names. A result
+// has no other encoding, so the caller would get bytes and would not know their charset.
+func decoded(kind, name string, body []byte) []byte {
+	if utf8.Valid(body) || !isText(kind) {
+		return body
+	}
+	e, _ := charset.Lookup(name)
+	if e == nil {
+		return body
+	}
+	text, err := e.NewDecoder().Bytes(body)
+	if err != nil {
+		return body
+	}
+	return bom.Trim(text)
+}
+
 // Failure returns a CallToolResult with a sentence about why nothing, or nothing more, was done.
 func Failure(sentence string) []byte {
 	return append(appendText([]byte(`{"content":[`), sentence), `],"isError":true}`...)
@@ -93,7 +114,7 @@ func appendText(b []byte, text string) []byte {
 	return append(b, '}')
 }
 
-func appendContent(b []byte, tool, kind, charset string, body []byte) []byte {
+func appendContent(b []byte, tool, kind, encoding string, body []byte) []byte {
 	major, _, _ := strings.Cut(kind, "/")
 	switch {
 	case major == "image" && kind != "image/svg+xml" || major == "audio":
@@ -102,7 +123,7 @@ func appendContent(b []byte, tool, kind, charset string, body []byte) []byte {
 		b = append(b, `","mimeType":`...)
 		b = appendString(b, kind)
 		return append(b, '}')
-	case utf8.Valid(body) && (isText(kind) || kind == "" || strings.EqualFold(charset, "utf-8")):
+	case utf8.Valid(body) && (isText(kind) || kind == "" || strings.EqualFold(encoding, "utf-8")):
 		return appendText(b, string(body))
 	}
 	if kind == "" {
@@ -131,7 +152,7 @@ func IsJSON(kind string) bool { return kind == "application/json" || strings.Has
 
 // structure returns the structured content of a body, or nil if there is none.
 func structure(kind string, body []byte, wrap bool) []byte {
-	text := bytes.TrimSpace(body)
+	text := bytes.TrimSpace(bom.Trim(body)) // some services of .NET begin with a byte order mark
 	if !IsJSON(kind) || len(text) == 0 || !utf8.Valid(text) || rawjson.Deeper(text, maxDepth) || !json.Valid(text) {
 		return nil
 	}

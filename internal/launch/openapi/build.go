@@ -23,6 +23,7 @@ type operation struct {
 	method   string
 	template string // the path template
 	pieces   []piece
+	literal  string // the query that the template itself has
 	base     *url.URL
 	params   []*param
 	body     *body
@@ -283,8 +284,10 @@ func (op *operation) split() string {
 			byName[p.name] = p
 		}
 	}
-	rest := op.template
-	used := 0
+	rest, literal, _ := strings.Cut(op.template, "?")
+	if why := op.setLiteral(literal); why != "" {
+		return why
+	}
 	for rest != "" {
 		text, after, found := strings.Cut(rest, "{")
 		if text != "" {
@@ -299,7 +302,6 @@ func (op *operation) split() string {
 			return "its path has an undeclared parameter"
 		}
 		op.pieces = append(op.pieces, piece{param: p})
-		used++
 		rest = after
 	}
 	for _, p := range op.pieces {
@@ -315,6 +317,22 @@ func (op *operation) split() string {
 	if !strings.HasPrefix(op.template, "/") || dotted(op.template) {
 		return "its path does not start with \"/\" or contains dot segments"
 	}
+	return ""
+}
+
+// setLiteral takes the query of a template like /messages?beta=true. The specification does not allow
+// it, but public documents tell operations of one path apart by it.
+func (op *operation) setLiteral(query string) (why string) {
+	names, err := url.ParseQuery(query)
+	if err != nil || strings.ContainsFunc(query, func(c rune) bool { return c <= ' ' || c >= 0x7f || strings.ContainsRune("{}#\\", c) }) {
+		return "its path contains an invalid character"
+	}
+	for name := range names {
+		if op.fixed[place("query", name)] || slices.ContainsFunc(op.params, func(p *param) bool { return p.in == "query" && p.name == name }) {
+			return "the query in its path sets a parameter that is declared, too"
+		}
+	}
+	op.literal = query
 	return ""
 }
 

@@ -35,18 +35,20 @@ func parse(ctx context.Context, text []byte) (_ *document, err error) {
 		}
 	}()
 	text = bytes.TrimPrefix(text, []byte("\ufeff"))
-	loader := openapi3.NewLoader()
-	loader.Context = ctx
-	loader.IsExternalRefsAllowed = false
-	loader.ReadFromURIFunc = nil
-	model, err := loader.LoadFromData(text)
+	d := &document{}
+	model, err := newLoader(ctx).LoadFromData(text)
 	switch {
 	case err != nil && strings.Contains(err.Error(), "disallowed external reference"):
 		return nil, errors.New("it refers to another document, and other documents are not fetched; bundle them into one.")
 	case err != nil:
-		return nil, fmt.Errorf("%s; check it with a linter.", brief(unreadable(text, err)))
+		d.doubt = brief(unreadable(text, err))
+		rest, root, ok := withoutSchemas(ctx, text)
+		if !ok {
+			return nil, fmt.Errorf("%s; check it with a linter.", d.doubt)
+		}
+		model, d.root = rest, root
 	}
-	d := &document{model: model}
+	d.model = model
 	switch v := model.OpenAPI; {
 	case strings.HasPrefix(v, "3.0"):
 		d.old = true
@@ -58,6 +60,9 @@ func parse(ctx context.Context, text []byte) (_ *document, err error) {
 	}
 	if model.Paths == nil || model.Paths.Len() == 0 {
 		return nil, errors.New("it has no paths, so it has no operations for tools.")
+	}
+	if d.doubt != "" {
+		return d, nil
 	}
 	if d.root, err = plainJSON(text); err != nil {
 		again, err := json.Marshal(model)
@@ -76,6 +81,15 @@ func parse(ctx context.Context, text []byte) (_ *document, err error) {
 		d.doubt = brief(err)
 	}
 	return d, nil
+}
+
+// newLoader returns a loader that opens no other document.
+func newLoader(ctx context.Context) *openapi3.Loader {
+	loader := openapi3.NewLoader()
+	loader.Context = ctx
+	loader.IsExternalRefsAllowed = false
+	loader.ReadFromURIFunc = nil
+	return loader
 }
 
 // unreadable returns the part of the loader's error for the format of text, because the loader

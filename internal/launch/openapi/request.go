@@ -130,6 +130,9 @@ func dotted(path string) bool {
 
 func (op *operation) query(values map[string]value) (string, error) {
 	var out []string
+	if op.literal != "" {
+		out = append(out, op.literal)
+	}
 	for _, p := range op.params {
 		if p.in != "query" {
 			continue
@@ -164,6 +167,9 @@ func (op *operation) query(values map[string]value) (string, error) {
 func (op *operation) free(in string) func(string) bool {
 	return func(name string) bool {
 		if op.fixed[place(in, name)] {
+			return false
+		}
+		if literal, _ := url.ParseQuery(op.literal); in == "query" && literal.Has(name) {
 			return false
 		}
 		for _, p := range op.params {

@@ -50,7 +50,11 @@ func TestEveryStyleIsWrittenAsTheSpecificationShows(t *testing.T) {
 		{"query", "spaceDelimited", false, array, "color=blue%20black%20brown"},
 		{"query", "pipeDelimited", false, array, "color=blue%7Cblack%7Cbrown"},
 		{"query", "deepObject", true, object, "color%5BR%5D=100&color%5BG%5D=200&color%5BB%5D=150"},
-		{"query", "deepObject", true, `{"a":{"b]=&":[1,2]},"n":null}`, "color%5Ba%5D%5Bb%5D%3D%26%5D=1&color%5Ba%5D%5Bb%5D%3D%26%5D=2"},
+		{"query", "deepObject", true, `{"a":{"b]=&":[1,2]},"n":null}`, "color%5Ba%5D%5Bb%5D%3D%26%5D%5B%5D=1&color%5Ba%5D%5Bb%5D%3D%26%5D%5B%5D=2"},
+		{"query", "deepObject", true, array, "color%5B%5D=blue&color%5B%5D=black&color%5B%5D=brown"},
+		{"query", "deepObject", true, `[{"R":1},{"R":2,"G":[3]}]`, "color%5B0%5D%5BR%5D=1&color%5B1%5D%5BR%5D=2&color%5B1%5D%5BG%5D%5B%5D=3"},
+		{"query", "deepObject", true, `"blue"`, "color=blue"},
+		{"query", "deepObject", true, `[]`, ""},
 		{"query", "form", true, `9007199254740993`, "color=9007199254740993"},
 		{"query", "form", true, `1.0`, "color=1.0"},
 		{"query", "form", true, `true`, "color=true"},
@@ -230,6 +234,10 @@ func TestAnswersBecomeResults(t *testing.T) {
 	if r := works(t, s, "getPet", `{"petId":"1"}`); r.Content[0].Text != odd || string(r.Structured) != odd || r.Meta.HTTP.Status != 200 || r.Meta.HTTP.Location != "/pets/1" {
 		t.Errorf("JSON: %+v", r)
 	}
+	answer(200, "application/json", "\xef\xbb\xbf"+odd)
+	if r := works(t, s, "getPet", `{"petId":"1"}`); string(r.Structured) != odd {
+		t.Errorf("JSON after a byte order mark: %+v", r)
+	}
 	answer(200, "application/json", `[1.0, 2]`)
 	if r := works(t, s, "listPets", `{}`); r.Content[0].Text != `[1.0, 2]` || string(r.Structured) != `{"result":[1.0, 2]}` {
 		t.Errorf("a list: %+v", r)
@@ -269,6 +277,18 @@ func TestAnswersBecomeResults(t *testing.T) {
 	answer(200, "text/plain", "\xff\xfe")
 	if r := works(t, s, "setNote", `{"body":""}`); r.Content[0].Resource.Blob != "//4=" || r.Content[0].Resource.MimeType != "text/plain" {
 		t.Errorf("text that is none: %+v", r)
+	}
+	answer(200, "text/plain; charset=iso-8859-1", "caf\xe9")
+	if r := works(t, s, "setNote", `{"body":""}`); r.Content[0].Text != "café" {
+		t.Errorf("text in Latin-1: %+v", r)
+	}
+	answer(200, "application/json; charset=utf-16", "\xff\xfe{\x00\"\x00a\x00\"\x00:\x00\"\x00\xe9\x00\"\x00}\x00")
+	if r := works(t, s, "getPet", `{"petId":"1"}`); r.Content[0].Text != `{"a":"é"}` || string(r.Structured) != `{"a":"é"}` {
+		t.Errorf("JSON in UTF-16: %+v", r)
+	}
+	answer(200, "text/plain; charset=iso-8859-1", "café") // a wrong charset
+	if r := works(t, s, "setNote", `{"body":""}`); r.Content[0].Text != "café" {
+		t.Errorf("text in UTF-8 that is called Latin-1: %+v", r)
 	}
 	answer(200, "text/csv", "a;ä")
 	if r := works(t, s, "setNote", `{"body":""}`); r.Content[0].Text != "a;ä" {
@@ -397,4 +417,30 @@ func FuzzATextComesBackFromAQuery(f *testing.F) {
 			t.Fatalf("%q=%q came back as %v, %v", name, text, got, err)
 		}
 	})
+}
+
+func TestAQueryInAPathIsSentAndCannotBeReplaced(t *testing.T) {
+	srv := newService(t)
+	document := `{"openapi":"3.1.0","info":{"title":"t","version":"1"},"components":{"securitySchemes":{"k":{"type":"apiKey","in":"query","name":"key"}}},"security":[{"k":[]}],"paths":{
+		"/m/{id}":           {"get":{"operationId":"plain","parameters":[{"name":"id","in":"path","required":true,"schema":{"type":"string"}}],"responses":{"200":{"description":"ok"}}}},
+		"/m/{id}?beta=true": {"get":{"operationId":"beta","parameters":[{"name":"id","in":"path","required":true,"schema":{"type":"string"}},{"name":"n","in":"query","schema":{"type":"object"}}],"responses":{"200":{"description":"ok"}}}},
+		"/twice?n=1":        {"get":{"operationId":"twice","parameters":[{"name":"n","in":"query","schema":{"type":"string"}}],"responses":{"200":{"description":"ok"}}}},
+		"/own?key=mine":     {"get":{"operationId":"own","responses":{"200":{"description":"ok"}}}},
+		"/a?b={c}":          {"get":{"operationId":"open","responses":{"200":{"description":"ok"}}}}}}`
+	s := open(t, Config{ID: "x", OpenAPI: config.OpenAPI{Document: write(t, document), BaseURL: srv.URL, Credentials: map[string]config.Credential{"k": {Value: "secret"}}}})
+	o, err := s.Offer(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"plain", "beta"}, toolNames(o)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	works(t, s, "beta", `{"id":"a?b","n":{"x":1}}`)
+	if got, want := srv.last(t).Target, "/m/a%3Fb?beta=true&x=1&key=secret"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	before := srv.count()
+	if r := call(t, s, "beta", `{"id":"a","n":{"beta":"false"}}`); !r.IsError || srv.count() != before {
+		t.Errorf("an argument replaced the query of the path: %+v", r)
+	}
 }

@@ -108,7 +108,7 @@ func (s *schemas) convert(v any, depth int) any {
 			var names []any
 			list, _ := value.([]any)
 			for _, name := range list {
-				if text, ok := name.(string); ok && !hidden[text] {
+				if text, ok := name.(string); ok && !hidden[text] && !slices.Contains(names, name) {
 					names = append(names, text)
 				}
 			}
@@ -116,14 +116,15 @@ func (s *schemas) convert(v any, depth int) any {
 				out[key] = names
 			}
 		case "$defs", "definitions", "$schema", "$id", "$anchor", "$comment", "$dynamicRef", "$dynamicAnchor", "$vocabulary",
-			"discriminator", "xml", "externalDocs", "example", "nullable", "readOnly", "writeOnly", "collectionFormat", "allowEmptyValue":
+			"$recursiveRef", "$recursiveAnchor", "discriminator", "xml", "externalDocs", "example", "nullable", "readOnly", "writeOnly", "collectionFormat", "allowEmptyValue":
 			// Keywords of OpenAPI only, or of another dialect.
 		default:
-			if !strings.HasPrefix(key, "x-") {
+			if !strings.HasPrefix(key, "x-") && wellFormed(key, value) {
 				out[key] = value
 			}
 		}
 	}
+	exclusiveBounds(m, out)
 	if s.doc.old {
 		modernize(m, out)
 	}
@@ -188,8 +189,9 @@ func (s *schemas) define(ref string) string {
 	return name
 }
 
-// modernize converts the parts of OpenAPI 3.0 that differ from JSON Schema.
-func modernize(from, out map[string]any) {
+// exclusiveBounds converts exclusive bounds that are a boolean next to the bound, as in OpenAPI 3.0.
+// Some documents of version 3.1 still have them.
+func exclusiveBounds(from, out map[string]any) {
 	for _, bound := range [...][2]string{{"exclusiveMinimum", "minimum"}, {"exclusiveMaximum", "maximum"}} {
 		exclusive, ok := from[bound[0]].(bool)
 		if !ok {
@@ -201,6 +203,10 @@ func modernize(from, out map[string]any) {
 			delete(out, bound[1])
 		}
 	}
+}
+
+// modernize converts the other parts of OpenAPI 3.0 that differ from JSON Schema.
+func modernize(from, out map[string]any) {
 	if from["nullable"] != true {
 		return
 	}

@@ -2,6 +2,8 @@ package openapi
 
 import (
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -201,9 +203,6 @@ func (p *param) fields(v value, escape func(string) string, allow func(name stri
 		return []string{name + "=" + escape(string(v.raw))}, nil
 	}
 	if p.style == "deepObject" {
-		if v.kind != 'o' {
-			return nil, p.refused("must be an object.")
-		}
 		return p.deep(nil, name, v, escape, 0)
 	}
 	if v.kind != 'a' && v.kind != 'o' {
@@ -236,7 +235,10 @@ func (p *param) fields(v value, escape func(string) string, allow func(name stri
 	return []string{name + "=" + text}, err
 }
 
-// deep encodes an object as name[a][b]=value.
+// deep encodes an object as name[a][b]=value. The specification defines neither arrays nor plain
+// values for this style, but public documents use them, such as Stripe's. They are encoded as Rack,
+// PHP and qs read them: an array as name[]=value, an array with objects as name[0][a]=value, and a
+// plain value as name=value.
 func (p *param) deep(out []string, name string, v value, escape func(string) string, depth int) ([]string, error) {
 	if depth > 8 {
 		return nil, p.refused("is nested too deeply for its style; use a flatter value.")
@@ -253,12 +255,18 @@ func (p *param) deep(out []string, name string, v value, escape func(string) str
 		}
 		return out, nil
 	case 'a':
-		for _, item := range v.items {
-			text, err := p.scalar(item)
-			if err != nil {
+		nested := slices.ContainsFunc(v.items, func(v value) bool { return v.kind == 'o' || v.kind == 'a' })
+		for i, item := range v.items {
+			at := "%5B%5D"
+			switch {
+			case nested:
+				at = "%5B" + strconv.Itoa(i) + "%5D"
+			case item.kind == '0': // without an index, omitting it would move the others
+				return nil, p.refused("contains null, which cannot be encoded in a request; omit it.")
+			}
+			if out, err = p.deep(out, name+at, item, escape, depth+1); err != nil {
 				return nil, err
 			}
-			out = append(out, name+"="+escape(text))
 		}
 		return out, nil
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/oasdiff/yaml"
 
 	"github.com/callyard/callyard/internal/config"
 	"github.com/callyard/callyard/internal/validate"
@@ -296,4 +297,75 @@ func judge(t *testing.T, schema json.RawMessage, arguments string) bool {
 		t.Fatalf("%v in %s", err, schema)
 	}
 	return len(s.Validate([]byte(arguments))) == 0
+}
+
+// malformed is a document with a malformed schema in each place where a document has schemas.
+const malformed = `
+openapi: 3.1.0
+info: {title: t, version: "1"}
+x-policy: {$ref: ../policies.yaml}
+paths:
+  /schema/{id}:
+    parameters: [{$ref: '#/components/parameters/schema'}]
+    post:
+      operationId: a
+      parameters: [{name: n, in: query, schema: {type: float, minimum: 1, exclusiveMinimum: true, maximum: 9, multipleOf: "5"}}]
+      requestBody: {content: {application/json: {schema: {$ref: '#/components/schemas/Body'}}}}
+      responses: {"200": {description: ok, content: {application/json: {schema: {type: object, examples: {one: 1}}}}}}
+components:
+  parameters:
+    schema: {name: id, in: path, required: true, schema: {type: string, maxLength: -1, minLength: 2}}
+  schemas:
+    Body:
+      $recursiveAnchor: true
+      type: object
+      properties:
+        a: {type: string, required: true, examples: {one: x}, uniqueItems: "yes", pattern: 7}
+      required: [a, a]
+`
+
+func TestAMalformedKeywordOfASchemaIsOmittedAndTheDocumentIsUsed(t *testing.T) {
+	asJSON, err := yaml.YAMLToJSON([]byte(malformed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"YAML": malformed, "JSON": string(asJSON)} {
+		t.Run(name, func(t *testing.T) {
+			s := open(t, Config{ID: "x", OpenAPI: config.OpenAPI{Document: write(t, text), BaseURL: "https://h.invalid"}})
+			o, err := s.Offer(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(o.Tools) != 1 {
+				t.Fatalf("got the tools %v, want one", toolNames(o))
+			}
+			var tool struct{ InputSchema, OutputSchema json.RawMessage }
+			if err := json.Unmarshal(o.Tools[0].Raw, &tool); err != nil {
+				t.Fatal(err)
+			}
+			for arguments, want := range map[string]bool{
+				`{"id":"ab","n":9,"body":{"a":"x"}}`: true,
+				`{"id":"a","body":{"a":"x"}}`:        false,
+				`{"id":"ab","n":10}`:                 false,
+				`{"id":"ab","n":1}`:                  false,
+				`{"id":"ab","body":{}}`:              false,
+				`{"id":"ab","body":{"a":1}}`:         false,
+			} {
+				if got := judge(t, tool.InputSchema, arguments); got != want {
+					t.Errorf("%s: accepted is %v, want %v, by %s", arguments, got, want, tool.InputSchema)
+				}
+			}
+			judge(t, tool.OutputSchema, `{}`)
+			if notes := strings.Join(o.Notes, " "); !strings.Contains(notes, "The document is not fully valid") {
+				t.Errorf("the notes do not tell of the malformed schemas: %q", notes)
+			}
+		})
+	}
+}
+
+func TestAMalformedDocumentThatRefersElsewhereIsStillRefused(t *testing.T) {
+	text := strings.Replace(malformed, "'#/components/schemas/Body'", "other.yaml", 1)
+	if got := fault(t, Config{ID: "x", OpenAPI: config.OpenAPI{Document: write(t, text), BaseURL: "https://h.invalid"}}); !strings.Contains(got, "cannot be used") {
+		t.Errorf("got %s", got)
+	}
 }
