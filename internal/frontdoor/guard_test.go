@@ -169,6 +169,58 @@ func TestWhatWaitsDoesNotLeaveOnceItsKeyHasExpired(t *testing.T) {
 	}
 }
 
+func TestWhatWaitsDoesNotLeaveOnceItsKeyLostTheTool(t *testing.T) {
+	srv := bustest.Start(t)
+	h := openHouse(t, srv)
+	defer h.let()
+	d := openDoor(t, srv, frontdoor.Options{})
+	var blocking sync.WaitGroup
+	for range 64 { // all slots
+		blocking.Go(func() { d.do("POST", "/servers/s/tools/slow", `{}`) })
+	}
+	confirmtest.Wait(t, func() bool { return h.runs.Load() == 64 })
+	narrowed, kept := d.newKey(d.key, `{"name":"narrowed","scopes":["tools:call"]}`), d.newKey(d.key, `{"name":"kept","scopes":["tools:call"]}`)
+	places := map[string]string{} // of the batches, by the secret of their key
+	for _, k := range []apiKey{narrowed, kept} {
+		as := *d
+		as.key = k.Secret
+		status, header, text := as.do("POST", "/batches", batchOf(10, "slow", true))
+		if status != 201 {
+			t.Fatalf("%d %s", status, text)
+		}
+		places[k.Secret] = header.Get("Location")
+	}
+	for _, k := range []apiKey{narrowed, kept} {
+		tools := map[string]string{narrowed.ID: `["s/read"]`, kept.ID: `["s/read","s/slow"]`}[k.ID]
+		if status, _, text := d.with(d.key, "PATCH", "/keys/"+k.ID, `{"tools":`+tools+`}`, "If-Match", k.ETag); status != 200 {
+			t.Fatalf("%d %s", status, text)
+		}
+	}
+	confirmtest.Wait(t, func() bool {
+		_, _, text := d.with(kept.Secret, "GET", "/servers/s/tools", "")
+		return !strings.Contains(text, `"write"`)
+	})
+	confirmtest.Wait(t, func() bool {
+		status, _, _ := d.with(narrowed.Secret, "POST", "/servers/s/tools/slow", "{}")
+		return status == 403
+	})
+	h.let()
+	blocking.Wait()
+	for secret, want := range map[string]string{narrowed.Secret: "denied forbidden", kept.Secret: "succeeded "} {
+		_, _, text := d.with(secret, "GET", places[secret]+"/results?follow=true", "")
+		ends := map[string]int{}
+		for line := range strings.Lines(text) {
+			ends[endOf(t, line)]++
+		}
+		if ends[want] != 10 {
+			t.Errorf("%s: %v", want, ends)
+		}
+	}
+	if n := h.runs.Load(); n != 64+10 {
+		t.Errorf("%d calls of both keys ran", n-64)
+	}
+}
+
 // ended returns the number of calls that ended because their key is unknown.
 func (d *door) ended() (n int) {
 	_, _, text := d.do("GET", "/metrics", "")
