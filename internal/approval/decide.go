@@ -142,10 +142,10 @@ func may(a *ledger.Approval, rule *risk.Approval, answer *Answer, who schema.Pri
 	case answer.Kind == ledger.Revoke && (a.State == ledger.Pending || a.State == ledger.Approved):
 	case answer.Kind == ledger.Deny && a.State == ledger.Approved: // a denial counts until the call runs
 	case a.State != ledger.Pending:
-		return schema.Errorf(schema.KindConflict, "This call has already been decided: it is %s.", a.State).WithCall(a.CallID)
+		return schema.Errorf(schema.KindConflict, "%s", WhyClosed(a)).WithCall(a.CallID)
 	}
 	if over && a.State == ledger.Pending {
-		return expired(a)
+		return schema.Errorf(schema.KindExpired, "%s", lateForPeople).WithCall(a.CallID)
 	}
 	if rule.Reasons && answer.Reason == "" && answer.Kind != ledger.Extend {
 		return schema.Errorf(schema.KindInvalidRequest, "This decision requires a reason.").WithCall(a.CallID)
@@ -159,6 +159,18 @@ func may(a *ledger.Approval, rule *risk.Approval, answer *Answer, who schema.Pri
 		}
 	}
 	return mayRepeat(a, answer, who)
+}
+
+// lateForPeople is the reason for people who decide after the deadline. They cannot send the call
+// again.
+const lateForPeople = "This request has expired: its deadline passed before it was decided. The call was not run."
+
+// WhyClosed returns the reason why an approval that is not pending takes no answer.
+func WhyClosed(a *ledger.Approval) string {
+	if a.State == ledger.Expired {
+		return lateForPeople
+	}
+	return "This request has already been decided: the state of the call is " + string(a.State) + "."
 }
 
 // WhyNot returns the reason why no answer of this person can count, or "" if one can. Pages,

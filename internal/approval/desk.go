@@ -245,7 +245,7 @@ func (d *Desk) ConfirmOwn(ctx context.Context, callID schema.CallID, approve boo
 		case a.State == ledger.Pending && d.records.over(a):
 			return expired(a)
 		case a.State != ledger.Pending:
-			return schema.Errorf(schema.KindConflict, "This call has already been decided: it is %s.", a.State).WithCall(a.CallID)
+			return schema.Errorf(schema.KindConflict, "%s", WhyClosed(a)).WithCall(a.CallID)
 		}
 		answer := ledger.Decision{By: who.Name, Owner: who.Owner, Groups: who.Groups, Kind: ledger.Approve, At: d.records.wall(), Channel: ledger.ChannelCaller}
 		if a.State = ledger.Approved; !approve {

@@ -176,7 +176,7 @@ func TestSilenceIsANo(t *testing.T) {
 	if _, err := r.desk.Confirm(ctx, mine.Token, true, agent, "x", "door"); schema.KindOf(err) != schema.KindExpired {
 		t.Errorf("the caller, too late: %v", err)
 	}
-	if _, err := r.say(theirs.Approval.ID, ledger.Approve, ben); schema.KindOf(err) != schema.KindExpired {
+	if _, err := r.say(theirs.Approval.ID, ledger.Approve, ben); schema.KindOf(err) != schema.KindExpired || !strings.Contains(err.Error(), "request has expired") || strings.Contains(err.Error(), "Send the call again") {
 		t.Errorf("an approver, too late: %v", err)
 	}
 	if _, err := r.desk.Reconcile(ctx, func(string) bool { return true }); err != nil {
@@ -186,6 +186,9 @@ func TestSilenceIsANo(t *testing.T) {
 		if s := r.state(h.Approval.ID); s != ledger.Expired {
 			t.Errorf("it is %s", s)
 		}
+	}
+	if _, err := r.say(theirs.Approval.ID, ledger.Approve, ben); schema.KindOf(err) != schema.KindConflict || !strings.Contains(err.Error(), "request has expired") {
+		t.Errorf("an approver, after the end: %v", err)
 	}
 }
 

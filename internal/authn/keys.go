@@ -202,6 +202,15 @@ func (k *Keys) Limits(name string) (limits scope.Limits) {
 	return limits
 }
 
+// Grant returns the permissions of the key with that name, or nil if there are no limits to them or
+// no such key. It takes no lock and does not allocate.
+func (k *Keys) Grant(name string) schema.Grant {
+	if e := k.table.Load().byName[name]; e != nil {
+		return e.principal.Grant
+	}
+	return nil
+}
+
 // All returns the configured keys, by name.
 func (k *Keys) All() []Known {
 	t := k.table.Load()

@@ -2,6 +2,7 @@ package authserver
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
 	"os"
 	"sync"
@@ -17,6 +18,7 @@ type clientKeys struct {
 	// configured fetches addresses of the configuration, documents those of a metadata document.
 	configured, documents *http.Client
 	now                   func() time.Time
+	log                   *slog.Logger
 	flight                singleflight.Group
 
 	mu    sync.Mutex
@@ -78,9 +80,9 @@ func (k *clientKeys) fetch(ctx context.Context, c *Client) ([]byte, error) {
 	case c.KeysFile != "":
 		return os.ReadFile(c.KeysFile)
 	case c.Document:
-		return readJSON(ctx, k.documents, c.KeysURL, maxClientKeys)
+		return readJSON(ctx, k.documents, c.KeysURL, maxClientKeys, k.log)
 	}
-	return readJSON(ctx, k.configured, c.KeysURL, maxClientKeys)
+	return readJSON(ctx, k.configured, c.KeysURL, maxClientKeys, k.log)
 }
 
 // found returns the keys, or an error suitable for the client.

@@ -2,10 +2,12 @@ package authserver
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"mime"
 	"net"
 	"net/http"
@@ -76,6 +78,7 @@ type documents struct {
 	http   *http.Client
 	hosts  []string
 	now    func() time.Time
+	log    *slog.Logger
 	flight singleflight.Group
 
 	mu    sync.Mutex
@@ -88,8 +91,8 @@ type document struct {
 	until  time.Time
 }
 
-func newDocuments(client *http.Client, hosts []string, now func() time.Time) *documents {
-	return &documents{http: client, hosts: hosts, now: now, known: make(map[string]document)}
+func newDocuments(client *http.Client, hosts []string, now func() time.Time, log *slog.Logger) *documents {
+	return &documents{http: client, hosts: hosts, now: now, log: log, known: make(map[string]document)}
 }
 
 // get returns the client that a document describes. The error is suitable for people.
@@ -156,7 +159,7 @@ func goodClientID(id string) bool {
 }
 
 func (d *documents) fetch(ctx context.Context, id string) (*Client, error) {
-	text, err := readJSON(ctx, d.http, id, maxDocument)
+	text, err := readJSON(ctx, d.http, id, maxDocument, d.log)
 	if err != nil {
 		return nil, err
 	}
@@ -167,8 +170,9 @@ func (d *documents) fetch(ctx context.Context, id string) (*Client, error) {
 	return c, err
 }
 
-// readJSON fetches an address, and at most most bytes of it. The error is suitable for people.
-func readJSON(ctx context.Context, client *http.Client, address string, most int64) ([]byte, error) {
+// readJSON fetches an address, and at most most bytes of it. The error is suitable for people. If
+// there is no response, the log has the error of the network.
+func readJSON(ctx context.Context, client *http.Client, address string, most int64, log *slog.Logger) ([]byte, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
 	if err != nil {
 		return nil, errors.New("its address is not valid")
@@ -176,10 +180,8 @@ func readJSON(ctx context.Context, client *http.Client, address string, most int
 	r.Header.Set("Accept", "application/json")
 	resp, err := client.Do(r)
 	if err != nil {
-		if u, ok := errors.AsType[*url.Error](err); ok {
-			err = u.Err
-		}
-		return nil, err
+		log.Info("reading an address for the authorization server failed", "error", err)
+		return nil, noResponse(err)
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK {
@@ -196,6 +198,29 @@ func readJSON(ctx context.Context, client *http.Client, address string, most int
 		return nil, fmt.Errorf("it is longer than %d KiB", most>>10)
 	}
 	return text, nil
+}
+
+// noResponse returns the reason why there was no response. The errors of net/http contain the
+// resolved addresses and the name server, which a person outside of the network must not see.
+func noResponse(err error) error {
+	var (
+		dns         *net.DNSError
+		certificate *tls.CertificateVerificationError
+		timeout     interface{ Timeout() bool }
+	)
+	switch {
+	case errors.Is(err, errPrivate):
+		return errPrivate
+	case errors.Is(err, errRedirect):
+		return errRedirect
+	case errors.As(err, &dns) && dns.IsNotFound:
+		return errors.New("its host has no address")
+	case errors.As(err, &certificate):
+		return errors.New("the certificate of its host cannot be trusted")
+	case errors.As(err, &timeout) && timeout.Timeout():
+		return errors.New("its host did not answer in time")
+	}
+	return errors.New("its host cannot be reached")
 }
 
 // readDocument parses an untrusted client-id metadata document.

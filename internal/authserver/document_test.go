@@ -128,6 +128,37 @@ func TestNoDocumentIsReadInsideTheNetwork(t *testing.T) {
 	}
 }
 
+func TestAPersonIsNotToldTheAddressOfAHost(t *testing.T) {
+	p := publish(t)
+	p.says(nil)
+	_, port, _ := strings.Cut(strings.TrimPrefix(p.URL, "https://"), ":")
+	// Nothing listens at the port of a server that was closed.
+	closed := httptest.NewTLSServer(nil)
+	_, free, _ := strings.Cut(strings.TrimPrefix(closed.URL, "https://"), ":")
+	closed.Close()
+	for id, want := range map[string]string{
+		"https://localhost:" + port + "/client.json": "its address is not public",
+		"https://127.0.0.1:" + port + "/client.json": "the certificate of its host cannot be trusted",
+		"https://127.0.0.1:" + free + "/client.json": "its host cannot be reached",
+		"https://callyard-test.invalid/client.json":  "its host ", // without a name server it cannot be reached
+	} {
+		w, s := newWorld(t, func(o *authserver.Options) { o.Hosts = []string{"*", "127.0.0.1"} })
+		_, err := s.Ask(t.Context(), request("client_id", id), &ada)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", id, err)
+			continue
+		}
+		for _, private := range []string{"127.0.0.1", "::1", "dial", "lookup", ":" + port, ":53"} {
+			if strings.Contains(err.Error(), private) {
+				t.Errorf("%s: the answer has %q: %v", id, private, err)
+			}
+		}
+		if log := w.log.String(); !strings.Contains(log, "reading an address for the authorization server failed") || !strings.Contains(log, id) {
+			t.Errorf("%s: the operator is not told: %s", id, log)
+		}
+	}
+}
+
 func TestAnIDThatIsNoGoodAddressIsReadNowhere(t *testing.T) {
 	p := publish(t)
 	p.says(nil)

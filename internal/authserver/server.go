@@ -132,9 +132,9 @@ func Open(ctx context.Context, o Options) (*Server, error) {
 	}
 	plain := &http.Client{Timeout: documentWithin, CheckRedirect: func(*http.Request, []*http.Request) error { return errRedirect }, Transport: http.DefaultTransport.(*http.Transport).Clone()}
 	s := &Server{
-		o: o, plain: plain, ends: ends, once: once, clientKeys: clientKeys{configured: plain, documents: o.HTTP, now: o.Now}, scopes: given, ring: &keyring{rows: keys, keys: o.Keys, now: o.Now}, grants: &grants{rows: rows, keys: o.Keys, data: o.DataKeys},
+		o: o, plain: plain, ends: ends, once: once, clientKeys: clientKeys{configured: plain, documents: o.HTTP, now: o.Now, log: o.Log}, scopes: given, ring: &keyring{rows: keys, keys: o.Keys, now: o.Now}, grants: &grants{rows: rows, keys: o.Keys, data: o.DataKeys},
 	}
-	s.documents = newDocuments(o.HTTP, o.Hosts, o.Now)
+	s.documents = newDocuments(o.HTTP, o.Hosts, o.Now, o.Log)
 	if _, err := s.ring.get(ctx); err != nil { // fail now rather than at the first request
 		return nil, err
 	}

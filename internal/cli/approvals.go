@@ -131,16 +131,26 @@ type approvalItem struct {
 		Base64    string `json:"base64"`
 		Forgotten string `json:"forgotten"`
 	} `json:"arguments"`
-	Decisions []struct {
-		By     string    `json:"by"`
-		Kind   string    `json:"kind"`
-		Reason string    `json:"reason"`
-		At     time.Time `json:"at"`
-	} `json:"decisions"`
-	Restarts []struct {
+	Decisions decisions `json:"decisions"`
+	Restarts  []struct {
 		At     time.Time `json:"at"`
 		Reason string    `json:"reason"`
 	} `json:"restarts"`
+}
+
+// decisions are the decisions about a held call, the oldest first.
+type decisions []struct {
+	By     string    `json:"by"`
+	Kind   string    `json:"kind"`
+	Reason string    `json:"reason"`
+	At     time.Time `json:"at"`
+}
+
+func (ds decisions) rows() (rows [][]cell) {
+	for _, d := range ds {
+		rows = append(rows, cells(d.Kind, strings.TrimSpace(d.By+", "+d.At.UTC().Format(time.DateTime)+" "+d.Reason)))
+	}
+	return rows
 }
 
 // approvalStates lists the values of --state.
@@ -217,9 +227,7 @@ func (a *approvalItem) write(out screen, args []byte) error {
 		cells("risk", riskCell(a.Level).text), cells("approvals", a.approvalCount()), cells("time left", a.left()), cells("why approval is required", strings.Join(a.Reasons, " ")),
 		cells("not for you", a.Blocked), cells("arguments", a.Digest),
 	}
-	for _, d := range a.Decisions {
-		rows = append(rows, cells(d.Kind, strings.TrimSpace(d.By+", "+d.At.UTC().Format(time.DateTime)+" "+d.Reason)))
-	}
+	rows = append(rows, a.Decisions.rows()...)
 	for _, r := range a.Restarts {
 		rows = append(rows, cells("restarted", r.At.UTC().Format(time.DateTime)+" "+r.Reason+" Earlier approvals are void."))
 	}

@@ -179,8 +179,9 @@ func shortTime(took time.Duration) string {
 // shownCall is one call: its record, and the data about it that is stored elsewhere.
 type shownCall struct {
 	records.View
-	Result  json.RawMessage   `json:"result"`
-	Problem *callyard.Problem `json:"problem"`
+	Result    json.RawMessage   `json:"result"`
+	Problem   *callyard.Problem `json:"problem"`
+	Decisions decisions         `json:"decisions"`
 }
 
 func showCall(ctx context.Context, c *client, id string) error {
@@ -217,14 +218,14 @@ func (v *shownCall) write(out screen) error {
 	if v.BatchID != "" && v.Index != nil {
 		place = string(v.BatchID) + ", call " + strconv.FormatInt(*v.Index, 10)
 	}
-	err := out.sheet(cells("call", string(v.ID)), []cell{{text: "state"}, callState(&v.View)}, cells("why", why), cells("tool", cmp.Or(v.Tool, v.Method)+" on "+string(v.Server)),
+	rows := [][]cell{cells("call", string(v.ID)), []cell{{text: "state"}, callState(&v.View)}, cells("why", why), cells("tool", cmp.Or(v.Tool, v.Method)+" on "+string(v.Server)),
 		cells("requested by", v.Principal), cells("for", v.Owner), cells("came in", at(&v.Created)), cells("started", at(v.Started)), cells("ended", at(v.Ended)),
 		cells("in all", callTook(&v.View)), cells("at the server", when(v.TookMs > 0, time.Duration(v.TookMs*float64(time.Millisecond)).String())),
 		cells("worker", string(v.Worker)), cells("front door", v.FrontDoor), cells("trace", v.TraceID), cells("attempt", when(v.Attempt > 0, strconv.Itoa(v.Attempt))),
 		cells("arguments", bytes(v.ArgumentsDigest, v.ArgumentBytes)), cells("result", bytes(v.ResultDigest, v.ResultBytes)), cells("durable", when(v.Durable, "yes")),
 		cells("replayed", when(v.Replayed, "yes, from an earlier request with the same key")), cells("approval", string(v.ApprovalID)), cells("batch", place),
-		cells("custom id", v.CustomID))
-	if err != nil || len(v.Result) == 0 {
+		cells("custom id", v.CustomID)}
+	if err := out.sheet(append(rows, v.Decisions.rows()...)...); err != nil || len(v.Result) == 0 {
 		return err
 	}
 	if err := out.text("\n" + out.paint(bold, "Result") + "\n"); err != nil {

@@ -107,7 +107,7 @@ func TestOneCallIsShownWithAllThatIsKnown(t *testing.T) {
 		"GET /calls/one":   jsonAnswer(withResult),
 		"GET /calls/two":   jsonAnswer(v[1]),
 		"GET /calls/three": jsonAnswer(v[2]),
-		"GET /calls/held":  jsonAnswer(`{"id":"call_1","state":"denied","server":"bank","tool":"pay","approval_id":"appr_2","created":"2026-01-02T03:04:05Z","problem":{"title":"Denied","detail":"Ada said no."}}`),
+		"GET /calls/held":  jsonAnswer(`{"id":"call_1","state":"denied","server":"bank","tool":"pay","approval_id":"appr_2","created":"2026-01-02T03:04:05Z","problem":{"title":"Denied","detail":"Ada said no."},"decisions":[{"by":"ada","kind":"deny","reason":"not \u202etoday","at":"2026-01-02T03:05:06Z"}]}`),
 		"GET /calls/none":  problemAnswer(http.StatusNotFound, `{"title":"Not found","status":404,"detail":"There is no record of call.","retryable":false}`),
 	})
 	t.Setenv("CALLYARD_URL", d.URL)

@@ -120,7 +120,7 @@ func createKeyCommand() *cobra.Command {
 		return show(ctx, c, func(ctx context.Context, edit ...callyard.RequestEditorFn) (*http.Response, error) {
 			return c.api.CreateKeyWithBody(ctx, mediaJSON, bytes.NewReader(marshal(body)), edit...)
 		}, func(k *issuedKey) error {
-			return c.printSecret(k, fmt.Sprintf("This is the API key %s (id %s); it is shown only once. It ends on %s.", k.Name, k.ID, k.ExpiresAt.Format(time.DateOnly)))
+			return c.printSecret(k, fmt.Sprintf("This is the API key %s (id %s); it is shown only once. It ends on %s.", k.Name, k.ID, k.ExpiresAt.UTC().Format("2006-01-02 15:04:05 MST")))
 		})
 	})
 	return cmd

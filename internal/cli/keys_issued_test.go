@@ -26,7 +26,7 @@ func TestKeysOfARunningCallyardAreManaged(t *testing.T) {
 		{[]string{"keys", "list"}, exitOK, []string{"ci", "build team", "tools:read", "2026-04-02", "2026-02-01 10:11", "never", "configuration"}, ""},
 		{[]string{"keys", "show", "ci"}, exitOK, []string{"4vQxWc0aZkPm", "files/*", "2026-01-02 03:04 ops"}, ""},
 		{[]string{"keys", "show", "nobody"}, exitRefused, nil, "no API key nobody"},
-		{[]string{"keys", "create", "ci", "--scope", "tools:read,tools:call:files", "--expires", "24h"}, exitOK, []string{"cyk_once", "shown only once", "2026-04-02"}, ""},
+		{[]string{"keys", "create", "ci", "--scope", "tools:read,tools:call:files", "--expires", "24h"}, exitOK, []string{"cyk_once", "shown only once", "2026-04-02 03:04:05 UTC"}, ""},
 		{[]string{"keys", "create", "billing/ci", "--tenant", "billing", "--role", "caller"}, exitOK, []string{"cyk_once"}, ""},
 		{[]string{"keys", "create", "ci", "--tenant", "", "--role", "caller"}, exitUsage, nil, "--tenant must be"},
 		{[]string{"keys", "update", "ci", "--tenant", "billing"}, exitUsage, nil, "--tenant"},

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/authn"
+	"github.com/callyard/callyard/internal/authn/scope"
 	"github.com/callyard/callyard/internal/catalog"
 	"github.com/callyard/callyard/internal/confirm/confirmtest"
 	"github.com/callyard/callyard/internal/frontdoor"
@@ -166,6 +167,62 @@ func TestWhatWaitsDoesNotLeaveOnceItsKeyHasExpired(t *testing.T) {
 	confirmtest.Wait(t, func() bool { return d.ended() > 0 })
 	if n := h.runs.Load(); n != 64 {
 		t.Errorf("%d calls of an expired key left", n-64)
+	}
+}
+
+func TestWhatWaitsDoesNotLeaveOnceItsKeyLostTheTool(t *testing.T) {
+	srv := bustest.Start(t)
+	h := openHouse(t, srv)
+	defer h.let()
+	key, hash := authn.Generate()
+	d := openDoor(t, srv, frontdoor.Options{Config: settings.FrontDoor{Keys: []authn.Key{{Name: "demoted", Hash: hash, Role: scope.Caller}}}})
+	var blocking sync.WaitGroup
+	for range 64 { // all slots
+		blocking.Go(func() { d.do("POST", "/servers/s/tools/slow", `{}`) })
+	}
+	confirmtest.Wait(t, func() bool { return h.runs.Load() == 64 })
+	narrowed, kept := d.newKey(d.key, `{"name":"narrowed","scopes":["tools:call"]}`), d.newKey(d.key, `{"name":"kept","scopes":["tools:call"]}`)
+	places := map[string]string{} // of the batches, by the secret of their key
+	for _, secret := range []string{narrowed.Secret, kept.Secret, key} {
+		as := *d
+		as.key = secret
+		status, header, text := as.do("POST", "/batches", batchOf(10, "slow", true))
+		if status != 201 {
+			t.Fatalf("%d %s", status, text)
+		}
+		places[secret] = header.Get("Location")
+	}
+	for _, k := range []apiKey{narrowed, kept} {
+		tools := map[string]string{narrowed.ID: `["s/read"]`, kept.ID: `["s/read","s/slow"]`}[k.ID]
+		if status, _, text := d.with(d.key, "PATCH", "/keys/"+k.ID, `{"tools":`+tools+`}`, "If-Match", k.ETag); status != 200 {
+			t.Fatalf("%d %s", status, text)
+		}
+	}
+	if err := d.in.ReplaceKeys([]authn.Key{{Name: "ci", Hash: authn.Hash(d.key)}, {Name: "demoted", Hash: hash, Role: scope.Auditor}}); err != nil {
+		t.Fatal(err)
+	}
+	confirmtest.Wait(t, func() bool {
+		_, _, text := d.with(kept.Secret, "GET", "/servers/s/tools", "")
+		return !strings.Contains(text, `"write"`)
+	})
+	confirmtest.Wait(t, func() bool {
+		status, _, _ := d.with(narrowed.Secret, "POST", "/servers/s/tools/slow", "{}")
+		return status == 403
+	})
+	h.let()
+	blocking.Wait()
+	for secret, want := range map[string]string{narrowed.Secret: "denied forbidden", key: "denied forbidden", kept.Secret: "succeeded "} {
+		_, _, text := d.with(secret, "GET", places[secret]+"/results?follow=true", "")
+		ends := map[string]int{}
+		for line := range strings.Lines(text) {
+			ends[endOf(t, line)]++
+		}
+		if ends[want] != 10 {
+			t.Errorf("%s: %v", want, ends)
+		}
+	}
+	if n := h.runs.Load(); n != 64+10 {
+		t.Errorf("%d calls of the keys ran", n-64)
 	}
 }
 

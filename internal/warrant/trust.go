@@ -86,6 +86,9 @@ type Use struct {
 // Admit checks whether the warrant lets the call run at the time now. It returns the claims of
 // the warrant, or a KindForbidden error that names the field at fault, but never a value.
 func (t *Trust) Admit(text []byte, u *Use, now time.Time) (*Claims, *schema.Error) {
+	if u.ApprovalID == "" {
+		return nil, refuse("the policy of this worker requires an approval, and the policy of the front door did not. " + otherPolicy)
+	}
 	if t.Empty() {
 		return nil, refuse("no warrant keys are trusted here, so approvals cannot be verified: set warrants.people_keys and warrants.caller_keys to the public keys of the approver and of the front doors (callyard keys warrant creates a pair)")
 	}
@@ -109,8 +112,8 @@ func (t *Trust) Admit(text []byte, u *Use, now time.Time) (*Claims, *schema.Erro
 	if differs := c.differs(u); differs != "" {
 		return nil, refuse("its warrant is for another call, which differs in this field: " + differs)
 	}
-	if !c.meets(u) {
-		return nil, refuse("its approval does not meet the requirements of this worker's policy for this call (groups, number of approvals, fresh sign-in, reason or channel); send the call again to have it approved under the policy in force")
+	if lacks := c.lacks(u); lacks != "" {
+		return nil, refuse(lacks + ". " + otherPolicy)
 	}
 	if now.Add(-Leeway).UnixMilli() > c.Deadline {
 		return nil, refuse("its warrant has expired: the deadline has passed")
@@ -147,21 +150,30 @@ func (c *Claims) differs(u *Use) string {
 		return "definition of the tool"
 	case c.ArgumentsDigest != schema.Digest(u.Arguments):
 		return "arguments"
-	case c.Level < u.Level:
-		return "risk level"
-	case u.Rule.Requirement().By != risk.ByCaller && c.How == Caller:
-		// If people must decide, the caller's own confirmation is no approval. If the caller must
-		// confirm, the approval of another person is sufficient: it is more than required.
-		return "way of deciding"
 	}
 	return ""
 }
 
-// meets reports whether the approval satisfied the requirement of the runner's policy. A warrant
-// of version 1 does not contain the satisfied requirement; its approver counts, as in the
+// otherPolicy is the advice for a refusal that is not due to the warrant, but to a policy that is
+// stricter than the one under which the call was held or sent.
+const otherPolicy = "If the policy has changed just now, send the call again. Otherwise give the front door, the approver and this worker the same policy"
+
+// lacks returns what the approval lacks under the runner's policy, or "" if it is sufficient. A
+// warrant of version 1 does not contain the satisfied requirement; its approver counts, as in the
 // previous release.
-func (c *Claims) meets(u *Use) bool {
-	return c.Requirement == "" || risk.MeetsRequirement(c.Requirement, u.Rule.Requirement())
+func (c *Claims) lacks(u *Use) string {
+	need := u.Rule.Requirement()
+	switch {
+	case c.Level < u.Level:
+		return "the policy of this worker assesses it at a higher risk level than the one that was approved"
+	case need.By != risk.ByCaller && c.How == Caller:
+		// If people must decide, the caller's own confirmation is no approval. If the caller must
+		// confirm, the approval of another person is sufficient: it is more than required.
+		return "its caller confirmed it, and the policy of this worker requires that other people approve it"
+	case c.Requirement != "" && !risk.MeetsRequirement(c.Requirement, need):
+		return "its approval does not meet the requirements of this worker's policy for this call (groups, number of approvals, fresh sign-in, reason or channel)"
+	}
+	return ""
 }
 
 func refuse(why string) *schema.Error {

@@ -107,7 +107,6 @@ func TestARefusalNamesTheFieldAndNeverAValue(t *testing.T) {
 		"arguments":              func(u *warrant.Use) { u.Arguments = []byte(`{"amount":1}`) },
 		"requester":              func(u *warrant.Use) { u.Requester = "Agent-key" },
 		"owner of the requester": func(u *warrant.Use) { u.Owner = "" },
-		"risk level":             func(u *warrant.Use) { u.Level = 3 },
 	} {
 		u := useOf(risk.ByGroups)
 		change(u)
@@ -119,6 +118,36 @@ func TestARefusalNamesTheFieldAndNeverAValue(t *testing.T) {
 		for _, value := range []string{"payments", "send", "agent", "Ana", "stray", "amount", "sha256", "call_", "appr_", "1795"} {
 			if strings.Contains(strings.ToLower(refusal.Detail), strings.ToLower(value)) {
 				t.Errorf("%s: the refusal tells %q: %s", field, value, refusal.Detail)
+			}
+		}
+	}
+}
+
+func TestARefusalTellsThatThePolicyOfTheWorkerIsStricter(t *testing.T) {
+	people, caller := sign(t, keyOf("approver"), claims(warrant.People)), sign(t, keyOf("door"), claims(warrant.Caller))
+	for want, c := range map[string]struct {
+		trust  *warrant.Trust
+		text   []byte
+		change func(*warrant.Use)
+	}{
+		"the policy of the front door did not": {trust(), nil, func(u *warrant.Use) { u.ApprovalID = "" }},
+		"and the policy of the front door":     {nil, nil, func(u *warrant.Use) { u.ApprovalID = "" }}, // keys would not help
+		"a higher risk level":                  {trust(), people, func(u *warrant.Use) { u.Level = 3 }},
+		"requires that other people approve":   {trust(), caller, func(*warrant.Use) {}},
+		"does not meet the requirements": {trust(), people, func(u *warrant.Use) {
+			u.Rule = &risk.Approval{By: risk.ByGroups, Groups: []string{"board"}, Needed: 1}
+		}},
+	} {
+		u := useOf(risk.ByGroups)
+		c.change(u)
+		_, refusal := c.trust.Admit(c.text, u, during)
+		if refusal == nil || refusal.Kind != schema.KindForbidden || !strings.Contains(refusal.Detail, want) || !strings.Contains(refusal.Detail, "the same policy") {
+			t.Errorf("%s: %v", want, refusal)
+			continue
+		}
+		for _, misleading := range []string{"key_file", "_keys", "for another call", "sha256:", "finance"} {
+			if strings.Contains(refusal.Detail, misleading) {
+				t.Errorf("%s: the refusal has %q: %s", want, misleading, refusal.Detail)
 			}
 		}
 	}

@@ -176,8 +176,8 @@ type Principal struct {
 	// Tenant is the tenant that the credential assigns. Empty means [DefaultTenant].
 	Tenant TenantID `json:"tenant,omitempty"`
 	// Grant holds the permissions of the credential of the current request; nil means all. It
-	// is neither stored nor sent. Work that was accepted under it is not checked against it
-	// again.
+	// is neither stored nor sent. Work that was accepted under it and waits is checked against
+	// the present permissions of its key.
 	Grant Grant `json:"-"`
 }
 

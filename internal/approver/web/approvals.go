@@ -234,7 +234,7 @@ func kinds(a *ledger.Approval) []ledger.DecisionKind {
 // makes the final decision.
 func blocked(q *approvalView, who schema.Principal) string {
 	if len(q.Kinds) == 0 {
-		return "This request has already been decided: the call is " + string(q.State) + "."
+		return approval.WhyClosed(q.Approval)
 	}
 	return approval.WhyNot(q.Approval, q.Rule, who)
 }

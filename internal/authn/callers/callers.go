@@ -182,3 +182,22 @@ func (c *Callers) Valid(principal string) error {
 	}
 	return c.o.Keys.Valid(principal)
 }
+
+// MayStillCall returns nil if the key of the principal includes the tool of a call that waited, and
+// an error of KindForbidden if the key was narrowed in the meantime. A call with the grant of its
+// request was checked when it arrived. The scopes of an access token are known during its request
+// only.
+func (c *Callers) MayStillCall(call *schema.Call) error {
+	p := &call.Principal
+	if p.Grant != nil || call.Tool == "" || c.o.Tokens.Names(p.Name) {
+		return nil
+	}
+	grant := c.o.Keys.Grant(p.Name)
+	if !c.o.Keys.Has(p.Name) {
+		grant = c.o.Issued.Grant(p)
+	}
+	if grant == nil || grant.MayCall(call.Server, call.Tool) {
+		return nil
+	}
+	return schema.Errorf(schema.KindForbidden, "The API key %q does not include tool %q of server %q any more. The call had waited, and was not run.", p.Name, call.Tool, call.Server)
+}

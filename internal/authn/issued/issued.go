@@ -298,6 +298,18 @@ func (k *Keys) Valid(name string) (known bool, err error) {
 	return true, nil
 }
 
+// Grant returns the present permissions of the key of a principal, or nil if there is no such key.
+func (k *Keys) Grant(p *schema.Principal) schema.Grant {
+	if !k.Some() {
+		return nil
+	}
+	row, revision, ok := k.table().Get(schema.OnlyTenant(p.Tenant), IDOf(p.Name))
+	if !ok || row.Name != p.Name {
+		return nil
+	}
+	return k.entry(&row, revision).principal.Grant
+}
+
 // Limits returns the limits of a principal's key. It runs for every call, so it takes the id from
 // the grant if there is one, instead of hashing the name.
 func (k *Keys) Limits(p *schema.Principal) (limits scope.Limits) {
