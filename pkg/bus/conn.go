@@ -64,7 +64,8 @@ type Conn struct {
 
 	unexpected atomic.Pointer[func(reason string)]
 
-	writes writes
+	writes  writes
+	denials denials
 
 	clustered     atomic.Bool
 	links         atomic.Int64
@@ -136,6 +137,7 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 				subject = sub.Subject
 			}
 			natsFaults.report(subject, err)
+			c.denials.report(err)
 		}),
 		nats.ClosedHandler(func(*nats.Conn) { close(c.closed) }),
 	}
