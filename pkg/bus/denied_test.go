@@ -45,3 +45,54 @@ func TestAStreamThatNATSDeniesIsAnErrorAtOnce(t *testing.T) {
 		t.Errorf("the log: %s", log.b.String())
 	}
 }
+
+// TestAProcessWithTheUserOfAnotherRoleFailsAtOnce has an approver that signs in as a front door, which may
+// use other inboxes.
+func TestAProcessWithTheUserOfAnotherRoleFailsAtOnce(t *testing.T) {
+	s := guarded(t, server.Options{JetStream: true, StoreDir: t.TempDir(), Users: []*server.User{{
+		Username: "frontdoor", Password: "x", Permissions: &server.Permissions{Subscribe: &server.SubjectPermission{Allow: []string{"_INBOX.frontdoor.>"}}},
+	}}})
+	c, err := bus.Connect(t.Context(), bus.Options{Name: "test", Role: "approver", URL: s.ClientURL(), User: "frontdoor", Password: "x", Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	_, err = bus.OpenBucket(context.WithoutCancel(t.Context()), c, bus.TableSpec{Bucket: "callyard_sets", What: "sets of tools"})
+	if err == nil || !strings.Contains(err.Error(), "has the permissions of its role") {
+		t.Error(err)
+	}
+}
+
+// lines sends each line of a log.
+type lines chan string
+
+func (l lines) Write(p []byte) (int, error) { l <- string(p); return len(p), nil }
+
+// TestAWorkerThatMayNotReceiveCallsIsNotReady has a worker that signs in with the user of another role.
+// Otherwise a rolling update would replace all workers by such ones.
+func TestAWorkerThatMayNotReceiveCallsIsNotReady(t *testing.T) {
+	s := guarded(t, server.Options{Users: []*server.User{{
+		Username: "approver", Password: "x", Permissions: &server.Permissions{Subscribe: &server.SubjectPermission{Deny: []string{"callyard.v1.serve.*"}}},
+	}}})
+	log := make(lines, 10)
+	c, err := bus.Connect(t.Context(), bus.Options{Name: "test", URL: s.ClientURL(), User: "approver", Password: "x", Log: slog.New(slog.NewTextHandler(log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	l, err := c.Listen("w1", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if err := c.Ready(); err != nil {
+		t.Errorf("without a server: %v", err)
+	}
+	if err := l.Offer("demo"); err != nil {
+		t.Fatal(err)
+	}
+	t.Log(<-log)
+	if err := c.Ready(); err == nil || !strings.Contains(err.Error(), "callyard.v1.serve.*") {
+		t.Errorf("with a server: %v", err)
+	}
+}

@@ -53,6 +53,25 @@ func fixOf(err error) string {
 type denials struct {
 	mu   sync.Mutex
 	told map[*denial]string // the subject of each request in progress
+	// calls is set while NATS denies this connection the calls of a server.
+	calls bool
+}
+
+// err returns an error while this process cannot receive the calls that it serves.
+func (d *denials) err() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.calls {
+		return fmt.Errorf("%w (%s)", errDenied, subjectServe+"*")
+	}
+	return nil
+}
+
+// reset forgets the denied subscriptions. A new connection subscribes again.
+func (d *denials) reset() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.calls = false
 }
 
 type denial struct{ tell context.CancelCauseFunc }
@@ -90,8 +109,11 @@ func (d *denials) report(err error) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.calls = d.calls || strings.Contains(err.Error(), `Subscription to "`+subjectServe)
+	// Without its inbox, a process with the user of another role gets no answer to any request.
+	all := strings.Contains(err.Error(), `"`+inbox)
 	for one, subject := range d.told {
-		if strings.Contains(err.Error(), strconv.Quote(subject)) {
+		if all || strings.Contains(err.Error(), strconv.Quote(subject)) {
 			one.tell(fmt.Errorf("%w (%s)", errDenied, subject))
 		}
 	}
