@@ -90,7 +90,7 @@ func (e *erasures) run(ctx context.Context) {
 			if err == nil || ctx.Err() != nil {
 				break
 			}
-			e.s.o.Log.Warn("the access that people of an erased tenant gave to programs cannot be ended; it is tried again", "error", err)
+			e.s.o.Log.Warn("the access that people gave to programs cannot be read, to end that of erased tenants and to encrypt the rest with the newest key; it is tried again", "error", err)
 			select {
 			case <-ctx.Done():
 				return
@@ -100,7 +100,7 @@ func (e *erasures) run(ctx context.Context) {
 	}
 }
 
-// sweep ends all current grants of erased tenants.
+// sweep ends all current grants of erased tenants, and encrypts the others with the newest key.
 func (e *erasures) sweep(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, eraseFor)
 	defer cancel()
@@ -118,6 +118,9 @@ func (e *erasures) sweep(ctx context.Context) error {
 		}
 		one, err := e.s.grants.open(ctx, id, sealed)
 		if !ends(one, err, at) {
+			if err == nil && one.former {
+				err = e.s.grants.rewrap(ctx, id, e.s.o.Now())
+			}
 			if err != nil && !errors.Is(err, bus.ErrNotFound) {
 				return err
 			}

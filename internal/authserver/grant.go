@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/credential"
+	"github.com/callyard/callyard/internal/store/oauthtable"
 	"github.com/callyard/callyard/internal/tenants/datakey"
 	"github.com/callyard/callyard/pkg/bus"
 )
@@ -57,6 +58,8 @@ type grant struct {
 	Serial  uint64    `json:"serial,omitempty"`
 	Refresh []byte    `json:"refresh,omitempty"`
 	Renewed time.Time `json:"renewed,omitzero"`
+
+	former bool // whether the row is not encrypted with the newest key
 }
 
 // grants is the table of grants.
@@ -126,8 +129,22 @@ func (g *grants) open(ctx context.Context, id, sealed []byte) (*grant, error) {
 	if err != nil {
 		return nil, bus.ErrNotFound // its key is gone, so it is useless
 	}
-	one := &grant{}
+	one := &grant{former: !g.keys.Newest(sealed)}
 	return one, json.Unmarshal(plain, one)
+}
+
+// rewrap encrypts a grant with the newest key, so that operators can remove the former one. A grant
+// whose code may be redeemed stays as it is: a redemption that finds another revision takes that for a
+// second use of the code.
+func (g *grants) rewrap(ctx context.Context, id []byte, now time.Time) error {
+	one, revision, err := g.get(ctx, id)
+	if err == nil && one.former && (one.Used || now.After(one.CodeUntil.Add(apart))) {
+		err = g.replace(ctx, id, one, revision)
+	}
+	if errors.Is(err, bus.ErrNotFound) || errors.Is(err, bus.ErrConflict) {
+		return nil // it ended, or was used in the meantime
+	}
+	return err
 }
 
 // replace overwrites the grant that was read. bus.ErrConflict means that another process changed it
@@ -139,6 +156,34 @@ func (g *grants) replace(ctx context.Context, id []byte, one *grant, revision ui
 	}
 	_, err = g.rows.Replace(ctx, hex.EncodeToString(id), sealed, revision)
 	return err
+}
+
+// CountKeys counts the stored grants, and the row of signing keys, by the [credential.KeyName] of their
+// keys. data opens the grants of tenants, and may be nil. Grants of erased tenants are not counted.
+func CountKeys(ctx context.Context, c *bus.Conn, data *datakey.Ring) (map[string]int, error) {
+	keys, rows, err := oauthtable.Rows(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	counts := map[string]int{}
+	for _, sealed := range keys {
+		counts[credential.KeyName(sealed)]++
+	}
+	for name, sealed := range rows {
+		id, err := hex.DecodeString(name)
+		if err != nil {
+			continue
+		}
+		inner, err := data.Open(ctx, sealed, (*grants)(nil).place(id)...)
+		switch {
+		case datakey.Gone(err):
+		case err != nil:
+			return nil, err
+		default:
+			counts[credential.KeyName(inner)]++
+		}
+	}
+	return counts, nil
 }
 
 // end removes a grant, even if it changed in the meantime.

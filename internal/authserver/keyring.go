@@ -91,12 +91,12 @@ func (k *keyring) get(ctx context.Context) (*ring, error) {
 // row of the winner.
 func (k *keyring) load(ctx context.Context, now time.Time) (*storedRing, error) {
 	for {
-		stored, revision, err := k.fetch(ctx)
+		stored, former, revision, err := k.fetch(ctx)
 		if err != nil {
 			return nil, err
 		}
 		changed, err := stored.renew(now)
-		if err != nil || !changed {
+		if err != nil || !changed && !former {
 			return stored, err
 		}
 		plain, err := json.Marshal(stored) //nolint:gosec // it is sealed before it is stored
@@ -120,21 +120,22 @@ func (k *keyring) load(ctx context.Context, now time.Time) (*storedRing, error) 
 
 var ringPlace = []string{"authorization server", "keys"}
 
-// fetch reads the row. Its revision is 0 if there is none.
-func (k *keyring) fetch(ctx context.Context) (*storedRing, uint64, error) {
+// fetch reads the row. former reports whether it is not encrypted with the newest key. Its revision is
+// 0 if there is none.
+func (k *keyring) fetch(ctx context.Context) (stored *storedRing, former bool, revision uint64, err error) {
 	sealed, revision, err := k.rows.Fresh(ctx, ringRow)
 	if errors.Is(err, bus.ErrNotFound) {
-		return &storedRing{}, 0, nil
+		return &storedRing{}, false, 0, nil
 	}
 	if err != nil {
-		return nil, 0, err
+		return nil, false, 0, err
 	}
 	plain, err := k.keys.Open(sealed, ringPlace...)
 	if err != nil {
-		return nil, 0, err
+		return nil, false, 0, err
 	}
-	stored := &storedRing{}
-	return stored, revision, json.Unmarshal(plain, stored)
+	stored = &storedRing{}
+	return stored, !k.keys.Newest(sealed), revision, json.Unmarshal(plain, stored)
 }
 
 // renew adds the next signing key when it must be published, and removes old keys.

@@ -200,6 +200,17 @@ func readSet(row *settable.Set, revision uint64) (Set, error) {
 // of an installation set that the tenant sees, or at a limit; KindInvalidRequest for a set that
 // cannot be composed; KindUnavailable if it cannot be stored.
 func (s Sets) Put(ctx context.Context, tenant schema.TenantID, set toolset.Set, revision uint64, by string) (Set, error) {
+	if !tenant.Is(schema.DefaultTenant) {
+		if now := s.composed(); now.definitions(tenant)[set.Name] == nil && now.sees(tenant, set.Name) != nil {
+			return Set{}, schema.Errorf(schema.KindConflict, "The installation has a set %q; choose another name.", set.Name)
+		}
+	}
+	return s.Restore(ctx, tenant, set, revision, by)
+}
+
+// Restore is [Sets.Put] for a set of an exported state. The set may have the name of a set of the
+// installation that the tenant sees, because it was made before that one.
+func (s Sets) Restore(ctx context.Context, tenant schema.TenantID, set toolset.Set, revision uint64, by string) (Set, error) {
 	if err := s.changeable(tenant, set.Name); err != nil {
 		return Set{}, err
 	}
@@ -208,9 +219,6 @@ func (s Sets) Put(ctx context.Context, tenant schema.TenantID, set toolset.Set, 
 	}
 	now := s.composed()
 	all := now.definitions(tenant)
-	if all[set.Name] == nil && !tenant.Is(schema.DefaultTenant) && now.sees(tenant, set.Name) != nil {
-		return Set{}, schema.Errorf(schema.KindConflict, "The installation has a set %q; choose another name.", set.Name)
-	}
 	all[set.Name] = &set
 	most := maxSets
 	if !tenant.Is(schema.DefaultTenant) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"strings"
 	"time"
@@ -64,6 +65,20 @@ func auditCommand() *cobra.Command {
 
 // withAudit opens the audit record for reading.
 func withAudit(cmd *cobra.Command, use func(*cobra.Command, *audit.Reader) error) error {
+	flags := cmd.Flags()
+	ofNATS := flags.Lookup("nats").Changed || flags.Lookup("config").Changed || os.Getenv("CALLYARD_NATS_URL") != "" || os.Getenv("CALLYARD_CONFIG") != ""
+	return withStored(cmd, ofNATS, func(ctx context.Context, _ *setup.Config, conn *bus.Conn, _ *slog.Logger) error {
+		reader, err := audit.OpenReader(ctx, conn)
+		if err != nil {
+			return fail(exitUsage, "%w", err)
+		}
+		return use(cmd, reader)
+	})
+}
+
+// withStored connects to the NATS servers of the fabric, or else opens the data folder of a `callyard
+// up` that does not run. ctx is for opening.
+func withStored(cmd *cobra.Command, ofNATS bool, use func(ctx context.Context, cfg *setup.Config, conn *bus.Conn, log *slog.Logger) error) error {
 	cfg, log, err := loadWithLog(cmd, cmd.ErrOrStderr())
 	if err != nil {
 		return err
@@ -71,9 +86,8 @@ func withAudit(cmd *cobra.Command, use func(*cobra.Command, *audit.Reader) error
 	ctx, cancel := context.WithTimeout(cmd.Context(), auditTimeout)
 	defer cancel()
 	conn := (*bus.Conn)(nil)
-	flags := cmd.Flags()
-	if flags.Lookup("nats").Changed || flags.Lookup("config").Changed || os.Getenv("CALLYARD_NATS_URL") != "" || os.Getenv("CALLYARD_CONFIG") != "" {
-		if conn, err = cfg.Connect(ctx, "audit", false, log); err != nil {
+	if ofNATS {
+		if conn, err = cfg.Connect(ctx, cmd.Parent().Name(), false, log); err != nil {
 			return fail(exitUnreachable, "%w", err)
 		}
 	} else {
@@ -92,16 +106,12 @@ func withAudit(cmd *cobra.Command, use func(*cobra.Command, *audit.Reader) error
 				log.Warn("closing the data folder", "error", err)
 			}
 		}()
-		if conn, err = bus.Connect(ctx, bus.Options{InProcess: server, Name: "audit", Log: log}); err != nil {
+		if conn, err = bus.Connect(ctx, bus.Options{InProcess: server, Name: cmd.Parent().Name(), Log: log}); err != nil {
 			return fail(exitUnreachable, "%w", err)
 		}
 	}
 	defer conn.Close()
-	reader, err := audit.OpenReader(ctx, conn)
-	if err != nil {
-		return fail(exitUsage, "%w", err)
-	}
-	return use(cmd, reader)
+	return use(ctx, cfg, conn, log)
 }
 
 func verifyAudit(cmd *cobra.Command, r *audit.Reader) error {

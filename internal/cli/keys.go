@@ -25,7 +25,7 @@ func keysCommand() *cobra.Command {
 	}
 	fresh.Flags().StringVar(&owner, "owner", "", "person or team that owns the key")
 	fresh.Flags().StringSliceVar(&groups, "group", nil, "group of the key; repeatable")
-	return group("keys", "Make and manage API keys, keys of attached programs, and warrant keys", append(issuedKeyCommands(), fresh, attachKeyCommand(), warrantKeyCommand())...)
+	return group("keys", "Make and manage API keys, keys of attached programs, warrant keys and encryption keys", append(issuedKeyCommands(), fresh, attachKeyCommand(), warrantKeyCommand(), encryptionKeysCommand())...)
 }
 
 // keyEntry is a key in the format of the configuration.

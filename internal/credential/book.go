@@ -160,6 +160,8 @@ type row struct {
 	Got       time.Time    `json:"got,omitzero"` // the time at which Token was issued
 	// Renewing is the end of the lease of the process that renews the token.
 	Renewing time.Time `json:"renewing,omitzero"`
+
+	former bool // whether the row is not encrypted with the newest key
 }
 
 // version distinguishes successive credentials of the row. It is never 0.
@@ -253,9 +255,8 @@ func (b *Book) get(ctx context.Context, s *Server, person string, refused uint64
 		switch {
 		case r.Grant == nil && !current:
 			return Credential{}, b.required(s)
-		case r.Grant == nil:
-			return s.credential(r), nil
-		case current && now.Before(r.Renewing) && usable(r.Token, now, 0), current && usable(r.Token, now, r.margin()):
+		case r.Grant == nil, current && now.Before(r.Renewing) && usable(r.Token, now, 0), current && usable(r.Token, now, r.margin()):
+			b.rewrap(ctx, s, person, r, revision)
 			return s.credential(r), nil
 		case now.Before(r.Renewing): // another caller is renewing it
 			select {

@@ -32,32 +32,49 @@ func (b *Book) read(ctx context.Context, s *Server, person string) (*row, uint64
 	case err != nil:
 		return nil, 0, err
 	}
-	plain, err := b.open(ctx, s, person, key, sealed)
+	inner, err := b.uncover(ctx, key, sealed)
 	if err != nil {
 		return nil, revision, err
 	}
-	r := &row{}
+	plain, err := b.keys.open(inner, b.place(s, person))
+	b.logMissingKey(err)
+	if err != nil {
+		return nil, revision, err
+	}
+	r := &row{former: !b.keys.Newest(inner)}
 	if err := json.Unmarshal(plain, r); err != nil {
 		return nil, revision, errUnreadable
 	}
 	return r, revision, nil
 }
 
-// open decrypts a row.
-func (b *Book) open(ctx context.Context, s *Server, person, key string, sealed []byte) (plain []byte, err error) {
-	if b.data != nil {
-		var gone interface{ Gone() bool }
-		sealed, err = b.data.Open(ctx, sealed, dataPlace(key)...)
-		switch {
-		case errors.As(err, &gone):
-			return nil, errUnreadable
-		case err != nil:
-			return nil, err
-		}
+// uncover reverses cover.
+func (b *Book) uncover(ctx context.Context, key string, sealed []byte) ([]byte, error) {
+	if b.data == nil {
+		return sealed, nil
 	}
-	plain, err = b.keys.open(sealed, b.place(s, person))
-	b.logMissingKey(err)
-	return plain, err
+	var gone interface{ Gone() bool }
+	inner, err := b.data.Open(ctx, sealed, dataPlace(key)...)
+	if errors.As(err, &gone) {
+		return nil, errUnreadable
+	}
+	return inner, err
+}
+
+// rewrap encrypts a row with the newest key, so that operators can remove the former one. It is done
+// at a use of the row, because its ciphertext is bound to the person, whom only the caller knows. A row
+// with a lease stays as it is: the holder of the lease could not store its new token otherwise.
+func (b *Book) rewrap(ctx context.Context, s *Server, person string, r *row, revision uint64) {
+	if !r.former || b.now().Before(r.Renewing) {
+		return
+	}
+	sealed, err := b.seal(ctx, s, person, r)
+	if err == nil {
+		_, err = b.rows.Replace(ctx, keyOf(s, person), sealed, revision)
+	}
+	if err != nil && !errors.Is(err, bus.ErrConflict) {
+		b.log.Warn("a stored credential cannot be encrypted with the newest key; that is tried again at its next use", "server", s.ID, "error", err)
+	}
 }
 
 // logMissingKey logs once per missing key that stored credentials cannot be read without it. People are

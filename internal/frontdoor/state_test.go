@@ -201,6 +201,20 @@ func TestAnImportSkipsSetsOfTenantsThatAreNotConfigured(t *testing.T) {
 	}
 }
 
+// The installation may make a set with the name that a tenant's set has already. The tenant keeps its
+// own, also in an installation that is made from the exported state.
+func TestAnImportRestoresTheSetOfATenantThatHasTheNameOfAnotherSet(t *testing.T) {
+	const file = `{"format":"callyard-state/1","sets":[{"name":"one","include":[{}]}],"tenant_sets":[{"tenant":"red","set":{"name":"one","description":"of red","include":[{}]}}]}`
+	e := openEstate(t, true)
+	tag := e.importState(file, "?dry_run=true", 200).ETag
+	if done := e.importState(file, "", 200, "If-Match", tag); done.Failed != 0 || done.told() != "sets one add done\ntenant_sets red/one add done\n" {
+		t.Errorf("it changed\n%s%+v", done.told(), done)
+	}
+	if got := e.must(200, e.key, "GET", "/state", ""); !strings.Contains(got, `"of red"`) {
+		t.Errorf("the state: %s", got)
+	}
+}
+
 // The exported scopes of a key with a role are those of the role, as in GET /keys.
 func TestAnExportHasTheScopesOfKeysWithARole(t *testing.T) {
 	e := openEstate(t, true)

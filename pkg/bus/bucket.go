@@ -184,6 +184,18 @@ func (b *Bucket) All(ctx context.Context) (map[string][]byte, error) {
 	return all, nil
 }
 
+// Rows reads all rows of a table and returns them by key. If the table does not exist, there are none.
+func Rows(ctx context.Context, c *Conn, spec TableSpec) (map[string][]byte, error) {
+	b, err := FindBucket(ctx, c, spec)
+	if errors.Is(err, ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return b.All(ctx)
+}
+
 // Watch calls f for each write and removal from now on, with its revision, on one goroutine. For
 // several writes of a row in quick succession it may call f only for the last one.
 func (b *Bucket) Watch(ctx context.Context, f func(key string, revision uint64, removed bool)) (*StreamWatch, error) {

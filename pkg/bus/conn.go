@@ -64,7 +64,8 @@ type Conn struct {
 
 	unexpected atomic.Pointer[func(reason string)]
 
-	writes writes
+	writes  writes
+	denials denials
 
 	clustered     atomic.Bool
 	links         atomic.Int64
@@ -115,6 +116,7 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 		// megabyte by default.
 		nats.SyncQueueLen(readQueue),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
+			c.denials.reset()
 			if err != nil {
 				o.Log.Warn("connection to NATS lost; reconnecting", "error", err)
 			}
@@ -134,6 +136,7 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 			if sub != nil {
 				subject = sub.Subject
 			}
+			c.denials.report(err)
 			natsFaults.report(subject, err)
 		}),
 		nats.ClosedHandler(func(*nats.Conn) { close(c.closed) }),
@@ -219,7 +222,8 @@ func redactURL(o Options) string {
 // MaxPayload returns the maximum message size of the server, in bytes.
 func (c *Conn) MaxPayload() int { return int(c.nc.MaxPayload()) }
 
-// Ready returns nil while the connection is up, and otherwise an error with the reason.
+// Ready returns nil while the connection is up and NATS admits the calls of all servers that are served
+// over it, and otherwise an error with the reason.
 func (c *Conn) Ready() error {
 	if s := c.nc.Status(); s != nats.CONNECTED {
 		if refused(c.nc.LastError()) {
@@ -227,7 +231,7 @@ func (c *Conn) Ready() error {
 		}
 		return fmt.Errorf("NATS is %s", s)
 	}
-	return nil
+	return c.denials.err()
 }
 
 // Flush waits until the server has received everything that was published, until ctx ends, or

@@ -1,9 +1,12 @@
 package bus
 
 import (
+	"context"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"log/slog"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -14,6 +17,7 @@ import (
 const (
 	fixUnreachable = "start a server there (nats-server -js -a 127.0.0.1), or set another address with --nats"
 	fixCredential  = "NATS refuses the credential of this process: correct nats.user and nats.password, nats.token, nats.credentials_file or nats.nkey_seed_file, and restart it, or correct the users of NATS"
+	fixPermission  = "NATS denies this process the subject: load deploy/nats/permissions.conf of this version into NATS, run `callyard init`, and check that the NATS user of this process has the permissions of its role"
 	fixTLS         = "check nats.ca_file, nats.cert_file and nats.key_file, and that the certificate of NATS is valid for the host name in nats.url"
 )
 
@@ -42,6 +46,77 @@ func fixOf(err error) string {
 		return fixTLS
 	}
 	return fixUnreachable
+}
+
+// denials reports to requests that NATS denies their subject. NATS does not answer a denied request, so
+// that it would look like one that NATS is too busy for. It is safe for concurrent use.
+type denials struct {
+	mu   sync.Mutex
+	told map[*denial]string // the subject of each request in progress
+	// calls is set while NATS denies this connection the calls of a server.
+	calls bool
+}
+
+// err returns an error while this process cannot receive the calls that it serves.
+func (d *denials) err() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.calls {
+		return fmt.Errorf("%w (%s)", errDenied, subjectServe+"*")
+	}
+	return nil
+}
+
+// reset forgets the denied subscriptions. A new connection subscribes again.
+func (d *denials) reset() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.calls = false
+}
+
+type denial struct{ tell context.CancelCauseFunc }
+
+// errDenied means that NATS denies the subject of a request.
+var errDenied = errors.New(fixPermission)
+
+// while calls f. If NATS denies the subject meanwhile, ctx ends, and while returns errDenied.
+func (d *denials) while(ctx context.Context, subject string, f func(context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	one := &denial{cancel}
+	d.mu.Lock()
+	if d.told == nil {
+		d.told = map[*denial]string{}
+	}
+	d.told[one] = subject
+	d.mu.Unlock()
+	defer func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		delete(d.told, one)
+	}()
+	err := f(ctx)
+	if err != nil && errors.Is(context.Cause(ctx), errDenied) {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// report handles an error that NATS reports.
+func (d *denials) report(err error) {
+	if !errors.Is(err, nats.ErrPermissionViolation) {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.calls = d.calls || strings.Contains(err.Error(), `Subscription to "`+subjectServe)
+	// Without its inbox, a process with the user of another role gets no answer to any request.
+	all := strings.Contains(err.Error(), `"`+inbox)
+	for one, subject := range d.told {
+		if all || strings.Contains(err.Error(), strconv.Quote(subject)) {
+			one.tell(fmt.Errorf("%w (%s)", errDenied, subject))
+		}
+	}
 }
 
 const (
@@ -79,8 +154,11 @@ func (f *faults) report(subject string, err error) {
 	if subject != "" {
 		args = append([]any{"subject", subject}, args...)
 	}
-	if refused(err) {
+	switch {
+	case refused(err):
 		args = append(args, "fix", fixCredential)
+	case errors.Is(err, nats.ErrPermissionViolation):
+		args = append(args, "fix", fixPermission)
 	}
 	if left > 0 {
 		args = append(args, "left_out", left)

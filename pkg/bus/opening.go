@@ -61,7 +61,7 @@ func asked[T any](ctx context.Context, ask func(context.Context) (T, error)) (T,
 // An existing stream is left unchanged, because an operator may have configured it. It is an
 // error if it lacks a setting that Callyard's guarantees depend on.
 func openStream(ctx context.Context, c *Conn, want jetstream.StreamConfig) (jetstream.Stream, error) {
-	s, err := openOrMake(ctx, c, "stream", want.Name, want.Description, jetstream.ErrStreamNotFound, jetstream.ErrStreamNameAlreadyInUse,
+	s, err := openOrMake(ctx, c, "stream", want.Name, want.Name, want.Description, jetstream.ErrStreamNotFound, jetstream.ErrStreamNameAlreadyInUse,
 		func(ctx context.Context) (jetstream.Stream, error) { return c.js.Stream(ctx, want.Name) },
 		func(ctx context.Context) (jetstream.Stream, error) { return c.js.CreateStream(ctx, want) })
 	if err != nil {
@@ -82,17 +82,21 @@ func openStream(ctx context.Context, c *Conn, want jetstream.StreamConfig) (jets
 // an operator may have configured it.
 func openBucket(ctx context.Context, c *Conn, want jetstream.KeyValueConfig) (jetstream.KeyValue, error) {
 	want.Storage, want.Replicas = jetstream.FileStorage, c.replicas
-	return openOrMake(ctx, c, "table", want.Bucket, want.Description, jetstream.ErrBucketNotFound, jetstream.ErrBucketExists,
+	return openOrMake(ctx, c, "table", kvStream+want.Bucket, want.Bucket, want.Description, jetstream.ErrBucketNotFound, jetstream.ErrBucketExists,
 		func(ctx context.Context) (jetstream.KeyValue, error) { return c.js.KeyValue(ctx, want.Bucket) },
 		func(ctx context.Context) (jetstream.KeyValue, error) { return c.js.CreateKeyValue(ctx, want) })
 }
 
 // openOrMake opens a stream or table (what), and creates it if it is missing and the connection
-// is allowed to. missing is the error of open if it does not exist, and exists the error of create
+// is allowed to. stream is the name of the stream, also of a table. missing is the error of open if it does not exist, and exists the error of create
 // if it already exists. of describes the content for people.
-func openOrMake[T any](ctx context.Context, c *Conn, what, name, of string, missing, exists error, open, create func(context.Context) (T, error)) (T, error) {
+func openOrMake[T any](ctx context.Context, c *Conn, what, stream, name, of string, missing, exists error, open, create func(context.Context) (T, error)) (T, error) {
 	v, err := asked(ctx, func(ctx context.Context) (T, error) {
-		v, err := open(ctx)
+		var v T
+		err := c.denials.while(ctx, api+"STREAM.INFO."+stream, func(ctx context.Context) (err error) {
+			v, err = open(ctx)
+			return err
+		})
 		if !errors.Is(err, missing) {
 			return v, err // wrapped below
 		}

@@ -146,7 +146,12 @@ func (w *StreamWatch) consumer(inbox string) (pending uint64, err error) {
 	}
 	ctx, cancel := context.WithTimeout(w.life, connectTimeout)
 	defer cancel()
-	m, err := w.c.nc.RequestWithContext(ctx, api+"CONSUMER.CREATE."+w.stream+"."+name+"."+w.subject, body)
+	var m *nats.Msg
+	subject := api + "CONSUMER.CREATE." + w.stream + "." + name + "." + w.subject
+	err = w.c.denials.while(ctx, subject, func(ctx context.Context) (err error) {
+		m, err = w.c.nc.RequestWithContext(ctx, subject, body)
+		return err
+	})
 	if err != nil {
 		return 0, err // wrapped by the caller
 	}

@@ -1,5 +1,6 @@
 // Package tlsfiles reads the PEM files that Callyard uses as a TLS client: root certificates,
-// client certificate and key. It reads them once. A renewed certificate requires a new connection.
+// client certificate and key. It reads the root certificates once, and the others again at each
+// handshake: a process that lives longer than its certificate must be able to reconnect.
 package tlsfiles
 
 import (
@@ -7,6 +8,7 @@ import (
 	"crypto/x509"
 	"fmt"
 	"os"
+	"sync"
 )
 
 // Client returns a configuration that trusts the root certificates in the file ca instead of
@@ -25,11 +27,36 @@ func Client(of, ca, cert, key string) (*tls.Config, error) {
 		}
 	}
 	if cert != "" {
-		pair, err := tls.LoadX509KeyPair(cert, key)
-		if err != nil {
+		p := &pair{cert: cert, key: key}
+		if err := p.load(); err != nil {
 			return nil, fmt.Errorf("reading the client certificate for %s: %w", of, err)
 		}
-		c.Certificates = []tls.Certificate{pair}
+		c.GetClientCertificate = p.get
 	}
 	return c, nil
+}
+
+// pair is a client certificate with its key. It is safe for concurrent use.
+type pair struct {
+	cert, key string
+
+	mu  sync.Mutex
+	now *tls.Certificate
+}
+
+func (p *pair) load() error {
+	now, err := tls.LoadX509KeyPair(p.cert, p.key)
+	if err == nil {
+		p.now = &now
+	}
+	return err
+}
+
+// get returns the pair of the files, or the previous one if they do not match, because perhaps only one
+// of them was written yet.
+func (p *pair) get(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_ = p.load()
+	return p.now, nil
 }

@@ -1,13 +1,22 @@
 package tlsfiles
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/pem"
+	"fmt"
+	"io"
+	"math/big"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestOnlyTheCertificatesOfTheFileAreTrusted(t *testing.T) {
@@ -33,6 +42,71 @@ func TestOnlyTheCertificatesOfTheFileAreTrusted(t *testing.T) {
 			conn.Close()
 		}
 	}
+}
+
+// TestARenewedClientCertificateIsPresentedInTheNextHandshake replaces the files one after the other.
+func TestARenewedClientCertificateIsPresentedInTheNextHandshake(t *testing.T) {
+	dir := t.TempDir()
+	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	first, second := issue(t, 1), issue(t, 2)
+	write := func(file string, text []byte) {
+		t.Helper()
+		if err := os.WriteFile(file, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprint(w, r.TLS.PeerCertificates[0].SerialNumber)
+	}))
+	server.TLS = &tls.Config{ClientAuth: tls.RequireAnyClientCert}
+	server.StartTLS()
+	defer server.Close()
+	ca := filepath.Join(dir, "ca.pem")
+	write(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
+	write(cert, first.cert)
+	write(key, first.key)
+	config, err := Client("the server", ca, cert, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}}
+	presented := func(when, want string) {
+		t.Helper()
+		resp, err := client.Get(server.URL)
+		if err != nil {
+			t.Fatalf("%s: %v", when, err)
+		}
+		defer resp.Body.Close()
+		if got, err := io.ReadAll(resp.Body); err != nil || string(got) != want {
+			t.Errorf("%s: certificate %s, %v, want %s", when, got, err, want)
+		}
+	}
+	presented("at first", "1")
+	write(cert, second.cert)
+	presented("before its key is written", "1")
+	write(key, second.key)
+	presented("after the renewal", "2")
+}
+
+type issued struct{ cert, key []byte }
+
+// issue returns a certificate that signs itself.
+func issue(t *testing.T, serial int64) issued {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := &x509.Certificate{SerialNumber: big.NewInt(serial), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour)}
+	cert, err := x509.CreateCertificate(rand.Reader, of, of, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return issued{pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})}
 }
 
 func TestAFileThatIsOfNoUseIsNamed(t *testing.T) {

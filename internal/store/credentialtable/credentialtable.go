@@ -26,6 +26,11 @@ func Specs() []bus.TableSpec { return []bus.TableSpec{spec} }
 // Open opens the table.
 func Open(ctx context.Context, c *bus.Conn) (*bus.Bucket, error) { return bus.OpenBucket(ctx, c, spec) }
 
+// Rows reads all rows, by key.
+func Rows(ctx context.Context, c *bus.Conn) (map[string][]byte, error) {
+	return bus.Rows(ctx, c, spec)
+}
+
 // Key returns the row key of a person of a tenant at a server. It reveals neither the person nor the
 // server.
 func Key(tenant schema.TenantID, server schema.ServerID, person string) string {

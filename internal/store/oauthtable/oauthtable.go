@@ -39,5 +39,14 @@ func OpenGrants(ctx context.Context, c *bus.Conn) (*bus.Bucket, error) {
 	return bus.OpenBucket(ctx, c, grants)
 }
 
+// Rows reads all rows of the tables of keys and of grants, by key.
+func Rows(ctx context.Context, c *bus.Conn) (ofKeys, ofGrants map[string][]byte, err error) {
+	if ofKeys, err = bus.Rows(ctx, c, keys); err != nil {
+		return nil, nil, err
+	}
+	ofGrants, err = bus.Rows(ctx, c, grants)
+	return ofKeys, ofGrants, err
+}
+
 // OpenOnce opens the table of accepted client assertions.
 func OpenOnce(ctx context.Context, c *bus.Conn) (*bus.Once, error) { return bus.OpenOnce(ctx, c, once) }

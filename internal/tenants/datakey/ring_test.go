@@ -259,6 +259,39 @@ func TestKeysAreWrappedAgainWithTheNewestKey(t *testing.T) {
 	}
 }
 
+// TestAProcessThatIsNotRestartedYetSealsDuringARotation restarts the front doors one after the other, as
+// the documentation says.
+func TestAProcessThatIsNotRestartedYetSealsDuringARotation(t *testing.T) {
+	s, file := bustest.Start(t), filepath.Join(t.TempDir(), "keys")
+	load := func(lines ...string) *credential.Keys {
+		err := os.WriteFile(file, []byte(strings.Join(lines, "\n")), 0o600)
+		k, loading := credential.LoadKeys(file)
+		if err := errors.Join(err, loading); err != nil {
+			t.Fatal(err)
+		}
+		return k
+	}
+	running := open(t, s, load(oneKey))
+	seal(t, running, "red", "canary")
+	restarted := open(t, s, load(twoKey, oneKey))
+	other := seal(t, restarted, "blue", "canary")
+	if b, err := running.Open(t.Context(), other, "call", "1"); err != nil || string(b) != "canary" {
+		t.Errorf("of a tenant that is new: %q, %v", b, err)
+	}
+	row, err := running.table.last(t.Context(), "red")
+	if err != nil {
+		t.Fatal(err)
+	}
+	running.seen(row) // as its watch does, now or later
+	if _, err := running.Seal(t.Context(), "red", []byte("x"), "call", "1"); err != nil {
+		t.Errorf("after its key was wrapped again: %v", err)
+	}
+	counts, err := CountKeys(t.Context(), connect(t, s))
+	if err != nil || len(counts) != 1 {
+		t.Errorf("operator's keys in use: %v, %v", counts, err)
+	}
+}
+
 func TestSealingAsksNATSOnce(t *testing.T) {
 	s := bustest.Start(t)
 	r := open(t, s, keys(t, oneKey))

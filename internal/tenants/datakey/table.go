@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/crypto/chacha20poly1305"
 
+	"github.com/callyard/callyard/internal/credential"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -167,6 +168,28 @@ func (r *Ring) newRow(tenant schema.TenantID) (*row, error) {
 	return next, err
 }
 
+// CountKeys counts the data keys by the [credential.KeyName] of the operator's key that wraps them.
+func CountKeys(ctx context.Context, c *bus.Conn) (map[string]int, error) {
+	s, err := bus.FindStream(ctx, c, Streams()[0])
+	if errors.Is(err, bus.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	rows, err := (&table{s}).all(ctx)
+	if err != nil {
+		return nil, err
+	}
+	counts := map[string]int{}
+	for i := range rows {
+		if !rows[i].destroyed() {
+			counts[credential.KeyName(rows[i].Key)]++
+		}
+	}
+	return counts, nil
+}
+
 // rewrap wraps the data keys again that are not wrapped with the operator's newest key, and
 // overwrites their former rows. It completes an interrupted earlier run.
 func (r *Ring) rewrap(ctx context.Context) error {
@@ -180,6 +203,7 @@ func (r *Ring) rewrap(ctx context.Context) error {
 		former[tenant] = newest[tenant] != nil
 		newest[tenant] = &rows[i]
 	}
+	wrapped := 0
 	for tenant, row := range newest {
 		if !row.destroyed() && !r.keys.Newest(row.Key) {
 			raw, err := r.keys.Open(row.Key, wrapPlace(row.Tenant, row.ID)...)
@@ -197,6 +221,7 @@ func (r *Ring) rewrap(ctx context.Context) error {
 				return fmt.Errorf("wrapping the data key of tenant %q again: %w", tenant, err)
 			}
 			former[tenant] = true
+			wrapped++
 		}
 		if !former[tenant] {
 			continue
@@ -204,6 +229,9 @@ func (r *Ring) rewrap(ctx context.Context) error {
 		if err := r.table.eraseBefore(ctx, tenant, row.sequence); err != nil {
 			return fmt.Errorf("erasing former rows of the data key of tenant %q: %w", tenant, err)
 		}
+	}
+	if wrapped > 0 {
+		r.log.Info("the data keys of tenants are wrapped with the newest key of encryption.key_file", "count", wrapped)
 	}
 	return nil
 }

@@ -82,7 +82,7 @@ func (h *handlers) planSets(part string, file []TenantSet, had []catalog.Set, by
 				s.Action = change
 			}
 			s.do = func(ctx context.Context) error {
-				_, err := sets.Put(ctx, one.Tenant, one.Set, had.Revision, by)
+				_, err := sets.Restore(ctx, one.Tenant, one.Set, had.Revision, by)
 				return err
 			}
 		}
