@@ -23,7 +23,7 @@ const (
 	// sessions, stay as long, so one principal could otherwise fill the table for a day.
 	share = most / 16
 	// rowOverhead is the approximate size of a row besides its value.
-	rowOverhead = 200
+	rowOverhead = 120
 )
 
 // ErrShare means that the principal has added so many sessions within the last day that the rest
