@@ -221,8 +221,8 @@ func (l *Listener) Result(to ReplyTo, seq uint64, r *schema.Result) {
 		l.mu.Lock()
 		l.dropLocked(seq)
 		l.transfers[seq] = &transfer{to: to, body: r.Body, touched: time.Now()}
-		l.mu.Unlock()
 		l.unfetched.Add(int64(len(r.Body)))
+		l.mu.Unlock()
 		f.Kind, f.Total, f.Payload = ReplyFirst, int64(len(r.Body)), r.Body[:part]
 	}
 	l.reply(to, f)
