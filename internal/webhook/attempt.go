@@ -140,7 +140,7 @@ func (s *Sender) written(id string, st state, revision uint64, v verdict) {
 		s.o.Log.Debug("a webhook was not delivered; it is tried again", "delivery", id, "attempts", st.Attempts, "reason", v.reason, "in", v.after)
 		return
 	}
-	s.o.Log.Warn("a webhook delivery was given up", "delivery", id, "receiver", st.Receiver, "type", st.Type, "attempts", st.Attempts, "reason", v.reason)
+	s.o.Log.Warn("a webhook delivery was given up", "delivery", id, "type", st.Type, "attempts", st.Attempts, "reason", v.reason)
 	s.thin()
 }
 

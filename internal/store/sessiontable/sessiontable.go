@@ -26,7 +26,7 @@ const (
 	rowOverhead = 120
 )
 
-// ErrShare means that the principal has added so many sessions within the last day that the rest
+// ErrShare means that the principal has added its share of sessions within the last day; the rest
 // of the table is left to others.
 var ErrShare = errors.New("the principal opened too many sessions within a day; the table is left to others")
 
