@@ -39,6 +39,8 @@ func TestEveryCommandPrintsJSONWhereThatIsAskedFor(t *testing.T) {
 		{"batches", 0, `"batches":[`},
 		{"batches|show|" + id, 0, id},
 		{"batches|cancel|" + id, 0, id},
+		{"webhooks", 0, `"deliveries":[]`},
+		{"webhooks|retry|call_none", 3, `"`},
 		{"approvals", 0, `"approvals":[]`},
 		{"permissions", 0, `"permissions":[]`},
 		{"doctor", 0, ``},

@@ -237,7 +237,11 @@ curl -sS -X POST "$URL/calls/$C/cancel"`, want: []string{`unknown`, `"state":"su
 		{block: "sha256sum --check", before: "sha256sum callyard_* >checksums.txt\nsed 's/callyard_1/callyard_0/' checksums.txt >>checksums.txt", want: []string{`callyard_1.2.3_linux_amd64.tar.gz: OK`}},
 		{block: "go version -m callyard", replace: []string{"-m callyard", `-m "$(command -v callyard)"`}, want: []string{`github.com/nats-io/nats.go`}},
 	}},
-	{name: "docs/how-to/webhooks.md", given: receives, blocks: []readerBlock{{block: "callback_url", want: []string{`"id":"call_`}, after: untilCalled}}},
+	{name: "docs/how-to/webhooks.md", given: receives, blocks: []readerBlock{
+		{block: "callback_url", want: []string{`"id":"call_`}, after: untilCalled},
+		{block: "callyard webhooks retry call_", replace: []string{"call_06b2t8m3c0w3v2q5n7k9a1d4fz", "call_06b2t8m3c0w3v2q5n7k9a1d4fz || test $? = 3"}, want: []string{`RECEIVER`}}, // nothing was given up
+		{block: "xargs", replace: []string{"jq -r '.deliveries[].id'", "grep -o 'call_[a-z0-9]*'"}},                                                                                  // jq is not always installed
+	}},
 	{name: "docs/reference/cli.md", blocks: []readerBlock{
 		{block: "--state failed", before: "callyard up --demo-approvals >up.log 2>&1 &\nuntil grep -q 'approver .*key' up.log; do sleep 0.1; done\n" + `
 export CALLYARD_KEY=$(sed -n 's/.*requester *demo-agent *key \(\S*\).*/\1/p' up.log)

@@ -15,7 +15,11 @@ import (
 // troubleText describes an error that will be retried.
 func troubleText(ctx context.Context, c *client, err error) string {
 	if refused, ok := errors.AsType[*callyard.ProblemError](err); ok {
-		return fmt.Sprintf("Callyard returned status %d", refused.Problem.Status)
+		why := fmt.Sprintf("Callyard returned status %d", refused.Problem.Status)
+		if detail := refused.Problem.Detail; detail != "" {
+			why += ": " + detail
+		}
+		return why
 	}
 	return batchFailure(ctx, c, err).Error()
 }

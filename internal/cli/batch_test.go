@@ -51,7 +51,7 @@ func TestABatchThatStoppedSaysHowToContinue(t *testing.T) {
 	command = append(command, "--give-up", "0s")
 	wants(exitUnreachable, "No room", "Retried for 0s without success", "Repeat the command to send the rest, or add --cancel")
 	command = append(command[:len(command)-1], "300ms")
-	wants(exitUnreachable, "Callyard returned status 503; retrying in 0.", "Retried for 300ms")
+	wants(exitUnreachable, "Callyard returned status 503: No room at the moment; retrying in 0.", "Retried for 300ms")
 	d.Faults(func(what string) batchfiletest.Fault {
 		if strings.Contains(what, "/results") {
 			return batchfiletest.HangsUp

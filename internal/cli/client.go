@@ -23,7 +23,7 @@ import (
 // [exitError] when they fail.
 func clientCommands() []*cobra.Command {
 	return []*cobra.Command{
-		callCommand(), agentCommand(), batchCommand(), batchesCommand(), addChangeCommands(callsCommand()), toolsCommand(), usageCommand(), checkCommand(), setsCommand(), serversCommand(), workersCommand(), eventsCommand(), keysCommand(), tenantsCommand(), stateCommand(),
+		callCommand(), agentCommand(), batchCommand(), batchesCommand(), addChangeCommands(callsCommand()), toolsCommand(), usageCommand(), checkCommand(), setsCommand(), serversCommand(), workersCommand(), eventsCommand(), keysCommand(), tenantsCommand(), webhooksCommand(), stateCommand(),
 	}
 }
 

@@ -145,6 +145,8 @@ func (x *examination) ready(ctx context.Context, c *client, what string) {
 	switch lower := strings.ToLower(said); {
 	case strings.Contains(lower, "drain"):
 		fix = "it is shutting down: use another one, or restart it"
+	case strings.Contains(lower, "does not store"):
+		fix = "free disk space of NATS, then restart a NATS server that does not recover; docs/how-to/recover-from-a-full-disk.md"
 	case strings.Contains(lower, "nats"):
 		fix = "start nats-server, or repair the network between them; it reconnects automatically. If NATS is running, check nats.url and the credentials of its user"
 	case strings.Contains(lower, "redis"):

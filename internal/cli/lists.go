@@ -8,7 +8,7 @@ import (
 
 // listingGroups names the commands that list when run without a subcommand. addLists adds the
 // subcommand list to each.
-var listingGroups = []string{"approvals", "batches", "calls", "permissions", "servers", "sets", "tenants", "tools", "usage", "workers"}
+var listingGroups = []string{"approvals", "batches", "calls", "permissions", "servers", "sets", "tenants", "tools", "usage", "webhooks", "workers"}
 
 // sameAsGroup marks a command that is equivalent to its parent.
 const sameAsGroup = "same-as-group"

@@ -11,7 +11,7 @@ import (
 // listingCommands maps all listing groups to the path that they request.
 var listingCommands = map[string]string{
 	"approvals": "/approvals", "audit": "/audit", "batches": "/batches", "calls": "/calls", "hub": "", "keys": "/keys",
-	"permissions": "/permissions", "servers": "/servers", "sets": "/sets", "tenants": "/tenants", "tools": "/tools", "usage": "/usage", "workers": "/workers",
+	"permissions": "/permissions", "servers": "/servers", "sets": "/sets", "tenants": "/tenants", "tools": "/tools", "usage": "/usage", "webhooks": "/webhooks/deliveries", "workers": "/workers",
 }
 
 func TestEveryGroupListsWithListAndLs(t *testing.T) {

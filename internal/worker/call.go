@@ -68,6 +68,9 @@ func (w *Worker) Call(f *bus.CallFrame, to bus.ReplyTo) {
 		}
 	}
 	if refusal == nil {
+		refusal = w.unfetchedFault()
+	}
+	if refusal == nil {
 		if refusal = metadataFault(f, f.Approval != ""); refusal == nil {
 			v, refusal = w.judge(h, f)
 			j.warrant = v.warrant
@@ -132,6 +135,16 @@ func (w *Worker) Call(f *bus.CallFrame, to bus.ReplyTo) {
 	if j.ended.Load() {
 		running.Cancel()
 	}
+}
+
+// unfetchedFault returns the reason to start no call while the results that front doors have not
+// fetched yet take too much memory. Only calls that run by then add theirs.
+func (w *Worker) unfetchedFault() *schema.Error {
+	n := w.listener.Unfetched()
+	if n <= w.o.MaxUnfetched {
+		return nil
+	}
+	return schema.Errorf(schema.KindUnavailable, "Worker %s holds %d MiB of results that front doors have not fetched yet; the call did not start.", w.id, n>>20).RetryableAfter(time.Second)
 }
 
 // conversation returns the name of the conversation of a call. Calls without one, or with a name

@@ -17,6 +17,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -92,11 +93,16 @@ type Options struct {
 	// a dead worker among them are removed.
 	Sandboxes settings.Sandboxes
 	Scope     string
-	Metrics   *telemetry.Metrics
+	// MaxUnfetched is the number of bytes of large results that front doors have not fetched yet,
+	// beyond which the worker starts no calls. 0 means 1 GiB, as much as a front door assembles.
+	MaxUnfetched int64
+	Metrics      *telemetry.Metrics
 	// Traces makes the spans. If nil, there are none.
 	Traces *telemetry.Traces
 	Log    *slog.Logger
 }
+
+const defaultMaxUnfetched = 1 << 30
 
 // Worker is a running worker.
 type Worker struct {
@@ -142,6 +148,7 @@ func Start(o Options) (*Worker, error) {
 			return nil, fmt.Errorf("preparing to start servers: %w", err)
 		}
 	}
+	o.MaxUnfetched = cmp.Or(o.MaxUnfetched, defaultMaxUnfetched)
 	w := &Worker{
 		id: schema.WorkerID(schema.NewID(o.Name)), o: o, log: o.Log, launcher: launcher, started: time.Now().UTC(), host: host,
 		jobs: make(map[uint64]*job), idle: make(chan struct{}, 1), spent: warrant.NewSpent(spentWarrants),

@@ -56,6 +56,7 @@ type Listener struct {
 	done     chan struct{}
 
 	inFlight   atomic.Int64 // calls that arrived over NATS and have not been answered
+	unfetched  atomic.Int64 // bytes of the transfers
 	publishers sync.WaitGroup
 	closing    sync.Once
 }
@@ -195,8 +196,16 @@ func (l *Listener) obey(f *ControlFrame) {
 		}
 	case ControlForget:
 		l.mu.Lock()
-		delete(l.transfers, f.Seq)
+		l.dropLocked(f.Seq)
 		l.mu.Unlock()
+	}
+}
+
+// dropLocked forgets a large result. The caller holds l.mu.
+func (l *Listener) dropLocked(seq uint64) {
+	if t := l.transfers[seq]; t != nil {
+		delete(l.transfers, seq)
+		l.unfetched.Add(-int64(len(t.body)))
 	}
 }
 
@@ -210,7 +219,9 @@ func (l *Listener) Result(to ReplyTo, seq uint64, r *schema.Result) {
 	}
 	if part := l.partSize(); len(r.Body) > part {
 		l.mu.Lock()
+		l.dropLocked(seq)
 		l.transfers[seq] = &transfer{to: to, body: r.Body, touched: time.Now()}
+		l.unfetched.Add(int64(len(r.Body)))
 		l.mu.Unlock()
 		f.Kind, f.Total, f.Payload = ReplyFirst, int64(len(r.Body)), r.Body[:part]
 	}
@@ -306,7 +317,7 @@ func (l *Listener) serve(g ControlFrame) {
 	if t != nil {
 		t.touched = time.Now()
 		if g.Offset+g.Length >= int64(len(t.body)) {
-			delete(l.transfers, g.Seq)
+			l.dropLocked(g.Seq)
 		}
 	}
 	l.mu.Unlock()
@@ -326,7 +337,7 @@ func (l *Listener) sweep(now time.Time) {
 	defer l.mu.Unlock()
 	for seq, t := range l.transfers {
 		if now.Sub(t.touched) > transferKept {
-			delete(l.transfers, seq)
+			l.dropLocked(seq)
 		}
 	}
 }
@@ -337,6 +348,9 @@ func (l *Listener) Transfers() int {
 	defer l.mu.Unlock()
 	return len(l.transfers)
 }
+
+// Unfetched returns the number of bytes of the large results that wait to be fetched.
+func (l *Listener) Unfetched() int64 { return l.unfetched.Load() }
 
 // StopCalls accepts no further calls. A router that sends one is notified that no worker
 // listens, which proves that the call did not start. Before StopCalls returns, it handles the

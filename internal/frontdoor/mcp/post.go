@@ -75,7 +75,11 @@ func (x *exchange) readBody(r *http.Request, limit int) ([]byte, *fault) {
 	w := x.res.w
 	// The body has usually arrived already, so set the deadline only if it is needed.
 	rc := http.NewResponseController(w)
-	due := time.AfterFunc(timeFor(limit), func() { _ = rc.SetReadDeadline(time.Unix(1, 0)) })
+	size := limit
+	if r.ContentLength >= 0 {
+		size = int(min(r.ContentLength, int64(limit)))
+	}
+	due := time.AfterFunc(timeFor(size), func() { _ = rc.SetReadDeadline(time.Unix(1, 0)) })
 	body, err := x.ep.bodies.Read(&x.reservation, r.Body, r.ContentLength, limit)
 	if !due.Stop() && err == nil {
 		err = os.ErrDeadlineExceeded

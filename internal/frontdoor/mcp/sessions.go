@@ -29,9 +29,13 @@ type sessions struct {
 	log   *slog.Logger
 	table *sessiontable.Table // shared by all front doors; if nil, sessions exist only at this one
 
-	mu    sync.Mutex
-	by    map[string]*session
-	ended map[string]time.Time // by key: sessions that ended recently, at any front door
+	unshared seldom // sessions that only this front door knows
+	unended  seldom // sessions whose end the other front doors do not know
+
+	mu     sync.Mutex
+	by     map[string]*session  // by key
+	ended  map[string]time.Time // by key: sessions that ended recently, at any front door
+	pruned time.Time            // the last time at which old entries of ended were removed
 }
 
 func newSessions(log *slog.Logger) *sessions {
@@ -84,7 +88,7 @@ func (s *sessions) add(x *exchange, version string, capabilities []byte) *sessio
 	if !s.evictLocked() {
 		return nil
 	}
-	s.by[sess.id] = sess
+	s.by[sess.key] = sess
 	return sess
 }
 
@@ -119,7 +123,7 @@ func (s *sessions) evictLocked() bool {
 	}
 	slices.SortFunc(most, func(a, b unused) int { return cmp.Compare(b.Duration, a.Duration) })
 	for _, u := range most[:min(len(most), droppedAtOnce)] {
-		delete(s.by, u.sess.id)
+		delete(s.by, u.sess.key)
 		u.sess.end()
 	}
 	return len(most) > 0
@@ -128,7 +132,7 @@ func (s *sessions) evictLocked() bool {
 // find returns the session of an exchange, or nil if the caller has no such session here.
 func (s *sessions) find(x *exchange, id string) *session {
 	s.mu.Lock()
-	sess := s.by[id]
+	sess := s.by[sessiontable.Key(id)]
 	s.mu.Unlock()
 	if sess == nil || sess.principal != x.principal.Identity() || !sess.tenant.Is(x.principal.Tenant) || sess.mount != x.mount {
 		return nil
@@ -138,7 +142,7 @@ func (s *sessions) find(x *exchange, id string) *session {
 
 func (s *sessions) end(sess *session) {
 	s.mu.Lock()
-	delete(s.by, sess.id)
+	delete(s.by, sess.key)
 	s.mu.Unlock()
 	sess.end()
 }

@@ -3,6 +3,8 @@ package mcp
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"net/http"
 	"strings"
 	"time"
@@ -31,22 +33,33 @@ func (s *sessions) share(ctx context.Context, sess *session) {
 		return
 	}
 	if len(sess.capabilities) > maxSharedBytes {
-		s.log.Warn("only this front door knows a session of an MCP client: its capabilities are too large to share", "principal", sess.principal, "bytes", len(sess.capabilities), "most", maxSharedBytes)
+		s.keep(sess, fmt.Errorf("its capabilities are too large to share: %d bytes, at most %d", len(sess.capabilities), maxSharedBytes))
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sharedWithin)
 	defer cancel()
 	sess.mu.Lock()
 	record := sessiontable.Session{Principal: sess.principal, Mount: sess.mount, Version: sess.version, Capabilities: sess.capabilities, Name: sess.name, Level: sess.level}
+	put := s.table.Put
+	if sess.known == 0 {
+		put = s.table.Add
+	}
 	sess.mu.Unlock()
-	revision, err := s.table.Put(ctx, sess.tenant, sess.key, record)
+	revision, err := put(ctx, sess.tenant, sess.key, record)
 	if err != nil {
-		s.log.Warn("only this front door knows a session of an MCP client", "principal", sess.principal, "error", err)
+		s.keep(sess, err)
 		return
 	}
 	sess.mu.Lock()
 	defer sess.mu.Unlock()
 	sess.known = max(sess.known, revision)
+}
+
+// keep logs that only this front door knows a session.
+func (s *sessions) keep(sess *session, err error) {
+	if n := s.unshared.count(time.Now()); n > 0 {
+		s.log.Warn("only this front door knows sessions of MCP clients", "sessions", n, "principal", sess.principal, "error", err)
+	}
 }
 
 // changed handles that a session was written or ended at any front door.
@@ -70,19 +83,13 @@ func (s *sessions) byKey(key string, ended bool) *session {
 	defer s.mu.Unlock()
 	if ended {
 		now := time.Now()
-		for k, at := range s.ended {
-			if now.Sub(at) > endedKept {
-				delete(s.ended, k)
-			}
+		if now.Sub(s.pruned) > sharedWithin { // not for each of many ends
+			s.pruned = now
+			maps.DeleteFunc(s.ended, func(_ string, at time.Time) bool { return now.Sub(at) > endedKept })
 		}
 		s.ended[key] = now
 	}
-	for _, sess := range s.by {
-		if sess.key == key {
-			return sess
-		}
-	}
-	return nil
+	return s.by[key]
 }
 
 // lookup returns the session of a request, from this front door or loaded from the table. It
@@ -140,7 +147,7 @@ func (s *sessions) revive(id string, record sessiontable.Session, revision uint6
 	sess.known = revision
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if known := s.by[id]; known != nil {
+	if known := s.by[sess.key]; known != nil {
 		return known // a concurrent request was faster
 	}
 	if _, ended := s.ended[sess.key]; ended {
@@ -150,7 +157,7 @@ func (s *sessions) revive(id string, record sessiontable.Session, revision uint6
 	if !s.evictLocked() {
 		return nil
 	}
-	s.by[id] = sess
+	s.by[sess.key] = sess
 	return sess
 }
 
@@ -176,7 +183,9 @@ func (s *sessions) endEverywhere(ctx context.Context, sess *session) *fault {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sharedWithin)
 	defer cancel()
 	if err := s.table.End(ctx, sess.tenant, sess.key); err != nil {
-		s.log.Warn("a session of an MCP client could not be ended at the other front doors", "principal", sess.principal, "error", err)
+		if n := s.unended.count(time.Now()); n > 0 {
+			s.log.Warn("sessions of MCP clients could not be ended at the other front doors", "sessions", n, "principal", sess.principal, "error", err)
+		}
 		return &fault{Code: kindCode(schema.KindUnavailable), Message: "The session ended at this front door, but the other front doors could not be notified. Send the request again in a moment.", status: http.StatusServiceUnavailable}
 	}
 	return nil

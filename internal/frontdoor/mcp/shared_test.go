@@ -121,3 +121,19 @@ func TestASessionWithManyCapabilitiesLivesAtItsFrontDoor(t *testing.T) {
 		t.Errorf("the log does not say so: %s", said)
 	}
 }
+
+func TestManySessionsThatAreNotSharedAreOneLineOfTheLog(t *testing.T) {
+	f := openFabric(t, nil)
+	f.share(f.endpoint, "first")
+	const filling = maxSharedBytes - 100
+	var last *legacyClient
+	for range (4<<20)/filling + 10 { // more than the share of one principal
+		last = f.enter("/mcp/demo", fmt.Sprintf(`{"experimental":{"x":%q}}`, strings.Repeat("x", filling)))
+	}
+	if a := last.send(pinging); a.status != 200 {
+		t.Errorf("a session beyond the share: %d %s", a.status, a.body)
+	}
+	if said := f.Logged.String(); strings.Count(said, "only this front door knows") != 1 || !strings.Contains(said, sessiontable.ErrShare.Error()) {
+		t.Errorf("the log has %d lines:\n%.2000s", strings.Count(said, "only this front door knows"), said)
+	}
+}

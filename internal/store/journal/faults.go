@@ -25,7 +25,7 @@ func unavailable(err error) error {
 	if _, ok := errors.AsType[*schema.Error](err); ok {
 		return err
 	}
-	e := schema.Errorf(schema.KindUnavailable, "The journal of durable calls cannot be reached; check that NATS is running. (%w)", err)
+	e := schema.Errorf(schema.KindUnavailable, "The journal of durable calls cannot be reached or written; check that NATS is running and has disk space. (%w)", err)
 	switch {
 	case errors.Is(err, bus.ErrNotStoring):
 		e = schema.Errorf(schema.KindUnavailable, "Durable calls cannot be stored at the moment; nothing was stored, and nothing will run. Send the request again later. (%w)", err)

@@ -121,7 +121,8 @@ func (s *Store) Close() { s.watch.Close() }
 func (s *Store) MaxLife() time.Duration { return s.logs.keepResults() / 2 }
 
 // Create stores the manifest of a new journal in state receiving. It sets ID, Created and State.
-// [schema.KindConflict] means that the id is already used.
+// [schema.KindConflict] means that the id is already used. While NATS stores no calls, it stores
+// nothing and returns [schema.KindUnavailable].
 func (s *Store) Create(ctx context.Context, m *Manifest) error {
 	if m.ID == "" {
 		m.ID = schema.BatchID(schema.NewID(string(m.Kind)))
@@ -130,6 +131,9 @@ func (s *Store) Create(ctx context.Context, m *Manifest) error {
 		m.Created = time.Now().UTC()
 	}
 	m.State = cmp.Or(m.State, Receiving)
+	if err := s.logs.writable(LogCalls); err != nil { // else an empty journal would wait for calls that cannot come
+		return unavailable(err)
+	}
 	wrong := ""
 	switch {
 	case !bus.PlainToken(m.ID):

@@ -18,7 +18,17 @@ import (
 const (
 	kept = 24 * time.Hour // since the last write of a session
 	most = 64 << 20       // total bytes
+	// share is the number of bytes that one principal may add at this front door at once, and again
+	// within the time for which rows are kept. Rows that are unused, and the markers of ended
+	// sessions, stay as long, so one principal could otherwise fill the table for a day.
+	share = most / 16
+	// rowOverhead is the approximate size of a row besides its value.
+	rowOverhead = 120
 )
+
+// ErrShare means that the principal has added its share of sessions within the last day; the rest
+// of the table is left to others.
+var ErrShare = errors.New("the principal opened too many sessions within a day; the table is left to others")
 
 var spec = bus.TableSpec{Bucket: bus.BucketSessions, What: "sessions of MCP clients", Keep: kept, MaxBytes: most}
 
@@ -40,6 +50,7 @@ type Session struct {
 type Table struct {
 	rows  *bus.Bucket
 	watch *bus.StreamWatch
+	added shares
 }
 
 // Open opens the table. changed is called, on one goroutine, with the key (see [Key]) and the new revision of
@@ -54,7 +65,7 @@ func Open(ctx context.Context, c *bus.Conn, changed func(key string, revision ui
 	if err != nil {
 		return nil, err
 	}
-	return &Table{rows, watch}, nil
+	return &Table{rows: rows, watch: watch}, nil
 }
 
 // Key returns the row key of a session: a digest of its id, so that the table reveals no ids.
@@ -63,14 +74,35 @@ func Key(id string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Put stores a session of the tenant, for all front doors, and returns the revision of the write.
+// Add stores a new session of the tenant, for all front doors, and returns the revision of the
+// write. The error is [ErrShare] if its principal has added too many.
+func (t *Table) Add(ctx context.Context, tenant schema.TenantID, key string, s Session) (revision uint64, err error) {
+	row, err := encode(tenant, s)
+	if err != nil {
+		return 0, err
+	}
+	if !t.added.take(owner{tenant.Stored(), s.Principal}, len(row)+rowOverhead, time.Now()) {
+		return 0, ErrShare
+	}
+	return t.rows.Put(ctx, key, row)
+}
+
+// Put replaces a session of the tenant, for all front doors, and returns the revision of the write.
 func (t *Table) Put(ctx context.Context, tenant schema.TenantID, key string, s Session) (revision uint64, err error) {
+	row, err := encode(tenant, s)
+	if err != nil {
+		return 0, err
+	}
+	return t.rows.Put(ctx, key, row)
+}
+
+func encode(tenant schema.TenantID, s Session) ([]byte, error) {
 	s.Tenant = tenant.Stored()
 	row, err := json.Marshal(s)
 	if err != nil {
-		return 0, fmt.Errorf("encoding the session: %w", err)
+		return nil, fmt.Errorf("encoding the session: %w", err)
 	}
-	return t.rows.Put(ctx, key, row)
+	return row, nil
 }
 
 // Get returns a session of the tenant and its revision. The error is [bus.ErrNotFound] if it was never

@@ -121,7 +121,7 @@ func (b *handlers) takeAll(ctx context.Context, id schema.BatchID, who schema.Pr
 			if flushErr := in.Flush(flushing); flushErr != nil {
 				err = errors.Join(err, flushErr)
 			}
-			return nil, err
+			return nil, partlyStored(id, in.Stored(), o, err)
 		}
 	}
 	if o.seal {
@@ -134,10 +134,26 @@ func (b *handlers) takeAll(ctx context.Context, id schema.BatchID, who schema.Pr
 		t.m, err = b.batches.Get(ctx, id, who)
 	}
 	if err != nil {
-		return nil, err
+		return nil, partlyStored(id, in.Stored(), o, err)
 	}
 	t.stored, t.refused = in.Stored(), in.Refused()
 	return t, nil
+}
+
+// partlyStored returns the error for a batch whose next calls cannot be stored. The stored ones
+// run, so the caller must not take the error for that of a batch that does not exist.
+func partlyStored(id schema.BatchID, stored uint64, o takeOptions, err error) error {
+	e, ok := errors.AsType[*schema.Error](err)
+	if !ok || e.Kind != schema.KindUnavailable || stored == 0 {
+		return err
+	}
+	next := fmt.Sprintf("Send the others to POST /batches/%s/calls?from=%d and seal the batch, or cancel it. A repeated request without an Idempotency-Key would run the first ones again.", id, stored)
+	if o.again {
+		next = "Repeat the request with its Idempotency-Key."
+	}
+	partly := schema.Errorf(schema.KindUnavailable, "The first %d calls of batch %s are stored and run; the others could not be stored. %s (%w)", stored, id, next, err)
+	partly.Retryable, partly.RetryAfter = o.again || o.from >= 0, e.RetryAfter
+	return partly
 }
 
 // refusedInRow is the number of consecutive refused lines that ends the batch. Such input is not a

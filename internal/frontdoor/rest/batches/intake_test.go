@@ -60,3 +60,25 @@ func TestTheCallsOfADocumentStandAsTheyCame(t *testing.T) {
 		t.Errorf("%d calls cost %v allocations", o.Calls, n)
 	}
 }
+
+func TestABatchThatIsPartlyStoredSaysThatItsFirstCallsRun(t *testing.T) {
+	full := schema.Errorf(schema.KindUnavailable, "nothing was stored").RetryableAfter(5e9)
+	for _, c := range []struct {
+		stored    uint64
+		o         takeOptions
+		err       error
+		says      string
+		retryable bool
+	}{
+		{0, takeOptions{from: -1}, full, "nothing was stored", true},
+		{7, takeOptions{from: -1}, full, "The first 7 calls of batch batch_1 are stored and run; the others could not be stored. Send the others to POST /batches/batch_1/calls?from=7", false},
+		{7, takeOptions{from: -1, again: true}, full, "Repeat the request with its Idempotency-Key.", true},
+		{7, takeOptions{from: 5}, full, "calls?from=7", true},
+		{7, takeOptions{from: -1}, schema.Errorf(schema.KindConflict, "another"), "another", false},
+	} {
+		e := schema.AsError(partlyStored("batch_1", c.stored, c.o, c.err))
+		if !strings.Contains(e.Detail, c.says) || e.Retryable != c.retryable || e.Kind == schema.KindUnavailable && e.RetryAfter != full.RetryAfter {
+			t.Errorf("%d stored, %+v: %+v", c.stored, c.o, e)
+		}
+	}
+}
