@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/callyard/callyard/internal/kit/mcpwire"
 	"github.com/callyard/callyard/internal/store/sessiontable"
 	"github.com/callyard/callyard/pkg/schema"
@@ -21,6 +23,8 @@ const (
 	maxSessions = 10_000
 	// droppedAtOnce is the number of sessions that are dropped when the limit is reached.
 	droppedAtOnce = 128
+	// logEvery is the interval at which a fault that occurs again and again is logged.
+	logEvery = time.Minute
 )
 
 // sessions holds the sessions of the legacy era that are used at this front door; see
@@ -29,8 +33,9 @@ type sessions struct {
 	log   *slog.Logger
 	table *sessiontable.Table // shared by all front doors; if nil, sessions exist only at this one
 
-	unshared seldom // sessions that only this front door knows
-	unended  seldom // sessions whose end the other front doors do not know
+	// One cause can repeat these faults for each request, so each is logged once per logEvery.
+	unshared rate.Sometimes // sessions that only this front door knows
+	unended  rate.Sometimes // sessions whose end the other front doors do not know
 
 	mu     sync.Mutex
 	by     map[string]*session  // by key
@@ -39,7 +44,7 @@ type sessions struct {
 }
 
 func newSessions(log *slog.Logger) *sessions {
-	return &sessions{log: log, by: make(map[string]*session), ended: make(map[string]time.Time)}
+	return &sessions{log: log, unshared: rate.Sometimes{Interval: logEvery}, unended: rate.Sometimes{Interval: logEvery}, by: make(map[string]*session), ended: make(map[string]time.Time)}
 }
 
 // session is a session of a client of the legacy era.

@@ -57,9 +57,9 @@ func (s *sessions) share(ctx context.Context, sess *session) {
 
 // keep logs that only this front door knows a session.
 func (s *sessions) keep(sess *session, err error) {
-	if n := s.unshared.count(time.Now()); n > 0 {
-		s.log.Warn("only this front door knows sessions of MCP clients", "sessions", n, "principal", sess.principal, "error", err)
-	}
+	s.unshared.Do(func() {
+		s.log.Warn("only this front door knows sessions of MCP clients", "principal", sess.principal, "error", err)
+	})
 }
 
 // changed handles that a session was written or ended at any front door.
@@ -183,9 +183,9 @@ func (s *sessions) endEverywhere(ctx context.Context, sess *session) *fault {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sharedWithin)
 	defer cancel()
 	if err := s.table.End(ctx, sess.tenant, sess.key); err != nil {
-		if n := s.unended.count(time.Now()); n > 0 {
-			s.log.Warn("sessions of MCP clients could not be ended at the other front doors", "sessions", n, "principal", sess.principal, "error", err)
-		}
+		s.unended.Do(func() {
+			s.log.Warn("sessions of MCP clients could not be ended at the other front doors", "principal", sess.principal, "error", err)
+		})
 		return &fault{Code: kindCode(schema.KindUnavailable), Message: "The session ended at this front door, but the other front doors could not be notified. Send the request again in a moment.", status: http.StatusServiceUnavailable}
 	}
 	return nil
