@@ -80,11 +80,11 @@ fuzz: ## every fuzz test in turn, each for TIME (30s); one folder with PKG=./pkg
 
 schemathesis: ## requests made from the OpenAPI documents; N examples for each operation (300)
 	scripts/test.sh --setup
-	CALLYARD_SCHEMATHESIS=$(or $(N),300) $(TESTED) $(GO) -C e2e test . -run '^TestEveryAnswerIsAsItsDocumentSays$$' -count=1 -v -timeout 3h
+	CALLYARD_SCHEMATHESIS=$(or $(N),300) $(TESTED) $(GO) -C e2e test . -run '^TestEveryResponseConformsToTheOpenAPIDocument$$' -count=1 -v -timeout 3h
 
 hostile: ## malformed requests, N for each operation (10000), and slow clients; SEED=n draws others
 	scripts/test.sh --setup
-	CALLYARD_HOSTILE=$(or $(N),10000) CALLYARD_HOSTILE_SEED=$(or $(SEED),1) $(TESTED) $(GO) -C e2e test . -run '^(TestMalformedRequestsGetNoFaultOfOursAndLeaveNothingBehind|TestClientsThatNeverEndWhatTheyBeginHurtNobody)$$' -count=1 -v -timeout 3h
+	CALLYARD_HOSTILE=$(or $(N),10000) CALLYARD_HOSTILE_SEED=$(or $(SEED),1) $(TESTED) $(GO) -C e2e test . -run '^(TestMalformedRequestsCauseNoServerErrorAndNoLeak|TestStalledClientsDoNotAffectOthers)$$' -count=1 -v -timeout 3h
 
 attached: ## N attached programs (50) that exit or crash under load FOR a time (10m)
 	scripts/test.sh --setup
@@ -92,11 +92,11 @@ attached: ## N attached programs (50) that exit or crash under load FOR a time (
 
 environments: ## thousands of concurrent episodes, in sessions and in processes, with killed workers and required figures
 	scripts/test.sh --setup
-	CALLYARD_ENV_MEASURE=1 CALLYARD_TEST_ENV=$(CURDIR)/.cache/env/bin/python CALLYARD_TEST_TAU2=$(CURDIR)/.cache/tau2/bin/python $(TESTED) $(GO) -C e2e test . -run '^(TestThousandsOfEpisodesRunAtOnce|TestEpisodesOfProcessesLeaveNothingBehind|TestRewardsDependOnTaskSeedAndActionAlone|TestAWorkerThatIsKilledMasksItsEpisodesAndNoOthers|TestEpisodesOfTheAirlineHaveDatabasesOfTheirOwn)$$' -count=1 -v -timeout 1h
+	CALLYARD_ENV_MEASURE=1 CALLYARD_TEST_ENV=$(CURDIR)/.cache/env/bin/python CALLYARD_TEST_TAU2=$(CURDIR)/.cache/tau2/bin/python $(TESTED) $(GO) -C e2e test . -run '^(TestThousandsOfEpisodesRunAtOnce|TestEpisodesInProcessesLeakNothing|TestRewardsDependOnlyOnTaskSeedAndAction|TestAWorkerThatIsKilledMasksItsEpisodesAndNoOthers|TestAirlineEpisodesHaveSeparateDatabases)$$' -count=1 -v -timeout 1h
 
 trainers: ## TRL and the task set openenv of verifiers against environments; installs both, 1.2 GB, without torch
 	scripts/test.sh --trainers
-	CALLYARD_TEST_TRL=$(CURDIR)/.cache/trl/bin/python CALLYARD_TEST_VERIFIERS=$(CURDIR)/.cache/verifiers/bin/vf-eval $(TESTED) $(GO) -C e2e test -tags trainers . -run '^(TestTRLBuildsDataSetAndTools|TestATaskSetOfVerifiersRuns)$$' -count=1 -v
+	CALLYARD_TEST_TRL=$(CURDIR)/.cache/trl/bin/python CALLYARD_TEST_VERIFIERS=$(CURDIR)/.cache/verifiers/bin/vf-eval $(TESTED) $(GO) -C e2e test -tags trainers . -run '^(TestTRLBuildsDataSetAndTools|TestVerifiersTaskSetRuns)$$' -count=1 -v
 
 train-toy: ## train small policies on tools through an environment, without a GPU; SEEDS=n for each method and reward (5), OUT=folder
 	@mkdir -p $(BIN)

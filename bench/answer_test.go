@@ -32,7 +32,7 @@ func readAll(source io.Reader, n int) ([]readAnswer, error) {
 	return all, nil
 }
 
-func TestAnswersEndInAllThreeWays(t *testing.T) {
+func TestResponsesEndByLengthChunksOrClose(t *testing.T) {
 	for name, c := range map[string]struct {
 		wire string
 		want []readAnswer
@@ -66,7 +66,7 @@ func TestAnswersEndInAllThreeWays(t *testing.T) {
 	}
 }
 
-func TestAnswersThatAreCutOrWrongAreErrors(t *testing.T) {
+func TestTruncatedOrMalformedResponsesAreErrors(t *testing.T) {
 	for name, c := range map[string]struct {
 		wire string
 		want error

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestAStatLineIsReadWhateverTheCommandIsCalled(t *testing.T) {
+func TestStatLineIsParsedWithAnyCommandName(t *testing.T) {
 	const rest = " S 77 1 1 0 -1 4194560 100 0 0 0 250 50 0 0 20 0 7 0 100 0 0"
 	for _, command := range []string{"node", "a b", "tmux: (x) 1 2", ") R 1 (", ""} {
 		got, err := parseStat([]byte("123 (" + command + ")" + rest))
@@ -33,16 +33,16 @@ func FuzzParseStat(f *testing.F) {
 	})
 }
 
-func TestDescendantsAreFoundAtAnyDepthAndInCircles(t *testing.T) {
+func TestDescendantsAreFoundAtAnyDepthAndWithCycles(t *testing.T) {
 	parents := map[int]int{10: 1, 11: 10, 12: 11, 13: 12, 20: 1, 21: 20, 30: 31, 31: 30, 40: 12}
 	if d := cmp.Diff([]int{12, 13, 21, 40}, below(parents, []int{11, 20})); d != "" {
 		t.Error(d)
 	}
 }
 
-// TestTheWorkOfAChildIsItsOwn has a shell count in a child process, and expects that time
+// TestCPUTimeOfChildIsCountedForTheServer has a shell count in a child process, and expects that time
 // under the tool server.
-func TestTheWorkOfAChildIsItsOwn(t *testing.T) {
+func TestCPUTimeOfChildIsCountedForTheServer(t *testing.T) {
 	// The outer shell waits for a line; the inner one does the work.
 	cmd := exec.Command("sh", "-c", `sh -c 'echo ready; read go; i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; echo done; read end'; exit 0`)
 	in, err := cmd.StdinPipe()

@@ -43,7 +43,7 @@ func dial(t *testing.T, target Target, size int) Lane {
 	return lane
 }
 
-func TestWholeEchoesOfEverySizeCount(t *testing.T) {
+func TestCompleteEchoesOfEverySizeAreAccepted(t *testing.T) {
 	for name, handler := range map[string]http.HandlerFunc{
 		"net/http decides": echo, // content-length when small, chunks when large
 		"flushed in pieces": func(w http.ResponseWriter, r *http.Request) {
@@ -79,7 +79,7 @@ func (f flusher) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func TestTheRequestIsWhatAServerExpects(t *testing.T) {
+func TestRequestHasMethodPathHeadersAndBody(t *testing.T) {
 	var seen *http.Request
 	var body []byte
 	e, _ := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -99,7 +99,7 @@ func TestTheRequestIsWhatAServerExpects(t *testing.T) {
 	}
 }
 
-func TestAnAnswerThatIsNotThisCallsIsAnError(t *testing.T) {
+func TestAnswerOfAnotherCallIsAnError(t *testing.T) {
 	var last string
 	for name, change := range map[string]func(string) string{
 		"cut":              func(s string) string { return s[:len(s)-1] },
@@ -138,7 +138,7 @@ func TestAClosedConnectionIsOpenedAgain(t *testing.T) {
 	}
 }
 
-func TestABrokenConnectionIsOneErrorAndThenOpenedAgain(t *testing.T) {
+func TestBrokenConnectionIsOneErrorAndIsReopened(t *testing.T) {
 	var calls atomic.Int64
 	e, _ := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if calls.Add(1) == 1 {
@@ -155,7 +155,7 @@ func TestABrokenConnectionIsOneErrorAndThenOpenedAgain(t *testing.T) {
 	}
 }
 
-func TestARefusalSaysItsStatusAndDetailOnly(t *testing.T) {
+func TestRefusalHasStatusAndDetailOnly(t *testing.T) {
 	for _, c := range []struct {
 		status     int
 		body, want string
@@ -174,7 +174,7 @@ func TestARefusalSaysItsStatusAndDetailOnly(t *testing.T) {
 	}
 }
 
-func TestALaneThatHangsEndsWithItsContext(t *testing.T) {
+func TestHangingCallEndsWithItsContext(t *testing.T) {
 	arrived, leave := make(chan struct{}), make(chan struct{})
 	e, _ := serve(t, func(http.ResponseWriter, *http.Request) {
 		close(arrived)
@@ -197,7 +197,7 @@ func TestALaneThatHangsEndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestFixedArgumentsGoOutAsTheyAre(t *testing.T) {
+func TestFixedArgumentsAreSentUnchanged(t *testing.T) {
 	var answer atomic.Value
 	answer.Store(`{"content":[]}`)
 	e, _ := serve(t, func(w http.ResponseWriter, r *http.Request) {

@@ -74,7 +74,7 @@ func TestRateAndLatencyOfAKnownTargetAreFound(t *testing.T) {
 	})
 }
 
-func TestPercentilesSeeTheSlowFew(t *testing.T) {
+func TestPercentilesIncludeTheSlowestCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		// 85 of 100 calls take 1 ms, 10 take 10 ms, 4 take 50 ms, one 200 ms.
 		target := &scripted{call: func(ctx context.Context, _, call int) error {
@@ -124,7 +124,7 @@ func TestTheWarmupIsNotCounted(t *testing.T) {
 	})
 }
 
-func TestErrorsAreCountedByTheirSentenceAndNotAsCalls(t *testing.T) {
+func TestErrorsAreCountedByMessageAndNotAsCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		target := &scripted{call: func(ctx context.Context, lane, _ int) error {
 			wait(ctx, time.Millisecond)
@@ -161,7 +161,7 @@ func TestManyDifferentFailuresKeepMemoryBounded(t *testing.T) {
 	}
 }
 
-func TestATargetThatHangsEndsAsErrors(t *testing.T) {
+func TestHangingTargetIsCountedAsErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		target := &scripted{call: func(ctx context.Context, _, _ int) error {
 			<-ctx.Done()
@@ -191,7 +191,7 @@ func TestCallsLongerThanTheMeasurementAreStillMeasured(t *testing.T) {
 	})
 }
 
-func TestATargetThatCannotBeDialledIsErrorsAndNotTheEnd(t *testing.T) {
+func TestUnreachableTargetIsErrorsAndRunContinues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var g gauge
 		s, err := g.measure(t.Context(), &scripted{fail: errors.New("connection refused")}, 200, 3, 0, time.Second)

@@ -35,7 +35,7 @@ func readReport(t *testing.T, dir string) Report {
 	return r
 }
 
-func TestARunStartsMeasuresWritesAndStops(t *testing.T) {
+func TestRunStartsTargetsMeasuresWritesAndStops(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	peer := httptest.NewServer(http.HandlerFunc(echo))
 	defer peer.Close()
@@ -69,7 +69,7 @@ func TestARunStartsMeasuresWritesAndStops(t *testing.T) {
 	}
 }
 
-func TestATargetThatCannotStartIsNamedAndTheOthersAreMeasured(t *testing.T) {
+func TestFailedTargetIsReportedAndOthersAreMeasured(t *testing.T) {
 	o := short(t)
 	o.Only = []string{DirectSDK, ThreeProcesses}
 	o.Bin = programs(t, "frontdoor", "worker")
@@ -88,7 +88,7 @@ func TestATargetThatCannotStartIsNamedAndTheOthersAreMeasured(t *testing.T) {
 	}
 }
 
-func TestOneToolOfARunningCallyardIsLoaded(t *testing.T) {
+func TestToolOfARunningCallyardIsMeasured(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/servers/demo/tools/add" {
 			http.NotFound(w, r)
@@ -133,7 +133,7 @@ type writerFunc func(p []byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
-func TestAProgramThatEndsEarlyIsQuoted(t *testing.T) {
+func TestOutputOfAProgramThatExitsEarlyIsReported(t *testing.T) {
 	dir := t.TempDir()
 	// Without its servers file the program prints an error and ends.
 	_, err := startAllInOne(t.Context(), binariesIn(programs(t, "callyard")), filepath.Join(dir, "missing.json"), dir)
@@ -149,7 +149,7 @@ func TestChildrenDoNotInheritSettingsOfTheFabric(t *testing.T) {
 	}
 }
 
-func TestTheRepositoryIsFoundFromBelow(t *testing.T) {
+func TestRepositoryIsFoundFromSubdirectory(t *testing.T) {
 	root, err := findRoot(".")
 	if err != nil {
 		t.Fatal(err)

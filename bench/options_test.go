@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestQuickOnlyFillsWhatIsNotSet(t *testing.T) {
+func TestQuickSetsOnlyUnsetOptions(t *testing.T) {
 	o := Options{Quick: true, Rounds: 5}.filled()
 	if o.Rounds != 5 || o.Duration != 700*time.Millisecond || len(o.C) != 2 || o.Log == nil {
 		t.Errorf("got %+v", o)
@@ -16,7 +16,7 @@ func TestQuickOnlyFillsWhatIsNotSet(t *testing.T) {
 	}
 }
 
-func TestOptionsThatMakeNoSenseAreRefusedBeforeAnythingStarts(t *testing.T) {
+func TestInvalidOptionsAreRefusedBeforeStart(t *testing.T) {
 	for want, o := range map[string]Options{
 		`no target "nobody"`:            {Only: []string{"nobody"}},
 		"has no name":                   {URLs: []string{"http://127.0.0.1/x=y"}},

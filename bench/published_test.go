@@ -24,7 +24,7 @@ func TestThePublishedFiguresAreRead(t *testing.T) {
 	}
 }
 
-func TestARowOfThePublishedBenchmarkIsJudged(t *testing.T) {
+func TestComparisonRowIsAheadOrMissed(t *testing.T) {
 	for _, c := range []struct {
 		row       comparison
 		published float64
@@ -52,7 +52,7 @@ func TestARowOfThePublishedBenchmarkIsJudged(t *testing.T) {
 	}
 }
 
-func TestTheTableOfThePublishedBenchmark(t *testing.T) {
+func TestTableOfPublishedBenchmarkIsWritten(t *testing.T) {
 	figures := publishedFigures{}
 	if err := json.Unmarshal([]byte(`{"a": {"value": 3.6, "source": "a paper"}}`), &figures); err != nil {
 		t.Fatal(err)
@@ -91,7 +91,7 @@ func TestTheRatesOfToolRegistryAreRead(t *testing.T) {
 	}
 }
 
-func TestAHeldCallIsFoundInItsAnswer(t *testing.T) {
+func TestHeldCallAnswerLeadsToConfirmationPath(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"requires_confirmation":true,"confirmation_id":"cyt_1"}`: "/confirmations/cyt_1",
 		`{"content":[]}`:              "",
@@ -126,7 +126,7 @@ func TestLinesAreCounted(t *testing.T) {
 }
 
 // The only part without external requirements: functions and methods, 100 concurrent calls.
-func TestFunctionsAreCalledAtOnce(t *testing.T) {
+func TestNativeFunctionsAreCalledConcurrently(t *testing.T) {
 	rates, err := nativeRates(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -86,7 +86,7 @@ func TestTheJSONMatchesItsGoldenFile(t *testing.T) {
 	golden(t, "report.json", b.Bytes())
 }
 
-func TestThePlotIsAPictureWithInkInIt(t *testing.T) {
+func TestPlotIsNotBlank(t *testing.T) {
 	one := sampleReport()
 	one.Sizes, one.Concurrency, one.Cells = one.Sizes[:1], one.Concurrency[:1], one.Cells[:4]
 	empty := sampleReport()

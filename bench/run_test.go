@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestTargetsTakeTurnsAtGoingFirst(t *testing.T) {
+func TestTargetsRotateTheirOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log []string
 		var targets []Target
@@ -86,7 +86,7 @@ func TestPlansThatMeasureNothingAreRefused(t *testing.T) {
 	}
 }
 
-func TestMediansAreOfTheRoundsThatAnswered(t *testing.T) {
+func TestMediansUseSuccessfulRoundsOnly(t *testing.T) {
 	got := medianOf([]Sample{
 		{Calls: 10, Rate: 10, P50: 5, CPU: map[string]float64{"worker": 8}, Failures: map[string]int64{"x": 1}, Errors: 1},
 		{Calls: 0, Rate: 0, Errors: 4, Failures: map[string]int64{"x": 4}},
@@ -106,7 +106,7 @@ func TestMediansAreOfTheRoundsThatAnswered(t *testing.T) {
 	}
 }
 
-func TestEveryCallHasAMessageOfItsOwn(t *testing.T) {
+func TestEveryCallHasAUniqueMessage(t *testing.T) {
 	seen := make(map[string]bool)
 	for lane := range 3 {
 		m := newMessage(make([]byte, MinSize), lane)

@@ -70,10 +70,10 @@ func enginePromptCount(t *testing.T) int {
 	return n
 }
 
-// TestTheAgentWorksWithARealEngine asks a small model through llama.cpp's own server. Each prompt
+// TestAgentWorksWithARealInferenceEngine asks a small model through llama.cpp's own server. Each prompt
 // must end with an answer or a spent budget, and at least one call must have reached its tool.
 // The content of the answers is not checked.
-func TestTheAgentWorksWithARealEngine(t *testing.T) {
+func TestAgentWorksWithARealInferenceEngine(t *testing.T) {
 	e := startEngine(t)
 	d := startUp(t, setup{servers: serversFile(t, map[string]entry{"books": scripted(mcptest.Echo)})})
 	d.waitServers(t, 1, "books")

@@ -218,7 +218,7 @@ func TestPeopleDecideInABrowser(t *testing.T) {
 	p.audit("long")
 }
 
-func TestAClickCountsThoughTheListChangesUnderIt(t *testing.T) {
+func TestClickIsAppliedWhileTheListUpdates(t *testing.T) {
 	o := openOffice(t)
 	first := o.write(t, "billing", "first.txt", "1\n")
 	p := openTab(startBrowser(t), t, true)
@@ -258,7 +258,7 @@ func TestAClickCountsThoughTheListChangesUnderIt(t *testing.T) {
 	p.sees("the third call", `document.querySelectorAll(".request").length === 3`)
 }
 
-func TestAChangedToolAnEditAndAPermissionAreSeenInABrowser(t *testing.T) {
+func TestToolChangeEditAndPermissionAreShownInABrowser(t *testing.T) {
 	t.Parallel()
 	o := openOffice(t)
 	first := o.hold(t, "billing", "tickets", "echo", map[string]any{"text": "open a ticket"})
@@ -325,7 +325,7 @@ func TestAChangedToolAnEditAndAPermissionAreSeenInABrowser(t *testing.T) {
 	p.audit("history")
 }
 
-func TestTheProviderOfIdentitiesLeadsIntoThePages(t *testing.T) {
+func TestSignInAtIdentityProviderOpensThePages(t *testing.T) {
 	o := openOffice(t)
 	h := o.write(t, "release", "notes.txt", "Version 4.2\n")
 	p := openTab(startBrowser(t), t, true)

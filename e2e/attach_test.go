@@ -47,7 +47,7 @@ func newAttachKey(t *testing.T, server string) (key, file string) {
 	return made.Key, file
 }
 
-func TestTheExamplesOfAttachedProgramsServeAndDialAgainAndDrain(t *testing.T) {
+func TestAttachedExamplesServeReconnectAndDrain(t *testing.T) {
 	document, err := os.ReadFile(filepath.Join(programs.root, "docs", "how-to", "attach-a-program.md"))
 	if err != nil {
 		t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 	"github.com/callyard/callyard/internal/mcptest"
 )
 
-func TestTheAuditRecordOfAHeldCallIsWholeAndCanBeRead(t *testing.T) {
+func TestAuditRecordOfHeldCallIsCompleteAndReadable(t *testing.T) {
 	data, effects := t.TempDir(), filepath.Join(t.TempDir(), "effects")
 	d := startUp(t, setup{data: data, servers: serversFile(t, map[string]entry{"pay": risky(2, scripted(mcptest.Echo))}), env: []string{quickStop}})
 	d.waitServers(t, 1, "pay")

@@ -7,9 +7,9 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// TestAPersonEndsAProgramByKeyboard gives a program access, and ends that on the page with the
+// TestProgramAccessIsRevokedByKeyboard gives a program access, and ends that on the page with the
 // keyboard only, with and without scripts.
-func TestAPersonEndsAProgramByKeyboard(t *testing.T) {
+func TestProgramAccessIsRevokedByKeyboard(t *testing.T) {
 	t.Parallel()
 	o := openIssuing(t, "http://127.0.0.1/callback")
 	browser := startBrowser(t)

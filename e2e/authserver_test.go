@@ -130,7 +130,7 @@ func (o *issuing) agree(t *testing.T, address string) string {
 	return html.UnescapeString(m[1])
 }
 
-func TestTheConformanceSuiteFindsNoFaultInTheAuthorizationServer(t *testing.T) {
+func TestAuthorizationServerPassesConformanceSuite(t *testing.T) {
 	t.Parallel()
 	script := brought(t, "tools", "mcp-npm", "node_modules", "@modelcontextprotocol", "conformance", "dist", "index.js")
 	node := brought(t, "tools", "mcp-npm", "node_modules", ".bin", "node")

@@ -11,7 +11,7 @@ import (
 
 const secretValue = "hunter2-do-not-repeat"
 
-func TestBadInputIsRefusedWithTheRightProblemAndTheDoorStaysUsable(t *testing.T) {
+func TestInvalidInputIsRefusedAndFrontDoorKeepsServing(t *testing.T) {
 	servers := map[string]entry{"good": scripted(mcptest.Echo), "dead": scripted(mcptest.Exit)}
 	up := startUp(t, setup{servers: serversFile(t, servers), env: []string{quickStop}})
 	up.waitServers(t, 1, "good")
@@ -135,7 +135,7 @@ func (d *door) reuses(t testing.TB, path, body string) (reused bool) {
 	return reused
 }
 
-func TestWhatToolsAnswerBadlyIsToldApartFromTheirResults(t *testing.T) {
+func TestToolProtocolErrorsAreNotResults(t *testing.T) {
 	up := startUp(t, setup{servers: serversFile(t, map[string]entry{
 		"old": scripted(mcptest.Echo), "new": scripted(mcptest.Echo, mcptest.Modern()),
 	}), env: []string{quickStop}})

@@ -18,7 +18,7 @@ type badServer struct {
 	ends []int // statuses
 }
 
-func TestBadServersDoNotHurtTheCallsOfAGoodOne(t *testing.T) {
+func TestFaultyServersDoNotAffectCallsOfOthers(t *testing.T) {
 	unknown, ok, broken := 504, 200, 502
 	bad := map[string]badServer{
 		"silent":     {mode: mcptest.Silent, ends: []int{503, broken}},

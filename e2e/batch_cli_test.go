@@ -69,7 +69,7 @@ func wantEachOnce(t testing.TB, results, effects string, n int) {
 	}
 }
 
-func TestABatchCommandThatIsKilledGoesOnWhereItWas(t *testing.T) {
+func TestKilledBatchCommandResumes(t *testing.T) {
 	const n, kills, seed = 20_000, 5, 4
 	d := startUp(t, setup{servers: serversFile(t, map[string]entry{"books": scripted(mcptest.Echo)})})
 	d.waitServers(t, 1, "books")
@@ -115,7 +115,7 @@ func TestABatchCommandThatIsKilledGoesOnWhereItWas(t *testing.T) {
 	wantEachOnce(t, results, effects, n)
 }
 
-func TestABatchCommandThatIsInterruptedSaysHowToGoOn(t *testing.T) {
+func TestInterruptedBatchCommandSaysHowToResume(t *testing.T) {
 	const n = 3000
 	d := startUp(t, setup{servers: serversFile(t, map[string]entry{"books": scripted(mcptest.Echo)})})
 	d.waitServers(t, 1, "books")
@@ -144,7 +144,7 @@ func TestABatchCommandThatIsInterruptedSaysHowToGoOn(t *testing.T) {
 	wantEachOnce(t, results, effects, n)
 }
 
-func TestABatchCommandOutlivesItsFrontDoor(t *testing.T) {
+func TestBatchCommandSurvivesKillOfFrontDoor(t *testing.T) {
 	t.Parallel()
 	const n = 4000
 	s := setup{data: t.TempDir(), listen: porttest.Address(t), servers: serversFile(t, map[string]entry{"books": scripted(mcptest.Echo)}), env: []string{quickStop}}

@@ -164,7 +164,7 @@ func TestABatchRunsEachLineOnceAndAnswersEach(t *testing.T) {
 	}
 }
 
-func TestResultsAreReadOnFromAnyLine(t *testing.T) {
+func TestResultsResumeFromAnyLine(t *testing.T) {
 	d := startUp(t, setup{servers: serversFile(t, map[string]entry{"books": scripted(mcptest.Echo)})})
 	d.waitServers(t, 1, "books")
 	effects := filepath.Join(t.TempDir(), "effects")
@@ -187,7 +187,7 @@ func TestResultsAreReadOnFromAnyLine(t *testing.T) {
 	d.ask(t, "GET", "/batches/"+s.ID+"/results?cursor=zz..", "").problem(t, http.StatusBadRequest, "invalid-request")
 }
 
-func TestABatchStreamsItsResultsWhileItsLinesStillCome(t *testing.T) {
+func TestBatchStreamsResultsDuringUpload(t *testing.T) {
 	d := startUp(t, setup{servers: serversFile(t, map[string]entry{"books": scripted(mcptest.Echo)})})
 	d.waitServers(t, 1, "books")
 	effects := filepath.Join(t.TempDir(), "effects")
@@ -221,7 +221,7 @@ func TestABatchStreamsItsResultsWhileItsLinesStillCome(t *testing.T) {
 	}
 }
 
-func TestABatchThatIsCanceledStartsNothingMore(t *testing.T) {
+func TestCanceledBatchStartsNoMoreCalls(t *testing.T) {
 	d := startUp(t, setup{servers: serversFile(t, map[string]entry{"books": scripted(mcptest.Echo)})})
 	d.waitServers(t, 1, "books")
 	effects := filepath.Join(t.TempDir(), "effects")
@@ -259,7 +259,7 @@ func TestABatchThatIsCanceledStartsNothingMore(t *testing.T) {
 	}
 }
 
-func TestABatchOutlivesAKillOfEverything(t *testing.T) {
+func TestBatchSurvivesKillOfEverything(t *testing.T) {
 	t.Parallel()
 	data, effects := t.TempDir(), filepath.Join(t.TempDir(), "effects")
 	s := setup{data: data, servers: serversFile(t, map[string]entry{"books": scripted(mcptest.Echo)}), env: []string{quickStop}}
@@ -312,7 +312,7 @@ func TestABatchOutlivesAKillOfEverything(t *testing.T) {
 	}
 }
 
-func TestAnotherFrontDoorFinishesABatchAndAsksTheWorkers(t *testing.T) {
+func TestAnotherFrontDoorFinishesBatchOfAKilledOne(t *testing.T) {
 	t.Parallel()
 	n := startNATS(t, t.TempDir())
 	effects := filepath.Join(t.TempDir(), "effects")
@@ -341,7 +341,7 @@ func TestAnotherFrontDoorFinishesABatchAndAsksTheWorkers(t *testing.T) {
 
 // A stopping front door cancels its running calls at the workers. No caller canceled them,
 // and they may have done their work, so they are unknown.
-func TestACallThatAStoppingFrontDoorEndedIsUnknownAndNotCanceled(t *testing.T) {
+func TestCallEndedByStoppingFrontDoorIsUnknown(t *testing.T) {
 	n := startNATS(t, t.TempDir())
 	dir := t.TempDir()
 	effects, gate := filepath.Join(dir, "effects"), filepath.Join(dir, "gate")
@@ -365,7 +365,7 @@ func TestACallThatAStoppingFrontDoorEndedIsUnknownAndNotCanceled(t *testing.T) {
 	}
 }
 
-func TestOneKeyIsOneCallWhateverIsKilled(t *testing.T) {
+func TestIdempotencyKeyRunsOneCallThroughKills(t *testing.T) {
 	data, effects := t.TempDir(), filepath.Join(t.TempDir(), "effects")
 	s := setup{data: data, servers: serversFile(t, map[string]entry{"pay": scripted(mcptest.Echo)}), env: []string{quickStop}}
 	d := startUp(t, s)
@@ -423,7 +423,7 @@ func TestOneKeyIsOneCallWhateverIsKilled(t *testing.T) {
 	}
 }
 
-func TestOneKeyIsOneBatchWhateverIsKilled(t *testing.T) {
+func TestIdempotencyKeyCreatesOneBatchThroughKills(t *testing.T) {
 	data, effects := t.TempDir(), filepath.Join(t.TempDir(), "effects")
 	s := setup{data: data, servers: serversFile(t, map[string]entry{"pay": scripted(mcptest.Echo)}), env: []string{quickStop}}
 	d := startUp(t, s)
@@ -479,7 +479,7 @@ func TestOneKeyIsOneBatchWhateverIsKilled(t *testing.T) {
 	}
 }
 
-func TestACallOutlivesItsCaller(t *testing.T) {
+func TestAsynchronousCallCompletesAfterItsResponse(t *testing.T) {
 	effects := filepath.Join(t.TempDir(), "effects")
 	d := startUp(t, setup{servers: serversFile(t, map[string]entry{"pay": scripted(mcptest.Echo)})})
 	d.waitServers(t, 1, "pay")

@@ -72,7 +72,7 @@ func boundsConfig() string {
 	return b.String()
 }
 
-func TestWhatIsHeldRefusedOrWaitsHasBounds(t *testing.T) {
+func TestHeldRefusedAndWaitingCallsAreBounded(t *testing.T) {
 	servers := serversFile(t, map[string]entry{"pay": risky(2, scripted(mcptest.Echo)), "calm": scripted(mcptest.Echo)})
 	t.Run("one process", func(t *testing.T) {
 		data := t.TempDir()

@@ -107,7 +107,7 @@ func TestAVariableReplacesAServerOfTheFile(t *testing.T) {
 	}
 }
 
-func TestRefusalsHaveTheMemberThatClientsOfMCPBridgeRead(t *testing.T) {
+func TestRefusalsHaveTheErrorMemberOfMCPBridge(t *testing.T) {
 	up := startUp(t, setup{env: []string{quickStop}})
 	up.waitServers(t, 1, "demo")
 	for _, c := range []struct {
@@ -176,7 +176,7 @@ func TestServersCanBeAddedOnceTheOperatorAllowsIt(t *testing.T) {
 	up.ask(t, "DELETE", "/servers/added", "").problem(t, 404, "not-found")
 }
 
-func TestARiskThatCannotBeHonouredStopsTheStart(t *testing.T) {
+func TestUnenforceableRiskLevelStopsTheStart(t *testing.T) {
 	risky := func(level int) string {
 		e := scripted(mcptest.Echo)
 		e.RiskLevel = level

@@ -98,7 +98,7 @@ func TestADeniedCallIsDeniedByEveryPathAndSpelling(t *testing.T) {
 	}
 }
 
-func TestACallThatGoesAroundTheFrontDoorIsJudgedByTheWorker(t *testing.T) {
+func TestWorkerChecksCallsThatBypassTheFrontDoor(t *testing.T) {
 	effects := filepath.Join(t.TempDir(), "effects")
 	policy := filepath.Join(t.TempDir(), "policy.yaml")
 	write(t, policy, forbid+`

@@ -235,8 +235,8 @@ func (v *vaultOfCanaries) connectAll(t testing.TB) {
 	}
 }
 
-// TestASecretIsFoundInEveryEncoding tests the search that the next test uses.
-func TestASecretIsFoundInEveryEncoding(t *testing.T) {
+// TestSecretSearchFindsEveryEncoding tests the search that the next test uses.
+func TestSecretSearchFindsEveryEncoding(t *testing.T) {
 	secret := newCanaries().fresh("x")
 	for before := range 4 {
 		text := strings.Repeat("a", before) + secret + "zz"
@@ -251,10 +251,10 @@ func TestASecretIsFoundInEveryEncoding(t *testing.T) {
 	}
 }
 
-// TestNoSecretIsFoundWhereItIsNotMeantToBe makes every secret a canary, runs calls, failures
+// TestNoSecretLeaksIntoFilesOutputOrResponses makes every secret a canary, runs calls, failures
 // and restarts, and searches for each canary in several encodings in all files, output
 // and responses of the fabric.
-func TestNoSecretIsFoundWhereItIsNotMeantToBe(t *testing.T) {
+func TestNoSecretLeaksIntoFilesOutputOrResponses(t *testing.T) {
 	v := openVault(t)
 	v.connectAll(t)
 	v.calls(t)

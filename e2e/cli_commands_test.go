@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-func TestEveryProgramSaysItsVersionAndRefusesWhatItDoesNotKnow(t *testing.T) {
+func TestEveryProgramPrintsVersionAndRefusesUnknownArguments(t *testing.T) {
 	for _, name := range []string{"callyard", "frontdoor", "worker", "approver"} {
 		for _, args := range [][]string{{"version"}, {"--version"}, {"version", "--json"}, {"nonsense"}} {
 			cmd := exec.CommandContext(t.Context(), filepath.Join(bin(t), name), args...)
@@ -49,7 +49,7 @@ func demoApprovals(t *testing.T) (up *door, asks, decides []string) {
 	return up, []string{"CALLYARD_URL=" + up.url, "CALLYARD_KEY=" + requester}, []string{"CALLYARD_APPROVER_URL=" + pages, "CALLYARD_KEY=" + approver}
 }
 
-func TestTheShellCompletesWhatIsThere(t *testing.T) {
+func TestShellCompletesServersToolsAndArguments(t *testing.T) {
 	_, asks, decides := demoApprovals(t)
 	for _, c := range []struct {
 		env  []string
@@ -84,7 +84,7 @@ func TestTheShellCompletesWhatIsThere(t *testing.T) {
 	}
 }
 
-func TestAnApprovalIsEditedAndGivenFromTheCommandLine(t *testing.T) {
+func TestCallIsEditedAndApprovedFromTheCommandLine(t *testing.T) {
 	_, asks, decides := demoApprovals(t)
 	var pending struct {
 		Approvals []struct {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestEveryCommandPrintsJSONWhereThatIsAskedFor(t *testing.T) {
+func TestEveryCommandPrintsJSONOnRequest(t *testing.T) {
 	withBench(t)
 	up := startUp(t, setup{env: []string{quickStop}})
 	up.waitServers(t, 1, "demo")
@@ -74,7 +74,7 @@ func batchOf(t *testing.T, env []string, calls string) string {
 	return b.ID
 }
 
-func TestUpAndInitPrintJSONWhereThatIsAskedFor(t *testing.T) {
+func TestUpAndInitPrintJSONOnRequest(t *testing.T) {
 	p := setup{flags: []string{"--json"}, env: []string{quickStop}}.program(t, "callyard")
 	line := start(t, p).says(t, `(?m)^(\{"version":.*\})$`)[1]
 	var said struct{ URL, MCP, Approver string }

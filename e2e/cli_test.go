@@ -30,7 +30,7 @@ func command(t testing.TB, env []string, args ...string) (code int, stdout, stde
 	return cmd.ProcessState.ExitCode(), out.String(), err.String()
 }
 
-func TestEveryCommandSpeaksAndEndsAsItsHelpSays(t *testing.T) {
+func TestEveryCommandHasDocumentedOutputAndExitCode(t *testing.T) {
 	up := startUp(t, setup{servers: serversFile(t, map[string]entry{"tools": scripted(mcptest.Echo), "gone": scripted(mcptest.Exit)}), env: []string{quickStop}})
 	up.waitServers(t, 1, "tools")
 	if a := up.ask(t, "PATCH", toolPath("tools", "env"), `{"enabled":false,"reason":"it shows too much"}`); a.status != 200 {
@@ -101,7 +101,7 @@ func TestEveryCommandSpeaksAndEndsAsItsHelpSays(t *testing.T) {
 	}
 }
 
-func TestEveryFaultOfTheConfigurationIsSaidAtOnceWithItsPlace(t *testing.T) {
+func TestAllConfigFaultsAreReportedTogetherWithPosition(t *testing.T) {
 	dir := t.TempDir()
 	config, servers := filepath.Join(dir, "callyard.yaml"), filepath.Join(dir, "mcp.json")
 	write(t, config, "front_door:\n  listn: 127.0.0.1:1\n  call_timeout: fast\nworker:\n  sessions: many\n")
@@ -125,7 +125,7 @@ func TestEveryFaultOfTheConfigurationIsSaidAtOnceWithItsPlace(t *testing.T) {
 	}
 }
 
-func TestAnAPIKeyOpensTheDoorAndNothingElseDoes(t *testing.T) {
+func TestWithoutAPIKeyAccessIsRefused(t *testing.T) {
 	_, made, _ := command(t, nil, "keys", "new", "night", "--json")
 	var k struct {
 		Key   string `json:"key"`

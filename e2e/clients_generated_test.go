@@ -38,7 +38,7 @@ func filesBelow(t *testing.T, root, ending string) (found []string) {
 
 // Third-party generated clients must not mistake a held call for one that has
 // run: many generators support only one type for all responses of an operation.
-func TestGeneratedClientsTellAHeldCallFromOneThatRan(t *testing.T) {
+func TestGeneratedClientsDistinguishHeldAndCompletedCalls(t *testing.T) {
 	t.Parallel()
 	up := startDemo(t)
 	watchClients(t)

@@ -9,9 +9,9 @@ import (
 	"github.com/callyard/callyard/internal/mcptest"
 )
 
-// TestWhatConfigCheckAcceptsStarts starts configurations that had typical mistakes after they
+// TestConfigAcceptedByCheckStarts starts configurations that had typical mistakes after they
 // have been corrected.
-func TestWhatConfigCheckAcceptsStarts(t *testing.T) {
+func TestConfigAcceptedByCheckStarts(t *testing.T) {
 	t.Parallel()
 	_, hash := authn.Generate()
 	dir := t.TempDir()

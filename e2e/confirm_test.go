@@ -149,7 +149,7 @@ func startRedis(t testing.TB) string {
 	return "redis://" + confirmtest.StartRedis(t, "", porttest.Address(t)).Address
 }
 
-func TestOverTwoFrontDoorsAndRedisEachConfirmationRunsOnce(t *testing.T) {
+func TestConfirmationRunsOnceOverTwoFrontDoorsAndRedis(t *testing.T) {
 	redis, nats := startRedis(t), startNATS(t, t.TempDir())
 	effects := filepath.Join(t.TempDir(), "effects")
 	signs, trusts := callerKeys(t)
@@ -194,7 +194,7 @@ func TestOverTwoFrontDoorsAndRedisEachConfirmationRunsOnce(t *testing.T) {
 	}
 }
 
-func TestAPolicyHoldsForbidsAndLetsThrough(t *testing.T) {
+func TestPolicyHoldsDeniesAndAllows(t *testing.T) {
 	policy := filepath.Join(t.TempDir(), "policy.yaml")
 	write(t, policy, `
 rules:

@@ -21,7 +21,7 @@ var (
 // extensions are OAuth extensions that the suite does not score but that work nevertheless.
 var extensions = []string{"auth/client-credentials-basic", "auth/client-credentials-jwt"}
 
-func TestTheConformanceSuiteFindsNoFaultInTheOAuthClient(t *testing.T) {
+func TestOAuthClientPassesConformanceSuite(t *testing.T) {
 	t.Parallel()
 	folder := brought(t, "tools", "mcp-npm", "node_modules", "@modelcontextprotocol", "conformance")
 	text, err := os.ReadFile(filepath.Join(folder, "requirements", modern+".yaml"))

@@ -147,7 +147,7 @@ var tasksScenarios = []string{
 	"tasks-request-state-removal", "tasks-required-task-error", "tasks-status-notifications", "tasks-wire-fields",
 }
 
-func TestTheConformanceSuiteFindsNoFaultsThatAreNotKnown(t *testing.T) {
+func TestConformanceSuiteFindsOnlyKnownFaults(t *testing.T) {
 	t.Parallel()
 	servers := map[string]entry{"conformance": {Command: filepath.Join(programs.test, "everything-server"), Asks: true}}
 	up := startUp(t, setup{servers: serversFile(t, servers), env: []string{quickStop}})
@@ -166,7 +166,7 @@ func TestTheConformanceSuiteFindsNoFaultsThatAreNotKnown(t *testing.T) {
 	}
 }
 
-func TestTheConformanceSuiteFindsCallsToBeTasks(t *testing.T) {
+func TestTasksPassConformanceSuite(t *testing.T) {
 	t.Parallel()
 	policy := filepath.Join(t.TempDir(), "policy.yaml")
 	write(t, policy, holdTasks)
@@ -212,7 +212,7 @@ func versionOf(t *testing.T, folder string) string {
 	return about.Version
 }
 
-func TestTheDocumentsNameTheSuiteThatIsRun(t *testing.T) {
+func TestDocsNameTheConformanceSuiteVersion(t *testing.T) {
 	version := versionOf(t, brought(t, "tools", "mcp-npm", "node_modules", "@modelcontextprotocol", "conformance"))
 	document, err := os.ReadFile(filepath.Join(programs.root, "docs", "reference", "mcp.md"))
 	if err != nil {

@@ -260,7 +260,7 @@ func (k *kept) told(t *testing.T, d *door, file string) {
 
 var dataFolder = regexp.MustCompile(`(?m)^.*(damage|damaged|missing|cut from|other bytes|grew|warrant|secret).*$`)
 
-func TestADamagedDataFolderIsNoticedAndNothingIsLostSilently(t *testing.T) {
+func TestDamagedDataFolderIsReportedOrRepaired(t *testing.T) {
 	t.Parallel()
 	k := keep(t)
 	files := k.files(t)

@@ -98,7 +98,7 @@ func TestEveryShellBlockOfTheDocsIsRun(t *testing.T) {
 			found[i].text = runnable(found[i].text, used)
 		}
 		if slices.ContainsFunc(newcomerPages, func(p newcomerPage) bool { return p.name == name }) {
-			continue // TestTheReadmeWorksFromTopToBottom requires a row for each
+			continue // TestReadmeCommandsWorkInOrder requires a row for each
 		}
 		found = slices.DeleteFunc(found, func(b block) bool { return strings.TrimSpace(b.text) == "" })
 		if row == nil {
@@ -166,7 +166,7 @@ func runnable(text string, used []bool) string {
 	return out.String()
 }
 
-func TestABlockThatNothingRunsIsFound(t *testing.T) {
+func TestUntestedDocsBlocksAreReported(t *testing.T) {
 	page := "```text\nno\n```\n" + runMark + "\n```sh\nmarked\n```\n1. a\n\n   ```sh\n   indented\n     more\n   ```\n```sh\nlast\n```\n"
 	got, err := unmarked("x.md", page)
 	if want := []block{{where: "x.md:10", text: "indented\n  more\n"}, {where: "x.md:14", text: "last\n"}}; err != nil || !slices.Equal(got, want) {

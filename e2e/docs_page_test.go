@@ -12,7 +12,7 @@ import (
 // library that renders the page.
 const readable = `["color-contrast", "aria-required-attr", "aria-command-name", "button-name", "label", "scrollable-region-focusable", "aria-valid-attr-value", "document-title", "html-has-lang"]`
 
-func TestTheReferenceOfTheAPIFitsTheScreenAndTheReader(t *testing.T) {
+func TestAPIReferenceIsAccessibleAndFitsTheScreen(t *testing.T) {
 	t.Parallel()
 	up := startUp(t, setup{env: []string{quickStop}})
 	in := startBrowser(t)

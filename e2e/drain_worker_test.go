@@ -9,10 +9,10 @@ import (
 	"github.com/callyard/callyard/internal/mcptest"
 )
 
-// TestAWorkerIsDrainedOverTheAPIAndNoCallIsLost drains one of two workers under load: it
+// TestWorkerDrainOverAPILosesNoCall drains one of two workers under load: it
 // finishes its calls, its process exits with 0, and the other one runs further calls. A worker that
 // is part of `callyard up` is not drained.
-func TestAWorkerIsDrainedOverTheAPIAndNoCallIsLost(t *testing.T) {
+func TestWorkerDrainOverAPILosesNoCall(t *testing.T) {
 	t.Parallel()
 	f := startZones(t, t.TempDir(), serversFile(t, map[string]entry{"everywhere": scripted(mcptest.Echo)}))
 	d := f.doors[0]

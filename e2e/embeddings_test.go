@@ -13,7 +13,7 @@ import (
 
 // A search finds a tool by its meaning although it has none of the words. If the embeddings
 // endpoint fails, the search uses words and reports that.
-func TestSearchesUseEmbeddingsAndSayWhenTheyDoNot(t *testing.T) {
+func TestSearchUsesEmbeddingsOrReportsFallback(t *testing.T) {
 	var fails atomic.Bool
 	endpoint := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var in struct{ Input []string }

@@ -27,9 +27,9 @@ func (e *environments) snapshot(t *testing.T, session string) string {
 	return kept.Snapshot
 }
 
-// TestEpisodesBranchAndKnowTheirSeed begins episodes from the state in the middle of another
+// TestEpisodesBranchWithSeparateSeedAndTime begins episodes from the state in the middle of another
 // one. Each process gets its own seed and the time of the environment.
-func TestEpisodesBranchAndKnowTheirSeed(t *testing.T) {
+func TestEpisodesBranchWithSeparateSeedAndTime(t *testing.T) {
 	e := startEnv(t, serversFile(t, map[string]entry{"scripted": scripted("echo")}), branchFiles())
 	begin := func(seed int, snapshot string) string {
 		t.Helper()

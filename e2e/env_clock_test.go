@@ -42,9 +42,9 @@ func timesTold(t *testing.T, e *environments, environment string) []string {
 	return told
 }
 
-// TestDatetimeTellsTheTimeOfTheEpisode also restarts the environments, and checks that the time of
+// TestDatetimeReturnsTheTimeOfTheEpisode also restarts the environments, and checks that the time of
 // an environment without a clock differs.
-func TestDatetimeTellsTheTimeOfTheEpisode(t *testing.T) {
+func TestDatetimeReturnsTheTimeOfTheEpisode(t *testing.T) {
 	const want = `"2020-02-29T21:30:00+00:00"`
 	e := startEnv(t, "", clockFiles)
 	if present := timesTold(t, e, "present"); strings.Contains(strings.Join(present, " "), "2020-") {

@@ -109,9 +109,9 @@ func rewardMatrix(t *testing.T, e *environments, seeds, lanes int) []byte {
 	return []byte(strings.Join(rows, ""))
 }
 
-// TestRewardsDependOnTaskSeedAndActionAlone computes a matrix of rewards sequentially, with 64
+// TestRewardsDependOnlyOnTaskSeedAndAction computes a matrix of rewards sequentially, with 64
 // concurrent episodes, and after a restart.
-func TestRewardsDependOnTaskSeedAndActionAlone(t *testing.T) {
+func TestRewardsDependOnlyOnTaskSeedAndAction(t *testing.T) {
 	seeds := 10
 	if measured() {
 		seeds = 250 // 10,000 rewards

@@ -224,9 +224,9 @@ func describe(seen *trainer.Seen) string {
 	return fmt.Sprintf("it ended with the reward %s, masked %v, %s, %+v", reward, seen.Metadata.Masked, seen.Metadata.FailureKind, seen.Observation.Error)
 }
 
-// TestEpisodesHaveSessionsOfTheirOwnAtRemoteServers runs concurrent episodes at a remote server
+// TestEpisodesHaveSeparateSessionsAtRemoteServers runs concurrent episodes at a remote server
 // that keeps state by session. None sees another's state, and the sessions end with the episodes.
-func TestEpisodesHaveSessionsOfTheirOwnAtRemoteServers(t *testing.T) {
+func TestEpisodesHaveSeparateSessionsAtRemoteServers(t *testing.T) {
 	l := startLedger(t)
 	e := startEnv(t, serversFile(t, map[string]entry{"ledger": {Type: "http", URL: l.url, RiskLevel: 1}}),
 		map[string]string{"env.yaml": ledgerFile, "tasks.jsonl": `{"question":"Enter something.","expected":["enter"]}`})

@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// TestTheRoutesOfAResourcesServer plays episodes in the way of NeMo Gym: seed_session, a route for
+// TestNeMoGymRoutesPlayEpisodes plays episodes in the way of NeMo Gym: seed_session, a route for
 // each tool, and verify, with the session in a cookie.
-func TestTheRoutesOfAResourcesServer(t *testing.T) {
+func TestNeMoGymRoutesPlayEpisodes(t *testing.T) {
 	e := startEnv(t, "", notesFiles)
 	for _, c := range []struct {
 		expression string

@@ -31,9 +31,9 @@ environments:
 	}
 }
 
-// TestEpisodesOfProcessesLeaveNothingBehind runs many short episodes, each in a separate
+// TestEpisodesInProcessesLeakNothing runs many short episodes, each in a separate
 // process, and checks for leftover processes, directories and memory.
-func TestEpisodesOfProcessesLeaveNothingBehind(t *testing.T) {
+func TestEpisodesInProcessesLeakNothing(t *testing.T) {
 	const warm, lanes = 16, 8
 	episodes, first := 48, 16
 	if measured() {

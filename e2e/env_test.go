@@ -166,7 +166,7 @@ func TestTheClientsOfTrainersGetEqualRewards(t *testing.T) {
 	}
 }
 
-func TestEpisodesOfSessionsSeeNothingOfEachOther(t *testing.T) {
+func TestEpisodesInSessionsHaveSeparateState(t *testing.T) {
 	e := startEnv(t, "", notesFiles)
 	var work sync.WaitGroup
 	for i := range 64 {
@@ -211,7 +211,7 @@ func startFiles(t *testing.T) *environments {
 	return startEnv(t, serversFile(t, map[string]entry{"files": trusted(fromNPM("filesystem", "{EPISODE_DIR}"))}), filesFiles("process"))
 }
 
-func TestEpisodesOfProcessesHaveStatesOfTheirOwn(t *testing.T) {
+func TestEpisodesInProcessesHaveSeparateState(t *testing.T) {
 	e := startFiles(t)
 	var work sync.WaitGroup
 	for i := range 4 {

@@ -87,9 +87,9 @@ func policy(t *testing.T) *httptest.Server {
 	return s
 }
 
-// TestATaskSetOfVerifiersRuns runs the task set "openenv" with a scripted model. verifiers starts
+// TestVerifiersTaskSetRuns runs the task set "openenv" with a scripted model. verifiers starts
 // its chat program with uv, which downloads the packages of that program the first time.
-func TestATaskSetOfVerifiersRuns(t *testing.T) {
+func TestVerifiersTaskSetRuns(t *testing.T) {
 	eval := os.Getenv("CALLYARD_TEST_VERIFIERS")
 	if eval == "" {
 		t.Fatal("CALLYARD_TEST_VERIFIERS names no vf-eval of verifiers; make trainers installs it")

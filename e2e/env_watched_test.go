@@ -24,8 +24,8 @@ internal episode notes @callyard-env
   internal step @callyard-env
 `
 
-// TestAnEpisodeIsASpanWithItsStepsBelow checks the spans of episodes with each kind of end.
-func TestAnEpisodeIsASpanWithItsStepsBelow(t *testing.T) {
+// TestEpisodeIsASpanWithStepsAsChildren checks the spans of episodes with each kind of end.
+func TestEpisodeIsASpanWithStepsAsChildren(t *testing.T) {
 	r := collector(t)
 	e := startEnv(t, "", notesFiles, "CALLYARD_TRACES_ENDPOINT="+r.URL(), soonSent)
 	solve := func(session string) {

@@ -199,10 +199,10 @@ func (y *erasable) stored(t *testing.T) (credentials, grants int) {
 	return credentials, grants
 }
 
-// TestWhatPeopleOfADeletedTenantConnectedAndGrantedIsGone has two people with the same name in two
+// TestCredentialsAndGrantsOfDeletedTenantAreDeleted has two people with the same name in two
 // tenants, each with a credential at an MCP server and a program with access. One
 // tenant is erased while an approver runs.
-func TestWhatPeopleOfADeletedTenantConnectedAndGrantedIsGone(t *testing.T) {
+func TestCredentialsAndGrantsOfDeletedTenantAreDeleted(t *testing.T) {
 	t.Parallel()
 	y := openErasable(t)
 	red, blue := y.join(t, "red"), y.join(t, "blue")

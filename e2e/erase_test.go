@@ -162,10 +162,10 @@ func (y *tenancy) status(t *testing.T, m made, path string) string {
 	return strings.ReplaceAll(string(asJSON(t, plain)), `\u0026`, "&")
 }
 
-// TestNothingOfADeletedTenantCanBeRead makes calls of every kind for two tenants, and searches for
+// TestDataOfDeletedTenantIsUnreadable makes calls of every kind for two tenants, and searches for
 // their arguments and results in NATS, Redis and the logs. Then one tenant is erased:
 // Callyard itself can no longer read its data, while the other one's remains.
-func TestNothingOfADeletedTenantCanBeRead(t *testing.T) {
+func TestDataOfDeletedTenantIsUnreadable(t *testing.T) {
 	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }))
 	defer receiver.Close()
 	address, err := url.Parse(receiver.URL)

@@ -73,9 +73,9 @@ func TestConversationsOfBFCLHaveTheOfficialVerdict(t *testing.T) {
 	}
 }
 
-// TestAModelIsAskedAConversationOfBFCL uses a model that makes the labelled calls of a conversation
+// TestModelAnswersABFCLConversation uses a model that makes the labelled calls of a conversation
 // in which a function becomes available only in a later turn.
-func TestAModelIsAskedAConversationOfBFCL(t *testing.T) {
+func TestModelAnswersABFCLConversation(t *testing.T) {
 	python := pythonOfBFCL(t)
 	data, dir, command := withBFCL(t, python, 2*time.Minute)
 	read, err := os.ReadFile(filepath.Join(strings.TrimPrefix(data, "bfcl:"), "possible_answer", "BFCL_v4_multi_turn_miss_func.json"))

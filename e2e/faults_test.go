@@ -39,7 +39,7 @@ func hasEffect(t testing.TB, path, id string) {
 	})
 }
 
-func TestAServerThatIsKilledInMidCallHurtsThatCallOnly(t *testing.T) {
+func TestServerKilledDuringACallFailsThatCallOnly(t *testing.T) {
 	servers := map[string]entry{"victim": scripted(mcptest.Echo), "neighbour": scripted(mcptest.Echo)}
 	up := startUp(t, setup{servers: serversFile(t, servers), env: []string{quickStop}})
 	up.waitServers(t, 1, "victim", "neighbour")
@@ -84,7 +84,7 @@ func TestAServerThatIsKilledInMidCallHurtsThatCallOnly(t *testing.T) {
 	}
 }
 
-func TestACallThatIsSafeToRepeatSurvivesTheDeathOfItsServer(t *testing.T) {
+func TestSafeCallSurvivesKillOfItsServer(t *testing.T) {
 	up := startUp(t, setup{servers: serversFile(t, map[string]entry{"victim": trusted(scripted(mcptest.Echo))}), env: []string{quickStop}})
 	up.waitServers(t, 1, "victim")
 	l := startLoad(t, 4, func(lane, n int) error { return up.echo("victim", fmt.Sprint(lane, " ", n)) })
@@ -97,7 +97,7 @@ func TestACallThatIsSafeToRepeatSurvivesTheDeathOfItsServer(t *testing.T) {
 	l.none(t, "safe calls while their server is killed")
 }
 
-func TestAKilledWorkerTakesItsFamilyAlongAndTheOtherCarriesOn(t *testing.T) {
+func TestKilledWorkerEndsItsProcessesAndOtherWorkerContinues(t *testing.T) {
 	nats := startNATS(t, t.TempDir())
 	pids := filepath.Join(t.TempDir(), "pids")
 	first := serversFile(t, map[string]entry{

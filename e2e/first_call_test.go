@@ -32,7 +32,7 @@ func TestTheFirstCallWorksWithoutAnyConfiguration(t *testing.T) {
 	}
 }
 
-func TestTheReferenceIsServedByCallyardItself(t *testing.T) {
+func TestAPIReferenceIsServedByCallyard(t *testing.T) {
 	up := startUp(t, setup{env: []string{quickStop}})
 	page := string(up.get(t, "/docs"))
 	if !strings.Contains(strings.ToLower(page), "<!doctype html>") {
@@ -65,7 +65,7 @@ func TestTheReferenceIsServedByCallyardItself(t *testing.T) {
 	}
 }
 
-func TestCtrlCEndsItInSecondsAndLeavesNoProcess(t *testing.T) {
+func TestCtrlCStopsCallyardInSecondsAndLeavesNoProcess(t *testing.T) {
 	up := startUp(t, setup{})
 	up.waitServers(t, 1, "demo")
 	up.call(t, "demo", "echo", `{"message":"hi"}`)
@@ -80,7 +80,7 @@ func TestCtrlCEndsItInSecondsAndLeavesNoProcess(t *testing.T) {
 	gone(t, time.Second, "the processes of callyard up", family)
 }
 
-func TestASecondStartFindsWhatTheFirstOneKept(t *testing.T) {
+func TestRestartKeepsStoredData(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
 	first := startUp(t, setup{data: data, env: []string{quickStop}})
 	first.waitServers(t, 1, "demo")

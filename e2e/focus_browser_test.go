@@ -44,7 +44,7 @@ func TestTheFocusSurvivesUpdates(t *testing.T) {
 }
 
 // Figures that link to the same page are different elements.
-func TestTheFocusStaysOnAFigure(t *testing.T) {
+func TestFocusStaysOnAFigureWithASharedLink(t *testing.T) {
 	t.Parallel()
 	d, pages := consoleFabric(t)
 	p := openTab(startBrowser(t), t, true)

@@ -62,7 +62,7 @@ func written(arguments string) string {
 	return string(text)
 }
 
-func TestTheToolsOfTheFleetWorkWithTheToolCallsOfEveryProvider(t *testing.T) {
+func TestToolCallsOfEveryProviderWork(t *testing.T) {
 	all, folder := realServers(t)
 	write(t, filepath.Join(folder, "note.txt"), "a note of the night\n")
 	up := startUp(t, setup{servers: serversFile(t, all), env: []string{quickStop}})
@@ -114,7 +114,7 @@ func mustJSON(t testing.TB, v any) []byte {
 	return text
 }
 
-func TestToolCallsPassTheSameGate(t *testing.T) {
+func TestProviderToolCallsPassTheGate(t *testing.T) {
 	effects := filepath.Join(t.TempDir(), "effects")
 	policy := filepath.Join(t.TempDir(), "policy.yaml")
 	write(t, policy, "rules:\n  - {name: no-adding, match: {tool: add}, deny: nobody adds here}\n  - {name: effects, match: {tool: effect}, level: 2}\n  - {name: rest, match: {tool: \"*\"}, level: 1}\n")

@@ -250,7 +250,7 @@ func diskServers(t *testing.T) string {
 	return serversFile(t, map[string]entry{"books": scripted(mcptest.Echo), "pay": risky(2, scripted(mcptest.Echo))})
 }
 
-func TestAFullDiskRefusesInTimeAndIsUsedAgainWhenItHasSpace(t *testing.T) {
+func TestCallsAreRefusedOnFullDiskUntilItHasSpace(t *testing.T) {
 	t.Parallel()
 	disk := disktest.Small(t, "64m")
 	d := startUp(t, setup{data: filepath.Join(disk, "data"), servers: diskServers(t), env: []string{quickStop}})
@@ -260,7 +260,7 @@ func TestAFullDiskRefusesInTimeAndIsUsedAgainWhenItHasSpace(t *testing.T) {
 	d.stop(t)
 }
 
-func TestAFullDiskOfANATSServerHealsWhenItIsStartedAgain(t *testing.T) {
+func TestNATSServerRecoversFromFullDiskAfterRestart(t *testing.T) {
 	t.Parallel()
 	disk := disktest.Small(t, "64m")
 	nats := startNATS(t, filepath.Join(disk, "nats"))

@@ -189,7 +189,7 @@ func (b *besieged) leavesNothing(t testing.TB, ofDoor footprint, files map[strin
 	})
 }
 
-func TestMalformedRequestsGetNoFaultOfOursAndLeaveNothingBehind(t *testing.T) {
+func TestMalformedRequestsCauseNoServerErrorAndNoLeak(t *testing.T) {
 	b := besiege(t)
 	each, full := siege(t)
 	targets := b.targets(t)
@@ -306,7 +306,7 @@ func of(target hostile.Target, pick func(hostile.Golden) bool) (found []hostile.
 	return found
 }
 
-func TestClientsThatNeverEndWhatTheyBeginHurtNobody(t *testing.T) {
+func TestStalledClientsDoNotAffectOthers(t *testing.T) {
 	b := besiege(t)
 	_, full := siege(t)
 	each, stalled := 20, 12

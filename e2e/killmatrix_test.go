@@ -205,7 +205,7 @@ func (k *killing) thaw() {
 	k.doors[0].thaw()
 }
 
-func TestWhoeverIsKilledBetweenTwoStepsTheCallerSeesTheTruthAndNothingRunsTwice(t *testing.T) {
+func TestConfirmationSurvivesKillBetweenAnyTwoSteps(t *testing.T) {
 	t.Parallel()
 	for name, v := range victims() {
 		t.Run(name, func(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"github.com/callyard/callyard/internal/mcptest"
 )
 
-func TestNothingIsApprovedByLookingAtIt(t *testing.T) {
+func TestGetRequestsApproveNothing(t *testing.T) {
 	effects := filepath.Join(t.TempDir(), "effects")
 	d := startUp(t, setup{servers: serversFile(t, map[string]entry{"pay": risky(2, scripted(mcptest.Echo))})})
 	d.waitServers(t, 1, "pay")

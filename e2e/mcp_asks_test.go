@@ -13,7 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-func TestAServerOfAnOlderRevisionAsksTellsAndAnnouncesToItsCaller(t *testing.T) {
+func TestLegacyServerRequestsReachItsCaller(t *testing.T) {
 	servers := map[string]entry{"conformance": {Command: filepath.Join(programs.test, "everything-server"), Asks: true}}
 	up := startUp(t, setup{servers: serversFile(t, servers), env: []string{quickStop}})
 	up.waitServers(t, 1, keys(servers)...)
@@ -59,7 +59,7 @@ func TestAServerOfAnOlderRevisionAsksTellsAndAnnouncesToItsCaller(t *testing.T) 
 	}
 }
 
-func TestAServerOfAnOlderRevisionAsksAClientOfTheNewestToo(t *testing.T) {
+func TestLegacyServerRequestsReachAModernClient(t *testing.T) {
 	servers := map[string]entry{"old": oldServer()}
 	up := startUp(t, setup{servers: serversFile(t, servers), env: []string{quickStop}})
 	up.waitServers(t, 1, keys(servers)...)
@@ -81,7 +81,7 @@ func TestAServerOfAnOlderRevisionAsksAClientOfTheNewestToo(t *testing.T) {
 	}
 }
 
-func TestManyCallsAtOnceOfAServerThatAsksAllSucceedInFewProcesses(t *testing.T) {
+func TestConcurrentCallsWithServerRequestsUseFewProcesses(t *testing.T) {
 	t.Parallel()
 	servers := map[string]entry{"everything": fromNPM("everything", "stdio")}
 	e := servers["everything"]
@@ -119,7 +119,7 @@ func TestManyCallsAtOnceOfAServerThatAsksAllSucceedInFewProcesses(t *testing.T) 
 	}
 }
 
-func TestAServerThatAsksShowsAllItsToolsAndSaysWhoItIs(t *testing.T) {
+func TestServerWithClientRequestsShowsAllToolsAndItsIdentity(t *testing.T) {
 	e := fromNPM("everything", "stdio")
 	e.Asks = true
 	up := startUp(t, setup{servers: serversFile(t, map[string]entry{"everything": e}), env: []string{quickStop}})

@@ -118,7 +118,7 @@ func (s said) report(t *testing.T) *clientReport {
 	return &r
 }
 
-func TestTheTypeScriptSDKListsCallsWatchesCancelsAndIsAsked(t *testing.T) {
+func TestTypeScriptSDKListsCallsWatchesCancelsAndElicits(t *testing.T) {
 	t.Parallel()
 	folder := clientScripts(t)
 	brought(t, "e2e", "clients-mcp", "node_modules", "@modelcontextprotocol", "client")
@@ -134,7 +134,7 @@ func TestTheTypeScriptSDKListsCallsWatchesCancelsAndIsAsked(t *testing.T) {
 	}
 }
 
-func TestThePythonSDKListsCallsWatchesCancelsAndIsAsked(t *testing.T) {
+func TestPythonSDKListsCallsWatchesCancelsAndElicits(t *testing.T) {
 	t.Parallel()
 	folder := clientScripts(t)
 	python := brought(t, ".cache", "python-mcp", "bin", "python")
@@ -159,7 +159,7 @@ func inspect(t *testing.T, url, era string, args ...string) string {
 	return ran.out
 }
 
-func TestTheInspectorFindsNoFaultInEitherEra(t *testing.T) {
+func TestInspectorFindsNoFaultWithEitherProtocolEra(t *testing.T) {
 	t.Parallel()
 	up := startForClients(t)
 	for _, era := range []string{"legacy", "modern"} {
@@ -194,7 +194,7 @@ func TestTheInspectorFindsNoFaultInEitherEra(t *testing.T) {
 	}
 }
 
-func TestTheInspectorFindsOneServerWhereTheRESTAPIHasIt(t *testing.T) {
+func TestInspectorConnectsToOneServerAtItsRESTPath(t *testing.T) {
 	t.Parallel()
 	up := startForClients(t)
 	for _, path := range []string{"/servers/everything/mcp", "/mcp/everything"} {
@@ -228,7 +228,7 @@ func TestTheInspectorFindsOneServerWhereTheRESTAPIHasIt(t *testing.T) {
 	}
 }
 
-func TestTheInspectorsLoadIsAnsweredWithoutAnError(t *testing.T) {
+func TestInspectorLoadTestGetsNoErrors(t *testing.T) {
 	up := startForClients(t)
 	for _, era := range []string{"legacy", "modern"} {
 		t.Run(era, func(t *testing.T) {

@@ -29,7 +29,7 @@ func startListening(t *testing.T, env ...string) (*process, string) {
 	return p, p.says(t, `listening on (http://\S+)`)[1]
 }
 
-func TestATypeScriptServerIsHeardOnTheStreamOfItsSession(t *testing.T) {
+func TestMessagesOfTypeScriptServerArriveOnSessionStream(t *testing.T) {
 	_, url := startListening(t)
 	servers := map[string]entry{"listening": {Type: "http", URL: url, Asks: true}}
 	up := startUp(t, setup{servers: serversFile(t, servers), env: []string{quickStop}})
@@ -121,7 +121,7 @@ func TestARestartedHTTPServerFailsNoCall(t *testing.T) {
 	call()
 }
 
-func TestACallWaitsForAnHTTPServerThatIsBeingRestarted(t *testing.T) {
+func TestCallWaitsForARestartingHTTPServer(t *testing.T) {
 	address := fmt.Sprintf("127.0.0.1:%d", porttest.Port(t))
 	begin := func() *process {
 		return start(t, program{name: "restarted", path: filepath.Join(programs.test, "everything-server"), args: []string{"-http", address}})

@@ -14,7 +14,7 @@ import (
 // The log level of a client without a session is in the _meta of each request.
 const metaLogLevel = "io.modelcontextprotocol/logLevel"
 
-func TestAClientWithoutASessionGetsTheLogMessagesThatItAsksFor(t *testing.T) {
+func TestClientWithoutSessionGetsRequestedLogMessages(t *testing.T) {
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

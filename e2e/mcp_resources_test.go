@@ -8,7 +8,7 @@ import (
 )
 
 // Two instances of a third-party server list the same URIs.
-func TestEqualResourcesOfTwoServersAreReadByAnMCPClientOfEitherEra(t *testing.T) {
+func TestResourcesWithEqualURIsAreReadByBothProtocolEras(t *testing.T) {
 	up := startUp(t, setup{servers: serversFile(t, map[string]entry{"left": fromNPM("everything", "stdio"), "right": fromNPM("everything", "stdio")}), env: []string{quickStop}})
 	up.waitServers(t, 1, "left", "right")
 	for _, era := range []string{modern, legacy} {

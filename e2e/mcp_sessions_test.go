@@ -15,7 +15,7 @@ type sessionReport struct {
 	Error   string `json:"error"`
 }
 
-func TestASessionOfAnOlderClientGoesOnAtEveryFrontDoorAndAfterARestart(t *testing.T) {
+func TestLegacySessionContinuesAtEveryFrontDoorAndAfterRestart(t *testing.T) {
 	t.Parallel()
 	folder := clientScripts(t)
 	brought(t, "e2e", "clients-mcp", "node_modules", "@modelcontextprotocol", "sdk")

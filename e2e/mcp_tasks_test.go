@@ -52,7 +52,7 @@ func (d *door) settledTask(t *testing.T, id string) taskView {
 	}
 }
 
-func TestATaskThatWaitsForAnswersOutlivesItsFrontDoor(t *testing.T) {
+func TestTaskWaitingForInputSurvivesKillOfFrontDoor(t *testing.T) {
 	policy := filepath.Join(t.TempDir(), "policy.yaml")
 	write(t, policy, holdTasks)
 	s := setup{servers: serversFile(t, map[string]entry{"tasks": tasksServer()}), data: t.TempDir(), flags: []string{"--policy", policy}, env: []string{quickStop}}

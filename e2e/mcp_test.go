@@ -46,7 +46,7 @@ func spoken(r *mcp.CallToolResult) string {
 	return b.String()
 }
 
-func TestAnMCPClientOfEitherEraListsAndCallsTheWholeFleet(t *testing.T) {
+func TestMCPClientOfEitherEraListsAndCallsAllServers(t *testing.T) {
 	servers := map[string]entry{
 		"everything":  fromNPM("everything", "stdio"),
 		"conformance": {Command: filepath.Join(programs.test, "everything-server")},
@@ -146,7 +146,7 @@ func TestAnMCPClientOfEitherEraSeesProgressAndCancels(t *testing.T) {
 	}
 }
 
-func TestAServerAsksAnMCPClientOfEitherEra(t *testing.T) {
+func TestServerRequestsReachAnMCPClientOfEitherEra(t *testing.T) {
 	servers := map[string]entry{"conformance": {Command: filepath.Join(programs.test, "everything-server")}}
 	up := startUp(t, setup{servers: serversFile(t, servers), env: []string{quickStop}})
 	up.waitServers(t, 1, keys(servers)...)

@@ -209,10 +209,10 @@ func cleanCopy(t *testing.T) string {
 	return dir
 }
 
-// TestTheReadmeWorksFromTopToBottom pastes each block of README.md and of the linked pages
+// TestReadmeCommandsWorkInOrder pastes each block of README.md and of the linked pages
 // into a shell in a clean copy of the tree, in order, like a newcomer, and checks
 // the output. Only the ports differ, because other tests run at the same time.
-func TestTheReadmeWorksFromTopToBottom(t *testing.T) {
+func TestReadmeCommandsWorkInOrder(t *testing.T) {
 	dir := cleanCopy(t)
 	door, second, approver, bridge, nats := porttest.Address(t), porttest.Address(t), porttest.Address(t), porttest.Port(t), porttest.Port(t)
 	ports := strings.NewReplacer("PORT=3000", fmt.Sprintf("PORT=%d", bridge), "127.0.0.1:8080", door, "127.0.0.1:8090", second,
@@ -360,9 +360,9 @@ func eventuallyCalls(t *testing.T, base string, workers []string) (body string) 
 	return body
 }
 
-// TestTheStartScreenSaysWhyAServerFailedAndHowToCallWithKeys starts `up` with a key and a
+// TestStartScreenShowsServerFailuresAndUseOfKeys starts `up` with a key and a
 // server that fails.
-func TestTheStartScreenSaysWhyAServerFailedAndHowToCallWithKeys(t *testing.T) {
+func TestStartScreenShowsServerFailuresAndUseOfKeys(t *testing.T) {
 	servers := filepath.Join(t.TempDir(), "servers.json")
 	text := fmt.Sprintf(`{"mcpServers":{"demo":{"command":%q,"args":["demo-server"]},"broken":{"command":"sh","args":["-c","echo cannot open the database >&2; exit 3"]}}}`, filepath.Join(bin(t), "callyard"))
 	if err := os.WriteFile(servers, []byte(text), 0o600); err != nil {

@@ -15,10 +15,10 @@ import (
 	"github.com/callyard/callyard/internal/mcptest"
 )
 
-// TestAServerThatDoesNotRunIsNotOffered kills a server whose program is missing for a while, until
+// TestToolsOfAStoppedServerAreNotOffered kills a server whose program is missing for a while, until
 // it runs again. In the meantime models are not offered its tools, and its calls are refused at
 // once. The log of the test has the times.
-func TestAServerThatDoesNotRunIsNotOffered(t *testing.T) {
+func TestToolsOfAStoppedServerAreNotOffered(t *testing.T) {
 	mortal, parked := filepath.Join(t.TempDir(), "mortal"), filepath.Join(t.TempDir(), "parked")
 	e := scripted(mcptest.Echo)
 	program, err := os.ReadFile(e.Command)

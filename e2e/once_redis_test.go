@@ -31,7 +31,7 @@ func allRan(t *testing.T, ran, calls, old int) {
 	}
 }
 
-func TestNoFaultOfRedisInMidRaceRunsACallTwice(t *testing.T) {
+func TestRedisFaultsDuringConfirmationsRunNoCallTwice(t *testing.T) {
 	for name, open := range map[string]func(t *testing.T) redisFault{
 		"flushed": func(t *testing.T) redisFault {
 			s := confirmtest.StartRedis(t, "", porttest.Address(t))

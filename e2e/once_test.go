@@ -160,7 +160,7 @@ func (b *bureau) questions(t *testing.T, n int, people bool) []*heldCall {
 // The decisive check, with real processes: two front doors, two approvers, two
 // workers (a single one would remember its runs, and hide a faulty fence).
 // Half of the calls wait for their caller, half for two approvers.
-func TestOfAHundredWhoDecideACallAtOnceItRunsOnce(t *testing.T) {
+func TestCallRunsOnceWithAHundredConcurrentDecisions(t *testing.T) {
 	for name, c := range map[string]struct {
 		calls int
 		redis bool
@@ -223,7 +223,7 @@ func (b *bureau) check(t *testing.T, all []*heldCall) (ran int) {
 	return ran
 }
 
-func TestOfAThousandConfirmationsOfOneCallOneRunsItAndTheOthersAreToldWhichItWas(t *testing.T) {
+func TestOneOfAThousandConfirmationsRunsTheCall(t *testing.T) {
 	const racers = 1000
 	b := openBureau(t, staff{doors: 2, workers: 2, redis: "redis: {url: \"" + startRedis(t) + "\"}\n"})
 	q := b.asked(t, b.doors[0], false, "the one", 0)

@@ -129,7 +129,7 @@ func TestAToolEndpointIsAServer(t *testing.T) {
 	}
 }
 
-func TestOneFileSaysEveryFaultOfItsRestServices(t *testing.T) {
+func TestAllFaultsOfRESTServicesInAFileAreReported(t *testing.T) {
 	servers := filepath.Join(t.TempDir(), "mcp.json")
 	write(t, servers, "{\"mcpServers\": {\n\"a\": {\"openapi\": \"o.json\"},\n\"b\": {\"openapi\": \"https://h.example/o\", \"exclude\": [{\"tag\": [\"x\"]}]}\n}}")
 	out, err := exec.Command(filepath.Join(bin(t), "callyard"), "config", "check", "--servers", servers).CombinedOutput()

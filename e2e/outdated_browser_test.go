@@ -50,7 +50,7 @@ func (o *outage) stops() {
 
 const staleNote = `document.getElementById("stale").textContent`
 
-func TestAPageSaysThatItIsNotUpToDate(t *testing.T) {
+func TestPageSaysWhenItIsOutOfDate(t *testing.T) {
 	t.Parallel()
 	o := openOffice(t)
 	first := o.write(t, "billing", "first.txt", "1\n")
@@ -105,7 +105,7 @@ func TestAPageSaysThatItIsNotUpToDate(t *testing.T) {
 }
 
 // If the JSON of a call cannot be shown in the form, the page reports that the form differs.
-func TestTheConsoleSaysThatTheFormIsNotInTheJSON(t *testing.T) {
+func TestConsoleReportsWhenFormAndJSONDiffer(t *testing.T) {
 	t.Parallel()
 	_, pages := consoleFabric(t)
 	between := startOutage(t, pages)

@@ -12,7 +12,7 @@ import (
 	"github.com/callyard/callyard/internal/mcptest"
 )
 
-func TestCallyardComesBackWhenNATSDoes(t *testing.T) {
+func TestCallyardRecoversWhenNATSReturns(t *testing.T) {
 	dir := t.TempDir()
 	nats := startNATS(t, dir)
 	port := nats.url[strings.LastIndexByte(nats.url, ':')+1:]
@@ -49,7 +49,7 @@ func TestCallyardComesBackWhenNATSDoes(t *testing.T) {
 	w.stop(t)
 }
 
-func TestACallerThatLeavesGivesItsPlaceBack(t *testing.T) {
+func TestDisconnectedCallerReleasesItsSlot(t *testing.T) {
 	up := startUp(t, setup{servers: serversFile(t, map[string]entry{"server": scripted(mcptest.Echo)}), env: []string{quickStop}})
 	up.waitServers(t, 1, "server")
 	effects := filepath.Join(t.TempDir(), "effects")
@@ -88,7 +88,7 @@ func TestACallerThatLeavesGivesItsPlaceBack(t *testing.T) {
 	}
 }
 
-func TestMoreCallersThanPlacesAreServedInTurn(t *testing.T) {
+func TestCallsBeyondTheSlotsAreQueuedAndServed(t *testing.T) {
 	servers := serversFile(t, map[string]entry{"narrow": scripted(mcptest.Echo)})
 	up := startUp(t, setup{servers: servers, env: []string{quickStop, "CALLYARD_WORKER_IN_FLIGHT=4"}})
 	up.waitServers(t, 1, "narrow")

@@ -109,7 +109,7 @@ func TestCallsCrossBetweenProcessesAndLabelsPlaceServers(t *testing.T) {
 	}
 }
 
-func TestASwitchedOffToolIsOffEverywhereAndAfterARestartOfEverything(t *testing.T) {
+func TestDisabledToolStaysDisabledEverywhereAndAfterRestarts(t *testing.T) {
 	dir := t.TempDir()
 	servers := serversFile(t, map[string]entry{"tools": scripted(mcptest.Echo)})
 	f := startZones(t, dir, servers)

@@ -54,7 +54,7 @@ func blocks(name string, document []byte) ([]block, error) {
 	return found, nil
 }
 
-func TestWhatTheDocumentsTellReadersToRunWorks(t *testing.T) {
+func TestCommandsInTheDocsWork(t *testing.T) {
 	var names []string
 	err := filepath.WalkDir(filepath.Join(programs.root, "docs"), func(name string, _ fs.DirEntry, err error) error {
 		if filepath.Ext(name) == ".md" {

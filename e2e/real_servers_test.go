@@ -54,7 +54,7 @@ func sameItems(t testing.TB, what string, want, got []json.RawMessage) {
 	}
 }
 
-func TestRealServersAreShownExactlyAsTheyAreAndAnswer(t *testing.T) {
+func TestRealServersAreListedUnchangedAndAnswer(t *testing.T) {
 	servers, folder := realServers(t)
 	write(t, filepath.Join(folder, "note.txt"), "a note of the night\n")
 	up := startUp(t, setup{servers: serversFile(t, servers), env: []string{quickStop}})
@@ -126,7 +126,7 @@ func TestResourcesAndPromptsOfRealServersAnswer(t *testing.T) {
 	}
 }
 
-func TestResultsArriveAsTheBytesThatTheServerSent(t *testing.T) {
+func TestResultsKeepTheBytesOfTheServer(t *testing.T) {
 	servers := map[string]entry{
 		"old": scripted(mcptest.UnknownContent),
 		"new": scripted(mcptest.UnknownContent, mcptest.Modern()),
@@ -162,7 +162,7 @@ func TestResultsArriveAsTheBytesThatTheServerSent(t *testing.T) {
 	}
 }
 
-func TestArgumentsReachTheServerAsTheBytesThatTheCallerSent(t *testing.T) {
+func TestArgumentsKeepTheBytesOfTheCaller(t *testing.T) {
 	const arguments = `{"z":9007199254740993,"a":1.0,"e":1E2,"n":{"y":null,"b":[]},"_meta":{"example.org/unknown":[1.50]},"t":"<last> \u00e9 \/ é"}`
 	servers := map[string]entry{"old": mirrored(legacy), "new": mirrored(modern)}
 	up := startUp(t, setup{servers: serversFile(t, servers), env: []string{quickStop}})

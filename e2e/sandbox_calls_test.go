@@ -24,7 +24,7 @@ func inContainer(image string) map[string]any {
 	}
 }
 
-func TestACallOfHighRiskRunsInAContainerAndItsAnswerSaysSo(t *testing.T) {
+func TestHighRiskCallRunsInAContainerAndReportsIt(t *testing.T) {
 	id, image := serverID("demo"), demoInSandbox(t)
 	d := startUp(t, setup{servers: serversFile(t, map[string]entry{id: {RiskLevel: 3, Docker: map[string]any{"image": image}}}), env: []string{quickStop}})
 	d.waitServers(t, 1, id)
@@ -56,7 +56,7 @@ func TestACallOfHighRiskRunsInAContainerAndItsAnswerSaysSo(t *testing.T) {
 	noSandboxes(t, "", id)
 }
 
-func TestAHundredSandboxedCallsAtTenAtOnceAllSucceedAndLeaveNothing(t *testing.T) {
+func TestConcurrentSandboxedCallsSucceedAndLeaveNoContainer(t *testing.T) {
 	t.Parallel()
 	id, image := serverID("many"), demoInSandbox(t)
 	d := startUp(t, setup{servers: serversFile(t, map[string]entry{id: {RiskLevel: 3, Docker: map[string]any{"image": image, "pool": 2}}}), env: []string{quickStop}})
@@ -144,7 +144,7 @@ func (d *door) hang(t testing.TB, host, id string) <-chan answer {
 	return over
 }
 
-func TestWhatAKilledWorkerLeavesIsGoneWithinSeconds(t *testing.T) {
+func TestContainersOfAKilledWorkerAreRemoved(t *testing.T) {
 	id := serverID("killed")
 	d := startUp(t, setup{servers: serversFile(t, map[string]entry{id: sandboxed(t, mcptest.IgnoreEOF, map[string]any{"pool": 2})})})
 	d.waitServers(t, 1, id)
@@ -160,7 +160,7 @@ func TestWhatAKilledWorkerLeavesIsGoneWithinSeconds(t *testing.T) {
 	t.Logf("they were gone after %v", time.Since(began).Round(10*time.Millisecond))
 }
 
-func TestWithoutAnEngineOrAnImageNothingRunsOutside(t *testing.T) {
+func TestWithoutDockerEngineOrImageNothingRunsUnsandboxed(t *testing.T) {
 	effects := filepath.Join(t.TempDir(), "effects")
 	missing := scripted(mcptest.Echo)
 	missing.RiskLevel, missing.Docker = 3, map[string]any{"image": "callyard-e2e/no-such-image:at-all"}
@@ -212,7 +212,7 @@ func TestWithoutAnEngineOrAnImageNothingRunsOutside(t *testing.T) {
 	}
 }
 
-func TestOneServerRunsPlainlyForLowRiskAndSandboxedForHigh(t *testing.T) {
+func TestServerIsSandboxedForHighRiskCallsOnly(t *testing.T) {
 	id := serverID("mixed")
 	e := scripted(mcptest.Echo)
 	e.Docker = inSandbox(t, "", mcptest.Echo, nil)
@@ -302,7 +302,7 @@ func TestAServerOfHighRiskCanBeAddedAndRemoved(t *testing.T) {
 	noSandboxes(t, "", id)
 }
 
-func TestConfigCheckShowsEachSandboxAndRefusesAWideOne(t *testing.T) {
+func TestConfigCheckShowsSandboxesAndRefusesUnsafeOnes(t *testing.T) {
 	check := func(docker map[string]any) (string, int) {
 		t.Helper()
 		p := start(t, program{path: filepath.Join(bin(t), "callyard"), dir: t.TempDir(), args: []string{"config", "check", "--servers",

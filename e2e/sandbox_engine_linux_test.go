@@ -98,7 +98,7 @@ func (e *privateEngine) unmount() {
 	}
 }
 
-func TestAnEngineThatStopsLosesTheCallAndNothingRunsWithoutIt(t *testing.T) {
+func TestDockerEngineStopEndsCallAsUnknownAndRefusesOthers(t *testing.T) {
 	engine, id := newPrivateEngine(t), serverID("lost")
 	effects := filepath.Join(t.TempDir(), "effects")
 	e := scripted(mcptest.Echo)
@@ -138,7 +138,7 @@ func TestAnEngineThatStopsLosesTheCallAndNothingRunsWithoutIt(t *testing.T) {
 }
 
 // If the reaper is killed too, other workers of the engine remove the containers.
-func TestAnotherWorkerRemovesWhatAWorkerAndItsGuardLeft(t *testing.T) {
+func TestAnotherWorkerRemovesContainersOfKilledWorkerAndReaper(t *testing.T) {
 	nats := startNATS(t, t.TempDir())
 	ids := map[string]string{"north": serverID("north"), "south": serverID("south")}
 	workers := map[string]*workerProcess{}

@@ -51,7 +51,7 @@ func sandboxedServer(t *testing.T, id, mode string) string {
 	return file
 }
 
-func TestACallOfHighRiskRunsInASandboxWhereTheOperatorChoseThat(t *testing.T) {
+func TestHighRiskCallRunsInBubblewrapIfConfigured(t *testing.T) {
 	if _, err := exec.LookPath("bwrap"); err != nil {
 		t.Fatalf("this test needs bubblewrap, which scripts/test.sh --setup brings: %v", err)
 	}
@@ -85,7 +85,7 @@ func TestACallOfHighRiskRunsInASandboxWhereTheOperatorChoseThat(t *testing.T) {
 	}
 }
 
-func TestWithoutBubblewrapAServerOfASandboxIsRefusedAndNothingRunsOutside(t *testing.T) {
+func TestWithoutBubblewrapSandboxedServerIsRefused(t *testing.T) {
 	d := startUp(t, setup{servers: sandboxedServer(t, "sandboxed", mcptest.Echo), env: []string{quickStop, "PATH=" + t.TempDir()}})
 	d.eventually(t, startWithin, "saying why", func() error {
 		if s := d.server(t, "sandboxed"); s.State != "error" || s.Connected || !strings.Contains(s.Error, "install it") {
@@ -98,7 +98,7 @@ func TestWithoutBubblewrapAServerOfASandboxIsRefusedAndNothingRunsOutside(t *tes
 	}
 }
 
-func TestAContainerThatThePolicyAsksForByNameIsNotReplacedByASandbox(t *testing.T) {
+func TestContainerRequiredByPolicyIsNotReplacedByBubblewrap(t *testing.T) {
 	policy := filepath.Join(t.TempDir(), "policy.yaml")
 	write(t, policy, "rules:\n  - {name: sandboxes, match: {tool: effect}, sandbox: container}\n")
 	d := startUp(t, setup{servers: sandboxedServer(t, "sandboxed", mcptest.Echo), env: []string{quickStop}, flags: []string{"--policy", policy}})

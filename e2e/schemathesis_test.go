@@ -32,7 +32,7 @@ func schemathesis(t *testing.T, url, known string) (said string, passed bool) {
 	return string(out), err == nil
 }
 
-func TestEveryAnswerIsAsItsDocumentSays(t *testing.T) {
+func TestEveryResponseConformsToTheOpenAPIDocument(t *testing.T) {
 	t.Parallel()
 	b := besiege(t)
 	for _, one := range []struct {
@@ -52,7 +52,7 @@ func TestEveryAnswerIsAsItsDocumentSays(t *testing.T) {
 
 // An API that does not conform to its document must be detected. Otherwise the test above
 // would prove nothing.
-func TestAnAnswerThatIsNotAsItsDocumentSaysIsFound(t *testing.T) {
+func TestNonconformingResponseIsDetected(t *testing.T) {
 	answer := func(status int, kind, body string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", kind)

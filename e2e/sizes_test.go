@@ -34,13 +34,13 @@ func checkSizes(t *testing.T, d *door) {
 	}
 }
 
-func TestAnswersOfEverySizeArriveWholeInOneProcess(t *testing.T) {
+func TestResponsesOfEverySizeAreCompleteInOneProcess(t *testing.T) {
 	up := startUp(t, setup{servers: serversFile(t, map[string]entry{"big": scripted(mcptest.Echo)}), env: []string{quickStop}})
 	up.waitServers(t, 1, "big")
 	checkSizes(t, up)
 }
 
-func TestAnswersOfEverySizeArriveWholeOverANATSServerWithItsDefaults(t *testing.T) {
+func TestResponsesOfEverySizeAreCompleteOverDefaultNATS(t *testing.T) {
 	nats := startNATS(t, t.TempDir())
 	startWorker(t, setup{nats: nats.url, servers: serversFile(t, map[string]entry{"big": scripted(mcptest.Echo)})})
 	d := startFrontDoor(t, setup{nats: nats.url, env: []string{quickStop}})

@@ -284,7 +284,7 @@ func TestAPersonApprovesInSlackAndTheCallRuns(t *testing.T) {
 	}
 }
 
-func TestBySocketModeNothingNeedsToReachTheApprover(t *testing.T) {
+func TestSlackSocketModeNeedsNoInboundConnection(t *testing.T) {
 	o := openSlackOffice(t, "", true)
 	o.slack.Until(t, "the socket is open", func() bool { return o.slack.Sockets() == 1 })
 	if status, _ := o.sent(t, "/slack/interactions", []byte("payload={}")); status != http.StatusNotFound {
@@ -302,7 +302,7 @@ func TestBySocketModeNothingNeedsToReachTheApprover(t *testing.T) {
 	o.card(t, h, "Not needed")
 }
 
-func TestACardIsRewrittenByTheApproverThatComesAfterAKilledOne(t *testing.T) {
+func TestSlackCardIsUpdatedByAnotherApproverAfterAKill(t *testing.T) {
 	o := openSlackOffice(t, "", false)
 	h := o.hold(t, "x")
 	o.card(t, h, "Approval required")

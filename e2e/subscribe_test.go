@@ -23,7 +23,7 @@ rules:
     approval: {groups: [ops]}
 `
 
-func TestAResourceThatMayNotBeReadCannotBeSubscribedTo(t *testing.T) {
+func TestUnreadableResourceCannotBeSubscribedTo(t *testing.T) {
 	policy := filepath.Join(t.TempDir(), "policy.yaml")
 	write(t, policy, resourcesClosed)
 	d := startUp(t, setup{

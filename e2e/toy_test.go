@@ -16,9 +16,9 @@ func startToy(t *testing.T, tasks []toy.Task) *environments {
 	return startEnv(t, "", map[string]string{"env.yaml": toy.EnvironmentsFile, toy.TasksName: string(text)})
 }
 
-// TestAPolicyLearnsToolsThroughAnEnvironment is a short make train-toy: with the whole reward, a
+// TestToolCallsAreLearnedOnlyWithTheFullReward is a short make train-toy: with the whole reward, a
 // policy learns the tools and the form of calls; with half of it, it does not.
-func TestAPolicyLearnsToolsThroughAnEnvironment(t *testing.T) {
+func TestToolCallsAreLearnedOnlyWithTheFullReward(t *testing.T) {
 	tasks := toy.Tasks(80)
 	e := startToy(t, tasks)
 	set := toy.Defaults()

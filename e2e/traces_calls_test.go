@@ -47,7 +47,7 @@ func ownTrace(trace, flags string) string {
 	return "traceparent: 00-" + trace + "-b7ad6b7169203331-" + flags
 }
 
-func TestACallNamesItsTrace(t *testing.T) {
+func TestCallRecordHasItsTraceID(t *testing.T) {
 	r := collector(t)
 	b := tracedBureau(t, r)
 	door, trace := b.doors[0], "0af7651916cd43dd8448eb211c80319c"
@@ -98,7 +98,7 @@ func TestACallNamesItsTrace(t *testing.T) {
 	})
 }
 
-func TestACallNamesNoTraceWhereTracesAreOff(t *testing.T) {
+func TestCallRecordHasNoTraceIDWithoutTracing(t *testing.T) {
 	b := openBureau(t, staff{doors: 1, approvers: 1, workers: 1, servers: map[string]entry{"old": risky(1, mirrored(legacy))}})
 	door := b.doors[0]
 	door.waitServers(t, 1, "old")

@@ -296,7 +296,7 @@ server POST /servers/{id}/tools/{tool} @door
 	})
 }
 
-func TestACollectorThatHangsNeitherFailsACallNorTheEndOfTheProcess(t *testing.T) {
+func TestHangingCollectorDelaysNeitherCallsNorShutdown(t *testing.T) {
 	r := collector(t)
 	came, release := make(chan struct{}, 1000), make(chan struct{})
 	t.Cleanup(sync.OnceFunc(func() { close(release) })) // before the collector is closed

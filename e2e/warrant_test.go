@@ -29,7 +29,7 @@ func callerKeys(t testing.TB) (signs, trusts []string) {
 	return []string{"CALLYARD_WARRANTS_KEY_FILE=" + private}, []string{"CALLYARD_WARRANTS_CALLER_KEYS=" + public}
 }
 
-func TestWithoutKeysAWorkerRunsNothingThatWasConfirmedAndSaysWhy(t *testing.T) {
+func TestWorkerWithoutKeysRefusesConfirmedCallsWithReason(t *testing.T) {
 	nats := startNATS(t, t.TempDir())
 	effects := filepath.Join(t.TempDir(), "effects")
 	servers := serversFile(t, map[string]entry{"pay": risky(2, scripted(mcptest.Echo)), "calm": scripted(mcptest.Echo)})
@@ -52,7 +52,7 @@ func TestWithoutKeysAWorkerRunsNothingThatWasConfirmedAndSaysWhy(t *testing.T) {
 	}
 }
 
-func TestAStrangersSignatureRunsNothing(t *testing.T) {
+func TestUntrustedSignatureIsRefused(t *testing.T) {
 	nats := startNATS(t, t.TempDir())
 	effects := filepath.Join(t.TempDir(), "effects")
 	_, trusts := callerKeys(t)
@@ -67,7 +67,7 @@ func TestAStrangersSignatureRunsNothing(t *testing.T) {
 	}
 }
 
-func TestAKeyThatCannotBeReadStopsTheStart(t *testing.T) {
+func TestUnreadableKeyStopsTheStart(t *testing.T) {
 	_, public := warrantKeys(t, "k")
 	for name, env := range map[string]string{
 		"no private key": "CALLYARD_WARRANTS_KEY_FILE=" + public, "no such file": "CALLYARD_WARRANTS_PEOPLE_KEYS=/does/not/exist.pem",

@@ -59,7 +59,7 @@ func startReceiver(t *testing.T, secret func() string, refuse int) (address stri
 	return s.URL, got
 }
 
-func TestTheEndOfACallAndOfABatchIsToldToItsCallback(t *testing.T) {
+func TestEndOfCallAndBatchIsSentToCallback(t *testing.T) {
 	data := t.TempDir()
 	secret := func() string {
 		text, err := os.ReadFile(filepath.Join(data, "webhooks.secret"))

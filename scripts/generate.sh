@@ -30,7 +30,7 @@ case ${1-} in
 "")
   into=$root/clients
   scripts/test.sh --clients
-  go test ./internal/frontdoor/rest -run '^TestTheDocumentIsTheOneThatClientsAreMadeFrom$' -count=1 -update
+  go test ./internal/frontdoor/rest -run '^TestServedOpenAPIDocumentMatchesTheClients$' -count=1 -update
   ;;
 *)
   printf 'generate.sh: unknown argument %s\n' "$1" >&2

@@ -30,7 +30,7 @@ func made(categories ...string) *report.Report {
 	return r
 }
 
-func TestEveryChartIsDrawnAndTheSameTwice(t *testing.T) {
+func TestEveryChartIsDrawnReproducibly(t *testing.T) {
 	base := t.TempDir()
 	for _, name := range []string{"a", "b"} {
 		text, err := json.Marshal(made("files", "web", "a category with a name that is much too long", "größe"))

@@ -70,7 +70,7 @@ func decide(t *testing.T, c *callyard.ClientWithResponses, held callyard.Confirm
 	}
 }
 
-func TestACallIsOneLine(t *testing.T) {
+func TestCallReturnsResultOrProblem(t *testing.T) {
 	c := open(t)
 	result, err := c.Call(t.Context(), "demo", "echo", map[string]string{"message": "hello"})
 	if err != nil || callyard.Text(result) != "Echo: hello" {
@@ -87,7 +87,7 @@ func TestACallIsOneLine(t *testing.T) {
 	}
 }
 
-func TestAHeldCallIsNoResultAndCanBeWaitedFor(t *testing.T) {
+func TestWaitReturnsResultOfHeldCall(t *testing.T) {
 	c := open(t)
 	held := heldAdd(t, c)
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
@@ -113,7 +113,7 @@ func TestACallThatWasDeniedEndsWithAnError(t *testing.T) {
 	}
 }
 
-func TestAStoredCallIsWaitedFor(t *testing.T) {
+func TestWaitReturnsResultOfStoredCall(t *testing.T) {
 	c := open(t)
 	prefer := "respond-async"
 	stored, err := c.CreateCallWithResponse(t.Context(), &callyard.CreateCallParams{Prefer: &prefer}, callyard.CallRequest{Server: "demo", Tool: "echo", Arguments: json.RawMessage(`{"message":"s"}`)})
@@ -129,7 +129,7 @@ func TestAStoredCallIsWaitedFor(t *testing.T) {
 	}
 }
 
-func TestACallOverTheLimitIsSentAgainWhenItFits(t *testing.T) {
+func TestCallOverTheLimitIsRetried(t *testing.T) {
 	patient, hasty := openAt(t, "CALLYARD_LIMITED_URL"), openAt(t, "CALLYARD_LIMITED_URL", callyard.WithRetries(0))
 	for range 3 {
 		if result, err := patient.Call(t.Context(), "demo", "echo", map[string]string{"message": "a"}); err != nil || callyard.Text(result) != "Echo: a" {
@@ -169,7 +169,7 @@ func TestACallHasATypedResult(t *testing.T) {
 	}
 }
 
-func TestArgumentsThatDoNotFitAreAProblemWithPointers(t *testing.T) {
+func TestInvalidArgumentsAreAProblemWithPointers(t *testing.T) {
 	c := open(t)
 	a, err := c.CallToolWithResponse(t.Context(), "demo", "echo", nil, callyard.CallToolJSONRequestBody{"message": 5})
 	if err != nil {
@@ -223,7 +223,7 @@ func TestAHeldCallRunsOnceItIsConfirmed(t *testing.T) {
 	}
 }
 
-func TestABatchAnswersWithItsResultsWhileTheyCome(t *testing.T) {
+func TestBatchStreamsItsResults(t *testing.T) {
 	c := open(t)
 	const calls = 40
 	body := callyard.LinesOf(func(yield func(callyard.BatchCall) bool) {
@@ -251,7 +251,7 @@ func TestABatchAnswersWithItsResultsWhileTheyCome(t *testing.T) {
 	}
 }
 
-func TestResultsGoOnFromACursor(t *testing.T) {
+func TestResultsResumeFromACursor(t *testing.T) {
 	c := open(t)
 	list := []callyard.BatchCall{{Server: "demo", Tool: "echo", Arguments: json.RawMessage(`{"message":"a"}`)}, {Server: "demo", Tool: "echo", Arguments: json.RawMessage(`{"message":"b"}`)}}
 	a, err := c.CreateBatchWithResponse(t.Context(), nil, callyard.BatchRequest{Calls: list})
@@ -280,7 +280,7 @@ func TestResultsGoOnFromACursor(t *testing.T) {
 	}
 }
 
-func TestEventsSayHowTheFleetIs(t *testing.T) {
+func TestEventsBeginWithStateOfTheFleet(t *testing.T) {
 	c := open(t)
 	for event, err := range callyard.Events(c.GetEvents(t.Context(), nil)) {
 		if err != nil {

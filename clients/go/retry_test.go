@@ -52,7 +52,7 @@ func breaks(err error) func() (*http.Response, error) {
 
 const ours = "application/problem+json"
 
-func TestWhatIsSentAgain(t *testing.T) {
+func TestOnlyRepeatableRequestsAreRetried(t *testing.T) {
 	type refusals = []func() (*http.Response, error)
 	broken, unreachable := errors.New("connection reset"), &net.OpError{Op: "dial", Err: errors.New("refused")}
 	for name, c := range map[string]struct {
@@ -114,7 +114,7 @@ func TestWhatIsSentAgain(t *testing.T) {
 	}
 }
 
-func TestWhoLeavesDoesNotWaitForTheNextAttempt(t *testing.T) {
+func TestEndedContextStopsWaitForRetry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, err := New("http://callyard.test", "", WithHTTPClient(&refusing{refusals: []func() (*http.Response, error){refuse(429, ours, "50")}}))
 		if err != nil {
@@ -129,7 +129,7 @@ func TestWhoLeavesDoesNotWaitForTheNextAttempt(t *testing.T) {
 	})
 }
 
-func TestABodyThatIsMadeWhileItIsSentIsSentOnce(t *testing.T) {
+func TestStreamedBodyIsNotRetried(t *testing.T) {
 	doer := &refusing{refusals: []func() (*http.Response, error){refuse(429, ours, "1")}}
 	client, err := New("http://callyard.test", "", WithHTTPClient(doer))
 	if err != nil {

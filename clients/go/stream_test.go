@@ -31,7 +31,7 @@ func answer(status int, mediaType, body string) (*http.Response, *closing) {
 	return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {mediaType}}, Body: c}, c
 }
 
-func TestEachLineIsAValueAndTheLastNeedsNoLineFeed(t *testing.T) {
+func TestLastLineNeedsNoLineFeed(t *testing.T) {
 	res, body := answer(200, LinesType, "{\"index\":0,\"cursor\":\"a\"}\n\n{\"index\":1,\"cursor\":\"b\"}")
 	var cursors []string
 	for result, err := range Lines[BatchResult](res, nil) {
@@ -45,7 +45,7 @@ func TestEachLineIsAValueAndTheLastNeedsNoLineFeed(t *testing.T) {
 	}
 }
 
-func TestALineCanBeHadAsTheBytesThatCame(t *testing.T) {
+func TestLineIsAvailableAsRawBytes(t *testing.T) {
 	res, _ := answer(200, LinesType, `{"result":{"big":90071992547409931}}`+"\n")
 	for line, err := range Lines[json.RawMessage](res, nil) {
 		if err != nil || string(line) != `{"result":{"big":90071992547409931}}` {
@@ -54,7 +54,7 @@ func TestALineCanBeHadAsTheBytesThatCame(t *testing.T) {
 	}
 }
 
-func TestWhoStopsReadingClosesTheAnswer(t *testing.T) {
+func TestStoppingIterationClosesTheBody(t *testing.T) {
 	for name, read := range map[string]func(*http.Response){
 		"lines": func(r *http.Response) {
 			for range Lines[BatchResult](r, nil) {
@@ -104,7 +104,7 @@ func TestARefusalIsAnError(t *testing.T) {
 	}
 }
 
-func TestEventsAreReadAsTheFormatSays(t *testing.T) {
+func TestEventsAreParsedAsSpecified(t *testing.T) {
 	const stream = ": alive\n\nevent: fleet\nid: 1\ndata: {\"a\":\ndata: 1}\n\nretry: 5\ndata:{}\r\n\r\nevent: none\n\ndata: cut"
 	res, _ := answer(200, "text/event-stream", stream)
 	var got []Event
@@ -120,7 +120,7 @@ func TestEventsAreReadAsTheFormatSays(t *testing.T) {
 	}
 }
 
-func TestABodyOfLinesIsMadeWhileItIsRead(t *testing.T) {
+func TestBodyOfLinesIsGeneratedWhileItIsRead(t *testing.T) {
 	made := 0
 	body := LinesOf(func(yield func(BatchCall) bool) {
 		for _, tool := range []string{"a", "b", "c"} {

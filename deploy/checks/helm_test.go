@@ -80,7 +80,7 @@ func one(t *testing.T, all []object, role, kind string) object {
 	return nil
 }
 
-func TestTheChartRefusesMistakes(t *testing.T) {
+func TestChartRefusesInvalidValues(t *testing.T) {
 	for name, c := range map[string]struct{ values, want string }{
 		"front doors without keys":      {`approver: {keys: [{name: a, hash: "sha256:` + strings.Repeat("0", 64) + `"}]}`, "callyard keys new"},
 		"an approver without sign-in":   {strings.Split(minimal, "approver:")[0], "approver has neither keys nor settings.oidc"},
@@ -100,7 +100,7 @@ func TestTheChartRefusesMistakes(t *testing.T) {
 	}
 }
 
-func TestTheChartLeavesOutWhatIsSwitchedOff(t *testing.T) {
+func TestChartOmitsDisabledFeatures(t *testing.T) {
 	for _, o := range rendered(t, minimal+"networkPolicy: {enabled: false}\n") {
 		switch o.kind() {
 		case "ScaledObject", "NetworkPolicy", "Ingress", "PodMonitor", "ServiceAccount":
@@ -120,7 +120,7 @@ func TestTheChartLeavesOutWhatIsSwitchedOff(t *testing.T) {
 	}
 }
 
-func TestTheChartHasWhatEachRoleNeeds(t *testing.T) {
+func TestChartHasResourcesOfEachRole(t *testing.T) {
 	all := rendered(t, everything)
 	for role, want := range map[string][]string{
 		"frontdoor": {"ConfigMap", "ServiceAccount", "Deployment", "Service", "PodDisruptionBudget", "HorizontalPodAutoscaler", "Ingress", "NetworkPolicy", "PodMonitor"},
@@ -173,7 +173,7 @@ func TestTheChartHasWhatEachRoleNeeds(t *testing.T) {
 	}
 }
 
-func TestOnlyTheJobOfTheChartMakesStreamsAndItComesFirst(t *testing.T) {
+func TestOnlyInitJobCreatesStreamsBeforeRolesStart(t *testing.T) {
 	all := rendered(t, everything)
 	for _, o := range all {
 		operator := strings.Contains(fmt.Sprint(o.at("spec")), "callyard-nats-operator")
@@ -200,7 +200,7 @@ func TestOnlyTheJobOfTheChartMakesStreamsAndItComesFirst(t *testing.T) {
 	}
 }
 
-func TestAPlatformTeamCanPlaceEachRole(t *testing.T) {
+func TestChartSetsSchedulingOfEachRole(t *testing.T) {
 	all := rendered(t, everything)
 	worker := one(t, all, "worker", "Deployment")
 	in := func(path ...any) any { return worker.at(append([]any{"spec", "template"}, path...)...) }
@@ -233,7 +233,7 @@ func TestAPlatformTeamCanPlaceEachRole(t *testing.T) {
 	}
 }
 
-func TestNetworkPoliciesLetTracesAndWebhooksOut(t *testing.T) {
+func TestNetworkPoliciesAllowTracesAndWebhooks(t *testing.T) {
 	all := rendered(t, everything)
 	ports := func(role string) (found []string) {
 		rules, _ := one(t, all, role, "NetworkPolicy").at("spec", "egress").([]any)
@@ -268,7 +268,7 @@ func config(t *testing.T, all []object, role string) map[string]any {
 	return c
 }
 
-func TestSettingsAndConfigWinKeyByKey(t *testing.T) {
+func TestChartMergesSettingsAndConfigByKey(t *testing.T) {
 	all := rendered(t, everything)
 	worker := object(config(t, all, "worker"))
 	if got := fmt.Sprint(worker.at("warrants", "people_keys")); got != "[/run/secrets/other/approver.pub.pem]" {
@@ -285,7 +285,7 @@ func TestSettingsAndConfigWinKeyByKey(t *testing.T) {
 	}
 }
 
-func TestAChangeRollsTheRolesThatItConcernsOnly(t *testing.T) {
+func TestConfigChangeRestartsOnlyAffectedRoles(t *testing.T) {
 	sums := func(values string) map[string]any {
 		found := make(map[string]any)
 		for _, o := range rendered(t, values) {
@@ -335,9 +335,9 @@ func TestTheAutoscalerCountsEachCallOnce(t *testing.T) {
 	}
 }
 
-// TestTheRenderedChartIsTheOneThatIsTried compares the rendered chart of a small fleet with
+// TestRenderedChartMatchesTestdata compares the rendered chart of a small fleet with
 // testdata, whose configurations package deploy runs as processes.
-func TestTheRenderedChartIsTheOneThatIsTried(t *testing.T) {
+func TestRenderedChartMatchesTestdata(t *testing.T) {
 	for values, path := range map[string]string{"testdata/values.yaml": "testdata/rendered.yaml", "testdata/approvals.yaml": "testdata/approvals-rendered.yaml"} {
 		text := read(t, values)
 		rendered(t, text)

@@ -109,7 +109,7 @@ func sum(v promql.Vector) (total float64) {
 	return total
 }
 
-func TestThePanelsOfTheDashboardShowWhatHappened(t *testing.T) {
+func TestDashboardPanelsShowRecordedActivity(t *testing.T) {
 	f := openFleet(t)
 	f.door.CallStarted() // in flight all the time
 	f.door.JournalWrites("frontdoor", func() int { return 2 })
@@ -250,7 +250,7 @@ func alerts(t *testing.T) []alert {
 	return all
 }
 
-func TestNoAlertFiresWhileCallsAreHeldDeniedAndFine(t *testing.T) {
+func TestNoAlertFiresForHeldDeniedAndSuccessfulCalls(t *testing.T) {
 	f := openFleet(t)
 	f.run(30*time.Minute, f.mix)
 	for _, a := range alerts(t) {
@@ -307,7 +307,7 @@ var trouble = map[string]func(f *fleet){
 	},
 }
 
-func TestEachAlertFiresInItsTrouble(t *testing.T) {
+func TestEachAlertFiresForItsFault(t *testing.T) {
 	for _, a := range alerts(t) {
 		t.Run(a.Alert, func(t *testing.T) {
 			cause := trouble[a.Alert]

@@ -50,7 +50,7 @@ func Cells() []Cell {
 		}
 		return tests
 	}
-	const killed = "TestWhoeverIsKilledBetweenTwoStepsTheCallerSeesTheTruthAndNothingRunsTwice/"
+	const killed = "TestConfirmationSurvivesKillBetweenAnyTwoSteps/"
 	const (
 		same  = "the same key gives the one result; what was under way is unknown at worst"
 		whole = "nothing accepted is lost, nothing runs twice; "
@@ -62,9 +62,9 @@ func Cells() []Cell {
 		{"kill -9", atWorker, same, small(Share{KillWorker, 8}), nil},
 		{"kill -9", atServer, "its session is lost: unknown, or repeated where that is safe", small(Share{KillServer, 6}), nil},
 		{"kill -9", atSandbox, "the container of a killed worker is gone within ten seconds", nil,
-			test(inE2E, "TestWhatAKilledWorkerLeavesIsGoneWithinSeconds", "TestAnotherWorkerRemovesWhatAWorkerAndItsGuardLeft")},
-		{"kill -9", atApprover, "what waits still waits, and can be decided", nil, append(test(inE2E, killed+"approver", "TestACardIsRewrittenByTheApproverThatComesAfterAKilledOne"),
-			test(inApproval, "TestADeskThatIsKilledBetweenTwoStepsLeavesTheTruth")...)},
+			test(inE2E, "TestContainersOfAKilledWorkerAreRemoved", "TestAnotherWorkerRemovesContainersOfKilledWorkerAndReaper")},
+		{"kill -9", atApprover, "what waits still waits, and can be decided", nil, append(test(inE2E, killed+"approver", "TestSlackCardIsUpdatedByAnotherApproverAfterAKill"),
+			test(inApproval, "TestRecordStaysCorrectAfterKillBetweenSteps")...)},
 		{"kill -9", atRedis, "tokens are there again, or the caller is told that its token is gone", nil, test(inE2E, killed+"Redis", killed+"Redis_that_keeps_nothing")},
 
 		{"stop for 30 s", atDoor, "others take its batches over; its late writes are refused", lasting(long, Share{StopDoor, 1}), nil},
@@ -72,7 +72,7 @@ func Cells() []Cell {
 		{"stop for 30 s", atCluster, "leaders move to the other nodes", cluster(lasting(long, Share{StopNode, 2})), nil},
 		{"stop for 30 s", atWorker, "others take its calls; what wakes late changes nothing", lasting(long, Share{StopWorker, 2}), nil},
 		{"stop for 30 s", atServer, "the call ends at its deadline as unknown, and the session is replaced", lasting(long, Share{StopServer, 2}), nil},
-		{"stop for 30 s", atRedis, "503 for what needs a token, and nothing is spent", nil, test(inConfirm, "TestARedisThatIsGoneIsDownAndSpendsNothing")},
+		{"stop for 30 s", atRedis, "503 for what needs a token, and nothing is spent", nil, test(inConfirm, "TestNoTokenIsSpentWhileRedisIsDown")},
 		{"stop for 30 s", atSandbox, "a hung container is gone soon after its deadline", nil, test(inE2E, "TestAHungSandboxIsRemovedAfterItsDeadline")},
 
 		{"partitioned from NATS", atDoor, "it says that it is not ready; others continue; unknown at worst", lasting(longer, Share{PartitionDoor, 2}), nil},
@@ -87,34 +87,34 @@ func Cells() []Cell {
 		{"power cut", atNATS, "0 acknowledged calls lost", small(Share{CutPower, 3}), nil},
 
 		{"disk full", atNATS, "new calls get 503; what was acknowledged is kept; it serves again when there is room and NATS was started again", lasting(8*time.Second, Share{FillDisk, 2}), nil},
-		{"disk full", atSandbox, "a container fills its own memory disk only", nil, test(inSandbox, "TestBombsAreStoppedWhileAnotherSandboxAnswers")},
-		{"disk full", atRedis, "limits and results are as without Redis", nil, append(test("./internal/calls/quota", "TestARedisThatIsFullIsLikeNoneAndItIsSaidOnce"),
-			test("./internal/calls/cache", "TestARedisThatIsFullKeepsNothingAndItIsSaidOnce")...)},
-		{"stream full", atNATS, "it refuses and drops nothing", nil, append(test("./internal/store/journal", "TestAFullStreamRefusesAndGoesOnWhenThereIsSpace"),
+		{"disk full", atSandbox, "a container fills its own memory disk only", nil, test(inSandbox, "TestResourceBombsDoNotAffectOtherSandboxes")},
+		{"disk full", atRedis, "limits and results are as without Redis", nil, append(test("./internal/calls/quota", "TestFullRedisIsLoggedOnceAndSharesApply"),
+			test("./internal/calls/cache", "TestFullRedisIsLoggedOnceAndCachesNothing")...)},
+		{"stream full", atNATS, "it refuses and drops nothing", nil, append(test("./internal/store/journal", "TestFullStreamRefusesAppendsUntilThereIsSpace"),
 			test("./internal/store/ledger", "TestAFullLedgerRefusesAndDropsNothing")...)},
 
-		{"backlog", atDoor, "503 or 429 with Retry-After before anything is accepted", nil, append(test(inE2E, "TestOverloadIsRefusedBeforeAnythingStarts", "TestMoreCallersThanPlacesAreServedInTurn"),
-			test("./internal/frontdoor", "TestAFullServerIs503BeforeAnythingIsAccepted")...)},
-		{"hang", atServer, "a server that hangs is found and replaced", nil, test(inSession, "TestAServerThatHangsIsReplacedAfterAFailedHealthCheck", "TestAQuietServerThatHangsIsFound")},
+		{"backlog", atDoor, "503 or 429 with Retry-After before anything is accepted", nil, append(test(inE2E, "TestOverloadIsRefusedBeforeAnythingStarts", "TestCallsBeyondTheSlotsAreQueuedAndServed"),
+			test("./internal/frontdoor", "TestFullServerReturns503BeforeAcceptingACall")...)},
+		{"hang", atServer, "a server that hangs is found and replaced", nil, test(inSession, "TestAServerThatHangsIsReplacedAfterAFailedHealthCheck", "TestIdleServerThatHangsIsReplaced")},
 		{"crash in mid-call", atServer, "that call is unknown, or repeated where that is safe", nil,
-			test(inE2E, "TestAServerThatIsKilledInMidCallHurtsThatCallOnly", "TestACallThatIsSafeToRepeatSurvivesTheDeathOfItsServer")},
+			test(inE2E, "TestServerKilledDuringACallFailsThatCallOnly", "TestSafeCallSurvivesKillOfItsServer")},
 		{"15 bad behaviours", atServer, "each call of theirs has an honest answer; no call of the good servers is hurt", &Campaign{
 			Doors: 2, Workers: 3, Clients: 16, Calls: 1500, BatchCalls: 500, BatchSize: 250, ToolMS: 60, Bad: true}, nil},
-		{"never answers its handshake", atServer, "503 with the reason, after the time for starting", nil, test(inSession, "TestASilentServerTimesOut", "TestAServerThatExitsAtOnceIsAnErrorWithItsLastWords")},
-		{"never answers its handshake", atSandbox, "the container is given up", nil, test(inSandbox, "TestAServerThatHangsInItsHandshakeIsGivenUp")},
+		{"never answers its handshake", atServer, "503 with the reason, after the time for starting", nil, test(inSession, "TestASilentServerTimesOut", "TestImmediateExitIsReportedWithTheStderrTail")},
+		{"never answers its handshake", atSandbox, "the container is given up", nil, test(inSandbox, "TestHandshakeThatHangsTimesOut")},
 
 		{"clock ± 1 h", atDoor, "early expiry is allowed, a late run is not", lasting(longer, Share{JumpDoor, 3}), nil},
 		{"clock ± 1 h", atWorker, "early expiry is allowed, a late run is not", lasting(longer, Share{JumpWorker, 3}), nil},
 		{"clock ± 1 h", atNATS, "nothing expires that was just stored", lasting(longer, Share{JumpNATS, 3}), nil},
-		{"clock ± 1 h", atApprover, "nothing runs that was to expire", nil, test(inApproval, "TestAClockThatJumpsRunsNothingLate", "TestMoreTimeIsMoreTimeAlsoWhenTheClockJumps")},
+		{"clock ± 1 h", atApprover, "nothing runs that was to expire", nil, test(inApproval, "TestClockJumpRunsNoExpiredApproval", "TestExtensionSurvivesClockJumps")},
 
-		{"flush, old dump, failover", atRedis, "no second run; at worst people are asked again", nil, append(test(inE2E, "TestNoFaultOfRedisInMidRaceRunsACallTwice"),
-			test(inConfirm, "TestAFlushedRedisRunsNothingTwice", "TestARestoredRedisRunsNothingTwice", "TestAPromotedReplicaRunsNothingTwice")...)},
-		{"down or slow", atSlack, "the page decides; Slack holds up itself alone", nil, test("./internal/approver/notify", "TestASlowPlaceHoldsUpItselfAlone")},
-		{"silence", atApprover, "nobody answers: expired at the end, and not run", nil, test(inApproval, "TestSilenceIsANo")},
-		{"down", atProvider, "no new sign-ins, no way around, keys still work", nil, append(test("./internal/approver/oidc", "TestAProviderThatIsDownKeepsNobodyForLong"),
-			test("./internal/approver/web", "TestAProviderThatIsDownIsSaidAndKeysStillWork")...)},
-		{"engine restart", atSandbox, "the call is unknown; 503 until the engine is back; nothing runs outside", nil, test(inE2E, "TestAnEngineThatStopsLosesTheCallAndNothingRunsWithoutIt")},
+		{"flush, old dump, failover", atRedis, "no second run; at worst people are asked again", nil, append(test(inE2E, "TestRedisFaultsDuringConfirmationsRunNoCallTwice"),
+			test(inConfirm, "TestNoCallRunsTwiceAfterRedisFlush", "TestNoCallRunsTwiceAfterRedisRestore", "TestNoCallRunsTwiceAfterReplicaPromotion")...)},
+		{"down or slow", atSlack, "the page decides; Slack holds up itself alone", nil, test("./internal/approver/notify", "TestSlowChannelDelaysNoOthers")},
+		{"silence", atApprover, "nobody answers: expired at the end, and not run", nil, test(inApproval, "TestUndecidedApprovalsExpire")},
+		{"down", atProvider, "no new sign-ins, no way around, keys still work", nil, append(test("./internal/approver/oidc", "TestSignInRecoversSoonAfterProviderOutage"),
+			test("./internal/approver/web", "TestProviderOutageIsReportedAndKeysStillWork")...)},
+		{"engine restart", atSandbox, "the call is unknown; 503 until the engine is back; nothing runs outside", nil, test(inE2E, "TestDockerEngineStopEndsCallAsUnknownAndRefusesOthers")},
 		{"unknown frame or record", atNATS, "refused, never misread", nil, append(test("./pkg/bus", "TestBrokenMessagesAreRefused", "TestUnknownFieldsAreSkipped"),
 			test("./internal/store/journal", "TestDamagedRecordsAreRefused")...)},
 		{"poison", atServer, "a call that always crashes its server ends with a reason, and the server continues", nil, test(inSession, "TestAToolThatAlwaysCrashesDoesNotOpenTheBreaker")},

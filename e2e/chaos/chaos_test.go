@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestPromisesHoldUnderFaultsAndTheHarnessSeesAMissingGuard(t *testing.T) {
+func TestGuaranteesHoldUnderFaultsAndViolationsAreDetected(t *testing.T) {
 	root, err := FindRoot()
 	if err != nil {
 		t.Fatal(err)
@@ -117,7 +117,7 @@ func TestTheSameSeedDrawsTheSameFaults(t *testing.T) {
 	}
 }
 
-func TestNoMoreCallsBeginThanBelongToTheFaultsThatStruck(t *testing.T) {
+func TestStartedCallsAreLimitedByInjectedFaults(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate(100, 9)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -157,7 +157,7 @@ func judged(t told, once, safe map[string]int, rows ...stored) []string {
 	return r.book.findings
 }
 
-func TestEachLieIsFound(t *testing.T) {
+func TestEveryViolationIsReported(t *testing.T) {
 	ran, none := map[string]int{"e": 1}, map[string]int{}
 	good := told{ID: "call_1", Effect: "e", State: "succeeded", Results: 1}
 	as := func(change func(*told)) told {
@@ -215,7 +215,7 @@ func TestEachLieIsFound(t *testing.T) {
 	}
 }
 
-func TestARecoveryIsTimedFromItsFault(t *testing.T) {
+func TestRecoveryTimeStartsAtItsFault(t *testing.T) {
 	b := newBook()
 	before := &told{Effect: "before"}
 	began := b.begin(before)

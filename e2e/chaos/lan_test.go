@@ -57,7 +57,7 @@ func (p *plugged) texts() (got []byte) {
 	return got
 }
 
-func TestPacketsTravelAsTheirWireIs(t *testing.T) {
+func TestPacketsFollowTheStateOfTheirLink(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLAN(1)
 		one, two, three := address{10, 0, 0, 1}, address{10, 0, 0, 2}, address{10, 0, 0, 3}

@@ -15,7 +15,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-func TestEachCellOfTheMatrixIsShownBySomethingThatExists(t *testing.T) {
+func TestEveryMatrixCellHasACampaignOrExistingTests(t *testing.T) {
 	root, err := FindRoot()
 	if err != nil {
 		t.Fatal(err)
@@ -50,7 +50,7 @@ func TestEachCellOfTheMatrixIsShownBySomethingThatExists(t *testing.T) {
 	}
 }
 
-func TestEveryCellHasANameOfItsOwn(t *testing.T) {
+func TestEveryCellHasAUniqueName(t *testing.T) {
 	files, names := map[string]bool{}, map[string]bool{}
 	for _, c := range Cells() {
 		if names[c.Name()] || c.Campaign != nil && files[fileName(c.Name())] {
@@ -66,7 +66,7 @@ func TestEveryCellHasANameOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestTheEventsOfTestsAreReadAndWhatDidNotRunHasNotPassed(t *testing.T) {
+func TestGoTestEventsAreParsedAndMissingTestsFail(t *testing.T) {
 	events := `{"Action":"start","Package":"p"}
 {"Action":"output","Package":"p","Test":"TestA","Output":"=== RUN\n"}
 {"Action":"pass","Package":"p","Test":"TestA","Elapsed":1.5}
@@ -141,7 +141,7 @@ func TestTheMatrixIsAPageOfMarkdown(t *testing.T) {
 	}
 }
 
-func TestPackageTimeOfThisGoCanBeChanged(t *testing.T) {
+func TestGoTimePackageCanBePatched(t *testing.T) {
 	root, err := FindRoot()
 	if err != nil {
 		t.Fatal(err)
@@ -162,7 +162,7 @@ func TestPackageTimeOfThisGoCanBeChanged(t *testing.T) {
 	}
 }
 
-func TestFaultsOfTheNetworkAndOfClocksAreDrawn(t *testing.T) {
+func TestNetworkAndClockFaultsArePlanned(t *testing.T) {
 	mix := []Share{{PartitionWorker, 30}, {PartitionDoor, 10}, {PartitionNode, 10}, {SplitNodes, 10}, {SlowLAN, 5}, {JumpNATS, 20}, {FillDisk, 3}, {StopServer, 5}, {KillNode, 5}, {StopNode, 5}}
 	ahead := map[time.Duration]int{}
 	for _, f := range Plan(3, mix, 2, 4) {

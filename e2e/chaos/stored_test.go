@@ -34,7 +34,7 @@ const (
 
 func every(*told) bool { return true }
 
-func TestWhatIsStoredIsReadFromTheAPI(t *testing.T) {
+func TestStoredCallsAreReadFromTheAPI(t *testing.T) {
 	record := func(id, arguments, more string) string {
 		return fmt.Sprintf(`{"id":%q,"durable":true,"arguments_digest":%q%s}`, id, digestOf(arguments), more)
 	}
@@ -96,7 +96,7 @@ func TestALogThatNamesNoCallOfTheLoadIsAnError(t *testing.T) {
 	}
 }
 
-func TestACallIsAcceptedOnlyWhenItsAnswerSaysSo(t *testing.T) {
+func TestCallIsAcceptedOnlyIfTheResponseSaysSo(t *testing.T) {
 	const problem = `{"type":"/problems/%s","call_id":"call_1"}`
 	for _, c := range []struct {
 		name   string

@@ -73,9 +73,9 @@ var acceptable = map[string][]string{
 // repeat.
 const acceptedRounds = 9
 
-// TestWhatConfigCheckAcceptsStartsInEveryRole starts every role, and `callyard up`, with
+// TestEveryRoleStartsWithConfigAcceptedByCheck starts every role, and `callyard up`, with
 // configurations that config check accepts, for all sections.
-func TestWhatConfigCheckAcceptsStartsInEveryRole(t *testing.T) {
+func TestEveryRoleStartsWithConfigAcceptedByCheck(t *testing.T) {
 	_, nats := startNATS(t, natsFile(t, "nats-server.conf"))
 	provision(t, "nats://"+nats)
 	folder := t.TempDir()

@@ -320,7 +320,7 @@ func (b *browser) submit(page, action string, fields url.Values) string {
 	return answer
 }
 
-func TestTheValuesOfTheStoriesAreThoseOfThePage(t *testing.T) {
+func TestApprovalsValuesMatchTheDocsPage(t *testing.T) {
 	o := &office{page: read(t, approvalsPage)}
 	var printed struct{ Approver map[string]any }
 	if err := yaml.Unmarshal([]byte(o.block(t, "yaml", "approver:\n  public_url:")), &printed); err != nil {

@@ -41,7 +41,7 @@ var stories = []struct {
 }
 
 // The stories of docs/how-to/approvals.md, with the fabric of compose and with that of the chart.
-func TestTheStoriesOfApprovalsWorkInTheShippedSetUps(t *testing.T) {
+func TestApprovalsGuideWorksWithComposeAndChart(t *testing.T) {
 	for name, configs := range map[string]func(testing.TB, surroundings) string{
 		"compose": composeConfigs,
 		"chart": func(t testing.TB, around surroundings) string {

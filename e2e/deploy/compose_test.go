@@ -120,7 +120,7 @@ func valuesOf(m map[string]string) func(func(string) bool) {
 
 // Engines assign these to networks without a subnet, one after the other, so it depends on all
 // networks ever created which of them is taken.
-func TestNoSubnetOfTheComposeFilesIsOneThatEnginesGiveAway(t *testing.T) {
+func TestComposeSubnetsAvoidDockerEngineDefaults(t *testing.T) {
 	var given []netip.Prefix
 	for second := 17; second <= 31; second++ {
 		given = append(given, netip.PrefixFrom(netip.AddrFrom4([4]byte{172, byte(second)}), 16))
@@ -143,7 +143,7 @@ func TestNoSubnetOfTheComposeFilesIsOneThatEnginesGiveAway(t *testing.T) {
 	}
 }
 
-func TestWhatTheComposeFilesNameIsThere(t *testing.T) {
+func TestComposeFilesReferToExistingVariablesAndImages(t *testing.T) {
 	script := read(t, "secrets.sh")
 	variable := regexp.MustCompile(`\$\{([A-Z_]+)`)
 	images := read(t, "images/build.sh")

@@ -27,7 +27,7 @@ func exampleSecrets(t testing.TB) string {
 	return dir
 }
 
-func TestEveryExampleIsLoaded(t *testing.T) {
+func TestEveryExampleConfigPassesCheck(t *testing.T) {
 	examples, err := filepath.Abs("examples")
 	if err != nil {
 		t.Fatal(err)

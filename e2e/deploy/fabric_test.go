@@ -257,7 +257,7 @@ func (f *fabric) clean(t testing.TB) {
 	}
 }
 
-func TestTheWholeFabricRunsUnderItsPermissions(t *testing.T) {
+func TestFabricRunsWithNATSPermissions(t *testing.T) {
 	f := openFabric(t, natsFile(t, "nats-server.conf"), "nats", nil)
 	f.works(t)
 	f.stop(t)

@@ -46,7 +46,7 @@ func chartConfigs(t testing.TB, rendered string, around surroundings) string {
 	return folder
 }
 
-func TestTheWholeFabricRunsWithTheConfigurationsOfTheChart(t *testing.T) {
+func TestFabricRunsWithConfigsOfTheChart(t *testing.T) {
 	f := openConfigured(t, func(around surroundings) string { return chartConfigs(t, "checks/testdata/rendered.yaml", around) }, natsFile(t, "nats-server.conf"), "nats", nil)
 	f.works(t)
 	f.stop(t)

@@ -9,7 +9,7 @@ import (
 // stream can have its messages delivered to any subject. docs/how-to/deployment.md says so, and
 // workers drop messages without a router's reply subject. If this test fails one day,
 // NATS has closed the gap and the document can be changed.
-func TestWhatPermissionsOfNATSDoNotKeepApart(t *testing.T) {
+func TestNATSAllowsAnyDeliverySubjectOfAConsumer(t *testing.T) {
 	address := provisioned(t)
 	approver, worker := steal(t, address, "approver"), steal(t, address, "worker")
 	calls, err := worker.nc.SubscribeSync("callyard.v1.call.w1")

@@ -90,7 +90,7 @@ func names(text string) map[string]bool {
 	return found
 }
 
-func TestEveryMetricOfTheDashboardAndTheAlertsIsThere(t *testing.T) {
+func TestDashboardAndAlertsUseExistingMetrics(t *testing.T) {
 	f := openFabric(t, natsFile(t, "nats-server.conf"), "nats", nil)
 	f.works(t)
 	var door string
@@ -152,7 +152,7 @@ func TestEveryMetricOfTheDashboardAndTheAlertsIsThere(t *testing.T) {
 	}
 }
 
-func TestEveryOutcomeOfTheDashboardAndTheAlertsExists(t *testing.T) {
+func TestDashboardAndAlertsUseExistingOutcomes(t *testing.T) {
 	kinds := []schema.Kind{
 		schema.KindInvalidRequest, schema.KindForbidden, schema.KindDisabled, schema.KindNotFound, schema.KindConflict, schema.KindExpired, schema.KindTooLarge,
 		schema.KindInvalidArguments, schema.KindQuota, schema.KindUnavailable, schema.KindServerFailed, schema.KindProtocol, schema.KindResultTooLarge,

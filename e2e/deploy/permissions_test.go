@@ -13,7 +13,7 @@ import (
 
 const permissionsPage = "../docs/reference/nats-permissions.md"
 
-func TestThePermissionsAreThoseOfTheBus(t *testing.T) {
+func TestPermissionFilesMatchTheBus(t *testing.T) {
 	generated(t, "nats/permissions.conf", permissions(bus.Roles()...))
 	// nats-server reports an included but unused section as a mistake.
 	generated(t, "nats/permissions-region.conf", permissions(bus.RegionRole()))
@@ -133,7 +133,7 @@ func covers(pattern, subject string) bool {
 	return len(p) == len(s)
 }
 
-func TestASubjectIsCoveredByItsPatterns(t *testing.T) {
+func TestSubjectMatchesItsPatterns(t *testing.T) {
 	for _, c := range []struct {
 		pattern, subject string
 		want             bool

@@ -186,7 +186,7 @@ func provisioned(t testing.TB) string {
 // The region is not a user of nats-server.conf: see e2e/rolling.
 var stolenRoles = []string{"frontdoor", "approver", "worker"}
 
-func TestAStolenRolePublishesOnlyWhatItsPageLists(t *testing.T) {
+func TestStolenRolePublishesOnlyToListedSubjects(t *testing.T) {
 	address, roles := provisioned(t), listed(t)
 	js := operator(t, address)
 	before := streams(t, js)
@@ -211,7 +211,7 @@ func TestAStolenRolePublishesOnlyWhatItsPageLists(t *testing.T) {
 	}
 }
 
-func TestAStolenRoleHearsOnlyWhatItsPageLists(t *testing.T) {
+func TestStolenRoleSubscribesOnlyToListedSubjects(t *testing.T) {
 	address, roles := provisioned(t), listed(t)
 	subjects := []string{">", "*", "*.>", "$JS.>", "$JS.API.>", "$KV.>", "$SYS.>", "_INBOX.>", "_INBOX.*.>", "callyard.>", "callyard.v1.>", "callyard.v1.*.*", "callyard.v1.journal.>", "callyard.v1.approval.>"}
 	for _, r := range roles {
@@ -243,7 +243,7 @@ func TestAStolenRoleHearsOnlyWhatItsPageLists(t *testing.T) {
 
 // A role can subscribe to subjects on which it may publish. Its messages to itself there can name
 // any reply subject.
-func TestAStolenRoleIsNotLentTheReplySubjectOfWhatItIsSent(t *testing.T) {
+func TestStolenRoleGainsNoReplyPermissions(t *testing.T) {
 	address, roles := provisioned(t), listed(t)
 	subjects := subjectsOf(roles, streams(t, operator(t, address)))
 	for _, role := range stolenRoles {
@@ -396,7 +396,7 @@ func quiet(t testing.TB) context.Context {
 	return ctx
 }
 
-func TestWithoutAPasswordNobodyComesIn(t *testing.T) {
+func TestWithoutPasswordAccessIsRefused(t *testing.T) {
 	_, address := startNATS(t, natsFile(t, "nats-server.conf"))
 	for name, opts := range map[string][]nats.Option{
 		"nobody": nil, "a wrong password": {nats.UserInfo("worker", "frontdoor")}, "no such user": {nats.UserInfo("root", "root")},

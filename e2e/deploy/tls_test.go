@@ -54,7 +54,7 @@ func certificates(t testing.TB) (ca, cert, key string) {
 	return put("ca.pem", "CERTIFICATE", rootDER), put("cert.pem", "CERTIFICATE", leafDER), put("key.pem", "PRIVATE KEY", ownDER)
 }
 
-func TestOverTLSTheFabricRunsAndStrangersStayOut(t *testing.T) {
+func TestTLSRejectsUnknownClients(t *testing.T) {
 	ca, cert, key := certificates(t)
 	config := filepath.Join(t.TempDir(), "nats.conf")
 	// An include is relative to the including file.

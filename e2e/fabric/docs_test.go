@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestTheDocsShowTheExampleAsItIs(t *testing.T) {
+func TestDocsShowTheExampleUnchanged(t *testing.T) {
 	example, err := os.ReadFile("example_test.go")
 	if err != nil {
 		t.Fatal(err)

@@ -9,7 +9,7 @@ import (
 	"github.com/callyard/callyard/e2e/fabric"
 )
 
-func TestMyToolIsHeldUntilSomebodyOfOpsAgrees(t *testing.T) {
+func TestToolCallIsHeldUntilOpsApproves(t *testing.T) {
 	f := fabric.Start(t, fabric.Options{
 		Policy: `
 rules:

@@ -60,7 +60,7 @@ func ping(t *testing.T, c *fabric.Container) error {
 	return err
 }
 
-func TestAPartIsKilledStoppedPausedAndStartedAgain(t *testing.T) {
+func TestContainerIsKilledStoppedPausedAndRestarted(t *testing.T) {
 	p := project(t)
 	if err := p.Up(t.Context()); err != nil {
 		t.Fatal(err)
@@ -100,7 +100,7 @@ func TestAPartIsKilledStoppedPausedAndStartedAgain(t *testing.T) {
 	}
 }
 
-func TestAPartIsCutOffAndComesBack(t *testing.T) {
+func TestContainerIsDisconnectedAndReconnected(t *testing.T) {
 	file := small()
 	one := file.Services["redis"]
 	one.Command = append(one.Command, "--repl-ping-replica-period", "1")
@@ -156,7 +156,7 @@ func redisImage(t *testing.T) string {
 	return images["redis"]
 }
 
-func TestWhatAKilledTestLeftIsRemovedByTheNextOne(t *testing.T) {
+func TestLeftoversOfAKilledTestAreRemoved(t *testing.T) {
 	image := redisImage(t)
 	child := exec.Command(os.Args[0])
 	child.Env = append(os.Environ(), childVariable+"=killed", "CALLYARD_FABRIC_TEST_IMAGE="+image)
@@ -192,7 +192,7 @@ func TestWhatAKilledTestLeftIsRemovedByTheNextOne(t *testing.T) {
 	}
 }
 
-func TestWithoutAnEngineTheErrorSaysWhatToDo(t *testing.T) {
+func TestWithoutDockerEngineErrorSaysWhatToDo(t *testing.T) {
 	source, err := fabric.Source(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -219,7 +219,7 @@ func (f *failing) Helper()                      {}
 func (f *failing) Cleanup(c func())             { f.cleanups = append(f.cleanups, c) }
 func (f *failing) Logf(format string, a ...any) { fmt.Fprintf(&f.said, format, a...) }
 
-func TestAFailingTestShowsWhatThePartsWrote(t *testing.T) {
+func TestFailingTestShowsContainerLogs(t *testing.T) {
 	p := project(t)
 	fails := &failing{TB: t}
 	p.Watch(fails)

@@ -30,7 +30,7 @@ func samples(t testing.TB) []Golden {
 	return append(append(all, MCP("/mcp", "echo", "session")...), Probes()...)
 }
 
-func TestEveryOperationOfADocumentIsAttackedOrMissed(t *testing.T) {
+func TestOperationsWithoutSampleAreReported(t *testing.T) {
 	all := samples(t)
 	if all[0].Operation != "GET /calls/{id}" || all[0].Path != "/calls/a%2Fb" || all[1].Path != "/calls?timeout_ms=5" || len(all[1].Body) == 0 {
 		t.Errorf("%+v", all[:2])
@@ -58,7 +58,7 @@ func TestTheSameSeedMakesTheSameRequestsAndAnotherOneOthers(t *testing.T) {
 	}
 }
 
-func TestEachKindOfDamageIsDoneAndTheGoldenStaysWhole(t *testing.T) {
+func TestEveryMutationOccursAndGoldenIsUnchanged(t *testing.T) {
 	for _, g := range samples(t)[:2] {
 		whole := string(g.bytes("127.0.0.1:1"))
 		done := map[string]int{}
@@ -83,7 +83,7 @@ func TestEachKindOfDamageIsDoneAndTheGoldenStaysWhole(t *testing.T) {
 	}
 }
 
-func TestValuesAndMembersOfABodyAreFound(t *testing.T) {
+func TestValuesAndMembersOfJSONBodyAreFound(t *testing.T) {
 	m := &mutation{g: Golden{Body: []byte(`{"a": {"b":[1,"x\"]"]} , "c":null}`)}}
 	values, members := m.spots()
 	texts := func(spots []spot) (all []string) {
@@ -100,7 +100,7 @@ func TestValuesAndMembersOfABodyAreFound(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotPlannedIsAFinding(t *testing.T) {
+func TestUnexpectedResponsesAreFindings(t *testing.T) {
 	document := `{"type":"/problems/unavailable","status":503}`
 	retry := http.Header{"Retry-After": {"1"}}
 	for _, c := range []struct {
@@ -120,7 +120,7 @@ func TestWhatIsNotPlannedIsAFinding(t *testing.T) {
 	}
 }
 
-func TestAnAttackFindsAFaultAndNamesItsRequest(t *testing.T) {
+func TestAttackReportsTheRequestThatCausedAFault(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet && r.URL.RawQuery == "" && r.URL.Path == "/livez" && r.Header.Get("Prefer") == "" {
 			w.WriteHeader(http.StatusInternalServerError)
@@ -150,7 +150,7 @@ func TestOnlyLoopbackIsAttacked(t *testing.T) {
 	}
 }
 
-func TestACrowdHoldsItsConnectionsAndLetsThemGo(t *testing.T) {
+func TestSlowClientsHoldAndReleaseConnections(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body) // net/http detects that a caller left only while the body is read
 		<-r.Context().Done()
@@ -168,7 +168,7 @@ func TestACrowdHoldsItsConnectionsAndLetsThemGo(t *testing.T) {
 	crowd.Stop()
 }
 
-func TestAConnectionThatIsNeverClosedIsNoticed(t *testing.T) {
+func TestUnclosedConnectionIsReported(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer server.Close()
 	addr := strings.TrimPrefix(server.URL, "http://")
@@ -182,7 +182,7 @@ func TestAConnectionThatIsNeverClosedIsNoticed(t *testing.T) {
 	}
 }
 
-func TestFiguresAreOfTheCallsThatWereMade(t *testing.T) {
+func TestFiguresCountCallsAndFailures(t *testing.T) {
 	h := KeepCalling(t.Context(), 2, time.Microsecond, func(context.Context) error { return errors.New("no") })
 	for h.Calls() < 10 {
 		if !rest(t.Context(), time.Millisecond) {

@@ -185,11 +185,11 @@ func (r reading) valued(t *testing.T) reading {
 	return r
 }
 
-// TestTheOfficialLibrariesReadTheSame runs the same random conversations with the agent's
+// TestOfficialGoLibrariesDecodeTheSame runs the same random conversations with the agent's
 // client and with the official library, turn by turn, each with a separate strict server.
 // Both must decode the same content, and neither may be refused. This proves that the server is
 // not stricter than the libraries' requests, and that our requests are valid.
-func TestTheOfficialLibrariesReadTheSame(t *testing.T) {
+func TestOfficialGoLibrariesDecodeTheSame(t *testing.T) {
 	held, asked := 0, 0
 	for i := range wires {
 		w := &wires[i]

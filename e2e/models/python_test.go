@@ -106,9 +106,9 @@ func (p inPython) ask(_ context.Context, results []result, stream bool) (reading
 	return is, err
 }
 
-// TestTheOfficialPythonLibrariesReadTheSame is TestTheOfficialLibrariesReadTheSame with the
+// TestOfficialPythonLibrariesDecodeTheSame is TestOfficialGoLibrariesDecodeTheSame with the
 // libraries for Python. Those of Anthropic and Gemini have arguments only as values.
-func TestTheOfficialPythonLibrariesReadTheSame(t *testing.T) {
+func TestOfficialPythonLibrariesDecodeTheSame(t *testing.T) {
 	r := startReader(t)
 	held, asked := 0, 0
 	for i := range wires {

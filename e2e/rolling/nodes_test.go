@@ -93,7 +93,7 @@ func (w *wire) set(cut bool) {
 	}
 }
 
-func TestACallThatIsStoredSurvivesTheKillAndThePartitionOfANode(t *testing.T) {
+func TestStoredCallSurvivesKillAndPartitionOfANode(t *testing.T) {
 	t.Parallel()
 	ports := porttest.Ports(t, portsOfCluster)
 	wires := map[[2]int]*wire{}

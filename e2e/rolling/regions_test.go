@@ -84,7 +84,7 @@ func (r *region) ranAt(t testing.TB, what, where string) {
 	}
 }
 
-func TestCallsStayInTheirRegionFailOverAndReturn(t *testing.T) {
+func TestCallsPreferTheirRegionAndFailOver(t *testing.T) {
 	t.Parallel()
 	ports := porttest.Ports(t, 2*portsOfRegion)
 	east := startRegion(t, "east", ports[:portsOfRegion], "[]")

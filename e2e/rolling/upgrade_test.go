@@ -44,7 +44,7 @@ func openFabric(t testing.TB, h *house, c *cluster, approvers int) *fabric {
 	return f
 }
 
-func TestARollingRestartOfEveryRoleOfNATSAndOfRedisFailsNoHonestRequest(t *testing.T) {
+func TestRollingRestartOfAllProcessesFailsNoValidRequest(t *testing.T) {
 	t.Parallel()
 	ports := porttest.Ports(t, portsOfCluster+2)
 	c := startCluster(t, ports[2:], nil)

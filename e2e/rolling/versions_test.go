@@ -24,7 +24,7 @@ func startSingle(t testing.TB) string {
 
 // The two releases differ in the version of the bus, which is the largest possible
 // difference. Neither decodes messages of the other, and waiting calls are not lost.
-func TestReleasesThatSpeakDifferentlyNeverMisreadEachOther(t *testing.T) {
+func TestIncompatibleReleasesIgnoreEachOther(t *testing.T) {
 	t.Parallel()
 	now, next := bin(t, programs.now), bin(t, programs.next)
 	for _, c := range []struct{ name, door, worker, other string }{

@@ -8,7 +8,7 @@ import (
 	callyard "github.com/callyard/callyard/clients/go"
 )
 
-func TestABatchOfAThousandCallsIsAnsweredWhileItRuns(t *testing.T) {
+func TestBatchOfAThousandCallsStreamsResults(t *testing.T) {
 	f := sharedFabric(t)
 	c := caller(t, f, f.URL())
 	const size = 1000

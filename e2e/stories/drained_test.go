@@ -50,7 +50,7 @@ func (u under) succeeded(t *testing.T) {
 	}
 }
 
-func TestAWorkerThatIsDrainedFinishesWhatItHas(t *testing.T) {
+func TestDrainedWorkerFinishesItsCalls(t *testing.T) {
 	f := sharedFabric(t)
 	c, l := caller(t, f, f.URL()), newLedger(t)
 	how, err := scripted(fabric.Servers{"leaving": {"command": "/scripted-server", "args": []string{"echo"}}})
@@ -74,7 +74,7 @@ func TestAWorkerThatIsDrainedFinishesWhatItHas(t *testing.T) {
 	}
 }
 
-func TestAFrontDoorThatIsDrainedAnswersWhomItLetIn(t *testing.T) {
+func TestDrainedFrontDoorAnswersAcceptedCalls(t *testing.T) {
 	f := sharedFabric(t)
 	l := newLedger(t)
 	door, err := f.AddFrontDoor(t.Context(), fabric.Part{})

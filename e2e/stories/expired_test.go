@@ -6,7 +6,7 @@ import (
 	callyard "github.com/callyard/callyard/clients/go"
 )
 
-func TestSilenceIsANo(t *testing.T) {
+func TestUndecidedCallExpires(t *testing.T) {
 	f := sharedFabric(t)
 	c := caller(t, f, f.URL())
 	h := held(t, c, "office", "add", map[string]any{"a": 1, "b": 2}) // the policy allows two seconds

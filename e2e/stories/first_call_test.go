@@ -7,7 +7,7 @@ import (
 	callyard "github.com/callyard/callyard/clients/go"
 )
 
-func TestSomebodyMakesTheirFirstCall(t *testing.T) {
+func TestFirstCallAtEveryFrontDoorSucceeds(t *testing.T) {
 	f := sharedFabric(t)
 	for _, door := range f.FrontDoors[:2] {
 		c := caller(t, f, door.URL())

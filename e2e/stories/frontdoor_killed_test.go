@@ -7,7 +7,7 @@ import (
 	callyard "github.com/callyard/callyard/clients/go"
 )
 
-func TestWhatAKilledFrontDoorTookAnotherOneFinishes(t *testing.T) {
+func TestBatchOfAKilledFrontDoorIsFinishedByAnother(t *testing.T) {
 	f := sharedFabric(t)
 	l := newLedger(t)
 	door := f.FrontDoors[1]

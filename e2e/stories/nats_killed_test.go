@@ -2,7 +2,7 @@ package stories
 
 import "testing"
 
-func TestANodeOfNATSIsKilledAndNothingIsLostNorRunTwice(t *testing.T) {
+func TestKilledNATSNodeLosesAndRepeatsNothing(t *testing.T) {
 	f := sharedCluster(t)
 	node := f.Part("nats-1")
 	throughAFault(t, f, func() { must(t, node.Kill(t.Context())) })

@@ -2,7 +2,7 @@ package stories
 
 import "testing"
 
-func TestANodeOfNATSIsCutOffAndNothingIsLostNorRunTwice(t *testing.T) {
+func TestPartitionedNATSNodeLosesAndRepeatsNothing(t *testing.T) {
 	f := sharedCluster(t)
 	node := f.Part("nats-2")
 	throughAFault(t, f, func() { must(t, node.Cut(t.Context(), "bus")) })

@@ -34,7 +34,7 @@ func confirmed(t *testing.T, c *callyard.ClientWithResponses, token string) (res
 	return results, err
 }
 
-func TestRedisFailsOverInMidConfirmationAndEachCallRunsOnce(t *testing.T) {
+func TestConfirmedCallsRunOnceDuringRedisFailover(t *testing.T) {
 	worker, err := scripted(fabric.Servers{"desk": {"command": "/scripted-server", "args": []string{"echo"}}})
 	must(t, err)
 	f := fabric.Start(t, fabric.Options{Cluster: true, FrontDoors: 2, Worker: worker, Policy: policy, Images: all.images, Source: all.source})

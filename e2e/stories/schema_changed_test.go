@@ -11,7 +11,7 @@ import (
 	"github.com/callyard/callyard/e2e/fabric"
 )
 
-func TestWhatWasApprovedDoesNotRunOnceTheToolIsAnotherOne(t *testing.T) {
+func TestApprovedCallDoesNotRunIfTheToolChanged(t *testing.T) {
 	f := sharedFabric(t)
 	c := caller(t, f, f.URL())
 	before, err := scripted(fabric.Servers{"tickets": {"command": "/scripted-server", "args": []string{"echo"}}})

@@ -6,7 +6,7 @@ import (
 	callyard "github.com/callyard/callyard/clients/go"
 )
 
-func TestAnUnsafeCallWhoseWorkerIsKilledEndsUnknownAndIsNotRunAgain(t *testing.T) {
+func TestUnsafeCallOfKilledWorkerEndsUnknownAndIsNotRetried(t *testing.T) {
 	f := sharedFabric(t)
 	c, l := caller(t, f, f.URL()), newLedger(t)
 	id := stored(t, c, "lab", "effect", l.arguments("unsafe"))
@@ -25,7 +25,7 @@ func TestAnUnsafeCallWhoseWorkerIsKilledEndsUnknownAndIsNotRunAgain(t *testing.T
 	}
 }
 
-func TestASafeCallWhoseWorkerIsKilledIsRunAgainByAnotherOne(t *testing.T) {
+func TestSafeCallOfKilledWorkerIsRetriedByAnother(t *testing.T) {
 	f := sharedFabric(t)
 	c, l := caller(t, f, f.URL()), newLedger(t)
 	id := stored(t, c, "again", "effect", l.arguments("safe"))

@@ -46,7 +46,7 @@ func TestThePageHasEveryCurve(t *testing.T) {
 	}
 }
 
-func TestIntervalsAreThoseOfWilson(t *testing.T) {
+func TestIntervalsAreWilsonIntervals(t *testing.T) {
 	// From the table of Newcombe (1998): 81 of 263 is 0.2553 to 0.3662, 0 of 20 is 0 to 0.1611.
 	for _, c := range []struct {
 		right, of int
@@ -58,7 +58,7 @@ func TestIntervalsAreThoseOfWilson(t *testing.T) {
 	}
 }
 
-func TestNoQuestionIsInBothSplitsAndTheTasksStayTheSame(t *testing.T) {
+func TestTaskSplitsAreDisjointAndReproducible(t *testing.T) {
 	all, again := Tasks(80), Tasks(80)
 	split := make(map[string]string)
 	for i := range all {
@@ -75,8 +75,8 @@ func TestNoQuestionIsInBothSplitsAndTheTasksStayTheSame(t *testing.T) {
 	}
 }
 
-// TestEachMethodRaisesWhatItRewards lets each method learn from rewards that are computed here.
-func TestEachMethodRaisesWhatItRewards(t *testing.T) {
+// TestEachMethodRaisesProbabilityOfRewardedChoices lets each method learn from rewards that are computed here.
+func TestEachMethodRaisesProbabilityOfRewardedChoices(t *testing.T) {
 	for _, method := range Methods() {
 		p := newPolicy(3)
 		f := featuresOf("which tool is meant")
@@ -102,7 +102,7 @@ func TestEachMethodRaisesWhatItRewards(t *testing.T) {
 	}
 }
 
-func TestMaskedEpisodesCountNowhere(t *testing.T) {
+func TestMaskedEpisodesAreNotCounted(t *testing.T) {
 	p, lost := pointOf(3, []bool{true, false, false, true}, []bool{false, false, true, false})
 	if p.Step != 3 || p.Right != 2 || p.Of != 3 || lost != 1 {
 		t.Errorf("%+v, %d lost", p, lost)

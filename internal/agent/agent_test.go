@@ -206,7 +206,7 @@ func conversation(r *rand.Rand) (script modeltest.Script, calls int) {
 	return append(script, modeltest.Turn{Text: "The end.", Thought: "Done."}), calls
 }
 
-func TestConversationsRunToTheirEndOverEachWire(t *testing.T) {
+func TestConversationsCompleteWithEveryProviderAPI(t *testing.T) {
 	seeds := uint64(30)
 	if testing.Short() {
 		seeds = 5
@@ -275,7 +275,7 @@ func TestAKilledSessionRunsNothingTwice(t *testing.T) {
 	}
 }
 
-func TestHeldCallsAreDecidedOrLeft(t *testing.T) {
+func TestHeldCallsAreDecidedAwaitedOrLeftHeld(t *testing.T) {
 	script := modeltest.Script{{Calls: []modeltest.Call{{ID: "a", Name: "s__risky", Arguments: `{"path":"/x"}`}}}, {Text: "The end."}}
 	for name, c := range map[string]struct {
 		held     string
@@ -328,7 +328,7 @@ func TestASpentBudgetEndsASession(t *testing.T) {
 	}
 }
 
-func TestToolsThatDoNotFitAreFound(t *testing.T) {
+func TestToolsOmittedByBudgetAreSearchable(t *testing.T) {
 	var tools []string
 	for i := range 500 {
 		tools = append(tools, fmt.Sprintf("s__tool%d_%s", i, strings.Repeat("x", 20)))
@@ -397,7 +397,7 @@ func TestAForkIsIndependent(t *testing.T) {
 	}
 }
 
-func TestAModelWithoutToolCallsWritesThemAsJSON(t *testing.T) {
+func TestModelWithoutToolSupportWritesCallsAsJSON(t *testing.T) {
 	for _, spec := range specs {
 		s := newStage(t, spec, modeltest.Script{
 			{Text: "{\"tool_call\": {\"server_id\": \"s\", \"tool_name\": \"one\", \"parameters\": {\"a\": {\"b\": 1}}}, \"response\": \"I look.\"}"},

@@ -6,7 +6,7 @@ import (
 	"github.com/callyard/callyard/internal/agent/model"
 )
 
-func TestCachedTokensCostAsMuchAsOthersWithoutAPriceOfTheirOwn(t *testing.T) {
+func TestCachedTokensWithoutPriceCostTheInputPrice(t *testing.T) {
 	zero := 0.0
 	for _, c := range []struct {
 		prices Prices

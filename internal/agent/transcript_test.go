@@ -26,9 +26,9 @@ func TestATranscriptMayBeginWithAByteOrderMark(t *testing.T) {
 	}
 }
 
-// TestAFileThatIsNoTranscriptIsUnchanged opens other files as transcripts: text without a line feed
+// TestNonTranscriptFileIsNotModified opens other files as transcripts: text without a line feed
 // at its end, and lines of JSON of which the last is incomplete.
-func TestAFileThatIsNoTranscriptIsUnchanged(t *testing.T) {
+func TestNonTranscriptFileIsNotModified(t *testing.T) {
 	for _, text := range []string{"", "my notes", "my notes\nthat end here", `{"id":"1"}` + "\n" + `{"id":"2","te`, `{"type":"user","text":"a"}` + "\n{"} {
 		path := filepath.Join(t.TempDir(), "notes.jsonl")
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {

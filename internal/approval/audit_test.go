@@ -163,7 +163,7 @@ func dump(t *testing.T, lines *audit.Log) string {
 	return all.String()
 }
 
-func TestLinesThatACrashLeftOutArePutBackAsTheyWere(t *testing.T) {
+func TestAuditEntriesLostInACrashAreRestored(t *testing.T) {
 	srv := bustest.Start(t)
 	lines := openAudit(t, srv)
 	whole := open(t, srv, nil, func(o *approval.Options) { o.Audit = lines })
@@ -216,7 +216,7 @@ func TestLinesThatACrashLeftOutArePutBackAsTheyWere(t *testing.T) {
 	}
 }
 
-func TestAnAuditRecordThatTakesNothingStopsNoCall(t *testing.T) {
+func TestFailingAuditRecordStopsNoCall(t *testing.T) {
 	srv := bustest.Start(t)
 	lines := openAudit(t, srv)
 	r := open(t, srv, nil, func(o *approval.Options) { o.Audit = lines })

@@ -13,7 +13,7 @@ import (
 
 // A clock jump can at worst expire an approval early. The call is held for ten minutes. The steps are
 // the changes of the wall clock; jumps take no time.
-func TestAClockThatJumpsRunsNothingLate(t *testing.T) {
+func TestClockJumpRunsNoExpiredApproval(t *testing.T) {
 	type step struct{ jump, pass time.Duration }
 	for name, c := range map[string]struct {
 		steps []step
@@ -79,7 +79,7 @@ func TestAClockThatJumpsRunsNothingLate(t *testing.T) {
 	}
 }
 
-func TestMoreTimeIsMoreTimeAlsoWhenTheClockJumps(t *testing.T) {
+func TestExtensionSurvivesClockJumps(t *testing.T) {
 	r := open(t, bustest.Start(t), nil)
 	id := r.hold(byOps(1)).Approval.ID
 	r.clock.advance(5 * time.Minute)

@@ -168,7 +168,7 @@ func TestOnlyTheCallerSpendsItsToken(t *testing.T) {
 	}
 }
 
-func TestSilenceIsANo(t *testing.T) {
+func TestUndecidedApprovalsExpire(t *testing.T) {
 	r := open(t, bustest.Start(t), nil)
 	ctx := context.Background()
 	mine, theirs := r.hold(byCaller()), r.hold(byOps(1))
@@ -192,7 +192,7 @@ func TestSilenceIsANo(t *testing.T) {
 	}
 }
 
-func TestOneDenialVetoesEarlierApprovalsUntilTheCallRuns(t *testing.T) {
+func TestDenialOverridesEarlierApprovalsUntilTheCallRuns(t *testing.T) {
 	r := open(t, bustest.Start(t), nil)
 	first, second := r.hold(byOps(2)), r.hold(byOps(1))
 	for _, step := range []struct {
@@ -222,7 +222,7 @@ func TestOneDenialVetoesEarlierApprovalsUntilTheCallRuns(t *testing.T) {
 	}
 }
 
-func TestAnEditVoidsWhatWasApprovedBeforeAndRunsTheEditedBytes(t *testing.T) {
+func TestEditVoidsEarlierApprovalsAndRunsTheEditedBytes(t *testing.T) {
 	r := open(t, bustest.Start(t), nil)
 	ctx := context.Background()
 	id := r.hold(byOps(2)).Approval.ID
@@ -324,7 +324,7 @@ func TestACallWhoseRunnerIsLostIsUnknownAndNeverRunsAgain(t *testing.T) {
 	}
 }
 
-func TestOfManyRunnersOneGetsTheApprovedCall(t *testing.T) {
+func TestOneOfManyRunnersClaimsTheApprovedCall(t *testing.T) {
 	srv := bustest.Start(t)
 	one := open(t, srv, nil)
 	two := open(t, srv, one.clock)

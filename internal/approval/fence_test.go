@@ -72,7 +72,7 @@ func race(t *testing.T, desks [4]*fixture, h *approval.Held, racers int, lost fu
 
 // Of a hundred concurrent confirmations over two front doors and two approvers, exactly one runs, for
 // each of two hundred tokens. The other ninety-nine callers learn the id of the call.
-func TestOfManyConfirmationsAtOnceExactlyOneRuns(t *testing.T) {
+func TestExactlyOneOfConcurrentConfirmationsRuns(t *testing.T) {
 	desks := four(t, nil)
 	for n := range 200 {
 		if ran := race(t, desks, desks[n%2].hold(byCaller()), 100, nil); ran != 1 {
@@ -169,7 +169,7 @@ func with(t *testing.T, r *fixture, gate *confirm.Redis) *fixture {
 	return &is
 }
 
-func TestWhileRedisIsAwayAConfirmationIsToldWhichCallItIsOf(t *testing.T) {
+func TestConfirmationWithoutRedisReturnsTheCallID(t *testing.T) {
 	s := confirmtest.StartRedis(t, "", "")
 	r := four(t, func() *confirm.Redis { return s.Gate(t, nil) })[0]
 	h := r.hold(byCaller())

@@ -15,7 +15,7 @@ import (
 // If a desk's process is killed between any two steps, the record stays correct: another desk
 // continues from there, or ends the call with its real outcome, and writes the audit entries that the
 // killed one did not.
-func TestADeskThatIsKilledBetweenTwoStepsLeavesTheTruth(t *testing.T) {
+func TestRecordStaysCorrectAfterKillBetweenSteps(t *testing.T) {
 	ctx := context.Background()
 	dead, alive := func(string) bool { return false }, func(string) bool { return true }
 	confirm := func(t *testing.T, r *fixture, h *approval.Held) {
@@ -159,7 +159,7 @@ func wantHistory(t *testing.T, lines *audit.Log, id schema.ApprovalID, end ledge
 	}
 }
 
-func TestATokenWhoseRecordWasNeverWrittenIsWorthNothing(t *testing.T) {
+func TestTokenWithoutRecordIsRefused(t *testing.T) {
 	srv := bustest.Start(t)
 	doomed := open(t, srv, nil)
 	token, err := tokensOf(doomed).Mint(context.Background(), ledger.IDFor(schema.NewCallID()), time.Minute)

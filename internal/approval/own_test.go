@@ -12,7 +12,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-func TestTheGroupsOfARequesterComeWithItsApprovedCall(t *testing.T) {
+func TestApprovedCallHasTheGroupsOfItsRequester(t *testing.T) {
 	r := open(t, bustest.Start(t), nil)
 	who := schema.Principal{Name: "agent-key", Owner: "ana", Groups: []string{"billing", "night"}}
 	held := r.ask(who, arguments, byOps(1))
@@ -39,7 +39,7 @@ func TestTheGroupsOfARequesterComeWithItsApprovedCall(t *testing.T) {
 	}
 }
 
-func TestACallerConfirmsItsOwnCallByItsIDOnce(t *testing.T) {
+func TestCallerConfirmsOwnCallByIDOnce(t *testing.T) {
 	r := open(t, bustest.Start(t), nil)
 	ctx := context.Background()
 	held := r.hold(byCaller())

@@ -40,7 +40,7 @@ func permitted(t *testing.T, pattern ledger.Pattern, uses int, change ...func(*a
 
 var anyArguments, exact = ledger.Pattern{Kind: ledger.AnyArguments}, ledger.Pattern{Kind: ledger.ExactArguments}
 
-func TestACallLikeTheOneThatWasAllowedRunsAtOnce(t *testing.T) {
+func TestCallMatchingAPermissionRunsAtOnce(t *testing.T) {
 	r, first := permitted(t, exact, 0)
 	ctx := context.Background()
 	p := r.desk.Permissions.List(schema.DefaultTenant)
@@ -70,7 +70,7 @@ func TestACallLikeTheOneThatWasAllowedRunsAtOnce(t *testing.T) {
 	}
 }
 
-func TestAPermissionIsForNothingElse(t *testing.T) {
+func TestPermissionAppliesToMatchingCallsOnly(t *testing.T) {
 	r, _ := permitted(t, anyArguments, 0)
 	other := byOps(1)
 	other.Groups = []string{"ops", "bosses"}
@@ -107,7 +107,7 @@ func TestAPermissionIsForNothingElse(t *testing.T) {
 	}
 }
 
-func TestAPatternSaysWhichArgumentsMayRun(t *testing.T) {
+func TestPermissionPatternLimitsArguments(t *testing.T) {
 	same := func(pointers ...string) ledger.Pattern {
 		p := ledger.Pattern{Kind: ledger.SameValues}
 		for _, at := range pointers {
@@ -140,7 +140,7 @@ func TestAPatternSaysWhichArgumentsMayRun(t *testing.T) {
 	}
 }
 
-func TestOnlyWhoMayDecideAloneAllowsTheSameAgain(t *testing.T) {
+func TestPermissionNeedsAnApproverWhoDecidesAlone(t *testing.T) {
 	r := open(t, bustest.Start(t), nil, func(o *approval.Options) { o.Runner = "door" })
 	ctx := context.Background()
 	id := r.hold(byOps(1)).Approval.ID
@@ -179,7 +179,7 @@ func TestOnlyWhoMayDecideAloneAllowsTheSameAgain(t *testing.T) {
 	}
 }
 
-func TestAPermissionEnds(t *testing.T) {
+func TestPermissionEndsByTimeUsesOrRevocation(t *testing.T) {
 	ctx := context.Background()
 	for name, end := range map[string]func(t *testing.T, r *fixture, first *ledger.Approval){
 		"when its time is over": func(_ *testing.T, r *fixture, _ *ledger.Approval) { r.clock.advance(time.Hour) },
@@ -264,7 +264,7 @@ func TestUsesAreCountedOverAllFrontDoors(t *testing.T) {
 	}
 }
 
-func TestAPermissionTakenBackElsewhereIsNotUsedHere(t *testing.T) {
+func TestRevokedPermissionIsNotUsedAtAnotherFrontDoor(t *testing.T) {
 	// Repeat often enough that this process has not seen the permission yet in some rounds.
 	srv := bustest.Start(t)
 	here := open(t, srv, nil, func(o *approval.Options) { o.Runner = "door" })
@@ -283,7 +283,7 @@ func TestAPermissionTakenBackElsewhereIsNotUsedHere(t *testing.T) {
 	}
 }
 
-func TestAPermissionThatACrashLeftOutIsMade(t *testing.T) {
+func TestPermissionLostInACrashIsRestored(t *testing.T) {
 	ctx := context.Background()
 	srv := bustest.Start(t)
 	r := open(t, srv, nil, func(o *approval.Options) { o.Runner = "door" })
@@ -338,7 +338,7 @@ func TestAPermissionThatACrashLeftOutIsMade(t *testing.T) {
 	}
 }
 
-func TestWithoutARunnerPeopleAreAsked(t *testing.T) {
+func TestPermissionsAreNotUsedWithoutARunner(t *testing.T) {
 	srv := bustest.Start(t)
 	r := open(t, srv, nil)
 	if _, err := r.allow(r.hold(byOps(1)).Approval.ID, ben, exact, 0, time.Hour); err != nil {
@@ -385,7 +385,7 @@ func TestPermissionsAreInTheAuditRecord(t *testing.T) {
 }
 
 // A worker that does not trust the key would refuse calls that run by a permission.
-func TestWhereNoWorkerTakesAPermissionCallsAreHeldAndNoneIsGiven(t *testing.T) {
+func TestPermissionsNeedAWorkerThatTrustsTheKey(t *testing.T) {
 	var reason string
 	r, from := permitted(t, ledger.Pattern{Kind: ledger.AnyArguments}, 0, func(o *approval.Options) {
 		o.NoPermission = func(server schema.ServerID) string { return reason }

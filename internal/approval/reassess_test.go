@@ -157,7 +157,7 @@ const (
 `
 )
 
-func TestAnEditThatNeedsMoreBeginsTheApprovalAgain(t *testing.T) {
+func TestEditUnderStricterRuleRestartsApproval(t *testing.T) {
 	for name, blind := range map[string]bool{"at the approver": false, "at the front door, where the approver has no policy": true} {
 		t.Run(name, func(t *testing.T) {
 			b := openBank(t, blind)
@@ -197,7 +197,7 @@ func TestAnEditThatNeedsMoreBeginsTheApprovalAgain(t *testing.T) {
 	}
 }
 
-func TestTheAuthorOfAnEditCountsUnderTheNewRuleToo(t *testing.T) {
+func TestAuthorOfAnEditCountsAsApproverUnderTheNewRule(t *testing.T) {
 	b := openBank(t, false)
 	b.adopt(largeNeedsFinance)
 	held := b.ask(5)
@@ -210,7 +210,7 @@ func TestTheAuthorOfAnEditCountsUnderTheNewRuleToo(t *testing.T) {
 	}
 }
 
-func TestAPolicyThatRequiresMoreBeginsTheApprovalAgain(t *testing.T) {
+func TestStricterPolicyRestartsApproval(t *testing.T) {
 	for name, when := range map[string]string{"before the approval": "held", "after it": "approved", "while nobody looks": "renewed"} {
 		t.Run(name, func(t *testing.T) {
 			b := openBank(t, false)
@@ -252,7 +252,7 @@ func TestAPolicyThatRequiresMoreBeginsTheApprovalAgain(t *testing.T) {
 	}
 }
 
-func TestAPolicyThatRequiresLessLeavesAnApprovalAsItIs(t *testing.T) {
+func TestLooserPolicyKeepsTheApproval(t *testing.T) {
 	b := openBank(t, false)
 	b.adopt(allNeedFinance)
 	held := b.ask(5)
@@ -267,7 +267,7 @@ func TestAPolicyThatRequiresLessLeavesAnApprovalAsItIs(t *testing.T) {
 	}
 }
 
-func TestWhatThePolicyDeniesByNowIsNeitherEditedNorApproved(t *testing.T) {
+func TestNewlyDeniedCallCannotBeEditedOrApproved(t *testing.T) {
 	b := openBank(t, false)
 	b.adopt(`rules:
   - {name: never, when: args.amount > 1000, deny: too much}
@@ -283,7 +283,7 @@ func TestWhatThePolicyDeniesByNowIsNeitherEditedNorApproved(t *testing.T) {
 	}
 }
 
-func TestTheCallerDoesNotConfirmWhatNeedsPeopleByNow(t *testing.T) {
+func TestCallerCannotConfirmIfPolicyNowNeedsPeople(t *testing.T) {
 	b := openBank(t, false)
 	b.adopt(`rules: [{name: own, approval: {by: caller}}]`)
 	call := asked(agent, string(pays(5)))

@@ -23,7 +23,7 @@ func signature(state ledger.State, a *ledger.Approval, args string) string {
 	return fmt.Sprintf("%s %s %s", state, a.CallID, schema.Digest([]byte(args)))
 }
 
-func TestAWarrantIsMadeWithTheApprovalAndTravelsWithTheCall(t *testing.T) {
+func TestApprovedCallCarriesAWarrant(t *testing.T) {
 	r := open(t, bustest.Start(t), nil, func(o *approval.Options) { o.Sign = signed })
 	ctx := context.Background()
 
@@ -56,7 +56,7 @@ func TestAWarrantIsMadeWithTheApprovalAndTravelsWithTheCall(t *testing.T) {
 	}
 }
 
-func TestAWarrantOfAnEditIsOverTheEditedBytes(t *testing.T) {
+func TestWarrantCoversTheEditedBytes(t *testing.T) {
 	r := open(t, bustest.Start(t), nil, func(o *approval.Options) { o.Sign = signed })
 	ctx := context.Background()
 	const less = `{"amount":1,"to":"x"}`
@@ -73,7 +73,7 @@ func TestAWarrantOfAnEditIsOverTheEditedBytes(t *testing.T) {
 	}
 }
 
-func TestWithoutASignatureNothingIsApproved(t *testing.T) {
+func TestApprovalFailsWithoutASignature(t *testing.T) {
 	var broken atomic.Bool
 	broken.Store(true)
 	r := open(t, bustest.Start(t), nil, func(o *approval.Options) {

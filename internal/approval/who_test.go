@@ -10,7 +10,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-func TestTheRequesterNeverDecidesUnderWhateverKey(t *testing.T) {
+func TestRequesterNeverDecidesOwnCallWithAnyKey(t *testing.T) {
 	r := open(t, bustest.Start(t), nil)
 	ops := []string{"ops"}
 	for name, c := range map[string]struct{ asks, decides schema.Principal }{
@@ -43,7 +43,7 @@ func TestTheRequesterNeverDecidesUnderWhateverKey(t *testing.T) {
 	}
 }
 
-func TestAStrangerToTheGroupDecidesNothing(t *testing.T) {
+func TestNonMembersOfTheGroupCannotDecide(t *testing.T) {
 	r := open(t, bustest.Start(t), nil)
 	id := r.hold(byOps(1)).Approval.ID
 	for _, who := range []schema.Principal{dora, {Name: "eve"}, {}, {Name: "eve", Groups: []string{"OPS"}}, {Name: "ops"}} {
@@ -74,7 +74,7 @@ func TestAQuorumCountsAPersonOnce(t *testing.T) {
 	}
 }
 
-func TestOnlyTheRequesterTakesItsCallBack(t *testing.T) {
+func TestOnlyTheRequesterWithdrawsItsCall(t *testing.T) {
 	r := open(t, bustest.Start(t), nil)
 	ctx := context.Background()
 	h := r.hold(byCaller())

@@ -123,7 +123,7 @@ func TestAnApproverServesFromItsStartToItsStop(t *testing.T) {
 	}
 }
 
-func TestAnApproverThatOthersCanReachWantsKeys(t *testing.T) {
+func TestReachableApproverRequiresKeysOrSignIn(t *testing.T) {
 	_, hash := authn.Generate()
 	keys := []authn.Key{{Name: "ada", Hash: hash}}
 	people := settings.OIDCDefaults()
@@ -163,7 +163,7 @@ func TestAnApproverThatOthersCanReachWantsKeys(t *testing.T) {
 	}
 }
 
-func TestSilenceBecomesANoWithoutAnybodyLooking(t *testing.T) {
+func TestApprovalsExpireWithoutAnyRequest(t *testing.T) {
 	l, d := parts(t)
 	a, err := start(t, func(o *approver.Options) { o.Ledger, o.Desk = l, d })
 	if err != nil {
@@ -191,7 +191,7 @@ func TestSilenceBecomesANoWithoutAnybodyLooking(t *testing.T) {
 	}
 }
 
-func TestWhatWaitsOutlivesTheApproverAndSessionsDoNot(t *testing.T) {
+func TestPendingApprovalsSurviveRestartAndSessionsEnd(t *testing.T) {
 	srv := bustest.Start(t)
 	key, hash := authn.Generate()
 	run := func() (*approver.Approver, *approval.Desk) {
@@ -259,7 +259,7 @@ func TestWhatWaitsOutlivesTheApproverAndSessionsDoNot(t *testing.T) {
 	}
 }
 
-func TestAPageHasTheAddressThatPeopleReach(t *testing.T) {
+func TestPageURLUsesThePublicAddress(t *testing.T) {
 	for want, got := range map[string]string{
 		"https://approve.example/a/appr_1": approver.PageURL(settings.Approver{PublicURL: "https://approve.example/"}, "127.0.0.1:8081", "appr_1"),
 		"http://127.0.0.1:8081/a/appr_1":   approver.PageURL(settings.Approver{}, "127.0.0.1:8081", "appr_1"),

@@ -20,7 +20,7 @@ func withSlack(c *settings.Approver, url string) {
 	c.Slack.DefaultChannel, c.Slack.APIURL = "C0", url
 }
 
-func TestSlackNeedsPeopleWhoSignIn(t *testing.T) {
+func TestSlackRequiresKeysOrSignIn(t *testing.T) {
 	c := settings.ApproverDefaults()
 	withSlack(&c, "http://127.0.0.1:1/")
 	if f := c.Validate(); len(f) > 0 {

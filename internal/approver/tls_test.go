@@ -11,7 +11,7 @@ import (
 	"github.com/callyard/callyard/internal/settings"
 )
 
-func TestAnApproverWithACertificateServesTLSAndItsCookieTravelsOverTLSOnly(t *testing.T) {
+func TestApproverServesTLSWithSecureCookies(t *testing.T) {
 	cert, key, client := listentest.Certificate(t)
 	_, hash := authn.Generate()
 	a, err := start(t, func(o *approver.Options) {
@@ -39,7 +39,7 @@ func TestAnApproverWithACertificateServesTLSAndItsCookieTravelsOverTLSOnly(t *te
 	}
 }
 
-func TestPagesOverTLSAreNotSaidToBeAtAnHTTPAddress(t *testing.T) {
+func TestTLSRequiresAnHTTPSPublicURL(t *testing.T) {
 	c := settings.ApproverDefaults()
 	c.CertFile, c.KeyFile, c.PublicURL = "tls.crt", "tls.key", "http://localhost"
 	if faults := c.Validate(); len(faults) != 1 || faults[0].Path != "public_url" {

@@ -6,7 +6,7 @@ import (
 )
 
 // A front door without keys asks for the credential of each call.
-func TestARequestWithoutACredentialCostsNoMemory(t *testing.T) {
+func TestRequestWithoutCredentialDoesNotAllocate(t *testing.T) {
 	h := http.Header{"Accept": {"application/json"}}
 	if n := testing.AllocsPerRun(100, func() { _, _, _ = Credential(h) }); n != 0 {
 		t.Errorf("%v allocations", n)

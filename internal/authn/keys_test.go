@@ -82,7 +82,7 @@ func TestAKnownKeyGivesItsPrincipalInEitherHeader(t *testing.T) {
 	}
 }
 
-func TestEveryOtherCredentialIsRefusedWithoutRepeatingIt(t *testing.T) {
+func TestInvalidCredentialsAreRefusedWithoutEcho(t *testing.T) {
 	key, hash := Generate()
 	other, _ := Generate()
 	expired, expiredHash := Generate()
@@ -138,7 +138,7 @@ func TestAKeyEndsWhenItExpires(t *testing.T) {
 	})
 }
 
-func TestAKeyThatWasTakenAwayOrHasExpiredIsNotValidForWhatWaits(t *testing.T) {
+func TestRemovedOrExpiredKeyIsInvalidForWaitingCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, ci := Generate()
 		_, ends := Generate()
@@ -161,7 +161,7 @@ func TestAKeyThatWasTakenAwayOrHasExpiredIsNotValidForWhatWaits(t *testing.T) {
 	}
 }
 
-func TestWithoutKeysEverybodyIsLocal(t *testing.T) {
+func TestWithoutKeysPrincipalIsLocal(t *testing.T) {
 	k := mustKeys(t)
 	p, err := k.Authenticate(request("X-API-Key", "whatever"))
 	if err != nil || p.Name != Local || k.Configured() {
@@ -169,7 +169,7 @@ func TestWithoutKeysEverybodyIsLocal(t *testing.T) {
 	}
 }
 
-func TestWrongKeysAreLimitedForEachAddressAndGoodOnesNever(t *testing.T) {
+func TestWrongKeysAreRateLimitedByAddress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		key, hash := Generate()
 		k := mustKeys(t, Key{Name: "ci", Hash: hash})
@@ -221,7 +221,7 @@ func itoa(n int) string {
 	return itoa(n/10) + itoa(n%10)
 }
 
-func TestAllWrongKeysOfTheConfigurationAreNamedAtOnce(t *testing.T) {
+func TestAllInvalidKeysOfTheConfigAreReported(t *testing.T) {
 	key, hash := Generate()
 	_, err := NewKeys([]Key{
 		{Hash: hash},

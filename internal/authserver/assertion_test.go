@@ -75,7 +75,7 @@ func with(assertion, code string, changes ...string) url.Values {
 	return changed(redemption(code, "client_id", "-", "client_assertion_type", assertionType, "client_assertion", assertion), changes...)
 }
 
-func TestAClientAuthenticatesWithItsKeyAndEachAssertionOnce(t *testing.T) {
+func TestClientAssertionIsAcceptedOnce(t *testing.T) {
 	w, s, batch, other := keyedClients(t)
 	used := w.asserted(batch, "batch", nil, nil)
 	g := post(t, s.ServeToken, with(used, w.code(s, "client_id", "batch")))
@@ -125,7 +125,7 @@ func TestAClientWhoseFileHasNoKeysStopsTheStart(t *testing.T) {
 	}
 }
 
-func TestOfAllWhoShowOneAssertionAtOnceOneIsTaken(t *testing.T) {
+func TestConcurrentUseOfAnAssertionSucceedsOnce(t *testing.T) {
 	w, s, batch, _ := keyedClients(t)
 	shown, answers := w.asserted(batch, "batch", nil, nil), make([]got, 6)
 	var wait sync.WaitGroup
@@ -233,7 +233,7 @@ func TestNoForgedAssertionIsTaken(t *testing.T) {
 	}
 }
 
-func TestTheKeysOfAClientAreReadAgainWhenItSignsWithANewOne(t *testing.T) {
+func TestClientKeysAreReloadedForAnUnknownKey(t *testing.T) {
 	first, second := tokentest.NewKey(t, "k1", jose.ES256), tokentest.NewKey(t, "k2", jose.ES256)
 	var set atomic.Value
 	var asked atomic.Int32
@@ -270,7 +270,7 @@ func TestTheKeysOfAClientAreReadAgainWhenItSignsWithANewOne(t *testing.T) {
 	}
 }
 
-func TestAClientWithADocumentAuthenticatesAsThatSays(t *testing.T) {
+func TestClientAuthenticatesAsItsMetadataDocumentSays(t *testing.T) {
 	p := publish(t)
 	w, s := newWorld(t, func(o *authserver.Options) {
 		o.Hosts = []string{"127.0.0.1"}

@@ -49,7 +49,7 @@ func (p *publisher) says(changes map[string]any) {
 
 func (p *publisher) answers(f http.HandlerFunc) { p.serve.Store(&f) }
 
-func TestAClientCanDescribeItself(t *testing.T) {
+func TestClientMetadataDocumentIsAccepted(t *testing.T) {
 	p := publish(t)
 	w, s := newWorld(t, func(o *authserver.Options) {
 		o.Hosts = []string{"127.0.0.1"}
@@ -110,7 +110,7 @@ func TestAClientCanDescribeItself(t *testing.T) {
 	}
 }
 
-func TestNoDocumentIsReadInsideTheNetwork(t *testing.T) {
+func TestClientDocumentsOnPrivateAddressesAreRefused(t *testing.T) {
 	p := publish(t)
 	p.says(nil)
 	_, s := newWorld(t, func(o *authserver.Options) { o.Hosts = []string{"*"} })
@@ -159,7 +159,7 @@ func TestAPersonIsNotToldTheAddressOfAHost(t *testing.T) {
 	}
 }
 
-func TestAnIDThatIsNoGoodAddressIsReadNowhere(t *testing.T) {
+func TestInvalidClientIDURLIsNotFetched(t *testing.T) {
 	p := publish(t)
 	p.says(nil)
 	_, s := newWorld(t, func(o *authserver.Options) {

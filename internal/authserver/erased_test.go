@@ -128,9 +128,9 @@ func TestTheGrantsOfAnErasedTenantAreGone(t *testing.T) {
 	}
 }
 
-// TestAGrantOfAnErasedTenantEndsAlsoWhereNobodyRan runs no approver while the tenant is erased
+// TestGrantOfErasedTenantEndsWithoutARunningApprover runs no approver while the tenant is erased
 // and used again.
-func TestAGrantOfAnErasedTenantEndsAlsoWhereNobodyRan(t *testing.T) {
+func TestGrantOfErasedTenantEndsWithoutARunningApprover(t *testing.T) {
 	w, first, _ := recorded(t)
 	var red got
 	of("red", func() { red = w.login(first) })
@@ -157,8 +157,8 @@ func TestAGrantOfAnErasedTenantEndsAlsoWhereNobodyRan(t *testing.T) {
 	w.untilErased(1)
 }
 
-// TestACopyOfAGrantCannotBeReadAfterItsTenant restores the bytes of a row, like a backup.
-func TestACopyOfAGrantCannotBeReadAfterItsTenant(t *testing.T) {
+// TestRestoredGrantOfErasedTenantIsUnreadable restores the bytes of a row, like a backup.
+func TestRestoredGrantOfErasedTenantIsUnreadable(t *testing.T) {
 	w, plain, _ := recorded(t)
 	plain.Close()
 	ring := w.ring(w.keys)

@@ -51,7 +51,7 @@ func heard(t *testing.T, door *ended.Grants, id string) {
 	}
 }
 
-func TestAnAccessThatIsEndedIsWorthNothingAtOnce(t *testing.T) {
+func TestRevokedAccessIsRefusedAtOnce(t *testing.T) {
 	w, s, _ := recorded(t)
 	doors := []*ended.Grants{ended.Open(t.Context(), w.nats.Connect(t, "frontdoor"), slog.New(slog.DiscardHandler)), ended.Open(t.Context(), w.nats.Connect(t, "frontdoor"), slog.New(slog.DiscardHandler))}
 	for _, d := range doors {
@@ -103,7 +103,7 @@ func TestAnAccessThatIsEndedIsWorthNothingAtOnce(t *testing.T) {
 	}
 }
 
-func TestWhatIsOverIsNotListed(t *testing.T) {
+func TestEndedAccessesAreNotListed(t *testing.T) {
 	w, s, _ := recorded(t)
 	w.login(s)
 	w.code(s) // never redeemed
@@ -123,7 +123,7 @@ func TestWhatIsOverIsNotListed(t *testing.T) {
 	}
 }
 
-func TestEachStepOfAGrantIsRecordedWithoutASecret(t *testing.T) {
+func TestGrantStepsAreAuditedWithoutSecrets(t *testing.T) {
 	w, s, events := recorded(t)
 	want := func(what string, kinds ...string) []authserver.Event {
 		t.Helper()

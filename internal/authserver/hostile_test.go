@@ -13,7 +13,7 @@ import (
 	"github.com/callyard/callyard/internal/authserver"
 )
 
-func TestARequestThatIsAtFaultRedirectsNobody(t *testing.T) {
+func TestInvalidRequestRedirectsOnlyToAVerifiedURI(t *testing.T) {
 	w, s := newWorld(t, nil)
 	for name, c := range map[string]struct {
 		changes []string
@@ -118,7 +118,7 @@ func TestACodeIsForOneClientOneRequestAndOneUse(t *testing.T) {
 	}
 }
 
-func TestOfAllWhoRedeemOneCodeAtOnceNobodyKeepsAGrant(t *testing.T) {
+func TestConcurrentCodeRedemptionRevokesTheGrant(t *testing.T) {
 	w, s := newWorld(t, nil)
 	servers := []*authserver.Server{s, w.open(nil)}
 	code := w.code(s)
@@ -143,7 +143,7 @@ func TestOfAllWhoRedeemOneCodeAtOnceNobodyKeepsAGrant(t *testing.T) {
 	}
 }
 
-func TestARefreshTokenIsTakenOnceAndAThiefEndsTheGrant(t *testing.T) {
+func TestReusedRefreshTokenRevokesTheGrant(t *testing.T) {
 	w, s := newWorld(t, nil)
 	first := w.login(s)
 	second := post(t, s.ServeToken, renewal(first.Refresh))
@@ -184,7 +184,7 @@ func TestARefreshTokenIsTakenOnceAndAThiefEndsTheGrant(t *testing.T) {
 	}
 }
 
-func TestOfAllWhoRefreshAtOnceEverybodyGetsTheSameSuccessor(t *testing.T) {
+func TestConcurrentRefreshesGetTheSameToken(t *testing.T) {
 	w, s := newWorld(t, nil)
 	servers := []*authserver.Server{s, w.open(nil)}
 	first := w.login(s)
@@ -201,7 +201,7 @@ func TestOfAllWhoRefreshAtOnceEverybodyGetsTheSameSuccessor(t *testing.T) {
 	}
 }
 
-func TestAGrantEndsWithItsPersonItsTimeAndItsRevocation(t *testing.T) {
+func TestGrantEndsByPersonTimeOrRevocation(t *testing.T) {
 	w, s := newWorld(t, nil)
 	g := w.login(s)
 	if a := post(t, s.ServeRevoke, url.Values{"client_id": {"https://other.example/c"}, "token": {g.Refresh}}); a.Status != http.StatusOK {
@@ -235,7 +235,7 @@ func TestAGrantEndsWithItsPersonItsTimeAndItsRevocation(t *testing.T) {
 	}
 }
 
-func TestAClientWithASecretHasToShowIt(t *testing.T) {
+func TestConfidentialClientNeedsItsSecret(t *testing.T) {
 	w, s := newWorld(t, nil)
 	asking := []string{"client_id", "confidential"}
 	form := func() url.Values { return redemption(w.code(s, asking...), "client_id", "-") }

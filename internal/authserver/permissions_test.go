@@ -53,7 +53,7 @@ func withRoles(t *testing.T) (connect func(role string) *bus.Conn, provision fun
 	}
 }
 
-func TestThePermissionsOfTheRolesAreEnough(t *testing.T) {
+func TestRolePermissionsAreSufficient(t *testing.T) {
 	connect, provision := withRoles(t)
 	// A front door that is updated first has no table yet, and finds it later.
 	early := ended.Open(t.Context(), connect(bus.RoleFrontDoor), slog.New(slog.DiscardHandler))

@@ -232,7 +232,7 @@ func TestAFrontDoorAcceptsTheTokensForTheirResourceOnly(t *testing.T) {
 	}
 }
 
-func TestAPersonOfATenantIsNobodyOfTheOperators(t *testing.T) {
+func TestTenantTokenIsRefusedWithoutTenantClaimSetting(t *testing.T) {
 	w, s := newWorld(t, nil)
 	r, err := s.Ask(t.Context(), request(), &ada)
 	if err != nil {
@@ -253,7 +253,7 @@ func TestAPersonOfATenantIsNobodyOfTheOperators(t *testing.T) {
 	}
 }
 
-func TestOnlyWhoMayGetsTheScopeAdmin(t *testing.T) {
+func TestAdminScopeNeedsPermission(t *testing.T) {
 	_, s := newWorld(t, nil)
 	for scope, want := range map[string][2]string{
 		"admin tools:read":               {"admin tools:read", "tools:read"},
@@ -270,7 +270,7 @@ func TestOnlyWhoMayGetsTheScopeAdmin(t *testing.T) {
 	}
 }
 
-func TestTheMetadataIsThatOfTheSpecification(t *testing.T) {
+func TestMetadataConformsToTheSpecification(t *testing.T) {
 	w, s := newWorld(t, func(o *authserver.Options) { o.Hosts = []string{"*"} })
 	rec := httptest.NewRecorder()
 	s.ServeMetadata(rec, httptest.NewRequest(http.MethodGet, authserver.MetadataPath, nil))
@@ -286,7 +286,7 @@ func TestTheMetadataIsThatOfTheSpecification(t *testing.T) {
 	}
 }
 
-func TestNothingOfAGrantCanBeReadInTheTables(t *testing.T) {
+func TestGrantsAreEncryptedInTheTables(t *testing.T) {
 	w, s := newWorld(t, nil)
 	code := w.code(s)
 	g := post(t, s.ServeToken, redemption(code))

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestACollectorLosesNothingAndEndsWhenItIsOver(t *testing.T) {
+func TestCollectorDeliversAllItemsAndEnds(t *testing.T) {
 	b, over := newCollector[int](), make(chan struct{})
 	const sides, each = 8, 500
 	var putting sync.WaitGroup
@@ -40,7 +40,7 @@ func TestACollectorLosesNothingAndEndsWhenItIsOver(t *testing.T) {
 	}
 }
 
-func TestASignalForItemsThatAreTakenDoesNotShortenTheNextWait(t *testing.T) {
+func TestSignalOfTakenItemsDoesNotShortenTheNextWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, over := newCollector[int](), make(chan struct{})
 		for i := range gatherMany {

@@ -93,7 +93,7 @@ func TestAnApprovalIsForgottenAfterTheJournalOfItsCall(t *testing.T) {
 }
 
 // The call of an idempotency key may be deleted before the key expires.
-func TestAKeyWhoseCallIsForgottenRunsNothing(t *testing.T) {
+func TestIdempotencyKeyOfADeletedCallRunsNothing(t *testing.T) {
 	o, js, stop, _ := workingWith(t, retention.Periods{"red": time.Hour})
 	defer stop()
 	c := &Calls{o: o, ids: testIDs, jobs: js, finder: &finder{o: o, ids: testIDs, jobs: js}}
@@ -125,7 +125,7 @@ func TestAKeyWhoseCallIsForgottenRunsNothing(t *testing.T) {
 }
 
 // A journal whose records were deleted before a loss was accepted has lost nothing.
-func TestAForgottenJournalIsNotSettled(t *testing.T) {
+func TestDeletedJournalIsNotSettled(t *testing.T) {
 	o, js, stop, work := workingWith(t, retention.Periods{"red": time.Hour})
 	ls := newLanes(js.ctx, o, js, work)
 	o.LaneCalls = 1
@@ -162,7 +162,7 @@ func TestAForgottenJournalIsNotSettled(t *testing.T) {
 }
 
 // Results expire before the batch does. Nothing is known of its calls afterwards.
-func TestACallWhoseResultGrewTooOldIsNotQueued(t *testing.T) {
+func TestCallWithExpiredResultIsNotQueued(t *testing.T) {
 	o, js, stop, _ := working(t)
 	defer stop()
 	ctx := t.Context()

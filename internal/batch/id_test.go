@@ -10,7 +10,7 @@ import (
 
 var testIDs = NewIDs([]byte("a secret of 32 bytes, for tests."))
 
-func TestTheIDOfADurableCallSaysWhereItStands(t *testing.T) {
+func TestDurableCallIDEncodesJournalAndIndex(t *testing.T) {
 	seen := map[schema.CallID]bool{}
 	for _, kind := range []journal.Kind{journal.Batch, journal.Lane} {
 		id := newJournalID(kind)
@@ -31,7 +31,7 @@ func TestTheIDOfADurableCallSaysWhereItStands(t *testing.T) {
 	}
 }
 
-func TestAnIDIsFoundByItsPrincipalAloneAndCannotBeMade(t *testing.T) {
+func TestCallIDIsBoundToItsPrincipalAndUnforgeable(t *testing.T) {
 	id := newJournalID(journal.Lane)
 	call := testIDs.CallID(id, 7, "ann")
 	again := NewIDs([]byte("a secret of 32 bytes, for tests."))
@@ -63,7 +63,7 @@ func finds(i *IDs, id schema.CallID, principal string) bool {
 	return ok
 }
 
-func TestOtherIDsAreOfNoJournal(t *testing.T) {
+func TestInvalidCallIDsAreRefused(t *testing.T) {
 	for _, id := range []schema.CallID{
 		"", "call_", "call_06b2t8m3c0w3v2q5n7k9a1d4fz", "call_06b2t8m3c0w3v2q5n7k9a1d4fz-", "call_06b2t8m3c0w3v2q5n7k9a1d4fz-b", "call_06b2t8m3c0w3v2q5n7k9a1d4fz-x1",
 		"call_06b2t8m3c0w3v2q5n7k9a1d4fz-b1", "call_06b2t8m3c0w3v2q5n7k9a1d4fz-b1-", "call_06b2t8m3c0w3v2q5n7k9a1d4fz-b1-0123456789a", "call_06b2t8m3c0w3v2q5n7k9a1d4fz-b1-0123456789abc",

@@ -87,7 +87,7 @@ func (b *Batches) stored(t *testing.T, id schema.BatchID) (words []string) {
 	}
 }
 
-func TestACustomIDThatCameOverAnotherConnectionIsRefused(t *testing.T) {
+func TestDuplicateCustomIDOfAnotherConnectionIsRefused(t *testing.T) {
 	b := taking(t)
 	id := b.empty(t)
 	first := b.mustTake(t, id)
@@ -144,7 +144,7 @@ func TestABatchTakesCallsOverOneConnectionAtATime(t *testing.T) {
 
 // A sender that has reached its quota is not read any further. When it disconnects, the error
 // explains how to find out the number of stored calls.
-func TestAnIntakeStoresNoMoreThanMayWait(t *testing.T) {
+func TestIntakeStopsAtTheQueueQuota(t *testing.T) {
 	b := taking(t, settings.PrincipalRule{Queued: 3})
 	id := b.empty(t)
 	in := b.mustTake(t, id)
@@ -174,7 +174,7 @@ func TestAnIntakeStoresNoMoreThanMayWait(t *testing.T) {
 	}
 }
 
-func TestNamesOfBatchesThatAreNotUsedAreForgotten(t *testing.T) {
+func TestCustomIDsOfIdleBatchesAreEvicted(t *testing.T) {
 	is := newIntakes()
 	put := func(id schema.BatchID, used time.Time) {
 		in := &Intake{id: id}

@@ -64,7 +64,7 @@ func take(t *testing.T, ls *lanes, tenant schema.TenantID) schema.BatchID {
 	return l.job.l.owned.ID()
 }
 
-func TestATenantWithARetentionHasALaneOfItsOwn(t *testing.T) {
+func TestTenantWithRetentionHasASeparateLane(t *testing.T) {
 	o, js, stop, work := workingWith(t, retention.Periods{"red": time.Hour, schema.DefaultTenant: 2 * time.Hour, "long": 30 * 24 * time.Hour})
 	ls := newLanes(js.ctx, o, js, work)
 	lanes := make(map[schema.TenantID]schema.BatchID)
@@ -97,7 +97,7 @@ func TestATenantWithARetentionHasALaneOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestALaneEndsWhenItIsOldAlsoIfNoCallComes(t *testing.T) {
+func TestOldLaneEndsWithoutFurtherCalls(t *testing.T) {
 	o, js, stop, work := working(t)
 	o.LaneAge = time.Nanosecond
 	over := make(chan *journal.Manifest, 100)
@@ -119,7 +119,7 @@ func TestALaneEndsWhenItIsOldAlsoIfNoCallComes(t *testing.T) {
 	work.Wait()
 }
 
-func TestALaneIsFollowedByANewOneAndEndsWhenItsCallsAreOver(t *testing.T) {
+func TestFullLaneIsReplacedAndEndsWithItsCalls(t *testing.T) {
 	o, js, stop, work := working(t)
 	o.LaneCalls = 2
 	ls := newLanes(js.ctx, o, js, work)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestAJobGivesBackItsJournalOnlyWhenAnotherFrontDoorGoesOn(t *testing.T) {
+func TestJobReleasesItsJournalOnlyIfAnotherContinues(t *testing.T) {
 	for cause, gives := range map[error]bool{errStopped: true, errLost: true, errCanceled: false, errExpired: false, errDamaged: false} {
 		life := newLifetime()
 		life.halt(cause)
@@ -18,7 +18,7 @@ func TestAJobGivesBackItsJournalOnlyWhenAnotherFrontDoorGoesOn(t *testing.T) {
 	}
 }
 
-func TestTheFirstCauseOfAStopCountsUnlessTheJournalIsGivenBack(t *testing.T) {
+func TestFirstStopCauseWinsUnlessTheJournalIsReleased(t *testing.T) {
 	for _, c := range []struct{ first, second, want error }{
 		{errCanceled, errExpired, errCanceled},
 		{errLost, errCanceled, errLost},

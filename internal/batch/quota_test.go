@@ -54,7 +54,7 @@ func (b *backlog) place(name string, id schema.BatchID) (func(), error) {
 	return b.reserve(&Order{Principal: schema.Principal{Name: name}}, id)
 }
 
-func TestABatchThatIsBeingMadeCountsOnce(t *testing.T) {
+func TestBatchBeingCreatedCountsOnce(t *testing.T) {
 	b := counting(t, 100, settings.PrincipalRule{Batches: 2})
 	done, err := b.place("ann", "batch-1")
 	if err != nil {
@@ -82,7 +82,7 @@ func TestABatchThatIsBeingMadeCountsOnce(t *testing.T) {
 	}
 }
 
-func TestOnePrincipalLeavesPlacesToTheOthers(t *testing.T) {
+func TestPrincipalCannotTakeAllBatchSlots(t *testing.T) {
 	b := counting(t, 100, settings.PrincipalRule{Names: []string{"mass"}, Batches: 60})
 	fill := func(name string, want int, kind schema.Kind) {
 		t.Helper()

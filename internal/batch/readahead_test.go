@@ -46,7 +46,7 @@ func TestServersTakeTurnsAndEachKeepsItsOrder(t *testing.T) {
 	}
 }
 
-func TestAServerThatIsGivenNothingInARowIsGivenOne(t *testing.T) {
+func TestServerWithZeroRunLengthGetsOneCall(t *testing.T) {
 	s := newReadAhead()
 	fill(s, "a", "a")
 	if diff := cmp.Diff([]string{"a 0", "a 1"}, taken(s, func(schema.ServerID) int { return 0 })); diff != "" {
@@ -54,7 +54,7 @@ func TestAServerThatIsGivenNothingInARowIsGivenOne(t *testing.T) {
 	}
 }
 
-func TestTheReadAheadBufferIsShortUntilItHoldsARunOrIsFull(t *testing.T) {
+func TestReadAheadBufferIsShortUntilItHoldsARun(t *testing.T) {
 	run := func(schema.ServerID) int { return 3 }
 	s := newReadAhead()
 	if !s.short(run) {

@@ -55,7 +55,7 @@ func TestACallIsFoundByItsPrincipalOnly(t *testing.T) {
 	}
 }
 
-func TestAnEndedCallShowsItsResultToWhoeverWaits(t *testing.T) {
+func TestWaiterGetsTheResultOfAnEndedCall(t *testing.T) {
 	o, js, _, _ := working(t)
 	f := &finder{o: o, ids: testIDs, jobs: js}
 	batch, id := storedCall(t, o)

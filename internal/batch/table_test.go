@@ -13,7 +13,7 @@ func noneEnded(uint64) bool { return false }
 
 func always() bool { return true }
 
-func TestACallThatHasEndedIsHeldOrIsBeingCanceledDoesNotBegin(t *testing.T) {
+func TestEndedHeldOrCanceledCallDoesNotStart(t *testing.T) {
 	table := newCallTable(func(index uint64) bool { return index == 1 })
 	table.park(callAt(2))
 	if _, unread := table.cancel(3, always); !unread {
@@ -30,7 +30,7 @@ func TestACallThatHasEndedIsHeldOrIsBeingCanceledDoesNotBegin(t *testing.T) {
 	}
 }
 
-func TestOnlyACallOfWhichNothingIsKnownIsCanceledUnread(t *testing.T) {
+func TestOnlyUnknownCallIsCanceledUnread(t *testing.T) {
 	table := newCallTable(func(index uint64) bool { return index == 1 })
 	running := callAt(2)
 	table.enlist(running)
@@ -47,7 +47,7 @@ func TestOnlyACallOfWhichNothingIsKnownIsCanceledUnread(t *testing.T) {
 	}
 }
 
-func TestACallThatIsHeldNoMoreIsDroppedOnce(t *testing.T) {
+func TestHeldCallIsDroppedOnce(t *testing.T) {
 	table, it := newCallTable(noneEnded), callAt(1)
 	table.park(it)
 	if !it.waits.Load() || table.unsettled() != 1 || table.find(1) != it {
@@ -91,7 +91,7 @@ func TestACallCountsAsHeldUntilItsEndIsStored(t *testing.T) {
 	}
 }
 
-func TestTheEndOfAHeldCallIsCopiedWhileItIsHeldAndTheTableIsOpen(t *testing.T) {
+func TestOutcomeIsCopiedOnlyWhileCallIsHeldAndTableOpen(t *testing.T) {
 	table, it := newCallTable(noneEnded), callAt(1)
 	begun := 0
 	begin := func() { begun++ }
@@ -106,7 +106,7 @@ func TestTheEndOfAHeldCallIsCopiedWhileItIsHeldAndTheTableIsOpen(t *testing.T) {
 	}
 }
 
-func TestACallThatEndedLeavesItsSuccessorInTheTable(t *testing.T) {
+func TestEndedCallKeepsItsNextRunInTheTable(t *testing.T) {
 	table, first, second := newCallTable(noneEnded), callAt(1), callAt(1)
 	table.enlist(first)
 	table.enlist(second) // another run of the same call was requested

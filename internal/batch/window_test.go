@@ -12,7 +12,7 @@ func sized(bytes int) *journal.CallRecord {
 	return &journal.CallRecord{Arguments: make([]byte, bytes)}
 }
 
-func TestAWindowBoundsCallsAndBytesAndGivesPlacesBack(t *testing.T) {
+func TestWindowBoundsCallsAndBytes(t *testing.T) {
 	for name, c := range map[string]struct{ places, size int }{"calls": {2, 1}, "bytes": {10, 50}} {
 		synctest.Test(t, func(t *testing.T) {
 			w, entered := newWindow(c.places, 100), make(chan bool, 1)
@@ -49,7 +49,7 @@ func TestACallWithoutMemoryReleasesItsPlace(t *testing.T) {
 	})
 }
 
-func TestACallLargerThanTheWindowGoesAlone(t *testing.T) {
+func TestCallLargerThanTheWindowRunsAlone(t *testing.T) {
 	w := newWindow(2, 100)
 	large := &journal.CallRecord{ArgumentsObject: journal.Object{Size: 1000}}
 	if got := w.weight(large); got != 100 {

@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestABodyIsReadAsItCame(t *testing.T) {
+func TestBodyIsReadUnchanged(t *testing.T) {
 	r := New(1<<20, 8<<20)
 	for _, n := range []int{0, 1, first - 1, first, first + 1, maxSmall - 1, maxSmall, maxSmall + 1, 1<<20 - 1, 1 << 20} {
 		body := bytes.Repeat([]byte("0123456"), n/7+1)[:n]
@@ -37,7 +37,7 @@ func TestABodyIsReadAsItCame(t *testing.T) {
 	}
 }
 
-func TestWhatIsLongerOrShorterThanItMayBeIsRefused(t *testing.T) {
+func TestBodiesOfWrongLengthAreRefused(t *testing.T) {
 	r := New(1<<20, 1<<20)
 	for _, c := range []struct {
 		body   string
@@ -60,7 +60,7 @@ func TestWhatIsLongerOrShorterThanItMayBeIsRefused(t *testing.T) {
 	}
 }
 
-func TestWhatWasAnnouncedAndHasNotComeTakesLittle(t *testing.T) {
+func TestAnnouncedBytesReserveLittleMemory(t *testing.T) {
 	r := New(maxSmall, 64<<20)
 	announced, came := io.Pipe()
 	var l Reservation
@@ -81,7 +81,7 @@ func TestWhatWasAnnouncedAndHasNotComeTakesLittle(t *testing.T) {
 	}
 }
 
-func TestLargeBodiesLeaveTheMemoryOfSmallOnes(t *testing.T) {
+func TestLargeBodiesDoNotUseTheReserveOfSmallOnes(t *testing.T) {
 	r := New(10*maxSmall, 1<<20)
 	var large, another, small Reservation
 	if _, err := r.Read(&large, bytes.NewReader(make([]byte, 1<<20)), 1<<20, 8<<20); err != nil {
@@ -103,7 +103,7 @@ func TestLargeBodiesLeaveTheMemoryOfSmallOnes(t *testing.T) {
 	}
 }
 
-func TestThereIsNeverMoreThanTheBudget(t *testing.T) {
+func TestMemoryNeverExceedsTheBudget(t *testing.T) {
 	const all = 1 << 20
 	r := New(all, all)
 	var held atomic.Int64
@@ -134,7 +134,7 @@ func TestThereIsNeverMoreThanTheBudget(t *testing.T) {
 	}
 }
 
-func FuzzABodyIsWholeOrRefused(f *testing.F) {
+func FuzzBodyIsCompleteOrRefused(f *testing.F) {
 	f.Add([]byte("abc"), int64(3), 5)
 	f.Add([]byte(""), int64(-1), 0)
 	f.Add([]byte("abcdef"), int64(-1), 3)

@@ -20,7 +20,7 @@ func recorded(version string, settings ...string) *debug.BuildInfo {
 	return b
 }
 
-func TestTheLinkerComesBeforeWhatGoRecorded(t *testing.T) {
+func TestLinkerValuesOverrideBuildInfo(t *testing.T) {
 	const day = "2026-11-25T03:26:00Z"
 	stamps := []string{"vcs.revision", revision, "vcs.time", day, "vcs.modified", "false"}
 	for name, c := range map[string]struct {
@@ -43,7 +43,7 @@ func TestTheLinkerComesBeforeWhatGoRecorded(t *testing.T) {
 	}
 }
 
-func TestALineLeavesOutWhatIsNotKnown(t *testing.T) {
+func TestVersionLineOmitsUnknownValues(t *testing.T) {
 	about := runtime.Version() + ", " + runtime.GOOS + "/" + runtime.GOARCH + ")"
 	for info, want := range map[Info]string{
 		{"v1.2.3", revision + "-dirty", "2026-11-25T03:26:00Z"}: "v1.2.3 (commit 63898f2a1b2c-dirty, 2026-11-25T03:26:00Z, " + about,
@@ -56,9 +56,9 @@ func TestALineLeavesOutWhatIsNotKnown(t *testing.T) {
 	}
 }
 
-// TestTheLinkerReachesTheVariables builds a program like a release does, because the linker silently
+// TestLinkerSetsTheVariables builds a program like a release does, because the linker silently
 // ignores the name of a missing variable.
-func TestTheLinkerReachesTheVariables(t *testing.T) {
+func TestLinkerSetsTheVariables(t *testing.T) {
 	folder := filepath.Join(".", "testdata", "show")
 	program := filepath.Join(t.TempDir(), "show")
 	const here = "github.com/callyard/callyard/internal/buildinfo."

@@ -224,7 +224,7 @@ func TestToolsAreShownAsTheServerSentThem(t *testing.T) {
 	}
 }
 
-func TestTheOperatorsWordMakesAToolSafe(t *testing.T) {
+func TestOperatorSettingsMakeToolsSafe(t *testing.T) {
 	srv := bustest.Start(t)
 	c := open(t, srv)
 	h := newHerald(t, srv, "w", map[schema.ServerID]*schema.Definitions{"s": tools(`{"name":"get_x","annotations":{"idempotentHint":true}}`, `{"name":"put_x"}`, `{"name":"list"}`)})
@@ -274,7 +274,7 @@ func TestAFailedServerKeepsItsToolsAndIsShownAsFailed(t *testing.T) {
 	}
 }
 
-func TestWorkersWithTheSameServerShareOneReading(t *testing.T) {
+func TestWorkersWithTheSameServerShareOneDefinition(t *testing.T) {
 	srv := bustest.Start(t)
 	c := open(t, srv)
 	defs := map[schema.ServerID]*schema.Definitions{"s": tools(`{"name":"a"}`)}
@@ -306,7 +306,7 @@ func TestAnUpgradedServerShowsItsNewTools(t *testing.T) {
 	await(t, c, "the changed tools", has(c, "s", "c"))
 }
 
-func TestASilentWorkerIsGoneWithinSeconds(t *testing.T) {
+func TestSilentWorkerIsRemovedWithinSeconds(t *testing.T) {
 	srv := bustest.Start(t)
 	c := open(t, srv)
 	h := newHerald(t, srv, "w", map[schema.ServerID]*schema.Definitions{"s": tools(`{"name":"a"}`)})
@@ -336,7 +336,7 @@ func TestASilentWorkerIsGoneWithinSeconds(t *testing.T) {
 	})
 }
 
-func TestASwitchIsSeenByEveryFrontDoorAndOutlivesThem(t *testing.T) {
+func TestToolSwitchReachesEveryFrontDoorAndPersists(t *testing.T) {
 	srv := bustest.Start(t)
 	one, two := open(t, srv), open(t, srv)
 	h := newHerald(t, srv, "w", map[schema.ServerID]*schema.Definitions{"s": tools(`{"name":"a"}`)})
@@ -368,7 +368,7 @@ func TestASwitchIsSeenByEveryFrontDoorAndOutlivesThem(t *testing.T) {
 	}
 }
 
-func TestWhatIsSwitchedOffOrRemovedStandsAgainstCallsAtEveryFrontDoorAtOnce(t *testing.T) {
+func TestDisabledToolsAndRemovedServersRefuseCallsAtEveryFrontDoor(t *testing.T) {
 	srv := bustest.Start(t)
 	one, two := open(t, srv), open(t, srv)
 	h := newHerald(t, srv, "w", map[schema.ServerID]*schema.Definitions{"s": tools(`{"name":"a"}`, `{"name":"b"}`)})

@@ -8,7 +8,7 @@ import (
 	"github.com/callyard/callyard/pkg/bus"
 )
 
-func FuzzWhatAServerOffersIsListedOrLeftOut(f *testing.F) {
+func FuzzServerDefinitionsAreListedOrOmitted(f *testing.F) {
 	for _, seed := range []string{
 		`{"digest":"sha256:x","definitions":{"tools":[{"name":"echo","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}],"resources":[{"uri":"a"}],"prompts":[]}}`,
 		`{"definitions":{"tools":[{"name":"a"},{"name":"a"},{"name":""},null,1,{"name":{}},{"name":"b","annotations":[]}]}}`, `{"definitions":null}`, `{"definitions":{"tools":null}}`, `[]`,

@@ -9,7 +9,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-func TestAnApproverThatLagsIsSeen(t *testing.T) {
+func TestLaggingApproverIsReported(t *testing.T) {
 	srv := bustest.Start(t)
 	c := open(t, srv)
 	c.Announce(func() schema.FrontDoor {

@@ -46,7 +46,7 @@ const (
 	toolB  = `{"name":"b"}`
 )
 
-func TestAChangedOrNewToolOfAServerInQuarantineDoesNotRunBeforeItIsAccepted(t *testing.T) {
+func TestQuarantinedToolDoesNotRunBeforeAcceptance(t *testing.T) {
 	srv := bustest.Start(t)
 	one, two := open(t, srv), open(t, srv)
 	h := pinnedHerald(t, srv, schema.PinQuarantine, toolA)
@@ -165,7 +165,7 @@ func TestFrontDoorsThatRecordAtOnceAgree(t *testing.T) {
 
 // Until its definitions are compared, a quarantined server runs no calls. This holds for a record
 // with unknown definitions, and for definitions without a record.
-func TestNothingRunsBeforeDefinitionsWereCompared(t *testing.T) {
+func TestCallsAreRefusedBeforeDefinitionsAreCompared(t *testing.T) {
 	d := read("s", tools(toolA), nil, nil)
 	row := &pintable.Server{ID: "s", Tools: map[string]pintable.Pin{"a": {Digest: digest(toolA)}}}
 	for name, p := range map[string]*pinned{"no definitions": compare(schema.PinQuarantine, row, nil), "no record": compare(schema.PinQuarantine, nil, d)} {
@@ -191,7 +191,7 @@ func TestNothingRunsBeforeDefinitionsWereCompared(t *testing.T) {
 	}
 }
 
-func TestADifferenceNamesTheMembersOfMCPAlone(t *testing.T) {
+func TestDifferenceNamesMCPMembersOnly(t *testing.T) {
 	for _, c := range []struct{ a, b, want string }{
 		{`{"name":"a","description":"x"}`, `{"name":"a","description":"y"}`, "description"},
 		{`{"name":"a"}`, `{"name":"a","annotations":{},"outputSchema":{}}`, "outputSchema annotations"},
@@ -222,7 +222,7 @@ func BenchmarkStanding(b *testing.B) {
 	}
 }
 
-func TestAcceptedDefinitionsAreKnownWhileTheToolsAreNot(t *testing.T) {
+func TestAcceptedDefinitionsAreKnownBeforeTheTools(t *testing.T) {
 	srv := bustest.Start(t)
 	one := open(t, srv)
 	h := pinnedHerald(t, srv, schema.PinWarn, toolA)

@@ -9,7 +9,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-func TestASearchKnowsServersSwitchesAndBounds(t *testing.T) {
+func TestSearchRespectsServersSwitchesAndLimits(t *testing.T) {
 	srv := bustest.Start(t)
 	same := tools(`{"name":"read_file","description":"Reads a file"}`, `{"name":"weather","description":"The weather of a city"}`)
 	h := newHerald(t, srv, "worker", map[schema.ServerID]*schema.Definitions{"a": same, "b": same})

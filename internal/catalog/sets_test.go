@@ -42,7 +42,7 @@ func setNames(t *testing.T, c *Catalog, set string) []string {
 	return names
 }
 
-func TestASetIsKnownToEveryFrontDoorAndOverRestarts(t *testing.T) {
+func TestSetReachesEveryFrontDoorAndPersists(t *testing.T) {
 	srv := bustest.Start(t)
 	h := fleetOfTwo(t, srv)
 	one, two := open(t, srv), open(t, srv)
@@ -79,8 +79,8 @@ func TestASetIsKnownToEveryFrontDoorAndOverRestarts(t *testing.T) {
 	}
 }
 
-// TestOfEditsAtOnceNoneIsLost makes concurrent writers each add a selector.
-func TestOfEditsAtOnceNoneIsLost(t *testing.T) {
+// TestConcurrentEditsLoseNothing makes concurrent writers each add a selector.
+func TestConcurrentEditsLoseNothing(t *testing.T) {
 	srv := bustest.Start(t)
 	doors := []*Catalog{open(t, srv), open(t, srv)}
 	if _, err := doors[0].Sets().Put(t.Context(), "", toolset.Set{Name: "s", Include: []toolset.Selector{{}}}, 0, ""); err != nil {
@@ -244,7 +244,7 @@ func TestManyToolsAreSwitchedAtOnce(t *testing.T) {
 	}
 }
 
-func TestChangesAreToldWithActorAndReason(t *testing.T) {
+func TestChangesAreReportedWithActorAndReason(t *testing.T) {
 	srv := bustest.Start(t)
 	h := fleetOfTwo(t, srv)
 	c, other := open(t, srv), open(t, srv)

@@ -81,7 +81,7 @@ func seenSets(c *Catalog, tenant schema.TenantID) string {
 	return strings.Join(all, " ")
 }
 
-func TestASetOfATenantHasToolsOfItsServersAndIsSeenByNobodyElse(t *testing.T) {
+func TestTenantSetIsLimitedToItsServersAndPrivate(t *testing.T) {
 	srv := bustest.Start(t)
 	h := fleetOfTwo(t, srv)
 	c, other := openApart(t, srv), openApart(t, srv)
@@ -143,8 +143,8 @@ func TestASetOfATenantHasToolsOfItsServersAndIsSeenByNobodyElse(t *testing.T) {
 	}
 }
 
-// TestANameMeansTheOwnSetAndScopesOfTheInstallationMeanItsOwn tests two sets with the same name.
-func TestANameMeansTheOwnSetAndScopesOfTheInstallationMeanItsOwn(t *testing.T) {
+// TestSetNamesResolveByTenant tests two sets with the same name.
+func TestSetNamesResolveByTenant(t *testing.T) {
 	srv := bustest.Start(t)
 	h := fleetOfTwo(t, srv)
 	c := openApart(t, srv)
@@ -202,8 +202,8 @@ func TestANameMeansTheOwnSetAndScopesOfTheInstallationMeanItsOwn(t *testing.T) {
 	}
 }
 
-// TestOfEditsOfATenantAtTwoFrontDoorsNoneIsLost makes two front doors add selectors repeatedly.
-func TestOfEditsOfATenantAtTwoFrontDoorsNoneIsLost(t *testing.T) {
+// TestEditsOfATenantAtTwoFrontDoorsLoseNothing makes two front doors add selectors repeatedly.
+func TestEditsOfATenantAtTwoFrontDoorsLoseNothing(t *testing.T) {
 	srv := bustest.Start(t)
 	doors := []*Catalog{openApart(t, srv), openApart(t, srv)}
 	mustPut(t, doors[0], "red", one("s", toolset.Selector{}))
@@ -245,9 +245,9 @@ func TestOfEditsOfATenantAtTwoFrontDoorsNoneIsLost(t *testing.T) {
 	}
 }
 
-// TestChangesOfSetsAreToldToTheirTenantAlone compares the changes that each tenant gets for sets of
+// TestSetChangesAreReportedToTheirTenantOnly compares the changes that each tenant gets for sets of
 // one name.
-func TestChangesOfSetsAreToldToTheirTenantAlone(t *testing.T) {
+func TestSetChangesAreReportedToTheirTenantOnly(t *testing.T) {
 	srv := bustest.Start(t)
 	h := fleetOfTwo(t, srv)
 	c := openApart(t, srv)

@@ -56,7 +56,7 @@ func TestNoActivityIsDrawnWithoutATerminal(t *testing.T) {
 	}
 }
 
-func TestWithoutATerminalEachActivityIsALineOnce(t *testing.T) {
+func TestWithoutATerminalEachActivityIsPrintedOnce(t *testing.T) {
 	var b bytes.Buffer
 	a := newActivity(screen{w: &b})
 	a.plain = true

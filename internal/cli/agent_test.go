@@ -87,7 +87,7 @@ func calls(names ...string) modeltest.Turn {
 	return t
 }
 
-func TestTheAgentSaysHowItEnded(t *testing.T) {
+func TestAgentReportsItsOutcome(t *testing.T) {
 	y := openYard(t)
 	end := modeltest.Turn{Text: "It is done."}
 	for name, c := range map[string]struct {
@@ -130,7 +130,7 @@ func TestTheAgentSaysHowItEnded(t *testing.T) {
 	}
 }
 
-func TestTheAgentShowsPeopleItsCallsAndItsText(t *testing.T) {
+func TestAgentShowsItsCallsAndText(t *testing.T) {
 	y := openYard(t)
 	out, notes, code, _ := y.agentRun(t, modeltest.Script{calls("read a"), {Text: "Two\nlines \x1b[31m."}}, "Do it.")
 	if code != 0 || !strings.HasPrefix(out, "Two\nlines") || strings.Contains(out, "\x1b") {
@@ -255,8 +255,8 @@ type fullDisk struct{}
 
 func (fullDisk) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
 
-// TestAnAnswerThatIsNotWrittenIsNoSuccess writes the answer to a full disk, in each output format.
-func TestAnAnswerThatIsNotWrittenIsNoSuccess(t *testing.T) {
+// TestUnwrittenAnswerIsAnError writes the answer to a full disk, in each output format.
+func TestUnwrittenAnswerIsAnError(t *testing.T) {
 	y := openYard(t)
 	for _, output := range []string{"text", "json", "stream-json"} {
 		api := httptest.NewServer(modeltest.New(modeltest.Script{calls("read a"), {Text: "Done."}}))
@@ -272,9 +272,9 @@ func TestAnAnswerThatIsNotWrittenIsNoSuccess(t *testing.T) {
 	}
 }
 
-// TestACommandThatAsksNothingLeavesNoSession runs commands with a fault: --continue must not find
+// TestInvalidAgentCommandCreatesNoSession runs commands with a fault: --continue must not find
 // a session of theirs, and the corrected command can use the same file.
-func TestACommandThatAsksNothingLeavesNoSession(t *testing.T) {
+func TestInvalidAgentCommandCreatesNoSession(t *testing.T) {
 	y := openYard(t)
 	state := t.TempDir()
 	t.Setenv("XDG_STATE_HOME", state)
@@ -300,7 +300,7 @@ func TestACommandThatAsksNothingLeavesNoSession(t *testing.T) {
 	}
 }
 
-func TestFaultsOfTheCommandLineOfTheAgentAreNamed(t *testing.T) {
+func TestAgentCommandLineFaultsAreReported(t *testing.T) {
 	prices := func(text string) string {
 		path := filepath.Join(t.TempDir(), "prices.json")
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -344,7 +344,7 @@ func TestFaultsOfTheCommandLineOfTheAgentAreNamed(t *testing.T) {
 	}
 }
 
-func TestThePortOfMCPBridgesAgentReplacesThatOfItsAddress(t *testing.T) {
+func TestMCPBridgePortOverridesPortOfTheAddress(t *testing.T) {
 	for _, c := range []struct {
 		address string
 		port    int

@@ -53,7 +53,7 @@ func TestApprovalsAreListedAcrossPages(t *testing.T) {
 	}
 }
 
-func TestTheDefaultAddressOfTheApproverIsOnlyForAFrontDoorOnThisMachine(t *testing.T) {
+func TestDefaultApproverAddressNeedsALocalFrontDoor(t *testing.T) {
 	for base, want := range map[string]bool{
 		"http://127.0.0.1:8080": true, "http://localhost:8080": true, "http://[::1]:8080": true,
 		"https://callyard.example.com": false, "http://127.0.0.1.example.com": false, "http://10.0.0.1:8080": false,

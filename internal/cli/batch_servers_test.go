@@ -36,7 +36,7 @@ func TestABatchWarnsOfServersThatCallyardDoesNotHave(t *testing.T) {
 	}
 }
 
-func TestABatchWithoutAListOfServersWarnsOfNone(t *testing.T) {
+func TestBatchWithoutServerListDoesNotWarn(t *testing.T) {
 	plainEnvironment(t)
 	var stderr bytes.Buffer
 	servers := newBatchServers(clientOf(t, openDoor(t, nil), &stderr, &stderr))

@@ -167,7 +167,7 @@ func TestABatchThatCannotStartReportsTheReason(t *testing.T) {
 	}
 }
 
-func TestABatchThatWasCanceledSaysWhatItDidNotTake(t *testing.T) {
+func TestCanceledBatchReportsCallsNotTaken(t *testing.T) {
 	plainEnvironment(t)
 	d := batchfiletest.Open(t)
 	in, _ := callsFile(t, batchfiletest.CallLines(30))
@@ -189,7 +189,7 @@ func TestABatchThatWasCanceledSaysWhatItDidNotTake(t *testing.T) {
 	}
 }
 
-func TestProgressShowsWhatMattersFirst(t *testing.T) {
+func TestNarrowProgressLineKeepsTheMainFigures(t *testing.T) {
 	f := figures{tally: batchfile.Tally{Lines: 12_500, Succeeded: 12_400, ToolErrors: 30, Failed: 60, Unknown: 40}, total: 50_000, sealed: true, rate: 1500}
 	for width, want := range map[int]string{
 		0:  " 25%  12,500/50,000  1,500/s  ok 12,370  25s left  unknown 40  failed 60  tool errors 30",

@@ -44,7 +44,7 @@ func TestBenchStartsItsProgramWithTheFlagsThatWereGiven(t *testing.T) {
 	}
 }
 
-func TestBenchEndsAsItsProgramDoes(t *testing.T) {
+func TestBenchReturnsTheExitCodeOfItsProgram(t *testing.T) {
 	plainEnvironment(t)
 	fakeBench(t, "echo it failed >&2; exit 1")
 	if _, stderr, code := benchTyped(t); code != exitToolError || stderr != "it failed\n" {
@@ -61,7 +61,7 @@ func TestBenchWithoutItsProgramSaysHowToGetIt(t *testing.T) {
 	}
 }
 
-func TestTheBenchIsFoundFromBelowTheRepository(t *testing.T) {
+func TestBenchProgramIsFoundFromSubdirectory(t *testing.T) {
 	module, err := benchModule(".")
 	if err != nil {
 		t.Fatal(err)
@@ -71,7 +71,7 @@ func TestTheBenchIsFoundFromBelowTheRepository(t *testing.T) {
 	}
 }
 
-func TestAWrongBenchIsRefusedBeforeItsProgramStarts(t *testing.T) {
+func TestInvalidBenchFlagsAreRefusedBeforeStart(t *testing.T) {
 	plainEnvironment(t)
 	t.Setenv("PATH", t.TempDir())
 	t.Chdir(t.TempDir())

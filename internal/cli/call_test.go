@@ -26,7 +26,7 @@ func TestAResultIsWrittenForPeople(t *testing.T) {
 	}
 }
 
-func TestWithJSONTheResultIsTheBytesThatCame(t *testing.T) {
+func TestWithJSONTheResultIsUnchanged(t *testing.T) {
 	plainEnvironment(t)
 	for body, want := range map[string]int{
 		"{\"content\" : [],\r\n \"n\": 9007199254740993, \"z\":1,\"a\":\"\\u00e9\",\"x\":1e400}\n": exitOK,
@@ -67,7 +67,7 @@ func TestArgumentsAreSentByteForByte(t *testing.T) {
 	}
 }
 
-func TestATimeIsPassedOnOnlyWhenItIsGiven(t *testing.T) {
+func TestTimeoutIsSentOnlyIfSet(t *testing.T) {
 	plainEnvironment(t)
 	for given, want := range map[string]string{"": "", "0s": "", "30s": "30000", "1us": "1", "1500us": "2"} {
 		d := openDoor(t, map[string]answer{addLine: jsonAnswer(`{"content":[]}`)})
@@ -84,7 +84,7 @@ func TestATimeIsPassedOnOnlyWhenItIsGiven(t *testing.T) {
 	}
 }
 
-func TestAHeldCallHasNotRunAndIsNoSuccess(t *testing.T) {
+func TestHeldCallExitsAsRefused(t *testing.T) {
 	plainEnvironment(t)
 	body := recorded(t, "held.json")
 	d := openDoor(t, map[string]answer{addLine: {status: http.StatusAccepted, media: "application/json", body: body}})

@@ -66,7 +66,7 @@ func TestCallsAreListedAcrossPages(t *testing.T) {
 	}
 }
 
-func TestTimesOfAListAreSentAsTimes(t *testing.T) {
+func TestListTimesAreConvertedToTimestamps(t *testing.T) {
 	now := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 	for text, want := range map[string]string{
 		"90s": "2026-03-04T05:04:37Z", "2h": "2026-03-04T03:06:07Z", "7d": "2026-02-25T05:06:07Z", "2026-01-02T15:04:05+02:00": "2026-01-02T13:04:05Z",
@@ -99,7 +99,7 @@ func TestCallsRejectInvalidFlags(t *testing.T) {
 	}
 }
 
-func TestOneCallIsShownWithAllThatIsKnown(t *testing.T) {
+func TestCallIsShownWithAllDetails(t *testing.T) {
 	plainEnvironment(t)
 	v := callViews(t)
 	withResult := strings.TrimSuffix(v[0], "}") + `,"result":{"content":[{"type":"text","text":"hello there"}]}}`

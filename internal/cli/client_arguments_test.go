@@ -92,7 +92,7 @@ func FuzzPairs(f *testing.F) {
 	})
 }
 
-func TestAByteOrderMarkIsNoPartOfAFile(t *testing.T) {
+func TestByteOrderMarkOfAFileIsSkipped(t *testing.T) {
 	const mark = "\xef\xbb\xbf"
 	path := filepath.Join(t.TempDir(), "file")
 	write := func(text string) {

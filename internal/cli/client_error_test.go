@@ -43,7 +43,7 @@ func TestAProblemIsWrittenForPeople(t *testing.T) {
 	}
 }
 
-func TestWithJSONAProblemGoesToStdoutAsItCame(t *testing.T) {
+func TestWithJSONAProblemIsPrintedUnchanged(t *testing.T) {
 	plainEnvironment(t)
 	body := recorded(t, "problem-arguments.json")
 	d := openDoor(t, map[string]answer{"POST /servers/demo/tools/add": problemAnswer(422, body)})

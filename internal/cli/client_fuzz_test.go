@@ -7,7 +7,7 @@ import (
 	"unicode"
 )
 
-func FuzzARefusalIsALineForPeople(f *testing.F) {
+func FuzzRefusalIsOneReadableLine(f *testing.F) {
 	f.Add(404, []byte(`{"title":"x","detail":"y","call_id":"call_1","retryable":true,"errors":[{"pointer":"/a","message":"z"}],"rpc":{"code":-1,"message":"m"}}`), "5")
 	f.Add(500, []byte(`{"detail":"\u001b[31mred\u202e","errors":[{"parameter":"\u0007"}]}`), "-1")
 	f.Add(200, []byte(`null`), "")

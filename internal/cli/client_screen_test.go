@@ -24,7 +24,7 @@ func TestATableIsColouredOnlyAtATerminal(t *testing.T) {
 	}
 }
 
-func TestAnEmptyListIsItsHeader(t *testing.T) {
+func TestEmptyListPrintsOnlyItsHeader(t *testing.T) {
 	var b bytes.Buffer
 	s := screen{w: &b}
 	if err := s.table([]string{"A", "B"}, nil); err != nil || b.String() != "A  B\n" {
@@ -43,7 +43,7 @@ func TestAFileIsNoTerminal(t *testing.T) {
 	}
 }
 
-func TestSizesAndAgesReadWell(t *testing.T) {
+func TestSizesAndAgesAreFormatted(t *testing.T) {
 	for n, want := range map[int]string{0: "0 B", 999: "999 B", 1000: "1 kB", 12345: "12 kB", 999_499: "999 kB", 999_500: "1.0 MB", 2_340_000: "2.3 MB"} {
 		if got := size(n); got != want {
 			t.Errorf("size(%d) = %s, want %s", n, got, want)

@@ -156,9 +156,9 @@ var policyMistakes = []mistake{
 	{"rules:\n - name: a\n   deny: [x\n", "not valid YAML", 3},
 }
 
-// TestEveryTypicalMistakeIsFoundWithTheOthersAndItsLine combines each mistake with one in
+// TestAllTypicalMistakesAreReportedWithLines combines each mistake with one in
 // each of the other two files. One report must have them all.
-func TestEveryTypicalMistakeIsFoundWithTheOthersAndItsLine(t *testing.T) {
+func TestAllTypicalMistakesAreReportedWithLines(t *testing.T) {
 	dir := t.TempDir()
 	config, servers, policy := filepath.Join(dir, "callyard.yaml"), filepath.Join(dir, "mcp.json"), filepath.Join(dir, "policy.yaml")
 	args := []string{"--config", config, "--servers", servers, "--policy", policy}
@@ -218,7 +218,7 @@ func saysAt(said, file string, m mistake) bool {
 	return false
 }
 
-func TestAMissingFileIsFoundAtTheKeyThatNamesIt(t *testing.T) {
+func TestMissingFileIsReportedAtItsKey(t *testing.T) {
 	config := filepath.Join(t.TempDir(), "callyard.yaml")
 	if err := os.WriteFile(config, []byte("policy: /no/such/policy.yaml\nworker:\n  servers: /no/such/servers.json\n"), 0o600); err != nil {
 		t.Fatal(err)

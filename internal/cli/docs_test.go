@@ -93,7 +93,7 @@ func TestEveryCommandOfTheDocsIsValid(t *testing.T) {
 	}
 }
 
-func TestACommandOfTheDocsThatIsNotValidIsFound(t *testing.T) {
+func TestInvalidCommandInTheDocsIsReported(t *testing.T) {
 	page := "```sh\ngo run ./cmd/callyard up --demo-approvals    # callyard is a comment\nA=b callyard call demo add '{\"a\": 2}' --no-such | jq; callyard nothing\ncallyard servers show > out\n```\n```text\ncallyard text\n```\n"
 	commands := docsCommands(page)
 	if len(commands) != 4 {

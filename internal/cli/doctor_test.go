@@ -82,7 +82,7 @@ func sayDoctor(t *testing.T, door, approver string, more ...string) (said string
 	return out.String(), exitCode(err)
 }
 
-func TestTheDoctorFindsNothingWrongWithAWellSystem(t *testing.T) {
+func TestDoctorReportsNoFaultsInAHealthySystem(t *testing.T) {
 	said, code := sayDoctor(t, wellFrontDoor().open(t), wellApprover().open(t))
 	if code != exitOK || !strings.Contains(said, "No faults.") || strings.Contains(said, "fault ") || strings.Contains(said, "note") {
 		t.Errorf("code %d:\n%s", code, said)
@@ -193,7 +193,7 @@ func TestTheDoctorNamesFaultsAndFixes(t *testing.T) {
 	}
 }
 
-func TestNotesAreNoFaults(t *testing.T) {
+func TestDoctorNotesDoNotFail(t *testing.T) {
 	door := wellFrontDoor()
 	door.answers["/workers"] = jsonAnswer(`{"workers":[{"id":"a","version":"1"},{"id":"b","version":"2"}]}`)
 	door.answers["/servers"] = jsonAnswer(`{"servers":[{"id":"s","initialization_state":"initialized","slots":2,"in_flight":2,"waiting":7,"workers":[{"id":"a","initialization_state":"initialized","restarts":9}]},{"id":"new","initialization_state":"starting"}]}`)
@@ -222,7 +222,7 @@ func TestTheDoctorReportsUnreachableProcesses(t *testing.T) {
 	}
 }
 
-func TestTheDoctorAsksNoApproverWhoseAddressIsUnknown(t *testing.T) {
+func TestDoctorSkipsApproverWithUnknownAddress(t *testing.T) {
 	var x examination // without an approver
 	x.approvals(t.Context())
 	if len(x.findings) != 1 || x.findings[0].Level != levelNote || !strings.Contains(fmt.Sprint(x.findings), "--approver-url") {
@@ -230,7 +230,7 @@ func TestTheDoctorAsksNoApproverWhoseAddressIsUnknown(t *testing.T) {
 	}
 }
 
-func TestTheDoctorSpeaksJSON(t *testing.T) {
+func TestDoctorPrintsJSON(t *testing.T) {
 	door := wellFrontDoor()
 	door.answers["/readyz"] = problemAnswer(http.StatusServiceUnavailable, `{"title":"Unavailable","status":503,"detail":"Not ready: NATS is closed.","retryable":true}`)
 	said, code := sayDoctor(t, door.open(t), wellApprover().open(t), "--json")
@@ -247,7 +247,7 @@ func TestTheDoctorSpeaksJSON(t *testing.T) {
 	}
 }
 
-func TestOnlyTheFirstManyApprovalsAreNamed(t *testing.T) {
+func TestDoctorLimitsListedApprovals(t *testing.T) {
 	approver := wellApprover()
 	var list []string
 	for i := range shownMost + 3 {

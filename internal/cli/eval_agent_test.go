@@ -36,7 +36,7 @@ func (y *yard) session(t *testing.T, folder, name string, conversation []asked, 
 	return path
 }
 
-func TestWhatTheAgentDidIsScoredByTurn(t *testing.T) {
+func TestAgentCallsAreScoredByTurn(t *testing.T) {
 	plainEnvironment(t)
 	y := openYard(t)
 	folder := t.TempDir()
@@ -100,7 +100,7 @@ func TestWhatTheAgentDidIsScoredByTurn(t *testing.T) {
 	}
 }
 
-func TestATranscriptIsAFileOfResponses(t *testing.T) {
+func TestTranscriptIsUsableAsAResponseFile(t *testing.T) {
 	plainEnvironment(t)
 	y := openYard(t)
 	path := y.session(t, t.TempDir(), "s", []asked{{"Read a.", modeltest.Script{calls("read a"), {Text: "It is done."}}}})

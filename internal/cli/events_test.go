@@ -130,7 +130,7 @@ func TestEventsReconnectWithoutDuplicates(t *testing.T) {
 	}
 }
 
-func TestARefusalEndsTheFollowing(t *testing.T) {
+func TestRefusalEndsTheEventStream(t *testing.T) {
 	plainEnvironment(t)
 	for name, c := range map[string]struct {
 		answer answer

@@ -61,9 +61,9 @@ func TestInitChecksTheRecordsOfDurableCalls(t *testing.T) {
 	}
 }
 
-// TestInitMakesWhatEveryRoleOpens compares the created stores with those that the roles may use. A
+// TestInitCreatesTheStoresOfEveryRole compares the created stores with those that the roles may use. A
 // store that no role may create itself must not be missing.
-func TestInitMakesWhatEveryRoleOpens(t *testing.T) {
+func TestInitCreatesTheStoresOfEveryRole(t *testing.T) {
 	server := bustest.Start(t)
 	plainEnvironment(t)
 	root := &cobra.Command{Use: "callyard", SilenceErrors: true, SilenceUsage: true}

@@ -30,7 +30,7 @@ func TestANewKeyIsShownOnceWithItsEntry(t *testing.T) {
 	golden(t, "keys-new", hashForm.ReplaceAllString(keyForm.ReplaceAllString(stdout, "KEY"), "HASH"))
 }
 
-func TestTheEntryOfANewKeyLetsItIn(t *testing.T) {
+func TestConfigEntryOfANewKeyAuthenticatesIt(t *testing.T) {
 	plainEnvironment(t)
 	owner := "O'Brien: \"x\" ${HOME} $${A} # é\t"
 	stdout, _, code := typed(t, "", "keys", "new", "a: b", "--owner", owner, "--group", "[g]")

@@ -13,7 +13,7 @@ import (
 
 var warrantKeyForm = regexp.MustCompile(`wk_[0-9a-f]{20}`)
 
-func TestAPairOfWarrantKeysIsWrittenWithWhereItBelongs(t *testing.T) {
+func TestWarrantKeyPairIsWrittenWithSetupNotes(t *testing.T) {
 	plainEnvironment(t)
 	t.Chdir(t.TempDir())
 	stdout, stderr, code := typed(t, "", "keys", "warrant", "approver")
@@ -42,7 +42,7 @@ func TestAPairOfWarrantKeysIsWrittenWithWhereItBelongs(t *testing.T) {
 	}
 }
 
-func TestTheWordsAboutWarrantKeysAreThoseOfTheGoldenFile(t *testing.T) {
+func TestWarrantKeyTextMatchesGoldenFile(t *testing.T) {
 	plainEnvironment(t)
 	dir := t.TempDir()
 	stdout, _, code := typed(t, "", "keys", "warrant", filepath.Join(dir, "approver"))

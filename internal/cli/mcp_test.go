@@ -123,7 +123,7 @@ func TestTheBridgeClosesACanceledModernRequest(t *testing.T) {
 	end()
 }
 
-func TestTheBridgeOpensALostSessionAgain(t *testing.T) {
+func TestBridgeReopensALostSession(t *testing.T) {
 	stub := &mcpStub{}
 	say, hear, end := bridged(t, stub, "")
 	say(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}`)

@@ -43,7 +43,7 @@ func TestTheOutputFormatIsSelectedByFlags(t *testing.T) {
 	}
 }
 
-func TestARefusalIsAYAMLDocumentWhereThatIsAskedFor(t *testing.T) {
+func TestRefusalIsYAMLOnRequest(t *testing.T) {
 	plainEnvironment(t)
 	d := openDoor(t, nil)
 	stdout, stderr, code := typed(t, "", "workers", "-o", "yaml", "--url", d.URL)

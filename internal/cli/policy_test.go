@@ -43,7 +43,7 @@ rules:
     approval: {groups: [finance], needed: 2}
 `
 
-func TestPolicyTestSaysWhichRuleWonAndWhy(t *testing.T) {
+func TestPolicyTestReportsTheMatchingRuleAndReason(t *testing.T) {
 	policy := policyFile(t, "policy.yaml", testedPolicy)
 	calls := policyFile(t, "calls.yaml", `
 - {server: db, tool: drop_table, expect: {deny: true, rule: no-drop}}
@@ -109,7 +109,7 @@ func TestPolicyTestWithoutAPolicyTriesTheDefault(t *testing.T) {
 	}
 }
 
-func TestPolicyCheckSaysWhatIsWrongOrDoubtful(t *testing.T) {
+func TestPolicyCheckReportsErrorsAndWarnings(t *testing.T) {
 	out, err := runPolicy(t, "check", policyFile(t, "policy.yaml", testedPolicy))
 	if err != nil || !strings.Contains(out, "The policy is valid: 2 rules, version sha256:") {
 		t.Errorf("%v %s", err, out)

@@ -32,7 +32,7 @@ func TestServersAndTheirWorkersAreShown(t *testing.T) {
 	}
 }
 
-func TestWithJSONReportsAreTheBytesThatCame(t *testing.T) {
+func TestWithJSONReportsAreUnchanged(t *testing.T) {
 	plainEnvironment(t)
 	d := fleetDoor(t)
 	for file, args := range map[string][]string{

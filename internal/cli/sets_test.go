@@ -19,9 +19,9 @@ func setsDoor(t *testing.T) *door {
 	})
 }
 
-// TestTheListNamesTheTenantWhereSetsAreOfSeveral lists a tenant's own set, which cannot be used at
+// TestSetListShowsTenantsIfSeveral lists a tenant's own set, which cannot be used at
 // the moment, together with a set of the configuration.
-func TestTheListNamesTheTenantWhereSetsAreOfSeveral(t *testing.T) {
+func TestSetListShowsTenantsIfSeveral(t *testing.T) {
 	plainEnvironment(t)
 	d := openDoor(t, map[string]answer{
 		"GET /sets":         jsonAnswer(`{"sets":[{"name":"mine","tenant":"red","origin":"api","etag":"\"7\"","definition":{"include":[{}]}},{"name":"all","tenant":"default","origin":"configuration","definition":{"include":[{}]}}]}`),

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestAStateIsImportedAfterItsDifferencesWereShown(t *testing.T) {
+func TestStateImportShowsDifferencesFirst(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "state.json")
 	if err := os.WriteFile(file, []byte(`{"format":"callyard-state/1"}`), 0o600); err != nil {
 		t.Fatal(err)
@@ -33,7 +33,7 @@ func TestAStateIsImportedAfterItsDifferencesWereShown(t *testing.T) {
 	}
 }
 
-func TestAnImportThatWasDoneSaysSo(t *testing.T) {
+func TestSuccessfulImportIsReported(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "state.json")
 	if err := os.WriteFile(file, []byte(`{"format":"callyard-state/1"}`), 0o600); err != nil {
 		t.Fatal(err)

@@ -48,7 +48,7 @@ func TestAMistypedNameGetsASuggestion(t *testing.T) {
 	}
 }
 
-func TestASuggestionPrintsNothingElse(t *testing.T) {
+func TestSuggestionAddsNoOtherOutput(t *testing.T) {
 	plainEnvironment(t)
 	d := openDoor(t, nil) // also refuses the request for servers
 	stdout, stderr, code := typed(t, "", "servers", "show", "dmo", "--json", "--url", d.URL)

@@ -103,7 +103,7 @@ func TestTenantsFitNarrowTerminals(t *testing.T) {
 	}
 }
 
-func TestErasingATenantThatWasNeverThereIsNoSuccess(t *testing.T) {
+func TestErasingAnUnknownTenantIsRefused(t *testing.T) {
 	plainEnvironment(t)
 	const none = `{"id":"rad","found":false,"keys":0,"held":0,"canceled":0,"batches":0,"sets":0,"permissions":0,"credentials":0,"encrypted":true}`
 	d := openDoor(t, map[string]answer{
@@ -122,7 +122,7 @@ func TestErasingATenantThatWasNeverThereIsNoSuccess(t *testing.T) {
 	}
 }
 
-func TestWhatWasErasedIsCounted(t *testing.T) {
+func TestTenantErasureReportsCounts(t *testing.T) {
 	for want, done := range map[string]callyard.TenantErasure{
 		"The tenant red was erased: 1 API key revoked, 1 held call withdrawn, 1 durable call canceled, 1 batch deleted, 1 set of tools, 1 standing permission and 1 credential at MCP servers removed.\n":         {ID: "red", Keys: 1, Held: 1, Canceled: 1, Batches: 1, Sets: 1, Permissions: 1, Credentials: 1},
 		"The tenant red was erased: 2 API keys revoked, 0 held calls withdrawn, 3 durable calls canceled, 4 batches deleted, 5 sets of tools, 0 standing permissions and 6 credentials at MCP servers removed.\n": {ID: "red", Keys: 2, Canceled: 3, Batches: 4, Sets: 5, Credentials: 6},

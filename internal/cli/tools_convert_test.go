@@ -27,7 +27,7 @@ func TestToolsAreConvertedWithoutAServer(t *testing.T) {
 	}
 }
 
-func TestAToolCallThatCannotBeConvertedIsAnExitCode(t *testing.T) {
+func TestUnconvertibleToolCallExitsWithItsCode(t *testing.T) {
 	plainEnvironment(t)
 	const calls = `[{"type":"tool_use","id":"1","name":"echo","input":{"a":1}},{"type":"tool_use","id":"2","name":"echo","input":[]}]`
 	stdout, stderr, code := typed(t, calls, "tools", "convert", "--from", "anthropic", "--to", "gemini", "--calls")

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestToolsArePrintedAsAProviderTakesThem(t *testing.T) {
+func TestToolsArePrintedInProviderFormat(t *testing.T) {
 	plainEnvironment(t)
 	const whole = `{"format":"openai","tools":[{"type":"function","function":{"name":"demo__add","parameters":{"type":"object","properties":{"n":{"maximum":9007199254740993}}}}}],` +
 		`"count":1,"tokens":42,"omitted":3,"names":[{"name":"demo__add","server":"demo","tool":"add","tokens":42}],"loosened":[{"name":"demo__add","pointer":"/not","message":"not {}"}],"notes":["Too many."],"unknown":["away"]}`

@@ -44,7 +44,7 @@ func TestTheApprovalDemoHasARequesterAndAnApprover(t *testing.T) {
 	}
 }
 
-func TestTheApprovalDemoDoesNotReplaceWhatTheOperatorConfigured(t *testing.T) {
+func TestApprovalDemoKeepsOperatorConfiguration(t *testing.T) {
 	for name, change := range map[string]func(*setup.Config){
 		"policy":          func(c *setup.Config) { c.Policy = "p.yaml" },
 		"front_door.keys": func(c *setup.Config) { c.FrontDoor.Keys = []authn.Key{{Name: "a"}} },

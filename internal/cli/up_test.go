@@ -9,7 +9,7 @@ import (
 	"github.com/callyard/callyard/internal/setup"
 )
 
-func TestFabricsThatStartAtTheSameTimeHaveApproversOfTheirOwn(t *testing.T) {
+func TestConcurrentFabricsHaveSeparateApprovers(t *testing.T) {
 	addresses := make(map[string]bool)
 	for range 3 { // none of them serves yet
 		cmd := &cobra.Command{}

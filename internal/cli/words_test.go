@@ -9,7 +9,7 @@ import (
 )
 
 // Faults of a command line are found before a request is sent, and are reported with the fix.
-func TestWrongWordsAreNamedAndNothingIsSent(t *testing.T) {
+func TestUnknownArgumentsAreReportedBeforeARequest(t *testing.T) {
 	plainEnvironment(t)
 	d := openDoor(t, nil)
 	t.Setenv("CALLYARD_URL", d.URL)
@@ -59,7 +59,7 @@ func TestWrongWordsAreNamedAndNothingIsSent(t *testing.T) {
 	}
 }
 
-func TestHelpKnowsEveryCommand(t *testing.T) {
+func TestHelpWorksForEveryCommand(t *testing.T) {
 	for _, line := range []string{"help", "help calls", "help calls settle", "help hub", "completion", "hub --help", "eval"} {
 		root := rootCommand()
 		knowCompletion(root)

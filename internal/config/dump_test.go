@@ -27,7 +27,7 @@ func TestADumpHidesSecretsAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestADumpIsReadBackAsWhatItShows(t *testing.T) {
+func TestDumpRoundTrips(t *testing.T) {
 	c := defaults()
 	c.FrontDoor.Quota = &testQuota{Rate: 1.5, Burst: 3}
 	c.Worker.Name = "yes: # 'no'\n5"

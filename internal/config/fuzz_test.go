@@ -24,7 +24,7 @@ func checkFaults(t *testing.T, err error) {
 	}
 }
 
-func FuzzAConfigFileGivesAValueOrFaults(f *testing.F) {
+func FuzzConfigFile(f *testing.F) {
 	for _, data := range globbed(f, "testdata/faults/*.yaml") {
 		f.Add(data)
 	}
@@ -47,7 +47,7 @@ func FuzzAConfigFileGivesAValueOrFaults(f *testing.F) {
 	})
 }
 
-func FuzzAServersFileGivesServersOrFaults(f *testing.F) {
+func FuzzServersFile(f *testing.F) {
 	for _, pattern := range []string{"testdata/servers/*.json", "testdata/serverfaults/*.json"} {
 		for _, data := range globbed(f, pattern) {
 			f.Add(data)

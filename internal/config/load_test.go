@@ -109,7 +109,7 @@ func TestEveryFaultOfAFileIsReportedAtOnceWithItsPlace(t *testing.T) {
 	}
 }
 
-func TestLayersWinInOrder(t *testing.T) {
+func TestConfigLayersOverrideInOrder(t *testing.T) {
 	path := write(t, "c.yaml", `
 nats: nats://${ZONE}.example:4222
 front_door:
@@ -160,7 +160,7 @@ approver:
 	}
 }
 
-func TestFaultsOfVariablesAndFlagsNameThem(t *testing.T) {
+func TestFaultsNameTheVariableOrFlag(t *testing.T) {
 	secretFile := write(t, "key", "hunter2 hunter2")
 	_, err := Load(Source{
 		Path: write(t, "c.yaml", "front_door:\n  timeout: 5s\n"),
@@ -202,7 +202,7 @@ func TestFilesWithoutSettingsKeepTheDefaults(t *testing.T) {
 	}
 }
 
-func TestLinesEndAsEditorsEndThem(t *testing.T) {
+func TestCRLFLineEndingsAreAccepted(t *testing.T) {
 	got := defaults()
 	path := write(t, "c.yaml", "nats: a\r\nfront_door:\r\n  listen: b\r\n  timeout: 5\r\n")
 	_, err := Load(Source{Path: path}, got)
@@ -231,7 +231,7 @@ func TestAnUnreadableFileIsAFault(t *testing.T) {
 	}
 }
 
-func TestAliasesCannotExplode(t *testing.T) {
+func TestYAMLAliasExpansionIsBounded(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("worker:\n  extra:\n  - &a0 [x, x, x, x, x, x, x, x, x, x]\n")
 	for i := 1; i < 12; i++ {
@@ -244,7 +244,7 @@ func TestAliasesCannotExplode(t *testing.T) {
 	}
 }
 
-func TestAReportIsBounded(t *testing.T) {
+func TestNumberOfReportedFaultsIsBounded(t *testing.T) {
 	var b strings.Builder
 	for range 5000 {
 		b.WriteString("- {idel: 1}\n")
@@ -258,7 +258,7 @@ func TestAReportIsBounded(t *testing.T) {
 
 func indent(s string) string { return "  " + strings.ReplaceAll(s, "\n- ", "\n  - ") }
 
-func TestMistakesOfTheProgramAreNoFaults(t *testing.T) {
+func TestProgrammingErrorsAreNotReportedAsFaults(t *testing.T) {
 	type loop struct{ Next *loop }
 	type clash struct {
 		A struct{ B string } `yaml:"a"`

@@ -56,7 +56,7 @@ func TestRestServicesAndToolEndpointsAreRead(t *testing.T) {
 	}
 }
 
-func TestAServerOfARequestReadsNoFiles(t *testing.T) {
+func TestServerEntryInARequestReadsNoFiles(t *testing.T) {
 	for _, entry := range []string{
 		`{"openapi": "/etc/passwd", "base_url": "https://h.example"}`,
 		`{"openapi": "https://h.example/o.json", "credentials": {"k": {"value_file": "/etc/passwd"}}}`,

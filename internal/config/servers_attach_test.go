@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestServersThatProgramsAttachToAreRead(t *testing.T) {
+func TestAttachEntriesAreRead(t *testing.T) {
 	servers, err := LoadServers(adaptedFile(t, `{"attach": true, "attach_keys": ["sha256:00", "sha256:11"], "riskLevel": 2, "sessions": 8}`), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -16,7 +16,7 @@ func TestServersThatProgramsAttachToAreRead(t *testing.T) {
 	}
 }
 
-func TestFaultsOfServersThatProgramsAttachToAreNamed(t *testing.T) {
+func TestFaultsOfAttachEntriesAreReported(t *testing.T) {
 	const keys = `"attach_keys": ["sha256:00"]`
 	for entry, want := range map[string]string{
 		`{"attach": true}`:                                         "callyard keys attach s",

@@ -74,7 +74,7 @@ func TestAnAuthBlockIsRead(t *testing.T) {
 	}
 }
 
-func TestWhereASecretIsInVaultIsRead(t *testing.T) {
+func TestVaultSecretLocationIsRead(t *testing.T) {
 	a, err := authEntry(t, `"url": "https://mcp.example/mcp", "auth": {"mode": "static", "value_vault": {"address": "https://v.example", "path": "secret/data/x", "field": "f", "token_file": "secret"}}`)
 	if err != nil || a.Value.Vault == nil {
 		t.Fatal(err)
@@ -100,7 +100,7 @@ func TestWhereASecretIsInVaultIsRead(t *testing.T) {
 // plainAuth is an Auth that shows what it holds.
 type plainAuth Auth
 
-func TestAFaultOfAnAuthBlockSaysWhatToWrite(t *testing.T) {
+func TestAuthBlockFaultsSuggestTheFix(t *testing.T) {
 	const url, service = `"url": "https://mcp.example/mcp", `, `"mode": "oauth_service", "issuer": "https://login.example", "client_id": "c", "client_secret": "canary"`
 	for rest, want := range map[string]string{
 		url + `"auth": {"value": "canary"}`:                                                                                                                                                "auth.mode: is missing; write \"static\"",

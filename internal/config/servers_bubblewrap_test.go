@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestASandboxIsTheOnesThatTheEntryNames(t *testing.T) {
+func TestServerEntrySelectsItsSandbox(t *testing.T) {
 	servers, err := LoadServers(write(t, "mcp.json", `{"mcpServers": {
 		"a": {"command": "x", "riskLevel": 3, "sandbox": "bubblewrap", "bubblewrap": {"memory": 67108864, "time": "5s", "volumes": ["/srv/a:/a:ro"], "env": {"KEY": "hunter2"}}},
 		"b": {"command": "x", "sandbox": "container", "docker": {"image": "i:1", "egress": ["api.example.com:443"]}},

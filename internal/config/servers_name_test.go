@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestAServerIsNamedAfterWhatItRuns(t *testing.T) {
+func TestServerNameIsDerivedFromItsEntry(t *testing.T) {
 	for entry, want := range map[string]string{
 		`{"command": "mcp-server-files", "args": ["/srv"]}`:                                               "mcp-server-files",
 		`{"command": "/usr/bin/My Server.exe"}`:                                                           "my-server",
@@ -40,7 +40,7 @@ func TestAServerIsNamedAfterWhatItRuns(t *testing.T) {
 
 var suggested = regexp.MustCompile(`^[a-z0-9_-]{1,32}$`)
 
-func FuzzASuggestedNameIsOneThatAServerCanHave(f *testing.F) {
+func FuzzSuggestedServerNameIsValid(f *testing.F) {
 	f.Add("npx", "-y", "@a/b@1", "")
 	f.Add("docker", "run", "ghcr.io/x/y:z", "https://mcp.example.com")
 	f.Add("", "", "", "://")

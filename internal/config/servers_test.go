@@ -18,7 +18,7 @@ var serversEnv = []string{"HOME=/home/someone", "GH_TOKEN=ghp-secret", "EMPTY="}
 // bare is an entry without its methods, so that tests see what it holds.
 type bare ServerEntry
 
-func TestFilesOfOtherProgramsAreReadAsTheyAre(t *testing.T) {
+func TestServersFilesOfOtherMCPClientsAreRead(t *testing.T) {
 	for _, path := range files(t, "servers/*.json") {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			servers, err := LoadServers(path, serversEnv)
@@ -67,7 +67,7 @@ func TestTheExamplesWeShipAreRead(t *testing.T) {
 	}
 }
 
-func TestARiskLevelIsNeverLostOrGuessed(t *testing.T) {
+func TestInvalidRiskLevelsAreRefused(t *testing.T) {
 	for _, written := range []string{
 		`"riskLevel": "3"`, `"riskLevel": 3.0`, `"riskLevel": 3e0`, `"riskLevel": null`, `"riskLevel": true`, `"riskLevel": [3]`,
 		`"riskLevel": 0`, `"riskLevel": 4`, `"riskLevel": -1`, `"riskLevel": 99999999999999999999`, `"riskLevel": "${LEVEL}0"`, `"risklevel": 3`,
@@ -86,7 +86,7 @@ func TestARiskLevelIsNeverLostOrGuessed(t *testing.T) {
 	}
 }
 
-func TestVariablesOfMCPBridgeAddReplaceAndOverride(t *testing.T) {
+func TestMCPBridgeVariablesAddReplaceAndOverrideServers(t *testing.T) {
 	file := write(t, "mcp_config.json", `{"mcpServers": {
 		"my-files": {"command": "old", "args": ["old"], "env": {"OLD": "1"}, "riskLevel": 3, "docker": {"image": "old", "network": "none"},
 			"labels": {"zone": "a"}, "trustAnnotations": true, "safeTools": ["*"], "sessions": 2},
@@ -122,7 +122,7 @@ func TestVariablesOfMCPBridgeAddReplaceAndOverride(t *testing.T) {
 	}
 }
 
-func TestFaultsOfServerVariablesNameThem(t *testing.T) {
+func TestFaultsNameTheServerVariable(t *testing.T) {
 	file := write(t, "mcp.json", `{"mcpServers": {"a-b": {"command": "x", "riskLevel": 3}, "a_b": {"command": "x"}, "c": {"command": "x", "riskLevel": 3}}}`)
 	_, err := LoadServers(file, []string{
 		"MCP_SERVER_A_B_RISK_LEVEL=3", "MCP_SERVER_C_RISK_LEVL=3", "MCP_SERVER_C_RISK_LEVEL=high", "MCP_SERVER_C_ENV=hunter2",
@@ -147,7 +147,7 @@ func TestAnAPIKeyIsSentAsABearerToken(t *testing.T) {
 	}
 }
 
-func TestAnEntryFromElsewhereCannotReadTheEnvironment(t *testing.T) {
+func TestServerEntryInARequestCannotReadTheEnvironment(t *testing.T) {
 	t.Setenv("GH_TOKEN", "hunter2")
 	for _, entry := range []string{
 		`{"command": "x", "args": ["${GH_TOKEN}"]}`, `{"command": "x", "env": {"A": "${env:GH_TOKEN}"}}`, `{"command": "x", "cwd": "${userHome}"}`,
@@ -174,7 +174,7 @@ func TestServersCanComeFromVariablesAlone(t *testing.T) {
 	}
 }
 
-func TestTheFolderOfAnEditorIsTheOneThatHoldsItsOwn(t *testing.T) {
+func TestWorkspaceFolderIsParentOfEditorFolder(t *testing.T) {
 	for path, want := range map[string]string{
 		"/w/.vscode/mcp.json": "/w", "/w/.cursor/mcp.json": "/w", "/w/mcp.json": "/w", ".vscode/mcp.json": ".", "mcp.json": ".",
 	} {

@@ -50,7 +50,7 @@ func TestSizesAreReadWithTheirUnit(t *testing.T) {
 	}
 }
 
-func TestSuggestionsAreNearOrNone(t *testing.T) {
+func TestOnlySimilarNamesAreSuggested(t *testing.T) {
 	known := []string{"listen", "max_body", "front_door", "riskLevel", "id"}
 	for name, want := range map[string]string{
 		"lisen": "listen", "LISTEN": "listen", "lsiten": "listen", "maxBody": "max_body", "max-body": "max_body", "frontdoor": "front_door",

@@ -22,17 +22,17 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-func TestAGateOfRedisKeepsThePromisesOfTokens(t *testing.T) {
+func TestRedisGateSatisfiesTheTokenContract(t *testing.T) {
 	s, l := confirmtest.StartRedis(t, "", ""), openLedger(t, bustest.Start(t))
 	confirmtest.Run(t, func(t *testing.T, now func() time.Time) confirmtest.House { return house(t, l, s.Gate(t, now)) })
 }
 
-func TestTheLedgerAloneKeepsThePromisesOfTokens(t *testing.T) {
+func TestLedgerAloneSatisfiesTheTokenContract(t *testing.T) {
 	l := openLedger(t, bustest.Start(t))
 	confirmtest.Run(t, func(t *testing.T, _ func() time.Time) confirmtest.House { return house(t, l, nil) })
 }
 
-func TestARedisClusterIsAGate(t *testing.T) {
+func TestRedisClusterWorksAsGate(t *testing.T) {
 	// A single node that holds all slots responds like a Cluster.
 	address := porttest.Address(t)
 	s := confirmtest.StartRedis(t, "", address, "--cluster-enabled", "yes")
@@ -73,7 +73,7 @@ func TestOnlyTheHashOfATokenIsStored(t *testing.T) {
 	}
 }
 
-func TestARedisThatIsGoneIsDownAndSpendsNothing(t *testing.T) {
+func TestNoTokenIsSpentWhileRedisIsDown(t *testing.T) {
 	s, l := confirmtest.StartRedis(t, "", ""), openLedger(t, bustest.Start(t))
 	h := house(t, l, s.Gate(t, nil))
 	a, token := h.Hold(t, time.Now(), time.Minute)
@@ -97,7 +97,7 @@ func TestARedisThatIsGoneIsDownAndSpendsNothing(t *testing.T) {
 	}
 }
 
-func TestATokenThatWasTakenInVainCanBeSpent(t *testing.T) {
+func TestTokenCanBeSpentAfterAFailedLedgerWrite(t *testing.T) {
 	s, l := confirmtest.StartRedis(t, "", ""), openLedger(t, bustest.Start(t))
 	h := house(t, l, s.Gate(t, nil))
 	for _, attempt := range []string{"mine", "another"} {
@@ -120,7 +120,7 @@ func TestATokenThatWasTakenInVainCanBeSpent(t *testing.T) {
 	}
 }
 
-func TestATokenOutlivesNATSThatDiesWhenRedisHasGivenIt(t *testing.T) {
+func TestTokenSurvivesNATSOutageDuringSpend(t *testing.T) {
 	server := bustest.Start(t)
 	s, l := confirmtest.StartRedis(t, "", ""), openLedger(t, server)
 	h := house(t, l, s.Gate(t, nil))
@@ -145,7 +145,7 @@ func TestATokenOutlivesNATSThatDiesWhenRedisHasGivenIt(t *testing.T) {
 	}
 }
 
-func TestSentinelNamesTheServer(t *testing.T) {
+func TestSentinelProvidesTheRedisAddress(t *testing.T) {
 	at, sentinel := porttest.Address(t), porttest.Address(t)
 	confirmtest.StartRedis(t, "", at)
 	dir := t.TempDir()
@@ -209,7 +209,7 @@ func TestTheAddressOfRedisIsRead(t *testing.T) {
 	}
 }
 
-func FuzzATokenNamesItsApprovalOrNone(f *testing.F) {
+func FuzzApprovalOfToken(f *testing.F) {
 	f.Add("cyt_")
 	f.Add("cyt_appr_1_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA")
 	f.Add("cyt_appr_06gzwg9m6xv52e7cadjz96gfp8_0123456789abcdefghijklmnopqrstuvwxyz-_ABCDE")

@@ -92,7 +92,7 @@ func (f *fence) check(t *testing.T) (ran int) {
 	return ran
 }
 
-func TestAFlushedRedisRunsNothingTwice(t *testing.T) {
+func TestNoCallRunsTwiceAfterRedisFlush(t *testing.T) {
 	s := confirmtest.StartRedis(t, "", "")
 	f := newFence(t, house(t, openLedger(t, bustest.Start(t)), s.Gate(t, nil)))
 	f.race(t, func() {
@@ -106,7 +106,7 @@ func TestAFlushedRedisRunsNothingTwice(t *testing.T) {
 	}
 }
 
-func TestARestoredRedisRunsNothingTwice(t *testing.T) {
+func TestNoCallRunsTwiceAfterRedisRestore(t *testing.T) {
 	s := confirmtest.StartRedis(t, "", "")
 	f := newFence(t, house(t, openLedger(t, bustest.Start(t)), s.Gate(t, nil)))
 	if err := s.Dump(t.Context()); err != nil { // during which no token is spent
@@ -118,7 +118,7 @@ func TestARestoredRedisRunsNothingTwice(t *testing.T) {
 	}
 }
 
-func TestAPromotedReplicaRunsNothingTwice(t *testing.T) {
+func TestNoCallRunsTwiceAfterReplicaPromotion(t *testing.T) {
 	main := confirmtest.StartRedis(t, "", porttest.Address(t))
 	replica := main.Replica(t)
 	l := openLedger(t, bustest.Start(t))
@@ -135,7 +135,7 @@ func TestAPromotedReplicaRunsNothingTwice(t *testing.T) {
 	}
 }
 
-func TestTheLedgerAndNotRedisIsTheFence(t *testing.T) {
+func TestTokenIsSpentTwiceWithoutASharedLedger(t *testing.T) {
 	// Control experiment: with two independent ledgers behind one Redis, calls run twice. So the
 	// guarantee above comes from the ledger and not from Redis.
 	s := confirmtest.StartRedis(t, "", "")

@@ -35,7 +35,7 @@ func (l *logged) String() string {
 
 // A Redis that is full, is a replica or requires a password still answers a ping, so that only callers
 // would notice.
-func TestARedisThatTakesNoTokensIsReportedOnce(t *testing.T) {
+func TestUnusableRedisIsReportedOnce(t *testing.T) {
 	s, l := confirmtest.StartRedis(t, "", ""), openLedger(t, bustest.Start(t))
 	set := func(key, value string) {
 		t.Helper()
@@ -87,7 +87,7 @@ func TestARedisThatTakesNoTokensIsReportedOnce(t *testing.T) {
 	}
 }
 
-func TestACallsOwnRequestNoticesRedisToo(t *testing.T) {
+func TestMintingUpdatesRedisStatus(t *testing.T) {
 	s, l := confirmtest.StartRedis(t, "", ""), openLedger(t, bustest.Start(t))
 	h := house(t, l, s.Gate(t, nil))
 	s.Kill()

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestWhatTheRedisClientSaysGoesIntoTheLog(t *testing.T) {
+func TestRedisClientMessagesAreLogged(t *testing.T) {
 	var text bytes.Buffer
 	redisLog{slog.New(slog.NewTextHandler(&text, nil))}.Printf(t.Context(), "pool: %d of %s", 3, "many")
 	if got := text.String(); !strings.Contains(got, "level=WARN") || !strings.Contains(got, `"pool: 3 of many"`) {

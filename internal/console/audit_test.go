@@ -28,7 +28,7 @@ func TestTheAuditRecordIsShownWithTheStateOfItsChains(t *testing.T) {
 	k.get("/console/audit?since=soon").says(t, "Write a time as")
 }
 
-func TestADamagedAuditRecordIsSaidFirst(t *testing.T) {
+func TestDamagedAuditRecordIsShownFirst(t *testing.T) {
 	d := openDoor(t, map[string]string{
 		"GET /audit":              `{"records":[]}`,
 		"GET /audit/verification": `{"intact":false,"complete":true,"heads_compared":true,"records":9,"writers":1,"fault_count":1,"faults":[{"writer":"frontdoor_1","seq":4,"kind":"gap","what":"record 4 follows record 2"}],"began_at":"2026-11-26T02:00:00Z","checked_at":"2026-11-26T02:00:00Z"}`,

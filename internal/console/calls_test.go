@@ -44,7 +44,7 @@ func TestCallsOfAnotherKeyAreListed(t *testing.T) {
 	k.get("/console/calls").says(t, "Your key has made no calls yet.", `href="/console/tools"`)
 }
 
-func TestAPartOfTheLogWithoutCallsLeadsToTheNext(t *testing.T) {
+func TestEmptyCallsPageLinksToTheNext(t *testing.T) {
 	d := openDoor(t, map[string]string{
 		"GET /calls": `{"calls":[]}`, "GET /calls?state=failed&limit=50": `{"calls":[],"next":"c1"}`,
 		"GET /calls/call_1": `{"id":"call_1","state":"succeeded","server":"demo","tool":"echo","created":"2026-11-26T02:00:00Z"}`,
@@ -64,7 +64,7 @@ func TestAPartOfTheLogWithoutCallsLeadsToTheNext(t *testing.T) {
 	k.get("/console/call?id=call_1").says(t, "sha256:a")
 }
 
-func TestACallShowsItsTimeLineAndIsCanceledOrSettled(t *testing.T) {
+func TestCallPageShowsTimelineAndCancelsOrSettles(t *testing.T) {
 	d := openDoor(t, map[string]string{
 		"GET /calls":                `{"calls":[` + aRecord + `]}`,
 		"GET /calls/call_1":         `{"id":"call_1","state":"succeeded","server":"demo","tool":"echo","created":"2026-11-26T02:00:00Z","ended":"2026-11-26T02:00:03Z","attempt":2,"approval_id":"appr_1","reasons":["It <writes>."],"batch_id":"batch_1","result":{"content":[{"type":"text","text":"Echo: hi"}]}}`,
@@ -125,7 +125,7 @@ func TestABatchShowsRateTimeLeftAndFailuresByKind(t *testing.T) {
 	}
 }
 
-func TestABatchIsShownThoughItsResultsAreNotRead(t *testing.T) {
+func TestBatchIsShownWhenResultsCannotBeRead(t *testing.T) {
 	d := openDoor(t, map[string]string{
 		"GET /batches/batch_1": `{"id":"batch_1","state":"running","calls":9,"counts":{"waiting":0,"held":0,"succeeded":0,"tool_errors":0,"failed":9,"denied":0,"expired":0,"canceled":0,"unknown":0},"created":"2026-11-26T02:00:00Z","expires_at":"2026-11-27T02:00:00Z"}`,
 	})
@@ -162,7 +162,7 @@ func TestSetsAreShownWithTheirTools(t *testing.T) {
 	k.get("/console/sets?name=research").says(t, "read_file on files", "Closed.", "Disabled")
 }
 
-func TestSetsSayWhoseTheyAreToATenantThatHasItsOwn(t *testing.T) {
+func TestSetsShowTheirTenant(t *testing.T) {
 	d := openDoor(t, map[string]string{
 		"GET /sets":      `{"sets":[{"name":"all","tenant":"default","origin":"configuration","definition":{"include":[]}},{"name":"mine","tenant":"red","origin":"api","definition":{"include":[]}}]}`,
 		"GET /sets/mine": `{"name":"mine","tenant":"red","origin":"api","definition":{"include":[]},"tools":[]}`,

@@ -9,7 +9,7 @@ import (
 	"github.com/callyard/callyard/internal/console"
 )
 
-func TestADraftIsTriedOnThePolicyPage(t *testing.T) {
+func TestPolicyPageDryRunsADraft(t *testing.T) {
 	d := openDoor(t, map[string]string{
 		"GET /configuration":   `{"processes":[],"disagreements":[]}`,
 		"GET /state":           `{"format":"callyard-state/1","policy":{"version":"v7","text":"rules:\n  - {name: <now>, level: 1}\n"}}`,

@@ -36,7 +36,7 @@ func TestEpisodesAndRewardsOfEnvironmentsAreShown(t *testing.T) {
 	}
 }
 
-func TestEnvironmentsThatDoNotAnswerSayWhatToDo(t *testing.T) {
+func TestFailingEnvironmentsShowWhatToDo(t *testing.T) {
 	d := openDoor(t, map[string]string{"GET /version": `{"version":"1"}`})
 	env := openDoor(t, map[string]string{"GET /environments": "!forbidden You may not."})
 	for _, test := range []struct{ at, key, want string }{

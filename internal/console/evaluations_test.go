@@ -10,7 +10,7 @@ import (
 // oneEvaluation is a run with all its members.
 const oneEvaluation = `{"id":"x","at":"2026-11-26T02:00:00Z","scored":true,"fault":"x","data":"x","samples":1234,"answers":2468,"trials":2,"f1":{"mean":0.5,"low":0.25,"high":0.75},"accuracy":{"mean":0.5,"low":0.25,"high":0.75},"reward":{"mean":0.5,"low":0.25,"high":0.75}}`
 
-func TestRunsOfEvaluationsAreListedAndTheirReportsAreInASandbox(t *testing.T) {
+func TestEvaluationRunsAreListedAndReportsSandboxed(t *testing.T) {
 	const name = "a&<b>run"
 	d := openDoor(t, map[string]string{
 		"GET /evaluations":                   `{"total":1000,"evaluations":[` + strings.Replace(oneEvaluation, `"id":"x"`, `"id":"`+name+`"`, 1) + `,{"id":"asked","at":"2026-11-26T02:00:00Z","scored":false,"fault":"It is not scored: run callyard eval score."}]}`,
@@ -49,7 +49,7 @@ func TestRunsOfEvaluationsAreListedAndTheirReportsAreInASandbox(t *testing.T) {
 	}
 }
 
-func TestTheEvaluationsPageSaysWhyThereAreNone(t *testing.T) {
+func TestEvaluationsPageShowsWhyItIsEmpty(t *testing.T) {
 	k := openDesk(t, openDoor(t, map[string]string{"GET /evaluations": "!not-found This front door has no folder of evaluations: set front_door.evaluations."}), nil)
 	k.get("/console/evaluations").says(t, "set front_door.evaluations")
 	k = openDesk(t, openDoor(t, map[string]string{"GET /evaluations": `{"total":0,"evaluations":[]}`}), nil)
@@ -60,7 +60,7 @@ func TestTheEvaluationsPageSaysWhyThereAreNone(t *testing.T) {
 	}
 }
 
-func TestPagesThatAreNotConfiguredAreNotThere(t *testing.T) {
+func TestUnconfiguredPagesReturnNotFound(t *testing.T) {
 	k := openDesk(t, openDoor(t, map[string]string{"GET /state": `{}`}), nil)
 	for _, path := range []string{"/console/environments", "/console/environment?name=a"} {
 		if p := k.get(path); p.status != http.StatusNotFound {

@@ -136,7 +136,7 @@ const oneKey = `{"id":"k","name":"x","owner":"x","tenant":"x","groups":["x"],"sc
 // sights lists all pages, some with parameters.
 var sights = []string{"/console", "/console/key", "/console/servers", "/console/server?id=s", "/console/fleet", "/console/tools", "/console/tools?q=x", "/console/tool?server=s&tool=t", "/console/calls", "/console/call?id=c", "/console/batches", "/console/batch?id=b", "/console/policy?tools=x%2Fx", "/console/sets", "/console/sets?name=r", "/console/keys", "/console/keys/new", "/console/keys/key?id=k", "/console/tenants", "/console/tenant?id=r", "/console/audit", "/console/state", "/console/usage", "/console/usage?by=tenant&by=key&by=tool&interval=hour&period=7d", "/console/environments", "/console/environment?name=e", "/console/evaluations"}
 
-func TestNothingThatAServerOrACallerWritesBecomesMarkup(t *testing.T) {
+func TestTextOfServersAndCallersIsEscaped(t *testing.T) {
 	for i, attack := range attacks {
 		answers := map[string]string{}
 		for route, text := range everything {

@@ -28,7 +28,7 @@ func keysDoor(t *testing.T) *door {
 	return openDoor(t, map[string]string{"GET /keys": `{"keys":[` + ciKey + `,` + rootKey + `]}`, "GET /keys/k1": ciKey, "GET /keys/k0": rootKey})
 }
 
-func TestKeysAreListedWithWhatIsKnownOfThem(t *testing.T) {
+func TestKeysAreListedWithTheirProperties(t *testing.T) {
 	k := openDesk(t, keysDoor(t), func(o *console.Options) {
 		o.Now = func() time.Time { return time.Date(2026, 12, 30, 0, 0, 0, 0, time.UTC) }
 	})
@@ -46,7 +46,7 @@ func TestKeysAreListedWithWhatIsKnownOfThem(t *testing.T) {
 	}
 }
 
-func TestASecretIsOnOnePageAndInNoAddressOrLog(t *testing.T) {
+func TestKeySecretIsShownOnceAndNotInURLsOrLogs(t *testing.T) {
 	var log bytes.Buffer
 	d := keysDoor(t)
 	d.set("POST /keys", withSecret(ciKey))
@@ -77,7 +77,7 @@ func TestASecretIsOnOnePageAndInNoAddressOrLog(t *testing.T) {
 	}
 }
 
-func TestAKeyIsChangedOnlyAsItWasSeen(t *testing.T) {
+func TestKeyIsChangedOnlyIfUnmodifiedSinceShown(t *testing.T) {
 	d := keysDoor(t)
 	d.set("PATCH /keys/k1", ciKey)
 	k := openDesk(t, d, nil)
@@ -113,7 +113,7 @@ func TestAKeyIsChangedOnlyAsItWasSeen(t *testing.T) {
 	}
 }
 
-func TestAKeyIsRevokedOnlyByWhoSaysSo(t *testing.T) {
+func TestKeyRevocationNeedsConfirmation(t *testing.T) {
 	d := keysDoor(t)
 	d.set("DELETE /keys/k1", `{"status":"revoked"}`)
 	k := openDesk(t, d, nil)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestAToolOfAServerThatIsNotConnectedShowsWhatIsKnown(t *testing.T) {
+func TestToolPageOfDisconnectedServerShowsKnownDetails(t *testing.T) {
 	const gone = `{"id":"crm","connected":false,"pid":0,"initialization_state":"error","transport":"stdio","error":"The process <ended>.","worker_count":0,"workers":[],"slots":0,"in_flight":0,"waiting":0}`
 	d := openDoor(t, map[string]string{
 		// The front door still has the definition, and reports that no worker can run the tool.

@@ -41,7 +41,7 @@ func figureOf(t *testing.T, p page, label string) string {
 	return regexp.MustCompile(`<[^>]*>`).ReplaceAllString(m[1], "")
 }
 
-func TestRatesAreOfTheTimeThatOneFrontDoorRuns(t *testing.T) {
+func TestRatesRestartWithTheFrontDoor(t *testing.T) {
 	d := openDoor(t, map[string]string{"GET /servers": `{"servers":[]}`})
 	var at atomic.Int64
 	k := openDesk(t, d, func(o *console.Options) { o.Now = func() time.Time { return time.Unix(at.Load(), 0) } })
@@ -57,7 +57,7 @@ func TestRatesAreOfTheTimeThatOneFrontDoorRuns(t *testing.T) {
 	}
 }
 
-func TestTheOverviewShowsWhatTheFrontDoorSays(t *testing.T) {
+func TestOverviewShowsTheFrontDoorFigures(t *testing.T) {
 	d := openDoor(t, map[string]string{
 		"GET /servers":     `{"servers":[` + okServer + `,` + badServer + `]}`,
 		"GET /front-doors": doorsText(doorText("a", 104, 100, 4, 3)),
@@ -121,7 +121,7 @@ func TestFiguresAreTheSumOfAllFrontDoors(t *testing.T) {
 	}
 }
 
-func TestManyPagesAskTheFrontDoorOnce(t *testing.T) {
+func TestPageLoadsShareOneFrontDoorRequest(t *testing.T) {
 	d := openDoor(t, map[string]string{"GET /servers": `{"servers":[]}`, "GET /front-doors": doorsText(doorText("a", 1, 1, 0, 0))})
 	k := openDesk(t, d, func(o *console.Options) { o.Now = func() time.Time { return time.Unix(1000, 0) } })
 	for range 50 {
@@ -132,7 +132,7 @@ func TestManyPagesAskTheFrontDoorOnce(t *testing.T) {
 	}
 }
 
-func TestAFrontDoorThatDoesNotAnswerIsNamed(t *testing.T) {
+func TestUnreachableFrontDoorIsReported(t *testing.T) {
 	k := openDesk(t, &door{url: "http://127.0.0.1:1"}, nil)
 	p := k.get("/console")
 	if p.status != http.StatusServiceUnavailable {
@@ -141,7 +141,7 @@ func TestAFrontDoorThatDoesNotAnswerIsNamed(t *testing.T) {
 	p.says(t, "The front door at http://127.0.0.1:1 does not answer")
 }
 
-func TestTheKeyOfAPersonIsAskedForCheckedAndSent(t *testing.T) {
+func TestUserKeyIsRequestedCheckedAndSent(t *testing.T) {
 	d := openDoor(t, map[string]string{"GET /servers": `{"servers":[]}`, "GET /front-doors": doorsText(doorText("a", 1, 1, 0, 0)), "GET /version": `{"version":"1","go":"x","started":"2026-01-01T00:00:00Z"}`})
 	d.require("cy_good")
 	k := openDesk(t, d, nil)
@@ -166,7 +166,7 @@ func TestTheKeyOfAPersonIsAskedForCheckedAndSent(t *testing.T) {
 	}
 }
 
-func FuzzNobodyIsLedOutOfTheConsole(f *testing.F) {
+func FuzzRedirectsStayInTheConsole(f *testing.F) {
 	for _, seed := range []string{"/console", "/console/tools?q=a b", "//evil/console", "/console/../x", "/console%2f..", "javascript:/console", "\\/console", "/console/%2e%2e/x", "/consoles"} {
 		f.Add(seed)
 	}

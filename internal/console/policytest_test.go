@@ -36,7 +36,7 @@ func TestACallIsTestedOnThePolicyPage(t *testing.T) {
 	k.post("/console/policy", "draft", "rules: []", "since", "1d", "call", "bank/pay", "arguments", "{typed", "drafted", "on").says(t, `value="bank/pay"`, "{typed", " checked")
 }
 
-func TestWhatIsWrongWithATestedCallStandsAtItsField(t *testing.T) {
+func TestFaultsOfATestedCallAreShownAtTheirFields(t *testing.T) {
 	d := openDoor(t, map[string]string{"GET /configuration": `{"processes":[],"disagreements":[]}`, "GET /state": `{"format":"callyard-state/1"}`})
 	k := openDesk(t, d, nil)
 	const tool, arguments = `aria-invalid="true" aria-describedby="call-fault"`, `aria-invalid="true" aria-describedby="arguments-fault"`

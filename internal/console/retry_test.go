@@ -46,7 +46,7 @@ func TestTheFailedCallsOfABatchAreRetried(t *testing.T) {
 	}
 }
 
-func TestTheHeldCallsOfABatchAreDecidedTogether(t *testing.T) {
+func TestHeldCallsOfABatchAreReviewedInBulk(t *testing.T) {
 	const held = `"call_id":"call_8","index":3,"server":"demo","tool":"pay","arguments_digest":"sha256:a","expires_at":"2026-11-27T02:00:00Z","risk_level":2,"reasons":["It pays."]}`
 	const one = `{"approval_id":"appr_1","by":"people",` + held
 	d := openDoor(t, map[string]string{

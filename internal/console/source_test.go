@@ -9,7 +9,7 @@ import (
 	"github.com/callyard/callyard/internal/console"
 )
 
-func TestASlowAnswerServesThoseWhoWaitedAndGoesWhenItIsStale(t *testing.T) {
+func TestCachedAnswerServesWaitersAndExpires(t *testing.T) {
 	now, asked := time.Unix(1_800_000_000, 0), 0
 	c := console.NewCache(func() time.Time { return now })
 	ask := func() {
@@ -29,7 +29,7 @@ func TestASlowAnswerServesThoseWhoWaitedAndGoesWhenItIsStale(t *testing.T) {
 	}
 }
 
-func TestTheKeyDoesNotFollowARedirect(t *testing.T) {
+func TestKeyIsNotSentToRedirectTargets(t *testing.T) {
 	followed := false
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { followed = true }))
 	defer other.Close()

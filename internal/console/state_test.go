@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestAStateIsImportedAsItWasCompared(t *testing.T) {
+func TestStateImportRequiresTheComparedETag(t *testing.T) {
 	const change = `{"part":"sets","name":"re<b>search","action":"add","note":"Has <i>","done":false}`
 	d := openDoor(t, map[string]string{
 		"GET /state":              `{"format":"callyard-state/1","sets":[]}`,

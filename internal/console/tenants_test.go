@@ -21,7 +21,7 @@ func tenantsDesk(t *testing.T) (*desk, *door) {
 	return openDesk(t, d, nil), d
 }
 
-func TestTenantsAreListedAndLeadToWhatIsTheirs(t *testing.T) {
+func TestTenantsAreListedWithLinksToTheirResources(t *testing.T) {
 	k, _ := tenantsDesk(t)
 	p := k.get("/console/tenants")
 	p.says(t, `href="/console/tenant?id=default"`, `href="/console/tenant?id=red"`, ">1,234<", ">37<", "Own, 1 rule<", `data-label="In flight now">52</td>`, `data-label="Retention">36h</td>`, "not limited", `href="/console/keys?tenant=red"`, `href="/console/calls?tenant=red"`, "not counted yet", "unknown")
@@ -45,7 +45,7 @@ func TestTenantsAreListedAndLeadToWhatIsTheirs(t *testing.T) {
 
 // A tenant that does not see every server gets no data of the whole fabric from the front door.
 // The first page and the policy page show the rest.
-func TestPagesOfTheFabricShowATenantWhatItMaySee(t *testing.T) {
+func TestFabricPagesShowATenantOnlyPermittedData(t *testing.T) {
 	const refusal = "This tells of the servers of all tenants."
 	d := openDoor(t, map[string]string{
 		"GET /servers": `{"servers":[` + okServer + `,` + badServer + `]}`, "GET /front-doors": "!forbidden " + refusal, "GET /configuration": "!forbidden " + refusal, "GET /state": "!forbidden " + refusal,
@@ -65,7 +65,7 @@ func TestPagesOfTheFabricShowATenantWhatItMaySee(t *testing.T) {
 	p.hides(t, "No process reports a policy file")
 }
 
-func TestTenantsAreShownOnlyToThoseWhoMaySeeThem(t *testing.T) {
+func TestTenantPagesNeedPermission(t *testing.T) {
 	k, d := tenantsDesk(t)
 	d.set("GET /tenants", "!forbidden You may not.")
 	d.set("GET /tenants/red", "!forbidden You may not.")

@@ -45,7 +45,7 @@ func TestToolsAreSearchedAndListed(t *testing.T) {
 	}
 }
 
-func TestATriedCallIsSentExactlyAsTheEditorHasIt(t *testing.T) {
+func TestEditedCallIsSentUnchanged(t *testing.T) {
 	d := toolDoor(t, `{"content":[{"type":"text","text":"<script>x</script>\u202e"},{"type":"image","mimeType":"image/png","data":"iVBORw0KGgo="},{"type":"image","mimeType":"image/svg+xml","data":"PHN2Zz4="},{"type":"resource_link","uri":"javascript:alert(1)","name":"l"},{"type":"resource_link","uri":"https://example.com/x","name":"m"}],"structuredContent":{"n":90071992547409931}}`)
 	k := openDesk(t, d, nil)
 	p := k.get("/console/tool?server=demo&tool=a%2Fb")
@@ -80,7 +80,7 @@ func TestATriedCallIsSentExactlyAsTheEditorHasIt(t *testing.T) {
 	}
 }
 
-func TestACallThatIsSentTwiceFromAPageIsOneCall(t *testing.T) {
+func TestResubmittedFormMakesOneCall(t *testing.T) {
 	d := toolDoor(t, `{"content":[]}`)
 	k := openDesk(t, d, nil)
 	once := func(p page) string {
@@ -106,7 +106,7 @@ func TestACallThatIsSentTwiceFromAPageIsOneCall(t *testing.T) {
 	}
 }
 
-func TestJSONHasLineBreaksWithoutGrowingOutOfProportion(t *testing.T) {
+func TestFormattedJSONIsBoundedInSize(t *testing.T) {
 	if got := console.Pretty(`{"a":"<&>","n":1e2}`); got != "{\n  \"a\": \"<&>\",\n  \"n\": 1e2\n}" {
 		t.Errorf("it is %s", got)
 	}
@@ -116,7 +116,7 @@ func TestJSONHasLineBreaksWithoutGrowingOutOfProportion(t *testing.T) {
 	}
 }
 
-func TestTheScriptIsAnsweredFromTheSchemaAlone(t *testing.T) {
+func TestComposeRequestsReuseTheCachedSchema(t *testing.T) {
 	d := toolDoor(t, "")
 	k := openDesk(t, d, nil)
 	form := url.Values{"token": {"token of /console/tool"}, "server": {"demo"}, "tool": {"a/b"}, "do": {"compose"}, "f.a.0": {"hi"}}
@@ -133,7 +133,7 @@ func TestTheScriptIsAnsweredFromTheSchemaAlone(t *testing.T) {
 	}
 }
 
-func TestARefusedAndAHeldCallAreTold(t *testing.T) {
+func TestRefusedAndHeldCallsAreReported(t *testing.T) {
 	d := toolDoor(t, "!invalid-arguments The arguments are wrong.")
 	k := openDesk(t, d, nil)
 	p := k.post("/console/tool", "server", "demo", "tool", "a/b", "do", "run", "arguments", `{"x":1}`)
@@ -160,7 +160,7 @@ func TestAToolIsDisabledWithAReason(t *testing.T) {
 	p.says(t, "Your key lacks the scope admin.", "Try it")
 }
 
-func TestACallIsCopiedAsACommandThatAShellReadsAsOneWord(t *testing.T) {
+func TestCopiedCurlCommandQuotesArguments(t *testing.T) {
 	if got := console.Copies("http://x:1", "s", "t", `{"a":"it's"}`)[0]; got != "curl -sS --fail-with-body http://x:1/servers/s/tools/t \\\n  --json '{\"a\":\"it'\\''s\"}'" {
 		t.Errorf("curl: %s", got)
 	}

@@ -41,7 +41,7 @@ func TestACallLinksToItsTrace(t *testing.T) {
 	openDesk(t, d, withTraces).get("/console/call?id=call_1").says(t, link)
 }
 
-func TestWhatIsNoTraceIDCannotBecomeALink(t *testing.T) {
+func TestInvalidTraceIDsAreNotLinked(t *testing.T) {
 	for _, id := range append([]string{
 		"https://evil.example/", "//evil.example", "../../logout", "?x=" + aTraceID, strings.ToUpper(aTraceID), aTraceID + "0", aTraceID[1:], " " + aTraceID[1:],
 		strings.Repeat("0", 32), "4bf92f3577b34da6a3ce929d0e0e47/6", "4bf92f3577b34da6a3ce929d0e0e47#6",

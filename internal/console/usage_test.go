@@ -22,7 +22,7 @@ func usageDesk(t *testing.T) (*desk, *door) {
 	}), d
 }
 
-func TestUsageIsSummedAndLeadsToTheCalls(t *testing.T) {
+func TestUsageIsSummedAndLinksToCalls(t *testing.T) {
 	k, d := usageDesk(t)
 	p := k.get("/console/usage?by=key&by=tool&interval=hour&period=24h")
 	p.says(t, ">14</span>", ">4</span>", "1.5 s", "2 KiB", "red", "read", "=cmd()", `href="/console/calls?server=files&amp;since=2026-11-26T01%3A00&amp;tool=read&amp;until=2026-11-26T02%3A00"`, "at most 9", `<rect class="bad"`, `href="/console/usage/download?by=key&amp;by=tool&amp;interval=hour&amp;period=24h"`)
@@ -47,7 +47,7 @@ func TestUsageIsSummedAndLeadsToTheCalls(t *testing.T) {
 	k.get("/console/usage?server=none").says(t, "No calls in this time match")
 }
 
-func TestUsageThatCannotBeShownSaysWhy(t *testing.T) {
+func TestUsageErrorsAreShown(t *testing.T) {
 	k, d := usageDesk(t)
 	p := k.get("/console/usage?from=soon")
 	p.says(t, "Write a time as")
@@ -67,7 +67,7 @@ func TestUsageThatCannotBeShownSaysWhy(t *testing.T) {
 	}
 }
 
-func TestUsageIsDownloadedAsSpreadsheetsReadIt(t *testing.T) {
+func TestUsageIsDownloadedAsCSV(t *testing.T) {
 	k, _ := usageDesk(t)
 	p := k.get("/console/usage/download?by=key&by=tool&interval=hour&period=24h")
 	const want = "start,tenant,key,server,tool,calls,succeeded,tool_errors,failed,denied,expired,canceled,unknown,unfinished,held,took_ms,bytes_in,bytes_out\n" +

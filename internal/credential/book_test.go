@@ -115,7 +115,7 @@ func TestAPersonIsReadyOnceConnected(t *testing.T) {
 	}
 }
 
-func TestEachPersonHasACredentialOfTheirOwnOrNone(t *testing.T) {
+func TestCredentialsArePerPerson(t *testing.T) {
 	w := newWorld(t)
 	b, other := w.book(t, nil), w.book(t, nil)
 	_, err := b.Get(t.Context(), "crm", "ada", 0)
@@ -152,9 +152,9 @@ func TestEachPersonHasACredentialOfTheirOwnOrNone(t *testing.T) {
 	required(t, "a key that the server refuses", err)
 }
 
-// TestOneOfManyProcessesRenewsAToken uses single-use refresh tokens: a second redemption would
+// TestConcurrentProcessesRenewATokenOnce uses single-use refresh tokens: a second redemption would
 // lose the grant.
-func TestOneOfManyProcessesRenewsAToken(t *testing.T) {
+func TestConcurrentProcessesRenewATokenOnce(t *testing.T) {
 	w := newWorld(t)
 	books := []*Book{w.book(t, nil), w.book(t, nil), w.book(t, nil)}
 	w.connect(t, books[0], "ada")
@@ -190,7 +190,7 @@ func TestOneOfManyProcessesRenewsAToken(t *testing.T) {
 	required(t, "a grant that was revoked, at another process", err)
 }
 
-func TestAnAuthorizationServerThatIsAwayLosesNoGrant(t *testing.T) {
+func TestGrantSurvivesAuthorizationServerOutage(t *testing.T) {
 	w := newWorld(t)
 	b := w.book(t, nil)
 	w.connect(t, b, "ada")
@@ -213,7 +213,7 @@ type away struct{}
 
 func (away) RoundTrip(*http.Request) (*http.Response, error) { return nil, errors.New("away") }
 
-func TestACredentialIsForOneOriginAndOnePlace(t *testing.T) {
+func TestCredentialIsBoundToItsOriginAndRow(t *testing.T) {
 	w := newWorld(t)
 	b := w.book(t, nil)
 	w.connect(t, b, "ada")
@@ -237,7 +237,7 @@ func TestACredentialIsForOneOriginAndOnePlace(t *testing.T) {
 	required(t, "another key", err)
 }
 
-func TestNothingReadableIsStored(t *testing.T) {
+func TestCredentialsAreStoredEncrypted(t *testing.T) {
 
 	w := newWorld(t)
 	b := w.book(t, nil)

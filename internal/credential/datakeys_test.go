@@ -11,9 +11,9 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// TestACopyOfACredentialCannotBeReadAfterItsTenant restores the bytes of a row, like a backup. The
+// TestCredentialBackupIsUnreadableAfterTenantErasure restores the bytes of a row, like a backup. The
 // operator's key is known.
-func TestACopyOfACredentialCannotBeReadAfterItsTenant(t *testing.T) {
+func TestCredentialBackupIsUnreadableAfterTenantErasure(t *testing.T) {
 	s := bustest.Start(t)
 	c := s.Connect(t, "approver")
 	keys, err := credential.NewKeys()

@@ -25,7 +25,7 @@ func (w *world) connection(t *testing.T) *bus.Conn {
 	return c
 }
 
-func TestATenantIsReadInTheNameOfAPerson(t *testing.T) {
+func TestPersonNameContainsItsTenant(t *testing.T) {
 	for _, p := range []schema.Principal{
 		{Name: "ada"}, {Name: "ada", Owner: "ada"}, {Name: "ada", Tenant: schema.DefaultTenant}, {Name: "ada", Tenant: "red"}, {Name: "ada", Owner: "team", Tenant: "owner"}, {Name: "x", Tenant: "name"},
 	} {
@@ -74,9 +74,9 @@ func TestTheRowsOfATenantAreRemovedAndNoOthers(t *testing.T) {
 	}
 }
 
-// TestARowOfAFormerVersionIsTheTenantsFromItsFirstUse uses rows whose keys do not contain the
+// TestRowsOfFormerVersionsGetATenantOnFirstUse uses rows whose keys do not contain the
 // tenant.
-func TestARowOfAFormerVersionIsTheTenantsFromItsFirstUse(t *testing.T) {
+func TestRowsOfFormerVersionsGetATenantOnFirstUse(t *testing.T) {
 	w := newWorld(t)
 	b, other := w.book(t, nil), w.book(t, nil)
 	red := personOf("red", "ada")

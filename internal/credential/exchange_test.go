@@ -55,7 +55,7 @@ func asked(t *testing.T, w *world, b *Book, who *schema.Principal, refused uint6
 	return q.Open(answer)
 }
 
-func TestACallersTokenIsExchangedOnceForAllOfItsCallsAtOnce(t *testing.T) {
+func TestConcurrentCallsShareOneTokenExchange(t *testing.T) {
 	w, b := exchanging(t)
 	var calls sync.WaitGroup
 	for i := range 200 {
@@ -99,7 +99,7 @@ func TestACallersTokenIsExchangedOnceForAllOfItsCallsAtOnce(t *testing.T) {
 	}
 }
 
-func TestACallWithoutATokenOrAnExchangeGetsNothingElse(t *testing.T) {
+func TestCallWithoutCallerTokenGetsNoCredential(t *testing.T) {
 	w, b := exchanging(t)
 	// A shared secret, or the person's grant at another server, must not be used.
 	plain := w.book(t, nil)
@@ -135,7 +135,7 @@ func TestACallWithoutATokenOrAnExchangeGetsNothingElse(t *testing.T) {
 	}
 }
 
-func TestTheCallersOwnTokenIsNeverTheResult(t *testing.T) {
+func TestExchangeNeverReturnsTheCallersToken(t *testing.T) {
 	w, b := exchanging(t)
 	w.as.Issues = func(string) string { return "caller-token-ada" }
 	if c, err := asked(t, w, b, signedIn("caller-token-ada"), 0); schema.KindOf(err) != schema.KindUnavailable || c.Value != "" {
@@ -143,7 +143,7 @@ func TestTheCallersOwnTokenIsNeverTheResult(t *testing.T) {
 	}
 }
 
-func TestATokenIsKeptNoLongerThanTheOneItWasGotFor(t *testing.T) {
+func TestExchangedTokenExpiresWithTheCallersToken(t *testing.T) {
 	now := time.Now()
 	got := &oauth.Token{Expires: now.Add(time.Hour)}
 	if until := end(got, now, now.Add(time.Minute)); !until.Equal(now.Add(time.Minute)) {
@@ -161,9 +161,9 @@ func TestATokenIsKeptNoLongerThanTheOneItWasGotFor(t *testing.T) {
 	}
 }
 
-// TestACallersTokenGoesToTheIssuerAlone tests an issuer whose endpoint redirects, one whose
+// TestCallersTokenIsSentOnlyToTheIssuer tests an issuer whose endpoint redirects, one whose
 // metadata names another issuer, and a worker with a different address of the server.
-func TestACallersTokenGoesToTheIssuerAlone(t *testing.T) {
+func TestCallersTokenIsSentOnlyToTheIssuer(t *testing.T) {
 	var strayed atomic.Int32
 	thief := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { strayed.Add(1) }))
 	t.Cleanup(thief.Close)

@@ -9,8 +9,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// TestATokenThatLivesShorterThanAMinuteIsUsed uses a token that is renewed only in its last tenth.
-func TestATokenThatLivesShorterThanAMinuteIsUsed(t *testing.T) {
+// TestShortLivedTokensAreUsed uses a token that is renewed only in its last tenth.
+func TestShortLivedTokensAreUsed(t *testing.T) {
 	w := newWorld(t)
 	w.as.Life = 50 * time.Second
 	b := w.book(t, nil)
@@ -34,8 +34,8 @@ func TestATokenThatLivesShorterThanAMinuteIsUsed(t *testing.T) {
 	}
 }
 
-// TestAWrongClientSecretLosesNoGrant simulates an operator who corrects the settings.
-func TestAWrongClientSecretLosesNoGrant(t *testing.T) {
+// TestGrantSurvivesWrongClientSecret simulates an operator who corrects the settings.
+func TestGrantSurvivesWrongClientSecret(t *testing.T) {
 	w := newWorld(t)
 	b := w.book(t, nil)
 	w.connect(t, b, "ada")

@@ -6,9 +6,9 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// TestASealedCredentialIsForTheCallItWasAskedFor replays the response for a call of one tenant as
+// TestSealedCredentialIsBoundToItsCall replays the response for a call of one tenant as
 // the response to a request of another tenant's call, as a worker or a reader of NATS could.
-func TestASealedCredentialIsForTheCallItWasAskedFor(t *testing.T) {
+func TestSealedCredentialIsBoundToItsCall(t *testing.T) {
 	w := newWorld(t)
 	b := w.book(t, nil)
 	red, blue := schema.Principal{Name: "ann", Tenant: "red"}, schema.Principal{Name: "ann", Tenant: "blue"}

@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestEveryDemoToolDoesWhatItSays(t *testing.T) {
+func TestEveryDemoToolWorks(t *testing.T) {
 	ctx := context.Background()
 	near, clientEnd := mcp.NewInMemoryTransports()
 	server, err := demo.New("test").Connect(ctx, clientEnd, nil)

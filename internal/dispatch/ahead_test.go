@@ -61,7 +61,7 @@ func (h *hoard) upTo(t *testing.T, who string) (before int) {
 	}
 }
 
-func TestAPrincipalHasPlacesThoughAnotherHasAllOfItsOwn(t *testing.T) {
+func TestPlacementLimitOfOnePrincipalDoesNotBlockAnother(t *testing.T) {
 	h := newHoard(t)
 	big := drained(h.placed)
 	for i := range 3 {
@@ -81,7 +81,7 @@ func TestAPrincipalHasPlacesThoughAnotherHasAllOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestPrincipalsOfTheSameNameInTwoTenantsHavePlacesOfTheirOwn(t *testing.T) {
+func TestPlacementLimitIsPerTenantAndPrincipal(t *testing.T) {
 	var a ahead
 	of := func(tenant schema.TenantID) *AsyncCall {
 		return &AsyncCall{Call: &schema.Call{Principal: schema.Principal{Name: "agent", Tenant: tenant}}}
@@ -103,7 +103,7 @@ func TestPrincipalsOfTheSameNameInTwoTenantsHavePlacesOfTheirOwn(t *testing.T) {
 	}
 }
 
-func TestABulkCallWithoutAPlaceDoesNotWaitForThoseThatHaveOne(t *testing.T) {
+func TestUnplacedBulkCallDoesNotWaitForPlacedOnes(t *testing.T) {
 	h := newHoard(t)
 	h.r.Leave(drained(h.placed))
 	waiting := h.r.Load()["s"].Bulk

@@ -10,7 +10,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-func TestAnApprovedCallThatMayHaveRunIsNotSentAgainEvenIfItIsSafe(t *testing.T) {
+func TestApprovedCallInDoubtIsNotRetriedEvenIfSafe(t *testing.T) {
 	srv := bustest.Start(t)
 	r := startRouter(t, srv)
 	warrants := make(chan []byte, maxAttempts)

@@ -96,7 +96,7 @@ func arrived(t *testing.T, here chan func()) func() {
 	}
 }
 
-func TestAnAsyncCallLeavesWhenItIsToldToAndEndsOnce(t *testing.T) {
+func TestAsyncCallIsSentOnLeaveAndEndsOnce(t *testing.T) {
 	srv := bustest.Start(t)
 	r := startRouter(t, srv)
 	w, _ := startScripted(t, srv, r, "w", echo)
@@ -124,7 +124,7 @@ func TestAnAsyncCallLeavesWhenItIsToldToAndEndsOnce(t *testing.T) {
 	idle(t, r)
 }
 
-func TestABusyWorkerHasAsyncCallsPlacedAheadAndNeverMoreInFlightThanSlots(t *testing.T) {
+func TestAsyncCallsInFlightNeverExceedSlots(t *testing.T) {
 	srv := bustest.Start(t)
 	r := startRouter(t, srv)
 	_, here := blocked(t, srv, r, "w")
@@ -186,7 +186,7 @@ func drained(placed chan *AsyncCall) (all []*AsyncCall) {
 	return all
 }
 
-func TestAnAsyncCallThatIsRecalledDoesNotLeave(t *testing.T) {
+func TestRecalledAsyncCallIsNotSent(t *testing.T) {
 	srv := bustest.Start(t)
 	r := startRouter(t, srv)
 	w, here := blocked(t, srv, r, "w")
@@ -211,7 +211,7 @@ func TestAnAsyncCallThatIsRecalledDoesNotLeave(t *testing.T) {
 	}
 }
 
-func TestAnAsyncCallIsCancelledByItsIDWhereverItIs(t *testing.T) {
+func TestAsyncCallIsCancelledByIDInEveryState(t *testing.T) {
 	srv := bustest.Start(t)
 	r := startRouter(t, srv)
 	w, here := blocked(t, srv, r, "w")
@@ -295,7 +295,7 @@ func TestACanceledAsyncCallThatRanIsUnknown(t *testing.T) {
 	idle(t, r)
 }
 
-func TestAnEndAfterAnAttemptInDoubtDoesNotSayThatNothingRan(t *testing.T) {
+func TestEndAfterAttemptInDoubtIsOutcomeUnknown(t *testing.T) {
 	one := call(true)
 	doubt := unknown(one, "worker w was lost")
 	for _, c := range []struct {
@@ -318,7 +318,7 @@ func TestAnEndAfterAnAttemptInDoubtDoesNotSayThatNothingRan(t *testing.T) {
 	}
 }
 
-func TestAsyncCallsOfAWorkerThatTakesNothingNewMayTryAnother(t *testing.T) {
+func TestUnsentAsyncCallsOfDrainingWorkerMayTryAnother(t *testing.T) {
 	srv := bustest.Start(t)
 	r := startRouter(t, srv)
 	_, here := blocked(t, srv, r, "w")
@@ -388,7 +388,7 @@ func TestALargeResultOfAnAsyncCallArrivesWhole(t *testing.T) {
 	}
 }
 
-func TestManyAsyncCallsFromManySidesAllEndOnce(t *testing.T) {
+func TestConcurrentAsyncCallsEachEndOnce(t *testing.T) {
 	srv := bustest.Start(t)
 	r := startRouter(t, srv)
 	startScripted(t, srv, r, "a", echo)
@@ -424,7 +424,7 @@ func TestManyAsyncCallsFromManySidesAllEndOnce(t *testing.T) {
 	}
 }
 
-func TestAQuickServerIsGivenCallsInARow(t *testing.T) {
+func TestFastServerGetsConsecutiveCalls(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		took  time.Duration

@@ -42,7 +42,7 @@ func partitioned(t *testing.T, c *schema.Call) (r *Router, ended <-chan string) 
 	return r, end
 }
 
-func TestACallWaitsForAWorkerThatMayOnlyBePartitioned(t *testing.T) {
+func TestCallWaitsForPartitionedWorker(t *testing.T) {
 	r, ended := partitioned(t, call(false))
 	r.giveUp(time.Now())
 	select {
@@ -57,7 +57,7 @@ func TestACallWaitsForAWorkerThatMayOnlyBePartitioned(t *testing.T) {
 	idle(t, r)
 }
 
-func TestAWorkerThatDoesNotComeBackIsGivenUp(t *testing.T) {
+func TestWorkerThatDoesNotReconnectIsGivenUp(t *testing.T) {
 	r, ended := partitioned(t, call(false))
 	r.giveUp(time.Now().Add(returnGrace + time.Second))
 	if how := <-ended; how != string(schema.KindOutcomeUnknown) {
@@ -66,7 +66,7 @@ func TestAWorkerThatDoesNotComeBackIsGivenUp(t *testing.T) {
 	idle(t, r)
 }
 
-func TestACallThatAnotherWorkerMayRunDoesNotWaitForOneThatIsPartitioned(t *testing.T) {
+func TestSafeCallDoesNotWaitForPartitionedWorker(t *testing.T) {
 	r, ended := partitioned(t, call(true))
 	if how := <-ended; how != string(schema.KindUnavailable) { // there is no other worker
 		t.Errorf("it ended as %s", how)

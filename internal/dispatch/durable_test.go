@@ -17,7 +17,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-func TestTheChosenWorkerIsNamedBeforeTheCallLeaves(t *testing.T) {
+func TestChosenWorkerIsRecordedBeforeSending(t *testing.T) {
 	srv := bustest.Start(t)
 	r := startRouter(t, srv)
 	var mu sync.Mutex
@@ -50,7 +50,7 @@ func TestTheChosenWorkerIsNamedBeforeTheCallLeaves(t *testing.T) {
 	idle(t, r)
 }
 
-func TestACallWhoseIntentCannotBeWrittenDoesNotLeave(t *testing.T) {
+func TestCallIsNotSentIfItsIntentCannotBeWritten(t *testing.T) {
 	srv := bustest.Start(t)
 	r := startRouter(t, srv)
 	w, _ := startScripted(t, srv, r, "w", echo)
@@ -66,7 +66,7 @@ func TestACallWhoseIntentCannotBeWrittenDoesNotLeave(t *testing.T) {
 	idle(t, r)
 }
 
-func TestACallWithAnIntentIsNotSentToAnyWorker(t *testing.T) {
+func TestCallWithIntentIsNotSentToAnUnknownWorker(t *testing.T) {
 	srv := bustest.Start(t)
 	r := startRouter(t, srv)
 	w, conn := startScripted(t, srv, r, "unseen", echo)
@@ -86,7 +86,7 @@ func TestACallWithAnIntentIsNotSentToAnyWorker(t *testing.T) {
 	w.l.Withdraw("s")
 }
 
-func TestACallIsCancelledByItsIDWhicheverRouterHasIt(t *testing.T) {
+func TestCallIsCancelledByIDAtAnyRouter(t *testing.T) {
 	srv := bustest.Start(t)
 	has, other := startRouter(t, srv), startRouter(t, srv)
 	started := make(chan func(), 1)
@@ -142,7 +142,7 @@ func TestACallIsCancelledByItsIDWhicheverRouterHasIt(t *testing.T) {
 	}
 }
 
-func TestACancelledCallLeavesNoTraceInThoseThatFollow(t *testing.T) {
+func TestCancellationDoesNotAffectLaterCalls(t *testing.T) {
 	var fs flights
 	for i := range 1000 {
 		f := fs.add("id")
@@ -247,7 +247,7 @@ func TestCallsOfManyServersAreSpreadOverTheWorkers(t *testing.T) {
 	})
 }
 
-func TestAnAnnouncementThatSaysNothingNewReopensAWorkerThatWasClosed(t *testing.T) {
+func TestUnchangedAnnouncementReopensClosedWorker(t *testing.T) {
 	r := &Router{routes: make(map[schema.ServerID]*route), workers: make(map[schema.WorkerID]*worker), routers: 1}
 	r.limits.fill()
 	w := &schema.Worker{ID: "w", Servers: []schema.Server{{ID: "s", State: schema.StateInitialized, Slots: 4}}}

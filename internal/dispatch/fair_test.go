@@ -171,7 +171,7 @@ func TestPriorityScalesBulkSharesAndNothingElse(t *testing.T) {
 	ratio(t, "one of 21", float64(n["low"]), 4000*7/8/21)
 }
 
-func TestManyPrioritiesAreNoLargerShare(t *testing.T) {
+func TestUsingManyPrioritiesDoesNotMultiplyTheShare(t *testing.T) {
 	calls := []*schema.Call{bulkCall("plain")}
 	for p := -10; p <= 10; p++ {
 		c := bulkCall("clever")
@@ -299,7 +299,7 @@ func TestAFullQueueStillTakesCallsOfOthers(t *testing.T) {
 	})
 }
 
-func TestACallThatAvoidsAWorkerHoldsUpNobody(t *testing.T) {
+func TestCallAvoidingAWorkerBlocksNoOtherCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRoute(Options{})
 		r.set("a", nil, 1, true)
@@ -341,7 +341,7 @@ func TestACallThatAvoidsAWorkerHoldsUpNobody(t *testing.T) {
 	})
 }
 
-func TestNothingIsLeftOfLinesThatAreEmpty(t *testing.T) {
+func TestEmptyQueuesAreRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRoute(Options{})
 		r.set("w", nil, 1, true)

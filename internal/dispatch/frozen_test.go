@@ -78,7 +78,7 @@ func freezable(t *testing.T, srv *bustest.Server) *freezer {
 	return f
 }
 
-func TestACallDoesNotLeaveForAServerOfNATSThatIsFrozen(t *testing.T) {
+func TestNoCallIsSentWhileNATSIsFrozen(t *testing.T) {
 	srv := bustest.Start(t)
 	f := freezable(t, srv)
 	conn := srv.Connect(t, "router")
@@ -106,7 +106,7 @@ func TestACallDoesNotLeaveForAServerOfNATSThatIsFrozen(t *testing.T) {
 	idle(t, r)
 }
 
-func TestACallThatAnybodyMightHaveRunNamesNoWorker(t *testing.T) {
+func TestErrorNamesNoWorkerIfAnyMayHaveRunTheCall(t *testing.T) {
 	if e := errNoAnswer(call(false), anyWorker, time.Minute); !strings.Contains(e.Detail, "no worker answered within 1m0s") {
 		t.Error(e)
 	}

@@ -24,7 +24,7 @@ func guarded(r *Router) (off *atomic.Bool) {
 	return off
 }
 
-func TestACallThatGetsItsSlotTooLateDoesNotLeave(t *testing.T) {
+func TestQueuedCallIsNotSentOnceTheGuardRefuses(t *testing.T) {
 	srv := bustest.Start(t)
 	r := startRouter(t, srv)
 	w, here := blocked(t, srv, r, "w")
@@ -61,7 +61,7 @@ func TestACallThatGetsItsSlotTooLateDoesNotLeave(t *testing.T) {
 	idle(t, r)
 }
 
-func TestACallIsRefusedBeforeItsIntentAndAfterIt(t *testing.T) {
+func TestGuardIsCheckedBeforeAndAfterTheIntent(t *testing.T) {
 	srv := bustest.Start(t)
 	r := startRouter(t, srv)
 	w, _ := startScripted(t, srv, r, "w", echo)
@@ -83,7 +83,7 @@ func TestACallIsRefusedBeforeItsIntentAndAfterIt(t *testing.T) {
 	idle(t, r)
 }
 
-func TestAnotherAttemptPassesTheGuardAgain(t *testing.T) {
+func TestGuardIsCheckedForEachAttempt(t *testing.T) {
 	srv := bustest.Start(t)
 	r := startRouter(t, srv)
 	off := guarded(r)
@@ -109,7 +109,7 @@ func TestAnotherAttemptPassesTheGuardAgain(t *testing.T) {
 	idle(t, r)
 }
 
-func TestAsyncCallsThatAreReadyDoNotLeaveOnceTheGuardRefuses(t *testing.T) {
+func TestReadyAsyncCallsAreNotSentOnceTheGuardRefuses(t *testing.T) {
 	srv := bustest.Start(t)
 	r := startRouter(t, srv)
 	w, _ := startScripted(t, srv, r, "w", echo)

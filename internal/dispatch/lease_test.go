@@ -55,7 +55,7 @@ func TestALeasedCallWaitsForItsBusyWorkerAndGoesToNoOther(t *testing.T) {
 	idle(t, r)
 }
 
-func TestALeasedCallIsSentOnceWhereItMayHaveRun(t *testing.T) {
+func TestLeasedCallInDoubtIsSentOnce(t *testing.T) {
 	srv := bustest.Start(t)
 	r := startRouter(t, srv)
 	w, _ := startScripted(t, srv, r, "w", func(w *scripted, f *bus.CallFrame, to bus.ReplyTo) {

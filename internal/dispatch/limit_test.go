@@ -82,7 +82,7 @@ func withAFlood(t *testing.T, work func(), each time.Duration) (idle, flooded ti
 	return idle, flooded, alone, withFlood
 }
 
-func TestACallerDoesNotWaitForAFloodInsideTheServer(t *testing.T) {
+func TestCallerIsNotDelayedByFloodQueuedInTheServer(t *testing.T) {
 	// The round trip takes 200 us, and the server processes one call at a time, for 50 us.
 	var one sync.Mutex
 	var free time.Time
@@ -107,7 +107,7 @@ func TestACallerDoesNotWaitForAFloodInsideTheServer(t *testing.T) {
 	}
 }
 
-func TestAServerThatWorksOnManyAtOnceIsNotHeldBackByACaller(t *testing.T) {
+func TestConcurrentServerIsNotThrottledForOneCaller(t *testing.T) {
 	for seed := range uint64(10) {
 		random := rand.New(rand.NewPCG(seed, 2))
 		var one sync.Mutex

@@ -106,9 +106,9 @@ func TestOnlyAWorkerOfAnotherProcessRemembersPlainCalls(t *testing.T) {
 	}
 }
 
-// TestAWorkerMayComeBackToANATSThatStartedAgain checks a worker that has not reconnected after the
+// TestCallWaitsForWorkerToReconnectAfterNATSRestart checks a worker that has not reconnected after the
 // router has: its call waits for a while.
-func TestAWorkerMayComeBackToANATSThatStartedAgain(t *testing.T) {
+func TestCallWaitsForWorkerToReconnectAfterNATSRestart(t *testing.T) {
 	srv := bustest.Start(t)
 	r := startRouter(t, srv)
 	got := make(chan struct{}, 1)
@@ -198,7 +198,7 @@ func (s *scripted) outcomes(t *testing.T, f *bus.CallFrame, to bus.ReplyTo, of f
 	s.l.Result(to, f.Seq, &schema.Result{Body: answer})
 }
 
-func TestACallThatWasLostOnItsWayIsSentToAnotherWorkerWhenItsOwnMoved(t *testing.T) {
+func TestCallLostInTransitIsResentAfterItsWorkerReconnects(t *testing.T) {
 	srv := bustest.Start(t)
 	r := startRouter(t, srv)
 	seqs := make(chan uint64, 3)
@@ -223,7 +223,7 @@ func TestACallThatWasLostOnItsWayIsSentToAnotherWorkerWhenItsOwnMoved(t *testing
 	idle(t, r)
 }
 
-func TestACallWhoseWorkerKnowsNothingAndPromisesNothingIsNotSentAgain(t *testing.T) {
+func TestCallIsNotResentIfWorkerCannotProveItNeverRan(t *testing.T) {
 	srv := bustest.Start(t)
 	r := startRouter(t, srv)
 	seqs := make(chan uint64, 3)

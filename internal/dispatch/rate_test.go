@@ -139,7 +139,7 @@ func TestBatchesGiveWayWhereFewSingleCallsAreMuchSlower(t *testing.T) {
 	})
 }
 
-func TestBatchesThatWereThereFirstGiveWay(t *testing.T) {
+func TestBatchesThatStartedFirstYieldToSingleCalls(t *testing.T) {
 	onMachine(t, func(m *machine, start func()) {
 		start()
 		time.Sleep(time.Second)
@@ -152,7 +152,7 @@ func TestBatchesThatWereThereFirstGiveWay(t *testing.T) {
 	})
 }
 
-func TestRareSingleCallsHoldNoBatchBack(t *testing.T) {
+func TestRareSingleCallsDoNotSlowBatches(t *testing.T) {
 	onMachine(t, func(m *machine, start func()) {
 		start()
 		m.singles(20*rateFor, 3*rateFor/2)
@@ -162,7 +162,7 @@ func TestRareSingleCallsHoldNoBatchBack(t *testing.T) {
 	})
 }
 
-func TestABatchThatDoesNotDisturbIsNotHeldBack(t *testing.T) {
+func TestBatchIsNotSlowedIfSingleCallsStayFast(t *testing.T) {
 	onMachine(t, func(m *machine, start func()) {
 		m.capacity = 400 // on a machine with enough capacity
 		m.singles(time.Second, 0)

@@ -87,7 +87,7 @@ func TestAProcessWithoutRegionIsNotRemote(t *testing.T) {
 	}
 }
 
-func TestAsyncCallsStayNearWhileThereIsAPlace(t *testing.T) {
+func TestAsyncCallsStayInRegionWhileItHasCapacity(t *testing.T) {
 	r := regions(&worker{}, &worker{}, 4)
 	r.mu.Lock()
 	defer r.unlock()

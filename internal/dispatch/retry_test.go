@@ -91,7 +91,7 @@ func try(t *testing.T, ctx context.Context, stop chan struct{}, c *schema.Call, 
 	return got
 }
 
-func TestARuleRepeatsASafeCallAfterEachKindOfFailureItNames(t *testing.T) {
+func TestRetryRuleRetriesSafeCallsAfterListedFailures(t *testing.T) {
 	for name, c := range map[string]struct {
 		fails answered
 		kind  schema.RetryKind
@@ -130,7 +130,7 @@ func TestARuleRepeatsASafeCallAfterEachKindOfFailureItNames(t *testing.T) {
 }
 
 // This test fails without the check in repeatable.
-func TestNoRuleRepeatsACallThatIsNotSafeOrThatWasApproved(t *testing.T) {
+func TestRetryRuleNeverRetriesUnsafeOrApprovedCalls(t *testing.T) {
 	for _, fails := range []answered{toolFails, isBroken, refuses, isSilent, {err: isFull.err}, answered{}.http(429, "1")} {
 		synctest.Test(t, func(t *testing.T) {
 			unsafe, approved := call(false), call(true)
@@ -146,7 +146,7 @@ func TestNoRuleRepeatsACallThatIsNotSafeOrThatWasApproved(t *testing.T) {
 	}
 }
 
-func TestPausesGrowAndAreBoundedAndAttemptsEnd(t *testing.T) {
+func TestRetryBackoffAndAttemptsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := call(true)
 		c.Retry = rule()
@@ -161,7 +161,7 @@ func TestPausesGrowAndAreBoundedAndAttemptsEnd(t *testing.T) {
 	})
 }
 
-func TestTheServerSaysHowLongToWait(t *testing.T) {
+func TestRetryWaitsAsLongAsTheServerRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := call(true)
 		c.Retry = rule()
@@ -187,7 +187,7 @@ func TestTheServerSaysHowLongToWait(t *testing.T) {
 	})
 }
 
-func TestAllAttemptsTogetherStayInTheTimeOfTheCall(t *testing.T) {
+func TestAllAttemptsShareTheTimeoutOfTheCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := call(true) // 10 s
 		c.Retry = rule()
@@ -210,7 +210,7 @@ func TestAllAttemptsTogetherStayInTheTimeOfTheCall(t *testing.T) {
 	})
 }
 
-func TestACallThatIsCanceledInAPauseEndsAtOnceAsWhatItWas(t *testing.T) {
+func TestCancelDuringBackoffEndsWithTheLastOutcome(t *testing.T) {
 	for name, x := range map[string]struct {
 		fails answered
 		kind  schema.Kind
@@ -232,7 +232,7 @@ func TestACallThatIsCanceledInAPauseEndsAtOnceAsWhatItWas(t *testing.T) {
 	}
 }
 
-func TestAnAnswerOfTheToolTakesPrecedenceOverALaterAttemptThatDidNotStart(t *testing.T) {
+func TestToolAnswerIsKeptIfLaterAttemptNeverStarted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := call(true)
 		c.Retry = rule()
@@ -251,7 +251,7 @@ func TestAnAnswerOfTheToolTakesPrecedenceOverALaterAttemptThatDidNotStart(t *tes
 	})
 }
 
-func TestARuleSendsAgainOverTheBusAndCountsThat(t *testing.T) {
+func TestRetriesOverTheBusAreCounted(t *testing.T) {
 	srv := bustest.Start(t)
 	r := startRouter(t, srv)
 	r.limits.Metrics = telemetry.NewMetrics()
@@ -295,7 +295,7 @@ func scrape(t *testing.T, m *telemetry.Metrics) string {
 	return rec.Body.String()
 }
 
-func FuzzTheAnswerOfAServiceNamesAKindAndABoundedWait(f *testing.F) {
+func FuzzHTTPAnswerGivesKindAndBoundedWait(f *testing.F) {
 	f.Add(`{"_meta":{"callyard/http":{"status":429,"retry-after":"3"}}}`)
 	f.Add(`{"_meta":{"callyard/http":{"status":"429","retry-after":-3}}}`)
 	f.Add(`{"_meta":{"callyard/http":{"status":503,"retry-after":"Fri, 31 Dec 9999 23:59:59 GMT"}}}`)

@@ -83,7 +83,7 @@ func TestOneSlowWorkerDoesNotSlowTheOthers(t *testing.T) {
 	}
 }
 
-func TestAWorkerThatBecameFastIsFoundAgain(t *testing.T) {
+func TestWorkerThatBecameFastIsUsedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRoute(Options{})
 		r.set("slow", nil, 4, true)

@@ -83,7 +83,7 @@ func idle(t *testing.T, r *Router) {
 	}
 }
 
-func TestAFullOrDeafWorkerProvesThatNothingStartedSoAnotherIsTried(t *testing.T) {
+func TestCallNotStartedByItsWorkerIsSentToAnother(t *testing.T) {
 	srv := bustest.Start(t)
 	r := startRouter(t, srv)
 	full, _ := startScripted(t, srv, r, "full", func(w *scripted, f *bus.CallFrame, to bus.ReplyTo) {
@@ -173,7 +173,7 @@ func TestASafeCallSurvivesTheLossOfItsWorker(t *testing.T) {
 	idle(t, r)
 }
 
-func TestACancelledCallTellsTheWorkerAndFreesItsSlotWhenItEnds(t *testing.T) {
+func TestCancelledCallKeepsItsSlotUntilTheWorkerEnds(t *testing.T) {
 	srv := bustest.Start(t)
 	r := startRouter(t, srv)
 	started := make(chan func(), 1)
@@ -250,7 +250,7 @@ func TestTheSlotsOfAWorkerAreSharedAmongRouters(t *testing.T) {
 	}
 }
 
-func TestAWorkerThatIsNotKnownYetIsReachedThroughItsServer(t *testing.T) {
+func TestUnannouncedWorkerIsReachedThroughItsServer(t *testing.T) {
 	srv := bustest.Start(t)
 	r := startRouter(t, srv)
 	w, conn := startScripted(t, srv, r, "unseen", echo)
@@ -286,7 +286,7 @@ func TestARefusalNamesTheErrorOfAServerThatNoWorkerCanRun(t *testing.T) {
 	}
 }
 
-func TestSingleCallsThatComeWithoutPauseHaveBatchesGiveWay(t *testing.T) {
+func TestContinuousSingleCallsSlowBatchesUnlessUnpaced(t *testing.T) {
 	for _, unpaced := range []bool{false, true} {
 		srv := bustest.Start(t)
 		r := startRouter(t, srv)

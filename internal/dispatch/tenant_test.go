@@ -46,7 +46,7 @@ func TestATenantAtTenTimesTheLoadDelaysNoOther(t *testing.T) {
 	}
 }
 
-func TestTenantsShareByTheirWeightsWhateverTheNumberOfPrincipals(t *testing.T) {
+func TestTenantSharesDependOnWeightsNotPrincipalCount(t *testing.T) {
 	weights := map[schema.TenantID]int{"one": 1, "three": 3}
 	o := Options{TenantWeight: func(id schema.TenantID) int { return weights[id] }, Weight: func(p string) int { return map[string]int{"b": 2}[p] }}
 	for _, inBulk := range []bool{false, true} {

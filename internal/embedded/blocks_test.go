@@ -103,7 +103,7 @@ func TestDamageIsFoundAfterACrash(t *testing.T) {
 }
 
 // A first start that ends while it makes the streams leaves some of them, and nothing is in them.
-func TestAFirstStartThatWasKilledIsNoDamage(t *testing.T) {
+func TestKilledFirstStartIsNotReportedAsDamage(t *testing.T) {
 	for name, used := range map[string]bool{"never used": false, "used": true} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()

@@ -14,7 +14,7 @@ import (
 	"github.com/callyard/callyard/internal/embedded/disktest"
 )
 
-func TestAFullDiskIsWrittenAgainWhenItHasSpace(t *testing.T) {
+func TestWritesResumeWhenAFullDiskHasSpace(t *testing.T) {
 	dir := disktest.Small(t, "8m")
 	var logged bytes.Buffer
 	s, err := embedded.Start(embedded.Options{Dir: dir, Log: slog.New(slog.NewTextHandler(&logged, nil))})

@@ -123,7 +123,7 @@ func TestEachDefinitionIsEmbeddedOnceAndQueriesCompareWithIt(t *testing.T) {
 	})
 }
 
-func TestWhatFailsIsTriedAgainAndStopsNoSearch(t *testing.T) {
+func TestFailedEmbeddingsAreRetriedWithoutBlockingSearch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := &endpoint{status: http.StatusServiceUnavailable}
 		s := open(t, e)
@@ -162,7 +162,7 @@ func TestWhatFailsIsTriedAgainAndStopsNoSearch(t *testing.T) {
 	})
 }
 
-func TestOneTextThatIsRefusedKeepsOutNoOther(t *testing.T) {
+func TestRefusedTextDoesNotBlockOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := &endpoint{refuses: "weather"}
 		s := open(t, e)
@@ -178,7 +178,7 @@ func TestOneTextThatIsRefusedKeepsOutNoOther(t *testing.T) {
 	})
 }
 
-func TestCallersAreNotToldWhereTheEndpointIs(t *testing.T) {
+func TestErrorsDoNotRevealTheEndpoint(t *testing.T) {
 	for want, err := range map[string]error{
 		"the embeddings endpoint answers 503 Service Unavailable": &statusError{503},
 		"the embeddings endpoint did not answer within 2s":        fmt.Errorf("Post \"http://10.0.0.5/\": %w", context.DeadlineExceeded),
@@ -190,7 +190,7 @@ func TestCallersAreNotToldWhereTheEndpointIs(t *testing.T) {
 	}
 }
 
-func TestACallerWhoGoesIsNoFailureOfTheEndpoint(t *testing.T) {
+func TestCancelledQueryIsNotCountedAsEndpointFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := &endpoint{}
 		s := open(t, e)
@@ -221,7 +221,7 @@ func TestWrongAnswersAreRefused(t *testing.T) {
 	}
 }
 
-func TestNoEndpointCostsNothing(t *testing.T) {
+func TestStoreIsNilWithoutEndpoint(t *testing.T) {
 	s := Open(settings.EmbeddingsDefaults(), slog.New(slog.DiscardHandler))
 	if s != nil {
 		t.Fatal("a store without an endpoint")

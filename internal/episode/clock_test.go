@@ -17,7 +17,7 @@ func (h holding) Holders(schema.ServerID) []schema.Worker {
 	return []schema.Worker{{ID: "w", Servers: []schema.Server{{ID: "s", Transport: h.transport, State: schema.StateInitialized}}}}
 }
 
-func TestTheClockOfASessionNeedsAServerThatCanBeToldIt(t *testing.T) {
+func TestSessionClockNeedsAServerThatSupportsIt(t *testing.T) {
 	const clock = "2026-01-31T12:00:00Z"
 	for transport, refused := range map[string]bool{"builtin": false, "native": false, "http": true, "sse": true} {
 		e := &Environment{Isolation: IsolationSession, Clock: clock, name: "env"}
@@ -37,7 +37,7 @@ func TestTheClockOfASessionNeedsAServerThatCanBeToldIt(t *testing.T) {
 	}
 }
 
-func TestAClockIsTakenWithSessionsAndNotWithSharedServers(t *testing.T) {
+func TestClockIsAcceptedOnlyWithSessionIsolation(t *testing.T) {
 	for isolation, want := range map[string]string{"session": "", "shared": "does not count with isolation: shared"} {
 		_, err := Load(written(t, map[string]string{"t": "{}\n", "env.yaml": "environments:\n  a:\n    tools: [x/*]\n    tasks_file: t\n    clock: 2026-01-31T12:00:00Z\n    isolation: " + isolation + "\n"}))
 		if (err != nil) != (want != "") || want != "" && !strings.Contains(err.Error(), want) {

@@ -100,7 +100,7 @@ func TestAConditionThatCannotBeDecidedDoesNotHold(t *testing.T) {
 	}
 }
 
-func TestAStateIsItsNamesModesAndContents(t *testing.T) {
+func TestStateDigestCoversNamesModesAndContents(t *testing.T) {
 	digest := func(edit func(dir string)) string {
 		t.Helper()
 		from, to := t.TempDir(), t.TempDir()
@@ -147,7 +147,7 @@ func FuzzTasks(f *testing.F) {
 	})
 }
 
-func TestAByteOrderMarkIsNoPartOfTheFirstTask(t *testing.T) {
+func TestByteOrderMarkBeforeTasksIsSkipped(t *testing.T) {
 	tasks, err := parseTasks("t", []byte("\xef\xbb\xbf"+`{"id":"a","prompt":"p"}`))
 	if err != nil || tasks.byID["a"] == nil {
 		t.Errorf("%+v, %v", tasks, err)

@@ -98,7 +98,7 @@ func (s *slots) leased() int {
 }
 
 // The only process is needed twice: by the episode, and by the replay of the labelled calls.
-func TestAnEpisodeIsJudgedThoughItHasTheLastProcess(t *testing.T) {
+func TestEpisodeWithTheOnlyProcessIsScored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &slots{workers: []schema.WorkerID{"w"}}
 		m, e := slotted(t, s)
@@ -144,7 +144,7 @@ func TestAReplayWaitsForAFreeProcess(t *testing.T) {
 	})
 }
 
-func TestAnAbandonedResetLeavesNoProcess(t *testing.T) {
+func TestAbandonedResetReleasesItsProcess(t *testing.T) {
 	for name, opened := range map[string]func(cancel context.CancelFunc) error{
 		"the client left": func(cancel context.CancelFunc) error {
 			cancel()
@@ -171,7 +171,7 @@ func TestAnAbandonedResetLeavesNoProcess(t *testing.T) {
 
 // A state that an agent made unusable lowers its reward. A state that the labelled calls made
 // unusable does not.
-func TestAStateWithoutADigestDiffersFromThatOfTheLabelledCalls(t *testing.T) {
+func TestUnusableStateDiffersFromLabelledState(t *testing.T) {
 	const spoiled = bus.UnusableState + "too many files"
 	for name, c := range map[string]struct {
 		states []string

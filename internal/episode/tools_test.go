@@ -29,7 +29,7 @@ func (oneTool) Holders(schema.ServerID) []schema.Worker { return nil }
 
 // Concurrent callers read the tools of an environment while the table is rebuilt without a change.
 // The race detector checks this.
-func TestTheToolsOfAnEnvironmentAreAskedForByMany(t *testing.T) {
+func TestEnvironmentToolsAreReadConcurrently(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := &Environment{Tools: []string{"files/*"}, Isolation: IsolationSession, FinishTool: "finish", name: "env"}
 		m := New(Options{File: &File{Environments: map[string]*Environment{"env": e}}, Catalog: oneTool{}, Log: slog.New(slog.DiscardHandler)})

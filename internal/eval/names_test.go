@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestNamesAreReadAsModelsWriteThem(t *testing.T) {
+func TestToolNamesAreMatchedInModelSpellings(t *testing.T) {
 	tools := []Tool{{Name: "read_file", Server: "file-system"}, {Name: "search-web", Server: "tavily"}, {Name: "Überblick"}, {Name: "get_quote_tool", Server: "finance"}}
 	n := NewNames(tools)
 	for written, want := range map[string]string{

@@ -179,7 +179,7 @@ func TestAnyOfTheExpectedTools(t *testing.T) {
 	}
 }
 
-func TestSimilarToolsCountApart(t *testing.T) {
+func TestSimilarToolsAreScoredSeparately(t *testing.T) {
 	sample := &Sample{
 		Tools: toolsNamed("playwright_click", "puppeteer_click", "other"), Expected: []string{"playwright_click", "other"},
 		Labels: []LabelledCall{{Name: "playwright_click", Similar: []string{"puppeteer_click"}}, {Name: "other"}},

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestACallCountsForItsTurnAlone(t *testing.T) {
+func TestCallsAreScoredOnlyInTheirTurn(t *testing.T) {
 	sample := &Sample{ID: "1", Tools: toolsNamed("a", "b"), Expected: []string{"a", "b"}, Turns: []Turn{
 		{Question: "One.", Expected: []string{"a"}}, {Question: "Two.", Expected: []string{}}, {Question: "Three.", Expected: []string{"b", "a"}},
 	}}

@@ -68,7 +68,7 @@ func TestToolCallsOfEveryProviderAreReadWithTheirBytes(t *testing.T) {
 	}
 }
 
-func TestABadCallIsAFaultOfItsOwn(t *testing.T) {
+func TestBadCallDoesNotAffectOtherCalls(t *testing.T) {
 	calls, err := OpenAI.Calls([]byte(`{"tool_calls":[{"id":"a","function":{"name":"t","arguments":"{\"x\":"}},{"id":"b","function":{"arguments":"{}"}},{"id":"c","type":"custom","custom":{"name":"k","input":"x"}},{"id":"d","function":{"name":"t","arguments":"{}"}}]}`))
 	if err != nil || len(calls) != 4 {
 		t.Fatalf("%d calls, %v", len(calls), err)
@@ -96,7 +96,7 @@ func TestABodyWithoutToolCallsIsRefused(t *testing.T) {
 	}
 }
 
-func TestCallsComeBackFromEveryProvider(t *testing.T) {
+func TestCallsRoundTripThroughEveryProvider(t *testing.T) {
 	calls := []Call{{ID: "a", Name: "s__t", Arguments: []byte(`{"x":9007199254740993,"y":"é"}`)}, {ID: "b", Name: "s__u", Arguments: []byte(`{}`)}}
 	for _, f := range formats() {
 		raw := f.Block(calls)
@@ -134,7 +134,7 @@ func results() []Answer {
 	}
 }
 
-func TestResultsAsEveryProviderWantsThem(t *testing.T) {
+func TestResultsAreWrittenForEveryProvider(t *testing.T) {
 	for _, f := range formats() {
 		messages, notes := f.Messages(results())
 		said, err := json.Marshal(map[string]any{"messages": messages, "notes": notes})
@@ -175,7 +175,7 @@ func TestEveryCallHasItsAnswerInOrder(t *testing.T) {
 	}
 }
 
-func TestAnAnswerToJSONRPCIsAResponseWithTheBytesOfTheResult(t *testing.T) {
+func TestJSONRPCResponseKeepsTheBytesOfTheResult(t *testing.T) {
 	calls, err := MCP.Calls([]byte(`{"jsonrpc":"2.0","id":"q","method":"tools/call","params":{"name":"s__t"}}`))
 	if err != nil {
 		t.Fatal(err)

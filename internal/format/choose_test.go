@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestTokensFollowTheText(t *testing.T) {
+func TestTokenEstimateFollowsTheText(t *testing.T) {
 	small, large := Tokens([]byte(`{"name":"echo"}`)), Tokens([]byte(`{"name":"echo","description":"`+strings.Repeat("word ", 100)+`"}`))
 	if small < 10 || small > 20 || large-small < 90 || large-small > 130 {
 		t.Errorf("%d and %d tokens", small, large)

@@ -118,7 +118,7 @@ func TestEveryFormatIsConvertedToEveryOther(t *testing.T) {
 	}
 }
 
-func TestWhatIsConvertedToItsOwnFormatStaysAsItIs(t *testing.T) {
+func TestConversionToTheSameFormatChangesNothing(t *testing.T) {
 	for _, f := range formats() {
 		tools, calls := convertible(t, f)
 		got, err := Convert(f, f, tools, calls)
@@ -145,7 +145,7 @@ func TestWhatIsConvertedToItsOwnFormatStaysAsItIs(t *testing.T) {
 	}
 }
 
-func TestConvertedToolsAndCallsAreWhatTheProviderAccepts(t *testing.T) {
+func TestConvertedToolsAndCallsAreValidForTheProvider(t *testing.T) {
 	for _, from := range formats() {
 		tools, calls := convertible(t, from)
 		for _, to := range formats() {

@@ -23,7 +23,7 @@ func embedded(t *testing.T, raw string) (map[string]string, Embedded) {
 	return all, e
 }
 
-func TestReferencesOfASchemaLeadToTheirTargetsInADocument(t *testing.T) {
+func TestSchemaReferencesResolveInTheDocument(t *testing.T) {
 	for name, c := range map[string]struct {
 		raw  string
 		want map[string]string
@@ -86,7 +86,7 @@ func TestReferencesOfASchemaLeadToTheirTargetsInADocument(t *testing.T) {
 	}
 }
 
-func TestWhatADocumentCannotHaveIsListed(t *testing.T) {
+func TestSchemaPartsThatADocumentOmitsAreListed(t *testing.T) {
 	for raw, where := range map[string]string{
 		`{"properties":{"a":{"$ref":"https://example.org/x.json"}}}`: "",
 		`{"properties":{"a":{"$ref":"#/$defs/gone"}}}`:               "",
@@ -105,7 +105,7 @@ func TestWhatADocumentCannotHaveIsListed(t *testing.T) {
 	}
 }
 
-func FuzzASchemaInADocumentRefersToItsParts(f *testing.F) {
+func FuzzEmbeddedSchemaReferencesResolve(f *testing.F) {
 	for _, tool := range recorded(f) {
 		f.Add([]byte(tool.Input))
 	}

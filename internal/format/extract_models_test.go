@@ -35,7 +35,7 @@ func modelTexts(t testing.TB) map[string][2]string {
 	return all
 }
 
-func TestTheFormsOfOpenModelsAreRead(t *testing.T) {
+func TestToolCallFormatsOfOpenModelsAreRead(t *testing.T) {
 	for name, c := range modelTexts(t) {
 		var got strings.Builder
 		for _, f := range Extract(c[0], known) {
@@ -54,7 +54,7 @@ func TestTheFormsOfOpenModelsAreRead(t *testing.T) {
 	}
 }
 
-func TestCallsOfOpenModelsThatAreCutOffAreNotRun(t *testing.T) {
+func TestTruncatedCallsOfOpenModelsAreNotRun(t *testing.T) {
 	for _, text := range []string{
 		`[TOOL_CALLS]files__read[ARGS]{"path":"/a`,
 		`[TOOL_CALLS]files__read[ARGS]`,
@@ -73,7 +73,7 @@ func TestCallsOfOpenModelsThatAreCutOffAreNotRun(t *testing.T) {
 	}
 }
 
-func TestMoreCallsThanAreTakenAreCounted(t *testing.T) {
+func TestCallsOverTheLimitAreCounted(t *testing.T) {
 	for form, one := range map[string]string{
 		"tags":          `<tool_call>{"name":"web__get","arguments":{}}</tool_call>`,
 		"mistral":       `[TOOL_CALLS]web__get[ARGS]{}`,

@@ -88,7 +88,7 @@ func TestToolCallsAreFoundInText(t *testing.T) {
 	}
 }
 
-func TestACallThatIsCutOffIsNotRun(t *testing.T) {
+func TestTruncatedCallInTextIsNotRun(t *testing.T) {
 	for _, text := range []string{
 		`<tool_call>{"name":"files__read","arguments":{"path":"/a","cou`,
 		`<tool_call>{"name":"files__read","arguments":{"path":"/a"`,

@@ -26,7 +26,7 @@ func TestNamesAreFoundInOtherLetterCaseAndWithOtherSeparators(t *testing.T) {
 	}
 }
 
-func TestANameBehindANamespaceIsAmbiguousAsWithoutIt(t *testing.T) {
+func TestAmbiguousNameStaysAmbiguousWithNamespace(t *testing.T) {
 	d := directoryOf([]*schema.Tool{toolOf(t, "a", `{"name":"read"}`), toolOf(t, "b", `{"name":"read"}`)})
 	if found := d.Candidates("functions.read"); len(found) != 2 {
 		t.Errorf("%v", found)

@@ -216,7 +216,7 @@ func (v *value) itemsOf() []*value {
 	return v.items
 }
 
-func TestEveryToolKeepsToWhatEveryProviderDocuments(t *testing.T) {
+func TestToolsSatisfyTheRulesOfEveryProvider(t *testing.T) {
 	strict := 0
 	for _, tool := range recorded(t) {
 		for _, f := range []Format{OpenAI, Responses, Anthropic, Gemini} {
@@ -261,7 +261,7 @@ func TestEveryToolKeepsToWhatEveryProviderDocuments(t *testing.T) {
 	}
 }
 
-func TestASchemaThatIsTakenAsItIsStaysByteForByte(t *testing.T) {
+func TestAcceptedSchemaIsPassedByteForByte(t *testing.T) {
 	raw := `{ "type" : "object", "properties":{"n":{"type":"integer","maximum":9007199254740993}, "é":{"type":"array","items":{"type":"string"}}},  "required":["n"] }`
 	for _, f := range []Format{MCP, OpenAI, Responses} {
 		if got := f.Schema([]byte(raw), false); string(got.Schema) != raw || len(got.Loosened) > 0 {
@@ -270,7 +270,7 @@ func TestASchemaThatIsTakenAsItIsStaysByteForByte(t *testing.T) {
 	}
 }
 
-func TestWhatIsLoosenedIsListedAndTold(t *testing.T) {
+func TestRemovedConstraintsAreListedAndDescribed(t *testing.T) {
 	for _, c := range []struct {
 		format  Format
 		input   string
@@ -302,7 +302,7 @@ func TestWhatIsLoosenedIsListedAndTold(t *testing.T) {
 	}
 }
 
-func TestALongDescriptionIsCutAndThatIsSaid(t *testing.T) {
+func TestLongDescriptionIsTruncatedWithANote(t *testing.T) {
 	tool := toolOf(t, "s", `{"name":"t","description":"`+strings.Repeat("wörd ", 500)+`","inputSchema":{"type":"object","not":{"required":["x"]}}}`)
 	got := OpenAI.Tool("s__t", tool, false)
 	v, _ := read(got.JSON)
@@ -366,7 +366,7 @@ func FuzzSchema(f *testing.F) {
 	})
 }
 
-func TestWhyAToolIsNotStrictIsListedAndNotToldToTheModel(t *testing.T) {
+func TestReasonForNonStrictToolIsNotSentToTheModel(t *testing.T) {
 	for input, why := range map[string]string{
 		`{"type":"object","properties":{"env":{"type":"object","additionalProperties":{"type":"string"}}}}`:                                 "properties of any name",
 		`{"type":"object","properties":{"x":{}}}`:                                                                                           "any value",

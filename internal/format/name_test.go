@@ -18,7 +18,7 @@ var oddRefs = []Ref{
 	{"wärme", "温度"}, {"wärme", "湿度"}, {"s", "read_0123456789"}, {"s", "x/y"}, {"s", "x:y"}, {"s", "x.y"}, {"s", ""}, {"", "t"},
 }
 
-func TestANameIsLegalForEveryProviderAndStandsForOneTool(t *testing.T) {
+func TestToolNamesAreUniqueAndLegalForEveryProvider(t *testing.T) {
 	seen := make(map[string]Ref)
 	for _, ref := range oddRefs {
 		name := Name(ref.Server, ref.Tool)
@@ -38,7 +38,7 @@ func TestANameIsLegalForEveryProviderAndStandsForOneTool(t *testing.T) {
 	}
 }
 
-func TestANameLeadsBackToItsToolWhateverOthersThereAre(t *testing.T) {
+func TestNameResolvesToItsToolAmongAnyOthers(t *testing.T) {
 	var tools []*schema.Tool
 	for _, ref := range oddRefs {
 		if ref.Server == "" || ref.Tool == "" {
@@ -55,7 +55,7 @@ func TestANameLeadsBackToItsToolWhateverOthersThereAre(t *testing.T) {
 	}
 }
 
-func TestWhatModelsMakeOfANameIsUnderstood(t *testing.T) {
+func TestNamesAreResolvedInModelSpellings(t *testing.T) {
 	d := directoryOf([]*schema.Tool{
 		{Server: "files", Name: "read"}, {Server: "files", Name: "list"}, {Server: "web", Name: "list"}, {Server: "web.v2", Name: "get.page"},
 	})
@@ -79,7 +79,7 @@ func TestWhatModelsMakeOfANameIsUnderstood(t *testing.T) {
 	}
 }
 
-func TestThousandsOfToolsHaveNamesOfTheirOwn(t *testing.T) {
+func TestThousandsOfToolsHaveUniqueNames(t *testing.T) {
 	seen := make(map[string]bool)
 	for s := range 200 {
 		for i := range 50 {

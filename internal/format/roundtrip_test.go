@@ -179,7 +179,7 @@ func (j judge) accepts(t *testing.T, s []byte, arguments *value) bool {
 // be compiled.
 var outsideOnly = []string{"outside"}
 
-func TestEveryToolComesBackFromEveryProviderAsTheSameTool(t *testing.T) {
+func TestToolsRoundTripThroughEveryProvider(t *testing.T) {
 	tools := recorded(t)
 	d := directoryOf(tools)
 	samples, refusals, j := 0, 0, judge{}
@@ -273,7 +273,7 @@ func (f Format) shown(s, v *value) *value {
 	return out
 }
 
-func TestWhatStrictModeMakesAModelWriteReachesTheTool(t *testing.T) {
+func TestStrictModeArgumentsAreRestoredForTheTool(t *testing.T) {
 	tried, j := 0, judge{}
 	for _, tool := range recorded(t) {
 		shape := OpenAI.Schema(tool.Input, true)

@@ -8,7 +8,7 @@ import (
 )
 
 // Generators of typed clients fail on a list of types. A document has an equivalent anyOf instead.
-func TestSeveralTypesOfOneSchemaAreAlternativesInADocument(t *testing.T) {
+func TestTypeListsBecomeAnyOfInTheDocument(t *testing.T) {
 	values := []any{nil, true, 1.0, 1.5, 7.0, "", "ab", "abcdef", []any{}, []any{"a"}, []any{1.0}, map[string]any{}, map[string]any{"a": "x"}, map[string]any{"a": 1.0}, map[string]any{"a": "x", "b": "x"}}
 	for raw, want := range map[string]string{
 		`{"type":["boolean","string"],"description":"d"}`:                                                `{"description":"d","anyOf":[{"type":"boolean"},{"type":"string"}]}`,
@@ -35,7 +35,7 @@ func TestSeveralTypesOfOneSchemaAreAlternativesInADocument(t *testing.T) {
 	}
 }
 
-func TestAReferenceIntoAListOfTypesLeadsToItsTarget(t *testing.T) {
+func TestReferenceIntoATypeListResolves(t *testing.T) {
 	all, _ := embedded(t, `{"type":["object","string"],"properties":{"a":{"type":"null"},"b":{"$ref":"#/properties/a"}}}`)
 	want := `{"anyOf":[{"type":"object","properties":{"a":{"type":"null"},"b":{"$ref":"#/components/schemas/s/anyOf/0/properties/a"}}},{"type":"string"}]}`
 	if all["s"] != want {

@@ -42,7 +42,7 @@ func records(t *testing.T, srv *bustest.Server) map[string][]audit.Record {
 
 // Every operation of the document that is an operator action must write its records, whether it
 // succeeds or is refused. The test includes operations that are added later.
-func TestEveryActOfAnOperatorIsInTheAuditRecord(t *testing.T) {
+func TestEveryOperatorActionIsAudited(t *testing.T) {
 	srv := bustest.Start(t)
 	t.Cleanup(openHouse(t, srv).let)
 	d := openDoor(t, srv, frontdoor.Options{})

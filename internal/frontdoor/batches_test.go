@@ -13,8 +13,8 @@ import (
 	"github.com/callyard/callyard/pkg/bus/bustest"
 )
 
-// TestABatchIsCountedAsItIs uses an open batch of which two calls have ended and one is running.
-func TestABatchIsCountedAsItIs(t *testing.T) {
+// TestSealedOrCanceledBatchReportsCurrentCounts uses an open batch of which two calls have ended and one is running.
+func TestSealedOrCanceledBatchReportsCurrentCounts(t *testing.T) {
 	srv := bustest.Start(t)
 	h := openHouse(t, srv)
 	defer h.let()
@@ -44,7 +44,7 @@ func TestABatchIsCountedAsItIs(t *testing.T) {
 	}
 }
 
-func TestTheListOfBatchesTakesNoOtherCursor(t *testing.T) {
+func TestBatchListRefusesForeignCursors(t *testing.T) {
 	srv := bustest.Start(t)
 	h := openHouse(t, srv)
 	defer h.let()

@@ -99,7 +99,7 @@ func (a *authority) files(c *tls.Certificate) (cert, key string) {
 	return cert, key
 }
 
-func TestAClientCertificateStandsForItsKey(t *testing.T) {
+func TestClientCertificateAuthenticatesAsItsKey(t *testing.T) {
 	srv := bustest.Start(t)
 	t.Cleanup(openHouse(t, srv).let)
 	ca, other, is := newAuthority(t), newAuthority(t), tokentest.Start(t)

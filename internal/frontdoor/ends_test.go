@@ -51,8 +51,8 @@ func (d *door) hold() (id, token string) {
 	return told.CallID, told.ConfirmationID
 }
 
-// TestTheRecordOfAHeldCallEndsWithItsApproval denies one call and cancels another.
-func TestTheRecordOfAHeldCallEndsWithItsApproval(t *testing.T) {
+// TestHeldCallRecordEndsWithItsApproval denies one call and cancels another.
+func TestHeldCallRecordEndsWithItsApproval(t *testing.T) {
 	srv := bustest.Start(t)
 	t.Cleanup(openHouse(t, srv).let)
 	d := openDoor(t, srv, frontdoor.Options{Policy: policyOf(t, "rules:\n  - {name: ask, match: {tool: write}, level: 2}\n")})
@@ -78,7 +78,7 @@ func TestTheRecordOfAHeldCallEndsWithItsApproval(t *testing.T) {
 	}
 }
 
-func TestTheRecordOfAHeldCallSaysThatNobodyApprovedItInTime(t *testing.T) {
+func TestHeldCallRecordShowsExpiry(t *testing.T) {
 	srv := bustest.Start(t)
 	t.Cleanup(openHouse(t, srv).let)
 	d := openDoor(t, srv, frontdoor.Options{Policy: policyOf(t, "rules:\n  - {name: ask, match: {tool: write}, level: 2, approval: {by: caller, expires: 1s}}\n")})
@@ -93,8 +93,8 @@ func TestTheRecordOfAHeldCallSaysThatNobodyApprovedItInTime(t *testing.T) {
 	})
 }
 
-// TestAFrontDoorWritesTheEndsThatNoneSaw lets calls expire while only an approver is running.
-func TestAFrontDoorWritesTheEndsThatNoneSaw(t *testing.T) {
+// TestFrontDoorRecordsCallsThatExpiredWithoutIt lets calls expire while only an approver is running.
+func TestFrontDoorRecordsCallsThatExpiredWithoutIt(t *testing.T) {
 	srv := bustest.Start(t)
 	t.Cleanup(openHouse(t, srv).let)
 	o := frontdoor.Options{Policy: policyOf(t, "rules:\n  - {name: ask, match: {tool: write}, level: 2}\n")}

@@ -48,7 +48,7 @@ func stop(t testing.TB, d *frontdoor.FrontDoor) {
 	}
 }
 
-func TestAFrontDoorThatOthersCanReachWantsKeys(t *testing.T) {
+func TestNonLoopbackFrontDoorRequiresKeys(t *testing.T) {
 	srv := bustest.Start(t)
 	for _, listen := range []string{"0.0.0.0:0", ":0", "[::]:0", "192.0.2.1:80", "example.com:80"} {
 		if d, err := open(t, srv, func(c *settings.FrontDoor) { c.Listen = listen }); err == nil {
@@ -68,7 +68,7 @@ func TestAFrontDoorThatOthersCanReachWantsKeys(t *testing.T) {
 	stop(t, d)
 }
 
-func TestAFrontDoorWhoseAddressIsTakenSaysSoBeforeItTouchesAnything(t *testing.T) {
+func TestAddressInUseFailsBeforeStreamsAreMade(t *testing.T) {
 	srv := bustest.Start(t)
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -112,7 +112,7 @@ func (h *held) Call(f *bus.CallFrame, to bus.ReplyTo) {
 }
 func (*held) Cancel(uint64) {}
 
-func TestAStopIsAnnouncedAndFinishesWhatIsUnderWay(t *testing.T) {
+func TestShutdownIsAnnouncedAndFinishesRunningCalls(t *testing.T) {
 	srv := bustest.Start(t)
 	conn := srv.Connect(t, "worker")
 	h := &held{up: make(chan struct{}), got: make(chan struct{}, 1), free: make(chan struct{})}
@@ -183,7 +183,7 @@ func TestAStopIsAnnouncedAndFinishesWhatIsUnderWay(t *testing.T) {
 	calls.Wait()
 }
 
-func TestWhatIsStoredTravelsOnAConnectionOfItsOwn(t *testing.T) {
+func TestStoresUseASeparateNATSConnection(t *testing.T) {
 	calls, stored := bustest.Start(t), bustest.Start(t)
 	c := settings.FrontDoorDefaults()
 	c.Listen, c.DrainDelay = "127.0.0.1:0", 0

@@ -50,7 +50,7 @@ func (d *door) await(done func(*catalog.Catalog) bool) {
 
 // 10,000 calls wait in all queues of two front doors when their tool is disabled at one of them. Then
 // all slots become free.
-func TestWhatWaitsDoesNotLeaveOnceItsToolIsSwitchedOff(t *testing.T) {
+func TestQueuedCallsAreNotSentOnceToolIsDisabled(t *testing.T) {
 	lines, stored, plain := 3000, 1000, 1000 // at each front door
 	if testing.Short() {
 		lines, stored, plain = 600, 300, 100 // every queue still has some
@@ -141,7 +141,7 @@ func TestWhatWaitsDoesNotLeaveOnceItsToolIsSwitchedOff(t *testing.T) {
 	}
 }
 
-func TestWhatWaitsDoesNotLeaveOnceItsKeyHasExpired(t *testing.T) {
+func TestQueuedCallsAreNotSentOnceKeyHasExpired(t *testing.T) {
 	srv := bustest.Start(t)
 	h := openHouse(t, srv)
 	defer h.let()
@@ -254,7 +254,7 @@ func endOf(t *testing.T, text string) string {
 
 // Calls of a key wait in all queues of two front doors when the key is removed, as by a reload of
 // the configuration file. Then all slots become free.
-func TestWhatWaitsDoesNotLeaveOnceItsKeyIsRevoked(t *testing.T) {
+func TestQueuedCallsAreNotSentOnceKeyIsRevoked(t *testing.T) {
 	const lines, stored, plain = 600, 50, 50 // at each front door
 	srv := bustest.Start(t)
 	h := openHouse(t, srv)

@@ -40,7 +40,7 @@ func (d *door) mcp(token, mount, body string, header ...string) (int, http.Heade
 	return d.do("POST", mount, body, append([]string{"Authorization", "Bearer " + token, "Content-Type", "application/json"}, header...)...)
 }
 
-func TestTheAddressForTokensNeverComesFromTheRequest(t *testing.T) {
+func TestTokenAudienceNeverComesFromTheRequest(t *testing.T) {
 	d, is := openWithIssuer(t)
 	own, other := is.Token(t, "ann", publicURL+"/mcp/s", "tools:read"), is.Token(t, "ann", "https://evil.example/mcp/s", "tools:read")
 	var variations [][]string
@@ -78,7 +78,7 @@ func TestTheAddressForTokensNeverComesFromTheRequest(t *testing.T) {
 	}
 }
 
-func TestChallengesComeBeforeAnyMessage(t *testing.T) {
+func TestAuthChallengeComesBeforeAnyMessage(t *testing.T) {
 	d, is := openWithIssuer(t)
 	at := func(scopes string) string { return is.Token(t, "ann", publicURL+"/mcp", scopes) }
 	session := func(token string) []string {
@@ -146,7 +146,7 @@ func TestASessionBelongsToItsSubject(t *testing.T) {
 	}
 }
 
-func TestScopesOverREST(t *testing.T) {
+func TestScopesAreEnforcedOverREST(t *testing.T) {
 	d, is := openWithIssuer(t)
 	as := func(scopes string) []string {
 		return []string{"Authorization", "Bearer " + is.Token(t, "ann", publicURL, scopes)}
@@ -181,7 +181,7 @@ func TestScopesOverREST(t *testing.T) {
 	}
 }
 
-func TestLinesOfABatchAreJudgedByTheScopesOfWhoSendsThem(t *testing.T) {
+func TestBatchLinesAreCheckedAgainstTheSendersScopes(t *testing.T) {
 	d, is := openWithIssuer(t)
 	lines := `{"custom_id":"a","server":"s","tool":"read","arguments":{}}` + "\n" + `{"custom_id":"b","server":"s","tool":"write","arguments":{}}` + "\n"
 	status, _, body := d.do("POST", "/batches?stream=true", lines, "Authorization", "Bearer "+is.Token(t, "ann", publicURL, "tools:call:@reads"))

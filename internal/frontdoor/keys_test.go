@@ -135,7 +135,7 @@ func TestKeysOfTheConfigurationAreShownAndNotChanged(t *testing.T) {
 	}
 }
 
-func TestTheStreamOfARevokedKeyEnds(t *testing.T) {
+func TestEventStreamEndsWhenKeyIsRevoked(t *testing.T) {
 	srv := bustest.Start(t)
 	t.Cleanup(openHouse(t, srv).let)
 	d := openDoor(t, srv, frontdoor.Options{})

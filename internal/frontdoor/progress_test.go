@@ -10,7 +10,7 @@ import (
 	"github.com/callyard/callyard/pkg/bus/bustest"
 )
 
-func TestACallThatItsClientConfirmsHasItsProgress(t *testing.T) {
+func TestConfirmedCallReportsProgress(t *testing.T) {
 	srv := bustest.Start(t)
 	openHouse(t, srv).let()
 	d := openDoor(t, srv, frontdoor.Options{Policy: policyOf(t, "rules:\n  - {name: ask, match: {tool: slow}, level: 2}\n")})

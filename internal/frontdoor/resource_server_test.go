@@ -51,10 +51,10 @@ func (d *door) send(t *testing.T, method, path, body string, header http.Header)
 	return reply{answer.StatusCode, answer.Header, string(text)}
 }
 
-// TestTheChecksOfAResourceServer tests the duties of a resource server in the MCP specification
+// TestOAuthResourceServerRequirements tests the duties of a resource server in the MCP specification
 // ("Authorization", 2025-11-25 and 2026-07-28), RFC 6750 and RFC 9728. The conformance suite has no
 // scenarios for them.
-func TestTheChecksOfAResourceServer(t *testing.T) {
+func TestOAuthResourceServerRequirements(t *testing.T) {
 	d, is := openWithIssuer(t)
 	const mount, wellKnown = "/mcp/s", "/.well-known/oauth-protected-resource"
 	list := `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`

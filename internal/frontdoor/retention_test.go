@@ -116,7 +116,7 @@ func (p *payer) stored(t *testing.T, srv *bustest.Server) (kinds []string) {
 	return kinds
 }
 
-func TestPayloadsOfATenantGoWithItsRetention(t *testing.T) {
+func TestPayloadsAreDeletedAfterTheTenantsRetention(t *testing.T) {
 	srv := bustest.Start(t)
 	h := openHouse(t, srv)
 	t.Cleanup(h.let)

@@ -105,7 +105,7 @@ func (d *door) lacksScope(key, method, path, body string) (status int, lacks boo
 	return resp.StatusCode, strings.Contains(resp.Header.Get("Www-Authenticate"), "insufficient_scope") || strings.Contains(string(text), "Only the default tenant")
 }
 
-func TestEveryOperationAndMethodIsAllowedToTheRolesOfTheTableAlone(t *testing.T) {
+func TestOperationsAreAllowedOnlyToDocumentedRoles(t *testing.T) {
 	srv := bustest.Start(t)
 	t.Cleanup(openHouse(t, srv).let)
 	var configured []authn.Key
@@ -163,7 +163,7 @@ func TestEveryOperationAndMethodIsAllowedToTheRolesOfTheTableAlone(t *testing.T)
 	}
 }
 
-func TestRolesOfKeysThatAreMadeAtRunTime(t *testing.T) {
+func TestKeysCreatedAtRunTimeHaveTheirRoles(t *testing.T) {
 	srv := bustest.Start(t)
 	t.Cleanup(openHouse(t, srv).let)
 	boss, hash := authn.Generate()

@@ -220,7 +220,7 @@ func policyOf(t *testing.T, text string) *risk.Holder {
 	return risk.NewHolder(p)
 }
 
-func TestARepeatedReadIsAnsweredFromTheCacheOfAllFrontDoors(t *testing.T) {
+func TestRepeatedReadIsServedFromTheSharedCache(t *testing.T) {
 	srv := bustest.Start(t)
 	h := openHouse(t, srv)
 	defer h.let()
@@ -270,7 +270,7 @@ func TestARepeatedReadIsAnsweredFromTheCacheOfAllFrontDoors(t *testing.T) {
 	}
 }
 
-func TestWithoutAPolicyThatSaysSoEveryCallRuns(t *testing.T) {
+func TestCallsAreNotCachedUnlessThePolicyAllowsIt(t *testing.T) {
 	srv := bustest.Start(t)
 	h := openHouse(t, srv)
 	defer h.let()
@@ -287,7 +287,7 @@ func TestWithoutAPolicyThatSaysSoEveryCallRuns(t *testing.T) {
 	}
 }
 
-func TestWhoIsOverItsRateIsToldWhenToComeBackAtEveryFrontDoor(t *testing.T) {
+func TestRateLimitIsSharedAndReturnsRetryAfter(t *testing.T) {
 	srv := bustest.Start(t)
 	openHouse(t, srv)
 	s := confirmtest.StartRedis(t, "", "")
@@ -305,7 +305,7 @@ func TestWhoIsOverItsRateIsToldWhenToComeBackAtEveryFrontDoor(t *testing.T) {
 	b.refused(429, "POST", "/calls", `{"server":"s","tool":"write"}`)
 }
 
-func TestAFullServerIs503BeforeAnythingIsAccepted(t *testing.T) {
+func TestFullServerReturns503BeforeAcceptingACall(t *testing.T) {
 	srv := bustest.Start(t)
 	h := openHouse(t, srv)
 	defer h.let()
@@ -344,7 +344,7 @@ func batchOf(n int, tool string, asLines bool) string {
 	return `{"calls":[` + b.String() + `]}`
 }
 
-func TestABatchKeepsToTheLimitsOfItsPrincipalAndNoLineOfItIsRefused(t *testing.T) {
+func TestBatchIsSlowedNotRefusedByPrincipalLimits(t *testing.T) {
 	srv := bustest.Start(t)
 	h := openHouse(t, srv)
 	defer h.let()
@@ -432,7 +432,7 @@ func TestQueuedCallsAreLimitedAndAStreamWaits(t *testing.T) {
 	})
 }
 
-func TestAPrincipalHasNoMoreOpenBatchesThanItMay(t *testing.T) {
+func TestOpenBatchesAreLimitedPerPrincipal(t *testing.T) {
 	srv := bustest.Start(t)
 	h := openHouse(t, srv)
 	defer h.let()
@@ -496,7 +496,7 @@ func (d *door) lines() (into io.Writer, end func()) {
 }
 
 // No call of it has ended, so its counts are unchanged.
-func TestTheListTellsTheCallsOfABatchThatStillComesIn(t *testing.T) {
+func TestBatchListCountsCallsOfAnUnfinishedUpload(t *testing.T) {
 	srv := bustest.Start(t)
 	h := openHouse(t, srv)
 	d := openDoor(t, srv, frontdoor.Options{})
@@ -515,7 +515,7 @@ func TestTheListTellsTheCallsOfABatchThatStillComesIn(t *testing.T) {
 	end()
 }
 
-func TestTheCallsOfASlowStreamRunWhileItComes(t *testing.T) {
+func TestCallsOfASlowUploadRunBeforeItEnds(t *testing.T) {
 	srv := bustest.Start(t)
 	openHouse(t, srv)
 	d := openDoor(t, srv, frontdoor.Options{})
@@ -548,7 +548,7 @@ func TestAWaitingLineIsStoredWhenSpaceIsFreed(t *testing.T) {
 	end()
 }
 
-func TestTheFleetHasNoMoreOpenBatchesThanItMay(t *testing.T) {
+func TestOpenBatchesAreLimitedAcrossFrontDoors(t *testing.T) {
 	srv := bustest.Start(t)
 	h := openHouse(t, srv)
 	defer h.let()
@@ -584,7 +584,7 @@ func TestTheFleetHasNoMoreOpenBatchesThanItMay(t *testing.T) {
 	})
 }
 
-func TestWhatWaitsAtOneFrontDoorCountsAtTheOthersToo(t *testing.T) {
+func TestQueuedCallsCountAtAllFrontDoors(t *testing.T) {
 	srv := bustest.Start(t)
 	h := openHouse(t, srv)
 	defer h.let()
@@ -606,7 +606,7 @@ func TestWhatWaitsAtOneFrontDoorCountsAtTheOthersToo(t *testing.T) {
 	}
 }
 
-func TestACanceledBatchWaitsForItsQuotaNoMore(t *testing.T) {
+func TestCanceledBatchStopsWaitingForQuota(t *testing.T) {
 	srv := bustest.Start(t)
 	h := openHouse(t, srv)
 	defer h.let()

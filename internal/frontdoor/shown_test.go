@@ -35,7 +35,7 @@ func (d *door) ask(key, method, path, body string) (int, string) {
 	return status, answer
 }
 
-func TestWhatAPrincipalMayNotCallItIsNotShown(t *testing.T) {
+func TestToolsThatAPrincipalMayNotCallAreHidden(t *testing.T) {
 	srv := bustest.Start(t)
 	t.Cleanup(openHouse(t, srv).let)
 	policy, err := risk.Parse([]byte(`rules:
@@ -118,7 +118,7 @@ func TestWhatAPrincipalMayNotCallItIsNotShown(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotShownIsAnsweredLikeWhatIsNotThere(t *testing.T) {
+func TestHiddenToolsAreAnsweredLikeUnknownOnes(t *testing.T) {
 	srv := bustest.Start(t)
 	t.Cleanup(openHouse(t, srv).let)
 	d := openDoor(t, srv, frontdoor.Options{Config: settings.FrontDoor{Sets: []toolset.Set{{Name: "both", Include: []toolset.Selector{{Tool: "read"}, {Tool: "write"}}}}}})

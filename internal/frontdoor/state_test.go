@@ -45,7 +45,7 @@ func (d *door) importState(file, query string, status int, header ...string) (c 
 	return c
 }
 
-func TestAStateIsExportedAndImportedAsItWasSeen(t *testing.T) {
+func TestStateExportAndImportRoundTrip(t *testing.T) {
 	srv := bustest.Start(t)
 	t.Cleanup(openHouse(t, srv).let)
 	d := openDoor(t, srv, frontdoor.Options{})
@@ -126,7 +126,7 @@ func TestAStateIsExportedAndImportedAsItWasSeen(t *testing.T) {
 // Two operators import different files at two front doors at the same time, both with the ETag
 // that they have seen. Each change requires the compared revision: if both create the same set with
 // different content, one succeeds, and the answer to the other reports the change as failed.
-func TestImportsAtTwoFrontDoorsAtOnceLoseNothingSilently(t *testing.T) {
+func TestConcurrentImportsReportFailedChanges(t *testing.T) {
 	srv := bustest.Start(t)
 	t.Cleanup(openHouse(t, srv).let)
 	doors := []*door{openDoor(t, srv, frontdoor.Options{}), openDoor(t, srv, frontdoor.Options{})}

@@ -19,7 +19,7 @@ import (
 
 // Each store is opened after others, which must be closed if it cannot be opened. goleak detects
 // leaks.
-func TestAFrontDoorWhoseStoresCannotBeOpenedSaysWhy(t *testing.T) {
+func TestFrontDoorReportsWhyAStoreCannotBeOpened(t *testing.T) {
 	for name, c := range map[string]struct {
 		redis  *confirm.RedisOptions
 		stream string // has settings with which it is unusable

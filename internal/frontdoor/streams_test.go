@@ -88,7 +88,7 @@ func endSoon(t *testing.T, streams map[string]<-chan time.Time, begun time.Time)
 	}
 }
 
-func TestStreamsEndWithTheAccessOfTheirProgram(t *testing.T) {
+func TestAllStreamsEndWhenTheirGrantEnds(t *testing.T) {
 	srv := bustest.Start(t)
 	t.Cleanup(openHouse(t, srv).let)
 	is := tokentest.Start(t)
@@ -122,7 +122,7 @@ func TestStreamsEndWithTheAccessOfTheirProgram(t *testing.T) {
 	}
 }
 
-func TestStreamsEndWithTheirKey(t *testing.T) {
+func TestAllStreamsEndWhenTheirKeyIsRevoked(t *testing.T) {
 	srv := bustest.Start(t)
 	t.Cleanup(openHouse(t, srv).let)
 	d := openDoor(t, srv, frontdoor.Options{})

@@ -17,9 +17,9 @@ import (
 	"github.com/callyard/callyard/pkg/bus/bustest"
 )
 
-// TestATenantHasItsNominalAtEveryFrontDoorAndBatchesWait uses two tenants at two front doors: one
+// TestTenantGetsItsNominalQuotaAtEveryFrontDoor uses two tenants at two front doors: one
 // borrows the whole share of the other, which then needs it.
-func TestATenantHasItsNominalAtEveryFrontDoorAndBatchesWait(t *testing.T) {
+func TestTenantGetsItsNominalQuotaAtEveryFrontDoor(t *testing.T) {
 	srv := bustest.Start(t)
 	h := openHouse(t, srv)
 	defer h.let()

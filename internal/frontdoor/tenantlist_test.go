@@ -130,7 +130,7 @@ func TestTenantsAreListedWithWhatTheySeeAndUse(t *testing.T) {
 	}
 }
 
-func TestOnlyThoseOfTheDefaultTenantSeeOtherTenants(t *testing.T) {
+func TestOnlyTheDefaultTenantSeesOtherTenants(t *testing.T) {
 	d, keys := openTenants(t)
 	for name, want := range map[string][]string{
 		"platform auditor": {"default", "blue", "red"}, "home admin": {"default"}, "red": {"red"}, "red admin": {"red"}, "red auditor": {"red"}, "blue admin": {"blue"},
@@ -156,7 +156,7 @@ func TestOnlyThoseOfTheDefaultTenantSeeOtherTenants(t *testing.T) {
 	}
 }
 
-func TestWithoutTheSectionThereIsTheDefaultTenantAlone(t *testing.T) {
+func TestWithoutTenantsSectionOnlyDefaultTenantExists(t *testing.T) {
 	srv := bustest.Start(t)
 	t.Cleanup(openHouse(t, srv).let)
 	key, hash := authn.Generate()

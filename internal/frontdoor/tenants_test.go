@@ -216,10 +216,10 @@ func replaced(f *strings.Replacer, all []string) []string {
 	return out
 }
 
-// TestWhatIsOfAnotherTenantIsAnsweredLikeWhatIsUnknown sends every operation of the document with
+// TestForeignTenantIDsAreAnsweredLikeUnknownOnes sends every operation of the document with
 // several credentials of another tenant. An operation that has no ID in its path and is not in the
 // table fails the test.
-func TestWhatIsOfAnotherTenantIsAnsweredLikeWhatIsUnknown(t *testing.T) {
+func TestForeignTenantIDsAreAnsweredLikeUnknownOnes(t *testing.T) {
 	w := openTown(t)
 	asked := 0
 	for _, set := range []string{"reds", "redown"} {
@@ -405,9 +405,9 @@ func TestCredentialsOfAnUnknownTenantAreRefused(t *testing.T) {
 	}
 }
 
-// TestADraftOrAnotherPrincipalIsTestedOnlyByWhoMayDryRun tests calls with keys that see the tool. One
+// TestPolicyTestOfDraftOrOtherPrincipalNeedsDryRunRights tests calls with keys that see the tool. One
 // of them belongs to an administrator, but not of the default tenant.
-func TestADraftOrAnotherPrincipalIsTestedOnlyByWhoMayDryRun(t *testing.T) {
+func TestPolicyTestOfDraftOrOtherPrincipalNeedsDryRunRights(t *testing.T) {
 	w := openTown(t)
 	for _, as := range []string{"reader", "wide"} {
 		for body, want := range map[string]int{

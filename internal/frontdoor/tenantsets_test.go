@@ -103,9 +103,9 @@ func (e *estate) asked(key, set string, n int) string {
 	return fmt.Sprint(status, " ", volatile.ReplaceAllString(strings.ReplaceAll(answer, set, "SET"), "…"))
 }
 
-// TestASetOfATenantIsThereForItsTenantAlone requests a set of red on every surface: members of red
+// TestTenantSetIsVisibleOnlyToItsTenant requests a set of red on every surface: members of red
 // find it, all others get the answer for a set that never existed.
-func TestASetOfATenantIsThereForItsTenantAlone(t *testing.T) {
+func TestTenantSetIsVisibleOnlyToItsTenant(t *testing.T) {
 	for _, section := range []bool{true, false} {
 		e := openEstate(t, section)
 		e.must(200, e.keys["red-admin"], "PUT", "/sets/mine", `{"include":[{"tool":"read"}]}`)
@@ -224,9 +224,9 @@ func (e *estate) mayCall(key string) string {
 	return strings.Join(all, " ")
 }
 
-// TestASetOfATenantWidensNothingThatThePlatformGave lets administrators of a tenant do everything
+// TestTenantSetsNeverWidenPlatformPermissions lets administrators of a tenant do everything
 // possible with the name of a set to which the platform limits a key.
-func TestASetOfATenantWidensNothingThatThePlatformGave(t *testing.T) {
+func TestTenantSetsNeverWidenPlatformPermissions(t *testing.T) {
 	e := openEstate(t, true)
 	admin := e.keys["red-admin"]
 	const wide = `{"include":[{}]}`
@@ -271,9 +271,9 @@ func TestASetOfATenantWidensNothingThatThePlatformGave(t *testing.T) {
 	}
 }
 
-// TestWhoIsLimitedToASetDoesNotChangeIt uses an administrator of a tenant that may only call the
+// TestAdminLimitedToASetCannotChangeIt uses an administrator of a tenant that may only call the
 // tools of a set.
-func TestWhoIsLimitedToASetDoesNotChangeIt(t *testing.T) {
+func TestAdminLimitedToASetCannotChangeIt(t *testing.T) {
 	e := openEstate(t, true)
 	e.must(200, e.keys["red-admin"], "PUT", "/sets/reads2", `{"include":[{"server":"s","tool":"read"}]}`)
 	for _, limits := range []string{`"scopes":["tools:read","admin:tenant","tools:call:@reads2"]`, `"scopes":["tools:read","admin:tenant","tools:call:s"]`, `"scopes":["tools:read","admin:tenant","tools:call"],"tools":["s/read"]`} {
@@ -374,9 +374,9 @@ func TestTheSetsOfATenantAreCountedErasedExportedAndImported(t *testing.T) {
 	}
 }
 
-// TestKeysOfTwoTenantsWithTheSameScopesMeanTheirOwnSets runs without the section tenants: the view of
+// TestSameScopesResolveToEachTenantsOwnSets runs without the section tenants: the view of
 // a key is cached, and the keys differ only in their tenant.
-func TestKeysOfTwoTenantsWithTheSameScopesMeanTheirOwnSets(t *testing.T) {
+func TestSameScopesResolveToEachTenantsOwnSets(t *testing.T) {
 	e := openEstate(t, false)
 	for tenant, tool := range map[string]string{"red": "read", "blue": "write"} {
 		e.must(200, e.keys[tenant+"-admin"], "PUT", "/sets/mine", `{"include":[{"tool":"`+tool+`"}]}`)

@@ -193,8 +193,8 @@ func TestBrokenLinksAreFound(t *testing.T) {
 	}
 }
 
-// TestEveryDrawingIsMadeOfItsSource fails if the digest in an SVG is not that of its source.
-func TestEveryDrawingIsMadeOfItsSource(t *testing.T) {
+// TestEveryDrawingIsUpToDateWithItsSource fails if the digest in an SVG is not that of its source.
+func TestEveryDrawingIsUpToDateWithItsSource(t *testing.T) {
 	docs := os.DirFS(moduleRoot + "/docs")
 	sources, err := fs.Glob(docs, "diagrams/*.dot")
 	if err != nil || len(sources) == 0 {
@@ -226,9 +226,9 @@ func TestEveryDrawingIsMadeOfItsSource(t *testing.T) {
 	}
 }
 
-// TestTheIndexAnswersTheQuestionsOfOperators fails if a question in the index does not link to
+// TestDocsIndexLinksEachQuestionToOnePage fails if a question in the index does not link to
 // exactly one page, or if the index does not link to a page. Another test checks the links.
-func TestTheIndexAnswersTheQuestionsOfOperators(t *testing.T) {
+func TestDocsIndexLinksEachQuestionToOnePage(t *testing.T) {
 	index, err := os.ReadFile(moduleRoot + "/docs/README.md")
 	if err != nil {
 		t.Fatal(err)
@@ -285,9 +285,9 @@ func TestEachHowToBeginsWithItsCommand(t *testing.T) {
 	}
 }
 
-// TestTroubleshootingNamesWhatThereIs fails if the page quotes a log line that no code writes, names a
+// TestTroubleshootingMatchesLogsMetricsAndAlerts fails if the page quotes a log line that no code writes, names a
 // metric that does not exist, or lacks an alert.
-func TestTroubleshootingNamesWhatThereIs(t *testing.T) {
+func TestTroubleshootingMatchesLogsMetricsAndAlerts(t *testing.T) {
 	text := func(name string) string {
 		raw, err := os.ReadFile(moduleRoot + "/docs/" + name)
 		if err != nil {

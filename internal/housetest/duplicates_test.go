@@ -34,7 +34,7 @@ func (c copied) String() string {
 	return fmt.Sprintf("%d lines at %s are equal to those at %s, starting with %q: move them into one function", c.lines, c.first, c.second, c.begins)
 }
 
-func TestNothingIsWrittenTwice(t *testing.T) {
+func TestNoCodeIsDuplicated(t *testing.T) {
 	found, files, err := copiesIn(os.DirFS(moduleRoot), longestCopy+1)
 	if err != nil || files < 500 {
 		t.Fatalf("%d files, %v", files, err)
@@ -57,7 +57,7 @@ func TestNothingIsWrittenTwice(t *testing.T) {
 	}
 }
 
-func TestACopyIsFoundHoweverItIsIndented(t *testing.T) {
+func TestDuplicateIsFoundWhateverItsIndentation(t *testing.T) {
 	const one, other = "package a\n\nimport (\n\t\"a\"\n\t\"b\"\n)\n\nfunc f() {\n\ta()\n\tb()\n\tc()\n}\n", "package b\n\nimport (\n\t\"a\"\n\t\"b\"\n)\n\nfunc g() {\n\tif x {\n\t\ta()\n\n\t\t// why\n\t\tb() // so\n\t}\n\tc()\n}\n"
 	tree := fstest.MapFS{"pkg/a/a.go": {Data: []byte(one)}, "internal/b/b.go": {Data: []byte(other)}}
 	for n, want := range map[int]int{3: 1, 4: 0} {

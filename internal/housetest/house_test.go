@@ -18,8 +18,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // moduleRoot is the root of the module, relative to this package.
 const moduleRoot = "../.."
 
-// TestTheHouseIsInOrder applies the rules to the whole tree.
-func TestTheHouseIsInOrder(t *testing.T) {
+// TestPackagesFollowTheArchitectureRules applies the rules to the whole tree.
+func TestPackagesFollowTheArchitectureRules(t *testing.T) {
 	tree := os.DirFS(moduleRoot)
 	units, err := load(tree)
 	if err != nil {
@@ -48,8 +48,8 @@ func moduleName(t *testing.T, tree fs.FS) string {
 	return ""
 }
 
-// TestEveryRowIsOfSomethingThatExists fails on rows whose package or library no longer exists.
-func TestEveryRowIsOfSomethingThatExists(t *testing.T) {
+// TestArchitectureRulesNameExistingPackages fails on rows whose package or library no longer exists.
+func TestArchitectureRulesNameExistingPackages(t *testing.T) {
 	units, err := load(os.DirFS(moduleRoot))
 	if err != nil {
 		t.Fatal(err)
@@ -89,9 +89,9 @@ func TestEveryRowIsOfSomethingThatExists(t *testing.T) {
 	}
 }
 
-// TestEveryBreakIsFound checks the trees in testdata. Each file starts with "want: TEXT" lines, one
+// TestEveryArchitectureViolationIsFound checks the trees in testdata. Each file starts with "want: TEXT" lines, one
 // for each violation in any order, followed by the tree.
-func TestEveryBreakIsFound(t *testing.T) {
+func TestEveryArchitectureViolationIsFound(t *testing.T) {
 	fixtures, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(fixtures) < 10 {
 		t.Fatalf("%d fixtures, %v", len(fixtures), err)
@@ -184,7 +184,7 @@ func TestATypeWithTooManyMethodsIsFound(t *testing.T) {
 	}
 }
 
-func TestALargePackageSaysWhyItIsOne(t *testing.T) {
+func TestLargePackageMustGiveAReason(t *testing.T) {
 	of := func(lines int, comment string) (found []violation) {
 		tree := fstest.MapFS{}
 		text := "// Package bus is large. " + comment + "\npackage bus\n"
@@ -216,7 +216,7 @@ func TestAFileThatDoesNotParseIsAnError(t *testing.T) {
 	}
 }
 
-func TestEveryRowOfTheTablesHasItsReason(t *testing.T) {
+func TestArchitectureRulesHaveReasonsAndLayers(t *testing.T) {
 	seen := map[string]bool{}
 	for _, l := range layers {
 		if seen[l.root] {

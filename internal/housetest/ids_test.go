@@ -35,9 +35,9 @@ var bareIDs = []struct{ place, reason string }{
 	{"pkg/risk", "the words of the policy, of which some are patterns"},
 }
 
-// TestIdsHaveTypesOfTheirOwn fails on an exported field, or a parameter or result of an exported
+// TestIDsAreNotPlainStrings fails on an exported field, or a parameter or result of an exported
 // function, that has the name of an id and is a plain string.
-func TestIdsHaveTypesOfTheirOwn(t *testing.T) {
+func TestIDsAreNotPlainStrings(t *testing.T) {
 	read := 0
 	used := make([]bool, len(bareIDs))
 	skip := func(name string) bool {
@@ -77,7 +77,7 @@ func TestIdsHaveTypesOfTheirOwn(t *testing.T) {
 	}
 }
 
-func TestTheRuleAboutIdsFindsPlainStrings(t *testing.T) {
+func TestPlainStringIDsAreFound(t *testing.T) {
 	const source = `package p
 type T struct { CallID, Tool string; Servers []string; hidden struct{ server string } }
 type I interface { Get(batchID string) (worker string) }

@@ -29,7 +29,7 @@ func TestMakeBuildSharesTheBuildCacheAndStripsSymbols(t *testing.T) {
 	}
 }
 
-func TestMakeUnitNeedsNoEngineAndNoRaceDetector(t *testing.T) {
+func TestMakeUnitNeedsNoDockerEngineOrRaceDetector(t *testing.T) {
 	unit := makes(t, "-n", "unit")
 	if !strings.Contains(unit, "grep -vE '/internal/launch/(sandbox|bwrap)$'") {
 		t.Errorf("make unit does not exclude the packages that start containers: %s", unit)

@@ -11,7 +11,7 @@ import (
 
 // The linter nolintlint only checks directives for enabled linters. A directive for a disabled linter
 // suppresses nothing, but looks as if it did.
-func TestNoDirectiveIsForALinterThatDoesNotRun(t *testing.T) {
+func TestNolintDirectivesNameEnabledLinters(t *testing.T) {
 	tree := os.DirFS(moduleRoot)
 	raw, err := fs.ReadFile(tree, ".golangci.yml")
 	if err != nil {

@@ -69,7 +69,7 @@ func mayLookInside(file, dir string) bool {
 	return slices.ContainsFunc(insiders, func(i struct{ file, root, reason string }) bool { return within(file, i.file) && within(dir, i.root) })
 }
 
-func TestEndToEndTestsSeeTheProductFromOutside(t *testing.T) {
+func TestEndToEndTestsImportNoProductCode(t *testing.T) {
 	tree := os.DirFS(moduleRoot)
 	units, err := load(tree)
 	if err != nil {
@@ -101,7 +101,7 @@ func TestEndToEndTestsSeeTheProductFromOutside(t *testing.T) {
 	}
 }
 
-func TestALookInsideIsFound(t *testing.T) {
+func TestImportOfProductCodeIsFound(t *testing.T) {
 	units, err := load(fstest.MapFS{
 		"e2e/chaos/judge.go":     {Data: []byte("package chaos\nimport (\n\t\"m/internal/batch\"\n\t\"m/internal/mcptest\"\n\t\"m/pkg/bus\"\n)\n")},
 		"e2e/chaos/more_test.go": {Data: []byte("package chaos\nimport \"m/internal/store/journal\"\n")},

@@ -273,7 +273,7 @@ func TestEveryPathWithOwnersExists(t *testing.T) {
 	}
 }
 
-func TestTheNoticesAreThoseOfTheLinkedModules(t *testing.T) {
+func TestNoticesMatchTheLinkedModules(t *testing.T) {
 	if out, err := exec.Command(filepath.Join(moduleRoot, "scripts/notices.sh"), "--check").CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
@@ -301,7 +301,7 @@ func misplaced(changelog string) (faults []string) {
 	return faults
 }
 
-func TestTheChangelogHasTheUnreleasedChangesOnTopAndDatedReleasesBelow(t *testing.T) {
+func TestChangelogHasUnreleasedOnTopAndDatedReleases(t *testing.T) {
 	raw, err := os.ReadFile(filepath.Join(moduleRoot, "CHANGELOG.md"))
 	if err != nil {
 		t.Fatal(err)

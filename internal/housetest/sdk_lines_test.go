@@ -14,7 +14,7 @@ const maxToolLines = 8
 
 // sdkExamples are the example programs of the SDKs, with the parts of each that define the tool.
 // TestTheExampleOfToolsInGoServesAndDrains and
-// TestTheExamplesOfAttachedProgramsServeAndDialAgainAndDrain of e2e run them.
+// TestAttachedExamplesServeReconnectAndDrain of e2e run them.
 var sdkExamples = []struct {
 	file string
 	tool []string // one pattern per part
@@ -40,7 +40,7 @@ func toolLines(text string, parts []string) (lines int) {
 	return lines
 }
 
-func TestAToolOfAnSDKTakesFewLines(t *testing.T) {
+func TestSDKExampleToolsAreShort(t *testing.T) {
 	for _, x := range sdkExamples {
 		text, err := os.ReadFile(filepath.Join("..", "..", filepath.FromSlash(x.file)))
 		if err != nil {

@@ -27,7 +27,7 @@ func TestEachProgramContainsOnlyItsRole(t *testing.T) {
 	}
 }
 
-func TestAProgramThatLinksAnotherRoleIsFoundWithTheWay(t *testing.T) {
+func TestLinkToAnotherRoleIsFoundWithItsImportChain(t *testing.T) {
 	l := readLinked("m/internal/worker/deep\nm/internal/work\nm/internal/shared m/internal/worker/deep m/internal/work\nm/cmd/frontdoor fmt m/internal/shared\n")
 	p := program{"cmd/frontdoor", []barred{{"it runs no servers", []string{"internal/worker", "github.com/moby"}}}}
 	found := p.unsealed("m", l)
@@ -36,8 +36,8 @@ func TestAProgramThatLinksAnotherRoleIsFoundWithTheWay(t *testing.T) {
 	}
 }
 
-// TestWhatIsBarredExists fails on rows whose package was moved or removed.
-func TestWhatIsBarredExists(t *testing.T) {
+// TestBarredPackagesExist fails on rows whose package was moved or removed.
+func TestBarredPackagesExist(t *testing.T) {
 	for _, p := range programs {
 		for _, b := range p.barred {
 			for _, root := range b.roots {

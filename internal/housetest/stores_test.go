@@ -56,9 +56,9 @@ func TestStoresOfTenantsTakeATenantWithEachID(t *testing.T) {
 	}
 }
 
-// TestEachStoreSaysWhoseItIs fails on a store in neither list, and on a store of the platform whose
+// TestEachStoreIsDeclaredForTenantsOrPlatform fails on a store in neither list, and on a store of the platform whose
 // package comment does not contain [ofThePlatform].
-func TestEachStoreSaysWhoseItIs(t *testing.T) {
+func TestEachStoreIsDeclaredForTenantsOrPlatform(t *testing.T) {
 	whose := map[string]bool{}
 	for _, dir := range tenantStores {
 		whose[dir] = true
@@ -88,7 +88,7 @@ func TestEachStoreSaysWhoseItIs(t *testing.T) {
 	}
 }
 
-func TestTheRuleAboutTenantsFindsMethodsWithout(t *testing.T) {
+func TestStoreMethodsWithoutTenantAreFound(t *testing.T) {
 	const source = `package p
 func (s *Store) Get(ctx context.Context, id schema.CallID) error { return nil }
 func (s *Store) Of(ctx context.Context, tenant schema.TenantID, id schema.CallID) error { return nil }

@@ -20,7 +20,7 @@ const (
 	skipTest     = `{"Action":"skip","Package":"a","Test":"TestSkip"}`
 )
 
-func TestARunOfTestsIsSummedUp(t *testing.T) {
+func TestTestRunIsSummarised(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		events []string

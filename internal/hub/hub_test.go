@@ -28,7 +28,7 @@ func settingsFor(t *testing.T, e Entry) Settings {
 	return s
 }
 
-func TestEveryServerOfTheListOpensWithTheToolsThatItNames(t *testing.T) {
+func TestEveryListedServerOpensWithItsListedTools(t *testing.T) {
 	list := List()
 	if !slices.IsSortedFunc(list, func(a, b Entry) int { return strings.Compare(a.Name, b.Name) }) {
 		t.Error("the list is not in alphabetical order")
@@ -76,7 +76,7 @@ func TestEveryServerOfTheListOpensWithTheToolsThatItNames(t *testing.T) {
 	}
 }
 
-func TestASettingThatIsMissingOrNotTheServersIsNamed(t *testing.T) {
+func TestMissingOrForeignSettingsAreReported(t *testing.T) {
 	for _, e := range List() {
 		if len(e.Needs) == 0 {
 			continue

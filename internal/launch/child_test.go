@@ -32,7 +32,7 @@ func TestBytesGoThroughAChildUnchanged(t *testing.T) {
 	}
 }
 
-func TestAChildSeesOnlyTheEnvironmentMeantForIt(t *testing.T) {
+func TestChildGetsOnlyItsConfiguredEnvironment(t *testing.T) {
 	t.Setenv("CANARY_SECRET", "of the worker")
 	t.Setenv("NODE_OPTIONS", "--inspect")
 	t.Setenv("LANG", "C.UTF-8")
@@ -65,7 +65,7 @@ func TestAChildSeesOnlyTheEnvironmentMeantForIt(t *testing.T) {
 	}
 }
 
-func TestArgumentsReachTheProgramAsTheyAre(t *testing.T) {
+func TestArgumentsReachTheProgramUnchanged(t *testing.T) {
 	args := []string{"$HOME", "; rm -rf /", "`id`", "", "a b", "*", "'\"\n"}
 	c := start(t, testLauncher(t), testSpec("args", args...))
 	want := "\"$HOME\"\n\"; rm -rf /\"\n\"`id`\"\n\"\"\n\"a b\"\n\"*\"\n\"'\\\"\\n\"\n"
@@ -74,7 +74,7 @@ func TestArgumentsReachTheProgramAsTheyAre(t *testing.T) {
 	}
 }
 
-func TestAChildSaysHowItEnded(t *testing.T) {
+func TestChildReportsHowItEnded(t *testing.T) {
 	l := testLauncher(t)
 	c := start(t, l, testSpec("exit", "3"))
 	<-c.Done()
@@ -92,7 +92,7 @@ func TestAChildSaysHowItEnded(t *testing.T) {
 	}
 }
 
-func TestAChildThatIgnoresEndOfInputIsAskedToTerminate(t *testing.T) {
+func TestChildThatIgnoresEndOfInputGetsSIGTERM(t *testing.T) {
 	c := start(t, testLauncher(t), testSpec("deaf"))
 	readLine(t, c.Stdout)
 	c.Stop(time.Second)
@@ -101,7 +101,7 @@ func TestAChildThatIgnoresEndOfInputIsAskedToTerminate(t *testing.T) {
 	}
 }
 
-func TestStopMayBeCalledFromEverywhereAndTheShortestGraceWins(t *testing.T) {
+func TestConcurrentStopsUseTheShortestGracePeriod(t *testing.T) {
 	c := start(t, testLauncher(t), testSpec("stubborn"))
 	readLine(t, c.Stdout)
 	began := time.Now()
@@ -127,7 +127,7 @@ func TestStopMayBeCalledFromEverywhereAndTheShortestGraceWins(t *testing.T) {
 	}
 }
 
-func TestAReaderGetsWhatAChildWroteBeforeItWasStopped(t *testing.T) {
+func TestOutputWrittenBeforeStopCanBeRead(t *testing.T) {
 	c := start(t, testLauncher(t), catSpec())
 	sent := bytes.Repeat([]byte{'x'}, 32<<10)
 	if _, err := c.Stdin.Write(sent); err != nil {
@@ -145,7 +145,7 @@ func TestAReaderGetsWhatAChildWroteBeforeItWasStopped(t *testing.T) {
 	}
 }
 
-func TestTheEndOfStderrIsKeptAndSafeToShow(t *testing.T) {
+func TestStderrTailIsKeptAndSanitized(t *testing.T) {
 	spec := testSpec("stderr")
 	spec.Env = map[string]string{"API_KEY": "sk-0123456789"}
 	c := start(t, testLauncher(t), spec)
@@ -162,7 +162,7 @@ func TestTheEndOfStderrIsKeptAndSafeToShow(t *testing.T) {
 	}
 }
 
-func TestAServerThatCannotStartSaysWhyAndWhatToDo(t *testing.T) {
+func TestStartErrorsNameTheCauseAndTheFix(t *testing.T) {
 	l := testLauncher(t)
 	dir := t.TempDir()
 	write := func(name, text string, mode os.FileMode) string {
@@ -227,7 +227,7 @@ func TestTheCommandIsFoundInThePathOfTheSpec(t *testing.T) {
 	}
 }
 
-func TestCloseStopsWhatIsLeftAndRefusesMore(t *testing.T) {
+func TestCloseStopsChildrenAndRefusesNewOnes(t *testing.T) {
 	l, err := New(quiet())
 	if err != nil {
 		t.Fatal(err)
@@ -253,7 +253,7 @@ func TestCloseStopsWhatIsLeftAndRefusesMore(t *testing.T) {
 	}
 }
 
-func TestAMainThatForgotTheReaperIsToldSo(t *testing.T) {
+func TestMissingRunReaperInMainIsReported(t *testing.T) {
 	t.Setenv(reaperVariable, "1")
 	if _, err := New(quiet()); err == nil || !strings.Contains(err.Error(), "launch.RunReaper") {
 		t.Errorf("got %v", err)

@@ -145,7 +145,7 @@ func TestAKilledWorkerLeavesNoOrphanOfItsChildren(t *testing.T) {
 	}
 }
 
-func TestWithoutItsReaperAKilledWorkerWouldLeaveThemAll(t *testing.T) {
+func TestWithoutReaperAKilledWorkerLeavesProcesses(t *testing.T) {
 	cmd, _, line := startWorker(t, "unguarded", "family")
 	family := watchAll(t, line)
 	_ = cmd.Process.Kill()
@@ -192,7 +192,7 @@ func TestDescendantsDoNotOutliveAChildThatEndsByItself(t *testing.T) {
 	}
 }
 
-func TestAWorkerThatIsAChildItselfLeavesNothing(t *testing.T) {
+func TestNestedWorkerLeavesNoProcess(t *testing.T) {
 	for name, end := range map[string]func(*Child){
 		"stopped": func(c *Child) { c.Stop(10 * time.Millisecond) },
 		"killed": func(c *Child) {
@@ -251,7 +251,7 @@ func TestCloseDoesNotWaitForAReaperThatIsBeingReplaced(t *testing.T) {
 	}
 }
 
-func TestNothingIsInherited(t *testing.T) {
+func TestDescriptorsAreNotInherited(t *testing.T) {
 	// As a supervisor or a shell may leave one open for the worker.
 	unexpected, err := unix.Open(os.DevNull, unix.O_RDONLY, 0)
 	if err != nil {
@@ -288,7 +288,7 @@ func TestNothingIsInherited(t *testing.T) {
 	}
 }
 
-func TestStartingAndStoppingLeavesNothingBehind(t *testing.T) {
+func TestStartAndStopLeakNoResources(t *testing.T) {
 	l := testLauncher(t)
 	cycle := func() {
 		c, err := l.Start(catSpec())
@@ -341,7 +341,7 @@ func zombies(t *testing.T) []string {
 	return found
 }
 
-func TestManyChildrenCostNoThreadEach(t *testing.T) {
+func TestChildrenNeedNoThreadEach(t *testing.T) {
 	const many = 100
 	l := testLauncher(t)
 	before := threads(t)
@@ -384,7 +384,7 @@ func threads(t *testing.T) int {
 	return len(names)
 }
 
-func TestTheStartTimeIsFoundBehindAnyName(t *testing.T) {
+func TestStartTimeIsParsedForAnyProcessName(t *testing.T) {
 	rest := " S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4711 20 21\n"
 	for stat, want := range map[string]uint64{
 		"17 (cat)" + rest:        4711,

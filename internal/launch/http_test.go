@@ -58,7 +58,7 @@ func TestHeadersGoToTheServerOnEachRequest(t *testing.T) {
 	}
 }
 
-func TestNothingIsSentElsewhere(t *testing.T) {
+func TestRedirectsToOtherHostsAreNotFollowed(t *testing.T) {
 	var strayed atomic.Int32
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { strayed.Add(1) }))
 	defer other.Close()
@@ -104,7 +104,7 @@ func TestNothingIsSentElsewhere(t *testing.T) {
 	}
 }
 
-func TestAServerWithoutAUsableAddressSaysSo(t *testing.T) {
+func TestUnusableServerURLIsReported(t *testing.T) {
 	for _, url := range []string{"", "tools.example/mcp", "ftp://tools.example", "http://", "http://[::1", "unix:///x"} {
 		_, err := fetch(t, testClient(t, Spec{ID: "s", URL: url}), "http://127.0.0.1:1/")
 		if err == nil || !strings.Contains(err.Error(), "invalid address") {
@@ -113,7 +113,7 @@ func TestAServerWithoutAUsableAddressSaysSo(t *testing.T) {
 	}
 }
 
-func TestOriginsAreComparedInOneForm(t *testing.T) {
+func TestOriginIsNormalized(t *testing.T) {
 	for _, url := range []string{"http://Tools.Example/", "HTTP://tools.example:80"} {
 		req, err := http.NewRequest(http.MethodGet, url, nil)
 		if err != nil {
@@ -125,7 +125,7 @@ func TestOriginsAreComparedInOneForm(t *testing.T) {
 	}
 }
 
-func TestManyCallsAtOnceKeepTheirConnections(t *testing.T) {
+func TestConcurrentCallsReuseTheirConnections(t *testing.T) {
 	const many = 50
 	var dialed atomic.Int32
 	var arrive sync.WaitGroup
@@ -159,7 +159,7 @@ func TestManyCallsAtOnceKeepTheirConnections(t *testing.T) {
 	}
 }
 
-func TestAWebSocketIsDialedOverTLSWithHTTP1AndOnlyWhereItIs(t *testing.T) {
+func TestWebSocketDialUsesHTTP1OverVerifiedTLS(t *testing.T) {
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, r.Proto+" "+r.Header.Get("X-Key"))
 	}))

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestTheReaperHandsOverTheNotesOfAWorkerThatIsGone(t *testing.T) {
+func TestReaperReturnsNotesOfADeadWorker(t *testing.T) {
 	list := watchlist{groups: make(map[int]struct{})}
 	if err := list.read(strings.NewReader(cookieLine("c") + noteLine(`{"a":1}`) + addLine(70) + noteLine("gone") + unnoteLine("gone") + unnoteLine("never") + noteLine("b") + "!half a note")); err != nil {
 		t.Fatal(err)

@@ -21,7 +21,7 @@ import (
 	"github.com/callyard/callyard/internal/kit/truncate"
 )
 
-func TestWhatAProgramWroteIsMadeSafe(t *testing.T) {
+func TestProgramOutputIsSanitized(t *testing.T) {
 	for in, want := range map[string]string{
 		"plain ä 漢 🙂\n\tx":                      "plain ä 漢 🙂\n\tx",
 		"\x1b[1;31mred\x1b[0m":                  "red",
@@ -58,7 +58,7 @@ func FuzzClean(f *testing.F) {
 	})
 }
 
-func TestAConfiguredValueIsNeverShown(t *testing.T) {
+func TestConfiguredValuesAreRedactedInTheTail(t *testing.T) {
 	env := map[string]string{"KEY": "secret-1234", "LONG": "secret-1234-and-more", "FLAG": "true"}
 	r := newRedactor(env)
 	got := r.redact("secret-1234-and-more, secret-1234, true")
@@ -90,7 +90,7 @@ func TestAConfiguredValueIsNeverShown(t *testing.T) {
 	}
 }
 
-func TestTheTailIsTheEndHoweverItCame(t *testing.T) {
+func TestTailIsTheEndOfTheOutputForAnyChunks(t *testing.T) {
 	var all strings.Builder
 	tl := newTail(quiet(), nil)
 	for i := range 5000 {
@@ -136,7 +136,7 @@ func TestNoPartOfAConfiguredValueIsLogged(t *testing.T) {
 	}
 }
 
-func TestATalkativeServerIsLoggedInMeasure(t *testing.T) {
+func TestServerOutputIsLoggedAtALimitedRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log lines
 		tl := newTail(slog.New(&log), map[string]string{"KEY": "secret-1234"})
@@ -162,7 +162,7 @@ func TestATalkativeServerIsLoggedInMeasure(t *testing.T) {
 	})
 }
 
-func TestTheReaperIsToldInTheseWords(t *testing.T) {
+func TestReaperProtocolLines(t *testing.T) {
 	if got, want := cookieLine("ab")+addLine(17)+removeLine(17), "=ab\n+17\n-17\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -191,7 +191,7 @@ func FuzzReaperInput(f *testing.F) {
 	})
 }
 
-func TestAProgramThatDoesNotBecomeAReaperIsNoticed(t *testing.T) {
+func TestProgramThatDoesNotBecomeAReaperIsReported(t *testing.T) {
 	for word, want := range map[string]string{"": "does main call", "PASS\nok": "main must call launch.RunReaper"} {
 		ready, output, err := os.Pipe()
 		if err != nil {

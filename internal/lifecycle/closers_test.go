@@ -7,7 +7,7 @@ import (
 	"github.com/callyard/callyard/internal/lifecycle"
 )
 
-func TestClosersCloseTheLastFirstAndOnce(t *testing.T) {
+func TestClosersCloseOnceInReverseOrder(t *testing.T) {
 	var opened lifecycle.Closers
 	var closed []int
 	for i := range 3 {

@@ -70,7 +70,7 @@ func TestPartsStartInOrderAndStopInReverse(t *testing.T) {
 	})
 }
 
-func TestTheEndOfTheContextIsACleanStop(t *testing.T) {
+func TestCanceledContextIsACleanStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var d diary
 		ctx, cancel := context.WithCancel(t.Context())
@@ -89,7 +89,7 @@ func TestTheEndOfTheContextIsACleanStop(t *testing.T) {
 	})
 }
 
-func TestNothingStartsInAContextThatHasEnded(t *testing.T) {
+func TestCanceledContextStartsNoPart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var d diary
 		ctx, cancel := context.WithCancel(t.Context())
@@ -102,7 +102,7 @@ func TestNothingStartsInAContextThatHasEnded(t *testing.T) {
 	})
 }
 
-func TestAPartThatCannotStartUnwindsTheOthers(t *testing.T) {
+func TestFailedStartStopsThePartsAlreadyStarted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var d diary
 		broken := errors.New("no port")
@@ -144,7 +144,7 @@ func TestAPartThatFailsStopsEverythingWithItsError(t *testing.T) {
 	}
 }
 
-func TestAFailureWhileALaterPartStartsCancelsThatStart(t *testing.T) {
+func TestFailureOfAPartCancelsTheStartInProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var d diary
 		failed := make(chan error)
@@ -182,7 +182,7 @@ func TestASignalWhileStartingCancelsThatStartOnly(t *testing.T) {
 	})
 }
 
-func TestAStartThatSucceedsThoughCancelledIsStopped(t *testing.T) {
+func TestPartThatStartsDespiteCancelIsStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var d diary
 		a := d.part("a")
@@ -196,7 +196,7 @@ func TestAStartThatSucceedsThoughCancelledIsStopped(t *testing.T) {
 	})
 }
 
-func TestAStartThatFailsWhileStoppingIsStillReported(t *testing.T) {
+func TestStartErrorDuringShutdownIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var d diary
 		a := d.part("a")
@@ -209,7 +209,7 @@ func TestAStartThatFailsWhileStoppingIsStillReported(t *testing.T) {
 	})
 }
 
-func TestAPartOverItsGraceIsNamedAndLeftBehind(t *testing.T) {
+func TestPartOverItsGracePeriodIsNamedAndAbandoned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var d diary
 		hang := make(chan struct{})
@@ -231,7 +231,7 @@ func TestAPartOverItsGraceIsNamedAndLeftBehind(t *testing.T) {
 	})
 }
 
-func TestAStopThatHeedsItsContextSaysWhatItLeft(t *testing.T) {
+func TestStopErrorAfterItsGracePeriodIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var d diary
 		a := d.part("a")
@@ -315,8 +315,8 @@ func TestASecondSignalEndsARunThatHangsWhileStarting(t *testing.T) {
 	})
 }
 
-// TestRunHearsRealSignals is the one test without an injected channel.
-func TestRunHearsRealSignals(t *testing.T) {
+// TestRunHandlesRealSignals is the one test without an injected channel.
+func TestRunHandlesRealSignals(t *testing.T) {
 	var d diary
 	up := Part{Name: "up", Start: func(context.Context) error { return syscall.Kill(os.Getpid(), syscall.SIGTERM) }}
 	if err := Run(t.Context(), slog.New(slog.DiscardHandler), d.part("a"), up); err != nil {

@@ -95,7 +95,7 @@ func serial(t *testing.T, address string, roots *x509.CertPool) int64 {
 	return resp.TLS.PeerCertificates[0].SerialNumber.Int64()
 }
 
-func TestARenewedCertificateIsShownAndOneThatCannotBeReadIsNot(t *testing.T) {
+func TestRenewedCertificateIsServedAndUnreadableOneIsNot(t *testing.T) {
 	dir, began := t.TempDir(), time.Now().Add(-time.Hour)
 	cert, key, first := certificate(t, dir, 1, began)
 	var said bytes.Buffer
@@ -131,7 +131,7 @@ func TestARenewedCertificateIsShownAndOneThatCannotBeReadIsNot(t *testing.T) {
 	}
 }
 
-func TestPlainWithoutACertificate(t *testing.T) {
+func TestWithoutCertificatePlainHTTPIsServed(t *testing.T) {
 	l, err := listen.Open(t.Context(), "127.0.0.1:0", listen.TLS{}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -149,7 +149,7 @@ func TestPlainWithoutACertificate(t *testing.T) {
 	_ = resp.Body.Close()
 }
 
-func TestACertificateThatCannotBeReadAtTheStartIsAFault(t *testing.T) {
+func TestUnreadableCertificateAtStartIsAnError(t *testing.T) {
 	dir := t.TempDir()
 	cert, key, _ := certificate(t, dir, 1, time.Now())
 	other, _, _ := certificate(t, t.TempDir(), 2, time.Now())
@@ -164,7 +164,7 @@ func TestACertificateThatCannotBeReadAtTheStartIsAFault(t *testing.T) {
 	}
 }
 
-func TestOneFileOfTwoIsAFault(t *testing.T) {
+func TestCertificateWithoutKeyOrKeyWithoutCertificateIsAFault(t *testing.T) {
 	if f := listen.Validate("tls.crt", ""); len(f) != 1 || f[0].Path != "key_file" {
 		t.Errorf("%v", f)
 	}

@@ -177,7 +177,7 @@ func TestACancelledSleepIsNeverAnswered(t *testing.T) {
 	}
 }
 
-func TestCallsRunSideBySide(t *testing.T) {
+func TestCallsRunConcurrently(t *testing.T) {
 	p := start(t, mcptest.Echo)
 	p.call(1, "sleep", `{"ms":3600000}`)
 	p.call(2, "echo", `{"text":"quick"}`)
@@ -247,7 +247,7 @@ func TestAskNeedsInputFromAModernClientAndFailsForALegacyOne(t *testing.T) {
 	}
 }
 
-func TestAModernServerRefusesWhatLacksTheProtocolVersion(t *testing.T) {
+func TestModernServerRequiresTheProtocolVersion(t *testing.T) {
 	p := start(t, mcptest.Echo, mcptest.Modern())
 	p.call(1, "echo", `{"text":"x"}`)
 	if got := decode(t, p.line()); got.Error.Code != -32602 {

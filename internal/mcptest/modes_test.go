@@ -36,7 +36,7 @@ func TestAMuteServerAnswersEverythingButCalls(t *testing.T) {
 	}
 }
 
-func TestGarbageStandsAroundGoodAnswers(t *testing.T) {
+func TestGarbageModeWritesInvalidLinesAroundAnswers(t *testing.T) {
 	p := start(t, mcptest.Garbage)
 	for id := range 8 {
 		p.call(id, "echo", `{"text":"x"}`)
@@ -54,7 +54,7 @@ func TestGarbageStandsAroundGoodAnswers(t *testing.T) {
 	}
 }
 
-func TestAFloodOfGarbageStillHoldsTheAnswer(t *testing.T) {
+func TestFloodModeWritesGarbageBeforeTheAnswer(t *testing.T) {
 	p := start(t, mcptest.Garbage, mcptest.Flood())
 	bad := 0
 	for ; bad < 1000; bad++ {
@@ -92,7 +92,7 @@ func TestAHugeAnswerIsAHundredMegabytesByDefault(t *testing.T) {
 	}
 }
 
-func TestAnExitingServerSaysWhyOnStderr(t *testing.T) {
+func TestExitingServerWritesTheReasonToStderr(t *testing.T) {
 	out, err := command(t, mcptest.Exit).Output()
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) || exit.ExitCode() != mcptest.ExitStatus {
@@ -172,7 +172,7 @@ func TestALegacyServerMayIgnoreDiscover(t *testing.T) {
 	}
 }
 
-func TestAServerMayIgnoreItsEndUntilItIsKilled(t *testing.T) {
+func TestIgnoreEOFServerRunsUntilItIsKilled(t *testing.T) {
 	p := start(t, mcptest.IgnoreEOF)
 	if err := p.stdin.Close(); err != nil {
 		t.Fatal(err)
@@ -198,7 +198,7 @@ func TestAServerMayIgnoreItsEndUntilItIsKilled(t *testing.T) {
 	}
 }
 
-func TestAWrongIDLeavesTheQuestionOpen(t *testing.T) {
+func TestWrongIDModeAnswersUnderAnotherID(t *testing.T) {
 	p := start(t, mcptest.WrongID)
 	p.call(1, "echo", `{"text":"x"}`)
 	if got := decode(t, p.line()); got.ID == 1.0 || got.text() != "x" {
@@ -218,7 +218,7 @@ func TestDuplicateAnswersDiffer(t *testing.T) {
 	}
 }
 
-func TestADeepAnswerIsTooDeepForTheStandardDecoder(t *testing.T) {
+func TestDeepAnswerExceedsTheLimitOfEncodingJSON(t *testing.T) {
 	p := start(t, mcptest.Deep)
 	p.call(1, "echo", `{"text":"x"}`)
 	line := p.line()
@@ -230,7 +230,7 @@ func TestADeepAnswerIsTooDeepForTheStandardDecoder(t *testing.T) {
 	}
 }
 
-func TestADeepAnswerIsWellFormed(t *testing.T) {
+func TestSmallerDeepAnswerIsValidJSON(t *testing.T) {
 	p := start(t, mcptest.Deep, mcptest.Size(9000))
 	p.call(1, "echo", `{"text":"x"}`)
 	if line := p.line(); !json.Valid([]byte(line)) {
@@ -238,7 +238,7 @@ func TestADeepAnswerIsWellFormed(t *testing.T) {
 	}
 }
 
-func TestALegacyServerChangesItsToolsAfterTheFirstCallOnly(t *testing.T) {
+func TestLegacyServerChangesItsToolsOnceAfterTheFirstCall(t *testing.T) {
 	p := start(t, mcptest.SchemaChange)
 	required := func() int {
 		t.Helper()
@@ -265,7 +265,7 @@ func TestALegacyServerChangesItsToolsAfterTheFirstCallOnly(t *testing.T) {
 	}
 }
 
-func TestAModernServerTellsTheListenerThatItsToolsChanged(t *testing.T) {
+func TestModernServerNotifiesSubscribersOfToolChanges(t *testing.T) {
 	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
 	p := start(t, mcptest.SchemaChange, mcptest.Modern())
 	p.send(`{"jsonrpc":"2.0","id":"listen","method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},` + meta + `}}`)
@@ -281,7 +281,7 @@ func TestAModernServerTellsTheListenerThatItsToolsChanged(t *testing.T) {
 	}
 }
 
-func TestUnknownContentIsTheBytesPromised(t *testing.T) {
+func TestUnknownContentEqualsTheDocumentedBytes(t *testing.T) {
 	for _, modern := range []bool{false, true} {
 		p := start(t, mcptest.UnknownContent, mcptest.BothEras())
 		meta := ""
@@ -304,7 +304,7 @@ func TestUnknownContentIsTheBytesPromised(t *testing.T) {
 	}
 }
 
-func TestHalfALineIsTheLastThingWritten(t *testing.T) {
+func TestHalfLineModeWritesNothingAfterHalfALine(t *testing.T) {
 	p := start(t, mcptest.HalfLine)
 	p.ping(1)
 	_ = p.line()

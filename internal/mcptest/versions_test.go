@@ -9,7 +9,7 @@ import (
 	"github.com/callyard/callyard/internal/mcptest"
 )
 
-func TestAVersionChangesWhenItWasListed(t *testing.T) {
+func TestVersionChangesOnceTheToolsAreListed(t *testing.T) {
 	dir := t.TempDir()
 	set := func(version string) {
 		t.Helper()

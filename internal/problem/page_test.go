@@ -19,7 +19,7 @@ const errorsPage = "../../docs/reference/errors.md"
 
 // The table of the page is generated, except for the columns that say whether the call may have run and
 // whether to retry. They depend on more than the kind and are kept from the page.
-func TestThePageOfErrorsListsEveryKind(t *testing.T) {
+func TestErrorsPageListsEveryKind(t *testing.T) {
 	raw, err := os.ReadFile(errorsPage)
 	if err != nil {
 		t.Fatal(err)

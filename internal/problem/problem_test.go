@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestADocumentNamesTheKindAndTheFix(t *testing.T) {
+func TestProblemDocumentNamesTheKindAndTheFix(t *testing.T) {
 	e := schema.Errorf(schema.KindInvalidArguments, "The arguments do not fit.").WithCall("call_1")
 	e.Faults = []schema.Fault{{Pointer: "/a<b", Message: "expected a number"}}
 	w := httptest.NewRecorder()
@@ -33,7 +33,7 @@ func TestADocumentNamesTheKindAndTheFix(t *testing.T) {
 	}
 }
 
-func TestACauseNeverReachesTheCaller(t *testing.T) {
+func TestInternalCauseIsNotShownToTheCaller(t *testing.T) {
 	for _, err := range []error{errors.New("secret"), &schema.Error{Kind: "new-kind", Detail: "Something."}} {
 		w := httptest.NewRecorder()
 		problem.Write(w, err)
@@ -43,7 +43,7 @@ func TestACauseNeverReachesTheCaller(t *testing.T) {
 	}
 }
 
-func TestWaitingIsInWholeSecondsAndNeverMissing(t *testing.T) {
+func TestRetryAfterIsRoundedUpToWholeSeconds(t *testing.T) {
 	for _, c := range []struct {
 		kind  schema.Kind
 		after time.Duration
@@ -59,7 +59,7 @@ func TestWaitingIsInWholeSecondsAndNeverMissing(t *testing.T) {
 	}
 }
 
-func TestEveryKindHasAStatusOfItsOwnMeaning(t *testing.T) {
+func TestHTTPStatusOfEveryKind(t *testing.T) {
 	for kind, want := range map[schema.Kind]int{
 		schema.KindInvalidRequest: 400, schema.KindUnauthenticated: 401, schema.KindForbidden: 403, schema.KindDisabled: 403,
 		schema.KindNotFound: 404, problem.KindMethod: 405, schema.KindConflict: 409, schema.KindInputRequired: 409, schema.KindExpired: 410,

@@ -68,7 +68,7 @@ func (f *file) is(want, wantError string) {
 	}
 }
 
-func TestAnEditIsTakenOnceItHasSettled(t *testing.T) {
+func TestEditIsAppliedOnceTheFileIsStable(t *testing.T) {
 	f := newFile(t, "one")
 	f.write("two")
 	f.r.look()
@@ -86,7 +86,7 @@ func TestAnEditIsTakenOnceItHasSettled(t *testing.T) {
 	}
 }
 
-func TestAFileThatChangesWhileItIsReadIsNotTaken(t *testing.T) {
+func TestFileThatChangesDuringReadIsNotApplied(t *testing.T) {
 	f := newFile(t, "one")
 	f.write("two")
 	f.read = func() { f.write("three"); f.read = nil }
@@ -97,7 +97,7 @@ func TestAFileThatChangesWhileItIsReadIsNotTaken(t *testing.T) {
 	f.is("three", "")
 }
 
-func TestABadEditChangesNothingAndStaysVisible(t *testing.T) {
+func TestInvalidEditIsNotAppliedAndStaysReported(t *testing.T) {
 	f := newFile(t, "one")
 	since := f.r.State()[0].Since
 	f.write("bad: line 3")
@@ -124,9 +124,9 @@ func TestABadEditChangesNothingAndStaysVisible(t *testing.T) {
 	f.is("one", "no such file")
 }
 
-// TestASymbolicLinkThatIsExchangedIsSeen does the same as the kubelet with a ConfigMap: the file is a
+// TestReplacedSymlinkIsDetected does the same as the kubelet with a ConfigMap: the file is a
 // link into a folder that is itself a link, which is replaced.
-func TestASymbolicLinkThatIsExchangedIsSeen(t *testing.T) {
+func TestReplacedSymlinkIsDetected(t *testing.T) {
 	dir := t.TempDir()
 	version := func(name, text string) {
 		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
@@ -155,7 +155,7 @@ func TestASymbolicLinkThatIsExchangedIsSeen(t *testing.T) {
 	f.is("two", "")
 }
 
-func TestAnEditWithTheSameTimeAndSizeIsSeen(t *testing.T) {
+func TestEditWithTheSameTimeAndSizeIsDetected(t *testing.T) {
 	f := newFile(t, "one")
 	at := time.Now()
 	if err := os.Chtimes(f.path, at, at); err != nil {
@@ -171,7 +171,7 @@ func TestAnEditWithTheSameTimeAndSizeIsSeen(t *testing.T) {
 	f.is("two", "")
 }
 
-func TestARefusedPartIsTriedAgainAfterAnother(t *testing.T) {
+func TestRefusedPartIsRetriedAfterAnotherChanges(t *testing.T) {
 	one, two := newFile(t, "one"), newFile(t, "two")
 	needs := one.part(schema.PartPolicy)
 	read := needs.Read
@@ -196,7 +196,7 @@ func TestARefusedPartIsTriedAgainAfterAnother(t *testing.T) {
 	}
 }
 
-func TestASignalReadsEverythingAgain(t *testing.T) {
+func TestSignalReloadsAllParts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFile(t, "one")
 		ctx, cancel := context.WithCancel(t.Context())
@@ -214,7 +214,7 @@ func TestASignalReadsEverythingAgain(t *testing.T) {
 	})
 }
 
-func TestWhatIsToldOfAnErrorIsBounded(t *testing.T) {
+func TestReportedErrorTextIsBounded(t *testing.T) {
 	text := shortly([]string{"a.", "", strings.Repeat("ä", 1000), "c.", "d.", "e."})
 	if len(text) > 2000 || !strings.HasSuffix(text, "(and 2 more; the log has all)") || strings.Contains(text, "d.") {
 		t.Error(text)

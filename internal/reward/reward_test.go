@@ -20,7 +20,7 @@ func call(name, args string, o Outcome) Call {
 	return Call{Name: name, Arguments: json.RawMessage(args), Outcome: o}
 }
 
-func TestTheTermsOfAReward(t *testing.T) {
+func TestRewardTerms(t *testing.T) {
 	yes, no := true, false
 	block := "<tool_call>\n{\"name\":\"read\",\"arguments\":{\"path\":\"a\"}}\n</tool_call>"
 	for name, test := range map[string]struct {
@@ -66,7 +66,7 @@ func TestTheTermsOfAReward(t *testing.T) {
 // only returns weights for a single term.
 func only(t Term) Weights { return Weights{Selection: 0, Format: 0, t: 1} }
 
-func TestAnItemWithoutAValidResultIsMaskedAndNeverZero(t *testing.T) {
+func TestItemWithoutAValidResultIsMaskedNotZero(t *testing.T) {
 	for name, test := range map[string]struct {
 		item Item
 		term Term
@@ -89,7 +89,7 @@ func TestAnItemWithoutAValidResultIsMaskedAndNeverZero(t *testing.T) {
 	}
 }
 
-func TestWrongRequestsAreRefusedWithAReason(t *testing.T) {
+func TestInvalidRequestsAreRefusedWithAReason(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"items":[{"completions":"x"}]}`:                            "completions",
 		`{"preset":"other","items":[]}`:                              "there is no reward",
@@ -120,7 +120,7 @@ func request(t testing.TB, n int) []byte {
 	return body
 }
 
-func TestRewardsAreTheSameOneAtATimeAndTogether(t *testing.T) {
+func TestConcurrentScoringGivesTheSameRewards(t *testing.T) {
 	var s Service
 	body := request(t, 200)
 	want, err := s.Score(body)

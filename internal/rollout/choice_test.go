@@ -25,7 +25,7 @@ func environmentOf(t *testing.T, tasks string) *episode.Environment {
 	return f.Environments["notes"]
 }
 
-func TestAResetWithASnapshotNamesItsTask(t *testing.T) {
+func TestResetWithSnapshotRequiresATask(t *testing.T) {
 	many := environmentOf(t, "{\"id\":\"a\",\"question\":\"x\"}\n{\"id\":\"b\",\"question\":\"y\"}\n")
 	one := environmentOf(t, "{\"id\":\"a\",\"question\":\"x\"}\n")
 	index, seed := 1, int64(1)

@@ -6,9 +6,9 @@ import (
 	"github.com/callyard/callyard/internal/episode"
 )
 
-// TestArgumentsThatTRLCannotLeaveOut covers the values that TRL 1.16 sends for parameters that a
+// TestNullsForOptionalArgumentsFromTRLAreRemoved covers the values that TRL 1.16 sends for parameters that a
 // model omitted.
-func TestArgumentsThatTRLCannotLeaveOut(t *testing.T) {
+func TestNullsForOptionalArgumentsFromTRLAreRemoved(t *testing.T) {
 	tools := []episode.Tool{{Name: "update", InputSchema: []byte(`{"type":"object","required":["todos"],"properties":{
 		"todos":{"type":"array"},"format":{"type":"string"},"kind":{"enum":["a"]},"limit":{"type":["integer","null"]},"tag":{"anyOf":[{"type":"string"},{"type":"null"}]},
 		"size":{"oneOf":[{"type":"string"},{"type":"integer"}]},"any":{}}}`)}}

@@ -12,7 +12,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestAnObservationOnTheWire(t *testing.T) {
+func TestObservationJSON(t *testing.T) {
 	one := 1.0
 	for name, test := range map[string]struct {
 		seen *episode.Observation
@@ -41,7 +41,7 @@ func TestAnObservationOnTheWire(t *testing.T) {
 	}
 }
 
-func TestTheResultOfAToolHasItsDataForClients(t *testing.T) {
+func TestToolResultJSONHasDataForClients(t *testing.T) {
 	for result, want := range map[string]string{
 		`{"content":[{"type":"text","text":"a"}]}`:                      `{"content":[{"type":"text","text":"a"}],"data":"a","is_error":false,"structured_content":null}`,
 		`{"content":[],"structuredContent":{"n":12345678901234567890}}`: `{"content":[],"data":{"n":12345678901234567890},"is_error":false,"structured_content":{"n":12345678901234567890}}`,

@@ -7,7 +7,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-func TestEpisodesOfOthersTakeTheScopeAdminOfTheDefaultTenant(t *testing.T) {
+func TestOtherPrincipalsEpisodesRequireAdminScope(t *testing.T) {
 	some := &scope.Grant{Scopes: scope.Of([]string{scope.CallTools})}
 	all := &scope.Grant{Scopes: scope.Of([]string{scope.Admin})}
 	for _, test := range []struct {

@@ -53,7 +53,7 @@ func TestVectorsAndWordsAreFusedByRank(t *testing.T) {
 	}
 }
 
-func TestTheTextOfAToolIsBounded(t *testing.T) {
+func TestEmbeddingTextOfAToolIsBounded(t *testing.T) {
 	raw, _ := json.Marshal(map[string]any{"name": "n", "title": "T", "description": strings.Repeat("é", 5000)})
 	text := MeaningText(&schema.Tool{Server: "s", Name: "n", Raw: raw})
 	if !strings.HasPrefix(text, "s n\nT\né") || len(text) > maxMeaning || !json.Valid([]byte(`"`+strings.ReplaceAll(text, "\n", " ")+`"`)) {

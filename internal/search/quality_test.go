@@ -205,7 +205,7 @@ func atLeast(t *testing.T, what string, got, want float64) {
 	}
 }
 
-func TestFunctionsOfTheLeaderboardAreFound(t *testing.T) {
+func TestBFCLRecall(t *testing.T) {
 	parts, questions := bfcl(t, dataOf(t, "CALLYARD_TEST_BFCL", "bfcl_eval/data"))
 	if n := parts[0].Left(); n != 1557 || len(questions["live_multiple"]) != 1053 || len(questions["multiple"]) != 200 {
 		t.Fatalf("the data has changed: %d functions, %d and %d questions", n, len(questions["live_multiple"]), len(questions["multiple"]))
@@ -215,7 +215,7 @@ func TestFunctionsOfTheLeaderboardAreFound(t *testing.T) {
 	atLeast(t, "live_simple, recall@10", recall(parts, questions["live_simple"], 10), 0)
 }
 
-func TestToolsOfSeventyServersAreFound(t *testing.T) {
+func TestLiveMCPBenchRecall(t *testing.T) {
 	parts, steps, whole := livemcp(t, dataOf(t, "CALLYARD_TEST_LIVEMCP", "baseline"))
 	tools := 0
 	for i := range parts {

@@ -36,7 +36,7 @@ func names(parts []Part, r Result) (all []string) {
 	return all
 }
 
-func TestTextsBecomeWords(t *testing.T) {
+func TestTextIsSplitIntoStemmedWords(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"readTextFile", "read text file"},
 		{"read_text-files", "read text file"},
@@ -71,7 +71,7 @@ func TestQueriesInOtherScriptsFindTools(t *testing.T) {
 	}
 }
 
-func TestNothingIsFoundWhereNothingFits(t *testing.T) {
+func TestUnrelatedQueryFindsNoTool(t *testing.T) {
 	parts := []Part{NewSegment([]*schema.Tool{
 		tool(t, "files", "read_file", "Reads a file", "path"), tool(t, "files", "write_file", "Writes a file", "path"), tool(t, "mail", "send_message", "Sends a message to a person", "to"),
 		tool(t, "git", "git_log", "Shows the commits"), tool(t, "git", "git_diff", "Shows the changes"), tool(t, "db", "query", "Runs SQL"),
@@ -93,7 +93,7 @@ func TestNothingIsFoundWhereNothingFits(t *testing.T) {
 	}
 }
 
-func TestLabelsAreFound(t *testing.T) {
+func TestTagsAndAliasesAreSearched(t *testing.T) {
 	tagged := tool(t, "s", "x1", "Does it")
 	tagged.Tags = []string{"billing"}
 	parts := []Part{NewSegment([]*schema.Tool{tagged, tool(t, "s", "x2", "Does it"), tool(t, "s", "x3", "Does it")}, func(name string) Labels {
@@ -129,7 +129,7 @@ func some(t testing.TB, r *rand.Rand, server schema.ServerID, n int) (all []*sch
 
 // Hidden tools must not be found, nor change what is found: an index with hidden tools is as one
 // that never had them.
-func TestHiddenToolsAreAsIfTheyWereNotThere(t *testing.T) {
+func TestHiddenToolsDoNotAffectResults(t *testing.T) {
 	for seed := range uint64(40) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		var with, without []Part
@@ -164,7 +164,7 @@ func TestHiddenToolsAreAsIfTheyWereNotThere(t *testing.T) {
 }
 
 // A description that repeats everything must not come before the tool that is meant.
-func TestAStuffedDescriptionDoesNotWin(t *testing.T) {
+func TestKeywordStuffedDescriptionIsNotRankedFirst(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	tools := some(t, r, "s", 200)
 	stuffed := tool(t, "s", "best", strings.Repeat("the best tool for "+strings.Join(vocabulary, " ")+" ", 50))

@@ -31,7 +31,7 @@ func adapted(t *testing.T, address string) Config {
 	return Config{Spec: launch.Spec{ID: "rest", Type: "openapi", URL: adapt.Address}, Client: adapt.Client(src), MaxResult: 1 << 20}
 }
 
-func TestARestServiceIsAServerLikeAnyOther(t *testing.T) {
+func TestRESTServiceWorksLikeAnMCPServer(t *testing.T) {
 	came, left := make(chan struct{}, 1), make(chan struct{}, 1)
 	stop := make(chan struct{})
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -87,7 +87,7 @@ func TestARestServiceIsAServerLikeAnyOther(t *testing.T) {
 	<-left
 }
 
-func TestAnUnreachableRESTServiceDidNotStartTheCall(t *testing.T) {
+func TestCallToUnreachableRESTServiceIsNotStarted(t *testing.T) {
 	srv := httptest.NewServer(http.NotFoundHandler())
 	address := srv.URL
 	srv.Close()
@@ -98,7 +98,7 @@ func TestAnUnreachableRESTServiceDidNotStartTheCall(t *testing.T) {
 	}
 }
 
-func TestAnUnreadableDocumentIsReported(t *testing.T) {
+func TestMissingOpenAPIDocumentIsReported(t *testing.T) {
 	src := openapi.New(openapi.Config{ID: "rest", OpenAPI: config.OpenAPI{Document: t.TempDir() + "/none.json", BaseURL: "http://127.0.0.1:1"}})
 	p := open(t, Config{Spec: launch.Spec{ID: "rest", Type: "openapi", URL: adapt.Address}, Client: adapt.Client(src)})
 	s := p.until("failed", func(s schema.Server) bool { return s.State == schema.StateError })

@@ -30,7 +30,7 @@ func (g *gated) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-func TestFewLargeAnswersOfOneServerAreReadAtOnce(t *testing.T) {
+func TestConcurrentLargeAnswersPerServerAreLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		turns, more := make(chan struct{}, maxLarge), make(chan struct{})
 		var all sync.WaitGroup
@@ -70,7 +70,7 @@ func TestFewLargeAnswersOfOneServerAreReadAtOnce(t *testing.T) {
 	})
 }
 
-func TestSmallMessagesOfAStreamHoldNoPlace(t *testing.T) {
+func TestSmallStreamMessagesTakeNoLargeAnswerSlot(t *testing.T) {
 	turns := make(chan struct{}, maxLarge)
 	in := &answerBody{from: bytes.NewReader(make([]byte, 4*smallAnswer)), turns: turns}
 	for range 4 {

@@ -114,7 +114,7 @@ func TestAttachedProgramsServeCalls(t *testing.T) {
 	}
 }
 
-func TestADrainingProgramEndsItsCallsAndGetsNoOther(t *testing.T) {
+func TestDrainingProgramFinishesItsCallsAndGetsNoNewOnes(t *testing.T) {
 	p := openPad(t, Config{InFlight: 1}, 0)
 	old := newHeld("old", 1)
 	a := p.attach(&old.Program)
@@ -146,7 +146,7 @@ func TestADrainingProgramEndsItsCallsAndGetsNoOther(t *testing.T) {
 	}
 }
 
-func TestAKilledProgramLeavesItsCallsUnknownAndNoOthers(t *testing.T) {
+func TestOnlySentCallsOfAKilledProgramHaveUnknownOutcome(t *testing.T) {
 	p := openPad(t, Config{InFlight: 2}, 0)
 	old := newHeld("old", 2)
 	a := p.attach(&old.Program)
@@ -174,7 +174,7 @@ func TestAKilledProgramLeavesItsCallsUnknownAndNoOthers(t *testing.T) {
 	}
 }
 
-func TestCallsDoNotWaitForeverForAProgram(t *testing.T) {
+func TestQueuedCallsFailWhenNoProgramAttaches(t *testing.T) {
 	p := openPad(t, Config{InFlight: 1}, 0)
 	old := newHeld("old", 1)
 	a := p.attach(&old.Program)
@@ -188,7 +188,7 @@ func TestCallsDoNotWaitForeverForAProgram(t *testing.T) {
 	wantKind(t, p.call("echo", `{}`), schema.KindUnavailable, false)
 }
 
-func TestAProgramWithOtherDefinitionsWaits(t *testing.T) {
+func TestProgramWithOtherDefinitionsGetsNoCalls(t *testing.T) {
 	p := openPad(t, Config{InFlight: 4}, 0)
 	old := p.attach(&attachtest.Program{Version: "1"})
 	digest := p.sessions(1).Digest
@@ -207,7 +207,7 @@ func TestAProgramWithOtherDefinitionsWaits(t *testing.T) {
 	p.until("none waits", func(s schema.Server) bool { return s.OtherDefinitions == 0 })
 }
 
-func TestTheNextDefinitionsCountOnceTheLastOldProgramHasLeft(t *testing.T) {
+func TestNewDefinitionsApplyAfterTheLastOldProgramDetaches(t *testing.T) {
 	p := openPad(t, Config{InFlight: 4}, 0)
 	old := p.attach(&attachtest.Program{Version: "1"})
 	digest := p.sessions(1).Digest
@@ -223,7 +223,7 @@ func TestTheNextDefinitionsCountOnceTheLastOldProgramHasLeft(t *testing.T) {
 	must(t, p.call("echo", `{}`))
 }
 
-func TestAProgramThatChangesWhatItOffersLeavesTheOthers(t *testing.T) {
+func TestProgramThatChangesItsToolsIsDetached(t *testing.T) {
 	p := openPad(t, Config{InFlight: 4}, 0)
 	changing := &attachtest.Program{}
 	a := p.attach(changing)
@@ -244,7 +244,7 @@ func TestAProgramThatChangesWhatItOffersLeavesTheOthers(t *testing.T) {
 	}
 }
 
-func TestAProgramThatAttachesAgainReplacesItsOldConnection(t *testing.T) {
+func TestReattachedProgramReplacesItsOldConnection(t *testing.T) {
 	p := openPad(t, Config{InFlight: 1, Sessions: 1}, 0)
 	old := newHeld("same", 1)
 	a := p.attach(&old.Program)
@@ -291,7 +291,7 @@ func TestAFailedHandshakeIsReportedToTheProgram(t *testing.T) {
 	p.sessions(1)
 }
 
-func TestHostileFramesEndTheConnectionOnly(t *testing.T) {
+func TestInvalidFramesEndOnlyTheirConnection(t *testing.T) {
 	p := openPad(t, Config{MaxResult: 1 << 10}, 0)
 	p.attach(&attachtest.Program{Instance: "good"})
 	p.sessions(1)
@@ -321,7 +321,7 @@ func TestHostileFramesEndTheConnectionOnly(t *testing.T) {
 	must(t, p.call("echo", `{}`))
 }
 
-func TestAnExpelledProgramEndsItsCalls(t *testing.T) {
+func TestExpelledProgramFinishesItsCalls(t *testing.T) {
 	p := openPad(t, Config{}, 0)
 	h := newHeld("h", 1)
 	a := p.attach(&h.Program)
@@ -337,7 +337,7 @@ func TestAnExpelledProgramEndsItsCalls(t *testing.T) {
 	}
 }
 
-func TestNoCallIsLostOrRunTwiceWhileProgramsComeAndGo(t *testing.T) {
+func TestCallsRunExactlyOnceWhileProgramsAttachAndDrain(t *testing.T) {
 	p := openPad(t, Config{InFlight: 4, Queue: 10_000, Sessions: 50}, 0)
 	var mu sync.Mutex
 	runs := map[string]int{}

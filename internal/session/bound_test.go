@@ -37,7 +37,7 @@ func (p *pad) bind(name string) (*Binding, func(req *Request) Outcome) {
 	}
 }
 
-func TestTheCallsOfAHolderReachOneProgramWithItsName(t *testing.T) {
+func TestBoundCallsReachOneProgramWithTheirSessionName(t *testing.T) {
 	p := openPad(t, Config{InFlight: 8}, 0)
 	if _, err := Bind(p.Pool, "early"); schema.KindOf(err) != schema.KindUnavailable {
 		t.Errorf("without a program: %v", err)
@@ -86,7 +86,7 @@ func (p *pad) callWith(extra []byte) Outcome {
 	return end()
 }
 
-func TestCallsOfHoldersWaitForTheirProgramAndEndWithIt(t *testing.T) {
+func TestBoundCallsWaitForTheirProgramAndFailWithIt(t *testing.T) {
 	p := openPad(t, Config{InFlight: 1}, 0)
 	busy := newHeld("busy", 1)
 	a := p.attach(&busy.Program)
@@ -122,9 +122,9 @@ func TestCallsOfHoldersWaitForTheirProgramAndEndWithIt(t *testing.T) {
 	}
 }
 
-// TestCallsWithAndWithoutASessionTakeTurns makes both kinds of calls wait for the only place of a
+// TestBoundAndUnboundCallsRunInOrderOfArrival makes both kinds of calls wait for the only place of a
 // program. The oldest call gets the place, so that no call starves behind later ones.
-func TestCallsWithAndWithoutASessionTakeTurns(t *testing.T) {
+func TestBoundAndUnboundCallsRunInOrderOfArrival(t *testing.T) {
 	p := openPad(t, Config{InFlight: 1}, 0)
 	busy := newHeld("busy", 1)
 	p.attach(&busy.Program)

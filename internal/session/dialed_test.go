@@ -89,7 +89,7 @@ func TestADialedServerServesCalls(t *testing.T) {
 	}
 }
 
-func TestABrokenConnectionLeavesItsCallsUnknownAndTheServerIsDialedAgain(t *testing.T) {
+func TestBrokenConnectionMakesCallsUnknownAndIsRedialed(t *testing.T) {
 	came := make(chan string, 10)
 	l := listening{Program: attachtest.Program{Call: func(ctx context.Context, _ string, args json.RawMessage) string {
 		came <- string(args)
@@ -116,7 +116,7 @@ func TestABrokenConnectionLeavesItsCallsUnknownAndTheServerIsDialedAgain(t *test
 	}
 }
 
-func TestAServerThatCannotBeDialedIsNamedAndItsCallsDidNotStart(t *testing.T) {
+func TestDialErrorsNameTheCauseAndCallsAreNotStarted(t *testing.T) {
 	elsewhere := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(elsewhere.Close)
 	for name, x := range map[string]struct {
@@ -186,7 +186,7 @@ func (s socketTransport) Write(ctx context.Context, m jsonrpc.Message) error {
 	return s.ws.Write(ctx, websocket.MessageText, text)
 }
 
-func TestADialedServerOfTheModernEraIsDiscovered(t *testing.T) {
+func TestDialedModernServerIsDetected(t *testing.T) {
 	server := mcp.NewServer(&mcp.Implementation{Name: "sdk", Version: "1"}, nil)
 	type in struct {
 		Text string `json:"text"`

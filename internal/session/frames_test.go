@@ -15,7 +15,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files again")
 
-func TestRequestsOnTheWireAreAsTheGoldenFileShows(t *testing.T) {
+func TestRequestsMatchTheGoldenFile(t *testing.T) {
 	modern := modernEnvelope("2026-07-28", "callyard", "v1")
 	trace := schema.Trace{Parent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", State: "a=1"}
 	progress := func([]byte) {}

@@ -7,7 +7,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-func TestMetadataIsSentInTheFormOfTheRevision(t *testing.T) {
+func TestMetadataMatchesTheProtocolRevision(t *testing.T) {
 	extra := `{"_meta":{"io.modelcontextprotocol/clientCapabilities":{"elicitation":{}},"io.modelcontextprotocol/logLevel":"debug","progressToken":"theirs","own":1.0},"inputResponses":{"q":{"big":9007199254740993}},"requestState":"s"}`
 	req := &Request{Name: "ask", Params: []byte(`{"z": 1.0}`), Extra: []byte(extra), Progress: func([]byte) {}}
 	modern := string(appendRequest(nil, modernEnvelope("2026-07-28", "n", "v"), firstID, req))
@@ -23,7 +23,7 @@ func TestMetadataIsSentInTheFormOfTheRevision(t *testing.T) {
 	}
 }
 
-func TestCapabilitiesOfACallerGoAlongWithOtherRequests(t *testing.T) {
+func TestCallerCapabilitiesAreSentWithPromptRequests(t *testing.T) {
 	req := &Request{Method: schema.MethodGetPrompt, Params: []byte(`{"name":"p","_meta":{"io.modelcontextprotocol/clientCapabilities":{"roots":{}}}}`)}
 	want := `{"jsonrpc":"2.0","id":4294967296,"method":"prompts/get","params":{"name":"p","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"roots":{}},"io.modelcontextprotocol/clientInfo":{"name":"n","version":"v"}}}}`
 	if got := string(appendRequest(nil, modernEnvelope("2026-07-28", "n", "v"), firstID, req)); got != want {
@@ -31,7 +31,7 @@ func TestCapabilitiesOfACallerGoAlongWithOtherRequests(t *testing.T) {
 	}
 }
 
-func TestAQuestionIsAResultOnlyForACallerThatCanAnswer(t *testing.T) {
+func TestInputRequiredIsAResultOnlyForCapableCallers(t *testing.T) {
 	s := &session{pool: newPool(Config{}, slog.New(slog.DiscardHandler), func() {})}
 	question := Outcome{Body: []byte(`{"resultType":"input_required"}`), Input: true, Started: true}
 	if o := s.asked(&Request{}, question); o.Err == nil || o.Err.Kind != schema.KindInputRequired {

@@ -79,7 +79,7 @@ func TestLogMessagesOnASharedLegacyStreamReachNoCaller(t *testing.T) {
 	}
 }
 
-func TestLogMessagesOfAnHTTPServerComeToTheCallTheyBelongTo(t *testing.T) {
+func TestLogMessagesOfAnHTTPServerReachTheirCall(t *testing.T) {
 	server := mcp.NewServer(&mcp.Implementation{Name: "logger", Version: "1"}, nil)
 	mcp.AddTool(server, &mcp.Tool{Name: "log"}, func(ctx context.Context, r *mcp.CallToolRequest, in struct {
 		Text string `json:"text"`

@@ -78,7 +78,7 @@ func canBeAsked(id string) Caller {
 	return CallerOf(id, []byte(`{"_meta":{"`+mcpwire.MetaClientCapabilities+`":{"elicitation":{}},"`+mcpwire.MetaLogLevel+`":"info"}}`))
 }
 
-func TestAServerAsksTheCallerWhoseCallRunsAndGetsTheAnswer(t *testing.T) {
+func TestServerRequestReachesTheCallerAndIsAnswered(t *testing.T) {
 	o := openOwn(t)
 	one := takeOwn(t, o, canBeAsked("a"))
 	heard := make(chan word, 10)
@@ -100,7 +100,7 @@ func TestAServerAsksTheCallerWhoseCallRunsAndGetsTheAnswer(t *testing.T) {
 	o.Release(one, true)
 }
 
-func TestACallerThatCannotBeAskedIsNotAsked(t *testing.T) {
+func TestServerRequestIsNotSentToIncapableCaller(t *testing.T) {
 	o := openOwn(t)
 	one := takeOwn(t, o, Caller{ID: "a"})
 	heard := make(chan word, 10)
@@ -134,7 +134,7 @@ func TestASessionIsReservedForItsCaller(t *testing.T) {
 	}
 }
 
-func TestASessionWithAnOpenQuestionIsNotUsedAgain(t *testing.T) {
+func TestSessionWithAPendingServerRequestIsNotReused(t *testing.T) {
 	o := openOwn(t)
 	one := takeOwn(t, o, canBeAsked("a"))
 	heard := make(chan word, 10)
@@ -150,7 +150,7 @@ func TestASessionWithAnOpenQuestionIsNotUsedAgain(t *testing.T) {
 	}
 }
 
-func TestNoMoreSessionsAreOpenedThanThereMayBe(t *testing.T) {
+func TestSessionLimitIsEnforced(t *testing.T) {
 	o := openOwn(t)
 	o.open, o.wait = maxOwn-1, time.Millisecond
 	idle := takeOwn(t, o, canBeAsked("a"))
@@ -166,7 +166,7 @@ func TestNoMoreSessionsAreOpenedThanThereMayBe(t *testing.T) {
 	}
 }
 
-func TestCallsOfOneCallerWaitForItsSession(t *testing.T) {
+func TestConcurrentCallsOfACallerShareItsSession(t *testing.T) {
 	o := openOwn(t)
 	o.grow = time.Hour
 	const calls = 100
@@ -201,7 +201,7 @@ func TestACallerThatKeepsWaitingGetsOneMoreSession(t *testing.T) {
 	o.Release(two, true)
 }
 
-func TestThePlaceOfOneOfManySessionsGoesToACallerWithoutOne(t *testing.T) {
+func TestReleasedSlotGoesToACallerWithoutASession(t *testing.T) {
 	o := openOwn(t)
 	o.grow = time.Millisecond
 	one, two := takeOwn(t, o, canBeAsked("a")), takeOwn(t, o, canBeAsked("a"))
@@ -237,7 +237,7 @@ func TestThePlaceOfOneOfManySessionsGoesToACallerWithoutOne(t *testing.T) {
 	o.Release(got, true)
 }
 
-func TestAFailedOpeningEndsAllCallsThatWaitForTheSession(t *testing.T) {
+func TestFailedSessionOpenFailsAllWaitingCalls(t *testing.T) {
 	h := httptest.NewServer(http.NotFoundHandler())
 	defer h.Close()
 	o := OpenOwn(Config{Spec: launch.Spec{ID: "missing", Type: "http", URL: h.URL}}, nil, slog.New(slog.DiscardHandler))
@@ -256,7 +256,7 @@ func TestAFailedOpeningEndsAllCallsThatWaitForTheSession(t *testing.T) {
 	}
 }
 
-func TestAServerShowsWhatItHasForClientsThatCanBeAskedAndSaysWhoItIs(t *testing.T) {
+func TestCapabilitiesAreDeclaredAndServerInfoIsKept(t *testing.T) {
 	seen := make(chan *mcp.ClientCapabilities, 10)
 	server := mcp.NewServer(&mcp.Implementation{Name: "shy", Title: "A shy server", Version: "3"}, &mcp.ServerOptions{
 		Instructions: "Be kind.",

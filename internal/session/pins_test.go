@@ -48,7 +48,7 @@ func TestACallRunsOnlyWithTheDefinitionThatItWasCheckedAgainst(t *testing.T) {
 
 // A call that arrives after the server reported a change of its tools waits until they were read,
 // and runs only if its own tool is unchanged.
-func TestCallsWaitWhileTheToolsOfAPinnedServerAreReadAgain(t *testing.T) {
+func TestCallsWaitWhileToolsOfAPinnedServerAreReloaded(t *testing.T) {
 	w := open(t, Config{Spec: scripted("good"), Pinned: true})
 	w.ready()
 	echo, before := w.digestOf("echo"), w.Snapshot().Digest
@@ -60,7 +60,7 @@ func TestCallsWaitWhileTheToolsOfAPinnedServerAreReadAgain(t *testing.T) {
 	}
 }
 
-func TestAToolThatWasReplacedDoesNotRunForCallsOfTheOldOne(t *testing.T) {
+func TestReplacedToolDoesNotRunCallsForTheOldOne(t *testing.T) {
 	tool := func(version string) native.Tool {
 		return native.Tool{
 			Name: "pay", Definition: json.RawMessage(`{"name":"pay","description":"` + version + `","inputSchema":{"type":"object"}}`),

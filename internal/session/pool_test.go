@@ -20,7 +20,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-func TestArgumentsAndResultsStayTheBytesThatTheyAre(t *testing.T) {
+func TestArgumentsAndResultsKeepTheirBytes(t *testing.T) {
 	for _, mode := range []string{"legacy", "modern"} {
 		t.Run(mode, func(t *testing.T) {
 			p := open(t, Config{Spec: scripted(mode)})
@@ -43,7 +43,7 @@ func TestArgumentsAndResultsStayTheBytesThatTheyAre(t *testing.T) {
 	}
 }
 
-func TestALineBreakInArgumentsDoesNotEndTheMessage(t *testing.T) {
+func TestLineBreaksInArgumentsDoNotSplitTheMessage(t *testing.T) {
 	p := open(t, Config{Spec: scripted("legacy")})
 	got := must(t, p.call("echo", "{\n\t\"a\" : [\r\n1,\n2]\r}"))
 	if want := "\"args\":{ \t\"a\" : [  1, 2] }}"; !strings.HasSuffix(string(got.Body), want) {
@@ -58,7 +58,7 @@ func TestParamsThatAreNotAnObjectAreNotSent(t *testing.T) {
 	}
 }
 
-func TestEachEraGetsTheMetaThatItNeeds(t *testing.T) {
+func TestMetaOfRequestsInEachEra(t *testing.T) {
 	line := func(p *watched, req *Request) string {
 		req.Name = "line"
 		_, wait := p.begin(req)
@@ -145,7 +145,7 @@ func TestAServersOwnRequestsAreAnswered(t *testing.T) {
 	}
 }
 
-func TestDefinitionsAreTheBytesThatTheServerSent(t *testing.T) {
+func TestDefinitionsKeepTheBytesFromTheServer(t *testing.T) {
 	p := open(t, Config{Spec: scripted("legacy")})
 	s := p.ready()
 	defs, sum := p.Definitions()
@@ -206,7 +206,7 @@ func TestAChildKilledInMidCallIsReplaced(t *testing.T) {
 	}
 }
 
-func TestAnAnswerThatTheProcessLeftUnfinishedIsAnUnknownOutcome(t *testing.T) {
+func TestIncompleteAnswerIsAnUnknownOutcome(t *testing.T) {
 	p := open(t, Config{Spec: scripted("legacy")})
 	e := wantKind(t, p.call("halfanswer", "{}"), schema.KindOutcomeUnknown, true)
 	if !strings.Contains(e.Detail, "exited with code 7") {
@@ -218,7 +218,7 @@ func TestAnAnswerThatTheProcessLeftUnfinishedIsAnUnknownOutcome(t *testing.T) {
 	}
 }
 
-func TestAServerThatExitsAtOnceIsAnErrorWithItsLastWords(t *testing.T) {
+func TestImmediateExitIsReportedWithTheStderrTail(t *testing.T) {
 	t.Parallel()
 	p := open(t, Config{Spec: scripted("exits")})
 	_, wait := p.begin(&Request{Name: "echo"})
@@ -237,7 +237,7 @@ func TestAServerThatExitsAtOnceIsAnErrorWithItsLastWords(t *testing.T) {
 	}
 }
 
-func TestTheErrorOfAServerThatCannotListItsToolsSaysWhatTheServerSaid(t *testing.T) {
+func TestToolListErrorIncludesTheServerMessage(t *testing.T) {
 	t.Parallel()
 	p := open(t, Config{Spec: scripted("listless")})
 	s := p.until("an error", func(s schema.Server) bool { return s.State == schema.StateError })
@@ -264,7 +264,7 @@ func TestTextsOfAServerInTheAnnouncementAreBounded(t *testing.T) {
 	}
 }
 
-func TestACommandThatIsNotThereIsNamed(t *testing.T) {
+func TestMissingCommandIsNamed(t *testing.T) {
 	t.Parallel()
 	spec := scripted("legacy")
 	spec.Command = "no-such-command-here"
@@ -283,7 +283,7 @@ func TestASilentServerTimesOut(t *testing.T) {
 	}
 }
 
-func TestAServerThatIgnoresDiscoverIsSpokenToAsLegacy(t *testing.T) {
+func TestServerThatIgnoresDiscoverIsTreatedAsLegacy(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"ignores", "poisoned"} {
 		t.Run(mode, func(t *testing.T) {
@@ -319,7 +319,7 @@ func TestASilentServerIsNotStoppedBeforeItsStartTimeout(t *testing.T) {
 	}
 }
 
-func TestAModernServerThatAnswersDiscoverLateIsNotTakenForAnOlderOne(t *testing.T) {
+func TestLateDiscoverAnswerKeepsTheServerModern(t *testing.T) {
 	t.Parallel()
 	p := open(t, Config{Spec: scripted("late"), ProbeTimeout: 50 * time.Millisecond})
 	if s := p.ready(); s.Protocol != "2026-07-28" || s.Sessions != 1 {
@@ -372,7 +372,7 @@ func TestAResultOverTheLimitIsRefusedAndTheNextCallWorks(t *testing.T) {
 	}
 }
 
-func TestATimeoutEndsTheCallAndTellsTheServer(t *testing.T) {
+func TestTimeoutEndsTheCallAndNotifiesTheServer(t *testing.T) {
 	p := open(t, Config{Spec: scripted("legacy")})
 	p.ready()
 	_, wait := p.begin(&Request{CallID: "call_1", Name: "hang", Timeout: 50 * time.Millisecond})
@@ -408,7 +408,7 @@ func waitFor(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-func TestCancelEndsTheCallWhereverItIs(t *testing.T) {
+func TestCancelEndsQueuedAndRunningCalls(t *testing.T) {
 	p := open(t, Config{Spec: scripted("legacy"), InFlight: 1})
 	p.ready()
 	running, waitRunning := p.begin(&Request{Name: "hang"})
@@ -429,7 +429,7 @@ func TestCancelEndsTheCallWhereverItIs(t *testing.T) {
 	}
 }
 
-func TestCallsBeyondAllPlacesQueueAndThenAreRefused(t *testing.T) {
+func TestCallsBeyondCapacityAreQueuedThenRefused(t *testing.T) {
 	p := open(t, Config{Spec: scripted("legacy"), Sessions: 2, InFlight: 1, Queue: 1})
 	p.until("both are there", func(s schema.Server) bool { return s.Sessions == 2 })
 	a, waitA := p.begin(&Request{Name: "hang"})
@@ -473,7 +473,7 @@ func TestASlowServerThatAnswersPingsIsKept(t *testing.T) {
 	}
 }
 
-func TestAServerThatStopsReadingBlocksNoOther(t *testing.T) {
+func TestServerThatStopsReadingDoesNotBlockOthers(t *testing.T) {
 	t.Parallel()
 	p := open(t, Config{Spec: scripted("legacy")})
 	p.ready()
@@ -558,7 +558,7 @@ func TestUnsentCallsRunAgainWhenTheWriteReturnsLate(t *testing.T) {
 	must(t, wait())
 }
 
-func TestAQuietServerThatHangsIsFound(t *testing.T) {
+func TestIdleServerThatHangsIsReplaced(t *testing.T) {
 	p := open(t, Config{Spec: scripted("legacy"), HealthEvery: 100 * time.Millisecond, checkTime: 200 * time.Millisecond})
 	pid := p.ready().PID
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
@@ -568,7 +568,7 @@ func TestAQuietServerThatHangsIsFound(t *testing.T) {
 	must(t, p.call("echo", "{}"))
 }
 
-func TestABadServerDoesNotHurtItsNeighbour(t *testing.T) {
+func TestFailingServerDoesNotAffectOtherServers(t *testing.T) {
 	t.Parallel()
 	l := launcher(t)
 	good := openWith(t, l, Config{Spec: scripted("legacy")})
@@ -597,7 +597,7 @@ func TestAToolThatAlwaysCrashesDoesNotOpenTheBreaker(t *testing.T) {
 	must(t, p.call("echo", "{}"))
 }
 
-func TestPausesGrowWithFailuresAndStayBounded(t *testing.T) {
+func TestRestartDelayGrowsWithFailuresAndIsBounded(t *testing.T) {
 	firstPause, longPause := pauses.First, pauses.Max
 	for n, want := range []time.Duration{firstPause, firstPause, 2 * firstPause, 4 * firstPause, 8 * firstPause, longPause, longPause} {
 		for range 100 {
@@ -621,7 +621,7 @@ func TestAGrandchildThatKeepsStdoutOpenDoesNotKeepTheSession(t *testing.T) {
 	waitFor(t, "the grandchild is gone", func() bool { return syscall.Kill(out.PID, 0) != nil })
 }
 
-func TestAnIdlePoolStopsAndStartsAgainOnDemand(t *testing.T) {
+func TestIdlePoolStopsAndRestartsOnDemand(t *testing.T) {
 	p := open(t, Config{Spec: scripted("legacy"), IdleStop: 100 * time.Millisecond, Sessions: 2})
 	// The definitions are known slightly before the session counts. Only both, without a process,
 	// mean that it ran and was stopped.
@@ -635,7 +635,7 @@ func TestAnIdlePoolStopsAndStartsAgainOnDemand(t *testing.T) {
 	}
 }
 
-func TestOnDemandStartsOnceForTheDefinitions(t *testing.T) {
+func TestOnDemandServerStartsOnceToReadDefinitions(t *testing.T) {
 	p := open(t, Config{Spec: scripted("legacy"), OnDemand: true})
 	p.until("definitions without a session", func(s schema.Server) bool { return s.Sessions == 0 && s.Digest != "" })
 	must(t, p.call("echo", "{}"))
@@ -644,7 +644,7 @@ func TestOnDemandStartsOnceForTheDefinitions(t *testing.T) {
 	}
 }
 
-func TestCloseLetsCallsFinish(t *testing.T) {
+func TestCloseWaitsForRunningCalls(t *testing.T) {
 	p := openNoClose(t, Config{Spec: scripted("legacy")})
 	p.ready()
 	_, wait := p.begin(&Request{Name: "sleep", Params: []byte(`{"n":200}`)})
@@ -655,7 +655,7 @@ func TestCloseLetsCallsFinish(t *testing.T) {
 	wantKind(t, p.call("echo", "{}"), schema.KindUnavailable, false)
 }
 
-func TestCloseCutsOffWhatDoesNotFinish(t *testing.T) {
+func TestCloseEndsCallsThatDoNotFinishInTime(t *testing.T) {
 	p := openNoClose(t, Config{Spec: scripted("stubborn"), InFlight: 1})
 	p.ready()
 	_, waitRunning := p.begin(&Request{Name: "hang"})

@@ -194,7 +194,7 @@ func (s *remoteServer) replies() []string {
 	return out
 }
 
-func TestRemoteResultsStayTheBytesThatTheyAre(t *testing.T) {
+func TestRemoteResultsKeepTheirBytes(t *testing.T) {
 	for _, modern := range []bool{false, true} {
 		t.Run(fmt.Sprint("modern=", modern), func(t *testing.T) {
 			s, spec := newRemoteServer(t, modern)
@@ -229,7 +229,7 @@ func TestRemoteResultsStayTheBytesThatTheyAre(t *testing.T) {
 	}
 }
 
-func TestModernHeadersRepeatTheNameAndTheMarkedArguments(t *testing.T) {
+func TestModernHeadersRepeatToolNameAndAnnotatedArguments(t *testing.T) {
 	s, spec := newRemoteServer(t, true)
 	p := open(t, Config{Spec: spec})
 	p.ready()
@@ -243,7 +243,7 @@ func TestModernHeadersRepeatTheNameAndTheMarkedArguments(t *testing.T) {
 	}
 }
 
-func TestRemoteFaultsAreNamed(t *testing.T) {
+func TestRemoteFaultsAreReportedByKind(t *testing.T) {
 	s, spec := newRemoteServer(t, false)
 	p := open(t, Config{Spec: spec, MaxResult: 1 << 20})
 	wantKind(t, p.call("cut", "{}"), schema.KindOutcomeUnknown, true)
@@ -289,7 +289,7 @@ func TestAnErrorOfAGatewayWithAJSONBodyIsNoAnswerOfTheServer(t *testing.T) {
 	}
 }
 
-func TestARemoteSessionThatIsForgottenIsReplaced(t *testing.T) {
+func TestLostRemoteSessionIsReplaced(t *testing.T) {
 	s, spec := newRemoteServer(t, false)
 	p := open(t, Config{Spec: spec})
 	running, wait := p.begin(&Request{Name: "hang"})
@@ -333,7 +333,7 @@ func TestCancelReachesARemoteServer(t *testing.T) {
 	}
 }
 
-func TestAnUnreachableServerDidNotStartTheCall(t *testing.T) {
+func TestCallToUnreachableServerIsNotStarted(t *testing.T) {
 	t.Parallel()
 	address := porttest.Address(t)
 	for _, kind := range []string{"http", "sse"} {
@@ -374,7 +374,7 @@ func TestTheErrorOfARemoteServerNamesItsAnswerAndTheFix(t *testing.T) {
 	}
 }
 
-func TestARemoteServerThatGoesAwayAndComesBack(t *testing.T) {
+func TestPoolRecoversWhenARemoteServerReturns(t *testing.T) {
 	s, spec := newRemoteServer(t, false)
 	var down atomic.Bool
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -399,7 +399,7 @@ func TestARemoteServerThatGoesAwayAndComesBack(t *testing.T) {
 	must(t, p.call("odd", "{}"))
 }
 
-func TestAHangingDiscoverDoesNotKeepARemoteServerOut(t *testing.T) {
+func TestHangingDiscoverDoesNotBlockARemoteServer(t *testing.T) {
 	s, spec := newRemoteServer(t, false)
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Mcp-Method") == "server/discover" {

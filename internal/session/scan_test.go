@@ -23,9 +23,9 @@ var scanSeeds = []string{
 	`{"a":1}{"b":2}`, `{"a":[[[[{"b":[{}]}]]]]}`, `{"a":"`, `{`, ``, `nul`, "{\"a\":\"é€😀 abcdefgh\"}",
 }
 
-// FuzzTheScannerAgreesWithEncodingJSON compares the scanner with the standard library: which texts
+// FuzzScannerAgreesWithEncodingJSON compares the scanner with the standard library: which texts
 // are frames, and the values of their members.
-func FuzzTheScannerAgreesWithEncodingJSON(f *testing.F) {
+func FuzzScannerAgreesWithEncodingJSON(f *testing.F) {
 	for _, seed := range scanSeeds {
 		f.Add([]byte(seed))
 	}
@@ -77,7 +77,7 @@ func TestDeepNestingIsRefusedInLinearTime(t *testing.T) {
 	}
 }
 
-func TestAnIDIsOursOnlyAsAWholeNumberFromOurRange(t *testing.T) {
+func TestOwnRequestIDsAreRecognized(t *testing.T) {
 	for text, want := range map[string]int64{
 		"4294967296": firstID, "4294967297": firstID + 1, "4.294967297e9": firstID + 1, "4294967298.0": firstID + 2,
 		"1": 0, `"4294967296"`: 0, "null": 0, "": 0, "99999999999999999999": 0, "-4294967296": 0, "4294967296.5": 0, "1e400": 0,

@@ -20,7 +20,7 @@ func descriptors(t *testing.T) int {
 	return len(names)
 }
 
-func TestAHundredReplacementsLeaveNothingBehind(t *testing.T) {
+func TestHundredReplacementsLeakNoResources(t *testing.T) {
 	l := launcher(t)
 	fds, routines := descriptors(t), runtime.NumGoroutine()
 	p := openWith(t, l, Config{Spec: scripted("legacy"), Sessions: 4, Queue: 1000})
@@ -53,7 +53,7 @@ func TestAHundredReplacementsLeaveNothingBehind(t *testing.T) {
 	}
 }
 
-func TestFourServersStartSideBySide(t *testing.T) {
+func TestServersStartConcurrently(t *testing.T) {
 	l := launcher(t)
 	const each = 6 * slowStart // long, so that a busy machine does not look like four starts in sequence
 	began := time.Now()

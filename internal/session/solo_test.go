@@ -84,7 +84,7 @@ func TestClosingASessionForOneCallEndsTheCall(t *testing.T) {
 	}
 }
 
-func TestAProgramThatDoesNotBecomeReadyIsStoppedAndItsComplaintKept(t *testing.T) {
+func TestProgramThatDoesNotBecomeReadyIsStoppedWithStderrKept(t *testing.T) {
 	_, child, err := alone(t, launcher(t), solo(Config{}), "exits")
 	if err == nil {
 		t.Fatal("it became ready")

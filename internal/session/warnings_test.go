@@ -44,7 +44,7 @@ func (h warnCounter) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-func TestAServerThatDoesNotStartIsOneLineAndNotFive(t *testing.T) {
+func TestRepeatedStartFailuresAreLoggedAtMostOnce(t *testing.T) {
 	t.Parallel()
 	counter := warnCounter{slog.DiscardHandler, new(atomic.Int32)}
 	w := &watched{t: t, flips: make(chan struct{}, 1)}

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestTheAddressOfATraceHasAPlaceForItsID(t *testing.T) {
+func TestTraceURLRequiresATraceIDPlaceholder(t *testing.T) {
 	for url, good := range map[string]bool{
 		"": true,
 		"https://jaeger.example/trace/{trace_id}":                 true,

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestAnExchangeNamesItsIssuerAndClient(t *testing.T) {
+func TestTokenExchangeRequiresIssuerAndClient(t *testing.T) {
 	good := CredentialServer{Name: "erp", URL: "https://erp.example/mcp", Kind: CredentialExchange, Issuer: "https://login.example", ClientID: "callyard", Audience: "erp", ConsentURL: "https://login.example/consent"}
 	of := func(change func(s *CredentialServer)) string {
 		c := Credentials{KeyFile: "/run/key", Servers: []CredentialServer{good}}

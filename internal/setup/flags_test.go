@@ -9,7 +9,7 @@ import (
 	"github.com/callyard/callyard/internal/buildinfo"
 )
 
-func TestACommandLineOfAProgramIsReadOrRefused(t *testing.T) {
+func TestCommandLineIsParsedOrRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		args           string
 		goOn           bool

@@ -9,7 +9,7 @@ import (
 	"github.com/callyard/callyard/internal/settings"
 )
 
-func TestAHealthCheckAsksWhereTheProcessListens(t *testing.T) {
+func TestHealthCheckUsesTheListenAddress(t *testing.T) {
 	ready := true
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/readyz" || !ready {

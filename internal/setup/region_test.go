@@ -8,7 +8,7 @@ import (
 	"github.com/callyard/callyard/internal/settings"
 )
 
-func TestARegionIsALabelOfItsWorker(t *testing.T) {
+func TestRegionIsAddedToWorkerLabels(t *testing.T) {
 	for _, c := range []struct {
 		region     string
 		have, want map[string]string

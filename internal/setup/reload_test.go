@@ -112,7 +112,7 @@ func serversText(t *testing.T, commands map[string]string) string {
 	return string(text)
 }
 
-func TestEditsAreCheckedAsAStartIs(t *testing.T) {
+func TestEditsAreCheckedLikeAStart(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestAWorkerLeavesProcessorsToItsToolsWhereTheyAreFew(t *testing.T) {
+func TestWorkerLimitsGOMAXPROCSOnSmallMachines(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	for had, keeps := range map[int]int{1: 1, 2: 1, 3: 3, 8: 8, 64: 64} {
 		t.Setenv("GOMAXPROCS", "")
@@ -23,7 +23,7 @@ func TestAWorkerLeavesProcessorsToItsToolsWhereTheyAreFew(t *testing.T) {
 	}
 }
 
-func TestALargeHeapGrowsByLessThanASmallOne(t *testing.T) {
+func TestGCPercentDecreasesWithHeapSize(t *testing.T) {
 	const mib = 1 << 20
 	for _, c := range []struct {
 		live    uint64

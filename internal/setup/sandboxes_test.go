@@ -6,7 +6,7 @@ import (
 	"github.com/callyard/callyard/internal/settings"
 )
 
-func TestOnlyWorkersThatHearEachOtherShareAScope(t *testing.T) {
+func TestOnlyWorkersOfOneClusterShareASandboxScope(t *testing.T) {
 	scope := func(change func(*Config)) string {
 		c := Config{File: settings.Defaults()}
 		c.NATS.URL = "nats://a.example:4222,nats://b.example:4222"

@@ -17,7 +17,7 @@ import (
 	"github.com/callyard/callyard/internal/setup/workerrole"
 )
 
-func TestWhatOnlyARoleCanTellOfItsSectionsIsCheckedThere(t *testing.T) {
+func TestEachRoleChecksItsOwnSections(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "callyard.yaml")
 	if err := os.WriteFile(file, []byte(`redis: {url: "redis://:word@host"}
 webhooks: {secrets_file: /nowhere}

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestOnlyWhatTheFileHoldsIsDropped(t *testing.T) {
+func TestOnlyUnmodifiedPagesOfTheProgramAreDropped(t *testing.T) {
 	const clean = "Rss: 8 kB\nPrivate_Dirty: 8 kB\nAnonymous: 0 kB\nVmFlags: rd mr\n"
 	smaps := "00400000-00500000 r-xp 00000000 fe:00 1 /bin/callyard\n" + clean +
 		"00500000-00600000 r--p 00100000 fe:00 1 /bin/callyard\n" + clean +
@@ -23,7 +23,7 @@ func TestOnlyWhatTheFileHoldsIsDropped(t *testing.T) {
 }
 
 // The program continues after its own pages were dropped.
-func TestTheProgramOutlivesItsPages(t *testing.T) {
+func TestProgramRunsAfterItsPagesAreDropped(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

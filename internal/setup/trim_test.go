@@ -10,7 +10,7 @@ import (
 
 // An idle process returns memory once. A busy process does not, and neither does one without free
 // memory.
-func TestAnIdleProcessGivesMemoryBack(t *testing.T) {
+func TestIdleProcessReturnsMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const mib = 1 << 20
 		ctx, cancel := context.WithCancel(t.Context())

@@ -51,7 +51,7 @@ func runs(t *testing.T, trust *warrant.Trust, s *warrant.Signer, how warrant.How
 	return refusal == nil
 }
 
-func TestEachRoleSignsAndIsTrustedForItsOwnPartOnly(t *testing.T) {
+func TestEachRoleIsTrustedOnlyForItsOwnSignatures(t *testing.T) {
 	door, doorPublic := pair(t, "door")
 	people, peoplePublic := pair(t, "approver")
 	workers := Config{}
@@ -97,7 +97,7 @@ func TestEachRoleSignsAndIsTrustedForItsOwnPartOnly(t *testing.T) {
 	}
 }
 
-func TestWithoutKeysNothingIsSignedAndNobodyIsTrusted(t *testing.T) {
+func TestWithoutKeysThereIsNoSignerAndNoTrust(t *testing.T) {
 	var w Config
 	s, err := w.Signer(warrant.Caller)
 	trust, trustErr := w.Trust()

@@ -113,13 +113,13 @@ func TestEveryMetricIsServed(t *testing.T) {
 	wantLines(t, page, `callyard_session_restarts_total{server="files"} 1`)
 }
 
-func TestTwoProcessesInOneDoNotShareMetrics(t *testing.T) {
+func TestMetricsInstancesAreIndependent(t *testing.T) {
 	a, b := NewMetrics(), NewMetrics()
 	a.SetWorkers(5)
 	wantLines(t, scrape(t, b), "callyard_workers 0")
 }
 
-func TestTheNumberOfSeriesIsBoundedWhateverNamesComeIn(t *testing.T) {
+func TestNumberOfSeriesIsBounded(t *testing.T) {
 	m := NewMetrics()
 	const calls = maxTools + 500
 	for i := range calls {

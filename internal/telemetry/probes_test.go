@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-func TestProbesTellAProcessThatIsReadyFromOneThatIsNot(t *testing.T) {
+func TestProbesReportReadinessAndLiveness(t *testing.T) {
 	var missing error
 	p, err := ServeProbes("127.0.0.1:0", NewMetrics(), func() error { return missing }, slog.New(slog.DiscardHandler))
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestASecretNeverShows(t *testing.T) {
+func TestSecretIsNeverPrinted(t *testing.T) {
 	const text = "hunter2"
 	type settings struct {
 		Name string
@@ -98,7 +98,7 @@ func TestUnknownLogSettingsAreRefusedByName(t *testing.T) {
 	}
 }
 
-func TestColourIsForTerminalsAndHeedsNoColor(t *testing.T) {
+func TestColourNeedsATerminalAndUnsetNoColor(t *testing.T) {
 	for _, c := range []struct {
 		colour  bool
 		noColor string

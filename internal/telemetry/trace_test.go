@@ -52,7 +52,7 @@ func receiver(t testing.TB) *tracetest.Receiver {
 	return r
 }
 
-func TestATraceArrivesAsTheTreeThatItIs(t *testing.T) {
+func TestTraceIsExportedAsATree(t *testing.T) {
 	r := receiver(t)
 	traces, _ := opened(t, r, func(o *TraceOptions) {
 		o.Config.Headers = map[string]Secret{"Authorization": "Bearer hunter2"}
@@ -103,7 +103,7 @@ func TestATraceArrivesAsTheTreeThatItIs(t *testing.T) {
 	}
 }
 
-func TestTheParentDecidesAndWithoutOneTheRatioDoes(t *testing.T) {
+func TestSamplingFollowsTheParentElseTheRatio(t *testing.T) {
 	r := receiver(t)
 	traces, _ := opened(t, r, func(o *TraceOptions) { o.Config.Ratio = 0 })
 	for _, parent := range []schema.Trace{
@@ -133,7 +133,7 @@ func TestTheParentDecidesAndWithoutOneTheRatioDoes(t *testing.T) {
 	}
 }
 
-func TestWorkForAnotherRequestIsSampledAsThatWas(t *testing.T) {
+func TestFollowedTraceIsSampledLikeItsOrigin(t *testing.T) {
 	r := receiver(t)
 	traces, _ := opened(t, r, func(o *TraceOptions) { o.Config.Ratio, o.Config.BatchRatio = 0, 1 })
 	asked, unasked := schema.Trace{Parent: parentOn}, schema.Trace{Parent: parentOff}
@@ -194,7 +194,7 @@ func TestWithoutAnEndpointThereAreNoTraces(t *testing.T) {
 	}
 }
 
-func TestTheVariablesOfOpenTelemetryAreEnough(t *testing.T) {
+func TestOpenTelemetryVariablesConfigureTracing(t *testing.T) {
 	r := receiver(t)
 	env := map[string]string{
 		"OTEL_EXPORTER_OTLP_ENDPOINT": r.URL(), "OTEL_EXPORTER_OTLP_HEADERS": "x-key=k", "OTEL_SERVICE_NAME": "named", "OTEL_TRACES_SAMPLER": "parentbased_always_off",
@@ -216,7 +216,7 @@ func TestTheVariablesOfOpenTelemetryAreEnough(t *testing.T) {
 	}
 }
 
-func TestEverySamplerOfTheStandardIsKnown(t *testing.T) {
+func TestEveryStandardSamplerIsSupported(t *testing.T) {
 	other := sdktrace.NeverSample()
 	for name, want := range map[string]string{
 		"always_on": "AlwaysOnSampler", "always_off": "AlwaysOffSampler", "traceidratio": "TraceIDRatioBased{0.25}", "parentbased_always_on": "ParentBased{root:AlwaysOnSampler",
@@ -228,7 +228,7 @@ func TestEverySamplerOfTheStandardIsKnown(t *testing.T) {
 	}
 }
 
-func TestNothingIsPaidWhereThereAreNoTraces(t *testing.T) {
+func TestDisabledTracingDoesNotAllocate(t *testing.T) {
 	var traces *Traces
 	ctx := t.Context()
 	err := schema.Errorf(schema.KindUnavailable, "x")
@@ -274,7 +274,7 @@ func TestOnlyASampledTraceHasAnID(t *testing.T) {
 	}
 }
 
-func TestWhatIsCarriedIsWhereTheSpanStands(t *testing.T) {
+func TestContextCarriesTheTraceOfTheSpan(t *testing.T) {
 	traces, _ := opened(t, receiver(t), nil)
 	span := traces.Begin(schema.Trace{}, Server, "s")
 	defer span.End()
@@ -286,7 +286,7 @@ func TestWhatIsCarriedIsWhereTheSpanStands(t *testing.T) {
 	}
 }
 
-func TestACollectorThatHangsHoldsNobodyUp(t *testing.T) {
+func TestHangingCollectorDoesNotBlock(t *testing.T) {
 	r := receiver(t)
 	arrived, release := make(chan struct{}, 100), make(chan struct{})
 	let := sync.OnceFunc(func() { close(release) })
@@ -331,7 +331,7 @@ func (f *faulty) ExportSpans(_ context.Context, spans []sdktrace.ReadOnlySpan) e
 
 func (*faulty) Shutdown(context.Context) error { return nil }
 
-func TestACollectorThatIsAwayIsToldOfOnceAndWhenItIsBack(t *testing.T) {
+func TestCollectorOutageAndRecoveryAreLoggedOnce(t *testing.T) {
 	var text syncBuffer
 	f, m := &faulty{down: true}, NewMetrics()
 	s := newSender(f, time.Minute, time.Hour, 10, m, slog.New(slog.NewTextHandler(&text, nil)))
@@ -364,7 +364,7 @@ func TestACollectorThatIsAwayIsToldOfOnceAndWhenItIsBack(t *testing.T) {
 	wantLines(t, scrape(t, m), `callyard_trace_spans_dropped_total{reason="failed"} 5`)
 }
 
-func TestFaultsOfTheSectionAreNamed(t *testing.T) {
+func TestFaultsOfTracingSettingsAreReported(t *testing.T) {
 	good := TraceDefaults()
 	for key, change := range map[string]func(*TraceConfig){
 		"endpoint":    func(c *TraceConfig) { c.Endpoint = "collector:4318" },
@@ -393,7 +393,7 @@ func TestFaultsOfTheSectionAreNamed(t *testing.T) {
 	}
 }
 
-func FuzzATraceContextIsReadAsItIsOrNotAtAll(f *testing.F) {
+func FuzzTraceContextRoundTrip(f *testing.F) {
 	f.Add(parentOn, "a=b")
 	f.Add(parentOff, "")
 	f.Add("ff"+parentOn[2:], "x")

@@ -46,7 +46,7 @@ func TestOnlyTenantsWithNominalOrBorrowHaveLimits(t *testing.T) {
 	}
 }
 
-func TestOnlyTenantsThatSaySoHaveARetention(t *testing.T) {
+func TestOnlyTenantsWithARetentionSettingHaveOne(t *testing.T) {
 	b := tenants.New(settings.Tenants{"red": {Retention: time.Hour}, "default": {Retention: 2 * time.Hour}, "blue": {}})
 	for tenant, want := range map[schema.TenantID]time.Duration{"red": time.Hour, "": 2 * time.Hour, "default": 2 * time.Hour, "blue": 0, "green": 0} {
 		if got := b.Retentions().Of(tenant); got != want {
@@ -58,7 +58,7 @@ func TestOnlyTenantsThatSaySoHaveARetention(t *testing.T) {
 	}
 }
 
-func TestCallsAreAskedAboutInChannelsOfTheirTenantOnly(t *testing.T) {
+func TestApprovalRequestsUseOnlyTheTenantsChannels(t *testing.T) {
 	platform := &settings.Slack{Channels: map[string]string{"ops": "C1"}, DefaultChannel: "C2"}
 	b := tenants.New(settings.Tenants{"red": {Notify: settings.TenantNotify{SlackChannels: map[string]string{"ops": "C3"}}}, "blue": {}})
 	for _, c := range []struct {
@@ -74,7 +74,7 @@ func TestCallsAreAskedAboutInChannelsOfTheirTenantOnly(t *testing.T) {
 	}
 }
 
-func TestWhatIsToldOfPlacesHasNoSecret(t *testing.T) {
+func TestNotificationTargetsAreShownWithoutSecrets(t *testing.T) {
 	platform := tenants.ToldBy(&settings.Approver{
 		Notify: settings.Notify{URLs: []string{"https://user:secret@hooks.example.com:8443/secret?token=secret#secret", "https://hooks.example.com:8443/other", "https://a.example.com"}},
 		Slack:  settings.Slack{BotTokenFile: "token", Channels: map[string]string{"ops": "C1", "dev": "C2"}, DefaultChannel: "C2"},

@@ -51,7 +51,7 @@ func sets(all ...Set) All {
 func yes() *bool    { return new(true) }
 func bare() *Naming { return &Naming{Prefix: new("")} }
 
-func TestASetHasWhatItSelectsInItsOrder(t *testing.T) {
+func TestSetContainsSelectedToolsInOrder(t *testing.T) {
 	for what, c := range map[string]struct {
 		set  Set
 		want string
@@ -82,7 +82,7 @@ func TestASetHasWhatItSelectsInItsOrder(t *testing.T) {
 	}
 }
 
-func TestToolsOfOneNameAreSettledByThePolicy(t *testing.T) {
+func TestNameConflictsFollowTheConflictPolicy(t *testing.T) {
 	for policy, want := range map[Conflict][2]string{
 		"":             {"read", "search:files,web"},
 		ConflictError:  {"read", "search:files,web"},
@@ -134,7 +134,7 @@ func TestSetsOfSetsMergeNarrowAndRename(t *testing.T) {
 	}
 }
 
-func TestSetsThatCannotBeComposedSayWhy(t *testing.T) {
+func TestUncomposableSetsReportTheReason(t *testing.T) {
 	all := sets(Set{Name: "a", Include: []Selector{{Set: "b"}}}, Set{Name: "b", Include: []Selector{{}}, Exclude: []Selector{{Set: "a"}}}, Set{Name: "c", Include: []Selector{{Set: "gone"}}})
 	for name, want := range map[string]string{"a": "a → b → a", "c": `names the set "gone"`, "d": `no set "d"`} {
 		if _, err := all.Compose(name, fleet(), nil); err == nil || !strings.Contains(err.Error(), want) {
@@ -143,9 +143,9 @@ func TestSetsThatCannotBeComposedSayWhy(t *testing.T) {
 	}
 }
 
-// TestSetsOfOthersAreNamedAsTheyAre has a set of the same name as one that another owner's set
+// TestSetsOfOtherOwnersKeepTheirOwnIncludes has a set of the same name as one that another owner's set
 // includes: what that one has does not change.
-func TestSetsOfOthersAreNamedAsTheyAre(t *testing.T) {
+func TestSetsOfOtherOwnersKeepTheirOwnIncludes(t *testing.T) {
 	others := sets(Set{Name: "inner", Include: []Selector{{Server: "files", ReadOnly: yes()}}, Names: bare()}, Set{Name: "outer", Include: []Selector{{Set: "inner"}}})
 	tools := fleet()
 	find := func(name string) *Composition {
@@ -170,8 +170,8 @@ func TestSetsOfOthersAreNamedAsTheyAre(t *testing.T) {
 	}
 }
 
-// TestSetsThatNameEachOtherInManyWaysAreCheckedOnce has 2^60 ways from the first set to the last.
-func TestSetsThatNameEachOtherInManyWaysAreCheckedOnce(t *testing.T) {
+// TestSetsIncludedInManyWaysAreCheckedOnce has 2^60 ways from the first set to the last.
+func TestSetsIncludedInManyWaysAreCheckedOnce(t *testing.T) {
 	all := make(All)
 	for i := range 60 {
 		next := fmt.Sprintf("s%d", i+1)
@@ -202,8 +202,8 @@ func TestFaultsOfASetAreFound(t *testing.T) {
 	}
 }
 
-// TestNamesDoNotDependOnWhatIsNotSelected is what callers rely on between two lists.
-func TestNamesDoNotDependOnWhatIsNotSelected(t *testing.T) {
+// TestToolNamesDoNotDependOnUnselectedTools is what callers rely on between two lists.
+func TestToolNamesDoNotDependOnUnselectedTools(t *testing.T) {
 	s := sets(Set{Name: "s", Include: []Selector{{Server: "bank"}, {Server: "web"}}, Names: bare()})
 	a, err := s.Compose("s", fleet(), nil)
 	if err != nil {

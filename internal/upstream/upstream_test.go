@@ -94,7 +94,7 @@ func write(t *testing.T, file, text string) {
 	}
 }
 
-func TestASecretInAFileIsReadAgainWithoutAFailedCall(t *testing.T) {
+func TestSecretFileChangeIsPickedUpWithoutAFailedCall(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "secret")
 	write(t, file, "one\n")
 	good := "Bearer one"
@@ -122,7 +122,7 @@ func TestASecretInAFileIsReadAgainWithoutAFailedCall(t *testing.T) {
 	}
 }
 
-func TestAChangedFileIsNoticedWithinASecondWithoutARefusal(t *testing.T) {
+func TestChangedSecretFileIsReadWithinASecond(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "secret")
 	write(t, file, "one")
 	synctest.Test(t, func(t *testing.T) {
@@ -137,7 +137,7 @@ func TestAChangedFileIsNoticedWithinASecondWithoutARefusal(t *testing.T) {
 	})
 }
 
-func TestASecretThatCannotBeSentFailsTheCallWithASentence(t *testing.T) {
+func TestUnusableSecretFailsTheCall(t *testing.T) {
 	m := newMCP(t, func(string) bool { return true })
 	file := filepath.Join(t.TempDir(), "secret")
 	write(t, file, "can\nary")
@@ -160,7 +160,7 @@ func serviceOf(issuer *oauthtest.Server) *config.Auth {
 	}
 }
 
-func TestCallsAtOnceShareOneTokenAndA401ReplacesItOnce(t *testing.T) {
+func TestConcurrentCallsShareOneTokenAndReplaceItOnce(t *testing.T) {
 	issuer := oauthtest.New(t)
 	issuer.AddClient("callyard", "canary-secret")
 	m := newMCP(t, func(v string) bool { return issuer.Takes(strings.TrimPrefix(v, "Bearer ")) })
@@ -196,7 +196,7 @@ func TestCallsAtOnceShareOneTokenAndA401ReplacesItOnce(t *testing.T) {
 	}
 }
 
-func TestAServerThatRefusesEveryTokenGetsTwoAndTheCallEndsWithItsAnswer(t *testing.T) {
+func TestAtMostTwoTokensAreFetchedForARefusingServer(t *testing.T) {
 	issuer := oauthtest.New(t)
 	issuer.AddClient("callyard", "canary-secret")
 	m := newMCP(t, func(string) bool { return false })
@@ -211,7 +211,7 @@ func TestAServerThatRefusesEveryTokenGetsTwoAndTheCallEndsWithItsAnswer(t *testi
 	}
 }
 
-func TestMoreScopesAreAskedForOnceWhenTheServerNamesThem(t *testing.T) {
+func TestMissingScopesAreRequestedOnce(t *testing.T) {
 	issuer := oauthtest.New(t)
 	issuer.AddClient("callyard", "canary-secret")
 	m := newMCP(t, func(v string) bool { return issuer.Scope(strings.TrimPrefix(v, "Bearer ")) == "read write" })
@@ -227,7 +227,7 @@ func TestMoreScopesAreAskedForOnceWhenTheServerNamesThem(t *testing.T) {
 	}
 }
 
-func TestAClientProvesItselfWithAKey(t *testing.T) {
+func TestClientAuthenticatesWithAPrivateKey(t *testing.T) {
 	issuer := oauthtest.New(t)
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -267,9 +267,9 @@ func TestATokenIsReplacedShortlyBeforeItExpires(t *testing.T) {
 	})
 }
 
-// TestNoCredentialLeaves sends a server with a credential elsewhere in every way that a server or
+// TestCredentialsAreNotSentToOtherOrigins sends a server with a credential elsewhere in every way that a server or
 // a name server has.
-func TestNoCredentialLeaves(t *testing.T) {
+func TestCredentialsAreNotSentToOtherOrigins(t *testing.T) {
 	var leaked atomic.Int32
 	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "" {
@@ -302,7 +302,7 @@ func TestNoCredentialLeaves(t *testing.T) {
 	}
 }
 
-func TestANameThatLeadsToAnotherMachineGetsNoCredential(t *testing.T) {
+func TestHijackedHostNameGetsNoCredential(t *testing.T) {
 	var leaked atomic.Int32
 	// Whoever has the name now has no certificate for it.
 	thief := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { leaked.Add(1) }))

@@ -137,7 +137,7 @@ func old(s *static) {
 	v.checked = v.checked.Add(-vaultRecheck)
 }
 
-func TestASecretIsReadFromVaultOnceAndAgainWhenItIsOldOrRefused(t *testing.T) {
+func TestVaultSecretIsRereadWhenOldOrRefused(t *testing.T) {
 	v := newVault(t)
 	s := inVault(t, v, nil)
 	var calls sync.WaitGroup
@@ -160,7 +160,7 @@ func TestASecretIsReadFromVaultOnceAndAgainWhenItIsOldOrRefused(t *testing.T) {
 	}
 }
 
-func TestWhileVaultIsAwayTheLastSecretIsUsedAndADeletedOneIsNot(t *testing.T) {
+func TestLastSecretIsUsedDuringVaultOutageUnlessDeleted(t *testing.T) {
 	v := newVault(t)
 	s := inVault(t, v, nil)
 	sends(t, s, "canary-one")
@@ -179,7 +179,7 @@ func TestWhileVaultIsAwayTheLastSecretIsUsedAndADeletedOneIsNot(t *testing.T) {
 	sends(t, s, "canary-back")
 }
 
-func TestAFaultOfVaultEndsTheCallAndRepeatsNothing(t *testing.T) {
+func TestVaultErrorFailsTheCallWithoutRevealingSecrets(t *testing.T) {
 	v := newVault(t)
 	for what, change := range map[string]func(c *config.Vault){
 		"another path":        func(c *config.Vault) { c.Path = "secret/data/none" },
@@ -203,7 +203,7 @@ func TestAFaultOfVaultEndsTheCallAndRepeatsNothing(t *testing.T) {
 	}
 }
 
-func TestALoginWithAServiceAccountIsKeptAndRepeatedWhenItsTokenEnds(t *testing.T) {
+func TestServiceAccountLoginIsRepeatedWhenItsTokenEnds(t *testing.T) {
 	v := newVault(t)
 	account := filepath.Join(t.TempDir(), "account")
 	write(t, account, "canary-account")
@@ -240,7 +240,7 @@ func due(s *static) {
 	old(s)
 }
 
-func TestALoginWithAnAppRoleIsRenewedAndRepeatedBeforeItEnds(t *testing.T) {
+func TestAppRoleLoginIsRenewedBeforeItEnds(t *testing.T) {
 	v := newVault(t)
 	s, secretID := withAppRole(t, v)
 	count := func(what string, logins, renewals int32) {
@@ -279,7 +279,7 @@ func TestALoginWithAnAppRoleIsRenewedAndRepeatedBeforeItEnds(t *testing.T) {
 	count("after 403", 5, 2)
 }
 
-func TestARefusedAppRoleIsTriedOnceAndToldWithoutItsSecret(t *testing.T) {
+func TestRefusedAppRoleIsTriedOnceAndReportedWithoutSecret(t *testing.T) {
 	v := newVault(t)
 	s, _ := withAppRole(t, v)
 	v.change(func() { v.secretID = "another" })

@@ -11,9 +11,9 @@ import (
 	"github.com/callyard/callyard/internal/upstream/oauth"
 )
 
-// TestScopesThatAreNotGrantedAreNotAskedForAgain has a server that names scopes that nobody
+// TestRefusedScopesAreNotRequestedAgain has a server that names scopes that nobody
 // gets, which must not cost the token that works.
-func TestScopesThatAreNotGrantedAreNotAskedForAgain(t *testing.T) {
+func TestRefusedScopesAreNotRequestedAgain(t *testing.T) {
 	var last []string
 	s := tokens{scopes: []string{"read"}, fetch: func(_ context.Context, scopes []string) (*oauth.Token, error) {
 		if last = scopes; len(scopes) > 1 {

@@ -32,7 +32,7 @@ func TestStrictObjectsAreAccepted(t *testing.T) {
 	}
 }
 
-func TestEachFaultOfTheTextIsRefusedAtItsPlace(t *testing.T) {
+func TestSyntaxFaultsAreReportedWithTheirOffset(t *testing.T) {
 	for _, c := range []struct{ raw, want string }{
 		{``, "a value is missing, at byte 0"},
 		{`  `, "a value is missing, at byte 2"},
@@ -104,7 +104,7 @@ func TestAnErrorNeverRepeatsAValue(t *testing.T) {
 	}
 }
 
-func TestLimitsAreKept(t *testing.T) {
+func TestSizeAndDepthLimitsAreEnforced(t *testing.T) {
 	atLimit := `{"a":[[]]}` // depth 3, 10 bytes
 	if err := Arguments([]byte(atLimit), 10, 3); err != nil {
 		t.Errorf("at the limits: %v", err)
@@ -130,7 +130,7 @@ func TestAPointerToVeryLongNamesStaysShort(t *testing.T) {
 	}
 }
 
-func TestADuplicateAmongManyKeysIsFoundWhereverItIs(t *testing.T) {
+func TestDuplicateKeyIsFoundAmongManyKeys(t *testing.T) {
 	for _, n := range []int{2, fewKeys - 1, fewKeys, fewKeys + 1, 1000} {
 		for _, pair := range [][2]int{{0, n - 1}, {n / 2, n - 1}, {0, 1}} {
 			var b strings.Builder
@@ -161,7 +161,7 @@ func TestGoodArgumentsCostNoAllocation(t *testing.T) {
 	}
 }
 
-func TestAnyValueIsAcceptedByValue(t *testing.T) {
+func TestValueAcceptsAnySingleJSONValue(t *testing.T) {
 	for _, raw := range []string{`1`, `"x"`, ` null `, `[1]`, `{"a":[]}`} {
 		if err := Value([]byte(raw), 0, 0); err != nil {
 			t.Errorf("%s: %v", raw, err)

@@ -33,7 +33,7 @@ func TestTheCacheCompilesOnceAndDropsTheOldest(t *testing.T) {
 	}
 }
 
-func TestAnUnusableSchemaIsRememberedAsSuch(t *testing.T) {
+func TestUnusableSchemaIsCachedAsAnError(t *testing.T) {
 	c := NewCache(0)
 	_, err := c.Get("d", json.RawMessage(`{"type":1}`))
 	_, again := c.Get("d", json.RawMessage(`{}`))
@@ -42,7 +42,7 @@ func TestAnUnusableSchemaIsRememberedAsSuch(t *testing.T) {
 	}
 }
 
-func TestManyAskingAtOnceGetOneSchema(t *testing.T) {
+func TestConcurrentGetsShareOneSchema(t *testing.T) {
 	c := NewCache(2)
 	var (
 		wg  sync.WaitGroup

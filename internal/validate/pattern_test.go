@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestPatternsMeanWhatTheyMeanInECMAScript(t *testing.T) {
+func TestPatternsFollowECMAScript(t *testing.T) {
 	for _, c := range []struct{ source, ok, no string }{
 		{`^\d{3}-\d{4}$`, "555-1234", "555-123"},
 		{`^[\w.\-]+@[\w\-]+\.[a-z]{2,}$`, "a.b-c@d-e.org", "a b@c.d"},
@@ -57,7 +57,7 @@ func TestPatternsThatGoCannotRunAreNotEnforced(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeEnforcedIsListedAndRefusesNothing(t *testing.T) {
+func TestUnenforceableKeywordsAreListedAndRefuseNothing(t *testing.T) {
 	const look = `(?=x)`
 	for _, c := range []struct {
 		raw        string

@@ -45,7 +45,7 @@ func TestEverydayArgumentsAreCheckedWithoutDecoding(t *testing.T) {
 	}
 }
 
-func TestUnusualArgumentsThatFitAreAcceptedToo(t *testing.T) {
+func TestUnusualValidArgumentsAreAccepted(t *testing.T) {
 	for _, c := range []struct{ raw, args string }{
 		{`{"type":"object","properties":{"a":{"type":"string"}},"required":["a"],"additionalProperties":false}`, `{"\u0061":"x"}`},
 		{`{"type":"object","properties":{"n":{"type":"integer"}}}`, `{"n":1.0}`},

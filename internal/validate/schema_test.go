@@ -109,7 +109,7 @@ func TestALongListOfFaultsEndsInACount(t *testing.T) {
 	}
 }
 
-func TestEveryDraftIsKnownAndTheNewestIsTheDefault(t *testing.T) {
+func TestEverySchemaDraftIsSupportedAndNewestIsDefault(t *testing.T) {
 	// Each schema uses what only its draft means: the boolean bounds of 4, the
 	// items list of 7 and before, the prefixItems of 2020-12.
 	for _, c := range []struct{ raw, good, bad string }{
@@ -132,7 +132,7 @@ func TestEveryDraftIsKnownAndTheNewestIsTheDefault(t *testing.T) {
 	}
 }
 
-func TestAnUnusableSchemaSaysWhy(t *testing.T) {
+func TestUnusableSchemaReportsTheReason(t *testing.T) {
 	secretFile := filepath.Join(t.TempDir(), "schema.json")
 	if err := os.WriteFile(secretFile, []byte(`{"type":"string"}`), 0o600); err != nil {
 		t.Fatal(err)
@@ -173,7 +173,7 @@ func TestNumbersKeepTheirPrecision(t *testing.T) {
 	}
 }
 
-func TestASchemaIsSharedByManyCallers(t *testing.T) {
+func TestSchemaIsSafeForConcurrentUse(t *testing.T) {
 	s := compile(t, `{"type":"object","properties":{"a":{"type":"string","pattern":"^x"}},"required":["a"]}`)
 	done := make(chan []schema.Fault)
 	for range 8 {

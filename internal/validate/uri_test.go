@@ -9,7 +9,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-func TestAURIIsOneOrSaysWhatIsWrong(t *testing.T) {
+func TestInvalidURIsAreRefusedWithTheReason(t *testing.T) {
 	for _, uri := range []string{"demo://one", "file:///a b.txt", "é://☃/😀", "x", strings.Repeat("u", MostURI), "%00", "\\\"{}"} {
 		if err := URI(uri); err != nil {
 			t.Errorf("%.20q is refused: %v", uri, err)
@@ -28,7 +28,7 @@ func TestAURIIsOneOrSaysWhatIsWrong(t *testing.T) {
 
 // The Go SDK for MCP writes the URI of an unknown resource like this, and ends when
 // the result is not JSON.
-func FuzzAURIThatPassesEndsNoServer(f *testing.F) {
+func FuzzAcceptedURIIsSafeForGoSDKServers(f *testing.F) {
 	for _, seed := range []string{"demo://one", "dem\x00o", "\a", "\x7f", "\U000e0001", "\xff", "\u00a0"} {
 		f.Add(seed)
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-func TestALimitCountsInAllAndOfEachPrincipal(t *testing.T) {
+func TestLimitCountsInTotalAndPerPrincipal(t *testing.T) {
 	l := New(3, 2)
 	take := func(who string) func() {
 		t.Helper()

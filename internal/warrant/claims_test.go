@@ -58,7 +58,7 @@ func sign(t testing.TB, key ed25519.PrivateKey, c warrant.Claims) []byte {
 
 // Warrants are stored with approvals and exchanged between versions, so a change of the golden file
 // needs a new version byte.
-func TestTheFormOfAWarrantIsTheOneInTheGoldenFile(t *testing.T) {
+func TestWarrantFormatMatchesTheGoldenFile(t *testing.T) {
 	got := hex.Dump(sign(t, keyOf("approver"), claims(warrant.People)))
 	path := filepath.Join("testdata", "warrant-2.golden")
 	if *update {
@@ -76,7 +76,7 @@ func TestTheFormOfAWarrantIsTheOneInTheGoldenFile(t *testing.T) {
 }
 
 // Workers are upgraded before the approver, and must run calls that the old approver signs.
-func TestAWarrantOfTheReleaseBeforeIsRead(t *testing.T) {
+func TestWarrantOfThePreviousReleaseIsRead(t *testing.T) {
 	dump, err := os.ReadFile(filepath.Join("testdata", "warrant-1.golden"))
 	if err != nil {
 		t.Fatal(err)
@@ -106,7 +106,7 @@ func TestAWarrantOfTheReleaseBeforeIsRead(t *testing.T) {
 	}
 }
 
-func TestClaimsComeBackAsTheyWereSigned(t *testing.T) {
+func TestClaimsRoundTrip(t *testing.T) {
 	for _, how := range warrant.Hows() {
 		want := claims(how)
 		got, err := warrant.Parse(sign(t, keyOf("k"), want))
@@ -120,7 +120,7 @@ func TestClaimsComeBackAsTheyWereSigned(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeWrittenIsNotSigned(t *testing.T) {
+func TestUnencodableClaimsAreNotSigned(t *testing.T) {
 	for name, change := range map[string]func(*warrant.Claims){
 		"no way of deciding":    func(c *warrant.Claims) { c.How = "" },
 		"an unknown way":        func(c *warrant.Claims) { c.How = "magic" },
@@ -148,7 +148,7 @@ func TestWhatCannotBeWrittenIsNotSigned(t *testing.T) {
 	}
 }
 
-func TestASignerSpeaksForNoMoreThanItWasMadeFor(t *testing.T) {
+func TestSignerRefusesClaimsOutsideItsScope(t *testing.T) {
 	door := warrant.NewSigner(keyOf("door"), warrant.Hows()...).For(warrant.Caller, warrant.Standing)
 	if _, err := door.Sign(claims(warrant.People)); err == nil {
 		t.Error("a front door signed for people")

@@ -17,7 +17,7 @@ import (
 	"github.com/callyard/callyard/internal/warrant"
 )
 
-func TestAKeyIsWrittenForItsOwnerAloneAndNeverWrittenOver(t *testing.T) {
+func TestKeyFileIsPrivateAndNeverOverwritten(t *testing.T) {
 	dir := t.TempDir()
 	path, pub := filepath.Join(dir, "k.pem"), filepath.Join(dir, "k.pub.pem")
 	key := warrant.Generate()
@@ -51,7 +51,7 @@ func TestAKeyIsWrittenForItsOwnerAloneAndNeverWrittenOver(t *testing.T) {
 	}
 }
 
-func TestAllWhoMakeTheFirstKeyAtOnceEndUpWithTheSame(t *testing.T) {
+func TestConcurrentLoadOrMakeReturnsOneKey(t *testing.T) {
 	dir := t.TempDir()
 	path, pub := filepath.Join(dir, "k.pem"), filepath.Join(dir, "k.pub.pem")
 	var mu sync.Mutex
@@ -76,7 +76,7 @@ func TestAllWhoMakeTheFirstKeyAtOnceEndUpWithTheSame(t *testing.T) {
 	}
 }
 
-func TestAFileThatIsNoKeyIsRefusedWithASentence(t *testing.T) {
+func TestInvalidKeyFilesAreRefused(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name string, text []byte) string {
 		path := filepath.Join(dir, name)

@@ -10,7 +10,7 @@ import (
 
 // The trust of a process that also signs knows the warrants signed there. It must give the same answer
 // for every text as the trust of any other process.
-func TestATrustThatSignsTooAdmitsNothingElse(t *testing.T) {
+func TestTrustWithASignerAdmitsTheSameWarrants(t *testing.T) {
 	own := warrant.NewSigner(keyOf("approver"), warrant.Hows()...).Here()
 	here, elsewhere := &warrant.Trust{}, &warrant.Trust{}
 	here.AddSigner(own)
@@ -44,7 +44,7 @@ func TestATrustThatSignsTooAdmitsNothingElse(t *testing.T) {
 	}
 }
 
-func TestMoreWarrantsThanAreRememberedCountAll(t *testing.T) {
+func TestWarrantsBeyondTheSignerCacheAreAdmitted(t *testing.T) {
 	own := warrant.NewSigner(keyOf("door"), warrant.Caller).Here()
 	here := &warrant.Trust{}
 	here.AddSigner(own)

@@ -15,7 +15,7 @@ func claimsOf(call schema.CallID, approval schema.ApprovalID, deadline time.Time
 	return &warrant.Claims{CallID: call, ApprovalID: approval, Deadline: deadline.UnixMilli()}
 }
 
-func TestAWarrantIsUsedOnceHoweverManyTry(t *testing.T) {
+func TestWarrantIsUsedOnceUnderConcurrency(t *testing.T) {
 	s := warrant.NewSpent(100)
 	c := claimsOf("call", "approval", during.Add(time.Minute))
 	var won, told atomic.Int64
@@ -54,7 +54,7 @@ func TestNeitherACallNorAnApprovalIsUsedTwice(t *testing.T) {
 	}
 }
 
-func TestACallThatNeverStartedCanComeAgain(t *testing.T) {
+func TestReturnedWarrantCanBeUsedAgain(t *testing.T) {
 	s := warrant.NewSpent(1)
 	c := claimsOf("call", "approval", during.Add(time.Minute))
 	for range 3 {
@@ -65,7 +65,7 @@ func TestACallThatNeverStartedCanComeAgain(t *testing.T) {
 	}
 }
 
-func TestTheMemoryIsBoundedAndFullMeansNo(t *testing.T) {
+func TestFullSpentMemoryRefusesWarrants(t *testing.T) {
 	const most = 50
 	s := warrant.NewSpent(most)
 	ends := during.Add(time.Minute)
@@ -85,7 +85,7 @@ func TestTheMemoryIsBoundedAndFullMeansNo(t *testing.T) {
 	}
 }
 
-func TestAClockThatGoesBackLetsNothingInTwice(t *testing.T) {
+func TestClockSetBackDoesNotAllowReuse(t *testing.T) {
 	s := warrant.NewSpent(100)
 	c := claimsOf("call", "approval", during.Add(time.Minute))
 	if refusal := s.Take(c, during); refusal != nil {

@@ -33,7 +33,7 @@ func useOf(by string) *warrant.Use {
 	}
 }
 
-func TestAWarrantCountsForWhatItsKeyIsTrustedFor(t *testing.T) {
+func TestWarrantIsLimitedToTheTrustOfItsKey(t *testing.T) {
 	all := &warrant.Trust{}
 	all.Add(public(keyOf("approver")), warrant.Hows()...)
 	standing := trust()
@@ -74,7 +74,7 @@ func TestAWarrantCountsForWhatItsKeyIsTrustedFor(t *testing.T) {
 	}
 }
 
-func TestAWarrantCountsForWhatItsRequirementCovers(t *testing.T) {
+func TestWarrantIsAdmittedOnlyForCoveredRequirements(t *testing.T) {
 	good := sign(t, keyOf("approver"), claims(warrant.People)) // two approvals from finance
 	for name, c := range map[string]struct {
 		rule risk.Approval
@@ -153,7 +153,7 @@ func TestARefusalTellsThatThePolicyOfTheWorkerIsStricter(t *testing.T) {
 	}
 }
 
-func TestAToolThatIsNotKnownHereIsNoToolThatWasApproved(t *testing.T) {
+func TestToolWithoutDefinitionIsRefused(t *testing.T) {
 	c := claims(warrant.People)
 	c.ToolDefinitionDigest = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855" // digest of no bytes
 	u := useOf(risk.ByGroups)
@@ -163,7 +163,7 @@ func TestAToolThatIsNotKnownHereIsNoToolThatWasApproved(t *testing.T) {
 	}
 }
 
-func TestTheDeadlineCountsWithALeewayForClocks(t *testing.T) {
+func TestDeadlineAllowsForClockSkew(t *testing.T) {
 	good, over := sign(t, keyOf("approver"), claims(warrant.People)), time.UnixMilli(claims(warrant.People).Deadline)
 	for at, want := range map[time.Time]bool{
 		during: true, over: true, over.Add(warrant.Leeway): true, over.Add(warrant.Leeway + time.Millisecond): false,
@@ -183,7 +183,7 @@ func TestTheDeadlineCountsWithALeewayForClocks(t *testing.T) {
 // mutations is the number of changed calls in each property test.
 const mutations = 10_000
 
-func TestOfTenThousandChangedCallsNoneIsAdmittedAndTheUnchangedOneIs(t *testing.T) {
+func TestOnlyTheUnchangedCallOfTenThousandIsAdmitted(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 7))
 	trust := trust()
 	good := sign(t, keyOf("approver"), claims(warrant.People))
@@ -265,7 +265,7 @@ func TestOfTenThousandChangedCallsNoneIsAdmittedAndTheUnchangedOneIs(t *testing.
 }
 
 // Flipping any bit of a warrant invalidates it.
-func TestEveryBitOfAWarrantCounts(t *testing.T) {
+func TestFlippingAnyBitInvalidatesAWarrant(t *testing.T) {
 	trust, good := trust(), sign(t, keyOf("approver"), claims(warrant.People))
 	for i := range len(good) * 8 {
 		good[i/8] ^= 1 << (i % 8)

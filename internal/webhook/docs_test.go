@@ -38,7 +38,7 @@ func verify(secret string, h http.Header, body []byte, now time.Time) error {
 }
 
 // The function above is the one in docs/how-to/webhooks.md, and it works.
-func TestTheReceiverOfTheManualVerifies(t *testing.T) {
+func TestDocumentedReceiverVerifiesSignatures(t *testing.T) {
 	manual, err := os.ReadFile("../../docs/how-to/webhooks.md")
 	if err != nil {
 		t.Fatal(err)
@@ -73,7 +73,7 @@ func TestTheReceiverOfTheManualVerifies(t *testing.T) {
 }
 
 // What the manual says of limits and waits is what the code does.
-func TestTheManualHasTheFiguresOfTheCode(t *testing.T) {
+func TestDocumentedLimitsMatchTheCode(t *testing.T) {
 	manual, err := os.ReadFile("../../docs/how-to/webhooks.md")
 	if err != nil {
 		t.Fatal(err)

@@ -12,7 +12,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-func TestBodiesGoWithTheRetentionOfTheirTenant(t *testing.T) {
+func TestBodiesAreDeletedAfterTenantRetention(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, c, m := &receiving{answers: []answer{{status: 400}, {status: 500}}}, newCounter(), newMemory()
 		o := Options{Store: m, Count: c.count, Retention: retention.Periods{"red": 2 * time.Hour}}

@@ -171,7 +171,7 @@ func stubNames(name string, v6 bool) []netip.Addr {
 	return nil
 }
 
-func TestNoSpellingReachesAnInnerListener(t *testing.T) {
+func TestInternalAddressesAreRefusedInEverySpelling(t *testing.T) {
 	port, hits := inner(t)
 	own := ownAddress(t)
 	urls := spellings(own, port)
@@ -226,7 +226,7 @@ func TestNoSpellingReachesAnInnerListener(t *testing.T) {
 	}
 }
 
-func TestANameThatChangesItsMindGainsNothing(t *testing.T) {
+func TestDNSRebindingIsRefused(t *testing.T) {
 	port, hits := inner(t)
 	var questions atomic.Int64
 	resolver := names(t, func(_ string, v6 bool) []netip.Addr {
@@ -271,7 +271,7 @@ func TestARedirectIsNotFollowed(t *testing.T) {
 	}
 }
 
-func TestMetadataStaysRefusedWherePrivateNetworksAreAllowed(t *testing.T) {
+func TestCloudMetadataIsRefusedEvenIfPrivateIsAllowed(t *testing.T) {
 	dev := Rules{AllowPrivate: true}
 	for ip, safe := range map[string]bool{
 		"127.0.0.1": true, "10.0.0.1": true, "::1": true, "fd12::1": true, "100.64.0.1": true, "::ffff:10.0.0.1": true, "8.8.8.8": true,
@@ -284,7 +284,7 @@ func TestMetadataStaysRefusedWherePrivateNetworksAreAllowed(t *testing.T) {
 	}
 }
 
-func TestTheOperatorsHostIsReachedWhereverItIs(t *testing.T) {
+func TestAllowedHostsAreReachedAtPrivateAddresses(t *testing.T) {
 	srv, requests := serve(t, status(204))
 	_, port, err := net.SplitHostPort(strings.TrimPrefix(srv.URL, "http://"))
 	if err != nil {

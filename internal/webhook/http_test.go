@@ -13,7 +13,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-func TestAFailureIsTriedAgainWithTheSameIDAndAFreshSignature(t *testing.T) {
+func TestRetryKeepsTheIDAndSignsAgain(t *testing.T) {
 	srv, requests := serve(t, status(500, 502, 204))
 	c := newCounter()
 	o := local(newMemory())
@@ -36,7 +36,7 @@ func TestAFailureIsTriedAgainWithTheSameIDAndAFreshSignature(t *testing.T) {
 	}
 }
 
-func TestAReceiverThatHangsCostsTheTimeoutAndNoMore(t *testing.T) {
+func TestHangingReceiverEndsAtTheTimeout(t *testing.T) {
 	release := make(chan struct{})
 	srv, _ := serve(t, func(n int, w http.ResponseWriter, r *http.Request) {
 		switch n {
@@ -77,7 +77,7 @@ func TestAReceiverThatHangsCostsTheTimeoutAndNoMore(t *testing.T) {
 	}
 }
 
-func TestAReceiverThatGoesAwayIsTakenAtItsWord(t *testing.T) {
+func TestStatus410Or404EndsTheDelivery(t *testing.T) {
 	for code, want := range map[int]string{410: "accepts no more", 404: "answered 404"} {
 		srv, requests := serve(t, status(code))
 		c := newCounter()
@@ -93,7 +93,7 @@ func TestAReceiverThatGoesAwayIsTakenAtItsWord(t *testing.T) {
 	}
 }
 
-func TestRetryAfterOfARealAnswerIsKept(t *testing.T) {
+func TestRetryAfterHeaderIsRespected(t *testing.T) {
 	srv, requests := serve(t, func(n int, w http.ResponseWriter, _ *http.Request) {
 		if n == 1 {
 			w.Header().Set("Retry-After", "1")
@@ -112,7 +112,7 @@ func TestRetryAfterOfARealAnswerIsKept(t *testing.T) {
 	}
 }
 
-func TestWhatFailsIsSaidWithoutAddresses(t *testing.T) {
+func TestErrorsDoNotContainAddresses(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -13,7 +13,7 @@ func roomy() limits {
 	return limits{underWay: 8, underWayEach: 2, waiting: 10_000, waitingEach: 10_000, bytes: 1 << 30, bytesEach: 1 << 30}
 }
 
-func TestASlowReceiverDoesNotTakeTheOthersTurn(t *testing.T) {
+func TestQueueIsFairBetweenReceivers(t *testing.T) {
 	q, now := newQueue(roomy()), time.Now()
 	for i := range 100 {
 		q.put(fmt.Sprint("slow", i), state{Receiver: "slow:443"}, uint64(i+1), now.Add(-time.Hour))
@@ -34,7 +34,7 @@ func TestASlowReceiverDoesNotTakeTheOthersTurn(t *testing.T) {
 	}
 }
 
-func TestTheOneThatIsDueForLongestGoesFirst(t *testing.T) {
+func TestLongestDueDeliveryIsSentFirst(t *testing.T) {
 	q, now := newQueue(roomy()), time.Now()
 	q.put("late", state{Receiver: "a:443"}, 1, now.Add(-time.Second))
 	q.put("first", state{Receiver: "b:443"}, 2, now.Add(-time.Minute))
@@ -49,7 +49,7 @@ func TestTheOneThatIsDueForLongestGoesFirst(t *testing.T) {
 	}
 }
 
-func TestAPausedReceiverGetsNothingAndTheOthersDo(t *testing.T) {
+func TestPausedReceiverDoesNotBlockOthers(t *testing.T) {
 	q, now := newQueue(roomy()), time.Now()
 	for i := range 3 {
 		q.put(fmt.Sprint("m", i), state{Receiver: "a:443"}, uint64(i+1), now)
@@ -68,7 +68,7 @@ func TestAPausedReceiverGetsNothingAndTheOthersDo(t *testing.T) {
 	}
 }
 
-func TestOldNewsDoesNotBringBackWhatIsOver(t *testing.T) {
+func TestStaleUpdateDoesNotRestoreAnEndedDelivery(t *testing.T) {
 	q, now := newQueue(roomy()), time.Now()
 	q.put("m", state{Receiver: "a:443"}, 5, now)
 	q.put("m", state{Receiver: "a:443"}, 7, now)
@@ -83,7 +83,7 @@ func TestOldNewsDoesNotBringBackWhatIsOver(t *testing.T) {
 	}
 }
 
-func TestTheOutboxIsBoundedInEveryWay(t *testing.T) {
+func TestOutboxIsBoundedByCountAndBytes(t *testing.T) {
 	for name, c := range map[string]struct {
 		limits limits
 		kind   schema.Kind
@@ -117,7 +117,7 @@ func TestTheOutboxIsBoundedInEveryWay(t *testing.T) {
 
 // The totals and orders are kept by many small steps; after any of them they
 // must be what counting afresh gives.
-func TestTheBooksBalanceAfterAnySteps(t *testing.T) {
+func TestQueueTotalsStayConsistent(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	q, now := newQueue(roomy()), time.Now()
 	var busy []*row

@@ -27,7 +27,7 @@ func deliveries(t *testing.T, c *bus.Conn) *outbox.Outbox {
 }
 
 // Both stores pass it, so that what is shown with memory holds on JetStream.
-func TestAStoreKeepsItsPromises(t *testing.T) {
+func TestStoreContract(t *testing.T) {
 	for name, store := range map[string]Store{"memory": newMemory(), "JetStream": deliveries(t, bustest.Start(t).Connect(t, "test"))} {
 		t.Run(name, func(t *testing.T) {
 			ctx := t.Context()
@@ -123,7 +123,7 @@ func empties(t *testing.T, s *Sender) {
 	}
 }
 
-func TestARestartInMidRetryDelivers(t *testing.T) {
+func TestDeliverySurvivesRestartBetweenRetries(t *testing.T) {
 	nats := bustest.Start(t)
 	srv, requests := serve(t, func(n int, w http.ResponseWriter, _ *http.Request) {
 		if n <= 20 {
@@ -244,7 +244,7 @@ func TestTwoProcessesOnJetStreamDeliverEachOnce(t *testing.T) {
 	}
 }
 
-func TestAnotherProcessSeesWhatWaits(t *testing.T) {
+func TestDeliveriesAreVisibleToOtherProcesses(t *testing.T) {
 	nats := bustest.Start(t)
 	srv, _ := serve(t, status(404))
 	c := newCounter()
@@ -261,7 +261,7 @@ func TestAnotherProcessSeesWhatWaits(t *testing.T) {
 	}
 }
 
-func TestWhatGrowsTooOldIsForgottenByEveryProcess(t *testing.T) {
+func TestExpiredDeliveriesAreDroppedByEveryProcess(t *testing.T) {
 	d, err := outbox.Open(t.Context(), bustest.Start(t).Connect(t, "test"), time.Second)
 	if err != nil {
 		t.Fatal(err)

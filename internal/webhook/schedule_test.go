@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestTheScheduleIsKeptAndBoundedByChance(t *testing.T) {
+func TestRetryScheduleHasBoundedJitter(t *testing.T) {
 	schedule := defaultSchedule()
 	for i, d := range schedule {
 		least, more := wait(schedule, i+1, 0, 0)
@@ -29,7 +29,7 @@ func TestTheScheduleIsKeptAndBoundedByChance(t *testing.T) {
 	}
 }
 
-func TestAnAnswerMeansOneThing(t *testing.T) {
+func TestResponseStatusDecidesTheOutcome(t *testing.T) {
 	for code, want := range map[int]Outcome{
 		200: Delivered, 202: Delivered, 204: Delivered, 299: Delivered,
 		301: Dead, 304: Dead, 400: Dead, 401: Dead, 403: Dead, 404: Dead, 410: Dead, 422: Dead, 100: Dead,
@@ -78,7 +78,7 @@ func FuzzRetryAfterStaysWithinADay(f *testing.F) {
 	})
 }
 
-func FuzzAStateThatIsReadIsWrittenTheSame(f *testing.F) {
+func FuzzStateRoundTrip(f *testing.F) {
 	f.Add(state{V: stateVersion, URL: "https://a.example/", Receiver: "a.example:443", Type: "a.b"}.encode())
 	f.Add([]byte(`{"v":2}`))
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -81,7 +81,7 @@ func begin(t *testing.T, o Options, r *receiving) *Sender {
 	return s
 }
 
-func TestADeliveryIsTriedByTheScheduleAndThenKeptWithTheReason(t *testing.T) {
+func TestFailedDeliveryFollowsScheduleAndKeepsItsReason(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, c, m := &receiving{answers: []answer{{status: 500}}}, newCounter(), newMemory()
 		s := begin(t, Options{Store: m, Count: c.count}, r)
@@ -130,7 +130,7 @@ func TestADeliveryIsTriedByTheScheduleAndThenKeptWithTheReason(t *testing.T) {
 	})
 }
 
-func TestAReceiverThatAsksForTimeGetsIt(t *testing.T) {
+func TestRetryAfterPausesTheReceiver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &receiving{answers: []answer{{status: 429, retryAfter: 10 * time.Minute}, {status: 204}}}
 		s := begin(t, Options{Store: newMemory(), UnderWayEach: 1}, r)
@@ -251,7 +251,7 @@ func (f *frozen) Remove(ctx context.Context, tenant schema.TenantID, id string, 
 	return f.memory.Remove(ctx, tenant, id, revision)
 }
 
-func TestWhenTheOwnerDiesAnotherTakesOverAfterTheLeaseAndNotBefore(t *testing.T) {
+func TestTakeoverHappensOnlyAfterTheLeaseExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory()
 		f := &frozen{memory: m}
@@ -282,7 +282,7 @@ func TestWhenTheOwnerDiesAnotherTakesOverAfterTheLeaseAndNotBefore(t *testing.T)
 	})
 }
 
-func TestADeliveryThatTakesItsProcessDownIsNotTriedForEver(t *testing.T) {
+func TestDeliveryThatCrashesProcessesIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, c, r := newMemory(), newCounter(), &receiving{}
 		st := state{V: stateVersion, URL: hook, Receiver: "hooks.example.com:443", Type: "call.failed", Attempts: len(defaultSchedule()) + 1, Owner: "died", By: "died"}
@@ -300,7 +300,7 @@ func TestADeliveryThatTakesItsProcessDownIsNotTriedForEver(t *testing.T) {
 	})
 }
 
-func TestClosingWaitsAndThenLeavesTheRestToOthersAtOnce(t *testing.T) {
+func TestCloseWaitsThenReleasesDeliveriesAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, r := newMemory(), &receiving{takes: 4 * time.Second}
 		s := begin(t, Options{Store: m}, r)
@@ -380,7 +380,7 @@ func (f *flaky) Remove(ctx context.Context, tenant schema.TenantID, id string, r
 	return f.write(func() (uint64, error) { return f.memory.Remove(ctx, tenant, id, revision) })
 }
 
-func TestAStoreThatFailsForAWhileCostsNoDeliveryAndNoAttempt(t *testing.T) {
+func TestStoreOutageCostsNoDeliveryOrAttempt(t *testing.T) {
 	for name, c := range map[string]struct {
 		lose, fail int
 		later      bool // while the request is under way
@@ -416,7 +416,7 @@ func TestAStoreThatFailsForAWhileCostsNoDeliveryAndNoAttempt(t *testing.T) {
 	}
 }
 
-func TestAFullOutboxRefusesAndTheLogIsSilentAboutSecrets(t *testing.T) {
+func TestFullOutboxRefusesAndLogsNoSecrets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
 		c, r := newCounter(), &receiving{takes: 5 * time.Second, answers: []answer{{status: 404}}}
@@ -453,7 +453,7 @@ func TestAFullOutboxRefusesAndTheLogIsSilentAboutSecrets(t *testing.T) {
 	})
 }
 
-func TestTheSameIDIsOneDelivery(t *testing.T) {
+func TestSameIDIsDeliveredOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, m := &receiving{takes: time.Second}, newMemory()
 		a, b := begin(t, Options{Store: m}, r), begin(t, Options{Store: m}, r)
@@ -476,7 +476,7 @@ func TestTheSameIDIsOneDelivery(t *testing.T) {
 	})
 }
 
-func TestWhatANewerProcessWroteIsLeftToIt(t *testing.T) {
+func TestStateOfANewerVersionIsLeftUntouched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, r := newMemory(), &receiving{}
 		for id, st := range map[string]string{"m1": `{"v":2}`, "m2": "garbage"} {

@@ -54,7 +54,7 @@ func TestEverySecretSignsAndAnIndependentLibraryAgrees(t *testing.T) {
 	}
 }
 
-func TestTheRequestHasItsGoldenForm(t *testing.T) {
+func TestRequestMatchesTheGoldenFile(t *testing.T) {
 	signer, fault := newSigner([]string{secretA, secretB})
 	if fault != nil {
 		t.Fatal(fault)
@@ -98,7 +98,7 @@ func TestTheRequestHasItsGoldenForm(t *testing.T) {
 	}
 }
 
-func TestASecretThatIsNoneIsReportedAndNotRepeated(t *testing.T) {
+func TestInvalidSecretIsReportedWithoutItsValue(t *testing.T) {
 	for _, secrets := range [][]string{nil, {""}, {"whsec_"}, {"whsec_!!!notbase64!!!"}, {"whsec_c2hvcnQ="}, {strings.TrimPrefix(secretA, "whsec_")}, {secretA, "whsec_hunter2"}, {"whsec_" + strings.Repeat("QUJD", 22)}} {
 		_, err := Open(t.Context(), Options{Store: newMemory(), Secrets: secrets})
 		if schema.KindOf(err) != schema.KindInvalidRequest {
@@ -112,7 +112,7 @@ func TestASecretThatIsNoneIsReportedAndNotRepeated(t *testing.T) {
 	}
 }
 
-func TestAnEventThatReceiversCannotReadIsRefused(t *testing.T) {
+func TestInvalidEventsAreRefused(t *testing.T) {
 	for _, e := range []Event{
 		{Type: "", Data: []byte("{}")}, {Type: "Call", Data: []byte("{}")}, {Type: "a..b", Data: []byte("{}")}, {Type: ".a", Data: []byte("{}")}, {Type: "a\"", Data: []byte("{}")},
 		{Type: "a.b"}, {Type: "a.b", Data: []byte("[]")}, {Type: "a.b", Data: []byte("{")}, {Type: "a.b", Data: []byte(`{"a":1}{}`)},

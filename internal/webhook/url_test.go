@@ -9,7 +9,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-func TestAURLIsJudgedBeforeAnythingIsPromised(t *testing.T) {
+func TestURLIsCheckedBeforeAcceptance(t *testing.T) {
 	vouched := Rules{AllowedHosts: []string{"hooks.corp", "10.1.2.3:9000", "*.svc.example:8443", "[fd00::7]"}}
 	dev := Rules{AllowPrivate: true}
 	for _, c := range []struct {
@@ -85,7 +85,7 @@ func TestAURLIsJudgedBeforeAnythingIsPromised(t *testing.T) {
 	}
 }
 
-func TestRulesThatMeanNothingAreReported(t *testing.T) {
+func TestInvalidRulesAreReported(t *testing.T) {
 	for _, r := range []Rules{{AllowedHosts: []string{""}}, {AllowedHosts: []string{"https://a.example"}}, {AllowedHosts: []string{"a.example:http"}}, {AllowedHosts: []string{"*"}}, {AllowedHosts: []string{"*.*.a"}}, {Ports: []int{0}}, {Ports: []int{70000}}} {
 		if r.check() == nil {
 			t.Errorf("%+v is taken", r)
@@ -97,7 +97,7 @@ func TestRulesThatMeanNothingAreReported(t *testing.T) {
 	}
 }
 
-func FuzzAURLThatIsTakenIsPublicAndPlain(f *testing.F) {
+func FuzzAcceptedURLIsPublicHTTPS(f *testing.F) {
 	for _, seed := range append(spellings("127.0.0.1", "8080"), "https://example.com/x", "https://[::ffff:8.8.8.8]/", "https://a@b#c") {
 		f.Add(seed)
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-func TestOnlyAToolCallOfACallerThatHearsRunsOnASessionOfItsOwn(t *testing.T) {
+func TestOnlyToolCallsOfListeningCallersHaveTheirOwnSession(t *testing.T) {
 	whole := bus.CallFrame{Server: "s", Tool: "t", Session: "ROOM", Hears: true}
 	if !(&asking{}).takes(&whole) {
 		t.Error("a call of a caller that hears was not taken")

@@ -90,7 +90,7 @@ func TestOnlyTheKeyOfAServerAttachesItsPrograms(t *testing.T) {
 	}
 }
 
-func TestAKeyThatIsTakenAwayEndsTheStayOfItsPrograms(t *testing.T) {
+func TestRemovedKeyDisconnectsItsPrograms(t *testing.T) {
 	srv := bustest.Start(t)
 	old, oldHash := authn.Generate()
 	next, nextHash := authn.Generate()
@@ -119,7 +119,7 @@ func TestAKeyThatIsTakenAwayEndsTheStayOfItsPrograms(t *testing.T) {
 	await(t, c, "the other program is there", hasTools(c, "prices"))
 }
 
-func TestAStoppingWorkerLetsCallsOfProgramsEnd(t *testing.T) {
+func TestStoppingWorkerWaitsForCallsOfAttachedPrograms(t *testing.T) {
 	srv := bustest.Start(t)
 	key, hash := authn.Generate()
 	w, url := startAttach(t, srv, attachEntry("prices", hash))

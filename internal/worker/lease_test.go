@@ -47,7 +47,7 @@ func (l *leases) taken() int {
 	return l.count
 }
 
-func TestAWarmProcessGivesItsPlaceToALeaseOfASnapshot(t *testing.T) {
+func TestSnapshotLeaseReplacesAWarmProcess(t *testing.T) {
 	l := leasesOf(t, nil)
 	one, err := l.begin(context.Background(), &bus.LeaseRequest{})
 	if err != nil {
@@ -65,7 +65,7 @@ func TestAWarmProcessGivesItsPlaceToALeaseOfASnapshot(t *testing.T) {
 	}
 }
 
-func TestALeaseThatIsClosedWhileItsProcessStartsKeepsNoPlace(t *testing.T) {
+func TestLeaseClosedDuringStartReleasesItsSlot(t *testing.T) {
 	starts, goOn := make(chan struct{}, 100), make(chan struct{})
 	l := leasesOf(t, func() {
 		starts <- struct{}{}
@@ -119,7 +119,7 @@ func TestTheOldestSnapshotIsReplacedByTheNewest(t *testing.T) {
 	}
 }
 
-func TestASessionLastsAsLongAsItsHolderMayBeIdle(t *testing.T) {
+func TestSessionLastsAtLeastItsConfiguredIdleTime(t *testing.T) {
 	served := Served{Session: session.Config{Spec: launch.Spec{ID: "s", Type: "http", URL: "http://127.0.0.1:1"}}}
 	for given, want := range map[time.Duration]time.Duration{0: dialedIdle, time.Minute: dialedIdle, time.Hour: time.Hour} {
 		served.SessionIdle = given
@@ -132,7 +132,7 @@ func TestASessionLastsAsLongAsItsHolderMayBeIdle(t *testing.T) {
 }
 
 // An agent that damages its state directory has changed it. That is not a fault of the worker.
-func TestAStateWithoutADigestIsAnAnswer(t *testing.T) {
+func TestStateWithoutDigestIsReportedNotAnError(t *testing.T) {
 	l := leasesOf(t, nil)
 	l.dialed = false
 	defer func() { l.dialed = true }() // close it as a dialed one again

@@ -71,7 +71,7 @@ func TestAWorkerReportsTheOutcomeOfAnAttempt(t *testing.T) {
 	}
 }
 
-func TestACallThatWasAskedAboutIsRefusedToItsOldOwner(t *testing.T) {
+func TestQueriedCallIsRefusedToItsOldOwner(t *testing.T) {
 	now := time.Now()
 	m := newMemory("w", now)
 	run(t, m, "ended", owner, ok("{}"), now)
@@ -92,7 +92,7 @@ func TestACallThatWasAskedAboutIsRefusedToItsOldOwner(t *testing.T) {
 	}
 }
 
-func TestAResultThatIsTooLargeIsKnownByItsDigest(t *testing.T) {
+func TestTooLargeResultIsRememberedByItsDigest(t *testing.T) {
 	now := time.Now()
 	m := newMemory("w", now)
 	out := ok("")
@@ -151,7 +151,7 @@ func TestMemoryIsBoundedAndAForgottenCallIsUnknown(t *testing.T) {
 	}
 }
 
-func TestTheCallsOfALostRouterAreNotPushedOutByThoseThatLive(t *testing.T) {
+func TestCallsOfALostRouterAreNotEvictedByLiveOnes(t *testing.T) {
 	now := time.Now()
 	m := newMemory("w", now)
 	body := bytes.Repeat([]byte("x"), 1<<10)
@@ -168,9 +168,9 @@ func TestTheCallsOfALostRouterAreNotPushedOutByThoseThatLive(t *testing.T) {
 	}
 }
 
-// TestNeverIsReportedOnlyIfProven checks that a query must state how far back it reaches once ids
+// TestOutcomeNeverIsReportedOnlyIfProven checks that a query must state how far back it reaches once ids
 // have been dropped from the duplicate filter.
-func TestNeverIsReportedOnlyIfProven(t *testing.T) {
+func TestOutcomeNeverIsReportedOnlyIfProven(t *testing.T) {
 	now := time.Now()
 	s := newDuplicateFilter(now)
 	// Generations are filled without adding half a million ids to each.
@@ -211,7 +211,7 @@ func TestNeverIsReportedOnlyIfProven(t *testing.T) {
 	}
 }
 
-func TestADuplicateFilterMissesNothing(t *testing.T) {
+func TestDuplicateFilterHasNoFalseNegatives(t *testing.T) {
 	now := time.Now()
 	s := newDuplicateFilter(now)
 	const n = 200_000

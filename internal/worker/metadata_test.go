@@ -9,7 +9,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-func TestAnApprovedCallRunsWithTheApprovedArgumentsAndNothingElse(t *testing.T) {
+func TestApprovedCallRunsOnlyWithApprovedArguments(t *testing.T) {
 	f := startFleet(t, people, entry("pay", mcptest.Echo))
 	good := f.approved(f.effect("pay", "one"))
 	for name, extra := range map[string]string{

@@ -12,7 +12,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-func TestAnotherFrontDoorLearnsWhatBecameOfACallAndFencesItOff(t *testing.T) {
+func TestAnotherFrontDoorGetsTheOutcomeAndFencesTheCall(t *testing.T) {
 	srv := bustest.Start(t)
 	w := start(t, srv, "w", false, entry("s", mcptest.Echo))
 	defer stop(t, w)

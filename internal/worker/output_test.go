@@ -42,7 +42,7 @@ func holdsReport(tb testing.TB, results string) *held {
 	return &held{pool: pool, served: Served{Entry: config.ServerEntry{Results: results}, Session: session.Config{Spec: launch.Spec{ID: "r"}}}}
 }
 
-func TestAResultThatDoesNotFitItsSchemaIsFound(t *testing.T) {
+func TestResultThatViolatesItsSchemaIsDetected(t *testing.T) {
 	refuse, mark, off := holdsReport(t, config.ResultsRefuse), holdsReport(t, ""), holdsReport(t, config.ResultsOff)
 	for structured, pointer := range map[string]string{
 		`{"id":"1","name":"a"}`:                       "/id",

@@ -154,9 +154,9 @@ func userEntry(address string) config.ServerEntry {
 	return config.ServerEntry{ID: "accounts", Type: config.TypeHTTP, URL: address, Auth: &config.Auth{Mode: config.AuthUser, Header: "Authorization"}}
 }
 
-// TestEveryCallRunsWithTheCredentialOfItsPersonAndNoOther has many people behind several front
+// TestEveryCallUsesItsPersonsCredential has many people behind several front
 // doors that call one server concurrently.
-func TestEveryCallRunsWithTheCredentialOfItsPersonAndNoOther(t *testing.T) {
+func TestEveryCallUsesItsPersonsCredential(t *testing.T) {
 	const people, each = 40, 10
 	srv, mcp := bustest.Start(t), newAccounts(t)
 	keys, err := credential.NewKeys()
@@ -271,9 +271,9 @@ func TestACredentialIsNotSentToAServerThatMoved(t *testing.T) {
 	}
 }
 
-// TestARefusedRequestEndsNoOtherCallOfThePerson revokes a key at the server while a call that the
+// TestRefusedRequestDoesNotEndOtherCalls revokes a key at the server while a call that the
 // server accepted with it is running.
-func TestARefusedRequestEndsNoOtherCallOfThePerson(t *testing.T) {
+func TestRefusedRequestDoesNotEndOtherCalls(t *testing.T) {
 	mcp, r, _ := connectedAda(t)
 	ended := make(chan error, 1)
 	go func() {
@@ -305,9 +305,9 @@ func TestARefusedRequestEndsNoOtherCallOfThePerson(t *testing.T) {
 	}
 }
 
-// TestACredentialOfAPersonFollowsNoRedirect has a server that redirects every request of a person
+// TestPersonalCredentialIsNotSentToRedirectTargets has a server that redirects every request of a person
 // after it has listed its tools.
-func TestACredentialOfAPersonFollowsNoRedirect(t *testing.T) {
+func TestPersonalCredentialIsNotSentToRedirectTargets(t *testing.T) {
 	mcp, r, _ := connectedAda(t)
 	var strayed atomic.Int32
 	thief := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { strayed.Add(1) }))

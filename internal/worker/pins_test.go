@@ -9,7 +9,7 @@ import (
 
 // The worker refuses calls that were checked against a definition other than that of its session,
 // and calls without a digest. None of them reaches the tool.
-func TestAPinnedServerRunsOnlyCallsOfTheDefinitionThatItHas(t *testing.T) {
+func TestPinnedServerRunsOnlyCallsOfItsDefinition(t *testing.T) {
 	e := entry("pay", mcptest.Echo)
 	e.Pin = schema.PinQuarantine
 	off := entry("free", mcptest.Echo)

@@ -19,7 +19,7 @@ import (
 
 // A server whose tool effect writes its id into a file on each run, and a REST service that answers
 // once with HTTP 429, both with a rule that names every failure.
-func TestARuleOfTheServersFileRepeatsSafeToolsAndNoOthers(t *testing.T) {
+func TestServersFileRetryRuleRetriesOnlySafeTools(t *testing.T) {
 	srv := bustest.Start(t)
 	var asked atomic.Int64
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -71,7 +71,7 @@ func TestARuleOfTheServersFileRepeatsSafeToolsAndNoOthers(t *testing.T) {
 
 // An endpoint for several calls per request that omits a call from its answer: the call may have
 // run.
-func TestACallThatAnEndpointLeavesOutIsUnknown(t *testing.T) {
+func TestCallOmittedByTheEndpointEndsAsUnknown(t *testing.T) {
 	srv := bustest.Start(t)
 	var asked atomic.Int64
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

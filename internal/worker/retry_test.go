@@ -10,7 +10,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-func TestARuleThatNoCallCanUseIsLoggedOnce(t *testing.T) {
+func TestUnusableRetryRuleIsLoggedOnce(t *testing.T) {
 	rule, off := &schema.Retry{Attempts: 2}, &schema.Retry{Attempts: 1}
 	for name, x := range map[string]struct {
 		entry config.ServerEntry

@@ -39,7 +39,7 @@ func TestHighRiskWithoutAContainerIsRefused(t *testing.T) {
 	}
 }
 
-func TestAContainerThatIsTooWideCostsItsServerAlone(t *testing.T) {
+func TestTooPermissiveContainerDisablesOnlyItsServer(t *testing.T) {
 	c := settings.WorkerDefaults()
 	served, err := Serve(&c, []config.ServerEntry{
 		{ID: "wide", Type: config.TypeStdio, Command: "x", Risk: 3, Docker: &config.Docker{Image: "i:1", Privileged: true}},
@@ -53,7 +53,7 @@ func TestAContainerThatIsTooWideCostsItsServerAlone(t *testing.T) {
 	}
 }
 
-func TestTheCommandOfTheEntryIsStartedInTheImageOfAHighRiskServer(t *testing.T) {
+func TestHighRiskServerCommandRunsInItsImage(t *testing.T) {
 	e := config.ServerEntry{
 		ID: "s", Type: config.TypeStdio, Command: "node", Args: []string{"server.js"}, Env: map[string]string{"A": "1", "B": "1"}, Risk: 3,
 		Docker: &config.Docker{Image: "i:1", Env: map[string]string{"B": "2", "C": "2"}},
@@ -90,7 +90,7 @@ func frame(method string) *bus.CallFrame {
 	return &bus.CallFrame{ID: "call_1", Method: method, Server: "s", Tool: "echo", Payload: []byte(`{}`)}
 }
 
-func TestNothingOfHighRiskRunsOutsideAContainer(t *testing.T) {
+func TestHighRiskNeverRunsOutsideAContainer(t *testing.T) {
 	only := &sandboxed{id: "s", sandbox: &Sandbox{Only: true}, state: schema.StateError, fault: "The engine is gone."}
 	high, err := risk.Parse([]byte("rules:\n  - {name: r, match: {server: s}, level: 3}\n"), "policy")
 	if err != nil {
@@ -118,7 +118,7 @@ func TestNothingOfHighRiskRunsOutsideAContainer(t *testing.T) {
 	}
 }
 
-func TestAWorkerJudgesOtherMethodsThanToolCalls(t *testing.T) {
+func TestWorkerAppliesThePolicyToOtherMethods(t *testing.T) {
 	denied, err := risk.Parse([]byte("rules:\n  - {name: r, match: {server: s, method: prompts/get}, level: 1}\n  - {name: d, match: {server: s}, deny: closed}\n"), "policy")
 	if err != nil {
 		t.Fatal(err)
@@ -143,7 +143,7 @@ func TestAWorkerJudgesOtherMethodsThanToolCalls(t *testing.T) {
 	}
 }
 
-func TestOnlyAWorkerThatIsCertainlyGoneIsTakenForDead(t *testing.T) {
+func TestWorkerIsPresumedDeadOnlyWhenCertain(t *testing.T) {
 	now := time.Now()
 	p := &peers{self: "wme", seen: map[string]time.Time{}}
 	dead := func(want bool, why string) {
@@ -175,7 +175,7 @@ func TestOnlyAWorkerThatIsCertainlyGoneIsTakenForDead(t *testing.T) {
 	dead(false, "the connection is gone")
 }
 
-func TestOwnersAreNamesThatEnginesTake(t *testing.T) {
+func TestOwnerNamesAreValidForDockerEngines(t *testing.T) {
 	for id, want := range map[schema.WorkerID]string{"worker_1": "wworker_1", "a/b:c_1": "wa-b-c_1", "-x": "w-x"} {
 		if got := ownerName(id); got != want {
 			t.Errorf("%q became %q", id, got)
@@ -183,7 +183,7 @@ func TestOwnersAreNamesThatEnginesTake(t *testing.T) {
 	}
 }
 
-func TestASandboxIsForTheOperatorToChooseAndNotForCallers(t *testing.T) {
+func TestSandboxIsChosenByTheOperatorOnly(t *testing.T) {
 	c := settings.WorkerDefaults()
 	served, err := Serve(&c, []config.ServerEntry{{ID: "s", Type: config.TypeStdio, Command: "x", Risk: 3, Sandbox: config.SandboxBubblewrap}})
 	if err != nil || len(served) != 1 || served[0].Sandbox == nil || served[0].Sandbox.Fault != nil || !served[0].Sandbox.Only || served[0].Sandbox.Isolation != schema.IsolationBubblewrap {
@@ -194,7 +194,7 @@ func TestASandboxIsForTheOperatorToChooseAndNotForCallers(t *testing.T) {
 	}
 }
 
-func TestNothingWeakerRunsACallForWhichAContainerIsAskedByName(t *testing.T) {
+func TestRequiredContainerIsNotReplacedByAWeakerSandbox(t *testing.T) {
 	rules, err := risk.Parse([]byte("rules:\n  - {name: r, match: {tool: echo}, sandbox: container}\n"), "policy")
 	if err != nil {
 		t.Fatal(err)

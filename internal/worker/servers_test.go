@@ -86,7 +86,7 @@ func TestAChangedServerIsReplacedWithoutFailingCalls(t *testing.T) {
 	})
 }
 
-func TestAChangedEntryThatDoesNotStartLeavesTheServerAsItWas(t *testing.T) {
+func TestFailedEntryChangeKeepsTheRunningServer(t *testing.T) {
 	srv := bustest.Start(t)
 	w := start(t, srv, "w", false, entry("s", mcptest.Echo))
 	defer stop(t, w)
@@ -116,7 +116,7 @@ func TestAChangedEntryThatDoesNotStartLeavesTheServerAsItWas(t *testing.T) {
 	}
 }
 
-func TestAServerIsRestartedAndARaisedRiskCountsAtOnce(t *testing.T) {
+func TestServerRestartAndRaisedRiskTakeEffectAtOnce(t *testing.T) {
 	srv := bustest.Start(t)
 	w := start(t, srv, "w", false, entry("s", mcptest.Echo))
 	defer stop(t, w)

@@ -206,7 +206,7 @@ func (f *fleet) ran() (n int) {
 
 const mutations = 10_000
 
-func TestOfTenThousandChangedCallsNoneReachesTheServerAndTheUnchangedOneDoes(t *testing.T) {
+func TestOnlyTheUnchangedCallOfTenThousandReachesTheServer(t *testing.T) {
 	f := startFleet(t, people, entry("pay", mcptest.Echo), entry("Pay", mcptest.Echo))
 	good := f.approved(f.effect("pay", "one"))
 	claims := claimsOf(good, warrant.People)
@@ -313,7 +313,7 @@ func TestAMessageThatComesTwiceRunsOnce(t *testing.T) {
 	}
 }
 
-func TestTheRouterBringsTheWarrantToTheWorker(t *testing.T) {
+func TestRouterSendsTheWarrantToTheWorker(t *testing.T) {
 	f := startFleet(t, "", held(entry("pay", mcptest.Echo)))
 	frame := f.effect("pay", "one")
 	call := &schema.Call{
@@ -329,7 +329,7 @@ func TestTheRouterBringsTheWarrantToTheWorker(t *testing.T) {
 	}
 }
 
-func TestAnApprovedCallThatNeverStartedMayComeAgain(t *testing.T) {
+func TestApprovedCallThatNeverStartedCanBeResent(t *testing.T) {
 	busy := held(entry("pay", mcptest.Echo))
 	busy.Sessions, busy.InFlight = 1, 1
 	f := startFleet(t, "", busy)
@@ -363,7 +363,7 @@ func TestAnApprovedCallThatNeverStartedMayComeAgain(t *testing.T) {
 	}
 }
 
-func TestAWorkerThatTrustsNobodyRunsNothingThatNeedsAnApproval(t *testing.T) {
+func TestWorkerWithoutTrustedKeysRefusesApprovedCalls(t *testing.T) {
 	srv := bustest.Start(t)
 	for _, trust := range []*warrant.Trust{nil, {}} {
 		var log bytes.Buffer

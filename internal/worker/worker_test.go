@@ -118,7 +118,7 @@ func echoCall(server, text string) *schema.Call {
 	return &schema.Call{ID: schema.NewCallID(), Server: schema.ServerID(server), Tool: "echo", Arguments: []byte(fmt.Sprintf(`{"text":%q}`, text)), Timeout: 10 * time.Second}
 }
 
-func TestACallRunsOnARealServerAndTheCatalogKnowsIt(t *testing.T) {
+func TestCallRunsOnARealServerOfTheCatalog(t *testing.T) {
 	srv := bustest.Start(t)
 	w := start(t, srv, "w", false, entry("echo server", mcptest.Echo), entry("modern", mcptest.Echo, mcptest.Modern()))
 	defer stop(t, w)
@@ -136,7 +136,7 @@ func TestACallRunsOnARealServerAndTheCatalogKnowsIt(t *testing.T) {
 	}
 }
 
-func TestAWorkerWhoseGraceHasEndedStillSendsItsLastAnswers(t *testing.T) {
+func TestWorkerSendsLastAnswersAfterItsGracePeriod(t *testing.T) {
 	srv := bustest.Start(t)
 	w := start(t, srv, "w", false, entry("s", mcptest.Echo))
 	_, c := front(t, srv)
@@ -148,7 +148,7 @@ func TestAWorkerWhoseGraceHasEndedStillSendsItsLastAnswers(t *testing.T) {
 	}
 }
 
-func TestAWorkerOfAClusterTakesCallsUntilRoutersHaveHeardThatItStops(t *testing.T) {
+func TestStoppingWorkerAcceptsCallsUntilRoutersAreNotified(t *testing.T) {
 	here, there := bustest.StartPair(t)
 	w := start(t, here, "w", false, entry("s", mcptest.Echo))
 	conn := there.Connect(t, "front")
@@ -185,7 +185,7 @@ func TestAWorkerOfAClusterTakesCallsUntilRoutersHaveHeardThatItStops(t *testing.
 	}
 }
 
-func TestAWorkerThatStopsFinishesWhatItHas(t *testing.T) {
+func TestStoppingWorkerFinishesItsCalls(t *testing.T) {
 	srv := bustest.Start(t)
 	one := start(t, srv, "one", false, entry("s", mcptest.Echo))
 	r, c := front(t, srv)
@@ -284,7 +284,7 @@ func TestServersCanBeAddedAndRemovedWhereTheOperatorAllowsIt(t *testing.T) {
 	}
 }
 
-func TestARiskThatCannotBeHonouredIsRefusedWithASentence(t *testing.T) {
+func TestUnenforceableRiskLevelIsRefused(t *testing.T) {
 	cfg := settings.WorkerDefaults()
 	for _, level := range []int{3} {
 		e := entry("s", mcptest.Echo)

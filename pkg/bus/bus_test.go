@@ -139,7 +139,7 @@ func servers(t *testing.T, f func(t *testing.T, s place)) {
 	t.Run("process", func(t *testing.T) { f(t, place{bustest.StartProcess(t), nil}) })
 }
 
-func TestArgumentsAndResultsCrossAsTheyAre(t *testing.T) {
+func TestArgumentsAndResultsKeepTheirBytes(t *testing.T) {
 	servers(t, func(t *testing.T, s place) {
 		listen(t, s.Connect(t, "worker"), "w1")
 		cl := client(t, s.Connect(t, "router"))
@@ -182,7 +182,7 @@ func TestAThousandCallsAtOnceAllGetTheirOwnAnswer(t *testing.T) {
 	})
 }
 
-func TestACallThatNobodyHearsIsReportedAsNeverStarted(t *testing.T) {
+func TestCallWithoutListenerIsReportedAsNeverStarted(t *testing.T) {
 	servers(t, func(t *testing.T, s place) {
 		cl := client(t, s.Connect(t, "router"))
 		w, _ := send(t, cl, "nobody", "echo", "{}")
@@ -332,7 +332,7 @@ func TestCancelReachesTheWorker(t *testing.T) {
 	}
 }
 
-func TestAWorkerThatStopsListeningAnswersWhatItWasGiven(t *testing.T) {
+func TestWorkerAnswersReceivedCallsAfterItStopsListening(t *testing.T) {
 	servers(t, stopsListening)
 }
 
@@ -388,7 +388,7 @@ func TestArgumentsOverTheMessageLimitAreRefusedBeforeTheyLeave(t *testing.T) {
 	}
 }
 
-func TestASwitchOutlivesEveryReader(t *testing.T) {
+func TestToolSwitchIsSharedAndPersistent(t *testing.T) {
 	s := bustest.Start(t)
 	ctx := context.Background()
 	changed := make(chan struct{}, 16)
@@ -427,7 +427,7 @@ func TestASwitchOutlivesEveryReader(t *testing.T) {
 	}
 }
 
-func TestPresenceIsHeard(t *testing.T) {
+func TestPresenceIsReceived(t *testing.T) {
 	s := bustest.Start(t)
 	c := s.Connect(t, "router")
 	workers, routers := make(chan *schema.Worker, 4), make(chan *schema.FrontDoor, 4)
@@ -467,7 +467,7 @@ func TestPresenceIsHeard(t *testing.T) {
 	}
 }
 
-func TestAWorkerWhoseFailedServersWroteMuchIsHeardOf(t *testing.T) {
+func TestPresenceWithLargeServerErrorsIsReceived(t *testing.T) {
 	servers(t, func(t *testing.T, s place) {
 		c, other := s.Connect(t, "router"), s.Connect(t, "worker")
 		workers := make(chan *schema.Worker, 1)
@@ -496,7 +496,7 @@ func TestAWorkerWhoseFailedServersWroteMuchIsHeardOf(t *testing.T) {
 	})
 }
 
-func TestAnUnreachableServerIsNamedWithTheFix(t *testing.T) {
+func TestUnreachableServerErrorSuggestsTheFix(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	_, err := bus.Connect(ctx, bus.Options{URL: "nats://127.0.0.1:1", Log: slog.New(slog.DiscardHandler)})
@@ -505,7 +505,7 @@ func TestAnUnreachableServerIsNamedWithTheFix(t *testing.T) {
 	}
 }
 
-func TestTheNumbersOfMessagesCannotBeGuessed(t *testing.T) {
+func TestMessageNumbersCannotBeGuessed(t *testing.T) {
 	s := bustest.Start(t)
 	nc, err := nats.Connect(s.URL)
 	if err != nil {
@@ -535,7 +535,7 @@ func TestTheNumbersOfMessagesCannotBeGuessed(t *testing.T) {
 	}
 }
 
-func TestRoutersHearApprovers(t *testing.T) {
+func TestRoutersReceiveApproverAnnouncements(t *testing.T) {
 	s := bustest.Start(t)
 	c, approver := s.Connect(t, "router"), s.Connect(t, "approver")
 	type said struct {

@@ -9,7 +9,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-func TestACancelReachesEveryoneWhoWatches(t *testing.T) {
+func TestCancelReachesEveryWatcher(t *testing.T) {
 	s := bustest.Start(t)
 	sender := s.Connect(t, "sender")
 	heard := make(chan schema.CallID, 8)

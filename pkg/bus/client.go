@@ -356,7 +356,10 @@ const settleFor = 5 * time.Second
 // this connection is down, and for some seconds after it was re-established, the worker may be
 // reconnecting.
 func (cl *Client) Settled() bool {
-	return !cl.conn.Clustered() && !cl.conn.reconnecting() && time.Now().UnixNano()-cl.conn.reconnectedAt.Load() > int64(settleFor)
+	c := cl.conn
+	// The handler of a reconnect runs in a goroutine of its own, so it may not have run yet.
+	reconnecting := !c.nc.IsConnected() || c.nc.Stats().Reconnects != c.reconnects.Load()
+	return !c.Clustered() && !reconnecting && time.Now().UnixNano()-c.reconnectedAt.Load() > int64(settleFor)
 }
 
 // Probe checks whether the worker still listens. If it does not, every call in flight there

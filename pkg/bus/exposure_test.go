@@ -39,7 +39,7 @@ func says(t *testing.T, line string) string {
 	return l.Addr().String()
 }
 
-func TestAServerSaysWhatItAsksOfClients(t *testing.T) {
+func TestExposureIsReadFromTheServerInfo(t *testing.T) {
 	for line, want := range map[string]bus.Exposure{
 		`INFO {"host":"127.0.0.1"}`:                          {},
 		`INFO {"host":"::1","auth_required":true}`:           {Credential: true},
@@ -66,7 +66,7 @@ func TestAServerSaysWhatItAsksOfClients(t *testing.T) {
 	}
 }
 
-func TestARealServerSaysWhereItListens(t *testing.T) {
+func TestExposureOfARealServer(t *testing.T) {
 	for host, want := range map[string]bool{"127.0.0.1": false, "0.0.0.0": true} {
 		s, err := server.NewServer(&server.Options{Host: host, Port: server.RANDOM_PORT, NoSigs: true, NoLog: true})
 		if err != nil {

@@ -65,7 +65,7 @@ func (s *said) String() string {
 	return s.b.String()
 }
 
-func TestAConnectionOutlivesACredentialThatIsRefusedForAWhile(t *testing.T) {
+func TestConnectionSurvivesTemporarilyRefusedCredential(t *testing.T) {
 	g := &gate{refused: make(chan struct{}, 64)}
 	g.open.Store(true)
 	s := guarded(t, server.Options{CustomClientAuthentication: g})
@@ -109,7 +109,7 @@ func TestAConnectionOutlivesACredentialThatIsRefusedForAWhile(t *testing.T) {
 	}
 }
 
-func TestAConnectionThatIsNotMadeNamesWhatToCorrect(t *testing.T) {
+func TestConnectErrorsNameTheSettingToCorrect(t *testing.T) {
 	web := httptest.NewTLSServer(nil)
 	defer web.Close()
 	secret := guarded(t, server.Options{Username: "a", Password: "b"})
@@ -138,7 +138,7 @@ func TestAConnectionThatIsNotMadeNamesWhatToCorrect(t *testing.T) {
 	}
 }
 
-func TestAServerWithoutJetStreamIsNamedWithTheFix(t *testing.T) {
+func TestMissingJetStreamErrorSuggestsTheFix(t *testing.T) {
 	bare := guarded(t, server.Options{})
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()

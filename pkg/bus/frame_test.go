@@ -46,7 +46,7 @@ func goldenReplies() []ReplyFrame {
 
 // The wire format is a promise to other versions. Changing the golden file requires a new wire
 // version, or a field that older readers skip.
-func TestTheWireFormIsTheOneInTheGoldenFile(t *testing.T) {
+func TestWireFormatMatchesTheGoldenFile(t *testing.T) {
 	var calls, replies, controls []byte
 	for _, f := range goldenCalls() {
 		calls = AppendCall(calls, f)
@@ -74,7 +74,7 @@ func TestTheWireFormIsTheOneInTheGoldenFile(t *testing.T) {
 	}
 }
 
-func TestFramesComeBackAsTheyWere(t *testing.T) {
+func TestFramesRoundTrip(t *testing.T) {
 	var msg []byte
 	for _, f := range goldenCalls() {
 		msg = AppendCall(msg, f)
@@ -159,7 +159,7 @@ func FuzzFrames(f *testing.F) {
 	})
 }
 
-func TestNamesBecomeTokensThatNoOtherNameHas(t *testing.T) {
+func TestTokensOfNamesAreUnique(t *testing.T) {
 	seen := map[string]string{}
 	for _, name := range []string{"everything", "a.b", "a b", "a*", ">", "", "A", "a", "ü", strings.Repeat("x", 65), "=aaaaaaaaaaaaaaaaaaaaaaaaaa", "a/b", "a\nb"} {
 		tok := Token(name)

@@ -97,7 +97,7 @@ func (h *hole) swallow() {
 
 // A partitioned node of a cluster accepts no bytes and reports nothing. By default the client waits
 // a minute for each write, and then once more before it moves.
-func TestAServerThatTakesNoBytesIsLeftWithinSeconds(t *testing.T) {
+func TestStalledServerIsDisconnectedWithinSeconds(t *testing.T) {
 	srv := bustest.Start(t)
 	h := before(t, strings.TrimPrefix(srv.URL, "nats://"))
 	c, err := bus.Connect(t.Context(), bus.Options{URL: "nats://" + h.Addr().String(), Name: "n", Log: slog.New(slog.DiscardHandler)})

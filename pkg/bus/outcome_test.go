@@ -27,7 +27,7 @@ func goldenOutcomes() []Outcome {
 
 var sameError = cmpopts.IgnoreUnexported(schema.Error{})
 
-func TestOutcomesComeBackAsTheyWere(t *testing.T) {
+func TestOutcomesRoundTrip(t *testing.T) {
 	var msg []byte
 	for _, f := range goldenOutcomes() {
 		msg = AppendOutcome(msg, &f)
@@ -55,7 +55,7 @@ func TestOutcomesComeBackAsTheyWere(t *testing.T) {
 	}
 }
 
-func TestAnErrorThatIsNoJSONStillArrives(t *testing.T) {
+func TestNonJSONErrorIsStillRead(t *testing.T) {
 	msg := AppendOutcome(nil, &Outcome{CallID: "c", State: OutcomeEnded, Err: &schema.Error{Kind: schema.KindProtocol, Detail: "no", RPC: &schema.RPCError{Data: []byte("{")}}})
 	var got Outcome
 	if err := ReadOutcomes(msg, func(f Outcome) { got = f }); err != nil || got.Err == nil || got.Err.Kind != schema.KindProtocol || got.Err.Detail != "no" {
@@ -97,7 +97,7 @@ func FuzzOutcomes(f *testing.F) {
 	})
 }
 
-func TestTheWishToBeRememberedTravels(t *testing.T) {
+func TestKeepFlagRoundTrips(t *testing.T) {
 	for _, keep := range []bool{true, false} {
 		var got *CallFrame
 		if err := ReadCalls(AppendCall(nil, &CallFrame{Seq: 1, Keep: keep, Safe: !keep}), func(f *CallFrame) { got = f }); err != nil {

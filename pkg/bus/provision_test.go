@@ -33,7 +33,7 @@ func TestProvisioningWaitsForAClusterThatComesUp(t *testing.T) {
 	}
 }
 
-func TestProvisioningEndsAtAnErrorThatStaysAndWithItsTime(t *testing.T) {
+func TestProvisioningEndsAtPermanentErrorOrDeadline(t *testing.T) {
 	refused := &jetstream.APIError{Code: 400, ErrorCode: 10052}
 	tries := 0
 	if err := patiently(t.Context(), &Conn{log: slog.New(slog.DiscardHandler)}, func() error { tries++; return refused }); !errors.Is(err, refused) || tries != 1 {

@@ -19,12 +19,6 @@ func (c *Conn) Clustered() bool { return c.clustered.Load() }
 // such a moment may be lost.
 func (c *Conn) Links() int { return int(c.links.Load()) }
 
-// reconnecting reports whether the connection is down, or the handler of its last reconnect has not
-// run yet. The client runs handlers in a goroutine of their own, so one may run late.
-func (c *Conn) reconnecting() bool {
-	return !c.nc.IsConnected() || c.nc.Stats().Reconnects != c.reconnects.Load()
-}
-
 // servers updates clustered from the number of servers that the connection knows.
 func (c *Conn) servers(nc *nats.Conn) { c.clustered.Store(len(nc.Servers()) > 1) }
 

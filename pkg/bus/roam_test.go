@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestAServerThatReachesNobodyIsLeftAndNotTooOften(t *testing.T) {
+func TestPartitionedServerIsLeftButNotTooOften(t *testing.T) {
 	start := time.Unix(1_800_000_000, 0)
 	var r reach
 	away := errors.New("nobody answers")

@@ -16,7 +16,7 @@ import (
 	"github.com/callyard/callyard/pkg/bus/bustest"
 )
 
-func TestASmallDiskKeepsFewerRecordsAndSaysSo(t *testing.T) {
+func TestSmallDiskKeepsFewerRecordsAndReportsIt(t *testing.T) {
 	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, JetStreamMaxStore: 48 << 20, StoreDir: t.TempDir(), NoSigs: true, NoLog: true})
 	if err != nil {
 		t.Fatal(err)
@@ -72,7 +72,7 @@ func (l *logText) String() string {
 	return l.b.String()
 }
 
-func TestAStreamThatCannotKeepThePromisesIsRefused(t *testing.T) {
+func TestUnsuitableStreamSettingsAreRefused(t *testing.T) {
 	s := bustest.Start(t)
 	nc, err := nats.Connect(s.URL)
 	if err != nil {

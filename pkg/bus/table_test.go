@@ -17,7 +17,7 @@ type message struct {
 	Who  string `json:"who"`
 }
 
-func TestOfAllWhoWriteARowOfATableOneWins(t *testing.T) {
+func TestOneOfConcurrentRowWritersWins(t *testing.T) {
 	srv := bustest.Start(t)
 	key := func(s *message) string { return bus.Token(s.Name) }
 	open := func() *bus.Table[message] {
@@ -81,7 +81,7 @@ func TestOfAllWhoWriteARowOfATableOneWins(t *testing.T) {
 	}
 }
 
-func TestANameIsTakenOnceByWhoever(t *testing.T) {
+func TestNameIsTakenOnceAcrossProcesses(t *testing.T) {
 	srv := bustest.Start(t)
 	var won atomic.Int32
 	var all sync.WaitGroup

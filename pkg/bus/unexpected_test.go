@@ -37,7 +37,7 @@ func TestACallThatNoRouterSentIsDropped(t *testing.T) {
 	}
 }
 
-func TestWhatJetStreamDeliversIsNoMessageOfAProcess(t *testing.T) {
+func TestJetStreamDeliveriesAreRecognised(t *testing.T) {
 	for name, c := range map[string]struct {
 		m    nats.Msg
 		want bool

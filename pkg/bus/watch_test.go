@@ -9,7 +9,7 @@ import (
 )
 
 // nats.go gives a subscription up when it cannot create a new consumer for it, and only logs that.
-func TestAWatchThatTheClientGivesUpGoesOnWhereItWas(t *testing.T) {
+func TestWatchResumesAfterTheClientGivesItUp(t *testing.T) {
 	srv := bustest.Start(t)
 	changed := make(chan struct{}, 100)
 	writer, err := openSwitches(t.Context(), srv.Connect(t, "writer"), nil)

@@ -18,7 +18,7 @@ type deaf struct{ t *testing.T }
 func (d deaf) Call(f *CallFrame, _ ReplyTo) { d.t.Errorf("call %s was read", f.ID) }
 func (d deaf) Cancel(uint64)                { d.t.Error("a cancel was read") }
 
-func TestAMessageOfAnotherVersionIsAnsweredAsOneThatNobodyHears(t *testing.T) {
+func TestMessageOfAnotherVersionIsRefusedAsNeverStarted(t *testing.T) {
 	srv, err := server.NewServer(&server.Options{DontListen: true, NoSigs: true, NoLog: true})
 	if err != nil {
 		t.Fatal(err)
@@ -77,7 +77,7 @@ func TestAMessageOfAnotherVersionIsAnsweredAsOneThatNobodyHears(t *testing.T) {
 	}
 }
 
-func TestAWorkerOfAnotherVersionIsShownAndOutOfReach(t *testing.T) {
+func TestWorkerOfAnotherVersionIsShownAsUnreachable(t *testing.T) {
 	for _, c := range []struct {
 		wire int
 		same bool

@@ -33,7 +33,7 @@ func short(a Assessment) string {
 	return strings.Join(parts, " ")
 }
 
-func TestWithoutAPolicyTheServersRiskAndThenItsHintsDecide(t *testing.T) {
+func TestDefaultPolicyUsesServerRiskThenHints(t *testing.T) {
 	for _, c := range []struct {
 		risk        int
 		annotations string
@@ -65,7 +65,7 @@ func TestWithoutAPolicyTheServersRiskAndThenItsHintsDecide(t *testing.T) {
 	}
 }
 
-func TestTheOperatorChoosesHowMuchHintsCount(t *testing.T) {
+func TestHintsModeDecidesHowHintsCount(t *testing.T) {
 	for _, c := range []struct {
 		mode        string
 		trusted     bool
@@ -169,7 +169,7 @@ func TestTheFirstRuleThatMatchesWins(t *testing.T) {
 	}
 }
 
-func TestAnApprovalCarriesEverythingThatTheRuleSays(t *testing.T) {
+func TestApprovalHasAllSettingsOfTheRule(t *testing.T) {
 	p := mustParse(t, office)
 	a := p.Assess(&Input{Server: "bank", Tool: "pay", Arguments: []byte(`{"amount":5000}`)})
 	want := Assessment{
@@ -230,7 +230,7 @@ func TestAConditionThatFailsNeverLowersTheRisk(t *testing.T) {
 	}
 }
 
-func TestTheStricterApprovalHasTheDemandsOfBoth(t *testing.T) {
+func TestStricterApprovalCombinesBoth(t *testing.T) {
 	caller := &Approval{By: ByCaller, Needed: 1, Expires: time.Minute}
 	ops := &Approval{By: ByGroups, Groups: []string{"ops"}, Needed: 1, Expires: time.Hour, FreshLogin: true, SlackLevel: 3}
 	board := &Approval{By: ByGroups, Groups: []string{"board"}, Needed: 2, Expires: 2 * time.Hour, Reasons: true, SlackLevel: 1}
@@ -248,7 +248,7 @@ func TestTheStricterApprovalHasTheDemandsOfBoth(t *testing.T) {
 	}
 }
 
-func TestResultsAreKeptOnlyOfCallsThatRunAtOnceBeyondDoubt(t *testing.T) {
+func TestOnlyCallsThatCertainlyRunAtOnceAreCached(t *testing.T) {
 	p := mustParse(t, `
 rules:
   - {name: own, match: {tool: "read_*"}, cache: {ttl: 90s}}
@@ -330,7 +330,7 @@ func BenchmarkAssess(b *testing.B) {
 	}
 }
 
-func TestOnlyARuleThatAsksForAContainerByNameRulesOutWhatIsWeaker(t *testing.T) {
+func TestOnlyExplicitContainerRulesOutWeakerSandboxes(t *testing.T) {
 	for source, want := range map[string]bool{
 		"rules:\n  - {name: r, match: {tool: t}, sandbox: container}\n":           true,
 		"rules:\n  - {name: r, match: {tool: t}, level: 3, sandbox: container}\n": true,

@@ -7,7 +7,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-func TestWithoutAPolicyTheRiskLevelOfTheServerDecides(t *testing.T) {
+func TestAssessWithoutPolicyUsesTheServersRiskLevel(t *testing.T) {
 	destroys := definition(`{"destructiveHint":true}`)
 	for level, want := range map[int]string{0: "low", Low: "low", Medium: "medium caller", High: "high container"} {
 		a := Assess(nil, level, false, destroys, &schema.Call{Server: "s", Tool: "t", Arguments: []byte(`{}`)})
@@ -17,7 +17,7 @@ func TestWithoutAPolicyTheRiskLevelOfTheServerDecides(t *testing.T) {
 	}
 }
 
-func TestAnAssessmentOfACallNamesWhatItWasJudgedBy(t *testing.T) {
+func TestAssessmentRecordsItsRuleAndInputs(t *testing.T) {
 	h := NewHolder(mustParse(t, "rules:\n  - {name: pays, match: {tool: pay}, level: 2}\n"))
 	a := Assess(h, Low, true, definition(""), &schema.Call{Server: "bank", Tool: "pay", Arguments: []byte(`{}`)})
 	if a.Rule != "pays" || a.ServerRisk != Low || !a.TrustAnnotations || a.Version != h.Current().Version() {
@@ -28,7 +28,7 @@ func TestAnAssessmentOfACallNamesWhatItWasJudgedBy(t *testing.T) {
 	}
 }
 
-func TestAMethodThatCannotWaitIsRefusedWhereItWouldHaveTo(t *testing.T) {
+func TestMethodThatCannotBeHeldIsRefused(t *testing.T) {
 	policy := NewHolder(mustParse(t, `
 rules:
   - {name: secret, match: {server: bank, method: resources/read}, deny: not that}

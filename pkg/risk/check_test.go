@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestCheckNamesWhatCannotWork(t *testing.T) {
+func TestCheckReportsRulesThatCannotWork(t *testing.T) {
 	p := mustParse(t, `
 approval: {default: {groups: [opps]}}
 rules:
@@ -49,7 +49,7 @@ rules:
 	}
 }
 
-func TestOnePatternCoversAnotherOnlyWhenItSurelyDoes(t *testing.T) {
+func TestPatternCoverageIsConservative(t *testing.T) {
 	for _, c := range []struct {
 		outer, inner string
 		want         bool

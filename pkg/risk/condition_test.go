@@ -31,7 +31,7 @@ func verdict(t testing.TB, when, arguments string) string {
 	return "no"
 }
 
-func TestAConditionSeesTheCallAsItIs(t *testing.T) {
+func TestConditionsEvaluateTheCall(t *testing.T) {
 	for _, c := range []struct{ when, arguments, want string }{
 		{`args.table == "prod"`, `{"table":"prod"}`, "yes"},
 		{`args.table.startsWith("prod")`, `{"table":"production"}`, "yes"},
@@ -62,7 +62,7 @@ func TestAConditionSeesTheCallAsItIs(t *testing.T) {
 	}
 }
 
-func TestAConditionThatCannotBeDecidedSaysWhyAndShowsNoValue(t *testing.T) {
+func TestUndecidableConditionReportsReasonWithoutValues(t *testing.T) {
 	const missing, unreadable, big = "a value that it reads does not exist", "the arguments are not a strict JSON object", "too large to compare"
 	deep := strings.Repeat(`{"a":`, 200) + "1" + strings.Repeat("}", 200)
 	for _, c := range []struct{ when, arguments, want string }{

@@ -7,7 +7,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-func TestWhatIsDeniedWhateverTheArgumentsAre(t *testing.T) {
+func TestDenialsIndependentOfArgumentsAreDetected(t *testing.T) {
 	p, err := risk.Parse([]byte(`rules:
   - name: people of ops
     match: {server: files}

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestTheExamplesOfTheManualAreGood parses every YAML block of the manual and runs its example
+// TestDocumentedPolicyExamplesAreValid parses every YAML block of the manual and runs its example
 // calls against its first policy.
-func TestTheExamplesOfTheManualAreGood(t *testing.T) {
+func TestDocumentedPolicyExamplesAreValid(t *testing.T) {
 	text, err := os.ReadFile("../../docs/reference/policy.md")
 	if err != nil {
 		t.Fatal(err)

@@ -59,7 +59,7 @@ func TestFaultsOfExamplesAreReportedAtOnce(t *testing.T) {
 	}
 }
 
-func TestAnExpectationSaysWhatDiffers(t *testing.T) {
+func TestUnmetExpectationListsDifferences(t *testing.T) {
 	e := Expect{Level: new(1), Deny: new(true), Rule: new("x"), Sandbox: new("none"), Approval: new("any")}
 	got := e.Unmet(Assessment{Level: 3, Rule: "y", Sandbox: "container"})
 	want := []string{"The level should be 1 but is 3.", "deny should be true but is false.", "The rule should be x but is y.", "The sandbox should be none but is container.", "The approval should be any but is none."}

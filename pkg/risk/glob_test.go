@@ -23,7 +23,7 @@ func TestAPatternMatchesExactNames(t *testing.T) {
 	}
 }
 
-func TestALookalikeDoesNotSlipPastADenial(t *testing.T) {
+func TestLookalikeNameIsDeniedToo(t *testing.T) {
 	p := mustParse(t, `
 rules:
   - {name: exact, match: {server: db, tool: delete}, deny: no}
@@ -77,7 +77,7 @@ rules:
 	}
 }
 
-func TestALookalikeIsNotLetThroughByARuleForTheOther(t *testing.T) {
+func TestLookalikeNameIsNotAllowedByTheOriginalsRule(t *testing.T) {
 	p := mustParse(t, `
 rules:
   - {name: allowed, match: {tool: get}, level: 1}
@@ -102,7 +102,7 @@ rules:
 	}
 }
 
-func TestAConditionIsAskedForLookalikesToo(t *testing.T) {
+func TestConditionsApplyToLookalikeNames(t *testing.T) {
 	p := mustParse(t, "rules:\n  - {match: {tool: put}, when: args.n > 5, deny: no}\n")
 	if a := p.Assess(&Input{Tool: "Put", ServerRisk: Low, Arguments: []byte(`{"n":1}`)}); a.Deny {
 		t.Error("denied, and the condition does not hold")

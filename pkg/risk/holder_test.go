@@ -25,7 +25,7 @@ func TestAPolicyIsReadFromAFile(t *testing.T) {
 	}
 }
 
-func TestAPolicyIsReplacedUnderCalls(t *testing.T) {
+func TestPolicyIsReplacedWhileCallsAreAssessed(t *testing.T) {
 	h := NewHolder(nil)
 	if h.Current().Version() != "default" {
 		t.Fatal("a new holder has the default")

@@ -28,7 +28,7 @@ func draft(rnd *rand.Rand) string {
 	return b.String()
 }
 
-func TestWhatIsKnownOfACallIsWhatTheWholeCallIsAssessedAs(t *testing.T) {
+func TestPartialAssessmentAgreesWithTheFullOne(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	decided, open := 0, 0
 	var source string

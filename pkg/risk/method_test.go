@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestRulesOfWholeServersAndOfMethodsDecideAboutOtherMethods(t *testing.T) {
+func TestServerAndMethodRulesApplyToOtherMethods(t *testing.T) {
 	p := mustParse(t, `
 rules:
   - {name: prompts, match: {server: bank, method: [prompts/get, completion/complete]}, level: 1}

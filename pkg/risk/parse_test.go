@@ -81,7 +81,7 @@ func TestAnApprovalHasSensibleDefaults(t *testing.T) {
 	}
 }
 
-func TestARuleWithoutANameIsNamedByItsPlace(t *testing.T) {
+func TestUnnamedRuleIsNamedByItsIndex(t *testing.T) {
 	p := mustParse(t, "rules:\n  - {level: 3, match: {server: x}}\n  - deny: no\n")
 	if a := p.Assess(&Input{Server: "s", Tool: "t"}); a.Rule != "rules[1]" {
 		t.Error(a.Rule)

@@ -8,7 +8,7 @@ import (
 	"github.com/callyard/callyard/pkg/risk"
 )
 
-func TestARequirementCoversWhatAsksForNoMore(t *testing.T) {
+func TestRequirementCoversWeakerOnes(t *testing.T) {
 	groups := func(change func(a *risk.Approval)) *risk.Approval {
 		a := &risk.Approval{By: risk.ByGroups, Groups: []string{"ops"}, Needed: 1}
 		if change != nil {
@@ -59,7 +59,7 @@ func TestARequirementCoversWhatAsksForNoMore(t *testing.T) {
 	}
 }
 
-func TestARequirementThatIsNotInItsFormMeetsNothing(t *testing.T) {
+func TestMalformedRequirementMeetsNothing(t *testing.T) {
 	caller := (&risk.Approval{By: risk.ByCaller}).Requirement()
 	for _, text := range []string{"", "{}", "null", `{"by":"groups"}`, ` {"by":"groups","groups":["ops"],"needed":1}`, `{"by":"groups","groups":["ops"],"needed":1,"x":1}`, "sha256:00"} {
 		if risk.MeetsRequirement(text, caller) {

@@ -43,8 +43,8 @@ func somePolicy(r *rand.Rand) string {
 	return b.String()
 }
 
-// TestThePolicyOfATenantNeverLoosens assesses calls with random pairs of policies.
-func TestThePolicyOfATenantNeverLoosens(t *testing.T) {
+// TestTenantPolicyNeverLoosensThePlatforms assesses calls with random pairs of policies.
+func TestTenantPolicyNeverLoosensThePlatforms(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	parsed, tightened := 0, 0
 	for range 2500 {
@@ -99,7 +99,7 @@ func looser(was, is *risk.Assessment) string {
 	return ""
 }
 
-func TestATenantAddsToWhatThePlatformSays(t *testing.T) {
+func TestTenantPolicyAddsToThePlatforms(t *testing.T) {
 	parse := func(text string) *risk.Policy {
 		p, err := risk.Parse([]byte(text), "policy")
 		if err != nil {

@@ -23,7 +23,7 @@ func TestAnErrorFormatsItsCauseAndKeepsItOutOfTheJSON(t *testing.T) {
 	}
 }
 
-func TestAnErrorCrossesProcessesWhole(t *testing.T) {
+func TestErrorRoundTripsThroughJSON(t *testing.T) {
 	sent := &Error{
 		Kind: KindProtocol, Detail: "The server failed.", CallID: "call_1", Retryable: true, RetryAfter: time.Second, CancelRequested: true,
 		Faults: []Fault{{Pointer: "/a", Message: "It must be a number."}}, RPC: &RPCError{Code: -32000, Message: "no", Data: json.RawMessage(`{"x":1}`)},
@@ -46,7 +46,7 @@ func TestAnErrorCrossesProcessesWhole(t *testing.T) {
 	}
 }
 
-func TestAnErrorThatNamesItsCallIsACopy(t *testing.T) {
+func TestWithCallReturnsACopy(t *testing.T) {
 	shared := Errorf(KindQuota, "Too many.")
 	named := shared.WithCall("call_1")
 	if shared.CallID != "" || named.CallID != "call_1" || named.Kind != KindQuota || named.Detail != shared.Detail {
@@ -54,7 +54,7 @@ func TestAnErrorThatNamesItsCallIsACopy(t *testing.T) {
 	}
 }
 
-func TestTheCauseOfAnUnknownErrorIsNotForCallers(t *testing.T) {
+func TestCauseOfUnknownErrorIsHiddenFromCallers(t *testing.T) {
 	secret := errors.New("password hunter2")
 	e := AsError(secret)
 	if e.Kind != KindInternal || strings.Contains(e.Error(), "hunter2") || !errors.Is(e, secret) {

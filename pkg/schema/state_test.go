@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestTheDocumentedMovesAreThoseOfTheTable(t *testing.T) {
+func TestDocumentedStateTransitionsMatchTheTable(t *testing.T) {
 	page, err := os.ReadFile("../../docs/explanation/call-lifecycle.md")
 	if err != nil {
 		t.Fatal(err)
@@ -41,7 +41,7 @@ func TestTheDocumentedMovesAreThoseOfTheTable(t *testing.T) {
 	}
 }
 
-func TestACallThatNeverRanStaysAsItIs(t *testing.T) {
+func TestFinalStatesNeverChange(t *testing.T) {
 	for _, s := range []State{StateDenied, StateExpired, StateCanceled, StateSucceeded} {
 		for _, to := range States() {
 			if s.MayBecome(to) {
@@ -74,7 +74,7 @@ func TestEveryStateIsReachedAndEveryCallCanEnd(t *testing.T) {
 	}
 }
 
-func TestTheTableOfMoves(t *testing.T) {
+func TestStateTransitions(t *testing.T) {
 	for _, c := range []struct {
 		from, to State
 		may      bool

@@ -26,7 +26,7 @@ func telling() *mcp.Server {
 	return server
 }
 
-func TestAnMCPServerOfTheProgramIsToldSessionClockAndSeed(t *testing.T) {
+func TestEmbeddedMCPServerGetsSessionClockAndSeed(t *testing.T) {
 	server := telling()
 	f := open(t, Serve(New(""), server))
 	for _, c := range []struct {

@@ -89,7 +89,7 @@ func TestAFunctionIsAToolWithSchemasFromItsTypes(t *testing.T) {
 	}
 }
 
-func TestAnErrorAndAPanicAreResultsOfTheTool(t *testing.T) {
+func TestErrorsAndPanicsBecomeToolErrors(t *testing.T) {
 	s := prices()
 	Tool(s, "break", "Panics.", func(context.Context, struct{}) (string, error) { panic("out of order") }, ReadOnly())
 	f := open(t, s)
@@ -184,7 +184,7 @@ func TestCancellingACallEndsTheContextOfItsFunction(t *testing.T) {
 	}
 }
 
-func TestAFunctionThatIgnoresItsContextKeepsItsPlace(t *testing.T) {
+func TestFunctionIgnoringItsContextKeepsItsSlot(t *testing.T) {
 	release := make(chan struct{})
 	s := NewServer("stuck", InFlight(1), Timeout(50*time.Millisecond))
 	Tool(s, "hang", "Hangs.", func(context.Context, struct{}) (string, error) {
@@ -202,7 +202,7 @@ func TestAFunctionThatIgnoresItsContextKeepsItsPlace(t *testing.T) {
 	close(release)
 }
 
-func TestAFunctionThatEndsItsGoroutineFailsAndGivesItsPlaceBack(t *testing.T) {
+func TestGoexitFailsTheCallAndFreesItsSlot(t *testing.T) {
 	s := NewServer("ending", InFlight(1))
 	Tool(s, "end", "Ends its goroutine, as FailNow does.", func(context.Context, struct{}) (string, error) {
 		runtime.Goexit()
@@ -231,7 +231,7 @@ func TestArgumentsOfAnyTypeAreAnObject(t *testing.T) {
 	}
 }
 
-func TestAnMCPServerOfTheProgramIsServed(t *testing.T) {
+func TestEmbeddedMCPServerIsServed(t *testing.T) {
 	server := mcp.NewServer(&mcp.Implementation{Name: "notes", Version: "1.2.3"}, nil)
 	mcp.AddTool(server, &mcp.Tool{Name: "add", Description: "Adds a note.", Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}}, func(_ context.Context, _ *mcp.CallToolRequest, in struct {
 		Text string `json:"text"`
@@ -306,7 +306,7 @@ func TestFaultsOfRegistrationsAreReportedTogether(t *testing.T) {
 	}
 }
 
-func TestToolsMayComeAndGo(t *testing.T) {
+func TestToolsCanBeAddedAndRemoved(t *testing.T) {
 	s := prices()
 	f := open(t, s)
 	changes, cancel := f.door.Catalog().Changes()
@@ -401,7 +401,7 @@ func TestAWorkerJoinsAFleetAndDrains(t *testing.T) {
 	}
 }
 
-func TestAPolicyIsHeldAgainstCallsOfALocalFabric(t *testing.T) {
+func TestLocalPolicyAppliesToLocalCalls(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "policy.yaml")
 	if err := os.WriteFile(file, []byte("rules:\n  - name: no quotes\n    match: {server: prices}\n    deny: the shop is closed\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -412,7 +412,7 @@ func TestAPolicyIsHeldAgainstCallsOfALocalFabric(t *testing.T) {
 	}
 }
 
-func TestNamesOfMethodsBecomeNamesOfTools(t *testing.T) {
+func TestMethodNamesBecomeSnakeCaseToolNames(t *testing.T) {
 	for name, want := range map[string]string{"GetHTTPStatus": "get_http_status", "Add": "add", "AddItem2": "add_item2", "ID": "id"} {
 		if got := config.SnakeCase(name); got != want {
 			t.Errorf("%s is %s", name, got)

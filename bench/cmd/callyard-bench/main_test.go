@@ -8,13 +8,13 @@ import (
 	"github.com/callyard/callyard/internal/cli/benchflags"
 )
 
-func TestTheHelpNamesTheFiguresThatThereAre(t *testing.T) {
+func TestHelpListsAllFigures(t *testing.T) {
 	if got := strings.Join(bench.FigureNames(), ","); got != benchflags.Figures {
 		t.Errorf("the help names %s, and there are %s", benchflags.Figures, got)
 	}
 }
 
-func TestTheKeyComesFromTheEnvironmentAndGoesWithATool(t *testing.T) {
+func TestKeyFromEnvironmentIsSentToATool(t *testing.T) {
 	t.Setenv("CALLYARD_KEY", "s3cret")
 	o, err := options([]string{"--url", "http://127.0.0.1:1", "--header", "A: b", "-c", "1,2", "--out=", "demo", "echo", "{}"})
 	if err != nil || o.Headers["Authorization"] != "Bearer s3cret" || o.Headers["A"] != "b" || len(o.C) != 2 || o.Out != "" || o.Tool != "echo" {

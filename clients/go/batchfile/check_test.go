@@ -10,7 +10,7 @@ import (
 	"github.com/callyard/callyard/clients/go/batchfile/batchfiletest"
 )
 
-func TestABatchOfWhatIsNoCallsMakesAndSendsNothing(t *testing.T) {
+func TestInvalidLinesCreateNoBatch(t *testing.T) {
 	good := `{"server":"s","tool":"t"}` + "\n"
 	for name, c := range map[string]struct {
 		text string // content of the file; if empty, the file does not exist
@@ -58,7 +58,7 @@ func TestABatchOfWhatIsNoCallsMakesAndSendsNothing(t *testing.T) {
 }
 
 // Some editors begin a UTF-8 file with a byte-order mark. It is not part of the first call.
-func TestAByteOrderMarkIsNoPartOfTheFirstLine(t *testing.T) {
+func TestByteOrderMarkIsSkipped(t *testing.T) {
 	const text = "\xef\xbb\xbf"
 	for name, piped := range map[string]bool{"a file": false, "a pipe": true} {
 		d, dir := batchfiletest.Open(t), t.TempDir()
@@ -75,7 +75,7 @@ func TestAByteOrderMarkIsNoPartOfTheFirstLine(t *testing.T) {
 	}
 }
 
-func TestThePipeIsReadFromItsFirstLineAfterTheCheck(t *testing.T) {
+func TestPipeIsSentCompletelyAfterTheCheck(t *testing.T) {
 	d := batchfiletest.Open(t)
 	out := filepath.Join(t.TempDir(), "results.ndjson")
 	if err := run(t, d, Options{Pipe: strings.NewReader(batchfiletest.CallLines(30)), Results: out}); err != nil {
@@ -84,7 +84,7 @@ func TestThePipeIsReadFromItsFirstLineAfterTheCheck(t *testing.T) {
 	d.WantResults(t, out, "batch_1", 30)
 }
 
-func TestNothingIsMadeToCancelABatchThatIsNotThere(t *testing.T) {
+func TestCancelOfAMissingBatchCreatesNothing(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "results.ndjson")
 	err := run(t, batchfiletest.Open(t), Options{Results: out, Cancel: true})
 	if _, statErr := os.Stat(out); !isFault(err, NoBatch) || !os.IsNotExist(statErr) {
@@ -92,7 +92,7 @@ func TestNothingIsMadeToCancelABatchThatIsNotThere(t *testing.T) {
 	}
 }
 
-func TestUncheckedLinesAreSentAsTheyAre(t *testing.T) {
+func TestUncheckedLinesAreSentUnchanged(t *testing.T) {
 	d := batchfiletest.Open(t)
 	dir := t.TempDir()
 	o := Options{Calls: filepath.Join(dir, "calls.ndjson"), Results: filepath.Join(dir, "results.ndjson"), Unchecked: true}
@@ -104,7 +104,7 @@ func TestUncheckedLinesAreSentAsTheyAre(t *testing.T) {
 	}
 }
 
-func TestTheServersOfTheLinesAreToldBeforeTheyAreSent(t *testing.T) {
+func TestServersOfCallsAreReportedBeforeSending(t *testing.T) {
 	for name, piped := range map[string]bool{"a file": false, "a pipe": true} {
 		d, dir := batchfiletest.Open(t), t.TempDir()
 		lines := "\n" + `{"server":"a","tool":"t"}` + "\n" + `{"server":"b","tool":"t"}` + "\n" + `{"server":"a","tool":"u"}` + "\n"
@@ -130,7 +130,7 @@ func TestTheServersOfTheLinesAreToldBeforeTheyAreSent(t *testing.T) {
 	}
 }
 
-func TestAFileInUTF16IsNamedAsOne(t *testing.T) {
+func TestUTF16FileIsReported(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "calls.ndjson")
 	if err := os.WriteFile(path, []byte("\xff\xfe{\x00\"\x00\n\x00"), 0o600); err != nil {
 		t.Fatal(err)

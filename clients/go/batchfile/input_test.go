@@ -73,7 +73,7 @@ func FuzzPiecesGiveEveryLineOnce(f *testing.F) {
 	})
 }
 
-func TestAPipeThatIsSlowIsSentAsItComes(t *testing.T) {
+func TestSlowPipeIsSentWithoutBuffering(t *testing.T) {
 	from, to := io.Pipe()
 	first := make(chan struct{})
 	go func() {

@@ -227,7 +227,7 @@ func TestAnInterruptedBatchIsContinued(t *testing.T) {
 	}
 }
 
-func TestOnlyTheSameInputGoesOn(t *testing.T) {
+func TestOnlyTheSameInputIsContinued(t *testing.T) {
 	d := batchfiletest.Open(t)
 	in, out := callsFile(t, batchfiletest.CallLines(20))
 	o := Options{Calls: in, Results: out}
@@ -309,7 +309,7 @@ func TestResultsNeverReplaceTheCalls(t *testing.T) {
 	}
 }
 
-func TestACancellationMakesNoBatch(t *testing.T) {
+func TestCancelCreatesNoBatch(t *testing.T) {
 	d := batchfiletest.Open(t)
 	in, out := callsFile(t, batchfiletest.CallLines(3))
 	if err := run(t, d, Options{Calls: in, Results: out}); err != nil {
@@ -321,7 +321,7 @@ func TestACancellationMakesNoBatch(t *testing.T) {
 	d.WantResults(t, out, "batch_1", 3)
 }
 
-func TestABusyFrontDoorIsGivenUpAfterAWhile(t *testing.T) {
+func TestRetriesAtABusyFrontDoorAreLimited(t *testing.T) {
 	d := batchfiletest.Open(t)
 	in, out := callsFile(t, batchfiletest.CallLines(3))
 	d.Faults(func(what string) batchfiletest.Fault {
@@ -344,7 +344,7 @@ func TestABusyFrontDoorIsGivenUpAfterAWhile(t *testing.T) {
 	d.WantResults(t, out, "batch_1", 3)
 }
 
-func TestAFrontDoorThatAsksForTimeGetsIt(t *testing.T) {
+func TestRetryAfterOfFrontDoorIsObserved(t *testing.T) {
 	var waits []time.Duration
 	p := patience{giveUp: time.Hour, first: time.Millisecond, most: time.Second}
 	p.sleep = func(_ context.Context, d time.Duration) bool {
@@ -371,7 +371,7 @@ func TestAFrontDoorThatAsksForTimeGetsIt(t *testing.T) {
 	}
 }
 
-func TestABatchThatWasCanceledSaysWhatItDidNotTake(t *testing.T) {
+func TestCanceledBatchReportsCallsNotTaken(t *testing.T) {
 	d := batchfiletest.Open(t)
 	in, out := callsFile(t, batchfiletest.CallLines(30))
 	n := 0

@@ -64,7 +64,7 @@ func plainOf(t testing.TB, a *Answer) plain {
 	return p
 }
 
-func TestAStreamReadsAsTheSameAnswerDoesWhole(t *testing.T) {
+func TestStreamDecodesLikeTheCompleteResponse(t *testing.T) {
 	for name, wire := range recorded(t) {
 		stream := read(t, name+".sse")
 		whole, err := wire.Read(read(t, name+".json"))
@@ -91,7 +91,7 @@ func TestAStreamReadsAsTheSameAnswerDoesWhole(t *testing.T) {
 	}
 }
 
-func TestAStreamReadsTheSameHoweverItIsCutIntoPieces(t *testing.T) {
+func TestStreamDecodesTheSameWithAnyChunking(t *testing.T) {
 	for name, wire := range recorded(t) {
 		stream := string(read(t, name+".sse"))
 		whole, err := Assemble(strings.NewReader(stream), wire.Stream(func(string) {}))
@@ -208,7 +208,7 @@ func fails(status int, body string, headers ...string) func(http.ResponseWriter)
 	}
 }
 
-func TestEachProviderIsAskedInItsOwnForm(t *testing.T) {
+func TestRequestsMatchTheAPIOfEachProvider(t *testing.T) {
 	for _, c := range []struct {
 		spec, env, file, path, header, value string
 		body                                 []string
@@ -272,7 +272,7 @@ func TestAnEmptyStreamIsRequestedAgainWithoutStreaming(t *testing.T) {
 	}
 }
 
-func TestModelsAndKeysThatAreNotThereAreNamed(t *testing.T) {
+func TestUnknownModelsAndMissingKeysAreReported(t *testing.T) {
 	for _, text := range []string{"", "gpt-5", "openai:", "closedai:x"} {
 		if _, err := ParseSpec(text); err == nil {
 			t.Errorf("%q is a model", text)

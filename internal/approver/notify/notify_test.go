@@ -148,7 +148,7 @@ func start(h *house, f notify.Channel) *notify.Feed {
 	return notify.Start(notify.Options{Ledger: h.ledger, Channel: f, Name: "walls", Log: slog.New(slog.DiscardHandler)})
 }
 
-func TestASlowPlaceHoldsUpItselfAlone(t *testing.T) {
+func TestSlowChannelDelaysNoOthers(t *testing.T) {
 	h, w := build(t), newWalls("slow", "quick")
 	gate := make(chan struct{})
 	w.hold["slow"] = gate
@@ -165,7 +165,7 @@ func TestASlowPlaceHoldsUpItselfAlone(t *testing.T) {
 	until(t, "the slow one shows the newest", func() bool { return w.last("slow", a) == ledger.Denied })
 }
 
-func TestAFeedThatClosesLetsTheNotificationUnderWayEnd(t *testing.T) {
+func TestCloseWaitsForNotificationInProgress(t *testing.T) {
 	h, w := build(t), newWalls("p")
 	gate := make(chan struct{})
 	w.hold["p"] = gate
@@ -189,7 +189,7 @@ func TestAFeedThatClosesLetsTheNotificationUnderWayEnd(t *testing.T) {
 	}
 }
 
-func TestAPlaceThatComesBackShowsTheNewestSoon(t *testing.T) {
+func TestRecoveredChannelShowsTheLatestState(t *testing.T) {
 	h, w := build(t), newWalls("p")
 	w.fail["p"] = errors.New("down")
 	defer start(h, w).Close()
@@ -209,7 +209,7 @@ func TestAPlaceThatComesBackShowsTheNewestSoon(t *testing.T) {
 	}
 }
 
-func TestWhatWaitsAloneLetsTheOthersPass(t *testing.T) {
+func TestDelayedNotificationDoesNotBlockOthers(t *testing.T) {
 	h, w := build(t), newWalls("p")
 	a := h.hold(nil)
 	w.fail["p"+string(a.ID)] = &notify.Wait{For: 50 * time.Millisecond, Alone: true, Err: errors.New("later")}
@@ -221,7 +221,7 @@ func TestWhatWaitsAloneLetsTheOthersPass(t *testing.T) {
 	until(t, "it is shown", func() bool { return w.last("p", a) != "" })
 }
 
-func TestAFeedBeginsWithWhatIsThere(t *testing.T) {
+func TestFeedBeginsWithExistingApprovals(t *testing.T) {
 	h, w := build(t), newWalls("p")
 	heard := make(chan struct{}, 10)
 	defer h.ledger.Watch(schema.AllTenants(), func(a *ledger.Approval) {
@@ -331,7 +331,7 @@ func section(t *testing.T, urls ...string) settings.Notify {
 	return settings.Notify{URLs: urls, SecretsFile: file, AllowPrivate: true}
 }
 
-func TestReceiversAreToldOfEachEventWithASignature(t *testing.T) {
+func TestWebhooksGetSignedEvents(t *testing.T) {
 	h, r := build(t), receive(t)
 	c := section(t, r.URL+"/a", r.URL+"/b")
 	if f := notify.Check(c); len(f) > 0 {
@@ -387,7 +387,7 @@ func TestReceiversAreToldOfEachEventWithASignature(t *testing.T) {
 	}
 }
 
-func TestReceiversAreToldOfApprovalsOfTheirTenantOnly(t *testing.T) {
+func TestWebhooksGetApprovalsOfTheirTenantOnly(t *testing.T) {
 	h, own, other, platform := build(t), receive(t), receive(t), receive(t)
 	h.tenants = tenants.New(settings.Tenants{"red": {Notify: settings.TenantNotify{URLs: []string{own.URL}}}, "blue": {Notify: settings.TenantNotify{URLs: []string{other.URL}}}, "quiet": {}})
 	defer h.webhooks(section(t, platform.URL))()
@@ -409,7 +409,7 @@ func TestReceiversAreToldOfApprovalsOfTheirTenantOnly(t *testing.T) {
 	}
 }
 
-func TestAReceiverIsToldOfWhatItAskedFor(t *testing.T) {
+func TestWebhooksGetSelectedEventsOnly(t *testing.T) {
 	h, r := build(t), receive(t)
 	c := section(t, r.URL)
 	c.Events = []string{notify.Decided}
@@ -422,7 +422,7 @@ func TestAReceiverIsToldOfWhatItAskedFor(t *testing.T) {
 	}
 }
 
-func TestACallerThatConfirmsItselfIsNobodysNews(t *testing.T) {
+func TestCallerConfirmationsSendNoWebhooks(t *testing.T) {
 	h, r := build(t), receive(t)
 	defer h.webhooks(section(t, r.URL))()
 	mine := h.hold(func(rule *risk.Approval) { *rule = risk.Approval{By: risk.ByCaller, Expires: time.Minute} })
@@ -433,7 +433,7 @@ func TestACallerThatConfirmsItselfIsNobodysNews(t *testing.T) {
 	}
 }
 
-func TestSettingsOfReceiversThatCannotWorkAreRefused(t *testing.T) {
+func TestInvalidWebhookSettingsAreRefused(t *testing.T) {
 	good := section(t, "https://example.com/hook")
 	for key, change := range map[string]func(*settings.Notify){
 		"urls":         func(c *settings.Notify) { c.URLs = nil },

@@ -10,7 +10,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-func FuzzClaimsNameAPersonOfOursOrNobody(f *testing.F) {
+func FuzzClaimsNameAConfiguredPersonOrAreRefused(f *testing.F) {
 	for _, seed := range []string{
 		`{"email":"ann@example.com","email_verified":true,"groups":["ops"]}`, `{"email":"ann@example.com","email_verified":"true","groups":"ops"}`, `{"email":"a@b@example.com","email_verified":true}`,
 		`{"email":["ann@example.com"],"email_verified":true}`, `{"email":"ann@evil.example","email_verified":true}`, `{"email":"ann@example.com","email_verified":false}`, `{"realm":{"roles":["ops","",null]}}`,

@@ -83,7 +83,7 @@ func (r *fixture) comeIn(fresh bool) (oidc.Person, error) {
 	return r.p.Finish(r.t.Context(), flow, back)
 }
 
-func TestAPersonComesInUnderANameThatNoKeyHas(t *testing.T) {
+func TestSignInGivesANameDistinctFromKeys(t *testing.T) {
 	r := open(t, nil)
 	r.idp.SignsIn(oidctest.Claims{"email": "Ada@X.example", "email_verified": true, "groups": []string{"ops", "ops", "dev"}})
 	got, err := r.comeIn(false)
@@ -105,7 +105,7 @@ func TestAPersonComesInUnderANameThatNoKeyHas(t *testing.T) {
 	}
 }
 
-func TestAnIDTokenThatProvesNothingLetsNobodyIn(t *testing.T) {
+func TestInvalidIDTokensAreRefused(t *testing.T) {
 	other, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
 		t.Fatal(err)
@@ -168,7 +168,7 @@ func TestAnIDTokenThatProvesNothingLetsNobodyIn(t *testing.T) {
 	}
 }
 
-func TestWhatComesBackMustBeOfTheFlowThatWasBegun(t *testing.T) {
+func TestCallbackOfAnotherFlowIsRefused(t *testing.T) {
 	r := open(t, nil)
 	for what, c := range map[string]struct {
 		change func(*oidc.Flow, url.Values)
@@ -202,7 +202,7 @@ func TestWhatComesBackMustBeOfTheFlowThatWasBegun(t *testing.T) {
 	}
 }
 
-func TestAFreshSignInIsOneThatTheProviderDatesAfterItWasAskedFor(t *testing.T) {
+func TestFreshSignInNeedsARecentAuthTime(t *testing.T) {
 	r := open(t, nil)
 	for what, c := range map[string]struct {
 		auth  any
@@ -232,7 +232,7 @@ func TestAFreshSignInIsOneThatTheProviderDatesAfterItWasAskedFor(t *testing.T) {
 	}
 }
 
-func TestWhoIsWhoFollowsTheConfiguration(t *testing.T) {
+func TestClaimsMapToPrincipalsAsConfigured(t *testing.T) {
 	for what, c := range map[string]struct {
 		change func(*settings.OIDC)
 		claims oidctest.Claims
@@ -274,7 +274,7 @@ func TestWhoIsWhoFollowsTheConfiguration(t *testing.T) {
 	}
 }
 
-func TestAProviderThatIsDownKeepsNobodyForLong(t *testing.T) {
+func TestSignInRecoversSoonAfterProviderOutage(t *testing.T) {
 	r := open(t, nil)
 	r.idp.Down(true)
 	for range 2 {
@@ -296,7 +296,7 @@ func TestAProviderThatIsDownKeepsNobodyForLong(t *testing.T) {
 	}
 }
 
-func TestASectionThatCannotBeHonouredIsRefused(t *testing.T) {
+func TestInvalidOIDCSettingsAreRefused(t *testing.T) {
 	good := settings.OIDCDefaults()
 	good.Issuer, good.ClientID = "https://accounts.example", "id"
 	if faults := good.Validate(); len(faults) > 0 {

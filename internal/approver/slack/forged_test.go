@@ -277,7 +277,7 @@ func TestAReplayedRequestIsRefusedByEveryApprover(t *testing.T) {
 	r.slack.Until(t, "one counts", func() bool { return len(r.now(a).Decisions) == 1 })
 }
 
-func TestWhoLeavesAGroupIsRefusedAtTheNextClick(t *testing.T) {
+func TestClickIsRefusedAfterLeavingTheGroup(t *testing.T) {
 	r := open(t, nil)
 	who := schema.Principal{Name: "oidc:grace@x", Owner: "grace@x", Groups: []string{"ops"}}
 	code, _, err := r.book.Code(t.Context(), who)
@@ -307,7 +307,7 @@ func TestWhoLeavesAGroupIsRefusedAtTheNextClick(t *testing.T) {
 	}
 }
 
-func TestWhoIsRefusedIsToldWhy(t *testing.T) {
+func TestRefusedClickGetsTheReason(t *testing.T) {
 	r := open(t, nil)
 	a := r.hold(2, `{"n":1}`, nil)
 	m := r.card(channel, a, "", anyCard)

@@ -12,7 +12,7 @@ import (
 	"github.com/callyard/callyard/internal/store/ledger"
 )
 
-func FuzzNothingCountsWithoutTheSignature(f *testing.F) {
+func FuzzRequestsWithoutSignatureAreRefused(f *testing.F) {
 	now := time.Now().Unix()
 	f.Add("v0=", int64(0), []byte("payload=x"))
 	f.Add("v0=0000000000000000000000000000000000000000000000000000000000000000", int64(1), []byte(""))
@@ -28,7 +28,7 @@ func FuzzNothingCountsWithoutTheSignature(f *testing.F) {
 	})
 }
 
-func FuzzAnInteractionIsAClickOrNothing(f *testing.F) {
+func FuzzInteractionIsAClickOrIgnored(f *testing.F) {
 	for _, seed := range []string{
 		`{"type":"block_actions","team":{"id":"T"},"user":{"id":"U"},"actions":[{"action_id":"approve","block_id":"b","type":"button","value":"appr_1.0123456789abcdef"}]}`,
 		`{"type":"block_actions","actions":[{"type":"static_select","action_id":"deny","selected_option":{"value":"appr_1.00.other"}}]}`,

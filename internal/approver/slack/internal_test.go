@@ -33,7 +33,7 @@ func golden(t *testing.T, file string, got []byte) {
 	}
 }
 
-func TestValuesThatTheSchemaMarksAreHiddenWhereverTheyLie(t *testing.T) {
+func TestSecretValuesAreHiddenAtAnyDepth(t *testing.T) {
 	for what, c := range map[string]struct{ schema, args, want string }{
 		"nothing marked":   {`{}`, `{"b":1.50,"a":[1, 2]}`, `{"b":1.50,"a":[1,2]}`},
 		"write only":       {`{"properties":{"k":{"writeOnly":true}}}`, `{"k":{"deep":1},"l":2}`, `{"k":"[hidden]","l":2}`},
@@ -67,7 +67,7 @@ func TestValuesThatTheSchemaMarksAreHiddenWhereverTheyLie(t *testing.T) {
 	}
 }
 
-func FuzzNoMarkedValueIsShown(f *testing.F) {
+func FuzzSecretValuesAreHidden(f *testing.F) {
 	f.Add(`{"a":[{"key":"x"}],"key":{"y":1}}`)
 	f.Add(`[[],{},"",{"k\u0065y":null}]`)
 	f.Fuzz(func(t *testing.T, args string) {
@@ -104,7 +104,7 @@ func FuzzNoMarkedValueIsShown(f *testing.F) {
 	})
 }
 
-func FuzzAButtonNamesACallOrNone(f *testing.F) {
+func FuzzButtonReferenceRoundTripsOrIsRefused(f *testing.F) {
 	f.Add("appr_06gzwg9m6xv52e7cadjz96gfp8.0123456789abcdef01234567")
 	f.Add("appr_.")
 	f.Fuzz(func(t *testing.T, text string) {
@@ -114,7 +114,7 @@ func FuzzAButtonNamesACallOrNone(f *testing.F) {
 	})
 }
 
-func FuzzWhatIsShownHasNoCharacterThatDeceives(f *testing.F) {
+func FuzzDeceptiveCharactersAreNotShown(f *testing.F) {
 	f.Add("a\u202eb\nc\x00\xff")
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, r := range clean(text) {
@@ -138,7 +138,7 @@ func example(state ledger.State) *asked {
 	return &asked{Approval: a, rule: &risk.Approval{By: risk.ByGroups, Groups: []string{"ops"}, Needed: 1, SlackLevel: 2}, args: "{\n  \"target\": \"x\"\n}", page: "https://approve.example.com/a/" + string(a.ID), decidable: true}
 }
 
-func TestTheCardsAreThoseOfTheGoldenFiles(t *testing.T) {
+func TestCardsMatchGoldenFiles(t *testing.T) {
 	for _, state := range []ledger.State{ledger.Pending, ledger.Approved} {
 		c := example(state).card([]string{"Not needed"})
 		body, err := json.MarshalIndent(map[string]any{"text": c.text, "blocks": c.blocks}, "", "  ")
@@ -149,7 +149,7 @@ func TestTheCardsAreThoseOfTheGoldenFiles(t *testing.T) {
 	}
 }
 
-func TestTheManifestIsThatOfTheGoldenFiles(t *testing.T) {
+func TestManifestMatchesGoldenFiles(t *testing.T) {
 	for file, c := range map[string]struct {
 		public string
 		json   bool
@@ -167,7 +167,7 @@ func TestTheManifestIsThatOfTheGoldenFiles(t *testing.T) {
 	}
 }
 
-func TestAConfigurationThatCannotWorkIsRefused(t *testing.T) {
+func TestInvalidConfigurationIsRefused(t *testing.T) {
 	nowhere := filepath.Join(t.TempDir(), "nowhere")
 	good := settings.SlackDefaults()
 	good.BotToken, good.AppToken, good.TeamID, good.AppID, good.DefaultChannel = "xoxb-1", "xapp-1", "T1", "A1", "C1"

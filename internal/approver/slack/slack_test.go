@@ -18,7 +18,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-func TestACardSaysWhoAsksForWhatAndHidesWhatTheSchemaMarksAsSecret(t *testing.T) {
+func TestCardShowsTheRequestAndHidesSecrets(t *testing.T) {
 	r := open(t, nil)
 	a := r.hold(2, `{"target":"pr\u006fd `+"\u202e"+`<!channel> *x* аdmin","key":"hunter2"}`, nil)
 	m := r.card(channel, a, "", anyCard)
@@ -40,7 +40,7 @@ func TestACardSaysWhoAsksForWhatAndHidesWhatTheSchemaMarksAsSecret(t *testing.T)
 	}
 }
 
-func TestLongArgumentsAreFoldedAndTheirRestIsNamed(t *testing.T) {
+func TestLongArgumentsAreTruncatedWithANote(t *testing.T) {
 	r := open(t, nil)
 	long := strings.Repeat("0123456789", 300)
 	a := r.hold(2, `{"target":"`+long+`END"}`, nil)
@@ -61,7 +61,7 @@ func TestLongArgumentsAreFoldedAndTheirRestIsNamed(t *testing.T) {
 	}
 }
 
-func TestAClickDecidesAndTheCardAndTheThreadTell(t *testing.T) {
+func TestClickDecidesAndUpdatesCardAndThread(t *testing.T) {
 	r := open(t, nil)
 	a := r.hold(2, `{"target":"x"}`, nil)
 	r.click("ada", r.card(channel, a, "", anyCard), "approve", 0)
@@ -90,7 +90,7 @@ func TestAClickDecidesAndTheCardAndTheThreadTell(t *testing.T) {
 	})
 }
 
-func TestAReasonIsAskedForInAWindow(t *testing.T) {
+func TestReasonIsRequestedInAModal(t *testing.T) {
 	r := open(t, nil)
 	a := r.hold(2, `{"target":"x"}`, func(rule *risk.Approval) { rule.Reasons = true })
 	m := r.card(channel, a, "", anyCard)
@@ -113,7 +113,7 @@ func TestAReasonIsAskedForInAWindow(t *testing.T) {
 	r.card(channel, b, "that is denied", says("Denied"))
 }
 
-func TestAboveTheLevelOfThePolicyThereIsALinkOnly(t *testing.T) {
+func TestCardAboveTheSlackLevelHasALinkOnly(t *testing.T) {
 	r := open(t, func(c *settings.Slack) { c.MaxLevel = 2 })
 	for what, a := range map[string]*ledger.Approval{
 		"policy says nothing":         r.hold(2, `{"n":1}`, func(rule *risk.Approval) { rule.SlackLevel = 0 }),
@@ -169,7 +169,7 @@ func TestACardFollowsExpiryRevocationEscalationAndEdits(t *testing.T) {
 	r.card(channel, expires, "that is expired", says("Expired"))
 }
 
-func TestWhoIsAskedLaterGetsACardThen(t *testing.T) {
+func TestEscalationPostsACardToTheNextGroup(t *testing.T) {
 	r := open(t, nil)
 	a := r.hold(2, `{"n":1}`, func(rule *risk.Approval) { rule.EscalateTo = []string{"board"} })
 	r.card(channel, a, "", anyCard)
@@ -184,7 +184,7 @@ func TestWhoIsAskedLaterGetsACardThen(t *testing.T) {
 }
 
 // A decision counts once, regardless of repeated clicks and concurrent approvers.
-func TestOneOfAHundredClicksAndThePageDecides(t *testing.T) {
+func TestOneOfManyConcurrentClicksDecides(t *testing.T) {
 	r := open(t, nil)
 	for round := range 3 {
 		a := r.hold(2, fmt.Sprintf(`{"round":%d}`, round), nil)
@@ -234,7 +234,7 @@ func TestOneOfAHundredClicksAndThePageDecides(t *testing.T) {
 	}
 }
 
-func TestSlackDelaysNobodyAndIsRightSoonAfterItsRecovery(t *testing.T) {
+func TestSlackOutageDelaysNoDecisionsAndCardsCatchUp(t *testing.T) {
 	r := open(t, nil)
 	for _, mode := range []slacktest.Mode{slacktest.Down, slacktest.Broken, slacktest.Slow, slacktest.Limited} {
 		shown := r.hold(2, `{"shown":"before"}`, nil)
@@ -292,7 +292,7 @@ func TestACardIsRewrittenAfterARestart(t *testing.T) {
 	}
 }
 
-func TestOfSeveralApproversOnePosts(t *testing.T) {
+func TestOnlyOneOfSeveralApproversPosts(t *testing.T) {
 	r := open(t, nil)
 	var others []*slack.App
 	for range 3 {
@@ -354,7 +354,7 @@ func TestAStaleCardIsRepairedWhenItIsClicked(t *testing.T) {
 	})
 }
 
-func TestACardThatSlackDoesNotTakeIsSaidInPlainText(t *testing.T) {
+func TestRefusedCardIsPostedAsPlainText(t *testing.T) {
 	r := open(t, nil)
 	r.slack.RefuseBlocks(true)
 	a := r.hold(2, `{"n":1}`, nil)
@@ -364,7 +364,7 @@ func TestACardThatSlackDoesNotTakeIsSaidInPlainText(t *testing.T) {
 	}
 }
 
-func TestSocketModeTakesClicksAndCommandsAndOutlivesItsSocket(t *testing.T) {
+func TestSocketModeHandlesClicksAndReconnects(t *testing.T) {
 	r := open(t, func(c *settings.Slack) { c.AppToken, c.SigningSecret = slacktest.AppToken, "" })
 	up := func() {
 		t.Helper()
@@ -410,7 +410,7 @@ func TestSocketModeTakesClicksAndCommandsAndOutlivesItsSocket(t *testing.T) {
 	}
 }
 
-func TestACallOfAnotherTenantIsAnsweredLikeNone(t *testing.T) {
+func TestCallOfAnotherTenantIsNotFound(t *testing.T) {
 	r := open(t, nil)
 	r.tenant = "billing"
 	a := r.hold(2, `{"target":"`+strings.Repeat("0123456789", 300)+`END"}`, nil)

@@ -36,7 +36,7 @@ func decision(kind, digest, more string) string {
 	return fmt.Sprintf(`{"kind":%q,"digest":%q%s}`, kind, digest, more)
 }
 
-func TestAnApprovalTellsEverythingThatADecisionNeeds(t *testing.T) {
+func TestApprovalHasEverythingADecisionNeeds(t *testing.T) {
 	f := open(t, people(), nil)
 	args := `{"n": 12345678901234567890, "target":"a\u202e"}`
 	a := f.hold(args, requester(), nil)
@@ -64,7 +64,7 @@ func TestAnApprovalTellsEverythingThatADecisionNeeds(t *testing.T) {
 	goldentest.Text(t, "testdata/approval.json", string(text)+"\n")
 }
 
-func TestForgottenArgumentsAreSaidToBe(t *testing.T) {
+func TestDeletedArgumentsAreReportedAsDeleted(t *testing.T) {
 	f := open(t, people(), nil)
 	args := `{"target":"` + strings.Repeat("x", 5000) + `"}`
 	a := f.hold(args, requester(), nil)
@@ -126,7 +126,7 @@ func TestAnApprovalNeedsTheDigestThatWasShown(t *testing.T) {
 	}
 }
 
-func TestAnEditRunsExactlyTheBytesOfItsMember(t *testing.T) {
+func TestEditRunsExactlyTheSubmittedBytes(t *testing.T) {
 	f := open(t, people(), nil)
 	a := f.hold(`{"target":"x"}`, requester(), nil)
 	path := "/approvals/" + a.ID + "/decisions"
@@ -158,7 +158,7 @@ func TestAnEditRunsExactlyTheBytesOfItsMember(t *testing.T) {
 	}
 }
 
-func TestEachKindOfDecisionDoesWhatItSays(t *testing.T) {
+func TestEachDecisionKindHasItsState(t *testing.T) {
 	f := open(t, people(), nil)
 	for kind, want := range map[string]ledger.State{"deny": ledger.Denied, "revoke": ledger.Revoked, "extend": ledger.Pending} {
 		a := f.hold(`{"target":"x"}`, requester(), nil)
@@ -195,7 +195,7 @@ func TestABodyThatIsNotExactlyADecisionIsRefused(t *testing.T) {
 	}
 }
 
-func TestTheAPIWantsAKeyAndNoCookie(t *testing.T) {
+func TestAPIRequiresAKeyAndIgnoresCookies(t *testing.T) {
 	f := open(t, people(), nil)
 	a := f.hold(`{"target":"x"}`, requester(), nil)
 	c := f.signedIn("ada")
@@ -213,7 +213,7 @@ func TestTheAPIWantsAKeyAndNoCookie(t *testing.T) {
 	}
 }
 
-func TestNobodyDecidesTheirOwnCallInAnyShape(t *testing.T) {
+func TestRequestersCannotDecideOwnCallsUnderAnyName(t *testing.T) {
 	f := open(t, people(), nil)
 	for _, c := range []struct {
 		what string
@@ -243,7 +243,7 @@ func TestNobodyDecidesTheirOwnCallInAnyShape(t *testing.T) {
 	}
 }
 
-func TestWhatDoesNotConcernYouIsNotThere(t *testing.T) {
+func TestApprovalsOfOthersAreNotFound(t *testing.T) {
 	f := open(t, people(), nil)
 	a := f.hold(`{"target":"x"}`, requester(), nil)
 	missing := f.api("eve", "GET", "/approvals/appr_"+strings.Repeat("0", 26), "")
@@ -302,7 +302,7 @@ func TestListsArePagedAndFiltered(t *testing.T) {
 	}
 }
 
-func TestWithoutKeysEverybodyIsLocalAndOnlyUnderALocalName(t *testing.T) {
+func TestWithoutKeysAccessIsLocalOnly(t *testing.T) {
 	f := open(t, nil, nil)
 	a := f.hold(`{"target":"x"}`, requester(), nil)
 	if got := f.api("", "GET", "/approvals", "", "Host", "rebound.example"); got.status != http.StatusForbidden {
@@ -316,7 +316,7 @@ func TestWithoutKeysEverybodyIsLocalAndOnlyUnderALocalName(t *testing.T) {
 	}
 }
 
-func TestEveryRouteIsInTheDocumentAndNothingElse(t *testing.T) {
+func TestRoutesMatchTheOpenAPIDocument(t *testing.T) {
 	f := open(t, people(), nil)
 	var doc struct {
 		OpenAPI string

@@ -3,7 +3,7 @@ package web
 import "testing"
 
 // Pages are parsed when they are first shown, so a broken page is not detected at the start.
-func TestEveryPageOfTheApproverCanBeRead(t *testing.T) {
+func TestEveryPageTemplateParses(t *testing.T) {
 	pages := newPages()
 	for _, name := range pageNames {
 		if page, err := pages.Page(name); err != nil || page.Lookup("page") == nil {

@@ -87,7 +87,7 @@ func ledBack(t *testing.T, a answer) *url.URL {
 	return u
 }
 
-func TestAPersonGivesAProgramAccessAndItCallsInTheirName(t *testing.T) {
+func TestProgramCallsInTheNameOfThePersonWhoGrantedAccess(t *testing.T) {
 	f := openWithAuthorization(t, people())
 	b := f.browser()
 	away := f.do(b, "GET", authorize(), "")
@@ -130,7 +130,7 @@ func TestAPersonGivesAProgramAccessAndItCallsInTheirName(t *testing.T) {
 	}
 }
 
-func TestNobodyElseAgreesInTheNameOfAPerson(t *testing.T) {
+func TestConsentNeedsThePersonsOwnForm(t *testing.T) {
 	f := openWithAuthorization(t, people())
 	ada, bob := f.signedIn("ada"), f.signedIn("bob")
 	page := f.do(ada, "GET", authorize(), "")
@@ -164,7 +164,7 @@ func TestNobodyElseAgreesInTheNameOfAPerson(t *testing.T) {
 	}
 }
 
-func TestARequestAtFaultLeadsNobodyAnywhereByItself(t *testing.T) {
+func TestInvalidAuthorizationRequestIsNotRedirected(t *testing.T) {
 	f := openWithAuthorization(t, people())
 	ada := f.signedIn("ada")
 	for what, path := range map[string]string{

@@ -11,7 +11,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-func TestABodyIsTakenOrRefusedForWhatIsWrongWithIt(t *testing.T) {
+func TestBodyIsReadOrRefusedWithItsFault(t *testing.T) {
 	b := &bodyReader{bodies.New(1000, 0)}
 	for _, c := range []struct {
 		name, body string

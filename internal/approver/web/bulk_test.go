@@ -23,7 +23,7 @@ func picks(page string) url.Values {
 	return form
 }
 
-func TestSeveralCallsOfOneRequesterAreDecidedTogether(t *testing.T) {
+func TestBulkReviewDecidesSeveralCallsOfARequester(t *testing.T) {
 	f := open(t, people(), nil)
 	var ids []schema.ApprovalID
 	for i := range 4 {
@@ -67,7 +67,7 @@ func TestSeveralCallsOfOneRequesterAreDecidedTogether(t *testing.T) {
 	}
 }
 
-func TestAFormForSeveralCallsSaysWhichAndWhatOrNothingHappens(t *testing.T) {
+func TestIncompleteBulkReviewFormDecidesNothing(t *testing.T) {
 	f := open(t, people(), nil)
 	a := f.hold(`{"target":"x"}`, requester(), nil)
 	mine := f.hold(`{"target":"mine"}`, schema.Principal{Name: "ada"}, nil)
@@ -119,7 +119,7 @@ func TestAFormForSeveralCallsSaysWhichAndWhatOrNothingHappens(t *testing.T) {
 	}
 }
 
-func TestAPageOfSeveralCallsHasNoMoreThanItShowsWhole(t *testing.T) {
+func TestBulkReviewPageListsOnlyCallsThatFit(t *testing.T) {
 	f := open(t, people(), nil)
 	for range 6 {
 		f.hold(`{"target":"`+strings.Repeat("x", 1_000_000)+`"}`, requester(), nil)
@@ -130,7 +130,7 @@ func TestAPageOfSeveralCallsHasNoMoreThanItShowsWhole(t *testing.T) {
 	}
 }
 
-func TestAListOfDecisionsIsAnsweredOneByOne(t *testing.T) {
+func TestEachDecisionOfAListGetsItsResult(t *testing.T) {
 	f := open(t, people(), nil)
 	a, b, c, d := f.hold(`{"target":"a"}`, requester(), nil), f.hold(`{"target":"b"}`, requester(), nil), f.hold(`{"target":"c"}`, requester(), nil),
 		f.hold(`{"target":"d"}`, requester(), func(r *risk.Approval) { r.Groups = []string{"others"} })

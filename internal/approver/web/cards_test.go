@@ -47,7 +47,7 @@ func TestACardShowsTheArguments(t *testing.T) {
 }
 
 // A regression: a person who had approved saw a form that could only be refused.
-func TestSomebodyWhoApprovedIsToldWhatIsMissing(t *testing.T) {
+func TestApproverSeesWhichApprovalsAreMissing(t *testing.T) {
 	f := open(t, people(), nil)
 	a := f.hold(`{"target":"x"}`, requester(), func(r *risk.Approval) { r.Needed = 3 })
 	ada, path := f.signedIn("ada"), "/a/"+a.ID

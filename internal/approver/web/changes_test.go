@@ -11,7 +11,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-func TestAPersonSeesWhatChangedInAToolSinceAPersonApprovedIt(t *testing.T) {
+func TestPageShowsToolChangesSinceLastApproval(t *testing.T) {
 	f := open(t, people(), nil)
 	const before, after = `{"name":"delete","description":"Deletes one file."}`, `{"name":"delete","description":"Deletes all files."}`
 	type change struct {
@@ -74,7 +74,7 @@ func TestAPersonSeesWhatChangedInAToolSinceAPersonApprovedIt(t *testing.T) {
 	}
 }
 
-func TestAnEditIsShownAgainstWhatWasAskedFor(t *testing.T) {
+func TestEditIsComparedWithTheRequest(t *testing.T) {
 	f := open(t, people(), nil)
 	a := f.hold(`{"target":"all","n":12345678901234567890}`, requester(), func(r *risk.Approval) { r.Needed = 2 })
 	if got := f.api("bob", "POST", "/approvals/"+string(a.ID)+"/decisions", decision("edit", a.Binding.ArgumentsDigest, `,"arguments":{"target":"one","n":12345678901234567890},"reason":"less"`)); got.status != http.StatusOK {

@@ -64,7 +64,7 @@ func (f *fabric) beginConnect(c *http.Client) string {
 	return oauthtest.Agree(f.t, strings.ReplaceAll(m[1], "&amp;", "&")).Encode()
 }
 
-func TestAPersonConnectsToAServerAndNobodyElseIsConnectedByThat(t *testing.T) {
+func TestServerConnectionBelongsToOnePerson(t *testing.T) {
 	f, book, as := openWithCredentials(t, people())
 	ada, bob := f.signedIn("ada"), f.signedIn("bob")
 	query := f.beginConnect(ada)

@@ -40,7 +40,7 @@ func withConsole(t *testing.T, keys []authn.Key, groups ...string) *fabric {
 	return open(t, keys, func(o *web.Options) { o.Console, o.ConsoleGroups = c, groups })
 }
 
-func TestWithoutAConsoleThereIsNone(t *testing.T) {
+func TestConsoleIsNotServedIfDisabled(t *testing.T) {
 	f := open(t, nil, nil)
 	for _, path := range []string{"/console", "/console/servers", "/static/console.css"} {
 		if got := f.do(f.browser(), "GET", path, ""); got.status != http.StatusNotFound {
@@ -52,7 +52,7 @@ func TestWithoutAConsoleThereIsNone(t *testing.T) {
 	}
 }
 
-func TestWhereNobodySignsInTheConsoleIsForEverybodyOnLoopback(t *testing.T) {
+func TestWithoutSignInConsoleIsOpenOnLoopback(t *testing.T) {
 	f := withConsole(t, nil)
 	c := f.browser()
 	got := f.do(c, "GET", "/console/servers", "")
@@ -71,7 +71,7 @@ func TestWhereNobodySignsInTheConsoleIsForEverybodyOnLoopback(t *testing.T) {
 	}
 }
 
-func TestTheConsoleIsForItsGroupsAndTakesTheKeyOfThePerson(t *testing.T) {
+func TestConsoleNeedsItsGroupsAndUsesThePersonsKey(t *testing.T) {
 	f := withConsole(t, people(), "auditors")
 	if got := f.do(f.browser(), "GET", "/console", ""); got.status != http.StatusSeeOther || got.header.Get("Location") != "/sign-in?next=%2Fconsole" {
 		t.Errorf("without a sign-in: %d %v", got.status, got.header)
@@ -124,7 +124,7 @@ func TestTheConsoleIsForItsGroupsAndTakesTheKeyOfThePerson(t *testing.T) {
 	}
 }
 
-func TestAKeyIsSealedWithTheCookieAndEnds(t *testing.T) {
+func TestConsoleKeyIsEncryptedWithTheCookieAndExpires(t *testing.T) {
 	now := time.Unix(1000, 0)
 	v := web.NewVault(func() time.Time { return now }, time.Hour)
 	v.Put("cookie", "door-key")

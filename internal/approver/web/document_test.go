@@ -7,7 +7,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-func TestTheDocumentNamesAllShapesThatItRefersTo(t *testing.T) {
+func TestDocumentDefinesAllReferencedSchemas(t *testing.T) {
 	var doc struct {
 		Components struct {
 			Schemas map[string]any `json:"schemas"`
@@ -39,7 +39,7 @@ func TestTheDocumentNamesAllShapesThatItRefersTo(t *testing.T) {
 	visit("", whole)
 }
 
-func TestABodyIsReadToTheLetterOfTheDocument(t *testing.T) {
+func TestBodyMustMatchItsSchemaExactly(t *testing.T) {
 	for _, body := range []string{
 		`{"kind":"approve","arguments":{}}`, `{"kind":"edit","digest":"x"}`, `{"kind":"deny","other":1}`, `{"Kind":"deny"}`, `{"kind":"deny","kind":"deny"}`,
 		`{"kind":"approve","allow":{"until":"soon","pattern":{"kind":"any"}}}`, `{"kind":"approve","allow":{"until":"2026-01-02T03:04:05Z","pattern":{"kind":"any"},"uses":1}}`,

@@ -11,7 +11,7 @@ import (
 
 // The input of a person is shown again if their session ended before they submitted it, and nothing
 // is decided before they see the request again.
-func TestAFormWhoseSessionEndedComesBack(t *testing.T) {
+func TestFormIsRestoredAfterSessionEnds(t *testing.T) {
 	f := open(t, people(), nil)
 	a := f.hold(`{"target":"x"}`, requester(), nil)
 	c := f.signedIn("ada")
@@ -72,7 +72,7 @@ func TestAFormThatFailsShowsWhatWasEntered(t *testing.T) {
 }
 
 // A double click submits a form twice. The person sees the response to the second one.
-func TestADecisionThatIsSentTwiceIsNoRefusal(t *testing.T) {
+func TestRepeatedDecisionIsNotRefused(t *testing.T) {
 	f := open(t, people(), nil)
 	for _, kind := range []string{"approve", "deny", "revoke"} {
 		a := f.hold(`{"target":"x"}`, requester(), nil)

@@ -8,7 +8,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-func FuzzAQuestionForTheListIsReadOrRefused(f *testing.F) {
+func FuzzListQueryIsReadOrRefused(f *testing.F) {
 	for _, seed := range []string{"state=pending,approved&limit=5", "state=&cursor=appr_1", "limit=99999999999", "x=1", "state=%00", "cursor=..%2f", "server=a&server=b"} {
 		f.Add(seed)
 	}
@@ -30,7 +30,7 @@ func FuzzAQuestionForTheListIsReadOrRefused(f *testing.F) {
 	})
 }
 
-func FuzzAfterASignInNobodyIsLedElsewhere(f *testing.F) {
+func FuzzSignInRedirectsToOwnPagesOnly(f *testing.F) {
 	for _, seed := range []string{"/a/appr_1", "/history", "//evil.example/a/x", "/a/..%2f..", "\\\\evil", "javascript:x", "/a/x?y#z", "https:///a/x", "/\t/evil.example", "/console/tool?server=a b&tool=c#d", "/console//x", "/console/%2e%2e/x", "/console/%5cx?%zz"} {
 		f.Add(seed)
 	}

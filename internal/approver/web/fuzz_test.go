@@ -34,7 +34,7 @@ func FuzzAListOfDecisionsIsReadOrRefused(f *testing.F) {
 	})
 }
 
-func FuzzEveryPlaceThatIsOfferedCanBeHeldFast(f *testing.F) {
+func FuzzEveryOfferedPointerFitsAPattern(f *testing.F) {
 	f.Add([]byte(`{"target":"x","deep":{"a/b~":[1,{"":null}],"e":{}}}`))
 	f.Add([]byte(`{ "a" : [ ] , "b" : 1.0e2 }`))
 	f.Fuzz(func(t *testing.T, args []byte) {

@@ -53,7 +53,7 @@ func tenantPeople() []authn.Key {
 	}
 }
 
-func TestAPersonSeesAndEndsTheirOwnProgramsOnly(t *testing.T) {
+func TestPersonListsAndRevokesOwnProgramsOnly(t *testing.T) {
 	f := openWithAuthorization(t, tenantPeople())
 	ada, bob := f.signedIn("ada"), f.signedIn("bob")
 	if page := f.do(ada, "GET", "/grants", "", "Accept", "text/html"); page.status != http.StatusOK || !strings.Contains(page.body, "You gave no program access") || !strings.Contains(page.body, `href="/grants"`) {
@@ -108,7 +108,7 @@ func TestAPersonSeesAndEndsTheirOwnProgramsOnly(t *testing.T) {
 	}
 }
 
-func TestAnAdministratorSeesAndEndsThoseOfTheTenant(t *testing.T) {
+func TestAdministratorListsAndRevokesProgramsOfTheTenant(t *testing.T) {
 	f := openWithAuthorization(t, tenantPeople())
 	of := map[string]string{"ada": f.give(f.signedIn("ada")), "bob": f.give(f.signedIn("bob")), "red/ada": f.give(f.signedIn("red/ada"))}
 	list := func(name string) (told struct {

@@ -40,7 +40,7 @@ func (f *fabric) stored() map[string]string {
 	return all
 }
 
-func TestLookingAtAnyRouteChangesNoByteOfTheLedger(t *testing.T) {
+func TestGetRequestsDoNotChangeTheLedger(t *testing.T) {
 	c := openClub(t, people(), nil)
 	type held struct {
 		id     schema.ApprovalID

@@ -23,7 +23,7 @@ func exist(approval schema.ApprovalID) openapitest.Known {
 	}
 }
 
-func TestWhatTheDocumentForbidsIsRefusedByName(t *testing.T) {
+func TestRequestsOutsideTheDocumentAreRefusedByName(t *testing.T) {
 	f := open(t, people(), nil)
 	known := exist(f.hold(`{"target":"x"}`, requester(), nil).ID)
 	document := []byte(f.api("", "GET", "/openapi.json", "").body)
@@ -60,7 +60,7 @@ func TestWhatTheDocumentForbidsIsRefusedByName(t *testing.T) {
 	}
 }
 
-func TestTheDocumentSaysWhereTheApproverIs(t *testing.T) {
+func TestDocumentNamesTheServerURL(t *testing.T) {
 	f := open(t, people(), nil)
 	var doc struct{ Servers []struct{ URL string } }
 	decode(t, f.api("", "GET", "/openapi.json", ""), &doc)

@@ -20,7 +20,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-func TestAPersonDecidesOnThePageWithoutAnyScript(t *testing.T) {
+func TestDecisionWorksWithoutJavaScript(t *testing.T) {
 	f := open(t, people(), nil)
 	for kind, want := range map[string]ledger.State{"approve": ledger.Approved, "deny": ledger.Denied, "revoke": ledger.Revoked, "extend": ledger.Pending, "edit": ledger.Approved} {
 		a := f.hold(`{"target":"x"}`, requester(), nil)
@@ -57,7 +57,7 @@ func TestAPersonDecidesOnThePageWithoutAnyScript(t *testing.T) {
 	}
 }
 
-func TestAnEditThatDoesNotFitKeepsWhatWasTyped(t *testing.T) {
+func TestInvalidEditKeepsTheInput(t *testing.T) {
 	f := open(t, people(), nil)
 	a := f.hold(`{"target":"x"}`, requester(), nil)
 	c := f.signedIn("ada")
@@ -69,7 +69,7 @@ func TestAnEditThatDoesNotFitKeepsWhatWasTyped(t *testing.T) {
 	}
 }
 
-func TestAFormCountsFromItsOwnPageAndSessionOnly(t *testing.T) {
+func TestFormTokenIsBoundToPageAndSession(t *testing.T) {
 	f := open(t, people(), nil)
 	a, other := f.hold(`{"target":"x"}`, requester(), nil), f.hold(`{"target":"x"}`, requester(), nil)
 	ada, bob := f.signedIn("ada"), f.signedIn("bob")
@@ -107,7 +107,7 @@ func TestAFormCountsFromItsOwnPageAndSessionOnly(t *testing.T) {
 	}
 }
 
-func TestAForeignHostIsRefusedWhereThePublicAddressIsKnown(t *testing.T) {
+func TestOtherHostIsRefusedIfPublicURLIsSet(t *testing.T) {
 	public, _ := url.Parse("https://approve.example")
 	f := open(t, people(), func(o *web.Options) { o.PublicURL = public })
 	page := f.do(f.browser(), "GET", "/sign-in", "", "Host", "approve.example")
@@ -200,7 +200,7 @@ func TestASessionEndsWithItsKey(t *testing.T) {
 	}
 }
 
-func TestASessionHasTheGroupsOfItsKeyAsTheyAreNow(t *testing.T) {
+func TestSessionHasTheCurrentGroupsOfItsKey(t *testing.T) {
 	keys := people()
 	var table *authn.Keys
 	f := open(t, keys, func(o *web.Options) { table = o.Keys })
@@ -221,7 +221,7 @@ func TestASessionHasTheGroupsOfItsKeyAsTheyAreNow(t *testing.T) {
 	}
 }
 
-func TestAFreshSignInIsAskedForWhereTheRuleWantsIt(t *testing.T) {
+func TestFreshSignInIsRequiredByTheRule(t *testing.T) {
 	now := time.Now()
 	clock := &now
 	f := open(t, people(), func(o *web.Options) { o.Now = func() time.Time { return *clock } })
@@ -300,7 +300,7 @@ func TestAMebibyteIsShownWhole(t *testing.T) {
 	}
 }
 
-func TestNothingFromOutsideIsMarkup(t *testing.T) {
+func TestExternalTextIsEscaped(t *testing.T) {
 	f := open(t, people(), nil)
 	evil := schema.Principal{Name: `<script>alert(1)</script>`, Owner: `"><img src=x>`}
 	a := f.hold(`{"target":"</textarea></pre><script>alert(2)</script>"}`, evil, nil)
@@ -319,7 +319,7 @@ func TestNothingFromOutsideIsMarkup(t *testing.T) {
 	}
 }
 
-func TestOpenPagesHearOfAChange(t *testing.T) {
+func TestOpenPagesGetChangeEvents(t *testing.T) {
 	f := open(t, people(), nil)
 	c := f.signedIn("ada")
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)

@@ -95,7 +95,7 @@ func session(a answer) string {
 	return ""
 }
 
-func TestPeopleSignInAtTheProviderAndDecideUnderTheirName(t *testing.T) {
+func TestProviderSignInDecidesUnderThePersonsName(t *testing.T) {
 	c := openClub(t, people(), nil)
 	a := c.hold(`{"target":"x"}`, requester(), nil)
 	mine := c.hold(`{"target":"mine"}`, schema.Principal{Name: "ada-bot", Owner: "ada@x.example"}, nil)
@@ -133,7 +133,7 @@ func TestPeopleSignInAtTheProviderAndDecideUnderTheirName(t *testing.T) {
 	}
 }
 
-func TestOnlyTheBrowserThatLeftComesBack(t *testing.T) {
+func TestSignInCallbackIsBoundToTheBrowser(t *testing.T) {
 	c := openClub(t, people(), nil)
 	for what, f := range map[string]func(b *http.Client) answer{
 		"the way back of another browser": func(b *http.Client) answer {
@@ -202,7 +202,7 @@ func TestOnlyTheBrowserThatLeftComesBack(t *testing.T) {
 	}
 }
 
-func TestTheWayBackFromTheProviderLeadsToOurOwnPages(t *testing.T) {
+func TestSignInCallbackRedirectsToOwnPagesOnly(t *testing.T) {
 	c := openClub(t, nil, nil)
 	for to, want := range map[string]string{"/history": "/history", "https://evil.example/": "/", "//evil.example": "/", `/\evil.example`: "/", "/sign-out": "/", "javascript:alert(1)": "/"} {
 		b := c.browser()
@@ -221,7 +221,7 @@ func TestTheWayBackFromTheProviderLeadsToOurOwnPages(t *testing.T) {
 	}
 }
 
-func TestAFreshSignInAtTheProviderIsAskedForAndChecked(t *testing.T) {
+func TestFreshProviderSignInIsRequestedAndVerified(t *testing.T) {
 	c := openClub(t, nil, nil)
 	a := c.hold(`{"target":"x"}`, requester(), func(r *risk.Approval) { r.FreshLogin = true })
 	path := "/a/" + a.ID
@@ -270,7 +270,7 @@ func TestAFreshSignInAtTheProviderIsAskedForAndChecked(t *testing.T) {
 	}
 }
 
-func TestWherePeopleSignInNobodyIsLocal(t *testing.T) {
+func TestWithProviderSignInLocalAccessIsRefused(t *testing.T) {
 	c := openClub(t, nil, nil)
 	a := c.hold(`{"target":"x"}`, requester(), nil)
 	for _, p := range []string{"/", "/history", "/a/" + string(a.ID), "/review?id=" + string(a.ID)} {
@@ -301,7 +301,7 @@ func TestWherePeopleSignInNobodyIsLocal(t *testing.T) {
 	}
 }
 
-func TestASessionInWhichNobodyAsksForAnythingEnds(t *testing.T) {
+func TestIdleSessionEnds(t *testing.T) {
 	now := time.Now()
 	clock := &now
 	f := open(t, people(), func(o *web.Options) {
@@ -336,7 +336,7 @@ func TestASessionInWhichNobodyAsksForAnythingEnds(t *testing.T) {
 	}
 }
 
-func TestAProviderThatIsDownIsSaidAndKeysStillWork(t *testing.T) {
+func TestProviderOutageIsReportedAndKeysStillWork(t *testing.T) {
 	c := openClub(t, people(), nil)
 	c.idp.Down(true)
 	got := c.do(c.browser(), "GET", "/sign-in/provider", "")

@@ -22,7 +22,7 @@ func (f *fabric) ask(args string) ledger.State {
 	return f.hold(args, requester(), nil).State
 }
 
-func TestWhoApprovesCanAllowTheSameAgainAndTakeItBack(t *testing.T) {
+func TestApproverCanGrantAndRevokeAPermission(t *testing.T) {
 	f := open(t, people(), nil)
 	a := f.hold(`{"target":"x","n":1,"deep":{"a/b":[7,"y"]}}`, requester(), nil)
 	c := f.signedIn("ada")
@@ -130,7 +130,7 @@ func (f *fabric) permitted(n int) {
 	}
 }
 
-func TestProgramsAllowTheSameAgainToo(t *testing.T) {
+func TestPermissionsAreGrantedOverTheAPI(t *testing.T) {
 	f := open(t, people(), nil)
 	a := f.hold(`{"target":"x"}`, requester(), nil)
 	path := "/approvals/" + a.ID + "/decisions"
@@ -204,7 +204,7 @@ func TestProgramsAllowTheSameAgainToo(t *testing.T) {
 	}
 }
 
-func TestAPermissionIsGoodUntilItIsNot(t *testing.T) {
+func TestPermissionStateIsGoodOverUsedUpOrRevoked(t *testing.T) {
 	now := time.Now()
 	for want, p := range map[string]ledger.Permission{
 		"good": {Until: now.Add(time.Second), MaxUses: 2, Uses: 1}, "over": {Until: now}, "used up": {Until: now.Add(time.Hour), MaxUses: 2, Uses: 2},

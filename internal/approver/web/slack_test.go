@@ -58,7 +58,7 @@ func (f *fabric) offer(c *http.Client) string {
 	return ""
 }
 
-func TestAPersonConnectsTheAccountThatTypedTheirCodeAndNoOther(t *testing.T) {
+func TestSlackAccountIsConnectedByItsCodeOnly(t *testing.T) {
 	f, book := openWithSlack(t, people())
 	ada, bob := f.signedIn("ada"), f.signedIn("bob")
 	code := f.codeOf(ada)
@@ -106,7 +106,7 @@ func TestAPersonConnectsTheAccountThatTypedTheirCodeAndNoOther(t *testing.T) {
 	}
 }
 
-func TestWithoutSlackThereIsNoPageForIt(t *testing.T) {
+func TestSlackPageIsNotServedWithoutSlack(t *testing.T) {
 	f := open(t, people(), nil)
 	c := f.signedIn("ada")
 	if a := f.do(c, "GET", "/slack", ""); a.status != http.StatusNotFound {

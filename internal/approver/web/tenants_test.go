@@ -15,9 +15,9 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// TestApprovalsOfAnotherTenantAreAnsweredLikeNone sends requests as a person of another tenant who
+// TestApprovalsOfAnotherTenantAreNotFound sends requests as a person of another tenant who
 // is in the group that decides, and in the observer group.
-func TestApprovalsOfAnotherTenantAreAnsweredLikeNone(t *testing.T) {
+func TestApprovalsOfAnotherTenantAreNotFound(t *testing.T) {
 	f := open(t, []authn.Key{
 		{Name: "rita", Groups: []string{"ops", "auditors"}, Tenant: "red"},
 		{Name: "bo", Groups: []string{"ops", "auditors"}, Tenant: "blue"},
@@ -66,7 +66,7 @@ func TestApprovalsOfAnotherTenantAreAnsweredLikeNone(t *testing.T) {
 	}
 }
 
-func TestPeopleOfATenantThatIsNotConfiguredDoNotSignIn(t *testing.T) {
+func TestSignInOfAnUnconfiguredTenantIsRefused(t *testing.T) {
 	c := openClubOf(t, people(), "team", func(o *web.Options) { o.Tenants = tenants.New(settings.Tenants{"red": {Servers: []string{"*"}}}) })
 	for tenant, status := range map[string]int{"red": http.StatusOK, "gone": http.StatusUnauthorized} {
 		c.idp.SignsIn(oidctest.Claims{"email": "ada@x.example", "email_verified": true, "groups": []string{"ops"}, "team": tenant})

@@ -49,7 +49,7 @@ func kindOf(t *testing.T, err error, want schema.Kind) {
 	}
 }
 
-func TestAKeyIsTakenEverywhereAtOnceUntilItIsRevoked(t *testing.T) {
+func TestKeyIsAcceptedEverywhereUntilRevoked(t *testing.T) {
 	srv := bustest.Start(t)
 	a, b := open(t, srv), open(t, srv)
 	key, secret := a.must(t, "ci", scope.ReadTools, "tools:call:files")
@@ -91,7 +91,7 @@ func eventually(t *testing.T, what string, done func() bool) {
 	}
 }
 
-func TestRotationUnderLoadRefusesNobody(t *testing.T) {
+func TestRotationUnderLoadRefusesNoRequest(t *testing.T) {
 	srv := bustest.Start(t)
 	doors := []*Keys{open(t, srv), open(t, srv)}
 	key, first := doors[0].must(t, "ci", scope.ReadTools)
@@ -152,7 +152,7 @@ func TestRotationUnderLoadRefusesNobody(t *testing.T) {
 	}
 }
 
-func TestWhileTheStoreIsAwayKnownKeysAreTakenAndOthersAreNotCalledWrong(t *testing.T) {
+func TestWithoutStoreKnownKeysWorkAndOthersAreUnavailable(t *testing.T) {
 	srv := bustest.Start(t)
 	a, b := open(t, srv), open(t, srv)
 	known, secret := a.must(t, "known", scope.ReadTools)
@@ -171,7 +171,7 @@ func TestWhileTheStoreIsAwayKnownKeysAreTakenAndOthersAreNotCalledWrong(t *testi
 	kindOf(t, err, schema.KindUnauthenticated) // damaged, whatever the store has
 }
 
-func TestOfAllWhoMakeAKeyWithOneNameOneWins(t *testing.T) {
+func TestConcurrentCreationOfAKeyNameSucceedsOnce(t *testing.T) {
 	srv := bustest.Start(t)
 	doors := []*Keys{open(t, srv), open(t, srv)}
 	var won atomic.Int64
@@ -192,7 +192,7 @@ func TestOfAllWhoMakeAKeyWithOneNameOneWins(t *testing.T) {
 	}
 }
 
-func TestNobodyGivesAKeyMoreThanTheyHave(t *testing.T) {
+func TestKeyCannotExceedTheScopesOfItsCreator(t *testing.T) {
 	k := open(t, bustest.Start(t))
 	by := func(scopes, tools []string, groups ...string) *schema.Principal {
 		set, err := scope.Parse(scopes)
@@ -238,7 +238,7 @@ func TestNobodyGivesAKeyMoreThanTheyHave(t *testing.T) {
 	}
 }
 
-func TestWhatNoKeyCanBeIsRefusedWithItsFaults(t *testing.T) {
+func TestInvalidKeysAreRefusedWithTheirFaults(t *testing.T) {
 	k := open(t, bustest.Start(t))
 	k.o.Reserved = func(name string) string { return map[bool]string{true: "is reserved"}[name == "taken"] }
 	good := Wish{Name: "x", Scopes: []string{scope.ReadTools}}
@@ -284,7 +284,7 @@ func TestTheLastUseIsWrittenToTheMinute(t *testing.T) {
 	}
 }
 
-func TestWithoutItsTableNothingIsKnownAndNothingIsMade(t *testing.T) {
+func TestWithoutItsTableKeysAreUnavailable(t *testing.T) {
 	k := &Keys{o: Options{Log: slog.New(slog.DiscardHandler)}, fault: errors.New("no table")}
 	_, err := k.Authenticate(t.Context(), newSecret(IDOf("x")))
 	kindOf(t, err, schema.KindUnavailable)
@@ -297,7 +297,7 @@ func TestWithoutItsTableNothingIsKnownAndNothingIsMade(t *testing.T) {
 	(*Keys)(nil).Close()
 }
 
-func TestAnOperatorOfATenantKnowsItsKeysAndNoOthers(t *testing.T) {
+func TestTenantOperatorSeesKeysOfItsTenantOnly(t *testing.T) {
 	k := open(t, bustest.Start(t))
 	all := scope.Of(scope.All())
 	ofA, ofB := &schema.Principal{Name: "a", Tenant: "a", Grant: &scope.Grant{Scopes: all}}, &schema.Principal{Name: "b", Tenant: "b", Grant: &scope.Grant{Scopes: all}}
@@ -329,7 +329,7 @@ func TestAnOperatorOfATenantKnowsItsKeysAndNoOthers(t *testing.T) {
 	}
 }
 
-func TestNobodyMakesAKeyThatActsForSomebodyElse(t *testing.T) {
+func TestKeyForAnotherOwnerIsRefused(t *testing.T) {
 	k := open(t, bustest.Start(t))
 	admin := &schema.Principal{Name: "ops-1", Owner: "olga", Tenant: "a", Grant: &scope.Grant{Scopes: scope.Of(scope.All())}}
 	scopes := []string{scope.CallTools}
@@ -354,7 +354,7 @@ func TestNobodyMakesAKeyThatActsForSomebodyElse(t *testing.T) {
 	}
 }
 
-func TestKeysOfATenantAreNamedLikeIt(t *testing.T) {
+func TestTenantKeyNamesNeedTheTenantPrefix(t *testing.T) {
 	k := open(t, bustest.Start(t))
 	for name, ok := range map[string]bool{"a/ci": true, "ci": false, "a/": false, "b/ci": false, "a": false} {
 		_, _, err := k.Create(t.Context(), everything, Wish{Name: name, Tenant: "a", Scopes: []string{scope.ReadTools}})
@@ -389,7 +389,7 @@ func TestARotationShortensTheGraceOfEarlierSecrets(t *testing.T) {
 	}
 }
 
-func TestAKeyIsNotLargerThanARow(t *testing.T) {
+func TestKeyLargerThanARowIsRefused(t *testing.T) {
 	k := open(t, bustest.Start(t))
 	w := Wish{Name: "ci", Scopes: []string{scope.ReadTools}}
 	for i := range MostTools {
@@ -402,7 +402,7 @@ func TestAKeyIsNotLargerThanARow(t *testing.T) {
 	kindOf(t, err, schema.KindInvalidRequest)
 }
 
-func TestTablesThatWereAwayAtTheStartAreOpenedLater(t *testing.T) {
+func TestTablesMissingAtStartAreOpenedLater(t *testing.T) {
 	srv := bustest.Start(t)
 	_, secret := open(t, srv).must(t, "ci", scope.ReadTools)
 	ended, cancel := context.WithCancel(t.Context())

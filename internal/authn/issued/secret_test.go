@@ -10,7 +10,7 @@ import (
 
 func digest(secret string) [sha256.Size]byte { return sha256.Sum256([]byte(secret)) }
 
-func TestASecretHasItsFormAndEveryChangeIsFound(t *testing.T) {
+func TestSecretFormatDetectsEveryChange(t *testing.T) {
 	id := IDOf("ci")
 	secret := newSecret(id)
 	if got, ok := parse(secret); !ok || got != id || len(secret) != length || !Looks(secret) {
@@ -39,7 +39,7 @@ func TestASecretHasItsFormAndEveryChangeIsFound(t *testing.T) {
 	}
 }
 
-func FuzzASecretIsWholeOrDamaged(f *testing.F) {
+func FuzzSecretParsesOnlyWithValidChecksum(f *testing.F) {
 	f.Add(newSecret(IDOf("ci")))
 	f.Add("cyk_000000000000_")
 	f.Add("cyk_\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00_" + strings.Repeat("0", 38))

@@ -34,7 +34,7 @@ func TestARoleHasTheScopesOfTheTableAndNoOthers(t *testing.T) {
 	}
 }
 
-func TestWhatTwoSetsHaveInCommonIsTheNarrowerOfEach(t *testing.T) {
+func TestIntersectionKeepsTheNarrowerScopes(t *testing.T) {
 	for _, c := range []struct{ a, b, want []string }{
 		{[]string{CallTools, ReadTools}, []string{"tools:call:files"}, []string{"tools:call:files"}},
 		{[]string{"tools:call:files"}, []string{CallTools}, []string{"tools:call:files"}},

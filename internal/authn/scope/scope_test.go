@@ -31,7 +31,7 @@ func TestAScopeIncludesNarrowerOnesAndNoOthers(t *testing.T) {
 	}
 }
 
-func TestWhichToolMayBeCalled(t *testing.T) {
+func TestScopesDecideWhichToolMayBeCalled(t *testing.T) {
 	member := func(_ schema.TenantID, set string, server schema.ServerID, tool string) bool {
 		return set == "daily" && server == "mail" && tool == "read"
 	}
@@ -50,7 +50,7 @@ func TestWhichToolMayBeCalled(t *testing.T) {
 	}
 }
 
-func TestScopesOfOthersAreNoneAndFaultsInAConfiguration(t *testing.T) {
+func TestUnknownScopesAreIgnoredAndRefusedInAConfig(t *testing.T) {
 	for _, one := range []string{"openid", "tools:write", "tools:call:", "tools:call:@", "tools", "", "Tools:read", "tools:read "} {
 		if _, err := Parse([]string{ReadTools, one}); err == nil {
 			t.Errorf("%q is taken", one)
@@ -62,7 +62,7 @@ func TestScopesOfOthersAreNoneAndFaultsInAConfiguration(t *testing.T) {
 	}
 }
 
-func TestNobodyGivesMoreThanTheyHave(t *testing.T) {
+func TestGrantsCannotExceedOwnScopes(t *testing.T) {
 	for _, c := range []struct {
 		give, have []string
 		ok         bool

@@ -158,7 +158,7 @@ func TestRotationUnderLoadRefusesNoValidToken(t *testing.T) {
 	})
 }
 
-func TestAnIssuerThatIsAwayForAnHourStopsNobody(t *testing.T) {
+func TestKnownKeysWorkDuringAnIssuerOutage(t *testing.T) {
 	key, other := tokentest.NewKey(t, "key", jose.ES256), tokentest.NewKey(t, "other", jose.ES256)
 	synctest.Test(t, func(t *testing.T) {
 		i := &idp{keys: []*tokentest.Key{key}}
@@ -196,7 +196,7 @@ func TestAnIssuerThatIsAwayForAnHourStopsNobody(t *testing.T) {
 	})
 }
 
-func TestATokenIsForgottenWhenItExpiresAndAKeyWithinItsRefresh(t *testing.T) {
+func TestCachedTokensExpireAndKeysAreRefreshed(t *testing.T) {
 	key, next := tokentest.NewKey(t, "key", jose.ES256), tokentest.NewKey(t, "next", jose.ES256)
 	synctest.Test(t, func(t *testing.T) {
 		i := &idp{keys: []*tokentest.Key{key}}
@@ -224,7 +224,7 @@ func TestATokenIsForgottenWhenItExpiresAndAKeyWithinItsRefresh(t *testing.T) {
 	})
 }
 
-func TestKeysThatAreNoneAreLeftOut(t *testing.T) {
+func TestUnusableKeysAreIgnored(t *testing.T) {
 	for name, raw := range map[string]string{
 		"no JSON": "x", "nothing": "{}", "empty": `{"keys":[]}`, "symmetric": `{"keys":[{"kty":"oct","k":"c2VjcmV0","kid":"a"}]}`, "unknown": `{"keys":[{"kty":"AKP","kid":"a"}]}`,
 		"for encryption":  `{"keys":[` + publicWith(t, "enc") + `]}`,

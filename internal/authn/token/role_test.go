@@ -10,7 +10,7 @@ import (
 	"github.com/callyard/callyard/internal/authn/token/tokentest"
 )
 
-func TestAGroupOfATokenStandsForARole(t *testing.T) {
+func TestTokenGroupsMapToRoles(t *testing.T) {
 	is := tokentest.Start(t)
 	entry := is.Entry("idp")
 	entry.Roles = map[string]scope.Role{"devs": scope.Developer, "audit": scope.Auditor, "callers": scope.Caller}

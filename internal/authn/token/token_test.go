@@ -76,7 +76,7 @@ func TestClaimsBecomeAPrincipal(t *testing.T) {
 	}
 }
 
-func TestATokenOfOneMountIsNoneOfAnother(t *testing.T) {
+func TestTokenOfOneMountIsRefusedAtAnother(t *testing.T) {
 	is := tokentest.Start(t)
 	v := open(t, is.Entry("idp"))
 	for _, c := range []struct {
@@ -95,7 +95,7 @@ func TestATokenOfOneMountIsNoneOfAnother(t *testing.T) {
 	}
 }
 
-func TestKeysOfAFile(t *testing.T) {
+func TestKeysAreReadFromAFile(t *testing.T) {
 	key := tokentest.NewKey(t, "key", jose.RS256)
 	file := filepath.Join(t.TempDir(), "keys.json")
 	if err := os.WriteFile(file, tokentest.KeySet(key), 0o600); err != nil {

@@ -135,7 +135,7 @@ func TestAnAdmittedCallIsCompletedAndKeepsItsBytes(t *testing.T) {
 	}
 }
 
-func TestAFaultNamesItsPlaceInTheArguments(t *testing.T) {
+func TestFaultHasAPointerIntoTheArguments(t *testing.T) {
 	g, _ := gate(t, "")
 	_, err := g.Check(payment(`{"amount":"much"}`))
 	e := schema.AsError(err)
@@ -144,7 +144,7 @@ func TestAFaultNamesItsPlaceInTheArguments(t *testing.T) {
 	}
 }
 
-func TestTheVerdictCarriesTheWishesOfThePolicy(t *testing.T) {
+func TestVerdictHasTheRequirementsOfThePolicy(t *testing.T) {
 	g, _ := gate(t, "rules:\n  - {name: a, match: {tool: pay}, when: args.amount > 100, approval: {groups: [ops]}}\n  - {name: b, match: {tool: pay}, level: 1, durable: true}\n")
 	large, err := g.Check(payment(`{"amount":1000}`))
 	if err != nil || large.Assessment.Approval == nil {
@@ -159,7 +159,7 @@ func TestTheVerdictCarriesTheWishesOfThePolicy(t *testing.T) {
 	}
 }
 
-func TestACallOfHighRiskNeedsASandboxAndOneThatIsReadyWillDo(t *testing.T) {
+func TestHighRiskCallNeedsAReadySandbox(t *testing.T) {
 	g, cat := gate(t, "")
 	cat.tool.Risk = risk.High
 	if _, err := g.Check(payment(`{}`)); schema.KindOf(err) != schema.KindForbidden {
@@ -176,7 +176,7 @@ func TestACallOfHighRiskNeedsASandboxAndOneThatIsReadyWillDo(t *testing.T) {
 	}
 }
 
-func TestARequestThatIsNoCallOfAToolIsCheckedByItsServer(t *testing.T) {
+func TestNonToolRequestIsCheckedByServer(t *testing.T) {
 	read := func() *schema.Call {
 		return &schema.Call{Method: schema.MethodReadResource, Server: "bank", Arguments: []byte(`{"uri":"x:1"}`)}
 	}

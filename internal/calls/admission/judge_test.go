@@ -8,7 +8,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-func TestWhoIsNotRestrictedCostsNothing(t *testing.T) {
+func TestUnrestrictedPrincipalDoesNotAllocate(t *testing.T) {
 	g := NewGate(Options{Policy: risk.NewHolder(nil)})
 	for _, scopes := range [][]string{scope.All(), {scope.ReadTools}, {scope.ReadTools, scope.CallTools, "tools:call:files"}} {
 		who := schema.Principal{Name: "ann", Grant: &scope.Grant{Scopes: scope.Of(scopes)}}
@@ -26,7 +26,7 @@ func TestWhoIsNotRestrictedCostsNothing(t *testing.T) {
 	}
 }
 
-func TestThoseWhoAreShownTheSameShareAJudgement(t *testing.T) {
+func TestPrincipalsWithEqualAccessShareAJudgement(t *testing.T) {
 	policy, err := risk.Parse([]byte("rules:\n  - {name: a, match: {tool: x}, deny: No.}\n"), "policy")
 	if err != nil {
 		t.Fatal(err)

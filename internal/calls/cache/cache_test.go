@@ -63,7 +63,7 @@ func ask(t testing.TB, c *Cache, call *schema.Call, rule risk.Cache, tool *tool)
 	return res
 }
 
-func TestAResultIsKeptForItsTimeAndNoLonger(t *testing.T) {
+func TestResultIsCachedUntilItsTTL(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, tool := open(t), &tool{body: "one"}
 		first := ask(t, c, newCall(), minute, tool)
@@ -152,7 +152,7 @@ func TestErrorsAndLargeResultsAreNotKept(t *testing.T) {
 	}
 }
 
-func TestACallerMayWantAResultOfItsOwn(t *testing.T) {
+func TestCallerCanBypassTheCache(t *testing.T) {
 	c, tool := open(t), &tool{body: "old"}
 	ask(t, c, newCall(), minute, tool)
 	tool.body = "secret"
@@ -181,7 +181,7 @@ func TestACallerMayWantAResultOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestAHundredSameCallsAtOnceAreOneRun(t *testing.T) {
+func TestIdenticalConcurrentCallsRunOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { hundred(t, open(t), synctest.Wait) })
 }
 
@@ -227,7 +227,7 @@ func (c *Cache) waiting() (n int) {
 	return n
 }
 
-func TestWhoLeavesTakesNothingFromTheOthers(t *testing.T) {
+func TestCanceledCallerDoesNotEndTheSharedRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t)
 		free := make(chan struct{})
@@ -264,7 +264,7 @@ func TestWhoLeavesTakesNothingFromTheOthers(t *testing.T) {
 	})
 }
 
-func TestARunEndsWhenNobodyWaitsForItAnyMore(t *testing.T) {
+func TestRunEndsWithItsLastWaiter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t)
 		ctx, leave := context.WithCancel(t.Context())
@@ -311,7 +311,7 @@ func TestCancellingOneCallerLeavesTheOthersOfACachedCall(t *testing.T) {
 	})
 }
 
-func TestCallsOfDifferentPatienceDoNotShareARun(t *testing.T) {
+func TestCallsWithDifferentTimeoutsDoNotShareARun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, slow := open(t), make(chan struct{})
 		go func() {
@@ -337,7 +337,7 @@ func TestAPanicInARunIsAnErrorForAll(t *testing.T) {
 	ask(t, c, newCall(), minute, &tool{body: "one"})
 }
 
-func TestMemoryIsBoundedAndWhatNobodyAsksForGoesFirst(t *testing.T) {
+func TestLeastRecentlyUsedResultsAreEvicted(t *testing.T) {
 	m := newMemory(10 * (entryCost + 100))
 	body := bytes.Repeat([]byte("x"), 100)
 	k := func(n int) key { return key{byte(n), byte(n >> 8)} }

@@ -67,13 +67,13 @@ func TestFrontDoorsHaveEachOthersResultsThroughRedis(t *testing.T) {
 	}
 }
 
-func TestAHundredSameCallsAtOnceAreOneRunThroughRedisToo(t *testing.T) {
+func TestIdenticalCallsRunOnceThroughRedis(t *testing.T) {
 	s := confirmtest.StartRedis(t, "", "")
 	c, _ := openAt(t, s)
 	hundred(t, c, func() { confirmtest.Wait(t, func() bool { return c.waiting() == 100 }) })
 }
 
-func TestWhatRedisHoldsThatIsNoResultIsAMiss(t *testing.T) {
+func TestInvalidRedisEntryIsAMiss(t *testing.T) {
 	s := confirmtest.StartRedis(t, "", "")
 	c, _ := openAt(t, s)
 	k := name(keyOf(newCall(), false))
@@ -89,7 +89,7 @@ func TestWhatRedisHoldsThatIsNoResultIsAMiss(t *testing.T) {
 	}
 }
 
-func TestARedisThatIsFullKeepsNothingAndItIsSaidOnce(t *testing.T) {
+func TestFullRedisIsLoggedOnceAndCachesNothing(t *testing.T) {
 	s := confirmtest.StartRedis(t, "", "")
 	c, log := openAt(t, s)
 	if err := s.Client.ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
@@ -112,7 +112,7 @@ func TestARedisThatIsFullKeepsNothingAndItIsSaidOnce(t *testing.T) {
 	}
 }
 
-func TestWithoutAnAnswerOfRedisEveryCallRunsAndItIsSaidOnce(t *testing.T) {
+func TestUnreachableRedisIsLoggedOnceAndEveryCallRuns(t *testing.T) {
 	s := confirmtest.StartRedis(t, "", porttest.Address(t))
 	c, log := openAt(t, s)
 	one := &tool{body: "one"}

@@ -122,7 +122,7 @@ func counted(m *telemetry.Metrics, words ...string) bool {
 	return false
 }
 
-func TestTheQuotaOfAServerRefusesWhatIsOverTheLimitAndGivesBack(t *testing.T) {
+func TestServerQuotaRefusesExcessCallsAndReleasesSlots(t *testing.T) {
 	next := &inner{}
 	l := &quotaLayer{next, ofServer(oneAtATime(t))}
 	next.during = func() {
@@ -188,7 +188,7 @@ func TestTheQuotaLayerWaitsAndABulkCallEndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestTheCacheLayerKeepsOnlyWhatMayBeKept(t *testing.T) {
+func TestCacheLayerStoresOnlyCacheableResults(t *testing.T) {
 	c := cache.Open(cache.Options{Log: quiet})
 	t.Cleanup(c.Close)
 	minute := Plan{Cache: &risk.Cache{TTL: time.Minute}}
@@ -251,7 +251,7 @@ func TestTheRecordLayerWritesOneRecordForEachRun(t *testing.T) {
 	}
 }
 
-func TestARecordHasTheTraceOfItsCallWhereThereAreTraces(t *testing.T) {
+func TestRecordHasTheTraceIDIfTraced(t *testing.T) {
 	r := recorder(t)
 	sampled := func(flags string) *schema.Call {
 		c := call()
@@ -298,7 +298,7 @@ func TestARecordHasTheNumberOfAttemptsThatARuleMade(t *testing.T) {
 	}
 }
 
-func TestACallThatARuleMayRepeatIsNotStartedWithoutAGoroutine(t *testing.T) {
+func TestRetryableCallIsNotStartedAsynchronously(t *testing.T) {
 	next := &inner{}
 	c, _ := chain(next, admits{}, nil, nil)
 	ruled := call()
@@ -421,7 +421,7 @@ func TestAPrincipalOverItsQuotaIsRefusedBeforeAdmission(t *testing.T) {
 	}
 }
 
-func TestAnAsynchronousCallIsCountedBeforeItsOwnerIsTold(t *testing.T) {
+func TestAsynchronousCallIsCountedBeforeItsCallback(t *testing.T) {
 	next := &inner{}
 	r := recorder(t)
 	c, m := chain(next, admits{}, r, nil)

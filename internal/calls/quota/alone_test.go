@@ -13,7 +13,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-func TestWithoutLimitsThereIsNothing(t *testing.T) {
+func TestWithoutLimitsQuotaIsNil(t *testing.T) {
 	q := Open(Options{Rules: settings.Limits{Principals: []settings.PrincipalRule{{Names: []string{"a"}}}}})
 	if q != nil {
 		t.Fatal("a Quota without a limit")
@@ -53,7 +53,7 @@ func TestACallWithinItsLimitsAllocatesNothing(t *testing.T) {
 	}
 }
 
-func TestThreeTimesTheRateForAMinuteGetsTheRateAndNotOneMore(t *testing.T) {
+func TestOverloadIsAdmittedAtExactlyTheRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := alone(t, Options{Rules: forAll(settings.PrincipalRule{Rate: 100, Burst: 20})})
 		admitted, refused := 0, 0
@@ -74,7 +74,7 @@ func TestThreeTimesTheRateForAMinuteGetsTheRateAndNotOneMore(t *testing.T) {
 	})
 }
 
-func TestWhoComesBackWhenToldIsAdmitted(t *testing.T) {
+func TestRetryAfterTheReportedWaitIsAdmitted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := alone(t, Options{Rules: forAll(settings.PrincipalRule{Rate: 0.1, Burst: 1})})
 		enter(t, q).Leave()
@@ -165,7 +165,7 @@ func TestBulkCallsNeverTakeTheLastSlotsAndAllOfThemRun(t *testing.T) {
 	})
 }
 
-func TestAServerOverItsLimitIsOurCapacityAndNotTheCallersQuota(t *testing.T) {
+func TestServerOverItsLimitIsUnavailableAndNotQuota(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := alone(t, Options{Rules: settings.Limits{Servers: []settings.ServerRule{{Servers: []string{"slow*"}, InFlight: 2}, {Servers: []string{"paced"}, Rate: 1}}}})
 		for range 5 { // whoever asks, and for whatever else
@@ -197,7 +197,7 @@ func TestAServerOverItsLimitIsOurCapacityAndNotTheCallersQuota(t *testing.T) {
 	})
 }
 
-func TestWhoWaitsForAServerHoldsNothingOfItsPrincipals(t *testing.T) {
+func TestWaitForAServerHoldsNoPrincipalSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := alone(t, Options{Rules: settings.Limits{Principals: []settings.PrincipalRule{{Rate: 10, Burst: 1, InFlight: 2}}, Servers: []settings.ServerRule{{Servers: []string{"slow"}, InFlight: 1}}}})
 		busy, err := q.Wait(t.Context(), ci, "slow", false)
@@ -222,7 +222,7 @@ func TestWhoWaitsForAServerHoldsNothingOfItsPrincipals(t *testing.T) {
 	})
 }
 
-func TestAWaitEndsWithItsContextAndOneThatIsWaitedForAfterHalfAMinute(t *testing.T) {
+func TestWaitEndsWithContextOrAfterHalfAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := alone(t, Options{InFlight: 1})
 		pass := enter(t, q)
@@ -272,7 +272,7 @@ func TestWithoutRedisEachFrontDoorTakesItsShare(t *testing.T) {
 	})
 }
 
-func TestTheRateOfManyFrontDoorsTogetherIsTheRate(t *testing.T) {
+func TestCombinedRateOfFrontDoorsIsTheLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		admitted := 0
 		var doors []*Quota
@@ -294,7 +294,7 @@ func TestTheRateOfManyFrontDoorsTogetherIsTheRate(t *testing.T) {
 	})
 }
 
-func TestWhoSignsInWithOtherGroupsHasOtherLimits(t *testing.T) {
+func TestLimitsDependOnTheGroupsOfTheSignIn(t *testing.T) {
 	q := alone(t, Options{Rules: settings.Limits{Principals: []settings.PrincipalRule{{Groups: []string{"dev"}, InFlight: 1}, {Groups: []string{"ops"}, InFlight: 3}}}})
 	first := enter(t, q)
 	ops := &schema.Principal{Name: ci.Name, Groups: []string{"ops"}}
@@ -309,7 +309,7 @@ func TestWhoSignsInWithOtherGroupsHasOtherLimits(t *testing.T) {
 	first.Leave()
 }
 
-func TestWhoAsksNoMoreIsForgottenAndWelcomeAgain(t *testing.T) {
+func TestIdlePrincipalsAreEvictedAndAdmittedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := alone(t, Options{InFlight: 2})
 		known := func() (n int) {
@@ -336,7 +336,7 @@ func TestWhoAsksNoMoreIsForgottenAndWelcomeAgain(t *testing.T) {
 	})
 }
 
-func TestWhatWaitsIsLimitedBeforeAnythingIsAccepted(t *testing.T) {
+func TestQueueLimitIsCheckedBeforeAccepting(t *testing.T) {
 	q := alone(t, Options{Rules: forAll(settings.PrincipalRule{Queued: 10, Batches: 2})})
 	if !q.Queues(ci) || q.Queues(&schema.Principal{}) != true {
 		t.Error("nothing is counted")

@@ -25,7 +25,7 @@ func tenantDoor(t testing.TB, s *confirmtest.Redis, name string, limits parts) *
 	return q
 }
 
-func TestTwoFrontDoorsShareThePartsOfTenants(t *testing.T) {
+func TestTwoFrontDoorsShareTenantCapacity(t *testing.T) {
 	s := confirmtest.StartRedis(t, "", "")
 	limits := parts{"red": {Nominal: 10, Borrow: 10}, "blue": {Nominal: 10}, "other": {Nominal: 1}}
 	a, b := tenantDoor(t, s, "a", limits), tenantDoor(t, s, "b", limits)
@@ -53,9 +53,9 @@ func TestTwoFrontDoorsShareThePartsOfTenants(t *testing.T) {
 	})
 }
 
-// TestATenantHasItsNominalNextToAFloodAtAnotherFrontDoor has a tenant take again at once what
+// TestTenantReclaimsItsNominalFromAnotherFrontDoor has a tenant take again at once what
 // ends, at one front door, of the calls that another one wants back at the other.
-func TestATenantHasItsNominalNextToAFloodAtAnotherFrontDoor(t *testing.T) {
+func TestTenantReclaimsItsNominalFromAnotherFrontDoor(t *testing.T) {
 	s := confirmtest.StartRedis(t, "", "")
 	limits := parts{"red": {Nominal: 5, Borrow: 15}, "blue": {Nominal: 15}}
 	a, b := tenantDoor(t, s, "a", limits), tenantDoor(t, s, "b", limits)
@@ -94,7 +94,7 @@ func hold(ctx context.Context, d time.Duration) {
 	}
 }
 
-func TestAFrontDoorWithOtherLimitsOfTenantsTakesNoMoreThanTheLargerPart(t *testing.T) {
+func TestFrontDoorsWithDifferentLimitsUseTheLargerAtMost(t *testing.T) {
 	s := confirmtest.StartRedis(t, "", "")
 	before := tenantDoor(t, s, "before", parts{"red": {Nominal: 10}, "blue": {Nominal: 10, Borrow: 20}})
 	red := takes(t, before, "red", 100)
@@ -111,7 +111,7 @@ func TestAFrontDoorWithOtherLimitsOfTenantsTakesNoMoreThanTheLargerPart(t *testi
 	})
 }
 
-func TestPartsOfTenantsOutliveRedis(t *testing.T) {
+func TestTenantCapacitySurvivesRedisOutage(t *testing.T) {
 	s := confirmtest.StartRedis(t, "", "")
 	a := tenantDoor(t, s, "a", parts{"red": {Nominal: 10, Borrow: 4}, "blue": {Nominal: 10}})
 	red := takes(t, a, "red", 100)
@@ -123,9 +123,9 @@ func TestPartsOfTenantsOutliveRedis(t *testing.T) {
 	has(t, "red of one of two", takes(t, a, "red", 100), 5)
 }
 
-// TestTheScriptOfTenantsCountsAsThePackageDoes compares what one front door may take with
+// TestTenantScriptMatchesTheGoImplementation compares what one front door may take with
 // and without Redis, after the same random history.
-func TestTheScriptOfTenantsCountsAsThePackageDoes(t *testing.T) {
+func TestTenantScriptMatchesTheGoImplementation(t *testing.T) {
 	s := confirmtest.StartRedis(t, "", "")
 	limits := parts{"a": {Nominal: 7, Borrow: 5}, "b": {Nominal: 3, Borrow: 20, Weight: 2}, "c": {Nominal: 10}, "d": {Borrow: 6}}
 	names := []schema.TenantID{"a", "b", "c", "d"}

@@ -41,7 +41,7 @@ func has(t testing.TB, what string, passes []Pass, want int) {
 	}
 }
 
-func TestATenantBorrowsWhatOthersLeaveUnusedAndNoMoreThanItMay(t *testing.T) {
+func TestTenantBorrowsUnusedCapacityUpToItsLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := alone(t, Options{Tenants: parts{"red": {Nominal: 5, Borrow: 3}, "blue": {Nominal: 2, Borrow: 100}, "guests": {Borrow: 4}, "free": {Weight: 7}}})
 		red := takes(t, q, "red", 100)
@@ -95,9 +95,9 @@ func raise(most *atomic.Int64, n int64) {
 	}
 }
 
-// TestATenantHasItsNominalWithinTheLengthOfOneCall has another one borrow all of it, and
+// TestTenantReclaimsItsNominalWithinOneCall has another one borrow all of it, and
 // want more all the time.
-func TestATenantHasItsNominalWithinTheLengthOfOneCall(t *testing.T) {
+func TestTenantReclaimsItsNominalWithinOneCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const length = 300 * time.Millisecond
 		q := alone(t, Options{Tenants: parts{"red": {Nominal: 2, Borrow: 10}, "blue": {Nominal: 10}}})
@@ -139,7 +139,7 @@ func TestATenantHasItsNominalWithinTheLengthOfOneCall(t *testing.T) {
 	})
 }
 
-func TestACallThatWaitsForWhatWasLentEndsWithItsCallerOrAfterHalfAMinute(t *testing.T) {
+func TestWaitForLentCapacityEndsWithCallerOrTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := alone(t, Options{Tenants: parts{"red": {Nominal: 1, Borrow: 2}, "blue": {Nominal: 2}}})
 		red := takes(t, q, "red", 3)
@@ -247,8 +247,8 @@ func TestTenantsThatBorrowShareByWeight(t *testing.T) {
 	})
 }
 
-// TestWhateverTenantsDoTheirLimitsHold has them come and go at random.
-func TestWhateverTenantsDoTheirLimitsHold(t *testing.T) {
+// TestTenantLimitsHoldUnderRandomLoad has them come and go at random.
+func TestTenantLimitsHoldUnderRandomLoad(t *testing.T) {
 	limits := parts{"a": {Nominal: 7, Borrow: 5}, "b": {Nominal: 3, Borrow: 20, Weight: 2}, "c": {Nominal: 10}, "d": {Borrow: 6}}
 	synctest.Test(t, func(t *testing.T) {
 		q := alone(t, Options{Tenants: limits})
@@ -294,7 +294,7 @@ func TestWhateverTenantsDoTheirLimitsHold(t *testing.T) {
 	})
 }
 
-func TestWithoutRedisEachFrontDoorHasItsShareOfTheTenants(t *testing.T) {
+func TestWithoutRedisTenantCapacityIsSplitByFrontDoor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := alone(t, Options{Tenants: parts{"red": {Nominal: 9, Borrow: 4}, "blue": {Nominal: 20}}, Routers: func() int { return 2 }})
 		has(t, "red", takes(t, q, "red", 100), 6)
@@ -363,9 +363,9 @@ func quietly(t *testing.T, times int, limits parts) (worst time.Duration, part f
 	return worst, part
 }
 
-// TestATenantAtTenTimesTheLoadDelaysNoOtherWithItsOwnSlots has one tenant ask ten times of
+// TestOverloadedTenantDoesNotDelayOthers has one tenant ask ten times of
 // what another asks, and borrow of it.
-func TestATenantAtTenTimesTheLoadDelaysNoOtherWithItsOwnSlots(t *testing.T) {
+func TestOverloadedTenantDoesNotDelayOthers(t *testing.T) {
 	limits := parts{"quiet": {Nominal: 10}, "flood": {Nominal: 10, Borrow: 10}}
 	like, _ := quietly(t, 1, limits)
 	worst, part := quietly(t, 10, limits)

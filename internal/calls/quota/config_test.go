@@ -12,7 +12,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-func TestTheFirstRuleThatNamesAPrincipalCountsAlone(t *testing.T) {
+func TestFirstMatchingPrincipalRuleApplies(t *testing.T) {
 	rules := principals(&settings.Limits{Principals: []settings.PrincipalRule{
 		{Names: []string{"ci-*", "bot?"}, Rate: 10},
 		{Groups: []string{"ops"}},

@@ -9,7 +9,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-func TestWhatIsBorrowedIsLentByThoseWhoLeaveItUnused(t *testing.T) {
+func TestBorrowedCapacityIsCountedAsLentByOthers(t *testing.T) {
 	limits := map[schema.TenantID]settings.TenantLimits{"red": {Nominal: 5, Borrow: 10}, "blue": {Nominal: 6}, "green": {Nominal: 3}, "guests": {Borrow: 4}, "free": {Weight: 2}}
 	type used map[schema.TenantID]int
 	for _, c := range []struct {

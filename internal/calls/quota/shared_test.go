@@ -75,7 +75,7 @@ func TestTwoFrontDoorsShareARateThroughRedis(t *testing.T) {
 	}
 }
 
-func TestTwoFrontDoorsShareTheCallsAtOnceThroughRedis(t *testing.T) {
+func TestTwoFrontDoorsShareTheInFlightLimitThroughRedis(t *testing.T) {
 	s := confirmtest.StartRedis(t, "", "")
 	c := forAll(settings.PrincipalRule{InFlight: 60})
 	a, _, _ := door(t, s, "a", c)
@@ -102,7 +102,7 @@ func gets(t *testing.T, q *Quota, n int) {
 	leaveAll(passes)
 }
 
-func TestWhatOneFrontDoorDoesNotUseTheOtherMay(t *testing.T) {
+func TestUnusedSlotsGoToTheOtherFrontDoor(t *testing.T) {
 	s := confirmtest.StartRedis(t, "", "")
 	c := forAll(settings.PrincipalRule{InFlight: 100})
 	a, _, _ := door(t, s, "a", c)
@@ -118,7 +118,7 @@ func TestWhatOneFrontDoorDoesNotUseTheOtherMay(t *testing.T) {
 	gets(t, b, 100)
 }
 
-func TestWhoComesLateGetsItsPartOfWhatIsInUse(t *testing.T) {
+func TestLateFrontDoorGetsItsShareOfUsedSlots(t *testing.T) {
 	s := confirmtest.StartRedis(t, "", "")
 	c := forAll(settings.PrincipalRule{InFlight: 40})
 	a, _, _ := door(t, s, "a", c)
@@ -141,7 +141,7 @@ func (s *subject) inUse() int {
 	return s.slots.used
 }
 
-func TestTheLeasesOfADeadFrontDoorComeBackInSeconds(t *testing.T) {
+func TestLeasesOfAKilledFrontDoorExpireInSeconds(t *testing.T) {
 	s := confirmtest.StartRedis(t, "", "")
 	c := forAll(settings.PrincipalRule{InFlight: 30})
 	a, _, kill := door(t, s, "a", c)
@@ -167,7 +167,7 @@ func TestAFrontDoorThatStopsGivesItsLeasesBackAtOnce(t *testing.T) {
 	s.Has(t, 0)
 }
 
-func TestMostCallsAskNobody(t *testing.T) {
+func TestMostCallsNeedNoRedisRequest(t *testing.T) {
 	s := confirmtest.StartRedis(t, "", "")
 	a, _, _ := door(t, s, "a", forAll(settings.PrincipalRule{Rate: 100_000, InFlight: 200}))
 	warm := takeAll(a, 50)
@@ -230,7 +230,7 @@ func commands(t *testing.T, stats string) int {
 	return n
 }
 
-func TestWithoutAnAnswerOfRedisCallsGoOnByShareAndItIsSaidOnce(t *testing.T) {
+func TestUnreachableRedisIsLoggedOnceAndSharesApply(t *testing.T) {
 	s := confirmtest.StartRedis(t, "", porttest.Address(t))
 	c := settings.Limits{Principals: []settings.PrincipalRule{{InFlight: 20, Rate: 1000}}, Servers: []settings.ServerRule{{InFlight: 8}}}
 	a, log, _ := door(t, s, "a", c)
@@ -260,7 +260,7 @@ func TestWithoutAnAnswerOfRedisCallsGoOnByShareAndItIsSaidOnce(t *testing.T) {
 	gets(t, a, 20)
 }
 
-func TestARedisThatIsFullIsLikeNoneAndItIsSaidOnce(t *testing.T) {
+func TestFullRedisIsLoggedOnceAndSharesApply(t *testing.T) {
 	s := confirmtest.StartRedis(t, "", "")
 	a, log, _ := door(t, s, "a", forAll(settings.PrincipalRule{InFlight: 20, Rate: 1e5}))
 	if err := s.Client.ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
@@ -284,7 +284,7 @@ func TestARedisThatIsFullIsLikeNoneAndItIsSaidOnce(t *testing.T) {
 	gets(t, a, 20)
 }
 
-func TestARedisThatForgetsGivesNoSlotTwiceForLong(t *testing.T) {
+func TestSlotsAreNotGrantedTwiceForLongAfterRedisDataLoss(t *testing.T) {
 	s := confirmtest.StartRedis(t, "", "")
 	c := forAll(settings.PrincipalRule{InFlight: 10})
 	a, _, _ := door(t, s, "a", c)
@@ -323,7 +323,7 @@ func TestABatchWaitsForASlotThatAnotherFrontDoorGivesBack(t *testing.T) {
 	}
 }
 
-func TestTheBacklogOfTheOthersCounts(t *testing.T) {
+func TestBacklogOfOtherFrontDoorsCounts(t *testing.T) {
 	s := confirmtest.StartRedis(t, "", "")
 	c := forAll(settings.PrincipalRule{Queued: 10})
 	a, _, _ := door(t, s, "a", c)

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestALeaseThatWasGivenUpWhileIdleRefusesNobody(t *testing.T) {
+func TestLeaseReleasedWhileIdleRefusesNoCall(t *testing.T) {
 	const most, ttl = 100, 3 * time.Second
 	now := time.Now()
 	var s slots
@@ -23,7 +23,7 @@ func TestALeaseThatWasGivenUpWhileIdleRefusesNobody(t *testing.T) {
 	}
 }
 
-func TestWhoWasDeniedAsksAgainALittleLater(t *testing.T) {
+func TestDeniedLeaseIsRequestedAgainAfterADelay(t *testing.T) {
 	const most, ttl = 4, 3 * time.Second
 	now := time.Now()
 	for name, granted := range map[string]lease{"others have the rest": {granted: 1, fair: 1, others: 3}, "the limit is reached": {granted: 4, fair: 4}} {

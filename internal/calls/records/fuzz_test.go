@@ -2,7 +2,7 @@ package records
 
 import "testing"
 
-func FuzzAnIDIsAKeyInOneSpellingOnly(f *testing.F) {
+func FuzzIDHasExactlyOneSpelling(f *testing.F) {
 	f.Add("call_06b2t8m3c0w3v2q5n7k9a1d4fz")
 	f.Add("batch_06b2t8m3c0w3v2q5n7k9a1d4fz")
 	f.Add("call_zzzzzzzzzzzzzzzzzzzzzzzzzz")

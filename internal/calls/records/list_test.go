@@ -241,7 +241,7 @@ func TestASlotWithMoreCallsThanAReaderHoldsIsReadInParts(t *testing.T) {
 	}
 }
 
-func TestAPageEndsAlthoughItFoundNothing(t *testing.T) {
+func TestPageWithoutMatchesEndsWithACursor(t *testing.T) {
 	r := open(t, bustest.Start(t).Connect(t, "one"), Options{})
 	rnd := rand.New(rand.NewPCG(5, 6))
 	now := time.Now()
@@ -261,7 +261,7 @@ func TestAPageEndsAlthoughItFoundNothing(t *testing.T) {
 	}
 }
 
-func TestAListRefusesWhatItCannotRead(t *testing.T) {
+func TestListRefusesInvalidCursorsAndStates(t *testing.T) {
 	r := open(t, bustest.Start(t).Connect(t, "one"), Options{})
 	for _, cursor := range []string{"x", strings.Repeat("u", 26), strings.Repeat("0", 27)} {
 		if _, _, err := r.List(t.Context(), schema.AllTenants(), Filter{}, cursor, 0); schema.KindOf(err) != schema.KindInvalidRequest {

@@ -15,7 +15,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-func TestTheNewestRecordOfACallCounts(t *testing.T) {
+func TestNewestRecordOfACallWins(t *testing.T) {
 	at := func(state schema.State, attempt int, changed int64) Record {
 		return Record{State: state, Attempt: attempt, Changed: changed}
 	}
@@ -65,7 +65,7 @@ func TestARecordIsFilledInFromOlderOnes(t *testing.T) {
 	}
 }
 
-func TestEachEndHasItsState(t *testing.T) {
+func TestEachOutcomeHasItsState(t *testing.T) {
 	fails := func(kind schema.Kind) Outcome { return Outcome{Err: schema.Errorf(kind, "No.")} }
 	for _, c := range []struct {
 		o    Outcome
@@ -129,7 +129,7 @@ func TestCallersSeeTheDocumentedShape(t *testing.T) {
 	}
 }
 
-func TestAnIDSaysWhereItsRecordsAre(t *testing.T) {
+func TestIDEncodesTheTimeOfItsRecords(t *testing.T) {
 	before := time.Now().Add(-time.Millisecond)
 	id := schema.NewCallID()
 	k, ok := keyOf(string(id))

@@ -95,7 +95,7 @@ func TestACallThatRunsForLongIsWrittenBeforeItEnds(t *testing.T) {
 	}
 }
 
-func TestACallIsSeenByItsOwnFrontDoorAtOnce(t *testing.T) {
+func TestCallIsVisibleAtItsFrontDoorAtOnce(t *testing.T) {
 	r := open(t, bustest.Start(t).Connect(t, "one"), Options{})
 	id := schema.NewCallID()
 	c := r.Begin(&Record{ID: id})
@@ -116,7 +116,7 @@ func TestACallIsSeenByItsOwnFrontDoorAtOnce(t *testing.T) {
 	}
 }
 
-func TestALostFrontDoorLeavesUnknownCalls(t *testing.T) {
+func TestCallsOfALostFrontDoorEndUnknown(t *testing.T) {
 	s := bustest.Start(t)
 	gone := open(t, s.Connect(t, "one"), Options{FrontDoor: "gone"})
 	here := open(t, s.Connect(t, "two"), Options{FrontDoor: "here", Alive: func(id string) bool { return id == "here" }})
@@ -205,7 +205,7 @@ func TestRecordsWaitWhileNATSIsAway(t *testing.T) {
 	}
 }
 
-func TestTheEndOfASeenCallHasItsOwnReservation(t *testing.T) {
+func TestEndOfAStoredCallHasReservedSpace(t *testing.T) {
 	r := &Recorder{most: 4}
 	sh := &r.shards[0]
 	for range 10 {
@@ -221,7 +221,7 @@ func TestTheEndOfASeenCallHasItsOwnReservation(t *testing.T) {
 	}
 }
 
-func TestACloseStoresWhatWaits(t *testing.T) {
+func TestCloseStoresWaitingRecords(t *testing.T) {
 	s := bustest.Start(t)
 	r := open(t, s.Connect(t, "one"), Options{})
 	var last schema.CallID
@@ -263,7 +263,7 @@ func TestLargeArgumentsAreHashedOffTheCallPath(t *testing.T) {
 	}
 }
 
-func TestACallWithoutAnIDOfOursIsCounted(t *testing.T) {
+func TestCallWithForeignIDIsCountedAsLost(t *testing.T) {
 	r := open(t, bustest.Start(t).Connect(t, "one"), Options{})
 	r.Begin(&Record{ID: "x"}).End(Outcome{Result: &schema.Result{}})
 	r.Add(&Record{})

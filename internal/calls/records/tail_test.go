@@ -14,9 +14,9 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// TestATailTellsWhatItsMessagesChanged tells of a call in two messages, the later state
+// TestTailReportsChangesOfItsMessages tells of a call in two messages, the later state
 // first, as two front doors may.
-func TestATailTellsWhatItsMessagesChanged(t *testing.T) {
+func TestTailReportsChangesOfItsMessages(t *testing.T) {
 	r := open(t, bustest.Start(t).Connect(t, "one"), Options{FrontDoor: "fd"})
 	at := time.Now()
 	id := schema.CallID(idAt(at, rand.New(rand.NewPCG(1, 2))))
@@ -90,10 +90,10 @@ func storeBySlot(t *testing.T, r *Recorder, rnd *rand.Rand, records []Record) {
 	}
 }
 
-// TestTailsOfAnySizeTellOfEachCallOnce reads a log of a few slots, with torn messages in it,
+// TestTailsOfAnySizeReportEachCallOnce reads a log of a few slots, with torn messages in it,
 // by tails of random sizes. What each of them tells follows what was told before, and in the
 // end all of it is what a list shows.
-func TestTailsOfAnySizeTellOfEachCallOnce(t *testing.T) {
+func TestTailsOfAnySizeReportEachCallOnce(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 4))
 	conn := bustest.Start(t).Connect(t, "one")
 	r := open(t, conn, Options{FrontDoor: "fd"})
@@ -167,9 +167,9 @@ func TestTailsOfAnySizeTellOfEachCallOnce(t *testing.T) {
 	}
 }
 
-// TestDeletedMessagesOfAnIndexAreMissedOnce deletes messages before a tail that the index
+// TestDeletedIndexedMessagesAreLookedUpOnce deletes messages before a tail that the index
 // knows: they are looked for once, as a replica may be behind.
-func TestDeletedMessagesOfAnIndexAreMissedOnce(t *testing.T) {
+func TestDeletedIndexedMessagesAreLookedUpOnce(t *testing.T) {
 	for name, erased := range map[string]uint64{"as many as follow": 2, "more than follow": indexFrom - 1} {
 		t.Run(name, func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(5, 6))

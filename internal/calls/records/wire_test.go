@@ -64,7 +64,7 @@ func unpackAll(data []byte) (all []Record, err error) {
 	return all, err
 }
 
-func TestAMessageBringsBackWhatWasPacked(t *testing.T) {
+func TestMessageRoundTripsRecords(t *testing.T) {
 	for _, want := range [][]Record{samples(), tracedSamples()} {
 		got, err := unpackAll(packOf(t, "frontdoor_x", want))
 		if err != nil {
@@ -76,9 +76,9 @@ func TestAMessageBringsBackWhatWasPacked(t *testing.T) {
 	}
 }
 
-// TestTheWireFormStaysAsItIs reads messages that were stored by earlier versions, too:
+// TestWireFormatIsStable reads messages that were stored by earlier versions, too:
 // message.golden is from before records had traces.
-func TestTheWireFormStaysAsItIs(t *testing.T) {
+func TestWireFormatIsStable(t *testing.T) {
 	for name, records := range map[string][]Record{"message.golden": samples(), "message-traced.golden": tracedSamples()} {
 		t.Run(name, func(t *testing.T) { staysAsItIs(t, name, records) })
 	}
@@ -131,9 +131,9 @@ func TestFieldsOfALaterVersionArePassedOver(t *testing.T) {
 	}
 }
 
-// TestAReaderFromBeforeTracesReadsTheRest reads a record with a trace as a program does that
+// TestOldReaderSkipsTraceFields reads a record with a trace as a program does that
 // does not know the flag: what follows the fields that it knows is passed over.
-func TestAReaderFromBeforeTracesReadsTheRest(t *testing.T) {
+func TestOldReaderSkipsTraceFields(t *testing.T) {
 	traced := tracedSamples()
 	p := newPacker("frontdoor_x", nil)
 	for i := range traced {
@@ -155,7 +155,7 @@ func TestAReaderFromBeforeTracesReadsTheRest(t *testing.T) {
 	}
 }
 
-func TestATraceCostsACallWithoutOneNothing(t *testing.T) {
+func TestRecordWithoutTraceHasNoOverhead(t *testing.T) {
 	one := samples()[0]
 	k, _ := keyOf(string(one.ID))
 	size := func(r *Record) int {

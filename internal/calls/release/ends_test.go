@@ -77,7 +77,7 @@ func (l *log) is(id schema.CallID) *records.Record {
 	return rec
 }
 
-func TestTheEndsThatAreCaughtUpWithAreThoseThatTheLogMisses(t *testing.T) {
+func TestCatchUpWritesOnlyEndsMissingInTheLog(t *testing.T) {
 	l := openLog(t)
 	lately, unknown := l.expired(schema.NewCallID(), time.Hour, true), l.expired(schema.NewCallID(), time.Hour, false)
 	old := l.expired(schema.NewCallID(), endsWithin+time.Hour, true)

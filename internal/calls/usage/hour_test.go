@@ -14,7 +14,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-func TestAnHourIsBoundedAndLosesNoCall(t *testing.T) {
+func TestHourHasBoundedRowsAndCountsAllCalls(t *testing.T) {
 	h := newHour(1)
 	name := strings.Repeat("\x01", 200) // each byte takes six in JSON
 	var running []records.Record
@@ -52,7 +52,7 @@ func TestAnHourIsBoundedAndLosesNoCall(t *testing.T) {
 	}
 }
 
-func TestTheStoredFormStaysAsItIs(t *testing.T) {
+func TestStoredFormatIsStable(t *testing.T) {
 	h := newHour(493_000)
 	h.epoch, h.through = 2, 77
 	for _, rec := range []records.Record{
@@ -115,8 +115,8 @@ func TestAQueryIsRoundedToHours(t *testing.T) {
 	}
 }
 
-// TestAPrincipalNeverSeesTheRowOfMany queries as a principal with the name of that row.
-func TestAPrincipalNeverSeesTheRowOfMany(t *testing.T) {
+// TestPrincipalCannotSeeTheOverflowRow queries as a principal with the name of that row.
+func TestPrincipalCannotSeeTheOverflowRow(t *testing.T) {
 	q := Query{Principal: Other}
 	if q.wants(otherOf("")) || q.wants(otherOf("red")) {
 		t.Error("it sees what is beyond the bound of an hour")

@@ -16,9 +16,9 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// TestTheCountsEqualTheRecordsWhereverCountersDie records calls of some hours at three front doors, in any
+// TestCountsEqualRecordsThroughCounterStops records calls of some hours at three front doors, in any
 // order, while counters are stopped at random moments.
-func TestTheCountsEqualTheRecordsWhereverCountersDie(t *testing.T) {
+func TestCountsEqualRecordsThroughCounterStops(t *testing.T) {
 	const deaths = 50
 	rnd := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 23))
 	s := bustest.Start(t)
@@ -118,8 +118,8 @@ func TestAMessageThatIsStoredTwiceCountsOnce(t *testing.T) {
 	}
 }
 
-// TestWhatWasCountedStaysWhenTheLogForgets counts calls, drops their records, and then recreates the log.
-func TestWhatWasCountedStaysWhenTheLogForgets(t *testing.T) {
+// TestCountsRemainWhenTheLogIsDeleted counts calls, drops their records, and then recreates the log.
+func TestCountsRemainWhenTheLogIsDeleted(t *testing.T) {
 	s := bustest.Start(t)
 	conn := s.Connect(t, "door")
 	r := recorder(t, conn, records.Options{})
@@ -171,7 +171,7 @@ func TestWhatWasCountedStaysWhenTheLogForgets(t *testing.T) {
 	}
 }
 
-func TestThoseWhoDoNotLeadDoNotCountByThemselves(t *testing.T) {
+func TestOnlyTheLeaderCounts(t *testing.T) {
 	s := bustest.Start(t)
 	r := recorder(t, s.Connect(t, "door"), records.Options{})
 	rec := life(rand.New(rand.NewPCG(1, 1)), time.Now())[0]

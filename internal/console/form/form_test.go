@@ -106,7 +106,7 @@ func asDocuments(schema json.RawMessage) (whole int) {
 	return whole
 }
 
-func TestEveryToolOfTheReferenceServersHasAFormThatKeepsItsDocuments(t *testing.T) {
+func TestFormsOfReferenceToolsRoundTripArguments(t *testing.T) {
 	all := reference(t)
 	if len(all) < 50 {
 		t.Fatalf("there are %d tools", len(all))
@@ -139,7 +139,7 @@ func TestAHostileSchemaHasAFormOrAnEditor(t *testing.T) {
 	}
 }
 
-func TestWhatIsFilledInIsWrittenInTheOrderOfTheSchemaWithItsDigits(t *testing.T) {
+func TestFormOutputKeepsSchemaOrderAndDigits(t *testing.T) {
 	schema := json.RawMessage(`{"type":"object","required":["z","o","l"],"properties":{"z":{"type":"string"},"n":{"type":"number"},"b":{"type":"boolean"},"e":{"enum":["x",7]},` +
 		`"o":{"type":"object","properties":{"i":{"type":"integer"}}},"l":{"type":"array","items":{"type":"string"}},"v":{"anyOf":[{"type":"string"},{"type":"object","title":"T","properties":{"q":{"type":"string"}},"required":["q"]}]},"u":{"type":["string","null"]}}}`)
 	got, faults := form.New(schema, form.Values{"a.1": " 1.10 ", "a.2": "false", "a.3": "1", "a.5.n": "2", "a.5.0": "p", "a.6": "1", "a.6.v1.0": "w", "a.7.z": "1"}).JSON()
@@ -158,7 +158,7 @@ func TestWhatIsFilledInIsWrittenInTheOrderOfTheSchemaWithItsDigits(t *testing.T)
 	}
 }
 
-func TestAFormTellsWhatItCannotHold(t *testing.T) {
+func TestFormReportsDocumentsItCannotRepresent(t *testing.T) {
 	schema := json.RawMessage(`{"type":"object","properties":{"a":{"type":"string"},"n":{"type":"integer"}}}`)
 	for document, want := range map[string]bool{
 		`{"a":"x","n":1}`: true, `{"n":1, "a":"x"}`: true, `{"a":"x","other":1}`: false, `{"a":1}`: false, `[]`: false, `{`: false, `{"a":""}`: false, `{"n":1.0}`: true,

@@ -42,7 +42,7 @@ func TestACurveIsBoundedAndKeepsTheMean(t *testing.T) {
 	}
 }
 
-func TestWhatNobodyCountedIsEmpty(t *testing.T) {
+func TestEnvironmentWithoutEpisodesIsEmptyNotNull(t *testing.T) {
 	var b Book
 	e := Environment{Name: "a"}
 	b.Fill(&e)

@@ -92,7 +92,7 @@ func TestAnswersAreKeptUnderTheNamesOfTheSample(t *testing.T) {
 	}
 }
 
-func TestWhatIsAnsweredIsNotAskedAgain(t *testing.T) {
+func TestAnsweredSamplesAreNotAskedAgain(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "responses.jsonl")
 	samples := samplesOf(t, 50)
 	o, p := optionsOf(t, "openai:m")
@@ -130,7 +130,7 @@ func TestWhatIsAnsweredIsNotAskedAgain(t *testing.T) {
 	}
 }
 
-func TestAskingEndsWhenNothingIsAnswered(t *testing.T) {
+func TestRunEndsWhenEveryRequestFails(t *testing.T) {
 	o, p := optionsOf(t, "openai:m")
 	p.fails = func(int64) error { return errors.New("no route") }
 	done, err := Run(t.Context(), filepath.Join(t.TempDir(), "r"), samplesOf(t, 500), o)
@@ -150,7 +150,7 @@ func TestAskingEndsWhenNothingIsAnswered(t *testing.T) {
 	}
 }
 
-func TestCallsInTextAreAskedForInTheInstructions(t *testing.T) {
+func TestTextModeDescribesToolsInTheInstructions(t *testing.T) {
 	o, _ := optionsOf(t, "anthropic:m")
 	o.Text = true
 	q := question{sample: &samplesOf(t, 1)[0]}

@@ -63,7 +63,7 @@ func scripted(t *testing.T, spec string, script modeltest.Script) (Options, *mod
 	return Options{Model: c, Wire: c.Wire, Name: spec}, server
 }
 
-func TestAConversationIsLedTurnByTurn(t *testing.T) {
+func TestConversationRunsTurnByTurn(t *testing.T) {
 	for _, spec := range []string{"openai:m", "responses:m", "anthropic:m", "gemini:m"} {
 		o, server := scripted(t, spec, modeltest.Script{
 			{Calls: []modeltest.Call{{ID: "a", Name: "ls", Arguments: `{"x":1}`}, {ID: "b", Name: "nothing", Arguments: `{}`}}},
@@ -99,7 +99,7 @@ func TestAConversationIsLedTurnByTurn(t *testing.T) {
 	}
 }
 
-func TestAConversationEndsWithTooManySteps(t *testing.T) {
+func TestConversationEndsAtTheStepLimit(t *testing.T) {
 	o, server := scripted(t, "openai:m", modeltest.Script{{Calls: []modeltest.Call{{ID: "a", Name: "ls", Arguments: `{}`}}}})
 	o.Fabric = &tape{}
 	path := filepath.Join(t.TempDir(), "responses.jsonl")
@@ -124,7 +124,7 @@ func TestAConversationNeedsAFabric(t *testing.T) {
 	}
 }
 
-func TestAConversationIsLedInText(t *testing.T) {
+func TestConversationRunsInTextMode(t *testing.T) {
 	for _, spec := range []string{"openai:m", "anthropic:m"} {
 		o, server := scripted(t, spec, modeltest.Script{
 			{Text: "First.\n<tool_call>\n{\"name\": \"ls\", \"arguments\": {\"x\": 1}}\n</tool_call>\n<tool_call>{\"name\":\"nothing\",\"arguments\":{}}</tool_call>"},

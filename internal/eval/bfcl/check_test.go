@@ -14,7 +14,7 @@ const orderFunction = `[{"name":"shop.order","description":"","parameters":{"typ
 const orderAnswer = `[{"shop.order":{"item":["New York, NY","NYC"],"price":[5.0,""],"count":["",3],"gift":["",true],"tags":["",["a b","C"]],
 	"place":["",[1.5,2.0]],"to":["",{"name":["Ann","Anna"],"zip":["",123]}],"lines":["",[{"id":[1]},{"id":[2]}]]}}]`
 
-func TestTheRulesOfOneCall(t *testing.T) {
+func TestSingleCallRules(t *testing.T) {
 	for _, c := range []struct {
 		arguments string
 		want      Fault

@@ -54,7 +54,7 @@ func TestThePublishedShapeIsRead(t *testing.T) {
 	}
 }
 
-func TestAByteOrderMarkIsNoPartOfTheData(t *testing.T) {
+func TestByteOrderMarkIsSkipped(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "questions.jsonl")
 	if err := os.WriteFile(path, []byte("\xef\xbb\xbf"+`{"id":"a","question":"q","target_tools":"x"}`), 0o600); err != nil {
 		t.Fatal(err)
@@ -64,7 +64,7 @@ func TestAByteOrderMarkIsNoPartOfTheData(t *testing.T) {
 	}
 }
 
-func TestErrorsNameTheirPlace(t *testing.T) {
+func TestErrorsContainLineAndColumn(t *testing.T) {
 	good := `{"id":"a","question":"q","target_tools":"x"}` + "\n"
 	task := `{"uuid":"u","query":"q","function_call_label":[]}`
 	for _, c := range []struct {
@@ -196,7 +196,7 @@ func quickTasksAreThoseOfEncodingJSON(t *testing.T, file *source) {
 	}
 }
 
-func FuzzADataSetIsReadOrItsFaultHasAPlace(f *testing.F) {
+func FuzzDataSetIsReadOrErrorHasAPosition(f *testing.F) {
 	f.Add(`{"question":"q","tools":["a"],"target_tools":"a"}` + "\n{")
 	f.Add(`{"question":"q","labels":[{"name":"f"}]}` + "\n" + `{"id":"train-1","expected":["f"]}` + "\n" + `{"split":"test"}`)
 	f.Add(browserTask)

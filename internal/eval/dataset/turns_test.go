@@ -91,7 +91,7 @@ func FuzzACallInPythonHasArgumentsInJSON(f *testing.F) {
 	})
 }
 
-func FuzzConversationsAreReadOrTheirFaultHasAPlace(f *testing.F) {
+func FuzzConversationsAreReadOrErrorHasAPosition(f *testing.F) {
 	f.Add(turnsQuestion, turnsLabels)
 	f.Add(turnsQuestion, `{"id":"multi_turn_miss_func_0","ground_truth":[["add(1, 2"]]}`)
 	f.Fuzz(func(t *testing.T, questions, labels string) {

@@ -155,7 +155,7 @@ func TestRunsAreComparedSampleBySample(t *testing.T) {
 	}
 }
 
-func TestThePageIsWholeAndHarmless(t *testing.T) {
+func TestReportPageIsCompleteAndEscaped(t *testing.T) {
 	a := run(t, 40, 2, func(i, _ int) bool { return i%2 == 0 })
 	b := run(t, 40, 2, func(i, _ int) bool { return i%3 == 0 })
 	a[2].Called = []string{`<script>alert(1)</script>`}

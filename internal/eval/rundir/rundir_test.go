@@ -30,7 +30,7 @@ const answered = `{"id":"1","text":"<tool_call>{\"name\":\"a\"}</tool_call>"}
 {"id":"2","text":"<tool_call>{\"name\":\"a\"}</tool_call>"}
 `
 
-func TestASecondRunKeepsWhatIsThere(t *testing.T) {
+func TestSecondRunReusesExistingScores(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	o := Options{Dir: dir, Data: "jsonl:" + write(t, "d.jsonl", data), Responses: write(t, "r.jsonl", answered), Scoring: stage.Settings{Missing: stage.MissingError}, Version: "v1"}
 	one, err := Score(t.Context(), o)
@@ -85,7 +85,7 @@ func TestResponsesAreNeverReplaced(t *testing.T) {
 	}
 }
 
-func TestWhatIsMissingIsNamed(t *testing.T) {
+func TestMissingInputsAreReported(t *testing.T) {
 	dir := t.TempDir()
 	for _, c := range []struct {
 		o    Options

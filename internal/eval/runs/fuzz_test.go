@@ -13,7 +13,7 @@ import (
 // marked is a report with a text that no other file contains.
 const marked = `{"samples":1,"data":"MARK","scoring":{"reward":{"name":"MARK"}},"levels":[{"level":"published"}]}`
 
-func FuzzNoNameLeadsOutOfTheFolder(f *testing.F) {
+func FuzzRunNamesStayInTheFolder(f *testing.F) {
 	above := f.TempDir()
 	dir := filepath.Join(above, "runs")
 	for _, d := range []string{filepath.Join(dir, "a"), filepath.Join(above, "secret")} {

@@ -80,7 +80,7 @@ func TestTheRunsOfAFolderAreListedTheNewestFirst(t *testing.T) {
 	}
 }
 
-func TestThePageOfARunIsOfTheFolderAlone(t *testing.T) {
+func TestRunPageIsServedOnlyFromTheFolder(t *testing.T) {
 	above := t.TempDir()
 	dir := filepath.Join(above, "runs")
 	score(t, filepath.Join(dir, "a"))

@@ -73,7 +73,7 @@ func TestResultsAreSummedUp(t *testing.T) {
 	}
 }
 
-func FuzzAResultIsReadAsEncodingJSONReadsIt(f *testing.F) {
+func FuzzQuickResultReaderMatchesEncodingJSON(f *testing.F) {
 	for _, line := range []string{
 		`{"index":1,"custom_id":"a#0#1","call_id":"c","state":"succeeded","worker":"w","attempt":1,"cursor":"1-1","result":{"content":[],"isError":true}}`,
 		`{"custom_id":"\u0061","state":"failed","problem":{"type":"t","title":"x","status":4}}`, `{"state":"a","state":"b","result":{"isError":false}}`,

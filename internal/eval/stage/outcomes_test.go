@@ -173,7 +173,7 @@ func TestOutcomesOfOtherCallsDoNotCount(t *testing.T) {
 	}
 }
 
-func TestTheVerdictOfTau2(t *testing.T) {
+func TestTau2Verdicts(t *testing.T) {
 	state := func(v float64) *eval.Execution { return &eval.Execution{State: &v} }
 	check := &eval.Check{Kind: "tau2", Answers: []byte(`["1000","Done"]`)}
 	for _, c := range []struct {

@@ -19,7 +19,7 @@ func promptedBy(id string, prompts ...string) Sample {
 	return s
 }
 
-func TestATranscriptAnswersTheConversationWithItsPrompts(t *testing.T) {
+func TestTranscriptIsMatchedToConversationByPrompts(t *testing.T) {
 	official := Sample{Sample: eval.Sample{ID: "bfcl", Question: "Go.", Check: &eval.Check{Kind: "bfcl", Turns: 2}, Messages: json.RawMessage(`[[{"role":"user","content":"Go."}],[{"role":"user","content":"On."}]]`)}}
 	samples := []Sample{promptedBy("ab", "A?", "B?"), promptedBy("abc", "A?", "B?", "C?"), promptedBy("ad", "A?", "D?"), official, promptedBy("agent_1", "E?")}
 	known := newPrompted(samples)

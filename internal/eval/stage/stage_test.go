@@ -59,7 +59,7 @@ func responses(t testing.TB, n, trials int) []Response {
 	return all
 }
 
-func TestWhatDidNotChangeIsNotScoredAgain(t *testing.T) {
+func TestUnchangedAnswersAreNotRescored(t *testing.T) {
 	s, r := samples(t, 300), responses(t, 300, 2)
 	one, err := Run(t.Context(), s, r, nil, settings(t, MissingError), nil)
 	if err != nil || one.Computed != 600 || len(one.Scores) != 600 {
@@ -118,7 +118,7 @@ func TestSamplesWithoutAResponse(t *testing.T) {
 	}
 }
 
-func TestTheCheckerOfBFCLIsAsked(t *testing.T) {
+func TestBFCLCheckerIsUsed(t *testing.T) {
 	s, err := Digested([]eval.Sample{{
 		ID: "p", Tools: []eval.Tool{{Name: "f"}}, Expected: []string{"f"},
 		Check: &eval.Check{Kind: "bfcl", Category: "simple_python", Functions: []byte(`[{"name":"f","parameters":{"properties":{"x":{"type":"integer"}}}}]`), Answers: []byte(`[{"f":{"x":[1]}}]`)},
@@ -142,7 +142,7 @@ func TestTheCheckerOfBFCLIsAsked(t *testing.T) {
 	}
 }
 
-func TestAByteOrderMarkIsNoPartOfALine(t *testing.T) {
+func TestByteOrderMarkIsSkipped(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f.jsonl")
 	for text, check := range map[string]func() bool{
 		`{"id":"a"}`: func() bool { got, err := ReadResponses(path); return err == nil && len(got) == 1 },
@@ -160,7 +160,7 @@ func TestAByteOrderMarkIsNoPartOfALine(t *testing.T) {
 	}
 }
 
-func TestFaultyFilesAreErrorsWithTheirPlace(t *testing.T) {
+func TestFileErrorsContainTheirPosition(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f.jsonl")
 	for text, says := range map[string]string{
 		"{\"id\":\"a\"}\n\n{\"id\": x}": ":3:8: invalid character 'x'", `{"text":"x"}`: ":1:1: the member id is missing", `{"id":"a","trial":-1}`: "trial is negative",
@@ -181,7 +181,7 @@ func TestFaultyFilesAreErrorsWithTheirPlace(t *testing.T) {
 	}
 }
 
-func FuzzAFileOfResponsesIsReadOrItsFaultHasAPlace(f *testing.F) {
+func FuzzResponsesAreReadOrErrorHasAPosition(f *testing.F) {
 	f.Add("{\"id\":\"a\",\"text\":\"x\"}\n{\"id\":\"a\",\"trial\":1}")
 	f.Add("{\"id\":")
 	path := filepath.Join(f.TempDir(), "r.jsonl")

@@ -50,7 +50,7 @@ func TestTranscriptsBecomeTrials(t *testing.T) {
 	}
 }
 
-func FuzzATranscriptIsOneAnswerOrAFault(f *testing.F) {
+func FuzzTranscriptGivesOneAnswerOrAnError(f *testing.F) {
 	f.Add(`{"type":"session","session":"s","task":"t"}` + "\n" + `{"type":"answer","text":"x","calls":[{"ID":"1","Name":"f","Arguments":{}}]}` + "\n")
 	f.Add(`{"type":"session"}` + "\n" + `{"type":"answer","body":{"text":1}}` + "\n{")
 	f.Add(`{"type":"session","session":"s"}` + "\n" + `{"type":"user","text":"A?"}` + "\n" + `{"type":"answer","calls":[{"Name":"x"}]}` + "\n" + `{"type":"results","results":[{"name":"x","server":"demo","tool":"add"}]}` + "\n")

@@ -44,7 +44,7 @@ func TestTheBootstrapIsTheSameOnAnyNumberOfProcessors(t *testing.T) {
 	}
 }
 
-func TestTheBootstrapDrawsTheNumbersItDrewBefore(t *testing.T) {
+func TestBootstrapIsReproducibleAcrossReleases(t *testing.T) {
 	got, err := Bootstrap(t.Context(), columns(300, 7)[:1], Options{})
 	want := Estimate{Mean: 0.5133333333333333, Low: 0.4683333333333333, High: 0.56}
 	if err != nil || got[0] != want {
@@ -135,7 +135,7 @@ func flips(random *rand.Rand, n int, share float64, net int) (a, b []float64) {
 	return a, b
 }
 
-func TestAPlantedGainIsFound(t *testing.T) {
+func TestRealGainIsDetected(t *testing.T) {
 	const repeats, n = 200, 1000
 	random, found := rand.New(rand.NewPCG(11, 1)), 0
 	for range repeats {
@@ -154,7 +154,7 @@ func TestAPlantedGainIsFound(t *testing.T) {
 	t.Logf("found in %d of %d repeats", found, repeats)
 }
 
-func TestNoGainIsSeldomFound(t *testing.T) {
+func TestFalsePositiveRateIsBounded(t *testing.T) {
 	const repeats, n = 2000, 100
 	random, found := rand.New(rand.NewPCG(12, 1)), 0
 	for range repeats {
@@ -220,7 +220,7 @@ func TestMcNemarIsExact(t *testing.T) {
 	}
 }
 
-func TestHolmKeepsOrderAndNeverFalls(t *testing.T) {
+func TestHolmAdjustmentIsMonotonic(t *testing.T) {
 	got := Holm([]float64{0.04, 0.01, 0.03, 0.005})
 	want := []float64{0.06, 0.03, 0.06, 0.02}
 	for i := range want {

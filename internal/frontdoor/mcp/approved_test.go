@@ -53,7 +53,7 @@ func TestTheProgressOfAConfirmedCallReachesTheClientBeforeItsResult(t *testing.T
 	check("legacy", next)
 }
 
-func TestAConfirmedCallWhoseClientReadsNoEventsHasItsResultAlone(t *testing.T) {
+func TestConfirmedCallWithoutEventStreamReturnsOnlyItsResult(t *testing.T) {
 	f := openFabric(t, nil)
 	state := getString([]byte(f.callAs(canForms, "/mcp/risky", "steps", `{}`, "").result(t)), "requestState")
 	members := fmt.Sprintf(`"name":"steps","arguments":{},"inputResponses":%s,"requestState":%q`, approve, state)
@@ -64,7 +64,7 @@ func TestAConfirmedCallWhoseClientReadsNoEventsHasItsResultAlone(t *testing.T) {
 	}
 }
 
-func TestACallUnderAStandingPermissionHasItsProgress(t *testing.T) {
+func TestCallUnderStandingPermissionReportsProgress(t *testing.T) {
 	f := openJudged(t, judge(t, askPeople), nil)
 	of := f.Calls
 	of.Desk = approval.New(approval.Options{Ledger: of.Ledger, Log: f.Log, Runner: of.FrontDoor, Sign: func(*ledger.Approval) ([]byte, error) { return []byte("signed"), nil }})

@@ -112,7 +112,7 @@ func TestAnApprovalOfTheCallerDoesNotCountWhenThePolicyHasChanged(t *testing.T) 
 	}
 }
 
-func TestASessionLearnsThatPeopleDecideByNow(t *testing.T) {
+func TestSessionConfirmationIsRefusedIfPolicyNowNeedsApprover(t *testing.T) {
 	f := openFabric(t, nil)
 	before := f.Worker.Count()
 	s := f.enter("/mcp/risky", canForms)

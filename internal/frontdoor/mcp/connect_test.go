@@ -89,7 +89,7 @@ func (p *personal) back(tool, state, responses string) <-chan answer {
 	return done
 }
 
-func TestAClientOpensTheAddressToConnectAndTheCallGoesOn(t *testing.T) {
+func TestCallContinuesAfterUserConnectsAtTheURL(t *testing.T) {
 	p := openPersonal(t, nil)
 	url, state := p.sent("echo")
 	if url != connectAt {
@@ -107,7 +107,7 @@ func TestAClientOpensTheAddressToConnectAndTheCallGoesOn(t *testing.T) {
 	}
 }
 
-func TestAClientThatDoesNotOpenTheAddressIsNotAskedAgain(t *testing.T) {
+func TestClientThatDeclinesToConnectIsNotAskedAgain(t *testing.T) {
 	p := openPersonal(t, nil)
 	_, state := p.sent("echo")
 	before := p.Worker.Count()
@@ -123,7 +123,7 @@ func TestAClientThatDoesNotOpenTheAddressIsNotAskedAgain(t *testing.T) {
 }
 
 // Clients retry at once. If a credential exists but is not accepted, a client would loop.
-func TestAClientIsNotSentToConnectTwiceInARow(t *testing.T) {
+func TestClientIsNotAskedToConnectTwiceInARow(t *testing.T) {
 	p := openPersonal(t, func(o *Options) { o.Connected = nil })
 	_, state := p.sent("echo")
 	if got := (<-p.back("echo", state, opened)).result(t); !strings.Contains(got, `"isError":true`) || !strings.Contains(got, `"connect_url":"`+connectAt+`"`) {
@@ -131,7 +131,7 @@ func TestAClientIsNotSentToConnectTwiceInARow(t *testing.T) {
 	}
 }
 
-func TestAFrontDoorThatShutsDownSendsTheClientToAnother(t *testing.T) {
+func TestDrainingFrontDoorLetsTheClientRetryElsewhere(t *testing.T) {
 	p := openPersonal(t, nil)
 	_, state := p.sent("echo")
 	waiting := p.back("echo", state, opened)
@@ -142,7 +142,7 @@ func TestAFrontDoorThatShutsDownSendsTheClientToAnother(t *testing.T) {
 	}
 }
 
-func TestAResourceIsReadOnceItsReaderHasConnected(t *testing.T) {
+func TestResourceIsReadAfterItsReaderConnects(t *testing.T) {
 	p := openPersonal(t, nil)
 	read := func(members string) string {
 		t.Helper()
@@ -163,7 +163,7 @@ func TestAResourceIsReadOnceItsReaderHasConnected(t *testing.T) {
 }
 
 // A server's request to open a URL is forwarded in the form of the client's revision.
-func TestTheAddressOfAServerReachesClientsOfEachRevision(t *testing.T) {
+func TestServersURLRequestReachesClientsOfEachRevision(t *testing.T) {
 	p := openPersonal(t, nil)
 	url, state := p.sent("rpc")
 	if url != theirPage {
@@ -186,7 +186,7 @@ func TestTheAddressOfAServerReachesClientsOfEachRevision(t *testing.T) {
 
 // The error code of revision 2025-11-25 is sent only to clients of that revision that can open
 // URLs.
-func TestTheErrorThatSendsToAnAddressIsOfOneRevision(t *testing.T) {
+func TestURLElicitationErrorIsSentToOneRevisionOnly(t *testing.T) {
 	p := openPersonal(t, nil)
 	const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo"}}`
 	const read = `{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"demo://one"}}`
@@ -216,7 +216,7 @@ func TestTheErrorThatSendsToAnAddressIsOfOneRevision(t *testing.T) {
 }
 
 // Revision 2026-07-28 reserves the code that older servers use for an unknown resource.
-func TestTheCodeOfAnUnknownResourceIsThatOfTheRevision(t *testing.T) {
+func TestUnknownResourceCodeFollowsTheRevision(t *testing.T) {
 	x := &exchange{modern: true}
 	e := schema.Errorf(schema.KindProtocol, "The server answered with an error")
 	e.RPC = &schema.RPCError{Code: -32002, Message: "Resource not found"}

@@ -33,7 +33,7 @@ func TestACursorThatIsNoStringIsInvalid(t *testing.T) {
 
 // A client can distinguish an outdated cursor, after which it must read the list again, from one
 // that does not belong to the list.
-func TestAnOutdatedCursorIsToldFromAnInvalidOne(t *testing.T) {
+func TestOutdatedAndInvalidCursorsAreDistinguished(t *testing.T) {
 	f := openFabric(t, nil)
 	manyOf := func(last string) schema.Definitions {
 		var defs schema.Definitions

@@ -24,7 +24,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-func TestResultsArriveAsTheBytesThatTheyAre(t *testing.T) {
+func TestResultsKeepTheirBytes(t *testing.T) {
 	f := openFabric(t, nil)
 	legacy := f.enter("/mcp", `{}`)
 	const arguments = `{"z": 1.0,  "big":9007199254740993}`
@@ -64,7 +64,7 @@ func dropBreaks(r rune) rune {
 	return r
 }
 
-func TestProgressComesInOrderUnderTheCallersTokenAndBeforeTheResult(t *testing.T) {
+func TestProgressArrivesInOrderBeforeTheResult(t *testing.T) {
 	f := openFabric(t, nil)
 	legacy := f.enter("/mcp/demo", `{}`)
 	check := func(era string, a answer) {
@@ -88,7 +88,7 @@ func TestProgressComesInOrderUnderTheCallersTokenAndBeforeTheResult(t *testing.T
 	check("legacy", legacy.send(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"steps","_meta":{"progressToken":"my token"}}}`))
 }
 
-func TestAnErrorAfterProgressIsStillAnEvent(t *testing.T) {
+func TestErrorAfterProgressIsSentAsAnEvent(t *testing.T) {
 	f := openFabric(t, nil)
 	body := modernBody("tools/call", `"name":"late-error"`, `{}`, `"progressToken":1`)
 	a := f.send(f.request("POST", "/mcp/demo", body, modernHeaders("tools/call", "late-error")...))
@@ -97,7 +97,7 @@ func TestAnErrorAfterProgressIsStillAnEvent(t *testing.T) {
 	}
 }
 
-func TestWithoutAReaderOfEventsProgressIsDroppedAndTheResultIsNot(t *testing.T) {
+func TestWithoutEventStreamOnlyProgressIsDropped(t *testing.T) {
 	f := openFabric(t, nil)
 	body := modernBody("tools/call", `"name":"steps"`, `{}`, `"progressToken":1`)
 	a := f.send(f.request("POST", "/mcp/demo", body, modernHeaders("tools/call", "steps", "Accept", "application/json")...))
@@ -106,7 +106,7 @@ func TestWithoutAReaderOfEventsProgressIsDroppedAndTheResultIsNot(t *testing.T) 
 	}
 }
 
-func TestHangingUpCancelsAModernCall(t *testing.T) {
+func TestDisconnectCancelsAModernCall(t *testing.T) {
 	f := openFabric(t, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -127,7 +127,7 @@ func TestHangingUpCancelsAModernCall(t *testing.T) {
 	}
 }
 
-func TestANotificationCancelsALegacyCallAndHangingUpDoesNot(t *testing.T) {
+func TestOnlyANotificationCancelsALegacyCall(t *testing.T) {
 	f := openFabric(t, nil)
 	s := f.enter("/mcp/demo", `{}`)
 	done := make(chan answer, 1)
@@ -166,7 +166,7 @@ func TestANotificationCancelsALegacyCallAndHangingUpDoesNot(t *testing.T) {
 	<-f.Worker.Canceled
 }
 
-func TestErrorsOfTheServerGoOnAsTheyCame(t *testing.T) {
+func TestServerErrorsAreForwardedUnchanged(t *testing.T) {
 	f := openFabric(t, nil)
 	e := f.call("/mcp", "demo__rpc", `{}`).fault(t)
 	if e.Code != 4242 || e.Message != "no such city" || string(e.Data) != `{"big":9007199254740993,"a":1.0}` {
@@ -174,7 +174,7 @@ func TestErrorsOfTheServerGoOnAsTheyCame(t *testing.T) {
 	}
 }
 
-func TestArgumentsThatDoNotFitAreAResultThatAModelCanRead(t *testing.T) {
+func TestInvalidArgumentsReturnAReadableToolError(t *testing.T) {
 	f := openFabric(t, nil)
 	before := f.Worker.Count()
 	got := f.call("/mcp/demo", "strict", `{"n":"secret","x":1}`).result(t)
@@ -186,7 +186,7 @@ func TestArgumentsThatDoNotFitAreAResultThatAModelCanRead(t *testing.T) {
 	}
 }
 
-func TestAnUnknownToolAndAnUnknownMethodAreErrorsOfTheProtocol(t *testing.T) {
+func TestUnknownToolsAndMethodsAreProtocolErrors(t *testing.T) {
 	f := openFabric(t, nil)
 	for _, c := range []struct {
 		path, method, name, members string
@@ -212,7 +212,7 @@ func TestAnUnknownToolAndAnUnknownMethodAreErrorsOfTheProtocol(t *testing.T) {
 	}
 }
 
-func TestToolsHaveLegalNamesAtTheCommonMountAndTheirOwnAtTheirServers(t *testing.T) {
+func TestToolNamesAreRewrittenOnlyAtTheCommonMount(t *testing.T) {
 	f := openFabric(t, nil)
 	all := f.ask("/mcp", "tools/list", "", "").result(t)
 	if !strings.HasPrefix(all, `{"resultType":"complete","ttlMs":5000,"cacheScope":"public","tools":[`) {
@@ -242,7 +242,7 @@ func TestToolsHaveLegalNamesAtTheCommonMountAndTheirOwnAtTheirServers(t *testing
 	}
 }
 
-func TestAToolThatClientsChokeOnIsLeftOutByItself(t *testing.T) {
+func TestToolsWithInvalidSchemasAreOmittedAndLogged(t *testing.T) {
 	f := openFabric(t, nil)
 	all := f.ask("/mcp/demo", "tools/list", "", "").result(t)
 	for _, name := range []string{"no-type", "no-object", "true-schema"} {
@@ -258,7 +258,7 @@ func TestAToolThatClientsChokeOnIsLeftOutByItself(t *testing.T) {
 	}
 }
 
-func TestFiveThousandToolsComeInPagesThatAnyFrontDoorCanGoOnWith(t *testing.T) {
+func TestToolPagesContinueAtAnyFrontDoor(t *testing.T) {
 	f := openFabric(t, nil)
 	const each, servers = 500, 10
 	for s := range servers {
@@ -323,7 +323,7 @@ func TestResourcesPromptsAndCompletionReachTheServerThatHasThem(t *testing.T) {
 	}
 }
 
-func TestAServerWhoseToolsWaitForApprovalHandsOutNothingElse(t *testing.T) {
+func TestServerThatNeedsApprovalRefusesOtherMethods(t *testing.T) {
 	f := openFabric(t, nil)
 	for method, c := range map[string][2]string{
 		"resources/read":      {"demo://one", `"uri":"demo://one"`},
@@ -336,7 +336,7 @@ func TestAServerWhoseToolsWaitForApprovalHandsOutNothingElse(t *testing.T) {
 	}
 }
 
-func TestWhoAnsweredIsTheServerAtItsMountAndCallyardAtAll(t *testing.T) {
+func TestServerInfoDependsOnTheMount(t *testing.T) {
 	f := openFabric(t, nil)
 	const theirs = `{"resultType":"complete","content":[],"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"theirs","version":"9"},"own":1.0}}`
 	if got := f.call("/mcp/demo", "stamped", `{}`).result(t); got != theirs {
@@ -348,7 +348,7 @@ func TestWhoAnsweredIsTheServerAtItsMountAndCallyardAtAll(t *testing.T) {
 	}
 }
 
-func TestAClientOfTheLegacyEraSeesNothingOfTheModernOne(t *testing.T) {
+func TestModernMembersAreRemovedForLegacyClients(t *testing.T) {
 	for _, c := range []struct{ from, want string }{
 		{`{"resultType":"complete", "a":1.0 ,"ttlMs":0,"content":[ ],"cacheScope":"public" }`, `{"a":1.0,"content":[ ]}`},
 		{`{"content":[],"resultType":"complete"}`, `{"content":[]}`},
@@ -362,7 +362,7 @@ func TestAClientOfTheLegacyEraSeesNothingOfTheModernOne(t *testing.T) {
 	}
 }
 
-func TestTheEndpointOfAServerIsAlsoFoundUnderItsRESTPath(t *testing.T) {
+func TestMCPEndpointIsAlsoServedUnderTheRESTPath(t *testing.T) {
 	f := openFabric(t, nil)
 	const at = "/servers/demo/mcp"
 	if got := f.call(at, "echo", `{}`).result(t); !strings.Contains(got, "content") {
@@ -383,7 +383,7 @@ func TestTheEndpointOfAServerIsAlsoFoundUnderItsRESTPath(t *testing.T) {
 	}
 }
 
-func TestAMountHasWhatItsServerSaysOfItself(t *testing.T) {
+func TestMountHasItsServersInfoAndInstructions(t *testing.T) {
 	f := openFabric(t, nil)
 	defs := schema.Definitions{
 		Tools: []json.RawMessage{json.RawMessage(`{"name":"echo","inputSchema":{"type":"object"}}`)},
@@ -451,7 +451,7 @@ func TestHeadersThatContradictTheBodyAreRefused(t *testing.T) {
 	f.send(f.request("POST", "/mcp/demo", body, modernHeaders("tools/call", "header", "Mcp-Param-Region", "eu")...)).result(t)
 }
 
-func TestWhatIsNoMessageIsRefused(t *testing.T) {
+func TestMalformedMessagesAreRefused(t *testing.T) {
 	f := openFabric(t, nil)
 	for body, code := range map[string]int64{
 		`{`:        mcpwire.CodeParse,
@@ -492,7 +492,7 @@ func TestWebPagesAndForeignHostNamesAreRefused(t *testing.T) {
 	}
 }
 
-func TestWithKeysAStrangerIsToldWhereToLookAndListsArePrivate(t *testing.T) {
+func TestWithKeysAnonymousRequestsGetAChallenge(t *testing.T) {
 	key, hash := authn.Generate()
 	other, otherHash := authn.Generate()
 	f := openFabric(t, func(o *Options) {
@@ -522,7 +522,7 @@ func TestWithKeysAStrangerIsToldWhereToLookAndListsArePrivate(t *testing.T) {
 	}
 }
 
-func TestASessionThatIsNotKnownIsToBeOpenedAgain(t *testing.T) {
+func TestUnknownSessionIsNotFound(t *testing.T) {
 	f := openFabric(t, nil)
 	s := f.enter("/mcp", `{}`)
 	if a := f.send(f.request("DELETE", "/mcp", "", mcpwire.HeaderSessionID, s.id)); a.status != 204 {
@@ -568,7 +568,7 @@ func events(t *testing.T, res *http.Response) (next func() string) {
 	}
 }
 
-func TestStreamsOfBothErasHaveABound(t *testing.T) {
+func TestNumberOfStreamsIsBoundedInBothEras(t *testing.T) {
 	f := openFabric(t, func(o *Options) { o.Waits = waits.New(3, 1) })
 	listen := func() *http.Request {
 		return f.request("POST", "/mcp", modernBody("subscriptions/listen", `"notifications":{"toolsListChanged":true}`, `{}`, ""), modernHeaders("subscriptions/listen", "")...)
@@ -593,7 +593,7 @@ func TestStreamsOfBothErasHaveABound(t *testing.T) {
 	}
 }
 
-func TestAStreamIsRefusedByWhatIsFull(t *testing.T) {
+func TestFullStreamLimitReturns429Or503(t *testing.T) {
 	for limit, status := range map[*waits.Limit]int{waits.New(9, 0): http.StatusTooManyRequests, waits.New(0, 9): http.StatusServiceUnavailable} {
 		f := openFabric(t, func(o *Options) { o.Waits = limit })
 		s := f.enter("/mcp/demo", `{}`)
@@ -608,7 +608,7 @@ func TestAStreamIsRefusedByWhatIsFull(t *testing.T) {
 	}
 }
 
-func TestListenersOfBothErasHearThatAListChanged(t *testing.T) {
+func TestListChangesAreNotifiedInBothEras(t *testing.T) {
 	f := openFabric(t, nil)
 	open := func(r *http.Request) func() string {
 		res, err := f.client.Do(r)
@@ -655,7 +655,7 @@ func TestListenersOfBothErasHearThatAListChanged(t *testing.T) {
 	}
 }
 
-func TestAToolThatIsSwitchedOffIsNotListedAndItsCallersAreToldWhy(t *testing.T) {
+func TestDisabledToolIsHiddenAndCallsGetTheReason(t *testing.T) {
 	f := openFabric(t, nil)
 	if _, err := f.endpoint.o.Catalog.Switch(t.Context(), "demo", "fail", false, "it only fails", "ops"); err != nil {
 		t.Fatal(err)
@@ -667,7 +667,7 @@ func TestAToolThatIsSwitchedOffIsNotListedAndItsCallersAreToldWhy(t *testing.T) 
 	}
 }
 
-func TestQuestionsOfAServerReachModernClientsAndTheAnswersTheServer(t *testing.T) {
+func TestServerQuestionsRoundTripWithModernClients(t *testing.T) {
 	f := openFabric(t, nil)
 	const able = `{"elicitation":{"form":{}},"extensions":{"x":{}}}`
 	got := f.callAs(able, "/mcp/demo", "ask", `{}`, "").result(t)
@@ -710,7 +710,7 @@ func TestQuestionsOfAServerReachLegacyClientsAsRequests(t *testing.T) {
 	}
 }
 
-func TestAConversationReadsAsItIsWrittenDown(t *testing.T) {
+func TestConversationMatchesTheGoldenFile(t *testing.T) {
 	f := openFabric(t, nil)
 	s := f.enter("/mcp/demo", `{}`)
 	var b strings.Builder

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestArgumentsThatDoNotFitAreNamedInTheText(t *testing.T) {
+func TestInvalidArgumentTextNamesTheFaults(t *testing.T) {
 	f := openFabric(t, nil)
 	for arguments, want := range map[string]string{
 		`{"n":"x"}`:       `expected an integer\n/n: expected an integer"`,

@@ -8,7 +8,7 @@ import (
 	"github.com/callyard/callyard/internal/kit/mcpwire"
 )
 
-func FuzzWhatAClientBringsBackIsReadOrNobodys(f *testing.F) {
+func FuzzRequestState(f *testing.F) {
 	f.Add([]byte(quote(requestState{Call: "call_1", Token: "cyt_x"}.String())), "=?base64?ZWNobw==?=")
 	f.Add([]byte(`"callyard:e30"`), "=?base64??=")
 	f.Add([]byte(`"callyard:\u0041"`), "echo")

@@ -199,7 +199,7 @@ func TestAQuestionInASessionEndsWithItsApproval(t *testing.T) {
 	}
 }
 
-func TestAFrontDoorThatShutsDownWaitsForNoConfirmation(t *testing.T) {
+func TestShutdownDoesNotWaitForConfirmations(t *testing.T) {
 	f := openFabric(t, nil)
 	next := f.unanswered(t)
 	f.endpoint.drain()
@@ -211,7 +211,7 @@ func TestAFrontDoorThatShutsDownWaitsForNoConfirmation(t *testing.T) {
 	}
 }
 
-func TestAHeldCallTellsASessionThatReadsNoEventsWhatToDo(t *testing.T) {
+func TestHeldCallExplainsConfirmationWithoutEventStream(t *testing.T) {
 	f := openFabric(t, nil)
 	r := f.enter("/mcp/risky", canForms).request(`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"echo"}}`)
 	r.Header.Set("Accept", "application/json")
@@ -221,7 +221,7 @@ func TestAHeldCallTellsASessionThatReadsNoEventsWhatToDo(t *testing.T) {
 	}
 }
 
-func TestAHeldCallTellsAClientThatCannotBeAskedWhatToDo(t *testing.T) {
+func TestHeldCallExplainsConfirmationWithoutElicitation(t *testing.T) {
 	f := openFabric(t, nil)
 	s := f.enter("/mcp/risky", `{}`)
 	for era, got := range map[string]string{
@@ -241,7 +241,7 @@ func (f *fabric) task(method, id, more string) answer {
 	return f.send(f.request("POST", "/mcp/risky", modernBody(method, fmt.Sprintf(`"taskId":%q%s`, id, more), canBoth, ""), modernHeaders(method, id)...))
 }
 
-func TestAHeldCallIsATaskForClientsThatKnowTasks(t *testing.T) {
+func TestHeldCallIsATaskForClientsWithTasks(t *testing.T) {
 	f := openFabric(t, nil)
 	before := f.Worker.Count()
 	got := []byte(f.callAs(canBoth, "/mcp/risky", "echo", `{"a":1.0}`, "").result(t))
@@ -280,7 +280,7 @@ func TestATaskThatItsCallerConfirmsShowsItsArguments(t *testing.T) {
 	}
 }
 
-func TestATaskIsItsCallersOwnAndNeedsTheExtension(t *testing.T) {
+func TestTaskIsPrivateAndNeedsTheTasksExtension(t *testing.T) {
 	f := openFabric(t, nil)
 	id := getString([]byte(f.callAs(canTasks, "/mcp/risky", "echo", `{}`, "").result(t)), "taskId")
 	if e := f.task("tasks/get", "call_00000000000000000000000000", "").fault(t); e.Code != mcpwire.CodeInvalidParams {
@@ -302,7 +302,7 @@ func TestATaskIsItsCallersOwnAndNeedsTheExtension(t *testing.T) {
 	}
 }
 
-func TestAListenerHearsOfItsTasks(t *testing.T) {
+func TestTaskChangesAreNotifiedToListeners(t *testing.T) {
 	f := openFabric(t, nil)
 	id := getString([]byte(f.callAs(canBoth, "/mcp/risky", "echo", `{}`, "").result(t)), "taskId")
 	body := modernBody("subscriptions/listen", fmt.Sprintf(`"notifications":{"taskIds":[%q]}`, id), canBoth, "")
@@ -330,14 +330,14 @@ func TestAListenerHearsOfItsTasks(t *testing.T) {
 	}
 }
 
-func TestWordsOfAHeldCallHoldNoMoreOfItsArgumentsThanPeopleCanRead(t *testing.T) {
+func TestHeldCallTextOmitsLongArguments(t *testing.T) {
 	p := &calls.Held{Reasons: []string{"why"}}
 	if got := words(p, []byte(strings.Repeat("x", maxShownBytes+1)), true); strings.Contains(got, "xxx") || !strings.Contains(got, "2001 bytes") {
 		t.Error(got)
 	}
 }
 
-func TestWordsOfAHeldCallShowWhatCouldDeceive(t *testing.T) {
+func TestHeldCallTextEscapesDeceptiveCharacters(t *testing.T) {
 	got := words(&calls.Held{}, []byte("{\"to\":\"\u0430nn\u200b\u202egpj\u009b\x7f\"}"), true)
 	if want := `{"to":"\u0430nn\u200b\u202egpj\u009b\u007f"}`; !strings.HasSuffix(got, want) {
 		t.Errorf("%q", got)

@@ -38,7 +38,7 @@ func keysOf(state []byte) (keys []string) {
 
 const aName = `{"action":"accept","content":{"name":"Ada","big":9007199254740993}}`
 
-func TestAStoredCallWhoseServerAsksWaitsAndGoesOnWithTheAnswers(t *testing.T) {
+func TestStoredCallWaitsForAnswersAndContinues(t *testing.T) {
 	f := openJudged(t, judge(t, storeDemo), nil)
 	before := f.Worker.Count()
 	id := f.startTask("ask", `{"a":1.0}`)
@@ -78,7 +78,7 @@ func TestAStoredCallWhoseServerAsksWaitsAndGoesOnWithTheAnswers(t *testing.T) {
 	}
 }
 
-func TestAnswersMayComeOneByOneAndAreAskedForOnlyOnce(t *testing.T) {
+func TestPartialAnswersAreKeptAndNotAskedAgain(t *testing.T) {
 	f := openJudged(t, judge(t, storeDemo), nil)
 	id := f.startTask("ask-two", `{}`)
 	state := f.endOf("/mcp/demo", id)
@@ -153,7 +153,7 @@ func TestAStoredCallOfAClientWithoutTasksAsksInTheRequest(t *testing.T) {
 	}
 }
 
-func TestAStoredCallOfASessionAsksTheSession(t *testing.T) {
+func TestQuestionsOfAStoredCallReachItsSession(t *testing.T) {
 	f := openJudged(t, judge(t, storeDemo), nil)
 	s := f.enter("/mcp/demo", `{"elicitation":{}}`)
 	res, err := f.client.Do(s.request(`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"ask","arguments":{}}}`))
@@ -174,7 +174,7 @@ func TestAStoredCallOfASessionAsksTheSession(t *testing.T) {
 	}
 }
 
-func TestAListenerHearsOfAStoredCallThatAsksAndThatEnds(t *testing.T) {
+func TestListenerIsNotifiedWhenStoredCallAsksOrEnds(t *testing.T) {
 	f := openJudged(t, judge(t, storeDemo), nil)
 	id := f.startTask("ask", `{}`)
 	body := modernBody("subscriptions/listen", fmt.Sprintf(`"notifications":{"taskIds":[%q,"call_made_up"]}`, id), canAnswer, "")
@@ -243,7 +243,7 @@ func TestAToolThatOnlyRunsAsATaskIsRefusedToClientsWithoutTasks(t *testing.T) {
 	}
 }
 
-func TestAToolThatOnlyRunsAsATaskAsksBeforeItIsOne(t *testing.T) {
+func TestTaskOnlyToolAsksBeforeTheTaskIsCreated(t *testing.T) {
 	f := openFabric(t, nil)
 	f.define("demo", onlyTasks)
 	f.WaitFor("the tools", func() bool { return f.endpoint.lists.view(place{mount: "demo"}).taskOnly[target{"demo", "ask"}] })

@@ -62,7 +62,7 @@ const oneBatch = `[
 	{"jsonrpc":"2.0","id":6,"method":"tools/call","params":{"name":"steps","_meta":{"progressToken":"p"}}}
 ]`
 
-func TestABatchOfTheRevisionThatHasThemIsServed(t *testing.T) {
+func TestBatchIsServedInRevisionsWithBatches(t *testing.T) {
 	f := openFabric(t, nil)
 	for _, version := range []string{"2025-03-26", "2024-11-05"} {
 		s := f.enterAs(version, "/mcp/demo", `{}`)
@@ -104,7 +104,7 @@ func TestABatchCanCancelItsOwnCall(t *testing.T) {
 }
 
 // Requests of a server are sent to the client on the stream of the batch.
-func TestAClientIsAskedWithinABatch(t *testing.T) {
+func TestServerRequestsAreSentOnTheBatchStream(t *testing.T) {
 	f := openFabric(t, nil)
 	s := f.enterAs("2025-03-26", "/mcp/demo", `{"roots":{},"elicitation":{}}`)
 	res, err := f.client.Do(f.request("POST", s.path, `[{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask"}}]`, mcpwire.HeaderSessionID, s.id))
@@ -143,7 +143,7 @@ func TestABatchIsBounded(t *testing.T) {
 }
 
 // The newer revisions have no batches, and a batch needs a session.
-func TestABatchIsRefusedWhereTheRevisionHasNone(t *testing.T) {
+func TestBatchIsRefusedInRevisionsWithoutBatches(t *testing.T) {
 	f := openFabric(t, nil)
 	const batch = `[{"jsonrpc":"2.0","id":1,"method":"ping"}]`
 	for _, version := range []string{"2025-06-18", "2025-11-25"} {

@@ -93,7 +93,7 @@ func TestFiveThousandToolsAreListedOnceEachAndCalled(t *testing.T) {
 	}
 }
 
-func TestAListOfFiveThousandToolsIsEncodedOnceAndOneServersChangeIsNotEverybodys(t *testing.T) {
+func TestToolListIsEncodedOnceAndRebuiltPerServer(t *testing.T) {
 	f := openFabric(t, quiet)
 	f.crowd()
 	before := f.endpoint.lists.view(place{})

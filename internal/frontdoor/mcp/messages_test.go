@@ -54,7 +54,7 @@ func (f *fabric) ends(to bus.ReplyTo, seq uint64) {
 	f.Worker.Result(to, seq, `{"content":[],"over":1.0}`)
 }
 
-func TestAServersQuestionInACallReachesItsClientAndTheAnswerTheServer(t *testing.T) {
+func TestServerRequestDuringACallRoundTrips(t *testing.T) {
 	f := openFabric(t, nil)
 	s := f.enter("/mcp/demo", `{"elicitation":{}}`)
 	next, to, seq := s.hangingCall()
@@ -91,7 +91,7 @@ func TestAServersQuestionInACallReachesItsClientAndTheAnswerTheServer(t *testing
 	}
 }
 
-func TestAQuestionThatIsOpenWhenTheCallEndsHoldsNothing(t *testing.T) {
+func TestOpenQuestionIsWithdrawnWhenTheCallEnds(t *testing.T) {
 	f := openFabric(t, nil)
 	s := f.enter("/mcp/demo", `{"roots":{}}`)
 	next, to, seq := s.hangingCall()
@@ -173,7 +173,7 @@ func TestALogLevelInTheMetaOfARequestIsForThatRequestAlone(t *testing.T) {
 	}
 }
 
-func TestACallOfAClientThatCannotHearSaysNothingOfASession(t *testing.T) {
+func TestCallOfClientWithoutUsableCapabilitiesHasNoSession(t *testing.T) {
 	f := openFabric(t, nil)
 	f.enter("/mcp/demo", `{}`).send(`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"echo"}}`)
 	if c := f.Worker.Last(); c.Hears || c.Session != "" || len(c.Extra) != 0 {
@@ -185,7 +185,7 @@ func TestACallOfAClientThatCannotHearSaysNothingOfASession(t *testing.T) {
 	}
 }
 
-func TestASubscriberHearsOfItsResourcesUntilItHasEnough(t *testing.T) {
+func TestSubscriberGetsResourceUpdatesUntilItUnsubscribes(t *testing.T) {
 	wanted := make(chan bus.Resources, 10)
 	f := openFabric(t, func(o *Options) {
 		o.Want = func(r bus.Resources) error {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestASessionIsAskedToOpenAPageInTheFormOfItsRevision(t *testing.T) {
+func TestURLElicitationUsesTheFormOfTheRevision(t *testing.T) {
 	f := openFabric(t, nil)
 	s := f.enter("/mcp/demo", canURLs)
 	next, question := s.asked(t, `"name":"ask-page"`)

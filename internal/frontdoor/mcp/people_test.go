@@ -72,7 +72,7 @@ func (f *fabric) comeBack(arguments, state, responses string) <-chan answer {
 	return done
 }
 
-func TestACallThatPeopleApproveOnThePageGoesOn(t *testing.T) {
+func TestCallApprovedOnThePageContinues(t *testing.T) {
 	f := openJudged(t, judge(t, askPeople), nil)
 	before := f.Worker.Count()
 	id, state := f.heldByPeople(`{"a":1.0}`)
@@ -93,7 +93,7 @@ func TestACallThatPeopleApproveOnThePageGoesOn(t *testing.T) {
 	}
 }
 
-func TestACallThatPeopleDenyTellsSoAndNeverRuns(t *testing.T) {
+func TestDeniedCallReturnsAnErrorAndNeverRuns(t *testing.T) {
 	f := openJudged(t, judge(t, askPeople), nil)
 	before := f.Worker.Count()
 	id, state := f.heldByPeople(`{}`)
@@ -106,7 +106,7 @@ func TestACallThatPeopleDenyTellsSoAndNeverRuns(t *testing.T) {
 	}
 }
 
-func TestACallThatItsUserTakesBackIsNotForPeopleToApprove(t *testing.T) {
+func TestCallWithdrawnByItsUserCannotBeApproved(t *testing.T) {
 	f := openJudged(t, judge(t, askPeople), nil)
 	before := f.Worker.Count()
 	id, state := f.heldByPeople(`{}`)
@@ -145,7 +145,7 @@ func TestACallerCannotConfirmACallThatNeedsAnApprover(t *testing.T) {
 	}
 }
 
-func TestALegacyClientIsShownThePageAndWaits(t *testing.T) {
+func TestLegacyClientGetsThePageURLAndWaits(t *testing.T) {
 	f := openJudged(t, judge(t, askPeople), nil)
 	s := f.enter("/mcp/risky", canURLs)
 	next, question := s.asked(t, `"name":"echo","arguments":{"a":1.0}`)

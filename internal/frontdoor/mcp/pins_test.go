@@ -10,7 +10,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-func TestAToolInQuarantineIsNotListedAndItsCallersAreToldWhy(t *testing.T) {
+func TestQuarantinedToolIsHiddenAndCallsGetTheReason(t *testing.T) {
 	f := openFabric(t, nil)
 	define := func(description string) {
 		f.define("bank", schema.Definitions{Tools: []json.RawMessage{raw(`{"name":"pay","description":"` + description + `","inputSchema":{"type":"object"}}`)}})

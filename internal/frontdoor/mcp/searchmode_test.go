@@ -35,7 +35,7 @@ func TestASearchMountListsThreeToolsForFewTokens(t *testing.T) {
 	}
 }
 
-func TestToolsAreFoundDescribedAndCalled(t *testing.T) {
+func TestSearchMountFindsDescribesAndCallsTools(t *testing.T) {
 	f := openFabric(t, nil)
 	for mount, name := range map[string]string{"/mcp": "demo__echo", "/mcp/demo": "echo"} {
 		found := f.call(mount+inSearch, "find_tools", `{"query":"echo"}`).result(t)
@@ -63,7 +63,7 @@ func TestToolsAreFoundDescribedAndCalled(t *testing.T) {
 }
 
 // A tool called through call_tool is held, disabled and approved as if it had been called directly.
-func TestACalledToolIsDecidedOnByItself(t *testing.T) {
+func TestCallToolIsJudgedLikeADirectCall(t *testing.T) {
 	f := openFabric(t, nil)
 	before := f.Worker.Count()
 	arguments := `{"name":"echo","arguments":{"a":1.0}}`

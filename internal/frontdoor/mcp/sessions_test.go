@@ -24,7 +24,7 @@ func openSessions(t *testing.T, s *sessions, name string, tenant schema.TenantID
 	return all
 }
 
-func TestACallerWithManySessionsKeepsNobodyOut(t *testing.T) {
+func TestCallerWithManySessionsDoesNotEvictOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSessions(slog.New(slog.DiscardHandler))
 		few := openSessions(t, s, "few", "", 3)

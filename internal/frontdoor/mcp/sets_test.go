@@ -7,7 +7,7 @@ import (
 	"github.com/callyard/callyard/internal/toolset"
 )
 
-func TestASetIsAnEndpointOfItsOwn(t *testing.T) {
+func TestSetHasItsOwnEndpoint(t *testing.T) {
 	f := openFabric(t, nil)
 	cat := f.endpoint.o.Catalog
 	if err := cat.Sets().Configure([]toolset.Set{

@@ -35,7 +35,7 @@ func (f *fabric) another() *fabric {
 
 const pinging = `{"jsonrpc":"2.0","id":5,"method":"ping"}`
 
-func TestASessionGoesOnAtAnotherFrontDoorUntilItIsEnded(t *testing.T) {
+func TestSessionContinuesAtAnotherFrontDoorUntilEnded(t *testing.T) {
 	f := openFabric(t, nil)
 	f.share(f.endpoint, "first")
 	g := f.another()
@@ -78,7 +78,7 @@ func TestASessionGoesOnAtAnotherFrontDoorUntilItIsEnded(t *testing.T) {
 	}
 }
 
-func TestASessionIsRevivedForItsPrincipalAlone(t *testing.T) {
+func TestSessionIsRevivedOnlyForItsPrincipal(t *testing.T) {
 	f := openFabric(t, nil)
 	f.share(f.endpoint, "first")
 	id := "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -106,7 +106,7 @@ func TestASessionThatEndsWhileItIsRevivedStaysEnded(t *testing.T) {
 	}
 }
 
-func TestASessionWithManyCapabilitiesLivesAtItsFrontDoor(t *testing.T) {
+func TestSessionWithLargeCapabilitiesIsNotShared(t *testing.T) {
 	f := openFabric(t, nil)
 	f.share(f.endpoint, "first")
 	g := f.another()

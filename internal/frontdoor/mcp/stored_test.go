@@ -41,7 +41,7 @@ func (f *fabric) endOf(mount string, id schema.CallID) []byte {
 	return state
 }
 
-func TestAStoredCallIsATaskWhoseIdIsTheCalls(t *testing.T) {
+func TestStoredCallIsATaskWithTheIDOfTheCall(t *testing.T) {
 	f := openJudged(t, judge(t, storeDemo), nil)
 	before := f.Worker.Count()
 	a := f.callAs(canTasks, "/mcp/demo", "echo", `{"big": 9007199254740993}`, "")
@@ -70,7 +70,7 @@ func TestAStoredCallIsATaskWhoseIdIsTheCalls(t *testing.T) {
 	}
 }
 
-func TestAToolsOwnErrorCompletesATaskAndAServersErrorFailsIt(t *testing.T) {
+func TestToolErrorCompletesATaskAndServerErrorFailsIt(t *testing.T) {
 	f := openJudged(t, judge(t, storeDemo), nil)
 	start := func(tool string) schema.CallID {
 		return schema.CallID(getString([]byte(f.callAs(canTasks, "/mcp/demo", tool, `{}`, "").result(t)), "taskId"))
@@ -85,7 +85,7 @@ func TestAToolsOwnErrorCompletesATaskAndAServersErrorFailsIt(t *testing.T) {
 	}
 }
 
-func TestAStoredCallThatIsCancelledWhileItRunsSaysThatItMayHaveRun(t *testing.T) {
+func TestStoredCallCancelledWhileRunningReportsItMayHaveRun(t *testing.T) {
 	f := openJudged(t, judge(t, storeDemo), nil)
 	id := getString([]byte(f.callAs(canTasks, "/mcp/demo", "hang", `{}`, "").result(t)), "taskId")
 	<-f.Worker.Asked
@@ -104,7 +104,7 @@ func TestAStoredCallThatIsCancelledWhileItRunsSaysThatItMayHaveRun(t *testing.T)
 	}
 }
 
-func TestAStoredCallOfAClientWithoutTasksIsAnsweredInPlace(t *testing.T) {
+func TestStoredCallOfClientWithoutTasksReturnsItsResult(t *testing.T) {
 	f := openJudged(t, judge(t, storeDemo), nil)
 	before := f.Worker.Count()
 	s := f.enter("/mcp/demo", `{}`)
@@ -124,7 +124,7 @@ func TestAStoredCallOfAClientWithoutTasksIsAnsweredInPlace(t *testing.T) {
 	}
 }
 
-func TestATaskThatIsMadeUpIsUnknown(t *testing.T) {
+func TestUnknownTaskIDsAreRefused(t *testing.T) {
 	f := openJudged(t, judge(t, storeDemo), nil)
 	id := getString([]byte(f.callAs(canTasks, "/mcp/demo", "echo", `{}`, "").result(t)), "taskId")
 	f.endOf("/mcp/demo", schema.CallID(id))

@@ -10,7 +10,7 @@ import (
 	"github.com/callyard/callyard/pkg/risk"
 )
 
-func TestASubscriberHearsNothingThatItMayNotReadAnyMore(t *testing.T) {
+func TestResourceUpdatesStopWhenReadingIsNoLongerAllowed(t *testing.T) {
 	calm := func() *risk.Policy {
 		return judge(t, "rules:\n  - name: calm\n    match: {server: demo}\n    level: 1\n").Current()
 	}

@@ -55,7 +55,7 @@ func back(question []byte, responses string) string {
 	return fmt.Sprintf(`,"requestState":%q,"inputResponses":%s`, getString(question, "requestState"), responses)
 }
 
-func TestAServerThatAsksByItselfAsksAModernClientByTheAnswerToItsRequest(t *testing.T) {
+func TestServerRequestReachesModernClientAsInputRequired(t *testing.T) {
 	f := openAsking(t)
 	before := f.Worker.Count()
 	first, to, seq := f.hang(canForms, "")
@@ -96,7 +96,7 @@ func TestAServerThatAsksByItselfAsksAModernClientByTheAnswerToItsRequest(t *test
 	}
 }
 
-func TestWhatAModernClientDidNotDeclareIsNotAskedOfIt(t *testing.T) {
+func TestModernClientGetsOnlyRequestsItDeclared(t *testing.T) {
 	f := openAsking(t)
 	later, to, seq := f.hang(canForms, "")
 	f.asks(to, seq, 3, `{"method":"roots/list"}`)
@@ -113,7 +113,7 @@ func TestWhatAModernClientDidNotDeclareIsNotAskedOfIt(t *testing.T) {
 	}
 }
 
-func TestASuspendedCallBelongsToOneCallerOneCallAndOneFrontDoor(t *testing.T) {
+func TestSuspendedCallIsBoundToCallerCallAndFrontDoor(t *testing.T) {
 	f := openAsking(t)
 	first, to, seq := f.hang(canForms, "")
 	f.asks(to, seq, 1, whoIsIt)
@@ -137,7 +137,7 @@ func TestASuspendedCallBelongsToOneCallerOneCallAndOneFrontDoor(t *testing.T) {
 	}
 }
 
-func TestCallsOfOnePrincipalThatCanBeAskedTheSameShareAConversation(t *testing.T) {
+func TestCallsWithEqualCapabilitiesShareAConversation(t *testing.T) {
 	f := openAsking(t)
 	one, toOne, seqOne := f.hang(canForms, "")
 	first := f.Worker.Last().Session
@@ -157,7 +157,7 @@ func TestCallsOfOnePrincipalThatCanBeAskedTheSameShareAConversation(t *testing.T
 	(<-three).result(t)
 }
 
-func TestOnlySoManyClientsOfOnePrincipalAreAwayWithAQuestion(t *testing.T) {
+func TestSuspendedCallsAreLimitedPerPrincipal(t *testing.T) {
 	f := openAsking(t)
 	first, firstTo, firstSeq := f.hang(canForms, "")
 	f.asks(firstTo, firstSeq, 1, whoIsIt)
@@ -191,7 +191,7 @@ func TestOnlySoManyClientsOfOnePrincipalAreAwayWithAQuestion(t *testing.T) {
 	})
 }
 
-func TestAServerHearsThatNobodyAnswersWhenTheFrontDoorStops(t *testing.T) {
+func TestOpenServerRequestIsRefusedWhenFrontDoorStops(t *testing.T) {
 	f := openAsking(t)
 	first, to, seq := f.hang(canForms, "")
 	f.asks(to, seq, 1, whoIsIt)

@@ -2,7 +2,7 @@ package mcp
 
 import "testing"
 
-func TestBaggageGoesOnWhereThatIsAllowed(t *testing.T) {
+func TestBaggageIsForwardedOnlyIfAllowed(t *testing.T) {
 	for allowed, want := range map[bool]string{false: `{"example.org/kept":1}`, true: `{"baggage":"a=b","example.org/kept":1}`} {
 		m := readMeta([]byte(`{"baggage":"a=b","traceparent":"x","example.org/kept":1}`))
 		m.baggage = allowed

@@ -10,7 +10,7 @@ import (
 )
 
 // Once, one of several servers with the same URI was read, and the others were ignored silently.
-func TestResourcesThatSeveralServersHaveAreToldApart(t *testing.T) {
+func TestSameURIsOfSeveralServersAreDistinguished(t *testing.T) {
 	f := openFabric(t, nil)
 	f.define("demo", schema.Definitions{
 		Resources:         []json.RawMessage{raw(`{"uri":"demo://one", "name":"One"}`), raw(`{"uri":"demo://mine","name":"Mine"}`)},
@@ -58,7 +58,7 @@ func TestResourcesThatSeveralServersHaveAreToldApart(t *testing.T) {
 	}
 }
 
-func TestAResultNamesTheURIThatWasAskedFor(t *testing.T) {
+func TestReadResultContainsTheRequestedURI(t *testing.T) {
 	const read = `{"contents":[{"uri":"demo://one","text":"a","big":9007199254740993},{"uri":"demo://other","text":"b"}],"more":1.0}`
 	want := `{"contents":[{"uri":"callyard:demo:demo://one","text":"a","big":9007199254740993},{"uri":"demo://other","text":"b"}],"more":1.0}`
 	if got := string(readAs([]byte(read), "demo://one", "callyard:demo:demo://one")); got != want {

@@ -8,7 +8,7 @@ import (
 	"github.com/callyard/callyard/internal/kit/mcpwire"
 )
 
-func TestAnUnknownVersionIsNamedWithThoseThatAreSupported(t *testing.T) {
+func TestUnknownVersionErrorListsSupportedVersions(t *testing.T) {
 	f := openFabric(t, nil)
 	s := f.enter("/mcp/demo", `{}`)
 	const plain = `{"jsonrpc":"2.0","id":3,"method":"tools/list"}`

@@ -21,7 +21,7 @@ import (
 // secret is in requests whose answers must not repeat it.
 const secret = "hunter2-canary"
 
-func TestEveryBadInputGetsTheRightProblemAndNeverAnEcho(t *testing.T) {
+func TestBadInputReturnsItsProblemWithoutEchoingIt(t *testing.T) {
 	t.Parallel()
 	f := openFabric(t, nil)
 	const call = "/servers/demo/tools/strict"
@@ -146,7 +146,7 @@ func TestEveryBadInputGetsTheRightProblemAndNeverAnEcho(t *testing.T) {
 }
 
 // Huma's parser of this header panics if a weight is missing.
-func TestWhateverIsAcceptedIsAnsweredInJSON(t *testing.T) {
+func TestAnyAcceptHeaderIsAnsweredWithJSON(t *testing.T) {
 	t.Parallel()
 	f := openFabric(t, nil)
 	for _, accept := range []string{";,", "a;,b", ";", ",", "application/json;,", "text/html;q=,x", "*/*;q=9", "image/png", "\xff\xfe;,"} {
@@ -170,7 +170,7 @@ func TestAChunkedBodyOverTheLimitIsRefused(t *testing.T) {
 	}
 }
 
-func TestABodyThatBreaksOffIsAProblemToo(t *testing.T) {
+func TestTruncatedBodyReturnsAProblem(t *testing.T) {
 	t.Parallel()
 	f := openFabric(t, nil)
 	host := strings.TrimPrefix(f.url, "http://")
@@ -194,7 +194,7 @@ func TestABodyThatBreaksOffIsAProblemToo(t *testing.T) {
 	}
 }
 
-func TestAPanicIsAProblemWithoutInternals(t *testing.T) {
+func TestPanicReturnsAProblemWithoutInternals(t *testing.T) {
 	t.Parallel()
 	f := openFabric(t, func(o *Options) {
 		o.AllowAddServers = true
@@ -214,7 +214,7 @@ func TestAPanicIsAProblemWithoutInternals(t *testing.T) {
 	}
 }
 
-func TestEveryKindOfErrorHasItsRow(t *testing.T) {
+func TestEveryErrorKindHasAProblemType(t *testing.T) {
 	table := make(map[schema.Kind]problem.Row)
 	for _, row := range problem.Rows() {
 		table[row.Kind] = row
@@ -230,7 +230,7 @@ func TestEveryKindOfErrorHasItsRow(t *testing.T) {
 	}
 }
 
-func FuzzNoBodyOfACallIsAFaultOfOurs(f *testing.F) {
+func FuzzCallBodyNeverCausesAnInternalError(f *testing.F) {
 	for _, seed := range []string{
 		`{"server":"demo","tool":"echo"}`, `{"server":"demo","tool":"strict","arguments":{"n":1},"timeout_ms":5}`, `{}`, `null`, `[1]`, `{"server":1}`,
 		`{"timeout_ms":1e400,"server":"","tool":""}`, "\xef\xbb\xbf{}", `{"arguments":{"a":{"a":{}}}}`, `{"server":"demo","tool":"echo","timeout_ms":null}`,

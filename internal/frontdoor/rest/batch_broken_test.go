@@ -15,7 +15,7 @@ import (
 )
 
 // For the race detector: the answer is being written while its request breaks.
-func TestALineThatBreaksWhileResultsAreStreamedTouchesNothingOfTheAnswer(t *testing.T) {
+func TestBrokenRequestDoesNotRaceWithStreamedResults(t *testing.T) {
 	t.Parallel()
 	f := openFabric(t, nil)
 	host := strings.TrimPrefix(f.url, "http://")
@@ -41,7 +41,7 @@ func TestALineThatBreaksWhileResultsAreStreamedTouchesNothingOfTheAnswer(t *test
 	}
 }
 
-func TestABodyIsRefusedWhileNoMemoryIsLeftAndTakenAfterwards(t *testing.T) {
+func TestBodyIsRefusedOnlyWhileMemoryIsExhausted(t *testing.T) {
 	t.Parallel()
 	f := openFabric(t, nil)
 	budget := bodies.New(1000, 0)

@@ -120,7 +120,7 @@ func (f *fabric) runApproved(callID schema.CallID) (ended <-chan error) {
 	return done
 }
 
-func TestAnApprovedCallThatRunsIsWaitedForWhenItsBatchIsCanceled(t *testing.T) {
+func TestCanceledBatchWaitsForRunningApprovedCall(t *testing.T) {
 	t.Parallel()
 	f := riskyFabric(t)
 	b := f.batch(twoHeld)
@@ -224,7 +224,7 @@ func TestARefusedLineKeepsItsCustomID(t *testing.T) {
 	}
 }
 
-func TestAKeyOfABatchStandsForItsLines(t *testing.T) {
+func TestIdempotencyKeyOfABatchIsBoundToItsLines(t *testing.T) {
 	t.Parallel()
 	f := openFabric(t, nil)
 	line := func(id string) string { return `{"custom_id":"` + id + `","server":"demo","tool":"echo"}` + "\n" }
@@ -248,7 +248,7 @@ func TestAKeyOfABatchStandsForItsLines(t *testing.T) {
 	}
 }
 
-func TestOfRequestsWithOneKeyAndOtherLinesAtOnceOneIsTaken(t *testing.T) {
+func TestConcurrentBatchesWithOneKeyAcceptOneBody(t *testing.T) {
 	t.Parallel()
 	f := openFabric(t, nil)
 	var mu sync.Mutex
@@ -280,7 +280,7 @@ func TestOfRequestsWithOneKeyAndOtherLinesAtOnceOneIsTaken(t *testing.T) {
 	}
 }
 
-func TestOneKeyIsOneBatchHoweverOftenItComesAtOnce(t *testing.T) {
+func TestConcurrentRequestsWithOneKeyMakeOneBatch(t *testing.T) {
 	t.Parallel()
 	f := openFabric(t, nil)
 	const body = `{"calls":[{"custom_id":"a","server":"demo","tool":"echo"}]}`
@@ -356,7 +356,7 @@ func (f *fabric) cancelCall(id string) string {
 	return s.State
 }
 
-func TestACallThatIsCanceledWhileItRunsSaysThatItMayHaveRun(t *testing.T) {
+func TestCallCanceledWhileRunningReportsItMayHaveRun(t *testing.T) {
 	t.Parallel()
 	f := openFabric(t, nil)
 	b := f.batch(`{"calls":[{"server":"demo","tool":"hang"}]}`)
@@ -379,7 +379,7 @@ func TestACallThatIsCanceledWhileItRunsSaysThatItMayHaveRun(t *testing.T) {
 	}
 }
 
-func TestACallIsTakenBackWhereverItWaits(t *testing.T) {
+func TestWaitingCallCanBeCanceledInEveryQueue(t *testing.T) {
 	t.Parallel()
 	f := openFabric(t, nil)
 	const n = 2000 // more than a journal has in flight at once
@@ -454,7 +454,7 @@ func (w *overtaken) Header() http.Header {
 	return w.ResponseRecorder.Header()
 }
 
-func TestWhoMadeABatchMayBeOvertakenByAnotherRequestWithItsKey(t *testing.T) {
+func TestRepeatedBatchRequestMayOvertakeTheFirst(t *testing.T) {
 	t.Parallel()
 	for _, query := range []string{"", "?stream=true"} {
 		t.Run(query, func(t *testing.T) {
@@ -484,7 +484,7 @@ func TestWhoMadeABatchMayBeOvertakenByAnotherRequestWithItsKey(t *testing.T) {
 	}
 }
 
-func TestABatchGivesWayToSingleCalls(t *testing.T) {
+func TestBatchYieldsToSingleCalls(t *testing.T) {
 	f := openFabric(t, nil)
 	var lines strings.Builder
 	for i := range 20_000 {

@@ -33,7 +33,7 @@ func (f *fabric) takesIntents() func(approve bool) {
 
 // A worker refuses the call, and the intent of the attempt at another worker cannot be stored.
 // Nothing has started, and the call was not canceled.
-func TestACallWhoseSecondIntentCannotBeWrittenIsTriedAgain(t *testing.T) {
+func TestCallIsRetriedIfItsSecondIntentCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	f := openFabric(t, nil)
 	other := frontdoortest.StartWorker(t, f.NATS.Connect(t, "worker-2"), "worker-2", script)

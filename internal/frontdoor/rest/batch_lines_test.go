@@ -11,7 +11,7 @@ import (
 )
 
 // A file that an editor began with a byte order mark may be sent unchanged.
-func TestAByteOrderMarkIsNoPartOfTheFirstCall(t *testing.T) {
+func TestByteOrderMarkBeforeTheFirstCallIsSkipped(t *testing.T) {
 	t.Parallel()
 	f := openFabric(t, nil)
 	const mark = "\xef\xbb\xbf"

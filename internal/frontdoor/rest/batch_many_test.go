@@ -26,7 +26,7 @@ func callsOf(tools ...string) string {
 	return b.String()
 }
 
-func TestEachKindOfEndHasItsLineAmongManyOthers(t *testing.T) {
+func TestEveryOutcomeHasItsResultLineInALargeBatch(t *testing.T) {
 	t.Parallel()
 	f := openFabric(t, nil)
 	ends := map[string]string{"echo": "succeeded", "fail": "succeeded", "lines": "succeeded", "large": "succeeded", "rpc": "failed", "late-error": "failed", "no-such-tool": "failed"}
@@ -82,7 +82,7 @@ func TestABatchEndsAfterManyRefusedLinesInARow(t *testing.T) {
 	}
 }
 
-func TestRefusedLinesAreNotStoredByTheManifold(t *testing.T) {
+func TestRefusedLinesAreStoredCompactly(t *testing.T) {
 	t.Parallel()
 	f := openFabric(t, nil)
 	var body strings.Builder
@@ -140,7 +140,7 @@ func (e *endless) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func TestALineWithoutAnEndIsNotReadOn(t *testing.T) {
+func TestEndlessLineIsNotReadBeyondTheLimit(t *testing.T) {
 	t.Parallel()
 	f := openFabric(t, nil)
 	line := &endless{}
@@ -154,7 +154,7 @@ func TestALineWithoutAnEndIsNotReadOn(t *testing.T) {
 	}
 }
 
-func TestABatchThatIsCanceledRecallsWhatHasNotLeft(t *testing.T) {
+func TestCanceledBatchRecallsUnsentCalls(t *testing.T) {
 	t.Parallel()
 	f := openFabric(t, nil)
 	var tools []string
@@ -199,7 +199,7 @@ func TestABatchThatIsCanceledRecallsWhatHasNotLeft(t *testing.T) {
 	}
 }
 
-func TestWhoAsksWhetherToSendABatchIsToldBeforeTheAnswerBegins(t *testing.T) {
+func TestExpectContinueIsAnsweredBeforeResultsStream(t *testing.T) {
 	t.Parallel()
 	f := openFabric(t, nil)
 	own := http.DefaultTransport.(*http.Transport).Clone()

@@ -81,8 +81,8 @@ func benchmarkHandler(b *testing.B, h http.Handler) {
 	b.ReportMetric(float64((cpu()-began).Microseconds())/float64(b.N), "cpu-µs/op")
 }
 
-// BenchmarkTheDoorAlone measures everything except the gate, for comparison with the next one.
-func BenchmarkTheDoorAlone(b *testing.B) {
+// BenchmarkFrontDoorWithoutGate measures everything except the gate, for comparison with the next one.
+func BenchmarkFrontDoorWithoutGate(b *testing.B) {
 	f := openFabric(b, quiet)
 	result := &schema.Result{Body: []byte(`{"content":[{"type":"text","text":"` + strings.Repeat("x", 150) + `"}]}`), Worker: frontdoortest.WorkerID}
 	f.api.mux.HandleFunc("POST /servers/demo/tools/echo", func(w http.ResponseWriter, r *http.Request) {

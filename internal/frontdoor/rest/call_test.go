@@ -16,7 +16,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-func TestArgumentsAndResultsAreTheBytesThatCame(t *testing.T) {
+func TestArgumentsAndResultsKeepTheirBytes(t *testing.T) {
 	t.Parallel()
 	f := openFabric(t, nil)
 	for _, arguments := range []string{
@@ -68,7 +68,7 @@ func TestWithoutABodyTheToolGetsAnEmptyObject(t *testing.T) {
 	}
 }
 
-func TestEveryNameCanBeCalledWhenItIsPercentEncoded(t *testing.T) {
+func TestPercentEncodedToolNamesCanBeCalled(t *testing.T) {
 	t.Parallel()
 	f := openFabric(t, nil)
 	for _, name := range []string{"a/b", "../up.dot", "wärme 温度"} {
@@ -97,7 +97,7 @@ func TestAResourceIsReadByEachSpellingOfItsURI(t *testing.T) {
 	}
 }
 
-func TestTheTraceContextTravelsAndUnsoundOnesDoNot(t *testing.T) {
+func TestOnlyValidTraceContextIsForwarded(t *testing.T) {
 	t.Parallel()
 	f := openFabric(t, nil)
 	const parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
@@ -121,7 +121,7 @@ func TestTheTraceContextTravelsAndUnsoundOnesDoNot(t *testing.T) {
 	}
 }
 
-func TestTheTimeOfACallComesFromItsBodyQueryOrHeader(t *testing.T) {
+func TestCallTimeoutComesFromBodyQueryOrHeader(t *testing.T) {
 	t.Parallel()
 	f := openFabric(t, nil)
 	for _, row := range []struct {
@@ -152,7 +152,7 @@ func TestACallWithoutAnAnswerEndsAsOutcomeUnknown(t *testing.T) {
 	}
 }
 
-func TestACallerThatLeavesCancelsItsCall(t *testing.T) {
+func TestDisconnectedCallerCancelsItsCall(t *testing.T) {
 	t.Parallel()
 	f := openFabric(t, nil)
 	for _, accept := range []string{"application/json", "text/event-stream"} {
@@ -230,7 +230,7 @@ func (f *fabric) waitForWaiting(n int) {
 	}
 }
 
-func TestOnlyCallersWithAKeyGetIn(t *testing.T) {
+func TestWithKeysCallersWithoutAKeyAreRefused(t *testing.T) {
 	t.Parallel()
 	key, hash := authn.Generate()
 	f := openFabric(t, func(o *Options) {
@@ -275,7 +275,7 @@ func TestOnlyCallersWithAKeyGetIn(t *testing.T) {
 	}
 }
 
-func TestLoopbackHasManyNames(t *testing.T) {
+func TestLoopbackHostNamesAreAccepted(t *testing.T) {
 	t.Parallel()
 	f := openFabric(t, nil)
 	for host, want := range map[string]int{

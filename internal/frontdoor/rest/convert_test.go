@@ -38,7 +38,7 @@ func TestToolsAndCallsAreConvertedBetweenFormats(t *testing.T) {
 	}
 }
 
-func TestConversionsThatAreNoneAreRefused(t *testing.T) {
+func TestInvalidConversionsAreRefused(t *testing.T) {
 	t.Parallel()
 	f := openFabric(t, nil)
 	for body, says := range map[string]string{

@@ -35,7 +35,7 @@ func documentOf(t *testing.T, f *fabric) []byte {
 // clients is the folder of the document from which clients are generated.
 var clients = filepath.Join("..", "..", "..", "clients")
 
-func TestTheDocumentIsTheOneThatClientsAreMadeFrom(t *testing.T) {
+func TestServedOpenAPIDocumentMatchesTheClients(t *testing.T) {
 	t.Parallel()
 	shipped := admission.Limits{ArgumentBytes: 1 << 20, ArgumentDepth: 64, MaxTimeout: time.Hour}
 	f := openFabricWith(t, frontdoortest.Options{Limits: shipped}, func(o *Options) { o.Version = "dev" })
@@ -111,7 +111,7 @@ func TestEveryDocumentedOperationIsServed(t *testing.T) {
 	}
 }
 
-func TestTheYAMLDocumentIsThere(t *testing.T) {
+func TestOpenAPIDocumentIsServedAsYAML(t *testing.T) {
 	t.Parallel()
 	f := openFabric(t, nil)
 	a := f.do("GET", "/openapi.yaml", "")
@@ -120,7 +120,7 @@ func TestTheYAMLDocumentIsThere(t *testing.T) {
 	}
 }
 
-func TestTheDocsPageLoadsFromHereOnly(t *testing.T) {
+func TestDocsPageLoadsOnlyFromTheFrontDoor(t *testing.T) {
 	t.Parallel()
 	f := openFabric(t, nil)
 	a := f.do("GET", "/docs", "")
@@ -156,7 +156,7 @@ func TestTheDocsPageLoadsFromHereOnly(t *testing.T) {
 	}
 }
 
-func TestPeopleGetPagesAndProgramsGetJSON(t *testing.T) {
+func TestBrowsersGetHTMLAndProgramsGetJSON(t *testing.T) {
 	t.Parallel()
 	f := openFabric(t, nil)
 	for _, path := range []string{"/", "/problems/invalid-arguments"} {

@@ -35,7 +35,7 @@ func askers(t testing.TB) (f *fabric, ann, bob func(method, path, body string, h
 	return f, as(texts[0]), as(texts[1])
 }
 
-func TestADurableCallOfSomebodyElseIsAnsweredLikeNoneAndReadsNothing(t *testing.T) {
+func TestForeignDurableCallIsAnsweredLikeUnknownWithoutRead(t *testing.T) {
 	f, ann, bob := askers(t)
 	single := func(as func(method, path, body string, headers ...string) answer) schema.CallID {
 		t.Helper()

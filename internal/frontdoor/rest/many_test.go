@@ -63,7 +63,7 @@ func TestFiveThousandToolsAreListedInPagesOnceEach(t *testing.T) {
 	}
 }
 
-func TestASearchAmongFiveThousandToolsShapesOnlyWhatItShows(t *testing.T) {
+func TestSearchConvertsOnlyTheToolsItReturns(t *testing.T) {
 	f := openFabric(t, nil)
 	all := f.crowd(crowdServers)
 	for _, query := range []string{"says it again", "hang", "again"} {
@@ -77,7 +77,7 @@ func TestASearchAmongFiveThousandToolsShapesOnlyWhatItShows(t *testing.T) {
 	}
 }
 
-func TestTenTimesTheToolsDoNotTakeASearchMuchMoreThanTenTimesAsLong(t *testing.T) {
+func TestSearchTimeGrowsLinearlyWithTools(t *testing.T) {
 	few, many := openFabric(t, nil), openFabric(t, nil)
 	few.crowd(crowdServers / 10)
 	many.crowd(crowdServers)

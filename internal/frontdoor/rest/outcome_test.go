@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestEveryAnswerToACallTellsItsOutcome(t *testing.T) {
+func TestEveryCallResponseContainsItsOutcome(t *testing.T) {
 	t.Parallel()
 	f := openFabric(t, nil)
 	const call = `{"server":"demo","tool":"echo","arguments":{"message":"x"}}`

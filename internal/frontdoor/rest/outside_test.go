@@ -30,7 +30,7 @@ func try(f *fabric, r *openapitest.Request) answer {
 	return f.do(r.Method, r.Path, string(r.Body), header...)
 }
 
-func TestWhatTheDocumentForbidsIsRefusedByName(t *testing.T) {
+func TestInputsOutsideTheOpenAPIDocumentAreRefusedByName(t *testing.T) {
 	t.Parallel()
 	f := openFabric(t, func(o *Options) { o.AllowAddServers = true })
 	all, err := openapitest.Outside(documentOf(t, f), exist())
@@ -59,7 +59,7 @@ func TestWhatTheDocumentForbidsIsRefusedByName(t *testing.T) {
 	}
 }
 
-func TestWhatTheDocumentAllowsIsNotRefusedForIt(t *testing.T) {
+func TestInputsInsideTheOpenAPIDocumentAreNotRefused(t *testing.T) {
 	t.Parallel()
 	f := openFabric(t, nil)
 	all, err := openapitest.Inside(documentOf(t, f), exist())

@@ -91,7 +91,7 @@ func TestToolsInQuarantineAreHiddenUntilTheirDefinitionsAreAccepted(t *testing.T
 	}
 }
 
-func TestOnlyTheGroupsThatMayAcceptDefinitionsCan(t *testing.T) {
+func TestOnlyAcceptGroupsCanAcceptDefinitions(t *testing.T) {
 	t.Parallel()
 	f := openFabric(t, func(o *Options) { o.AcceptGroups = []string{"ops"} })
 	if p := problemOf(t, f.do("POST", "/servers/bank/pins", `{"tools":[{"name":"echo","digest":"x"}]}`)); p.Status != 403 || !strings.Contains(p.Detail, "front_door.accept_groups") {

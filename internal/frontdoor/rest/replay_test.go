@@ -81,7 +81,7 @@ func TestACallIsReplayedWithTheSameBytesThroughThePolicy(t *testing.T) {
 	}
 }
 
-func TestADraftIsComparedWithWhatWasDecided(t *testing.T) {
+func TestDraftPolicyIsComparedWithRecordedDecisions(t *testing.T) {
 	policy := policyOf(t, "rules: [{name: all, level: 1}]")
 	f := openFabricWith(t, frontdoortest.Options{Policy: policy}, nil)
 	call := func(args string, header ...string) string {

@@ -35,7 +35,7 @@ func TestToolsAreSearched(t *testing.T) {
 	}
 }
 
-func TestAPreflightSaysWhatIsNotReady(t *testing.T) {
+func TestPreflightReportsWhatIsNotReady(t *testing.T) {
 	t.Parallel()
 	f := openFabric(t, nil)
 	if a := f.do(http.MethodPatch, "/servers/demo/tools/fail", `{"enabled":false,"reason":"closed"}`); a.status != http.StatusOK {

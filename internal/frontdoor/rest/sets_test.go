@@ -80,7 +80,7 @@ func TestSetsAreMadeChangedAndRemovedUnderTheirETags(t *testing.T) {
 	}
 }
 
-func TestTheMemberOfASetWithAWrongTypeIsNamed(t *testing.T) {
+func TestSetMemberWithWrongTypeIsReported(t *testing.T) {
 	t.Parallel()
 	f := openFabric(t, nil)
 	for body, want := range map[string]string{
@@ -99,7 +99,7 @@ func TestTheMemberOfASetWithAWrongTypeIsNamed(t *testing.T) {
 	}
 }
 
-func TestListsOfASetHaveItsToolsUnderItsNames(t *testing.T) {
+func TestSetListsUseTheNamesOfTheSet(t *testing.T) {
 	t.Parallel()
 	f := openFabric(t, nil)
 	if made := f.do("PUT", "/sets/mine", `{"include":[{"tool":"echo"},{"server":"demo","tool":"fail"}],"names":{"prefix":""}}`); made.status != 200 {

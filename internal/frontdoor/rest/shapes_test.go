@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestEveryAnswerHasItsShape(t *testing.T) {
+func TestResponsesMatchTheGoldenFiles(t *testing.T) {
 	t.Parallel()
 	f := openFabric(t, nil)
 	for _, row := range []struct{ name, method, path, body string }{
@@ -47,7 +47,7 @@ func TestEveryAnswerHasItsShape(t *testing.T) {
 	}
 }
 
-func TestListsOfAServerAreByteForByteWhatItGave(t *testing.T) {
+func TestServerListsKeepTheirBytes(t *testing.T) {
 	t.Parallel()
 	f := openFabric(t, nil)
 	want := make([]string, 0, len(definitions.Tools))
@@ -127,7 +127,7 @@ func TestAServerIsAddedAndRemovedWhereTheOperatorAllowsIt(t *testing.T) {
 	}
 }
 
-func TestAServerWithoutAnIDIsNamedAfterWhatItRuns(t *testing.T) {
+func TestServerWithoutIDGetsADerivedName(t *testing.T) {
 	t.Parallel()
 	f := openFabric(t, func(o *Options) { o.AllowAddServers = true })
 	add := func(body string) (id string, status int) {

@@ -104,7 +104,7 @@ func TestAResultOfSeveralLinesArrivesWhole(t *testing.T) {
 	}
 }
 
-func TestAStreamEndsWithAnErrorOnlyAfterItBegan(t *testing.T) {
+func TestErrorsAreEventsOnlyAfterTheStreamBegan(t *testing.T) {
 	t.Parallel()
 	f := openFabric(t, nil)
 	_, r := f.stream("POST", "/servers/demo/tools/late-error", "{}")

@@ -92,7 +92,7 @@ func TestIdsOfAnotherTenantAreAnsweredLikeUnknownOnes(t *testing.T) {
 	}
 }
 
-func TestOnlyTheDefaultTenantChangesWhatAllShare(t *testing.T) {
+func TestOnlyTheDefaultTenantChangesSharedSettings(t *testing.T) {
 	redKey, redHash := authn.Generate()
 	homeKey, homeHash := authn.Generate()
 	keys, err := authn.NewKeys([]authn.Key{{Name: "ann", Hash: redHash, Tenant: "red"}, {Name: "bob", Hash: homeHash}})

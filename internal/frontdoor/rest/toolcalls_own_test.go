@@ -122,7 +122,7 @@ func TestAToolThatIsDisabledIsRefusedInEverySpelling(t *testing.T) {
 	}
 }
 
-func TestTheFormOfMCPBridgeIsRunAsAText(t *testing.T) {
+func TestMCPBridgeToolCallFormatIsAccepted(t *testing.T) {
 	t.Parallel()
 	f := openFabric(t, nil)
 	a, out := toolCallsOf(t, f, "/tool-calls", `{"tool_call":{"server_id":"demo","tool_name":"echo","parameters":{"x":1.0}},"response":null}`)
@@ -137,7 +137,7 @@ func TestTheFormOfMCPBridgeIsRunAsAText(t *testing.T) {
 	}
 }
 
-func TestAnswersOfToolCallsAreStreamedAsTheyCome(t *testing.T) {
+func TestToolCallResultsAreStreamedAsTheyComplete(t *testing.T) {
 	t.Parallel()
 	f := openFabric(t, func(o *Options) { o.Heartbeat = 5 * time.Millisecond })
 	res, r := f.stream("POST", "/tool-calls?own=ask_user&timeout_ms=30000", `[{"type":"tool_use","id":"slow","name":"demo__hang","input":{}},{"type":"tool_use","id":"quick","name":"demo__echo","input":{"x":1}},{"type":"tool_use","id":"mine","name":"ask_user","input":{}}]`)
@@ -175,7 +175,7 @@ func TestAnswersOfToolCallsAreStreamedAsTheyCome(t *testing.T) {
 	}
 }
 
-func TestAClientThatLeavesAStreamOfToolCallsCancelsThem(t *testing.T) {
+func TestDisconnectFromToolCallStreamCancelsTheCalls(t *testing.T) {
 	t.Parallel()
 	f := openFabric(t, func(o *Options) { o.Heartbeat = 5 * time.Millisecond })
 	res, _ := f.stream("POST", "/tool-calls?timeout_ms=30000", `[{"type":"tool_use","id":"slow","name":"demo__hang","input":{}}]`)
@@ -217,7 +217,7 @@ func TestToolCallsAreStoredAndContinueWithoutTheirCaller(t *testing.T) {
 	}
 }
 
-func TestPreferWaitAnswersWithWhatHasEndedInTime(t *testing.T) {
+func TestPreferWaitReturnsTheCallsThatEndedInTime(t *testing.T) {
 	f := openFabric(t, nil)
 	a := f.do("POST", "/tool-calls?timeout_ms=30000", `[{"type":"tool_use","id":"a","name":"demo__echo","input":{}},{"type":"tool_use","id":"b","name":"demo__hang","input":{}}]`, "Prefer", "wait=1")
 	var out tools.ToolCallsAnswer

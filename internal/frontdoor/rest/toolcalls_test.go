@@ -49,7 +49,7 @@ func TestToolCallsOfEveryProviderRunAndAreAnswered(t *testing.T) {
 	}
 }
 
-func TestCallsOfOneMessageAreAnsweredInOrderAndEachForItself(t *testing.T) {
+func TestCallsOfOneMessageAreAnsweredInOrderIndependently(t *testing.T) {
 	t.Parallel()
 	f := openFabric(t, nil)
 	call := func(id, name, arguments string) string {
@@ -77,7 +77,7 @@ func TestCallsOfOneMessageAreAnsweredInOrderAndEachForItself(t *testing.T) {
 	}
 }
 
-func TestCallsOfOneMessageRunSideBySide(t *testing.T) {
+func TestCallsOfOneMessageRunConcurrently(t *testing.T) {
 	t.Parallel()
 	f := openFabric(t, nil)
 	const n = 5
@@ -114,7 +114,7 @@ func hold(f *fabric) {
 	})
 }
 
-func TestAHeldToolCallSaysSoAndRunsOnceConfirmed(t *testing.T) {
+func TestHeldToolCallIsReportedAndRunsWhenConfirmed(t *testing.T) {
 	t.Parallel()
 	f := openFabric(t, nil)
 	hold(f)
@@ -133,7 +133,7 @@ func TestAHeldToolCallSaysSoAndRunsOnceConfirmed(t *testing.T) {
 	}
 }
 
-func TestAConfirmationIsAnsweredAgainUnderItsKey(t *testing.T) {
+func TestConfirmationIsIdempotentUnderItsKey(t *testing.T) {
 	t.Parallel()
 	f := openFabric(t, nil)
 	hold(f)
@@ -165,7 +165,7 @@ func TestAConfirmationIsAnsweredAgainUnderItsKey(t *testing.T) {
 	}
 }
 
-func TestAKeyMakesToolCallsRunOnce(t *testing.T) {
+func TestIdempotencyKeyMakesToolCallsRunOnce(t *testing.T) {
 	t.Parallel()
 	f := openFabric(t, nil)
 	body := `[{"type":"tool_use","id":"a","name":"demo__echo","input":{"x":1}},{"type":"tool_use","id":"b","name":"demo__echo","input":{"x":2}}]`
@@ -220,7 +220,7 @@ func TestBodiesThatAreNoToolCallsAreRefused(t *testing.T) {
 	}
 }
 
-func TestMoreToolCallsThanAreTakenAreRefusedWithTheLimit(t *testing.T) {
+func TestTooManyToolCallsAreRefusedWithTheLimit(t *testing.T) {
 	t.Parallel()
 	f := openFabric(t, nil)
 	one := `{"id":"c","type":"function","function":{"name":"demo__echo","arguments":"{}"}}`

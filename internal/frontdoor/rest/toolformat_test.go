@@ -21,7 +21,7 @@ func providerList(t *testing.T, f *fabric, query string) tools.ProviderToolList 
 	return list
 }
 
-func TestToolsAreListedAsEveryProviderTakesThem(t *testing.T) {
+func TestToolsAreListedInEveryProviderFormat(t *testing.T) {
 	t.Parallel()
 	f := openFabric(t, nil)
 	f.do("PATCH", "/servers/demo/tools/hang", `{"enabled":false,"reason":"never ends"}`)
@@ -70,7 +70,7 @@ func TestToolsAreChosenByRelevanceNumberAndBudget(t *testing.T) {
 	}
 }
 
-func TestWrongWishesForToolsAreRefused(t *testing.T) {
+func TestInvalidToolListQueriesAreRefused(t *testing.T) {
 	t.Parallel()
 	f := openFabric(t, nil)
 	for _, query := range []string{"format=nonsense", "format=openai&cursor=x", "format=gemini&strict=true", "strict=true", "max_tools=-1", "budget_tokens=many", "format=openai&other=1"} {

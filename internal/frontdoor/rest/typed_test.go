@@ -24,7 +24,7 @@ func imported(t *testing.T, f *fabric) (*openapi.Server, *adapt.Offer) {
 	return s, offer
 }
 
-func TestTheDocumentOfAServerIsImportedAndItsToolsAreCalled(t *testing.T) {
+func TestServerOpenAPIDocumentCanBeImportedAndCalled(t *testing.T) {
 	t.Parallel()
 	f := openFabric(t, nil)
 	s, offer := imported(t, f)
@@ -83,7 +83,7 @@ func TestATypedOperationIsHeldLikeEveryCall(t *testing.T) {
 	}
 }
 
-func TestTheDocumentOfAServerDescribesItsOperations(t *testing.T) {
+func TestServerOpenAPIDocumentDescribesItsOperations(t *testing.T) {
 	t.Parallel()
 	f := openFabric(t, nil)
 	a := f.do("GET", "/servers/demo/openapi.json", "")
@@ -126,7 +126,7 @@ func TestTheDocumentOfAServerDescribesItsOperations(t *testing.T) {
 	}
 }
 
-func TestTheDocumentOfASetHasItsToolsUnderItsNames(t *testing.T) {
+func TestSetOpenAPIDocumentUsesTheNamesOfTheSet(t *testing.T) {
 	t.Parallel()
 	f := openFabric(t, nil)
 	if made := f.do("PUT", "/sets/mine", `{"include":[{"server":"demo","tool":"strict"},{"server":"demo","tool":"a/b"}],"names":{"prefix":"my"}}`); made.status != 200 {

@@ -173,7 +173,7 @@ func TestUsageRecordsAndMetricsAgreeUnderLoad(t *testing.T) {
 	}
 }
 
-func TestUsageShowsEachCallerItsOwn(t *testing.T) {
+func TestUsageShowsCallersOnlyTheirOwn(t *testing.T) {
 	f, as := openTenants(t)
 	for _, header := range as {
 		if a := f.do("POST", "/servers/demo/tools/echo", `{"message":"x"}`, header...); a.status != http.StatusOK {

@@ -12,7 +12,7 @@ import (
 
 // On each path that waits, the third waiting request is refused until one of the first two has
 // ended.
-func TestRequestsThatWaitHaveABound(t *testing.T) {
+func TestNumberOfWaitingRequestsIsBounded(t *testing.T) {
 	f := openFabric(t, func(o *Options) { o.Waits = waits.New(3, 2) })
 	id := f.batch(`{"calls":[{"server":"demo","tool":"hang","arguments":{}}]}`).ID
 	call := f.callID(id, 0)

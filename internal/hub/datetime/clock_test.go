@@ -6,9 +6,9 @@ import (
 	"github.com/callyard/callyard/internal/launch/native"
 )
 
-// TestTheClockOfACallCountsInPlaceOfTheMachines also checks that calls without a clock still use the
+// TestClockOfACallReplacesTheMachineClock also checks that calls without a clock still use the
 // clock of the machine.
-func TestTheClockOfACallCountsInPlaceOfTheMachines(t *testing.T) {
+func TestClockOfACallReplacesTheMachineClock(t *testing.T) {
 	c := at("2026-07-01T22:30:45Z")
 	for told, want := range map[string]string{
 		"":                          "2026-07-01T22:30:45+00:00",

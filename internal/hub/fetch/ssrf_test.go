@@ -131,7 +131,7 @@ func insideDNS() *net.Resolver {
 	})
 }
 
-func TestNoFormOfAnInnerAddressIsConnectedTo(t *testing.T) {
+func TestInternalAddressesAreRefusedInEveryForm(t *testing.T) {
 	if len(inner) < 60 {
 		t.Fatalf("only %d forms", len(inner))
 	}
@@ -149,8 +149,8 @@ func TestNoFormOfAnInnerAddressIsConnectedTo(t *testing.T) {
 	t.Logf("%d forms are refused", len(inner))
 }
 
-// TestNoRedirectLeadsInside redirects to each form, with every status, from an allowed host.
-func TestNoRedirectLeadsInside(t *testing.T) {
+// TestRedirectsToInternalAddressesAreRefused redirects to each form, with every status, from an allowed host.
+func TestRedirectsToInternalAddressesAreRefused(t *testing.T) {
 	var location string
 	status, requests := 302, 0
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -188,7 +188,7 @@ func TestNoRedirectLeadsInside(t *testing.T) {
 	}
 }
 
-func TestANameThatChangesItsAddressGainsNothing(t *testing.T) {
+func TestDNSRebindingIsRefused(t *testing.T) {
 	var mu sync.Mutex
 	lookups := 0
 	s, r := testServer(t, fakeDNS(func(string) []string {
@@ -212,7 +212,7 @@ func TestANameThatChangesItsAddressGainsNothing(t *testing.T) {
 	}
 }
 
-func TestAllowOpensWhatItNamesAndNoMore(t *testing.T) {
+func TestAllowOpensOnlyTheListedAddresses(t *testing.T) {
 	dns := fakeDNS(func(name string) []string {
 		return map[string][]string{"wiki.internal": {"10.1.2.3"}, "other.internal": {"10.1.2.3"}, "meta.internal": {"169.254.169.254"}, "far.internal": {"10.9.9.9"}}[name]
 	})
@@ -247,7 +247,7 @@ func TestAllowOpensWhatItNamesAndNoMore(t *testing.T) {
 	}
 }
 
-func TestAPublicAddressOfThisMachineIsNotReached(t *testing.T) {
+func TestOwnPublicAddressIsRefused(t *testing.T) {
 	s, r := testServer(t, nil)
 	s.guard.own = func() ([]netip.Addr, error) { return []netip.Addr{netip.MustParseAddr("93.184.216.34")}, nil }
 	for url, want := range map[string]int{"http://93.184.216.34/": 0, "http://[::ffff:93.184.216.34]/": 0, "http://93.184.216.35/": 1} {

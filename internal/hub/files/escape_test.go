@@ -119,9 +119,9 @@ func (o *outside) calls(t *testing.T, path string) string {
 	return b.String()
 }
 
-// TestNoWayOutOfARootIsFound tries each escape with every tool: results contain no byte from outside,
+// TestNoToolEscapesItsRoot tries each escape with every tool: results contain no byte from outside,
 // and nothing outside changes.
-func TestNoWayOutOfARootIsFound(t *testing.T) {
+func TestNoToolEscapesItsRoot(t *testing.T) {
 	ways := map[string]func(t *testing.T, o *outside) string{
 		"dots":                  func(*testing.T, *outside) string { return "../secret" },
 		"dots to a directory":   func(*testing.T, *outside) string { return "../out" },
@@ -224,9 +224,9 @@ func TestNoWayOutOfARootIsFound(t *testing.T) {
 	}
 }
 
-// TestALinkThatIsPutInPlaceDuringTheCallLeadsNowhere continuously switches the target of a link
+// TestSymlinkSwappedDuringACallDoesNotEscape continuously switches the target of a link
 // between inside and outside.
-func TestALinkThatIsPutInPlaceDuringTheCallLeadsNowhere(t *testing.T) {
+func TestSymlinkSwappedDuringACallDoesNotEscape(t *testing.T) {
 	o := newOutside(t)
 	put(t, o.root+"/real/secret", "inside")
 	put(t, o.root+"/real/dir/secret", "inside")

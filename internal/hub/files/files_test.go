@@ -390,7 +390,7 @@ func TestADirectoryWithTooManyEntriesIsNotDeleted(t *testing.T) {
 	}
 }
 
-func TestAReadOnlyRootHasNoToolsThatChangeItAndRefusesThem(t *testing.T) {
+func TestReadOnlyRootHidesAndRefusesWriteTools(t *testing.T) {
 	a, b := realTempDir(t), realTempDir(t)
 	put(t, a+"/f", "x")
 	only := open(t, a)
@@ -427,7 +427,7 @@ func TestAReadOnlyRootHasNoToolsThatChangeItAndRefusesThem(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-func TestRootsThatMakeNoSenseAreRefused(t *testing.T) {
+func TestInvalidRootsAreRefused(t *testing.T) {
 	dir := realTempDir(t)
 	put(t, dir+"/file", "")
 	put(t, dir+"/in/file", "")

@@ -50,7 +50,7 @@ func start(t *testing.T, name string, f *fake) *server {
 	return n
 }
 
-func TestEachEngineIsAskedInItsWayAndAnswersAlike(t *testing.T) {
+func TestEveryEngineReturnsTheSameResultFormat(t *testing.T) {
 	for name, c := range map[string]struct{ answer, path, header, body string }{
 		"searxng": {`{"query":"x","results":[%s]}`, "/search?format=json&q=go+%26+nats", "", ""},
 		"brave":   {`{"type":"search","web":{"results":[%s]}}`, "/res/v1/web/search?count=2&q=go+%26+nats", "X-Subscription-Token: " + key, ""},

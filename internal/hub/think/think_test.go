@@ -9,7 +9,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestAThoughtIsAcknowledgedAsTheReferenceDoes(t *testing.T) {
+func TestThoughtReplyMatchesTheReference(t *testing.T) {
 	for want, in := range map[string]arguments{
 		"[thinking] recorded":        {Thought: "x"},
 		"[reasoning] probe recorded": {Mode: "reasoning", Focus: "probe", Thought: strings.Repeat("long ", 100_000)},

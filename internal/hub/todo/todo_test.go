@@ -39,7 +39,7 @@ func TestAThousandSessionsNeverSeeEachOthersLists(t *testing.T) {
 	}
 }
 
-func TestTheListThatWasNotUsedForTheLongestTimeIsDropped(t *testing.T) {
+func TestLeastRecentlyUsedListIsDropped(t *testing.T) {
 	s := newStore(time.Now)
 	for n := range maxSessions {
 		s.put(fmt.Sprint(n), []item{{"a", "b", "done"}})
@@ -81,7 +81,7 @@ func TestAListThatIsNotUsedForADayIsDropped(t *testing.T) {
 	}
 }
 
-func TestFormatsAreThoseOfTheReference(t *testing.T) {
+func TestFormatsMatchTheReference(t *testing.T) {
 	s := newStore(time.Now)
 	todos := []string{"[setup] Configure | it (planned)", "  [fix] Résolve (a) thing (in_progress) "}
 	for format, want := range map[string]string{
@@ -102,7 +102,7 @@ func TestFormatsAreThoseOfTheReference(t *testing.T) {
 	}
 }
 
-func TestErrorsNameTheFaultAndKeepTheListBefore(t *testing.T) {
+func TestInvalidUpdateKeepsThePreviousList(t *testing.T) {
 	s := newStore(time.Now)
 	s.put("s", []item{{"a", "b", "done"}})
 	for want, in := range map[string]updateArguments{

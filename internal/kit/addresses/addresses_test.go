@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestAnAddressIsPublicOrPrivateOrNeverReached(t *testing.T) {
+func TestAddressClassification(t *testing.T) {
 	for text, want := range map[string]struct{ never, private, public bool }{
 		"8.8.8.8":              {public: true},
 		"::ffff:8.8.8.8":       {public: true},
@@ -39,7 +39,7 @@ func TestAnAddressIsPublicOrPrivateOrNeverReached(t *testing.T) {
 	}
 }
 
-func TestOnlyConnectionsOfTCPAreJudged(t *testing.T) {
+func TestControlRefusesOtherNetworksThanTCP(t *testing.T) {
 	refused, judged := errors.New("refused"), errors.New("judged")
 	control := Control(refused, func(netip.AddrPort) error { return judged })
 	for _, c := range []struct {

@@ -16,7 +16,7 @@ func TestADelayDoublesUpToTheMaximum(t *testing.T) {
 	}
 }
 
-func TestAnyNumberOfFailuresWaitsForTheMaximum(t *testing.T) {
+func TestDelayAfterManyFailuresIsTheMaximum(t *testing.T) {
 	for _, p := range []Policy{{First: time.Millisecond, Max: time.Minute}, {First: time.Nanosecond, Max: math.MaxInt64}, {First: time.Hour, Max: time.Minute}} {
 		if d := p.Delay(math.MaxInt32); d != p.Max {
 			t.Errorf("%+v waits %v", p, d)
@@ -24,7 +24,7 @@ func TestAnyNumberOfFailuresWaitsForTheMaximum(t *testing.T) {
 	}
 }
 
-func TestChanceTakesOffItsShareAndNoMore(t *testing.T) {
+func TestJitterIsBounded(t *testing.T) {
 	p := Policy{First: time.Second, Max: 4 * time.Second, Jitter: 0.5}
 	seen := map[time.Duration]bool{}
 	for range 1000 {
@@ -41,7 +41,7 @@ func TestChanceTakesOffItsShareAndNoMore(t *testing.T) {
 	}
 }
 
-func TestAPolicyOfNothingWaitsForNothing(t *testing.T) {
+func TestZeroPolicyHasNoDelay(t *testing.T) {
 	if d := (Policy{}).Delay(7); d != 0 {
 		t.Errorf("%v", d)
 	}

@@ -6,7 +6,7 @@ import (
 	"github.com/callyard/callyard/internal/kit/bom"
 )
 
-func TestOnlyTheMarkAtTheStartIsRemoved(t *testing.T) {
+func TestOnlyLeadingByteOrderMarkIsRemoved(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                         "",
 		"{}":                       "{}",

@@ -33,7 +33,7 @@ func digest(t *testing.T, dir string) string {
 	return sum
 }
 
-func TestACopyAndASharedOneHaveTheDigestOfTheOriginal(t *testing.T) {
+func TestCopiedAndSharedDirectoriesKeepTheirDigest(t *testing.T) {
 	from, to := tree(t, map[string]string{"a": "1", "sub/b": "2", "run": "#!"}), t.TempDir()
 	if err := errors.Join(os.Chmod(filepath.Join(from, "run"), 0o700), os.Symlink("/etc/passwd", filepath.Join(from, "link")), Copy(from, to)); err != nil {
 		t.Fatal(err)
@@ -61,7 +61,7 @@ func TestACopyAndASharedOneHaveTheDigestOfTheOriginal(t *testing.T) {
 	}
 }
 
-func TestPipesAreRefusedAndTooMuchAsWell(t *testing.T) {
+func TestPipesAndOversizedDirectoriesAreRefused(t *testing.T) {
 	dir := t.TempDir()
 	if err := unix.Mkfifo(filepath.Join(dir, "pipe"), 0o600); err != nil {
 		t.Fatal(err)
@@ -83,7 +83,7 @@ func TestPipesAreRefusedAndTooMuchAsWell(t *testing.T) {
 
 // A program that runs in the directory replaces a part of the path between the check of a file
 // and its reading.
-func TestALinkThatComesMeanwhileDoesNotLeadOut(t *testing.T) {
+func TestSymlinkSwappedInDuringWalkDoesNotEscape(t *testing.T) {
 	outside, dir := tree(t, map[string]string{"file": "secret"}), tree(t, map[string]string{"sub/file": "own"})
 	opened := false
 	err := walk(dir, func(root *os.Root, rel string, info fs.FileInfo) error {
@@ -132,7 +132,7 @@ func TestMoreFilesThanAllowedAreRefusedBeforeAllAreRead(t *testing.T) {
 	}
 }
 
-func TestDirectoriesTooDeepInOneAnotherAreRefused(t *testing.T) {
+func TestTooDeeplyNestedDirectoriesAreRefused(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(dir, strings.Repeat("d/", MaxDepth)), 0o700); err != nil {
 		t.Fatal(err)
@@ -147,7 +147,7 @@ func TestDirectoriesTooDeepInOneAnotherAreRefused(t *testing.T) {
 }
 
 // Errors caused by the owner of a directory are distinguished from errors of the machine.
-func TestOnlyFaultsOfTheDirectoryAreBlamedOnIt(t *testing.T) {
+func TestDirectoryFaultsAreDistinguishedFromMachineErrors(t *testing.T) {
 	for number, own := range map[unix.Errno]bool{unix.EACCES: true, unix.ELOOP: true, unix.ENOENT: true, unix.EIO: false, unix.EMFILE: false} {
 		err := blame(&fs.PathError{Op: "open", Path: "secret-name", Err: number})
 		if errors.Is(err, ErrUnusable) != own {

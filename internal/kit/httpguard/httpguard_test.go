@@ -26,7 +26,7 @@ func request(method, host string, headers ...string) *http.Request {
 	return r
 }
 
-func TestOnlyAllowedPagesMayUseTheFrontDoor(t *testing.T) {
+func TestOnlyAllowedOriginsMayUseTheFrontDoor(t *testing.T) {
 	p := policy(t, true, "https://App.example.com:443", "http://localhost:3000")
 	for _, c := range []struct {
 		name  string
@@ -50,7 +50,7 @@ func TestOnlyAllowedPagesMayUseTheFrontDoor(t *testing.T) {
 	}
 }
 
-func TestWithoutKeysOnlyNamesOfLoopbackAreServed(t *testing.T) {
+func TestWithoutKeysOnlyLoopbackHostsAreServed(t *testing.T) {
 	for host, allow := range map[string]bool{
 		"localhost": true, "LOCALHOST:8080": true, "app.localhost": true, "127.0.0.1:1": true, "127.9.9.9": true, "[::1]:8080": true, "localhost.": true,
 		"localhost.evil.example": false, "127.0.0.1.evil.example": false, "192.0.2.1": false, "evil": false,
@@ -82,7 +82,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-func TestWhatIsNoOriginIsRefusedWithAnExample(t *testing.T) {
+func TestInvalidOriginIsRefusedWithAnExample(t *testing.T) {
 	for _, text := range []string{"", "*", "null", "app.example.com", "https://app.example.com/", "https://app.example.com/path", "https://*.example.com", "ftp://a", "https://", "https://u:p@h", "https://a?b", "https://a#", "https://a:port"} {
 		if o, err := httpguard.Parse(text); err == nil || !strings.Contains(err.Error(), "https://app.example.com") {
 			t.Errorf("%q: %q, %v", text, o, err)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestAnIncompleteLastLineIsRemovedAndACompleteOneKept(t *testing.T) {
+func TestOpenRemovesOnlyAnIncompleteLastLine(t *testing.T) {
 	for text, want := range map[string]string{
 		"": "", "{}\n": "{}\n", "{}\n{\"a\":": "{}\n", "{}\n{\"a\":1}": "{}\n{\"a\":1}\n", "{\"a": "",
 	} {

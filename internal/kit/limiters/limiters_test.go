@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestEachKeyHasItsLimitAndTheTableStaysSmall(t *testing.T) {
+func TestLimitIsPerKeyAndIdleKeysAreDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		table := New[int](time.Second, 3, 10)
 		for i := range 3 {

@@ -8,7 +8,7 @@ import (
 	"testing/iotest"
 )
 
-func TestLinesComeOutWholeHoweverTheyArrive(t *testing.T) {
+func TestLinesAreReadWholeFromAnyReader(t *testing.T) {
 	want := []string{"one", "", strings.Repeat("long", 100_000), "four", strings.Repeat("x", 3<<20), "six", "no end"}
 	text := strings.Join(want, "\r\n")
 	for name, from := range map[string]io.Reader{

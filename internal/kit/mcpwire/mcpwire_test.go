@@ -8,7 +8,7 @@ import (
 	"github.com/callyard/callyard/internal/kit/rawjson"
 )
 
-func TestTheWordsAreThoseOfTheSpecification(t *testing.T) {
+func TestConstantsMatchTheMCPSpecification(t *testing.T) {
 	for want, got := range map[string]string{
 		"2026-07-28": mcpwire.Modern, "2025-11-25": mcpwire.Legacy()[0],
 		"io.modelcontextprotocol/protocolVersion": mcpwire.MetaProtocolVersion, "io.modelcontextprotocol/clientCapabilities": mcpwire.MetaClientCapabilities,
@@ -35,7 +35,7 @@ func TestTheWordsAreThoseOfTheSpecification(t *testing.T) {
 }
 
 // The scanner has the keys of every call built in.
-func TestKeysOfEveryCallCostNoAllocation(t *testing.T) {
+func TestCommonMetaKeysAreScannedWithoutAllocation(t *testing.T) {
 	meta := []byte(`{"` + mcpwire.MetaProtocolVersion + `":1,"` + mcpwire.MetaClientCapabilities + `":2,"` + mcpwire.MetaClientInfo + `":3}`)
 	if n := testing.AllocsPerRun(100, func() { rawjson.Members(meta, func(string, []byte) {}) }); n != 0 {
 		t.Errorf("%v allocations", n)
@@ -62,7 +62,7 @@ func TestHeadersRepeatAnnotatedArguments(t *testing.T) {
 	}
 }
 
-func TestHeadersShowScalars(t *testing.T) {
+func TestHeaderTextOfJSONScalars(t *testing.T) {
 	for value, want := range map[string]string{`"a b"`: "a b", `true`: "true", `12`: "12", `1e3`: "1000", `5.0`: "5", `-0`: "0", `1.5`: "1.5", `1e300`: "1e300"} {
 		if got, ok := mcpwire.HeaderText([]byte(value)); !ok || got != want {
 			t.Errorf("%s: %q %v", value, got, ok)
@@ -75,7 +75,7 @@ func TestHeadersShowScalars(t *testing.T) {
 	}
 }
 
-func TestHeadersCarryEveryText(t *testing.T) {
+func TestHeaderEncodingRoundTrips(t *testing.T) {
 	for text, want := range map[string]string{
 		"plain": "plain", "": "", "wärme 温度": "=?base64?d8Okcm1lIOa4qeW6pg==?=", " edge": "=?base64?IGVkZ2U=?=", "a\nb": "=?base64?YQpi?=",
 		"=?base64?eA==?=": "=?base64?PT9iYXNlNjQ/ZUE9PT89?=",
@@ -90,7 +90,7 @@ func TestHeadersCarryEveryText(t *testing.T) {
 	}
 }
 
-func TestAnErrorIsAMemberOfAMessage(t *testing.T) {
+func TestAppendErrorAddsAnErrorMember(t *testing.T) {
 	if got := string(mcpwire.AppendError([]byte(`{`), mcpwire.CodeInternal, `a "b"`)); got != `{"error":{"code":-32603,"message":"a \"b\""}` {
 		t.Error(got)
 	}

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestNothingIsNullInJSON(t *testing.T) {
+func TestNilListsAndMapsAreEncodedAsEmpty(t *testing.T) {
 	for want, v := range map[string]any{
 		`[]`: List[string](nil), `["a"]`: List([]string{"a"}), `{}`: Map[string, int](nil), `{"a":1}`: Map(map[string]int{"a": 1}),
 	} {

@@ -26,7 +26,7 @@ func TestEachDoesEveryPartOnce(t *testing.T) {
 	}
 }
 
-func TestEachReturnsTheFirstErrorOfTheOrder(t *testing.T) {
+func TestEachReturnsTheErrorOfTheLowestIndex(t *testing.T) {
 	for range 50 {
 		err := Each(t.Context(), 1000, func(i int) error {
 			if i%100 == 99 {
@@ -40,7 +40,7 @@ func TestEachReturnsTheFirstErrorOfTheOrder(t *testing.T) {
 	}
 }
 
-func TestEachEndsWithItsContext(t *testing.T) {
+func TestEachStopsWhenItsContextIsCanceled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var done atomic.Int64
 	err := Each(ctx, 1_000_000, func(int) error {

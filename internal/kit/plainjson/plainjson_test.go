@@ -16,13 +16,13 @@ func TestNothingIsEscapedForHTML(t *testing.T) {
 	}
 }
 
-func TestATextThatEndsWithALineFeedKeepsIt(t *testing.T) {
+func TestTrailingLineFeedOfAStringIsKept(t *testing.T) {
 	if got, err := Marshal("a\n"); err != nil || string(got) != `"a\n"` {
 		t.Errorf("%s, %v", got, err)
 	}
 }
 
-func TestWhatCannotBeEncodedIsAnError(t *testing.T) {
+func TestUnencodableValueIsAnError(t *testing.T) {
 	if got, err := Marshal(func() {}); err == nil || got != nil {
 		t.Errorf("%s, %v", got, err)
 	}

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestOnlyWhatNestsDeeperIsDeeper(t *testing.T) {
+func TestNestingDeeperThanMaxIsDetected(t *testing.T) {
 	open, end := strings.Repeat("[", MaxNesting), strings.Repeat("]", MaxNesting)
 	for text, want := range map[string]bool{
 		"": false, "no json": false, open + end: false, "[" + open + end + "]": true, `{"a":` + open: true,

@@ -10,9 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// FuzzAnObjectIsReadAsEncodingJSONReadsIt compares with the standard library: the validity of
+// FuzzObjectsAreReadLikeEncodingJSON compares with the standard library: the validity of
 // objects, and the names and values of their members, the last of each name.
-func FuzzAnObjectIsReadAsEncodingJSONReadsIt(f *testing.F) {
+func FuzzObjectsAreReadLikeEncodingJSON(f *testing.F) {
 	for _, seed := range []string{
 		`{"a":1,"b":[{"c":null}]}`, ` { "\u0061" : 7, "a":{"":true} } `, `{"id":1,"id":2}`, `{}`, `[]`, `{"a":01}`, `{"a":1e+}`, `{"a" 1}`, `{"a":1,}`,
 		`{"a":"\ud800"}`, "{\"\xff\":1}", `{"a":1}{"b":2}`, `{"a":"12345678\"901234567\\"}`, `{"a":[[[[{"b":[{}]}]]]]}`, `{`, ``,
@@ -97,7 +97,7 @@ func TestDeepNestingIsRefusedInBoundedMemory(t *testing.T) {
 	}
 }
 
-func TestAMemberThatIsRefusedEndsTheObject(t *testing.T) {
+func TestObjectStopsWhenAMemberIsRejected(t *testing.T) {
 	var s Scanner
 	s.Reset([]byte(`{"a":1,"b":2,"c":3}`))
 	var seen []string
@@ -106,7 +106,7 @@ func TestAMemberThatIsRefusedEndsTheObject(t *testing.T) {
 	}
 }
 
-func TestMembersAreLeftOutAndTheOthersStay(t *testing.T) {
+func TestWithoutRemovesOnlyTheNamedMembers(t *testing.T) {
 	for in, want := range map[string]string{
 		`{"a":1, "b" : 2 ,"c":[ 3 ]}`: `{"a":1,"c":[ 3 ]}`, `{"b":1}`: `{}`, `{"b":1,"b":2,"a":3}`: `{"a":3}`, `{}`: `{}`, ` {"a": 1.50 }`: `{"a": 1.50}`,
 	} {
@@ -116,7 +116,7 @@ func TestMembersAreLeftOutAndTheOthersStay(t *testing.T) {
 	}
 }
 
-func TestTextsAreWrittenAsTheyAreRead(t *testing.T) {
+func TestTextRoundTrips(t *testing.T) {
 	for _, text := range []string{"", "plain", "a \"b\" \\", "\n\x00", "\u00e9\u20ac\U0001F600", "</script>"} {
 		if got, ok := Text(AppendText(nil, text)); !ok || got != text {
 			t.Errorf("%q became %q", text, got)
@@ -127,7 +127,7 @@ func TestTextsAreWrittenAsTheyAreRead(t *testing.T) {
 	}
 }
 
-func TestNamesOfEveryCallCostNoAllocation(t *testing.T) {
+func TestCommonMemberNamesAreReadWithoutAllocation(t *testing.T) {
 	call := []byte(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"echo","arguments":{"message":"hi","deep":[[1]]}}}`)
 	if n := testing.AllocsPerRun(100, func() { Members(call, func(string, []byte) {}) }); n != 0 {
 		t.Errorf("%v allocations", n)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestAMemberIsAddedAndNothingElseChanges(t *testing.T) {
+func TestWithSetsOneMemberAndKeepsTheRest(t *testing.T) {
 	for in, want := range map[string]string{
 		`{}`:  `{"x":{"n":1}}`,
 		`{ }`: `{ "x":{"n":1}}`,

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestASleepLastsUntilItsEndOrIsEnded(t *testing.T) {
+func TestSleepEndsAfterItsDurationOrWhenDoneCloses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		if !For(time.Hour, nil) || time.Since(began) != time.Hour {

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func FuzzEvents(f *testing.F) {
+func FuzzEventsDoNotDependOnChunksOrLineEnds(f *testing.F) {
 	f.Add("event: a\ndata: b\n\n")
 	f.Add("data: a\r\rdata: b\r\n\r\n:\r\r\n")
 	f.Add("data\r\r\n")
@@ -28,9 +28,9 @@ func FuzzEvents(f *testing.F) {
 	})
 }
 
-// FuzzEventsAreReadLikeTheirDefinitionSays compares with a line-by-line parser that follows the
+// FuzzEventsMatchAReferenceParser compares with a line-by-line parser that follows the
 // HTML standard literally.
-func FuzzEventsAreReadLikeTheirDefinitionSays(f *testing.F) {
+func FuzzEventsMatchAReferenceParser(f *testing.F) {
 	for _, seed := range []string{
 		"data: a\n\n", "data:a\ndata: b\n\ndata:  c\n\n", ": c\nevent: x\nid: 1\nretry: 5\ndata: d\n\n", "data\n\ndata: x",
 		"id: 7\ndata:\n\ndata: y\r\n\r\n", "event: a\n\ndata: b\n\n", "\n\n\n", "dataa: x\n\n", "id: \x00\ndata: z\n\n", "\ufeffdata: a\r\rdata: b\r", "data: a\n\r",
@@ -70,7 +70,7 @@ func FuzzEventsAreReadLikeTheirDefinitionSays(f *testing.F) {
 	})
 }
 
-func FuzzEventsCarryTheirDataWhole(f *testing.F) {
+func FuzzEventDataRoundTrips(f *testing.F) {
 	f.Add([]byte("{\"a\":\r\n1,\n\r2}"))
 	f.Add([]byte("\n\n"))
 	f.Add([]byte(""))

@@ -29,7 +29,7 @@ func collect(r io.Reader) (events [][2]string, err error) {
 	}
 }
 
-func TestAStreamIsReadWhateverItsLineEnds(t *testing.T) {
+func TestStreamIsReadWithAnyLineEnding(t *testing.T) {
 	stream := "\ufeff: hello\n\nevent: progress\nid: 7\nretry: 1\ndata: {\"a\":\ndata:  1}\n\ndata:x\n\ndata\n\nevent: nothing\n\n\nevent: late\ndata: cut off"
 	want := [][2]string{{"progress", "{\"a\":\n 1}"}, {"", "x"}, {"", ""}}
 	for name, end := range map[string]string{"LF": "\n", "CRLF": "\r\n", "CR": "\r"} {
@@ -43,7 +43,7 @@ func TestAStreamIsReadWhateverItsLineEnds(t *testing.T) {
 	}
 }
 
-func TestALongLineOfAStreamIsWhole(t *testing.T) {
+func TestLongLineIsReadWhole(t *testing.T) {
 	long := strings.Repeat("x", 3<<20)
 	got, err := collect(strings.NewReader("event: result\ndata: " + long + "\n\n"))
 	if err != nil || len(got) != 1 || got[0][1] != long {
@@ -66,7 +66,7 @@ func TestAnEventWithoutAnEndCostsBoundedMemory(t *testing.T) {
 	}
 }
 
-func TestAReaderKnowsWhereAndWhenToComeBack(t *testing.T) {
+func TestReaderKeepsLastEventIDAndRetryDelay(t *testing.T) {
 	in := NewReader(strings.NewReader("id: 7\nretry: 250\ndata: a\n\nid: \x00\nretry: soon\ndata: b\n\nid\ndata: c\n\n"), lines.Short, 1<<10)
 	for _, want := range []string{"7", "7", ""} {
 		if _, err := in.Next(); err != nil || in.LastID != want || in.Retry != 250*time.Millisecond {
@@ -75,7 +75,7 @@ func TestAReaderKnowsWhereAndWhenToComeBack(t *testing.T) {
 	}
 }
 
-func TestAnAnswerBeginsWithItsFirstEvent(t *testing.T) {
+func TestResponseStartsWithItsFirstEvent(t *testing.T) {
 	rec := httptest.NewRecorder()
 	asked := 0
 	out := Writer{W: rec, Within: func(n int) time.Duration { asked += n; return time.Minute }}
@@ -102,7 +102,7 @@ type broken struct{ http.ResponseWriter }
 
 func (broken) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
 
-func TestAClientThatLeftIsAnError(t *testing.T) {
+func TestWriteToADisconnectedClientIsAnError(t *testing.T) {
 	out := Writer{W: broken{httptest.NewRecorder()}, Within: func(int) time.Duration { return time.Minute }}
 	if err := out.Beat(); !errors.Is(err, io.ErrClosedPipe) {
 		t.Error(err)

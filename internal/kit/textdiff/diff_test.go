@@ -11,7 +11,7 @@ import (
 	"github.com/callyard/callyard/internal/kit/textdiff"
 )
 
-func TestADifferenceShowsWhatChangedAndALittleAroundIt(t *testing.T) {
+func TestDiffShowsChangesWithContext(t *testing.T) {
 	list := func(n int) string { return strings.Repeat(`"x",`, n) }
 	for what, c := range map[string]struct {
 		before, after string
@@ -35,7 +35,7 @@ func TestADifferenceShowsWhatChangedAndALittleAroundIt(t *testing.T) {
 	}
 }
 
-func TestALargeDifferenceIsShownAsAReplacementInTime(t *testing.T) {
+func TestLargeDiffIsShownAsAReplacement(t *testing.T) {
 	a, b := bytes.Repeat([]byte("one\n"), 50_000), bytes.Repeat([]byte("two\n"), 50_000)
 	x, y, _ := textdiff.Sides(a, b)
 	if !bytes.Equal(x, a) || !bytes.Equal(y, b) {
@@ -43,7 +43,7 @@ func TestALargeDifferenceIsShownAsAReplacementInTime(t *testing.T) {
 	}
 }
 
-func TestManyDifferencesAreShownEachByItself(t *testing.T) {
+func TestManySmallChangesAreShownSeparately(t *testing.T) {
 	const changes, apart = 400, 10
 	var before, after, want []string
 	for i := range changes * apart {
@@ -65,7 +65,7 @@ func TestManyDifferencesAreShownEachByItself(t *testing.T) {
 	}
 }
 
-func FuzzADifferenceLosesNothing(f *testing.F) {
+func FuzzDiffKeepsBothTexts(f *testing.F) {
 	f.Add([]byte("a\nb\nc"), []byte("a\nx\nc\n"))
 	f.Add([]byte(""), []byte("\n"))
 	f.Add([]byte("é\xff"), []byte("è\xff"))

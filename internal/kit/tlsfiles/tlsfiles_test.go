@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-func TestOnlyTheCertificatesOfTheFileAreTrusted(t *testing.T) {
+func TestOnlyCertificatesOfTheCAFileAreTrusted(t *testing.T) {
 	server := httptest.NewTLSServer(nil)
 	defer server.Close()
 	ca := filepath.Join(t.TempDir(), "ca.pem")
@@ -109,7 +109,7 @@ func issue(t *testing.T, serial int64) issued {
 	return issued{pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})}
 }
 
-func TestAFileThatIsOfNoUseIsNamed(t *testing.T) {
+func TestErrorNamesTheUnusableFile(t *testing.T) {
 	dir := t.TempDir()
 	none, empty := filepath.Join(dir, "none.pem"), filepath.Join(dir, "empty.pem")
 	if err := os.WriteFile(empty, nil, 0o600); err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/callyard/callyard/internal/kit/truncate"
 )
 
-func TestTextsAreBoundedInBytesAtWholeCharacters(t *testing.T) {
+func TestTextsAreTruncatedAtCharacterBoundaries(t *testing.T) {
 	for _, c := range []struct {
 		text                     string
 		most                     int

@@ -31,7 +31,7 @@ var deceits = []string{
 	`{"escapes":"\u202e\u0000\u0430"}`,
 }
 
-func TestEveryCharacterThatDeceivesIsShownWithItsCodePoint(t *testing.T) {
+func TestDeceptiveCharactersAreShownAsCodePoints(t *testing.T) {
 	var out strings.Builder
 	for _, text := range deceits {
 		out.WriteString(string(visible.HTML([]byte(text))) + "\n")
@@ -39,7 +39,7 @@ func TestEveryCharacterThatDeceivesIsShownWithItsCodePoint(t *testing.T) {
 	goldentest.Text(t, "testdata/deceits.html", out.String())
 }
 
-func TestWhatIsEditedMeansTheSameAsWhatWasStored(t *testing.T) {
+func TestEscapedJSONIsEquivalentToTheOriginal(t *testing.T) {
 	for _, text := range deceits {
 		var was, is any
 		if json.Unmarshal([]byte(text), &was) != nil {

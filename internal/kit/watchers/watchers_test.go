@@ -2,7 +2,7 @@ package watchers
 
 import "testing"
 
-func TestOnlyThoseWhoWatchTheIDOrAllAreCalled(t *testing.T) {
+func TestOnlyWatchersOfTheIDOrOfAllAreCalled(t *testing.T) {
 	var s Set[int]
 	heard := map[string]int{}
 	add := func(id, name string) func() { return s.Add(id, func(n int) { heard[name] += n }) }

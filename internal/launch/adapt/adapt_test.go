@@ -51,7 +51,7 @@ func post(t *testing.T, client *http.Client, body string) (*http.Response, strin
 	return resp, string(text)
 }
 
-func TestASessionFindsWhatItAsksFor(t *testing.T) {
+func TestClientAnswersMCPRequests(t *testing.T) {
 	src := &fake{}
 	client := Client(src)
 	for body, want := range map[string]string{
@@ -83,7 +83,7 @@ func TestASessionFindsWhatItAsksFor(t *testing.T) {
 	}
 }
 
-func TestAnAnswerThatIsTooLargeSaysSoByItsLength(t *testing.T) {
+func TestOversizedResponseDeclaresItsLength(t *testing.T) {
 	client := Client(&fake{})
 	resp, _ := post(t, client, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"large"}}`)
 	if resp.ContentLength < 1<<40 {
@@ -91,14 +91,14 @@ func TestAnAnswerThatIsTooLargeSaysSoByItsLength(t *testing.T) {
 	}
 }
 
-func TestAFailureOnTheEgressFailsHereInTheSameWords(t *testing.T) {
+func TestErrorsOfTheSourceAreReturnedUnchanged(t *testing.T) {
 	_, err := Client(&fake{}).Post(Address, "application/json", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"broken"}}`))
 	if !errors.Is(err, errBroken) {
 		t.Errorf("got %v", err)
 	}
 }
 
-func FuzzAnyAnswerBecomesAValidResult(f *testing.F) {
+func FuzzAnyResponseBecomesAValidResult(f *testing.F) {
 	f.Add(200, "application/json", `{"a":[1,"\u00e9"]}`, true)
 	f.Add(404, "text/html; charset=utf-8", "\xff", false)
 	f.Add(200, "application/json", `{"a":1} {}`, true)

@@ -30,7 +30,7 @@ func headers(pairs ...string) http.Header {
 	return h
 }
 
-func TestAProgramSaysWhatItIs(t *testing.T) {
+func TestProgramIsReadFromItsHeaders(t *testing.T) {
 	p, err := attach.ReadProgram(headers("Callyard-Instance", "a-1", "Callyard-In-Flight", "16", "Callyard-Version", "1.2", "Callyard-Language", "python"))
 	if want := (attach.Program{Instance: "a-1", InFlight: 16, Version: "1.2", Language: "python"}); err != nil || p != want {
 		t.Errorf("got %+v, %v", p, err)
@@ -51,7 +51,7 @@ func TestAProgramSaysWhatItIs(t *testing.T) {
 	}
 }
 
-func FuzzHeadersOfAProgramAreReadOrRefused(f *testing.F) {
+func FuzzProgramHeaders(f *testing.F) {
 	f.Add("mcp", "i", "16", "1", "go")
 	f.Add("x,,mcp", "", "", "", "")
 	f.Add("", "\x00", "-1", "é", strings.Repeat("x", 100))
@@ -143,7 +143,7 @@ func upgradedCounting(t *testing.T, most int) (net.Conn, *attach.Conn, *atomic.I
 	return conn, c, &listener.writes
 }
 
-func TestMessagesThatWaitTogetherLeaveInOneWrite(t *testing.T) {
+func TestQueuedMessagesAreSentInOneWrite(t *testing.T) {
 	conn, c, writes := upgradedCounting(t, 1000)
 	var b, want []byte
 	var ends []int
@@ -188,7 +188,7 @@ const (
 	text, binary, more, last, closing = 0x81, 0x82, 0x01, 0x80, 0x88
 )
 
-func TestFramesOutsideTheContractEndTheConnection(t *testing.T) {
+func TestInvalidFramesEndTheConnection(t *testing.T) {
 	long := strings.Repeat("x", 1001)
 	for name, c := range map[string]struct {
 		sent string
@@ -214,7 +214,7 @@ func TestFramesOutsideTheContractEndTheConnection(t *testing.T) {
 	}
 }
 
-func TestMessagesInPartsAndBetweenPingsAreWhole(t *testing.T) {
+func TestFragmentedMessagesAreReassembled(t *testing.T) {
 	conn, c := upgraded(t, 1000)
 	go func() { _, _ = io.Copy(io.Discard, conn) }()
 	if _, err := io.WriteString(conn, frame(more, `{"a":`)+frame(0x89, "p")+frame(last, `1}`)+frame(text, `{"b":2}`)); err != nil {
@@ -227,7 +227,7 @@ func TestMessagesInPartsAndBetweenPingsAreWhole(t *testing.T) {
 	}
 }
 
-func FuzzAnyFramesEndOrAreMessages(f *testing.F) {
+func FuzzProgramFrames(f *testing.F) {
 	f.Add(frame(text, `{"jsonrpc":"2.0"}`))
 	f.Add(frame(more, "x") + frame(last, "y") + frame(binary, "z"))
 	f.Add(frame(closing, "\x03\xe8bye"))

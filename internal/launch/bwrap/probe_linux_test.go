@@ -24,7 +24,7 @@ var attempts = []string{
 	"chroot", // where it works nothing works after it
 }
 
-func TestNothingGetsOutOfASandbox(t *testing.T) {
+func TestEscapeAttemptsAreBlocked(t *testing.T) {
 	m, dir := maker(t), program(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -42,7 +42,7 @@ func TestNothingGetsOutOfASandbox(t *testing.T) {
 	}
 }
 
-func TestASandboxSeesNoEnvironmentButItsOwn(t *testing.T) {
+func TestSandboxHasOnlyItsOwnEnvironment(t *testing.T) {
 	t.Setenv("HOST_SECRET", "do-not-show")
 	k := start(t, maker(t), probing(t, program(t), func(_ *Config, p *Program) { p.Env = map[string]string{"API_KEY": "for the server"} }))
 	if got, want := k.must(t, "env", nil), "API_KEY=for the server\nHOME=/tmp\nLANG=C.UTF-8\nPATH=/usr/local/bin:/usr/bin:/bin\nPWD=/tmp\nTZ=UTC"; got != want {
@@ -50,7 +50,7 @@ func TestASandboxSeesNoEnvironmentButItsOwn(t *testing.T) {
 	}
 }
 
-func TestASandboxIsUsedOnce(t *testing.T) {
+func TestNoFilesRemainForTheNextSandbox(t *testing.T) {
 	m, s := maker(t), probing(t, program(t), nil)
 	for range 2 {
 		k := start(t, m, s)
@@ -61,7 +61,7 @@ func TestASandboxIsUsedOnce(t *testing.T) {
 	}
 }
 
-func TestBombsInASandboxAreStopped(t *testing.T) {
+func TestMemoryAndForkBombsAreStopped(t *testing.T) {
 	m, dir := maker(t), program(t)
 	neighbour := start(t, m, probing(t, dir, nil))
 	answers := func() {
@@ -94,7 +94,7 @@ func TestBombsInASandboxAreStopped(t *testing.T) {
 	answers()
 }
 
-func TestAHungSandboxIsGoneAtItsTime(t *testing.T) {
+func TestHungSandboxIsKilledAtItsTimeLimit(t *testing.T) {
 	mark := "BWRAP_TEST_MARK=" + t.TempDir()
 	name, value, _ := strings.Cut(mark, "=")
 	k := start(t, maker(t), probing(t, program(t), func(c *Config, p *Program) {
@@ -108,7 +108,7 @@ func TestAHungSandboxIsGoneAtItsTime(t *testing.T) {
 	}
 }
 
-func TestAServerThatEndsSaysHow(t *testing.T) {
+func TestExitCodeOfAServerIsReported(t *testing.T) {
 	k := start(t, maker(t), probing(t, program(t), func(_ *Config, p *Program) { p.Args = []string{"exit"} }))
 	if how := ended(t, k.p); how != "exited with code 7" || k.p.Cause() != "" {
 		t.Errorf("it %s, %q", how, k.p.Cause())
@@ -136,7 +136,7 @@ func workerPart(dir string) int {
 	select {}
 }
 
-func TestASandboxOfAKilledWorkerIsGone(t *testing.T) {
+func TestSandboxEndsWithItsKilledWorker(t *testing.T) {
 	dir := program(t)
 	cmd := exec.Command(os.Args[0], "bwrap-test-worker", dir)
 	cmd.Stderr = os.Stderr
@@ -167,7 +167,7 @@ func TestASandboxOfAKilledWorkerIsGone(t *testing.T) {
 	t.Logf("it was gone after %v", time.Since(began).Round(time.Millisecond))
 }
 
-func TestWithoutBubblewrapNothingIsStarted(t *testing.T) {
+func TestWithoutBubblewrapStartIsRefused(t *testing.T) {
 	old := filepath.Join(t.TempDir(), "bwrap")
 	if err := os.WriteFile(old, []byte("#!/bin/sh\necho bubblewrap 0.4.1\n"), 0o755); err != nil {
 		t.Fatal(err)
@@ -185,7 +185,7 @@ func TestWithoutBubblewrapNothingIsStarted(t *testing.T) {
 	}
 }
 
-func TestAVolumeThatWasReplacedByALinkIsNotShown(t *testing.T) {
+func TestVolumeReplacedByASymlinkIsNotMounted(t *testing.T) {
 	m := maker(t)
 	open := program(t)
 	dir := filepath.Join(open, "shared") // bwrap's user has to get there

@@ -10,7 +10,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-func TestWhatWouldWidenASandboxIsRefusedWithASentence(t *testing.T) {
+func TestSettingsThatWeakenTheSandboxAreRefused(t *testing.T) {
 	link := filepath.Join(t.TempDir(), "link")
 	if err := os.Symlink("/etc", link); err != nil {
 		t.Fatal(err)
@@ -54,7 +54,7 @@ func TestWhatWouldWidenASandboxIsRefusedWithASentence(t *testing.T) {
 	}
 }
 
-func TestASandboxSaysWhatHolds(t *testing.T) {
+func TestSandboxDescriptionShowsItsLimits(t *testing.T) {
 	s, err := Resolve("s", Config{Memory: 64 << 20, Volumes: []string{"/srv/nowhere:/data:ro"}, Env: map[string]string{"B": "secret"}}, Program{Command: "node", Args: []string{"hidden"}, Env: map[string]string{"A": "secret"}})
 	if err != nil {
 		t.Fatal(err)
@@ -81,7 +81,7 @@ func TestASandboxSaysWhatHolds(t *testing.T) {
 	}
 }
 
-func TestOnlyABubblewrapThatCanDoAllOfItWillDo(t *testing.T) {
+func TestBubblewrapVersionIsChecked(t *testing.T) {
 	for version, want := range map[string]bool{"0.8.0": true, "0.11.0": true, "1.0": true, "0.7.9": false, "0.4.1": false, "": false, "x.y": false} {
 		if newEnough(version) != want {
 			t.Errorf("%q is new enough: %t", version, !want)

@@ -15,7 +15,7 @@ type blackHole struct{}
 func (blackHole) Write(p []byte) (int, error) { return len(p), nil }
 func (blackHole) Close() error                { return nil }
 
-func FuzzASandboxCannotBreakItsEgress(f *testing.F) {
+func FuzzProxyInputFromASandbox(f *testing.F) {
 	preface := "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00"
 	// A request for /ready, then one that opens a connection, with data that never ends.
 	headers := func(path string) string {
@@ -47,7 +47,7 @@ func FuzzASandboxCannotBreakItsEgress(f *testing.F) {
 	})
 }
 
-func FuzzAPlaceIsOneHostAndOnePort(f *testing.F) {
+func FuzzSplitHostPort(f *testing.F) {
 	for _, seed := range []string{"a.example:443", "[::1]:80", "a:0", "a:65536", "a:+1", ":1", "a b:1", "a\x00:1", "[::ffff:127.0.0.1]:80", "a.:80", "A:080"} {
 		f.Add(seed)
 	}

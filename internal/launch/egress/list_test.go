@@ -18,7 +18,7 @@ func listOf(t testing.TB, places ...string) List {
 	return l
 }
 
-func TestAListCoversWhatIsWrittenAndNothingNearIt(t *testing.T) {
+func TestListCoversOnlyItsEntries(t *testing.T) {
 	l := listOf(t, "api.example.com:443", "*.cdn.example.com:443", "192.0.2.7:8080", "[2001:db8::7]:80", "Mixed.Example.org.:80")
 	for host, want := range map[string]bool{
 		"api.example.com:443": true, "API.Example.COM:443": true, "api.example.com.:443": true,
@@ -34,7 +34,7 @@ func TestAListCoversWhatIsWrittenAndNothingNearIt(t *testing.T) {
 	}
 }
 
-func TestAPlaceThatCannotBeReadIsRefusedWithASentence(t *testing.T) {
+func TestInvalidDestinationIsRefusedWithAnExplanation(t *testing.T) {
 	for _, text := range []string{
 		"", "none", "example.com", "example.com:", "example.com:0", "example.com:65536", "example.com:http", ":443", "*:443", "*.com:443", "*.*.com:443",
 		"a*.example.com:443", "https://example.com:443", "example.com/path:443", "ex ample.com:443", "1.2.3:80", "0x7f.1:80", "2130706433:80",
@@ -49,7 +49,7 @@ func TestAPlaceThatCannotBeReadIsRefusedWithASentence(t *testing.T) {
 	}
 }
 
-func TestAnInnerAddressIsKnownBeforeItIsReached(t *testing.T) {
+func TestPrivateAddressesOfTheListAreDetected(t *testing.T) {
 	l := listOf(t, "10.0.0.5:80", "127.0.0.1:80", "[::1]:80", "[fd00::1]:80", "169.254.169.254:80", "8.8.8.8:443", "inner.example:80")
 	private := l.Private()
 	if got := strings.Join(private, " "); got != "10.0.0.5:80 127.0.0.1:80 [::1]:80 [fd00::1]:80 169.254.169.254:80" {

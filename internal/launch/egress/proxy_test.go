@@ -120,7 +120,7 @@ func status(t *testing.T, c *http.Client, address string) (int, string) {
 	return answer.StatusCode, string(body)
 }
 
-func TestANameOfTheListThatLeadsInsideIsRefused(t *testing.T) {
+func TestListedNameWithPrivateAddressIsRefused(t *testing.T) {
 	inner := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("somebody got in") }))
 	defer inner.Close()
 	port := portOf(t, inner.URL)
@@ -166,7 +166,7 @@ func TestANameOfTheListThatLeadsInsideIsRefused(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotOnTheListIsNotEvenLookedUp(t *testing.T) {
+func TestUnlistedNamesAreNotResolved(t *testing.T) {
 	resolver, asked := names(t, map[string]string{"listed.example": "10.0.0.1"})
 	_, client, _ := through(t, Options{List: listOf(t, "listed.example:80"), Resolver: resolver})
 	for _, name := range []string{"c2VjcmV0.tunnel.example", "listed.example.tunnel.example", "listed.example:81"} {
@@ -182,7 +182,7 @@ func TestWhatIsNotOnTheListIsNotEvenLookedUp(t *testing.T) {
 	}
 }
 
-func TestARedirectIsForTheSandboxToFollowAndIsJudgedAgain(t *testing.T) {
+func TestRedirectsAreReturnedAndCheckedAgain(t *testing.T) {
 	target := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("somebody got in") }))
 	defer target.Close()
 	var got http.Header
@@ -216,7 +216,7 @@ func TestARedirectIsForTheSandboxToFollowAndIsJudgedAgain(t *testing.T) {
 	}
 }
 
-func TestClosingAProxyEndsWhatIsJoined(t *testing.T) {
+func TestClosingAProxyEndsItsTunnels(t *testing.T) {
 	there, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -253,7 +253,7 @@ func TestClosingAProxyEndsWhatIsJoined(t *testing.T) {
 	}
 }
 
-func TestAProxyTakesNoRequestThatIsForItself(t *testing.T) {
+func TestRequestsToTheProxyItselfAreRefused(t *testing.T) {
 	_, _, address := through(t, Options{List: listOf(t, "example.com:443")})
 	for request, want := range map[string]string{
 		"GET / HTTP/1.1\r\nHost: x\r\n\r\n":                                                 "400",
@@ -278,7 +278,7 @@ func TestAProxyTakesNoRequestThatIsForItself(t *testing.T) {
 	}
 }
 
-func TestTheHeaderDoesNotLeadElsewhereThanTheAddressThatWasJudged(t *testing.T) {
+func TestHostHeaderIsReplacedByTheCheckedAddress(t *testing.T) {
 	here := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "for "+r.Host) }))
 	defer here.Close()
 	place := "127.0.0.1:" + portOf(t, here.URL)

@@ -40,7 +40,7 @@ func relayed(t *testing.T) (t2 *Tunnel, address string, forwarder <-chan error) 
 	return tunnel, l.Addr().String(), ended
 }
 
-func TestManyConnectionsComeThroughOnePairOfPipes(t *testing.T) {
+func TestConnectionsShareOnePairOfPipes(t *testing.T) {
 	tunnel, address, _ := relayed(t)
 	var served sync.WaitGroup
 	served.Go(func() {
@@ -126,7 +126,7 @@ func TestAForwarderEndsWithItsWorker(t *testing.T) {
 	}
 }
 
-func TestAForwarderThatNeverSpeaksIsGivenUp(t *testing.T) {
+func TestOpenTunnelStopsWhenItsContextIsCanceled(t *testing.T) {
 	inRead, inWrite, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)

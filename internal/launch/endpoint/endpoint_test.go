@@ -59,7 +59,7 @@ func open(t *testing.T, answer func(w http.ResponseWriter, r *http.Request, id s
 	return s
 }
 
-func TestAListBecomesToolsAndWhatIsNoToolIsSaid(t *testing.T) {
+func TestListBecomesToolsAndInvalidEntriesAreNoted(t *testing.T) {
 	s := open(t, nil)
 	o, err := s.Offer(t.Context())
 	if err != nil {
@@ -130,7 +130,7 @@ func TestACallBecomesOneToolCallAndItsMessageTheResult(t *testing.T) {
 	}
 }
 
-func TestAnswersThatAreNoneAreErrorsOfTheTool(t *testing.T) {
+func TestInvalidResponsesAreToolErrors(t *testing.T) {
 	for _, answer := range []string{``, `<html>`, `[]`, `{"messages":[{"role":"tool","tool_call_id":"x","content":"no"}]}`, `[{"content":"a"},{"content":"b"}]`, `7`, `null`, `"3"`, `{"tool_responses":[{"content":"a"},{"tool_response":"b"}]}`, `{"tool_response":null}`, `{"role":"assistant","content":"no"}`} {
 		s := open(t, func(w http.ResponseWriter, _ *http.Request, _ string) { fmt.Fprint(w, answer) })
 		got, err := s.Call(t.Context(), "add", json.RawMessage(`{}`))
@@ -154,7 +154,7 @@ func TestAnswersThatAreNoneAreErrorsOfTheTool(t *testing.T) {
 	}
 }
 
-func TestAListThatIsFetchedIsKeptWhenItCannotBeReadAgain(t *testing.T) {
+func TestFetchedListIsKeptWhenRefreshFails(t *testing.T) {
 	var broken atomic.Bool
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if broken.Load() {
@@ -181,7 +181,7 @@ func TestAListThatIsFetchedIsKeptWhenItCannotBeReadAgain(t *testing.T) {
 	}
 }
 
-func FuzzAnyAnswerIsAResultOrUnreadable(f *testing.F) {
+func FuzzResponses(f *testing.F) {
 	f.Add(`{"messages":[{"role":"tool","tool_call_id":"id","content":[{"type":"image_url"}]}]}`)
 	f.Add(`[{"content":{"a":1}}]`)
 	f.Add(`{"tool_responses":[{"tool_response":{"id":"id","result":1}},{"tool_call_id":7,"tool_response":"x"}]}`)

@@ -124,7 +124,7 @@ func (m *many) collect(n int) map[int]ended {
 	return all
 }
 
-func TestACallLeavesAtOnceAndThoseThatComeMeanwhileLeaveTogether(t *testing.T) {
+func TestCallsDuringARequestAreBatchedIntoTheNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := openMany(4)
 		m.begin(t.Context(), 0)
@@ -188,7 +188,7 @@ func (m *many) together(t *testing.T, ctx context.Context, n int) *asked { //nol
 	return r
 }
 
-func TestEachCallGetsItsAnswerWhateverIsWrongWithTheOthers(t *testing.T) {
+func TestInvalidAnswersInABatchDoNotAffectOtherCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := openMany(10)
 		r := m.together(t, t.Context(), 6)
@@ -231,7 +231,7 @@ func TestEachCallGetsItsAnswerWhateverIsWrongWithTheOthers(t *testing.T) {
 	})
 }
 
-func TestAnAnswerToAllIsOneForEach(t *testing.T) {
+func TestFailureOfABatchRequestFailsEachCall(t *testing.T) {
 	for name, x := range map[string]struct {
 		answer func(http.ResponseWriter)
 		ok     func(ended) bool
@@ -263,7 +263,7 @@ func TestAnAnswerToAllIsOneForEach(t *testing.T) {
 	})
 }
 
-func TestACanceledCallLeavesTheOthersAloneAndTheLastEndsTheRequest(t *testing.T) {
+func TestRequestEndsOnlyWhenAllItsCallsAreCanceled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := openMany(10)
 		m.begin(t.Context(), -1)
@@ -298,7 +298,7 @@ func TestACanceledCallLeavesTheOthersAloneAndTheLastEndsTheRequest(t *testing.T)
 	})
 }
 
-func TestArgumentsTogetherAreBounded(t *testing.T) {
+func TestTotalArgumentSizeOfARequestIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := openMany(10)
 		m.begin(t.Context(), -1)
@@ -323,7 +323,7 @@ func TestArgumentsTogetherAreBounded(t *testing.T) {
 	})
 }
 
-func TestOverARealConnectionEachCallRunsOnce(t *testing.T) {
+func TestEachCallRunsOnceOverHTTP(t *testing.T) {
 	var requests, most atomic.Int64
 	var seen sync.Map
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -10,7 +10,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestALinkIsJudgedByWhereItLeads(t *testing.T) {
+func TestSymlinkIsCheckedByItsTarget(t *testing.T) {
 	dir := t.TempDir()
 	link := filepath.Join(dir, "link")
 	if err := os.Symlink("/etc", link); err != nil {
@@ -34,7 +34,7 @@ func TestALinkIsJudgedByWhereItLeads(t *testing.T) {
 	}
 }
 
-func TestAPlaceIsJudgedAgainEachTimeItIsShown(t *testing.T) {
+func TestHostPathIsCheckedAgainAtEachMount(t *testing.T) {
 	dir := t.TempDir()
 	one, two, link := filepath.Join(dir, "one"), filepath.Join(dir, "two"), filepath.Join(dir, "link")
 	for _, d := range []string{one, two} {

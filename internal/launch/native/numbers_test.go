@@ -27,7 +27,7 @@ type numbers struct {
 }
 
 // A number is an integer by its value, in the schema and for the function.
-func TestIntegersAreAcceptedByTheirValue(t *testing.T) {
+func TestNumbersWithIntegralValueAreIntegers(t *testing.T) {
 	raw, err := schemaFor(reflect.TypeFor[numbers]())
 	if err != nil {
 		t.Fatal(err)

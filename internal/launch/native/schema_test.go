@@ -218,7 +218,7 @@ func (m maker) spoil(v any) (any, bool) {
 	return v, false
 }
 
-func TestSchemasAcceptWhatEncodingJSONDecodes(t *testing.T) {
+func TestSchemasAgreeWithEncodingJSON(t *testing.T) {
 	types := shapes()
 	if len(types) < 200 {
 		t.Fatalf("there are only %d types", len(types))
@@ -311,7 +311,7 @@ type größe struct {
 	Inner *größe `json:"inner,omitempty"`
 }
 
-func TestSchemasOfRecursiveTypesWithAnyNameCanBeUsed(t *testing.T) {
+func TestSchemasOfRecursiveTypesWithUnusualNamesCompile(t *testing.T) {
 	for _, in := range []reflect.Type{reflect.TypeFor[chain[base]](), reflect.TypeFor[chain[chain[int]]](), reflect.TypeFor[größe]()} {
 		raw, err := schemaFor(in)
 		if err != nil {

@@ -107,7 +107,7 @@ func tangled(r *rand.Rand) *document {
 	return &document{old: r.IntN(2) == 0, root: map[string]any{"components": map[string]any{"schemas": schemas}}}
 }
 
-func TestSharedPartsMakeTheSchemasThatAToolAloneHas(t *testing.T) {
+func TestSharedSchemasEqualSchemasBuiltPerTool(t *testing.T) {
 	linkedAtAll := 0
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -163,7 +163,7 @@ type conversion struct {
 	linked bool
 }
 
-func TestToolsOfADocumentShareTheirSchemas(t *testing.T) {
+func TestToolsOfADocumentShareConvertedSchemas(t *testing.T) {
 	doc := linked(t)
 	built(t, doc)
 	if n := len(doc.parts); n != 2*400 {

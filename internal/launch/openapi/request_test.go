@@ -15,7 +15,7 @@ import (
 	"github.com/callyard/callyard/internal/config"
 )
 
-func TestEveryStyleIsWrittenAsTheSpecificationShows(t *testing.T) {
+func TestParameterStylesFollowTheSpecification(t *testing.T) {
 	const array, object = `["blue","black","brown"]`, `{"R":100,"G":200,"B":150}`
 	for _, c := range []struct {
 		in, style string
@@ -136,7 +136,7 @@ func TestAValueThatHoldsTheSeparatorOfItsStyleIsRefused(t *testing.T) {
 	}
 }
 
-func TestARequestArrivesAsItsArgumentsSay(t *testing.T) {
+func TestRequestsAreBuiltFromArguments(t *testing.T) {
 	srv := newService(t)
 	s := petstore(t, srv)
 	for _, c := range []struct {
@@ -296,7 +296,7 @@ func TestAnswersBecomeResults(t *testing.T) {
 	}
 }
 
-func TestCredentialsComeFromTheConfigurationAlone(t *testing.T) {
+func TestCredentialsComeOnlyFromTheConfiguration(t *testing.T) {
 	srv := newService(t)
 	s := petstore(t, srv)
 	// Arguments that the schema does not have change nothing, even where nobody has
@@ -343,7 +343,7 @@ func TestCredentialsComeFromTheConfigurationAlone(t *testing.T) {
 	}
 }
 
-func FuzzARequestStaysWhereItShouldGo(f *testing.F) {
+func FuzzRequestStaysOnItsHostAndPath(f *testing.F) {
 	for _, seed := range []string{
 		`{"petId":"..","body":{}}`, `{"petId":"a/../b","where":{"a":"b"}}`, `{"petId":["x"],"filter":{"a":{"b":1}}}`, `{"petId":"%2e%2e","raw":"&x=#"}`,
 		`{"petId":"\r\n","session":"a; b","X-Trace":"a\r\nb"}`, `{"simple":{"a":".."},"label":["."],"matrix":[""],"list":[1]}`, `{"petId":1e400,"tags":[true,null]}`,
@@ -399,7 +399,7 @@ func FuzzARequestStaysWhereItShouldGo(f *testing.F) {
 	})
 }
 
-func FuzzATextComesBackFromAQuery(f *testing.F) {
+func FuzzQueryParameterRoundTrips(f *testing.F) {
 	f.Add("a", "b")
 	f.Add("&=#?/ +%", "ü\x00\r\n")
 	f.Fuzz(func(t *testing.T, name, text string) {

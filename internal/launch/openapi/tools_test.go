@@ -38,7 +38,7 @@ func shown(t *testing.T, s *Server) string {
 	return out.String()
 }
 
-func TestADocumentBecomesTheToolsOfItsGoldenFile(t *testing.T) {
+func TestToolsOfDocumentsMatchGoldenFiles(t *testing.T) {
 	for name, cfg := range map[string]config.OpenAPI{
 		"petstore": {Document: "testdata/petstore.yaml", BaseURL: "https://pets.invalid/v1", Credentials: secrets()},
 		"shop":     {Document: "testdata/shop.json", BaseURL: "https://shop.invalid"},
@@ -57,7 +57,7 @@ func TestADocumentBecomesTheToolsOfItsGoldenFile(t *testing.T) {
 	}
 }
 
-func TestTheSchemasOfToolsJudgeArgumentsAsTheDocumentMeansIt(t *testing.T) {
+func TestToolSchemasValidateArgumentsLikeTheDocument(t *testing.T) {
 	srv := newService(t)
 	pets := petstore(t, srv)
 	shop := open(t, Config{ID: "shop", OpenAPI: config.OpenAPI{Document: "testdata/shop.json", BaseURL: srv.URL}})
@@ -102,7 +102,7 @@ func TestTheSchemasOfToolsJudgeArgumentsAsTheDocumentMeansIt(t *testing.T) {
 	}
 }
 
-func TestALargeSchemaIsCutTheSameEachTimeAndSaysSo(t *testing.T) {
+func TestLargeSchemaIsTruncatedDeterministicallyWithANote(t *testing.T) {
 	var types strings.Builder
 	for i := range 200 {
 		fmt.Fprintf(&types, `"T%d":{"type":"object","properties":{`, i)
@@ -127,7 +127,7 @@ func TestALargeSchemaIsCutTheSameEachTimeAndSaysSo(t *testing.T) {
 	}
 }
 
-func TestAToolOfHEADPromisesNoOutput(t *testing.T) {
+func TestToolOfHEADHasNoOutputSchema(t *testing.T) {
 	const answer = `"responses":{"200":{"description":"ok","content":{"application/json":{"schema":{"type":"object"}}}}}`
 	s := open(t, Config{ID: "x", OpenAPI: config.OpenAPI{BaseURL: "https://h.invalid", Document: write(t,
 		`{"openapi":"3.1.0","info":{"title":"t","version":"1"},"paths":{"/a":{"head":{"operationId":"head",`+answer+`},"get":{"operationId":"get",`+answer+`}}}}`)}})
@@ -186,7 +186,7 @@ func TestFiltersChooseByTagMethodPathAndOperation(t *testing.T) {
 	}
 }
 
-func TestPatternsOfPathsKnowSegments(t *testing.T) {
+func TestPathPatternsMatchBySegment(t *testing.T) {
 	for _, c := range []struct {
 		pattern, path string
 		want          bool
@@ -201,7 +201,7 @@ func TestPatternsOfPathsKnowSegments(t *testing.T) {
 	}
 }
 
-func TestNamesAreLegalUniqueAndDoNotDependOnOthers(t *testing.T) {
+func TestToolNamesAreValidUniqueAndStable(t *testing.T) {
 	ops := func(list ...string) []*operation {
 		var out []*operation
 		for i, id := range list {
@@ -268,7 +268,7 @@ func TestAnUnusableDocumentIsRefusedWithTheFix(t *testing.T) {
 	}
 }
 
-func TestADocumentThatChangesChangesTheToolsAndABrokenOneDoesNot(t *testing.T) {
+func TestChangedDocumentUpdatesToolsAndBrokenOneDoesNot(t *testing.T) {
 	document := `{"openapi":"3.0.0","info":{"title":"t","version":"1"},"paths":{"/a":{"get":{"operationId":"one","responses":{"200":{"description":"ok"}}}}}}`
 	path := write(t, document)
 	s := open(t, Config{ID: "x", OpenAPI: config.OpenAPI{Document: path, BaseURL: "https://h.invalid"}})

@@ -46,7 +46,7 @@ func withWay(t *testing.T) (e *Engine, allowed, refused *atomic.Int64) {
 	}), allowed, refused
 }
 
-func TestASandboxReachesThePlacesOfItsListAndNothingElse(t *testing.T) {
+func TestSandboxReachesOnlyListedDestinations(t *testing.T) {
 	e, allowed, refused := withWay(t)
 	listed, other, inner := site(t, "listed"), site(t, "other"), site(t, "inner")
 	gateway := hostListener(t)
@@ -109,7 +109,7 @@ func TestASandboxReachesThePlacesOfItsListAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestEachSandboxHasAEgressOfItsOwn(t *testing.T) {
+func TestEachSandboxHasItsOwnEgress(t *testing.T) {
 	e, _, _ := withWay(t)
 	port := site(t, "listed")
 	s := spec(t, e, func(c *Config) {
@@ -168,7 +168,7 @@ func inspectNetwork(t *testing.T, ask *client.Client, c *Container) string {
 	return string(got.Container.HostConfig.NetworkMode)
 }
 
-func TestAWarmSandboxHasItsEgressAndLeavesNothing(t *testing.T) {
+func TestWarmSandboxHasEgressAndIsRemovedAfterUse(t *testing.T) {
 	e, _, _ := withWay(t)
 	port := site(t, "listed")
 	p := pool(t, e, spec(t, e, func(c *Config) {
@@ -190,7 +190,7 @@ func TestAWarmSandboxHasItsEgressAndLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestWithoutTheForwardersImageASandboxWithAEgressIsRefused(t *testing.T) {
+func TestEgressWithoutTheForwarderImageIsRefused(t *testing.T) {
 	e := engine(t, func(o *Options) { o.Forwarder = "callyard-test-missing-forwarder:at-all" })
 	s, err := Resolve("s", Config{Image: prober(t), Egress: []string{"example.com:443"}})
 	if err != nil {

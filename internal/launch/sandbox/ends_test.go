@@ -19,7 +19,7 @@ import (
 	"github.com/callyard/callyard/internal/launch"
 )
 
-func TestAnEndedContainerSaysHow(t *testing.T) {
+func TestContainerReportsHowItEnded(t *testing.T) {
 	e := engine(t)
 	for _, c := range []struct {
 		name string
@@ -66,7 +66,7 @@ func TestAHungSandboxIsRemovedWithinTwoSecondsOfItsDeadline(t *testing.T) {
 	}
 }
 
-func TestStderrIsReadAndItsSecretsAreHidden(t *testing.T) {
+func TestStderrTailIsKeptWithoutSecrets(t *testing.T) {
 	e := engine(t)
 	sandbox := start(t, e, spec(t, e, func(c *Config) {
 		c.Args = []string{"stderr"}
@@ -82,7 +82,7 @@ func TestStderrIsReadAndItsSecretsAreHidden(t *testing.T) {
 	}
 }
 
-func TestABigAnswerComesWhole(t *testing.T) {
+func TestLargeAnswerIsReceivedWhole(t *testing.T) {
 	e := engine(t)
 	k := opened(t, start(t, e, spec(t, e)))
 	text := strings.Repeat("x", 4<<20)
@@ -92,7 +92,7 @@ func TestABigAnswerComesWhole(t *testing.T) {
 	}
 }
 
-func TestAnUnusedImageOrRuntimeOrEngineIsRefused(t *testing.T) {
+func TestUnusableImageRuntimeOrDockerEngineIsRefused(t *testing.T) {
 	e := engine(t)
 	pin := func(c Config) error {
 		s, err := Resolve("s", c)
@@ -135,7 +135,7 @@ func TestAnUnusedImageOrRuntimeOrEngineIsRefused(t *testing.T) {
 	}
 }
 
-func TestAnEngineThatHangsHoldsNothingUp(t *testing.T) {
+func TestHangingDockerEngineDoesNotBlockOpen(t *testing.T) {
 	path := t.TempDir() + "/e.sock"
 	l, err := listenUnix(path)
 	if err != nil {
@@ -153,7 +153,7 @@ func TestAnEngineThatHangsHoldsNothingUp(t *testing.T) {
 	}
 }
 
-func TestNoMoreContainersRunThanAreAllowed(t *testing.T) {
+func TestContainerLimitIsEnforced(t *testing.T) {
 	e := engine(t, func(o *Options) { o.Limits.Containers = 2 })
 	s := spec(t, e)
 	first := start(t, e, s)
@@ -171,7 +171,7 @@ func TestNoMoreContainersRunThanAreAllowed(t *testing.T) {
 	}
 }
 
-func TestTheJanitorRemovesWhatADeadWorkerLeftAndNothingElse(t *testing.T) {
+func TestJanitorRemovesOnlyOrphanedContainers(t *testing.T) {
 	scope := owner(t)
 	in := func(scope string) func(*Options) { return func(o *Options) { o.Scope = scope } }
 	dead, living, foreign, janitor := engine(t, in(scope), named("dead")), engine(t, in(scope), named("living")), engine(t, in(scope+"x"), named("foreign")), engine(t, in(scope), named("janitor"))
@@ -207,7 +207,7 @@ func named(name string) func(*Options) {
 	return func(o *Options) { o.Owner = o.Owner[:min(len(o.Owner), 60)] + "-" + name }
 }
 
-func TestContainersPastTheirDeadlineAreRemovedWhoeverTheyAre(t *testing.T) {
+func TestExpiredContainersOfAnyWorkerAreRemoved(t *testing.T) {
 	theirs, ours := engine(t, named("theirs")), engine(t, named("ours"))
 	s := spec(t, theirs, func(c *Config) { c.Args = []string{"deaf"} })
 	s.Time = -maxIdle - 2*clockSlack
@@ -253,7 +253,7 @@ func workerPart(owner, image string) int {
 	select {}
 }
 
-func TestAKilledWorkersContainersAreGoneWithinTenSeconds(t *testing.T) {
+func TestContainersOfAKilledWorkerAreRemovedWithinTenSeconds(t *testing.T) {
 	who := owner(t)
 	self, err := os.Executable()
 	if err != nil {
@@ -300,13 +300,13 @@ func TestAKilledWorkersContainersAreGoneWithinTenSeconds(t *testing.T) {
 	}
 }
 
-func TestSweepPassesOverWhatIsNoNote(t *testing.T) {
+func TestSweepIgnoresInvalidNotes(t *testing.T) {
 	for _, note := range []string{"", "x", "{}", `{"owner":"a"}`, `{"host":"nonsense","owner":"a"}`, `{"host":"tcp://192.0.2.1:1","owner":"a"}`} {
 		Sweep(note)
 	}
 }
 
-func TestARuntimeThatTheEngineDoesNotHaveIsNamedInTheRefusal(t *testing.T) {
+func TestUnknownRuntimeIsNamedInTheError(t *testing.T) {
 	e := engine(t)
 	s, err := Resolve("s", Config{Image: prober(t), Runtime: "runsc-missing"})
 	if err != nil {

@@ -41,7 +41,7 @@ func ghostly(t *testing.T, owner string) (host string, removals *int) {
 	return "unix://" + path, removals
 }
 
-func TestAContainerThatTheEngineOnlyListsIsGone(t *testing.T) {
+func TestContainerThatIsListedButGoneCountsAsRemoved(t *testing.T) {
 	owner := owner(t)
 	host, removals := ghostly(t, owner)
 	c := clientAt(t, host)
@@ -64,7 +64,7 @@ func TestAContainerThatTheEngineOnlyListsIsGone(t *testing.T) {
 	}
 }
 
-func TestTheJanitorLeavesWhatIsBeingMade(t *testing.T) {
+func TestJanitorKeepsContainersThatAreBeingCreated(t *testing.T) {
 	e := engine(t)
 	s := spec(t, e)
 	over, ended := make(chan struct{}), make(chan struct{})

@@ -165,7 +165,7 @@ func (o *ownEngine) all(t *testing.T) []string {
 	return names
 }
 
-func TestAnEngineThatGoesAwayLosesTheCallAndNothingRunsWithoutIt(t *testing.T) {
+func TestDockerEngineFailureEndsCallsAndRefusesStarts(t *testing.T) {
 	own := newOwnEngine(t)
 	c := own.client(t)
 	image, err := imageOf(t.Context(), c, proberFile(), "prober:test")

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestAVolumeThatWasReplacedByALinkIsNotMounted(t *testing.T) {
+func TestVolumeReplacedByASymlinkIsNotMounted(t *testing.T) {
 	e := engine(t)
 	dir := filepath.Join(t.TempDir(), "shared")
 	if err := os.Mkdir(dir, 0o755); err != nil {

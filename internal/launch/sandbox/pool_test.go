@@ -36,7 +36,7 @@ func take(t testing.TB, p *Pool[*mcpClient]) *Use[*mcpClient] {
 	return u
 }
 
-func TestAWarmContainerIsHandedOverAtOnceAndUsedOnce(t *testing.T) {
+func TestWarmContainerIsHandedOverImmediatelyAndUsedOnce(t *testing.T) {
 	e := engine(t)
 	p := pool(t, e, spec(t, e, func(c *Config) { c.Pool = 2 }))
 	seen := map[string]bool{}
@@ -66,7 +66,7 @@ func TestAWarmContainerIsHandedOverAtOnceAndUsedOnce(t *testing.T) {
 	}
 }
 
-func TestAnEmptyPoolStartsAContainerForWhoeverAsks(t *testing.T) {
+func TestEmptyPoolStartsAContainerOnDemand(t *testing.T) {
 	e := engine(t)
 	p := pool(t, e, spec(t, e))
 	var took []time.Duration
@@ -88,7 +88,7 @@ func TestAnEmptyPoolStartsAContainerForWhoeverAsks(t *testing.T) {
 	}
 }
 
-func TestAHundredSandboxedCallsAtTenAtOnceLeaveNothing(t *testing.T) {
+func TestHundredConcurrentCallsLeaveNoContainers(t *testing.T) {
 	e := engine(t)
 	ask := asker(t)
 	// The engine is slow where ten containers start at once on two cores.
@@ -134,7 +134,7 @@ func TestAHundredSandboxedCallsAtTenAtOnceLeaveNothing(t *testing.T) {
 	}
 }
 
-func TestAContainerIsNotHandedOutWithoutItsHandshake(t *testing.T) {
+func TestContainerIsHandedOutOnlyAfterItsHandshake(t *testing.T) {
 	e := engine(t)
 	refused := errors.New("its tools have changed")
 	var tries atomic.Int64
@@ -156,7 +156,7 @@ func TestAContainerIsNotHandedOutWithoutItsHandshake(t *testing.T) {
 	}
 }
 
-func TestAServerThatHangsInItsHandshakeIsGivenUp(t *testing.T) {
+func TestHandshakeThatHangsTimesOut(t *testing.T) {
 	e := engine(t)
 	p := OpenPool(e, PoolOptions[*mcpClient]{Spec: spec(t, e, func(c *Config) { c.Args = []string{"deaf"} }), Handshake: shake, StartTimeout: 1500 * time.Millisecond, Log: quiet()})
 	defer p.Close()
@@ -170,7 +170,7 @@ func TestAServerThatHangsInItsHandshakeIsGivenUp(t *testing.T) {
 	}
 }
 
-func TestAServerThatEndsAtOnceSaysSo(t *testing.T) {
+func TestImmediateExitOfAServerIsReported(t *testing.T) {
 	e := engine(t)
 	p := pool(t, e, spec(t, e, func(c *Config) { c.Args = []string{"exit"} }))
 	if _, err := p.Take(t.Context(), "somebody", time.Now().Add(time.Minute)); err == nil || !strings.Contains(err.Error(), "did not become ready") {
@@ -178,7 +178,7 @@ func TestAServerThatEndsAtOnceSaysSo(t *testing.T) {
 	}
 }
 
-func TestAContainerThatDiesWhileItWaitsIsReplaced(t *testing.T) {
+func TestWarmContainerThatDiesIsReplaced(t *testing.T) {
 	e := engine(t)
 	p := pool(t, e, spec(t, e, func(c *Config) { c.Pool = 1 }))
 	until(t, "one is ready", func() bool { return p.Ready() == 1 })
@@ -194,7 +194,7 @@ func TestAContainerThatDiesWhileItWaitsIsReplaced(t *testing.T) {
 	}
 }
 
-func TestACallerThatGivesUpCostsNobodyAContainer(t *testing.T) {
+func TestCanceledTakeUsesNoContainer(t *testing.T) {
 	e := engine(t, func(o *Options) { o.Limits.Containers = 1 })
 	p := pool(t, e, spec(t, e))
 	u := take(t, p)
@@ -207,7 +207,7 @@ func TestACallerThatGivesUpCostsNobodyAContainer(t *testing.T) {
 	take(t, p).Release()
 }
 
-func TestWarmContainersLeavePlacesForOthers(t *testing.T) {
+func TestWarmContainersLeaveSlotsForOtherPools(t *testing.T) {
 	e := engine(t, func(o *Options) { o.Limits.Containers, o.Limits.Warm = 3, 2 })
 	greedy := pool(t, e, spec(t, e, func(c *Config) { c.Pool = 10 }))
 	until(t, "two are ready", func() bool { return greedy.Ready() == 2 })
@@ -218,7 +218,7 @@ func TestWarmContainersLeavePlacesForOthers(t *testing.T) {
 	}
 }
 
-func TestAContainerIsNeverHandedOutAgain(t *testing.T) {
+func TestContainerIsNeverReused(t *testing.T) {
 	c := &Container{name: "c"}
 	if err := c.claim("one"); err != nil {
 		t.Fatal(err)
@@ -230,7 +230,7 @@ func TestAContainerIsNeverHandedOutAgain(t *testing.T) {
 	}
 }
 
-func TestAClosedPoolHandsOutNothingAndEndsWhatIsUsed(t *testing.T) {
+func TestClosedPoolRefusesTakeAndKeepsContainersInUse(t *testing.T) {
 	e := engine(t)
 	p := pool(t, e, spec(t, e, func(c *Config) { c.Pool = 2 }))
 	u := take(t, p)

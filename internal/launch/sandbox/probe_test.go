@@ -56,7 +56,7 @@ func hostListener(t *testing.T) (address string) {
 	return net.JoinHostPort(gateway, port)
 }
 
-func TestNothingGetsOutOfASandboxThatGetsOutOfAStockContainer(t *testing.T) {
+func TestSandboxBlocksEscapesPossibleInAStockContainer(t *testing.T) {
 	e := engine(t)
 	args := map[string]string{"address": hostListener(t)}
 	sandboxed := opened(t, start(t, e, spec(t, e)))
@@ -102,7 +102,7 @@ func stockContainer(t *testing.T, e *Engine) *Container {
 	return c
 }
 
-func TestASandboxSeesNoEnvironmentButItsOwn(t *testing.T) {
+func TestSandboxHasOnlyItsOwnEnvironment(t *testing.T) {
 	t.Setenv("HOST_SECRET", "do-not-show")
 	e := engine(t)
 	k := opened(t, start(t, e, spec(t, e, func(c *Config) { c.Env = map[string]string{"API_KEY": "for the server"} })))
@@ -116,7 +116,7 @@ func TestASandboxSeesNoEnvironmentButItsOwn(t *testing.T) {
 	}
 }
 
-func TestBombsAreStoppedWhileAnotherSandboxAnswers(t *testing.T) {
+func TestResourceBombsDoNotAffectOtherSandboxes(t *testing.T) {
 	e := engine(t)
 	neighbour := opened(t, start(t, e, spec(t, e)))
 	answers := func(what string) {
@@ -170,7 +170,7 @@ func TestBombsAreStoppedWhileAnotherSandboxAnswers(t *testing.T) {
 	answers("CPU")
 }
 
-func TestEachSandboxHasAUserOfItsOwn(t *testing.T) {
+func TestEachSandboxHasItsOwnUser(t *testing.T) {
 	e := engine(t)
 	seen := map[string]bool{}
 	for range 3 {

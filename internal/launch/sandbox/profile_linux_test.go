@@ -54,7 +54,7 @@ func conditional(rule *seccomp.Syscall) bool {
 	return rule.Includes != nil && (len(rule.Includes.Caps) > 0 || len(rule.Includes.Arches) > 0)
 }
 
-func TestTheProfileIsMobysWithLess(t *testing.T) {
+func TestSeccompProfileMatchesNarrowedMobyProfile(t *testing.T) {
 	want, err := json.MarshalIndent(narrowed(), "", "\t")
 	if err != nil {
 		t.Fatal(err)
@@ -75,7 +75,7 @@ func TestTheProfileIsMobysWithLess(t *testing.T) {
 }
 
 // Which calls a container without capabilities may make is what counts.
-func TestTheProfileAllowsNothingThatWasDropped(t *testing.T) {
+func TestSeccompProfileAllowsNoDroppedSystemCall(t *testing.T) {
 	var p seccomp.Seccomp
 	if err := json.Unmarshal([]byte(profile), &p); err != nil {
 		t.Fatal(err)

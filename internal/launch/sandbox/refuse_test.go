@@ -123,7 +123,7 @@ func widenings(t *testing.T) []struct {
 	}
 }
 
-func TestEveryWayToWidenTheSandboxIsRefusedUnlessAllowedByName(t *testing.T) {
+func TestUnsafeSettingsAreRefusedUnlessAllowedByName(t *testing.T) {
 	if _, err := Resolve("s", Config{Image: "image"}); err != nil {
 		t.Fatalf("a sandbox with nothing special is refused: %v", err)
 	}
@@ -185,7 +185,7 @@ func TestAllFaultsAreReportedAtOnce(t *testing.T) {
 	}
 }
 
-func TestWhatAnOperatorReadsAboutASandbox(t *testing.T) {
+func TestSandboxDescriptionHidesSecrets(t *testing.T) {
 	s, err := Resolve("files", Config{
 		Image: "files@sha256:1234", Volumes: []string{"/srv/nowhere:/data:ro"}, Network: "none", Env: map[string]string{"B": "secret", "A": "secret"},
 		Command: "/server", Args: []string{"--token", "secret"}, Memory: 256 << 20, Pool: 3, Allow: []string{"writable-system"}, ReadOnly: new(bool),
@@ -216,7 +216,7 @@ func TestWhatAnOperatorReadsAboutASandbox(t *testing.T) {
 }
 
 // Whatever is written, what is not refused must not be wider than the sandbox.
-func FuzzAVolumeThatIsNotRefusedIsReadOnlyAndHarmless(f *testing.F) {
+func FuzzAcceptedVolumesAreReadOnlyAndSafe(f *testing.F) {
 	for _, seed := range []string{"/srv/data:/x:ro", "/:/x:ro", "/etc/../srv:/x:ro", "a:/x", "/srv:/x:ro:ro", "::", "//etc:/x:ro", "/srv/./../dev:/x:ro"} {
 		f.Add(seed)
 	}

@@ -70,7 +70,7 @@ func full() Entry {
 	}
 }
 
-func TestTheFormOfARecordStaysWhatItIs(t *testing.T) {
+func TestRecordFormatIsStable(t *testing.T) {
 	var lines []byte
 	prev := start()
 	for i, e := range []Entry{{Kind: Asked, At: time.Unix(1_800_000_000, 0).UTC()}, full()} {
@@ -109,7 +109,7 @@ func TestTheFormOfARecordStaysWhatItIs(t *testing.T) {
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-func TestEveryFieldOfAnEntryComesBack(t *testing.T) {
+func TestEntryRoundTrips(t *testing.T) {
 	l := open(t, bustest.Start(t).Connect(t, "test"), Options{Name: "front door 1!"})
 	add(t, l, full())
 	sync1(t, l)
@@ -122,7 +122,7 @@ func TestEveryFieldOfAnEntryComesBack(t *testing.T) {
 	}
 }
 
-func TestManyWritersLeaveChainsThatHold(t *testing.T) {
+func TestChainsOfConcurrentWritersVerify(t *testing.T) {
 	s := bustest.Start(t)
 	const writers, each = 4, 1500
 	logs := make([]*Log, writers)
@@ -172,7 +172,7 @@ func TestManyWritersLeaveChainsThatHold(t *testing.T) {
 	}
 }
 
-func TestReadingPagesMissesNothing(t *testing.T) {
+func TestReadReturnsEveryRecordAcrossPages(t *testing.T) {
 	l := open(t, bustest.Start(t).Connect(t, "test"), Options{})
 	for n := range 1000 {
 		add(t, l, Entry{Kind: Ran, CallID: schema.CallID(fmt.Sprint(n)), Server: schema.ServerID(fmt.Sprint("s", n%3)), At: time.Unix(int64(n), 0)})
@@ -264,7 +264,7 @@ func history(t *testing.T) stored {
 	return exported(t, open(t, s.Connect(t, "reader"), Options{}))
 }
 
-func TestTenThousandChangesAreAllFound(t *testing.T) {
+func TestTenThousandManipulationsAreDetected(t *testing.T) {
 	whole := history(t)
 	if r := whole.check(); !r.OK() || r.Records != 36 {
 		t.Fatalf("untouched: %+v", r)
@@ -450,7 +450,7 @@ func TestTenThousandChangesAreAllFound(t *testing.T) {
 
 func pick(rnd *rand.Rand, c *stored) *message { return &c.messages[rnd.IntN(len(c.messages))] }
 
-func TestWhatIsGoneByAgeIsNoFault(t *testing.T) {
+func TestExpiredRecordsAreNotAFault(t *testing.T) {
 	c := history(t)
 	c.messages = c.messages[5:]
 	later := time.Now().Add(31 * 24 * time.Hour)
@@ -474,7 +474,7 @@ func TestWhatIsGoneByAgeIsNoFault(t *testing.T) {
 	}
 }
 
-func TestAFullQueueSaysSo(t *testing.T) {
+func TestFullQueueIsReported(t *testing.T) {
 	// A log whose goroutine never runs.
 	l := &Log{Reader: &Reader{}, queue: make(chan *item, 1), stop: make(chan struct{}), done: make(chan struct{})}
 	add(t, l, Entry{Kind: Asked})
@@ -485,7 +485,7 @@ func TestAFullQueueSaysSo(t *testing.T) {
 	}
 }
 
-func TestAChainThatSomebodyElseWritesIsLeft(t *testing.T) {
+func TestWriterStopsAfterAForeignRecordInItsChain(t *testing.T) {
 	l := open(t, bustest.Start(t).Connect(t, "test"), Options{})
 	add(t, l, Entry{Kind: Asked})
 	sync1(t, l)
@@ -505,7 +505,7 @@ func TestAChainThatSomebodyElseWritesIsLeft(t *testing.T) {
 	}
 }
 
-func TestAReaderFindsWhatIsThereAndMakesNothing(t *testing.T) {
+func TestReaderReadsButDoesNotCreateTheStore(t *testing.T) {
 	s := bustest.Start(t)
 	if _, err := OpenReader(t.Context(), s.Connect(t, "reader")); schema.KindOf(err) != schema.KindNotFound {
 		t.Fatalf("where there is none: %v", err)
@@ -529,7 +529,7 @@ func TestAReaderFindsWhatIsThereAndMakesNothing(t *testing.T) {
 	}
 }
 
-func TestRecordsAreFoundFromATimeOn(t *testing.T) {
+func TestSinceReturnsRecordsFromATimeOn(t *testing.T) {
 	l := open(t, bustest.Start(t).Connect(t, "test"), Options{})
 	var times []time.Time
 	for i := range 20 {
@@ -580,7 +580,7 @@ func TestConcurrentEntriesAreStoredInOneBatch(t *testing.T) {
 	}
 }
 
-func TestAFaultSaysWhatWasDone(t *testing.T) {
+func TestFaultKindsIdentifyTheManipulation(t *testing.T) {
 	whole := history(t)
 	last := func(c *stored) *message { return &c.messages[len(c.messages)-1] }
 	for name, c := range map[string]struct {
@@ -606,7 +606,7 @@ func TestAFaultSaysWhatWasDone(t *testing.T) {
 	}
 }
 
-func FuzzARecordIsReadAsWrittenOrNotAtAll(f *testing.F) {
+func FuzzParsedRecordEndsWithItsHash(f *testing.F) {
 	r := Record{Version: version, Writer: "fd_1", Seq: 1, Prev: start(), Entry: full()}
 	line, err := appendLine(nil, &r)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-func TestPagesOfTheNewestRecordsMissNothing(t *testing.T) {
+func TestNewestReturnsEveryRecordAcrossPages(t *testing.T) {
 	l := open(t, bustest.Start(t).Connect(t, "test"), Options{})
 	for n := range 300 {
 		e := Entry{Kind: Ran, CallID: schema.CallID(fmt.Sprint(n)), Server: schema.ServerID(fmt.Sprint("s", n%3)), Operation: fmt.Sprint("op", n%2)}
@@ -76,7 +76,7 @@ func TestPagesOfTheNewestRecordsMissNothing(t *testing.T) {
 	}
 }
 
-func TestAVerifierContinuesAndFindsWhatIsWrong(t *testing.T) {
+func TestVerifierResumesAndReportsFaults(t *testing.T) {
 	l := open(t, bustest.Start(t).Connect(t, "test"), Options{HeadEvery: time.Millisecond})
 	for range 20 {
 		add(t, l, Entry{Kind: Ran})

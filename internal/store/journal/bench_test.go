@@ -84,8 +84,8 @@ func BenchmarkAMillionCalls(b *testing.B) {
 	}
 }
 
-// BenchmarkALane is single calls of many callers: accepted, intended, ended.
-func BenchmarkALane(b *testing.B) {
+// BenchmarkConcurrentSingleCalls is single calls of many callers: accepted, intended, ended.
+func BenchmarkConcurrentSingleCalls(b *testing.B) {
 	for _, callers := range []int{1, 50, 200} {
 		b.Run(fmt.Sprint("callers=", callers), func(b *testing.B) {
 			s := newPlace(b, embedded.Options{}).connect(b, journal.Options{})

@@ -16,7 +16,7 @@ import (
 )
 
 // Without a seal, records that are lost are known from those that name them.
-func TestRecordsThatNameLostOnesAreNoticed(t *testing.T) {
+func TestReferencesToLostRecordsAreReported(t *testing.T) {
 	ctx := context.Background()
 	quiet := slog.New(slog.DiscardHandler)
 	fill := func(t *testing.T) (*bus.Conn, *bustest.Server) {

@@ -72,7 +72,7 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 
 // What is stored is a promise to later versions: a change of a golden file is a new
 // version of the form, or a field that older readers skip.
-func TestTheStoredFormIsTheOneInTheGoldenFile(t *testing.T) {
+func TestStoredFormatMatchesTheGoldenFiles(t *testing.T) {
 	for name, got := range goldenMessages() {
 		path := filepath.Join("testdata", name+".golden")
 		text := hex.Dump(got)
@@ -91,7 +91,7 @@ func TestTheStoredFormIsTheOneInTheGoldenFile(t *testing.T) {
 	}
 }
 
-func TestStoredRecordsComeBackAsTheyWere(t *testing.T) {
+func TestStoredRecordsRoundTrip(t *testing.T) {
 	all := goldenMessages()
 	var calls []CallRecord
 	h, err := ReadCalls(all["journal_calls"], func(r *CallRecord) { calls = append(calls, *r) })

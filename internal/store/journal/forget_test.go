@@ -71,7 +71,7 @@ func connectTo(t *testing.T, server *bustest.Server, o journal.Options) (*bus.Co
 	return conn, open(t, conn, o)
 }
 
-func TestPayloadsOfAJournalGoWithTheRetentionOfItsTenant(t *testing.T) {
+func TestJournalPayloadsAreDeletedAfterTenantRetention(t *testing.T) {
 	ctx := t.Context()
 	server := bustest.Start(t)
 	conn, s := connectTo(t, server, journal.Options{Retention: hourly})
@@ -139,7 +139,7 @@ func TestPayloadsOfAJournalGoWithTheRetentionOfItsTenant(t *testing.T) {
 }
 
 // A process that is killed between the steps leaves the rest to the next one, whatever is left.
-func TestAJournalThatIsHalfForgottenIsForgotten(t *testing.T) {
+func TestInterruptedForgettingIsCompleted(t *testing.T) {
 	ctx := t.Context()
 	server := bustest.Start(t)
 	conn, s := connectTo(t, server, journal.Options{Retention: hourly})
@@ -179,7 +179,7 @@ func TestAJournalThatIsHalfForgottenIsForgotten(t *testing.T) {
 }
 
 // Who settles a call has claimed its journal, and may write to its logs until it gives it back.
-func TestAJournalThatSomebodyOwnsIsForgottenLater(t *testing.T) {
+func TestOwnedJournalIsForgottenAfterItsRelease(t *testing.T) {
 	ctx := t.Context()
 	server := bustest.Start(t)
 	_, s := connectTo(t, server, journal.Options{Retention: hourly})
@@ -203,7 +203,7 @@ func TestAJournalThatSomebodyOwnsIsForgottenLater(t *testing.T) {
 	}
 }
 
-func TestARetentionIsForJournalsOfThatTenantAlone(t *testing.T) {
+func TestRetentionAppliesOnlyToItsTenantsJournals(t *testing.T) {
 	server := bustest.Start(t)
 	long := journal.Options{Retention: retention.Periods{"red": 100 * time.Hour, "blue": 73 * time.Hour, "green": 72 * time.Hour}, MaxEnded: 1}
 	_, s := connectTo(t, server, long)

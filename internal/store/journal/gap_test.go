@@ -17,7 +17,7 @@ import (
 // Damage to the files of NATS takes records away. What is known of the calls without
 // them, from the manifest and from results, is not forgotten, and reading says so instead
 // of waiting for them.
-func TestLostRecordsOfCallsAreToldApartFromCallsToCome(t *testing.T) {
+func TestLostCallRecordsAreReportedNotWaitedFor(t *testing.T) {
 	ctx := context.Background()
 	server := bustest.Start(t)
 	conn, err := bus.Connect(ctx, bus.Options{URL: server.URL, Name: "test", Log: slog.New(slog.DiscardHandler)})

@@ -18,7 +18,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-func TestABatchGoesThroughItsLife(t *testing.T) {
+func TestBatchLifecycle(t *testing.T) {
 	s, ctx := start(t), t.Context()
 	id, w := begin(t, s)
 	first, err := w.Append(ctx, calls(0, 2500)) // three messages
@@ -156,7 +156,7 @@ func TestAnyIndexIsFoundWithoutReadingFromTheBeginning(t *testing.T) {
 	}
 }
 
-func TestOneWhoLeavesAnAppendStillHearsOfIt(t *testing.T) {
+func TestCanceledAppendStillReportsItsOutcome(t *testing.T) {
 	s, ctx := start(t), t.Context()
 	_, w := begin(t, s)
 	type end struct {
@@ -183,7 +183,7 @@ func TestOneWhoLeavesAnAppendStillHearsOfIt(t *testing.T) {
 	}
 }
 
-func TestManyCallersOfALaneShareMessages(t *testing.T) {
+func TestConcurrentAppendsShareMessages(t *testing.T) {
 	s, ctx := start(t), t.Context()
 	id, w := begin(t, s)
 	const n = 400
@@ -257,7 +257,7 @@ func TestAppendsOfSeveralMessagesStayTogether(t *testing.T) {
 	wg.Wait()
 }
 
-func TestALaterWriterShutsAnEarlierOneOut(t *testing.T) {
+func TestLaterWriterFencesOffTheEarlierWriter(t *testing.T) {
 	s, ctx := start(t), t.Context()
 	id, w := begin(t, s)
 	_, err := w.Append(ctx, calls(0, 10))
@@ -288,7 +288,7 @@ func TestALaterWriterShutsAnEarlierOneOut(t *testing.T) {
 	}
 }
 
-func TestAWriterOfAnEmptyJournalIsShutOutToo(t *testing.T) {
+func TestEarlierWriterOfAnEmptyJournalIsFencedOff(t *testing.T) {
 	s, ctx := start(t), t.Context()
 	id, w := begin(t, s)
 	v, err := s.Write(ctx, schema.DefaultTenant, id)
@@ -325,7 +325,7 @@ func TestACanceledJournalTakesNoMoreCalls(t *testing.T) {
 	}
 }
 
-func TestASealThatWasCutInTheMiddleIsCompletedByWhoeverComesNext(t *testing.T) {
+func TestInterruptedSealIsCompletedByTheNextWriter(t *testing.T) {
 	p := newPlace(t, embedded.Options{})
 	c, err := bus.Connect(t.Context(), bus.Options{InProcess: p.s, Name: "test", Log: p.log})
 	ok(t, err)
@@ -353,7 +353,7 @@ func TestASealThatWasCutInTheMiddleIsCompletedByWhoeverComesNext(t *testing.T) {
 	}
 }
 
-func TestTheNextOwnerKnowsWhatWasUnderWay(t *testing.T) {
+func TestNextOwnerFindsUnfinishedCalls(t *testing.T) {
 	s, ctx := start(t), t.Context()
 	id, w := begin(t, s)
 	_, err := w.Append(ctx, calls(0, 100))
@@ -410,7 +410,7 @@ func TestAReleasedJournalCanBeClaimedAtOnce(t *testing.T) {
 	}
 }
 
-func TestALeaseIsKeptWhileItsOwnerLivesAndRunsOutAfterwards(t *testing.T) {
+func TestLeaseExpiresOnlyAfterItsOwnerDies(t *testing.T) {
 	// Longer than a busy machine holds up the one who renews it.
 	const lease = 3 * time.Second
 	s, ctx := newPlace(t, embedded.Options{}).connect(t, journal.Options{Lease: lease}), t.Context()
@@ -439,7 +439,7 @@ func TestALeaseIsKeptWhileItsOwnerLivesAndRunsOutAfterwards(t *testing.T) {
 	}
 }
 
-func TestASeizedOwnerIsToldAndRefused(t *testing.T) {
+func TestOwnerOfASeizedJournalIsNotifiedAndRefused(t *testing.T) {
 	s, ctx := newPlace(t, embedded.Options{}).connect(t, journal.Options{}), t.Context()
 	id, w := begin(t, s)
 	_, err := w.Append(ctx, calls(0, 3))
@@ -462,7 +462,7 @@ func TestASeizedOwnerIsToldAndRefused(t *testing.T) {
 	}
 }
 
-func TestAnIdleOwnerLearnsFromItsLeaseThatItLost(t *testing.T) {
+func TestIdleOwnerIsNotifiedWhenItsLeaseIsLost(t *testing.T) {
 	s, ctx := newPlace(t, embedded.Options{}).connect(t, journal.Options{Lease: time.Second}), t.Context()
 	id, _ := begin(t, s)
 	o := claim(t, s, id)
@@ -615,7 +615,7 @@ func TestAnOwnerIsWokenByNewCalls(t *testing.T) {
 	}
 }
 
-func TestOneKeyHasOneEntry(t *testing.T) {
+func TestIdempotencyKeyHasOneEntry(t *testing.T) {
 	s, ctx := start(t), t.Context()
 	var mu sync.Mutex
 	var firsts int
@@ -649,7 +649,7 @@ func TestOneKeyHasOneEntry(t *testing.T) {
 	kind(t, err, schema.KindNotFound)
 }
 
-func TestAFullStreamRefusesAndGoesOnWhenThereIsSpace(t *testing.T) {
+func TestFullStreamRefusesAppendsUntilThereIsSpace(t *testing.T) {
 	s := newPlace(t, embedded.Options{}).connect(t, journal.Options{MaxBytes: 256 << 10})
 	ctx := t.Context()
 	fill, fw := begin(t, s)
@@ -684,7 +684,7 @@ func TestAFullStreamRefusesAndGoesOnWhenThereIsSpace(t *testing.T) {
 	}
 }
 
-func TestManifestsAreListedForWhomTheyAre(t *testing.T) {
+func TestManifestsAreListedByFilter(t *testing.T) {
 	p := newPlace(t, embedded.Options{})
 	s := p.connect(t, journal.Options{})
 	ctx := t.Context()
@@ -734,7 +734,7 @@ func TestManifestsAreListedForWhomTheyAre(t *testing.T) {
 	kind(t, s.Create(ctx, again), schema.KindConflict)
 }
 
-func TestAManifestTakesNoChangeThatCannotBe(t *testing.T) {
+func TestInvalidManifestChangesAreRefused(t *testing.T) {
 	s, ctx := start(t), t.Context()
 	id, _ := begin(t, s)
 	for what, f := range map[string]func(*journal.Manifest){

@@ -78,7 +78,7 @@ func (p *process) connect(t *testing.T) *journal.Store {
 
 // Calls are accepted and run in a lane while the server is killed again and again,
 // always with appends under way.
-func TestKillingTheServerLosesNothingAndRepeatsNothing(t *testing.T) {
+func TestNoCallIsLostOrRepeatedWhenServerIsKilled(t *testing.T) {
 	const n, kills = 1500, 5
 	p := newProcess(t)
 	s := p.connect(t)
@@ -261,7 +261,7 @@ func (p *process) freeze() {
 }
 
 // Whoever waited in vain for an append is not made to wait again by the close.
-func TestACloseDoesNotWaitForAnAppendThatWasNotStoredInTime(t *testing.T) {
+func TestCloseDoesNotWaitForATimedOutAppend(t *testing.T) {
 	p := newProcess(t)
 	s := p.connect(t)
 	_, w := begin(t, s)

@@ -8,7 +8,7 @@ import (
 )
 
 // A lease runs out while its owner lives when NATS was away for longer than it lasts.
-func TestALeaseThatRanOutIsTakenAgainUnlessSomebodyHadIt(t *testing.T) {
+func TestExpiredLeaseIsRenewedUnlessAnotherOwnerHeldIt(t *testing.T) {
 	s := stores(t, 1, Options{Lease: time.Hour})[0] // renewed by hand
 	ctx := t.Context()
 	m := &Manifest{Kind: Lane, Principal: schema.Principal{Name: "ann"}, Expires: time.Now().Add(time.Hour)}

@@ -66,7 +66,7 @@ func (m *model) takeover() {
 	m.epoch++
 }
 
-func TestAJournalIsWhatTheModelSays(t *testing.T) {
+func TestJournalMatchesTheModel(t *testing.T) {
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { runModel(t, rand.New(rand.NewPCG(seed, 7))) })
 	}

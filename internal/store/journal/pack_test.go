@@ -69,7 +69,7 @@ func TestRefusedLinesOfOneReasonTakeLittleSpace(t *testing.T) {
 	}
 }
 
-func TestOtherRecordsAreWrittenAsTheyAlwaysWere(t *testing.T) {
+func TestMessagesWithoutRepetitionAreStoredUnchanged(t *testing.T) {
 	calls := appendHead(nil, &Head{Log: LogCalls, Count: 3})
 	results := appendHead(nil, &Head{Log: LogResults, Count: 3})
 	for i := range uint64(3) {
@@ -83,7 +83,7 @@ func TestOtherRecordsAreWrittenAsTheyAlwaysWere(t *testing.T) {
 	}
 }
 
-func TestARepetitionThatCountsTooMuchIsRefused(t *testing.T) {
+func TestRepetitionOverTheRecordCountIsRefused(t *testing.T) {
 	msg := appendHead(nil, &Head{Log: LogResults, Count: 3})
 	msg = appendResult(msg, &ResultRecord{Outcome: Failed, Error: []byte("{}")})
 	msg[0] = packedVersion

@@ -40,7 +40,7 @@ func stores(t testing.TB, n int, o Options) []*Store {
 
 // Owners take the journal from each other all the time, each from its own process as
 // it were, and each appends as much as it can for as long as it is let.
-func TestNoOwnerAppendsAfterTheNextOneDid(t *testing.T) {
+func TestNoOwnerAppendsAfterItsSuccessor(t *testing.T) {
 	const takeovers = 200
 	ss := stores(t, 2, Options{})
 	m := &Manifest{Kind: Batch, Principal: schema.Principal{Name: "ann"}, Expires: time.Now().Add(time.Hour)}

@@ -76,7 +76,7 @@ func TestAReaderSeesTheLogInOrderWhileItIsWritten(t *testing.T) {
 	}
 }
 
-func TestOnlyWhatIsReadIsKeptAndNotTooMuchOfIt(t *testing.T) {
+func TestReadAheadIsBoundedAndKeptOnlyForReaders(t *testing.T) {
 	r := &recent{}
 	r.put("nobody", LogCalls, 0, 1, []byte("x"))
 	if r.bytes != 0 {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestTheRulesOfResults(t *testing.T) {
+func TestResultPrecedence(t *testing.T) {
 	open := Standing{}
 	unknown := Standing{Outcome: Unknown, Attempt: 1}
 	dead := Standing{Outcome: Dead, Attempt: 3}
@@ -60,7 +60,7 @@ func TestTheRulesOfResults(t *testing.T) {
 	}
 }
 
-func TestARecordThatWasNotStoredLeavesNoTrace(t *testing.T) {
+func TestRevertedRecordRestoresProgress(t *testing.T) {
 	all := []Mark{}
 	for _, o := range []Outcome{Succeeded, Failed, Unknown, Dead, Canceled} {
 		all = append(all, Mark{Index: 3, Outcome: o, Attempt: 1, ToolError: o == Succeeded}, Mark{Index: 3, Outcome: o, Attempt: 2, Settle: SettleDone})
@@ -107,7 +107,7 @@ func TestAMillionCallsTakeLittleMemory(t *testing.T) {
 	}
 }
 
-func TestWhereAJournalMayGo(t *testing.T) {
+func TestJournalStateTransitions(t *testing.T) {
 	for from, want := range map[State][]State{
 		Receiving: {Sealed, Canceling}, Sealed: {Running, Canceling, Ended}, Running: {Canceling, Ended}, Canceling: {Ended}, Ended: {Running},
 	} {

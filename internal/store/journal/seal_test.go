@@ -43,7 +43,7 @@ func sealing(t *testing.T) (*Store, *bustest.Server, *datakey.Ring) {
 // canary is what a tenant stored, with a size.
 func canary(n int) []byte { return bytes.Repeat([]byte("canary-"), n/7+1) }
 
-func TestJournalsHoldNothingReadableAndNothingOfADeletedTenant(t *testing.T) {
+func TestJournalsAreEncryptedAndUnreadableAfterTenantErasure(t *testing.T) {
 	s, nats, ring := sealing(t)
 	m := &Manifest{Kind: Lane, Principal: schema.Principal{Name: "frontdoor"}, Expires: time.Now().Add(time.Hour)}
 	w, err := s.Begin(t.Context(), m)

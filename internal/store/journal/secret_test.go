@@ -22,7 +22,7 @@ func TestFrontDoorsShareOneSecret(t *testing.T) {
 	}
 }
 
-func TestALostSecretIsTakenFromAManifest(t *testing.T) {
+func TestLostSecretIsRestoredFromAManifest(t *testing.T) {
 	s := stores(t, 1, Options{})[0]
 	m := &Manifest{Kind: Lane, Principal: schema.Principal{Name: "ann"}, Expires: time.Now().Add(time.Hour)}
 	if err := s.Create(t.Context(), m); err != nil {

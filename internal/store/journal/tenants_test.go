@@ -134,7 +134,7 @@ func ended(t *testing.T, s *journal.Store, m *journal.Manifest) {
 	ok(t, o.Release(ctx))
 }
 
-func TestCallsInALaneAreEachOfTheirTenant(t *testing.T) {
+func TestCallsInALaneBelongToTheirOwnTenant(t *testing.T) {
 	s, ctx := start(t), t.Context()
 	m := &journal.Manifest{Kind: journal.Lane, Principal: schema.Principal{Name: "fd-1"}, Expires: time.Now().Add(time.Hour)}
 	w, err := s.Begin(ctx, m)
@@ -236,7 +236,7 @@ func TestListsOfJournalsShowOneTenant(t *testing.T) {
 	}
 }
 
-func TestAKeyOfTheSameNameInAnotherTenantIsAnotherKey(t *testing.T) {
+func TestIdempotencyKeysArePerTenant(t *testing.T) {
 	// The hash of the default tenant is what it was before there were tenants.
 	const want = "8e45864bc07ccbbd95e2752681c155439154f9db894b96551869d8a69b804ff1"
 	ann := journal.KeyHash(schema.PrincipalID{Name: "ann"}, "k")

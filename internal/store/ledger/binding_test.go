@@ -16,7 +16,7 @@ func golden() ledger.Binding {
 	}
 }
 
-func TestTheDigestOfABindingStaysWhatItIs(t *testing.T) {
+func TestBindingDigestIsStable(t *testing.T) {
 	b := golden()
 	// Made by hand over the documented list; signed decisions stand on it.
 	const want = "sha256:b97b5a7922b0dce057e98c8cef5322fc11689746093c89caf2fe68f3636f56a0"
@@ -29,7 +29,7 @@ func TestTheDigestOfABindingStaysWhatItIs(t *testing.T) {
 	}
 }
 
-func TestEachFieldOfABindingCounts(t *testing.T) {
+func TestEveryFieldChangesTheBindingDigest(t *testing.T) {
 	seen := map[string]string{}
 	for name, change := range map[string]func(*ledger.Binding){
 		"none":       func(*ledger.Binding) {},
@@ -58,7 +58,7 @@ func TestEachFieldOfABindingCounts(t *testing.T) {
 	}
 }
 
-func TestTheIDOfAnApprovalIsOfItsCallAlone(t *testing.T) {
+func TestApprovalIDsAreUniquePerCall(t *testing.T) {
 	seen := map[schema.ApprovalID]schema.CallID{}
 	for _, call := range []schema.CallID{"call_01", "call_02", "01", "appr_01", "batch:1", "call_", "call_A", "call_a.b", ""} {
 		id := ledger.IDFor(call)

@@ -112,7 +112,7 @@ func TestLargeEditedArgumentsAreForgottenToo(t *testing.T) {
 	}
 }
 
-func TestASweepForgetsWhatAKilledProcessLeft(t *testing.T) {
+func TestSweepDeletesLeftoversOfAKilledProcess(t *testing.T) {
 	s := bustest.Start(t)
 	l := openFor(t, s, "a")
 	waits, ended := l.holds(t, smallArguments+1), l.holds(t, smallArguments+1)
@@ -136,7 +136,7 @@ func TestASweepForgetsWhatAKilledProcessLeft(t *testing.T) {
 	}
 }
 
-func TestWhoWatchesOneApprovalHearsOfThatOneOnly(t *testing.T) {
+func TestWatchOneReportsOnlyItsApproval(t *testing.T) {
 	l := openFor(t, bustest.Start(t), "a")
 	mine, other := l.holds(t, 10), l.holds(t, 10)
 	heard := make(chan State, 10)

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func FuzzAnApprovalIsReadAsItIsWrittenOrNotAtAll(f *testing.F) {
+func FuzzApprovalRoundTrip(f *testing.F) {
 	for _, seed := range []string{
 		`{"id":"appr_1","call_id":"call_1","state":"pending","created":"2026-01-01T00:00:00Z","decisions":[{"kind":"approve"}]}`, `{"state":"approved","binding":{"server":"a"}}`, `{"state":"x"}`, `{}`, `null`,
 		`{"state":"pending","binding":null,"rule":"x"}`,

@@ -18,7 +18,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-func TestAnApprovalComesBackAsItWasStored(t *testing.T) {
+func TestApprovalRoundTrips(t *testing.T) {
 	l := start(t)
 	a := question()
 	a.Definition = []byte("{ \"name\" : \"pay\", \"x\": \"<&>\" }")
@@ -58,7 +58,7 @@ func TestAnApprovalComesBackAsItWasStored(t *testing.T) {
 	}
 }
 
-func TestBytesOfAnySizeComeBackExactly(t *testing.T) {
+func TestPayloadsOfAnySizeRoundTrip(t *testing.T) {
 	if _, err := start(t).Arguments(t.Context(), schema.DefaultTenant, "appr_none"); schema.KindOf(err) != schema.KindNotFound {
 		t.Errorf("an approval that is not there: %v", err)
 	}
@@ -119,7 +119,7 @@ func run(t *testing.T, l *ledger.Ledger, id schema.ApprovalID) {
 	}
 }
 
-func TestWhatContradictsItsBindingIsNotStored(t *testing.T) {
+func TestApprovalThatContradictsItsBindingIsRefused(t *testing.T) {
 	l := start(t)
 	for name, spoil := range map[string]func(*ledger.Approval){
 		"arguments":     func(a *ledger.Approval) { a.Binding.ArgumentsDigest = schema.Digest([]byte("other")) },
@@ -143,7 +143,7 @@ func TestWhatContradictsItsBindingIsNotStored(t *testing.T) {
 	}
 }
 
-func TestACallIsAskedAboutOnce(t *testing.T) {
+func TestCallHasAtMostOneApproval(t *testing.T) {
 	l := start(t)
 	a := create(t, l, "{}")
 	again := question()
@@ -156,7 +156,7 @@ func TestACallIsAskedAboutOnce(t *testing.T) {
 	}
 }
 
-func TestOfManyRunnersOneRunsIt(t *testing.T) {
+func TestConcurrentRunnersRunAnApprovalOnce(t *testing.T) {
 	s := bustest.Start(t)
 	ledgers := []*ledger.Ledger{open(t, s.Connect(t, "a"), ledger.Options{}), open(t, s.Connect(t, "b"), ledger.Options{})}
 	for range 20 {
@@ -188,7 +188,7 @@ func TestOfManyRunnersOneRunsIt(t *testing.T) {
 	}
 }
 
-func TestDecisionsMadeAtOnceAreAllKept(t *testing.T) {
+func TestConcurrentDecisionsAreAllKept(t *testing.T) {
 	s := bustest.Start(t)
 	ledgers := []*ledger.Ledger{open(t, s.Connect(t, "a"), ledger.Options{}), open(t, s.Connect(t, "b"), ledger.Options{})}
 	a := create(t, ledgers[0], "{}")
@@ -210,7 +210,7 @@ func TestDecisionsMadeAtOnceAreAllKept(t *testing.T) {
 	}
 }
 
-func TestAStaleViewRefusesNothingThatIsAllowedByNow(t *testing.T) {
+func TestStaleViewDoesNotRefuseAllowedChanges(t *testing.T) {
 	s := bustest.Start(t)
 	one, other := open(t, s.Connect(t, "a"), ledger.Options{}), open(t, s.Connect(t, "b"), ledger.Options{})
 	for range 50 { // often enough that the view is behind in some of them
@@ -265,7 +265,7 @@ func TestStatesMoveForwardOnly(t *testing.T) {
 	}
 }
 
-func TestWhatWasSettledCannotBeChanged(t *testing.T) {
+func TestSettledFieldsCannotBeChanged(t *testing.T) {
 	l := start(t)
 	a := create(t, l, "{}")
 	if _, err := l.Change(t.Context(), schema.DefaultTenant, a.ID, func(a *ledger.Approval) error {
@@ -299,7 +299,7 @@ func TestWhatWasSettledCannotBeChanged(t *testing.T) {
 	}
 }
 
-func TestALedgerFindsEverythingAgain(t *testing.T) {
+func TestReopenedLedgerFindsAllApprovals(t *testing.T) {
 	s := bustest.Start(t)
 	first := open(t, s.Connect(t, "a"), ledger.Options{})
 	waiting, ran := create(t, first, "{}"), create(t, first, `{"n":1}`)
@@ -325,7 +325,7 @@ func TestALedgerFindsEverythingAgain(t *testing.T) {
 	}
 }
 
-func TestAWatchSeesTheWritesOfOthers(t *testing.T) {
+func TestWatchReportsWritesOfOtherProcesses(t *testing.T) {
 	s := bustest.Start(t)
 	one, other := open(t, s.Connect(t, "a"), ledger.Options{}), open(t, s.Connect(t, "b"), ledger.Options{})
 	seen := make(chan ledger.State, 10)
@@ -379,7 +379,7 @@ func TestTheViewIsBounded(t *testing.T) {
 	}
 }
 
-func TestAWriterThatGaveUpIsToldWhatBecameOfIt(t *testing.T) {
+func TestCanceledWriteReportsItsOutcome(t *testing.T) {
 	l := start(t)
 	for range 30 {
 		a := create(t, l, "{}")
@@ -436,7 +436,7 @@ func TestOnlyAPermissionLetsAnApprovalBeginRunning(t *testing.T) {
 	}
 }
 
-func TestManyWhoAskAtOnceShareAReadThatBeganAfterThem(t *testing.T) {
+func TestConcurrentReadsAreNeverStale(t *testing.T) {
 	s := bustest.Start(t)
 	one, other := open(t, s.Connect(t, "a"), ledger.Options{}), open(t, s.Connect(t, "b"), ledger.Options{})
 	a := create(t, one, "{}")

@@ -29,7 +29,7 @@ func refused(t *testing.T, what string, err error, kind schema.Kind) {
 	}
 }
 
-func TestOneRequesterHoldsAQuarterOfAllThatMayBeHeld(t *testing.T) {
+func TestRequesterMayHoldAQuarterOfTheLimit(t *testing.T) {
 	l := open(t, bustest.Start(t).Connect(t, "test"), ledger.Options{MaxOpen: 100, MaxOpenBytes: 4000})
 	first, err := hold(t, l, "ann", 900)
 	if err != nil {
@@ -59,7 +59,7 @@ func TestOneRequesterHoldsAQuarterOfAllThatMayBeHeld(t *testing.T) {
 	refused(t, "more bytes than all may", err, schema.KindUnavailable)
 }
 
-func TestCallsThatAreHeldAtOnceCountOnce(t *testing.T) {
+func TestConcurrentHoldsAreCountedOnce(t *testing.T) {
 	s := bustest.Start(t)
 	l := open(t, s.Connect(t, "a"), ledger.Options{MaxOpen: 100})
 	var held, over atomic.Int64

@@ -24,7 +24,7 @@ func TestAPointerFindsItsValueOrNothing(t *testing.T) {
 	}
 }
 
-func TestANameThatIsThereTwiceIsNotThere(t *testing.T) {
+func TestPatternDoesNotMatchDuplicateKeys(t *testing.T) {
 	p := ledger.Pattern{Kind: ledger.SameValues, Values: []ledger.Value{{Pointer: "/to"}}}
 	is, err := p.Of([]byte(`{"to":"x"}`))
 	if err != nil {
@@ -45,7 +45,7 @@ func TestAPatternWithoutDigestsFitsNothing(t *testing.T) {
 	}
 }
 
-func FuzzAPatternFitsWhatItWasMadeOf(f *testing.F) {
+func FuzzPatternMatchesItsSource(f *testing.F) {
 	f.Add([]byte(`{"a":[1,2]}`), "/a/0")
 	f.Add([]byte(`{"a":{"~1":1.0}}`), "/a/~01")
 	f.Add([]byte(`[`), "")

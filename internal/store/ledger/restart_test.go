@@ -13,7 +13,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-func TestALedgerOutlivesARestartOfNATS(t *testing.T) {
+func TestLedgerSurvivesNATSRestart(t *testing.T) {
 	address, dir, log := porttest.Address(t), t.TempDir(), slog.New(slog.DiscardHandler)
 	up := func() *embedded.Server {
 		s, err := embedded.Start(embedded.Options{Dir: dir, Listen: address, Log: log})

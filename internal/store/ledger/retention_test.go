@@ -77,7 +77,7 @@ func streamsOf(t *testing.T, s *bustest.Server, a *Approval) []string {
 	return bustest.StreamsWith(t, s.URL, "secret of "+string(a.CallID))
 }
 
-func TestHeldCallsAreForgottenWithTheRetentionOfTheirTenant(t *testing.T) {
+func TestHeldCallsAreForgottenAfterTenantRetention(t *testing.T) {
 	ctx := t.Context()
 	s := bustest.Start(t)
 	l, other, approver := hourly(t, s, "a"), hourly(t, s, "b"), openFor(t, s, "approver")
@@ -156,7 +156,7 @@ func TestHeldCallsAreForgottenWithTheRetentionOfTheirTenant(t *testing.T) {
 }
 
 // A late answer moves the end, and the view of who forgets may be behind.
-func TestACallThatEndedAgainIsForgottenLater(t *testing.T) {
+func TestRetentionCountsFromTheLastEnd(t *testing.T) {
 	s := bustest.Start(t)
 	l := hourly(t, s, "a")
 	a := secretive(t, l, "red", Unknown)
@@ -189,7 +189,7 @@ var errEnded = errors.New("it has ended")
 
 // Wherever a process is killed, and whoever then starts with a view from before, the call has
 // ended and stays so.
-func TestACallThatIsBeingForgottenNeverWaitsAgain(t *testing.T) {
+func TestCallBeingForgottenNeverBecomesPendingAgain(t *testing.T) {
 	ctx := t.Context()
 	late := time.Now().Add(time.Hour + time.Minute)
 	steps := []func(l *Ledger, a *Approval, revision uint64) error{

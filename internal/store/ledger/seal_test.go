@@ -55,7 +55,7 @@ func sealing(t *testing.T) (a, b *Ledger, nats *bustest.Server, destroy func(sch
 	return open(), open(), nats, destroy
 }
 
-func TestTheLedgerHoldsNothingReadableAndNothingOfADeletedTenant(t *testing.T) {
+func TestLedgerIsEncryptedAndUnreadableAfterTenantErasure(t *testing.T) {
 	l, other, nats, destroy := sealing(t)
 	small, large := []byte(`{"text":"canary"}`), bytes.Repeat([]byte("canary-"), 1<<20)
 	hold := func(tenant schema.TenantID, args []byte) *Approval {

@@ -161,7 +161,7 @@ func TestAPermissionOfAnotherTenantIsUnknown(t *testing.T) {
 	}
 }
 
-func TestRequestersOfOneNameInTwoTenantsHaveLimitsOfTheirOwn(t *testing.T) {
+func TestRequesterLimitsArePerTenant(t *testing.T) {
 	l := open(t, bustest.Start(t).Connect(t, "test"), ledger.Options{MaxOpen: 4, Log: slog.New(slog.DiscardHandler)})
 	for _, tenant := range []schema.TenantID{"red", "blue"} { // one each: a quarter of all
 		a := question()
@@ -172,7 +172,7 @@ func TestRequestersOfOneNameInTwoTenantsHaveLimitsOfTheirOwn(t *testing.T) {
 	}
 }
 
-func TestStoredRecordsOfAnotherTenantAreNotThere(t *testing.T) {
+func TestStoredRecordsOfAnotherTenantAreNotFound(t *testing.T) {
 	conn := bustest.Start(t).Connect(t, "test")
 	l := open(t, conn, ledger.Options{})
 	a := question()

@@ -10,7 +10,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-func TestADeliveryOfAnotherTenantIsNotThere(t *testing.T) {
+func TestDeliveryOfAnotherTenantIsNotFound(t *testing.T) {
 	o, err := Open(t.Context(), bustest.Start(t).Connect(t, "test"), time.Hour)
 	if err != nil {
 		t.Fatal(err)

@@ -9,7 +9,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-func TestASessionOfAnotherTenantIsNotThere(t *testing.T) {
+func TestSessionOfAnotherTenantIsNotFound(t *testing.T) {
 	ctx := t.Context()
 	table, err := Open(ctx, bustest.Start(t).Connect(t, "test"), func(string, uint64, bool) {})
 	if err != nil {

@@ -73,7 +73,7 @@ func seal(t testing.TB, r *Ring, tenant schema.TenantID, text string) []byte {
 	return b
 }
 
-func TestOfManyProcessesOneMakesTheKeyOfATenant(t *testing.T) {
+func TestConcurrentProcessesMakeOneTenantKey(t *testing.T) {
 	s, k := bustest.Start(t), keys(t, oneKey)
 	rings := []*Ring{open(t, s, k), open(t, s, k), open(t, s, k)}
 	sealed := make([][]byte, 30)
@@ -96,7 +96,7 @@ func TestOfManyProcessesOneMakesTheKeyOfATenant(t *testing.T) {
 	}
 }
 
-func TestWhatIsSealedIsForItsPlaceAndTenant(t *testing.T) {
+func TestSealedDataIsBoundToItsPlaceAndTenant(t *testing.T) {
 	s, k := bustest.Start(t), keys(t, oneKey)
 	r := open(t, s, k)
 	red, blue := seal(t, r, "red", "canary"), seal(t, r, "blue", "canary")
@@ -129,7 +129,7 @@ func TestWhatIsSealedIsForItsPlaceAndTenant(t *testing.T) {
 	}
 }
 
-func TestADestroyedKeyIsNowhere(t *testing.T) {
+func TestDestroyedKeyIsErasedEverywhere(t *testing.T) {
 	s, k := bustest.Start(t), keys(t, oneKey)
 	r, other := open(t, s, k), open(t, s, k)
 	told := make(chan schema.TenantID, 1)
@@ -178,7 +178,7 @@ func TestADestroyedKeyIsNowhere(t *testing.T) {
 	}
 }
 
-func TestATenantThatIsUsedAgainHasAnotherKey(t *testing.T) {
+func TestTenantGetsANewKeyAfterErasure(t *testing.T) {
 	s, k := bustest.Start(t), keys(t, oneKey)
 	r := open(t, s, k)
 	old := seal(t, r, "red", "old")
@@ -199,7 +199,7 @@ func TestATenantThatIsUsedAgainHasAnotherKey(t *testing.T) {
 	}
 }
 
-func TestWhoWatchesIsToldOfEachErasure(t *testing.T) {
+func TestWatchersAreNotifiedOfEachErasure(t *testing.T) {
 	s, k := bustest.Start(t), keys(t, oneKey)
 	c := connect(t, s)
 	r := open(t, s, k)
@@ -239,7 +239,7 @@ func TestWhoWatchesIsToldOfEachErasure(t *testing.T) {
 	}
 }
 
-func TestKeysAreWrappedAgainWithTheNewestKey(t *testing.T) {
+func TestTenantKeysAreRewrappedWithTheNewestKey(t *testing.T) {
 	s := bustest.Start(t)
 	red := seal(t, open(t, s, keys(t, oneKey)), "red", "canary")
 	first, err := open(t, s, keys(t, oneKey)).table.last(t.Context(), "red")
@@ -292,7 +292,7 @@ func TestAProcessThatIsNotRestartedYetSealsDuringARotation(t *testing.T) {
 	}
 }
 
-func TestSealingAsksNATSOnce(t *testing.T) {
+func TestSealingReadsTheKeyFromNATSOnce(t *testing.T) {
 	s := bustest.Start(t)
 	r := open(t, s, keys(t, oneKey))
 	seal(t, r, "red", "canary")

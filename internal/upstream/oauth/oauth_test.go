@@ -86,7 +86,7 @@ func TestAPersonConnectsAndTheGrantIsRefreshed(t *testing.T) {
 	}
 }
 
-func TestAnAnswerThatIsNotThatOfTheRequestIsRefused(t *testing.T) {
+func TestAuthorizationResponseOfAnotherRequestIsRefused(t *testing.T) {
 	as := oauthtest.New(t)
 	mcp := resource(t, of(as.URL))
 	c := &oauth.Client{RedirectURL: "https://callyard.example/cb", HTTP: httpClient(t, mcp.URL)}
@@ -119,9 +119,9 @@ func TestAnAnswerThatIsNotThatOfTheRequestIsRefused(t *testing.T) {
 	}
 }
 
-// TestAServerCannotSendASecretOrARequestElsewhere has a server, or its authorization server, that lies
+// TestForgedMetadataCannotRedirectSecrets has a server, or its authorization server, that lies
 // in its metadata.
-func TestAServerCannotSendASecretOrARequestElsewhere(t *testing.T) {
+func TestForgedMetadataCannotRedirectSecrets(t *testing.T) {
 	var asked atomic.Int32
 	thief := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -178,7 +178,7 @@ func TestAServerCannotSendASecretOrARequestElsewhere(t *testing.T) {
 	}
 }
 
-func TestATokenEndpointThatRedirectsGetsNothingMore(t *testing.T) {
+func TestTokenEndpointRedirectsAreNotFollowed(t *testing.T) {
 	var asked atomic.Int32
 	thief := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
 	defer thief.Close()
@@ -199,7 +199,7 @@ func TestATokenEndpointThatRedirectsGetsNothingMore(t *testing.T) {
 	}
 }
 
-func TestAnErrorRepeatsNothingOfAHostileAnswer(t *testing.T) {
+func TestErrorsRevealNothingOfAHostileResponse(t *testing.T) {
 	for _, body := range []string{
 		`{"error":"canary"}`, `{"error":"invalid_grant","error_description":"canary"}`, `canary`, `{"access_token":"canary","token_type":"DPoP"}`,
 		`{"access_token":"can\nary","token_type":"bearer"}`, `{"access_token":"canary"}`, `{"access_token":["canary"],"token_type":"bearer"}`, strings.Repeat("canary", 100_000),
@@ -214,7 +214,7 @@ func TestAnErrorRepeatsNothingOfAHostileAnswer(t *testing.T) {
 	}
 }
 
-func TestWhatHoldsSecretsIsNotPrinted(t *testing.T) {
+func TestSecretsAreNotPrinted(t *testing.T) {
 	for _, v := range []any{
 		oauth.Grant{Refresh: "canary", Client: oauth.Registration{Secret: "canary"}}, &oauth.Grant{Refresh: "canary"}, oauth.Registration{Secret: "canary"},
 		oauth.Token{Access: "canary"}, &oauth.Token{Access: "canary"}, oauth.Request{State: "canary", Verifier: "canary"},

@@ -14,7 +14,7 @@ func read(source string, references bool) (root *Node, faults []string) {
 	return root, faults
 }
 
-func TestEachValueKnowsItsPlace(t *testing.T) {
+func TestValuesHaveTheirPositions(t *testing.T) {
 	root, faults := read("list:\n  - 7\n  - \"two\"\nnothing:\n", false)
 	if len(faults) > 0 || root.Kind != Map || len(root.Members) != 2 {
 		t.Fatalf("%+v, %q", root, faults)
@@ -38,7 +38,7 @@ func TestEachValueKnowsItsPlace(t *testing.T) {
 	}
 }
 
-func TestReferencesCountOnlyWhereTheyAreAllowed(t *testing.T) {
+func TestReferencesAreRefusedUnlessAllowed(t *testing.T) {
 	const source = "a: &x {k: !!str 1}\nb: *x\n"
 	root, faults := read(source, true)
 	if len(faults) > 0 || root.Members[0].Value != root.Members[1].Value || root.Members[0].Value.Members[0].Value.Kind != Text {
@@ -52,7 +52,7 @@ func TestReferencesCountOnlyWhereTheyAreAllowed(t *testing.T) {
 	}
 }
 
-func TestWhatNestsTooDeeplyIsNotParsed(t *testing.T) {
+func TestTooDeepNestingIsRefused(t *testing.T) {
 	for _, source := range []string{strings.Repeat("[", 11), strings.Repeat("- ", 11) + "x", strings.Repeat(" ", 500) + "a: 1"} {
 		root, faults := read(source, false)
 		if root != nil || len(faults) != 1 || !strings.Contains(faults[0], "nested more than 10 levels") {

@@ -125,7 +125,7 @@ func (d *desk) is(user, name string) error {
 	return err
 }
 
-func TestBothSidesMakeALink(t *testing.T) {
+func TestLinkNeedsConfirmationOnBothSides(t *testing.T) {
 	d := open(t)
 	code := d.code(ada())
 	if err := d.is("U1", ""); schema.KindOf(err) != schema.KindForbidden || !strings.Contains(err.Error(), "http://page/slack") {
@@ -163,7 +163,7 @@ func TestBothSidesMakeALink(t *testing.T) {
 	}
 }
 
-func TestACodeWorksOnceAndNotForLong(t *testing.T) {
+func TestCodeWorksOnceAndExpires(t *testing.T) {
 	d := open(t)
 	code := d.code(ada())
 	for _, wrong := range []string{"", "x", code[:len(code)-1], code + "A", strings.Repeat("A", 16), strings.Repeat("A", 1000)} {
@@ -197,7 +197,7 @@ func TestACodeWorksOnceAndNotForLong(t *testing.T) {
 	}
 }
 
-func TestALinkEndsWithItsKeyAndWithASignInThatIsTooOld(t *testing.T) {
+func TestLinkEndsWithItsKeyOrAnOldSignIn(t *testing.T) {
 	d := open(t)
 	d.link(ada(), "U1")
 	d.link(grace(), "U2")
@@ -233,7 +233,7 @@ func TestALinkEndsWithItsKeyAndWithASignInThatIsTooOld(t *testing.T) {
 	_ = d.is("U1", "")
 }
 
-func TestALinkDoesNotCountWhileItsTenantIsNotConfigured(t *testing.T) {
+func TestLinkIsInactiveWithoutItsTenant(t *testing.T) {
 	d := open(t)
 	rita := grace()
 	rita.Tenant = "red"
@@ -258,7 +258,7 @@ func TestALinkDoesNotCountWhileItsTenantIsNotConfigured(t *testing.T) {
 	}
 }
 
-func TestEitherSideEndsALinkAndThereIsOneForEach(t *testing.T) {
+func TestEitherSideRemovesTheLinkAndEachHasOne(t *testing.T) {
 	d := open(t)
 	d.link(ada(), "U1")
 	d.link(ada(), "U2")

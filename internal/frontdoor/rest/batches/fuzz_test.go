@@ -23,7 +23,7 @@ func callersFault(t *testing.T, err error) {
 	}
 }
 
-func FuzzALineOfABatchIsACallOrTheCallersFault(f *testing.F) {
+func FuzzBatchLineIsReadOrRefused(f *testing.F) {
 	for _, seed := range []string{
 		`{"custom_id":"a","server":"demo","tool":"echo","arguments":{"a":[1,"}"]}}`, `{"server":"demo","tool":"echo"}`, ` {"tool":"x" , "server":"y","arguments":{ } }`, `{}`, `null`,
 		`{"server":"demo","tool":"echo","timeout_ms":5}`, `{"server":"\u0064","tool":"\\\"","arguments":{}}`, `{"server":"demo","tool":"echo","arguments":[]}`, `{"server":"demo","tool":"echo","custom_id":null}`,
@@ -42,7 +42,7 @@ func FuzzALineOfABatchIsACallOrTheCallersFault(f *testing.F) {
 	})
 }
 
-func FuzzABatchDocumentIsReadOrTheCallersFault(f *testing.F) {
+func FuzzBatchDocumentIsReadOrRefused(f *testing.F) {
 	for _, seed := range []string{
 		`{"calls":[{"custom_id":"a","server":"demo","tool":"echo"}],"priority":3,"expires_in":60,"labels":{"a":"b"},"open":true,"stream":false}`, `{"open":true}`, `{"calls":[]}`, `{"calls":[1,null,{}]}`,
 		`{"calls":null}`, `{"priority":1e3}`, `{"expires_in":4294967295,"open":true}`, `{"expires_in":-1}`, `{"labels":{"a":1}}`, `[]`, `{"callback_url":"http://[::1"}`,

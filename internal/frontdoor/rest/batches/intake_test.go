@@ -10,7 +10,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-func TestTheCallsOfADocumentStandAsTheyCame(t *testing.T) {
+func TestCallsOfABatchDocumentKeepTheirBytes(t *testing.T) {
 	lines := lineReader{bareLimits}
 	for _, c := range []struct {
 		body string

@@ -12,7 +12,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-func FuzzAPlainLineIsReadAsAnyOther(f *testing.F) {
+func FuzzPlainLineReaderMatchesTheFullReader(f *testing.F) {
 	for _, line := range []string{
 		`{"custom_id":"a","server":"s","tool":"t","arguments":{"n":1}}`,
 		` { "tool" : "t" , "server":"s" , "arguments" : { "a" : [ 1 , { "b" : "}\"]" } ] , "c":"\\" } } `,
@@ -42,7 +42,7 @@ func FuzzAPlainLineIsReadAsAnyOther(f *testing.F) {
 	})
 }
 
-func TestAPlainLineIsNotDecoded(t *testing.T) {
+func TestPlainLineIsReadWithoutDecoding(t *testing.T) {
 	lines := lineReader{admission.Limits{ArgumentBytes: 1 << 20, ArgumentDepth: 64}}
 	line := []byte(`{"custom_id":"line-1","server":"everything","tool":"echo","arguments":{"message":"hello"}}`)
 	if n := testing.AllocsPerRun(100, func() {
@@ -54,7 +54,7 @@ func TestAPlainLineIsNotDecoded(t *testing.T) {
 	}
 }
 
-func FuzzTheHeadOfAResultIsWrittenAsJSON(f *testing.F) {
+func FuzzResultHeadMatchesEncodingJSON(f *testing.F) {
 	f.Add(uint64(0), "", "succeeded", "", 0, "", false, "")
 	f.Add(uint64(41), "line <1> & \"2\"\\", "failed", "w\u2028\x7f", 3, "é: \n", true, `{"type":"x","detail":"<>"}`)
 	f.Fuzz(func(t *testing.T, index uint64, customID, state, worker string, attempt int, settled string, toolError bool, problem string) {

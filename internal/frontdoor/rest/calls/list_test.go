@@ -8,7 +8,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-func TestCallsOfOthersAreThoseOfTheTenant(t *testing.T) {
+func TestCallsOfOtherPrincipalsAreLimitedToTheTenant(t *testing.T) {
 	grant := func(scopes ...string) schema.Grant { return &scope.Grant{Scopes: scope.Of(scopes)} }
 	all, red, home := schema.AllTenants(), schema.OnlyTenant("red"), schema.OnlyTenant(schema.DefaultTenant)
 	for _, c := range []struct {
@@ -36,7 +36,7 @@ func TestCallsOfOthersAreThoseOfTheTenant(t *testing.T) {
 	}
 }
 
-func TestCallsOfATenantAreOfThoseThatAreSeen(t *testing.T) {
+func TestTenantFilterIsLimitedToVisibleTenants(t *testing.T) {
 	auditor := &scope.Grant{Scopes: scope.Of([]string{scope.ReadAllCalls})}
 	for _, c := range []struct {
 		who           schema.Principal

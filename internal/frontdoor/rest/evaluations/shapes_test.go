@@ -43,7 +43,7 @@ func scored(t *testing.T) string {
 }
 
 // A member of report.json that the shape does not list would be lost.
-func TestTheShapeHasEveryMemberOfAReport(t *testing.T) {
+func TestResponseHasEveryMemberOfAReport(t *testing.T) {
 	r, err := runs.New(scored(t)).Report("a")
 	if err != nil {
 		t.Fatal(err)
@@ -76,7 +76,7 @@ func TestTheShapeHasEveryMemberOfAReport(t *testing.T) {
 	}
 }
 
-func TestAReportOfSomebodyElseHasNoNullWhereTheDocumentHasNone(t *testing.T) {
+func TestSparseReportHasNoUndocumentedNulls(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "a"), 0o700); err != nil {
 		t.Fatal(err)
@@ -96,7 +96,7 @@ func TestAReportOfSomebodyElseHasNoNullWhereTheDocumentHasNone(t *testing.T) {
 	}
 }
 
-func TestWithoutAFolderThereIsNothing(t *testing.T) {
+func TestWithoutEvaluationsFolderReturnsNotFound(t *testing.T) {
 	h := &handlers{}
 	if _, err := h.list(nil, nil); schema.KindOf(err) != schema.KindNotFound || !strings.Contains(err.Error(), "front_door.evaluations") {
 		t.Errorf("the list: %v", err)

@@ -23,7 +23,7 @@ func headersFault(t *testing.T, err error) {
 	}
 }
 
-func FuzzHeadersOfACallAreReadOrTheCallersFault(f *testing.F) {
+func FuzzCallHeadersAreReadOrRefused(f *testing.F) {
 	f.Add("8e03978e-40d5-43dd-bc93-6894a57f9324", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "a=b", "5000", "timeout_ms=1")
 	f.Add(`"quoted"`, "00-00000000000000000000000000000000-0000000000000000-00", "", "-1", "timeout_ms=&x")
 	f.Add(`"`, "ff", "\x00", "99999999999999999999", "%zz")

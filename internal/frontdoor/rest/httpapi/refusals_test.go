@@ -8,7 +8,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-func TestRefusedActsOfAPrincipalAreRecordedWithinALimit(t *testing.T) {
+func TestRecordsOfRefusedActionsAreRateLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRefusals()
 		ann, ben := &schema.Principal{Name: "ann"}, &schema.Principal{Name: "ben"}

@@ -9,7 +9,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-func TestAnUnknownResourceOrPromptIsNoFaultOfTheServer(t *testing.T) {
+func TestUnknownResourceOrPromptIsNotAServerError(t *testing.T) {
 	for _, c := range []struct {
 		method string
 		code   int64

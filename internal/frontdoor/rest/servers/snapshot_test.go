@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestStreamsThatAreWokenTogetherShareOnePicture(t *testing.T) {
+func TestConcurrentStreamsShareOneSnapshot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s snapshot
 		var made atomic.Int32

@@ -2,7 +2,7 @@ package submit
 
 import "testing"
 
-func TestTheOutcomeStandsBehindTheBytesOfTheServer(t *testing.T) {
+func TestOutcomeIsAppendedToTheServersBytes(t *testing.T) {
 	for given, want := range map[string]string{
 		`{}`:                  `{"outcome":"completed"}`,
 		"{ \n}":               "{ \n" + `"outcome":"completed"}`,

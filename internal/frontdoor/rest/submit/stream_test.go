@@ -6,7 +6,7 @@ import (
 	"github.com/callyard/callyard/internal/kit/sse"
 )
 
-func TestAcceptSaysWhetherToStream(t *testing.T) {
+func TestAcceptHeaderSelectsStreaming(t *testing.T) {
 	for _, row := range []struct {
 		accept string
 		want   bool
@@ -23,7 +23,7 @@ func TestAcceptSaysWhetherToStream(t *testing.T) {
 	}
 }
 
-func TestAClientThatReadsNothingDoesNotHoldTheWorkerUp(t *testing.T) {
+func TestSlowClientDropsOldProgressInsteadOfBlocking(t *testing.T) {
 	progress := make(chan []byte, progressWaiting)
 	for i := range 3 * progressWaiting {
 		sse.Offer(progress, []byte{byte(i)})

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestAPreferenceIsReadAsRFC7240Says(t *testing.T) {
+func TestPreferHeaderFollowsRFC7240(t *testing.T) {
 	for _, c := range []struct {
 		headers []string
 		async   bool

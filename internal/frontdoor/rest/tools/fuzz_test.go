@@ -16,7 +16,7 @@ func cursorFault(t *testing.T, err error) {
 	}
 }
 
-func FuzzACursorOfToolsIsOursOrRefused(f *testing.F) {
+func FuzzToolsCursorIsReadOrRefused(f *testing.F) {
 	f.Add(cursor{"demo", "echo"}.String())
 	f.Add("")
 	f.Add("!")

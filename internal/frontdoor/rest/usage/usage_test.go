@@ -8,7 +8,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-func TestUsageOfOthersTakesAScopeForIt(t *testing.T) {
+func TestUsageOfOthersNeedsAScope(t *testing.T) {
 	for _, c := range []struct {
 		who       schema.Principal
 		tenant    string
