@@ -218,7 +218,7 @@ func (v *shownCall) write(out screen) error {
 	if v.BatchID != "" && v.Index != nil {
 		place = string(v.BatchID) + ", call " + strconv.FormatInt(*v.Index, 10)
 	}
-	rows := [][]cell{cells("call", string(v.ID)), []cell{{text: "state"}, callState(&v.View)}, cells("why", why), cells("tool", cmp.Or(v.Tool, v.Method)+" on "+string(v.Server)),
+	rows := [][]cell{cells("call", string(v.ID)), {{text: "state"}, callState(&v.View)}, cells("why", why), cells("tool", cmp.Or(v.Tool, v.Method)+" on "+string(v.Server)),
 		cells("requested by", v.Principal), cells("for", v.Owner), cells("came in", at(&v.Created)), cells("started", at(v.Started)), cells("ended", at(v.Ended)),
 		cells("in all", callTook(&v.View)), cells("at the server", when(v.TookMs > 0, time.Duration(v.TookMs*float64(time.Millisecond)).String())),
 		cells("worker", string(v.Worker)), cells("front door", v.FrontDoor), cells("trace", v.TraceID), cells("attempt", when(v.Attempt > 0, strconv.Itoa(v.Attempt))),
