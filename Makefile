@@ -128,9 +128,11 @@ release-check: ## check .goreleaser.yaml, build and run this platform's programs
 
 lint: prose linters ## golangci-lint, at the version in tools/lint/go.mod, and prose
 
-# Use the compiler flags of scripts/test.sh, so that the linters share its build cache.
+# Use the compiler flags of scripts/test.sh, so that the linters share its build cache. GOGC=200 saves
+# a quarter of their processor time and takes 4 GiB of memory.
 linters: export GOFLAGS := -trimpath $(GOFLAGS)
 linters: export CGO_ENABLED := 0
+linters: export GOGC ?= 200
 linters: ## golangci-lint only
 	$(GO) tool -modfile=tools/lint/go.mod golangci-lint run --allow-parallel-runners $(or $(PKG),./...)
 	@$(if $(PKG),,cd bench && $(GO) tool -modfile=../tools/lint/go.mod golangci-lint run --allow-parallel-runners ./...)
