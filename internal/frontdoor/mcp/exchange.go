@@ -48,7 +48,7 @@ func (x *exchange) shown() *catalog.Seen {
 
 func newExchange(ep *Endpoint, w http.ResponseWriter, r *http.Request) *exchange {
 	return &exchange{ep: ep, r: r, res: response{
-		w: w, streams: readsEvents(r.Header["Accept"]), heartbeat: ep.o.Heartbeat, fixed: &ep.fixed, out: sse.Writer{W: w, Within: timeFor},
+		w: w, streams: readsEvents(r.Header["Accept"]), heartbeat: ep.o.Heartbeat, fixed: &ep.fixed, out: sse.Writer{W: w, Within: bodies.TimeFor},
 	}}
 }
 

@@ -10,7 +10,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/callyard/callyard/internal/authn/scope"
 	"github.com/callyard/callyard/internal/bodies"
@@ -73,17 +72,7 @@ const (
 // readBody reads the whole body.
 func (x *exchange) readBody(r *http.Request, limit int) ([]byte, *fault) {
 	w := x.res.w
-	// The body has usually arrived already, so set the deadline only if it is needed.
-	rc := http.NewResponseController(w)
-	size := limit
-	if r.ContentLength >= 0 {
-		size = int(min(r.ContentLength, int64(limit)))
-	}
-	due := time.AfterFunc(timeFor(size), func() { _ = rc.SetReadDeadline(time.Unix(1, 0)) })
-	body, err := x.ep.bodies.Read(&x.reservation, r.Body, r.ContentLength, limit)
-	if !due.Stop() && err == nil {
-		err = os.ErrDeadlineExceeded
-	}
+	body, _, err := x.ep.bodies.ReadRequest(&x.reservation, w, r, limit)
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		w.Header().Set("Connection", "close")

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/callyard/callyard/internal/bodies"
 	"github.com/callyard/callyard/internal/kit/sse"
 )
 
@@ -66,14 +67,9 @@ func mediaType(value string) string {
 	return kind
 }
 
-// patience is the base time that a client has to read a message. One second is added for every
-// slowest bytes.
-const (
-	patience = 15 * time.Second
-	slowest  = 64 << 10
-)
-
-func timeFor(n int) time.Duration { return patience + time.Duration(n/slowest)*time.Second }
+// deadlineFrom is the size from which an answer may block on a slow reader. Smaller answers fit in
+// the socket buffer.
+const deadlineFrom = 64 << 10
 
 // keepAlive sends comments until the answer is available, so that no intermediary closes the
 // connection.
@@ -149,9 +145,9 @@ func (a *response) bodyLocked(status int, kind []string, parts ...[]byte) {
 	h := a.w.Header()
 	h["Content-Type"] = kind
 	h["Content-Length"] = []string{strconv.Itoa(n)}
-	if n > slowest {
+	if n > deadlineFrom {
 		rc := http.NewResponseController(a.w)
-		_ = rc.SetWriteDeadline(time.Now().Add(timeFor(n))) // a writer may not support deadlines
+		_ = rc.SetWriteDeadline(time.Now().Add(bodies.TimeFor(n))) // a writer may not support deadlines
 		defer func() { _ = rc.SetWriteDeadline(time.Time{}) }()
 	}
 	a.status = status

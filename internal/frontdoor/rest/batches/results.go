@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/batch"
+	"github.com/callyard/callyard/internal/bodies"
 	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -282,7 +283,7 @@ func oneLine(body []byte) []byte {
 }
 
 func (w *lineWriter) flush() error {
-	_ = w.rc.SetWriteDeadline(time.Now().Add(httpapi.TimeFor(len(w.buf)))) // a writer may not support deadlines
+	_ = w.rc.SetWriteDeadline(time.Now().Add(bodies.TimeFor(len(w.buf)))) // a writer may not support deadlines
 	_, err := w.x.Write(w.buf)
 	w.buf = w.buf[:0]
 	if err == nil {

@@ -22,17 +22,7 @@ func (x *Exchange) ReadBody(r *http.Request, limit int) ([]byte, error) {
 	if err := checkMediaType(r.Header); err != nil {
 		return nil, err
 	}
-	// The body has usually arrived already, so set the deadline only if it is needed: a timer
-	// that never fires costs less than two changes of the connection.
-	rc := http.NewResponseController(x.ResponseWriter)
-	within := TimeFor(announced(r, limit))
-	due := time.AfterFunc(within, func() {
-		_ = rc.SetReadDeadline(time.Unix(1, 0)) // a writer may not support deadlines
-	})
-	body, err := x.shared.bodies.Read(&x.reservation, r.Body, r.ContentLength, limit)
-	if !due.Stop() && err == nil {
-		err = os.ErrDeadlineExceeded // it fired as the body ended, so the connection is unusable now
-	}
+	body, within, err := x.shared.bodies.ReadRequest(&x.reservation, x.ResponseWriter, r, limit)
 	if err == nil {
 		return body, nil
 	}
@@ -48,15 +38,6 @@ func (x *Exchange) ReadBody(r *http.Request, limit int) ([]byte, error) {
 	}
 	x.Set("Connection", "close")
 	return nil, schema.Errorf(schema.KindInvalidRequest, "The body could not be read completely: it is shorter than announced, or the connection was closed.")
-}
-
-// announced returns the size of the body that the client announces, or limit if that is less or if
-// it announces none.
-func announced(r *http.Request, limit int) int {
-	if r.ContentLength < 0 {
-		return limit
-	}
-	return int(min(r.ContentLength, int64(limit)))
 }
 
 // Memory budgets of all bodies that are being read or processed: for bodies of up to 64 KiB, and

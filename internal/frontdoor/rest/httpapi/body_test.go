@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/callyard/callyard/internal/bodies"
 	"github.com/callyard/callyard/internal/problem"
 	"github.com/callyard/callyard/internal/waits"
 	"github.com/callyard/callyard/pkg/schema"
@@ -34,7 +35,7 @@ func (s *stalled) Read([]byte) (int, error) {
 func TestTheTimeForABodyFollowsItsAnnouncedSize(t *testing.T) {
 	const limit = 32 << 20
 	for announced, want := range map[int64]time.Duration{
-		1000: patience, 64 << 10: patience + time.Second, -1: TimeFor(limit),
+		1000: 15 * time.Second, 64 << 10: 16 * time.Second, -1: bodies.TimeFor(limit),
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			conn := &stalled{httptest.NewRecorder(), make(chan struct{})}

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/callyard/callyard/internal/bodies"
 	"github.com/callyard/callyard/internal/kit/sse"
 )
 
@@ -12,7 +13,7 @@ import (
 const DrainLook = 500 * time.Millisecond
 
 // NewEvents returns a writer that sends an event stream as the answer.
-func NewEvents(x *Exchange) *sse.Writer { return &sse.Writer{W: x, Within: TimeFor} }
+func NewEvents(x *Exchange) *sse.Writer { return &sse.Writer{W: x, Within: bodies.TimeFor} }
 
 // Why is the reason for a call of [Live].Tell.
 type Why int

@@ -148,16 +148,7 @@ const (
 	// deadlineFrom is the size from which an answer may block on a slow reader. Smaller answers
 	// fit in the socket buffer.
 	deadlineFrom = 64 << 10
-	// slowest is the minimum rate of a client in bytes per second. patience is the time that a
-	// client has in addition to that.
-	slowest  = 64 << 10
-	patience = 15 * time.Second
 )
-
-// TimeFor returns the time limit for a client to send or read that number of bytes.
-func TimeFor(bytes int) time.Duration {
-	return patience + time.Duration(bytes/slowest)*time.Second
-}
 
 // SendJSON answers with JSON, verbatim.
 func (x *Exchange) SendJSON(status int, body []byte) { x.Send(status, x.shared.fixed.json, body) }
@@ -189,7 +180,7 @@ func (x *Exchange) limitWrite(size int) (done func()) {
 	}
 	rc := http.NewResponseController(x.ResponseWriter)
 	// A writer (such as the recorder of a test) may not support deadlines.
-	_ = rc.SetWriteDeadline(time.Now().Add(TimeFor(size)))
+	_ = rc.SetWriteDeadline(time.Now().Add(bodies.TimeFor(size)))
 	return func() { _ = rc.SetWriteDeadline(time.Time{}) }
 }
 
