@@ -15,11 +15,9 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"os"
-	"sync"
-	"time"
 
 	"github.com/callyard/callyard/internal/config"
+	"github.com/callyard/callyard/internal/kit/tlsfiles"
 )
 
 // TLS holds the PEM files of an address. The zero value serves plain HTTP.
@@ -66,11 +64,11 @@ func On(l net.Listener, files TLS, log *slog.Logger) (net.Listener, error) {
 	if files.Cert == "" {
 		return l, nil
 	}
-	shown := &pair{cert: files.Cert, key: files.Key, log: log}
-	if err := shown.load(); err != nil {
-		return nil, errors.Join(err, l.Close())
+	shown, err := tlsfiles.ReadPair(files.Cert, files.Key, log)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("reading the certificate for TLS in %s and its key in %s: %w", files.Cert, files.Key, err), l.Close())
 	}
-	c := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, GetCertificate: shown.get}
+	c := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return shown.Current(), nil }}
 	if files.ClientCAs != "" {
 		a := &authorities{file: files.ClientCAs, log: log, now: c.Clone()}
 		if err := a.load(); err != nil {
@@ -79,61 +77,4 @@ func On(l net.Listener, files TLS, log *slog.Logger) (net.Listener, error) {
 		c.GetConfigForClient = a.get
 	}
 	return tls.NewListener(l, c), nil
-}
-
-// pair is a certificate and its key as read from their files. It is safe for concurrent use.
-type pair struct {
-	cert, key string
-	log       *slog.Logger
-
-	mu    sync.Mutex
-	now   *tls.Certificate
-	stamp [2]time.Time // modification times of the files that were last read
-}
-
-// get is called for each handshake.
-func (p *pair) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if stamp, err := p.stamps(); err == nil && stamp != p.stamp {
-		if err := p.loadAt(stamp); err != nil {
-			// Perhaps only one of the two files was written yet.
-			p.log.Warn("reading the renewed certificate failed; the previous one is used until the files change again", "error", err)
-		}
-	}
-	return p.now, nil
-}
-
-func (p *pair) load() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	stamp, err := p.stamps()
-	if err != nil {
-		return fmt.Errorf("reading the certificate for TLS: %w; check cert_file and key_file", err)
-	}
-	return p.loadAt(stamp)
-}
-
-func (p *pair) loadAt(stamp [2]time.Time) error {
-	p.stamp = stamp
-	c, err := tls.LoadX509KeyPair(p.cert, p.key)
-	if err != nil {
-		return fmt.Errorf("reading the certificate for TLS in %s and its key in %s: %w", p.cert, p.key, err)
-	}
-	p.now = &c
-	return nil
-}
-
-func (p *pair) stamps() ([2]time.Time, error) {
-	var at [2]time.Time
-	var failed error
-	for i, name := range []string{p.cert, p.key} {
-		info, err := os.Stat(name)
-		if err != nil {
-			failed = errors.Join(failed, err)
-			continue
-		}
-		at[i] = info.ModTime()
-	}
-	return at, failed
 }

@@ -3,7 +3,6 @@ package telemetry
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -19,6 +18,8 @@ import (
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/callyard/callyard/internal/kit/tlsfiles"
 )
 
 // scope is the instrumentation scope of the spans.
@@ -142,7 +143,6 @@ func (o *TraceOptions) exporterOptions() ([]otlptracehttp.Option, error) {
 	return list, nil
 }
 
-// certificates returns nil if the system's certificates are used.
 func (o *TraceOptions) certificates() (*tls.Config, error) {
 	ca := o.Config.CAFile
 	if ca == "" {
@@ -150,28 +150,7 @@ func (o *TraceOptions) certificates() (*tls.Config, error) {
 	}
 	cert := firstOf(o.Getenv, "OTEL_EXPORTER_OTLP_TRACES_CLIENT_CERTIFICATE", "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE")
 	key := firstOf(o.Getenv, "OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY", "OTEL_EXPORTER_OTLP_CLIENT_KEY")
-	if ca == "" && cert == "" && key == "" {
-		return nil, nil
-	}
-	secure := &tls.Config{MinVersion: tls.VersionTLS12}
-	if ca != "" {
-		pem, err := os.ReadFile(ca)
-		if err != nil {
-			return nil, fmt.Errorf("reading the certificates for traces: %w", err)
-		}
-		secure.RootCAs = x509.NewCertPool()
-		if !secure.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("reading the certificates for traces: there is none in %s", ca)
-		}
-	}
-	if cert != "" || key != "" {
-		pair, err := tls.LoadX509KeyPair(cert, key)
-		if err != nil {
-			return nil, fmt.Errorf("reading the client certificate for traces: %w", err)
-		}
-		secure.Certificates = []tls.Certificate{pair}
-	}
-	return secure, nil
+	return tlsfiles.Client("traces", ca, cert, key)
 }
 
 // resource identifies the process of the spans. OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"log/slog"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -50,6 +51,22 @@ func receiver(t testing.TB) *tracetest.Receiver {
 	r := tracetest.Start()
 	t.Cleanup(r.Close)
 	return r
+}
+
+func TestUnusableTLSFilesOfTracesAreErrorsOfTheStart(t *testing.T) {
+	missing := filepath.Join(t.TempDir(), "missing.pem")
+	for variable, want := range map[string]string{
+		"OTEL_EXPORTER_OTLP_CERTIFICATE":        "the CA certificates for traces",
+		"OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE": "the client certificate for traces",
+		"OTEL_EXPORTER_OTLP_CLIENT_KEY":         "the client certificate for traces",
+	} {
+		o := TraceOptions{Config: TraceDefaults(), Metrics: NewMetrics(), Log: slog.New(slog.DiscardHandler), Getenv: func(name string) string {
+			return map[string]string{variable: missing, "OTEL_EXPORTER_OTLP_ENDPOINT": "https://127.0.0.1:1"}[name]
+		}}
+		if _, err := OpenTraces(t.Context(), o); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", variable, err)
+		}
+	}
 }
 
 func TestTraceIsExportedAsATree(t *testing.T) {

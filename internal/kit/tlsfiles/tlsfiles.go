@@ -1,19 +1,21 @@
-// Package tlsfiles reads the PEM files that Callyard uses as a TLS client: root certificates,
-// client certificate and key. It reads the root certificates once, and the others again at each
-// handshake: a process that lives longer than its certificate must be able to reconnect.
+// Package tlsfiles reads the PEM files that Callyard uses for TLS. It reads the root certificates
+// of a client once. It reads a certificate and its key again when their files change: a process
+// that lives longer than its certificate must be able to complete handshakes.
 package tlsfiles
 
 import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"log/slog"
 	"os"
 	"sync"
+	"time"
 )
 
 // Client returns a configuration that trusts the root certificates in the file ca instead of
 // the system's, and presents the client certificate in the file cert with the key in the file key.
-// If ca or cert is empty, that part is omitted. of names the server in errors.
+// If ca is empty, or cert and key are, that part is omitted. of names the server in errors.
 func Client(of, ca, cert, key string) (*tls.Config, error) {
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
 	if ca != "" {
@@ -26,37 +28,60 @@ func Client(of, ca, cert, key string) (*tls.Config, error) {
 			return nil, fmt.Errorf("%s contains no PEM certificate", ca)
 		}
 	}
-	if cert != "" {
-		p := &pair{cert: cert, key: key}
-		if err := p.load(); err != nil {
+	if cert != "" || key != "" {
+		p, err := ReadPair(cert, key, slog.New(slog.DiscardHandler))
+		if err != nil {
 			return nil, fmt.Errorf("reading the client certificate for %s: %w", of, err)
 		}
-		c.GetClientCertificate = p.get
+		c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return p.Current(), nil }
 	}
 	return c, nil
 }
 
-// pair is a client certificate with its key. It is safe for concurrent use.
-type pair struct {
+// Pair is a certificate and its key as read from their files. It is safe for concurrent use.
+type Pair struct {
 	cert, key string
+	log       *slog.Logger
 
-	mu  sync.Mutex
-	now *tls.Certificate
+	mu    sync.Mutex
+	now   *tls.Certificate
+	stamp [2]time.Time // modification times of the files that were last read
 }
 
-func (p *pair) load() error {
-	now, err := tls.LoadX509KeyPair(p.cert, p.key)
+// ReadPair reads a certificate and its key. Later errors go to log.
+func ReadPair(cert, key string, log *slog.Logger) (*Pair, error) {
+	p := &Pair{cert: cert, key: key, log: log}
+	return p, p.readAt(p.stamps())
+}
+
+// Current returns the pair of the files, or the previous one if the files cannot be used.
+func (p *Pair) Current() *tls.Certificate {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if stamp := p.stamps(); stamp != p.stamp {
+		if err := p.readAt(stamp); err != nil {
+			// Perhaps only one of the two files was written yet.
+			p.log.Warn("reading the renewed certificate failed; the previous one is used until the files change again", "error", err)
+		}
+	}
+	return p.now
+}
+
+func (p *Pair) readAt(stamp [2]time.Time) error {
+	p.stamp = stamp
+	c, err := tls.LoadX509KeyPair(p.cert, p.key)
 	if err == nil {
-		p.now = &now
+		p.now = &c
 	}
 	return err
 }
 
-// get returns the pair of the files, or the previous one if they do not match, because perhaps only one
-// of them was written yet.
-func (p *pair) get(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	_ = p.load()
-	return p.now, nil
+// stamps returns the zero time for a file that does not exist.
+func (p *Pair) stamps() (at [2]time.Time) {
+	for i, name := range []string{p.cert, p.key} {
+		if info, err := os.Stat(name); err == nil {
+			at[i] = info.ModTime()
+		}
+	}
+	return at
 }

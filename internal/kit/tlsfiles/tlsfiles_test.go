@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"math/big"
@@ -49,9 +50,11 @@ func TestARenewedClientCertificateIsPresentedInTheNextHandshake(t *testing.T) {
 	dir := t.TempDir()
 	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
 	first, second := issue(t, 1), issue(t, 2)
+	written := time.Now().Truncate(time.Second)
 	write := func(file string, text []byte) {
 		t.Helper()
-		if err := os.WriteFile(file, text, 0o600); err != nil {
+		written = written.Add(time.Second)
+		if err := errors.Join(os.WriteFile(file, text, 0o600), os.Chtimes(file, written, written)); err != nil {
 			t.Fatal(err)
 		}
 	}
