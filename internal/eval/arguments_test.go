@@ -29,19 +29,19 @@ func TestTheArgumentsTermOfTheExecutionReward(t *testing.T) {
 		call("read", `{"path":"x","lines":3}`) + call("other", `{}`):  0.5,
 		"No call.": 0,
 	} {
-		score := ScoreAnswer(sample, &Response{Text: text}, preset(t, "execution-1"))
+		score := scoreAnswer(sample, &Response{Text: text}, preset(t, "execution-1"))
 		if got := score.Reward.Execution; math.Abs(got-want) > 1e-9 {
 			t.Errorf("%s: the term is %v, want %v", text, got, want)
 		}
 		if total := score.Reward.Selection + score.Reward.Format + score.Reward.Execution; math.Abs(score.Reward.Total-total) > 1e-9 {
 			t.Errorf("%s: the terms sum up to %v, and the total is %v", text, total, score.Reward.Total)
 		}
-		if other := ScoreAnswer(sample, &Response{Text: text}, preset(t, "default-1")).Reward; other.Execution != 0 {
+		if other := scoreAnswer(sample, &Response{Text: text}, preset(t, "default-1")).Reward; other.Execution != 0 {
 			t.Errorf("%s: without a weight the term is %v", text, other.Execution)
 		}
 		heavy := *preset(t, "execution-1")
 		heavy.Execution.Arguments = 3
-		if got := ScoreAnswer(sample, &Response{Text: text}, &heavy).Reward.Execution; math.Abs(got-3*want) > 1e-9 {
+		if got := scoreAnswer(sample, &Response{Text: text}, &heavy).Reward.Execution; math.Abs(got-3*want) > 1e-9 {
 			t.Errorf("%s: with the weight 3 the term is %v", text, got)
 		}
 	}

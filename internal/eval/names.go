@@ -107,22 +107,6 @@ func (n *Names) Known(name string) (tool string, known bool) {
 	return key, !strings.HasPrefix(key, unknownTool) || n.exact[key] != ""
 }
 
-// Merged returns the pairs of tools of the sample that normalization alone would make equal.
-func Merged(tools []Tool) (pairs [][2]string) {
-	n := NewNames(tools)
-	first := make(map[string]string, len(tools))
-	for i := range tools {
-		name := tools[i].Name
-		form := n.steps(name)[nameSteps-1]
-		if other, ok := first[form]; ok && other != name {
-			pairs = append(pairs, [2]string{other, name})
-		} else if !ok {
-			first[form] = name
-		}
-	}
-	return pairs
-}
-
 // nameSteps is the number of forms of a name.
 const nameSteps = 6
 

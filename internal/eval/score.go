@@ -101,11 +101,6 @@ func (s *Score) At(level Level) *Selection {
 	return &s.Published
 }
 
-// ScoreAnswer scores one answer. It is a pure function.
-func ScoreAnswer(sample *Sample, response *Response, reward *Reward) Score {
-	return Prepare(sample).Score(response, reward)
-}
-
 // Prepared is a sample with parsed names, for scoring several answers.
 type Prepared struct {
 	Sample   *Sample

@@ -9,6 +9,10 @@ import (
 	"testing"
 )
 
+func scoreAnswer(sample *Sample, response *Response, reward *Reward) Score {
+	return Prepare(sample).Score(response, reward)
+}
+
 func block(name string) string {
 	return `<tool_call>` + "\n" + `{"name": "` + name + `", "arguments": {"x": 1}}` + "\n</tool_call>"
 }
@@ -40,7 +44,7 @@ func TestAnswersAreScored(t *testing.T) {
 	sample := &Sample{ID: "1", Tools: toolsNamed("a", "b", "c"), Expected: []string{"a", "b"}}
 	for _, a := range answers {
 		t.Run(a.name, func(t *testing.T) {
-			s := ScoreAnswer(sample, &Response{ID: "1", Text: a.text}, preset(t, DefaultReward))
+			s := scoreAnswer(sample, &Response{ID: "1", Text: a.text}, preset(t, DefaultReward))
 			if s.Strict.Type != a.strict || s.Published.Type != a.published || s.Lenient.Type != a.lenient {
 				t.Errorf("types %s, %s, %s", s.Strict.Type, s.Published.Type, s.Lenient.Type)
 			}
@@ -61,12 +65,12 @@ func TestCallsOfProvidersCountAtAllLevels(t *testing.T) {
 		`{"role":"assistant","content":[{"type":"text","text":"ok"},{"type":"tool_use","id":"1","name":"a","input":{}}]}`,
 		`{"candidates":[{"content":{"parts":[{"functionCall":{"name":"a","args":{}}}]}}]}`,
 	} {
-		s := ScoreAnswer(sample, &Response{ID: "1", Message: json.RawMessage(message)}, preset(t, DefaultReward))
+		s := scoreAnswer(sample, &Response{ID: "1", Message: json.RawMessage(message)}, preset(t, DefaultReward))
 		if s.Strict.Type != TypeCorrect || s.Published.Type != TypeCorrect || s.Lenient.Type != TypeCorrect || s.Reward.Total != 3 {
 			t.Errorf("%s: %+v", message, s)
 		}
 	}
-	s := ScoreAnswer(sample, &Response{ID: "1", Message: json.RawMessage(`{"role":"assistant","content":"no"}`)}, preset(t, DefaultReward))
+	s := scoreAnswer(sample, &Response{ID: "1", Message: json.RawMessage(`{"role":"assistant","content":"no"}`)}, preset(t, DefaultReward))
 	if s.Published.Type != TypeNone {
 		t.Errorf("%+v", s)
 	}
@@ -82,7 +86,7 @@ func TestNoToolExpected(t *testing.T) {
 		block("a"):                       {0, 0, Rewarded{Selection: -1, Format: 1}},
 		`{"name": "a", "arguments": {}}`: {0, 0, Rewarded{Selection: -1, Format: -0.25, Total: -1.25}},
 	} {
-		s := ScoreAnswer(sample, &Response{Text: text}, preset(t, DefaultReward))
+		s := scoreAnswer(sample, &Response{Text: text}, preset(t, DefaultReward))
 		if s.Published.F1 != want.published || s.Lenient.Accuracy != want.lenient || s.Reward != want.reward {
 			t.Errorf("%s: %+v", text, s)
 		}
@@ -91,7 +95,7 @@ func TestNoToolExpected(t *testing.T) {
 
 func TestCountsOfAnAnswer(t *testing.T) {
 	sample := &Sample{Tools: toolsNamed("a", "b", "c"), Expected: []string{"a", "b", "A"}}
-	s := ScoreAnswer(sample, &Response{Text: block("a") + block("c") + block("a") + block("a")}, preset(t, DefaultReward))
+	s := scoreAnswer(sample, &Response{Text: block("a") + block("c") + block("a") + block("a")}, preset(t, DefaultReward))
 	if s.Published.Extra != 1 || s.Published.Missing != 1 || s.Published.Repeated != 2 || !slices.Equal(s.Called, []string{"a", "c"}) || !slices.Equal(s.Expected, []string{"a", "b"}) {
 		t.Errorf("%+v", s)
 	}
@@ -103,14 +107,14 @@ func TestTheRewardsOfPresetsStayInTheirRange(t *testing.T) {
 	}
 	sample := &Sample{Tools: toolsNamed("a", "b", "c"), Expected: []string{"a", "b"}}
 	for _, a := range answers {
-		full := ScoreAnswer(sample, &Response{Text: a.text}, preset(t, "default-1")).Reward
+		full := scoreAnswer(sample, &Response{Text: a.text}, preset(t, "default-1")).Reward
 		if full.Total < -2.5 || full.Total > 3 {
 			t.Errorf("%s: %v", a.name, full)
 		}
-		if sel := ScoreAnswer(sample, &Response{Text: a.text}, preset(t, "selection-1")).Reward; sel.Total != full.Selection {
+		if sel := scoreAnswer(sample, &Response{Text: a.text}, preset(t, "selection-1")).Reward; sel.Total != full.Selection {
 			t.Errorf("%s: selection alone is %v", a.name, sel)
 		}
-		if form := ScoreAnswer(sample, &Response{Text: a.text}, preset(t, "format-1")).Reward; form.Total != full.Format {
+		if form := scoreAnswer(sample, &Response{Text: a.text}, preset(t, "format-1")).Reward; form.Total != full.Format {
 			t.Errorf("%s: format alone is %v", a.name, form)
 		}
 	}
@@ -134,7 +138,7 @@ func FuzzAnyAnswerHasAScore(f *testing.F) {
 	f.Add("", `{"tool_calls":[{"function":{"name":"a","arguments":"{"}}]}`)
 	sample := &Sample{ID: "1", Tools: toolsNamed("a", "b", "c"), Expected: []string{"a", "b"}}
 	f.Fuzz(func(t *testing.T, text, message string) {
-		s := ScoreAnswer(sample, &Response{Text: text, Message: json.RawMessage(message)}, preset(t, DefaultReward))
+		s := scoreAnswer(sample, &Response{Text: text, Message: json.RawMessage(message)}, preset(t, DefaultReward))
 		for _, level := range Levels() {
 			at := s.At(level)
 			for _, v := range []float64{at.Precision, at.Recall, at.F1, at.Accuracy} {
@@ -165,7 +169,7 @@ func BenchmarkScore(b *testing.B) {
 	response := &Response{Text: strings.Repeat("I think about which of the tools fits the question. ", 20) + block("tool_3")}
 	reward := preset(b, DefaultReward)
 	for b.Loop() {
-		ScoreAnswer(sample, response, reward)
+		scoreAnswer(sample, response, reward)
 	}
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "samples/s")
 }
@@ -173,7 +177,7 @@ func BenchmarkScore(b *testing.B) {
 func TestAnyOfTheExpectedTools(t *testing.T) {
 	sample := &Sample{Tools: toolsNamed("a", "b", "c"), Expected: []string{"a", "b"}, AnyExpected: true}
 	for text, want := range map[string]Type{block("a"): TypeCorrect, block("b") + block("a"): TypeCorrect, block("a") + block("c"): TypePartial, block("c"): TypeWrong, "no": TypeNone} {
-		if s := ScoreAnswer(sample, &Response{Text: text}, preset(t, DefaultReward)); s.Published.Type != want {
+		if s := scoreAnswer(sample, &Response{Text: text}, preset(t, DefaultReward)); s.Published.Type != want {
 			t.Errorf("%s: %+v", text, s.Published)
 		}
 	}
@@ -189,13 +193,13 @@ func TestSimilarToolsAreScoredSeparately(t *testing.T) {
 		block("puppeteer_click") + block("other") + block("z"): {0, 0}, "": {0, 0},
 		`{"name":"puppeteer_click","arguments":{}} {"name":"other","arguments":{}}`: {0, 0}, // not well-formed
 	} {
-		s := ScoreAnswer(sample, &Response{Text: text}, preset(t, DefaultReward))
+		s := scoreAnswer(sample, &Response{Text: text}, preset(t, DefaultReward))
 		if s.Published.Accuracy != want[0] || s.Similar == nil || *s.Similar != want[1] {
 			t.Errorf("%s: %v, %v", text, s.Published.Accuracy, s.Similar)
 		}
 	}
 	sample.Labels[0].Similar = nil
-	if s := ScoreAnswer(sample, &Response{}, preset(t, DefaultReward)); s.Similar != nil {
+	if s := scoreAnswer(sample, &Response{}, preset(t, DefaultReward)); s.Similar != nil {
 		t.Error("nothing is similar")
 	}
 }

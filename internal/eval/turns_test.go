@@ -32,7 +32,7 @@ func TestCallsAreScoredOnlyInTheirTurn(t *testing.T) {
 		"only lenient":        {answer(`{"name":"a","arguments":{}}`, "", `{"name":"a","arguments":{}} {"name":"b","arguments":{}}`), TypeCorrect, 1, []Type{TypeFormat, TypeCorrect, TypeFormat}, 0, 0, TypeFormat},
 		"lenient in one turn": {answer(`{"name":"a","arguments":{}}`, "", block("a")+block("b")), TypeCorrect, 1, []Type{TypeFormat, TypeCorrect, TypeCorrect}, 0, 0, TypePartial},
 	} {
-		s := ScoreAnswer(sample, c.response, preset(t, DefaultReward))
+		s := scoreAnswer(sample, c.response, preset(t, DefaultReward))
 		var types []Type
 		for i := range s.Turns {
 			types = append(types, s.Turns[i].Published)

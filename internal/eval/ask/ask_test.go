@@ -50,7 +50,7 @@ func samplesOf(t *testing.T, n int) []stage.Sample {
 			{Name: "math.add it", Server: "calc", Schema: json.RawMessage(`{"type":"object"}`)}, {Name: "sub"},
 		}})
 	}
-	digested, err := stage.Digested(all)
+	digested, err := stage.WriteSamples(filepath.Join(t.TempDir(), "samples.jsonl"), all)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,7 +35,7 @@ func (f *tape) Call(_ context.Context, _ *eval.Sample, c eval.Call) (string, boo
 
 func conversations(t *testing.T) []stage.Sample {
 	t.Helper()
-	samples, err := stage.Digested([]eval.Sample{{
+	samples, err := stage.WriteSamples(filepath.Join(t.TempDir(), "samples.jsonl"), []eval.Sample{{
 		ID: "c", Question: "One.", State: json.RawMessage(`{"id":"c"}`), Tools: []eval.Tool{{Name: "ls"}, {Name: "sort"}},
 		Messages: json.RawMessage(`[[{"role":"user","content":"One."}],[]]`),
 		Check:    &eval.Check{Kind: "bfcl", Category: "multi_turn_miss_func", Turns: 2, Hidden: []string{"cp"}, Later: map[string]int{"sort": 1}},

@@ -117,9 +117,6 @@ func TestToolBenchIsRead(t *testing.T) {
 	if s.Tools[1].Server != "puppeteer" || !slices.Equal(s.Expected, []string{"playwright_click"}) || string(s.Labels[0].Arguments) != `{"selector":"#a"}` || !slices.Equal(s.Labels[0].Similar, []string{"puppeteer_click", "x"}) {
 		t.Errorf("%+v", s)
 	}
-	if merged := eval.Merged(s.Tools); len(merged) != 1 {
-		t.Errorf("%v", merged)
-	}
 }
 
 func TestBFCLIsRead(t *testing.T) {

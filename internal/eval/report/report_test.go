@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -39,7 +40,7 @@ func run(t testing.TB, n, trials int, right func(i, trial int) bool) []stage.Sco
 			responses = append(responses, stage.Response{Response: eval.Response{ID: fmt.Sprint("s", i), Trial: trial, Text: text}, Digest: text})
 		}
 	}
-	digested, err := stage.Digested(samples)
+	digested, err := stage.WriteSamples(filepath.Join(t.TempDir(), "samples.jsonl"), samples)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 
 func labelled(t *testing.T, samples ...eval.Sample) []Sample {
 	t.Helper()
-	out, err := Digested(samples)
+	out, err := digested(samples)
 	if err != nil {
 		t.Fatal(err)
 	}

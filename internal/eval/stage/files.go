@@ -51,12 +51,6 @@ type Score struct {
 	Unanswered bool `json:"unanswered,omitempty"`
 }
 
-// Digested adds the digests of samples.
-func Digested(samples []eval.Sample) ([]Sample, error) {
-	out, _, err := encoded(samples)
-	return out, err
-}
-
 // WriteSamples adds the digests of samples and writes samples.jsonl.
 func WriteSamples(path string, samples []eval.Sample) ([]Sample, error) {
 	out, chunks, err := encoded(samples)

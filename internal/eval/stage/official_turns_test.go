@@ -40,7 +40,7 @@ func TestTheOfficialCheckerOfConversationsAgrees(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	samples, err := Digested(read)
+	samples, err := digested(read)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,13 +25,18 @@ func settings(t testing.TB, missing Missing) Settings {
 	return Settings{Reward: reward, Missing: missing}
 }
 
+func digested(samples []eval.Sample) ([]Sample, error) {
+	out, _, err := encoded(samples)
+	return out, err
+}
+
 func samples(t testing.TB, n int) []Sample {
 	t.Helper()
 	all := make([]eval.Sample, n)
 	for i := range all {
 		all[i] = eval.Sample{ID: fmt.Sprint("s", i), Category: fmt.Sprint("c", i%3), Tools: []eval.Tool{{Name: "a"}, {Name: "b"}}, Expected: []string{"a"}}
 	}
-	out, err := Digested(all)
+	out, err := digested(all)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +124,7 @@ func TestSamplesWithoutAResponse(t *testing.T) {
 }
 
 func TestBFCLCheckerIsUsed(t *testing.T) {
-	s, err := Digested([]eval.Sample{{
+	s, err := digested([]eval.Sample{{
 		ID: "p", Tools: []eval.Tool{{Name: "f"}}, Expected: []string{"f"},
 		Check: &eval.Check{Kind: "bfcl", Category: "simple_python", Functions: []byte(`[{"name":"f","parameters":{"properties":{"x":{"type":"integer"}}}}]`), Answers: []byte(`[{"f":{"x":[1]}}]`)},
 	}})
