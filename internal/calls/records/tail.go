@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/pkg/bus"
-	"github.com/callyard/callyard/pkg/schema"
 )
 
 // Tail is a run of consecutive messages in the log, for incremental counting. [Recorder.Changes]
@@ -249,10 +248,4 @@ func (r *Recorder) State(ctx context.Context) (LogState, error) {
 		return LogState{}, readError(err)
 	}
 	return LogState{Created: s.Created, Oldest: s.Oldest, Last: s.Last, Dropped: s.First > 1}, nil
-}
-
-// HourOf returns the admission hour of the call with the id, in hours since 1970.
-func HourOf(id schema.CallID) (hour int64, ok bool) {
-	k, ok := keyOf(string(id))
-	return k.slot() / slotsOfHour, ok
 }

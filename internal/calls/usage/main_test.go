@@ -64,8 +64,7 @@ func inLog(t testing.TB, r *records.Recorder) map[string]Counts {
 			t.Fatal(err)
 		}
 		for i := range page {
-			hour, _ := records.HourOf(page[i].ID)
-			name := fmt.Sprint(startOf(hour), rowOf(&page[i]))
+			name := fmt.Sprint(startOf(hourOf(time.Unix(0, page[i].Admitted))), rowOf(&page[i]))
 			c := sums[name]
 			c.Add(countsOf(&page[i]))
 			sums[name] = c

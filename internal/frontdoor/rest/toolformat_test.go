@@ -2,6 +2,7 @@ package rest
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -35,12 +36,17 @@ func TestToolsAreListedInEveryProviderFormat(t *testing.T) {
 		if list.Count != len(definitions.Tools)-1 || len(list.Names) != list.Count || list.Tokens < 10*list.Count || !slices.Equal(list.Unknown, []string{"dead", "two words"}) {
 			t.Errorf("%s: %d tools, %d names, %d tokens, unknown %v", name, list.Count, len(list.Names), list.Tokens, list.Unknown)
 		}
+		var calls []string
 		for _, n := range list.Names {
 			if n.Tool == "hang" {
 				t.Errorf("%s lists a tool that is switched off", name)
 			}
-			if tool, err := tools.Find(f.api.o.Catalog, n.Name); err != nil || tool.Server != n.Server || tool.Name != n.Tool {
-				t.Errorf("%s: %q is found as %v, %v", name, n.Name, tool, err)
+			calls = append(calls, fmt.Sprintf(`{"id":"c","type":"function","function":{"name":%q,"arguments":"{}"}}`, n.Name))
+		}
+		_, found := toolCallsOf(t, f, "/tool-calls", `{"tool_calls":[`+strings.Join(calls, ",")+`]}`)
+		for i, n := range list.Names {
+			if c := found.Calls[i]; c.Server != n.Server || c.Tool != n.Tool {
+				t.Errorf("%s: %q is found as %+v", name, n.Name, c)
 			}
 		}
 	}

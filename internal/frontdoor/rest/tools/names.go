@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"slices"
 	"strings"
 	"sync"
 
@@ -44,10 +45,8 @@ func (m *meant) shown() string {
 // separators, which must yield exactly one tool. ambiguous is true if the error is about a name with
 // several matches.
 func (n *names) find(name string) (tool catalog.Tool, own string, ambiguous bool, err error) {
-	for _, o := range n.own {
-		if o == name {
-			return tool, o, false, nil
-		}
+	if slices.Contains(n.own, name) {
+		return tool, name, false, nil
 	}
 	tool, ambiguous, err = n.exact(name)
 	if err == nil || ambiguous || schema.KindOf(err) != schema.KindNotFound {
@@ -174,10 +173,4 @@ func (n *names) fold() {
 			n.folded.Add(tool, m)
 		}
 	}
-}
-
-// Find resolves the name that a model uses among all tools.
-func Find(c *catalog.Catalog, name string) (catalog.Tool, error) {
-	tool, _, _, err := (&names{catalog: catalog.SeenBy(c, schema.DefaultTenant, nil)}).find(name)
-	return tool, err
 }
