@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -64,9 +65,7 @@ func (w *world) asserted(k *tokentest.Key, client string, header tokentest.Heade
 		}
 	}
 	h := tokentest.Header{"typ": "JWT"}
-	for name, value := range header {
-		h[name] = value
-	}
+	maps.Copy(h, header)
 	return k.Sign(w.t, c, h)
 }
 
@@ -199,7 +198,7 @@ func TestNoForgedAssertionIsTaken(t *testing.T) {
 		"a long one":                     claims("x", strings.Repeat("x", 9<<10)),
 		"no JWT":                         "x",
 		"nothing":                        "",
-		"two claims of one name":         batch.SignBytes(t, []byte(fmt.Sprintf(`{"iss":"batch","sub":"batch","aud":"https://evil.example","aud":%q,"jti":"a","exp":%d}`, w.url, now.Add(time.Minute).Unix())), tokentest.Header{"typ": "JWT"}),
+		"two claims of one name":         batch.SignBytes(t, fmt.Appendf(nil, `{"iss":"batch","sub":"batch","aud":"https://evil.example","aud":%q,"jti":"a","exp":%d}`, w.url, now.Add(time.Minute).Unix()), tokentest.Header{"typ": "JWT"}),
 		"a list of claims":               batch.SignBytes(t, []byte(`[]`), tokentest.Header{"typ": "JWT"}),
 		"a client without keys":          w.asserted(batch, "app", nil, nil),
 		"a client that is not known":     w.asserted(batch, "nobody", nil, nil),
@@ -320,9 +319,7 @@ func TestClientAuthenticatesAsItsMetadataDocumentSays(t *testing.T) {
 		w.pass(10 * time.Minute)
 		doc := map[string]any{}
 		for _, from := range []map[string]any{inline, change} {
-			for member, value := range from {
-				doc[member] = value
-			}
+			maps.Copy(doc, from)
 		}
 		p.says(doc)
 		if _, err := s.Ask(t.Context(), request(asking...), &ada); err == nil || !strings.Contains(err.Error(), "cannot be verified") {

@@ -164,7 +164,7 @@ func (s *Server) grantable(asked string, p *Person) []string {
 	}
 	admin := s.Administers(p.Groups)
 	var list []string
-	for _, one := range strings.Fields(asked) {
+	for one := range strings.FieldsSeq(asked) {
 		if slices.Contains(list, one) || len(list) == maxScopes {
 			continue
 		}

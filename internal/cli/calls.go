@@ -70,7 +70,7 @@ func (q *callsQuery) values(now time.Time) (*callyard.ListCallsParams, error) {
 		return nil, fail(exitUsage, "--limit must be at least 1.")
 	}
 	values := &callyard.ListCallsParams{Server: given(q.server), Tool: given(q.tool), Principal: given(q.principal), Tenant: given(q.tenant), Batch: given(q.batch)}
-	for _, state := range strings.Split(q.state, ",") {
+	for state := range strings.SplitSeq(q.state, ",") {
 		if state = strings.TrimSpace(state); state != "" && !schema.State(state).Known() {
 			return nil, fail(exitUsage, "--state: %q is not a state of a call; see `callyard calls --help`.", oneLine(state))
 		}

@@ -35,7 +35,7 @@ func TestWarrantKeyPairIsWrittenWithSetupNotes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, line := range strings.Split(strings.TrimSpace(string(private)), "\n") {
+	for line := range strings.SplitSeq(strings.TrimSpace(string(private)), "\n") {
 		if strings.Contains(stdout, line) {
 			t.Error("the private key was printed")
 		}

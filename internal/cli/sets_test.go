@@ -30,7 +30,7 @@ func TestSetListShowsTenantsIfSeveral(t *testing.T) {
 	})
 	for args, want := range map[string]string{"sets": "TENANT red default", "sets remove mine": "was removed"} {
 		stdout, stderr, code := typed(t, "", append(strings.Fields(args), "--url", d.URL)...)
-		for _, word := range strings.Fields(want) {
+		for word := range strings.FieldsSeq(want) {
 			if code != exitOK || !strings.Contains(stdout, word) {
 				t.Errorf("%s: code %d, stdout %q, stderr %q", args, code, stdout, stderr)
 			}

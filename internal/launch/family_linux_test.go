@@ -38,7 +38,7 @@ func watch(t *testing.T, pid int) watched {
 func watchAll(t *testing.T, line string) []watched {
 	t.Helper()
 	var all []watched
-	for _, field := range strings.Fields(line) {
+	for field := range strings.FieldsSeq(line) {
 		all = append(all, watch(t, atoi(t, field)))
 	}
 	return all

@@ -220,7 +220,7 @@ func (in *inspection) add(key string, err error) {
 		return
 	}
 	if policy, ok := errors.AsType[*risk.Faults](err); ok {
-		for _, line := range strings.Split(policy.Error(), "\n") {
+		for line := range strings.SplitSeq(policy.Error(), "\n") {
 			in.faults = append(in.faults, config.Fault{Message: line})
 		}
 		return

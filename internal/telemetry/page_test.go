@@ -52,7 +52,7 @@ func registered(t *testing.T) map[string]string {
 		for _, c := range constName.FindAllStringSubmatch(p[2], -1) {
 			labels = append(labels, "`"+c[1]+"`")
 		}
-		for _, v := range strings.Split(p[3], ",") {
+		for v := range strings.SplitSeq(p[3], ",") {
 			if v != "" {
 				labels = append(labels, "`"+v+"`")
 			}

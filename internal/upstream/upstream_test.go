@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -54,9 +55,7 @@ func newMCP(t *testing.T, takes func(string) bool) *mcp {
 		defer m.mu.Unlock()
 		m.seen = append(m.seen, got)
 		if !m.takes(got) {
-			for k, v := range m.says {
-				w.Header()[k] = v
-			}
+			maps.Copy(w.Header(), m.says)
 			w.WriteHeader(m.code)
 			return
 		}

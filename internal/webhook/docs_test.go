@@ -29,7 +29,7 @@ func verify(secret string, h http.Header, body []byte, now time.Time) error {
 	mac.Write([]byte(id + "." + stamp + "."))
 	mac.Write(body)
 	want := "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
-	for _, got := range strings.Fields(h.Get("webhook-signature")) {
+	for got := range strings.FieldsSeq(h.Get("webhook-signature")) {
 		if hmac.Equal([]byte(got), []byte(want)) {
 			return nil
 		}

@@ -90,7 +90,7 @@ func (m marks) resolve(ref string) (any, bool) {
 		return nil, false
 	}
 	at := m.root
-	for _, part := range strings.Split(path, "/") {
+	for part := range strings.SplitSeq(path, "/") {
 		o, ok := at.(map[string]any)
 		if !ok {
 			return nil, false

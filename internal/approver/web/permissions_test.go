@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -47,9 +48,7 @@ func TestApproverCanGrantAndRevokeAPermission(t *testing.T) {
 		"other arguments": func(v url.Values) { v.Set("digest", schema.Digest(nil)) },
 	} {
 		v := url.Values{}
-		for name, value := range form {
-			v[name] = value
-		}
+		maps.Copy(v, form)
 		change(v)
 		if got := f.post(c, string(path)+"/allow", v); got.status != http.StatusBadRequest && got.status != http.StatusConflict || !strings.Contains(got.body, `role="alert"`) || !strings.Contains(got.body, `value="nightly"`) {
 			t.Errorf("%s: %d", what, got.status)

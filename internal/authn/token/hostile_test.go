@@ -242,7 +242,7 @@ func TestHostileTokensAreNotAccepted(t *testing.T) {
 			if kind := schema.KindOf(err); kind != schema.KindUnauthenticated {
 				t.Errorf("%s: %s: %v", name, kind, err)
 			}
-			for _, part := range strings.Split(raw, ".") {
+			for part := range strings.SplitSeq(raw, ".") {
 				if len(part) > 12 && strings.Contains(err.Error(), part) {
 					t.Errorf("%s: the error has a part of the token: %v", name, err)
 				}

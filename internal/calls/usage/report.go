@@ -153,10 +153,7 @@ func (q *Query) span(now time.Time) (from, before int64, err error) {
 	before = hourOf(to.Add(time.Hour - time.Nanosecond))
 	// Older hours are not stored, and later ones have no counts yet.
 	from = max(from, hourOf(now.Add(-KeepFor))-1)
-	before = min(before, hourOf(now)+24)
-	if before < from {
-		before = from
-	}
+	before = max(min(before, hourOf(now)+24), from)
 	return from, before, nil
 }
 

@@ -246,7 +246,7 @@ func (r *reader) find(ref string) (json.RawMessage, bool) {
 	if pointer == "" {
 		return at, true
 	}
-	for _, token := range strings.Split(pointer[1:], "/") {
+	for token := range strings.SplitSeq(pointer[1:], "/") {
 		if r.steps -= 1 + len(at)/block; r.steps < 0 {
 			return nil, false
 		}

@@ -3,6 +3,7 @@ package stage
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -75,9 +76,7 @@ func TestExecutionsAreComparedWithTheLabels(t *testing.T) {
 	}
 	reset := func(more map[string]string) map[string]string {
 		all := map[string]string{"s#0#reset": textA, "s#0#state": textB, "s#0#0": textA, "s#0#1": textB}
-		for id, text := range more {
-			all[id] = text
-		}
+		maps.Copy(all, more)
 		return all
 	}
 	for name, c := range map[string]struct {

@@ -27,7 +27,7 @@ func TestTranscriptIsMatchedToConversationByPrompts(t *testing.T) {
 		"A?": "ab", "A?|B?": "ab", "A?| B? |C?": "abc", "A?|B?|X?|Y?": "abc", "A?|D?": "ad", "B?": "", "Go.|On.": "bfcl", "A?|D?|x": "ad", "": "",
 	} {
 		steps := []step{{Type: "session", Session: "s"}}
-		for _, p := range strings.Split(prompts, "|") {
+		for p := range strings.SplitSeq(prompts, "|") {
 			steps = append(steps, step{Type: "user", Text: p}, step{Type: "answer"})
 		}
 		got := ""

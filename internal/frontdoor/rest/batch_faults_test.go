@@ -397,7 +397,7 @@ func TestWaitingCallCanBeCanceledInEveryQueue(t *testing.T) {
 		}
 	}
 	waiting := uint64(0)
-	for index := uint64(0); index < 400; index++ {
+	for index := range uint64(400) {
 		if !running[index] {
 			waiting = index
 		}

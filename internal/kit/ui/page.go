@@ -94,13 +94,13 @@ type difference struct {
 // shared returns the template functions of all pages.
 func shared() template.FuncMap {
 	return template.FuncMap{
-		"shown":   func(s any) template.HTML { return visible.HTML([]byte(fmt.Sprint(s))) },
+		"shown":   func(s any) template.HTML { return visible.HTML(fmt.Append(nil, s)) },
 		"bytes":   visible.HTML,
 		"time":    func(t time.Time) template.HTML { return stamp(t, "2006-01-02 15:04:05 UTC") },
 		"day":     func(t time.Time) template.HTML { return stamp(t, "2006-01-02 15:04 UTC") },
 		"machine": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 		"number":  Number[int],
-		"plain":   func(s any) string { return visible.Escaped([]byte(fmt.Sprint(s))) },
+		"plain":   func(s any) string { return visible.Escaped(fmt.Append(nil, s)) },
 		"diff":    func(label string, lines []textdiff.Line) difference { return difference{label, lines} },
 		"fold":    fold,
 	}

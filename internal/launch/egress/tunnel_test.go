@@ -80,7 +80,7 @@ func TestConnectionsShareOnePairOfPipes(t *testing.T) {
 				return
 			}
 			defer conn.Close()
-			want := bytes.Repeat([]byte(fmt.Sprintf("%7d\n", i)), 1<<18/8)
+			want := bytes.Repeat(fmt.Appendf(nil, "%7d\n", i), 1<<18/8)
 			all.Go(func() {
 				if _, err := conn.Write(want); err != nil {
 					t.Error(err)

@@ -2,6 +2,7 @@ package journal_test
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"testing"
 
@@ -59,9 +60,7 @@ func (m *model) result(r *journal.ResultRecord) {
 
 // takeover: what the new owner finds open.
 func (m *model) takeover() {
-	for i, in := range m.mine {
-		m.intents[i] = in
-	}
+	maps.Copy(m.intents, m.mine)
 	m.mine = map[uint64]journal.OpenIntent{}
 	m.epoch++
 }

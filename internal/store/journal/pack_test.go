@@ -88,7 +88,6 @@ func TestRepetitionOverTheRecordCountIsRefused(t *testing.T) {
 	msg = appendResult(msg, &ResultRecord{Outcome: Failed, Error: []byte("{}")})
 	msg[0] = packedVersion
 	for _, n := range []uint64{1, 3, 1 << 40} { // 2 would fit
-		n := n
 		reads := 0
 		if _, err := ReadResults(appendRepeat(bytes.Clone(msg), n), func(*ResultRecord) { reads++ }); err == nil || reads > 3 {
 			t.Errorf("%d more of one was read %d times, %v", n, reads, err)

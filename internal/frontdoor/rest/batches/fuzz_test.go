@@ -61,7 +61,7 @@ func FuzzBatchDocumentIsReadOrRefused(f *testing.F) {
 		if o.Life < 0 || len(o.Labels) > 32 {
 			t.Fatalf("%q asks for %+v", body, o)
 		}
-		for n := 0; n < 1000; n++ {
+		for range 1000 {
 			if _, _, err := source.next(); err != nil && !isRefusal(err) {
 				t.Fatalf("%q: %v", body, err)
 			} else if err != nil && schema.KindOf(err) != schema.KindInvalidRequest && schema.KindOf(err) != schema.KindTooLarge {
