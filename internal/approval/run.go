@@ -171,7 +171,11 @@ func (d *Desk) due(a *ledger.Approval, now time.Time, alive func(string) bool) f
 				return unchanged
 			}
 			a.State = ledger.Unknown
-			a.Error = schema.Errorf(schema.KindOutcomeUnknown, "The process that ran the call was lost before it reported the outcome; the call may have run.").WithCall(a.CallID)
+			why := "was lost before it reported the outcome"
+			if alive(a.Runner.FrontDoor) {
+				why = "did not report the outcome in time"
+			}
+			a.Error = schema.Errorf(schema.KindOutcomeUnknown, "The process that ran the call %s; the call may have run.", why).WithCall(a.CallID)
 			return nil
 		}
 	}

@@ -26,10 +26,13 @@ import (
 
 const (
 	reconcileEvery = time.Second
-	// recordTimeout bounds the write of a call's outcome. If the write fails, the approval will
-	// count as unknown.
+	// recordTimeout bounds a round of reconciliation, the read of a call, and the time that Close
+	// waits for the write of an outcome.
 	recordTimeout = 20 * time.Second
-	recordAgain   = 250 * time.Millisecond
+	// recordAgain is the first pause between two attempts to read a call or write an outcome.
+	// recordAgainMost is the longest one.
+	recordAgain     = 250 * time.Millisecond
+	recordAgainMost = 5 * time.Second
 	// tryTimeout bounds one read or write of the ledger. A request to a failed NATS node is never
 	// answered; the next attempt goes to another node.
 	tryTimeout = 3 * time.Second
@@ -243,27 +246,50 @@ func (r *Runner) unchanged(ctx context.Context, a *ledger.Approval, args []byte)
 	return nil
 }
 
+// record stores the outcome of a call. If the ledger cannot be written, it tries again until the
+// runner has been closed for recordTimeout: the outcome is known only here, and would count as
+// unknown.
 func (r *Runner) record(a *ledger.Approval, res *schema.Result, callErr error) {
-	ctx, cancel := context.WithTimeout(context.Background(), recordTimeout)
+	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	finish := func() error {
-		try, done := context.WithTimeout(ctx, tryTimeout)
-		defer done()
-		_, err := r.o.Desk.Finish(try, a.Binding.Tenant, a.ID, res, callErr)
-		return err // returned unwrapped, for the checks below
-	}
-	// Retry, so that a brief outage of the ledger does not turn a known outcome into an unknown one.
-	err := finish()
-	for schema.KindOf(err) == schema.KindUnavailable && ctx.Err() == nil {
+	stop := context.AfterFunc(r.ctx, func() {
 		select {
-		case <-time.After(recordAgain):
+		case <-time.After(recordTimeout):
+			cancel()
 		case <-ctx.Done():
 		}
-		if err = finish(); schema.KindOf(err) == schema.KindConflict {
-			return // an earlier attempt had stored it, but its reply was lost
-		}
-	}
+	})
+	defer stop()
+	log := r.o.Log.With("call", a.CallID)
+	err := untilStored(ctx, log, func(try context.Context) error {
+		_, err := r.o.Desk.Finish(try, a.Binding.Tenant, a.ID, res, callErr)
+		return err // unwrapped: untilStored checks its kind
+	})
 	if err != nil {
-		r.o.Log.Error("the outcome of a call could not be recorded; it will count as unknown", "call", a.CallID, "error", err)
+		log.Error("the outcome of a call could not be recorded; it will count as unknown", "error", err)
+	}
+}
+
+// untilStored calls finish until it succeeds, fails for another reason than an unavailable ledger,
+// or ctx ends.
+func untilStored(ctx context.Context, log *slog.Logger, finish func(context.Context) error) error {
+	began, warned := time.Now(), false
+	for again := recordAgain; ; again = min(2*again, recordAgainMost) {
+		try, done := context.WithTimeout(ctx, tryTimeout)
+		err := finish(try)
+		done()
+		switch {
+		case schema.KindOf(err) == schema.KindConflict && again > recordAgain:
+			return nil // an earlier attempt had stored it, but its reply was lost
+		case schema.KindOf(err) != schema.KindUnavailable || ctx.Err() != nil:
+			return err
+		case !warned && time.Since(began) >= recordTimeout:
+			warned = true
+			log.Warn("the outcome of a call could not be recorded yet; it is tried again until this process stops", "error", err)
+		}
+		select {
+		case <-time.After(again):
+		case <-ctx.Done():
+		}
 	}
 }
