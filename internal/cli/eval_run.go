@@ -79,7 +79,7 @@ func (r *evalRun) run(ctx context.Context, c *client) error {
 	}
 	if r.m.name != "" {
 		if r.target.Reset != "" || r.execute != "" && r.execute != executeNone { // check before paying for a model
-			if err := r.serversReady(ctx, c); err != nil {
+			if err := r.readyToExecute(ctx, c); err != nil {
 				return err
 			}
 		}
@@ -139,32 +139,61 @@ func (r *evalRun) carryOut(ctx context.Context, c *client, planned func(rundir.O
 		return plan.Done, nil
 	}
 	if !r.batch.Cancel {
-		if err := r.serversReady(ctx, c); err != nil {
+		if err := r.serversReady(ctx, c, plan.Servers()); err != nil {
 			return nil, err
 		}
 	}
 	return executePlan(ctx, c, plan, r.batch)
 }
 
-// serversReady rejects servers of --server that Callyard does not have. Their calls would wait
-// forever for a worker.
-func (r *evalRun) serversReady(ctx context.Context, c *client) error {
+// readyToExecute checks the servers of the calls that are known before the model is asked.
+func (r *evalRun) readyToExecute(ctx context.Context, c *client) error {
+	var called []string
+	if r.execute == executeLabel || r.execute == executeAll {
+		plan, err := rundir.PlanLabels(r.o, r.target)
+		if err != nil {
+			return fail(exitUsage, "%w", err)
+		}
+		called = plan.Servers()
+	}
+	return r.serversReady(ctx, c, called)
+}
+
+// serversReady rejects servers of --server, and servers of calls, that Callyard does not have.
+// Their calls would wait forever for a worker.
+func (r *evalRun) serversReady(ctx context.Context, c *client, called []string) error {
+	mapped := make(map[string]bool, len(r.target.Servers))
 	for _, name := range slices.Sorted(maps.Keys(r.target.Servers)) {
 		id := r.target.Servers[name]
-		err := suggesting(func(ctx context.Context, c *client, args []string) error {
-			_, err := c.report(ctx, with(c.api.GetServer, args[0]), new(struct{}))
-			var missing *exitError
-			if errors.As(err, &missing) && missing.notFound {
-				flag := strings.TrimPrefix(name+"="+id, "=")
-				return &exitError{code: missing.code, notFound: true, err: fmt.Errorf("--server %s: %w", oneLine(flag), err)}
-			}
-			return err
-		})(ctx, c, []string{id})
-		if err != nil {
+		mapped[id] = true
+		if err := serverExists(ctx, c, id, "--server "+strings.TrimPrefix(name+"="+id, "=")); err != nil {
 			return err
 		}
 	}
-	return r.serial(ctx, c)
+	if err := r.serial(ctx, c); err != nil {
+		return err
+	}
+	for _, id := range called {
+		if mapped[id] || strings.HasPrefix(r.target.Reset, id+"/") || strings.HasPrefix(r.target.State, id+"/") {
+			continue // checked above
+		}
+		if err := serverExists(ctx, c, id, "The data set has calls of the server \""+id+"\". Choose its server at Callyard with --server "+id+"=ID"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// serverExists returns an error that begins with the given words if Callyard does not have a server.
+func serverExists(ctx context.Context, c *client, id, words string) error {
+	return suggesting(func(ctx context.Context, c *client, args []string) error {
+		_, err := c.report(ctx, with(c.api.GetServer, args[0]), new(struct{}))
+		var missing *exitError
+		if errors.As(err, &missing) && missing.notFound {
+			return &exitError{code: missing.code, notFound: true, err: fmt.Errorf("%s: %w", oneLine(words), err)}
+		}
+		return err
+	})(ctx, c, []string{id})
 }
 
 // serial rejects servers with a state that run several calls at the same time, because the calls of

@@ -126,16 +126,28 @@ func TestFaultsOfAnEvaluationAreNamed(t *testing.T) {
 func TestAnUnknownServerOfAnEvaluationIsRefused(t *testing.T) {
 	plainEnvironment(t)
 	t.Chdir(t.TempDir())
-	if err := os.WriteFile("data.json", []byte(`[{"uuid":"t","category":"files","query":"q","function_call_label":[{"name":"echo","mcp_server":"fs","input":{}}]}]`), 0o600); err != nil {
+	if err := os.WriteFile("data.json", []byte(`[{"uuid":"t","category":"files","query":"q","function_call_label":[{"name":"echo","mcp_server":"dmo","input":{}}]}]`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	d := openDoor(t, map[string]answer{
 		"GET /servers":      jsonAnswer(`{"servers":[{"id":"demo","initialization_state":"ready"}]}`),
+		"GET /servers/demo": jsonAnswer(`{"id":"demo","initialization_state":"ready"}`),
 		"GET /servers/dmeo": problemAnswer(404, `{"title":"Not found","status":404,"detail":"There is no server \"dmeo\".","retryable":false}`),
+		"GET /servers/dmo":  problemAnswer(404, `{"title":"Not found","status":404,"detail":"There is no server \"dmo\".","retryable":false}`),
 	})
-	_, stderr, code := evaluate(t, "run", "run", "--data", "mcptoolbench:data.json", "--server", "fs=dmeo", "--url", d.URL)
-	if code != exitRefused || !strings.Contains(stderr, "--server fs=dmeo: There is no server") || !strings.Contains(stderr, "Did you mean demo?") {
-		t.Errorf("code %d, %s", code, stderr)
+	for _, c := range []struct {
+		args []string
+		says string
+	}{
+		{[]string{"--server", "dmo=dmeo"}, "--server dmo=dmeo: There is no server"},
+		{nil, `The data set has calls of the server "dmo". Choose its server at Callyard with --server dmo=ID: There is no server`},
+		{[]string{"--server", "other=demo"}, "--server dmo=ID"},
+		{[]string{"--model", "ollama:m", "--execute", "all"}, "--server dmo=ID"}, // before the model is asked
+	} {
+		_, stderr, code := evaluate(t, append([]string{"run", "run", "--data", "mcptoolbench:data.json", "--url", d.URL}, c.args...)...)
+		if code != exitRefused || !strings.Contains(stderr, c.says) || !strings.Contains(stderr, "Did you mean demo?") {
+			t.Errorf("%v: code %d, %s", c.args, code, stderr)
+		}
 	}
 	for _, r := range d.requests() {
 		if r.line == "POST /batches" {

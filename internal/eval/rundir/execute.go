@@ -3,8 +3,10 @@ package rundir
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/callyard/callyard/internal/eval/stage"
 )
@@ -61,6 +63,15 @@ func (o *Options) plan(folder string, calls func([]stage.Sample) ([]stage.ExecCa
 		p.Done = &old
 	}
 	return p, nil
+}
+
+// Servers returns the ids of the servers that the calls name, sorted.
+func (p *Plan) Servers() []string {
+	ids := make(map[string]bool)
+	for i := range p.calls {
+		ids[p.calls[i].Server] = true
+	}
+	return slices.Sorted(maps.Keys(ids))
 }
 
 func (p *Plan) path() string { return filepath.Join(p.dir, stage.ExecutionFile) }
