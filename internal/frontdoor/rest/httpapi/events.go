@@ -31,7 +31,7 @@ type Live struct {
 	Draining  func() bool
 	// Changes subscribes to the changes that the stream reports.
 	Changes func() (changes <-chan struct{}, stop func())
-	// Tell writes the pending events. If it returns false, the stream ends.
+	// Tell writes the pending events. If it returns false or an error, the stream ends.
 	Tell func(out *sse.Writer, why Why) (more bool, err error)
 }
 
@@ -41,8 +41,9 @@ func (x *Exchange) Continues() bool {
 	return x.shared.Callers == nil || x.shared.Callers.Continues(&x.Principal) == nil
 }
 
-// Follow answers with the stream. A HEAD request gets only its headers. It returns errors of
-// [Exchange.Wait] only: later errors end the stream.
+// Follow answers with the stream. A HEAD request gets only its headers. It returns an error only
+// before the stream begins. A later error cannot be reported to the reader, which connects again
+// and then receives it as the answer; it is logged for debugging.
 func (l Live) Follow(x *Exchange, r *http.Request) error {
 	out := NewEvents(x)
 	defer out.End()
@@ -80,5 +81,9 @@ func (l Live) Follow(x *Exchange, r *http.Request) error {
 			more, err = l.Tell(out, Looked)
 		}
 	}
-	return nil
+	if err != nil && out.Begun() {
+		x.shared.Problems.log.Debug("an event stream ends early", "id", x.ID, "path", r.URL.Path, "error", err)
+		return nil
+	}
+	return err
 }
