@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -12,9 +13,14 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// unattachedWait limits how long calls wait for a program after the last one has left. Programs
-// reconnect within a fraction of a second.
-const unattachedWait = 3 * time.Second
+const (
+	// unattachedWait limits how long calls wait for a program after the last one has left.
+	// Programs reconnect within a fraction of a second.
+	unattachedWait = 3 * time.Second
+	// maxUnready limits the programs whose last failure is remembered. A program that restarts
+	// has another instance each time.
+	maxUnready = 256
+)
 
 var (
 	// errOtherDefinitions ends the session of a program that has changed its lists while other
@@ -33,12 +39,15 @@ type programs struct {
 	since   time.Time     // when the last program in use left
 	givenUp bool          // no program has been in use for unattachedWait: calls do not wait
 	awaited bool          // [Pool.awaitProgram] is running
+	// unready is the reason why a program was not ready at its last attempt, by instance. Programs
+	// connect again every few seconds, and the log names a reason once.
+	unready map[string]string
 }
 
 func newPrograms(server schema.ServerID) *programs {
 	return &programs{
 		none: fmt.Sprintf("No program is attached to the server %q.", server),
-		all:  make(map[string]*attachment), flip: make(chan struct{}), givenUp: true,
+		all:  make(map[string]*attachment), flip: make(chan struct{}), givenUp: true, unready: make(map[string]string),
 	}
 }
 
@@ -136,7 +145,11 @@ func (p *Pool) Attach(program attach.Program, accept func(maxMessage int) (*atta
 	s, how, err := p.attemptOver(a, guess, min(p.cfg.ProbeTimeout<<min(probes, maxProbes), p.cfg.StartTimeout/2))
 	p.learn(guess, how, err)
 	if err != nil {
-		log.Warn("a program attached and did not become ready", "error", err.Error())
+		level := slog.LevelDebug
+		if p.newlyUnready(program.Instance, err.Error()) {
+			level = slog.LevelWarn
+		}
+		log.Log(context.Background(), level, "a program attached and did not become ready", "error", err.Error())
 		return nil
 	}
 	if p.joinProgram(ctx, s) {
@@ -148,6 +161,21 @@ func (p *Pool) Attach(program attach.Program, accept func(maxMessage int) (*atta
 	why := s.cause()
 	log.Info("program detached", "why", why.Error())
 	return nil
+}
+
+// newlyUnready notes that a program is not ready, and reports whether the reason is a new one.
+func (p *Pool) newlyUnready(instance, why string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	g := p.programs
+	if g.unready[instance] == why {
+		return false
+	}
+	if len(g.unready) >= maxUnready {
+		clear(g.unready)
+	}
+	g.unready[instance] = why
+	return true
 }
 
 // admit reserves a place for a program. old is the previous attachment of the same program, or
@@ -258,6 +286,7 @@ func (p *Pool) joinProgram(ctx context.Context, s *session) bool {
 	p.offers.defs, p.offers.digest = a.defs, a.digest
 	p.live = append(p.live[:len(p.live):len(p.live)], s)
 	g.givenUp = false
+	delete(g.unready, a.program.Instance)
 	p.greeted(s)
 	p.subscriptions.wakeLocked()
 	return true

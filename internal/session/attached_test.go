@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -290,6 +291,54 @@ func TestAFailedHandshakeIsReportedToTheProgram(t *testing.T) {
 	p.attach(&attachtest.Program{})
 	p.sessions(1)
 }
+
+// A program that is never ready connects again every few seconds, for days.
+func TestAProgramThatIsNotReadyIsLoggedOnceForEachReason(t *testing.T) {
+	p := openPad(t, Config{StartTimeout: 100 * time.Millisecond}, 0)
+	var log syncText
+	p.log = slog.New(slog.NewTextHandler(&log, nil)) // nothing is attached, so nothing logs yet
+	attempts := func(program *attachtest.Program, n int) {
+		t.Helper()
+		for range n {
+			if code := p.attach(program).Wait(); code != attach.CodeFailed {
+				t.Fatalf("closed with %d", code)
+			}
+		}
+	}
+	attempts(&attachtest.Program{Instance: "a", Silent: true}, 3)
+	attempts(&attachtest.Program{Instance: "b", Silent: true}, 2)
+	if n := log.count("did not become ready"); n != 2 {
+		t.Errorf("two programs are logged %d times:\n%s", n, log.text())
+	}
+	a := p.attach(&attachtest.Program{Instance: "a"})
+	p.sessions(1)
+	a.Kill()
+	p.sessions(0)
+	attempts(&attachtest.Program{Instance: "a", Silent: true}, 2)
+	if n := log.count("did not become ready"); n != 3 {
+		t.Errorf("a program that was ready in between is logged %d times, want 3:\n%s", n, log.text())
+	}
+}
+
+// syncText collects a log. It is safe for concurrent use.
+type syncText struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (s *syncText) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *syncText) text() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
+func (s *syncText) count(what string) int { return strings.Count(s.text(), what) }
 
 func TestInvalidFramesEndOnlyTheirConnection(t *testing.T) {
 	p := openPad(t, Config{MaxResult: 1 << 10}, 0)
