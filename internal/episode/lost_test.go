@@ -75,3 +75,32 @@ func TestEpisodesAvoidAWorkerThatIsLostAndStillListed(t *testing.T) {
 		}
 	})
 }
+
+// A trainer may begin its next episode elsewhere and never reset or delete the last one.
+func TestAnEndedEpisodeFreesItsPlace(t *testing.T) {
+	f, err := Load(written(t, map[string]string{
+		"env.yaml":    "environments:\n  notes:\n    tools: [files/*]\n    tasks_file: tasks.jsonl\n    limits: {episodes: 1}\n",
+		"tasks.jsonl": `{"id":"a","question":"a"}`,
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := New(Options{File: f, Calls: &halfDead{}, Catalog: pair{}, Log: slog.New(slog.DiscardHandler)})
+	defer m.Close()
+	env := f.Environments["notes"]
+	for range 3 {
+		ep, err := m.Begin(t.Context(), env, Begin{Task: env.tasks.byID["a"]})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := m.Begin(t.Context(), env, Begin{Task: env.tasks.byID["a"]}); schema.KindOf(err) != schema.KindUnavailable {
+			t.Errorf("a second episode at the same time: %v", err)
+		}
+		if o, err := ep.Step(t.Context(), "finish", nil); err != nil || !o.Done {
+			t.Fatalf("%+v, %v", o, err)
+		}
+		if _, err := ep.Step(t.Context(), "read", nil); schema.KindOf(err) != schema.KindConflict || ep.Last() == nil || !ep.Status().Done {
+			t.Errorf("after its end: %v, %+v", err, ep.Status())
+		}
+	}
+}

@@ -21,11 +21,10 @@ func TestEpisodesAreCountedWithTheirRewardsWhenTheyEnd(t *testing.T) {
 	if _, err := one.Step(t.Context(), "finish", nil); err != nil {
 		t.Fatal(err)
 	}
-	if d := m.WatchOne(env); d.Environment.Running != 2 || d.Environment.Ended != 0 || len(d.InProgress) != 2 || d.InProgress[0].Principal != "trainer" || len(d.Recent) != 0 {
+	if d := m.WatchOne(env); d.Environment.Running != 1 || d.Environment.Ended != 1 || len(d.InProgress) != 1 || d.InProgress[0].ID != "two" || d.InProgress[0].Principal != "trainer" || len(d.Recent) != 1 {
 		t.Errorf("in progress: %+v", d)
 	}
-	one.Close()
-	one.Close() // a second Close counts nothing
+	one.Close() // counts nothing
 	two.Close()
 	d := m.WatchOne(env)
 	if e := d.Environment; e.Running != 0 || e.Ended != 2 || e.Outcomes["closed"] != 1 || e.Outcomes["done"] != 1 || e.Rewards != 1 || e.Mean == nil || *e.Mean != 1 || e.Isolation != "process" || e.Limit < 1 {
