@@ -177,7 +177,7 @@ type Answers struct {
 // Outcome is the outcome of one of several decisions.
 type Outcome struct {
 	ID       schema.ApprovalID `json:"id"`
-	Status   int               `json:"status" doc:"The status with which the decision alone would have been answered."`
+	Status   int               `json:"status" doc:"The HTTP status that this decision would have had as a request of its own."`
 	Approval *Summary          `json:"approval,omitempty"`
 	Problem  *problem.Document `json:"problem,omitempty"`
 }

@@ -62,7 +62,7 @@ func operation(id, route, summary, answer string, page http.HandlerFunc) huma.Op
 		SkipValidateParams: true, // parameters are validated earlier, with our own messages
 		Responses: map[string]*huma.Response{
 			"200":     {Description: answer},
-			"default": {Description: "A refusal (RFC 9457).", Content: map[string]*huma.MediaType{problem.MediaType: {Schema: ref("Problem")}}},
+			"default": {Description: "A problem document (RFC 9457).", Content: map[string]*huma.MediaType{problem.MediaType: {Schema: ref("Problem")}}},
 		},
 	}
 }

@@ -38,11 +38,11 @@ func (g *grants) end(ctx context.Context, who *schema.Principal, id, channel str
 type Grant struct {
 	ID         string     `json:"id"`
 	Client     string     `json:"client_id"`
-	ClientName string     `json:"client_name,omitempty" doc:"As the program calls itself."`
+	ClientName string     `json:"client_name,omitempty" doc:"The name that the program gave."`
 	ClientHost string     `json:"client_host,omitempty" doc:"The host of its metadata document; absent for a program of the configuration."`
 	Person     string     `json:"person"`
 	Owner      string     `json:"owner,omitempty"`
-	Resource   string     `json:"resource" doc:"What its tokens are for."`
+	Resource   string     `json:"resource" doc:"The resource for which its tokens are valid."`
 	Scopes     []string   `json:"scopes"`
 	Created    time.Time  `json:"created_at"`
 	Used       *time.Time `json:"last_used_at,omitempty" doc:"When the program last got a token; absent: it has none yet."`
