@@ -12,7 +12,7 @@ type told struct {
 	ID string
 	// Effect is the text that the tool records.
 	Effect string
-	// digest is the digest of the arguments of a single call, as in the execution log.
+	// digest is the digest of the arguments of a single call, as in the call records.
 	digest string
 	Safe   bool
 	Batch  string // "" for a single call

@@ -66,7 +66,7 @@ const (
 	refusedTries = 20
 )
 
-// digestOf returns the digest of arguments as in the execution log.
+// digestOf returns the digest of arguments as in the call records.
 func digestOf(arguments string) string {
 	sum := sha256.Sum256([]byte(arguments))
 	return "sha256:" + hex.EncodeToString(sum[:])
@@ -131,7 +131,7 @@ func (r *run) keep(ctx context.Context, which func(*told) bool) (kept, error) {
 		err = fmt.Errorf("it names none of %d calls, so it would name no twin either", len(told))
 	}
 	if err != nil {
-		return kept{}, fmt.Errorf("reading the execution log: %w", err)
+		return kept{}, fmt.Errorf("reading the call records: %w", err)
 	}
 	for _, t := range calls {
 		if t.Batch == "" && !which(t) {
@@ -186,7 +186,7 @@ func (k *keeper) get(ctx context.Context, path string, v any) (found bool, err e
 	}
 }
 
-// twins adds the single calls to told that the execution log has but no client knows, because
+// twins adds the single calls to told that the call records have but no client knows, because
 // the response was lost. The log may lack a call, and includes refused
 // calls, which are read like the others. named is the number of calls
 // in the log whose IDs a client knows.

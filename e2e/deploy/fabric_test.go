@@ -236,7 +236,7 @@ func (f *fabric) works(t testing.TB) {
 	if status, body = ask(t, "POST", f.door+"/servers/demo/tools/add", `{"a":1,"b":2}`, f.agent, "Idempotency-Key: one"); status != 200 {
 		t.Errorf("a durable call: %d %s", status, body)
 	}
-	eventually(t, "the calls being in the execution log", func() error {
+	eventually(t, "the calls being in the call records", func() error {
 		status, body := ask(t, "GET", f.door+"/calls?limit=5", "", f.agent)
 		if status != 200 || !strings.Contains(body, asked.Call) && !strings.Contains(body, "call_") {
 			return fmt.Errorf("%d %.300s", status, body)

@@ -174,7 +174,7 @@ func (x *executor) failed(it *item, t *tries, left bool, err error) (res *schema
 	return nil, nil, false
 }
 
-// refused ends a call that the gate refused. It adds it to the execution log unless an attempt
+// refused ends a call that the gate refused. It adds it to the call records unless an attempt
 // already did.
 func (x *executor) refused(it *item, t *tries, verdict *admission.Verdict, err error) error {
 	if it.attempt == 0 && it.noted == "" {

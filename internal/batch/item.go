@@ -20,7 +20,7 @@ type item struct {
 	call    *schema.Call
 	attempt int             // number of the last attempt
 	worker  schema.WorkerID // worker of the last attempt
-	// noted is the id of the call in the execution log.
+	// noted is the id of the call in the call records.
 	noted schema.CallID
 	// waited reports whether a caller waits for this call.
 	waited bool

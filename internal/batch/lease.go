@@ -46,7 +46,7 @@ func (l *lease) takenEnd(it *item) error {
 	return e
 }
 
-// place returns the execution log's record of a call, without the call itself. The call has a new
+// place returns the call record of a call, without the call itself. The call has a new
 // id there: the log finds its records by the time of their ids, and the journal finds durable
 // calls.
 func (l *lease) place(it *item) *records.Record {

@@ -29,7 +29,7 @@ type Options struct {
 	Release func(ctx context.Context, a *ledger.Approval, progress func(params []byte)) (*schema.Result, error)
 	// Durable runs durable calls. If nil, they are refused.
 	Durable *batch.Runner
-	// Records is the execution log. If nil, calls are not listed.
+	// Records is the store of call records. If nil, calls are not listed.
 	Records *records.Recorder
 	// Traced reports whether this process records spans for calls.
 	Traced bool

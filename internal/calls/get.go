@@ -112,7 +112,7 @@ func (c *Calls) waitApproval(ctx context.Context, id schema.CallID, who schema.P
 const maxID = 256
 
 // neverHeld is for calls from before a loss of approvals. It returns KindNotFound if the
-// execution log proves that the call was not held, else an error for a lost record.
+// call records prove that the call was not held, else an error for a lost record.
 func (c *Calls) neverHeld(ctx context.Context, id schema.CallID, who schema.Principal) error {
 	if c.o.Records != nil {
 		rec, err := c.o.Records.Get(ctx, schema.OnlyTenant(who.Tenant), id)
@@ -126,7 +126,7 @@ func (c *Calls) neverHeld(ctx context.Context, id schema.CallID, who schema.Prin
 	return journal.LostCall(id)
 }
 
-// recorded returns the status of a call that only the execution log knows, or the error none.
+// recorded returns the status of a call that only the call records have, or the error none.
 func recorded(ctx context.Context, log *records.Recorder, id schema.CallID, who schema.Principal, none error) (*Status, error) {
 	rec, err := log.Get(ctx, schema.OnlyTenant(who.Tenant), id)
 	switch {
@@ -148,19 +148,19 @@ func (c *Calls) Watch(tenant schema.TenantID, id schema.CallID, changed func()) 
 	return !c.stored(id), c.o.Ledger.WatchOne(schema.OnlyTenant(tenant), ledger.IDFor(id), func(*ledger.Approval) { changed() })
 }
 
-// Filter selects calls of the execution log.
+// Filter selects call records.
 type Filter = records.Filter
 
-// View is a call as the execution log returns it.
+// View is a call record as the API returns it.
 type View = records.View
 
 // ViewError is the reason why a call has no result.
 type ViewError = records.ViewError
 
-// Page is a page of the execution log.
+// Page is a page of call records.
 type Page = records.Page
 
-// List returns a page of calls from the execution log, newest first. It selects calls of the
+// List returns a page of call records, newest first. It selects calls of the
 // given tenants that match the filter; if the filter names no principals, calls of all principals
 // match. It returns at most limit calls, starting at the cursor of the previous page. A page may be
 // short and still have a next cursor. List does not check permissions; its caller must. Errors:

@@ -15,7 +15,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// callsCommand queries the execution log.
+// callsCommand queries the call records.
 func callsCommand() *cobra.Command {
 	var q callsQuery
 	cmd := &cobra.Command{

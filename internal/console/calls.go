@@ -132,7 +132,7 @@ type event struct {
 
 type callPage struct {
 	C      callyard.Call
-	R      *callyard.CallRecord // nil if not in the execution log
+	R      *callyard.CallRecord // nil if there is no call record
 	Events []event
 	Result *resultView
 	Trace  string // trace ID, or ""
@@ -197,7 +197,7 @@ func (c callPages) call(w http.ResponseWriter, r *http.Request, v Visit) error {
 // maxLogPages limits the search for one call among those of the same second.
 const maxLogPages = 5
 
-// record finds a call in the execution log by its admission time. Times in a query have whole
+// record finds a call record by its admission time. Times in a query have whole
 // seconds. It returns nil if the log does not have the call, or if the call is not among the first
 // of its second.
 func (c callPages) record(ctx context.Context, v Visit, of *callyard.Call) (*callyard.CallRecord, error) {

@@ -7,7 +7,7 @@ import (
 )
 
 // traceOf returns the trace ID of a call, and the address of the trace, or "" if not known. The
-// execution log also has the trace of a batch call.
+// call records also have the trace of a batch call.
 func (c callPages) traceOf(call *callyard.Call, record *callyard.CallRecord) (id, url string) {
 	id = text(call.TraceID)
 	if id == "" && record != nil {

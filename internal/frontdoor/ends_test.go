@@ -66,7 +66,7 @@ func TestHeldCallRecordEndsWithItsApproval(t *testing.T) {
 		t.Fatalf("%d %s", status, text)
 	}
 	var got map[string]string
-	inTime(t, 20*time.Second, "the ends in the execution log", func() bool {
+	inTime(t, 20*time.Second, "the ends in the call records", func() bool {
 		got = d.recorded("write")
 		return got[denied] != "held" && got[canceled] != "held"
 	})
@@ -86,7 +86,7 @@ func TestHeldCallRecordShowsExpiry(t *testing.T) {
 	if got := d.recorded("write"); got[id] != "held" {
 		t.Errorf("at first: %v", got)
 	}
-	inTime(t, 20*time.Second, "the end in the execution log", func() bool { return d.recorded("write")[id] == "expired" })
+	inTime(t, 20*time.Second, "the end in the call records", func() bool { return d.recorded("write")[id] == "expired" })
 	inTime(t, 20*time.Second, "the end in usage", func() bool {
 		_, _, text := d.do("GET", "/usage", "")
 		return strings.Contains(text, `"expired":1,`)
@@ -116,7 +116,7 @@ func TestFrontDoorRecordsCallsThatExpiredWithoutIt(t *testing.T) {
 	}
 	t.Run("a front door starts", func(t *testing.T) {
 		d := openDoor(t, srv, o)
-		inTime(t, 20*time.Second, "the ends in the execution log", func() bool {
+		inTime(t, 20*time.Second, "the ends in the call records", func() bool {
 			got := d.recorded("write")
 			return got[first] == "expired" && got[second] == "expired"
 		})

@@ -50,7 +50,7 @@ import (
 type Options struct {
 	Config settings.FrontDoor
 	// Conn carries calls. Stored is a connection for stored data (journals, approvals, the
-	// execution log, webhooks), so that a call never queues behind a batch that arrives. If nil,
+	// call records, webhooks), so that a call never queues behind a batch that arrives. If nil,
 	// Conn is used. The caller closes both.
 	Conn    *bus.Conn
 	Stored  *bus.Conn

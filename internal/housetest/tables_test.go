@@ -110,7 +110,7 @@ var (
 	behindCalls = []string{"internal/calls/admission", "internal/calls/execution", "internal/calls/release", "internal/approval", "internal/store/ledger", "internal/store/journal", "internal/calls/records"}
 )
 
-// callStores are the stores of calls: durable ones, held ones, and the execution log.
+// callStores are the stores of calls: durable ones, held ones, and the call records.
 var callStores = []string{"internal/store/journal", "internal/store/ledger", "internal/calls/records"}
 
 // knowCallStores are the packages and files that may import a store of calls. All others use

@@ -220,7 +220,7 @@ func (m *Metrics) LeaseLost() { m.leasesLost.Inc() }
 // Unexpected counts a dropped NATS message; see bus.Conn.OnUnexpected.
 func (m *Metrics) Unexpected(reason string) { m.unexpected.WithLabelValues(reason).Inc() }
 
-// RecordsLost counts dropped records of the execution log.
+// RecordsLost counts call records that were dropped.
 func (m *Metrics) RecordsLost(n uint64) { m.recordsLost.Add(float64(n)) }
 
 // SetWorkers sets the number of live workers.

@@ -28,7 +28,7 @@ type Options struct {
 	Metrics *telemetry.Metrics
 	// Desk holds calls that need an approval. If nil, they are refused.
 	Desk *approval.Desk
-	// Records is the execution log. If nil, calls are not recorded.
+	// Records is the store of call records. If nil, calls are not recorded.
 	Records *records.Recorder
 	// Quota enforces limits of principals and servers. If nil, there are none.
 	Quota *quota.Quota
@@ -178,7 +178,7 @@ func (c *Chain) Held(call *schema.Call, record *records.Record, verdict *admissi
 	c.log.held(call, record, &judged, held)
 }
 
-// JudgedOf returns the policy decision of a verdict as recorded in the execution log. err is the error
+// JudgedOf returns the policy decision of a verdict as recorded in the call record. err is the error
 // that the gate returned with it.
 func JudgedOf(verdict *admission.Verdict, err error) (j records.Judged) {
 	j.Decision, j.Rule = verdict.Decision(err)

@@ -1,4 +1,4 @@
-// Package records is the execution log: the outcome of each call, durable or not, written off the
+// Package records stores the call records: the outcome of each call, durable or not, written off the
 // call's path.
 //
 // A front door has one [Recorder]. A call that runs there is begun and ended; a call that a ledger

@@ -15,7 +15,7 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// model is the execution log as one would write it in memory.
+// model is a store of call records in memory.
 type model struct {
 	rows map[string]*Record
 	dead map[string]bool

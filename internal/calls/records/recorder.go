@@ -140,7 +140,7 @@ type Stats struct {
 	Waiting int
 }
 
-// Open opens the execution log and creates its stream if it does not exist; ctx bounds that. The
+// Open opens the store of call records and creates its stream if it does not exist; ctx bounds that. The
 // caller still owns the connection; a connection that only the recorder uses is best.
 func Open(ctx context.Context, conn *bus.Conn, o Options) (*Recorder, error) {
 	store, err := openStore(ctx, conn, o)

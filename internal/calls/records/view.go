@@ -38,10 +38,10 @@ type View struct {
 	Index           *int64            `json:"index,omitempty" doc:"Its position in the batch, from 0."`
 	CustomID        string            `json:"custom_id,omitempty"`
 	ApprovalID      schema.ApprovalID `json:"approval_id,omitempty"`
-	Decision        risk.Decision     `json:"decision,omitempty" enum:"allowed,held,refused" doc:"What the policy decided. It is missing where the call was refused before the policy was asked."`
+	Decision        risk.Decision     `json:"decision,omitempty" enum:"allowed,held,refused" doc:"What the policy decided. Absent if the call was refused before the policy was evaluated."`
 	Rule            string            `json:"rule,omitempty" doc:"The rule of the policy that decided, if one did and its name was recorded."`
 	ReplayOf        schema.CallID     `json:"replay_of,omitempty" doc:"The call that this one repeats with the same arguments."`
-	TraceID         string            `json:"trace_id,omitempty" doc:"The trace that has the spans of the call: 32 hex digits. It is missing where the call was not traced, or not sampled."`
+	TraceID         string            `json:"trace_id,omitempty" doc:"The trace that has the spans of the call: 32 hex digits. Absent if the call was not traced or not sampled."`
 }
 
 // ViewError is the reason why a call has no result.

@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// log holds an execution log and a ledger.
+// log holds call records and a ledger.
 type log struct {
 	t       *testing.T
 	records *records.Recorder

@@ -49,7 +49,7 @@ type Options struct {
 	Desk      *approval.Desk
 	Ledger    *ledger.Ledger
 	Catalog   *catalog.Catalog
-	// Records is the execution log, for the outcome of held calls that did not run. It may be
+	// Records is the store of call records, for the outcome of held calls that did not run. It may be
 	// nil.
 	Records *records.Recorder
 	Traces  *telemetry.Traces

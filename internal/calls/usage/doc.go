@@ -1,7 +1,7 @@
 // Package usage counts calls: per hour, tenant, principal, server and tool, with their outcomes,
 // durations and sizes.
 //
-// The counts are a function of the execution log (internal/calls/records). A process that is killed
+// The counts are a function of the call records (internal/calls/records). A process that is killed
 // leaves nothing half counted, and nothing is counted twice. A call counts in the hour of its
 // admission; if a later record changes the call, the counts follow. Calls never wait for counting.
 // An hour has at most about 2,000 rows; further calls are counted in one row of their tenant,

@@ -15,7 +15,7 @@ import (
 
 // Options configures a [Usage]. Records and Log are required.
 type Options struct {
-	// Records is the execution log.
+	// Records is the store of call records.
 	Records *records.Recorder
 	// Lead reports whether this front door counts for all. If nil, it does. For a while, several
 	// front doors may lead, or none.
