@@ -1843,13 +1843,13 @@ func (e ListWebhookDeliveriesParamsState) Valid() bool {
 type APIKey struct {
 	ChangedAt *time.Time `json:"changed_at,omitempty"`
 
-	// ChangedBy Who changed it last.
+	// ChangedBy The principal that changed it last.
 	//
 	// Examples: ops
 	ChangedBy *string    `json:"changed_by,omitempty"`
 	CreatedAt *time.Time `json:"created_at,omitempty"`
 
-	// CreatedBy Who made it.
+	// CreatedBy The principal that created it.
 	//
 	// Examples: ops
 	CreatedBy *string `json:"created_by,omitempty"`
@@ -1859,7 +1859,7 @@ type APIKey struct {
 	// Examples: "12"
 	Etag *string `json:"etag,omitempty"`
 
-	// ExpiresAt When the key ends; absent: never, which only keys of the configuration have.
+	// ExpiresAt When the key expires. Absent: it never expires; only keys of the configuration can have no expiry.
 	ExpiresAt *time.Time `json:"expires_at,omitempty"`
 
 	// FormerSecrets Secrets from before rotations that are still accepted.
@@ -1875,7 +1875,7 @@ type APIKey struct {
 	// Examples: 4vQxWc0aZkPm
 	ID string `json:"id"`
 
-	// LastUsedAt When it was last used, to the minute, and up to a minute late if another front door was asked; absent: never, or a key of the configuration.
+	// LastUsedAt When the key was last used, to the minute. A use at another front door can be reported a minute late. Absent: it was never used, or is a key of the configuration.
 	LastUsedAt *time.Time    `json:"last_used_at,omitempty"`
 	Limits     *APIKeyLimits `json:"limits,omitempty"`
 
@@ -1887,7 +1887,7 @@ type APIKey struct {
 	// Note What the key is for.
 	Note *string `json:"note,omitempty"`
 
-	// Origin Where the key is kept: api for one that was made with POST /keys, configuration for one of front_door.keys, which may do everything if it has no role, and cannot be changed here.
+	// Origin api: created with POST /keys. configuration: an entry of front_door.keys, which cannot be changed here, and may do everything if it has no role.
 	Origin APIKeyOrigin `json:"origin"`
 
 	// Owner The person or team behind the key.
@@ -1901,7 +1901,7 @@ type APIKey struct {
 	Role      *APIKeyRole `json:"role,omitempty"`
 	RotatedAt *time.Time  `json:"rotated_at,omitempty"`
 
-	// Scopes What the key lets do: tools:read, tools:list, tools:call, tools:call:SERVER, tools:call:@SET, calls:read, calls:read:all, approve, admin, admin:tenant.
+	// Scopes What the key is allowed to do: tools:read, tools:list, tools:call, tools:call:SERVER, tools:call:@SET, calls:read, calls:read:all, approve, admin, admin:tenant.
 	//
 	// Examples: ["tools:read","tools:call:files"]
 	Scopes []string `json:"scopes"`
@@ -1909,13 +1909,13 @@ type APIKey struct {
 	// Tenant The tenant of the principal; absent for the default one.
 	Tenant *string `json:"tenant,omitempty"`
 
-	// Tools Patterns of SERVER/TOOL with * and ?: of the tools that the scopes let call, only these. Absent: all of them.
+	// Tools Patterns of SERVER/TOOL with * and ?. Of the tools that the scopes allow, the key can call only those that match. Absent: all of them.
 	//
 	// Examples: ["files/read_*"]
 	Tools []string `json:"tools,omitempty"`
 }
 
-// APIKeyOrigin Where the key is kept: api for one that was made with POST /keys, configuration for one of front_door.keys, which may do everything if it has no role, and cannot be changed here.
+// APIKeyOrigin api: created with POST /keys. configuration: an entry of front_door.keys, which cannot be changed here, and may do everything if it has no role.
 type APIKeyOrigin string
 
 // APIKeyRole The role that the scopes come from; absent if they were listed.
@@ -1944,15 +1944,15 @@ type APIKeyChangeRole string
 
 // APIKeyLimits defines model for APIKeyLimits.
 type APIKeyLimits struct {
-	// Burst The number of calls that may come at once within the rate; absent: those of one second.
+	// Burst The number of calls that may arrive at once; absent: the calls of one second at this rate.
 	Burst *int64 `json:"burst,omitempty"`
 
-	// InFlight Calls under way at once; absent: no limit.
+	// InFlight The maximum number of concurrent calls; absent: no limit.
 	//
 	// Examples: 10
 	InFlight *int64 `json:"in_flight,omitempty"`
 
-	// Rate Calls a second; absent: no limit.
+	// Rate The maximum number of calls per second; absent: no limit.
 	//
 	// Examples: 5
 	Rate *float64 `json:"rate,omitempty"`
@@ -1965,7 +1965,7 @@ type APIKeyList struct {
 
 // APIKeyRequest defines model for APIKeyRequest.
 type APIKeyRequest struct {
-	// ExpiresAt When the key ends; absent: in 90 days. At most 5 years.
+	// ExpiresAt When the key expires, at most 5 years from now; absent: in 90 days.
 	ExpiresAt *time.Time    `json:"expires_at,omitempty"`
 	Groups    []string      `json:"groups,omitempty"`
 	Limits    *APIKeyLimits `json:"limits,omitempty"`
@@ -1974,39 +1974,39 @@ type APIKeyRequest struct {
 	Name string  `json:"name"`
 	Note *string `json:"note,omitempty"`
 
-	// Owner The person or team behind the key. Absent: the owner of the credential that makes it.
+	// Owner The person or team behind the key. Absent: the owner of your credential.
 	Owner *string `json:"owner,omitempty"`
 
-	// Role In place of scopes: what the key lets do. Not more than your own credential has.
+	// Role The role, instead of scopes. It cannot have a scope that your own credential does not have.
 	//
 	// Examples: developer
 	Role *APIKeyRequestRole `json:"role,omitempty"`
 
-	// Scopes Not more than your own credential has. Required without role.
+	// Scopes Only scopes that your own credential has. Required if role is absent.
 	//
 	// Examples: ["tools:read","tools:call:files"]
 	Scopes []string `json:"scopes,omitempty"`
 
-	// Tenant The tenant of the principal. Absent: yours. Only credentials of the default tenant make keys of others.
+	// Tenant The tenant of the principal. Absent: your tenant. Only credentials of the default tenant can create keys of other tenants.
 	Tenant *string `json:"tenant,omitempty"`
 
-	// Tools Patterns of SERVER/TOOL that limit what the scopes let call.
+	// Tools Patterns of SERVER/TOOL. Of the tools that the scopes allow, the key can call only those that match.
 	//
 	// Examples: ["files/read_*"]
 	Tools []string `json:"tools,omitempty"`
 }
 
-// APIKeyRequestRole In place of scopes: what the key lets do. Not more than your own credential has.
+// APIKeyRequestRole The role, instead of scopes. It cannot have a scope that your own credential does not have.
 //
 // Examples: developer
 type APIKeyRequestRole string
 
 // APIKeyRotation defines model for APIKeyRotation.
 type APIKeyRotation struct {
-	// ExpiresAt When the key ends; absent: as before.
+	// ExpiresAt When the key expires; absent: unchanged.
 	ExpiresAt *time.Time `json:"expires_at,omitempty"`
 
-	// GraceSeconds How long the present secret stays valid next to the new one; absent: 86400, a day. At most 7 days; 0 ends it at once.
+	// GraceSeconds The number of seconds for which the previous secret stays valid; absent: 86400 (one day). At most 7 days; 0 makes it invalid at once.
 	//
 	// Examples: 86400
 	GraceSeconds *int64 `json:"grace_seconds,omitempty"`
@@ -2086,7 +2086,7 @@ type AcceptedCall struct {
 	// ToolError Whether the tool's result is an error.
 	ToolError *bool `json:"tool_error,omitempty"`
 
-	// TraceID The trace that has the spans of the call: 32 hex digits. It is missing where the call was not traced, or not sampled. Of a call of a batch, GET /calls has it.
+	// TraceID The trace that has the spans of the call: 32 hex digits. Absent if the call was not traced or not sampled. For a call of a batch, GET /calls has it.
 	TraceID *string `json:"trace_id,omitempty"`
 	Worker  *string `json:"worker,omitempty"`
 }
@@ -2156,23 +2156,26 @@ type ArgumentFault struct {
 
 // AuditFault defines model for AuditFault.
 type AuditFault struct {
+	// Kind changed: a record differs from what was written. gap: records are missing in the middle or at the start. cut: records are missing at the end. added: records were inserted.
 	Kind AuditFaultKind `json:"kind"`
 
-	// Seq The record in its chain; absent where it cannot be read.
+	// Seq The position of the record in its chain; absent if it cannot be read.
 	Seq *int64 `json:"seq,omitempty"`
 
-	// Sequence The message in the stream; absent where the fault is in none.
+	// Sequence The sequence number of the message in the stream; absent if the fault is not in a message.
 	Sequence *int64 `json:"sequence,omitempty"`
-	What     string `json:"what"`
-	Writer   string `json:"writer"`
+
+	// What The fault, in words.
+	What   string `json:"what"`
+	Writer string `json:"writer"`
 }
 
-// AuditFaultKind defines model for AuditFault.Kind.
+// AuditFaultKind changed: a record differs from what was written. gap: records are missing in the middle or at the start. cut: records are missing at the end. added: records were inserted.
 type AuditFaultKind string
 
 // AuditRecord defines model for AuditRecord.
 type AuditRecord struct {
-	// AfterDigest The digest of what was changed, after; absent: there is none.
+	// AfterDigest The digest of the changed resource after the action; absent if it was removed.
 	AfterDigest     *string   `json:"after_digest,omitempty"`
 	ApprovalID      *string   `json:"approval_id,omitempty"`
 	ArgumentsDigest *string   `json:"arguments_digest,omitempty"`
@@ -2180,11 +2183,11 @@ type AuditRecord struct {
 	Attempt         *string   `json:"attempt,omitempty"`
 	BatchID         *string   `json:"batch_id,omitempty"`
 
-	// BeforeDigest The digest of what was changed, before; absent: there was none.
+	// BeforeDigest The digest of the changed resource before the action; absent if it did not exist.
 	BeforeDigest  *string `json:"before_digest,omitempty"`
 	BindingDigest *string `json:"binding_digest,omitempty"`
 
-	// By Who did it.
+	// By The principal or person that acted.
 	//
 	// Examples: ops
 	By     *string `json:"by,omitempty"`
@@ -2198,20 +2201,20 @@ type AuditRecord struct {
 	// Examples: editor
 	Client *string `json:"client,omitempty"`
 
-	// Credential By what an operator was authenticated.
+	// Credential How the operator was authenticated.
 	Credential       *string `json:"credential,omitempty"`
 	DefinitionDigest *string `json:"definition_digest,omitempty"`
 
 	// Error The kind of the error.
 	Error *string `json:"error,omitempty"`
 
-	// GrantID The access that a person gave a program.
+	// GrantID The id of the access that a person gave to a program.
 	GrantID *string `json:"grant_id,omitempty"`
 
 	// Hash The SHA-256 of this record.
 	Hash string `json:"hash"`
 
-	// Kind What happened: act-begun and act-ended for operators; asked, held, decided, ran, ended and others for calls.
+	// Kind The event: act-begun and act-ended for actions of operators; asked, held, decided, ran, ended and others for calls.
 	//
 	// Examples: act-ended
 	Kind string `json:"kind"`
@@ -2232,7 +2235,7 @@ type AuditRecord struct {
 	Path         *string `json:"path,omitempty"`
 	PermissionID *string `json:"permission_id,omitempty"`
 
-	// Person Whose access it is, if somebody else did something with it.
+	// Person The person whose access it is, if somebody else acted on it.
 	Person        *string `json:"person,omitempty"`
 	PolicyVersion *string `json:"policy_version,omitempty"`
 
@@ -2245,11 +2248,11 @@ type AuditRecord struct {
 	// ReasonDigest The digest of a person's reason, which is stored with the approval.
 	ReasonDigest *string `json:"reason_digest,omitempty"`
 
-	// Repaired The record was written later, from the record of the approval.
+	// Repaired Whether the record was written later, from the record of the approval.
 	Repaired  *bool   `json:"repaired,omitempty"`
 	RequestID *string `json:"request_id,omitempty"`
 
-	// Resource What its tokens are for.
+	// Resource The resource for which its tokens are valid.
 	//
 	// Examples: https://tools.example.com/mcp
 	Resource     *string `json:"resource,omitempty"`
@@ -2288,11 +2291,11 @@ type AuditRecordList struct {
 
 // AuditVerification defines model for AuditVerification.
 type AuditVerification struct {
-	// BeganAt When the first record was verified. Every hour, verification begins again.
+	// BeganAt When verification began. It begins again with the first record every hour.
 	BeganAt   time.Time `json:"began_at"`
 	CheckedAt time.Time `json:"checked_at"`
 
-	// Complete Every record was verified that was stored when the request came. Otherwise ask again: the next request continues.
+	// Complete Whether all records that were stored at the time of the request are verified. If false, send the request again: it continues.
 	Complete bool `json:"complete"`
 
 	// FaultCount The number of all faults.
@@ -2301,10 +2304,10 @@ type AuditVerification struct {
 	// Faults The first 1000 faults.
 	Faults []AuditFault `json:"faults,omitempty"`
 
-	// HeadsCompared The ends of the chains were compared with their heads, which shows a truncated chain. It needs the NATS permissions of this version.
+	// HeadsCompared Whether the ends of the chains were compared with their recorded heads, which detects records that are missing at the end. It needs the NATS permissions of this version.
 	HeadsCompared bool `json:"heads_compared"`
 
-	// Intact Nothing was found so far.
+	// Intact Whether no fault was found so far.
 	Intact bool `json:"intact"`
 
 	// Records The number of verified records.
@@ -2330,7 +2333,7 @@ type Batch struct {
 	ID     string            `json:"id"`
 	Labels map[string]string `json:"labels,omitempty"`
 
-	// MissingServers Servers of waiting calls that no worker has announced, the first 20 by name. Their calls wait for such a worker for 10 minutes, and then fail.
+	// MissingServers Servers that waiting calls need and no worker has announced, the first 20 by name. Their calls wait 10 minutes for a worker, and then fail.
 	//
 	// Examples: ["evrything"]
 	MissingServers []string `json:"missing_servers,omitempty"`
@@ -2405,7 +2408,7 @@ type BatchRequest struct {
 	// Calls The calls; optional if open is true.
 	Calls []BatchCall `json:"calls,omitempty"`
 
-	// ExpiresIn Seconds within which calls must be sent to a worker; the default is 24 h.
+	// ExpiresIn The number of seconds within which calls must be sent to a worker; the default is 86400 (24 hours).
 	ExpiresIn *int `json:"expires_in,omitempty"`
 
 	// Labels The caller's own labels; a name has at most 64 bytes.
@@ -2414,7 +2417,7 @@ type BatchRequest struct {
 	// Open More calls follow with POST /batches/{id}/calls.
 	Open *bool `json:"open,omitempty"`
 
-	// Priority Each 5 doubles or halves the share of the batch.
+	// Priority Each step of 5 doubles the batch's share of the capacity, or halves it.
 	Priority *int `json:"priority,omitempty"`
 
 	// Stream Stream the results in the answer as the calls end.
@@ -2506,7 +2509,7 @@ type Call struct {
 	// ToolError Whether the tool's result is an error.
 	ToolError *bool `json:"tool_error,omitempty"`
 
-	// TraceID The trace that has the spans of the call: 32 hex digits. It is missing where the call was not traced, or not sampled. Of a call of a batch, GET /calls has it.
+	// TraceID The trace that has the spans of the call: 32 hex digits. Absent if the call was not traced or not sampled. For a call of a batch, GET /calls has it.
 	TraceID *string `json:"trace_id,omitempty"`
 	Worker  *string `json:"worker,omitempty"`
 }
@@ -2537,7 +2540,7 @@ type CallRecord struct {
 	Created  time.Time `json:"created"`
 	CustomID *string   `json:"custom_id,omitempty"`
 
-	// Decision What the policy decided. It is missing where the call was refused before the policy was asked.
+	// Decision What the policy decided. Absent if the call was refused before the policy was evaluated.
 	Decision  *CallRecordDecision `json:"decision,omitempty"`
 	Durable   *bool               `json:"durable,omitempty"`
 	Ended     *time.Time          `json:"ended,omitempty"`
@@ -2579,12 +2582,12 @@ type CallRecord struct {
 	// ToolError Whether the tool's result is an error.
 	ToolError *bool `json:"tool_error,omitempty"`
 
-	// TraceID The trace that has the spans of the call: 32 hex digits. It is missing where the call was not traced, or not sampled.
+	// TraceID The trace that has the spans of the call: 32 hex digits. Absent if the call was not traced or not sampled.
 	TraceID *string `json:"trace_id,omitempty"`
 	Worker  *string `json:"worker,omitempty"`
 }
 
-// CallRecordDecision What the policy decided. It is missing where the call was refused before the policy was asked.
+// CallRecordDecision What the policy decided. Absent if the call was refused before the policy was evaluated.
 type CallRecordDecision string
 
 // CallRecordError defines model for CallRecordError.
@@ -2873,7 +2876,7 @@ type ConversionNoteKind string
 
 // ConversionRequest defines model for ConversionRequest.
 type ConversionRequest struct {
-	// Calls Tool calls: a list of them. The whole answer of the provider and its assistant message are accepted too.
+	// Calls A list of tool calls. The whole answer of the provider and its assistant message are accepted too.
 	Calls interface{} `json:"calls,omitempty"`
 
 	// From The format of tools and calls.
@@ -2945,16 +2948,16 @@ type Evaluation struct {
 	Accuracy *EvaluationEstimate `json:"accuracy,omitempty"`
 	Answers  *int64              `json:"answers,omitempty"`
 
-	// At When the report was written; of a run without one, when its files were.
+	// At When the report was written or, for a run without a report, when its files were written.
 	At time.Time `json:"at"`
 
-	// Data The data set as it was named.
+	// Data The name of the data set.
 	//
 	// Examples: jsonl:questions.jsonl
 	Data *string             `json:"data,omitempty"`
 	F1   *EvaluationEstimate `json:"f1,omitempty"`
 
-	// Fault Why there is no report.
+	// Fault The reason that there is no report.
 	Fault *string `json:"fault,omitempty"`
 
 	// ID The name of the run, which is that of its folder.
@@ -2964,10 +2967,10 @@ type Evaluation struct {
 	Reward  *EvaluationEstimate `json:"reward,omitempty"`
 	Samples *int64              `json:"samples,omitempty"`
 
-	// Scored Whether there is a report. Without one the members from data on are absent.
+	// Scored Whether there is a report. If false, fault has the reason, and there are no scores.
 	Scored bool `json:"scored"`
 
-	// Trials The number of answers to a sample, at most.
+	// Trials The maximum number of answers to one sample.
 	Trials *int64 `json:"trials,omitempty"`
 }
 
@@ -2983,10 +2986,10 @@ type EvaluationCategory struct {
 
 // EvaluationCheck defines model for EvaluationCheck.
 type EvaluationCheck struct {
-	// Categories That share by category.
+	// Categories The share of accepted answers, by category.
 	Categories map[string]float64 `json:"categories"`
 
-	// Errors The number of answers with each first fault.
+	// Errors The number of rejected answers, by their first fault.
 	Errors map[string]int64   `json:"errors"`
 	Valid  EvaluationEstimate `json:"valid"`
 }
@@ -3004,7 +3007,7 @@ type EvaluationExecution struct {
 	Calls   int64 `json:"calls"`
 	Denied  int64 `json:"denied"`
 
-	// Masked Answers without a valid result; they count in no share.
+	// Masked Answers without a valid result; no share includes them.
 	Masked int64 `json:"masked"`
 
 	// MaskedBecause The number of masked answers by reason.
@@ -3067,19 +3070,19 @@ type EvaluationReport struct {
 	// ID Examples: 2026-01-02-qwen3
 	ID string `json:"id"`
 
-	// Inputs The digest of all that the report follows from.
+	// Inputs The digest of all inputs of the report.
 	Inputs string `json:"inputs"`
 
-	// Levels One for each level of extraction: strict, published and lenient.
+	// Levels The scores at each extraction level: strict, published and lenient.
 	Levels []EvaluationLevel `json:"levels"`
 
 	// Pass The accuracy over several trials.
 	Pass []EvaluationPass `json:"pass,omitempty"`
 
-	// Rewards The whole reward, and its terms alone.
+	// Rewards The reward with all its terms, and each term alone.
 	Rewards []EvaluationReward `json:"rewards"`
 
-	// Rules The rules of scoring in short.
+	// Rules A short description of the scoring rules.
 	Rules         []string `json:"rules"`
 	Samples       int64    `json:"samples"`
 	SamplesDigest string   `json:"samples_digest"`
@@ -3090,7 +3093,7 @@ type EvaluationReport struct {
 	// Settings The settings of the statistics.
 	Settings map[string]interface{} `json:"settings"`
 
-	// Skipped Samples without an answer that do not count.
+	// Skipped Samples without an answer that are not counted.
 	Skipped []string `json:"skipped,omitempty"`
 	Trials  int64    `json:"trials"`
 
@@ -3116,10 +3119,10 @@ type EvaluationReward struct {
 type EvaluationTurn struct {
 	Accuracy EvaluationEstimate `json:"accuracy"`
 
-	// Samples The conversations with such a turn.
+	// Samples The number of conversations with this turn.
 	Samples int64 `json:"samples"`
 
-	// Turn From 1.
+	// Turn The number of the turn, from 1.
 	Turn int64 `json:"turn"`
 
 	// Types The number of answers of each type.
@@ -3149,45 +3152,45 @@ type ExportedKeyOrigin string
 
 // Fabric defines model for Fabric.
 type Fabric struct {
-	// Approvals The approvals that are pending.
+	// Approvals The number of pending approvals.
 	Approvals int64 `json:"approvals"`
 
-	// Batches The batches that have not ended.
+	// Batches The number of batches that have not ended.
 	Batches int64 `json:"batches"`
 
-	// Disagreements The parts of the configuration, counting each server, for which live processes use different versions.
+	// Disagreements The number of parts of the configuration for which live processes use different versions. Each server is a part.
 	Disagreements int64 `json:"disagreements"`
 
 	// OldestApproval When the oldest pending approval was requested; absent if none is pending.
 	OldestApproval *time.Time `json:"oldest_approval,omitempty"`
 
-	// Workers The live workers.
+	// Workers The number of live workers.
 	Workers int64 `json:"workers"`
 }
 
 // FabricState defines model for FabricState.
 type FabricState struct {
-	// Format The form of the file.
+	// Format The format of the file, with its version.
 	Format FabricStateFormat `json:"format"`
 
-	// Keys The API keys without secrets. An import compares them only and makes none.
+	// Keys The API keys without secrets. An import only compares them, and creates none.
 	Keys []ExportedKey `json:"keys,omitempty"`
 
-	// Pins The accepted definitions of tools. An import accepts those that the servers offer now; it takes no acceptance back.
+	// Pins The accepted definitions of tools. An import accepts those that the servers offer now; it does not revoke accepted ones.
 	Pins   []AcceptedDigest `json:"pins,omitempty"`
 	Policy *PolicyText      `json:"policy,omitempty"`
 
-	// Sets The sets of the installation that were made over the API.
+	// Sets The sets of the installation that were created over the API.
 	Sets []ToolSet `json:"sets,omitempty"`
 
-	// Switches What is disabled.
+	// Switches The disabled tools, and the patterns and sets that disable tools.
 	Switches []DisabledTools `json:"switches,omitempty"`
 
-	// TenantSets The sets that tenants other than the default one made. A file of a version without them changes none.
+	// TenantSets The sets of tenants other than the default one. A file of an older version, without this member, changes none of them.
 	TenantSets []TenantSet `json:"tenant_sets,omitempty"`
 }
 
-// FabricStateFormat The form of the file.
+// FabricStateFormat The format of the file, with its version.
 type FabricStateFormat string
 
 // Fleet defines model for Fleet.
@@ -3199,7 +3202,7 @@ type Fleet struct {
 
 // FormerSecret defines model for FormerSecret.
 type FormerSecret struct {
-	// Until When it ends.
+	// Until When the secret becomes invalid.
 	Until time.Time `json:"until"`
 }
 
@@ -3214,7 +3217,7 @@ type FoundTool struct {
 	// Risk The risk of a call without arguments; the arguments of a call can change it.
 	Risk FoundToolRisk `json:"risk"`
 
-	// Score For comparison with the other tools of this answer only.
+	// Score The relevance, comparable only within this answer.
 	//
 	// Examples: 7.31
 	Score float64 `json:"score"`
@@ -3227,7 +3230,7 @@ type FoundTool struct {
 	// Examples: read_text(path: string, head?: integer)
 	Signature string `json:"signature"`
 
-	// Summary The beginning of its description, as its server says it.
+	// Summary The beginning of its description, as its server sent it.
 	//
 	// Examples: Reads a text file.
 	Summary *string `json:"summary,omitempty"`
@@ -3247,7 +3250,7 @@ type FrontDoorItem struct {
 	// Draining Whether the front door is draining: it finishes its calls and accepts no new ones.
 	Draining bool `json:"draining"`
 
-	// ID The id of this run of the process.
+	// ID The id of the process, which is new after each start.
 	//
 	// Examples: frontdoor_7f3k2a
 	ID   string         `json:"id"`
@@ -3257,7 +3260,7 @@ type FrontDoorItem struct {
 	Region  *string    `json:"region,omitempty"`
 	Started *time.Time `json:"started,omitempty"`
 
-	// Version Absent if the front door is of a version that does not announce it.
+	// Version Absent if the front door runs an older version, which does not announce it.
 	//
 	// Examples: 0.1.0
 	Version *string `json:"version,omitempty"`
@@ -3267,7 +3270,7 @@ type FrontDoorItem struct {
 type FrontDoorList struct {
 	Fabric Fabric `json:"fabric"`
 
-	// FrontDoors The answering one is first; its counts are those of now, and the others announced theirs within the last second or so.
+	// FrontDoors The answering front door is first, with current counts; the others announced theirs about a second ago or less.
 	FrontDoors []FrontDoorItem `json:"front_doors"`
 }
 
@@ -3276,25 +3279,25 @@ type FrontDoorLoad struct {
 	// Ended The calls that ended since the front door started, as callyard_calls_total counts them.
 	Ended int64 `json:"ended"`
 
-	// Failed Of these, the calls that ended with a problem: failed, denied or canceled.
+	// Failed The ended calls without a result: failed, denied or canceled.
 	Failed int64 `json:"failed"`
 
 	// InFlight The calls that were admitted and have not ended, including those that wait for a slot. Held calls are not among them.
 	InFlight int64 `json:"in_flight"`
 
-	// Times The calls that ended by the time from admission to the end, in ascending order.
+	// Times The number of ended calls by duration, from admission to end, in ascending order.
 	Times []FrontDoorTime `json:"times"`
 
-	// ToolErrors Of these, the calls whose result reports an error.
+	// ToolErrors The ended calls whose result reports an error.
 	ToolErrors int64 `json:"tool_errors"`
 
-	// Waiting Of these, the calls that wait for a slot.
+	// Waiting The calls in flight that wait for a slot.
 	Waiting int64 `json:"waiting"`
 }
 
 // FrontDoorTime defines model for FrontDoorTime.
 type FrontDoorTime struct {
-	// AtMost The longest time, in seconds; absent in the last element, which has no upper bound.
+	// AtMost The maximum duration in seconds; absent in the last element, which has no upper bound.
 	//
 	// Examples: 0.025
 	AtMost *float64 `json:"at_most,omitempty"`
@@ -3441,13 +3444,13 @@ type LineRefusal struct {
 type NewAPIKey struct {
 	ChangedAt *time.Time `json:"changed_at,omitempty"`
 
-	// ChangedBy Who changed it last.
+	// ChangedBy The principal that changed it last.
 	//
 	// Examples: ops
 	ChangedBy *string    `json:"changed_by,omitempty"`
 	CreatedAt *time.Time `json:"created_at,omitempty"`
 
-	// CreatedBy Who made it.
+	// CreatedBy The principal that created it.
 	//
 	// Examples: ops
 	CreatedBy *string `json:"created_by,omitempty"`
@@ -3457,7 +3460,7 @@ type NewAPIKey struct {
 	// Examples: "12"
 	Etag *string `json:"etag,omitempty"`
 
-	// ExpiresAt When the key ends; absent: never, which only keys of the configuration have.
+	// ExpiresAt When the key expires. Absent: it never expires; only keys of the configuration can have no expiry.
 	ExpiresAt *time.Time `json:"expires_at,omitempty"`
 
 	// FormerSecrets Secrets from before rotations that are still accepted.
@@ -3473,7 +3476,7 @@ type NewAPIKey struct {
 	// Examples: 4vQxWc0aZkPm
 	ID string `json:"id"`
 
-	// LastUsedAt When it was last used, to the minute, and up to a minute late if another front door was asked; absent: never, or a key of the configuration.
+	// LastUsedAt When the key was last used, to the minute. A use at another front door can be reported a minute late. Absent: it was never used, or is a key of the configuration.
 	LastUsedAt *time.Time    `json:"last_used_at,omitempty"`
 	Limits     *APIKeyLimits `json:"limits,omitempty"`
 
@@ -3485,7 +3488,7 @@ type NewAPIKey struct {
 	// Note What the key is for.
 	Note *string `json:"note,omitempty"`
 
-	// Origin Where the key is kept: api for one that was made with POST /keys, configuration for one of front_door.keys, which may do everything if it has no role, and cannot be changed here.
+	// Origin api: created with POST /keys. configuration: an entry of front_door.keys, which cannot be changed here, and may do everything if it has no role.
 	Origin NewAPIKeyOrigin `json:"origin"`
 
 	// Owner The person or team behind the key.
@@ -3499,7 +3502,7 @@ type NewAPIKey struct {
 	Role      *NewAPIKeyRole `json:"role,omitempty"`
 	RotatedAt *time.Time     `json:"rotated_at,omitempty"`
 
-	// Scopes What the key lets do: tools:read, tools:list, tools:call, tools:call:SERVER, tools:call:@SET, calls:read, calls:read:all, approve, admin, admin:tenant.
+	// Scopes What the key is allowed to do: tools:read, tools:list, tools:call, tools:call:SERVER, tools:call:@SET, calls:read, calls:read:all, approve, admin, admin:tenant.
 	//
 	// Examples: ["tools:read","tools:call:files"]
 	Scopes []string `json:"scopes"`
@@ -3512,13 +3515,13 @@ type NewAPIKey struct {
 	// Tenant The tenant of the principal; absent for the default one.
 	Tenant *string `json:"tenant,omitempty"`
 
-	// Tools Patterns of SERVER/TOOL with * and ?: of the tools that the scopes let call, only these. Absent: all of them.
+	// Tools Patterns of SERVER/TOOL with * and ?. Of the tools that the scopes allow, the key can call only those that match. Absent: all of them.
 	//
 	// Examples: ["files/read_*"]
 	Tools []string `json:"tools,omitempty"`
 }
 
-// NewAPIKeyOrigin Where the key is kept: api for one that was made with POST /keys, configuration for one of front_door.keys, which may do everything if it has no role, and cannot be changed here.
+// NewAPIKeyOrigin api: created with POST /keys. configuration: an entry of front_door.keys, which cannot be changed here, and may do everything if it has no role.
 type NewAPIKeyOrigin string
 
 // NewAPIKeyRole The role that the scopes come from; absent if they were listed.
@@ -3542,7 +3545,7 @@ type OwnToolCall struct {
 	// Index The position among all calls of the message.
 	Index int64 `json:"index"`
 
-	// Name The name of the tool, as own has it.
+	// Name The name of the tool, as in the parameter own.
 	//
 	// Examples: ask_user
 	Name string `json:"name"`
@@ -3552,7 +3555,7 @@ type OwnToolCall struct {
 type PolicyDecision struct {
 	Approval *PolicyDecisionApproval `json:"approval,omitempty"`
 
-	// Arguments Whether the arguments fit the schema of the tool; unchecked: the call is refused before they are looked at, such as for a disabled tool.
+	// Arguments Whether the arguments match the schema of the tool. unchecked: the call is refused before they are checked, such as for a disabled tool.
 	Arguments PolicyDecisionArguments `json:"arguments"`
 
 	// Decision allowed: it would run at once, also in a container; held: it would wait for an approval; refused: it would not run.
@@ -3562,13 +3565,13 @@ type PolicyDecision struct {
 	Durable bool             `json:"durable"`
 	Error   *CallRecordError `json:"error,omitempty"`
 
-	// Errors Where the arguments do not fit the schema.
+	// Errors The faults of the arguments.
 	Errors []ArgumentFault `json:"errors"`
 
-	// PolicyVersion The version of the policy; absent if the call is refused before the policy is asked. So are the members below, and reasons is empty.
+	// PolicyVersion The version of the policy; absent if the call is refused before the policy is evaluated. Then there is no rule, risk level, approval or sandbox, and reasons is empty.
 	PolicyVersion *string `json:"policy_version,omitempty"`
 
-	// Reasons Why the policy decides so, the decisive reason first.
+	// Reasons The reasons for the decision, the decisive one first.
 	Reasons []string `json:"reasons"`
 
 	// RiskLevel The level of risk: 1 low, 2 medium, 3 high.
@@ -3581,7 +3584,7 @@ type PolicyDecision struct {
 	Sandbox *PolicyDecisionSandbox `json:"sandbox,omitempty"`
 }
 
-// PolicyDecisionArguments Whether the arguments fit the schema of the tool; unchecked: the call is refused before they are looked at, such as for a disabled tool.
+// PolicyDecisionArguments Whether the arguments match the schema of the tool. unchecked: the call is refused before they are checked, such as for a disabled tool.
 type PolicyDecisionArguments string
 
 // PolicyDecisionDecision allowed: it would run at once, also in a container; held: it would wait for an approval; refused: it would not run.
@@ -3592,44 +3595,44 @@ type PolicyDecisionSandbox string
 
 // PolicyDecisionApproval defines model for PolicyDecisionApproval.
 type PolicyDecisionApproval struct {
-	// By caller: whoever makes the call confirms it; groups: members of groups approve it.
+	// By caller: the caller confirms its own call; groups: members of groups approve it.
 	By PolicyDecisionApprovalBy `json:"by"`
 
-	// ExpiresMs How long the call waits, in milliseconds. Then it has expired.
+	// ExpiresMs The number of milliseconds after which the call expires.
 	ExpiresMs int64 `json:"expires_ms"`
 
 	// Groups The groups whose members may approve it.
 	Groups []string `json:"groups"`
 
-	// Needed How many different people must approve it.
+	// Needed The number of different people who must approve it.
 	Needed int64 `json:"needed"`
 }
 
-// PolicyDecisionApprovalBy caller: whoever makes the call confirms it; groups: members of groups approve it.
+// PolicyDecisionApprovalBy caller: the caller confirms its own call; groups: members of groups approve it.
 type PolicyDecisionApprovalBy string
 
 // PolicyDryRun defines model for PolicyDryRun.
 type PolicyDryRun struct {
-	// Calls The recorded calls of tools on which a policy decided. The draft was applied to each of them.
+	// Calls The number of recorded tool calls with a decision of the policy. The draft was applied to each of them.
 	Calls int64 `json:"calls"`
 
-	// Changed The calls on which the draft decides in another way.
+	// Changed The number of calls that the draft decides differently.
 	Changed int64 `json:"changed"`
 
-	// Changes Calls on which the draft decides in another way, newest first.
+	// Changes Calls that the draft decides differently, newest first.
 	Changes []PolicyDryRunChange `json:"changes"`
 
-	// NotJudged The calls that were refused before a policy was asked, such as for invalid arguments. They are not in calls.
+	// NotJudged The number of calls that were refused before the policy was evaluated, such as for invalid arguments. They are not counted in calls.
 	NotJudged int64 `json:"not_judged"`
 
 	// PolicyVersion The version of the draft.
 	PolicyVersion string `json:"policy_version"`
 
-	// Rules The rules of the draft in their order; last, without a name, the calls for which no rule decides.
+	// Rules The rules of the draft in their order. The last element, without a name, counts the calls for which no rule decides.
 	Rules []PolicyDryRunRule `json:"rules"`
 	Since time.Time          `json:"since"`
 
-	// Truncated Whether there are more calls than one dry run looks at; the oldest are left out.
+	// Truncated Whether there are more calls than one dry run examines; the oldest are left out.
 	Truncated *bool               `json:"truncated,omitempty"`
 	Unknown   PolicyDryRunUnknown `json:"unknown"`
 	Until     time.Time           `json:"until"`
@@ -3677,7 +3680,7 @@ type PolicyDryRunRequest struct {
 type PolicyDryRunRule struct {
 	Allowed int64 `json:"allowed"`
 
-	// Changed The calls on which this rule decides in another way than was decided.
+	// Changed The number of calls that this rule decides differently than recorded.
 	Changed int64 `json:"changed"`
 	Held    int64 `json:"held"`
 	Refused int64 `json:"refused"`
@@ -3685,19 +3688,19 @@ type PolicyDryRunRule struct {
 	// Rule The name of the rule; empty for the calls for which no rule decides.
 	Rule string `json:"rule"`
 
-	// Unknown The calls for which it cannot be known whether this rule decides.
+	// Unknown The number of calls for which it cannot be determined whether this rule decides.
 	Unknown int64 `json:"unknown"`
 }
 
 // PolicyDryRunUnknown defines model for PolicyDryRunUnknown.
 type PolicyDryRunUnknown struct {
-	// Arguments A rule reads arguments, and the arguments of the call are not kept.
+	// Arguments Calls for which a rule reads the arguments, which are not stored.
 	Arguments int64 `json:"arguments"`
 
-	// Groups A rule reads the groups of the caller, and they were not recorded.
+	// Groups Calls for which a rule reads the groups of the caller, which were not recorded.
 	Groups int64 `json:"groups"`
 
-	// Tools The tool is not there any more, so its risk is not known.
+	// Tools Calls of tools that do not exist any more, so that their risk is not known.
 	Tools int64 `json:"tools"`
 	Total int64 `json:"total"`
 }
@@ -3713,7 +3716,7 @@ type PolicyTestPrincipal struct {
 	// Owner The person or team behind the name.
 	Owner *string `json:"owner,omitempty"`
 
-	// Tenant The tenant of the principal; the default is default. Its policy is used as well.
+	// Tenant The tenant of the principal; the default is the default tenant. The policy of this tenant applies too.
 	Tenant *string `json:"tenant,omitempty"`
 }
 
@@ -3722,7 +3725,7 @@ type PolicyTestRequest struct {
 	// Arguments The arguments. The default is an empty object.
 	Arguments map[string]interface{} `json:"arguments,omitempty"`
 
-	// Policy A draft: the text of a policy file. It is used in place of the policy of the platform that is in force. It requires what a dry run of a policy requires.
+	// Policy A draft: the text of a policy file. It is used instead of the policy of the platform in force. It requires the scopes of POST /policy/dry-run.
 	Policy    *string              `json:"policy,omitempty"`
 	Principal *PolicyTestPrincipal `json:"principal,omitempty"`
 
@@ -3735,7 +3738,7 @@ type PolicyTestRequest struct {
 
 // PolicyText defines model for PolicyText.
 type PolicyText struct {
-	// Text The policy file as it was read; absent where there is none.
+	// Text The policy file as it was read; absent if there is none.
 	Text *string `json:"text,omitempty"`
 
 	// Version Examples: sha256:71accd489c13
@@ -3765,7 +3768,7 @@ type PreflightTool struct {
 	// Ready Whether a call can run: the tool is there, enabled, not denied and online, and its definition is the required one.
 	Ready bool `json:"ready"`
 
-	// Reason Why it is not ready.
+	// Reason The reason that it is not ready.
 	Reason *string `json:"reason,omitempty"`
 
 	// Risk The risk of a call without arguments.
@@ -3889,7 +3892,7 @@ type ProviderToolList struct {
 	// Loosened The parts of the tools' schemas that the provider's schemas cannot express; the descriptions state them for the model.
 	Loosened []ProviderLoosening `json:"loosened"`
 
-	// Names The tool of each name.
+	// Names The server and tool of each name.
 	Names []ProviderToolName `json:"names"`
 	Notes []string           `json:"notes,omitempty"`
 
@@ -3899,7 +3902,7 @@ type ProviderToolList struct {
 	// Tokens The estimated number of tokens that they use.
 	Tokens int64 `json:"tokens"`
 
-	// Tools The value for the provider's tools member, unchanged.
+	// Tools The value for the member tools of a request to the provider.
 	Tools []map[string]interface{} `json:"tools"`
 
 	// Unknown Servers whose tools are currently unknown and therefore missing.
@@ -4066,7 +4069,7 @@ type ServerItem struct {
 	// Examples: 4711
 	Pid int64 `json:"pid"`
 
-	// Pin What happens to a tool whose definition is not the accepted one; absent if definitions can change.
+	// Pin What happens to a tool whose definition is not the accepted one; absent if definitions are not pinned.
 	//
 	// Examples: quarantine
 	Pin *ServerItemPin `json:"pin,omitempty"`
@@ -4121,7 +4124,7 @@ type ServerItem struct {
 // ServerItemInitializationState Examples: initialized
 type ServerItemInitializationState string
 
-// ServerItemPin What happens to a tool whose definition is not the accepted one; absent if definitions can change.
+// ServerItemPin What happens to a tool whose definition is not the accepted one; absent if definitions are not pinned.
 //
 // Examples: quarantine
 type ServerItemPin string
@@ -4213,7 +4216,7 @@ type ServerWorker struct {
 	// InitializationState Examples: initialized
 	InitializationState ServerWorkerInitializationState `json:"initialization_state"`
 
-	// OtherDefinitions The number of attached programs that wait because what they offer differs from the programs in use.
+	// OtherDefinitions The number of attached programs that wait because their definitions differ from those of the programs in use.
 	OtherDefinitions *int64 `json:"other_definitions,omitempty"`
 
 	// Pid Examples: 4711
@@ -4246,7 +4249,7 @@ type SetDetail struct {
 	// At When it was changed last.
 	At *time.Time `json:"at,omitempty"`
 
-	// By Who changed it last.
+	// By The principal that changed it last.
 	//
 	// Examples: ops
 	By         *string `json:"by,omitempty"`
@@ -4257,13 +4260,13 @@ type SetDetail struct {
 	// Examples: "12"
 	Etag *string `json:"etag,omitempty"`
 
-	// LeftOut Names that several tools would have, with the tools that are left out for it.
+	// LeftOut Names that several tools would have, each with the tools that are left out for that reason.
 	LeftOut []SetClash `json:"left_out,omitempty"`
 
 	// Name Examples: research
 	Name string `json:"name"`
 
-	// Origin Where the set is kept: api for one that was made with PUT /sets/{name}, configuration for one of front_door.sets, which cannot be changed here.
+	// Origin api: created with PUT /sets/{name}. configuration: an entry of front_door.sets, which cannot be changed here.
 	Origin SetDetailOrigin `json:"origin"`
 
 	// Tenant The tenant that owns the set; default for one of the installation, which other tenants see but do not change.
@@ -4275,7 +4278,7 @@ type SetDetail struct {
 	Tools []SetTool `json:"tools"`
 }
 
-// SetDetailOrigin Where the set is kept: api for one that was made with PUT /sets/{name}, configuration for one of front_door.sets, which cannot be changed here.
+// SetDetailOrigin api: created with PUT /sets/{name}. configuration: an entry of front_door.sets, which cannot be changed here.
 type SetDetailOrigin string
 
 // SetItem defines model for SetItem.
@@ -4283,7 +4286,7 @@ type SetItem struct {
 	// At When it was changed last.
 	At *time.Time `json:"at,omitempty"`
 
-	// By Who changed it last.
+	// By The principal that changed it last.
 	//
 	// Examples: ops
 	By         *string `json:"by,omitempty"`
@@ -4297,7 +4300,7 @@ type SetItem struct {
 	// Name Examples: research
 	Name string `json:"name"`
 
-	// Origin Where the set is kept: api for one that was made with PUT /sets/{name}, configuration for one of front_door.sets, which cannot be changed here.
+	// Origin api: created with PUT /sets/{name}. configuration: an entry of front_door.sets, which cannot be changed here.
 	Origin SetItemOrigin `json:"origin"`
 
 	// Tenant The tenant that owns the set; default for one of the installation, which other tenants see but do not change.
@@ -4306,7 +4309,7 @@ type SetItem struct {
 	Tenant *string `json:"tenant,omitempty"`
 }
 
-// SetItemOrigin Where the set is kept: api for one that was made with PUT /sets/{name}, configuration for one of front_door.sets, which cannot be changed here.
+// SetItemOrigin api: created with PUT /sets/{name}. configuration: an entry of front_door.sets, which cannot be changed here.
 type SetItemOrigin string
 
 // SetList defines model for SetList.
@@ -4350,13 +4353,13 @@ type SettleRequestAs string
 
 // StateChange defines model for StateChange.
 type StateChange struct {
-	// Action add, change, remove: what an import does; differs: it is compared only; skip: it cannot be done, for the reason in note.
+	// Action add, change, remove: the change that an import makes. differs: the part is only compared. skip: the change is impossible, for the reason in note.
 	Action StateChangeAction `json:"action"`
 
-	// Done The import did it.
+	// Done Whether the import made the change.
 	Done bool `json:"done"`
 
-	// Error Why the import could not do it.
+	// Error The reason that the import could not make the change.
 	Error *string `json:"error,omitempty"`
 
 	// Name The set, tool or key; a set of a tenant as TENANT/SET.
@@ -4367,7 +4370,7 @@ type StateChange struct {
 	Part StateChangePart `json:"part"`
 }
 
-// StateChangeAction add, change, remove: what an import does; differs: it is compared only; skip: it cannot be done, for the reason in note.
+// StateChangeAction add, change, remove: the change that an import makes. differs: the part is only compared. skip: the change is impossible, for the reason in note.
 type StateChangeAction string
 
 // StateChangePart defines model for StateChange.Part.
@@ -4375,14 +4378,14 @@ type StateChangePart string
 
 // StateChanges defines model for StateChanges.
 type StateChanges struct {
-	// Changes What the import changes, or would change; empty: the file is the state.
+	// Changes The changes that the import made or, with dry_run, would make. Empty: the state equals the file.
 	Changes []StateChange `json:"changes"`
 	DryRun  bool          `json:"dry_run"`
 
-	// Etag The state after the import; of a dry run the present one, for If-Match.
+	// Etag The ETag of the state after the import or, with dry_run, of the current state, for If-Match.
 	Etag string `json:"etag"`
 
-	// Failed The number of changes that could not be done.
+	// Failed The number of changes that failed.
 	Failed int64 `json:"failed"`
 }
 
@@ -4406,22 +4409,22 @@ type Switch struct {
 	// Reason Examples: Read-only until Monday.
 	Reason *string `json:"reason,omitempty"`
 
-	// Server A server, or with wide a pattern of servers.
+	// Server A server id or, if wide is true, a pattern of server ids.
 	//
 	// Examples: files
 	Server *string `json:"server,omitempty"`
 
-	// Set The set whose tools are meant.
+	// Set Only tools of this set.
 	//
 	// Examples: research
 	Set *string `json:"set,omitempty"`
 
-	// Tool A tool, or with wide a pattern of tools.
+	// Tool A tool name or, if wide is true, a pattern of tool names.
 	//
 	// Examples: delete_*
 	Tool *string `json:"tool,omitempty"`
 
-	// Wide Whether server and tool are patterns, also for tools that come later.
+	// Wide Whether server and tool are patterns. They also apply to tools that are added later.
 	Wide *bool `json:"wide,omitempty"`
 }
 
@@ -4445,7 +4448,7 @@ type SwitchRequest struct {
 
 // Tenant defines model for Tenant.
 type Tenant struct {
-	// Held The calls that wait for an approval now.
+	// Held The number of calls that wait for an approval now.
 	//
 	// Examples: 0
 	Held int64 `json:"held"`
@@ -4454,32 +4457,32 @@ type Tenant struct {
 	ID       string          `json:"id"`
 	InFlight *TenantInFlight `json:"in_flight,omitempty"`
 
-	// Keys The API keys of the tenant that were made with POST /keys.
+	// Keys The number of API keys of the tenant that were created with POST /keys.
 	//
 	// Examples: 3
 	Keys   int64        `json:"keys"`
 	Limits TenantLimits `json:"limits"`
 
-	// OwnSets Those of the sets that it owns; absent without one, and for the default tenant, whose sets are the installation's.
+	// OwnSets The sets that the tenant owns; absent if it has none, and for the default tenant, whose sets belong to the installation.
 	//
 	// Examples: ["month-end"]
 	OwnSets   []string        `json:"own_sets,omitempty"`
 	Policy    TenantPolicy    `json:"policy"`
 	Receivers TenantReceivers `json:"receivers"`
 
-	// RetentionSeconds How long payloads of its calls are kept after their end, where the platform would keep them longer: arguments, results, errors and reasons. Absent: only the platform's retention counts.
+	// RetentionSeconds The number of seconds for which arguments, results, errors and reasons of its calls are kept after the calls have ended, if that is shorter than the retention of the platform. Absent: the retention of the platform applies.
 	//
 	// Examples: 86400
 	RetentionSeconds *int64        `json:"retention_seconds,omitempty"`
 	Servers          TenantServers `json:"servers"`
 
-	// Sets The sets of tools that it sees now: its own, and those of the installation of which it sees every server.
+	// Sets The sets of tools that it sees now: its own sets, and the sets of the installation whose servers it sees.
 	//
 	// Examples: ["research"]
 	Sets  []string     `json:"sets"`
 	Usage *TenantUsage `json:"usage,omitempty"`
 
-	// Waiting The calls that wait for a slot of a server at this front door now; absent without the section tenants: then all share slots as if they were one tenant.
+	// Waiting The number of calls that wait for a slot of a server at this front door now. Absent if the configuration has no section tenants: all callers then share slots as one tenant.
 	//
 	// Examples: 0
 	Waiting *int64 `json:"waiting,omitempty"`
@@ -4502,10 +4505,10 @@ type TenantErasure struct {
 	// Examples: 4
 	Credentials int64 `json:"credentials"`
 
-	// Encrypted Whether the payloads of the tenant were encrypted, so that nobody can read what is left of them. Without encryption.key_file they are not: they are deleted when their retention ends.
+	// Encrypted Whether the payloads of the tenant were encrypted, so that nobody can read them any more. Without encryption.key_file they are not encrypted, and are deleted when their retention ends.
 	Encrypted bool `json:"encrypted"`
 
-	// Found Whether Callyard had anything of a tenant with this id. If false, check the id.
+	// Found Whether Callyard had data of a tenant with this id. If false, check the id.
 	Found bool `json:"found"`
 
 	// Held The held calls that were withdrawn.
@@ -4534,17 +4537,17 @@ type TenantErasure struct {
 
 // TenantInFlight defines model for TenantInFlight.
 type TenantInFlight struct {
-	// Borrowed Those of its calls that are beyond its nominal.
+	// Borrowed The number of its calls in flight that exceed nominal.
 	//
 	// Examples: 12
 	Borrowed int64 `json:"borrowed"`
 
-	// Calls Its calls in flight.
+	// Calls The number of its calls in flight.
 	//
 	// Examples: 52
 	Calls int64 `json:"calls"`
 
-	// Lent Calls that other tenants have borrowed of its nominal. If several tenants leave calls unused, what is borrowed is divided in proportion to that.
+	// Lent The number of calls in flight that other tenants borrow from its nominal number. If several tenants lend, borrowed calls are divided in proportion to their unused numbers.
 	//
 	// Examples: 0
 	Lent int64 `json:"lent"`
@@ -4552,17 +4555,17 @@ type TenantInFlight struct {
 
 // TenantLimits defines model for TenantLimits.
 type TenantLimits struct {
-	// Borrow How many more calls it may have while other tenants leave theirs unused. Absent: its calls in flight are not limited.
+	// Borrow The number of calls in flight that it may have in addition to nominal, while other tenants do not use theirs. Absent: its calls in flight are not limited.
 	//
 	// Examples: 20
 	Borrow *int64 `json:"borrow,omitempty"`
 
-	// Nominal The calls in flight that are its own. Absent: its calls in flight are not limited.
+	// Nominal The guaranteed number of calls in flight. Absent: its calls in flight are not limited.
 	//
 	// Examples: 40
 	Nominal *int64 `json:"nominal,omitempty"`
 
-	// Weight Its share of the slots while calls of several tenants wait, and of what tenants borrow while several want to.
+	// Weight The weight of the tenant while calls of several tenants wait for slots, or several tenants borrow calls in flight.
 	//
 	// Examples: 1
 	Weight int64 `json:"weight"`
@@ -4579,7 +4582,7 @@ type TenantPolicy struct {
 	// Own Whether the tenant has a policy that tightens that of the platform.
 	Own bool `json:"own"`
 
-	// Rules The rules of this policy; 0 without one.
+	// Rules The number of rules of this policy; 0 without one.
 	//
 	// Examples: 2
 	Rules int64 `json:"rules"`
@@ -4600,12 +4603,12 @@ type TenantReceivers struct {
 
 // TenantServers defines model for TenantServers.
 type TenantServers struct {
-	// Patterns Patterns of the servers that it sees, with * and ?. Absent: it sees every server.
+	// Patterns Patterns of the servers that the tenant sees, with * and ?. Absent: it sees every server.
 	//
 	// Examples: ["ledger","invoices-*"]
 	Patterns []string `json:"patterns,omitempty"`
 
-	// Seen The servers of the fleet that it sees now.
+	// Seen The number of servers of the fleet that it sees now.
 	//
 	// Examples: 4
 	Seen int64 `json:"seen"`
@@ -4624,7 +4627,7 @@ type TenantUsage struct {
 	// Calls Examples: 120
 	Calls int64 `json:"calls"`
 
-	// Complete Whether every record is counted that was stored when the request came.
+	// Complete Whether all records that were stored at the time of the request are counted.
 	Complete bool `json:"complete"`
 
 	// Denied Calls that the policy, a scope or a person denied.
@@ -4654,7 +4657,7 @@ type TenantUsage struct {
 	// Examples: 1
 	ToolErrors int64 `json:"tool_errors"`
 
-	// Unfinished Calls that are held, wait or run.
+	// Unfinished Calls that are held, waiting or running.
 	//
 	// Examples: 0
 	Unfinished int64 `json:"unfinished"`
@@ -4794,17 +4797,17 @@ type ToolList struct {
 
 // ToolNaming defines model for ToolNaming.
 type ToolNaming struct {
-	// Conflict What becomes of tools that would have the same name. error leaves all of them out and reports them, prefer gives the name to the one that is selected first, rename names them by server and tool.
+	// Conflict What happens if several tools would have the same name. error leaves all of them out and reports them, prefer gives the name to the one that is selected first, rename names them by server and tool.
 	Conflict *ToolNamingConflict `json:"conflict,omitempty"`
 
-	// Prefix Stands before the separator; {server} in it is replaced by the server. With an empty prefix, the name is the tool's own.
+	// Prefix The text before the separator; {server} in it is replaced by the id of the server. With an empty prefix, tools keep their own names.
 	Prefix *string `json:"prefix,omitempty"`
 
-	// Separator Stands between prefix and name.
+	// Separator The text between the prefix and the name of the tool.
 	Separator *string `json:"separator,omitempty"`
 }
 
-// ToolNamingConflict What becomes of tools that would have the same name. error leaves all of them out and reports them, prefer gives the name to the one that is selected first, rename names them by server and tool.
+// ToolNamingConflict What happens if several tools would have the same name. error leaves all of them out and reports them, prefer gives the name to the one that is selected first, rename names them by server and tool.
 type ToolNamingConflict string
 
 // ToolPin defines model for ToolPin.
@@ -4860,43 +4863,43 @@ type ToolRef struct {
 
 // ToolSearch defines model for ToolSearch.
 type ToolSearch struct {
-	// Ranking How the tools were ranked: by their words, or by these and by embeddings.
+	// Ranking How the tools were ranked. bm25f: by words. hybrid: by words and embeddings.
 	Ranking ToolSearchRanking `json:"ranking"`
 
-	// RankingNote Why embeddings, which are configured, were not used.
+	// RankingNote The reason that the configured embeddings were not used.
 	RankingNote *string `json:"ranking_note,omitempty"`
 
 	// Searched The number of tools that were searched: those that can be called.
 	Searched int64 `json:"searched"`
 
-	// Tools The tools that fit, best first; empty if no tool fits.
+	// Tools The matching tools, best match first; empty if no tool matches.
 	Tools []FoundTool `json:"tools"`
 
 	// Unknown Servers whose tools are currently unknown and were not searched.
 	Unknown []string `json:"unknown,omitempty"`
 
-	// Unmatched The words of the query that no tool has. If tools is empty, try other words for them.
+	// Unmatched The words of the query that no tool contains. If tools is empty, replace them by other words.
 	Unmatched []string `json:"unmatched"`
 }
 
-// ToolSearchRanking How the tools were ranked: by their words, or by these and by embeddings.
+// ToolSearchRanking How the tools were ranked. bm25f: by words. hybrid: by words and embeddings.
 type ToolSearchRanking string
 
 // ToolSelector defines model for ToolSelector.
 type ToolSelector struct {
-	// Destructive The hint destructiveHint must be this; where it is absent, a tool counts as destructive unless it is read-only.
+	// Destructive Only tools whose hint destructiveHint has this value. A tool without the hint counts as destructive unless it is read-only.
 	Destructive *bool `json:"destructive,omitempty"`
 
-	// Idempotent The hint idempotentHint must be this.
+	// Idempotent Only tools whose hint idempotentHint has this value.
 	Idempotent *bool `json:"idempotent,omitempty"`
 
 	// MaxRiskLevel The highest risk level of the tool's server, 0 for any; a server without a level has level 1.
 	MaxRiskLevel *int64 `json:"max_risk_level,omitempty"`
 
-	// OpenWorld The hint openWorldHint must be this; where it is absent, it counts as true.
+	// OpenWorld Only tools whose hint openWorldHint has this value. Without the hint, the value is true.
 	OpenWorld *bool `json:"open_world,omitempty"`
 
-	// ReadOnly The server's hint readOnlyHint must be this.
+	// ReadOnly Only tools whose hint readOnlyHint has this value.
 	ReadOnly *bool `json:"read_only,omitempty"`
 
 	// Server A pattern of server ids: * stands for any characters, ? for one.
@@ -4925,10 +4928,10 @@ type ToolSet struct {
 	// Examples: Find and read, change nothing.
 	Description *string `json:"description,omitempty"`
 
-	// Exclude Takes tools out again.
+	// Exclude Excludes the matching tools again.
 	Exclude []ToolSelector `json:"exclude,omitempty"`
 
-	// Include Selects the tools, in order. A tool that several selectors select counts where it is selected first.
+	// Include Selects the tools, in order. A tool that several selectors match has the position of the first match.
 	Include []ToolSelector `json:"include"`
 
 	// Name The name of the set.
@@ -4966,7 +4969,7 @@ type UsageCounts struct {
 	// BytesOut The bytes of the results.
 	BytesOut int64 `json:"bytes_out"`
 
-	// Calls All calls: the sum of the seven outcomes that follow.
+	// Calls All calls: the sum of succeeded, failed, denied, expired, canceled, unknown and unfinished.
 	Calls    int64 `json:"calls"`
 	Canceled int64 `json:"canceled"`
 
@@ -4987,20 +4990,20 @@ type UsageCounts struct {
 	// ToolErrors The succeeded calls whose result is an error of the tool.
 	ToolErrors int64 `json:"tool_errors"`
 
-	// Unfinished Calls that are held, wait or run.
+	// Unfinished Calls that are held, waiting or running.
 	Unfinished int64 `json:"unfinished"`
 	Unknown    int64 `json:"unknown"`
 }
 
 // UsageReport defines model for UsageReport.
 type UsageReport struct {
-	// Complete Whether every record is counted that was stored when the request came. If it is false, ask again in a few seconds.
+	// Complete Whether all records that were stored at the time of the request are counted. If false, send the request again in a few seconds.
 	Complete bool `json:"complete"`
 
 	// From The start of the first hour.
 	From time.Time `json:"from"`
 
-	// Rows By time, then those with the most calls first.
+	// Rows Sorted by time, then by the number of calls, highest first.
 	Rows []UsageRow `json:"rows"`
 
 	// To The end of the last hour.
@@ -5016,7 +5019,7 @@ type UsageRow struct {
 	// BytesOut The bytes of the results.
 	BytesOut int64 `json:"bytes_out"`
 
-	// Calls All calls: the sum of the seven outcomes that follow.
+	// Calls All calls: the sum of succeeded, failed, denied, expired, canceled, unknown and unfinished.
 	Calls    int64 `json:"calls"`
 	Canceled int64 `json:"canceled"`
 
@@ -5028,7 +5031,7 @@ type UsageRow struct {
 	// Held The calls that waited for an approval, or ran with one.
 	Held int64 `json:"held"`
 
-	// Key The principal: the name of the API key, or the subject of the token. (other) has what is beyond the bound of an hour.
+	// Key The principal: the name of the API key, or the subject of the token. (other) is the sum of the principals beyond the limit for an hour.
 	Key *string `json:"key,omitempty"`
 
 	// Server The server; with by=server or by=tool. Absent for calls that named no server that exists.
@@ -5046,13 +5049,13 @@ type UsageRow struct {
 	// TookMs The time that the MCP servers took, measured by the workers.
 	TookMs float64 `json:"took_ms"`
 
-	// Tool The tool, or the method of MCP for what is no call of a tool.
+	// Tool The tool, or the MCP method of a request that is not a tool call.
 	Tool *string `json:"tool,omitempty"`
 
 	// ToolErrors The succeeded calls whose result is an error of the tool.
 	ToolErrors int64 `json:"tool_errors"`
 
-	// Unfinished Calls that are held, wait or run.
+	// Unfinished Calls that are held, waiting or running.
 	Unfinished int64 `json:"unfinished"`
 	Unknown    int64 `json:"unknown"`
 }
@@ -5123,7 +5126,7 @@ type WebhookDelivery struct {
 	// Examples: call.succeeded
 	Type string `json:"type"`
 
-	// URL The address of the receiver, which may hold a secret of it.
+	// URL The URL of the receiver. It can contain a secret.
 	//
 	// Examples: https://hooks.example.com/callyard
 	URL string `json:"url"`
@@ -5137,7 +5140,7 @@ type WebhookDeliveryList struct {
 	// Deliveries The deliveries, oldest first.
 	Deliveries []WebhookDelivery `json:"deliveries"`
 
-	// Total The number of deliveries that match, also if the limit leaves some of them out.
+	// Total The number of all matching deliveries, which can be more than the limit.
 	//
 	// Examples: 1
 	Total int64 `json:"total"`
@@ -5154,27 +5157,27 @@ type WideSwitch struct {
 	// Reason Examples: Read-only until Monday.
 	Reason *string `json:"reason,omitempty"`
 
-	// Server A server, or with wide a pattern of servers.
+	// Server A server id or, if wide is true, a pattern of server ids.
 	//
 	// Examples: files
 	Server *string `json:"server,omitempty"`
 
-	// Set The set whose tools are meant.
+	// Set Only tools of this set.
 	//
 	// Examples: research
 	Set *string `json:"set,omitempty"`
 
-	// Tool A tool, or with wide a pattern of tools.
+	// Tool A tool name or, if wide is true, a pattern of tool names.
 	//
 	// Examples: delete_*
 	Tool *string `json:"tool,omitempty"`
 
-	// Tools The number of tools that fit now.
+	// Tools The number of tools that match now.
 	//
 	// Examples: 3
 	Tools int64 `json:"tools"`
 
-	// Wide Whether server and tool are patterns, also for tools that come later.
+	// Wide Whether server and tool are patterns. They also apply to tools that are added later.
 	Wide *bool `json:"wide,omitempty"`
 }
 
@@ -5251,7 +5254,7 @@ type WorkerServer struct {
 	// InitializationState Examples: initialized
 	InitializationState WorkerServerInitializationState `json:"initialization_state"`
 
-	// OtherDefinitions The number of attached programs that wait because what they offer differs from the programs in use.
+	// OtherDefinitions The number of attached programs that wait because their definitions differ from those of the programs in use.
 	OtherDefinitions *int64 `json:"other_definitions,omitempty"`
 
 	// Pid Examples: 4711
@@ -5324,13 +5327,13 @@ type Problem504 = Problem
 
 // ListAuditParams defines parameters for ListAudit.
 type ListAuditParams struct {
-	// Kind Only these kinds.
+	// Kind Only records of these kinds.
 	Kind []ListAuditParamsKind `form:"kind,omitempty" json:"kind,omitempty"`
 
-	// Operation Only acts of operators with this operation, such as switch-tool.
+	// Operation Only actions of operators with this operation, such as switch-tool.
 	Operation *string `form:"operation,omitempty" json:"operation,omitempty"`
 
-	// By Only what this principal or person did.
+	// By Only actions of this principal or person.
 	By *string `form:"by,omitempty" json:"by,omitempty"`
 
 	// Tenant Only records of this tenant.
@@ -5348,10 +5351,10 @@ type ListAuditParams struct {
 	// Tool Only records of this tool.
 	Tool *string `form:"tool,omitempty" json:"tool,omitempty"`
 
-	// Since Only what happened at or after this time.
+	// Since Only records of this time or later.
 	Since *time.Time `form:"since,omitempty" json:"since,omitempty"`
 
-	// Until Only what happened before this time.
+	// Until Only records from before this time.
 	Until *time.Time `form:"until,omitempty" json:"until,omitempty"`
 
 	// Limit The maximum number of records on a page; the default is 100.
@@ -5387,16 +5390,16 @@ type CreateBatchParams struct {
 	// Open More calls follow with POST /batches/{id}/calls.
 	Open *bool `form:"open,omitempty" json:"open,omitempty"`
 
-	// Priority -10 to 10; each 5 doubles or halves the share of the batch.
+	// Priority The priority of the batch, from -10 to 10. Each step of 5 doubles its share of the capacity, or halves it.
 	Priority *int `form:"priority,omitempty" json:"priority,omitempty"`
 
-	// ExpiresIn Seconds within which calls must be sent to a worker; the default is 24 h.
+	// ExpiresIn The number of seconds within which calls must be sent to a worker; the default is 86400 (24 hours).
 	ExpiresIn *int `form:"expires_in,omitempty" json:"expires_in,omitempty"`
 
 	// CallbackURL The URL that is notified when the batch ends.
 	CallbackURL *string `form:"callback_url,omitempty" json:"callback_url,omitempty"`
 
-	// IdempotencyKey For 24 h, the same key with the same request is the same call; with another request it is refused with 422.
+	// IdempotencyKey Makes a retry safe: for 24 hours, a request with the same key and the same content starts nothing again. The same key with different content is refused with 422.
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 }
 
@@ -5429,10 +5432,10 @@ type ListCallsParams struct {
 	// State Only calls in these states.
 	State []ListCallsParamsState `form:"state,omitempty" json:"state,omitempty"`
 
-	// Principal Your own name, which is the default. With the scope calls:read:all, admin or admin:tenant: the name of another principal of your tenant, or * for all; the default tenant sees those of all tenants with calls:read:all or admin.
+	// Principal The principal whose calls are listed; the default is you. With the scope calls:read:all, admin or admin:tenant it can be another principal of your tenant, or * for all of them. In the default tenant, calls:read:all and admin cover the principals of all tenants.
 	Principal *string `form:"principal,omitempty" json:"principal,omitempty"`
 
-	// Tenant Only calls of this tenant. A tenant that you may not see is answered like one without calls.
+	// Tenant Only calls of this tenant. For a tenant that you may not see, the list is empty.
 	Tenant *string `form:"tenant,omitempty" json:"tenant,omitempty"`
 
 	// Batch Only calls of this batch.
@@ -5474,7 +5477,7 @@ type CreateCallParams struct {
 	// Prefer respond-async: store the call and answer at once with 202 and its path; wait=SECONDS: do so if it takes longer (RFC 7240).
 	Prefer *string `json:"Prefer,omitempty"`
 
-	// IdempotencyKey For 24 h, the same key with the same request is the same call; with another request it is refused with 422.
+	// IdempotencyKey Makes a retry safe: for 24 hours, a request with the same key and the same content starts nothing again. The same key with different content is refused with 422.
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 
 	// CallyardCallbackURL The URL that is notified when the call ends; the call becomes durable. Available only if the operator enabled callbacks.
@@ -5486,7 +5489,7 @@ type GetCallParams struct {
 	// Wait The number of seconds to wait for the call to end, at most 60.
 	Wait *int `form:"wait,omitempty" json:"wait,omitempty"`
 
-	// Include arguments: also the arguments of the call, where they are stored.
+	// Include With the value arguments, the answer also has the arguments of the call, if they are stored.
 	Include *GetCallParamsInclude `form:"include,omitempty" json:"include,omitempty"`
 }
 
@@ -5513,7 +5516,7 @@ type ReplayCallParams struct {
 	// Prefer respond-async: store the call and answer at once with 202 and its path; wait=SECONDS: do so if it takes longer (RFC 7240).
 	Prefer *string `json:"Prefer,omitempty"`
 
-	// IdempotencyKey For 24 h, the same key with the same request is the same call; with another request it is refused with 422.
+	// IdempotencyKey Makes a retry safe: for 24 hours, a request with the same key and the same content starts nothing again. The same key with different content is refused with 422.
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 
 	// CallyardCallbackURL The URL that is notified when the call ends; the call becomes durable. Available only if the operator enabled callbacks.
@@ -5522,7 +5525,7 @@ type ReplayCallParams struct {
 
 // ConfirmCallParams defines parameters for ConfirmCall.
 type ConfirmCallParams struct {
-	// IdempotencyKey A retry with the same key is the same attempt and returns the same answer.
+	// IdempotencyKey A retry with the same key runs nothing again and returns the same answer.
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 }
 
@@ -5542,25 +5545,25 @@ type GetEventsParamsInclude string
 
 // RevokeKeyParams defines parameters for RevokeKey.
 type RevokeKeyParams struct {
-	// IfMatch The ETag of the state that is changed; * for any.
+	// IfMatch The ETag of the version that you change; * changes any version.
 	IfMatch *string `json:"If-Match,omitempty"`
 }
 
 // UpdateKeyParams defines parameters for UpdateKey.
 type UpdateKeyParams struct {
-	// IfMatch The ETag of the state that is changed; * for any.
+	// IfMatch The ETag of the version that you change; * changes any version.
 	IfMatch *string `json:"If-Match,omitempty"`
 }
 
 // RotateKeyParams defines parameters for RotateKey.
 type RotateKeyParams struct {
-	// IfMatch The ETag of the state that is changed; * for any.
+	// IfMatch The ETag of the version that you change; * changes any version.
 	IfMatch *string `json:"If-Match,omitempty"`
 }
 
 // PreflightParams defines parameters for Preflight.
 type PreflightParams struct {
-	// Tool A tool, SERVER/TOOL, or with the digest of the required definition SERVER/TOOL@DIGEST; repeat it for several.
+	// Tool A tool as SERVER/TOOL, or as SERVER/TOOL@DIGEST to require the definition with this digest. Repeat the parameter for several tools.
 	Tool []string `form:"tool" json:"tool"`
 }
 
@@ -5587,7 +5590,7 @@ type GetPromptParams struct {
 
 // ListServerResourcesParams defines parameters for ListServerResources.
 type ListServerResourcesParams struct {
-	// URI Read this resource instead.
+	// URI Reads this resource instead of listing the resources.
 	URI *string `form:"uri,omitempty" json:"uri,omitempty"`
 
 	// TimeoutMs The timeout of the call in milliseconds; it takes precedence over the header.
@@ -5640,7 +5643,7 @@ type CallToolParams struct {
 	// Prefer respond-async: store the call and answer at once with 202 and its path; wait=SECONDS: do so if it takes longer (RFC 7240).
 	Prefer *string `json:"Prefer,omitempty"`
 
-	// IdempotencyKey For 24 h, the same key with the same request is the same call; with another request it is refused with 422.
+	// IdempotencyKey Makes a retry safe: for 24 hours, a request with the same key and the same content starts nothing again. The same key with different content is refused with 422.
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 
 	// CallyardCallbackURL The URL that is notified when the call ends; the call becomes durable. Available only if the operator enabled callbacks.
@@ -5654,16 +5657,16 @@ type CallTool202JSONResponseBody struct {
 
 // RemoveSetParams defines parameters for RemoveSet.
 type RemoveSetParams struct {
-	// IfMatch The ETag of the state that is changed; * for any.
+	// IfMatch The ETag of the version that you change; * changes any version.
 	IfMatch *string `json:"If-Match,omitempty"`
 }
 
 // PutSetParams defines parameters for PutSet.
 type PutSetParams struct {
-	// IfMatch The ETag of the state that is changed; * for any.
+	// IfMatch The ETag of the version that you change; * changes any version.
 	IfMatch *string `json:"If-Match,omitempty"`
 
-	// IfNoneMatch With *, the set is made only where there is none.
+	// IfNoneMatch With *, the set is created only if no set has this name.
 	IfNoneMatch *PutSetParamsIfNoneMatch `json:"If-None-Match,omitempty"`
 }
 
@@ -5672,16 +5675,16 @@ type PutSetParamsIfNoneMatch string
 
 // PutStateParams defines parameters for PutState.
 type PutStateParams struct {
-	// DryRun Change nothing; tell the differences.
+	// DryRun Only return the differences; change nothing.
 	DryRun *bool `form:"dry_run,omitempty" json:"dry_run,omitempty"`
 
-	// IfMatch The ETag of the state that is changed; * for any.
+	// IfMatch The ETag of the version that you change; * changes any version.
 	IfMatch *string `json:"If-Match,omitempty"`
 }
 
 // EraseTenantParams defines parameters for EraseTenant.
 type EraseTenantParams struct {
-	// Confirm The id of the tenant again.
+	// Confirm The id of the tenant, repeated as a confirmation.
 	Confirm string `form:"confirm" json:"confirm"`
 }
 
@@ -5690,13 +5693,13 @@ type CreateToolCallsJSONBody = interface{}
 
 // CreateToolCallsParams defines parameters for CreateToolCalls.
 type CreateToolCallsParams struct {
-	// Format The provider of the tool calls; by default it is detected. For a text, the format of the answer's messages.
+	// Format The provider of the tool calls; by default it is detected. For a text, it is the format of the messages in the answer.
 	Format *CreateToolCallsParamsFormat `form:"format,omitempty" json:"format,omitempty"`
 
-	// Set The set whose tools and names are meant; other tools are not found.
+	// Set Only the tools of this set, under their names in the set. Other tools are not found.
 	Set *string `form:"set,omitempty" json:"set,omitempty"`
 
-	// Own The names of tools that the caller runs itself, with commas between them. Their calls do not run here, and own_calls has them. A name that a tool here has too means the caller's.
+	// Own The comma-separated names of tools that the caller runs itself. Their calls do not run here; own_calls lists them. If another tool has the same name, the caller's own tool takes precedence.
 	Own *string `form:"own,omitempty" json:"own,omitempty"`
 
 	// TimeoutMs The timeout of the call in milliseconds; it takes precedence over the header.
@@ -5735,7 +5738,7 @@ type ListToolsParams struct {
 	// Set Only the tools of this set, in its order and under its names, in one answer.
 	Set *string `form:"set,omitempty" json:"set,omitempty"`
 
-	// Include offline: a list in the format of a model provider, of a set or with a query also has tools that no worker can run now.
+	// Include With the value offline, a list in the format of a model provider, of a set or for a query also has tools that no worker can run now.
 	Include *ListToolsParamsInclude `form:"include,omitempty" json:"include,omitempty"`
 
 	// Limit The maximum number of tools on a page, if the list has pages.
@@ -5773,7 +5776,7 @@ type ListTools200JSONResponseBody struct {
 
 // SearchToolsParams defines parameters for SearchTools.
 type SearchToolsParams struct {
-	// Q What the tool is to do, in words.
+	// Q What the tool should do, in words.
 	Q string `form:"q" json:"q"`
 
 	// Server Only tools of this server.
@@ -5794,10 +5797,10 @@ type GetUsageParams struct {
 	// To The end, rounded up to the hour. The default is now.
 	To *time.Time `form:"to,omitempty" json:"to,omitempty"`
 
-	// By What has a row of its own. Without it there is one row for each interval.
+	// By The grouping: each combination of these values has its own row. Without it there is one row for each interval.
 	By []GetUsageParamsBy `form:"by,omitempty" json:"by,omitempty"`
 
-	// Interval The time of a row. The default is the time from start to end.
+	// Interval The length of time that a row covers. The default is the whole time from start to end.
 	Interval *GetUsageParamsInterval `form:"interval,omitempty" json:"interval,omitempty"`
 
 	// Tenant Only this tenant.
@@ -7419,14 +7422,14 @@ type ClientInterface interface {
 
 	// ListAudit List audit records
 	//
-	// What was asked, decided and run, and what operators did, the newest first. Each record has the digest of the one before it in its chain, and digests in place of arguments, results and reasons. Records of other tenants are shown to the default tenant only. A page can be short or empty and still have a next.
+	// The records of requests, decisions and runs of calls, and of the actions of operators, newest first. Each record has the digest of the previous record in its chain, and digests instead of arguments, results and reasons. Only the default tenant sees the records of other tenants. A page can be short or empty and still have a next cursor.
 	//
 	// Corresponds with GET /audit (the `ListAudit` operationId).
 	ListAudit(ctx context.Context, params *ListAuditParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// VerifyAudit Verify the audit log
 	//
-	// Whether a record was changed, removed, inserted or truncated, as `callyard audit verify` finds it. A request verifies for about half a second and the next one continues, until complete is true. Only for the default tenant.
+	// Checks whether records were changed, removed or inserted, as `callyard audit verify` does. A request verifies for about half a second, and the next request continues from there; repeat it until complete is true. Only the default tenant may use it.
 	//
 	// Corresponds with GET /audit/verification (the `VerifyAudit` operationId).
 	VerifyAudit(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -7440,7 +7443,7 @@ type ClientInterface interface {
 
 	// CreateBatchWithBody Run many calls as a batch
 	//
-	// Accepts calls as a JSON document, or as a stream of any length with one call on each line (NDJSON). The stream is read as fast as the calls are stored, so its size is not limited by memory. The answer is the batch; with stream=true it is the results, one on each line, as the calls end. A line that is not a valid call, or that repeats a custom_id, is refused on its own and listed in the results. With an Idempotency-Key the same request continues where the last one ended.
+	// Accepts calls as a JSON document, or as a stream of any length with one call on each line (NDJSON). The stream is read as fast as the calls are stored, so its size is not limited by memory. The answer is the batch; with stream=true it is the results, one on each line, as the calls end. A line that is not a valid call, or that repeats a custom_id, is refused on its own and listed in the results. With an Idempotency-Key, a repeated request continues where the previous one ended.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -7449,7 +7452,7 @@ type ClientInterface interface {
 
 	// CreateBatch Run many calls as a batch
 	//
-	// Accepts calls as a JSON document, or as a stream of any length with one call on each line (NDJSON). The stream is read as fast as the calls are stored, so its size is not limited by memory. The answer is the batch; with stream=true it is the results, one on each line, as the calls end. A line that is not a valid call, or that repeats a custom_id, is refused on its own and listed in the results. With an Idempotency-Key the same request continues where the last one ended.
+	// Accepts calls as a JSON document, or as a stream of any length with one call on each line (NDJSON). The stream is read as fast as the calls are stored, so its size is not limited by memory. The answer is the batch; with stream=true it is the results, one on each line, as the calls end. A line that is not a valid call, or that repeats a custom_id, is refused on its own and listed in the results. With an Idempotency-Key, a repeated request continues where the previous one ended.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -7509,7 +7512,7 @@ type ClientInterface interface {
 
 	// ListCalls List your calls
 	//
-	// Your calls in the execution log, which keeps them for some days, newest first: caller, tool, times and outcome, with digests of arguments and results. A page can be short or empty and still have a next.
+	// The records of your calls, newest first: caller, tool, times and outcome, with digests of arguments and results. Call records are kept for 7 days, or as the operator configured. A page can be short or empty and still have a next cursor.
 	//
 	// Corresponds with GET /calls (the `ListCalls` operationId).
 	ListCalls(ctx context.Context, params *ListCallsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -7555,7 +7558,7 @@ type ClientInterface interface {
 
 	// SettleCallWithBody Settle a call whose outcome is unknown
 	//
-	// Settles a call that was sent and whose outcome is unknown, or that was given up: as done, as failed, or to run again.
+	// Records the outcome of a call that was sent and whose outcome is unknown, or that was given up: done, failed, or run-again, which runs it once more.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -7564,7 +7567,7 @@ type ClientInterface interface {
 
 	// SettleCall Settle a call whose outcome is unknown
 	//
-	// Settles a call that was sent and whose outcome is unknown, or that was given up: as done, as failed, or to run again.
+	// Records the outcome of a call that was sent and whose outcome is unknown, or that was given up: done, failed, or run-again, which runs it once more.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -7634,7 +7637,7 @@ type ClientInterface interface {
 
 	// ListEvaluations List evaluations
 	//
-	// The runs of `callyard eval` in the folder `front_door.evaluations`, with their scores. They are not of a tenant: a tenant that does not see every server may not list them.
+	// The runs of `callyard eval` in the folder `front_door.evaluations`, with their scores. They do not belong to a tenant: a tenant that does not see every server may not list them.
 	//
 	// Corresponds with GET /evaluations (the `ListEvaluations` operationId).
 	ListEvaluations(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -7655,14 +7658,14 @@ type ClientInterface interface {
 
 	// GetEvents Follow the fleet
 	//
-	// Server-sent events. Each fleet event is the whole fleet: the first is sent at once, then one after each change, so a reconnect misses nothing. With include=changes, change events before it say what became different: tools, servers and sets that were added, removed, changed, enabled, disabled or went offline, with actor and reason. An idle stream sends a comment every 15s. It ends when the front door drains.
+	// Server-sent events. Each fleet event is the whole fleet: the first is sent at once, then one after each change, so a reconnect misses nothing. With include=changes, change events before it list the differences: tools, servers and sets that were added, removed, changed, enabled, disabled or went offline, with actor and reason. An idle stream sends a comment every 15s. It ends when the front door drains.
 	//
 	// Corresponds with GET /events (the `GetEvents` operationId).
 	GetEvents(ctx context.Context, params *GetEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListFrontDoors List front doors and their load
 	//
-	// The live front doors with the calls that each has counted. The sum over all front doors is that of the fabric: each call is counted by the front door at which it ended. It is cheaper to read than the metrics, which have these figures for each server and tool.
+	// The live front doors, with the number of calls that each has counted. Each call is counted once, by the front door at which it ended, so the sum over all front doors is the total of the installation. This is cheaper to read than the metrics, which have these figures for each server and tool.
 	//
 	// Corresponds with GET /front-doors (the `ListFrontDoors` operationId).
 	ListFrontDoors(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -7676,23 +7679,23 @@ type ClientInterface interface {
 
 	// ListKeys List the API keys
 	//
-	// Every key, by name: those of the configuration and those that were made with POST /keys. No answer has a secret.
+	// All keys, sorted by name: those of the configuration and those that were created with POST /keys. The answer has no secrets.
 	//
 	// Corresponds with GET /keys (the `ListKeys` operationId).
 	ListKeys(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// CreateKeyWithBody Make an API key
+	// CreateKeyWithBody Create an API key
 	//
-	// The answer has the secret, which is shown only here. The key counts at every front door within a second. It cannot have scopes, tools or groups that your own credential does not have. Names are unique, so a request that is sent twice makes one key: if the first answer was lost, the second is 409, and POST /keys/{id}/rotate gives a new secret.
+	// The answer has the secret, which is shown only once. Every front door accepts the key within a second. It cannot have scopes, tools or groups that your own credential does not have. Names are unique, so a request that is sent twice creates one key: if the first answer was lost, the second answer is 409, and POST /keys/{id}/rotate creates a new secret.
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /keys (the `CreateKey` operationId).
 	CreateKeyWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// CreateKey Make an API key
+	// CreateKey Create an API key
 	//
-	// The answer has the secret, which is shown only here. The key counts at every front door within a second. It cannot have scopes, tools or groups that your own credential does not have. Names are unique, so a request that is sent twice makes one key: if the first answer was lost, the second is 409, and POST /keys/{id}/rotate gives a new secret.
+	// The answer has the secret, which is shown only once. Every front door accepts the key within a second. It cannot have scopes, tools or groups that your own credential does not have. Names are unique, so a request that is sent twice creates one key: if the first answer was lost, the second answer is 409, and POST /keys/{id}/rotate creates a new secret.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -7701,7 +7704,7 @@ type ClientInterface interface {
 
 	// RevokeKey Revoke an API key
 	//
-	// No front door accepts a secret of the key from a second later on, and calls of it that wait are refused.
+	// Within a second, no front door accepts the key any more, and its waiting calls are refused.
 	//
 	// Corresponds with DELETE /keys/{id} (the `RevokeKey` operationId).
 	RevokeKey(ctx context.Context, id string, params *RevokeKeyParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -7715,7 +7718,7 @@ type ClientInterface interface {
 
 	// UpdateKeyWithBody Change an API key
 	//
-	// What is absent in the body stays. The name and the secret stay as well. Send the ETag of the key in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.
+	// Changes the members in the body; the others keep their values. The name and the secret cannot be changed here. Send the ETag of the key in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -7724,7 +7727,7 @@ type ClientInterface interface {
 
 	// UpdateKey Change an API key
 	//
-	// What is absent in the body stays. The name and the secret stay as well. Send the ETag of the key in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.
+	// Changes the members in the body; the others keep their values. The name and the secret cannot be changed here. Send the ETag of the key in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -7733,7 +7736,7 @@ type ClientInterface interface {
 
 	// RotateKeyWithBody Give an API key a new secret
 	//
-	// The answer has the new secret, which is shown only here. The id stays, and so do the calls and limits of the key. The present secret is accepted for the time of grace, so that clients can be changed one by one.
+	// The answer has the new secret, which is shown only once. The key keeps its id, calls and limits. The previous secret is accepted during a grace period, so that you can update clients one by one.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -7742,7 +7745,7 @@ type ClientInterface interface {
 
 	// RotateKey Give an API key a new secret
 	//
-	// The answer has the new secret, which is shown only here. The id stays, and so do the calls and limits of the key. The present secret is accepted for the time of grace, so that clients can be changed one by one.
+	// The answer has the new secret, which is shown only once. The key keeps its id, calls and limits. The previous secret is accepted during a grace period, so that you can update clients one by one.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -7765,7 +7768,7 @@ type ClientInterface interface {
 
 	// DryRunPolicyWithBody Dry-run a draft policy
 	//
-	// Compares what a draft of a policy would have decided on the recorded calls of all callers with what was decided: counts by rule, and the calls that change. Nothing is put in force. The same function decides as for calls, with the tools as their servers define them now. Where a rule needs arguments that are not stored, the decision is counted as unknown.
+	// Applies a draft of a policy to the recorded calls of all callers, and compares its decisions with the recorded ones: counts for each rule, and the calls whose decision changes. The policy in force does not change. The draft is evaluated as for real calls, with the current definitions of the tools. If a rule needs arguments that are not stored, the decision is counted as unknown.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -7774,7 +7777,7 @@ type ClientInterface interface {
 
 	// DryRunPolicy Dry-run a draft policy
 	//
-	// Compares what a draft of a policy would have decided on the recorded calls of all callers with what was decided: counts by rule, and the calls that change. Nothing is put in force. The same function decides as for calls, with the tools as their servers define them now. Where a rule needs arguments that are not stored, the decision is counted as unknown.
+	// Applies a draft of a policy to the recorded calls of all callers, and compares its decisions with the recorded ones: counts for each rule, and the calls whose decision changes. The policy in force does not change. The draft is evaluated as for real calls, with the current definitions of the tools. If a rule needs arguments that are not stored, the decision is counted as unknown.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -7783,7 +7786,7 @@ type ClientInterface interface {
 
 	// TestPolicyWithBody Test a call against the policy
 	//
-	// Returns what is decided on a call with these arguments: allowed, held or refused, and why. It is decided in the same way as for a call: the tool, its schema, the policy, the required isolation. Nothing is run, held or recorded, and the arguments are not logged. It is judged as a call of the caller by the policy in force. A draft of a policy, or another principal, requires what a dry run of a policy requires. Quotas are not checked, and standing permissions, by which a held call can run at once, are not looked at.
+	// Returns the decision on a call with these arguments: allowed, held or refused, and why. The checks are those of a real call: the tool, its schema, the policy and the required isolation. Nothing is run, held or recorded, and the arguments are not logged. It is judged as a call of the caller by the policy in force. A draft of a policy, or another principal, requires what a dry run of a policy requires. Quotas are not checked, and standing permissions, by which a held call can run at once, are not looked at.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -7792,7 +7795,7 @@ type ClientInterface interface {
 
 	// TestPolicy Test a call against the policy
 	//
-	// Returns what is decided on a call with these arguments: allowed, held or refused, and why. It is decided in the same way as for a call: the tool, its schema, the policy, the required isolation. Nothing is run, held or recorded, and the arguments are not logged. It is judged as a call of the caller by the policy in force. A draft of a policy, or another principal, requires what a dry run of a policy requires. Quotas are not checked, and standing permissions, by which a held call can run at once, are not looked at.
+	// Returns the decision on a call with these arguments: allowed, held or refused, and why. The checks are those of a real call: the tool, its schema, the policy and the required isolation. Nothing is run, held or recorded, and the arguments are not logged. It is judged as a call of the caller by the policy in force. A draft of a policy, or another principal, requires what a dry run of a policy requires. Quotas are not checked, and standing permissions, by which a held call can run at once, are not looked at.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -7801,28 +7804,28 @@ type ClientInterface interface {
 
 	// Preflight Check that tools are ready
 	//
-	// Whether the tools that a program needs are there, enabled, accepted, online, and not denied to you by the policy. The policy is asked about a call without arguments, and no call is made.
+	// Checks whether the tools that a program needs exist and are enabled, accepted, online and not denied to you by the policy. The policy is evaluated for a call without arguments. No tool runs.
 	//
 	// Corresponds with GET /preflight (the `Preflight` operationId).
 	Preflight(ctx context.Context, params *PreflightParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetReadyz Readiness probe
 	//
-	// Succeeds while calls are accepted. Fails when a dependency is down, which it names, and while the front door drains.
+	// Succeeds while calls are accepted. Fails while a dependency is down, and names it, and while the front door drains.
 	//
 	// Corresponds with GET /readyz (the `GetReadyz` operationId).
 	GetReadyz(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListServers List the servers
 	//
-	// Every server that a live worker runs, by id.
+	// All servers that live workers run, sorted by id.
 	//
 	// Corresponds with GET /servers (the `ListServers` operationId).
 	ListServers(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// AddServerWithBody Add a server
 	//
-	// Adds a server to the workers, also after a restart, and waits until it is initialized. Disabled unless the operator enables front_door.add_servers, because a caller that can start commands controls the machine.
+	// Adds a server to the workers, which also run it after restarts, and waits until it is initialized. Disabled unless the operator enables front_door.add_servers, because a caller that can start commands controls the machine.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -7831,7 +7834,7 @@ type ClientInterface interface {
 
 	// AddServer Add a server
 	//
-	// Adds a server to the workers, also after a restart, and waits until it is initialized. Disabled unless the operator enables front_door.add_servers, because a caller that can start commands controls the machine.
+	// Adds a server to the workers, which also run it after restarts, and waits until it is initialized. Disabled unless the operator enables front_door.add_servers, because a caller that can start commands controls the machine.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -7861,7 +7864,7 @@ type ClientInterface interface {
 
 	// GetServerPins Compare tool definitions with the accepted ones
 	//
-	// The tools of a server whose entry has pin: warn or quarantine, each with its state. A changed or new tool has its current definition, and a changed one the accepted definition too. A server without pin returns 409.
+	// The tools of a server whose entry has pin: warn or quarantine, each with its state. A changed or new tool has its current definition; a changed tool also has the accepted definition. A server without pin returns 409.
 	//
 	// Corresponds with GET /servers/{id}/pins (the `GetServerPins` operationId).
 	GetServerPins(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -7893,7 +7896,7 @@ type ClientInterface interface {
 
 	// GetPromptWithBody Get a prompt
 	//
-	// Gets the prompt from the server and returns its answer. The body is the object of the prompt's arguments, which are all strings.
+	// Gets the prompt from the server and returns its answer. The body is an object with the arguments of the prompt, which are all strings.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -7902,7 +7905,7 @@ type ClientInterface interface {
 
 	// GetPrompt Get a prompt
 	//
-	// Gets the prompt from the server and returns its answer. The body is the object of the prompt's arguments, which are all strings.
+	// Gets the prompt from the server and returns its answer. The body is an object with the arguments of the prompt, which are all strings.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -7932,7 +7935,7 @@ type ClientInterface interface {
 
 	// RestartServer Restart a server
 	//
-	// Every worker that runs the server replaces it with a new instance, with an unchanged entry. Calls do not fail: the old instance accepts calls until the new one is ready, and finishes its running calls. The answer is sent once the restarts have begun; GET /servers/{id} shows their progress. If a new instance fails to start, the old one stays.
+	// Every worker that runs the server replaces it with a new instance of the same entry. Calls do not fail: the old instance accepts calls until the new one is ready, and finishes its running calls. The answer is sent once the restarts have begun; GET /servers/{id} shows their progress. If a new instance fails to start, the old one stays.
 	//
 	// Corresponds with POST /servers/{id}/restart (the `RestartServer` operationId).
 	RestartServer(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -7964,7 +7967,7 @@ type ClientInterface interface {
 
 	// CallToolWithBody Call a tool
 	//
-	// Runs the tool and waits for its result. The body is the arguments object, which reaches the tool byte for byte; without a body the tool gets an empty object. A tool that fails returns a result with isError true and status 200. Arguments can have 1 MiB.
+	// Runs the tool and waits for its result. The body is the arguments object, which reaches the tool byte for byte; without a body the tool gets an empty object. A tool that fails returns a result with isError true and status 200. Arguments can have up to 1 MiB.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -7973,7 +7976,7 @@ type ClientInterface interface {
 
 	// CallTool Call a tool
 	//
-	// Runs the tool and waits for its result. The body is the arguments object, which reaches the tool byte for byte; without a body the tool gets an empty object. A tool that fails returns a result with isError true and status 200. Arguments can have 1 MiB.
+	// Runs the tool and waits for its result. The body is the arguments object, which reaches the tool byte for byte; without a body the tool gets an empty object. A tool that fails returns a result with isError true and status 200. Arguments can have up to 1 MiB.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -7982,37 +7985,37 @@ type ClientInterface interface {
 
 	// ListSets List the sets of tools
 	//
-	// Every set, by name: those of the configuration and those that were made with PUT /sets/{name}. A tenant sees its own sets and those of the installation that have no tool of a server which it does not see.
+	// All sets, sorted by name: those of the configuration and those that were created with PUT /sets/{name}. A tenant sees its own sets, and the sets of the installation whose tools all belong to servers that it sees.
 	//
 	// Corresponds with GET /sets (the `ListSets` operationId).
 	ListSets(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// RemoveSet Remove a set of tools
 	//
-	// A set that another set names, or by which tools are disabled, is not removed.
+	// A set that another set includes, or by which tools are disabled, cannot be removed.
 	//
 	// Corresponds with DELETE /sets/{name} (the `RemoveSet` operationId).
 	RemoveSet(ctx context.Context, name string, params *RemoveSetParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetSet Show a set of tools
 	//
-	// The definition of the set, and the tools that it has now. MCP clients use it at /mcp/@name, others with GET /tools?set=name and POST /tool-calls?set=name.
+	// The definition of the set, and its current tools. MCP clients use it at /mcp/@name, others with GET /tools?set=name and POST /tool-calls?set=name.
 	//
 	// Corresponds with GET /sets/{name} (the `GetSet` operationId).
 	GetSet(ctx context.Context, name string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// PutSetWithBody Make or change a set of tools
+	// PutSetWithBody Create or change a set of tools
 	//
-	// The set counts at every front door within a second, and after restarts. It is of your tenant: in the default tenant, where it requires the scope admin, it is the installation's, in others the tenant's own, which no other tenant sees. To change a set, send its ETag in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.
+	// The set is available at every front door within a second, and after restarts. It belongs to your tenant, and no other tenant sees it. A set of the default tenant belongs to the installation: other tenants can see it, and it requires the scope admin. To change a set, send its ETag in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with PUT /sets/{name} (the `PutSet` operationId).
 	PutSetWithBody(ctx context.Context, name string, params *PutSetParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// PutSet Make or change a set of tools
+	// PutSet Create or change a set of tools
 	//
-	// The set counts at every front door within a second, and after restarts. It is of your tenant: in the default tenant, where it requires the scope admin, it is the installation's, in others the tenant's own, which no other tenant sees. To change a set, send its ETag in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.
+	// The set is available at every front door within a second, and after restarts. It belongs to your tenant, and no other tenant sees it. A set of the default tenant belongs to the installation: other tenants can see it, and it requires the scope admin. To change a set, send its ETag in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -8021,21 +8024,21 @@ type ClientInterface interface {
 
 	// GetSetOpenapi Get the tools of a set as an OpenAPI document
 	//
-	// The same document as that of a server, of the tools that the set has now and under its names. A call goes to the server of its tool.
+	// The same document as for a server, with the current tools of the set under their names in the set. Each call goes to the server of its tool.
 	//
 	// Corresponds with GET /sets/{name}/openapi.json (the `GetSetOpenapi` operationId).
 	GetSetOpenapi(ctx context.Context, name string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetState Export the state
 	//
-	// Sets, disabled tools, accepted definitions, policy and API keys without secrets, as one file for PUT /state. Sets and keys of the configuration are part of the configuration: of those only the keys are listed.
+	// The sets, disabled tools, accepted definitions, policy and API keys (without secrets), as one file for PUT /state. It has no sets of the configuration, and lists the keys of the configuration only for comparison.
 	//
 	// Corresponds with GET /state (the `GetState` operationId).
 	GetState(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// PutStateWithBody Import a state
 	//
-	// Makes sets and disabled tools those of the file, and accepts its definitions as far as the servers offer them. Policy and keys are compared only. Send dry_run=true first: the answer has the differences and the ETag for If-Match. If somebody changes the state in between, the answer is 412 and nothing changes. An import is not atomic: a change that cannot be done has an error, and the others are done.
+	// Changes the sets and disabled tools to those of the file, and accepts its definitions if the servers offer them. Policy and keys are only compared. Send dry_run=true first: the answer has the differences and the ETag for If-Match. If somebody changes the state in between, the answer is 412 and nothing changes. An import is not atomic: a change that fails has an error, and the other changes are made.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -8044,7 +8047,7 @@ type ClientInterface interface {
 
 	// PutState Import a state
 	//
-	// Makes sets and disabled tools those of the file, and accepts its definitions as far as the servers offer them. Policy and keys are compared only. Send dry_run=true first: the answer has the differences and the ETag for If-Match. If somebody changes the state in between, the answer is 412 and nothing changes. An import is not atomic: a change that cannot be done has an error, and the others are done.
+	// Changes the sets and disabled tools to those of the file, and accepts its definitions if the servers offer them. Policy and keys are only compared. Send dry_run=true first: the answer has the differences and the ETag for If-Match. If somebody changes the state in between, the answer is 412 and nothing changes. An import is not atomic: a change that fails has an error, and the other changes are made.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -8053,21 +8056,21 @@ type ClientInterface interface {
 
 	// ListTenants List the tenants
 	//
-	// The tenants of the configuration with what each sees and uses now. With the scope admin or calls:read:all of the default tenant you see all tenants, otherwise your own. Without the section tenants there is only the default one.
+	// The tenants of the configuration, each with its servers, limits and current use. With the scope admin or calls:read:all of the default tenant you see all tenants, otherwise your own. Without a section tenants in the configuration, the default tenant is the only one.
 	//
 	// Corresponds with GET /tenants (the `ListTenants` operationId).
 	ListTenants(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// EraseTenant Erase a tenant
 	//
-	// Ends what a tenant has, and destroys its data key, so that nobody can read its stored arguments and results any more. Remove the tenant from the section tenants first, and its keys from the configuration. Its API keys are revoked, its held calls withdrawn, its batches canceled and deleted, and its sets of tools, its standing permissions and the credentials of its people at MCP servers removed. Access that its people gave to programs at the authorization server ends when an approver runs. Records of calls without their payloads, usage and the audit record stay. It can be repeated. If calls still run, the answer is 409 and the data key stays.
+	// Removes the data of a tenant and destroys its data key, so that nobody can read its stored arguments and results any more. Remove the tenant from the section tenants first, and its keys from the configuration. Its API keys are revoked, its held calls withdrawn, its batches canceled and deleted, and its sets of tools, its standing permissions and the credentials of its people at MCP servers removed. Access that its people gave to programs at the authorization server ends when an approver runs. Records of calls without their payloads, usage and the audit record stay. It can be repeated. If calls still run, the answer is 409 and the data key stays.
 	//
 	// Corresponds with DELETE /tenants/{tenant} (the `EraseTenant` operationId).
 	EraseTenant(ctx context.Context, tenant string, params *EraseTenantParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetTenant Show a tenant
 	//
-	// What GET /tenants has of one tenant. A tenant that you may not see is answered like one that does not exist.
+	// One tenant, as in GET /tenants. A tenant that you may not see returns the same answer as one that does not exist.
 	//
 	// Corresponds with GET /tenants/{tenant} (the `GetTenant` operationId).
 	GetTenant(ctx context.Context, tenant string, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -8092,14 +8095,14 @@ type ClientInterface interface {
 
 	// ListTools List all tools
 	//
-	// Every tool of every server, by server and name, in pages (a ToolList). With the format of a model provider, all callable tools in that provider's format, under names that it accepts (a ProviderToolList); POST /tool-calls runs the model's tool calls.
+	// All tools of all servers, sorted by server and name, in pages (a ToolList). With the format of a model provider, all callable tools in that provider's format, under names that it accepts (a ProviderToolList); POST /tool-calls runs the model's tool calls.
 	//
 	// Corresponds with GET /tools (the `ListTools` operationId).
 	ListTools(ctx context.Context, params *ListToolsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// SwitchToolsWithBody Disable or enable tools by server, pattern or set
 	//
-	// All tools that fit are disabled, also those that come later, at every front door and after restarts. A tool is enabled when nothing disables it: to enable tools again, send the same server, tool and set with enabled true.
+	// Disables all matching tools, and matching tools that are added later, at every front door and after restarts. A tool is enabled when nothing disables it: to enable tools again, send the same server, tool and set with enabled true.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -8108,7 +8111,7 @@ type ClientInterface interface {
 
 	// SwitchTools Disable or enable tools by server, pattern or set
 	//
-	// All tools that fit are disabled, also those that come later, at every front door and after restarts. A tool is enabled when nothing disables it: to enable tools again, send the same server, tool and set with enabled true.
+	// Disables all matching tools, and matching tools that are added later, at every front door and after restarts. A tool is enabled when nothing disables it: to enable tools again, send the same server, tool and set with enabled true.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -8124,19 +8127,19 @@ type ClientInterface interface {
 
 	// ListSwitches List what is disabled
 	//
-	// The tools that are disabled, and the patterns and sets by which tools are.
+	// The disabled tools, and the patterns and sets that disable tools.
 	//
 	// Corresponds with GET /tools/switches (the `ListSwitches` operationId).
 	ListSwitches(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// GetUsage Show who used what
+	// GetUsage Show usage by tenant, key, server and tool
 	//
-	// Calls by hour, counted from the execution log: they equal the records of GET /calls, also after processes were killed. Hours are kept for 90 days. A call counts in the hour in which it was admitted. With the scope admin or calls:read:all you see your tenant, and all tenants if yours is the default one; with admin:tenant, your tenant; without them, your own calls.
+	// Calls per hour, counted from the call records: the counts equal the records of GET /calls, even if processes were killed. Hours are kept for 90 days. A call counts in the hour in which it was admitted. With the scope admin or calls:read:all you see your tenant, and all tenants if yours is the default one; with admin:tenant, your tenant; without them, your own calls.
 	//
 	// Corresponds with GET /usage (the `GetUsage` operationId).
 	GetUsage(ctx context.Context, params *GetUsageParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// GetVersion The build
+	// GetVersion Show the version
 	//
 	// The version of the running build and its start time.
 	//
@@ -8152,7 +8155,7 @@ type ClientInterface interface {
 
 	// RetryWebhookDelivery Send a webhook delivery again
 	//
-	// Restarts a delivery that was given up, with all its attempts; the first one is made at once. The webhook-id stays.
+	// Restarts a delivery that was given up, with all its attempts; the first one is made at once. Its webhook-id stays the same.
 	//
 	// Corresponds with POST /webhooks/deliveries/{id}/retry (the `RetryWebhookDelivery` operationId).
 	RetryWebhookDelivery(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -8174,7 +8177,7 @@ type ClientInterface interface {
 
 // ListAudit List audit records
 //
-// What was asked, decided and run, and what operators did, the newest first. Each record has the digest of the one before it in its chain, and digests in place of arguments, results and reasons. Records of other tenants are shown to the default tenant only. A page can be short or empty and still have a next.
+// The records of requests, decisions and runs of calls, and of the actions of operators, newest first. Each record has the digest of the previous record in its chain, and digests instead of arguments, results and reasons. Only the default tenant sees the records of other tenants. A page can be short or empty and still have a next cursor.
 //
 // Corresponds with GET /audit (the `ListAudit` operationId).
 func (c *Client) ListAudit(ctx context.Context, params *ListAuditParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8191,7 +8194,7 @@ func (c *Client) ListAudit(ctx context.Context, params *ListAuditParams, reqEdit
 
 // VerifyAudit Verify the audit log
 //
-// Whether a record was changed, removed, inserted or truncated, as `callyard audit verify` finds it. A request verifies for about half a second and the next one continues, until complete is true. Only for the default tenant.
+// Checks whether records were changed, removed or inserted, as `callyard audit verify` does. A request verifies for about half a second, and the next request continues from there; repeat it until complete is true. Only the default tenant may use it.
 //
 // Corresponds with GET /audit/verification (the `VerifyAudit` operationId).
 func (c *Client) VerifyAudit(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8225,7 +8228,7 @@ func (c *Client) ListBatches(ctx context.Context, params *ListBatchesParams, req
 
 // CreateBatchWithBody Run many calls as a batch
 //
-// Accepts calls as a JSON document, or as a stream of any length with one call on each line (NDJSON). The stream is read as fast as the calls are stored, so its size is not limited by memory. The answer is the batch; with stream=true it is the results, one on each line, as the calls end. A line that is not a valid call, or that repeats a custom_id, is refused on its own and listed in the results. With an Idempotency-Key the same request continues where the last one ended.
+// Accepts calls as a JSON document, or as a stream of any length with one call on each line (NDJSON). The stream is read as fast as the calls are stored, so its size is not limited by memory. The answer is the batch; with stream=true it is the results, one on each line, as the calls end. A line that is not a valid call, or that repeats a custom_id, is refused on its own and listed in the results. With an Idempotency-Key, a repeated request continues where the previous one ended.
 //
 // Takes any type of body and a specified content type.
 //
@@ -8244,7 +8247,7 @@ func (c *Client) CreateBatchWithBody(ctx context.Context, params *CreateBatchPar
 
 // CreateBatch Run many calls as a batch
 //
-// Accepts calls as a JSON document, or as a stream of any length with one call on each line (NDJSON). The stream is read as fast as the calls are stored, so its size is not limited by memory. The answer is the batch; with stream=true it is the results, one on each line, as the calls end. A line that is not a valid call, or that repeats a custom_id, is refused on its own and listed in the results. With an Idempotency-Key the same request continues where the last one ended.
+// Accepts calls as a JSON document, or as a stream of any length with one call on each line (NDJSON). The stream is read as fast as the calls are stored, so its size is not limited by memory. The answer is the batch; with stream=true it is the results, one on each line, as the calls end. A line that is not a valid call, or that repeats a custom_id, is refused on its own and listed in the results. With an Idempotency-Key, a repeated request continues where the previous one ended.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -8384,7 +8387,7 @@ func (c *Client) SealBatch(ctx context.Context, id string, reqEditors ...Request
 
 // ListCalls List your calls
 //
-// Your calls in the execution log, which keeps them for some days, newest first: caller, tool, times and outcome, with digests of arguments and results. A page can be short or empty and still have a next.
+// The records of your calls, newest first: caller, tool, times and outcome, with digests of arguments and results. Call records are kept for 7 days, or as the operator configured. A page can be short or empty and still have a next cursor.
 //
 // Corresponds with GET /calls (the `ListCalls` operationId).
 func (c *Client) ListCalls(ctx context.Context, params *ListCallsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8490,7 +8493,7 @@ func (c *Client) ReplayCall(ctx context.Context, id string, params *ReplayCallPa
 
 // SettleCallWithBody Settle a call whose outcome is unknown
 //
-// Settles a call that was sent and whose outcome is unknown, or that was given up: as done, as failed, or to run again.
+// Records the outcome of a call that was sent and whose outcome is unknown, or that was given up: done, failed, or run-again, which runs it once more.
 //
 // Takes any type of body and a specified content type.
 //
@@ -8509,7 +8512,7 @@ func (c *Client) SettleCallWithBody(ctx context.Context, id string, contentType 
 
 // SettleCall Settle a call whose outcome is unknown
 //
-// Settles a call that was sent and whose outcome is unknown, or that was given up: as done, as failed, or to run again.
+// Records the outcome of a call that was sent and whose outcome is unknown, or that was given up: done, failed, or run-again, which runs it once more.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -8659,7 +8662,7 @@ func (c *Client) ConvertTools(ctx context.Context, body ConvertToolsJSONRequestB
 
 // ListEvaluations List evaluations
 //
-// The runs of `callyard eval` in the folder `front_door.evaluations`, with their scores. They are not of a tenant: a tenant that does not see every server may not list them.
+// The runs of `callyard eval` in the folder `front_door.evaluations`, with their scores. They do not belong to a tenant: a tenant that does not see every server may not list them.
 //
 // Corresponds with GET /evaluations (the `ListEvaluations` operationId).
 func (c *Client) ListEvaluations(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8710,7 +8713,7 @@ func (c *Client) GetEvaluationPage(ctx context.Context, id string, reqEditors ..
 
 // GetEvents Follow the fleet
 //
-// Server-sent events. Each fleet event is the whole fleet: the first is sent at once, then one after each change, so a reconnect misses nothing. With include=changes, change events before it say what became different: tools, servers and sets that were added, removed, changed, enabled, disabled or went offline, with actor and reason. An idle stream sends a comment every 15s. It ends when the front door drains.
+// Server-sent events. Each fleet event is the whole fleet: the first is sent at once, then one after each change, so a reconnect misses nothing. With include=changes, change events before it list the differences: tools, servers and sets that were added, removed, changed, enabled, disabled or went offline, with actor and reason. An idle stream sends a comment every 15s. It ends when the front door drains.
 //
 // Corresponds with GET /events (the `GetEvents` operationId).
 func (c *Client) GetEvents(ctx context.Context, params *GetEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8727,7 +8730,7 @@ func (c *Client) GetEvents(ctx context.Context, params *GetEventsParams, reqEdit
 
 // ListFrontDoors List front doors and their load
 //
-// The live front doors with the calls that each has counted. The sum over all front doors is that of the fabric: each call is counted by the front door at which it ended. It is cheaper to read than the metrics, which have these figures for each server and tool.
+// The live front doors, with the number of calls that each has counted. Each call is counted once, by the front door at which it ended, so the sum over all front doors is the total of the installation. This is cheaper to read than the metrics, which have these figures for each server and tool.
 //
 // Corresponds with GET /front-doors (the `ListFrontDoors` operationId).
 func (c *Client) ListFrontDoors(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8761,7 +8764,7 @@ func (c *Client) GetHealth(ctx context.Context, reqEditors ...RequestEditorFn) (
 
 // ListKeys List the API keys
 //
-// Every key, by name: those of the configuration and those that were made with POST /keys. No answer has a secret.
+// All keys, sorted by name: those of the configuration and those that were created with POST /keys. The answer has no secrets.
 //
 // Corresponds with GET /keys (the `ListKeys` operationId).
 func (c *Client) ListKeys(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8776,9 +8779,9 @@ func (c *Client) ListKeys(ctx context.Context, reqEditors ...RequestEditorFn) (*
 	return c.Client.Do(req)
 }
 
-// CreateKeyWithBody Make an API key
+// CreateKeyWithBody Create an API key
 //
-// The answer has the secret, which is shown only here. The key counts at every front door within a second. It cannot have scopes, tools or groups that your own credential does not have. Names are unique, so a request that is sent twice makes one key: if the first answer was lost, the second is 409, and POST /keys/{id}/rotate gives a new secret.
+// The answer has the secret, which is shown only once. Every front door accepts the key within a second. It cannot have scopes, tools or groups that your own credential does not have. Names are unique, so a request that is sent twice creates one key: if the first answer was lost, the second answer is 409, and POST /keys/{id}/rotate creates a new secret.
 //
 // Takes any type of body and a specified content type.
 //
@@ -8795,9 +8798,9 @@ func (c *Client) CreateKeyWithBody(ctx context.Context, contentType string, body
 	return c.Client.Do(req)
 }
 
-// CreateKey Make an API key
+// CreateKey Create an API key
 //
-// The answer has the secret, which is shown only here. The key counts at every front door within a second. It cannot have scopes, tools or groups that your own credential does not have. Names are unique, so a request that is sent twice makes one key: if the first answer was lost, the second is 409, and POST /keys/{id}/rotate gives a new secret.
+// The answer has the secret, which is shown only once. Every front door accepts the key within a second. It cannot have scopes, tools or groups that your own credential does not have. Names are unique, so a request that is sent twice creates one key: if the first answer was lost, the second answer is 409, and POST /keys/{id}/rotate creates a new secret.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -8816,7 +8819,7 @@ func (c *Client) CreateKey(ctx context.Context, body CreateKeyJSONRequestBody, r
 
 // RevokeKey Revoke an API key
 //
-// No front door accepts a secret of the key from a second later on, and calls of it that wait are refused.
+// Within a second, no front door accepts the key any more, and its waiting calls are refused.
 //
 // Corresponds with DELETE /keys/{id} (the `RevokeKey` operationId).
 func (c *Client) RevokeKey(ctx context.Context, id string, params *RevokeKeyParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8850,7 +8853,7 @@ func (c *Client) GetKey(ctx context.Context, id string, reqEditors ...RequestEdi
 
 // UpdateKeyWithBody Change an API key
 //
-// What is absent in the body stays. The name and the secret stay as well. Send the ETag of the key in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.
+// Changes the members in the body; the others keep their values. The name and the secret cannot be changed here. Send the ETag of the key in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.
 //
 // Takes any type of body and a specified content type.
 //
@@ -8869,7 +8872,7 @@ func (c *Client) UpdateKeyWithBody(ctx context.Context, id string, params *Updat
 
 // UpdateKey Change an API key
 //
-// What is absent in the body stays. The name and the secret stay as well. Send the ETag of the key in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.
+// Changes the members in the body; the others keep their values. The name and the secret cannot be changed here. Send the ETag of the key in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -8888,7 +8891,7 @@ func (c *Client) UpdateKey(ctx context.Context, id string, params *UpdateKeyPara
 
 // RotateKeyWithBody Give an API key a new secret
 //
-// The answer has the new secret, which is shown only here. The id stays, and so do the calls and limits of the key. The present secret is accepted for the time of grace, so that clients can be changed one by one.
+// The answer has the new secret, which is shown only once. The key keeps its id, calls and limits. The previous secret is accepted during a grace period, so that you can update clients one by one.
 //
 // Takes any type of body and a specified content type.
 //
@@ -8907,7 +8910,7 @@ func (c *Client) RotateKeyWithBody(ctx context.Context, id string, params *Rotat
 
 // RotateKey Give an API key a new secret
 //
-// The answer has the new secret, which is shown only here. The id stays, and so do the calls and limits of the key. The present secret is accepted for the time of grace, so that clients can be changed one by one.
+// The answer has the new secret, which is shown only once. The key keeps its id, calls and limits. The previous secret is accepted during a grace period, so that you can update clients one by one.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -8960,7 +8963,7 @@ func (c *Client) GetMetrics(ctx context.Context, reqEditors ...RequestEditorFn) 
 
 // DryRunPolicyWithBody Dry-run a draft policy
 //
-// Compares what a draft of a policy would have decided on the recorded calls of all callers with what was decided: counts by rule, and the calls that change. Nothing is put in force. The same function decides as for calls, with the tools as their servers define them now. Where a rule needs arguments that are not stored, the decision is counted as unknown.
+// Applies a draft of a policy to the recorded calls of all callers, and compares its decisions with the recorded ones: counts for each rule, and the calls whose decision changes. The policy in force does not change. The draft is evaluated as for real calls, with the current definitions of the tools. If a rule needs arguments that are not stored, the decision is counted as unknown.
 //
 // Takes any type of body and a specified content type.
 //
@@ -8979,7 +8982,7 @@ func (c *Client) DryRunPolicyWithBody(ctx context.Context, contentType string, b
 
 // DryRunPolicy Dry-run a draft policy
 //
-// Compares what a draft of a policy would have decided on the recorded calls of all callers with what was decided: counts by rule, and the calls that change. Nothing is put in force. The same function decides as for calls, with the tools as their servers define them now. Where a rule needs arguments that are not stored, the decision is counted as unknown.
+// Applies a draft of a policy to the recorded calls of all callers, and compares its decisions with the recorded ones: counts for each rule, and the calls whose decision changes. The policy in force does not change. The draft is evaluated as for real calls, with the current definitions of the tools. If a rule needs arguments that are not stored, the decision is counted as unknown.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -8998,7 +9001,7 @@ func (c *Client) DryRunPolicy(ctx context.Context, body DryRunPolicyJSONRequestB
 
 // TestPolicyWithBody Test a call against the policy
 //
-// Returns what is decided on a call with these arguments: allowed, held or refused, and why. It is decided in the same way as for a call: the tool, its schema, the policy, the required isolation. Nothing is run, held or recorded, and the arguments are not logged. It is judged as a call of the caller by the policy in force. A draft of a policy, or another principal, requires what a dry run of a policy requires. Quotas are not checked, and standing permissions, by which a held call can run at once, are not looked at.
+// Returns the decision on a call with these arguments: allowed, held or refused, and why. The checks are those of a real call: the tool, its schema, the policy and the required isolation. Nothing is run, held or recorded, and the arguments are not logged. It is judged as a call of the caller by the policy in force. A draft of a policy, or another principal, requires what a dry run of a policy requires. Quotas are not checked, and standing permissions, by which a held call can run at once, are not looked at.
 //
 // Takes any type of body and a specified content type.
 //
@@ -9017,7 +9020,7 @@ func (c *Client) TestPolicyWithBody(ctx context.Context, contentType string, bod
 
 // TestPolicy Test a call against the policy
 //
-// Returns what is decided on a call with these arguments: allowed, held or refused, and why. It is decided in the same way as for a call: the tool, its schema, the policy, the required isolation. Nothing is run, held or recorded, and the arguments are not logged. It is judged as a call of the caller by the policy in force. A draft of a policy, or another principal, requires what a dry run of a policy requires. Quotas are not checked, and standing permissions, by which a held call can run at once, are not looked at.
+// Returns the decision on a call with these arguments: allowed, held or refused, and why. The checks are those of a real call: the tool, its schema, the policy and the required isolation. Nothing is run, held or recorded, and the arguments are not logged. It is judged as a call of the caller by the policy in force. A draft of a policy, or another principal, requires what a dry run of a policy requires. Quotas are not checked, and standing permissions, by which a held call can run at once, are not looked at.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -9036,7 +9039,7 @@ func (c *Client) TestPolicy(ctx context.Context, body TestPolicyJSONRequestBody,
 
 // Preflight Check that tools are ready
 //
-// Whether the tools that a program needs are there, enabled, accepted, online, and not denied to you by the policy. The policy is asked about a call without arguments, and no call is made.
+// Checks whether the tools that a program needs exist and are enabled, accepted, online and not denied to you by the policy. The policy is evaluated for a call without arguments. No tool runs.
 //
 // Corresponds with GET /preflight (the `Preflight` operationId).
 func (c *Client) Preflight(ctx context.Context, params *PreflightParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -9053,7 +9056,7 @@ func (c *Client) Preflight(ctx context.Context, params *PreflightParams, reqEdit
 
 // GetReadyz Readiness probe
 //
-// Succeeds while calls are accepted. Fails when a dependency is down, which it names, and while the front door drains.
+// Succeeds while calls are accepted. Fails while a dependency is down, and names it, and while the front door drains.
 //
 // Corresponds with GET /readyz (the `GetReadyz` operationId).
 func (c *Client) GetReadyz(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -9070,7 +9073,7 @@ func (c *Client) GetReadyz(ctx context.Context, reqEditors ...RequestEditorFn) (
 
 // ListServers List the servers
 //
-// Every server that a live worker runs, by id.
+// All servers that live workers run, sorted by id.
 //
 // Corresponds with GET /servers (the `ListServers` operationId).
 func (c *Client) ListServers(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -9087,7 +9090,7 @@ func (c *Client) ListServers(ctx context.Context, reqEditors ...RequestEditorFn)
 
 // AddServerWithBody Add a server
 //
-// Adds a server to the workers, also after a restart, and waits until it is initialized. Disabled unless the operator enables front_door.add_servers, because a caller that can start commands controls the machine.
+// Adds a server to the workers, which also run it after restarts, and waits until it is initialized. Disabled unless the operator enables front_door.add_servers, because a caller that can start commands controls the machine.
 //
 // Takes any type of body and a specified content type.
 //
@@ -9106,7 +9109,7 @@ func (c *Client) AddServerWithBody(ctx context.Context, contentType string, body
 
 // AddServer Add a server
 //
-// Adds a server to the workers, also after a restart, and waits until it is initialized. Disabled unless the operator enables front_door.add_servers, because a caller that can start commands controls the machine.
+// Adds a server to the workers, which also run it after restarts, and waits until it is initialized. Disabled unless the operator enables front_door.add_servers, because a caller that can start commands controls the machine.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -9176,7 +9179,7 @@ func (c *Client) GetServerOpenapi(ctx context.Context, id string, reqEditors ...
 
 // GetServerPins Compare tool definitions with the accepted ones
 //
-// The tools of a server whose entry has pin: warn or quarantine, each with its state. A changed or new tool has its current definition, and a changed one the accepted definition too. A server without pin returns 409.
+// The tools of a server whose entry has pin: warn or quarantine, each with its state. A changed or new tool has its current definition; a changed tool also has the accepted definition. A server without pin returns 409.
 //
 // Corresponds with GET /servers/{id}/pins (the `GetServerPins` operationId).
 func (c *Client) GetServerPins(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -9248,7 +9251,7 @@ func (c *Client) ListServerPrompts(ctx context.Context, id string, reqEditors ..
 
 // GetPromptWithBody Get a prompt
 //
-// Gets the prompt from the server and returns its answer. The body is the object of the prompt's arguments, which are all strings.
+// Gets the prompt from the server and returns its answer. The body is an object with the arguments of the prompt, which are all strings.
 //
 // Takes any type of body and a specified content type.
 //
@@ -9267,7 +9270,7 @@ func (c *Client) GetPromptWithBody(ctx context.Context, id string, name string, 
 
 // GetPrompt Get a prompt
 //
-// Gets the prompt from the server and returns its answer. The body is the object of the prompt's arguments, which are all strings.
+// Gets the prompt from the server and returns its answer. The body is an object with the arguments of the prompt, which are all strings.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -9337,7 +9340,7 @@ func (c *Client) ReadResource(ctx context.Context, id string, uri string, params
 
 // RestartServer Restart a server
 //
-// Every worker that runs the server replaces it with a new instance, with an unchanged entry. Calls do not fail: the old instance accepts calls until the new one is ready, and finishes its running calls. The answer is sent once the restarts have begun; GET /servers/{id} shows their progress. If a new instance fails to start, the old one stays.
+// Every worker that runs the server replaces it with a new instance of the same entry. Calls do not fail: the old instance accepts calls until the new one is ready, and finishes its running calls. The answer is sent once the restarts have begun; GET /servers/{id} shows their progress. If a new instance fails to start, the old one stays.
 //
 // Corresponds with POST /servers/{id}/restart (the `RestartServer` operationId).
 func (c *Client) RestartServer(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -9409,7 +9412,7 @@ func (c *Client) SwitchTool(ctx context.Context, id string, tool string, body Sw
 
 // CallToolWithBody Call a tool
 //
-// Runs the tool and waits for its result. The body is the arguments object, which reaches the tool byte for byte; without a body the tool gets an empty object. A tool that fails returns a result with isError true and status 200. Arguments can have 1 MiB.
+// Runs the tool and waits for its result. The body is the arguments object, which reaches the tool byte for byte; without a body the tool gets an empty object. A tool that fails returns a result with isError true and status 200. Arguments can have up to 1 MiB.
 //
 // Takes any type of body and a specified content type.
 //
@@ -9428,7 +9431,7 @@ func (c *Client) CallToolWithBody(ctx context.Context, id string, tool string, p
 
 // CallTool Call a tool
 //
-// Runs the tool and waits for its result. The body is the arguments object, which reaches the tool byte for byte; without a body the tool gets an empty object. A tool that fails returns a result with isError true and status 200. Arguments can have 1 MiB.
+// Runs the tool and waits for its result. The body is the arguments object, which reaches the tool byte for byte; without a body the tool gets an empty object. A tool that fails returns a result with isError true and status 200. Arguments can have up to 1 MiB.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -9447,7 +9450,7 @@ func (c *Client) CallTool(ctx context.Context, id string, tool string, params *C
 
 // ListSets List the sets of tools
 //
-// Every set, by name: those of the configuration and those that were made with PUT /sets/{name}. A tenant sees its own sets and those of the installation that have no tool of a server which it does not see.
+// All sets, sorted by name: those of the configuration and those that were created with PUT /sets/{name}. A tenant sees its own sets, and the sets of the installation whose tools all belong to servers that it sees.
 //
 // Corresponds with GET /sets (the `ListSets` operationId).
 func (c *Client) ListSets(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -9464,7 +9467,7 @@ func (c *Client) ListSets(ctx context.Context, reqEditors ...RequestEditorFn) (*
 
 // RemoveSet Remove a set of tools
 //
-// A set that another set names, or by which tools are disabled, is not removed.
+// A set that another set includes, or by which tools are disabled, cannot be removed.
 //
 // Corresponds with DELETE /sets/{name} (the `RemoveSet` operationId).
 func (c *Client) RemoveSet(ctx context.Context, name string, params *RemoveSetParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -9481,7 +9484,7 @@ func (c *Client) RemoveSet(ctx context.Context, name string, params *RemoveSetPa
 
 // GetSet Show a set of tools
 //
-// The definition of the set, and the tools that it has now. MCP clients use it at /mcp/@name, others with GET /tools?set=name and POST /tool-calls?set=name.
+// The definition of the set, and its current tools. MCP clients use it at /mcp/@name, others with GET /tools?set=name and POST /tool-calls?set=name.
 //
 // Corresponds with GET /sets/{name} (the `GetSet` operationId).
 func (c *Client) GetSet(ctx context.Context, name string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -9496,9 +9499,9 @@ func (c *Client) GetSet(ctx context.Context, name string, reqEditors ...RequestE
 	return c.Client.Do(req)
 }
 
-// PutSetWithBody Make or change a set of tools
+// PutSetWithBody Create or change a set of tools
 //
-// The set counts at every front door within a second, and after restarts. It is of your tenant: in the default tenant, where it requires the scope admin, it is the installation's, in others the tenant's own, which no other tenant sees. To change a set, send its ETag in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.
+// The set is available at every front door within a second, and after restarts. It belongs to your tenant, and no other tenant sees it. A set of the default tenant belongs to the installation: other tenants can see it, and it requires the scope admin. To change a set, send its ETag in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.
 //
 // Takes any type of body and a specified content type.
 //
@@ -9515,9 +9518,9 @@ func (c *Client) PutSetWithBody(ctx context.Context, name string, params *PutSet
 	return c.Client.Do(req)
 }
 
-// PutSet Make or change a set of tools
+// PutSet Create or change a set of tools
 //
-// The set counts at every front door within a second, and after restarts. It is of your tenant: in the default tenant, where it requires the scope admin, it is the installation's, in others the tenant's own, which no other tenant sees. To change a set, send its ETag in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.
+// The set is available at every front door within a second, and after restarts. It belongs to your tenant, and no other tenant sees it. A set of the default tenant belongs to the installation: other tenants can see it, and it requires the scope admin. To change a set, send its ETag in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -9536,7 +9539,7 @@ func (c *Client) PutSet(ctx context.Context, name string, params *PutSetParams, 
 
 // GetSetOpenapi Get the tools of a set as an OpenAPI document
 //
-// The same document as that of a server, of the tools that the set has now and under its names. A call goes to the server of its tool.
+// The same document as for a server, with the current tools of the set under their names in the set. Each call goes to the server of its tool.
 //
 // Corresponds with GET /sets/{name}/openapi.json (the `GetSetOpenapi` operationId).
 func (c *Client) GetSetOpenapi(ctx context.Context, name string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -9553,7 +9556,7 @@ func (c *Client) GetSetOpenapi(ctx context.Context, name string, reqEditors ...R
 
 // GetState Export the state
 //
-// Sets, disabled tools, accepted definitions, policy and API keys without secrets, as one file for PUT /state. Sets and keys of the configuration are part of the configuration: of those only the keys are listed.
+// The sets, disabled tools, accepted definitions, policy and API keys (without secrets), as one file for PUT /state. It has no sets of the configuration, and lists the keys of the configuration only for comparison.
 //
 // Corresponds with GET /state (the `GetState` operationId).
 func (c *Client) GetState(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -9570,7 +9573,7 @@ func (c *Client) GetState(ctx context.Context, reqEditors ...RequestEditorFn) (*
 
 // PutStateWithBody Import a state
 //
-// Makes sets and disabled tools those of the file, and accepts its definitions as far as the servers offer them. Policy and keys are compared only. Send dry_run=true first: the answer has the differences and the ETag for If-Match. If somebody changes the state in between, the answer is 412 and nothing changes. An import is not atomic: a change that cannot be done has an error, and the others are done.
+// Changes the sets and disabled tools to those of the file, and accepts its definitions if the servers offer them. Policy and keys are only compared. Send dry_run=true first: the answer has the differences and the ETag for If-Match. If somebody changes the state in between, the answer is 412 and nothing changes. An import is not atomic: a change that fails has an error, and the other changes are made.
 //
 // Takes any type of body and a specified content type.
 //
@@ -9589,7 +9592,7 @@ func (c *Client) PutStateWithBody(ctx context.Context, params *PutStateParams, c
 
 // PutState Import a state
 //
-// Makes sets and disabled tools those of the file, and accepts its definitions as far as the servers offer them. Policy and keys are compared only. Send dry_run=true first: the answer has the differences and the ETag for If-Match. If somebody changes the state in between, the answer is 412 and nothing changes. An import is not atomic: a change that cannot be done has an error, and the others are done.
+// Changes the sets and disabled tools to those of the file, and accepts its definitions if the servers offer them. Policy and keys are only compared. Send dry_run=true first: the answer has the differences and the ETag for If-Match. If somebody changes the state in between, the answer is 412 and nothing changes. An import is not atomic: a change that fails has an error, and the other changes are made.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -9608,7 +9611,7 @@ func (c *Client) PutState(ctx context.Context, params *PutStateParams, body PutS
 
 // ListTenants List the tenants
 //
-// The tenants of the configuration with what each sees and uses now. With the scope admin or calls:read:all of the default tenant you see all tenants, otherwise your own. Without the section tenants there is only the default one.
+// The tenants of the configuration, each with its servers, limits and current use. With the scope admin or calls:read:all of the default tenant you see all tenants, otherwise your own. Without a section tenants in the configuration, the default tenant is the only one.
 //
 // Corresponds with GET /tenants (the `ListTenants` operationId).
 func (c *Client) ListTenants(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -9625,7 +9628,7 @@ func (c *Client) ListTenants(ctx context.Context, reqEditors ...RequestEditorFn)
 
 // EraseTenant Erase a tenant
 //
-// Ends what a tenant has, and destroys its data key, so that nobody can read its stored arguments and results any more. Remove the tenant from the section tenants first, and its keys from the configuration. Its API keys are revoked, its held calls withdrawn, its batches canceled and deleted, and its sets of tools, its standing permissions and the credentials of its people at MCP servers removed. Access that its people gave to programs at the authorization server ends when an approver runs. Records of calls without their payloads, usage and the audit record stay. It can be repeated. If calls still run, the answer is 409 and the data key stays.
+// Removes the data of a tenant and destroys its data key, so that nobody can read its stored arguments and results any more. Remove the tenant from the section tenants first, and its keys from the configuration. Its API keys are revoked, its held calls withdrawn, its batches canceled and deleted, and its sets of tools, its standing permissions and the credentials of its people at MCP servers removed. Access that its people gave to programs at the authorization server ends when an approver runs. Records of calls without their payloads, usage and the audit record stay. It can be repeated. If calls still run, the answer is 409 and the data key stays.
 //
 // Corresponds with DELETE /tenants/{tenant} (the `EraseTenant` operationId).
 func (c *Client) EraseTenant(ctx context.Context, tenant string, params *EraseTenantParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -9642,7 +9645,7 @@ func (c *Client) EraseTenant(ctx context.Context, tenant string, params *EraseTe
 
 // GetTenant Show a tenant
 //
-// What GET /tenants has of one tenant. A tenant that you may not see is answered like one that does not exist.
+// One tenant, as in GET /tenants. A tenant that you may not see returns the same answer as one that does not exist.
 //
 // Corresponds with GET /tenants/{tenant} (the `GetTenant` operationId).
 func (c *Client) GetTenant(ctx context.Context, tenant string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -9697,7 +9700,7 @@ func (c *Client) CreateToolCalls(ctx context.Context, params *CreateToolCallsPar
 
 // ListTools List all tools
 //
-// Every tool of every server, by server and name, in pages (a ToolList). With the format of a model provider, all callable tools in that provider's format, under names that it accepts (a ProviderToolList); POST /tool-calls runs the model's tool calls.
+// All tools of all servers, sorted by server and name, in pages (a ToolList). With the format of a model provider, all callable tools in that provider's format, under names that it accepts (a ProviderToolList); POST /tool-calls runs the model's tool calls.
 //
 // Corresponds with GET /tools (the `ListTools` operationId).
 func (c *Client) ListTools(ctx context.Context, params *ListToolsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -9714,7 +9717,7 @@ func (c *Client) ListTools(ctx context.Context, params *ListToolsParams, reqEdit
 
 // SwitchToolsWithBody Disable or enable tools by server, pattern or set
 //
-// All tools that fit are disabled, also those that come later, at every front door and after restarts. A tool is enabled when nothing disables it: to enable tools again, send the same server, tool and set with enabled true.
+// Disables all matching tools, and matching tools that are added later, at every front door and after restarts. A tool is enabled when nothing disables it: to enable tools again, send the same server, tool and set with enabled true.
 //
 // Takes any type of body and a specified content type.
 //
@@ -9733,7 +9736,7 @@ func (c *Client) SwitchToolsWithBody(ctx context.Context, contentType string, bo
 
 // SwitchTools Disable or enable tools by server, pattern or set
 //
-// All tools that fit are disabled, also those that come later, at every front door and after restarts. A tool is enabled when nothing disables it: to enable tools again, send the same server, tool and set with enabled true.
+// Disables all matching tools, and matching tools that are added later, at every front door and after restarts. A tool is enabled when nothing disables it: to enable tools again, send the same server, tool and set with enabled true.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -9769,7 +9772,7 @@ func (c *Client) SearchTools(ctx context.Context, params *SearchToolsParams, req
 
 // ListSwitches List what is disabled
 //
-// The tools that are disabled, and the patterns and sets by which tools are.
+// The disabled tools, and the patterns and sets that disable tools.
 //
 // Corresponds with GET /tools/switches (the `ListSwitches` operationId).
 func (c *Client) ListSwitches(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -9784,9 +9787,9 @@ func (c *Client) ListSwitches(ctx context.Context, reqEditors ...RequestEditorFn
 	return c.Client.Do(req)
 }
 
-// GetUsage Show who used what
+// GetUsage Show usage by tenant, key, server and tool
 //
-// Calls by hour, counted from the execution log: they equal the records of GET /calls, also after processes were killed. Hours are kept for 90 days. A call counts in the hour in which it was admitted. With the scope admin or calls:read:all you see your tenant, and all tenants if yours is the default one; with admin:tenant, your tenant; without them, your own calls.
+// Calls per hour, counted from the call records: the counts equal the records of GET /calls, even if processes were killed. Hours are kept for 90 days. A call counts in the hour in which it was admitted. With the scope admin or calls:read:all you see your tenant, and all tenants if yours is the default one; with admin:tenant, your tenant; without them, your own calls.
 //
 // Corresponds with GET /usage (the `GetUsage` operationId).
 func (c *Client) GetUsage(ctx context.Context, params *GetUsageParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -9801,7 +9804,7 @@ func (c *Client) GetUsage(ctx context.Context, params *GetUsageParams, reqEditor
 	return c.Client.Do(req)
 }
 
-// GetVersion The build
+// GetVersion Show the version
 //
 // The version of the running build and its start time.
 //
@@ -9837,7 +9840,7 @@ func (c *Client) ListWebhookDeliveries(ctx context.Context, params *ListWebhookD
 
 // RetryWebhookDelivery Send a webhook delivery again
 //
-// Restarts a delivery that was given up, with all its attempts; the first one is made at once. The webhook-id stays.
+// Restarts a delivery that was given up, with all its attempts; the first one is made at once. Its webhook-id stays the same.
 //
 // Corresponds with POST /webhooks/deliveries/{id}/retry (the `RetryWebhookDelivery` operationId).
 func (c *Client) RetryWebhookDelivery(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -14304,7 +14307,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListAuditWithResponse List audit records
 	//
-	// What was asked, decided and run, and what operators did, the newest first. Each record has the digest of the one before it in its chain, and digests in place of arguments, results and reasons. Records of other tenants are shown to the default tenant only. A page can be short or empty and still have a next.
+	// The records of requests, decisions and runs of calls, and of the actions of operators, newest first. Each record has the digest of the previous record in its chain, and digests instead of arguments, results and reasons. Only the default tenant sees the records of other tenants. A page can be short or empty and still have a next cursor.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14313,7 +14316,7 @@ type ClientWithResponsesInterface interface {
 
 	// VerifyAuditWithResponse Verify the audit log
 	//
-	// Whether a record was changed, removed, inserted or truncated, as `callyard audit verify` finds it. A request verifies for about half a second and the next one continues, until complete is true. Only for the default tenant.
+	// Checks whether records were changed, removed or inserted, as `callyard audit verify` does. A request verifies for about half a second, and the next request continues from there; repeat it until complete is true. Only the default tenant may use it.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14331,7 +14334,7 @@ type ClientWithResponsesInterface interface {
 
 	// CreateBatchWithBodyWithResponse Run many calls as a batch
 	//
-	// Accepts calls as a JSON document, or as a stream of any length with one call on each line (NDJSON). The stream is read as fast as the calls are stored, so its size is not limited by memory. The answer is the batch; with stream=true it is the results, one on each line, as the calls end. A line that is not a valid call, or that repeats a custom_id, is refused on its own and listed in the results. With an Idempotency-Key the same request continues where the last one ended.
+	// Accepts calls as a JSON document, or as a stream of any length with one call on each line (NDJSON). The stream is read as fast as the calls are stored, so its size is not limited by memory. The answer is the batch; with stream=true it is the results, one on each line, as the calls end. A line that is not a valid call, or that repeats a custom_id, is refused on its own and listed in the results. With an Idempotency-Key, a repeated request continues where the previous one ended.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14340,7 +14343,7 @@ type ClientWithResponsesInterface interface {
 
 	// CreateBatchWithResponse Run many calls as a batch
 	//
-	// Accepts calls as a JSON document, or as a stream of any length with one call on each line (NDJSON). The stream is read as fast as the calls are stored, so its size is not limited by memory. The answer is the batch; with stream=true it is the results, one on each line, as the calls end. A line that is not a valid call, or that repeats a custom_id, is refused on its own and listed in the results. With an Idempotency-Key the same request continues where the last one ended.
+	// Accepts calls as a JSON document, or as a stream of any length with one call on each line (NDJSON). The stream is read as fast as the calls are stored, so its size is not limited by memory. The answer is the batch; with stream=true it is the results, one on each line, as the calls end. A line that is not a valid call, or that repeats a custom_id, is refused on its own and listed in the results. With an Idempotency-Key, a repeated request continues where the previous one ended.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14412,7 +14415,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListCallsWithResponse List your calls
 	//
-	// Your calls in the execution log, which keeps them for some days, newest first: caller, tool, times and outcome, with digests of arguments and results. A page can be short or empty and still have a next.
+	// The records of your calls, newest first: caller, tool, times and outcome, with digests of arguments and results. Call records are kept for 7 days, or as the operator configured. A page can be short or empty and still have a next cursor.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14466,7 +14469,7 @@ type ClientWithResponsesInterface interface {
 
 	// SettleCallWithBodyWithResponse Settle a call whose outcome is unknown
 	//
-	// Settles a call that was sent and whose outcome is unknown, or that was given up: as done, as failed, or to run again.
+	// Records the outcome of a call that was sent and whose outcome is unknown, or that was given up: done, failed, or run-again, which runs it once more.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14475,7 +14478,7 @@ type ClientWithResponsesInterface interface {
 
 	// SettleCallWithResponse Settle a call whose outcome is unknown
 	//
-	// Settles a call that was sent and whose outcome is unknown, or that was given up: as done, as failed, or to run again.
+	// Records the outcome of a call that was sent and whose outcome is unknown, or that was given up: done, failed, or run-again, which runs it once more.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14547,7 +14550,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListEvaluationsWithResponse List evaluations
 	//
-	// The runs of `callyard eval` in the folder `front_door.evaluations`, with their scores. They are not of a tenant: a tenant that does not see every server may not list them.
+	// The runs of `callyard eval` in the folder `front_door.evaluations`, with their scores. They do not belong to a tenant: a tenant that does not see every server may not list them.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14574,7 +14577,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetEventsWithResponse Follow the fleet
 	//
-	// Server-sent events. Each fleet event is the whole fleet: the first is sent at once, then one after each change, so a reconnect misses nothing. With include=changes, change events before it say what became different: tools, servers and sets that were added, removed, changed, enabled, disabled or went offline, with actor and reason. An idle stream sends a comment every 15s. It ends when the front door drains.
+	// Server-sent events. Each fleet event is the whole fleet: the first is sent at once, then one after each change, so a reconnect misses nothing. With include=changes, change events before it list the differences: tools, servers and sets that were added, removed, changed, enabled, disabled or went offline, with actor and reason. An idle stream sends a comment every 15s. It ends when the front door drains.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14583,7 +14586,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListFrontDoorsWithResponse List front doors and their load
 	//
-	// The live front doors with the calls that each has counted. The sum over all front doors is that of the fabric: each call is counted by the front door at which it ended. It is cheaper to read than the metrics, which have these figures for each server and tool.
+	// The live front doors, with the number of calls that each has counted. Each call is counted once, by the front door at which it ended, so the sum over all front doors is the total of the installation. This is cheaper to read than the metrics, which have these figures for each server and tool.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14601,25 +14604,25 @@ type ClientWithResponsesInterface interface {
 
 	// ListKeysWithResponse List the API keys
 	//
-	// Every key, by name: those of the configuration and those that were made with POST /keys. No answer has a secret.
+	// All keys, sorted by name: those of the configuration and those that were created with POST /keys. The answer has no secrets.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /keys (the `ListKeys` operationId).
 	ListKeysWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListKeysResponse, error)
 
-	// CreateKeyWithBodyWithResponse Make an API key
+	// CreateKeyWithBodyWithResponse Create an API key
 	//
-	// The answer has the secret, which is shown only here. The key counts at every front door within a second. It cannot have scopes, tools or groups that your own credential does not have. Names are unique, so a request that is sent twice makes one key: if the first answer was lost, the second is 409, and POST /keys/{id}/rotate gives a new secret.
+	// The answer has the secret, which is shown only once. Every front door accepts the key within a second. It cannot have scopes, tools or groups that your own credential does not have. Names are unique, so a request that is sent twice creates one key: if the first answer was lost, the second answer is 409, and POST /keys/{id}/rotate creates a new secret.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /keys (the `CreateKey` operationId).
 	CreateKeyWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CreateKeyResponse, error)
 
-	// CreateKeyWithResponse Make an API key
+	// CreateKeyWithResponse Create an API key
 	//
-	// The answer has the secret, which is shown only here. The key counts at every front door within a second. It cannot have scopes, tools or groups that your own credential does not have. Names are unique, so a request that is sent twice makes one key: if the first answer was lost, the second is 409, and POST /keys/{id}/rotate gives a new secret.
+	// The answer has the secret, which is shown only once. Every front door accepts the key within a second. It cannot have scopes, tools or groups that your own credential does not have. Names are unique, so a request that is sent twice creates one key: if the first answer was lost, the second answer is 409, and POST /keys/{id}/rotate creates a new secret.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14628,7 +14631,7 @@ type ClientWithResponsesInterface interface {
 
 	// RevokeKeyWithResponse Revoke an API key
 	//
-	// No front door accepts a secret of the key from a second later on, and calls of it that wait are refused.
+	// Within a second, no front door accepts the key any more, and its waiting calls are refused.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14646,7 +14649,7 @@ type ClientWithResponsesInterface interface {
 
 	// UpdateKeyWithBodyWithResponse Change an API key
 	//
-	// What is absent in the body stays. The name and the secret stay as well. Send the ETag of the key in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.
+	// Changes the members in the body; the others keep their values. The name and the secret cannot be changed here. Send the ETag of the key in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14655,7 +14658,7 @@ type ClientWithResponsesInterface interface {
 
 	// UpdateKeyWithResponse Change an API key
 	//
-	// What is absent in the body stays. The name and the secret stay as well. Send the ETag of the key in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.
+	// Changes the members in the body; the others keep their values. The name and the secret cannot be changed here. Send the ETag of the key in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14664,7 +14667,7 @@ type ClientWithResponsesInterface interface {
 
 	// RotateKeyWithBodyWithResponse Give an API key a new secret
 	//
-	// The answer has the new secret, which is shown only here. The id stays, and so do the calls and limits of the key. The present secret is accepted for the time of grace, so that clients can be changed one by one.
+	// The answer has the new secret, which is shown only once. The key keeps its id, calls and limits. The previous secret is accepted during a grace period, so that you can update clients one by one.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14673,7 +14676,7 @@ type ClientWithResponsesInterface interface {
 
 	// RotateKeyWithResponse Give an API key a new secret
 	//
-	// The answer has the new secret, which is shown only here. The id stays, and so do the calls and limits of the key. The present secret is accepted for the time of grace, so that clients can be changed one by one.
+	// The answer has the new secret, which is shown only once. The key keeps its id, calls and limits. The previous secret is accepted during a grace period, so that you can update clients one by one.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14700,7 +14703,7 @@ type ClientWithResponsesInterface interface {
 
 	// DryRunPolicyWithBodyWithResponse Dry-run a draft policy
 	//
-	// Compares what a draft of a policy would have decided on the recorded calls of all callers with what was decided: counts by rule, and the calls that change. Nothing is put in force. The same function decides as for calls, with the tools as their servers define them now. Where a rule needs arguments that are not stored, the decision is counted as unknown.
+	// Applies a draft of a policy to the recorded calls of all callers, and compares its decisions with the recorded ones: counts for each rule, and the calls whose decision changes. The policy in force does not change. The draft is evaluated as for real calls, with the current definitions of the tools. If a rule needs arguments that are not stored, the decision is counted as unknown.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14709,7 +14712,7 @@ type ClientWithResponsesInterface interface {
 
 	// DryRunPolicyWithResponse Dry-run a draft policy
 	//
-	// Compares what a draft of a policy would have decided on the recorded calls of all callers with what was decided: counts by rule, and the calls that change. Nothing is put in force. The same function decides as for calls, with the tools as their servers define them now. Where a rule needs arguments that are not stored, the decision is counted as unknown.
+	// Applies a draft of a policy to the recorded calls of all callers, and compares its decisions with the recorded ones: counts for each rule, and the calls whose decision changes. The policy in force does not change. The draft is evaluated as for real calls, with the current definitions of the tools. If a rule needs arguments that are not stored, the decision is counted as unknown.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14718,7 +14721,7 @@ type ClientWithResponsesInterface interface {
 
 	// TestPolicyWithBodyWithResponse Test a call against the policy
 	//
-	// Returns what is decided on a call with these arguments: allowed, held or refused, and why. It is decided in the same way as for a call: the tool, its schema, the policy, the required isolation. Nothing is run, held or recorded, and the arguments are not logged. It is judged as a call of the caller by the policy in force. A draft of a policy, or another principal, requires what a dry run of a policy requires. Quotas are not checked, and standing permissions, by which a held call can run at once, are not looked at.
+	// Returns the decision on a call with these arguments: allowed, held or refused, and why. The checks are those of a real call: the tool, its schema, the policy and the required isolation. Nothing is run, held or recorded, and the arguments are not logged. It is judged as a call of the caller by the policy in force. A draft of a policy, or another principal, requires what a dry run of a policy requires. Quotas are not checked, and standing permissions, by which a held call can run at once, are not looked at.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14727,7 +14730,7 @@ type ClientWithResponsesInterface interface {
 
 	// TestPolicyWithResponse Test a call against the policy
 	//
-	// Returns what is decided on a call with these arguments: allowed, held or refused, and why. It is decided in the same way as for a call: the tool, its schema, the policy, the required isolation. Nothing is run, held or recorded, and the arguments are not logged. It is judged as a call of the caller by the policy in force. A draft of a policy, or another principal, requires what a dry run of a policy requires. Quotas are not checked, and standing permissions, by which a held call can run at once, are not looked at.
+	// Returns the decision on a call with these arguments: allowed, held or refused, and why. The checks are those of a real call: the tool, its schema, the policy and the required isolation. Nothing is run, held or recorded, and the arguments are not logged. It is judged as a call of the caller by the policy in force. A draft of a policy, or another principal, requires what a dry run of a policy requires. Quotas are not checked, and standing permissions, by which a held call can run at once, are not looked at.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14736,7 +14739,7 @@ type ClientWithResponsesInterface interface {
 
 	// PreflightWithResponse Check that tools are ready
 	//
-	// Whether the tools that a program needs are there, enabled, accepted, online, and not denied to you by the policy. The policy is asked about a call without arguments, and no call is made.
+	// Checks whether the tools that a program needs exist and are enabled, accepted, online and not denied to you by the policy. The policy is evaluated for a call without arguments. No tool runs.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14745,7 +14748,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetReadyzWithResponse Readiness probe
 	//
-	// Succeeds while calls are accepted. Fails when a dependency is down, which it names, and while the front door drains.
+	// Succeeds while calls are accepted. Fails while a dependency is down, and names it, and while the front door drains.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14754,7 +14757,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListServersWithResponse List the servers
 	//
-	// Every server that a live worker runs, by id.
+	// All servers that live workers run, sorted by id.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14763,7 +14766,7 @@ type ClientWithResponsesInterface interface {
 
 	// AddServerWithBodyWithResponse Add a server
 	//
-	// Adds a server to the workers, also after a restart, and waits until it is initialized. Disabled unless the operator enables front_door.add_servers, because a caller that can start commands controls the machine.
+	// Adds a server to the workers, which also run it after restarts, and waits until it is initialized. Disabled unless the operator enables front_door.add_servers, because a caller that can start commands controls the machine.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14772,7 +14775,7 @@ type ClientWithResponsesInterface interface {
 
 	// AddServerWithResponse Add a server
 	//
-	// Adds a server to the workers, also after a restart, and waits until it is initialized. Disabled unless the operator enables front_door.add_servers, because a caller that can start commands controls the machine.
+	// Adds a server to the workers, which also run it after restarts, and waits until it is initialized. Disabled unless the operator enables front_door.add_servers, because a caller that can start commands controls the machine.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14808,7 +14811,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetServerPinsWithResponse Compare tool definitions with the accepted ones
 	//
-	// The tools of a server whose entry has pin: warn or quarantine, each with its state. A changed or new tool has its current definition, and a changed one the accepted definition too. A server without pin returns 409.
+	// The tools of a server whose entry has pin: warn or quarantine, each with its state. A changed or new tool has its current definition; a changed tool also has the accepted definition. A server without pin returns 409.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14844,7 +14847,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetPromptWithBodyWithResponse Get a prompt
 	//
-	// Gets the prompt from the server and returns its answer. The body is the object of the prompt's arguments, which are all strings.
+	// Gets the prompt from the server and returns its answer. The body is an object with the arguments of the prompt, which are all strings.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14853,7 +14856,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetPromptWithResponse Get a prompt
 	//
-	// Gets the prompt from the server and returns its answer. The body is the object of the prompt's arguments, which are all strings.
+	// Gets the prompt from the server and returns its answer. The body is an object with the arguments of the prompt, which are all strings.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14889,7 +14892,7 @@ type ClientWithResponsesInterface interface {
 
 	// RestartServerWithResponse Restart a server
 	//
-	// Every worker that runs the server replaces it with a new instance, with an unchanged entry. Calls do not fail: the old instance accepts calls until the new one is ready, and finishes its running calls. The answer is sent once the restarts have begun; GET /servers/{id} shows their progress. If a new instance fails to start, the old one stays.
+	// Every worker that runs the server replaces it with a new instance of the same entry. Calls do not fail: the old instance accepts calls until the new one is ready, and finishes its running calls. The answer is sent once the restarts have begun; GET /servers/{id} shows their progress. If a new instance fails to start, the old one stays.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14925,7 +14928,7 @@ type ClientWithResponsesInterface interface {
 
 	// CallToolWithBodyWithResponse Call a tool
 	//
-	// Runs the tool and waits for its result. The body is the arguments object, which reaches the tool byte for byte; without a body the tool gets an empty object. A tool that fails returns a result with isError true and status 200. Arguments can have 1 MiB.
+	// Runs the tool and waits for its result. The body is the arguments object, which reaches the tool byte for byte; without a body the tool gets an empty object. A tool that fails returns a result with isError true and status 200. Arguments can have up to 1 MiB.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14934,7 +14937,7 @@ type ClientWithResponsesInterface interface {
 
 	// CallToolWithResponse Call a tool
 	//
-	// Runs the tool and waits for its result. The body is the arguments object, which reaches the tool byte for byte; without a body the tool gets an empty object. A tool that fails returns a result with isError true and status 200. Arguments can have 1 MiB.
+	// Runs the tool and waits for its result. The body is the arguments object, which reaches the tool byte for byte; without a body the tool gets an empty object. A tool that fails returns a result with isError true and status 200. Arguments can have up to 1 MiB.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14943,7 +14946,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListSetsWithResponse List the sets of tools
 	//
-	// Every set, by name: those of the configuration and those that were made with PUT /sets/{name}. A tenant sees its own sets and those of the installation that have no tool of a server which it does not see.
+	// All sets, sorted by name: those of the configuration and those that were created with PUT /sets/{name}. A tenant sees its own sets, and the sets of the installation whose tools all belong to servers that it sees.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14952,7 +14955,7 @@ type ClientWithResponsesInterface interface {
 
 	// RemoveSetWithResponse Remove a set of tools
 	//
-	// A set that another set names, or by which tools are disabled, is not removed.
+	// A set that another set includes, or by which tools are disabled, cannot be removed.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14961,25 +14964,25 @@ type ClientWithResponsesInterface interface {
 
 	// GetSetWithResponse Show a set of tools
 	//
-	// The definition of the set, and the tools that it has now. MCP clients use it at /mcp/@name, others with GET /tools?set=name and POST /tool-calls?set=name.
+	// The definition of the set, and its current tools. MCP clients use it at /mcp/@name, others with GET /tools?set=name and POST /tool-calls?set=name.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /sets/{name} (the `GetSet` operationId).
 	GetSetWithResponse(ctx context.Context, name string, reqEditors ...RequestEditorFn) (*GetSetResponse, error)
 
-	// PutSetWithBodyWithResponse Make or change a set of tools
+	// PutSetWithBodyWithResponse Create or change a set of tools
 	//
-	// The set counts at every front door within a second, and after restarts. It is of your tenant: in the default tenant, where it requires the scope admin, it is the installation's, in others the tenant's own, which no other tenant sees. To change a set, send its ETag in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.
+	// The set is available at every front door within a second, and after restarts. It belongs to your tenant, and no other tenant sees it. A set of the default tenant belongs to the installation: other tenants can see it, and it requires the scope admin. To change a set, send its ETag in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with PUT /sets/{name} (the `PutSet` operationId).
 	PutSetWithBodyWithResponse(ctx context.Context, name string, params *PutSetParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PutSetResponse, error)
 
-	// PutSetWithResponse Make or change a set of tools
+	// PutSetWithResponse Create or change a set of tools
 	//
-	// The set counts at every front door within a second, and after restarts. It is of your tenant: in the default tenant, where it requires the scope admin, it is the installation's, in others the tenant's own, which no other tenant sees. To change a set, send its ETag in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.
+	// The set is available at every front door within a second, and after restarts. It belongs to your tenant, and no other tenant sees it. A set of the default tenant belongs to the installation: other tenants can see it, and it requires the scope admin. To change a set, send its ETag in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14988,7 +14991,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetSetOpenapiWithResponse Get the tools of a set as an OpenAPI document
 	//
-	// The same document as that of a server, of the tools that the set has now and under its names. A call goes to the server of its tool.
+	// The same document as for a server, with the current tools of the set under their names in the set. Each call goes to the server of its tool.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14997,7 +15000,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetStateWithResponse Export the state
 	//
-	// Sets, disabled tools, accepted definitions, policy and API keys without secrets, as one file for PUT /state. Sets and keys of the configuration are part of the configuration: of those only the keys are listed.
+	// The sets, disabled tools, accepted definitions, policy and API keys (without secrets), as one file for PUT /state. It has no sets of the configuration, and lists the keys of the configuration only for comparison.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -15006,7 +15009,7 @@ type ClientWithResponsesInterface interface {
 
 	// PutStateWithBodyWithResponse Import a state
 	//
-	// Makes sets and disabled tools those of the file, and accepts its definitions as far as the servers offer them. Policy and keys are compared only. Send dry_run=true first: the answer has the differences and the ETag for If-Match. If somebody changes the state in between, the answer is 412 and nothing changes. An import is not atomic: a change that cannot be done has an error, and the others are done.
+	// Changes the sets and disabled tools to those of the file, and accepts its definitions if the servers offer them. Policy and keys are only compared. Send dry_run=true first: the answer has the differences and the ETag for If-Match. If somebody changes the state in between, the answer is 412 and nothing changes. An import is not atomic: a change that fails has an error, and the other changes are made.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15015,7 +15018,7 @@ type ClientWithResponsesInterface interface {
 
 	// PutStateWithResponse Import a state
 	//
-	// Makes sets and disabled tools those of the file, and accepts its definitions as far as the servers offer them. Policy and keys are compared only. Send dry_run=true first: the answer has the differences and the ETag for If-Match. If somebody changes the state in between, the answer is 412 and nothing changes. An import is not atomic: a change that cannot be done has an error, and the others are done.
+	// Changes the sets and disabled tools to those of the file, and accepts its definitions if the servers offer them. Policy and keys are only compared. Send dry_run=true first: the answer has the differences and the ETag for If-Match. If somebody changes the state in between, the answer is 412 and nothing changes. An import is not atomic: a change that fails has an error, and the other changes are made.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15024,7 +15027,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListTenantsWithResponse List the tenants
 	//
-	// The tenants of the configuration with what each sees and uses now. With the scope admin or calls:read:all of the default tenant you see all tenants, otherwise your own. Without the section tenants there is only the default one.
+	// The tenants of the configuration, each with its servers, limits and current use. With the scope admin or calls:read:all of the default tenant you see all tenants, otherwise your own. Without a section tenants in the configuration, the default tenant is the only one.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -15033,7 +15036,7 @@ type ClientWithResponsesInterface interface {
 
 	// EraseTenantWithResponse Erase a tenant
 	//
-	// Ends what a tenant has, and destroys its data key, so that nobody can read its stored arguments and results any more. Remove the tenant from the section tenants first, and its keys from the configuration. Its API keys are revoked, its held calls withdrawn, its batches canceled and deleted, and its sets of tools, its standing permissions and the credentials of its people at MCP servers removed. Access that its people gave to programs at the authorization server ends when an approver runs. Records of calls without their payloads, usage and the audit record stay. It can be repeated. If calls still run, the answer is 409 and the data key stays.
+	// Removes the data of a tenant and destroys its data key, so that nobody can read its stored arguments and results any more. Remove the tenant from the section tenants first, and its keys from the configuration. Its API keys are revoked, its held calls withdrawn, its batches canceled and deleted, and its sets of tools, its standing permissions and the credentials of its people at MCP servers removed. Access that its people gave to programs at the authorization server ends when an approver runs. Records of calls without their payloads, usage and the audit record stay. It can be repeated. If calls still run, the answer is 409 and the data key stays.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -15042,7 +15045,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetTenantWithResponse Show a tenant
 	//
-	// What GET /tenants has of one tenant. A tenant that you may not see is answered like one that does not exist.
+	// One tenant, as in GET /tenants. A tenant that you may not see returns the same answer as one that does not exist.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -15069,7 +15072,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListToolsWithResponse List all tools
 	//
-	// Every tool of every server, by server and name, in pages (a ToolList). With the format of a model provider, all callable tools in that provider's format, under names that it accepts (a ProviderToolList); POST /tool-calls runs the model's tool calls.
+	// All tools of all servers, sorted by server and name, in pages (a ToolList). With the format of a model provider, all callable tools in that provider's format, under names that it accepts (a ProviderToolList); POST /tool-calls runs the model's tool calls.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -15078,7 +15081,7 @@ type ClientWithResponsesInterface interface {
 
 	// SwitchToolsWithBodyWithResponse Disable or enable tools by server, pattern or set
 	//
-	// All tools that fit are disabled, also those that come later, at every front door and after restarts. A tool is enabled when nothing disables it: to enable tools again, send the same server, tool and set with enabled true.
+	// Disables all matching tools, and matching tools that are added later, at every front door and after restarts. A tool is enabled when nothing disables it: to enable tools again, send the same server, tool and set with enabled true.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15087,7 +15090,7 @@ type ClientWithResponsesInterface interface {
 
 	// SwitchToolsWithResponse Disable or enable tools by server, pattern or set
 	//
-	// All tools that fit are disabled, also those that come later, at every front door and after restarts. A tool is enabled when nothing disables it: to enable tools again, send the same server, tool and set with enabled true.
+	// Disables all matching tools, and matching tools that are added later, at every front door and after restarts. A tool is enabled when nothing disables it: to enable tools again, send the same server, tool and set with enabled true.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15105,23 +15108,23 @@ type ClientWithResponsesInterface interface {
 
 	// ListSwitchesWithResponse List what is disabled
 	//
-	// The tools that are disabled, and the patterns and sets by which tools are.
+	// The disabled tools, and the patterns and sets that disable tools.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /tools/switches (the `ListSwitches` operationId).
 	ListSwitchesWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListSwitchesResponse, error)
 
-	// GetUsageWithResponse Show who used what
+	// GetUsageWithResponse Show usage by tenant, key, server and tool
 	//
-	// Calls by hour, counted from the execution log: they equal the records of GET /calls, also after processes were killed. Hours are kept for 90 days. A call counts in the hour in which it was admitted. With the scope admin or calls:read:all you see your tenant, and all tenants if yours is the default one; with admin:tenant, your tenant; without them, your own calls.
+	// Calls per hour, counted from the call records: the counts equal the records of GET /calls, even if processes were killed. Hours are kept for 90 days. A call counts in the hour in which it was admitted. With the scope admin or calls:read:all you see your tenant, and all tenants if yours is the default one; with admin:tenant, your tenant; without them, your own calls.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /usage (the `GetUsage` operationId).
 	GetUsageWithResponse(ctx context.Context, params *GetUsageParams, reqEditors ...RequestEditorFn) (*GetUsageResponse, error)
 
-	// GetVersionWithResponse The build
+	// GetVersionWithResponse Show the version
 	//
 	// The version of the running build and its start time.
 	//
@@ -15141,7 +15144,7 @@ type ClientWithResponsesInterface interface {
 
 	// RetryWebhookDeliveryWithResponse Send a webhook delivery again
 	//
-	// Restarts a delivery that was given up, with all its attempts; the first one is made at once. The webhook-id stays.
+	// Restarts a delivery that was given up, with all its attempts; the first one is made at once. Its webhook-id stays the same.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -23098,7 +23101,7 @@ func (r DrainWorkerResponse) ContentType() string {
 
 // ListAuditWithResponse List audit records
 //
-// What was asked, decided and run, and what operators did, the newest first. Each record has the digest of the one before it in its chain, and digests in place of arguments, results and reasons. Records of other tenants are shown to the default tenant only. A page can be short or empty and still have a next.
+// The records of requests, decisions and runs of calls, and of the actions of operators, newest first. Each record has the digest of the previous record in its chain, and digests instead of arguments, results and reasons. Only the default tenant sees the records of other tenants. A page can be short or empty and still have a next cursor.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -23113,7 +23116,7 @@ func (c *ClientWithResponses) ListAuditWithResponse(ctx context.Context, params 
 
 // VerifyAuditWithResponse Verify the audit log
 //
-// Whether a record was changed, removed, inserted or truncated, as `callyard audit verify` finds it. A request verifies for about half a second and the next one continues, until complete is true. Only for the default tenant.
+// Checks whether records were changed, removed or inserted, as `callyard audit verify` does. A request verifies for about half a second, and the next request continues from there; repeat it until complete is true. Only the default tenant may use it.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -23143,7 +23146,7 @@ func (c *ClientWithResponses) ListBatchesWithResponse(ctx context.Context, param
 
 // CreateBatchWithBodyWithResponse Run many calls as a batch
 //
-// Accepts calls as a JSON document, or as a stream of any length with one call on each line (NDJSON). The stream is read as fast as the calls are stored, so its size is not limited by memory. The answer is the batch; with stream=true it is the results, one on each line, as the calls end. A line that is not a valid call, or that repeats a custom_id, is refused on its own and listed in the results. With an Idempotency-Key the same request continues where the last one ended.
+// Accepts calls as a JSON document, or as a stream of any length with one call on each line (NDJSON). The stream is read as fast as the calls are stored, so its size is not limited by memory. The answer is the batch; with stream=true it is the results, one on each line, as the calls end. A line that is not a valid call, or that repeats a custom_id, is refused on its own and listed in the results. With an Idempotency-Key, a repeated request continues where the previous one ended.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -23158,7 +23161,7 @@ func (c *ClientWithResponses) CreateBatchWithBodyWithResponse(ctx context.Contex
 
 // CreateBatchWithResponse Run many calls as a batch
 //
-// Accepts calls as a JSON document, or as a stream of any length with one call on each line (NDJSON). The stream is read as fast as the calls are stored, so its size is not limited by memory. The answer is the batch; with stream=true it is the results, one on each line, as the calls end. A line that is not a valid call, or that repeats a custom_id, is refused on its own and listed in the results. With an Idempotency-Key the same request continues where the last one ended.
+// Accepts calls as a JSON document, or as a stream of any length with one call on each line (NDJSON). The stream is read as fast as the calls are stored, so its size is not limited by memory. The answer is the batch; with stream=true it is the results, one on each line, as the calls end. A line that is not a valid call, or that repeats a custom_id, is refused on its own and listed in the results. With an Idempotency-Key, a repeated request continues where the previous one ended.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -23278,7 +23281,7 @@ func (c *ClientWithResponses) SealBatchWithResponse(ctx context.Context, id stri
 
 // ListCallsWithResponse List your calls
 //
-// Your calls in the execution log, which keeps them for some days, newest first: caller, tool, times and outcome, with digests of arguments and results. A page can be short or empty and still have a next.
+// The records of your calls, newest first: caller, tool, times and outcome, with digests of arguments and results. Call records are kept for 7 days, or as the operator configured. A page can be short or empty and still have a next cursor.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -23368,7 +23371,7 @@ func (c *ClientWithResponses) ReplayCallWithResponse(ctx context.Context, id str
 
 // SettleCallWithBodyWithResponse Settle a call whose outcome is unknown
 //
-// Settles a call that was sent and whose outcome is unknown, or that was given up: as done, as failed, or to run again.
+// Records the outcome of a call that was sent and whose outcome is unknown, or that was given up: done, failed, or run-again, which runs it once more.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -23383,7 +23386,7 @@ func (c *ClientWithResponses) SettleCallWithBodyWithResponse(ctx context.Context
 
 // SettleCallWithResponse Settle a call whose outcome is unknown
 //
-// Settles a call that was sent and whose outcome is unknown, or that was given up: as done, as failed, or to run again.
+// Records the outcome of a call that was sent and whose outcome is unknown, or that was given up: done, failed, or run-again, which runs it once more.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -23503,7 +23506,7 @@ func (c *ClientWithResponses) ConvertToolsWithResponse(ctx context.Context, body
 
 // ListEvaluationsWithResponse List evaluations
 //
-// The runs of `callyard eval` in the folder `front_door.evaluations`, with their scores. They are not of a tenant: a tenant that does not see every server may not list them.
+// The runs of `callyard eval` in the folder `front_door.evaluations`, with their scores. They do not belong to a tenant: a tenant that does not see every server may not list them.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -23548,7 +23551,7 @@ func (c *ClientWithResponses) GetEvaluationPageWithResponse(ctx context.Context,
 
 // GetEventsWithResponse Follow the fleet
 //
-// Server-sent events. Each fleet event is the whole fleet: the first is sent at once, then one after each change, so a reconnect misses nothing. With include=changes, change events before it say what became different: tools, servers and sets that were added, removed, changed, enabled, disabled or went offline, with actor and reason. An idle stream sends a comment every 15s. It ends when the front door drains.
+// Server-sent events. Each fleet event is the whole fleet: the first is sent at once, then one after each change, so a reconnect misses nothing. With include=changes, change events before it list the differences: tools, servers and sets that were added, removed, changed, enabled, disabled or went offline, with actor and reason. An idle stream sends a comment every 15s. It ends when the front door drains.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -23563,7 +23566,7 @@ func (c *ClientWithResponses) GetEventsWithResponse(ctx context.Context, params 
 
 // ListFrontDoorsWithResponse List front doors and their load
 //
-// The live front doors with the calls that each has counted. The sum over all front doors is that of the fabric: each call is counted by the front door at which it ended. It is cheaper to read than the metrics, which have these figures for each server and tool.
+// The live front doors, with the number of calls that each has counted. Each call is counted once, by the front door at which it ended, so the sum over all front doors is the total of the installation. This is cheaper to read than the metrics, which have these figures for each server and tool.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -23593,7 +23596,7 @@ func (c *ClientWithResponses) GetHealthWithResponse(ctx context.Context, reqEdit
 
 // ListKeysWithResponse List the API keys
 //
-// Every key, by name: those of the configuration and those that were made with POST /keys. No answer has a secret.
+// All keys, sorted by name: those of the configuration and those that were created with POST /keys. The answer has no secrets.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -23606,9 +23609,9 @@ func (c *ClientWithResponses) ListKeysWithResponse(ctx context.Context, reqEdito
 	return ParseListKeysResponse(rsp)
 }
 
-// CreateKeyWithBodyWithResponse Make an API key
+// CreateKeyWithBodyWithResponse Create an API key
 //
-// The answer has the secret, which is shown only here. The key counts at every front door within a second. It cannot have scopes, tools or groups that your own credential does not have. Names are unique, so a request that is sent twice makes one key: if the first answer was lost, the second is 409, and POST /keys/{id}/rotate gives a new secret.
+// The answer has the secret, which is shown only once. Every front door accepts the key within a second. It cannot have scopes, tools or groups that your own credential does not have. Names are unique, so a request that is sent twice creates one key: if the first answer was lost, the second answer is 409, and POST /keys/{id}/rotate creates a new secret.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -23621,9 +23624,9 @@ func (c *ClientWithResponses) CreateKeyWithBodyWithResponse(ctx context.Context,
 	return ParseCreateKeyResponse(rsp)
 }
 
-// CreateKeyWithResponse Make an API key
+// CreateKeyWithResponse Create an API key
 //
-// The answer has the secret, which is shown only here. The key counts at every front door within a second. It cannot have scopes, tools or groups that your own credential does not have. Names are unique, so a request that is sent twice makes one key: if the first answer was lost, the second is 409, and POST /keys/{id}/rotate gives a new secret.
+// The answer has the secret, which is shown only once. Every front door accepts the key within a second. It cannot have scopes, tools or groups that your own credential does not have. Names are unique, so a request that is sent twice creates one key: if the first answer was lost, the second answer is 409, and POST /keys/{id}/rotate creates a new secret.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -23638,7 +23641,7 @@ func (c *ClientWithResponses) CreateKeyWithResponse(ctx context.Context, body Cr
 
 // RevokeKeyWithResponse Revoke an API key
 //
-// No front door accepts a secret of the key from a second later on, and calls of it that wait are refused.
+// Within a second, no front door accepts the key any more, and its waiting calls are refused.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -23668,7 +23671,7 @@ func (c *ClientWithResponses) GetKeyWithResponse(ctx context.Context, id string,
 
 // UpdateKeyWithBodyWithResponse Change an API key
 //
-// What is absent in the body stays. The name and the secret stay as well. Send the ETag of the key in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.
+// Changes the members in the body; the others keep their values. The name and the secret cannot be changed here. Send the ETag of the key in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -23683,7 +23686,7 @@ func (c *ClientWithResponses) UpdateKeyWithBodyWithResponse(ctx context.Context,
 
 // UpdateKeyWithResponse Change an API key
 //
-// What is absent in the body stays. The name and the secret stay as well. Send the ETag of the key in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.
+// Changes the members in the body; the others keep their values. The name and the secret cannot be changed here. Send the ETag of the key in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -23698,7 +23701,7 @@ func (c *ClientWithResponses) UpdateKeyWithResponse(ctx context.Context, id stri
 
 // RotateKeyWithBodyWithResponse Give an API key a new secret
 //
-// The answer has the new secret, which is shown only here. The id stays, and so do the calls and limits of the key. The present secret is accepted for the time of grace, so that clients can be changed one by one.
+// The answer has the new secret, which is shown only once. The key keeps its id, calls and limits. The previous secret is accepted during a grace period, so that you can update clients one by one.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -23713,7 +23716,7 @@ func (c *ClientWithResponses) RotateKeyWithBodyWithResponse(ctx context.Context,
 
 // RotateKeyWithResponse Give an API key a new secret
 //
-// The answer has the new secret, which is shown only here. The id stays, and so do the calls and limits of the key. The present secret is accepted for the time of grace, so that clients can be changed one by one.
+// The answer has the new secret, which is shown only once. The key keeps its id, calls and limits. The previous secret is accepted during a grace period, so that you can update clients one by one.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -23758,7 +23761,7 @@ func (c *ClientWithResponses) GetMetricsWithResponse(ctx context.Context, reqEdi
 
 // DryRunPolicyWithBodyWithResponse Dry-run a draft policy
 //
-// Compares what a draft of a policy would have decided on the recorded calls of all callers with what was decided: counts by rule, and the calls that change. Nothing is put in force. The same function decides as for calls, with the tools as their servers define them now. Where a rule needs arguments that are not stored, the decision is counted as unknown.
+// Applies a draft of a policy to the recorded calls of all callers, and compares its decisions with the recorded ones: counts for each rule, and the calls whose decision changes. The policy in force does not change. The draft is evaluated as for real calls, with the current definitions of the tools. If a rule needs arguments that are not stored, the decision is counted as unknown.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -23773,7 +23776,7 @@ func (c *ClientWithResponses) DryRunPolicyWithBodyWithResponse(ctx context.Conte
 
 // DryRunPolicyWithResponse Dry-run a draft policy
 //
-// Compares what a draft of a policy would have decided on the recorded calls of all callers with what was decided: counts by rule, and the calls that change. Nothing is put in force. The same function decides as for calls, with the tools as their servers define them now. Where a rule needs arguments that are not stored, the decision is counted as unknown.
+// Applies a draft of a policy to the recorded calls of all callers, and compares its decisions with the recorded ones: counts for each rule, and the calls whose decision changes. The policy in force does not change. The draft is evaluated as for real calls, with the current definitions of the tools. If a rule needs arguments that are not stored, the decision is counted as unknown.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -23788,7 +23791,7 @@ func (c *ClientWithResponses) DryRunPolicyWithResponse(ctx context.Context, body
 
 // TestPolicyWithBodyWithResponse Test a call against the policy
 //
-// Returns what is decided on a call with these arguments: allowed, held or refused, and why. It is decided in the same way as for a call: the tool, its schema, the policy, the required isolation. Nothing is run, held or recorded, and the arguments are not logged. It is judged as a call of the caller by the policy in force. A draft of a policy, or another principal, requires what a dry run of a policy requires. Quotas are not checked, and standing permissions, by which a held call can run at once, are not looked at.
+// Returns the decision on a call with these arguments: allowed, held or refused, and why. The checks are those of a real call: the tool, its schema, the policy and the required isolation. Nothing is run, held or recorded, and the arguments are not logged. It is judged as a call of the caller by the policy in force. A draft of a policy, or another principal, requires what a dry run of a policy requires. Quotas are not checked, and standing permissions, by which a held call can run at once, are not looked at.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -23803,7 +23806,7 @@ func (c *ClientWithResponses) TestPolicyWithBodyWithResponse(ctx context.Context
 
 // TestPolicyWithResponse Test a call against the policy
 //
-// Returns what is decided on a call with these arguments: allowed, held or refused, and why. It is decided in the same way as for a call: the tool, its schema, the policy, the required isolation. Nothing is run, held or recorded, and the arguments are not logged. It is judged as a call of the caller by the policy in force. A draft of a policy, or another principal, requires what a dry run of a policy requires. Quotas are not checked, and standing permissions, by which a held call can run at once, are not looked at.
+// Returns the decision on a call with these arguments: allowed, held or refused, and why. The checks are those of a real call: the tool, its schema, the policy and the required isolation. Nothing is run, held or recorded, and the arguments are not logged. It is judged as a call of the caller by the policy in force. A draft of a policy, or another principal, requires what a dry run of a policy requires. Quotas are not checked, and standing permissions, by which a held call can run at once, are not looked at.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -23818,7 +23821,7 @@ func (c *ClientWithResponses) TestPolicyWithResponse(ctx context.Context, body T
 
 // PreflightWithResponse Check that tools are ready
 //
-// Whether the tools that a program needs are there, enabled, accepted, online, and not denied to you by the policy. The policy is asked about a call without arguments, and no call is made.
+// Checks whether the tools that a program needs exist and are enabled, accepted, online and not denied to you by the policy. The policy is evaluated for a call without arguments. No tool runs.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -23833,7 +23836,7 @@ func (c *ClientWithResponses) PreflightWithResponse(ctx context.Context, params 
 
 // GetReadyzWithResponse Readiness probe
 //
-// Succeeds while calls are accepted. Fails when a dependency is down, which it names, and while the front door drains.
+// Succeeds while calls are accepted. Fails while a dependency is down, and names it, and while the front door drains.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -23848,7 +23851,7 @@ func (c *ClientWithResponses) GetReadyzWithResponse(ctx context.Context, reqEdit
 
 // ListServersWithResponse List the servers
 //
-// Every server that a live worker runs, by id.
+// All servers that live workers run, sorted by id.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -23863,7 +23866,7 @@ func (c *ClientWithResponses) ListServersWithResponse(ctx context.Context, reqEd
 
 // AddServerWithBodyWithResponse Add a server
 //
-// Adds a server to the workers, also after a restart, and waits until it is initialized. Disabled unless the operator enables front_door.add_servers, because a caller that can start commands controls the machine.
+// Adds a server to the workers, which also run it after restarts, and waits until it is initialized. Disabled unless the operator enables front_door.add_servers, because a caller that can start commands controls the machine.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -23878,7 +23881,7 @@ func (c *ClientWithResponses) AddServerWithBodyWithResponse(ctx context.Context,
 
 // AddServerWithResponse Add a server
 //
-// Adds a server to the workers, also after a restart, and waits until it is initialized. Disabled unless the operator enables front_door.add_servers, because a caller that can start commands controls the machine.
+// Adds a server to the workers, which also run it after restarts, and waits until it is initialized. Disabled unless the operator enables front_door.add_servers, because a caller that can start commands controls the machine.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -23938,7 +23941,7 @@ func (c *ClientWithResponses) GetServerOpenapiWithResponse(ctx context.Context, 
 
 // GetServerPinsWithResponse Compare tool definitions with the accepted ones
 //
-// The tools of a server whose entry has pin: warn or quarantine, each with its state. A changed or new tool has its current definition, and a changed one the accepted definition too. A server without pin returns 409.
+// The tools of a server whose entry has pin: warn or quarantine, each with its state. A changed or new tool has its current definition; a changed tool also has the accepted definition. A server without pin returns 409.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -23998,7 +24001,7 @@ func (c *ClientWithResponses) ListServerPromptsWithResponse(ctx context.Context,
 
 // GetPromptWithBodyWithResponse Get a prompt
 //
-// Gets the prompt from the server and returns its answer. The body is the object of the prompt's arguments, which are all strings.
+// Gets the prompt from the server and returns its answer. The body is an object with the arguments of the prompt, which are all strings.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -24013,7 +24016,7 @@ func (c *ClientWithResponses) GetPromptWithBodyWithResponse(ctx context.Context,
 
 // GetPromptWithResponse Get a prompt
 //
-// Gets the prompt from the server and returns its answer. The body is the object of the prompt's arguments, which are all strings.
+// Gets the prompt from the server and returns its answer. The body is an object with the arguments of the prompt, which are all strings.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -24073,7 +24076,7 @@ func (c *ClientWithResponses) ReadResourceWithResponse(ctx context.Context, id s
 
 // RestartServerWithResponse Restart a server
 //
-// Every worker that runs the server replaces it with a new instance, with an unchanged entry. Calls do not fail: the old instance accepts calls until the new one is ready, and finishes its running calls. The answer is sent once the restarts have begun; GET /servers/{id} shows their progress. If a new instance fails to start, the old one stays.
+// Every worker that runs the server replaces it with a new instance of the same entry. Calls do not fail: the old instance accepts calls until the new one is ready, and finishes its running calls. The answer is sent once the restarts have begun; GET /servers/{id} shows their progress. If a new instance fails to start, the old one stays.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -24133,7 +24136,7 @@ func (c *ClientWithResponses) SwitchToolWithResponse(ctx context.Context, id str
 
 // CallToolWithBodyWithResponse Call a tool
 //
-// Runs the tool and waits for its result. The body is the arguments object, which reaches the tool byte for byte; without a body the tool gets an empty object. A tool that fails returns a result with isError true and status 200. Arguments can have 1 MiB.
+// Runs the tool and waits for its result. The body is the arguments object, which reaches the tool byte for byte; without a body the tool gets an empty object. A tool that fails returns a result with isError true and status 200. Arguments can have up to 1 MiB.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -24148,7 +24151,7 @@ func (c *ClientWithResponses) CallToolWithBodyWithResponse(ctx context.Context, 
 
 // CallToolWithResponse Call a tool
 //
-// Runs the tool and waits for its result. The body is the arguments object, which reaches the tool byte for byte; without a body the tool gets an empty object. A tool that fails returns a result with isError true and status 200. Arguments can have 1 MiB.
+// Runs the tool and waits for its result. The body is the arguments object, which reaches the tool byte for byte; without a body the tool gets an empty object. A tool that fails returns a result with isError true and status 200. Arguments can have up to 1 MiB.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -24163,7 +24166,7 @@ func (c *ClientWithResponses) CallToolWithResponse(ctx context.Context, id strin
 
 // ListSetsWithResponse List the sets of tools
 //
-// Every set, by name: those of the configuration and those that were made with PUT /sets/{name}. A tenant sees its own sets and those of the installation that have no tool of a server which it does not see.
+// All sets, sorted by name: those of the configuration and those that were created with PUT /sets/{name}. A tenant sees its own sets, and the sets of the installation whose tools all belong to servers that it sees.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -24178,7 +24181,7 @@ func (c *ClientWithResponses) ListSetsWithResponse(ctx context.Context, reqEdito
 
 // RemoveSetWithResponse Remove a set of tools
 //
-// A set that another set names, or by which tools are disabled, is not removed.
+// A set that another set includes, or by which tools are disabled, cannot be removed.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -24193,7 +24196,7 @@ func (c *ClientWithResponses) RemoveSetWithResponse(ctx context.Context, name st
 
 // GetSetWithResponse Show a set of tools
 //
-// The definition of the set, and the tools that it has now. MCP clients use it at /mcp/@name, others with GET /tools?set=name and POST /tool-calls?set=name.
+// The definition of the set, and its current tools. MCP clients use it at /mcp/@name, others with GET /tools?set=name and POST /tool-calls?set=name.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -24206,9 +24209,9 @@ func (c *ClientWithResponses) GetSetWithResponse(ctx context.Context, name strin
 	return ParseGetSetResponse(rsp)
 }
 
-// PutSetWithBodyWithResponse Make or change a set of tools
+// PutSetWithBodyWithResponse Create or change a set of tools
 //
-// The set counts at every front door within a second, and after restarts. It is of your tenant: in the default tenant, where it requires the scope admin, it is the installation's, in others the tenant's own, which no other tenant sees. To change a set, send its ETag in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.
+// The set is available at every front door within a second, and after restarts. It belongs to your tenant, and no other tenant sees it. A set of the default tenant belongs to the installation: other tenants can see it, and it requires the scope admin. To change a set, send its ETag in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -24221,9 +24224,9 @@ func (c *ClientWithResponses) PutSetWithBodyWithResponse(ctx context.Context, na
 	return ParsePutSetResponse(rsp)
 }
 
-// PutSetWithResponse Make or change a set of tools
+// PutSetWithResponse Create or change a set of tools
 //
-// The set counts at every front door within a second, and after restarts. It is of your tenant: in the default tenant, where it requires the scope admin, it is the installation's, in others the tenant's own, which no other tenant sees. To change a set, send its ETag in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.
+// The set is available at every front door within a second, and after restarts. It belongs to your tenant, and no other tenant sees it. A set of the default tenant belongs to the installation: other tenants can see it, and it requires the scope admin. To change a set, send its ETag in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -24238,7 +24241,7 @@ func (c *ClientWithResponses) PutSetWithResponse(ctx context.Context, name strin
 
 // GetSetOpenapiWithResponse Get the tools of a set as an OpenAPI document
 //
-// The same document as that of a server, of the tools that the set has now and under its names. A call goes to the server of its tool.
+// The same document as for a server, with the current tools of the set under their names in the set. Each call goes to the server of its tool.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -24253,7 +24256,7 @@ func (c *ClientWithResponses) GetSetOpenapiWithResponse(ctx context.Context, nam
 
 // GetStateWithResponse Export the state
 //
-// Sets, disabled tools, accepted definitions, policy and API keys without secrets, as one file for PUT /state. Sets and keys of the configuration are part of the configuration: of those only the keys are listed.
+// The sets, disabled tools, accepted definitions, policy and API keys (without secrets), as one file for PUT /state. It has no sets of the configuration, and lists the keys of the configuration only for comparison.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -24268,7 +24271,7 @@ func (c *ClientWithResponses) GetStateWithResponse(ctx context.Context, reqEdito
 
 // PutStateWithBodyWithResponse Import a state
 //
-// Makes sets and disabled tools those of the file, and accepts its definitions as far as the servers offer them. Policy and keys are compared only. Send dry_run=true first: the answer has the differences and the ETag for If-Match. If somebody changes the state in between, the answer is 412 and nothing changes. An import is not atomic: a change that cannot be done has an error, and the others are done.
+// Changes the sets and disabled tools to those of the file, and accepts its definitions if the servers offer them. Policy and keys are only compared. Send dry_run=true first: the answer has the differences and the ETag for If-Match. If somebody changes the state in between, the answer is 412 and nothing changes. An import is not atomic: a change that fails has an error, and the other changes are made.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -24283,7 +24286,7 @@ func (c *ClientWithResponses) PutStateWithBodyWithResponse(ctx context.Context, 
 
 // PutStateWithResponse Import a state
 //
-// Makes sets and disabled tools those of the file, and accepts its definitions as far as the servers offer them. Policy and keys are compared only. Send dry_run=true first: the answer has the differences and the ETag for If-Match. If somebody changes the state in between, the answer is 412 and nothing changes. An import is not atomic: a change that cannot be done has an error, and the others are done.
+// Changes the sets and disabled tools to those of the file, and accepts its definitions if the servers offer them. Policy and keys are only compared. Send dry_run=true first: the answer has the differences and the ETag for If-Match. If somebody changes the state in between, the answer is 412 and nothing changes. An import is not atomic: a change that fails has an error, and the other changes are made.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -24298,7 +24301,7 @@ func (c *ClientWithResponses) PutStateWithResponse(ctx context.Context, params *
 
 // ListTenantsWithResponse List the tenants
 //
-// The tenants of the configuration with what each sees and uses now. With the scope admin or calls:read:all of the default tenant you see all tenants, otherwise your own. Without the section tenants there is only the default one.
+// The tenants of the configuration, each with its servers, limits and current use. With the scope admin or calls:read:all of the default tenant you see all tenants, otherwise your own. Without a section tenants in the configuration, the default tenant is the only one.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -24313,7 +24316,7 @@ func (c *ClientWithResponses) ListTenantsWithResponse(ctx context.Context, reqEd
 
 // EraseTenantWithResponse Erase a tenant
 //
-// Ends what a tenant has, and destroys its data key, so that nobody can read its stored arguments and results any more. Remove the tenant from the section tenants first, and its keys from the configuration. Its API keys are revoked, its held calls withdrawn, its batches canceled and deleted, and its sets of tools, its standing permissions and the credentials of its people at MCP servers removed. Access that its people gave to programs at the authorization server ends when an approver runs. Records of calls without their payloads, usage and the audit record stay. It can be repeated. If calls still run, the answer is 409 and the data key stays.
+// Removes the data of a tenant and destroys its data key, so that nobody can read its stored arguments and results any more. Remove the tenant from the section tenants first, and its keys from the configuration. Its API keys are revoked, its held calls withdrawn, its batches canceled and deleted, and its sets of tools, its standing permissions and the credentials of its people at MCP servers removed. Access that its people gave to programs at the authorization server ends when an approver runs. Records of calls without their payloads, usage and the audit record stay. It can be repeated. If calls still run, the answer is 409 and the data key stays.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -24328,7 +24331,7 @@ func (c *ClientWithResponses) EraseTenantWithResponse(ctx context.Context, tenan
 
 // GetTenantWithResponse Show a tenant
 //
-// What GET /tenants has of one tenant. A tenant that you may not see is answered like one that does not exist.
+// One tenant, as in GET /tenants. A tenant that you may not see returns the same answer as one that does not exist.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -24373,7 +24376,7 @@ func (c *ClientWithResponses) CreateToolCallsWithResponse(ctx context.Context, p
 
 // ListToolsWithResponse List all tools
 //
-// Every tool of every server, by server and name, in pages (a ToolList). With the format of a model provider, all callable tools in that provider's format, under names that it accepts (a ProviderToolList); POST /tool-calls runs the model's tool calls.
+// All tools of all servers, sorted by server and name, in pages (a ToolList). With the format of a model provider, all callable tools in that provider's format, under names that it accepts (a ProviderToolList); POST /tool-calls runs the model's tool calls.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -24388,7 +24391,7 @@ func (c *ClientWithResponses) ListToolsWithResponse(ctx context.Context, params 
 
 // SwitchToolsWithBodyWithResponse Disable or enable tools by server, pattern or set
 //
-// All tools that fit are disabled, also those that come later, at every front door and after restarts. A tool is enabled when nothing disables it: to enable tools again, send the same server, tool and set with enabled true.
+// Disables all matching tools, and matching tools that are added later, at every front door and after restarts. A tool is enabled when nothing disables it: to enable tools again, send the same server, tool and set with enabled true.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -24403,7 +24406,7 @@ func (c *ClientWithResponses) SwitchToolsWithBodyWithResponse(ctx context.Contex
 
 // SwitchToolsWithResponse Disable or enable tools by server, pattern or set
 //
-// All tools that fit are disabled, also those that come later, at every front door and after restarts. A tool is enabled when nothing disables it: to enable tools again, send the same server, tool and set with enabled true.
+// Disables all matching tools, and matching tools that are added later, at every front door and after restarts. A tool is enabled when nothing disables it: to enable tools again, send the same server, tool and set with enabled true.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -24433,7 +24436,7 @@ func (c *ClientWithResponses) SearchToolsWithResponse(ctx context.Context, param
 
 // ListSwitchesWithResponse List what is disabled
 //
-// The tools that are disabled, and the patterns and sets by which tools are.
+// The disabled tools, and the patterns and sets that disable tools.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -24446,9 +24449,9 @@ func (c *ClientWithResponses) ListSwitchesWithResponse(ctx context.Context, reqE
 	return ParseListSwitchesResponse(rsp)
 }
 
-// GetUsageWithResponse Show who used what
+// GetUsageWithResponse Show usage by tenant, key, server and tool
 //
-// Calls by hour, counted from the execution log: they equal the records of GET /calls, also after processes were killed. Hours are kept for 90 days. A call counts in the hour in which it was admitted. With the scope admin or calls:read:all you see your tenant, and all tenants if yours is the default one; with admin:tenant, your tenant; without them, your own calls.
+// Calls per hour, counted from the call records: the counts equal the records of GET /calls, even if processes were killed. Hours are kept for 90 days. A call counts in the hour in which it was admitted. With the scope admin or calls:read:all you see your tenant, and all tenants if yours is the default one; with admin:tenant, your tenant; without them, your own calls.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -24461,7 +24464,7 @@ func (c *ClientWithResponses) GetUsageWithResponse(ctx context.Context, params *
 	return ParseGetUsageResponse(rsp)
 }
 
-// GetVersionWithResponse The build
+// GetVersionWithResponse Show the version
 //
 // The version of the running build and its start time.
 //
@@ -24493,7 +24496,7 @@ func (c *ClientWithResponses) ListWebhookDeliveriesWithResponse(ctx context.Cont
 
 // RetryWebhookDeliveryWithResponse Send a webhook delivery again
 //
-// Restarts a delivery that was given up, with all its attempts; the first one is made at once. The webhook-id stays.
+// Restarts a delivery that was given up, with all its attempts; the first one is made at once. Its webhook-id stays the same.
 //
 // Returns a wrapper object for the known response body format(s).
 //

@@ -22,13 +22,13 @@ const (
 // PolicyDecision is the gate's decision on a hypothetical call.
 type PolicyDecision struct {
 	Decision  risk.Decision      `json:"decision" enum:"allowed,held,refused" doc:"allowed: it would run at once, also in a container; held: it would wait for an approval; refused: it would not run."`
-	Arguments ArgumentsState     `json:"arguments" enum:"valid,invalid,unchecked" doc:"Whether the arguments fit the schema of the tool; unchecked: the call is refused before they are looked at, such as for a disabled tool."`
-	Errors    []schema.Fault     `json:"errors" nullable:"false" doc:"Where the arguments do not fit the schema."`
+	Arguments ArgumentsState     `json:"arguments" enum:"valid,invalid,unchecked" doc:"Whether the arguments match the schema of the tool. unchecked: the call is refused before they are checked, such as for a disabled tool."`
+	Errors    []schema.Fault     `json:"errors" nullable:"false" doc:"The faults of the arguments."`
 	Error     *records.ViewError `json:"error,omitempty" doc:"The error that the call would get. A call that is not refused has one if the isolation that it requires is not available at the moment."`
-	Version   string             `json:"policy_version,omitempty" doc:"The version of the policy; absent if the call is refused before the policy is asked. So are the members below, and reasons is empty."`
+	Version   string             `json:"policy_version,omitempty" doc:"The version of the policy; absent if the call is refused before the policy is evaluated. Then there is no rule, risk level, approval or sandbox, and reasons is empty."`
 	Level     int                `json:"risk_level,omitempty" minimum:"1" maximum:"3" doc:"The level of risk: 1 low, 2 medium, 3 high."`
 	Rule      string             `json:"rule,omitempty" doc:"The rule that decides, if one does."`
-	Reasons   []string           `json:"reasons" nullable:"false" doc:"Why the policy decides so, the decisive reason first."`
+	Reasons   []string           `json:"reasons" nullable:"false" doc:"The reasons for the decision, the decisive one first."`
 	Approval  *PolicyApproval    `json:"approval,omitempty" doc:"Who must approve the call, if somebody must."`
 	Sandbox   string             `json:"sandbox,omitempty" enum:"container" doc:"The isolation in which the call would run, if it needs one."`
 	Durable   bool               `json:"durable" doc:"Whether the policy makes the call durable: it is stored before it runs."`
@@ -36,10 +36,10 @@ type PolicyDecision struct {
 
 // PolicyApproval describes who must approve a call.
 type PolicyApproval struct {
-	By        string   `json:"by" enum:"caller,groups" doc:"caller: whoever makes the call confirms it; groups: members of groups approve it."`
+	By        string   `json:"by" enum:"caller,groups" doc:"caller: the caller confirms its own call; groups: members of groups approve it."`
 	Groups    []string `json:"groups" nullable:"false" doc:"The groups whose members may approve it."`
-	Needed    int      `json:"needed" minimum:"1" doc:"How many different people must approve it."`
-	ExpiresMS int64    `json:"expires_ms" doc:"How long the call waits, in milliseconds. Then it has expired."`
+	Needed    int      `json:"needed" minimum:"1" doc:"The number of different people who must approve it."`
+	ExpiresMS int64    `json:"expires_ms" doc:"The number of milliseconds after which the call expires."`
 }
 
 // argumentKinds lists the error kinds for bad arguments.

@@ -32,21 +32,21 @@ type DryRun struct {
 	Version   string         `json:"policy_version" doc:"The version of the draft."`
 	Since     time.Time      `json:"since"`
 	Until     time.Time      `json:"until"`
-	Calls     int            `json:"calls" doc:"The recorded calls of tools on which a policy decided. The draft was applied to each of them."`
-	Changed   int            `json:"changed" doc:"The calls on which the draft decides in another way."`
-	Unknown   DryRunUnknown  `json:"unknown" doc:"The calls for which it cannot be known what the draft decides, by reason."`
-	NotJudged int            `json:"not_judged" doc:"The calls that were refused before a policy was asked, such as for invalid arguments. They are not in calls."`
-	Truncated bool           `json:"truncated,omitempty" doc:"Whether there are more calls than one dry run looks at; the oldest are left out."`
-	Rules     []DryRunRule   `json:"rules" nullable:"false" doc:"The rules of the draft in their order; last, without a name, the calls for which no rule decides."`
-	Changes   []DryRunChange `json:"changes" nullable:"false" doc:"Calls on which the draft decides in another way, newest first."`
+	Calls     int            `json:"calls" doc:"The number of recorded tool calls with a decision of the policy. The draft was applied to each of them."`
+	Changed   int            `json:"changed" doc:"The number of calls that the draft decides differently."`
+	Unknown   DryRunUnknown  `json:"unknown" doc:"The number of calls for which the decision of the draft cannot be determined, by reason."`
+	NotJudged int            `json:"not_judged" doc:"The number of calls that were refused before the policy was evaluated, such as for invalid arguments. They are not counted in calls."`
+	Truncated bool           `json:"truncated,omitempty" doc:"Whether there are more calls than one dry run examines; the oldest are left out."`
+	Rules     []DryRunRule   `json:"rules" nullable:"false" doc:"The rules of the draft in their order. The last element, without a name, counts the calls for which no rule decides."`
+	Changes   []DryRunChange `json:"changes" nullable:"false" doc:"Calls that the draft decides differently, newest first."`
 }
 
 // DryRunUnknown counts the calls whose decision cannot be determined.
 type DryRunUnknown struct {
 	Total     int `json:"total"`
-	Arguments int `json:"arguments" doc:"A rule reads arguments, and the arguments of the call are not kept."`
-	Groups    int `json:"groups" doc:"A rule reads the groups of the caller, and they were not recorded."`
-	Tools     int `json:"tools" doc:"The tool is not there any more, so its risk is not known."`
+	Arguments int `json:"arguments" doc:"Calls for which a rule reads the arguments, which are not stored."`
+	Groups    int `json:"groups" doc:"Calls for which a rule reads the groups of the caller, which were not recorded."`
+	Tools     int `json:"tools" doc:"Calls of tools that do not exist any more, so that their risk is not known."`
 }
 
 // DryRunRule counts the decisions of one rule.
@@ -55,8 +55,8 @@ type DryRunRule struct {
 	Allowed int    `json:"allowed"`
 	Held    int    `json:"held"`
 	Refused int    `json:"refused"`
-	Unknown int    `json:"unknown" doc:"The calls for which it cannot be known whether this rule decides."`
-	Changed int    `json:"changed" doc:"The calls on which this rule decides in another way than was decided."`
+	Unknown int    `json:"unknown" doc:"The number of calls for which it cannot be determined whether this rule decides."`
+	Changed int    `json:"changed" doc:"The number of calls that this rule decides differently than recorded."`
 }
 
 // DryRunChange is a call on which the draft decides differently.

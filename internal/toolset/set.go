@@ -16,9 +16,9 @@ type Set struct {
 	// Description is the purpose of the set.
 	Description string `json:"description,omitempty" yaml:"description" maxLength:"2000" doc:"What the set is for." example:"Find and read, change nothing."`
 	// Include selects the tools in order. A tool is placed where it is selected first.
-	Include []Selector `json:"include" yaml:"include" nullable:"false" minItems:"1" maxItems:"256" doc:"Selects the tools, in order. A tool that several selectors select counts where it is selected first."`
+	Include []Selector `json:"include" yaml:"include" nullable:"false" minItems:"1" maxItems:"256" doc:"Selects the tools, in order. A tool that several selectors match has the position of the first match."`
 	// Exclude removes tools.
-	Exclude []Selector `json:"exclude,omitempty" yaml:"exclude" nullable:"false" maxItems:"256" doc:"Takes tools out again."`
+	Exclude []Selector `json:"exclude,omitempty" yaml:"exclude" nullable:"false" maxItems:"256" doc:"Excludes the matching tools again."`
 	// Names defines the names of the tools in this set. If nil, tools of an included set keep their
 	// names of that set, and others are named by the default [Naming].
 	Names *Naming `json:"names,omitempty" yaml:"names" doc:"The names of the tools in the set. By default, tools of an included set keep their names of that set, and others are named server__tool."`
@@ -34,10 +34,10 @@ type Selector struct {
 	// Tags selects tools that have all these tags.
 	Tags []string `json:"tags,omitempty" yaml:"tags" nullable:"false" maxItems:"64" doc:"Tags that the tool must have, all of them."`
 	// The server's hints about the tool. They only select tools; the policy decides what a call may do.
-	ReadOnly    *bool `json:"read_only,omitempty" yaml:"read_only" doc:"The server's hint readOnlyHint must be this."`
-	Destructive *bool `json:"destructive,omitempty" yaml:"destructive" doc:"The hint destructiveHint must be this; where it is absent, a tool counts as destructive unless it is read-only."`
-	Idempotent  *bool `json:"idempotent,omitempty" yaml:"idempotent" doc:"The hint idempotentHint must be this."`
-	OpenWorld   *bool `json:"open_world,omitempty" yaml:"open_world" doc:"The hint openWorldHint must be this; where it is absent, it counts as true."`
+	ReadOnly    *bool `json:"read_only,omitempty" yaml:"read_only" doc:"Only tools whose hint readOnlyHint has this value."`
+	Destructive *bool `json:"destructive,omitempty" yaml:"destructive" doc:"Only tools whose hint destructiveHint has this value. A tool without the hint counts as destructive unless it is read-only."`
+	Idempotent  *bool `json:"idempotent,omitempty" yaml:"idempotent" doc:"Only tools whose hint idempotentHint has this value."`
+	OpenWorld   *bool `json:"open_world,omitempty" yaml:"open_world" doc:"Only tools whose hint openWorldHint has this value. Without the hint, the value is true."`
 	// MaxRiskLevel is the highest risk level of the tool's server, 1 to 3; 0 means any. A server
 	// without a level has level 1.
 	MaxRiskLevel int `json:"max_risk_level,omitempty" yaml:"max_risk_level" minimum:"0" maximum:"3" doc:"The highest risk level of the tool's server, 0 for any; a server without a level has level 1."`
@@ -47,11 +47,11 @@ type Selector struct {
 type Naming struct {
 	// Prefix precedes the separator. "{server}" in it is replaced by the server. Nil means
 	// "{server}". With "" the name is the tool's own name.
-	Prefix *string `json:"prefix,omitempty" yaml:"prefix" doc:"Stands before the separator; {server} in it is replaced by the server. With an empty prefix, the name is the tool's own." default:"{server}"`
+	Prefix *string `json:"prefix,omitempty" yaml:"prefix" doc:"The text before the separator; {server} in it is replaced by the id of the server. With an empty prefix, tools keep their own names." default:"{server}"`
 	// Separator is between prefix and name. Nil means "__".
-	Separator *string `json:"separator,omitempty" yaml:"separator" doc:"Stands between prefix and name." default:"__"`
+	Separator *string `json:"separator,omitempty" yaml:"separator" doc:"The text between the prefix and the name of the tool." default:"__"`
 	// Conflict decides what happens to tools that would have the same name. "" means [ConflictError].
-	Conflict Conflict `json:"conflict,omitempty" yaml:"conflict" enum:"error,prefer,rename" doc:"What becomes of tools that would have the same name. error leaves all of them out and reports them, prefer gives the name to the one that is selected first, rename names them by server and tool." default:"error"`
+	Conflict Conflict `json:"conflict,omitempty" yaml:"conflict" enum:"error,prefer,rename" doc:"What happens if several tools would have the same name. error leaves all of them out and reports them, prefer gives the name to the one that is selected first, rename names them by server and tool." default:"error"`
 }
 
 // Conflict is a policy for tools of a set that would have the same name.

@@ -13,7 +13,7 @@ export interface paths {
         };
         /**
          * List audit records
-         * @description What was asked, decided and run, and what operators did, the newest first. Each record has the digest of the one before it in its chain, and digests in place of arguments, results and reasons. Records of other tenants are shown to the default tenant only. A page can be short or empty and still have a next.
+         * @description The records of requests, decisions and runs of calls, and of the actions of operators, newest first. Each record has the digest of the previous record in its chain, and digests instead of arguments, results and reasons. Only the default tenant sees the records of other tenants. A page can be short or empty and still have a next cursor.
          */
         get: operations["list-audit"];
         put?: never;
@@ -33,7 +33,7 @@ export interface paths {
         };
         /**
          * Verify the audit log
-         * @description Whether a record was changed, removed, inserted or truncated, as `callyard audit verify` finds it. A request verifies for about half a second and the next one continues, until complete is true. Only for the default tenant.
+         * @description Checks whether records were changed, removed or inserted, as `callyard audit verify` does. A request verifies for about half a second, and the next request continues from there; repeat it until complete is true. Only the default tenant may use it.
          */
         get: operations["verify-audit"];
         put?: never;
@@ -59,7 +59,7 @@ export interface paths {
         put?: never;
         /**
          * Run many calls as a batch
-         * @description Accepts calls as a JSON document, or as a stream of any length with one call on each line (NDJSON). The stream is read as fast as the calls are stored, so its size is not limited by memory. The answer is the batch; with stream=true it is the results, one on each line, as the calls end. A line that is not a valid call, or that repeats a custom_id, is refused on its own and listed in the results. With an Idempotency-Key the same request continues where the last one ended.
+         * @description Accepts calls as a JSON document, or as a stream of any length with one call on each line (NDJSON). The stream is read as fast as the calls are stored, so its size is not limited by memory. The answer is the batch; with stream=true it is the results, one on each line, as the calls end. A line that is not a valid call, or that repeats a custom_id, is refused on its own and listed in the results. With an Idempotency-Key, a repeated request continues where the previous one ended.
          */
         post: operations["create-batch"];
         delete?: never;
@@ -217,7 +217,7 @@ export interface paths {
         };
         /**
          * List your calls
-         * @description Your calls in the execution log, which keeps them for some days, newest first: caller, tool, times and outcome, with digests of arguments and results. A page can be short or empty and still have a next.
+         * @description The records of your calls, newest first: caller, tool, times and outcome, with digests of arguments and results. Call records are kept for 7 days, or as the operator configured. A page can be short or empty and still have a next cursor.
          */
         get: operations["list-calls"];
         put?: never;
@@ -303,7 +303,7 @@ export interface paths {
         put?: never;
         /**
          * Settle a call whose outcome is unknown
-         * @description Settles a call that was sent and whose outcome is unknown, or that was given up: as done, as failed, or to run again.
+         * @description Records the outcome of a call that was sent and whose outcome is unknown, or that was given up: done, failed, or run-again, which runs it once more.
          */
         post: operations["settle-call"];
         delete?: never;
@@ -401,7 +401,7 @@ export interface paths {
         };
         /**
          * List evaluations
-         * @description The runs of `callyard eval` in the folder `front_door.evaluations`, with their scores. They are not of a tenant: a tenant that does not see every server may not list them.
+         * @description The runs of `callyard eval` in the folder `front_door.evaluations`, with their scores. They do not belong to a tenant: a tenant that does not see every server may not list them.
          */
         get: operations["list-evaluations"];
         put?: never;
@@ -461,7 +461,7 @@ export interface paths {
         };
         /**
          * Follow the fleet
-         * @description Server-sent events. Each fleet event is the whole fleet: the first is sent at once, then one after each change, so a reconnect misses nothing. With include=changes, change events before it say what became different: tools, servers and sets that were added, removed, changed, enabled, disabled or went offline, with actor and reason. An idle stream sends a comment every 15s. It ends when the front door drains.
+         * @description Server-sent events. Each fleet event is the whole fleet: the first is sent at once, then one after each change, so a reconnect misses nothing. With include=changes, change events before it list the differences: tools, servers and sets that were added, removed, changed, enabled, disabled or went offline, with actor and reason. An idle stream sends a comment every 15s. It ends when the front door drains.
          */
         get: operations["get-events"];
         put?: never;
@@ -481,7 +481,7 @@ export interface paths {
         };
         /**
          * List front doors and their load
-         * @description The live front doors with the calls that each has counted. The sum over all front doors is that of the fabric: each call is counted by the front door at which it ended. It is cheaper to read than the metrics, which have these figures for each server and tool.
+         * @description The live front doors, with the number of calls that each has counted. Each call is counted once, by the front door at which it ended, so the sum over all front doors is the total of the installation. This is cheaper to read than the metrics, which have these figures for each server and tool.
          */
         get: operations["list-front-doors"];
         put?: never;
@@ -521,13 +521,13 @@ export interface paths {
         };
         /**
          * List the API keys
-         * @description Every key, by name: those of the configuration and those that were made with POST /keys. No answer has a secret.
+         * @description All keys, sorted by name: those of the configuration and those that were created with POST /keys. The answer has no secrets.
          */
         get: operations["list-keys"];
         put?: never;
         /**
-         * Make an API key
-         * @description The answer has the secret, which is shown only here. The key counts at every front door within a second. It cannot have scopes, tools or groups that your own credential does not have. Names are unique, so a request that is sent twice makes one key: if the first answer was lost, the second is 409, and POST /keys/{id}/rotate gives a new secret.
+         * Create an API key
+         * @description The answer has the secret, which is shown only once. Every front door accepts the key within a second. It cannot have scopes, tools or groups that your own credential does not have. Names are unique, so a request that is sent twice creates one key: if the first answer was lost, the second answer is 409, and POST /keys/{id}/rotate creates a new secret.
          */
         post: operations["create-key"];
         delete?: never;
@@ -552,14 +552,14 @@ export interface paths {
         post?: never;
         /**
          * Revoke an API key
-         * @description No front door accepts a secret of the key from a second later on, and calls of it that wait are refused.
+         * @description Within a second, no front door accepts the key any more, and its waiting calls are refused.
          */
         delete: operations["revoke-key"];
         options?: never;
         head?: never;
         /**
          * Change an API key
-         * @description What is absent in the body stays. The name and the secret stay as well. Send the ETag of the key in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.
+         * @description Changes the members in the body; the others keep their values. The name and the secret cannot be changed here. Send the ETag of the key in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.
          */
         patch: operations["update-key"];
         trace?: never;
@@ -575,7 +575,7 @@ export interface paths {
         put?: never;
         /**
          * Give an API key a new secret
-         * @description The answer has the new secret, which is shown only here. The id stays, and so do the calls and limits of the key. The present secret is accepted for the time of grace, so that clients can be changed one by one.
+         * @description The answer has the new secret, which is shown only once. The key keeps its id, calls and limits. The previous secret is accepted during a grace period, so that you can update clients one by one.
          */
         post: operations["rotate-key"];
         delete?: never;
@@ -635,7 +635,7 @@ export interface paths {
         put?: never;
         /**
          * Dry-run a draft policy
-         * @description Compares what a draft of a policy would have decided on the recorded calls of all callers with what was decided: counts by rule, and the calls that change. Nothing is put in force. The same function decides as for calls, with the tools as their servers define them now. Where a rule needs arguments that are not stored, the decision is counted as unknown.
+         * @description Applies a draft of a policy to the recorded calls of all callers, and compares its decisions with the recorded ones: counts for each rule, and the calls whose decision changes. The policy in force does not change. The draft is evaluated as for real calls, with the current definitions of the tools. If a rule needs arguments that are not stored, the decision is counted as unknown.
          */
         post: operations["dry-run-policy"];
         delete?: never;
@@ -655,7 +655,7 @@ export interface paths {
         put?: never;
         /**
          * Test a call against the policy
-         * @description Returns what is decided on a call with these arguments: allowed, held or refused, and why. It is decided in the same way as for a call: the tool, its schema, the policy, the required isolation. Nothing is run, held or recorded, and the arguments are not logged. It is judged as a call of the caller by the policy in force. A draft of a policy, or another principal, requires what a dry run of a policy requires. Quotas are not checked, and standing permissions, by which a held call can run at once, are not looked at.
+         * @description Returns the decision on a call with these arguments: allowed, held or refused, and why. The checks are those of a real call: the tool, its schema, the policy and the required isolation. Nothing is run, held or recorded, and the arguments are not logged. It is judged as a call of the caller by the policy in force. A draft of a policy, or another principal, requires what a dry run of a policy requires. Quotas are not checked, and standing permissions, by which a held call can run at once, are not looked at.
          */
         post: operations["test-policy"];
         delete?: never;
@@ -673,7 +673,7 @@ export interface paths {
         };
         /**
          * Check that tools are ready
-         * @description Whether the tools that a program needs are there, enabled, accepted, online, and not denied to you by the policy. The policy is asked about a call without arguments, and no call is made.
+         * @description Checks whether the tools that a program needs exist and are enabled, accepted, online and not denied to you by the policy. The policy is evaluated for a call without arguments. No tool runs.
          */
         get: operations["preflight"];
         put?: never;
@@ -693,7 +693,7 @@ export interface paths {
         };
         /**
          * Readiness probe
-         * @description Succeeds while calls are accepted. Fails when a dependency is down, which it names, and while the front door drains.
+         * @description Succeeds while calls are accepted. Fails while a dependency is down, and names it, and while the front door drains.
          */
         get: operations["get-readyz"];
         put?: never;
@@ -713,13 +713,13 @@ export interface paths {
         };
         /**
          * List the servers
-         * @description Every server that a live worker runs, by id.
+         * @description All servers that live workers run, sorted by id.
          */
         get: operations["list-servers"];
         put?: never;
         /**
          * Add a server
-         * @description Adds a server to the workers, also after a restart, and waits until it is initialized. Disabled unless the operator enables front_door.add_servers, because a caller that can start commands controls the machine.
+         * @description Adds a server to the workers, which also run it after restarts, and waits until it is initialized. Disabled unless the operator enables front_door.add_servers, because a caller that can start commands controls the machine.
          */
         post: operations["add-server"];
         delete?: never;
@@ -781,7 +781,7 @@ export interface paths {
         };
         /**
          * Compare tool definitions with the accepted ones
-         * @description The tools of a server whose entry has pin: warn or quarantine, each with its state. A changed or new tool has its current definition, and a changed one the accepted definition too. A server without pin returns 409.
+         * @description The tools of a server whose entry has pin: warn or quarantine, each with its state. A changed or new tool has its current definition; a changed tool also has the accepted definition. A server without pin returns 409.
          */
         get: operations["get-server-pins"];
         put?: never;
@@ -827,7 +827,7 @@ export interface paths {
         put?: never;
         /**
          * Get a prompt
-         * @description Gets the prompt from the server and returns its answer. The body is the object of the prompt's arguments, which are all strings.
+         * @description Gets the prompt from the server and returns its answer. The body is an object with the arguments of the prompt, which are all strings.
          */
         post: operations["get-prompt"];
         delete?: never;
@@ -907,7 +907,7 @@ export interface paths {
         put?: never;
         /**
          * Restart a server
-         * @description Every worker that runs the server replaces it with a new instance, with an unchanged entry. Calls do not fail: the old instance accepts calls until the new one is ready, and finishes its running calls. The answer is sent once the restarts have begun; GET /servers/{id} shows their progress. If a new instance fails to start, the old one stays.
+         * @description Every worker that runs the server replaces it with a new instance of the same entry. Calls do not fail: the old instance accepts calls until the new one is ready, and finishes its running calls. The answer is sent once the restarts have begun; GET /servers/{id} shows their progress. If a new instance fails to start, the old one stays.
          */
         post: operations["restart-server"];
         delete?: never;
@@ -947,7 +947,7 @@ export interface paths {
         put?: never;
         /**
          * Call a tool
-         * @description Runs the tool and waits for its result. The body is the arguments object, which reaches the tool byte for byte; without a body the tool gets an empty object. A tool that fails returns a result with isError true and status 200. Arguments can have 1 MiB.
+         * @description Runs the tool and waits for its result. The body is the arguments object, which reaches the tool byte for byte; without a body the tool gets an empty object. A tool that fails returns a result with isError true and status 200. Arguments can have up to 1 MiB.
          */
         post: operations["call-tool"];
         delete?: never;
@@ -969,7 +969,7 @@ export interface paths {
         };
         /**
          * List the sets of tools
-         * @description Every set, by name: those of the configuration and those that were made with PUT /sets/{name}. A tenant sees its own sets and those of the installation that have no tool of a server which it does not see.
+         * @description All sets, sorted by name: those of the configuration and those that were created with PUT /sets/{name}. A tenant sees its own sets, and the sets of the installation whose tools all belong to servers that it sees.
          */
         get: operations["list-sets"];
         put?: never;
@@ -989,18 +989,18 @@ export interface paths {
         };
         /**
          * Show a set of tools
-         * @description The definition of the set, and the tools that it has now. MCP clients use it at /mcp/@name, others with GET /tools?set=name and POST /tool-calls?set=name.
+         * @description The definition of the set, and its current tools. MCP clients use it at /mcp/@name, others with GET /tools?set=name and POST /tool-calls?set=name.
          */
         get: operations["get-set"];
         /**
-         * Make or change a set of tools
-         * @description The set counts at every front door within a second, and after restarts. It is of your tenant: in the default tenant, where it requires the scope admin, it is the installation's, in others the tenant's own, which no other tenant sees. To change a set, send its ETag in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.
+         * Create or change a set of tools
+         * @description The set is available at every front door within a second, and after restarts. It belongs to your tenant, and no other tenant sees it. A set of the default tenant belongs to the installation: other tenants can see it, and it requires the scope admin. To change a set, send its ETag in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.
          */
         put: operations["put-set"];
         post?: never;
         /**
          * Remove a set of tools
-         * @description A set that another set names, or by which tools are disabled, is not removed.
+         * @description A set that another set includes, or by which tools are disabled, cannot be removed.
          */
         delete: operations["remove-set"];
         options?: never;
@@ -1017,7 +1017,7 @@ export interface paths {
         };
         /**
          * Get the tools of a set as an OpenAPI document
-         * @description The same document as that of a server, of the tools that the set has now and under its names. A call goes to the server of its tool.
+         * @description The same document as for a server, with the current tools of the set under their names in the set. Each call goes to the server of its tool.
          */
         get: operations["get-set-openapi"];
         put?: never;
@@ -1037,12 +1037,12 @@ export interface paths {
         };
         /**
          * Export the state
-         * @description Sets, disabled tools, accepted definitions, policy and API keys without secrets, as one file for PUT /state. Sets and keys of the configuration are part of the configuration: of those only the keys are listed.
+         * @description The sets, disabled tools, accepted definitions, policy and API keys (without secrets), as one file for PUT /state. It has no sets of the configuration, and lists the keys of the configuration only for comparison.
          */
         get: operations["get-state"];
         /**
          * Import a state
-         * @description Makes sets and disabled tools those of the file, and accepts its definitions as far as the servers offer them. Policy and keys are compared only. Send dry_run=true first: the answer has the differences and the ETag for If-Match. If somebody changes the state in between, the answer is 412 and nothing changes. An import is not atomic: a change that cannot be done has an error, and the others are done.
+         * @description Changes the sets and disabled tools to those of the file, and accepts its definitions if the servers offer them. Policy and keys are only compared. Send dry_run=true first: the answer has the differences and the ETag for If-Match. If somebody changes the state in between, the answer is 412 and nothing changes. An import is not atomic: a change that fails has an error, and the other changes are made.
          */
         put: operations["put-state"];
         post?: never;
@@ -1061,7 +1061,7 @@ export interface paths {
         };
         /**
          * List the tenants
-         * @description The tenants of the configuration with what each sees and uses now. With the scope admin or calls:read:all of the default tenant you see all tenants, otherwise your own. Without the section tenants there is only the default one.
+         * @description The tenants of the configuration, each with its servers, limits and current use. With the scope admin or calls:read:all of the default tenant you see all tenants, otherwise your own. Without a section tenants in the configuration, the default tenant is the only one.
          */
         get: operations["list-tenants"];
         put?: never;
@@ -1081,14 +1081,14 @@ export interface paths {
         };
         /**
          * Show a tenant
-         * @description What GET /tenants has of one tenant. A tenant that you may not see is answered like one that does not exist.
+         * @description One tenant, as in GET /tenants. A tenant that you may not see returns the same answer as one that does not exist.
          */
         get: operations["get-tenant"];
         put?: never;
         post?: never;
         /**
          * Erase a tenant
-         * @description Ends what a tenant has, and destroys its data key, so that nobody can read its stored arguments and results any more. Remove the tenant from the section tenants first, and its keys from the configuration. Its API keys are revoked, its held calls withdrawn, its batches canceled and deleted, and its sets of tools, its standing permissions and the credentials of its people at MCP servers removed. Access that its people gave to programs at the authorization server ends when an approver runs. Records of calls without their payloads, usage and the audit record stay. It can be repeated. If calls still run, the answer is 409 and the data key stays.
+         * @description Removes the data of a tenant and destroys its data key, so that nobody can read its stored arguments and results any more. Remove the tenant from the section tenants first, and its keys from the configuration. Its API keys are revoked, its held calls withdrawn, its batches canceled and deleted, and its sets of tools, its standing permissions and the credentials of its people at MCP servers removed. Access that its people gave to programs at the authorization server ends when an approver runs. Records of calls without their payloads, usage and the audit record stay. It can be repeated. If calls still run, the answer is 409 and the data key stays.
          */
         delete: operations["erase-tenant"];
         options?: never;
@@ -1125,7 +1125,7 @@ export interface paths {
         };
         /**
          * List all tools
-         * @description Every tool of every server, by server and name, in pages (a ToolList). With the format of a model provider, all callable tools in that provider's format, under names that it accepts (a ProviderToolList); POST /tool-calls runs the model's tool calls.
+         * @description All tools of all servers, sorted by server and name, in pages (a ToolList). With the format of a model provider, all callable tools in that provider's format, under names that it accepts (a ProviderToolList); POST /tool-calls runs the model's tool calls.
          */
         get: operations["list-tools"];
         put?: never;
@@ -1135,7 +1135,7 @@ export interface paths {
         head?: never;
         /**
          * Disable or enable tools by server, pattern or set
-         * @description All tools that fit are disabled, also those that come later, at every front door and after restarts. A tool is enabled when nothing disables it: to enable tools again, send the same server, tool and set with enabled true.
+         * @description Disables all matching tools, and matching tools that are added later, at every front door and after restarts. A tool is enabled when nothing disables it: to enable tools again, send the same server, tool and set with enabled true.
          */
         patch: operations["switch-tools"];
         trace?: never;
@@ -1169,7 +1169,7 @@ export interface paths {
         };
         /**
          * List what is disabled
-         * @description The tools that are disabled, and the patterns and sets by which tools are.
+         * @description The disabled tools, and the patterns and sets that disable tools.
          */
         get: operations["list-switches"];
         put?: never;
@@ -1188,8 +1188,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Show who used what
-         * @description Calls by hour, counted from the execution log: they equal the records of GET /calls, also after processes were killed. Hours are kept for 90 days. A call counts in the hour in which it was admitted. With the scope admin or calls:read:all you see your tenant, and all tenants if yours is the default one; with admin:tenant, your tenant; without them, your own calls.
+         * Show usage by tenant, key, server and tool
+         * @description Calls per hour, counted from the call records: the counts equal the records of GET /calls, even if processes were killed. Hours are kept for 90 days. A call counts in the hour in which it was admitted. With the scope admin or calls:read:all you see your tenant, and all tenants if yours is the default one; with admin:tenant, your tenant; without them, your own calls.
          */
         get: operations["get-usage"];
         put?: never;
@@ -1208,7 +1208,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The build
+         * Show the version
          * @description The version of the running build and its start time.
          */
         get: operations["get-version"];
@@ -1251,7 +1251,7 @@ export interface paths {
         put?: never;
         /**
          * Send a webhook delivery again
-         * @description Restarts a delivery that was given up, with all its attempts; the first one is made at once. The webhook-id stays.
+         * @description Restarts a delivery that was given up, with all its attempts; the first one is made at once. Its webhook-id stays the same.
          */
         post: operations["retry-webhook-delivery"];
         delete?: never;
@@ -1308,14 +1308,14 @@ export interface components {
             /** Format: date-time */
             changed_at?: string;
             /**
-             * @description Who changed it last.
+             * @description The principal that changed it last.
              * @example ops
              */
             changed_by?: string;
             /** Format: date-time */
             created_at?: string;
             /**
-             * @description Who made it.
+             * @description The principal that created it.
              * @example ops
              */
             created_by?: string;
@@ -1326,7 +1326,7 @@ export interface components {
             etag?: string;
             /**
              * Format: date-time
-             * @description When the key ends; absent: never, which only keys of the configuration have.
+             * @description When the key expires. Absent: it never expires; only keys of the configuration can have no expiry.
              */
             expires_at?: string;
             /** @description Secrets from before rotations that are still accepted. */
@@ -1345,7 +1345,7 @@ export interface components {
             id: string;
             /**
              * Format: date-time
-             * @description When it was last used, to the minute, and up to a minute late if another front door was asked; absent: never, or a key of the configuration.
+             * @description When the key was last used, to the minute. A use at another front door can be reported a minute late. Absent: it was never used, or is a key of the configuration.
              */
             last_used_at?: string;
             /** @description Limits of the key, in addition to those of the configuration; absent: none. */
@@ -1358,7 +1358,7 @@ export interface components {
             /** @description What the key is for. */
             note?: string;
             /**
-             * @description Where the key is kept: api for one that was made with POST /keys, configuration for one of front_door.keys, which may do everything if it has no role, and cannot be changed here.
+             * @description api: created with POST /keys. configuration: an entry of front_door.keys, which cannot be changed here, and may do everything if it has no role.
              * @enum {string}
              */
             origin: "api" | "configuration";
@@ -1376,7 +1376,7 @@ export interface components {
             /** Format: date-time */
             rotated_at?: string;
             /**
-             * @description What the key lets do: tools:read, tools:list, tools:call, tools:call:SERVER, tools:call:@SET, calls:read, calls:read:all, approve, admin, admin:tenant.
+             * @description What the key is allowed to do: tools:read, tools:list, tools:call, tools:call:SERVER, tools:call:@SET, calls:read, calls:read:all, approve, admin, admin:tenant.
              * @example [
              *       "tools:read",
              *       "tools:call:files"
@@ -1386,7 +1386,7 @@ export interface components {
             /** @description The tenant of the principal; absent for the default one. */
             tenant?: string;
             /**
-             * @description Patterns of SERVER/TOOL with * and ?: of the tools that the scopes let call, only these. Absent: all of them.
+             * @description Patterns of SERVER/TOOL with * and ?. Of the tools that the scopes allow, the key can call only those that match. Absent: all of them.
              * @example [
              *       "files/read_*"
              *     ]
@@ -1413,18 +1413,18 @@ export interface components {
         APIKeyLimits: {
             /**
              * Format: int64
-             * @description The number of calls that may come at once within the rate; absent: those of one second.
+             * @description The number of calls that may arrive at once; absent: the calls of one second at this rate.
              */
             burst?: number;
             /**
              * Format: int64
-             * @description Calls under way at once; absent: no limit.
+             * @description The maximum number of concurrent calls; absent: no limit.
              * @example 10
              */
             in_flight?: number;
             /**
              * Format: double
-             * @description Calls a second; absent: no limit.
+             * @description The maximum number of calls per second; absent: no limit.
              * @example 5
              */
             rate?: number;
@@ -1435,35 +1435,35 @@ export interface components {
         APIKeyRequest: {
             /**
              * Format: date-time
-             * @description When the key ends; absent: in 90 days. At most 5 years.
+             * @description When the key expires, at most 5 years from now; absent: in 90 days.
              */
             expires_at?: string;
             groups?: string[];
-            /** @description Limits of the key, in addition to those of the configuration. Not wider than those of your own key. */
+            /** @description Limits of the key, in addition to those of the configuration. They cannot exceed the limits of your own key. */
             limits?: components["schemas"]["APIKeyLimits"];
             /** @example ci */
             name: string;
             note?: string;
-            /** @description The person or team behind the key. Absent: the owner of the credential that makes it. */
+            /** @description The person or team behind the key. Absent: the owner of your credential. */
             owner?: string;
             /**
-             * @description In place of scopes: what the key lets do. Not more than your own credential has.
+             * @description The role, instead of scopes. It cannot have a scope that your own credential does not have.
              * @example developer
              * @enum {string}
              */
             role?: "platform-admin" | "tenant-admin" | "developer" | "caller" | "auditor";
             /**
-             * @description Not more than your own credential has. Required without role.
+             * @description Only scopes that your own credential has. Required if role is absent.
              * @example [
              *       "tools:read",
              *       "tools:call:files"
              *     ]
              */
             scopes?: string[];
-            /** @description The tenant of the principal. Absent: yours. Only credentials of the default tenant make keys of others. */
+            /** @description The tenant of the principal. Absent: your tenant. Only credentials of the default tenant can create keys of other tenants. */
             tenant?: string;
             /**
-             * @description Patterns of SERVER/TOOL that limit what the scopes let call.
+             * @description Patterns of SERVER/TOOL. Of the tools that the scopes allow, the key can call only those that match.
              * @example [
              *       "files/read_*"
              *     ]
@@ -1473,12 +1473,12 @@ export interface components {
         APIKeyRotation: {
             /**
              * Format: date-time
-             * @description When the key ends; absent: as before.
+             * @description When the key expires; absent: unchanged.
              */
             expires_at?: string;
             /**
              * Format: int64
-             * @description How long the present secret stays valid next to the new one; absent: 86400, a day. At most 7 days; 0 ends it at once.
+             * @description The number of seconds for which the previous secret stays valid; absent: 86400 (one day). At most 7 days; 0 makes it invalid at once.
              * @example 86400
              */
             grace_seconds?: number;
@@ -1555,7 +1555,7 @@ export interface components {
             tool: string;
             /** @description Whether the tool's result is an error. */
             tool_error?: boolean;
-            /** @description The trace that has the spans of the call: 32 hex digits. It is missing where the call was not traced, or not sampled. Of a call of a batch, GET /calls has it. */
+            /** @description The trace that has the spans of the call: 32 hex digits. Absent if the call was not traced or not sampled. For a call of a batch, GET /calls has it. */
             trace_id?: string;
             worker?: string;
         };
@@ -1610,23 +1610,27 @@ export interface components {
             pointer: string;
         };
         AuditFault: {
-            /** @enum {string} */
+            /**
+             * @description changed: a record differs from what was written. gap: records are missing in the middle or at the start. cut: records are missing at the end. added: records were inserted.
+             * @enum {string}
+             */
             kind: "changed" | "gap" | "cut" | "added";
             /**
              * Format: int64
-             * @description The record in its chain; absent where it cannot be read.
+             * @description The position of the record in its chain; absent if it cannot be read.
              */
             seq?: number;
             /**
              * Format: int64
-             * @description The message in the stream; absent where the fault is in none.
+             * @description The sequence number of the message in the stream; absent if the fault is not in a message.
              */
             sequence?: number;
+            /** @description The fault, in words. */
             what: string;
             writer: string;
         };
         AuditRecord: {
-            /** @description The digest of what was changed, after; absent: there is none. */
+            /** @description The digest of the changed resource after the action; absent if it was removed. */
             after_digest?: string;
             approval_id?: string;
             arguments_digest?: string;
@@ -1634,11 +1638,11 @@ export interface components {
             at: string;
             attempt?: string;
             batch_id?: string;
-            /** @description The digest of what was changed, before; absent: there was none. */
+            /** @description The digest of the changed resource before the action; absent if it did not exist. */
             before_digest?: string;
             binding_digest?: string;
             /**
-             * @description Who did it.
+             * @description The principal or person that acted.
              * @example ops
              */
             by?: string;
@@ -1650,17 +1654,17 @@ export interface components {
              * @example editor
              */
             client?: string;
-            /** @description By what an operator was authenticated. */
+            /** @description How the operator was authenticated. */
             credential?: string;
             definition_digest?: string;
             /** @description The kind of the error. */
             error?: string;
-            /** @description The access that a person gave a program. */
+            /** @description The id of the access that a person gave to a program. */
             grant_id?: string;
             /** @description The SHA-256 of this record. */
             hash: string;
             /**
-             * @description What happened: act-begun and act-ended for operators; asked, held, decided, ran, ended and others for calls.
+             * @description The event: act-begun and act-ended for actions of operators; asked, held, decided, ran, ended and others for calls.
              * @example act-ended
              */
             kind: string;
@@ -1680,7 +1684,7 @@ export interface components {
             /** @example /servers/files/tools/write_file */
             path?: string;
             permission_id?: string;
-            /** @description Whose access it is, if somebody else did something with it. */
+            /** @description The person whose access it is, if somebody else acted on it. */
             person?: string;
             policy_version?: string;
             /** @description The SHA-256 of the record before it in the chain. */
@@ -1689,11 +1693,11 @@ export interface components {
             reason?: string;
             /** @description The digest of a person's reason, which is stored with the approval. */
             reason_digest?: string;
-            /** @description The record was written later, from the record of the approval. */
+            /** @description Whether the record was written later, from the record of the approval. */
             repaired?: boolean;
             request_id?: string;
             /**
-             * @description What its tokens are for.
+             * @description The resource for which its tokens are valid.
              * @example https://tools.example.com/mcp
              */
             resource?: string;
@@ -1733,12 +1737,12 @@ export interface components {
         AuditVerification: {
             /**
              * Format: date-time
-             * @description When the first record was verified. Every hour, verification begins again.
+             * @description When verification began. It begins again with the first record every hour.
              */
             began_at: string;
             /** Format: date-time */
             checked_at: string;
-            /** @description Every record was verified that was stored when the request came. Otherwise ask again: the next request continues. */
+            /** @description Whether all records that were stored at the time of the request are verified. If false, send the request again: it continues. */
             complete: boolean;
             /**
              * Format: int64
@@ -1747,9 +1751,9 @@ export interface components {
             fault_count: number;
             /** @description The first 1000 faults. */
             faults?: components["schemas"]["AuditFault"][];
-            /** @description The ends of the chains were compared with their heads, which shows a truncated chain. It needs the NATS permissions of this version. */
+            /** @description Whether the ends of the chains were compared with their recorded heads, which detects records that are missing at the end. It needs the NATS permissions of this version. */
             heads_compared: boolean;
-            /** @description Nothing was found so far. */
+            /** @description Whether no fault was found so far. */
             intact: boolean;
             /**
              * Format: int64
@@ -1783,7 +1787,7 @@ export interface components {
                 [key: string]: string;
             };
             /**
-             * @description Servers of waiting calls that no worker has announced, the first 20 by name. Their calls wait for such a worker for 10 minutes, and then fail.
+             * @description Servers that waiting calls need and no worker has announced, the first 20 by name. Their calls wait 10 minutes for a worker, and then fail.
              * @example [
              *       "evrything"
              *     ]
@@ -1861,7 +1865,7 @@ export interface components {
             callback_url?: string;
             /** @description The calls; optional if open is true. */
             calls?: components["schemas"]["BatchCall"][];
-            /** @description Seconds within which calls must be sent to a worker; the default is 24 h. */
+            /** @description The number of seconds within which calls must be sent to a worker; the default is 86400 (24 hours). */
             expires_in?: number;
             /** @description The caller's own labels; a name has at most 64 bytes. */
             labels?: {
@@ -1869,7 +1873,7 @@ export interface components {
             };
             /** @description More calls follow with POST /batches/{id}/calls. */
             open?: boolean;
-            /** @description Each 5 doubles or halves the share of the batch. */
+            /** @description Each step of 5 doubles the batch's share of the capacity, or halves it. */
             priority?: number;
             /** @description Stream the results in the answer as the calls end. */
             stream?: boolean;
@@ -1954,7 +1958,7 @@ export interface components {
             tool: string;
             /** @description Whether the tool's result is an error. */
             tool_error?: boolean;
-            /** @description The trace that has the spans of the call: 32 hex digits. It is missing where the call was not traced, or not sampled. Of a call of a batch, GET /calls has it. */
+            /** @description The trace that has the spans of the call: 32 hex digits. Absent if the call was not traced or not sampled. For a call of a batch, GET /calls has it. */
             trace_id?: string;
             worker?: string;
         };
@@ -1981,7 +1985,7 @@ export interface components {
             created: string;
             custom_id?: string;
             /**
-             * @description What the policy decided. It is missing where the call was refused before the policy was asked.
+             * @description What the policy decided. Absent if the call was refused before the policy was evaluated.
              * @enum {string}
              */
             decision?: "allowed" | "held" | "refused";
@@ -2026,7 +2030,7 @@ export interface components {
             tool?: string;
             /** @description Whether the tool's result is an error. */
             tool_error?: boolean;
-            /** @description The trace that has the spans of the call: 32 hex digits. It is missing where the call was not traced, or not sampled. */
+            /** @description The trace that has the spans of the call: 32 hex digits. Absent if the call was not traced or not sampled. */
             trace_id?: string;
             worker?: string;
         };
@@ -2271,7 +2275,7 @@ export interface components {
             pointer: string;
         };
         ConversionRequest: {
-            /** @description Tool calls: a list of them. The whole answer of the provider and its assistant message are accepted too. */
+            /** @description A list of tool calls. The whole answer of the provider and its assistant message are accepted too. */
             calls?: unknown;
             /**
              * @description The format of tools and calls.
@@ -2319,38 +2323,38 @@ export interface components {
             status: "draining";
         };
         Evaluation: {
-            /** @description The mean over samples, at the level published. */
+            /** @description The mean over the samples, at the extraction level published. */
             accuracy?: components["schemas"]["EvaluationEstimate"];
             /** Format: int64 */
             answers?: number;
             /**
              * Format: date-time
-             * @description When the report was written; of a run without one, when its files were.
+             * @description When the report was written or, for a run without a report, when its files were written.
              */
             at: string;
             /**
-             * @description The data set as it was named.
+             * @description The name of the data set.
              * @example jsonl:questions.jsonl
              */
             data?: string;
-            /** @description The mean over samples, at the level published. */
+            /** @description The mean over the samples, at the extraction level published. */
             f1?: components["schemas"]["EvaluationEstimate"];
-            /** @description Why there is no report. */
+            /** @description The reason that there is no report. */
             fault?: string;
             /**
              * @description The name of the run, which is that of its folder.
              * @example 2026-01-02-qwen3
              */
             id: string;
-            /** @description The mean of the whole reward. */
+            /** @description The mean of the reward with all its terms. */
             reward?: components["schemas"]["EvaluationEstimate"];
             /** Format: int64 */
             samples?: number;
-            /** @description Whether there is a report. Without one the members from data on are absent. */
+            /** @description Whether there is a report. If false, fault has the reason, and there are no scores. */
             scored: boolean;
             /**
              * Format: int64
-             * @description The number of answers to a sample, at most.
+             * @description The maximum number of answers to one sample.
              */
             trials?: number;
         };
@@ -2365,15 +2369,15 @@ export interface components {
             };
         };
         EvaluationCheck: {
-            /** @description That share by category. */
+            /** @description The share of accepted answers, by category. */
             categories: {
                 [key: string]: number;
             };
-            /** @description The number of answers with each first fault. */
+            /** @description The number of rejected answers, by their first fault. */
             errors: {
                 [key: string]: number;
             };
-            /** @description The share of answers that it accepts. */
+            /** @description The share of answers that the checker accepts. */
             valid: components["schemas"]["EvaluationEstimate"];
         };
         EvaluationEstimate: {
@@ -2393,7 +2397,7 @@ export interface components {
             denied: number;
             /**
              * Format: int64
-             * @description Answers without a valid result; they count in no share.
+             * @description Answers without a valid result; no share includes them.
              */
             masked: number;
             /** @description The number of masked answers by reason. */
@@ -2407,18 +2411,18 @@ export interface components {
              * @description Calls that were not run because the sample does not offer the tool.
              */
             refused: number;
-            /** @description The share of labelled results. */
+            /** @description The share of the results of the labelled calls that the calls of the answer have too. */
             results?: components["schemas"]["EvaluationEstimate"];
             /** @description The share of calls without an error. */
             run?: components["schemas"]["EvaluationEstimate"];
-            /** @description The share of answers with the state of the labelled calls. */
+            /** @description The share of answers whose calls lead to the same state as the labelled calls. */
             state?: components["schemas"]["EvaluationEstimate"];
         };
         EvaluationLevel: {
             categories: components["schemas"]["EvaluationCategory"][];
             /** @enum {string} */
             level: "strict" | "published" | "lenient";
-            /** @description The means over the means of the categories. */
+            /** @description The means of the categories, averaged. */
             macro: components["schemas"]["EvaluationMetrics"];
             /** @description The means over all samples. */
             micro: components["schemas"]["EvaluationMetrics"];
@@ -2445,9 +2449,9 @@ export interface components {
         EvaluationPass: {
             /** Format: int64 */
             k: number;
-            /** @description All of k answers are right. */
+            /** @description The share of samples for which all of k answers are correct. */
             pass_all_k: components["schemas"]["EvaluationEstimate"];
-            /** @description At least one of k answers is right. */
+            /** @description The share of samples for which at least one of k answers is correct. */
             pass_at_k: components["schemas"]["EvaluationEstimate"];
         };
         EvaluationReport: {
@@ -2458,19 +2462,19 @@ export interface components {
             /** @description The verdict of the data set's own checker. */
             check?: components["schemas"]["EvaluationCheck"];
             data?: string;
-            /** @description What the calls of the answers did, where they were run. */
+            /** @description The outcomes of the calls in the answers, if they were run. */
             executed?: components["schemas"]["EvaluationExecution"];
             /** @example 2026-01-02-qwen3 */
             id: string;
-            /** @description The digest of all that the report follows from. */
+            /** @description The digest of all inputs of the report. */
             inputs: string;
-            /** @description One for each level of extraction: strict, published and lenient. */
+            /** @description The scores at each extraction level: strict, published and lenient. */
             levels: components["schemas"]["EvaluationLevel"][];
             /** @description The accuracy over several trials. */
             pass?: components["schemas"]["EvaluationPass"][];
-            /** @description The whole reward, and its terms alone. */
+            /** @description The reward with all its terms, and each term alone. */
             rewards: components["schemas"]["EvaluationReward"][];
-            /** @description The rules of scoring in short. */
+            /** @description A short description of the scoring rules. */
             rules: string[];
             /** Format: int64 */
             samples: number;
@@ -2483,7 +2487,7 @@ export interface components {
             settings: {
                 [key: string]: unknown;
             };
-            /** @description Samples without an answer that do not count. */
+            /** @description Samples without an answer that are not counted. */
             skipped?: string[];
             /** Format: int64 */
             trials: number;
@@ -2506,12 +2510,12 @@ export interface components {
             accuracy: components["schemas"]["EvaluationEstimate"];
             /**
              * Format: int64
-             * @description The conversations with such a turn.
+             * @description The number of conversations with this turn.
              */
             samples: number;
             /**
              * Format: int64
-             * @description From 1.
+             * @description The number of the turn, from 1.
              */
             turn: number;
             /** @description The number of answers of each type. */
@@ -2538,17 +2542,17 @@ export interface components {
         Fabric: {
             /**
              * Format: int64
-             * @description The approvals that are pending.
+             * @description The number of pending approvals.
              */
             approvals: number;
             /**
              * Format: int64
-             * @description The batches that have not ended.
+             * @description The number of batches that have not ended.
              */
             batches: number;
             /**
              * Format: int64
-             * @description The parts of the configuration, counting each server, for which live processes use different versions.
+             * @description The number of parts of the configuration for which live processes use different versions. Each server is a part.
              */
             disagreements: number;
             /**
@@ -2558,27 +2562,27 @@ export interface components {
             oldest_approval?: string;
             /**
              * Format: int64
-             * @description The live workers.
+             * @description The number of live workers.
              */
             workers: number;
         };
         FabricState: {
             /**
-             * @description The form of the file.
+             * @description The format of the file, with its version.
              * @enum {string}
              */
             format: "callyard-state/1";
-            /** @description The API keys without secrets. An import compares them only and makes none. */
+            /** @description The API keys without secrets. An import only compares them, and creates none. */
             keys?: components["schemas"]["ExportedKey"][];
-            /** @description The accepted definitions of tools. An import accepts those that the servers offer now; it takes no acceptance back. */
+            /** @description The accepted definitions of tools. An import accepts those that the servers offer now; it does not revoke accepted ones. */
             pins?: components["schemas"]["AcceptedDigest"][];
-            /** @description The policy of the front door. An import compares it only: the policy is a file of each process. */
+            /** @description The policy of the front door. An import only compares it: each process reads its policy from a file. */
             policy?: components["schemas"]["PolicyText"];
-            /** @description The sets of the installation that were made over the API. */
+            /** @description The sets of the installation that were created over the API. */
             sets?: components["schemas"]["ToolSet"][];
-            /** @description What is disabled. */
+            /** @description The disabled tools, and the patterns and sets that disable tools. */
             switches?: components["schemas"]["DisabledTools"][];
-            /** @description The sets that tenants other than the default one made. A file of a version without them changes none. */
+            /** @description The sets of tenants other than the default one. A file of an older version, without this member, changes none of them. */
             tenant_sets?: components["schemas"]["TenantSet"][];
         };
         Fleet: {
@@ -2590,7 +2594,7 @@ export interface components {
         FormerSecret: {
             /**
              * Format: date-time
-             * @description When it ends.
+             * @description When the secret becomes invalid.
              */
             until: string;
         };
@@ -2609,7 +2613,7 @@ export interface components {
             risk: "low" | "medium" | "high";
             /**
              * Format: double
-             * @description For comparison with the other tools of this answer only.
+             * @description The relevance, comparable only within this answer.
              * @example 7.31
              */
             score: number;
@@ -2621,7 +2625,7 @@ export interface components {
              */
             signature: string;
             /**
-             * @description The beginning of its description, as its server says it.
+             * @description The beginning of its description, as its server sent it.
              * @example Reads a text file.
              */
             summary?: string;
@@ -2632,26 +2636,26 @@ export interface components {
             /** @description Whether the front door is draining: it finishes its calls and accepts no new ones. */
             draining: boolean;
             /**
-             * @description The id of this run of the process.
+             * @description The id of the process, which is new after each start.
              * @example frontdoor_7f3k2a
              */
             id: string;
-            /** @description Absent if the front door is of a version that does not announce it. */
+            /** @description Absent if the front door runs an older version, which does not announce it. */
             load?: components["schemas"]["FrontDoorLoad"];
             /** @example north */
             region?: string;
             /** Format: date-time */
             started?: string;
             /**
-             * @description Absent if the front door is of a version that does not announce it.
+             * @description Absent if the front door runs an older version, which does not announce it.
              * @example 0.1.0
              */
             version?: string;
         };
         FrontDoorList: {
-            /** @description Figures that are not of one front door. The metrics have the same. */
+            /** @description Figures of the whole installation. The metrics have them too. */
             fabric: components["schemas"]["Fabric"];
-            /** @description The answering one is first; its counts are those of now, and the others announced theirs within the last second or so. */
+            /** @description The answering front door is first, with current counts; the others announced theirs about a second ago or less. */
             front_doors: components["schemas"]["FrontDoorItem"][];
         };
         FrontDoorLoad: {
@@ -2662,7 +2666,7 @@ export interface components {
             ended: number;
             /**
              * Format: int64
-             * @description Of these, the calls that ended with a problem: failed, denied or canceled.
+             * @description The ended calls without a result: failed, denied or canceled.
              */
             failed: number;
             /**
@@ -2670,23 +2674,23 @@ export interface components {
              * @description The calls that were admitted and have not ended, including those that wait for a slot. Held calls are not among them.
              */
             in_flight: number;
-            /** @description The calls that ended by the time from admission to the end, in ascending order. */
+            /** @description The number of ended calls by duration, from admission to end, in ascending order. */
             times: components["schemas"]["FrontDoorTime"][];
             /**
              * Format: int64
-             * @description Of these, the calls whose result reports an error.
+             * @description The ended calls whose result reports an error.
              */
             tool_errors: number;
             /**
              * Format: int64
-             * @description Of these, the calls that wait for a slot.
+             * @description The calls in flight that wait for a slot.
              */
             waiting: number;
         };
         FrontDoorTime: {
             /**
              * Format: double
-             * @description The longest time, in seconds; absent in the last element, which has no upper bound.
+             * @description The maximum duration in seconds; absent in the last element, which has no upper bound.
              * @example 0.025
              */
             at_most?: number;
@@ -2835,14 +2839,14 @@ export interface components {
             /** Format: date-time */
             changed_at?: string;
             /**
-             * @description Who changed it last.
+             * @description The principal that changed it last.
              * @example ops
              */
             changed_by?: string;
             /** Format: date-time */
             created_at?: string;
             /**
-             * @description Who made it.
+             * @description The principal that created it.
              * @example ops
              */
             created_by?: string;
@@ -2853,7 +2857,7 @@ export interface components {
             etag?: string;
             /**
              * Format: date-time
-             * @description When the key ends; absent: never, which only keys of the configuration have.
+             * @description When the key expires. Absent: it never expires; only keys of the configuration can have no expiry.
              */
             expires_at?: string;
             /** @description Secrets from before rotations that are still accepted. */
@@ -2872,7 +2876,7 @@ export interface components {
             id: string;
             /**
              * Format: date-time
-             * @description When it was last used, to the minute, and up to a minute late if another front door was asked; absent: never, or a key of the configuration.
+             * @description When the key was last used, to the minute. A use at another front door can be reported a minute late. Absent: it was never used, or is a key of the configuration.
              */
             last_used_at?: string;
             /** @description Limits of the key, in addition to those of the configuration; absent: none. */
@@ -2885,7 +2889,7 @@ export interface components {
             /** @description What the key is for. */
             note?: string;
             /**
-             * @description Where the key is kept: api for one that was made with POST /keys, configuration for one of front_door.keys, which may do everything if it has no role, and cannot be changed here.
+             * @description api: created with POST /keys. configuration: an entry of front_door.keys, which cannot be changed here, and may do everything if it has no role.
              * @enum {string}
              */
             origin: "api" | "configuration";
@@ -2903,7 +2907,7 @@ export interface components {
             /** Format: date-time */
             rotated_at?: string;
             /**
-             * @description What the key lets do: tools:read, tools:list, tools:call, tools:call:SERVER, tools:call:@SET, calls:read, calls:read:all, approve, admin, admin:tenant.
+             * @description What the key is allowed to do: tools:read, tools:list, tools:call, tools:call:SERVER, tools:call:@SET, calls:read, calls:read:all, approve, admin, admin:tenant.
              * @example [
              *       "tools:read",
              *       "tools:call:files"
@@ -2918,7 +2922,7 @@ export interface components {
             /** @description The tenant of the principal; absent for the default one. */
             tenant?: string;
             /**
-             * @description Patterns of SERVER/TOOL with * and ?: of the tools that the scopes let call, only these. Absent: all of them.
+             * @description Patterns of SERVER/TOOL with * and ?. Of the tools that the scopes allow, the key can call only those that match. Absent: all of them.
              * @example [
              *       "files/read_*"
              *     ]
@@ -2945,7 +2949,7 @@ export interface components {
              */
             index: number;
             /**
-             * @description The name of the tool, as own has it.
+             * @description The name of the tool, as in the parameter own.
              * @example ask_user
              */
             name: string;
@@ -2954,7 +2958,7 @@ export interface components {
             /** @description Who must approve the call, if somebody must. */
             approval?: components["schemas"]["PolicyDecisionApproval"];
             /**
-             * @description Whether the arguments fit the schema of the tool; unchecked: the call is refused before they are looked at, such as for a disabled tool.
+             * @description Whether the arguments match the schema of the tool. unchecked: the call is refused before they are checked, such as for a disabled tool.
              * @enum {string}
              */
             arguments: "valid" | "invalid" | "unchecked";
@@ -2967,11 +2971,11 @@ export interface components {
             durable: boolean;
             /** @description The error that the call would get. A call that is not refused has one if the isolation that it requires is not available at the moment. */
             error?: components["schemas"]["CallRecordError"];
-            /** @description Where the arguments do not fit the schema. */
+            /** @description The faults of the arguments. */
             errors: components["schemas"]["ArgumentFault"][];
-            /** @description The version of the policy; absent if the call is refused before the policy is asked. So are the members below, and reasons is empty. */
+            /** @description The version of the policy; absent if the call is refused before the policy is evaluated. Then there is no rule, risk level, approval or sandbox, and reasons is empty. */
             policy_version?: string;
-            /** @description Why the policy decides so, the decisive reason first. */
+            /** @description The reasons for the decision, the decisive one first. */
             reasons: string[];
             /**
              * Format: int64
@@ -2988,50 +2992,50 @@ export interface components {
         };
         PolicyDecisionApproval: {
             /**
-             * @description caller: whoever makes the call confirms it; groups: members of groups approve it.
+             * @description caller: the caller confirms its own call; groups: members of groups approve it.
              * @enum {string}
              */
             by: "caller" | "groups";
             /**
              * Format: int64
-             * @description How long the call waits, in milliseconds. Then it has expired.
+             * @description The number of milliseconds after which the call expires.
              */
             expires_ms: number;
             /** @description The groups whose members may approve it. */
             groups: string[];
             /**
              * Format: int64
-             * @description How many different people must approve it.
+             * @description The number of different people who must approve it.
              */
             needed: number;
         };
         PolicyDryRun: {
             /**
              * Format: int64
-             * @description The recorded calls of tools on which a policy decided. The draft was applied to each of them.
+             * @description The number of recorded tool calls with a decision of the policy. The draft was applied to each of them.
              */
             calls: number;
             /**
              * Format: int64
-             * @description The calls on which the draft decides in another way.
+             * @description The number of calls that the draft decides differently.
              */
             changed: number;
-            /** @description Calls on which the draft decides in another way, newest first. */
+            /** @description Calls that the draft decides differently, newest first. */
             changes: components["schemas"]["PolicyDryRunChange"][];
             /**
              * Format: int64
-             * @description The calls that were refused before a policy was asked, such as for invalid arguments. They are not in calls.
+             * @description The number of calls that were refused before the policy was evaluated, such as for invalid arguments. They are not counted in calls.
              */
             not_judged: number;
             /** @description The version of the draft. */
             policy_version: string;
-            /** @description The rules of the draft in their order; last, without a name, the calls for which no rule decides. */
+            /** @description The rules of the draft in their order. The last element, without a name, counts the calls for which no rule decides. */
             rules: components["schemas"]["PolicyDryRunRule"][];
             /** Format: date-time */
             since: string;
-            /** @description Whether there are more calls than one dry run looks at; the oldest are left out. */
+            /** @description Whether there are more calls than one dry run examines; the oldest are left out. */
             truncated?: boolean;
-            /** @description The calls for which it cannot be known what the draft decides, by reason. */
+            /** @description The number of calls for which the decision of the draft cannot be determined, by reason. */
             unknown: components["schemas"]["PolicyDryRunUnknown"];
             /** Format: date-time */
             until: string;
@@ -3076,7 +3080,7 @@ export interface components {
             allowed: number;
             /**
              * Format: int64
-             * @description The calls on which this rule decides in another way than was decided.
+             * @description The number of calls that this rule decides differently than recorded.
              */
             changed: number;
             /** Format: int64 */
@@ -3087,24 +3091,24 @@ export interface components {
             rule: string;
             /**
              * Format: int64
-             * @description The calls for which it cannot be known whether this rule decides.
+             * @description The number of calls for which it cannot be determined whether this rule decides.
              */
             unknown: number;
         };
         PolicyDryRunUnknown: {
             /**
              * Format: int64
-             * @description A rule reads arguments, and the arguments of the call are not kept.
+             * @description Calls for which a rule reads the arguments, which are not stored.
              */
             arguments: number;
             /**
              * Format: int64
-             * @description A rule reads the groups of the caller, and they were not recorded.
+             * @description Calls for which a rule reads the groups of the caller, which were not recorded.
              */
             groups: number;
             /**
              * Format: int64
-             * @description The tool is not there any more, so its risk is not known.
+             * @description Calls of tools that do not exist any more, so that their risk is not known.
              */
             tools: number;
             /** Format: int64 */
@@ -3117,7 +3121,7 @@ export interface components {
             name: string;
             /** @description The person or team behind the name. */
             owner?: string;
-            /** @description The tenant of the principal; the default is default. Its policy is used as well. */
+            /** @description The tenant of the principal; the default is the default tenant. The policy of this tenant applies too. */
             tenant?: string;
         };
         PolicyTestRequest: {
@@ -3125,9 +3129,9 @@ export interface components {
             arguments?: {
                 [key: string]: unknown;
             };
-            /** @description A draft: the text of a policy file. It is used in place of the policy of the platform that is in force. It requires what a dry run of a policy requires. */
+            /** @description A draft: the text of a policy file. It is used instead of the policy of the platform in force. It requires the scopes of POST /policy/dry-run. */
             policy?: string;
-            /** @description Whose call it is; the default is the caller. It requires what a dry run of a policy requires. */
+            /** @description The principal whose call is tested; the default is the caller. It requires the scopes of POST /policy/dry-run. */
             principal?: components["schemas"]["PolicyTestPrincipal"];
             /** @description The id of the server. */
             server: string;
@@ -3135,7 +3139,7 @@ export interface components {
             tool: string;
         };
         PolicyText: {
-            /** @description The policy file as it was read; absent where there is none. */
+            /** @description The policy file as it was read; absent if there is none. */
             text?: string;
             /** @example sha256:71accd489c13 */
             version: string;
@@ -3158,7 +3162,7 @@ export interface components {
             pinned: boolean;
             /** @description Whether a call can run: the tool is there, enabled, not denied and online, and its definition is the required one. */
             ready: boolean;
-            /** @description Why it is not ready. */
+            /** @description The reason that it is not ready. */
             reason?: string;
             /**
              * @description The risk of a call without arguments.
@@ -3271,7 +3275,7 @@ export interface components {
             format: "openai" | "openai-responses" | "anthropic" | "gemini";
             /** @description The parts of the tools' schemas that the provider's schemas cannot express; the descriptions state them for the model. */
             loosened: components["schemas"]["ProviderLoosening"][];
-            /** @description The tool of each name. */
+            /** @description The server and tool of each name. */
             names: components["schemas"]["ProviderToolName"][];
             notes?: string[];
             /**
@@ -3284,7 +3288,7 @@ export interface components {
              * @description The estimated number of tokens that they use.
              */
             tokens: number;
-            /** @description The value for the provider's tools member, unchanged. */
+            /** @description The value for the member tools of a request to the provider. */
             tools: {
                 [key: string]: unknown;
             }[];
@@ -3422,7 +3426,7 @@ export interface components {
              */
             pid: number;
             /**
-             * @description What happens to a tool whose definition is not the accepted one; absent if definitions can change.
+             * @description What happens to a tool whose definition is not the accepted one; absent if definitions are not pinned.
              * @example quarantine
              * @enum {string}
              */
@@ -3559,7 +3563,7 @@ export interface components {
             initialization_state: "starting" | "initialized" | "timeout" | "error";
             /**
              * Format: int64
-             * @description The number of attached programs that wait because what they offer differs from the programs in use.
+             * @description The number of attached programs that wait because their definitions differ from those of the programs in use.
              */
             other_definitions?: number;
             /**
@@ -3596,7 +3600,7 @@ export interface components {
              */
             at?: string;
             /**
-             * @description Who changed it last.
+             * @description The principal that changed it last.
              * @example ops
              */
             by?: string;
@@ -3606,12 +3610,12 @@ export interface components {
              * @example "12"
              */
             etag?: string;
-            /** @description Names that several tools would have, with the tools that are left out for it. */
+            /** @description Names that several tools would have, each with the tools that are left out for that reason. */
             left_out?: components["schemas"]["SetClash"][];
             /** @example research */
             name: string;
             /**
-             * @description Where the set is kept: api for one that was made with PUT /sets/{name}, configuration for one of front_door.sets, which cannot be changed here.
+             * @description api: created with PUT /sets/{name}. configuration: an entry of front_door.sets, which cannot be changed here.
              * @enum {string}
              */
             origin: "api" | "configuration";
@@ -3630,7 +3634,7 @@ export interface components {
              */
             at?: string;
             /**
-             * @description Who changed it last.
+             * @description The principal that changed it last.
              * @example ops
              */
             by?: string;
@@ -3643,7 +3647,7 @@ export interface components {
             /** @example research */
             name: string;
             /**
-             * @description Where the set is kept: api for one that was made with PUT /sets/{name}, configuration for one of front_door.sets, which cannot be changed here.
+             * @description api: created with PUT /sets/{name}. configuration: an entry of front_door.sets, which cannot be changed here.
              * @enum {string}
              */
             origin: "api" | "configuration";
@@ -3683,13 +3687,13 @@ export interface components {
         };
         StateChange: {
             /**
-             * @description add, change, remove: what an import does; differs: it is compared only; skip: it cannot be done, for the reason in note.
+             * @description add, change, remove: the change that an import makes. differs: the part is only compared. skip: the change is impossible, for the reason in note.
              * @enum {string}
              */
             action: "add" | "change" | "remove" | "differs" | "skip";
-            /** @description The import did it. */
+            /** @description Whether the import made the change. */
             done: boolean;
-            /** @description Why the import could not do it. */
+            /** @description The reason that the import could not make the change. */
             error?: string;
             /**
              * @description The set, tool or key; a set of a tenant as TENANT/SET.
@@ -3701,14 +3705,14 @@ export interface components {
             part: "sets" | "tenant_sets" | "switches" | "pins" | "policy" | "keys";
         };
         StateChanges: {
-            /** @description What the import changes, or would change; empty: the file is the state. */
+            /** @description The changes that the import made or, with dry_run, would make. Empty: the state equals the file. */
             changes: components["schemas"]["StateChange"][];
             dry_run: boolean;
-            /** @description The state after the import; of a dry run the present one, for If-Match. */
+            /** @description The ETag of the state after the import or, with dry_run, of the current state, for If-Match. */
             etag: string;
             /**
              * Format: int64
-             * @description The number of changes that could not be done.
+             * @description The number of changes that failed.
              */
             failed: number;
         };
@@ -3728,21 +3732,21 @@ export interface components {
             /** @example Read-only until Monday. */
             reason?: string;
             /**
-             * @description A server, or with wide a pattern of servers.
+             * @description A server id or, if wide is true, a pattern of server ids.
              * @example files
              */
             server?: string;
             /**
-             * @description The set whose tools are meant.
+             * @description Only tools of this set.
              * @example research
              */
             set?: string;
             /**
-             * @description A tool, or with wide a pattern of tools.
+             * @description A tool name or, if wide is true, a pattern of tool names.
              * @example delete_*
              */
             tool?: string;
-            /** @description Whether server and tool are patterns, also for tools that come later. */
+            /** @description Whether server and tool are patterns. They also apply to tools that are added later. */
             wide?: boolean;
         };
         SwitchList: {
@@ -3763,40 +3767,40 @@ export interface components {
         Tenant: {
             /**
              * Format: int64
-             * @description The calls that wait for an approval now.
+             * @description The number of calls that wait for an approval now.
              * @example 0
              */
             held: number;
             /** @example billing */
             id: string;
-            /** @description Its calls in flight, as the front doors counted them within the last second or so; absent if they are not limited. */
+            /** @description Its calls in flight, as the front doors counted them about a second ago or less; absent if they are not limited. */
             in_flight?: components["schemas"]["TenantInFlight"];
             /**
              * Format: int64
-             * @description The API keys of the tenant that were made with POST /keys.
+             * @description The number of API keys of the tenant that were created with POST /keys.
              * @example 3
              */
             keys: number;
             limits: components["schemas"]["TenantLimits"];
             /**
-             * @description Those of the sets that it owns; absent without one, and for the default tenant, whose sets are the installation's.
+             * @description The sets that the tenant owns; absent if it has none, and for the default tenant, whose sets belong to the installation.
              * @example [
              *       "month-end"
              *     ]
              */
             own_sets?: string[];
             policy: components["schemas"]["TenantPolicy"];
-            /** @description Where people are told of approvals of the tenant, as the configuration of this front door has it. */
+            /** @description The webhooks and Slack channels that are notified of the tenant's approvals, in the configuration of this front door. */
             receivers: components["schemas"]["TenantReceivers"];
             /**
              * Format: int64
-             * @description How long payloads of its calls are kept after their end, where the platform would keep them longer: arguments, results, errors and reasons. Absent: only the platform's retention counts.
+             * @description The number of seconds for which arguments, results, errors and reasons of its calls are kept after the calls have ended, if that is shorter than the retention of the platform. Absent: the retention of the platform applies.
              * @example 86400
              */
             retention_seconds?: number;
             servers: components["schemas"]["TenantServers"];
             /**
-             * @description The sets of tools that it sees now: its own, and those of the installation of which it sees every server.
+             * @description The sets of tools that it sees now: its own sets, and the sets of the installation whose servers it sees.
              * @example [
              *       "research"
              *     ]
@@ -3806,7 +3810,7 @@ export interface components {
             usage?: components["schemas"]["TenantUsage"];
             /**
              * Format: int64
-             * @description The calls that wait for a slot of a server at this front door now; absent without the section tenants: then all share slots as if they were one tenant.
+             * @description The number of calls that wait for a slot of a server at this front door now. Absent if the configuration has no section tenants: all callers then share slots as one tenant.
              * @example 0
              */
             waiting?: number;
@@ -3830,9 +3834,9 @@ export interface components {
              * @example 4
              */
             credentials: number;
-            /** @description Whether the payloads of the tenant were encrypted, so that nobody can read what is left of them. Without encryption.key_file they are not: they are deleted when their retention ends. */
+            /** @description Whether the payloads of the tenant were encrypted, so that nobody can read them any more. Without encryption.key_file they are not encrypted, and are deleted when their retention ends. */
             encrypted: boolean;
-            /** @description Whether Callyard had anything of a tenant with this id. If false, check the id. */
+            /** @description Whether Callyard had data of a tenant with this id. If false, check the id. */
             found: boolean;
             /**
              * Format: int64
@@ -3864,19 +3868,19 @@ export interface components {
         TenantInFlight: {
             /**
              * Format: int64
-             * @description Those of its calls that are beyond its nominal.
+             * @description The number of its calls in flight that exceed nominal.
              * @example 12
              */
             borrowed: number;
             /**
              * Format: int64
-             * @description Its calls in flight.
+             * @description The number of its calls in flight.
              * @example 52
              */
             calls: number;
             /**
              * Format: int64
-             * @description Calls that other tenants have borrowed of its nominal. If several tenants leave calls unused, what is borrowed is divided in proportion to that.
+             * @description The number of calls in flight that other tenants borrow from its nominal number. If several tenants lend, borrowed calls are divided in proportion to their unused numbers.
              * @example 0
              */
             lent: number;
@@ -3884,19 +3888,19 @@ export interface components {
         TenantLimits: {
             /**
              * Format: int64
-             * @description How many more calls it may have while other tenants leave theirs unused. Absent: its calls in flight are not limited.
+             * @description The number of calls in flight that it may have in addition to nominal, while other tenants do not use theirs. Absent: its calls in flight are not limited.
              * @example 20
              */
             borrow?: number;
             /**
              * Format: int64
-             * @description The calls in flight that are its own. Absent: its calls in flight are not limited.
+             * @description The guaranteed number of calls in flight. Absent: its calls in flight are not limited.
              * @example 40
              */
             nominal?: number;
             /**
              * Format: int64
-             * @description Its share of the slots while calls of several tenants wait, and of what tenants borrow while several want to.
+             * @description The weight of the tenant while calls of several tenants wait for slots, or several tenants borrow calls in flight.
              * @example 1
              */
             weight: number;
@@ -3910,7 +3914,7 @@ export interface components {
             own: boolean;
             /**
              * Format: int64
-             * @description The rules of this policy; 0 without one.
+             * @description The number of rules of this policy; 0 without one.
              * @example 2
              */
             rules: number;
@@ -3932,7 +3936,7 @@ export interface components {
         };
         TenantServers: {
             /**
-             * @description Patterns of the servers that it sees, with * and ?. Absent: it sees every server.
+             * @description Patterns of the servers that the tenant sees, with * and ?. Absent: it sees every server.
              * @example [
              *       "ledger",
              *       "invoices-*"
@@ -3941,7 +3945,7 @@ export interface components {
             patterns?: string[];
             /**
              * Format: int64
-             * @description The servers of the fleet that it sees now.
+             * @description The number of servers of the fleet that it sees now.
              * @example 4
              */
             seen: number;
@@ -3957,7 +3961,7 @@ export interface components {
              * @example 120
              */
             calls: number;
-            /** @description Whether every record is counted that was stored when the request came. */
+            /** @description Whether all records that were stored at the time of the request are counted. */
             complete: boolean;
             /**
              * Format: int64
@@ -3999,7 +4003,7 @@ export interface components {
             tool_errors: number;
             /**
              * Format: int64
-             * @description Calls that are held, wait or run.
+             * @description Calls that are held, waiting or running.
              * @example 0
              */
             unfinished: number;
@@ -4125,18 +4129,18 @@ export interface components {
         };
         ToolNaming: {
             /**
-             * @description What becomes of tools that would have the same name. error leaves all of them out and reports them, prefer gives the name to the one that is selected first, rename names them by server and tool.
+             * @description What happens if several tools would have the same name. error leaves all of them out and reports them, prefer gives the name to the one that is selected first, rename names them by server and tool.
              * @default error
              * @enum {string}
              */
             conflict: "error" | "prefer" | "rename";
             /**
-             * @description Stands before the separator; {server} in it is replaced by the server. With an empty prefix, the name is the tool's own.
+             * @description The text before the separator; {server} in it is replaced by the id of the server. With an empty prefix, tools keep their own names.
              * @default {server}
              */
             prefix: string;
             /**
-             * @description Stands between prefix and name.
+             * @description The text between the prefix and the name of the tool.
              * @default __
              */
             separator: string;
@@ -4188,37 +4192,37 @@ export interface components {
         };
         ToolSearch: {
             /**
-             * @description How the tools were ranked: by their words, or by these and by embeddings.
+             * @description How the tools were ranked. bm25f: by words. hybrid: by words and embeddings.
              * @enum {string}
              */
             ranking: "bm25f" | "hybrid";
-            /** @description Why embeddings, which are configured, were not used. */
+            /** @description The reason that the configured embeddings were not used. */
             ranking_note?: string;
             /**
              * Format: int64
              * @description The number of tools that were searched: those that can be called.
              */
             searched: number;
-            /** @description The tools that fit, best first; empty if no tool fits. */
+            /** @description The matching tools, best match first; empty if no tool matches. */
             tools: components["schemas"]["FoundTool"][];
             /** @description Servers whose tools are currently unknown and were not searched. */
             unknown?: string[];
-            /** @description The words of the query that no tool has. If tools is empty, try other words for them. */
+            /** @description The words of the query that no tool contains. If tools is empty, replace them by other words. */
             unmatched: string[];
         };
         ToolSelector: {
-            /** @description The hint destructiveHint must be this; where it is absent, a tool counts as destructive unless it is read-only. */
+            /** @description Only tools whose hint destructiveHint has this value. A tool without the hint counts as destructive unless it is read-only. */
             destructive?: boolean;
-            /** @description The hint idempotentHint must be this. */
+            /** @description Only tools whose hint idempotentHint has this value. */
             idempotent?: boolean;
             /**
              * Format: int64
              * @description The highest risk level of the tool's server, 0 for any; a server without a level has level 1.
              */
             max_risk_level?: number;
-            /** @description The hint openWorldHint must be this; where it is absent, it counts as true. */
+            /** @description Only tools whose hint openWorldHint has this value. Without the hint, the value is true. */
             open_world?: boolean;
-            /** @description The server's hint readOnlyHint must be this. */
+            /** @description Only tools whose hint readOnlyHint has this value. */
             read_only?: boolean;
             /**
              * @description A pattern of server ids: * stands for any characters, ? for one.
@@ -4244,9 +4248,9 @@ export interface components {
              * @example Find and read, change nothing.
              */
             description?: string;
-            /** @description Takes tools out again. */
+            /** @description Excludes the matching tools again. */
             exclude?: components["schemas"]["ToolSelector"][];
-            /** @description Selects the tools, in order. A tool that several selectors select counts where it is selected first. */
+            /** @description Selects the tools, in order. A tool that several selectors match has the position of the first match. */
             include: components["schemas"]["ToolSelector"][];
             /**
              * @description The name of the set.
@@ -4283,7 +4287,7 @@ export interface components {
             bytes_out: number;
             /**
              * Format: int64
-             * @description All calls: the sum of the seven outcomes that follow.
+             * @description All calls: the sum of succeeded, failed, denied, expired, canceled, unknown and unfinished.
              */
             calls: number;
             /** Format: int64 */
@@ -4319,21 +4323,21 @@ export interface components {
             tool_errors: number;
             /**
              * Format: int64
-             * @description Calls that are held, wait or run.
+             * @description Calls that are held, waiting or running.
              */
             unfinished: number;
             /** Format: int64 */
             unknown: number;
         };
         UsageReport: {
-            /** @description Whether every record is counted that was stored when the request came. If it is false, ask again in a few seconds. */
+            /** @description Whether all records that were stored at the time of the request are counted. If false, send the request again in a few seconds. */
             complete: boolean;
             /**
              * Format: date-time
              * @description The start of the first hour.
              */
             from: string;
-            /** @description By time, then those with the most calls first. */
+            /** @description Sorted by time, then by the number of calls, highest first. */
             rows: components["schemas"]["UsageRow"][];
             /**
              * Format: date-time
@@ -4356,7 +4360,7 @@ export interface components {
             bytes_out: number;
             /**
              * Format: int64
-             * @description All calls: the sum of the seven outcomes that follow.
+             * @description All calls: the sum of succeeded, failed, denied, expired, canceled, unknown and unfinished.
              */
             calls: number;
             /** Format: int64 */
@@ -4375,7 +4379,7 @@ export interface components {
              * @description The calls that waited for an approval, or ran with one.
              */
             held: number;
-            /** @description The principal: the name of the API key, or the subject of the token. (other) has what is beyond the bound of an hour. */
+            /** @description The principal: the name of the API key, or the subject of the token. (other) is the sum of the principals beyond the limit for an hour. */
             key?: string;
             /** @description The server; with by=server or by=tool. Absent for calls that named no server that exists. */
             server?: string;
@@ -4396,7 +4400,7 @@ export interface components {
              * @description The time that the MCP servers took, measured by the workers.
              */
             took_ms: number;
-            /** @description The tool, or the method of MCP for what is no call of a tool. */
+            /** @description The tool, or the MCP method of a request that is not a tool call. */
             tool?: string;
             /**
              * Format: int64
@@ -4405,7 +4409,7 @@ export interface components {
             tool_errors: number;
             /**
              * Format: int64
-             * @description Calls that are held, wait or run.
+             * @description Calls that are held, waiting or running.
              */
             unfinished: number;
             /** Format: int64 */
@@ -4486,7 +4490,7 @@ export interface components {
              */
             type: string;
             /**
-             * @description The address of the receiver, which may hold a secret of it.
+             * @description The URL of the receiver. It can contain a secret.
              * @example https://hooks.example.com/callyard
              */
             url: string;
@@ -4496,7 +4500,7 @@ export interface components {
             deliveries: components["schemas"]["WebhookDelivery"][];
             /**
              * Format: int64
-             * @description The number of deliveries that match, also if the limit leaves some of them out.
+             * @description The number of all matching deliveries, which can be more than the limit.
              * @example 1
              */
             total: number;
@@ -4510,27 +4514,27 @@ export interface components {
             /** @example Read-only until Monday. */
             reason?: string;
             /**
-             * @description A server, or with wide a pattern of servers.
+             * @description A server id or, if wide is true, a pattern of server ids.
              * @example files
              */
             server?: string;
             /**
-             * @description The set whose tools are meant.
+             * @description Only tools of this set.
              * @example research
              */
             set?: string;
             /**
-             * @description A tool, or with wide a pattern of tools.
+             * @description A tool name or, if wide is true, a pattern of tool names.
              * @example delete_*
              */
             tool?: string;
             /**
              * Format: int64
-             * @description The number of tools that fit now.
+             * @description The number of tools that match now.
              * @example 3
              */
             tools: number;
-            /** @description Whether server and tool are patterns, also for tools that come later. */
+            /** @description Whether server and tool are patterns. They also apply to tools that are added later. */
             wide?: boolean;
         };
         WideSwitchRequest: {
@@ -4604,7 +4608,7 @@ export interface components {
             initialization_state: "starting" | "initialized" | "timeout" | "error";
             /**
              * Format: int64
-             * @description The number of attached programs that wait because what they offer differs from the programs in use.
+             * @description The number of attached programs that wait because their definitions differ from those of the programs in use.
              */
             other_definitions?: number;
             /**
@@ -4811,11 +4815,11 @@ export interface operations {
     "list-audit": {
         parameters: {
             query?: {
-                /** @description Only these kinds. */
+                /** @description Only records of these kinds. */
                 kind?: ("asked" | "held" | "decided" | "edited" | "extended" | "revoked" | "expired" | "spent" | "ran" | "ended" | "escalated" | "restarted" | "canceled" | "definition-accepted" | "act-begun" | "act-ended" | "permission-given" | "permission-used" | "permission-revoked" | "grant-given" | "grant-denied" | "grant-redeemed" | "grant-renewed" | "grant-ended")[];
-                /** @description Only acts of operators with this operation, such as switch-tool. */
+                /** @description Only actions of operators with this operation, such as switch-tool. */
                 operation?: string;
-                /** @description Only what this principal or person did. */
+                /** @description Only actions of this principal or person. */
                 by?: string;
                 /** @description Only records of this tenant. */
                 tenant?: string;
@@ -4827,9 +4831,9 @@ export interface operations {
                 server?: string;
                 /** @description Only records of this tool. */
                 tool?: string;
-                /** @description Only what happened at or after this time. */
+                /** @description Only records of this time or later. */
                 since?: string;
-                /** @description Only what happened before this time. */
+                /** @description Only records from before this time. */
                 until?: string;
                 /** @description The maximum number of records on a page; the default is 100. */
                 limit?: number;
@@ -4887,7 +4891,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description How far the log was verified, and what was found. */
+            /** @description The progress of the verification, and the faults that it found. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4953,16 +4957,16 @@ export interface operations {
                 stream?: boolean;
                 /** @description More calls follow with POST /batches/{id}/calls. */
                 open?: boolean;
-                /** @description -10 to 10; each 5 doubles or halves the share of the batch. */
+                /** @description The priority of the batch, from -10 to 10. Each step of 5 doubles its share of the capacity, or halves it. */
                 priority?: number;
-                /** @description Seconds within which calls must be sent to a worker; the default is 24 h. */
+                /** @description The number of seconds within which calls must be sent to a worker; the default is 86400 (24 hours). */
                 expires_in?: number;
                 /** @description The URL that is notified when the batch ends. */
                 callback_url?: string;
             };
             header?: {
                 /**
-                 * @description For 24 h, the same key with the same request is the same call; with another request it is refused with 422.
+                 * @description Makes a retry safe: for 24 hours, a request with the same key and the same content starts nothing again. The same key with different content is refused with 422.
                  * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
                  */
                 "Idempotency-Key"?: string;
@@ -5288,9 +5292,9 @@ export interface operations {
                 tool?: string;
                 /** @description Only calls in these states. */
                 state?: ("held" | "queued" | "running" | "succeeded" | "failed" | "denied" | "expired" | "canceled" | "unknown")[];
-                /** @description Your own name, which is the default. With the scope calls:read:all, admin or admin:tenant: the name of another principal of your tenant, or * for all; the default tenant sees those of all tenants with calls:read:all or admin. */
+                /** @description The principal whose calls are listed; the default is you. With the scope calls:read:all, admin or admin:tenant it can be another principal of your tenant, or * for all of them. In the default tenant, calls:read:all and admin cover the principals of all tenants. */
                 principal?: string;
-                /** @description Only calls of this tenant. A tenant that you may not see is answered like one without calls. */
+                /** @description Only calls of this tenant. For a tenant that you may not see, the list is empty. */
                 tenant?: string;
                 /** @description Only calls of this batch. */
                 batch?: string;
@@ -5361,7 +5365,7 @@ export interface operations {
                  */
                 Prefer?: string;
                 /**
-                 * @description For 24 h, the same key with the same request is the same call; with another request it is refused with 422.
+                 * @description Makes a retry safe: for 24 hours, a request with the same key and the same content starts nothing again. The same key with different content is refused with 422.
                  * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
                  */
                 "Idempotency-Key"?: string;
@@ -5480,7 +5484,7 @@ export interface operations {
                 /** @description The number of seconds to wait for the call to end, at most 60. */
                 wait?: number;
                 /**
-                 * @description arguments: also the arguments of the call, where they are stored.
+                 * @description With the value arguments, the answer also has the arguments of the call, if they are stored.
                  * @example arguments
                  */
                 include?: "arguments";
@@ -5488,7 +5492,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description The call_id of the confirmation request.
+                 * @description The id of a call, such as the call_id of a confirmation request.
                  * @example call_06b2t8m3c0w3v2q5n7k9a1d4fz
                  */
                 id: string;
@@ -5584,7 +5588,7 @@ export interface operations {
                  */
                 Prefer?: string;
                 /**
-                 * @description For 24 h, the same key with the same request is the same call; with another request it is refused with 422.
+                 * @description Makes a retry safe: for 24 hours, a request with the same key and the same content starts nothing again. The same key with different content is refused with 422.
                  * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
                  */
                 "Idempotency-Key"?: string;
@@ -5800,7 +5804,7 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description A retry with the same key is the same attempt and returns the same answer.
+                 * @description A retry with the same key runs nothing again and returns the same answer.
                  * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
                  */
                 "Idempotency-Key"?: string;
@@ -6299,7 +6303,7 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description The ETag of the state that is changed; * for any.
+                 * @description The ETag of the version that you change; * changes any version.
                  * @example "12"
                  */
                 "If-Match"?: string;
@@ -6345,7 +6349,7 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description The ETag of the state that is changed; * for any.
+                 * @description The ETag of the version that you change; * changes any version.
                  * @example "12"
                  */
                 "If-Match"?: string;
@@ -6359,7 +6363,7 @@ export interface operations {
             };
             cookie?: never;
         };
-        /** @description What changes. */
+        /** @description The members to change. */
         requestBody: {
             content: {
                 /**
@@ -6371,7 +6375,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The key as it is now. */
+            /** @description The changed key. */
             200: {
                 headers: {
                     /**
@@ -6421,7 +6425,7 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description The ETag of the state that is changed; * for any.
+                 * @description The ETag of the version that you change; * changes any version.
                  * @example "12"
                  */
                 "If-Match"?: string;
@@ -6435,7 +6439,7 @@ export interface operations {
             };
             cookie?: never;
         };
-        /** @description How to rotate. */
+        /** @description The grace period and the new expiry. */
         requestBody?: {
             content: {
                 /**
@@ -6545,7 +6549,7 @@ export interface operations {
             path?: never;
             cookie?: never;
         };
-        /** @description The draft and the time. */
+        /** @description The draft and the period. */
         requestBody: {
             content: {
                 /**
@@ -6558,7 +6562,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What the draft would have decided. */
+            /** @description The decisions of the draft, compared with the recorded ones. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6584,7 +6588,7 @@ export interface operations {
             path?: never;
             cookie?: never;
         };
-        /** @description The call, and what it is judged by. */
+        /** @description The call and, optionally, another policy or principal. */
         requestBody: {
             content: {
                 /**
@@ -6601,7 +6605,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What the policy decides on the call. */
+            /** @description The decision on the call. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6624,7 +6628,7 @@ export interface operations {
         parameters: {
             query: {
                 /**
-                 * @description A tool, SERVER/TOOL, or with the digest of the required definition SERVER/TOOL@DIGEST; repeat it for several.
+                 * @description A tool as SERVER/TOOL, or as SERVER/TOOL@DIGEST to require the definition with this digest. Repeat the parameter for several tools.
                  * @example [
                  *       "everything/echo"
                  *     ]
@@ -7150,7 +7154,7 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description Read this resource instead.
+                 * @description Reads this resource instead of listing the resources.
                  * @example demo://resource/1
                  */
                 uri?: string;
@@ -7483,7 +7487,7 @@ export interface operations {
                  */
                 Prefer?: string;
                 /**
-                 * @description For 24 h, the same key with the same request is the same call; with another request it is refused with 422.
+                 * @description Makes a retry safe: for 24 hours, a request with the same key and the same content starts nothing again. The same key with different content is refused with 422.
                  * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
                  */
                 "Idempotency-Key"?: string;
@@ -7722,12 +7726,12 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description The ETag of the state that is changed; * for any.
+                 * @description The ETag of the version that you change; * changes any version.
                  * @example "12"
                  */
                 "If-Match"?: string;
                 /**
-                 * @description With *, the set is made only where there is none.
+                 * @description With *, the set is created only if no set has this name.
                  * @example *
                  */
                 "If-None-Match"?: "*";
@@ -7815,7 +7819,7 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description The ETag of the state that is changed; * for any.
+                 * @description The ETag of the version that you change; * changes any version.
                  * @example "12"
                  */
                 "If-Match"?: string;
@@ -7904,7 +7908,7 @@ export interface operations {
             200: {
                 headers: {
                     /**
-                     * @description The state.
+                     * @description The ETag of the state, for If-Match.
                      * @example "sha256:71accd489c13"
                      */
                     ETag?: string;
@@ -7941,12 +7945,12 @@ export interface operations {
     "put-state": {
         parameters: {
             query?: {
-                /** @description Change nothing; tell the differences. */
+                /** @description Only return the differences; change nothing. */
                 dry_run?: boolean;
             };
             header?: {
                 /**
-                 * @description The ETag of the state that is changed; * for any.
+                 * @description The ETag of the version that you change; * changes any version.
                  * @example "sha256:71accd489c13"
                  */
                 "If-Match"?: string;
@@ -7973,11 +7977,11 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What was changed, or would be. */
+            /** @description The changes that were made or, with dry_run, would be made. */
             200: {
                 headers: {
                     /**
-                     * @description The state.
+                     * @description The ETag of the state, for If-Match.
                      * @example "sha256:71accd489c13"
                      */
                     ETag?: string;
@@ -8163,7 +8167,7 @@ export interface operations {
     "erase-tenant": {
         parameters: {
             query: {
-                /** @description The id of the tenant again. */
+                /** @description The id of the tenant, repeated as a confirmation. */
                 confirm: string;
             };
             header?: never;
@@ -8175,7 +8179,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What was ended and removed. */
+            /** @description The number of removed items of each kind. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8211,17 +8215,17 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description The provider of the tool calls; by default it is detected. For a text, the format of the answer's messages.
+                 * @description The provider of the tool calls; by default it is detected. For a text, it is the format of the messages in the answer.
                  * @example openai
                  */
                 format?: "mcp" | "openai" | "openai-responses" | "anthropic" | "gemini";
                 /**
-                 * @description The set whose tools and names are meant; other tools are not found.
+                 * @description Only the tools of this set, under their names in the set. Other tools are not found.
                  * @example research
                  */
                 set?: string;
                 /**
-                 * @description The names of tools that the caller runs itself, with commas between them. Their calls do not run here, and own_calls has them. A name that a tool here has too means the caller's.
+                 * @description The comma-separated names of tools that the caller runs itself. Their calls do not run here; own_calls lists them. If another tool has the same name, the caller's own tool takes precedence.
                  * @example ask_user,get_location
                  */
                 own?: string;
@@ -8363,7 +8367,7 @@ export interface operations {
                 server?: string;
                 /** @description Only the tools of this set, in its order and under its names, in one answer. */
                 set?: string;
-                /** @description offline: a list in the format of a model provider, of a set or with a query also has tools that no worker can run now. */
+                /** @description With the value offline, a list in the format of a model provider, of a set or for a query also has tools that no worker can run now. */
                 include?: "offline";
                 /** @description The maximum number of tools on a page, if the list has pages. */
                 limit?: number;
@@ -8410,7 +8414,7 @@ export interface operations {
             path?: never;
             cookie?: never;
         };
-        /** @description Which tools, and their new state. */
+        /** @description The tools, and their new state. */
         requestBody: {
             content: {
                 /**
@@ -8425,7 +8429,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What was disabled or enabled. */
+            /** @description The tools that were disabled or enabled. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8459,7 +8463,7 @@ export interface operations {
         parameters: {
             query: {
                 /**
-                 * @description What the tool is to do, in words.
+                 * @description What the tool should do, in words.
                  * @example read a file
                  */
                 q: string;
@@ -8476,7 +8480,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The tools that fit. */
+            /** @description The matching tools. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8541,9 +8545,9 @@ export interface operations {
                 from?: string;
                 /** @description The end, rounded up to the hour. The default is now. */
                 to?: string;
-                /** @description What has a row of its own. Without it there is one row for each interval. */
+                /** @description The grouping: each combination of these values has its own row. Without it there is one row for each interval. */
                 by?: ("tenant" | "key" | "server" | "tool")[];
-                /** @description The time of a row. The default is the time from start to end. */
+                /** @description The length of time that a row covers. The default is the whole time from start to end. */
                 interval?: "hour" | "day";
                 /** @description Only this tenant. */
                 tenant?: string;
@@ -8554,7 +8558,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What was counted. */
+            /** @description The counts. */
             200: {
                 headers: {
                     [name: string]: unknown;

@@ -7,10 +7,10 @@ import "fmt"
 type Limits struct {
 	// Rate is calls per second. Burst is the number of calls that may arrive at once; by default
 	// the calls of one second.
-	Rate  float64 `yaml:"rate" json:"rate,omitempty" minimum:"0" maximum:"1000000" doc:"Calls a second; absent: no limit." example:"5"`
-	Burst int     `yaml:"burst" json:"burst,omitempty" minimum:"0" maximum:"1000000000" doc:"The number of calls that may come at once within the rate; absent: those of one second."`
+	Rate  float64 `yaml:"rate" json:"rate,omitempty" minimum:"0" maximum:"1000000" doc:"The maximum number of calls per second; absent: no limit." example:"5"`
+	Burst int     `yaml:"burst" json:"burst,omitempty" minimum:"0" maximum:"1000000000" doc:"The number of calls that may arrive at once; absent: the calls of one second at this rate."`
 	// InFlight limits concurrent calls.
-	InFlight int `yaml:"in_flight" json:"in_flight,omitempty" minimum:"0" maximum:"1000000000" doc:"Calls under way at once; absent: no limit." example:"10"`
+	InFlight int `yaml:"in_flight" json:"in_flight,omitempty" minimum:"0" maximum:"1000000000" doc:"The maximum number of concurrent calls; absent: no limit." example:"10"`
 }
 
 // Maximum values.

@@ -32,7 +32,7 @@ const (
 // searchTools is the tool list of a mount in search mode.
 const searchTools = `"tools":[` +
 	`{"name":"find_tools","title":"Find tools","description":"Finds tools by what they do. Returns how each is called; call one with call_tool. If nothing is found, no tool fits: try other words once, then do without.",` +
-	`"inputSchema":{"type":"object","properties":{"query":{"type":"string","description":"What the tool is to do, in words."},"limit":{"type":"integer","minimum":1,"maximum":20,"description":"Default 5."}},"required":["query"]},` +
+	`"inputSchema":{"type":"object","properties":{"query":{"type":"string","description":"What the tool should do, in words."},"limit":{"type":"integer","minimum":1,"maximum":20,"description":"Default 5."}},"required":["query"]},` +
 	`"annotations":{"readOnlyHint":true,"openWorldHint":false}},` +
 	`{"name":"describe_tools","title":"Describe tools","description":"Returns the complete definitions of tools, with the schemas of their arguments.",` +
 	`"inputSchema":{"type":"object","properties":{"names":{"type":"array","items":{"type":"string"},"minItems":1,"maxItems":10,"description":"Names as find_tools returned them."}},"required":["names"]},` +

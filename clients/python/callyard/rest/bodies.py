@@ -29,13 +29,13 @@ class BatchRequestDict(TypedDict):
     calls: NotRequired[Sequence[BatchCallDict]]
     """The calls; optional if open is true."""
     expires_in: NotRequired[int]
-    """Seconds within which calls must be sent to a worker; the default is 24 h."""
+    """The number of seconds within which calls must be sent to a worker; the default is 86400 (24 hours)."""
     labels: NotRequired[Mapping[str, str]]
     """The caller's own labels; a name has at most 64 bytes."""
     open: NotRequired[bool]
     """More calls follow with POST /batches/{id}/calls."""
     priority: NotRequired[int]
-    """Each 5 doubles or halves the share of the batch."""
+    """Each step of 5 doubles the batch's share of the capacity, or halves it."""
     stream: NotRequired[bool]
     """Stream the results in the answer as the calls end."""
 
@@ -93,11 +93,11 @@ class APIKeyLimitsDict(TypedDict):
     """What APIKeyLimits says."""
 
     burst: NotRequired[int]
-    """The number of calls that may come at once within the rate; absent: those of one second."""
+    """The number of calls that may arrive at once; absent: the calls of one second at this rate."""
     in_flight: NotRequired[int]
-    """Calls under way at once; absent: no limit."""
+    """The maximum number of concurrent calls; absent: no limit."""
     rate: NotRequired[float]
-    """Calls a second; absent: no limit."""
+    """The maximum number of calls per second; absent: no limit."""
 
 
 class APIKeyRequestDict(TypedDict):
@@ -105,21 +105,21 @@ class APIKeyRequestDict(TypedDict):
 
     name: str
     expires_at: NotRequired[str]
-    """When the key ends; absent: in 90 days. At most 5 years."""
+    """When the key expires, at most 5 years from now; absent: in 90 days."""
     groups: NotRequired[Sequence[str]]
     limits: NotRequired[APIKeyLimitsDict]
-    """Limits of the key, in addition to those of the configuration. Not wider than those of your own key."""
+    """Limits of the key, in addition to those of the configuration. They cannot exceed the limits of your own key."""
     note: NotRequired[str]
     owner: NotRequired[str]
-    """The person or team behind the key. Absent: the owner of the credential that makes it."""
+    """The person or team behind the key. Absent: the owner of your credential."""
     role: NotRequired[Literal["platform-admin", "tenant-admin", "developer", "caller", "auditor"]]
-    """In place of scopes: what the key lets do. Not more than your own credential has."""
+    """The role, instead of scopes. It cannot have a scope that your own credential does not have."""
     scopes: NotRequired[Sequence[str]]
-    """Not more than your own credential has. Required without role."""
+    """Only scopes that your own credential has. Required if role is absent."""
     tenant: NotRequired[str]
-    """The tenant of the principal. Absent: yours. Only credentials of the default tenant make keys of others."""
+    """The tenant of the principal. Absent: your tenant. Only credentials of the default tenant can create keys of other tenants."""
     tools: NotRequired[Sequence[str]]
-    """Patterns of SERVER/TOOL that limit what the scopes let call."""
+    """Patterns of SERVER/TOOL. Of the tools that the scopes allow, the key can call only those that match."""
 
 
 class APIKeyChangeDict(TypedDict):
@@ -142,9 +142,9 @@ class APIKeyRotationDict(TypedDict):
     """What APIKeyRotation says."""
 
     expires_at: NotRequired[str]
-    """When the key ends; absent: as before."""
+    """When the key expires; absent: unchanged."""
     grace_seconds: NotRequired[int]
-    """How long the present secret stays valid next to the new one; absent: 86400, a day. At most 7 days; 0 ends it at once."""
+    """The number of seconds for which the previous secret stays valid; absent: 86400 (one day). At most 7 days; 0 makes it invalid at once."""
 
 
 class PolicyDryRunRequestDict(TypedDict):
@@ -170,7 +170,7 @@ class PolicyTestPrincipalDict(TypedDict):
     owner: NotRequired[str]
     """The person or team behind the name."""
     tenant: NotRequired[str]
-    """The tenant of the principal; the default is default. Its policy is used as well."""
+    """The tenant of the principal; the default is the default tenant. The policy of this tenant applies too."""
 
 
 class PolicyTestRequestDict(TypedDict):
@@ -183,9 +183,9 @@ class PolicyTestRequestDict(TypedDict):
     arguments: NotRequired[Mapping[str, Any]]
     """The arguments. The default is an empty object."""
     policy: NotRequired[str]
-    """A draft: the text of a policy file. It is used in place of the policy of the platform that is in force. It requires what a dry run of a policy requires."""
+    """A draft: the text of a policy file. It is used instead of the policy of the platform in force. It requires the scopes of POST /policy/dry-run."""
     principal: NotRequired[PolicyTestPrincipalDict]
-    """Whose call it is; the default is the caller. It requires what a dry run of a policy requires."""
+    """The principal whose call is tested; the default is the caller. It requires the scopes of POST /policy/dry-run."""
 
 
 class ServerEntryDict(TypedDict):
@@ -239,15 +239,15 @@ class ToolSelectorDict(TypedDict):
     """What ToolSelector says."""
 
     destructive: NotRequired[bool]
-    """The hint destructiveHint must be this; where it is absent, a tool counts as destructive unless it is read-only."""
+    """Only tools whose hint destructiveHint has this value. A tool without the hint counts as destructive unless it is read-only."""
     idempotent: NotRequired[bool]
-    """The hint idempotentHint must be this."""
+    """Only tools whose hint idempotentHint has this value."""
     max_risk_level: NotRequired[int]
     """The highest risk level of the tool's server, 0 for any; a server without a level has level 1."""
     open_world: NotRequired[bool]
-    """The hint openWorldHint must be this; where it is absent, it counts as true."""
+    """Only tools whose hint openWorldHint has this value. Without the hint, the value is true."""
     read_only: NotRequired[bool]
-    """The server's hint readOnlyHint must be this."""
+    """Only tools whose hint readOnlyHint has this value."""
     server: NotRequired[str]
     """A pattern of server ids: * stands for any characters, ? for one."""
     set: NotRequired[str]
@@ -262,22 +262,22 @@ class ToolNamingDict(TypedDict):
     """What ToolNaming says."""
 
     conflict: NotRequired[Literal["error", "prefer", "rename"]]
-    """What becomes of tools that would have the same name. error leaves all of them out and reports them, prefer gives the name to the one that is selected first, rename names them by server and tool."""
+    """What happens if several tools would have the same name. error leaves all of them out and reports them, prefer gives the name to the one that is selected first, rename names them by server and tool."""
     prefix: NotRequired[str]
-    """Stands before the separator; {server} in it is replaced by the server. With an empty prefix, the name is the tool's own."""
+    """The text before the separator; {server} in it is replaced by the id of the server. With an empty prefix, tools keep their own names."""
     separator: NotRequired[str]
-    """Stands between prefix and name."""
+    """The text between the prefix and the name of the tool."""
 
 
 class ToolSetDict(TypedDict):
     """What ToolSet says."""
 
     include: Sequence[ToolSelectorDict]
-    """Selects the tools, in order. A tool that several selectors select counts where it is selected first."""
+    """Selects the tools, in order. A tool that several selectors match has the position of the first match."""
     description: NotRequired[str]
     """What the set is for."""
     exclude: NotRequired[Sequence[ToolSelectorDict]]
-    """Takes tools out again."""
+    """Excludes the matching tools again."""
     name: NotRequired[str]
     """The name of the set."""
     names: NotRequired[ToolNamingDict]
@@ -312,7 +312,7 @@ class PolicyTextDict(TypedDict):
 
     version: str
     text: NotRequired[str]
-    """The policy file as it was read; absent where there is none."""
+    """The policy file as it was read; absent if there is none."""
 
 
 class DisabledToolsDict(TypedDict):
@@ -338,19 +338,19 @@ class FabricStateDict(TypedDict):
     """What FabricState says."""
 
     format: Literal["callyard-state/1"]
-    """The form of the file."""
+    """The format of the file, with its version."""
     keys: NotRequired[Sequence[ExportedKeyDict]]
-    """The API keys without secrets. An import compares them only and makes none."""
+    """The API keys without secrets. An import only compares them, and creates none."""
     pins: NotRequired[Sequence[AcceptedDigestDict]]
-    """The accepted definitions of tools. An import accepts those that the servers offer now; it takes no acceptance back."""
+    """The accepted definitions of tools. An import accepts those that the servers offer now; it does not revoke accepted ones."""
     policy: NotRequired[PolicyTextDict]
-    """The policy of the front door. An import compares it only: the policy is a file of each process."""
+    """The policy of the front door. An import only compares it: each process reads its policy from a file."""
     sets: NotRequired[Sequence[ToolSetDict]]
-    """The sets of the installation that were made over the API."""
+    """The sets of the installation that were created over the API."""
     switches: NotRequired[Sequence[DisabledToolsDict]]
-    """What is disabled."""
+    """The disabled tools, and the patterns and sets that disable tools."""
     tenant_sets: NotRequired[Sequence[TenantSetDict]]
-    """The sets that tenants other than the default one made. A file of a version without them changes none."""
+    """The sets of tenants other than the default one. A file of an older version, without this member, changes none of them."""
 
 
 class WideSwitchRequestDict(TypedDict):

@@ -12,49 +12,49 @@ import (
 
 // FrontDoorItem is a live front door.
 type FrontDoorItem struct {
-	ID       string         `json:"id" doc:"The id of this run of the process." example:"frontdoor_7f3k2a"`
-	Version  string         `json:"version,omitempty" doc:"Absent if the front door is of a version that does not announce it." example:"0.1.0"`
+	ID       string         `json:"id" doc:"The id of the process, which is new after each start." example:"frontdoor_7f3k2a"`
+	Version  string         `json:"version,omitempty" doc:"Absent if the front door runs an older version, which does not announce it." example:"0.1.0"`
 	Region   string         `json:"region,omitempty" example:"north"`
 	Started  *time.Time     `json:"started,omitempty"`
 	Draining bool           `json:"draining" doc:"Whether the front door is draining: it finishes its calls and accepts no new ones."`
-	Load     *FrontDoorLoad `json:"load,omitempty" doc:"Absent if the front door is of a version that does not announce it."`
+	Load     *FrontDoorLoad `json:"load,omitempty" doc:"Absent if the front door runs an older version, which does not announce it."`
 }
 
 // FrontDoorLoad counts the calls of a front door.
 type FrontDoorLoad struct {
 	Ended      uint64          `json:"ended" doc:"The calls that ended since the front door started, as callyard_calls_total counts them."`
-	Failed     uint64          `json:"failed" doc:"Of these, the calls that ended with a problem: failed, denied or canceled."`
-	ToolErrors uint64          `json:"tool_errors" doc:"Of these, the calls whose result reports an error."`
+	Failed     uint64          `json:"failed" doc:"The ended calls without a result: failed, denied or canceled."`
+	ToolErrors uint64          `json:"tool_errors" doc:"The ended calls whose result reports an error."`
 	InFlight   int             `json:"in_flight" doc:"The calls that were admitted and have not ended, including those that wait for a slot. Held calls are not among them."`
-	Waiting    int             `json:"waiting" doc:"Of these, the calls that wait for a slot."`
-	Times      []FrontDoorTime `json:"times" nullable:"false" doc:"The calls that ended by the time from admission to the end, in ascending order."`
+	Waiting    int             `json:"waiting" doc:"The calls in flight that wait for a slot."`
+	Times      []FrontDoorTime `json:"times" nullable:"false" doc:"The number of ended calls by duration, from admission to end, in ascending order."`
 }
 
 // FrontDoorTime counts the calls of one bucket of the histogram.
 type FrontDoorTime struct {
-	AtMost float64 `json:"at_most,omitempty" doc:"The longest time, in seconds; absent in the last element, which has no upper bound." example:"0.025"`
+	AtMost float64 `json:"at_most,omitempty" doc:"The maximum duration in seconds; absent in the last element, which has no upper bound." example:"0.025"`
 	Calls  uint64  `json:"calls"`
 }
 
 // Fabric holds figures that are the same at all front doors.
 type Fabric struct {
-	Workers        int        `json:"workers" doc:"The live workers."`
-	Approvals      int        `json:"approvals" doc:"The approvals that are pending."`
+	Workers        int        `json:"workers" doc:"The number of live workers."`
+	Approvals      int        `json:"approvals" doc:"The number of pending approvals."`
 	OldestApproval *time.Time `json:"oldest_approval,omitempty" doc:"When the oldest pending approval was requested; absent if none is pending."`
-	Batches        int        `json:"batches" doc:"The batches that have not ended."`
-	Disagreements  int        `json:"disagreements" doc:"The parts of the configuration, counting each server, for which live processes use different versions."`
+	Batches        int        `json:"batches" doc:"The number of batches that have not ended."`
+	Disagreements  int        `json:"disagreements" doc:"The number of parts of the configuration for which live processes use different versions. Each server is a part."`
 }
 
 // FrontDoorList is the answer to GET /front-doors.
 type FrontDoorList struct {
-	Fabric Fabric `json:"fabric" doc:"Figures that are not of one front door. The metrics have the same."`
+	Fabric Fabric `json:"fabric" doc:"Figures of the whole installation. The metrics have them too."`
 
-	FrontDoors []FrontDoorItem `json:"front_doors" nullable:"false" doc:"The answering one is first; its counts are those of now, and the others announced theirs within the last second or so."`
+	FrontDoors []FrontDoorItem `json:"front_doors" nullable:"false" doc:"The answering front door is first, with current counts; the others announced theirs about a second ago or less."`
 }
 
 func opFrontDoors() huma.Operation {
 	return openapi.Operation(http.MethodGet, "/front-doors", "list-front-doors", openapi.TagFleet, "List front doors and their load",
-		"The live front doors with the calls that each has counted. The sum over all front doors is that of the fabric: each call is counted by the front door at which it ended. It is cheaper to read than the metrics, which have these figures for each server and tool.", http.StatusBadRequest)
+		"The live front doors, with the number of calls that each has counted. Each call is counted once, by the front door at which it ended, so the sum over all front doors is the total of the installation. This is cheaper to read than the metrics, which have these figures for each server and tool.", http.StatusBadRequest)
 }
 
 func (a *handlers) frontDoors() FrontDoorList {

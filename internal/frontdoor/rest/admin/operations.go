@@ -18,11 +18,11 @@ func opLive() huma.Operation {
 
 func opReady() huma.Operation {
 	return openapi.Public(openapi.Operation(http.MethodGet, "/readyz", "get-readyz", openapi.TagFleet, "Readiness probe",
-		"Succeeds while calls are accepted. Fails when a dependency is down, which it names, and while the front door drains.", http.StatusServiceUnavailable))
+		"Succeeds while calls are accepted. Fails while a dependency is down, and names it, and while the front door drains.", http.StatusServiceUnavailable))
 }
 
 func opVersion() huma.Operation {
-	return openapi.Operation(http.MethodGet, "/version", "get-version", openapi.TagFleet, "The build", "The version of the running build and its start time.", http.StatusBadRequest)
+	return openapi.Operation(http.MethodGet, "/version", "get-version", openapi.TagFleet, "Show the version", "The version of the running build and its start time.", http.StatusBadRequest)
 }
 
 func opMetrics() huma.Operation {

@@ -88,16 +88,16 @@ func kinds() *huma.Schema {
 
 func opList() huma.Operation {
 	op := openapi.Operation(http.MethodGet, "/audit", "list-audit", openapi.TagAudit, "List audit records",
-		"What was asked, decided and run, and what operators did, the newest first. Each record has the digest of the one before it in its chain, and digests in place of arguments, results and reasons. "+
-			"Records of other tenants are shown to the default tenant only. A page can be short or empty and still have a next.",
+		"The records of requests, decisions and runs of calls, and of the actions of operators, newest first. Each record has the digest of the previous record in its chain, and digests instead of arguments, results and reasons. "+
+			"Only the default tenant sees the records of other tenants. A page can be short or empty and still have a next cursor.",
 		http.StatusBadRequest, http.StatusServiceUnavailable)
 	text := openapi.String
 	op.Parameters = []*huma.Param{
-		openapi.QueryParam("kind", "Only these kinds.", &huma.Schema{Type: huma.TypeArray, Items: kinds()}), openapi.QueryParam("operation", "Only acts of operators with this operation, such as switch-tool.", text()),
-		openapi.QueryParam("by", "Only what this principal or person did.", text()), openapi.QueryParam("tenant", "Only records of this tenant.", text()),
+		openapi.QueryParam("kind", "Only records of these kinds.", &huma.Schema{Type: huma.TypeArray, Items: kinds()}), openapi.QueryParam("operation", "Only actions of operators with this operation, such as switch-tool.", text()),
+		openapi.QueryParam("by", "Only actions of this principal or person.", text()), openapi.QueryParam("tenant", "Only records of this tenant.", text()),
 		openapi.QueryParam("call", "Only records of this call.", text()), openapi.QueryParam("approval", "Only records of this approval.", text()),
 		openapi.QueryParam("server", "Only records of this server.", text()), openapi.QueryParam("tool", "Only records of this tool.", text()),
-		openapi.QueryParam("since", "Only what happened at or after this time.", openapi.Time()), openapi.QueryParam("until", "Only what happened before this time.", openapi.Time()),
+		openapi.QueryParam("since", "Only records of this time or later.", openapi.Time()), openapi.QueryParam("until", "Only records from before this time.", openapi.Time()),
 		openapi.QueryParam("limit", "The maximum number of records on a page; the default is 100.", openapi.Integers(1, httpapi.MaxPageLimit)), openapi.QueryParam("cursor", "The next cursor of the previous page.", text()),
 	}
 	return op
@@ -105,9 +105,9 @@ func opList() huma.Operation {
 
 func opVerify() huma.Operation {
 	op := openapi.Operation(http.MethodGet, "/audit/verification", "verify-audit", openapi.TagAudit, "Verify the audit log",
-		"Whether a record was changed, removed, inserted or truncated, as `callyard audit verify` finds it. A request verifies for about half a second and the next one continues, until complete is true. Only for the default tenant.",
+		"Checks whether records were changed, removed or inserted, as `callyard audit verify` does. A request verifies for about half a second, and the next request continues from there; repeat it until complete is true. Only the default tenant may use it.",
 		http.StatusBadRequest, http.StatusServiceUnavailable)
-	return openapi.Answers(op, "How far the log was verified, and what was found.", map[string]any{
+	return openapi.Answers(op, "The progress of the verification, and the faults that it found.", map[string]any{
 		"intact": true, "complete": true, "heads_compared": true, "records": 412, "writers": 3, "fault_count": 0, "began_at": "2026-01-02T03:04:05Z", "checked_at": "2026-01-02T03:04:06Z",
 	})
 }

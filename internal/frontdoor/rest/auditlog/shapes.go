@@ -14,19 +14,19 @@ type AuditRecord struct {
 	Seq              uint64            `json:"seq" doc:"The position in the chain, from 1." example:"17"`
 	Prev             string            `json:"prev" doc:"The SHA-256 of the record before it in the chain."`
 	Hash             string            `json:"hash" doc:"The SHA-256 of this record."`
-	Kind             audit.Kind        `json:"kind" doc:"What happened: act-begun and act-ended for operators; asked, held, decided, ran, ended and others for calls." example:"act-ended"`
+	Kind             audit.Kind        `json:"kind" doc:"The event: act-begun and act-ended for actions of operators; asked, held, decided, ran, ended and others for calls." example:"act-ended"`
 	At               time.Time         `json:"at"`
 	Tenant           schema.TenantID   `json:"tenant,omitempty"`
-	By               string            `json:"by,omitempty" doc:"Who did it." example:"ops"`
+	By               string            `json:"by,omitempty" doc:"The principal or person that acted." example:"ops"`
 	Owner            string            `json:"owner,omitempty"`
 	Channel          string            `json:"channel,omitempty" example:"api"`
-	Credential       string            `json:"credential,omitempty" doc:"By what an operator was authenticated."`
+	Credential       string            `json:"credential,omitempty" doc:"How the operator was authenticated."`
 	Operation        string            `json:"operation,omitempty" doc:"The operation of an operator." example:"switch-tool"`
 	Path             string            `json:"path,omitempty" example:"/servers/files/tools/write_file"`
 	RequestID        string            `json:"request_id,omitempty"`
 	Status           int               `json:"status,omitempty" example:"200"`
-	Before           string            `json:"before_digest,omitempty" doc:"The digest of what was changed, before; absent: there was none."`
-	After            string            `json:"after_digest,omitempty" doc:"The digest of what was changed, after; absent: there is none."`
+	Before           string            `json:"before_digest,omitempty" doc:"The digest of the changed resource before the action; absent if it did not exist."`
+	After            string            `json:"after_digest,omitempty" doc:"The digest of the changed resource after the action; absent if it was removed."`
 	CallID           schema.CallID     `json:"call_id,omitempty"`
 	ApprovalID       schema.ApprovalID `json:"approval_id,omitempty"`
 	BatchID          schema.BatchID    `json:"batch_id,omitempty"`
@@ -46,12 +46,12 @@ type AuditRecord struct {
 	Attempt          string            `json:"attempt,omitempty"`
 	Error            string            `json:"error,omitempty" doc:"The kind of the error."`
 	PermissionID     string            `json:"permission_id,omitempty"`
-	GrantID          string            `json:"grant_id,omitempty" doc:"The access that a person gave a program."`
+	GrantID          string            `json:"grant_id,omitempty" doc:"The id of the access that a person gave to a program."`
 	Client           string            `json:"client,omitempty" doc:"The program." example:"editor"`
-	Resource         string            `json:"resource,omitempty" doc:"What its tokens are for." example:"https://tools.example.com/mcp"`
+	Resource         string            `json:"resource,omitempty" doc:"The resource for which its tokens are valid." example:"https://tools.example.com/mcp"`
 	Scopes           string            `json:"scopes,omitempty" example:"tools:read tools:call"`
-	Person           string            `json:"person,omitempty" doc:"Whose access it is, if somebody else did something with it."`
-	Repaired         bool              `json:"repaired,omitempty" doc:"The record was written later, from the record of the approval."`
+	Person           string            `json:"person,omitempty" doc:"The person whose access it is, if somebody else acted on it."`
+	Repaired         bool              `json:"repaired,omitempty" doc:"Whether the record was written later, from the record of the approval."`
 }
 
 // AuditRecordList is the answer to GET /audit.
@@ -63,23 +63,23 @@ type AuditRecordList struct {
 // AuditFault is a place where the audit log differs from what was written.
 type AuditFault struct {
 	Writer   string          `json:"writer"`
-	Sequence uint64          `json:"sequence,omitempty" doc:"The message in the stream; absent where the fault is in none."`
-	Seq      uint64          `json:"seq,omitempty" doc:"The record in its chain; absent where it cannot be read."`
-	Kind     audit.FaultKind `json:"kind" enum:"changed,gap,cut,added"`
-	What     string          `json:"what"`
+	Sequence uint64          `json:"sequence,omitempty" doc:"The sequence number of the message in the stream; absent if the fault is not in a message."`
+	Seq      uint64          `json:"seq,omitempty" doc:"The position of the record in its chain; absent if it cannot be read."`
+	Kind     audit.FaultKind `json:"kind" enum:"changed,gap,cut,added" doc:"changed: a record differs from what was written. gap: records are missing in the middle or at the start. cut: records are missing at the end. added: records were inserted."`
+	What     string          `json:"what" doc:"The fault, in words."`
 }
 
 // AuditVerification is the answer to GET /audit/verification.
 type AuditVerification struct {
-	Intact    bool         `json:"intact" doc:"Nothing was found so far."`
-	Complete  bool         `json:"complete" doc:"Every record was verified that was stored when the request came. Otherwise ask again: the next request continues."`
-	Heads     bool         `json:"heads_compared" doc:"The ends of the chains were compared with their heads, which shows a truncated chain. It needs the NATS permissions of this version."`
+	Intact    bool         `json:"intact" doc:"Whether no fault was found so far."`
+	Complete  bool         `json:"complete" doc:"Whether all records that were stored at the time of the request are verified. If false, send the request again: it continues."`
+	Heads     bool         `json:"heads_compared" doc:"Whether the ends of the chains were compared with their recorded heads, which detects records that are missing at the end. It needs the NATS permissions of this version."`
 	Records   int          `json:"records" doc:"The number of verified records."`
 	Writers   int          `json:"writers" doc:"The number of chains."`
 	Trimmed   []string     `json:"trimmed,omitempty" nullable:"false" doc:"Writers whose first records were removed by age."`
 	Faults    []AuditFault `json:"faults,omitempty" nullable:"false" doc:"The first 1000 faults."`
 	Count     int          `json:"fault_count" doc:"The number of all faults."`
-	BeganAt   time.Time    `json:"began_at" doc:"When the first record was verified. Every hour, verification begins again."`
+	BeganAt   time.Time    `json:"began_at" doc:"When verification began. It begins again with the first record every hour."`
 	CheckedAt time.Time    `json:"checked_at"`
 }
 

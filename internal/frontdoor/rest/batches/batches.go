@@ -55,7 +55,7 @@ type Batch struct {
 	Ended     time.Time         `json:"ended,omitzero"`
 	Forgotten bool              `json:"payloads_deleted,omitempty" doc:"Whether the arguments and results of its calls have been deleted, because the retention of its tenant has ended."`
 	// Missing may be mistyped, or served by workers that have not started yet.
-	Missing []schema.ServerID `json:"missing_servers,omitempty" doc:"Servers of waiting calls that no worker has announced, the first 20 by name. Their calls wait for such a worker for 10 minutes, and then fail." example:"[\"evrything\"]"`
+	Missing []schema.ServerID `json:"missing_servers,omitempty" doc:"Servers that waiting calls need and no worker has announced, the first 20 by name. Their calls wait 10 minutes for a worker, and then fail." example:"[\"evrything\"]"`
 	// Refused and Refusals are only in answers to requests that send calls.
 	Refused  uint64        `json:"refused,omitempty" doc:"The number of lines of this request that are not valid calls."`
 	Refusals []LineRefusal `json:"refusals,omitempty" doc:"The first refused lines; the results list all of them."`

@@ -46,12 +46,12 @@ func (b *handlers) opCreateBatch(d *httpapi.Document) huma.Operation {
 	op := openapi.Operation(http.MethodPost, "/batches", "create-batch", openapi.TagBatches, "Run many calls as a batch",
 		"Accepts calls as a JSON document, or as a stream of any length with one call on each line (NDJSON). The stream is read as fast as the calls are stored, so its size is not limited by memory. "+
 			"The answer is the batch; with stream=true it is the results, one on each line, as the calls end. A line that is not a valid call, or that repeats a custom_id, is refused on its own and listed in the results. "+
-			"With an Idempotency-Key the same request continues where the last one ended.",
+			"With an Idempotency-Key, a repeated request continues where the previous one ended.",
 		append([]int{http.StatusRequestTimeout, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity, http.StatusTooManyRequests}, batchStatuses...)...)
 	op.Parameters = []*huma.Param{
 		openapi.QueryParam("stream", "Stream the results in the answer as the calls end.", openapi.Boolean()), openapi.QueryParam("open", "More calls follow with POST /batches/{id}/calls.", openapi.Boolean()),
-		openapi.QueryParam("priority", "-10 to 10; each 5 doubles or halves the share of the batch.", openapi.Integers(minPriority, maxPriority)),
-		openapi.QueryParam("expires_in", "Seconds within which calls must be sent to a worker; the default is 24 h.", b.expiresSchema()),
+		openapi.QueryParam("priority", "The priority of the batch, from -10 to 10. Each step of 5 doubles its share of the capacity, or halves it.", openapi.Integers(minPriority, maxPriority)),
+		openapi.QueryParam("expires_in", "The number of seconds within which calls must be sent to a worker; the default is 86400 (24 hours).", b.expiresSchema()),
 		openapi.QueryParam("callback_url", "The URL that is notified when the batch ends.", openapi.String()), httpapi.IdempotencyParam(),
 	}
 	op.RequestBody = &huma.RequestBody{Required: true, Description: "The calls.", Content: map[string]*huma.MediaType{

@@ -30,8 +30,8 @@ func (b *handlers) describe(d *httpapi.Document) {
 		Type: huma.TypeObject, AdditionalProperties: false, Description: "A batch in one document.",
 		Properties: map[string]*huma.Schema{
 			"calls":        {Type: huma.TypeArray, Items: openapi.Ref(schemaBatchItem), Description: "The calls; optional if open is true."},
-			"priority":     {Type: huma.TypeInteger, Minimum: new(float64(minPriority)), Maximum: new(float64(maxPriority)), Description: "Each 5 doubles or halves the share of the batch."},
-			"expires_in":   openapi.Described(b.expiresSchema(), "Seconds within which calls must be sent to a worker; the default is 24 h."),
+			"priority":     {Type: huma.TypeInteger, Minimum: new(float64(minPriority)), Maximum: new(float64(maxPriority)), Description: "Each step of 5 doubles the batch's share of the capacity, or halves it."},
+			"expires_in":   openapi.Described(b.expiresSchema(), "The number of seconds within which calls must be sent to a worker; the default is 86400 (24 hours)."),
 			"callback_url": openapi.Text("The URL that is notified when the batch ends."),
 			"labels": {
 				Type: huma.TypeObject, MaxProperties: new(maxLabels), AdditionalProperties: &huma.Schema{Type: huma.TypeString, MaxLength: new(maxLabelValue)},

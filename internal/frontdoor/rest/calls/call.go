@@ -34,10 +34,10 @@ func (c *handlers) register(d *httpapi.Document) {
 		}
 		d.Handle(c.opReplay(d), c.replayCall)
 	}
-	httpapi.HandleValue(d, c.opTestPolicy(d), "What the policy decides on the call.", nil, c.testPolicy)
+	httpapi.HandleValue(d, c.opTestPolicy(d), "The decision on the call.", nil, c.testPolicy)
 	if c.calls.CanList() {
 		httpapi.HandleValue(d, opListCalls(), "A page of calls.", nil, c.listCalls)
-		httpapi.HandleValue(d, opDryRun(d), "What the draft would have decided.", nil, c.dryRunPolicy)
+		httpapi.HandleValue(d, opDryRun(d), "The decisions of the draft, compared with the recorded ones.", nil, c.dryRunPolicy)
 	}
 }
 

@@ -48,7 +48,7 @@ func seenBy(who *schema.Principal, asked string) (of schema.Tenants, principals 
 	return of, []string{asked}, nil
 }
 
-// listCalls serves GET /calls: the caller's own calls in the execution log, or those of other
+// listCalls serves GET /calls: the records of the caller's own calls, or those of other
 // principals; see [whose].
 func (c *handlers) listCalls(x *httpapi.Exchange, r *http.Request) (page calls.Page, err error) {
 	values := x.Query
@@ -68,13 +68,13 @@ func (c *handlers) listCalls(x *httpapi.Exchange, r *http.Request) (page calls.P
 
 func opListCalls() huma.Operation {
 	op := openapi.Operation(http.MethodGet, "/calls", "list-calls", openapi.TagCalls, "List your calls",
-		"Your calls in the execution log, which keeps them for some days, newest first: caller, tool, times and outcome, with digests of arguments and results. A page can be short or empty and still have a next.",
+		"The records of your calls, newest first: caller, tool, times and outcome, with digests of arguments and results. Call records are kept for 7 days, or as the operator configured. A page can be short or empty and still have a next cursor.",
 		http.StatusBadRequest, http.StatusServiceUnavailable)
 	op.Parameters = []*huma.Param{
 		openapi.QueryParam("server", "Only calls of this server.", openapi.String()), openapi.QueryParam("tool", "Only calls of this tool.", openapi.String()),
 		openapi.QueryParam("state", "Only calls in these states.", &huma.Schema{Type: huma.TypeArray, Items: submit.CallStateWords()}),
-		openapi.QueryParam("principal", "Your own name, which is the default. With the scope calls:read:all, admin or admin:tenant: the name of another principal of your tenant, or * for all; the default tenant sees those of all tenants with calls:read:all or admin.", openapi.String()),
-		openapi.QueryParam("tenant", "Only calls of this tenant. A tenant that you may not see is answered like one without calls.", openapi.String()),
+		openapi.QueryParam("principal", "The principal whose calls are listed; the default is you. With the scope calls:read:all, admin or admin:tenant it can be another principal of your tenant, or * for all of them. In the default tenant, calls:read:all and admin cover the principals of all tenants.", openapi.String()),
+		openapi.QueryParam("tenant", "Only calls of this tenant. For a tenant that you may not see, the list is empty.", openapi.String()),
 		openapi.QueryParam("batch", "Only calls of this batch.", openapi.String()), openapi.QueryParam("since", "Only calls admitted at or after this time.", openapi.Time()),
 		openapi.QueryParam("until", "Only calls admitted before this time.", openapi.Time()), openapi.QueryParam("limit", "The maximum number of calls on a page; the default is 100.", openapi.Integers(1, httpapi.MaxPageLimit)),
 		openapi.QueryParam("cursor", "The next cursor of the previous page.", openapi.String()),

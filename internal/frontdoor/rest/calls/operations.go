@@ -24,7 +24,7 @@ func exampleCompleted() any {
 func (c *handlers) opCallTool(d *httpapi.Document) huma.Operation {
 	op := openapi.Operation(http.MethodPost, "/servers/{id}/tools/{tool}", "call-tool", openapi.TagCalls, "Call a tool",
 		"Runs the tool and waits for its result. The body is the arguments object, which reaches the tool byte for byte; without a body the tool gets an empty object. "+
-			"A tool that fails returns a result with isError true and status 200. Arguments can have "+openapi.ByteSize(c.limits.ArgumentBytes)+".", submit.CallStatuses()...)
+			"A tool that fails returns a result with isError true and status 200. Arguments can have up to "+openapi.ByteSize(c.limits.ArgumentBytes)+".", submit.CallStatuses()...)
 	op.Parameters = append([]*huma.Param{openapi.ServerParam(), openapi.ToolParam()}, c.runner.StoredCallParams()...)
 	op.RequestBody = openapi.JSONBody(openapi.Object("The arguments of the tool."), false, "The arguments of the tool.", map[string]any{"message": "hello"})
 	op.Responses["200"] = submit.Answered(submit.SchemaResult, "The result of the tool.", exampleResult())
@@ -86,5 +86,5 @@ func (c *handlers) describe(d *httpapi.Document) {
 	})
 }
 
-// schemaRecord is the name of the schema of a call in the execution log.
+// schemaRecord is the name of the schema of a call record.
 const schemaRecord = "CallRecord"

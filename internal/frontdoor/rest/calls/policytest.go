@@ -22,8 +22,8 @@ type PolicyTestRequest struct {
 	Server    schema.ServerID      `json:"server" doc:"The id of the server."`
 	Tool      string               `json:"tool" doc:"The name of the tool."`
 	Arguments json.RawMessage      `json:"arguments,omitempty" doc:"The arguments. The default is an empty object."`
-	Policy    string               `json:"policy,omitempty" doc:"A draft: the text of a policy file. It is used in place of the policy of the platform that is in force. It requires what a dry run of a policy requires."`
-	Principal *PolicyTestPrincipal `json:"principal,omitempty" doc:"Whose call it is; the default is the caller. It requires what a dry run of a policy requires."`
+	Policy    string               `json:"policy,omitempty" doc:"A draft: the text of a policy file. It is used instead of the policy of the platform in force. It requires the scopes of POST /policy/dry-run."`
+	Principal *PolicyTestPrincipal `json:"principal,omitempty" doc:"The principal whose call is tested; the default is the caller. It requires the scopes of POST /policy/dry-run."`
 }
 
 // PolicyTestPrincipal is the principal of the call to judge.
@@ -31,7 +31,7 @@ type PolicyTestPrincipal struct {
 	Name   string          `json:"name" doc:"The name of the principal."`
 	Owner  string          `json:"owner,omitempty" doc:"The person or team behind the name."`
 	Groups []string        `json:"groups,omitempty" doc:"The groups of the principal."`
-	Tenant schema.TenantID `json:"tenant,omitempty" doc:"The tenant of the principal; the default is default. Its policy is used as well."`
+	Tenant schema.TenantID `json:"tenant,omitempty" doc:"The tenant of the principal; the default is the default tenant. The policy of this tenant applies too."`
 }
 
 // testPolicy serves POST /policy/test. The arguments are neither stored nor logged.
@@ -107,10 +107,10 @@ func readPrincipal(raw json.RawMessage, call *schema.Call) error {
 
 func (c *handlers) opTestPolicy(d *httpapi.Document) huma.Operation {
 	op := openapi.Operation(http.MethodPost, "/policy/test", "test-policy", openapi.TagCalls, "Test a call against the policy",
-		"Returns what is decided on a call with these arguments: allowed, held or refused, and why. It is decided in the same way as for a call: the tool, its schema, the policy, the required isolation. Nothing is run, held or recorded, and the arguments are not logged. "+
+		"Returns the decision on a call with these arguments: allowed, held or refused, and why. The checks are those of a real call: the tool, its schema, the policy and the required isolation. Nothing is run, held or recorded, and the arguments are not logged. "+
 			"It is judged as a call of the caller by the policy in force. A draft of a policy, or another principal, requires what a dry run of a policy requires. Quotas are not checked, and standing permissions, by which a held call can run at once, are not looked at.",
 		http.StatusBadRequest, http.StatusNotFound, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity)
-	op.RequestBody = openapi.JSONBody(d.SchemaOf(reflect.TypeFor[PolicyTestRequest]()), true, "The call, and what it is judged by.", map[string]any{
+	op.RequestBody = openapi.JSONBody(d.SchemaOf(reflect.TypeFor[PolicyTestRequest]()), true, "The call and, optionally, another policy or principal.", map[string]any{
 		"server": "everything", "tool": "echo", "arguments": map[string]any{"message": "hello"},
 		"policy": "rules:\n  - name: greetings\n    match: {tool: echo}\n    when: 'args.message.startsWith(\"hello\")'\n    approval: {groups: [approvers]}\n",
 	})

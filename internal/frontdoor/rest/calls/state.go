@@ -147,7 +147,7 @@ func opCancelCall(d *httpapi.Document) huma.Operation {
 
 func opSettle(d *httpapi.Document) huma.Operation {
 	op := openapi.Operation(http.MethodPost, "/calls/{id}/settle", "settle-call", openapi.TagCalls, "Settle a call whose outcome is unknown",
-		"Settles a call that was sent and whose outcome is unknown, or that was given up: as done, as failed, or to run again.",
+		"Records the outcome of a call that was sent and whose outcome is unknown, or that was given up: done, failed, or run-again, which runs it once more.",
 		http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusServiceUnavailable)
 	op.Parameters = []*huma.Param{callIDParam()}
 	op.RequestBody = openapi.JSONBody(d.SchemaOf(reflect.TypeFor[SettleRequest]()), true, "The outcome and the reason.", map[string]any{"as": "done", "reason": "the invoice is in the books"})

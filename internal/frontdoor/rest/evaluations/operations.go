@@ -123,7 +123,7 @@ func idParam() *huma.Param {
 
 func opList() huma.Operation {
 	return openapi.Operation(http.MethodGet, "/evaluations", "list-evaluations", openapi.TagEvaluations, "List evaluations",
-		"The runs of `callyard eval` in the folder `front_door.evaluations`, with their scores. They are not of a tenant: a tenant that does not see every server may not list them.",
+		"The runs of `callyard eval` in the folder `front_door.evaluations`, with their scores. They do not belong to a tenant: a tenant that does not see every server may not list them.",
 		http.StatusNotFound, http.StatusServiceUnavailable)
 }
 

@@ -15,18 +15,18 @@ type EvaluationList struct {
 // Evaluation summarizes a run of callyard eval in a list.
 type Evaluation struct {
 	ID     string    `json:"id" doc:"The name of the run, which is that of its folder." example:"2026-01-02-qwen3"`
-	At     time.Time `json:"at" doc:"When the report was written; of a run without one, when its files were."`
-	Scored bool      `json:"scored" doc:"Whether there is a report. Without one the members from data on are absent."`
-	Fault  string    `json:"fault,omitempty" doc:"Why there is no report."`
-	Data   string    `json:"data,omitempty" doc:"The data set as it was named." example:"jsonl:questions.jsonl"`
+	At     time.Time `json:"at" doc:"When the report was written or, for a run without a report, when its files were written."`
+	Scored bool      `json:"scored" doc:"Whether there is a report. If false, fault has the reason, and there are no scores."`
+	Fault  string    `json:"fault,omitempty" doc:"The reason that there is no report."`
+	Data   string    `json:"data,omitempty" doc:"The name of the data set." example:"jsonl:questions.jsonl"`
 
 	Samples int `json:"samples,omitempty"`
 	Answers int `json:"answers,omitempty"`
-	Trials  int `json:"trials,omitempty" doc:"The number of answers to a sample, at most."`
+	Trials  int `json:"trials,omitempty" doc:"The maximum number of answers to one sample."`
 
-	F1       *EvaluationEstimate `json:"f1,omitempty" doc:"The mean over samples, at the level published."`
-	Accuracy *EvaluationEstimate `json:"accuracy,omitempty" doc:"The mean over samples, at the level published."`
-	Reward   *EvaluationEstimate `json:"reward,omitempty" doc:"The mean of the whole reward."`
+	F1       *EvaluationEstimate `json:"f1,omitempty" doc:"The mean over the samples, at the extraction level published."`
+	Accuracy *EvaluationEstimate `json:"accuracy,omitempty" doc:"The mean over the samples, at the extraction level published."`
+	Reward   *EvaluationEstimate `json:"reward,omitempty" doc:"The mean of the reward with all its terms."`
 }
 
 // EvaluationEstimate is a mean with its interval.
@@ -40,7 +40,7 @@ type EvaluationEstimate struct {
 // name.
 type EvaluationReport struct {
 	ID            string   `json:"id" example:"2026-01-02-qwen3"`
-	Inputs        string   `json:"inputs" doc:"The digest of all that the report follows from."`
+	Inputs        string   `json:"inputs" doc:"The digest of all inputs of the report."`
 	Version       string   `json:"version" doc:"The version of the program that wrote it."`
 	Data          string   `json:"data,omitempty"`
 	SamplesDigest string   `json:"samples_digest"`
@@ -48,17 +48,17 @@ type EvaluationReport struct {
 	Answers       int      `json:"answers"`
 	Trials        int      `json:"trials"`
 	Unanswered    int      `json:"unanswered" doc:"Samples without an answer that count as wrong."`
-	Skipped       []string `json:"skipped,omitempty" nullable:"false" doc:"Samples without an answer that do not count."`
+	Skipped       []string `json:"skipped,omitempty" nullable:"false" doc:"Samples without an answer that are not counted."`
 
 	Settings openapi.AnyObject `json:"settings" doc:"The settings of the statistics."`
 	Scoring  openapi.AnyObject `json:"scoring" doc:"The settings of the scores, with the constants of the reward."`
-	Rules    []string          `json:"rules" nullable:"false" doc:"The rules of scoring in short."`
+	Rules    []string          `json:"rules" nullable:"false" doc:"A short description of the scoring rules."`
 
-	Levels   []EvaluationLevel    `json:"levels" nullable:"false" doc:"One for each level of extraction: strict, published and lenient."`
-	Rewards  []EvaluationReward   `json:"rewards" nullable:"false" doc:"The whole reward, and its terms alone."`
+	Levels   []EvaluationLevel    `json:"levels" nullable:"false" doc:"The scores at each extraction level: strict, published and lenient."`
+	Rewards  []EvaluationReward   `json:"rewards" nullable:"false" doc:"The reward with all its terms, and each term alone."`
 	Similar  *EvaluationEstimate  `json:"accuracy_with_similar,omitempty" doc:"The accuracy if tools that the data set calls similar are accepted."`
 	Check    *EvaluationCheck     `json:"check,omitempty" doc:"The verdict of the data set's own checker."`
-	Executed *EvaluationExecution `json:"executed,omitempty" doc:"What the calls of the answers did, where they were run."`
+	Executed *EvaluationExecution `json:"executed,omitempty" doc:"The outcomes of the calls in the answers, if they were run."`
 	Pass     []EvaluationPass     `json:"pass,omitempty" nullable:"false" doc:"The accuracy over several trials."`
 	Turns    []EvaluationTurn     `json:"turns,omitempty" nullable:"false" doc:"The turns of conversations whose calls are expected turn by turn."`
 }
@@ -67,7 +67,7 @@ type EvaluationReport struct {
 type EvaluationLevel struct {
 	Level      string               `json:"level" enum:"strict,published,lenient"`
 	Micro      EvaluationMetrics    `json:"micro" doc:"The means over all samples."`
-	Macro      EvaluationMetrics    `json:"macro" doc:"The means over the means of the categories."`
+	Macro      EvaluationMetrics    `json:"macro" doc:"The means of the categories, averaged."`
 	Types      map[string]int       `json:"types" doc:"The number of answers of each type."`
 	Categories []EvaluationCategory `json:"categories" nullable:"false"`
 }
@@ -96,36 +96,36 @@ type EvaluationReward struct {
 
 // EvaluationCheck is the result of the data set's own checker.
 type EvaluationCheck struct {
-	Valid      EvaluationEstimate `json:"valid" doc:"The share of answers that it accepts."`
-	Categories map[string]float64 `json:"categories" doc:"That share by category."`
-	Errors     map[string]int     `json:"errors" doc:"The number of answers with each first fault."`
+	Valid      EvaluationEstimate `json:"valid" doc:"The share of answers that the checker accepts."`
+	Categories map[string]float64 `json:"categories" doc:"The share of accepted answers, by category."`
+	Errors     map[string]int     `json:"errors" doc:"The number of rejected answers, by their first fault."`
 }
 
 // EvaluationExecution summarizes the calls of the answers that were executed.
 type EvaluationExecution struct {
 	Answers int                 `json:"answers"`
-	Masked  int                 `json:"masked" doc:"Answers without a valid result; they count in no share."`
+	Masked  int                 `json:"masked" doc:"Answers without a valid result; no share includes them."`
 	Calls   int                 `json:"calls"`
 	Refused int                 `json:"refused" doc:"Calls that were not run because the sample does not offer the tool."`
 	OK      int                 `json:"ok"`
 	Denied  int                 `json:"denied"`
 	Run     *EvaluationEstimate `json:"run,omitempty" doc:"The share of calls without an error."`
-	Results *EvaluationEstimate `json:"results,omitempty" doc:"The share of labelled results."`
-	State   *EvaluationEstimate `json:"state,omitempty" doc:"The share of answers with the state of the labelled calls."`
+	Results *EvaluationEstimate `json:"results,omitempty" doc:"The share of the results of the labelled calls that the calls of the answer have too."`
+	State   *EvaluationEstimate `json:"state,omitempty" doc:"The share of answers whose calls lead to the same state as the labelled calls."`
 	Why     map[string]int      `json:"masked_because,omitempty" doc:"The number of masked answers by reason."`
 }
 
 // EvaluationPass is the accuracy over k trials.
 type EvaluationPass struct {
 	K          int                `json:"k"`
-	AtLeastOne EvaluationEstimate `json:"pass_at_k" doc:"At least one of k answers is right."`
-	All        EvaluationEstimate `json:"pass_all_k" doc:"All of k answers are right."`
+	AtLeastOne EvaluationEstimate `json:"pass_at_k" doc:"The share of samples for which at least one of k answers is correct."`
+	All        EvaluationEstimate `json:"pass_all_k" doc:"The share of samples for which all of k answers are correct."`
 }
 
 // EvaluationTurn is the result for one turn of conversations, at the level published.
 type EvaluationTurn struct {
-	Turn     int                `json:"turn" doc:"From 1."`
-	Samples  int                `json:"samples" doc:"The conversations with such a turn."`
+	Turn     int                `json:"turn" doc:"The number of the turn, from 1."`
+	Samples  int                `json:"samples" doc:"The number of conversations with this turn."`
 	Accuracy EvaluationEstimate `json:"accuracy"`
 	Types    map[string]int     `json:"types" doc:"The number of answers of each type."`
 }

@@ -46,8 +46,16 @@ func NewDocument(version string, mux *http.ServeMux, p *Problems) *Document {
 	config.Servers = []*huma.Server{{URL: "/", Description: "This front door"}}
 	config.Tags = []*huma.Tag{
 		{Name: openapi.TagCalls, Description: "Run tools and wait for their results."},
+		{Name: openapi.TagBatches, Description: "Run many calls as a unit and read their results."},
 		{Name: openapi.TagServers, Description: "The MCP servers of the fleet and their tools, resources and prompts."},
+		{Name: openapi.TagSets, Description: "Named selections of tools over all servers."},
 		{Name: openapi.TagFleet, Description: "Workers, events, health and metrics."},
+		{Name: openapi.TagKeys, Description: "The API keys of callers: create, change, rotate and revoke them."},
+		{Name: openapi.TagTenants, Description: "Teams whose calls, approvals and keys are kept apart."},
+		{Name: openapi.TagUsage, Description: "The number of calls by tenant, key, server and tool."},
+		{Name: openapi.TagWebhooks, Description: "Deliveries of webhooks that wait or were given up."},
+		{Name: openapi.TagAudit, Description: "The records of requests, decisions and actions, and their verification."},
+		{Name: openapi.TagEvaluations, Description: "Evaluations of models and their reports."},
 	}
 	config.Security = []map[string][]string{{"bearer": {}}, {"apiKey": {}}}
 	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{

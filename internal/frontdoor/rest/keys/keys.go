@@ -60,7 +60,7 @@ func Register(d *httpapi.Document, keys *issued.Keys, depth int, log *slog.Logge
 		return &keyOutput{ETag: answer.ETag, Body: answer}, nil
 	})
 	httpapi.HandleValue(d, opCreate(d), "The key with its secret.", exampleNew(), h.create)
-	httpapi.HandleValue(d, opUpdate(d), "The key as it is now.", exampleKey(), h.update)
+	httpapi.HandleValue(d, opUpdate(d), "The changed key.", exampleKey(), h.update)
 	httpapi.HandleValue(d, opRotate(d), "The key with its new secret.", exampleNew(), h.rotate)
 	httpapi.Get(d, openapi.Answers(opRevoke(), "The key was revoked.", map[string]any{"status": "revoked"}), h.revoke)
 }

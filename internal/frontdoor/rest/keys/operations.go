@@ -11,7 +11,7 @@ import (
 )
 
 func opList() huma.Operation {
-	return openapi.Operation(http.MethodGet, "/keys", "list-keys", openapi.TagKeys, "List the API keys", "Every key, by name: those of the configuration and those that were made with POST /keys. No answer has a secret.", http.StatusBadRequest)
+	return openapi.Operation(http.MethodGet, "/keys", "list-keys", openapi.TagKeys, "List the API keys", "All keys, sorted by name: those of the configuration and those that were created with POST /keys. The answer has no secrets.", http.StatusBadRequest)
 }
 
 func opGet() huma.Operation {
@@ -19,9 +19,9 @@ func opGet() huma.Operation {
 }
 
 func opCreate(d *httpapi.Document) huma.Operation {
-	op := openapi.Operation(http.MethodPost, "/keys", "create-key", openapi.TagKeys, "Make an API key",
-		"The answer has the secret, which is shown only here. The key counts at every front door within a second. It cannot have scopes, tools or groups that your own credential does not have. "+
-			"Names are unique, so a request that is sent twice makes one key: if the first answer was lost, the second is 409, and POST /keys/{id}/rotate gives a new secret.",
+	op := openapi.Operation(http.MethodPost, "/keys", "create-key", openapi.TagKeys, "Create an API key",
+		"The answer has the secret, which is shown only once. Every front door accepts the key within a second. It cannot have scopes, tools or groups that your own credential does not have. "+
+			"Names are unique, so a request that is sent twice creates one key: if the first answer was lost, the second answer is 409, and POST /keys/{id}/rotate creates a new secret.",
 		http.StatusBadRequest, http.StatusConflict, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusServiceUnavailable)
 	op.DefaultStatus = http.StatusCreated
 	op.RequestBody = openapi.JSONBody(d.SchemaOf(reflect.TypeFor[APIKeyRequest]()), true, "The key.", map[string]any{"name": "ci", "owner": "build team", "scopes": []string{"tools:read", "tools:call:files"}})
@@ -30,21 +30,21 @@ func opCreate(d *httpapi.Document) huma.Operation {
 }
 
 func opUpdate(d *httpapi.Document) huma.Operation {
-	op := changing(http.MethodPatch, "/keys/{id}", "update-key", "Change an API key", "What is absent in the body stays. The name and the secret stay as well. Send the ETag of the key in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.")
-	op.RequestBody = openapi.JSONBody(d.SchemaOf(reflect.TypeFor[APIKeyChange]()), true, "What changes.", map[string]any{"note": "nightly builds"})
+	op := changing(http.MethodPatch, "/keys/{id}", "update-key", "Change an API key", "Changes the members in the body; the others keep their values. The name and the secret cannot be changed here. Send the ETag of the key in If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.")
+	op.RequestBody = openapi.JSONBody(d.SchemaOf(reflect.TypeFor[APIKeyChange]()), true, "The members to change.", map[string]any{"note": "nightly builds"})
 	return op
 }
 
 func opRotate(d *httpapi.Document) huma.Operation {
 	op := changing(http.MethodPost, "/keys/{id}/rotate", "rotate-key", "Give an API key a new secret",
-		"The answer has the new secret, which is shown only here. The id stays, and so do the calls and limits of the key. The present secret is accepted for the time of grace, so that clients can be changed one by one.")
-	op.RequestBody = openapi.JSONBody(d.SchemaOf(reflect.TypeFor[APIKeyRotation]()), false, "How to rotate.", map[string]any{"grace_seconds": 86400})
+		"The answer has the new secret, which is shown only once. The key keeps its id, calls and limits. The previous secret is accepted during a grace period, so that you can update clients one by one.")
+	op.RequestBody = openapi.JSONBody(d.SchemaOf(reflect.TypeFor[APIKeyRotation]()), false, "The grace period and the new expiry.", map[string]any{"grace_seconds": 86400})
 	return op
 }
 
 func opRevoke() huma.Operation {
 	op := openapi.Operation(http.MethodDelete, "/keys/{id}", "revoke-key", openapi.TagKeys, "Revoke an API key",
-		"No front door accepts a secret of the key from a second later on, and calls of it that wait are refused.",
+		"Within a second, no front door accepts the key any more, and its waiting calls are refused.",
 		http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusPreconditionFailed, http.StatusPreconditionRequired, http.StatusServiceUnavailable)
 	op.Parameters = []*huma.Param{idParam(), openapi.MatchParam()}
 	return op

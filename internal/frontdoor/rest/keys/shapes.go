@@ -18,25 +18,25 @@ type APIKey struct {
 	Groups    []string        `json:"groups,omitempty" nullable:"false" doc:"The groups that the principal is in." example:"[\"dev\"]"`
 	Tenant    schema.TenantID `json:"tenant,omitempty" doc:"The tenant of the principal; absent for the default one."`
 	Role      string          `json:"role,omitempty" enum:"platform-admin,tenant-admin,developer,caller,auditor" doc:"The role that the scopes come from; absent if they were listed." example:"developer"`
-	Scopes    []string        `json:"scopes" nullable:"false" doc:"What the key lets do: tools:read, tools:list, tools:call, tools:call:SERVER, tools:call:@SET, calls:read, calls:read:all, approve, admin, admin:tenant." example:"[\"tools:read\",\"tools:call:files\"]"`
-	Tools     []string        `json:"tools,omitempty" nullable:"false" doc:"Patterns of SERVER/TOOL with * and ?: of the tools that the scopes let call, only these. Absent: all of them." example:"[\"files/read_*\"]"`
+	Scopes    []string        `json:"scopes" nullable:"false" doc:"What the key is allowed to do: tools:read, tools:list, tools:call, tools:call:SERVER, tools:call:@SET, calls:read, calls:read:all, approve, admin, admin:tenant." example:"[\"tools:read\",\"tools:call:files\"]"`
+	Tools     []string        `json:"tools,omitempty" nullable:"false" doc:"Patterns of SERVER/TOOL with * and ?. Of the tools that the scopes allow, the key can call only those that match. Absent: all of them." example:"[\"files/read_*\"]"`
 	Limits    *scope.Limits   `json:"limits,omitempty" doc:"Limits of the key, in addition to those of the configuration; absent: none."`
 	Note      string          `json:"note,omitempty" doc:"What the key is for."`
-	Origin    string          `json:"origin" enum:"api,configuration" doc:"Where the key is kept: api for one that was made with POST /keys, configuration for one of front_door.keys, which may do everything if it has no role, and cannot be changed here."`
+	Origin    string          `json:"origin" enum:"api,configuration" doc:"api: created with POST /keys. configuration: an entry of front_door.keys, which cannot be changed here, and may do everything if it has no role."`
 	ETag      string          `json:"etag,omitempty" doc:"The state of the key, for If-Match; absent for a key of the configuration." example:"\"12\""`
 	CreatedAt *time.Time      `json:"created_at,omitempty"`
-	CreatedBy string          `json:"created_by,omitempty" doc:"Who made it." example:"ops"`
+	CreatedBy string          `json:"created_by,omitempty" doc:"The principal that created it." example:"ops"`
 	ChangedAt *time.Time      `json:"changed_at,omitempty"`
-	ChangedBy string          `json:"changed_by,omitempty" doc:"Who changed it last." example:"ops"`
+	ChangedBy string          `json:"changed_by,omitempty" doc:"The principal that changed it last." example:"ops"`
 	RotatedAt *time.Time      `json:"rotated_at,omitempty"`
-	ExpiresAt *time.Time      `json:"expires_at,omitempty" doc:"When the key ends; absent: never, which only keys of the configuration have."`
-	LastUsed  *time.Time      `json:"last_used_at,omitempty" doc:"When it was last used, to the minute, and up to a minute late if another front door was asked; absent: never, or a key of the configuration."`
+	ExpiresAt *time.Time      `json:"expires_at,omitempty" doc:"When the key expires. Absent: it never expires; only keys of the configuration can have no expiry."`
+	LastUsed  *time.Time      `json:"last_used_at,omitempty" doc:"When the key was last used, to the minute. A use at another front door can be reported a minute late. Absent: it was never used, or is a key of the configuration."`
 	Former    []FormerSecret  `json:"former_secrets,omitempty" nullable:"false" doc:"Secrets from before rotations that are still accepted."`
 }
 
 // FormerSecret is a secret of a key from before it was rotated.
 type FormerSecret struct {
-	Until time.Time `json:"until" doc:"When it ends."`
+	Until time.Time `json:"until" doc:"When the secret becomes invalid."`
 }
 
 // NewAPIKey is a key with its secret.
@@ -53,15 +53,15 @@ type APIKeyList struct {
 // APIKeyRequest is the body of POST /keys.
 type APIKeyRequest struct {
 	Name    string          `json:"name" minLength:"1" maxLength:"128" example:"ci"`
-	Owner   string          `json:"owner,omitempty" maxLength:"128" doc:"The person or team behind the key. Absent: the owner of the credential that makes it."`
-	Tenant  schema.TenantID `json:"tenant,omitempty" maxLength:"64" doc:"The tenant of the principal. Absent: yours. Only credentials of the default tenant make keys of others."`
+	Owner   string          `json:"owner,omitempty" maxLength:"128" doc:"The person or team behind the key. Absent: the owner of your credential."`
+	Tenant  schema.TenantID `json:"tenant,omitempty" maxLength:"64" doc:"The tenant of the principal. Absent: your tenant. Only credentials of the default tenant can create keys of other tenants."`
 	Groups  []string        `json:"groups,omitempty" nullable:"false" maxItems:"64"`
-	Role    string          `json:"role,omitempty" enum:"platform-admin,tenant-admin,developer,caller,auditor" doc:"In place of scopes: what the key lets do. Not more than your own credential has." example:"developer"`
-	Scopes  []string        `json:"scopes,omitempty" nullable:"false" maxItems:"256" doc:"Not more than your own credential has. Required without role." example:"[\"tools:read\",\"tools:call:files\"]"`
-	Tools   []string        `json:"tools,omitempty" nullable:"false" maxItems:"256" doc:"Patterns of SERVER/TOOL that limit what the scopes let call." example:"[\"files/read_*\"]"`
-	Limits  *scope.Limits   `json:"limits,omitempty" doc:"Limits of the key, in addition to those of the configuration. Not wider than those of your own key."`
+	Role    string          `json:"role,omitempty" enum:"platform-admin,tenant-admin,developer,caller,auditor" doc:"The role, instead of scopes. It cannot have a scope that your own credential does not have." example:"developer"`
+	Scopes  []string        `json:"scopes,omitempty" nullable:"false" maxItems:"256" doc:"Only scopes that your own credential has. Required if role is absent." example:"[\"tools:read\",\"tools:call:files\"]"`
+	Tools   []string        `json:"tools,omitempty" nullable:"false" maxItems:"256" doc:"Patterns of SERVER/TOOL. Of the tools that the scopes allow, the key can call only those that match." example:"[\"files/read_*\"]"`
+	Limits  *scope.Limits   `json:"limits,omitempty" doc:"Limits of the key, in addition to those of the configuration. They cannot exceed the limits of your own key."`
 	Note    string          `json:"note,omitempty" maxLength:"1000"`
-	Expires *time.Time      `json:"expires_at,omitempty" doc:"When the key ends; absent: in 90 days. At most 5 years."`
+	Expires *time.Time      `json:"expires_at,omitempty" doc:"When the key expires, at most 5 years from now; absent: in 90 days."`
 }
 
 // APIKeyChange is the body of PATCH /keys/{id}. Absent members are unchanged.
@@ -78,8 +78,8 @@ type APIKeyChange struct {
 
 // APIKeyRotation is the body of POST /keys/{id}/rotate.
 type APIKeyRotation struct {
-	Grace   *int64     `json:"grace_seconds,omitempty" minimum:"0" maximum:"604800" doc:"How long the present secret stays valid next to the new one; absent: 86400, a day. At most 7 days; 0 ends it at once." example:"86400"`
-	Expires *time.Time `json:"expires_at,omitempty" doc:"When the key ends; absent: as before."`
+	Grace   *int64     `json:"grace_seconds,omitempty" minimum:"0" maximum:"604800" doc:"The number of seconds for which the previous secret stays valid; absent: 86400 (one day). At most 7 days; 0 makes it invalid at once." example:"86400"`
+	Expires *time.Time `json:"expires_at,omitempty" doc:"When the key expires; absent: unchanged."`
 }
 
 // RevokedAPIKey is the answer to DELETE /keys/{id}.

@@ -65,7 +65,7 @@ func QueryParam(name, description string, s *huma.Schema) *huma.Param {
 
 // MatchParam describes the header If-Match of an operation that changes a resource.
 func MatchParam() *huma.Param {
-	return &huma.Param{Name: "If-Match", In: "header", Description: "The ETag of the state that is changed; * for any.", Schema: &huma.Schema{Type: huma.TypeString}, Example: `"12"`}
+	return &huma.Param{Name: "If-Match", In: "header", Description: "The ETag of the version that you change; * changes any version.", Schema: &huma.Schema{Type: huma.TypeString}, Example: `"12"`}
 }
 
 // ServerParam describes the server in a path.

@@ -39,7 +39,7 @@ type WorkerServer struct {
 	Slots               int             `json:"slots" example:"64"`
 	Sessions            int             `json:"sessions" example:"1"`
 	Restarts            int             `json:"restarts"`
-	OtherDefinitions    int             `json:"other_definitions,omitempty" doc:"The number of attached programs that wait because what they offer differs from the programs in use."`
+	OtherDefinitions    int             `json:"other_definitions,omitempty" doc:"The number of attached programs that wait because their definitions differ from those of the programs in use."`
 	Error               string          `json:"error,omitempty"`
 }
 

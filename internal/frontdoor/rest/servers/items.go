@@ -20,7 +20,7 @@ type ServerItem struct {
 	Sandbox             *ServerSandbox  `json:"sandbox,omitempty" doc:"The isolation of calls of high risk; absent if isolation is not available."`
 	Transport           string          `json:"transport" enum:"stdio,http,sse,websocket,openapi,tool_endpoint,builtin,native,attach" example:"stdio"`
 	Tools               *int            `json:"tools,omitempty" doc:"The number of tools of the server; absent until they were read." example:"12"`
-	Pin                 string          `json:"pin,omitempty" enum:"warn,quarantine" doc:"What happens to a tool whose definition is not the accepted one; absent if definitions can change." example:"quarantine"`
+	Pin                 string          `json:"pin,omitempty" enum:"warn,quarantine" doc:"What happens to a tool whose definition is not the accepted one; absent if definitions are not pinned." example:"quarantine"`
 	ChangedTools        []string        `json:"changed_tools,omitempty" nullable:"false" doc:"The tools whose definition nobody has accepted; GET /servers/{id}/pins shows the changes."`
 	WorkerCount         int             `json:"worker_count" doc:"The number of live workers that run the server." example:"1"`
 	Workers             []ServerWorker  `json:"workers" nullable:"false"`
@@ -51,7 +51,7 @@ type ServerWorker struct {
 	Slots               int             `json:"slots" example:"64"`
 	Sessions            int             `json:"sessions" doc:"The number of live MCP sessions." example:"1"`
 	Restarts            int             `json:"restarts" doc:"The number of sessions that were replaced since the worker started."`
-	OtherDefinitions    int             `json:"other_definitions,omitempty" doc:"The number of attached programs that wait because what they offer differs from the programs in use."`
+	OtherDefinitions    int             `json:"other_definitions,omitempty" doc:"The number of attached programs that wait because their definitions differ from those of the programs in use."`
 	Draining            bool            `json:"draining" doc:"Whether the worker is draining: it finishes its calls and accepts no new ones."`
 	Error               string          `json:"error,omitempty"`
 }

@@ -30,7 +30,7 @@ func (s *serverHandlers) describe(d *httpapi.Document) {
 }
 
 func opListServers() huma.Operation {
-	return openapi.Operation(http.MethodGet, "/servers", "list-servers", openapi.TagServers, "List the servers", "Every server that a live worker runs, by id.", http.StatusBadRequest)
+	return openapi.Operation(http.MethodGet, "/servers", "list-servers", openapi.TagServers, "List the servers", "All servers that live workers run, sorted by id.", http.StatusBadRequest)
 }
 
 func opGetServer() huma.Operation {
@@ -39,7 +39,7 @@ func opGetServer() huma.Operation {
 
 func opAddServer() huma.Operation {
 	op := openapi.Operation(http.MethodPost, "/servers", "add-server", openapi.TagServers, "Add a server",
-		"Adds a server to the workers, also after a restart, and waits until it is initialized. Disabled unless the operator enables front_door.add_servers, because a caller that can start commands controls the machine.",
+		"Adds a server to the workers, which also run it after restarts, and waits until it is initialized. Disabled unless the operator enables front_door.add_servers, because a caller that can start commands controls the machine.",
 		http.StatusBadRequest, http.StatusConflict, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusBadGateway, http.StatusServiceUnavailable)
 	op.RequestBody = openapi.JSONBody(openapi.Ref(schemaEntry), true, "The server.", map[string]any{"id": "files", "command": "mcp-server-filesystem", "args": []any{"/srv/files"}, "riskLevel": 1})
 	op.DefaultStatus = http.StatusCreated
@@ -54,7 +54,7 @@ func opRemoveServer() huma.Operation {
 
 func opRestartServer() huma.Operation {
 	op := openapi.Operation(http.MethodPost, "/servers/{id}/restart", "restart-server", openapi.TagServers, "Restart a server",
-		"Every worker that runs the server replaces it with a new instance, with an unchanged entry. Calls do not fail: the old instance accepts calls until the new one is ready, and finishes its running calls. "+
+		"Every worker that runs the server replaces it with a new instance of the same entry. Calls do not fail: the old instance accepts calls until the new one is ready, and finishes its running calls. "+
 			"The answer is sent once the restarts have begun; GET /servers/{id} shows their progress. If a new instance fails to start, the old one stays.",
 		http.StatusBadRequest, http.StatusNotFound, http.StatusServiceUnavailable)
 	op.Parameters = []*huma.Param{openapi.ServerParam()}
@@ -78,7 +78,7 @@ func opDrainWorker() huma.Operation {
 func (f *fleetHandlers) opEvents(d *httpapi.Document) huma.Operation {
 	op := openapi.Operation(http.MethodGet, "/events", "get-events", openapi.TagFleet, "Follow the fleet",
 		"Server-sent events. Each fleet event is the whole fleet: the first is sent at once, then one after each change, so a reconnect misses nothing. "+
-			"With include=changes, change events before it say what became different: tools, servers and sets that were added, removed, changed, enabled, disabled or went offline, with actor and reason. "+
+			"With include=changes, change events before it list the differences: tools, servers and sets that were added, removed, changed, enabled, disabled or went offline, with actor and reason. "+
 			"An idle stream sends a comment every "+f.heartbeat.String()+". It ends when the front door drains.", http.StatusBadRequest, http.StatusTooManyRequests, http.StatusServiceUnavailable)
 	op.Parameters = []*huma.Param{{Name: "include", In: "query", Description: "changes: also events named change, whose data is a FleetChange.", Schema: &huma.Schema{Type: huma.TypeString, Enum: []any{"changes"}}, Example: "changes"}}
 	d.SchemaOf(reflect.TypeFor[FleetChange]())

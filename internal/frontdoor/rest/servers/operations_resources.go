@@ -56,7 +56,7 @@ func opServerDocument() huma.Operation {
 
 func opSetDocument() huma.Operation {
 	op := openapi.Operation(http.MethodGet, "/sets/{name}/openapi.json", "get-set-openapi", openapi.TagSets, "Get the tools of a set as an OpenAPI document",
-		"The same document as that of a server, of the tools that the set has now and under its names. A call goes to the server of its tool.",
+		"The same document as for a server, with the current tools of the set under their names in the set. Each call goes to the server of its tool.",
 		http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusServiceUnavailable)
 	op.Parameters = []*huma.Param{openapi.PathParam("name", "The name of a set.", "research")}
 	op.Responses["200"] = &huma.Response{Description: "The document.", Content: map[string]*huma.MediaType{"application/openapi+json": {Schema: openapi.Object("An OpenAPI 3.1 document.")}}}
@@ -66,7 +66,7 @@ func opSetDocument() huma.Operation {
 func (h *resourceHandlers) opListResources() huma.Operation {
 	op := listOperation("/servers/{id}/resources", "list-server-resources", "List the resources of a server", schemaResources, "The resources or, with uri, the content of that resource.",
 		map[string]any{"resources": []any{map[string]any{"uri": "demo://resource/1", "name": "Resource 1"}}})
-	op.Parameters = append(op.Parameters, &huma.Param{Name: "uri", In: "query", Description: "Read this resource instead.", Schema: &huma.Schema{Type: huma.TypeString}, Example: "demo://resource/1"}, h.runner.CallParams()[0])
+	op.Parameters = append(op.Parameters, &huma.Param{Name: "uri", In: "query", Description: "Reads this resource instead of listing the resources.", Schema: &huma.Schema{Type: huma.TypeString}, Example: "demo://resource/1"}, h.runner.CallParams()[0])
 	maps.Copy(op.Responses, openapi.Refusals(submit.CallStatuses()...))
 	op.Responses["200"].Content["application/json"].Schema = &huma.Schema{AnyOf: []*huma.Schema{openapi.Ref(schemaResources), openapi.Ref(schemaReadAnswer)}}
 	return op
@@ -92,7 +92,7 @@ func opListPrompts() huma.Operation {
 
 func (h *resourceHandlers) opGetPrompt() huma.Operation {
 	op := openapi.Operation(http.MethodPost, "/servers/{id}/prompts/{name}", "get-prompt", openapi.TagServers, "Get a prompt",
-		"Gets the prompt from the server and returns its answer. The body is the object of the prompt's arguments, which are all strings.", submit.CallStatuses()...)
+		"Gets the prompt from the server and returns its answer. The body is an object with the arguments of the prompt, which are all strings.", submit.CallStatuses()...)
 	op.Parameters = append([]*huma.Param{openapi.ServerParam(), openapi.PathParam("name", "The name of the prompt.", "args-prompt")}, h.runner.CallParams()...)
 	op.RequestBody = openapi.JSONBody(&huma.Schema{Type: huma.TypeObject, AdditionalProperties: &huma.Schema{Type: huma.TypeString}}, false, "The arguments of the prompt.", map[string]any{"city": "Oslo"})
 	op.Responses["200"] = submit.Answered(schemaPrompt, "The prompt.", map[string]any{"messages": []any{map[string]any{"role": "user", "content": map[string]any{"type": "text", "text": "What is the weather in Oslo?"}}}})

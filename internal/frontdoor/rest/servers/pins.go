@@ -74,7 +74,7 @@ func (h *pinHandlers) register(d *httpapi.Document) {
 
 func opGetPins() huma.Operation {
 	return openapi.With(openapi.Operation(http.MethodGet, "/servers/{id}/pins", "get-server-pins", openapi.TagServers, "Compare tool definitions with the accepted ones",
-		"The tools of a server whose entry has pin: warn or quarantine, each with its state. A changed or new tool has its current definition, and a changed one the accepted definition too. "+
+		"The tools of a server whose entry has pin: warn or quarantine, each with its state. A changed or new tool has its current definition; a changed tool also has the accepted definition. "+
 			"A server without pin returns 409.", http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusServiceUnavailable), openapi.ServerParam())
 }
 

@@ -27,9 +27,9 @@ const maxDefinitionBytes = 256 << 10
 type SetItem struct {
 	Name       string          `json:"name" example:"research"`
 	Tenant     schema.TenantID `json:"tenant,omitempty" doc:"The tenant that owns the set; default for one of the installation, which other tenants see but do not change." example:"default"`
-	Origin     string          `json:"origin" enum:"api,configuration" doc:"Where the set is kept: api for one that was made with PUT /sets/{name}, configuration for one of front_door.sets, which cannot be changed here."`
+	Origin     string          `json:"origin" enum:"api,configuration" doc:"api: created with PUT /sets/{name}. configuration: an entry of front_door.sets, which cannot be changed here."`
 	ETag       string          `json:"etag,omitempty" doc:"The state of the set, for If-Match; absent for a set of the configuration." example:"\"12\""`
-	By         string          `json:"by,omitempty" doc:"Who changed it last." example:"ops"`
+	By         string          `json:"by,omitempty" doc:"The principal that changed it last." example:"ops"`
 	At         *time.Time      `json:"at,omitempty" doc:"When it was changed last."`
 	Definition toolset.Set     `json:"definition"`
 }
@@ -43,7 +43,7 @@ type SetList struct {
 type SetDetail struct {
 	SetItem
 	Tools   []SetTool  `json:"tools" nullable:"false" doc:"The tools of the set now, in its order."`
-	LeftOut []SetClash `json:"left_out,omitempty" nullable:"false" doc:"Names that several tools would have, with the tools that are left out for it."`
+	LeftOut []SetClash `json:"left_out,omitempty" nullable:"false" doc:"Names that several tools would have, each with the tools that are left out for that reason."`
 }
 
 // SetTool is a tool of a set.

@@ -12,7 +12,7 @@ import (
 
 func opGet() huma.Operation {
 	op := openapi.Operation(http.MethodGet, "/state", "get-state", openapi.TagFleet, "Export the state",
-		"Sets, disabled tools, accepted definitions, policy and API keys without secrets, as one file for PUT /state. Sets and keys of the configuration are part of the configuration: of those only the keys are listed.",
+		"The sets, disabled tools, accepted definitions, policy and API keys (without secrets), as one file for PUT /state. It has no sets of the configuration, and lists the keys of the configuration only for comparison.",
 		http.StatusBadRequest)
 	op.Responses["200"] = &huma.Response{Headers: map[string]*huma.Param{"ETag": tagHeader()}}
 	return op
@@ -20,12 +20,12 @@ func opGet() huma.Operation {
 
 func opPut(d *httpapi.Document) huma.Operation {
 	op := openapi.Operation(http.MethodPut, "/state", "put-state", openapi.TagFleet, "Import a state",
-		"Makes sets and disabled tools those of the file, and accepts its definitions as far as the servers offer them. Policy and keys are compared only. Send dry_run=true first: the answer has the differences and the ETag for If-Match. "+
-			"If somebody changes the state in between, the answer is 412 and nothing changes. An import is not atomic: a change that cannot be done has an error, and the others are done.",
+		"Changes the sets and disabled tools to those of the file, and accepts its definitions if the servers offer them. Policy and keys are only compared. Send dry_run=true first: the answer has the differences and the ETag for If-Match. "+
+			"If somebody changes the state in between, the answer is 412 and nothing changes. An import is not atomic: a change that fails has an error, and the other changes are made.",
 		http.StatusBadRequest, http.StatusPreconditionFailed, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusPreconditionRequired)
 	op.Parameters = []*huma.Param{
-		openapi.QueryParam("dry_run", "Change nothing; tell the differences.", &huma.Schema{Type: huma.TypeBoolean}),
-		{Name: "If-Match", In: "header", Description: "The ETag of the state that is changed; * for any.", Schema: &huma.Schema{Type: huma.TypeString}, Example: `"sha256:71accd489c13"`},
+		openapi.QueryParam("dry_run", "Only return the differences; change nothing.", &huma.Schema{Type: huma.TypeBoolean}),
+		{Name: "If-Match", In: "header", Description: "The ETag of the version that you change; * changes any version.", Schema: &huma.Schema{Type: huma.TypeString}, Example: `"sha256:71accd489c13"`},
 	}
 	op.RequestBody = openapi.JSONBody(d.SchemaOf(reflect.TypeFor[FabricState]()), true, "The state.", map[string]any{"format": formatV1, "switches": []any{map[string]any{"server": "everything", "tool": "fail", "reason": "Not needed."}}})
 	op.Responses["200"] = &huma.Response{Headers: map[string]*huma.Param{"ETag": tagHeader()}}
@@ -33,7 +33,7 @@ func opPut(d *httpapi.Document) huma.Operation {
 }
 
 func tagHeader() *huma.Param {
-	return openapi.Header("The state.", huma.TypeString, `"sha256:71accd489c13"`)
+	return openapi.Header("The ETag of the state, for If-Match.", huma.TypeString, `"sha256:71accd489c13"`)
 }
 
 func exampleState() map[string]any {

@@ -20,13 +20,13 @@ const formatV1 = "callyard-state/1"
 // compared nor changed. An export includes empty lists of sets and switches, so that importing it
 // undoes those created later.
 type FabricState struct {
-	Format     string           `json:"format" enum:"callyard-state/1" doc:"The form of the file."`
-	Sets       []toolset.Set    `json:"sets,omitzero" required:"false" nullable:"false" doc:"The sets of the installation that were made over the API."`
-	TenantSets []TenantSet      `json:"tenant_sets,omitzero" required:"false" nullable:"false" doc:"The sets that tenants other than the default one made. A file of a version without them changes none."`
-	Switches   []DisabledTools  `json:"switches,omitzero" required:"false" nullable:"false" doc:"What is disabled."`
-	Pins       []AcceptedDigest `json:"pins,omitempty" nullable:"false" doc:"The accepted definitions of tools. An import accepts those that the servers offer now; it takes no acceptance back."`
-	Policy     *PolicyText      `json:"policy,omitempty" doc:"The policy of the front door. An import compares it only: the policy is a file of each process."`
-	Keys       []ExportedKey    `json:"keys,omitempty" nullable:"false" doc:"The API keys without secrets. An import compares them only and makes none."`
+	Format     string           `json:"format" enum:"callyard-state/1" doc:"The format of the file, with its version."`
+	Sets       []toolset.Set    `json:"sets,omitzero" required:"false" nullable:"false" doc:"The sets of the installation that were created over the API."`
+	TenantSets []TenantSet      `json:"tenant_sets,omitzero" required:"false" nullable:"false" doc:"The sets of tenants other than the default one. A file of an older version, without this member, changes none of them."`
+	Switches   []DisabledTools  `json:"switches,omitzero" required:"false" nullable:"false" doc:"The disabled tools, and the patterns and sets that disable tools."`
+	Pins       []AcceptedDigest `json:"pins,omitempty" nullable:"false" doc:"The accepted definitions of tools. An import accepts those that the servers offer now; it does not revoke accepted ones."`
+	Policy     *PolicyText      `json:"policy,omitempty" doc:"The policy of the front door. An import only compares it: each process reads its policy from a file."`
+	Keys       []ExportedKey    `json:"keys,omitempty" nullable:"false" doc:"The API keys without secrets. An import only compares them, and creates none."`
 }
 
 // TenantSet is a set that a tenant created.
@@ -54,7 +54,7 @@ type AcceptedDigest struct {
 // PolicyText is the policy that a front door uses.
 type PolicyText struct {
 	Version string `json:"version" example:"sha256:71accd489c13"`
-	Text    string `json:"text,omitempty" doc:"The policy file as it was read; absent where there is none."`
+	Text    string `json:"text,omitempty" doc:"The policy file as it was read; absent if there is none."`
 }
 
 // ExportedKey is an API key without its secret.
@@ -75,18 +75,18 @@ type ExportedKey struct {
 type StateChange struct {
 	Part   string `json:"part" enum:"sets,tenant_sets,switches,pins,policy,keys"`
 	Name   string `json:"name" doc:"The set, tool or key; a set of a tenant as TENANT/SET." example:"research"`
-	Action string `json:"action" enum:"add,change,remove,differs,skip" doc:"add, change, remove: what an import does; differs: it is compared only; skip: it cannot be done, for the reason in note."`
+	Action string `json:"action" enum:"add,change,remove,differs,skip" doc:"add, change, remove: the change that an import makes. differs: the part is only compared. skip: the change is impossible, for the reason in note."`
 	Note   string `json:"note,omitempty"`
-	Done   bool   `json:"done" doc:"The import did it."`
-	Error  string `json:"error,omitempty" doc:"Why the import could not do it."`
+	Done   bool   `json:"done" doc:"Whether the import made the change."`
+	Error  string `json:"error,omitempty" doc:"The reason that the import could not make the change."`
 }
 
 // StateChanges is the answer to PUT /state.
 type StateChanges struct {
 	DryRun  bool          `json:"dry_run"`
-	Changes []StateChange `json:"changes" nullable:"false" doc:"What the import changes, or would change; empty: the file is the state."`
-	Failed  int           `json:"failed" doc:"The number of changes that could not be done."`
-	ETag    string        `json:"etag" doc:"The state after the import; of a dry run the present one, for If-Match."`
+	Changes []StateChange `json:"changes" nullable:"false" doc:"The changes that the import made or, with dry_run, would make. Empty: the state equals the file."`
+	Failed  int           `json:"failed" doc:"The number of changes that failed."`
+	ETag    string        `json:"etag" doc:"The ETag of the state after the import or, with dry_run, of the current state, for If-Match."`
 }
 
 // tagOf returns the entity tag of a state.

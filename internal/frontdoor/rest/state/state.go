@@ -48,7 +48,7 @@ type handlers struct{ o Options }
 func Register(d *httpapi.Document, o Options) {
 	h := &handlers{o}
 	httpapi.HandleValue(d, opGet(), "The state.", exampleState(), h.get)
-	httpapi.HandleValue(d, opPut(d), "What was changed, or would be.", exampleChanges(), h.put)
+	httpapi.HandleValue(d, opPut(d), "The changes that were made or, with dry_run, would be made.", exampleChanges(), h.put)
 }
 
 // now returns the current state and its sets, including those of the configuration, with their

@@ -64,7 +64,7 @@ type CallState struct {
 	Settled         string            `json:"settled,omitempty" doc:"The person who settled a call with unknown outcome, and the reason."`
 	Decisions       []calls.Decision  `json:"decisions,omitempty"`
 	ReplayOf        schema.CallID     `json:"replay_of,omitempty" doc:"The call that this one repeats with the same arguments."`
-	TraceID         string            `json:"trace_id,omitempty" doc:"The trace that has the spans of the call: 32 hex digits. It is missing where the call was not traced, or not sampled. Of a call of a batch, GET /calls has it."`
+	TraceID         string            `json:"trace_id,omitempty" doc:"The trace that has the spans of the call: 32 hex digits. Absent if the call was not traced or not sampled. For a call of a batch, GET /calls has it."`
 	Arguments       json.RawMessage   `json:"arguments,omitempty" doc:"The arguments as the caller sent them, if the request asks for them and they are stored."`
 	Result          json.RawMessage   `json:"result,omitempty" doc:"The result of the tool, once it is available."`
 	Problem         json.RawMessage   `json:"problem,omitempty" doc:"The reason that it did not succeed."`

@@ -20,7 +20,7 @@ type TenantErasure struct {
 	ID schema.TenantID `json:"id" example:"billing"`
 	// Found is false if the ID may be mistyped. Permissions that people granted are revoked in any
 	// case.
-	Found       bool `json:"found" doc:"Whether Callyard had anything of a tenant with this id. If false, check the id."`
+	Found       bool `json:"found" doc:"Whether Callyard had data of a tenant with this id. If false, check the id."`
 	Keys        int  `json:"keys" doc:"The API keys that were revoked." example:"3"`
 	Held        int  `json:"held" doc:"The held calls that were withdrawn." example:"1"`
 	Canceled    int  `json:"canceled" doc:"The single durable calls that were canceled." example:"0"`
@@ -29,20 +29,20 @@ type TenantErasure struct {
 	Permissions int  `json:"permissions" doc:"The standing permissions that were removed." example:"0"`
 	Credentials int  `json:"credentials" doc:"The credentials of its people at MCP servers that were removed." example:"4"`
 	// Encrypted reports whether the remaining data is unreadable.
-	Encrypted bool `json:"encrypted" doc:"Whether the payloads of the tenant were encrypted, so that nobody can read what is left of them. Without encryption.key_file they are not: they are deleted when their retention ends."`
+	Encrypted bool `json:"encrypted" doc:"Whether the payloads of the tenant were encrypted, so that nobody can read them any more. Without encryption.key_file they are not encrypted, and are deleted when their retention ends."`
 }
 
 type eraseInput struct {
 	ID      string `path:"tenant" doc:"The id of a tenant." example:"default"`
-	Confirm string `query:"confirm" required:"true" minLength:"1" maxLength:"64" doc:"The id of the tenant again." example:"billing"`
+	Confirm string `query:"confirm" required:"true" minLength:"1" maxLength:"64" doc:"The id of the tenant, repeated as a confirmation." example:"billing"`
 }
 
 func opErase() huma.Operation {
 	op := openapi.Operation(http.MethodDelete, "/tenants/{tenant}", "erase-tenant", openapi.TagTenants, "Erase a tenant",
-		"Ends what a tenant has, and destroys its data key, so that nobody can read its stored arguments and results any more. Remove the tenant from the section tenants first, and its keys from the configuration. "+
+		"Removes the data of a tenant and destroys its data key, so that nobody can read its stored arguments and results any more. Remove the tenant from the section tenants first, and its keys from the configuration. "+
 			"Its API keys are revoked, its held calls withdrawn, its batches canceled and deleted, and its sets of tools, its standing permissions and the credentials of its people at MCP servers removed. Access that its people gave to programs at the authorization server ends when an approver runs. Records of calls without their payloads, usage and the audit record stay. It can be repeated. If calls still run, the answer is 409 and the data key stays.",
 		http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusServiceUnavailable)
-	return openapi.Answers(op, "What was ended and removed.", map[string]any{"id": "billing", "found": true, "keys": 3, "held": 1, "canceled": 0, "batches": 2, "sets": 1, "permissions": 0, "credentials": 4, "encrypted": true})
+	return openapi.Answers(op, "The number of removed items of each kind.", map[string]any{"id": "billing", "found": true, "keys": 3, "held": 1, "canceled": 0, "batches": 2, "sets": 1, "permissions": 0, "credentials": 4, "encrypted": true})
 }
 
 // erase serves DELETE /tenants/{tenant}.

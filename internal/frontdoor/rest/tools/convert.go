@@ -25,7 +25,7 @@ type ConversionRequest struct {
 	From  string           `json:"from" enum:"mcp,openai,openai-responses,anthropic,gemini" doc:"The format of tools and calls." example:"openai"`
 	To    string           `json:"to" enum:"mcp,openai,openai-responses,anthropic,gemini" doc:"The format to convert them to." example:"anthropic"`
 	Tools openapi.Anything `json:"tools,omitzero" doc:"Tool definitions, as the tools member of a request to the provider, or for mcp the tools of tools/list. An object with this list as its member tools is accepted too."`
-	Calls openapi.Anything `json:"calls,omitzero" doc:"Tool calls: a list of them. The whole answer of the provider and its assistant message are accepted too."`
+	Calls openapi.Anything `json:"calls,omitzero" doc:"A list of tool calls. The whole answer of the provider and its assistant message are accepted too."`
 }
 
 // Conversion is the answer to POST /convert.

@@ -22,11 +22,11 @@ import (
 // ProviderToolList is the answer to GET /tools in the format of a provider.
 type ProviderToolList struct {
 	Format   string              `json:"format" enum:"openai,openai-responses,anthropic,gemini"`
-	Tools    []openapi.AnyObject `json:"tools" nullable:"false" doc:"The value for the provider's tools member, unchanged."`
+	Tools    []openapi.AnyObject `json:"tools" nullable:"false" doc:"The value for the member tools of a request to the provider."`
 	Count    int                 `json:"count" doc:"The number of tools."`
 	Tokens   int                 `json:"tokens" doc:"The estimated number of tokens that they use."`
 	Omitted  int                 `json:"omitted" doc:"The number of tools that max_tools, budget_tokens or query excluded."`
-	Names    []ProviderToolName  `json:"names" nullable:"false" doc:"The tool of each name."`
+	Names    []ProviderToolName  `json:"names" nullable:"false" doc:"The server and tool of each name."`
 	Loosened []ProviderLoosening `json:"loosened" nullable:"false" doc:"The parts of the tools' schemas that the provider's schemas cannot express; the descriptions state them for the model."`
 	Notes    []string            `json:"notes,omitempty" nullable:"false"`
 	Unknown  []string            `json:"unknown,omitempty" nullable:"false" doc:"Servers whose tools are currently unknown and therefore missing."`

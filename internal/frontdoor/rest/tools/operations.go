@@ -18,10 +18,10 @@ func (h *toolCallHandlers) opToolCalls(d *httpapi.Document) huma.Operation {
 			"A name is matched without regard to letter case and separators if that is unambiguous.",
 		http.StatusBadRequest, http.StatusNotFound, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusServiceUnavailable)
 	op.Parameters = append([]*huma.Param{
-		{Name: "format", In: "query", Description: "The provider of the tool calls; by default it is detected. For a text, the format of the answer's messages.",
+		{Name: "format", In: "query", Description: "The provider of the tool calls; by default it is detected. For a text, it is the format of the messages in the answer.",
 			Schema: &huma.Schema{Type: huma.TypeString, Enum: []any{"mcp", "openai", "openai-responses", "anthropic", "gemini"}}, Example: "openai"},
-		{Name: "set", In: "query", Description: "The set whose tools and names are meant; other tools are not found.", Schema: &huma.Schema{Type: huma.TypeString}, Example: "research"},
-		{Name: "own", In: "query", Description: "The names of tools that the caller runs itself, with commas between them. Their calls do not run here, and own_calls has them. A name that a tool here has too means the caller's.", Schema: &huma.Schema{Type: huma.TypeString}, Example: "ask_user,get_location"},
+		{Name: "set", In: "query", Description: "Only the tools of this set, under their names in the set. Other tools are not found.", Schema: &huma.Schema{Type: huma.TypeString}, Example: "research"},
+		{Name: "own", In: "query", Description: "The comma-separated names of tools that the caller runs itself. Their calls do not run here; own_calls lists them. If another tool has the same name, the caller's own tool takes precedence.", Schema: &huma.Schema{Type: huma.TypeString}, Example: "ask_user,get_location"},
 		{Name: "Prefer", In: "header", Description: "respond-async: store each call and answer at once with 202 and the paths of the calls; wait=SECONDS: do so for calls that take longer (RFC 7240).", Schema: &huma.Schema{Type: huma.TypeString}, Example: "respond-async"},
 		{Name: "Idempotency-Key", In: "header", Description: "The same key and body return the same answers, and nothing runs twice. The calls become durable.", Schema: httpapi.IdempotencySchema(), Example: "8e03978e-40d5-43dd-bc93-6894a57f9324"},
 	}, h.runner.CallParams()...)
@@ -50,19 +50,19 @@ func (h *toolCallHandlers) opToolCalls(d *httpapi.Document) huma.Operation {
 
 func opListTools() huma.Operation {
 	return openapi.Operation(http.MethodGet, "/tools", "list-tools", openapi.TagServers, "List all tools",
-		"Every tool of every server, by server and name, in pages (a ToolList). With the format of a model provider, all callable tools in that provider's format, under names that it accepts (a ProviderToolList); POST /tool-calls runs the model's tool calls.", http.StatusBadRequest, http.StatusNotFound)
+		"All tools of all servers, sorted by server and name, in pages (a ToolList). With the format of a model provider, all callable tools in that provider's format, under names that it accepts (a ProviderToolList); POST /tool-calls runs the model's tool calls.", http.StatusBadRequest, http.StatusNotFound)
 }
 
 func opListSwitches() huma.Operation {
 	return openapi.Operation(http.MethodGet, "/tools/switches", "list-switches", openapi.TagServers, "List what is disabled",
-		"The tools that are disabled, and the patterns and sets by which tools are.", http.StatusBadRequest)
+		"The disabled tools, and the patterns and sets that disable tools.", http.StatusBadRequest)
 }
 
 func opSwitchTools(d *httpapi.Document) huma.Operation {
 	op := openapi.Operation(http.MethodPatch, "/tools", "switch-tools", openapi.TagServers, "Disable or enable tools by server, pattern or set",
-		"All tools that fit are disabled, also those that come later, at every front door and after restarts. A tool is enabled when nothing disables it: to enable tools again, send the same server, tool and set with enabled true.",
+		"Disables all matching tools, and matching tools that are added later, at every front door and after restarts. A tool is enabled when nothing disables it: to enable tools again, send the same server, tool and set with enabled true.",
 		http.StatusBadRequest, http.StatusNotFound, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusServiceUnavailable)
-	op.RequestBody = openapi.JSONBody(d.SchemaOf(reflect.TypeFor[WideSwitchRequest]()), true, "Which tools, and their new state.", map[string]any{"server": "files", "tool": "delete_*", "enabled": false, "reason": "Read-only until Monday."})
+	op.RequestBody = openapi.JSONBody(d.SchemaOf(reflect.TypeFor[WideSwitchRequest]()), true, "The tools, and their new state.", map[string]any{"server": "files", "tool": "delete_*", "enabled": false, "reason": "Read-only until Monday."})
 	return op
 }
 

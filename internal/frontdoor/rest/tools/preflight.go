@@ -24,7 +24,7 @@ type PreflightTool struct {
 	Tool     string          `json:"tool" example:"read_text"`
 	Ready    bool            `json:"ready" doc:"Whether a call can run: the tool is there, enabled, not denied and online, and its definition is the required one."`
 	State    string          `json:"state" enum:"ready,missing,unknown,offline,disabled,unaccepted,changed,denied" doc:"ready; missing: there is no such server or tool; unknown: the tools of its server are not known yet; offline: no worker can run it; disabled: it is switched off; unaccepted: nobody has accepted its definition; changed: its definition is not the required one; denied: the policy denies your calls."`
-	Reason   string          `json:"reason,omitempty" doc:"Why it is not ready."`
+	Reason   string          `json:"reason,omitempty" doc:"The reason that it is not ready."`
 	Pinned   bool            `json:"pinned" doc:"Whether its server is pinned, and the definition accepted."`
 	Digest   string          `json:"digest,omitempty" doc:"The digest of its definition."`
 	Risk     string          `json:"risk,omitempty" enum:"low,medium,high" doc:"The risk of a call without arguments."`
@@ -101,8 +101,8 @@ func (h *searchHandlers) pinned(t *catalog.Tool) bool {
 
 func opPreflight() huma.Operation {
 	op := openapi.Operation(http.MethodGet, "/preflight", "preflight", openapi.TagServers, "Check that tools are ready",
-		"Whether the tools that a program needs are there, enabled, accepted, online, and not denied to you by the policy. The policy is asked about a call without arguments, and no call is made.", http.StatusBadRequest)
-	tools := openapi.QueryParam("tool", "A tool, SERVER/TOOL, or with the digest of the required definition SERVER/TOOL@DIGEST; repeat it for several.",
+		"Checks whether the tools that a program needs exist and are enabled, accepted, online and not denied to you by the policy. The policy is evaluated for a call without arguments. No tool runs.", http.StatusBadRequest)
+	tools := openapi.QueryParam("tool", "A tool as SERVER/TOOL, or as SERVER/TOOL@DIGEST to require the definition with this digest. Repeat the parameter for several tools.",
 		&huma.Schema{Type: huma.TypeArray, Items: openapi.String(), MinItems: new(1), MaxItems: new(maxPreflight)})
 	tools.Required, tools.Example = true, []any{"everything/echo"}
 	op.Parameters = []*huma.Param{tools}

@@ -17,11 +17,11 @@ import (
 
 // ToolSearch is the answer to GET /tools/search.
 type ToolSearch struct {
-	Tools     []FoundTool `json:"tools" nullable:"false" doc:"The tools that fit, best first; empty if no tool fits."`
-	Unmatched []string    `json:"unmatched" nullable:"false" doc:"The words of the query that no tool has. If tools is empty, try other words for them."`
+	Tools     []FoundTool `json:"tools" nullable:"false" doc:"The matching tools, best match first; empty if no tool matches."`
+	Unmatched []string    `json:"unmatched" nullable:"false" doc:"The words of the query that no tool contains. If tools is empty, replace them by other words."`
 	Searched  int         `json:"searched" doc:"The number of tools that were searched: those that can be called."`
-	Ranking   string      `json:"ranking" enum:"bm25f,hybrid" doc:"How the tools were ranked: by their words, or by these and by embeddings."`
-	Note      string      `json:"ranking_note,omitempty" doc:"Why embeddings, which are configured, were not used."`
+	Ranking   string      `json:"ranking" enum:"bm25f,hybrid" doc:"How the tools were ranked. bm25f: by words. hybrid: by words and embeddings."`
+	Note      string      `json:"ranking_note,omitempty" doc:"The reason that the configured embeddings were not used."`
 	Unknown   []string    `json:"unknown,omitempty" nullable:"false" doc:"Servers whose tools are currently unknown and were not searched."`
 }
 
@@ -31,8 +31,8 @@ type FoundTool struct {
 	Tool      string          `json:"tool" example:"read_text"`
 	NameInSet string          `json:"name_in_set,omitempty" doc:"Its name in the set that was searched."`
 	Signature string          `json:"signature" doc:"How it is called, in one line: required parameters first, optional ones with a question mark." example:"read_text(path: string, head?: integer)"`
-	Summary   string          `json:"summary,omitempty" doc:"The beginning of its description, as its server says it." example:"Reads a text file."`
-	Score     float64         `json:"score" doc:"For comparison with the other tools of this answer only." example:"7.31"`
+	Summary   string          `json:"summary,omitempty" doc:"The beginning of its description, as its server sent it." example:"Reads a text file."`
+	Score     float64         `json:"score" doc:"The relevance, comparable only within this answer." example:"7.31"`
 	Risk      string          `json:"risk" enum:"low,medium,high" doc:"The risk of a call without arguments; the arguments of a call can change it."`
 	Decision  string          `json:"decision" enum:"run,hold,sandbox,deny" doc:"What the policy decides for your call without arguments: it runs, is held for approval, runs in a sandbox, or is denied. The arguments of a call can change it."`
 }
@@ -93,7 +93,7 @@ func opSearchTools() huma.Operation {
 		http.StatusBadRequest, http.StatusNotFound)
 	text := openapi.String()
 	text.MaxLength, text.MinLength = new(2048), new(1)
-	q := openapi.QueryParam("q", "What the tool is to do, in words.", text)
+	q := openapi.QueryParam("q", "What the tool should do, in words.", text)
 	q.Required, q.Example = true, "read a file"
 	op.Parameters = []*huma.Param{
 		q, openapi.QueryParam("server", "Only tools of this server.", openapi.String()), openapi.QueryParam("set", "Only tools of this set.", openapi.String()),

@@ -16,10 +16,10 @@ const maxPatternBytes = 256
 
 // Switch is a tool, or all tools that match a pattern, and whether they are enabled.
 type Switch struct {
-	Server  schema.ServerID `json:"server,omitempty" doc:"A server, or with wide a pattern of servers." example:"files"`
-	Tool    string          `json:"tool,omitempty" doc:"A tool, or with wide a pattern of tools." example:"delete_*"`
-	Set     string          `json:"set,omitempty" doc:"The set whose tools are meant." example:"research"`
-	Wide    bool            `json:"wide,omitempty" doc:"Whether server and tool are patterns, also for tools that come later."`
+	Server  schema.ServerID `json:"server,omitempty" doc:"A server id or, if wide is true, a pattern of server ids." example:"files"`
+	Tool    string          `json:"tool,omitempty" doc:"A tool name or, if wide is true, a pattern of tool names." example:"delete_*"`
+	Set     string          `json:"set,omitempty" doc:"Only tools of this set." example:"research"`
+	Wide    bool            `json:"wide,omitempty" doc:"Whether server and tool are patterns. They also apply to tools that are added later."`
 	Enabled bool            `json:"enabled"`
 	Reason  string          `json:"reason,omitempty" example:"Read-only until Monday."`
 	By      string          `json:"by,omitempty" example:"ops"`
@@ -34,7 +34,7 @@ type SwitchList struct {
 // WideSwitch is the answer to PATCH /tools.
 type WideSwitch struct {
 	Switch
-	Tools int `json:"tools" doc:"The number of tools that fit now." example:"3"`
+	Tools int `json:"tools" doc:"The number of tools that match now." example:"3"`
 }
 
 // WideSwitchRequest is the body of PATCH /tools.

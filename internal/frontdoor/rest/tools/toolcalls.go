@@ -41,7 +41,7 @@ type ToolCallsAnswer struct {
 type OwnToolCall struct {
 	Index     int               `json:"index" doc:"The position among all calls of the message."`
 	ID        string            `json:"id,omitempty" doc:"The provider's id of the call." example:"call_abc124"`
-	Name      string            `json:"name" doc:"The name of the tool, as own has it." example:"ask_user"`
+	Name      string            `json:"name" doc:"The name of the tool, as in the parameter own." example:"ask_user"`
 	Arguments openapi.AnyObject `json:"arguments,omitzero" doc:"The arguments; absent if they are not a JSON object."`
 	Call      openapi.AnyObject `json:"call,omitzero" doc:"The call, exactly as it is in the message; absent for calls that were extracted from a text."`
 }

@@ -78,7 +78,7 @@ type toolListInput struct {
 	Format       string          `query:"format" enum:"mcp,openai,openai-responses,anthropic,gemini" default:"mcp" doc:"The format of the tools. mcp returns the servers' definitions in pages; the others return all callable tools in the format of a model provider in one answer."`
 	Server       schema.ServerID `query:"server" doc:"Only the tools of this server." example:"everything"`
 	Set          string          `query:"set" doc:"Only the tools of this set, in its order and under its names, in one answer." example:"research"`
-	Include      string          `query:"include" enum:"offline" doc:"offline: a list in the format of a model provider, of a set or with a query also has tools that no worker can run now."`
+	Include      string          `query:"include" enum:"offline" doc:"With the value offline, a list in the format of a model provider, of a set or for a query also has tools that no worker can run now."`
 	Limit        int             `query:"limit" minimum:"1" maximum:"500" default:"100" doc:"The maximum number of tools on a page, if the list has pages."`
 	Cursor       string          `query:"cursor" maxLength:"2048" doc:"The next_cursor of the previous page."`
 	Query        string          `query:"query" maxLength:"2048" doc:"Only tools that match these words, best match first." example:"read a file"`
@@ -110,7 +110,7 @@ func Register(d *httpapi.Document, o Options) *Shapes {
 	limits, kept := o.Calls.Limits(), newShapes()
 	(&toolHandlers{catalog: o.Catalog, log: o.Log, shapes: kept, depth: limits.ArgumentDepth}).register(d)
 	finder := &searchHandlers{catalog: o.Catalog, calls: o.Calls}
-	httpapi.HandleValue(d, opSearchTools(), "The tools that fit.", map[string]any{
+	httpapi.HandleValue(d, opSearchTools(), "The matching tools.", map[string]any{
 		"tools":     []any{map[string]any{"server": "files", "tool": "read_text", "signature": "read_text(path: string, head?: integer)", "summary": "Reads a text file.", "score": 7.31, "risk": "low", "decision": "run"}},
 		"unmatched": []any{}, "searched": 42, "ranking": "bm25f",
 	}, finder.search)
@@ -135,7 +135,7 @@ func (h *toolHandlers) register(d *httpapi.Document) {
 	httpapi.Get(d, opListSwitches(), func(ctx context.Context, _ *httpapi.NoInput) (SwitchList, error) {
 		return h.switches(httpapi.Of(ctx).Operated(h.catalog)), nil
 	})
-	httpapi.HandleValue(d, opSwitchTools(d), "What was disabled or enabled.", map[string]any{
+	httpapi.HandleValue(d, opSwitchTools(d), "The tools that were disabled or enabled.", map[string]any{
 		"server": "files", "tool": "delete_*", "enabled": false, "reason": "Read-only until Monday.", "by": "ops", "at": "2026-01-02T03:04:05Z", "tools": 3,
 	}, h.switchTools)
 	httpapi.HandleValue(d, opSwitchTool(d), "The state of the tool.", map[string]any{

@@ -11,9 +11,9 @@ import (
 type UsageReport struct {
 	From     time.Time   `json:"from" doc:"The start of the first hour."`
 	To       time.Time   `json:"to" doc:"The end of the last hour."`
-	Complete bool        `json:"complete" doc:"Whether every record is counted that was stored when the request came. If it is false, ask again in a few seconds."`
+	Complete bool        `json:"complete" doc:"Whether all records that were stored at the time of the request are counted. If false, send the request again in a few seconds."`
 	Total    UsageCounts `json:"total" doc:"The sums of all rows."`
-	Rows     []UsageRow  `json:"rows" nullable:"false" doc:"By time, then those with the most calls first."`
+	Rows     []UsageRow  `json:"rows" nullable:"false" doc:"Sorted by time, then by the number of calls, highest first."`
 }
 
 // UsageRow counts the calls of one interval, tenant, key, server and tool. The query parameters by
@@ -21,22 +21,22 @@ type UsageReport struct {
 type UsageRow struct {
 	Start  *time.Time      `json:"start,omitempty" doc:"The start of the hour or day; only with interval."`
 	Tenant schema.TenantID `json:"tenant,omitempty" doc:"The tenant of the principal; with by=tenant or by=key."`
-	Key    string          `json:"key,omitempty" doc:"The principal: the name of the API key, or the subject of the token. (other) has what is beyond the bound of an hour."`
+	Key    string          `json:"key,omitempty" doc:"The principal: the name of the API key, or the subject of the token. (other) is the sum of the principals beyond the limit for an hour."`
 	Server schema.ServerID `json:"server,omitempty" doc:"The server; with by=server or by=tool. Absent for calls that named no server that exists."`
-	Tool   string          `json:"tool,omitempty" doc:"The tool, or the method of MCP for what is no call of a tool."`
+	Tool   string          `json:"tool,omitempty" doc:"The tool, or the MCP method of a request that is not a tool call."`
 	UsageCounts
 }
 
 // UsageCounts are the counts of a group of calls.
 type UsageCounts struct {
-	Calls      int64   `json:"calls" doc:"All calls: the sum of the seven outcomes that follow."`
+	Calls      int64   `json:"calls" doc:"All calls: the sum of succeeded, failed, denied, expired, canceled, unknown and unfinished."`
 	Succeeded  int64   `json:"succeeded" doc:"Calls with a result, tool errors included."`
 	Failed     int64   `json:"failed"`
 	Denied     int64   `json:"denied" doc:"Calls that the policy, a scope or a person denied."`
 	Expired    int64   `json:"expired"`
 	Canceled   int64   `json:"canceled"`
 	Unknown    int64   `json:"unknown"`
-	Unfinished int64   `json:"unfinished" doc:"Calls that are held, wait or run."`
+	Unfinished int64   `json:"unfinished" doc:"Calls that are held, waiting or running."`
 	ToolErrors int64   `json:"tool_errors" doc:"The succeeded calls whose result is an error of the tool."`
 	Held       int64   `json:"held" doc:"The calls that waited for an approval, or ran with one."`
 	TookMs     float64 `json:"took_ms" doc:"The time that the MCP servers took, measured by the workers."`

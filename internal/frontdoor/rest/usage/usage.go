@@ -19,7 +19,7 @@ type handlers struct{ calls *calls.Calls }
 
 // Register registers the operation on usage.
 func Register(d *httpapi.Document, c *calls.Calls) {
-	httpapi.HandleValue(d, opUsage(), "What was counted.", example(), (&handlers{c}).usage)
+	httpapi.HandleValue(d, opUsage(), "The counts.", example(), (&handlers{c}).usage)
 }
 
 // usage serves GET /usage.
@@ -71,15 +71,15 @@ func limit(q *calls.UsageQuery, who *schema.Principal, tenant string) {
 }
 
 func opUsage() huma.Operation {
-	op := openapi.Operation(http.MethodGet, "/usage", "get-usage", openapi.TagUsage, "Show who used what",
-		"Calls by hour, counted from the execution log: they equal the records of GET /calls, also after processes were killed. Hours are kept for 90 days. "+
+	op := openapi.Operation(http.MethodGet, "/usage", "get-usage", openapi.TagUsage, "Show usage by tenant, key, server and tool",
+		"Calls per hour, counted from the call records: the counts equal the records of GET /calls, even if processes were killed. Hours are kept for 90 days. "+
 			"A call counts in the hour in which it was admitted. With the scope admin or calls:read:all you see your tenant, and all tenants if yours is the default one; with admin:tenant, your tenant; without them, your own calls.",
 		http.StatusBadRequest, http.StatusServiceUnavailable)
 	op.Parameters = []*huma.Param{
 		openapi.QueryParam("from", "The start, rounded down to the hour. The default is 24 hours before the end.", openapi.Time()),
 		openapi.QueryParam("to", "The end, rounded up to the hour. The default is now.", openapi.Time()),
-		openapi.QueryParam("by", "What has a row of its own. Without it there is one row for each interval.", &huma.Schema{Type: huma.TypeArray, Items: openapi.Words("tenant", "key", "server", "tool")}),
-		openapi.QueryParam("interval", "The time of a row. The default is the time from start to end.", openapi.Words("hour", "day")),
+		openapi.QueryParam("by", "The grouping: each combination of these values has its own row. Without it there is one row for each interval.", &huma.Schema{Type: huma.TypeArray, Items: openapi.Words("tenant", "key", "server", "tool")}),
+		openapi.QueryParam("interval", "The length of time that a row covers. The default is the whole time from start to end.", openapi.Words("hour", "day")),
 		openapi.QueryParam("tenant", "Only this tenant.", openapi.String()),
 	}
 	return op

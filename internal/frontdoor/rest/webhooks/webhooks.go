@@ -22,7 +22,7 @@ import (
 // WebhookDelivery is one event for one receiver.
 type WebhookDelivery struct {
 	ID        string          `json:"id" doc:"The header webhook-id of its requests." example:"call_06b2t8m3c0w3v2q5n7k9a1d4fz"`
-	URL       string          `json:"url" doc:"The address of the receiver, which may hold a secret of it." example:"https://hooks.example.com/callyard"`
+	URL       string          `json:"url" doc:"The URL of the receiver. It can contain a secret." example:"https://hooks.example.com/callyard"`
 	Receiver  string          `json:"receiver" doc:"The host and port of the receiver." example:"hooks.example.com:443"`
 	Type      string          `json:"type" doc:"The type of the event." example:"call.succeeded"`
 	Tenant    schema.TenantID `json:"tenant,omitempty" doc:"The tenant of the call or batch; absent for the default tenant." example:"billing"`
@@ -39,7 +39,7 @@ type WebhookDelivery struct {
 // WebhookDeliveryList is the answer to GET /webhooks/deliveries.
 type WebhookDeliveryList struct {
 	Deliveries []WebhookDelivery `json:"deliveries" nullable:"false" doc:"The deliveries, oldest first."`
-	Total      int               `json:"total" doc:"The number of deliveries that match, also if the limit leaves some of them out." example:"1"`
+	Total      int               `json:"total" doc:"The number of all matching deliveries, which can be more than the limit." example:"1"`
 }
 
 func deliveryOf(d *webhook.Delivery) WebhookDelivery {
@@ -84,7 +84,7 @@ func opList() huma.Operation {
 
 func opRetry() huma.Operation {
 	op := openapi.Operation(http.MethodPost, "/webhooks/deliveries/{id}/retry", "retry-webhook-delivery", openapi.TagWebhooks, "Send a webhook delivery again",
-		"Restarts a delivery that was given up, with all its attempts; the first one is made at once. The webhook-id stays.",
+		"Restarts a delivery that was given up, with all its attempts; the first one is made at once. Its webhook-id stays the same.",
 		http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusServiceUnavailable)
 	again := example()
 	again["state"], again["attempts"], again["next_attempt_at"] = "waiting", 0, "2026-01-03T10:00:00Z"

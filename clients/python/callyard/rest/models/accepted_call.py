@@ -57,8 +57,8 @@ class AcceptedCall:
             has isError true.
         settled (str | Unset): The person who settled a call with unknown outcome, and the reason.
         tool_error (bool | Unset): Whether the tool's result is an error.
-        trace_id (str | Unset): The trace that has the spans of the call: 32 hex digits. It is missing where the call
-            was not traced, or not sampled. Of a call of a batch, GET /calls has it.
+        trace_id (str | Unset): The trace that has the spans of the call: 32 hex digits. Absent if the call was not
+            traced or not sampled. For a call of a batch, GET /calls has it.
         worker (str | Unset):
     """
 

@@ -18,9 +18,9 @@ T = TypeVar("T", bound="APIKeyLimits")
 class APIKeyLimits:
     """
     Attributes:
-        burst (int | Unset): The number of calls that may come at once within the rate; absent: those of one second.
-        in_flight (int | Unset): Calls under way at once; absent: no limit.
-        rate (float | Unset): Calls a second; absent: no limit.
+        burst (int | Unset): The number of calls that may arrive at once; absent: the calls of one second at this rate.
+        in_flight (int | Unset): The maximum number of concurrent calls; absent: no limit.
+        rate (float | Unset): The maximum number of calls per second; absent: no limit.
     """
 
     burst: int | Unset = UNSET

@@ -25,17 +25,18 @@ class APIKeyRequest:
     """
     Attributes:
         name (str):
-        expires_at (datetime.datetime | Unset): When the key ends; absent: in 90 days. At most 5 years.
+        expires_at (datetime.datetime | Unset): When the key expires, at most 5 years from now; absent: in 90 days.
         groups (list[str] | Unset):
         limits (APIKeyLimits | Unset):
         note (str | Unset):
-        owner (str | Unset): The person or team behind the key. Absent: the owner of the credential that makes it.
-        role (APIKeyRequestRole | Unset): In place of scopes: what the key lets do. Not more than your own credential
-            has.
-        scopes (list[str] | Unset): Not more than your own credential has. Required without role.
-        tenant (str | Unset): The tenant of the principal. Absent: yours. Only credentials of the default tenant make
-            keys of others.
-        tools (list[str] | Unset): Patterns of SERVER/TOOL that limit what the scopes let call.
+        owner (str | Unset): The person or team behind the key. Absent: the owner of your credential.
+        role (APIKeyRequestRole | Unset): The role, instead of scopes. It cannot have a scope that your own credential
+            does not have.
+        scopes (list[str] | Unset): Only scopes that your own credential has. Required if role is absent.
+        tenant (str | Unset): The tenant of the principal. Absent: your tenant. Only credentials of the default tenant
+            can create keys of other tenants.
+        tools (list[str] | Unset): Patterns of SERVER/TOOL. Of the tools that the scopes allow, the key can call only
+            those that match.
     """
 
     name: str

@@ -20,9 +20,9 @@ T = TypeVar("T", bound="APIKeyRotation")
 class APIKeyRotation:
     """
     Attributes:
-        expires_at (datetime.datetime | Unset): When the key ends; absent: as before.
-        grace_seconds (int | Unset): How long the present secret stays valid next to the new one; absent: 86400, a day.
-            At most 7 days; 0 ends it at once.
+        expires_at (datetime.datetime | Unset): When the key expires; absent: unchanged.
+        grace_seconds (int | Unset): The number of seconds for which the previous secret stays valid; absent: 86400 (one
+            day). At most 7 days; 0 makes it invalid at once.
     """
 
     expires_at: datetime.datetime | Unset = UNSET

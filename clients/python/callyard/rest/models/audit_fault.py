@@ -19,11 +19,13 @@ T = TypeVar("T", bound="AuditFault")
 class AuditFault:
     """
     Attributes:
-        kind (AuditFaultKind):
-        what (str):
+        kind (AuditFaultKind): changed: a record differs from what was written. gap: records are missing in the middle
+            or at the start. cut: records are missing at the end. added: records were inserted.
+        what (str): The fault, in words.
         writer (str):
-        seq (int | Unset): The record in its chain; absent where it cannot be read.
-        sequence (int | Unset): The message in the stream; absent where the fault is in none.
+        seq (int | Unset): The position of the record in its chain; absent if it cannot be read.
+        sequence (int | Unset): The sequence number of the message in the stream; absent if the fault is not in a
+            message.
     """
 
     kind: AuditFaultKind

@@ -22,39 +22,39 @@ class AuditRecord:
     Attributes:
         at (datetime.datetime):
         hash_ (str): The SHA-256 of this record.
-        kind (str): What happened: act-begun and act-ended for operators; asked, held, decided, ran, ended and others
-            for calls.
+        kind (str): The event: act-begun and act-ended for actions of operators; asked, held, decided, ran, ended and
+            others for calls.
         prev (str): The SHA-256 of the record before it in the chain.
         seq (int): The position in the chain, from 1.
         writer (str): The process that wrote it; each writes a chain of its own.
-        after_digest (str | Unset): The digest of what was changed, after; absent: there is none.
+        after_digest (str | Unset): The digest of the changed resource after the action; absent if it was removed.
         approval_id (str | Unset):
         arguments_digest (str | Unset):
         attempt (str | Unset):
         batch_id (str | Unset):
-        before_digest (str | Unset): The digest of what was changed, before; absent: there was none.
+        before_digest (str | Unset): The digest of the changed resource before the action; absent if it did not exist.
         binding_digest (str | Unset):
-        by (str | Unset): Who did it.
+        by (str | Unset): The principal or person that acted.
         call_id (str | Unset):
         channel (str | Unset):
         client (str | Unset): The program.
-        credential (str | Unset): By what an operator was authenticated.
+        credential (str | Unset): How the operator was authenticated.
         definition_digest (str | Unset):
         error (str | Unset): The kind of the error.
-        grant_id (str | Unset): The access that a person gave a program.
+        grant_id (str | Unset): The id of the access that a person gave to a program.
         level (int | Unset): The risk level.
         operation (str | Unset): The operation of an operator.
         outcome (str | Unset):
         owner (str | Unset):
         path (str | Unset):
         permission_id (str | Unset):
-        person (str | Unset): Whose access it is, if somebody else did something with it.
+        person (str | Unset): The person whose access it is, if somebody else acted on it.
         policy_version (str | Unset):
         reason (str | Unset): The reason that the policy gives.
         reason_digest (str | Unset): The digest of a person's reason, which is stored with the approval.
-        repaired (bool | Unset): The record was written later, from the record of the approval.
+        repaired (bool | Unset): Whether the record was written later, from the record of the approval.
         request_id (str | Unset):
-        resource (str | Unset): What its tokens are for.
+        resource (str | Unset): The resource for which its tokens are valid.
         result_digest (str | Unset):
         rule (str | Unset):
         scopes (str | Unset):

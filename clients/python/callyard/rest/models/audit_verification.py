@@ -23,14 +23,14 @@ T = TypeVar("T", bound="AuditVerification")
 class AuditVerification:
     """
     Attributes:
-        began_at (datetime.datetime): When the first record was verified. Every hour, verification begins again.
+        began_at (datetime.datetime): When verification began. It begins again with the first record every hour.
         checked_at (datetime.datetime):
-        complete (bool): Every record was verified that was stored when the request came. Otherwise ask again: the next
-            request continues.
+        complete (bool): Whether all records that were stored at the time of the request are verified. If false, send
+            the request again: it continues.
         fault_count (int): The number of all faults.
-        heads_compared (bool): The ends of the chains were compared with their heads, which shows a truncated chain. It
-            needs the NATS permissions of this version.
-        intact (bool): Nothing was found so far.
+        heads_compared (bool): Whether the ends of the chains were compared with their recorded heads, which detects
+            records that are missing at the end. It needs the NATS permissions of this version.
+        intact (bool): Whether no fault was found so far.
         records (int): The number of verified records.
         writers (int): The number of chains.
         faults (list[AuditFault] | Unset): The first 1000 faults.

@@ -34,8 +34,8 @@ class Batch:
         state (BatchState):
         ended (datetime.datetime | Unset):
         labels (BatchLabels | Unset):
-        missing_servers (list[str] | Unset): Servers of waiting calls that no worker has announced, the first 20 by
-            name. Their calls wait for such a worker for 10 minutes, and then fail.
+        missing_servers (list[str] | Unset): Servers that waiting calls need and no worker has announced, the first 20
+            by name. Their calls wait 10 minutes for a worker, and then fail.
         payloads_deleted (bool | Unset): Whether the arguments and results of its calls have been deleted, because the
             retention of its tenant has ended.
         priority (int | Unset):

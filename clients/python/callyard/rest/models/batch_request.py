@@ -26,10 +26,11 @@ class BatchRequest:
     Attributes:
         callback_url (str | Unset): The URL that is notified when the batch ends.
         calls (list[BatchCall] | Unset): The calls; optional if open is true.
-        expires_in (int | Unset): Seconds within which calls must be sent to a worker; the default is 24 h.
+        expires_in (int | Unset): The number of seconds within which calls must be sent to a worker; the default is
+            86400 (24 hours).
         labels (BatchRequestLabels | Unset): The caller's own labels; a name has at most 64 bytes.
         open_ (bool | Unset): More calls follow with POST /batches/{id}/calls.
-        priority (int | Unset): Each 5 doubles or halves the share of the batch.
+        priority (int | Unset): Each step of 5 doubles the batch's share of the capacity, or halves it.
         stream (bool | Unset): Stream the results in the answer as the calls end.
     """
 

@@ -41,8 +41,8 @@ class CallRecord:
         cancel_requested (bool | Unset): With state unknown: the call was asked to stop while it ran. A call in state
             canceled never ran.
         custom_id (str | Unset):
-        decision (CallRecordDecision | Unset): What the policy decided. It is missing where the call was refused before
-            the policy was asked.
+        decision (CallRecordDecision | Unset): What the policy decided. Absent if the call was refused before the policy
+            was evaluated.
         durable (bool | Unset):
         ended (datetime.datetime | Unset):
         error (CallRecordError | Unset):
@@ -58,8 +58,8 @@ class CallRecord:
         took_ms (float | Unset): The time that the MCP server took, measured by the worker.
         tool (str | Unset):
         tool_error (bool | Unset): Whether the tool's result is an error.
-        trace_id (str | Unset): The trace that has the spans of the call: 32 hex digits. It is missing where the call
-            was not traced, or not sampled.
+        trace_id (str | Unset): The trace that has the spans of the call: 32 hex digits. Absent if the call was not
+            traced or not sampled.
         worker (str | Unset):
     """
 

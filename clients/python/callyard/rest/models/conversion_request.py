@@ -22,7 +22,7 @@ class ConversionRequest:
     Attributes:
         from_ (ConversionRequestFrom): The format of tools and calls.
         to (ConversionRequestTo): The format to convert them to.
-        calls (Any | Unset): Tool calls: a list of them. The whole answer of the provider and its assistant message are
+        calls (Any | Unset): A list of tool calls. The whole answer of the provider and its assistant message are
             accepted too.
         tools (Any | Unset): Tool definitions, as the tools member of a request to the provider, or for mcp the tools of
             tools/list. An object with this list as its member tools is accepted too.

@@ -23,17 +23,17 @@ T = TypeVar("T", bound="Evaluation")
 class Evaluation:
     """
     Attributes:
-        at (datetime.datetime): When the report was written; of a run without one, when its files were.
+        at (datetime.datetime): When the report was written or, for a run without a report, when its files were written.
         id (str): The name of the run, which is that of its folder.
-        scored (bool): Whether there is a report. Without one the members from data on are absent.
+        scored (bool): Whether there is a report. If false, fault has the reason, and there are no scores.
         accuracy (EvaluationEstimate | Unset):
         answers (int | Unset):
-        data (str | Unset): The data set as it was named.
+        data (str | Unset): The name of the data set.
         f1 (EvaluationEstimate | Unset):
-        fault (str | Unset): Why there is no report.
+        fault (str | Unset): The reason that there is no report.
         reward (EvaluationEstimate | Unset):
         samples (int | Unset):
-        trials (int | Unset): The number of answers to a sample, at most.
+        trials (int | Unset): The maximum number of answers to one sample.
     """
 
     at: datetime.datetime

@@ -23,8 +23,8 @@ T = TypeVar("T", bound="EvaluationCheck")
 class EvaluationCheck:
     """
     Attributes:
-        categories (EvaluationCheckCategories): That share by category.
-        errors (EvaluationCheckErrors): The number of answers with each first fault.
+        categories (EvaluationCheckCategories): The share of accepted answers, by category.
+        errors (EvaluationCheckErrors): The number of rejected answers, by their first fault.
         valid (EvaluationEstimate):
     """
 

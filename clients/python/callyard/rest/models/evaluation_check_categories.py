@@ -14,7 +14,7 @@ T = TypeVar("T", bound="EvaluationCheckCategories")
 
 @_attrs_define
 class EvaluationCheckCategories:
-    """That share by category."""
+    """The share of accepted answers, by category."""
 
     additional_properties: dict[str, float] = _attrs_field(init=False, factory=dict)
 

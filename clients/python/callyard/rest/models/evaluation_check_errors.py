@@ -14,7 +14,7 @@ T = TypeVar("T", bound="EvaluationCheckErrors")
 
 @_attrs_define
 class EvaluationCheckErrors:
-    """The number of answers with each first fault."""
+    """The number of rejected answers, by their first fault."""
 
     additional_properties: dict[str, int] = _attrs_field(init=False, factory=dict)
 

@@ -26,7 +26,7 @@ class EvaluationExecution:
         answers (int):
         calls (int):
         denied (int):
-        masked (int): Answers without a valid result; they count in no share.
+        masked (int): Answers without a valid result; no share includes them.
         ok (int):
         refused (int): Calls that were not run because the sample does not offer the tool.
         masked_because (EvaluationExecutionMaskedBecause | Unset): The number of masked answers by reason.

@@ -32,10 +32,10 @@ class EvaluationReport:
     Attributes:
         answers (int):
         id (str):
-        inputs (str): The digest of all that the report follows from.
-        levels (list[EvaluationLevel]): One for each level of extraction: strict, published and lenient.
-        rewards (list[EvaluationReward]): The whole reward, and its terms alone.
-        rules (list[str]): The rules of scoring in short.
+        inputs (str): The digest of all inputs of the report.
+        levels (list[EvaluationLevel]): The scores at each extraction level: strict, published and lenient.
+        rewards (list[EvaluationReward]): The reward with all its terms, and each term alone.
+        rules (list[str]): A short description of the scoring rules.
         samples (int):
         samples_digest (str):
         scoring (EvaluationReportScoring): The settings of the scores, with the constants of the reward.
@@ -48,7 +48,7 @@ class EvaluationReport:
         data (str | Unset):
         executed (EvaluationExecution | Unset):
         pass_ (list[EvaluationPass] | Unset): The accuracy over several trials.
-        skipped (list[str] | Unset): Samples without an answer that do not count.
+        skipped (list[str] | Unset): Samples without an answer that are not counted.
         turns (list[EvaluationTurn] | Unset): The turns of conversations whose calls are expected turn by turn.
     """
 

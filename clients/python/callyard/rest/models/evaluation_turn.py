@@ -23,8 +23,8 @@ class EvaluationTurn:
     """
     Attributes:
         accuracy (EvaluationEstimate):
-        samples (int): The conversations with such a turn.
-        turn (int): From 1.
+        samples (int): The number of conversations with this turn.
+        turn (int): The number of the turn, from 1.
         types (EvaluationTurnTypes): The number of answers of each type.
     """
 

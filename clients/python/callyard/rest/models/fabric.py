@@ -20,11 +20,11 @@ T = TypeVar("T", bound="Fabric")
 class Fabric:
     """
     Attributes:
-        approvals (int): The approvals that are pending.
-        batches (int): The batches that have not ended.
-        disagreements (int): The parts of the configuration, counting each server, for which live processes use
-            different versions.
-        workers (int): The live workers.
+        approvals (int): The number of pending approvals.
+        batches (int): The number of batches that have not ended.
+        disagreements (int): The number of parts of the configuration for which live processes use different versions.
+            Each server is a part.
+        workers (int): The number of live workers.
         oldest_approval (datetime.datetime | Unset): When the oldest pending approval was requested; absent if none is
             pending.
     """

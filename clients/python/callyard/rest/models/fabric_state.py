@@ -28,15 +28,15 @@ T = TypeVar("T", bound="FabricState")
 class FabricState:
     """
     Attributes:
-        format_ (FabricStateFormat): The form of the file.
-        keys (list[ExportedKey] | Unset): The API keys without secrets. An import compares them only and makes none.
+        format_ (FabricStateFormat): The format of the file, with its version.
+        keys (list[ExportedKey] | Unset): The API keys without secrets. An import only compares them, and creates none.
         pins (list[AcceptedDigest] | Unset): The accepted definitions of tools. An import accepts those that the servers
-            offer now; it takes no acceptance back.
+            offer now; it does not revoke accepted ones.
         policy (PolicyText | Unset):
-        sets (list[ToolSet] | Unset): The sets of the installation that were made over the API.
-        switches (list[DisabledTools] | Unset): What is disabled.
-        tenant_sets (list[TenantSet] | Unset): The sets that tenants other than the default one made. A file of a
-            version without them changes none.
+        sets (list[ToolSet] | Unset): The sets of the installation that were created over the API.
+        switches (list[DisabledTools] | Unset): The disabled tools, and the patterns and sets that disable tools.
+        tenant_sets (list[TenantSet] | Unset): The sets of tenants other than the default one. A file of an older
+            version, without this member, changes none of them.
     """
 
     format_: FabricStateFormat

@@ -19,7 +19,7 @@ T = TypeVar("T", bound="FormerSecret")
 class FormerSecret:
     """
     Attributes:
-        until (datetime.datetime): When it ends.
+        until (datetime.datetime): When the secret becomes invalid.
     """
 
     until: datetime.datetime

@@ -23,12 +23,12 @@ class FoundTool:
         decision (FoundToolDecision): What the policy decides for your call without arguments: it runs, is held for
             approval, runs in a sandbox, or is denied. The arguments of a call can change it.
         risk (FoundToolRisk): The risk of a call without arguments; the arguments of a call can change it.
-        score (float): For comparison with the other tools of this answer only.
+        score (float): The relevance, comparable only within this answer.
         server (str):
         signature (str): How it is called, in one line: required parameters first, optional ones with a question mark.
         tool (str):
         name_in_set (str | Unset): Its name in the set that was searched.
-        summary (str | Unset): The beginning of its description, as its server says it.
+        summary (str | Unset): The beginning of its description, as its server sent it.
     """
 
     decision: FoundToolDecision

@@ -24,11 +24,11 @@ class FrontDoorItem:
     """
     Attributes:
         draining (bool): Whether the front door is draining: it finishes its calls and accepts no new ones.
-        id (str): The id of this run of the process.
+        id (str): The id of the process, which is new after each start.
         load (FrontDoorLoad | Unset):
         region (str | Unset):
         started (datetime.datetime | Unset):
-        version (str | Unset): Absent if the front door is of a version that does not announce it.
+        version (str | Unset): Absent if the front door runs an older version, which does not announce it.
     """
 
     draining: bool

@@ -23,8 +23,8 @@ class FrontDoorList:
     """
     Attributes:
         fabric (Fabric):
-        front_doors (list[FrontDoorItem]): The answering one is first; its counts are those of now, and the others
-            announced theirs within the last second or so.
+        front_doors (list[FrontDoorItem]): The answering front door is first, with current counts; the others announced
+            theirs about a second ago or less.
     """
 
     fabric: Fabric

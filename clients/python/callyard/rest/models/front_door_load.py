@@ -22,12 +22,12 @@ class FrontDoorLoad:
     """
     Attributes:
         ended (int): The calls that ended since the front door started, as callyard_calls_total counts them.
-        failed (int): Of these, the calls that ended with a problem: failed, denied or canceled.
+        failed (int): The ended calls without a result: failed, denied or canceled.
         in_flight (int): The calls that were admitted and have not ended, including those that wait for a slot. Held
             calls are not among them.
-        times (list[FrontDoorTime]): The calls that ended by the time from admission to the end, in ascending order.
-        tool_errors (int): Of these, the calls whose result reports an error.
-        waiting (int): Of these, the calls that wait for a slot.
+        times (list[FrontDoorTime]): The number of ended calls by duration, from admission to end, in ascending order.
+        tool_errors (int): The ended calls whose result reports an error.
+        waiting (int): The calls in flight that wait for a slot.
     """
 
     ended: int

@@ -19,7 +19,7 @@ class FrontDoorTime:
     """
     Attributes:
         calls (int):
-        at_most (float | Unset): The longest time, in seconds; absent in the last element, which has no upper bound.
+        at_most (float | Unset): The maximum duration in seconds; absent in the last element, which has no upper bound.
     """
 
     calls: int

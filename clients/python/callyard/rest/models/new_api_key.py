@@ -28,30 +28,30 @@ class NewAPIKey:
     Attributes:
         id (str): The id, which stays when the key is rotated.
         name (str): The name of the principal; no other key has it.
-        origin (NewAPIKeyOrigin): Where the key is kept: api for one that was made with POST /keys, configuration for
-            one of front_door.keys, which may do everything if it has no role, and cannot be changed here.
-        scopes (list[str]): What the key lets do: tools:read, tools:list, tools:call, tools:call:SERVER,
+        origin (NewAPIKeyOrigin): api: created with POST /keys. configuration: an entry of front_door.keys, which cannot
+            be changed here, and may do everything if it has no role.
+        scopes (list[str]): What the key is allowed to do: tools:read, tools:list, tools:call, tools:call:SERVER,
             tools:call:@SET, calls:read, calls:read:all, approve, admin, admin:tenant.
         secret (str): The key that clients send. It is in this answer only: Callyard stores its SHA-256.
         changed_at (datetime.datetime | Unset):
-        changed_by (str | Unset): Who changed it last.
+        changed_by (str | Unset): The principal that changed it last.
         created_at (datetime.datetime | Unset):
-        created_by (str | Unset): Who made it.
+        created_by (str | Unset): The principal that created it.
         etag (str | Unset): The state of the key, for If-Match; absent for a key of the configuration.
-        expires_at (datetime.datetime | Unset): When the key ends; absent: never, which only keys of the configuration
-            have.
+        expires_at (datetime.datetime | Unset): When the key expires. Absent: it never expires; only keys of the
+            configuration can have no expiry.
         former_secrets (list[FormerSecret] | Unset): Secrets from before rotations that are still accepted.
         groups (list[str] | Unset): The groups that the principal is in.
-        last_used_at (datetime.datetime | Unset): When it was last used, to the minute, and up to a minute late if
-            another front door was asked; absent: never, or a key of the configuration.
+        last_used_at (datetime.datetime | Unset): When the key was last used, to the minute. A use at another front door
+            can be reported a minute late. Absent: it was never used, or is a key of the configuration.
         limits (APIKeyLimits | Unset):
         note (str | Unset): What the key is for.
         owner (str | Unset): The person or team behind the key.
         role (NewAPIKeyRole | Unset): The role that the scopes come from; absent if they were listed.
         rotated_at (datetime.datetime | Unset):
         tenant (str | Unset): The tenant of the principal; absent for the default one.
-        tools (list[str] | Unset): Patterns of SERVER/TOOL with * and ?: of the tools that the scopes let call, only
-            these. Absent: all of them.
+        tools (list[str] | Unset): Patterns of SERVER/TOOL with * and ?. Of the tools that the scopes allow, the key can
+            call only those that match. Absent: all of them.
     """
 
     id: str

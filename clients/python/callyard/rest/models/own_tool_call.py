@@ -24,7 +24,7 @@ class OwnToolCall:
     """
     Attributes:
         index (int): The position among all calls of the message.
-        name (str): The name of the tool, as own has it.
+        name (str): The name of the tool, as in the parameter own.
         arguments (OwnToolCallArguments | Unset): The arguments; absent if they are not a JSON object.
         call (OwnToolCallCall | Unset): The call, exactly as it is in the message; absent for calls that were extracted
             from a text.

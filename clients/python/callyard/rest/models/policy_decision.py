@@ -27,17 +27,17 @@ T = TypeVar("T", bound="PolicyDecision")
 class PolicyDecision:
     """
     Attributes:
-        arguments (PolicyDecisionArguments): Whether the arguments fit the schema of the tool; unchecked: the call is
-            refused before they are looked at, such as for a disabled tool.
+        arguments (PolicyDecisionArguments): Whether the arguments match the schema of the tool. unchecked: the call is
+            refused before they are checked, such as for a disabled tool.
         decision (PolicyDecisionDecision): allowed: it would run at once, also in a container; held: it would wait for
             an approval; refused: it would not run.
         durable (bool): Whether the policy makes the call durable: it is stored before it runs.
-        errors (list[ArgumentFault]): Where the arguments do not fit the schema.
-        reasons (list[str]): Why the policy decides so, the decisive reason first.
+        errors (list[ArgumentFault]): The faults of the arguments.
+        reasons (list[str]): The reasons for the decision, the decisive one first.
         approval (PolicyDecisionApproval | Unset):
         error (CallRecordError | Unset):
         policy_version (str | Unset): The version of the policy; absent if the call is refused before the policy is
-            asked. So are the members below, and reasons is empty.
+            evaluated. Then there is no rule, risk level, approval or sandbox, and reasons is empty.
         risk_level (int | Unset): The level of risk: 1 low, 2 medium, 3 high.
         rule (str | Unset): The rule that decides, if one does.
         sandbox (PolicyDecisionSandbox | Unset): The isolation in which the call would run, if it needs one.

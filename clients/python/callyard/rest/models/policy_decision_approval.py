@@ -19,10 +19,10 @@ T = TypeVar("T", bound="PolicyDecisionApproval")
 class PolicyDecisionApproval:
     """
     Attributes:
-        by (PolicyDecisionApprovalBy): caller: whoever makes the call confirms it; groups: members of groups approve it.
-        expires_ms (int): How long the call waits, in milliseconds. Then it has expired.
+        by (PolicyDecisionApprovalBy): caller: the caller confirms its own call; groups: members of groups approve it.
+        expires_ms (int): The number of milliseconds after which the call expires.
         groups (list[str]): The groups whose members may approve it.
-        needed (int): How many different people must approve it.
+        needed (int): The number of different people who must approve it.
     """
 
     by: PolicyDecisionApprovalBy

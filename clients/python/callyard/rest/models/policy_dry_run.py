@@ -25,18 +25,19 @@ T = TypeVar("T", bound="PolicyDryRun")
 class PolicyDryRun:
     """
     Attributes:
-        calls (int): The recorded calls of tools on which a policy decided. The draft was applied to each of them.
-        changed (int): The calls on which the draft decides in another way.
-        changes (list[PolicyDryRunChange]): Calls on which the draft decides in another way, newest first.
-        not_judged (int): The calls that were refused before a policy was asked, such as for invalid arguments. They are
-            not in calls.
+        calls (int): The number of recorded tool calls with a decision of the policy. The draft was applied to each of
+            them.
+        changed (int): The number of calls that the draft decides differently.
+        changes (list[PolicyDryRunChange]): Calls that the draft decides differently, newest first.
+        not_judged (int): The number of calls that were refused before the policy was evaluated, such as for invalid
+            arguments. They are not counted in calls.
         policy_version (str): The version of the draft.
-        rules (list[PolicyDryRunRule]): The rules of the draft in their order; last, without a name, the calls for which
-            no rule decides.
+        rules (list[PolicyDryRunRule]): The rules of the draft in their order. The last element, without a name, counts
+            the calls for which no rule decides.
         since (datetime.datetime):
         unknown (PolicyDryRunUnknown):
         until (datetime.datetime):
-        truncated (bool | Unset): Whether there are more calls than one dry run looks at; the oldest are left out.
+        truncated (bool | Unset): Whether there are more calls than one dry run examines; the oldest are left out.
     """
 
     calls: int

@@ -17,11 +17,11 @@ class PolicyDryRunRule:
     """
     Attributes:
         allowed (int):
-        changed (int): The calls on which this rule decides in another way than was decided.
+        changed (int): The number of calls that this rule decides differently than recorded.
         held (int):
         refused (int):
         rule (str): The name of the rule; empty for the calls for which no rule decides.
-        unknown (int): The calls for which it cannot be known whether this rule decides.
+        unknown (int): The number of calls for which it cannot be determined whether this rule decides.
     """
 
     allowed: int

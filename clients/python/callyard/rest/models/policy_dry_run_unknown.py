@@ -16,9 +16,9 @@ T = TypeVar("T", bound="PolicyDryRunUnknown")
 class PolicyDryRunUnknown:
     """
     Attributes:
-        arguments (int): A rule reads arguments, and the arguments of the call are not kept.
-        groups (int): A rule reads the groups of the caller, and they were not recorded.
-        tools (int): The tool is not there any more, so its risk is not known.
+        arguments (int): Calls for which a rule reads the arguments, which are not stored.
+        groups (int): Calls for which a rule reads the groups of the caller, which were not recorded.
+        tools (int): Calls of tools that do not exist any more, so that their risk is not known.
         total (int):
     """
 

@@ -22,7 +22,8 @@ class PolicyTestPrincipal:
         name (str): The name of the principal.
         groups (list[str] | Unset): The groups of the principal.
         owner (str | Unset): The person or team behind the name.
-        tenant (str | Unset): The tenant of the principal; the default is default. Its policy is used as well.
+        tenant (str | Unset): The tenant of the principal; the default is the default tenant. The policy of this tenant
+            applies too.
     """
 
     name: str

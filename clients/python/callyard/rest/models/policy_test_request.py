@@ -26,8 +26,8 @@ class PolicyTestRequest:
         server (str): The id of the server.
         tool (str): The name of the tool.
         arguments (PolicyTestRequestArguments | Unset): The arguments. The default is an empty object.
-        policy (str | Unset): A draft: the text of a policy file. It is used in place of the policy of the platform that
-            is in force. It requires what a dry run of a policy requires.
+        policy (str | Unset): A draft: the text of a policy file. It is used instead of the policy of the platform in
+            force. It requires the scopes of POST /policy/dry-run.
         principal (PolicyTestPrincipal | Unset):
     """
 

@@ -19,7 +19,7 @@ class PolicyText:
     """
     Attributes:
         version (str):
-        text (str | Unset): The policy file as it was read; absent where there is none.
+        text (str | Unset): The policy file as it was read; absent if there is none.
     """
 
     version: str

@@ -31,7 +31,7 @@ class PreflightTool:
         tool (str):
         decision (PreflightToolDecision | Unset): What the policy decides for your call without arguments.
         digest (str | Unset): The digest of its definition.
-        reason (str | Unset): Why it is not ready.
+        reason (str | Unset): The reason that it is not ready.
         risk (PreflightToolRisk | Unset): The risk of a call without arguments.
     """
 

@@ -40,7 +40,7 @@ class ServerItem:
             the changes.
         error (str | Unset): The reason that the state is not initialized.
         pin (ServerItemPin | Unset): What happens to a tool whose definition is not the accepted one; absent if
-            definitions can change.
+            definitions are not pinned.
         protocol_version (str | Unset): The MCP revision of the session.
         risk_description (str | Unset):
         risk_level (int | Unset): The risk level that the operator set, if any.

@@ -27,8 +27,8 @@ class ServerWorker:
         sessions (int): The number of live MCP sessions.
         slots (int):
         error (str | Unset):
-        other_definitions (int | Unset): The number of attached programs that wait because what they offer differs from
-            the programs in use.
+        other_definitions (int | Unset): The number of attached programs that wait because their definitions differ from
+            those of the programs in use.
     """
 
     draining: bool

@@ -28,13 +28,14 @@ class SetDetail:
     Attributes:
         definition (ToolSet):
         name (str):
-        origin (SetDetailOrigin): Where the set is kept: api for one that was made with PUT /sets/{name}, configuration
-            for one of front_door.sets, which cannot be changed here.
+        origin (SetDetailOrigin): api: created with PUT /sets/{name}. configuration: an entry of front_door.sets, which
+            cannot be changed here.
         tools (list[SetTool]): The tools of the set now, in its order.
         at (datetime.datetime | Unset): When it was changed last.
-        by (str | Unset): Who changed it last.
+        by (str | Unset): The principal that changed it last.
         etag (str | Unset): The state of the set, for If-Match; absent for a set of the configuration.
-        left_out (list[SetClash] | Unset): Names that several tools would have, with the tools that are left out for it.
+        left_out (list[SetClash] | Unset): Names that several tools would have, each with the tools that are left out
+            for that reason.
         tenant (str | Unset): The tenant that owns the set; default for one of the installation, which other tenants see
             but do not change.
     """

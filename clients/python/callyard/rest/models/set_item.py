@@ -26,10 +26,10 @@ class SetItem:
     Attributes:
         definition (ToolSet):
         name (str):
-        origin (SetItemOrigin): Where the set is kept: api for one that was made with PUT /sets/{name}, configuration
-            for one of front_door.sets, which cannot be changed here.
+        origin (SetItemOrigin): api: created with PUT /sets/{name}. configuration: an entry of front_door.sets, which
+            cannot be changed here.
         at (datetime.datetime | Unset): When it was changed last.
-        by (str | Unset): Who changed it last.
+        by (str | Unset): The principal that changed it last.
         etag (str | Unset): The state of the set, for If-Match; absent for a set of the configuration.
         tenant (str | Unset): The tenant that owns the set; default for one of the installation, which other tenants see
             but do not change.

@@ -20,12 +20,12 @@ T = TypeVar("T", bound="StateChange")
 class StateChange:
     """
     Attributes:
-        action (StateChangeAction): add, change, remove: what an import does; differs: it is compared only; skip: it
-            cannot be done, for the reason in note.
-        done (bool): The import did it.
+        action (StateChangeAction): add, change, remove: the change that an import makes. differs: the part is only
+            compared. skip: the change is impossible, for the reason in note.
+        done (bool): Whether the import made the change.
         name (str): The set, tool or key; a set of a tenant as TENANT/SET.
         part (StateChangePart):
-        error (str | Unset): Why the import could not do it.
+        error (str | Unset): The reason that the import could not make the change.
         note (str | Unset):
     """
 

@@ -21,10 +21,11 @@ T = TypeVar("T", bound="StateChanges")
 class StateChanges:
     """
     Attributes:
-        changes (list[StateChange]): What the import changes, or would change; empty: the file is the state.
+        changes (list[StateChange]): The changes that the import made or, with dry_run, would make. Empty: the state
+            equals the file.
         dry_run (bool):
-        etag (str): The state after the import; of a dry run the present one, for If-Match.
-        failed (int): The number of changes that could not be done.
+        etag (str): The ETag of the state after the import or, with dry_run, of the current state, for If-Match.
+        failed (int): The number of changes that failed.
     """
 
     changes: list[StateChange]

@@ -27,23 +27,24 @@ T = TypeVar("T", bound="Tenant")
 class Tenant:
     """
     Attributes:
-        held (int): The calls that wait for an approval now.
+        held (int): The number of calls that wait for an approval now.
         id (str):
-        keys (int): The API keys of the tenant that were made with POST /keys.
+        keys (int): The number of API keys of the tenant that were created with POST /keys.
         limits (TenantLimits):
         policy (TenantPolicy):
         receivers (TenantReceivers):
         servers (TenantServers):
-        sets (list[str]): The sets of tools that it sees now: its own, and those of the installation of which it sees
-            every server.
+        sets (list[str]): The sets of tools that it sees now: its own sets, and the sets of the installation whose
+            servers it sees.
         in_flight (TenantInFlight | Unset):
-        own_sets (list[str] | Unset): Those of the sets that it owns; absent without one, and for the default tenant,
-            whose sets are the installation's.
-        retention_seconds (int | Unset): How long payloads of its calls are kept after their end, where the platform
-            would keep them longer: arguments, results, errors and reasons. Absent: only the platform's retention counts.
+        own_sets (list[str] | Unset): The sets that the tenant owns; absent if it has none, and for the default tenant,
+            whose sets belong to the installation.
+        retention_seconds (int | Unset): The number of seconds for which arguments, results, errors and reasons of its
+            calls are kept after the calls have ended, if that is shorter than the retention of the platform. Absent: the
+            retention of the platform applies.
         usage (TenantUsage | Unset):
-        waiting (int | Unset): The calls that wait for a slot of a server at this front door now; absent without the
-            section tenants: then all share slots as if they were one tenant.
+        waiting (int | Unset): The number of calls that wait for a slot of a server at this front door now. Absent if
+            the configuration has no section tenants: all callers then share slots as one tenant.
     """
 
     held: int

@@ -19,9 +19,9 @@ class TenantErasure:
         batches (int): The batches that were deleted.
         canceled (int): The single durable calls that were canceled.
         credentials (int): The credentials of its people at MCP servers that were removed.
-        encrypted (bool): Whether the payloads of the tenant were encrypted, so that nobody can read what is left of
-            them. Without encryption.key_file they are not: they are deleted when their retention ends.
-        found (bool): Whether Callyard had anything of a tenant with this id. If false, check the id.
+        encrypted (bool): Whether the payloads of the tenant were encrypted, so that nobody can read them any more.
+            Without encryption.key_file they are not encrypted, and are deleted when their retention ends.
+        found (bool): Whether Callyard had data of a tenant with this id. If false, check the id.
         held (int): The held calls that were withdrawn.
         id (str):
         keys (int): The API keys that were revoked.

@@ -16,10 +16,10 @@ T = TypeVar("T", bound="TenantInFlight")
 class TenantInFlight:
     """
     Attributes:
-        borrowed (int): Those of its calls that are beyond its nominal.
-        calls (int): Its calls in flight.
-        lent (int): Calls that other tenants have borrowed of its nominal. If several tenants leave calls unused, what
-            is borrowed is divided in proportion to that.
+        borrowed (int): The number of its calls in flight that exceed nominal.
+        calls (int): The number of its calls in flight.
+        lent (int): The number of calls in flight that other tenants borrow from its nominal number. If several tenants
+            lend, borrowed calls are divided in proportion to their unused numbers.
     """
 
     borrowed: int

@@ -18,11 +18,11 @@ T = TypeVar("T", bound="TenantLimits")
 class TenantLimits:
     """
     Attributes:
-        weight (int): Its share of the slots while calls of several tenants wait, and of what tenants borrow while
-            several want to.
-        borrow (int | Unset): How many more calls it may have while other tenants leave theirs unused. Absent: its calls
-            in flight are not limited.
-        nominal (int | Unset): The calls in flight that are its own. Absent: its calls in flight are not limited.
+        weight (int): The weight of the tenant while calls of several tenants wait for slots, or several tenants borrow
+            calls in flight.
+        borrow (int | Unset): The number of calls in flight that it may have in addition to nominal, while other tenants
+            do not use theirs. Absent: its calls in flight are not limited.
+        nominal (int | Unset): The guaranteed number of calls in flight. Absent: its calls in flight are not limited.
     """
 
     weight: int

@@ -17,7 +17,7 @@ class TenantPolicy:
     """
     Attributes:
         own (bool): Whether the tenant has a policy that tightens that of the platform.
-        rules (int): The rules of this policy; 0 without one.
+        rules (int): The number of rules of this policy; 0 without one.
     """
 
     own: bool

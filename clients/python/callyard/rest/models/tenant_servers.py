@@ -19,8 +19,9 @@ T = TypeVar("T", bound="TenantServers")
 class TenantServers:
     """
     Attributes:
-        seen (int): The servers of the fleet that it sees now.
-        patterns (list[str] | Unset): Patterns of the servers that it sees, with * and ?. Absent: it sees every server.
+        seen (int): The number of servers of the fleet that it sees now.
+        patterns (list[str] | Unset): Patterns of the servers that the tenant sees, with * and ?. Absent: it sees every
+            server.
     """
 
     seen: int

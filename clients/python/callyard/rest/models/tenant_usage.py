@@ -20,7 +20,7 @@ class TenantUsage:
     """
     Attributes:
         calls (int):
-        complete (bool): Whether every record is counted that was stored when the request came.
+        complete (bool): Whether all records that were stored at the time of the request are counted.
         denied (int): Calls that the policy, a scope or a person denied.
         expired (int):
         failed (int):
@@ -28,7 +28,7 @@ class TenantUsage:
         held (int): Calls that waited for an approval, or ran with one.
         to (datetime.datetime): The end of the last hour.
         tool_errors (int): Calls whose result is an error of the tool.
-        unfinished (int): Calls that are held, wait or run.
+        unfinished (int): Calls that are held, waiting or running.
         unknown (int): Calls whose outcome is not known.
     """
 

@@ -19,12 +19,12 @@ T = TypeVar("T", bound="ToolNaming")
 class ToolNaming:
     """
     Attributes:
-        conflict (ToolNamingConflict | Unset): What becomes of tools that would have the same name. error leaves all of
-            them out and reports them, prefer gives the name to the one that is selected first, rename names them by server
-            and tool. Default: ToolNamingConflict.ERROR.
-        prefix (str | Unset): Stands before the separator; {server} in it is replaced by the server. With an empty
-            prefix, the name is the tool's own. Default: '{server}'.
-        separator (str | Unset): Stands between prefix and name. Default: '__'.
+        conflict (ToolNamingConflict | Unset): What happens if several tools would have the same name. error leaves all
+            of them out and reports them, prefer gives the name to the one that is selected first, rename names them by
+            server and tool. Default: ToolNamingConflict.ERROR.
+        prefix (str | Unset): The text before the separator; {server} in it is replaced by the id of the server. With an
+            empty prefix, tools keep their own names. Default: '{server}'.
+        separator (str | Unset): The text between the prefix and the name of the tool. Default: '__'.
     """
 
     conflict: ToolNamingConflict | Unset = ToolNamingConflict.ERROR

@@ -23,11 +23,12 @@ T = TypeVar("T", bound="ToolSearch")
 class ToolSearch:
     """
     Attributes:
-        ranking (ToolSearchRanking): How the tools were ranked: by their words, or by these and by embeddings.
+        ranking (ToolSearchRanking): How the tools were ranked. bm25f: by words. hybrid: by words and embeddings.
         searched (int): The number of tools that were searched: those that can be called.
-        tools (list[FoundTool]): The tools that fit, best first; empty if no tool fits.
-        unmatched (list[str]): The words of the query that no tool has. If tools is empty, try other words for them.
-        ranking_note (str | Unset): Why embeddings, which are configured, were not used.
+        tools (list[FoundTool]): The matching tools, best match first; empty if no tool matches.
+        unmatched (list[str]): The words of the query that no tool contains. If tools is empty, replace them by other
+            words.
+        ranking_note (str | Unset): The reason that the configured embeddings were not used.
         unknown (list[str] | Unset): Servers whose tools are currently unknown and were not searched.
     """
 

@@ -19,13 +19,14 @@ T = TypeVar("T", bound="ToolSelector")
 class ToolSelector:
     """
     Attributes:
-        destructive (bool | Unset): The hint destructiveHint must be this; where it is absent, a tool counts as
-            destructive unless it is read-only.
-        idempotent (bool | Unset): The hint idempotentHint must be this.
+        destructive (bool | Unset): Only tools whose hint destructiveHint has this value. A tool without the hint counts
+            as destructive unless it is read-only.
+        idempotent (bool | Unset): Only tools whose hint idempotentHint has this value.
         max_risk_level (int | Unset): The highest risk level of the tool's server, 0 for any; a server without a level
             has level 1.
-        open_world (bool | Unset): The hint openWorldHint must be this; where it is absent, it counts as true.
-        read_only (bool | Unset): The server's hint readOnlyHint must be this.
+        open_world (bool | Unset): Only tools whose hint openWorldHint has this value. Without the hint, the value is
+            true.
+        read_only (bool | Unset): Only tools whose hint readOnlyHint has this value.
         server (str | Unset): A pattern of server ids: * stands for any characters, ? for one.
         set_ (str | Unset): Only tools of this set.
         tags (list[str] | Unset): Tags that the tool must have, all of them.

@@ -23,10 +23,10 @@ T = TypeVar("T", bound="ToolSet")
 class ToolSet:
     """
     Attributes:
-        include (list[ToolSelector]): Selects the tools, in order. A tool that several selectors select counts where it
-            is selected first.
+        include (list[ToolSelector]): Selects the tools, in order. A tool that several selectors match has the position
+            of the first match.
         description (str | Unset): What the set is for.
-        exclude (list[ToolSelector] | Unset): Takes tools out again.
+        exclude (list[ToolSelector] | Unset): Excludes the matching tools again.
         name (str | Unset): The name of the set.
         names (ToolNaming | Unset):
     """

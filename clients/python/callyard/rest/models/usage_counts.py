@@ -18,7 +18,7 @@ class UsageCounts:
     Attributes:
         bytes_in (int): The bytes of the arguments.
         bytes_out (int): The bytes of the results.
-        calls (int): All calls: the sum of the seven outcomes that follow.
+        calls (int): All calls: the sum of succeeded, failed, denied, expired, canceled, unknown and unfinished.
         canceled (int):
         denied (int): Calls that the policy, a scope or a person denied.
         expired (int):
@@ -27,7 +27,7 @@ class UsageCounts:
         succeeded (int): Calls with a result, tool errors included.
         took_ms (float): The time that the MCP servers took, measured by the workers.
         tool_errors (int): The succeeded calls whose result is an error of the tool.
-        unfinished (int): Calls that are held, wait or run.
+        unfinished (int): Calls that are held, waiting or running.
         unknown (int):
     """
 

@@ -23,10 +23,10 @@ T = TypeVar("T", bound="UsageReport")
 class UsageReport:
     """
     Attributes:
-        complete (bool): Whether every record is counted that was stored when the request came. If it is false, ask
-            again in a few seconds.
+        complete (bool): Whether all records that were stored at the time of the request are counted. If false, send the
+            request again in a few seconds.
         from_ (datetime.datetime): The start of the first hour.
-        rows (list[UsageRow]): By time, then those with the most calls first.
+        rows (list[UsageRow]): Sorted by time, then by the number of calls, highest first.
         to (datetime.datetime): The end of the last hour.
         total (UsageCounts):
     """

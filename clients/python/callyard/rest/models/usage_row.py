@@ -22,7 +22,7 @@ class UsageRow:
     Attributes:
         bytes_in (int): The bytes of the arguments.
         bytes_out (int): The bytes of the results.
-        calls (int): All calls: the sum of the seven outcomes that follow.
+        calls (int): All calls: the sum of succeeded, failed, denied, expired, canceled, unknown and unfinished.
         canceled (int):
         denied (int): Calls that the policy, a scope or a person denied.
         expired (int):
@@ -31,14 +31,14 @@ class UsageRow:
         succeeded (int): Calls with a result, tool errors included.
         took_ms (float): The time that the MCP servers took, measured by the workers.
         tool_errors (int): The succeeded calls whose result is an error of the tool.
-        unfinished (int): Calls that are held, wait or run.
+        unfinished (int): Calls that are held, waiting or running.
         unknown (int):
-        key (str | Unset): The principal: the name of the API key, or the subject of the token. (other) has what is
-            beyond the bound of an hour.
+        key (str | Unset): The principal: the name of the API key, or the subject of the token. (other) is the sum of
+            the principals beyond the limit for an hour.
         server (str | Unset): The server; with by=server or by=tool. Absent for calls that named no server that exists.
         start (datetime.datetime | Unset): The start of the hour or day; only with interval.
         tenant (str | Unset): The tenant of the principal; with by=tenant or by=key.
-        tool (str | Unset): The tool, or the method of MCP for what is no call of a tool.
+        tool (str | Unset): The tool, or the MCP method of a request that is not a tool call.
     """
 
     bytes_in: int

@@ -28,7 +28,7 @@ class WebhookDelivery:
         size (int): The size of the body, in bytes.
         state (WebhookDeliveryState): waiting: attempts continue. dead: it was given up.
         type_ (str): The type of the event.
-        url (str): The address of the receiver, which may hold a secret of it.
+        url (str): The URL of the receiver. It can contain a secret.
         ended_at (datetime.datetime | Unset): When it was given up.
         last_error (str | Unset): Why the last attempt failed.
         next_attempt_at (datetime.datetime | Unset): When the next attempt is due; absent if it was given up.

@@ -22,7 +22,7 @@ class WebhookDeliveryList:
     """
     Attributes:
         deliveries (list[WebhookDelivery]): The deliveries, oldest first.
-        total (int): The number of deliveries that match, also if the limit leaves some of them out.
+        total (int): The number of all matching deliveries, which can be more than the limit.
     """
 
     deliveries: list[WebhookDelivery]

@@ -22,13 +22,13 @@ class WideSwitch:
     Attributes:
         at (datetime.datetime):
         enabled (bool):
-        tools (int): The number of tools that fit now.
+        tools (int): The number of tools that match now.
         by (str | Unset):
         reason (str | Unset):
-        server (str | Unset): A server, or with wide a pattern of servers.
-        set_ (str | Unset): The set whose tools are meant.
-        tool (str | Unset): A tool, or with wide a pattern of tools.
-        wide (bool | Unset): Whether server and tool are patterns, also for tools that come later.
+        server (str | Unset): A server id or, if wide is true, a pattern of server ids.
+        set_ (str | Unset): Only tools of this set.
+        tool (str | Unset): A tool name or, if wide is true, a pattern of tool names.
+        wide (bool | Unset): Whether server and tool are patterns. They also apply to tools that are added later.
     """
 
     at: datetime.datetime

@@ -28,8 +28,8 @@ class WorkerServer:
         slots (int):
         transport (WorkerServerTransport):
         error (str | Unset):
-        other_definitions (int | Unset): The number of attached programs that wait because what they offer differs from
-            the programs in use.
+        other_definitions (int | Unset): The number of attached programs that wait because their definitions differ from
+            those of the programs in use.
     """
 
     id: str

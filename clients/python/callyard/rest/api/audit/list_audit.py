@@ -142,10 +142,10 @@ def sync_detailed(
 ) -> Response[AuditRecordList | Problem]:
     """List audit records
 
-     What was asked, decided and run, and what operators did, the newest first. Each record has the
-    digest of the one before it in its chain, and digests in place of arguments, results and reasons.
-    Records of other tenants are shown to the default tenant only. A page can be short or empty and
-    still have a next.
+     The records of requests, decisions and runs of calls, and of the actions of operators, newest first.
+    Each record has the digest of the previous record in its chain, and digests instead of arguments,
+    results and reasons. Only the default tenant sees the records of other tenants. A page can be short
+    or empty and still have a next cursor.
 
     Args:
         kind (list[ListAuditKindItem] | Unset):
@@ -209,10 +209,10 @@ def sync(
 ) -> AuditRecordList | Problem | None:
     """List audit records
 
-     What was asked, decided and run, and what operators did, the newest first. Each record has the
-    digest of the one before it in its chain, and digests in place of arguments, results and reasons.
-    Records of other tenants are shown to the default tenant only. A page can be short or empty and
-    still have a next.
+     The records of requests, decisions and runs of calls, and of the actions of operators, newest first.
+    Each record has the digest of the previous record in its chain, and digests instead of arguments,
+    results and reasons. Only the default tenant sees the records of other tenants. A page can be short
+    or empty and still have a next cursor.
 
     Args:
         kind (list[ListAuditKindItem] | Unset):
@@ -271,10 +271,10 @@ async def asyncio_detailed(
 ) -> Response[AuditRecordList | Problem]:
     """List audit records
 
-     What was asked, decided and run, and what operators did, the newest first. Each record has the
-    digest of the one before it in its chain, and digests in place of arguments, results and reasons.
-    Records of other tenants are shown to the default tenant only. A page can be short or empty and
-    still have a next.
+     The records of requests, decisions and runs of calls, and of the actions of operators, newest first.
+    Each record has the digest of the previous record in its chain, and digests instead of arguments,
+    results and reasons. Only the default tenant sees the records of other tenants. A page can be short
+    or empty and still have a next cursor.
 
     Args:
         kind (list[ListAuditKindItem] | Unset):
@@ -336,10 +336,10 @@ async def asyncio(
 ) -> AuditRecordList | Problem | None:
     """List audit records
 
-     What was asked, decided and run, and what operators did, the newest first. Each record has the
-    digest of the one before it in its chain, and digests in place of arguments, results and reasons.
-    Records of other tenants are shown to the default tenant only. A page can be short or empty and
-    still have a next.
+     The records of requests, decisions and runs of calls, and of the actions of operators, newest first.
+    Each record has the digest of the previous record in its chain, and digests instead of arguments,
+    results and reasons. Only the default tenant sees the records of other tenants. A page can be short
+    or empty and still have a next cursor.
 
     Args:
         kind (list[ListAuditKindItem] | Unset):

@@ -71,9 +71,9 @@ def sync_detailed(
 ) -> Response[AuditVerification | Problem]:
     """Verify the audit log
 
-     Whether a record was changed, removed, inserted or truncated, as `callyard audit verify` finds it. A
-    request verifies for about half a second and the next one continues, until complete is true. Only
-    for the default tenant.
+     Checks whether records were changed, removed or inserted, as `callyard audit verify` does. A request
+    verifies for about half a second, and the next request continues from there; repeat it until
+    complete is true. Only the default tenant may use it.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -98,9 +98,9 @@ def sync(
 ) -> AuditVerification | Problem | None:
     """Verify the audit log
 
-     Whether a record was changed, removed, inserted or truncated, as `callyard audit verify` finds it. A
-    request verifies for about half a second and the next one continues, until complete is true. Only
-    for the default tenant.
+     Checks whether records were changed, removed or inserted, as `callyard audit verify` does. A request
+    verifies for about half a second, and the next request continues from there; repeat it until
+    complete is true. Only the default tenant may use it.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -121,9 +121,9 @@ async def asyncio_detailed(
 ) -> Response[AuditVerification | Problem]:
     """Verify the audit log
 
-     Whether a record was changed, removed, inserted or truncated, as `callyard audit verify` finds it. A
-    request verifies for about half a second and the next one continues, until complete is true. Only
-    for the default tenant.
+     Checks whether records were changed, removed or inserted, as `callyard audit verify` does. A request
+    verifies for about half a second, and the next request continues from there; repeat it until
+    complete is true. Only the default tenant may use it.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -146,9 +146,9 @@ async def asyncio(
 ) -> AuditVerification | Problem | None:
     """Verify the audit log
 
-     Whether a record was changed, removed, inserted or truncated, as `callyard audit verify` finds it. A
-    request verifies for about half a second and the next one continues, until complete is true. Only
-    for the default tenant.
+     Checks whether records were changed, removed or inserted, as `callyard audit verify` does. A request
+    verifies for about half a second, and the next request continues from there; repeat it until
+    complete is true. Only the default tenant may use it.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

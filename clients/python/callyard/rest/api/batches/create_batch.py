@@ -164,7 +164,7 @@ def sync_detailed(
     The stream is read as fast as the calls are stored, so its size is not limited by memory. The answer
     is the batch; with stream=true it is the results, one on each line, as the calls end. A line that is
     not a valid call, or that repeats a custom_id, is refused on its own and listed in the results. With
-    an Idempotency-Key the same request continues where the last one ended.
+    an Idempotency-Key, a repeated request continues where the previous one ended.
 
     Args:
         stream (bool | Unset):
@@ -218,7 +218,7 @@ def sync(
     The stream is read as fast as the calls are stored, so its size is not limited by memory. The answer
     is the batch; with stream=true it is the results, one on each line, as the calls end. A line that is
     not a valid call, or that repeats a custom_id, is refused on its own and listed in the results. With
-    an Idempotency-Key the same request continues where the last one ended.
+    an Idempotency-Key, a repeated request continues where the previous one ended.
 
     Args:
         stream (bool | Unset):
@@ -267,7 +267,7 @@ async def asyncio_detailed(
     The stream is read as fast as the calls are stored, so its size is not limited by memory. The answer
     is the batch; with stream=true it is the results, one on each line, as the calls end. A line that is
     not a valid call, or that repeats a custom_id, is refused on its own and listed in the results. With
-    an Idempotency-Key the same request continues where the last one ended.
+    an Idempotency-Key, a repeated request continues where the previous one ended.
 
     Args:
         stream (bool | Unset):
@@ -319,7 +319,7 @@ async def asyncio(
     The stream is read as fast as the calls are stored, so its size is not limited by memory. The answer
     is the batch; with stream=true it is the results, one on each line, as the calls end. A line that is
     not a valid call, or that repeats a custom_id, is refused on its own and listed in the results. With
-    an Idempotency-Key the same request continues where the last one ended.
+    an Idempotency-Key, a repeated request continues where the previous one ended.
 
     Args:
         stream (bool | Unset):

@@ -207,7 +207,7 @@ def sync_detailed(
 
      Runs the tool and waits for its result. The body is the arguments object, which reaches the tool
     byte for byte; without a body the tool gets an empty object. A tool that fails returns a result with
-    isError true and status 200. Arguments can have 1 MiB.
+    isError true and status 200. Arguments can have up to 1 MiB.
 
     Args:
         id (str):
@@ -270,7 +270,7 @@ def sync(
 
      Runs the tool and waits for its result. The body is the arguments object, which reaches the tool
     byte for byte; without a body the tool gets an empty object. A tool that fails returns a result with
-    isError true and status 200. Arguments can have 1 MiB.
+    isError true and status 200. Arguments can have up to 1 MiB.
 
     Args:
         id (str):
@@ -328,7 +328,7 @@ async def asyncio_detailed(
 
      Runs the tool and waits for its result. The body is the arguments object, which reaches the tool
     byte for byte; without a body the tool gets an empty object. A tool that fails returns a result with
-    isError true and status 200. Arguments can have 1 MiB.
+    isError true and status 200. Arguments can have up to 1 MiB.
 
     Args:
         id (str):
@@ -389,7 +389,7 @@ async def asyncio(
 
      Runs the tool and waits for its result. The body is the arguments object, which reaches the tool
     byte for byte; without a body the tool gets an empty object. A tool that fails returns a result with
-    isError true and status 200. Arguments can have 1 MiB.
+    isError true and status 200. Arguments can have up to 1 MiB.
 
     Args:
         id (str):

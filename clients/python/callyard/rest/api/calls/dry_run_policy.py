@@ -99,10 +99,10 @@ def sync_detailed(
 ) -> Response[PolicyDryRun | Problem]:
     """Dry-run a draft policy
 
-     Compares what a draft of a policy would have decided on the recorded calls of all callers with what
-    was decided: counts by rule, and the calls that change. Nothing is put in force. The same function
-    decides as for calls, with the tools as their servers define them now. Where a rule needs arguments
-    that are not stored, the decision is counted as unknown.
+     Applies a draft of a policy to the recorded calls of all callers, and compares its decisions with
+    the recorded ones: counts for each rule, and the calls whose decision changes. The policy in force
+    does not change. The draft is evaluated as for real calls, with the current definitions of the
+    tools. If a rule needs arguments that are not stored, the decision is counted as unknown.
 
     Args:
         body (PolicyDryRunRequest):
@@ -133,10 +133,10 @@ def sync(
 ) -> PolicyDryRun | Problem | None:
     """Dry-run a draft policy
 
-     Compares what a draft of a policy would have decided on the recorded calls of all callers with what
-    was decided: counts by rule, and the calls that change. Nothing is put in force. The same function
-    decides as for calls, with the tools as their servers define them now. Where a rule needs arguments
-    that are not stored, the decision is counted as unknown.
+     Applies a draft of a policy to the recorded calls of all callers, and compares its decisions with
+    the recorded ones: counts for each rule, and the calls whose decision changes. The policy in force
+    does not change. The draft is evaluated as for real calls, with the current definitions of the
+    tools. If a rule needs arguments that are not stored, the decision is counted as unknown.
 
     Args:
         body (PolicyDryRunRequest):
@@ -162,10 +162,10 @@ async def asyncio_detailed(
 ) -> Response[PolicyDryRun | Problem]:
     """Dry-run a draft policy
 
-     Compares what a draft of a policy would have decided on the recorded calls of all callers with what
-    was decided: counts by rule, and the calls that change. Nothing is put in force. The same function
-    decides as for calls, with the tools as their servers define them now. Where a rule needs arguments
-    that are not stored, the decision is counted as unknown.
+     Applies a draft of a policy to the recorded calls of all callers, and compares its decisions with
+    the recorded ones: counts for each rule, and the calls whose decision changes. The policy in force
+    does not change. The draft is evaluated as for real calls, with the current definitions of the
+    tools. If a rule needs arguments that are not stored, the decision is counted as unknown.
 
     Args:
         body (PolicyDryRunRequest):
@@ -194,10 +194,10 @@ async def asyncio(
 ) -> PolicyDryRun | Problem | None:
     """Dry-run a draft policy
 
-     Compares what a draft of a policy would have decided on the recorded calls of all callers with what
-    was decided: counts by rule, and the calls that change. Nothing is put in force. The same function
-    decides as for calls, with the tools as their servers define them now. Where a rule needs arguments
-    that are not stored, the decision is counted as unknown.
+     Applies a draft of a policy to the recorded calls of all callers, and compares its decisions with
+    the recorded ones: counts for each rule, and the calls whose decision changes. The policy in force
+    does not change. The draft is evaluated as for real calls, with the current definitions of the
+    tools. If a rule needs arguments that are not stored, the decision is counted as unknown.
 
     Args:
         body (PolicyDryRunRequest):

@@ -132,9 +132,9 @@ def sync_detailed(
 ) -> Response[CallList | Problem]:
     """List your calls
 
-     Your calls in the execution log, which keeps them for some days, newest first: caller, tool, times
-    and outcome, with digests of arguments and results. A page can be short or empty and still have a
-    next.
+     The records of your calls, newest first: caller, tool, times and outcome, with digests of arguments
+    and results. Call records are kept for 7 days, or as the operator configured. A page can be short or
+    empty and still have a next cursor.
 
     Args:
         server (str | Unset):
@@ -192,9 +192,9 @@ def sync(
 ) -> CallList | Problem | None:
     """List your calls
 
-     Your calls in the execution log, which keeps them for some days, newest first: caller, tool, times
-    and outcome, with digests of arguments and results. A page can be short or empty and still have a
-    next.
+     The records of your calls, newest first: caller, tool, times and outcome, with digests of arguments
+    and results. Call records are kept for 7 days, or as the operator configured. A page can be short or
+    empty and still have a next cursor.
 
     Args:
         server (str | Unset):
@@ -247,9 +247,9 @@ async def asyncio_detailed(
 ) -> Response[CallList | Problem]:
     """List your calls
 
-     Your calls in the execution log, which keeps them for some days, newest first: caller, tool, times
-    and outcome, with digests of arguments and results. A page can be short or empty and still have a
-    next.
+     The records of your calls, newest first: caller, tool, times and outcome, with digests of arguments
+    and results. Call records are kept for 7 days, or as the operator configured. A page can be short or
+    empty and still have a next cursor.
 
     Args:
         server (str | Unset):
@@ -305,9 +305,9 @@ async def asyncio(
 ) -> CallList | Problem | None:
     """List your calls
 
-     Your calls in the execution log, which keeps them for some days, newest first: caller, tool, times
-    and outcome, with digests of arguments and results. A page can be short or empty and still have a
-    next.
+     The records of your calls, newest first: caller, tool, times and outcome, with digests of arguments
+    and results. Call records are kept for 7 days, or as the operator configured. A page can be short or
+    empty and still have a next cursor.
 
     Args:
         server (str | Unset):

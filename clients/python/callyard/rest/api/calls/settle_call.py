@@ -96,8 +96,8 @@ def sync_detailed(
 ) -> Response[Call | Problem]:
     """Settle a call whose outcome is unknown
 
-     Settles a call that was sent and whose outcome is unknown, or that was given up: as done, as failed,
-    or to run again.
+     Records the outcome of a call that was sent and whose outcome is unknown, or that was given up:
+    done, failed, or run-again, which runs it once more.
 
     Args:
         id (str):
@@ -131,8 +131,8 @@ def sync(
 ) -> Call | Problem | None:
     """Settle a call whose outcome is unknown
 
-     Settles a call that was sent and whose outcome is unknown, or that was given up: as done, as failed,
-    or to run again.
+     Records the outcome of a call that was sent and whose outcome is unknown, or that was given up:
+    done, failed, or run-again, which runs it once more.
 
     Args:
         id (str):
@@ -161,8 +161,8 @@ async def asyncio_detailed(
 ) -> Response[Call | Problem]:
     """Settle a call whose outcome is unknown
 
-     Settles a call that was sent and whose outcome is unknown, or that was given up: as done, as failed,
-    or to run again.
+     Records the outcome of a call that was sent and whose outcome is unknown, or that was given up:
+    done, failed, or run-again, which runs it once more.
 
     Args:
         id (str):
@@ -194,8 +194,8 @@ async def asyncio(
 ) -> Call | Problem | None:
     """Settle a call whose outcome is unknown
 
-     Settles a call that was sent and whose outcome is unknown, or that was given up: as done, as failed,
-    or to run again.
+     Records the outcome of a call that was sent and whose outcome is unknown, or that was given up:
+    done, failed, or run-again, which runs it once more.
 
     Args:
         id (str):

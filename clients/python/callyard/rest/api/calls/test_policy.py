@@ -99,12 +99,12 @@ def sync_detailed(
 ) -> Response[PolicyDecision | Problem]:
     """Test a call against the policy
 
-     Returns what is decided on a call with these arguments: allowed, held or refused, and why. It is
-    decided in the same way as for a call: the tool, its schema, the policy, the required isolation.
-    Nothing is run, held or recorded, and the arguments are not logged. It is judged as a call of the
-    caller by the policy in force. A draft of a policy, or another principal, requires what a dry run of
-    a policy requires. Quotas are not checked, and standing permissions, by which a held call can run at
-    once, are not looked at.
+     Returns the decision on a call with these arguments: allowed, held or refused, and why. The checks
+    are those of a real call: the tool, its schema, the policy and the required isolation. Nothing is
+    run, held or recorded, and the arguments are not logged. It is judged as a call of the caller by the
+    policy in force. A draft of a policy, or another principal, requires what a dry run of a policy
+    requires. Quotas are not checked, and standing permissions, by which a held call can run at once,
+    are not looked at.
 
     Args:
         body (PolicyTestRequest):
@@ -135,12 +135,12 @@ def sync(
 ) -> PolicyDecision | Problem | None:
     """Test a call against the policy
 
-     Returns what is decided on a call with these arguments: allowed, held or refused, and why. It is
-    decided in the same way as for a call: the tool, its schema, the policy, the required isolation.
-    Nothing is run, held or recorded, and the arguments are not logged. It is judged as a call of the
-    caller by the policy in force. A draft of a policy, or another principal, requires what a dry run of
-    a policy requires. Quotas are not checked, and standing permissions, by which a held call can run at
-    once, are not looked at.
+     Returns the decision on a call with these arguments: allowed, held or refused, and why. The checks
+    are those of a real call: the tool, its schema, the policy and the required isolation. Nothing is
+    run, held or recorded, and the arguments are not logged. It is judged as a call of the caller by the
+    policy in force. A draft of a policy, or another principal, requires what a dry run of a policy
+    requires. Quotas are not checked, and standing permissions, by which a held call can run at once,
+    are not looked at.
 
     Args:
         body (PolicyTestRequest):
@@ -166,12 +166,12 @@ async def asyncio_detailed(
 ) -> Response[PolicyDecision | Problem]:
     """Test a call against the policy
 
-     Returns what is decided on a call with these arguments: allowed, held or refused, and why. It is
-    decided in the same way as for a call: the tool, its schema, the policy, the required isolation.
-    Nothing is run, held or recorded, and the arguments are not logged. It is judged as a call of the
-    caller by the policy in force. A draft of a policy, or another principal, requires what a dry run of
-    a policy requires. Quotas are not checked, and standing permissions, by which a held call can run at
-    once, are not looked at.
+     Returns the decision on a call with these arguments: allowed, held or refused, and why. The checks
+    are those of a real call: the tool, its schema, the policy and the required isolation. Nothing is
+    run, held or recorded, and the arguments are not logged. It is judged as a call of the caller by the
+    policy in force. A draft of a policy, or another principal, requires what a dry run of a policy
+    requires. Quotas are not checked, and standing permissions, by which a held call can run at once,
+    are not looked at.
 
     Args:
         body (PolicyTestRequest):
@@ -200,12 +200,12 @@ async def asyncio(
 ) -> PolicyDecision | Problem | None:
     """Test a call against the policy
 
-     Returns what is decided on a call with these arguments: allowed, held or refused, and why. It is
-    decided in the same way as for a call: the tool, its schema, the policy, the required isolation.
-    Nothing is run, held or recorded, and the arguments are not logged. It is judged as a call of the
-    caller by the policy in force. A draft of a policy, or another principal, requires what a dry run of
-    a policy requires. Quotas are not checked, and standing permissions, by which a held call can run at
-    once, are not looked at.
+     Returns the decision on a call with these arguments: allowed, held or refused, and why. The checks
+    are those of a real call: the tool, its schema, the policy and the required isolation. Nothing is
+    run, held or recorded, and the arguments are not logged. It is judged as a call of the caller by the
+    policy in force. A draft of a policy, or another principal, requires what a dry run of a policy
+    requires. Quotas are not checked, and standing permissions, by which a held call can run at once,
+    are not looked at.
 
     Args:
         body (PolicyTestRequest):

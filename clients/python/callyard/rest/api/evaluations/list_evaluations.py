@@ -71,8 +71,8 @@ def sync_detailed(
 ) -> Response[EvaluationList | Problem]:
     """List evaluations
 
-     The runs of `callyard eval` in the folder `front_door.evaluations`, with their scores. They are not
-    of a tenant: a tenant that does not see every server may not list them.
+     The runs of `callyard eval` in the folder `front_door.evaluations`, with their scores. They do not
+    belong to a tenant: a tenant that does not see every server may not list them.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -97,8 +97,8 @@ def sync(
 ) -> EvaluationList | Problem | None:
     """List evaluations
 
-     The runs of `callyard eval` in the folder `front_door.evaluations`, with their scores. They are not
-    of a tenant: a tenant that does not see every server may not list them.
+     The runs of `callyard eval` in the folder `front_door.evaluations`, with their scores. They do not
+    belong to a tenant: a tenant that does not see every server may not list them.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -119,8 +119,8 @@ async def asyncio_detailed(
 ) -> Response[EvaluationList | Problem]:
     """List evaluations
 
-     The runs of `callyard eval` in the folder `front_door.evaluations`, with their scores. They are not
-    of a tenant: a tenant that does not see every server may not list them.
+     The runs of `callyard eval` in the folder `front_door.evaluations`, with their scores. They do not
+    belong to a tenant: a tenant that does not see every server may not list them.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -143,8 +143,8 @@ async def asyncio(
 ) -> EvaluationList | Problem | None:
     """List evaluations
 
-     The runs of `callyard eval` in the folder `front_door.evaluations`, with their scores. They are not
-    of a tenant: a tenant that does not see every server may not list them.
+     The runs of `callyard eval` in the folder `front_door.evaluations`, with their scores. They do not
+    belong to a tenant: a tenant that does not see every server may not list them.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

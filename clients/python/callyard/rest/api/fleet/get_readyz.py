@@ -59,7 +59,7 @@ def sync_detailed(
 ) -> Response[Problem | Status]:
     """Readiness probe
 
-     Succeeds while calls are accepted. Fails when a dependency is down, which it names, and while the
+     Succeeds while calls are accepted. Fails while a dependency is down, and names it, and while the
     front door drains.
 
     Raises:
@@ -85,7 +85,7 @@ def sync(
 ) -> Problem | Status | None:
     """Readiness probe
 
-     Succeeds while calls are accepted. Fails when a dependency is down, which it names, and while the
+     Succeeds while calls are accepted. Fails while a dependency is down, and names it, and while the
     front door drains.
 
     Raises:
@@ -107,7 +107,7 @@ async def asyncio_detailed(
 ) -> Response[Problem | Status]:
     """Readiness probe
 
-     Succeeds while calls are accepted. Fails when a dependency is down, which it names, and while the
+     Succeeds while calls are accepted. Fails while a dependency is down, and names it, and while the
     front door drains.
 
     Raises:
@@ -131,7 +131,7 @@ async def asyncio(
 ) -> Problem | Status | None:
     """Readiness probe
 
-     Succeeds while calls are accepted. Fails when a dependency is down, which it names, and while the
+     Succeeds while calls are accepted. Fails while a dependency is down, and names it, and while the
     front door drains.
 
     Raises:

@@ -66,9 +66,9 @@ def sync_detailed(
 ) -> Response[FabricState | Problem]:
     """Export the state
 
-     Sets, disabled tools, accepted definitions, policy and API keys without secrets, as one file for PUT
-    /state. Sets and keys of the configuration are part of the configuration: of those only the keys are
-    listed.
+     The sets, disabled tools, accepted definitions, policy and API keys (without secrets), as one file
+    for PUT /state. It has no sets of the configuration, and lists the keys of the configuration only
+    for comparison.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -93,9 +93,9 @@ def sync(
 ) -> FabricState | Problem | None:
     """Export the state
 
-     Sets, disabled tools, accepted definitions, policy and API keys without secrets, as one file for PUT
-    /state. Sets and keys of the configuration are part of the configuration: of those only the keys are
-    listed.
+     The sets, disabled tools, accepted definitions, policy and API keys (without secrets), as one file
+    for PUT /state. It has no sets of the configuration, and lists the keys of the configuration only
+    for comparison.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -116,9 +116,9 @@ async def asyncio_detailed(
 ) -> Response[FabricState | Problem]:
     """Export the state
 
-     Sets, disabled tools, accepted definitions, policy and API keys without secrets, as one file for PUT
-    /state. Sets and keys of the configuration are part of the configuration: of those only the keys are
-    listed.
+     The sets, disabled tools, accepted definitions, policy and API keys (without secrets), as one file
+    for PUT /state. It has no sets of the configuration, and lists the keys of the configuration only
+    for comparison.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -141,9 +141,9 @@ async def asyncio(
 ) -> FabricState | Problem | None:
     """Export the state
 
-     Sets, disabled tools, accepted definitions, policy and API keys without secrets, as one file for PUT
-    /state. Sets and keys of the configuration are part of the configuration: of those only the keys are
-    listed.
+     The sets, disabled tools, accepted definitions, policy and API keys (without secrets), as one file
+    for PUT /state. It has no sets of the configuration, and lists the keys of the configuration only
+    for comparison.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

@@ -62,7 +62,7 @@ def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[Problem | Version]:
-    """The build
+    """Show the version
 
      The version of the running build and its start time.
 
@@ -87,7 +87,7 @@ def sync(
     *,
     client: AuthenticatedClient | Client,
 ) -> Problem | Version | None:
-    """The build
+    """Show the version
 
      The version of the running build and its start time.
 
@@ -108,7 +108,7 @@ async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[Problem | Version]:
-    """The build
+    """Show the version
 
      The version of the running build and its start time.
 
@@ -131,7 +131,7 @@ async def asyncio(
     *,
     client: AuthenticatedClient | Client,
 ) -> Problem | Version | None:
-    """The build
+    """Show the version
 
      The version of the running build and its start time.
 

@@ -66,9 +66,9 @@ def sync_detailed(
 ) -> Response[FrontDoorList | Problem]:
     """List front doors and their load
 
-     The live front doors with the calls that each has counted. The sum over all front doors is that of
-    the fabric: each call is counted by the front door at which it ended. It is cheaper to read than the
-    metrics, which have these figures for each server and tool.
+     The live front doors, with the number of calls that each has counted. Each call is counted once, by
+    the front door at which it ended, so the sum over all front doors is the total of the installation.
+    This is cheaper to read than the metrics, which have these figures for each server and tool.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -93,9 +93,9 @@ def sync(
 ) -> FrontDoorList | Problem | None:
     """List front doors and their load
 
-     The live front doors with the calls that each has counted. The sum over all front doors is that of
-    the fabric: each call is counted by the front door at which it ended. It is cheaper to read than the
-    metrics, which have these figures for each server and tool.
+     The live front doors, with the number of calls that each has counted. Each call is counted once, by
+    the front door at which it ended, so the sum over all front doors is the total of the installation.
+    This is cheaper to read than the metrics, which have these figures for each server and tool.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -116,9 +116,9 @@ async def asyncio_detailed(
 ) -> Response[FrontDoorList | Problem]:
     """List front doors and their load
 
-     The live front doors with the calls that each has counted. The sum over all front doors is that of
-    the fabric: each call is counted by the front door at which it ended. It is cheaper to read than the
-    metrics, which have these figures for each server and tool.
+     The live front doors, with the number of calls that each has counted. Each call is counted once, by
+    the front door at which it ended, so the sum over all front doors is the total of the installation.
+    This is cheaper to read than the metrics, which have these figures for each server and tool.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -141,9 +141,9 @@ async def asyncio(
 ) -> FrontDoorList | Problem | None:
     """List front doors and their load
 
-     The live front doors with the calls that each has counted. The sum over all front doors is that of
-    the fabric: each call is counted by the front door at which it ended. It is cheaper to read than the
-    metrics, which have these figures for each server and tool.
+     The live front doors, with the number of calls that each has counted. Each call is counted once, by
+    the front door at which it ended, so the sum over all front doors is the total of the installation.
+    This is cheaper to read than the metrics, which have these figures for each server and tool.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

@@ -113,11 +113,11 @@ def sync_detailed(
 ) -> Response[Problem | StateChanges]:
     """Import a state
 
-     Makes sets and disabled tools those of the file, and accepts its definitions as far as the servers
-    offer them. Policy and keys are compared only. Send dry_run=true first: the answer has the
+     Changes the sets and disabled tools to those of the file, and accepts its definitions if the servers
+    offer them. Policy and keys are only compared. Send dry_run=true first: the answer has the
     differences and the ETag for If-Match. If somebody changes the state in between, the answer is 412
-    and nothing changes. An import is not atomic: a change that cannot be done has an error, and the
-    others are done.
+    and nothing changes. An import is not atomic: a change that fails has an error, and the other
+    changes are made.
 
     Args:
         dry_run (bool | Unset):
@@ -154,11 +154,11 @@ def sync(
 ) -> Problem | StateChanges | None:
     """Import a state
 
-     Makes sets and disabled tools those of the file, and accepts its definitions as far as the servers
-    offer them. Policy and keys are compared only. Send dry_run=true first: the answer has the
+     Changes the sets and disabled tools to those of the file, and accepts its definitions if the servers
+    offer them. Policy and keys are only compared. Send dry_run=true first: the answer has the
     differences and the ETag for If-Match. If somebody changes the state in between, the answer is 412
-    and nothing changes. An import is not atomic: a change that cannot be done has an error, and the
-    others are done.
+    and nothing changes. An import is not atomic: a change that fails has an error, and the other
+    changes are made.
 
     Args:
         dry_run (bool | Unset):
@@ -190,11 +190,11 @@ async def asyncio_detailed(
 ) -> Response[Problem | StateChanges]:
     """Import a state
 
-     Makes sets and disabled tools those of the file, and accepts its definitions as far as the servers
-    offer them. Policy and keys are compared only. Send dry_run=true first: the answer has the
+     Changes the sets and disabled tools to those of the file, and accepts its definitions if the servers
+    offer them. Policy and keys are only compared. Send dry_run=true first: the answer has the
     differences and the ETag for If-Match. If somebody changes the state in between, the answer is 412
-    and nothing changes. An import is not atomic: a change that cannot be done has an error, and the
-    others are done.
+    and nothing changes. An import is not atomic: a change that fails has an error, and the other
+    changes are made.
 
     Args:
         dry_run (bool | Unset):
@@ -229,11 +229,11 @@ async def asyncio(
 ) -> Problem | StateChanges | None:
     """Import a state
 
-     Makes sets and disabled tools those of the file, and accepts its definitions as far as the servers
-    offer them. Policy and keys are compared only. Send dry_run=true first: the answer has the
+     Changes the sets and disabled tools to those of the file, and accepts its definitions if the servers
+    offer them. Policy and keys are only compared. Send dry_run=true first: the answer has the
     differences and the ETag for If-Match. If somebody changes the state in between, the answer is 412
-    and nothing changes. An import is not atomic: a change that cannot be done has an error, and the
-    others are done.
+    and nothing changes. An import is not atomic: a change that fails has an error, and the other
+    changes are made.
 
     Args:
         dry_run (bool | Unset):

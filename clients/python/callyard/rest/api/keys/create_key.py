@@ -95,12 +95,12 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     body: APIKeyRequestDict | APIKeyRequest,
 ) -> Response[NewAPIKey | Problem]:
-    """Make an API key
+    """Create an API key
 
-     The answer has the secret, which is shown only here. The key counts at every front door within a
+     The answer has the secret, which is shown only once. Every front door accepts the key within a
     second. It cannot have scopes, tools or groups that your own credential does not have. Names are
-    unique, so a request that is sent twice makes one key: if the first answer was lost, the second is
-    409, and POST /keys/{id}/rotate gives a new secret.
+    unique, so a request that is sent twice creates one key: if the first answer was lost, the second
+    answer is 409, and POST /keys/{id}/rotate creates a new secret.
 
     Args:
         body (APIKeyRequest):
@@ -129,12 +129,12 @@ def sync(
     client: AuthenticatedClient | Client,
     body: APIKeyRequestDict | APIKeyRequest,
 ) -> NewAPIKey | Problem | None:
-    """Make an API key
+    """Create an API key
 
-     The answer has the secret, which is shown only here. The key counts at every front door within a
+     The answer has the secret, which is shown only once. Every front door accepts the key within a
     second. It cannot have scopes, tools or groups that your own credential does not have. Names are
-    unique, so a request that is sent twice makes one key: if the first answer was lost, the second is
-    409, and POST /keys/{id}/rotate gives a new secret.
+    unique, so a request that is sent twice creates one key: if the first answer was lost, the second
+    answer is 409, and POST /keys/{id}/rotate creates a new secret.
 
     Args:
         body (APIKeyRequest):
@@ -158,12 +158,12 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     body: APIKeyRequestDict | APIKeyRequest,
 ) -> Response[NewAPIKey | Problem]:
-    """Make an API key
+    """Create an API key
 
-     The answer has the secret, which is shown only here. The key counts at every front door within a
+     The answer has the secret, which is shown only once. Every front door accepts the key within a
     second. It cannot have scopes, tools or groups that your own credential does not have. Names are
-    unique, so a request that is sent twice makes one key: if the first answer was lost, the second is
-    409, and POST /keys/{id}/rotate gives a new secret.
+    unique, so a request that is sent twice creates one key: if the first answer was lost, the second
+    answer is 409, and POST /keys/{id}/rotate creates a new secret.
 
     Args:
         body (APIKeyRequest):
@@ -190,12 +190,12 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     body: APIKeyRequestDict | APIKeyRequest,
 ) -> NewAPIKey | Problem | None:
-    """Make an API key
+    """Create an API key
 
-     The answer has the secret, which is shown only here. The key counts at every front door within a
+     The answer has the secret, which is shown only once. Every front door accepts the key within a
     second. It cannot have scopes, tools or groups that your own credential does not have. Names are
-    unique, so a request that is sent twice makes one key: if the first answer was lost, the second is
-    409, and POST /keys/{id}/rotate gives a new secret.
+    unique, so a request that is sent twice creates one key: if the first answer was lost, the second
+    answer is 409, and POST /keys/{id}/rotate creates a new secret.
 
     Args:
         body (APIKeyRequest):

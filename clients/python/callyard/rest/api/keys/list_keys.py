@@ -66,8 +66,8 @@ def sync_detailed(
 ) -> Response[APIKeyList | Problem]:
     """List the API keys
 
-     Every key, by name: those of the configuration and those that were made with POST /keys. No answer
-    has a secret.
+     All keys, sorted by name: those of the configuration and those that were created with POST /keys.
+    The answer has no secrets.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -92,8 +92,8 @@ def sync(
 ) -> APIKeyList | Problem | None:
     """List the API keys
 
-     Every key, by name: those of the configuration and those that were made with POST /keys. No answer
-    has a secret.
+     All keys, sorted by name: those of the configuration and those that were created with POST /keys.
+    The answer has no secrets.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -114,8 +114,8 @@ async def asyncio_detailed(
 ) -> Response[APIKeyList | Problem]:
     """List the API keys
 
-     Every key, by name: those of the configuration and those that were made with POST /keys. No answer
-    has a secret.
+     All keys, sorted by name: those of the configuration and those that were created with POST /keys.
+    The answer has no secrets.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -138,8 +138,8 @@ async def asyncio(
 ) -> APIKeyList | Problem | None:
     """List the API keys
 
-     Every key, by name: those of the configuration and those that were made with POST /keys. No answer
-    has a secret.
+     All keys, sorted by name: those of the configuration and those that were created with POST /keys.
+    The answer has no secrets.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

@@ -104,8 +104,7 @@ def sync_detailed(
 ) -> Response[Problem | RevokedAPIKey]:
     """Revoke an API key
 
-     No front door accepts a secret of the key from a second later on, and calls of it that wait are
-    refused.
+     Within a second, no front door accepts the key any more, and its waiting calls are refused.
 
     Args:
         id (str):
@@ -139,8 +138,7 @@ def sync(
 ) -> Problem | RevokedAPIKey | None:
     """Revoke an API key
 
-     No front door accepts a secret of the key from a second later on, and calls of it that wait are
-    refused.
+     Within a second, no front door accepts the key any more, and its waiting calls are refused.
 
     Args:
         id (str):
@@ -169,8 +167,7 @@ async def asyncio_detailed(
 ) -> Response[Problem | RevokedAPIKey]:
     """Revoke an API key
 
-     No front door accepts a secret of the key from a second later on, and calls of it that wait are
-    refused.
+     Within a second, no front door accepts the key any more, and its waiting calls are refused.
 
     Args:
         id (str):
@@ -202,8 +199,7 @@ async def asyncio(
 ) -> Problem | RevokedAPIKey | None:
     """Revoke an API key
 
-     No front door accepts a secret of the key from a second later on, and calls of it that wait are
-    refused.
+     Within a second, no front door accepts the key any more, and its waiting calls are refused.
 
     Args:
         id (str):

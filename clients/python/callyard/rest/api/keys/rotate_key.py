@@ -122,9 +122,8 @@ def sync_detailed(
 ) -> Response[NewAPIKey | Problem]:
     """Give an API key a new secret
 
-     The answer has the new secret, which is shown only here. The id stays, and so do the calls and
-    limits of the key. The present secret is accepted for the time of grace, so that clients can be
-    changed one by one.
+     The answer has the new secret, which is shown only once. The key keeps its id, calls and limits. The
+    previous secret is accepted during a grace period, so that you can update clients one by one.
 
     Args:
         id (str):
@@ -161,9 +160,8 @@ def sync(
 ) -> NewAPIKey | Problem | None:
     """Give an API key a new secret
 
-     The answer has the new secret, which is shown only here. The id stays, and so do the calls and
-    limits of the key. The present secret is accepted for the time of grace, so that clients can be
-    changed one by one.
+     The answer has the new secret, which is shown only once. The key keeps its id, calls and limits. The
+    previous secret is accepted during a grace period, so that you can update clients one by one.
 
     Args:
         id (str):
@@ -195,9 +193,8 @@ async def asyncio_detailed(
 ) -> Response[NewAPIKey | Problem]:
     """Give an API key a new secret
 
-     The answer has the new secret, which is shown only here. The id stays, and so do the calls and
-    limits of the key. The present secret is accepted for the time of grace, so that clients can be
-    changed one by one.
+     The answer has the new secret, which is shown only once. The key keeps its id, calls and limits. The
+    previous secret is accepted during a grace period, so that you can update clients one by one.
 
     Args:
         id (str):
@@ -232,9 +229,8 @@ async def asyncio(
 ) -> NewAPIKey | Problem | None:
     """Give an API key a new secret
 
-     The answer has the new secret, which is shown only here. The id stays, and so do the calls and
-    limits of the key. The present secret is accepted for the time of grace, so that clients can be
-    changed one by one.
+     The answer has the new secret, which is shown only once. The key keeps its id, calls and limits. The
+    previous secret is accepted during a grace period, so that you can update clients one by one.
 
     Args:
         id (str):

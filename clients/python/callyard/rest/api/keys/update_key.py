@@ -121,8 +121,9 @@ def sync_detailed(
 ) -> Response[APIKey | Problem]:
     """Change an API key
 
-     What is absent in the body stays. The name and the secret stay as well. Send the ETag of the key in
-    If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.
+     Changes the members in the body; the others keep their values. The name and the secret cannot be
+    changed here. Send the ETag of the key in If-Match: if somebody else has changed it since, the
+    answer is 412 and nothing changes.
 
     Args:
         id (str):
@@ -159,8 +160,9 @@ def sync(
 ) -> APIKey | Problem | None:
     """Change an API key
 
-     What is absent in the body stays. The name and the secret stay as well. Send the ETag of the key in
-    If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.
+     Changes the members in the body; the others keep their values. The name and the secret cannot be
+    changed here. Send the ETag of the key in If-Match: if somebody else has changed it since, the
+    answer is 412 and nothing changes.
 
     Args:
         id (str):
@@ -192,8 +194,9 @@ async def asyncio_detailed(
 ) -> Response[APIKey | Problem]:
     """Change an API key
 
-     What is absent in the body stays. The name and the secret stay as well. Send the ETag of the key in
-    If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.
+     Changes the members in the body; the others keep their values. The name and the secret cannot be
+    changed here. Send the ETag of the key in If-Match: if somebody else has changed it since, the
+    answer is 412 and nothing changes.
 
     Args:
         id (str):
@@ -228,8 +231,9 @@ async def asyncio(
 ) -> APIKey | Problem | None:
     """Change an API key
 
-     What is absent in the body stays. The name and the secret stay as well. Send the ETag of the key in
-    If-Match: if somebody else has changed it since, the answer is 412 and nothing changes.
+     Changes the members in the body; the others keep their values. The name and the secret cannot be
+    changed here. Send the ETag of the key in If-Match: if somebody else has changed it since, the
+    answer is 412 and nothing changes.
 
     Args:
         id (str):

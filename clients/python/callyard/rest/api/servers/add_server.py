@@ -104,9 +104,9 @@ def sync_detailed(
 ) -> Response[AddedServer | Problem]:
     """Add a server
 
-     Adds a server to the workers, also after a restart, and waits until it is initialized. Disabled
-    unless the operator enables front_door.add_servers, because a caller that can start commands
-    controls the machine.
+     Adds a server to the workers, which also run it after restarts, and waits until it is initialized.
+    Disabled unless the operator enables front_door.add_servers, because a caller that can start
+    commands controls the machine.
 
     Args:
         body (ServerEntry): A server: its id and its entry as in a servers file.
@@ -137,9 +137,9 @@ def sync(
 ) -> AddedServer | Problem | None:
     """Add a server
 
-     Adds a server to the workers, also after a restart, and waits until it is initialized. Disabled
-    unless the operator enables front_door.add_servers, because a caller that can start commands
-    controls the machine.
+     Adds a server to the workers, which also run it after restarts, and waits until it is initialized.
+    Disabled unless the operator enables front_door.add_servers, because a caller that can start
+    commands controls the machine.
 
     Args:
         body (ServerEntry): A server: its id and its entry as in a servers file.
@@ -165,9 +165,9 @@ async def asyncio_detailed(
 ) -> Response[AddedServer | Problem]:
     """Add a server
 
-     Adds a server to the workers, also after a restart, and waits until it is initialized. Disabled
-    unless the operator enables front_door.add_servers, because a caller that can start commands
-    controls the machine.
+     Adds a server to the workers, which also run it after restarts, and waits until it is initialized.
+    Disabled unless the operator enables front_door.add_servers, because a caller that can start
+    commands controls the machine.
 
     Args:
         body (ServerEntry): A server: its id and its entry as in a servers file.
@@ -196,9 +196,9 @@ async def asyncio(
 ) -> AddedServer | Problem | None:
     """Add a server
 
-     Adds a server to the workers, also after a restart, and waits until it is initialized. Disabled
-    unless the operator enables front_door.add_servers, because a caller that can start commands
-    controls the machine.
+     Adds a server to the workers, which also run it after restarts, and waits until it is initialized.
+    Disabled unless the operator enables front_door.add_servers, because a caller that can start
+    commands controls the machine.
 
     Args:
         body (ServerEntry): A server: its id and its entry as in a servers file.

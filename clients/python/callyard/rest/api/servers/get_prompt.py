@@ -165,8 +165,8 @@ def sync_detailed(
 ) -> Response[GetPromptResult | Problem]:
     """Get a prompt
 
-     Gets the prompt from the server and returns its answer. The body is the object of the prompt's
-    arguments, which are all strings.
+     Gets the prompt from the server and returns its answer. The body is an object with the arguments of
+    the prompt, which are all strings.
 
     Args:
         id (str):
@@ -218,8 +218,8 @@ def sync(
 ) -> GetPromptResult | Problem | None:
     """Get a prompt
 
-     Gets the prompt from the server and returns its answer. The body is the object of the prompt's
-    arguments, which are all strings.
+     Gets the prompt from the server and returns its answer. The body is an object with the arguments of
+    the prompt, which are all strings.
 
     Args:
         id (str):
@@ -266,8 +266,8 @@ async def asyncio_detailed(
 ) -> Response[GetPromptResult | Problem]:
     """Get a prompt
 
-     Gets the prompt from the server and returns its answer. The body is the object of the prompt's
-    arguments, which are all strings.
+     Gets the prompt from the server and returns its answer. The body is an object with the arguments of
+    the prompt, which are all strings.
 
     Args:
         id (str):
@@ -317,8 +317,8 @@ async def asyncio(
 ) -> GetPromptResult | Problem | None:
     """Get a prompt
 
-     Gets the prompt from the server and returns its answer. The body is the object of the prompt's
-    arguments, which are all strings.
+     Gets the prompt from the server and returns its answer. The body is an object with the arguments of
+    the prompt, which are all strings.
 
     Args:
         id (str):

@@ -87,8 +87,8 @@ def sync_detailed(
     """Compare tool definitions with the accepted ones
 
      The tools of a server whose entry has pin: warn or quarantine, each with its state. A changed or new
-    tool has its current definition, and a changed one the accepted definition too. A server without pin
-    returns 409.
+    tool has its current definition; a changed tool also has the accepted definition. A server without
+    pin returns 409.
 
     Args:
         id (str):
@@ -120,8 +120,8 @@ def sync(
     """Compare tool definitions with the accepted ones
 
      The tools of a server whose entry has pin: warn or quarantine, each with its state. A changed or new
-    tool has its current definition, and a changed one the accepted definition too. A server without pin
-    returns 409.
+    tool has its current definition; a changed tool also has the accepted definition. A server without
+    pin returns 409.
 
     Args:
         id (str):
@@ -148,8 +148,8 @@ async def asyncio_detailed(
     """Compare tool definitions with the accepted ones
 
      The tools of a server whose entry has pin: warn or quarantine, each with its state. A changed or new
-    tool has its current definition, and a changed one the accepted definition too. A server without pin
-    returns 409.
+    tool has its current definition; a changed tool also has the accepted definition. A server without
+    pin returns 409.
 
     Args:
         id (str):
@@ -179,8 +179,8 @@ async def asyncio(
     """Compare tool definitions with the accepted ones
 
      The tools of a server whose entry has pin: warn or quarantine, each with its state. A changed or new
-    tool has its current definition, and a changed one the accepted definition too. A server without pin
-    returns 409.
+    tool has its current definition; a changed tool also has the accepted definition. A server without
+    pin returns 409.
 
     Args:
         id (str):

@@ -66,7 +66,7 @@ def sync_detailed(
 ) -> Response[Problem | ServerList]:
     """List the servers
 
-     Every server that a live worker runs, by id.
+     All servers that live workers run, sorted by id.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -91,7 +91,7 @@ def sync(
 ) -> Problem | ServerList | None:
     """List the servers
 
-     Every server that a live worker runs, by id.
+     All servers that live workers run, sorted by id.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -112,7 +112,7 @@ async def asyncio_detailed(
 ) -> Response[Problem | ServerList]:
     """List the servers
 
-     Every server that a live worker runs, by id.
+     All servers that live workers run, sorted by id.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -135,7 +135,7 @@ async def asyncio(
 ) -> Problem | ServerList | None:
     """List the servers
 
-     Every server that a live worker runs, by id.
+     All servers that live workers run, sorted by id.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

@@ -66,7 +66,7 @@ def sync_detailed(
 ) -> Response[Problem | SwitchList]:
     """List what is disabled
 
-     The tools that are disabled, and the patterns and sets by which tools are.
+     The disabled tools, and the patterns and sets that disable tools.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -91,7 +91,7 @@ def sync(
 ) -> Problem | SwitchList | None:
     """List what is disabled
 
-     The tools that are disabled, and the patterns and sets by which tools are.
+     The disabled tools, and the patterns and sets that disable tools.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -112,7 +112,7 @@ async def asyncio_detailed(
 ) -> Response[Problem | SwitchList]:
     """List what is disabled
 
-     The tools that are disabled, and the patterns and sets by which tools are.
+     The disabled tools, and the patterns and sets that disable tools.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -135,7 +135,7 @@ async def asyncio(
 ) -> Problem | SwitchList | None:
     """List what is disabled
 
-     The tools that are disabled, and the patterns and sets by which tools are.
+     The disabled tools, and the patterns and sets that disable tools.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

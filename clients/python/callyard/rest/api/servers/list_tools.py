@@ -152,8 +152,8 @@ def sync_detailed(
 ) -> Response[Problem | ProviderToolList | ToolList]:
     """List all tools
 
-     Every tool of every server, by server and name, in pages (a ToolList). With the format of a model
-    provider, all callable tools in that provider's format, under names that it accepts (a
+     All tools of all servers, sorted by server and name, in pages (a ToolList). With the format of a
+    model provider, all callable tools in that provider's format, under names that it accepts (a
     ProviderToolList); POST /tool-calls runs the model's tool calls.
 
     Args:
@@ -163,8 +163,8 @@ def sync_detailed(
         server (str | Unset): Only the tools of this server.
         set_ (str | Unset): Only the tools of this set, in its order and under its names, in one
             answer.
-        include (ListToolsInclude | Unset): offline: a list in the format of a model provider, of
-            a set or with a query also has tools that no worker can run now.
+        include (ListToolsInclude | Unset): With the value offline, a list in the format of a
+            model provider, of a set or for a query also has tools that no worker can run now.
         limit (int | Unset): The maximum number of tools on a page, if the list has pages.
             Default: 100.
         cursor (str | Unset): The next_cursor of the previous page.
@@ -223,8 +223,8 @@ def sync(
 ) -> Problem | ProviderToolList | ToolList | None:
     """List all tools
 
-     Every tool of every server, by server and name, in pages (a ToolList). With the format of a model
-    provider, all callable tools in that provider's format, under names that it accepts (a
+     All tools of all servers, sorted by server and name, in pages (a ToolList). With the format of a
+    model provider, all callable tools in that provider's format, under names that it accepts (a
     ProviderToolList); POST /tool-calls runs the model's tool calls.
 
     Args:
@@ -234,8 +234,8 @@ def sync(
         server (str | Unset): Only the tools of this server.
         set_ (str | Unset): Only the tools of this set, in its order and under its names, in one
             answer.
-        include (ListToolsInclude | Unset): offline: a list in the format of a model provider, of
-            a set or with a query also has tools that no worker can run now.
+        include (ListToolsInclude | Unset): With the value offline, a list in the format of a
+            model provider, of a set or for a query also has tools that no worker can run now.
         limit (int | Unset): The maximum number of tools on a page, if the list has pages.
             Default: 100.
         cursor (str | Unset): The next_cursor of the previous page.
@@ -289,8 +289,8 @@ async def asyncio_detailed(
 ) -> Response[Problem | ProviderToolList | ToolList]:
     """List all tools
 
-     Every tool of every server, by server and name, in pages (a ToolList). With the format of a model
-    provider, all callable tools in that provider's format, under names that it accepts (a
+     All tools of all servers, sorted by server and name, in pages (a ToolList). With the format of a
+    model provider, all callable tools in that provider's format, under names that it accepts (a
     ProviderToolList); POST /tool-calls runs the model's tool calls.
 
     Args:
@@ -300,8 +300,8 @@ async def asyncio_detailed(
         server (str | Unset): Only the tools of this server.
         set_ (str | Unset): Only the tools of this set, in its order and under its names, in one
             answer.
-        include (ListToolsInclude | Unset): offline: a list in the format of a model provider, of
-            a set or with a query also has tools that no worker can run now.
+        include (ListToolsInclude | Unset): With the value offline, a list in the format of a
+            model provider, of a set or for a query also has tools that no worker can run now.
         limit (int | Unset): The maximum number of tools on a page, if the list has pages.
             Default: 100.
         cursor (str | Unset): The next_cursor of the previous page.
@@ -358,8 +358,8 @@ async def asyncio(
 ) -> Problem | ProviderToolList | ToolList | None:
     """List all tools
 
-     Every tool of every server, by server and name, in pages (a ToolList). With the format of a model
-    provider, all callable tools in that provider's format, under names that it accepts (a
+     All tools of all servers, sorted by server and name, in pages (a ToolList). With the format of a
+    model provider, all callable tools in that provider's format, under names that it accepts (a
     ProviderToolList); POST /tool-calls runs the model's tool calls.
 
     Args:
@@ -369,8 +369,8 @@ async def asyncio(
         server (str | Unset): Only the tools of this server.
         set_ (str | Unset): Only the tools of this set, in its order and under its names, in one
             answer.
-        include (ListToolsInclude | Unset): offline: a list in the format of a model provider, of
-            a set or with a query also has tools that no worker can run now.
+        include (ListToolsInclude | Unset): With the value offline, a list in the format of a
+            model provider, of a set or for a query also has tools that no worker can run now.
         limit (int | Unset): The maximum number of tools on a page, if the list has pages.
             Default: 100.
         cursor (str | Unset): The next_cursor of the previous page.

@@ -77,8 +77,8 @@ def sync_detailed(
 ) -> Response[Preflight | Problem]:
     """Check that tools are ready
 
-     Whether the tools that a program needs are there, enabled, accepted, online, and not denied to you
-    by the policy. The policy is asked about a call without arguments, and no call is made.
+     Checks whether the tools that a program needs exist and are enabled, accepted, online and not denied
+    to you by the policy. The policy is evaluated for a call without arguments. No tool runs.
 
     Args:
         tool (list[str]):
@@ -109,8 +109,8 @@ def sync(
 ) -> Preflight | Problem | None:
     """Check that tools are ready
 
-     Whether the tools that a program needs are there, enabled, accepted, online, and not denied to you
-    by the policy. The policy is asked about a call without arguments, and no call is made.
+     Checks whether the tools that a program needs exist and are enabled, accepted, online and not denied
+    to you by the policy. The policy is evaluated for a call without arguments. No tool runs.
 
     Args:
         tool (list[str]):
@@ -136,8 +136,8 @@ async def asyncio_detailed(
 ) -> Response[Preflight | Problem]:
     """Check that tools are ready
 
-     Whether the tools that a program needs are there, enabled, accepted, online, and not denied to you
-    by the policy. The policy is asked about a call without arguments, and no call is made.
+     Checks whether the tools that a program needs exist and are enabled, accepted, online and not denied
+    to you by the policy. The policy is evaluated for a call without arguments. No tool runs.
 
     Args:
         tool (list[str]):
@@ -166,8 +166,8 @@ async def asyncio(
 ) -> Preflight | Problem | None:
     """Check that tools are ready
 
-     Whether the tools that a program needs are there, enabled, accepted, online, and not denied to you
-    by the policy. The policy is asked about a call without arguments, and no call is made.
+     Checks whether the tools that a program needs exist and are enabled, accepted, online and not denied
+    to you by the policy. The policy is evaluated for a call without arguments. No tool runs.
 
     Args:
         tool (list[str]):

@@ -81,9 +81,9 @@ def sync_detailed(
 ) -> Response[Problem | RestartedServer]:
     """Restart a server
 
-     Every worker that runs the server replaces it with a new instance, with an unchanged entry. Calls do
-    not fail: the old instance accepts calls until the new one is ready, and finishes its running calls.
-    The answer is sent once the restarts have begun; GET /servers/{id} shows their progress. If a new
+     Every worker that runs the server replaces it with a new instance of the same entry. Calls do not
+    fail: the old instance accepts calls until the new one is ready, and finishes its running calls. The
+    answer is sent once the restarts have begun; GET /servers/{id} shows their progress. If a new
     instance fails to start, the old one stays.
 
     Args:
@@ -115,9 +115,9 @@ def sync(
 ) -> Problem | RestartedServer | None:
     """Restart a server
 
-     Every worker that runs the server replaces it with a new instance, with an unchanged entry. Calls do
-    not fail: the old instance accepts calls until the new one is ready, and finishes its running calls.
-    The answer is sent once the restarts have begun; GET /servers/{id} shows their progress. If a new
+     Every worker that runs the server replaces it with a new instance of the same entry. Calls do not
+    fail: the old instance accepts calls until the new one is ready, and finishes its running calls. The
+    answer is sent once the restarts have begun; GET /servers/{id} shows their progress. If a new
     instance fails to start, the old one stays.
 
     Args:
@@ -144,9 +144,9 @@ async def asyncio_detailed(
 ) -> Response[Problem | RestartedServer]:
     """Restart a server
 
-     Every worker that runs the server replaces it with a new instance, with an unchanged entry. Calls do
-    not fail: the old instance accepts calls until the new one is ready, and finishes its running calls.
-    The answer is sent once the restarts have begun; GET /servers/{id} shows their progress. If a new
+     Every worker that runs the server replaces it with a new instance of the same entry. Calls do not
+    fail: the old instance accepts calls until the new one is ready, and finishes its running calls. The
+    answer is sent once the restarts have begun; GET /servers/{id} shows their progress. If a new
     instance fails to start, the old one stays.
 
     Args:
@@ -176,9 +176,9 @@ async def asyncio(
 ) -> Problem | RestartedServer | None:
     """Restart a server
 
-     Every worker that runs the server replaces it with a new instance, with an unchanged entry. Calls do
-    not fail: the old instance accepts calls until the new one is ready, and finishes its running calls.
-    The answer is sent once the restarts have begun; GET /servers/{id} shows their progress. If a new
+     Every worker that runs the server replaces it with a new instance of the same entry. Calls do not
+    fail: the old instance accepts calls until the new one is ready, and finishes its running calls. The
+    answer is sent once the restarts have begun; GET /servers/{id} shows their progress. If a new
     instance fails to start, the old one stays.
 
     Args:

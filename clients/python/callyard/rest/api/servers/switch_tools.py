@@ -99,9 +99,9 @@ def sync_detailed(
 ) -> Response[Problem | WideSwitch]:
     """Disable or enable tools by server, pattern or set
 
-     All tools that fit are disabled, also those that come later, at every front door and after restarts.
-    A tool is enabled when nothing disables it: to enable tools again, send the same server, tool and
-    set with enabled true.
+     Disables all matching tools, and matching tools that are added later, at every front door and after
+    restarts. A tool is enabled when nothing disables it: to enable tools again, send the same server,
+    tool and set with enabled true.
 
     Args:
         body (WideSwitchRequest):
@@ -132,9 +132,9 @@ def sync(
 ) -> Problem | WideSwitch | None:
     """Disable or enable tools by server, pattern or set
 
-     All tools that fit are disabled, also those that come later, at every front door and after restarts.
-    A tool is enabled when nothing disables it: to enable tools again, send the same server, tool and
-    set with enabled true.
+     Disables all matching tools, and matching tools that are added later, at every front door and after
+    restarts. A tool is enabled when nothing disables it: to enable tools again, send the same server,
+    tool and set with enabled true.
 
     Args:
         body (WideSwitchRequest):
@@ -160,9 +160,9 @@ async def asyncio_detailed(
 ) -> Response[Problem | WideSwitch]:
     """Disable or enable tools by server, pattern or set
 
-     All tools that fit are disabled, also those that come later, at every front door and after restarts.
-    A tool is enabled when nothing disables it: to enable tools again, send the same server, tool and
-    set with enabled true.
+     Disables all matching tools, and matching tools that are added later, at every front door and after
+    restarts. A tool is enabled when nothing disables it: to enable tools again, send the same server,
+    tool and set with enabled true.
 
     Args:
         body (WideSwitchRequest):
@@ -191,9 +191,9 @@ async def asyncio(
 ) -> Problem | WideSwitch | None:
     """Disable or enable tools by server, pattern or set
 
-     All tools that fit are disabled, also those that come later, at every front door and after restarts.
-    A tool is enabled when nothing disables it: to enable tools again, send the same server, tool and
-    set with enabled true.
+     Disables all matching tools, and matching tools that are added later, at every front door and after
+    restarts. A tool is enabled when nothing disables it: to enable tools again, send the same server,
+    tool and set with enabled true.
 
     Args:
         body (WideSwitchRequest):

@@ -79,8 +79,8 @@ def sync_detailed(
 ) -> Response[Problem | SetDetail]:
     """Show a set of tools
 
-     The definition of the set, and the tools that it has now. MCP clients use it at /mcp/@name, others
-    with GET /tools?set=name and POST /tool-calls?set=name.
+     The definition of the set, and its current tools. MCP clients use it at /mcp/@name, others with GET
+    /tools?set=name and POST /tool-calls?set=name.
 
     Args:
         name (str): The name of a set.
@@ -111,8 +111,8 @@ def sync(
 ) -> Problem | SetDetail | None:
     """Show a set of tools
 
-     The definition of the set, and the tools that it has now. MCP clients use it at /mcp/@name, others
-    with GET /tools?set=name and POST /tool-calls?set=name.
+     The definition of the set, and its current tools. MCP clients use it at /mcp/@name, others with GET
+    /tools?set=name and POST /tool-calls?set=name.
 
     Args:
         name (str): The name of a set.
@@ -138,8 +138,8 @@ async def asyncio_detailed(
 ) -> Response[Problem | SetDetail]:
     """Show a set of tools
 
-     The definition of the set, and the tools that it has now. MCP clients use it at /mcp/@name, others
-    with GET /tools?set=name and POST /tool-calls?set=name.
+     The definition of the set, and its current tools. MCP clients use it at /mcp/@name, others with GET
+    /tools?set=name and POST /tool-calls?set=name.
 
     Args:
         name (str): The name of a set.
@@ -168,8 +168,8 @@ async def asyncio(
 ) -> Problem | SetDetail | None:
     """Show a set of tools
 
-     The definition of the set, and the tools that it has now. MCP clients use it at /mcp/@name, others
-    with GET /tools?set=name and POST /tool-calls?set=name.
+     The definition of the set, and its current tools. MCP clients use it at /mcp/@name, others with GET
+    /tools?set=name and POST /tool-calls?set=name.
 
     Args:
         name (str): The name of a set.

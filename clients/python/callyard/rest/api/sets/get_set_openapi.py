@@ -88,8 +88,8 @@ def sync_detailed(
 ) -> Response[GetSetOpenapiResponse200 | Problem]:
     """Get the tools of a set as an OpenAPI document
 
-     The same document as that of a server, of the tools that the set has now and under its names. A call
-    goes to the server of its tool.
+     The same document as for a server, with the current tools of the set under their names in the set.
+    Each call goes to the server of its tool.
 
     Args:
         name (str):
@@ -120,8 +120,8 @@ def sync(
 ) -> GetSetOpenapiResponse200 | Problem | None:
     """Get the tools of a set as an OpenAPI document
 
-     The same document as that of a server, of the tools that the set has now and under its names. A call
-    goes to the server of its tool.
+     The same document as for a server, with the current tools of the set under their names in the set.
+    Each call goes to the server of its tool.
 
     Args:
         name (str):
@@ -147,8 +147,8 @@ async def asyncio_detailed(
 ) -> Response[GetSetOpenapiResponse200 | Problem]:
     """Get the tools of a set as an OpenAPI document
 
-     The same document as that of a server, of the tools that the set has now and under its names. A call
-    goes to the server of its tool.
+     The same document as for a server, with the current tools of the set under their names in the set.
+    Each call goes to the server of its tool.
 
     Args:
         name (str):
@@ -177,8 +177,8 @@ async def asyncio(
 ) -> GetSetOpenapiResponse200 | Problem | None:
     """Get the tools of a set as an OpenAPI document
 
-     The same document as that of a server, of the tools that the set has now and under its names. A call
-    goes to the server of its tool.
+     The same document as for a server, with the current tools of the set under their names in the set.
+    Each call goes to the server of its tool.
 
     Args:
         name (str):

@@ -64,9 +64,9 @@ def sync_detailed(
 ) -> Response[Problem | SetList]:
     """List the sets of tools
 
-     Every set, by name: those of the configuration and those that were made with PUT /sets/{name}. A
-    tenant sees its own sets and those of the installation that have no tool of a server which it does
-    not see.
+     All sets, sorted by name: those of the configuration and those that were created with PUT
+    /sets/{name}. A tenant sees its own sets, and the sets of the installation whose tools all belong to
+    servers that it sees.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -91,9 +91,9 @@ def sync(
 ) -> Problem | SetList | None:
     """List the sets of tools
 
-     Every set, by name: those of the configuration and those that were made with PUT /sets/{name}. A
-    tenant sees its own sets and those of the installation that have no tool of a server which it does
-    not see.
+     All sets, sorted by name: those of the configuration and those that were created with PUT
+    /sets/{name}. A tenant sees its own sets, and the sets of the installation whose tools all belong to
+    servers that it sees.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -114,9 +114,9 @@ async def asyncio_detailed(
 ) -> Response[Problem | SetList]:
     """List the sets of tools
 
-     Every set, by name: those of the configuration and those that were made with PUT /sets/{name}. A
-    tenant sees its own sets and those of the installation that have no tool of a server which it does
-    not see.
+     All sets, sorted by name: those of the configuration and those that were created with PUT
+    /sets/{name}. A tenant sees its own sets, and the sets of the installation whose tools all belong to
+    servers that it sees.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -139,9 +139,9 @@ async def asyncio(
 ) -> Problem | SetList | None:
     """List the sets of tools
 
-     Every set, by name: those of the configuration and those that were made with PUT /sets/{name}. A
-    tenant sees its own sets and those of the installation that have no tool of a server which it does
-    not see.
+     All sets, sorted by name: those of the configuration and those that were created with PUT
+    /sets/{name}. A tenant sees its own sets, and the sets of the installation whose tools all belong to
+    servers that it sees.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

@@ -120,12 +120,12 @@ def sync_detailed(
     if_match: str | Unset = UNSET,
     if_none_match: PutSetIfNoneMatch | Unset = UNSET,
 ) -> Response[Problem | SetItem]:
-    """Make or change a set of tools
+    """Create or change a set of tools
 
-     The set counts at every front door within a second, and after restarts. It is of your tenant: in the
-    default tenant, where it requires the scope admin, it is the installation's, in others the tenant's
-    own, which no other tenant sees. To change a set, send its ETag in If-Match: if somebody else has
-    changed it since, the answer is 412 and nothing changes.
+     The set is available at every front door within a second, and after restarts. It belongs to your
+    tenant, and no other tenant sees it. A set of the default tenant belongs to the installation: other
+    tenants can see it, and it requires the scope admin. To change a set, send its ETag in If-Match: if
+    somebody else has changed it since, the answer is 412 and nothing changes.
 
     Args:
         name (str):
@@ -163,12 +163,12 @@ def sync(
     if_match: str | Unset = UNSET,
     if_none_match: PutSetIfNoneMatch | Unset = UNSET,
 ) -> Problem | SetItem | None:
-    """Make or change a set of tools
+    """Create or change a set of tools
 
-     The set counts at every front door within a second, and after restarts. It is of your tenant: in the
-    default tenant, where it requires the scope admin, it is the installation's, in others the tenant's
-    own, which no other tenant sees. To change a set, send its ETag in If-Match: if somebody else has
-    changed it since, the answer is 412 and nothing changes.
+     The set is available at every front door within a second, and after restarts. It belongs to your
+    tenant, and no other tenant sees it. A set of the default tenant belongs to the installation: other
+    tenants can see it, and it requires the scope admin. To change a set, send its ETag in If-Match: if
+    somebody else has changed it since, the answer is 412 and nothing changes.
 
     Args:
         name (str):
@@ -201,12 +201,12 @@ async def asyncio_detailed(
     if_match: str | Unset = UNSET,
     if_none_match: PutSetIfNoneMatch | Unset = UNSET,
 ) -> Response[Problem | SetItem]:
-    """Make or change a set of tools
+    """Create or change a set of tools
 
-     The set counts at every front door within a second, and after restarts. It is of your tenant: in the
-    default tenant, where it requires the scope admin, it is the installation's, in others the tenant's
-    own, which no other tenant sees. To change a set, send its ETag in If-Match: if somebody else has
-    changed it since, the answer is 412 and nothing changes.
+     The set is available at every front door within a second, and after restarts. It belongs to your
+    tenant, and no other tenant sees it. A set of the default tenant belongs to the installation: other
+    tenants can see it, and it requires the scope admin. To change a set, send its ETag in If-Match: if
+    somebody else has changed it since, the answer is 412 and nothing changes.
 
     Args:
         name (str):
@@ -242,12 +242,12 @@ async def asyncio(
     if_match: str | Unset = UNSET,
     if_none_match: PutSetIfNoneMatch | Unset = UNSET,
 ) -> Problem | SetItem | None:
-    """Make or change a set of tools
+    """Create or change a set of tools
 
-     The set counts at every front door within a second, and after restarts. It is of your tenant: in the
-    default tenant, where it requires the scope admin, it is the installation's, in others the tenant's
-    own, which no other tenant sees. To change a set, send its ETag in If-Match: if somebody else has
-    changed it since, the answer is 412 and nothing changes.
+     The set is available at every front door within a second, and after restarts. It belongs to your
+    tenant, and no other tenant sees it. A set of the default tenant belongs to the installation: other
+    tenants can see it, and it requires the scope admin. To change a set, send its ETag in If-Match: if
+    somebody else has changed it since, the answer is 412 and nothing changes.
 
     Args:
         name (str):

@@ -104,7 +104,7 @@ def sync_detailed(
 ) -> Response[Problem | RemovedSet]:
     """Remove a set of tools
 
-     A set that another set names, or by which tools are disabled, is not removed.
+     A set that another set includes, or by which tools are disabled, cannot be removed.
 
     Args:
         name (str):
@@ -138,7 +138,7 @@ def sync(
 ) -> Problem | RemovedSet | None:
     """Remove a set of tools
 
-     A set that another set names, or by which tools are disabled, is not removed.
+     A set that another set includes, or by which tools are disabled, cannot be removed.
 
     Args:
         name (str):
@@ -167,7 +167,7 @@ async def asyncio_detailed(
 ) -> Response[Problem | RemovedSet]:
     """Remove a set of tools
 
-     A set that another set names, or by which tools are disabled, is not removed.
+     A set that another set includes, or by which tools are disabled, cannot be removed.
 
     Args:
         name (str):
@@ -199,7 +199,7 @@ async def asyncio(
 ) -> Problem | RemovedSet | None:
     """Remove a set of tools
 
-     A set that another set names, or by which tools are disabled, is not removed.
+     A set that another set includes, or by which tools are disabled, cannot be removed.
 
     Args:
         name (str):

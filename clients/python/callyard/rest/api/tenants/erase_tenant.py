@@ -96,8 +96,8 @@ def sync_detailed(
 ) -> Response[Problem | TenantErasure]:
     """Erase a tenant
 
-     Ends what a tenant has, and destroys its data key, so that nobody can read its stored arguments and
-    results any more. Remove the tenant from the section tenants first, and its keys from the
+     Removes the data of a tenant and destroys its data key, so that nobody can read its stored arguments
+    and results any more. Remove the tenant from the section tenants first, and its keys from the
     configuration. Its API keys are revoked, its held calls withdrawn, its batches canceled and deleted,
     and its sets of tools, its standing permissions and the credentials of its people at MCP servers
     removed. Access that its people gave to programs at the authorization server ends when an approver
@@ -106,7 +106,7 @@ def sync_detailed(
 
     Args:
         tenant (str): The id of a tenant.
-        confirm (str): The id of the tenant again.
+        confirm (str): The id of the tenant, repeated as a confirmation.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -136,8 +136,8 @@ def sync(
 ) -> Problem | TenantErasure | None:
     """Erase a tenant
 
-     Ends what a tenant has, and destroys its data key, so that nobody can read its stored arguments and
-    results any more. Remove the tenant from the section tenants first, and its keys from the
+     Removes the data of a tenant and destroys its data key, so that nobody can read its stored arguments
+    and results any more. Remove the tenant from the section tenants first, and its keys from the
     configuration. Its API keys are revoked, its held calls withdrawn, its batches canceled and deleted,
     and its sets of tools, its standing permissions and the credentials of its people at MCP servers
     removed. Access that its people gave to programs at the authorization server ends when an approver
@@ -146,7 +146,7 @@ def sync(
 
     Args:
         tenant (str): The id of a tenant.
-        confirm (str): The id of the tenant again.
+        confirm (str): The id of the tenant, repeated as a confirmation.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -171,8 +171,8 @@ async def asyncio_detailed(
 ) -> Response[Problem | TenantErasure]:
     """Erase a tenant
 
-     Ends what a tenant has, and destroys its data key, so that nobody can read its stored arguments and
-    results any more. Remove the tenant from the section tenants first, and its keys from the
+     Removes the data of a tenant and destroys its data key, so that nobody can read its stored arguments
+    and results any more. Remove the tenant from the section tenants first, and its keys from the
     configuration. Its API keys are revoked, its held calls withdrawn, its batches canceled and deleted,
     and its sets of tools, its standing permissions and the credentials of its people at MCP servers
     removed. Access that its people gave to programs at the authorization server ends when an approver
@@ -181,7 +181,7 @@ async def asyncio_detailed(
 
     Args:
         tenant (str): The id of a tenant.
-        confirm (str): The id of the tenant again.
+        confirm (str): The id of the tenant, repeated as a confirmation.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -209,8 +209,8 @@ async def asyncio(
 ) -> Problem | TenantErasure | None:
     """Erase a tenant
 
-     Ends what a tenant has, and destroys its data key, so that nobody can read its stored arguments and
-    results any more. Remove the tenant from the section tenants first, and its keys from the
+     Removes the data of a tenant and destroys its data key, so that nobody can read its stored arguments
+    and results any more. Remove the tenant from the section tenants first, and its keys from the
     configuration. Its API keys are revoked, its held calls withdrawn, its batches canceled and deleted,
     and its sets of tools, its standing permissions and the credentials of its people at MCP servers
     removed. Access that its people gave to programs at the authorization server ends when an approver
@@ -219,7 +219,7 @@ async def asyncio(
 
     Args:
         tenant (str): The id of a tenant.
-        confirm (str): The id of the tenant again.
+        confirm (str): The id of the tenant, repeated as a confirmation.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

@@ -79,8 +79,8 @@ def sync_detailed(
 ) -> Response[Problem | Tenant]:
     """Show a tenant
 
-     What GET /tenants has of one tenant. A tenant that you may not see is answered like one that does
-    not exist.
+     One tenant, as in GET /tenants. A tenant that you may not see returns the same answer as one that
+    does not exist.
 
     Args:
         tenant (str): The id of a tenant.
@@ -111,8 +111,8 @@ def sync(
 ) -> Problem | Tenant | None:
     """Show a tenant
 
-     What GET /tenants has of one tenant. A tenant that you may not see is answered like one that does
-    not exist.
+     One tenant, as in GET /tenants. A tenant that you may not see returns the same answer as one that
+    does not exist.
 
     Args:
         tenant (str): The id of a tenant.
@@ -138,8 +138,8 @@ async def asyncio_detailed(
 ) -> Response[Problem | Tenant]:
     """Show a tenant
 
-     What GET /tenants has of one tenant. A tenant that you may not see is answered like one that does
-    not exist.
+     One tenant, as in GET /tenants. A tenant that you may not see returns the same answer as one that
+    does not exist.
 
     Args:
         tenant (str): The id of a tenant.
@@ -168,8 +168,8 @@ async def asyncio(
 ) -> Problem | Tenant | None:
     """Show a tenant
 
-     What GET /tenants has of one tenant. A tenant that you may not see is answered like one that does
-    not exist.
+     One tenant, as in GET /tenants. A tenant that you may not see returns the same answer as one that
+    does not exist.
 
     Args:
         tenant (str): The id of a tenant.

@@ -71,9 +71,9 @@ def sync_detailed(
 ) -> Response[Problem | TenantList]:
     """List the tenants
 
-     The tenants of the configuration with what each sees and uses now. With the scope admin or
-    calls:read:all of the default tenant you see all tenants, otherwise your own. Without the section
-    tenants there is only the default one.
+     The tenants of the configuration, each with its servers, limits and current use. With the scope
+    admin or calls:read:all of the default tenant you see all tenants, otherwise your own. Without a
+    section tenants in the configuration, the default tenant is the only one.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -98,9 +98,9 @@ def sync(
 ) -> Problem | TenantList | None:
     """List the tenants
 
-     The tenants of the configuration with what each sees and uses now. With the scope admin or
-    calls:read:all of the default tenant you see all tenants, otherwise your own. Without the section
-    tenants there is only the default one.
+     The tenants of the configuration, each with its servers, limits and current use. With the scope
+    admin or calls:read:all of the default tenant you see all tenants, otherwise your own. Without a
+    section tenants in the configuration, the default tenant is the only one.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -121,9 +121,9 @@ async def asyncio_detailed(
 ) -> Response[Problem | TenantList]:
     """List the tenants
 
-     The tenants of the configuration with what each sees and uses now. With the scope admin or
-    calls:read:all of the default tenant you see all tenants, otherwise your own. Without the section
-    tenants there is only the default one.
+     The tenants of the configuration, each with its servers, limits and current use. With the scope
+    admin or calls:read:all of the default tenant you see all tenants, otherwise your own. Without a
+    section tenants in the configuration, the default tenant is the only one.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -146,9 +146,9 @@ async def asyncio(
 ) -> Problem | TenantList | None:
     """List the tenants
 
-     The tenants of the configuration with what each sees and uses now. With the scope admin or
-    calls:read:all of the default tenant you see all tenants, otherwise your own. Without the section
-    tenants there is only the default one.
+     The tenants of the configuration, each with its servers, limits and current use. With the scope
+    admin or calls:read:all of the default tenant you see all tenants, otherwise your own. Without a
+    section tenants in the configuration, the default tenant is the only one.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

@@ -117,9 +117,9 @@ def sync_detailed(
     interval: GetUsageInterval | Unset = UNSET,
     tenant: str | Unset = UNSET,
 ) -> Response[Problem | UsageReport]:
-    """Show who used what
+    """Show usage by tenant, key, server and tool
 
-     Calls by hour, counted from the execution log: they equal the records of GET /calls, also after
+     Calls per hour, counted from the call records: the counts equal the records of GET /calls, even if
     processes were killed. Hours are kept for 90 days. A call counts in the hour in which it was
     admitted. With the scope admin or calls:read:all you see your tenant, and all tenants if yours is
     the default one; with admin:tenant, your tenant; without them, your own calls.
@@ -163,9 +163,9 @@ def sync(
     interval: GetUsageInterval | Unset = UNSET,
     tenant: str | Unset = UNSET,
 ) -> Problem | UsageReport | None:
-    """Show who used what
+    """Show usage by tenant, key, server and tool
 
-     Calls by hour, counted from the execution log: they equal the records of GET /calls, also after
+     Calls per hour, counted from the call records: the counts equal the records of GET /calls, even if
     processes were killed. Hours are kept for 90 days. A call counts in the hour in which it was
     admitted. With the scope admin or calls:read:all you see your tenant, and all tenants if yours is
     the default one; with admin:tenant, your tenant; without them, your own calls.
@@ -204,9 +204,9 @@ async def asyncio_detailed(
     interval: GetUsageInterval | Unset = UNSET,
     tenant: str | Unset = UNSET,
 ) -> Response[Problem | UsageReport]:
-    """Show who used what
+    """Show usage by tenant, key, server and tool
 
-     Calls by hour, counted from the execution log: they equal the records of GET /calls, also after
+     Calls per hour, counted from the call records: the counts equal the records of GET /calls, even if
     processes were killed. Hours are kept for 90 days. A call counts in the hour in which it was
     admitted. With the scope admin or calls:read:all you see your tenant, and all tenants if yours is
     the default one; with admin:tenant, your tenant; without them, your own calls.
@@ -248,9 +248,9 @@ async def asyncio(
     interval: GetUsageInterval | Unset = UNSET,
     tenant: str | Unset = UNSET,
 ) -> Problem | UsageReport | None:
-    """Show who used what
+    """Show usage by tenant, key, server and tool
 
-     Calls by hour, counted from the execution log: they equal the records of GET /calls, also after
+     Calls per hour, counted from the call records: the counts equal the records of GET /calls, even if
     processes were killed. Hours are kept for 90 days. A call counts in the hour in which it was
     admitted. With the scope admin or calls:read:all you see your tenant, and all tenants if yours is
     the default one; with admin:tenant, your tenant; without them, your own calls.

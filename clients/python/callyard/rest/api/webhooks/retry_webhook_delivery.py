@@ -86,8 +86,8 @@ def sync_detailed(
 ) -> Response[Problem | WebhookDelivery]:
     """Send a webhook delivery again
 
-     Restarts a delivery that was given up, with all its attempts; the first one is made at once. The
-    webhook-id stays.
+     Restarts a delivery that was given up, with all its attempts; the first one is made at once. Its
+    webhook-id stays the same.
 
     Args:
         id (str): The id of a delivery.
@@ -118,8 +118,8 @@ def sync(
 ) -> Problem | WebhookDelivery | None:
     """Send a webhook delivery again
 
-     Restarts a delivery that was given up, with all its attempts; the first one is made at once. The
-    webhook-id stays.
+     Restarts a delivery that was given up, with all its attempts; the first one is made at once. Its
+    webhook-id stays the same.
 
     Args:
         id (str): The id of a delivery.
@@ -145,8 +145,8 @@ async def asyncio_detailed(
 ) -> Response[Problem | WebhookDelivery]:
     """Send a webhook delivery again
 
-     Restarts a delivery that was given up, with all its attempts; the first one is made at once. The
-    webhook-id stays.
+     Restarts a delivery that was given up, with all its attempts; the first one is made at once. Its
+    webhook-id stays the same.
 
     Args:
         id (str): The id of a delivery.
@@ -175,8 +175,8 @@ async def asyncio(
 ) -> Problem | WebhookDelivery | None:
     """Send a webhook delivery again
 
-     Restarts a delivery that was given up, with all its attempts; the first one is made at once. The
-    webhook-id stays.
+     Restarts a delivery that was given up, with all its attempts; the first one is made at once. Its
+    webhook-id stays the same.
 
     Args:
         id (str): The id of a delivery.
