@@ -58,7 +58,7 @@ func auditCommand() *cobra.Command {
 		setup.AddFlags(c.Flags(), "nats", "data")
 	}
 	cmd := group("audit", "List and verify the audit records of approvals and operators", verify, list)
-	cmd.Long = "audit reads the records of requests, decisions, runs and acts of operators. With --url or CALLYARD_URL it asks a front door, with a key that has the scope admin; " +
+	cmd.Long = "audit reads the records of requests, decisions, runs and actions of operators. With --url or CALLYARD_URL it asks a front door, with a key that has the scope admin; " +
 		"with --nats or --config it reads them from the NATS servers of the fabric; otherwise it reads the data folder of a `callyard up` that is not running."
 	return cmd
 }

@@ -30,7 +30,7 @@ func batchCommand() *cobra.Command {
 	var o batchOptions
 	f := cmd.Flags()
 	f.StringVar(&o.out, "out", "", "file for the results (default FILE with the suffix .results.ndjson, or results.ndjson for -)")
-	f.IntVar(&o.priority, "priority", 0, "-10 to 10: each 5 doubles or halves the share of the batch")
+	f.IntVar(&o.priority, "priority", 0, "priority from -10 to 10: each step of 5 doubles or halves the share of the batch")
 	durationVar(f, &o.expires, "expires", 0, "time within which calls must be sent to a worker, such as 2h (default: Callyard's default, 24h)")
 	f.StringArrayVar(&o.labels, "label", nil, "label KEY=VALUE of the batch; repeatable")
 	f.BoolVar(&o.follow, "follow", true, "wait for the results; otherwise exit when all calls are stored")

@@ -162,7 +162,7 @@ func (w *wideSwitch) change(ctx context.Context, c *client, args []string, enabl
 		if enabled {
 			verb = "enabled, unless something else disables them"
 		}
-		return c.out.text(fmt.Sprintf("The %d tools that fit now are %s.\n", done.Tools, verb))
+		return c.out.text(fmt.Sprintf("The %d tools that match now are %s.\n", done.Tools, verb))
 	})
 }
 

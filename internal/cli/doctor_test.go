@@ -147,11 +147,11 @@ func TestTheDoctorNamesFaultsAndFixes(t *testing.T) {
 		change      func(door, approver *patient)
 		says, fixes string
 	}{
-		"NATS is away": {func(d, _ *patient) { d.answers["/readyz"] = problem503("Not ready: NATS is RECONNECTING.") }, "NATS is RECONNECTING", "start nats-server"},
-		"it drains":    {func(d, _ *patient) { d.answers["/readyz"] = problem503("Not ready: the front door is draining.") }, "draining", "restart it"},
-		"no workers":   {func(d, _ *patient) { d.answers["/workers"] = jsonAnswer(`{"workers":[]}`) }, "workers: there are none", "start one"},
-		"all drain":    {func(d, _ *patient) { d.answers["/workers"] = jsonAnswer(`{"workers":[{"id":"w","draining":true}]}`) }, "all 1 are draining", "start another one"},
-		"a worker's clock": {func(d, _ *patient) {
+		"NATS is not reachable": {func(d, _ *patient) { d.answers["/readyz"] = problem503("Not ready: NATS is RECONNECTING.") }, "NATS is RECONNECTING", "start nats-server"},
+		"the front door drains": {func(d, _ *patient) { d.answers["/readyz"] = problem503("Not ready: the front door is draining.") }, "draining", "restart it"},
+		"no workers":            {func(d, _ *patient) { d.answers["/workers"] = jsonAnswer(`{"workers":[]}`) }, "workers: there are none", "start one"},
+		"all workers drain":     {func(d, _ *patient) { d.answers["/workers"] = jsonAnswer(`{"workers":[{"id":"w","draining":true}]}`) }, "all 1 are draining", "start another one"},
+		"a worker's clock differs": {func(d, _ *patient) {
 			d.answers["/workers"] = jsonAnswer(`{"workers":[{"id":"w","host":"sandbox7","started":"` + hence(time.Hour) + `"}]}`)
 		}, "worker w: it reports a start time", "clock of sandbox7"},
 		"a failed server": {func(d, _ *patient) {
@@ -160,20 +160,20 @@ func TestTheDoctorNamesFaultsAndFixes(t *testing.T) {
 		"a slow server": {func(d, _ *patient) {
 			d.answers["/servers"] = jsonAnswer(`{"servers":[{"id":"sad","initialization_state":"timeout"}]}`)
 		}, "not ready in time", "startTimeout"},
-		"a server that one worker lacks": {func(d, _ *patient) {
+		"a server that fails on one worker": {func(d, _ *patient) {
 			d.answers["/servers"] = jsonAnswer(`{"servers":[{"id":"s","initialization_state":"initialized","workers":[{"id":"w1","initialization_state":"initialized"},{"id":"w2","initialization_state":"error","error":"no such program"}]}]}`)
 		}, "is not running on worker w2: no such program", "is missing on that worker"},
 		"no sandbox": {func(d, _ *patient) {
 			d.answers["/servers"] = jsonAnswer(`{"servers":[{"id":"s","initialization_state":"initialized","sandbox":{"isolation":"container","ready":false,"error":"no engine"}}]}`)
 		}, "no container is ready: no engine", "docs/how-to/containers.md"},
-		"the call records are lost": {func(d, _ *patient) { d.answers["/calls"] = problem503("The call records cannot be read.") }, "call records: they cannot be read", "JetStream"},
-		"a clock":                   {func(d, _ *patient) { d.clock = -time.Hour }, "front door: its clock and the local clock differ", "NTP"},
-		"the approver's clock":      {func(_, a *patient) { a.clock = time.Hour }, "approver: its clock", "NTP"},
+		"the call records are lost":      {func(d, _ *patient) { d.answers["/calls"] = problem503("The call records cannot be read.") }, "call records: they cannot be read", "JetStream"},
+		"the front door's clock differs": {func(d, _ *patient) { d.clock = -time.Hour }, "front door: its clock and the local clock differ", "NTP"},
+		"the approver's clock differs":   {func(_, a *patient) { a.clock = time.Hour }, "approver: its clock", "NTP"},
 		"an approval waits": {func(_, a *patient) {
 			a.answers["/approvals"] = jsonAnswer(`{"approvals":[{"id":"appr_1","server":"pay","tool":"send","created_at":"` + hence(-2*time.Hour) + `","expires_at":"` + hence(time.Hour) + `"}]}`)
 		}, "approval appr_1: send of pay has been waiting for approval for 2h0m", "callyard approvals show appr_1"},
-		"the approver is not ready": {func(_, a *patient) { a.answers["/readyz"] = problem503("Not ready: Redis does not answer.") }, "approver: Not ready: Redis", "start Redis"},
-		"the approver is ill":       {func(_, a *patient) { a.answers["/approvals"] = problem503("The ledger cannot be read.") }, "approver: The ledger cannot be read", "nobody can decide"},
+		"the approver is not ready":           {func(_, a *patient) { a.answers["/readyz"] = problem503("Not ready: Redis does not answer.") }, "approver: Not ready: Redis", "start Redis"},
+		"the approver cannot read its ledger": {func(_, a *patient) { a.answers["/approvals"] = problem503("The ledger cannot be read.") }, "approver: The ledger cannot be read", "nobody can decide"},
 		"a wrong key": {func(d, _ *patient) {
 			d.answers["/version"] = problemAnswer(http.StatusUnauthorized, `{"title":"No","status":401,"detail":"The API key is not known here."}`)
 		}, "front door: The API key is not known here", "CALLYARD_KEY"},

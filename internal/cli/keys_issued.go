@@ -61,7 +61,7 @@ func (f *keyFlags) add(cmd *cobra.Command) {
 	flags.StringSliceVar(&f.scopes, "scope", nil, "scopes, which say what the key may do: tools:read, tools:list, tools:call, tools:call:SERVER, tools:call:@SET, calls:read, calls:read:all, approve, admin, admin:tenant; repeatable")
 	flags.StringSliceVar(&f.tools, "tools", nil, "only tools that match SERVER/TOOL, with * and ?; repeatable")
 	flags.Float64Var(&f.rate, "rate", 0, "calls a second that the key may make (default: no limit of its own)")
-	flags.IntVar(&f.burst, "burst", 0, "calls that may come at once within the rate (default: those of one second)")
+	flags.IntVar(&f.burst, "burst", 0, "calls that may arrive at once (default: the calls of one second at --rate)")
 	flags.IntVar(&f.inFlight, "in-flight", 0, "calls of the key that may run at once (default: no limit of its own)")
 	durationVar(flags, &f.expires, "expires", 0, "time from now until the key expires, such as 30d (default 90d)")
 }
@@ -120,7 +120,7 @@ func createKeyCommand() *cobra.Command {
 		return show(ctx, c, func(ctx context.Context, edit ...callyard.RequestEditorFn) (*http.Response, error) {
 			return c.api.CreateKeyWithBody(ctx, mediaJSON, bytes.NewReader(marshal(body)), edit...)
 		}, func(k *issuedKey) error {
-			return c.printSecret(k, fmt.Sprintf("This is the API key %s (id %s); it is shown only once. It ends on %s.", k.Name, k.ID, k.ExpiresAt.UTC().Format("2006-01-02 15:04:05 MST")))
+			return c.printSecret(k, fmt.Sprintf("This is the API key %s (id %s); it is shown only once. It expires on %s.", k.Name, k.ID, k.ExpiresAt.UTC().Format("2006-01-02 15:04:05 MST")))
 		})
 	})
 	return cmd
@@ -182,7 +182,7 @@ func rotateKeyCommand() *cobra.Command {
 		Use:   "rotate NAME",
 		Short: "Give an API key a new secret",
 		Long: "rotate prints the new secret once. The key keeps its id, calls and limits. The previous secret is accepted for the time of --grace, " +
-			"so that clients can be changed one by one.",
+			"so that you can update clients one by one.",
 		Example: "  callyard keys rotate ci --grace 1h --expires 90d",
 		Args:    takes(1, 1), ValidArgsFunction: completing(keyNames),
 	}
@@ -200,7 +200,7 @@ func rotateKeyCommand() *cobra.Command {
 			}, func(k *issuedKey) error {
 				text := fmt.Sprintf("This is the new secret of the API key %s (id %s); it is shown only once.", k.Name, k.ID)
 				if n := len(k.Former); n > 0 {
-					text += " The one before is accepted until " + k.Former[n-1].Until.Format(time.DateTime) + " UTC."
+					text += " The previous secret is accepted until " + k.Former[n-1].Until.Format(time.DateTime) + " UTC."
 				}
 				return c.printSecret(k, text)
 			})

@@ -37,7 +37,7 @@ func testCommand() *cobra.Command {
 		Long: "test applies the policy to each example call as the front door and the workers would, and prints the deciding rule and the reason. " +
 			"If an example states an expectation and the result differs, the exit code is 1. It does not require a running Callyard.\n\n" +
 			"With --live, the running Callyard at --url decides, with its tools, their schemas and its policy, or with the policy in --policy in place of it. Nothing is run, held or recorded. " +
-			"The calls are judged as yours, unless an example names a principal. --policy and a principal require a key that may do a dry run.",
+			"The calls are tested as calls of yours, unless an example names a principal. --policy and a principal require a key that may do a dry run.",
 		Example: "  callyard policy test --policy policy.yaml calls.yaml\n  callyard policy test --live calls.yaml",
 		Args:    takes(1, -1),
 	}

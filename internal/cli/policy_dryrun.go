@@ -77,15 +77,15 @@ func showDryRun(out screen, d *callyard.PolicyDryRun) error {
 		return err
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n%s: %d of them decided in another way.\n", count(int(d.Calls), "recorded call"), d.Changed)
+	fmt.Fprintf(&b, "\n%s: %d of them decided differently.\n", count(int(d.Calls), "recorded call"), d.Changed)
 	for _, l := range []struct {
 		n    int64
 		text string
 	}{
-		{d.Unknown.Arguments, "cannot be known: a rule reads arguments that are not stored."},
-		{d.Unknown.Groups, "cannot be known: a rule reads groups of the caller that were not recorded."},
-		{d.Unknown.Tools, "cannot be known: the tool is not there any more."},
-		{d.NotJudged, "were refused before the policy was asked, and are not counted above."},
+		{d.Unknown.Arguments, "cannot be determined: a rule reads arguments that are not stored."},
+		{d.Unknown.Groups, "cannot be determined: a rule reads groups of the caller that were not recorded."},
+		{d.Unknown.Tools, "cannot be determined: the tool does not exist any more."},
+		{d.NotJudged, "were refused before the policy was evaluated, and are not counted above."},
 	} {
 		if l.n > 0 {
 			fmt.Fprintf(&b, "%d %s\n", l.n, l.text)

@@ -37,7 +37,7 @@ func stateCommand() *cobra.Command {
 		}),
 	}
 	bring.Flags().BoolVar(&apply, "apply", false, "change the state; without it the differences are shown only")
-	return group("state", "Export and import what operators have set up", export, bring)
+	return group("state", "Export and import sets, disabled tools and accepted definitions", export, bring)
 }
 
 func importState(ctx context.Context, c *client, path string, apply bool) error {
@@ -104,5 +104,5 @@ func showChanges(c *client, changes *callyard.StateChanges) error {
 	if changes.Failed == 0 {
 		return c.note.text(count(len(changes.Changes), "change") + " done.\n")
 	}
-	return c.note.text(count(int(changes.Failed), "change") + " could not be done.\n")
+	return c.note.text(count(int(changes.Failed), "change") + " failed.\n")
 }

@@ -18,11 +18,11 @@ func eraseTenantCommand() *cobra.Command {
 		Use:   "erase TENANT",
 		Short: "Erase a tenant: revoke its keys, end its calls, and destroy its data key",
 		Long: "erase erases a tenant that is no longer in the configuration. It revokes the API keys of the tenant, withdraws its held calls, cancels and deletes its batches, removes its sets of tools and the credentials of its people at MCP servers, and ends the access that they gave to programs. Then it destroys the data key of the tenant, so that nobody can read its stored arguments and results. " +
-			"This cannot be undone. If calls still run, it says so and keeps the data key: run it again when they have ended. If Callyard has nothing of a tenant with this id, it says so and exits with 3. Call records without payloads, usage and the audit record stay.",
+			"This cannot be undone. If calls still run, it says so and keeps the data key: run it again when they have ended. If Callyard has no data of a tenant with this id, it says so and exits with 3. Call records without payloads, usage and the audit record stay.",
 		Example: "  callyard tenants erase billing --confirm billing",
 		Args:    takes(1, 1),
 	}
-	cmd.Flags().StringVar(&confirm, "confirm", "", "the id of the tenant again")
+	cmd.Flags().StringVar(&confirm, "confirm", "", "the id of the tenant, repeated as a confirmation")
 	cmd.RunE = withClient(func(ctx context.Context, c *client, args []string) error {
 		if confirm != args[0] {
 			return fail(exitUsage, "This cannot be undone; confirm it with --confirm %s.", args[0])
@@ -40,7 +40,7 @@ func eraseTenantCommand() *cobra.Command {
 			err = c.out.text(erasedText(&done))
 		}
 		if err == nil && !done.Found {
-			err = fail(exitRefused, "Callyard has nothing of a tenant %s: no API keys, calls, sets, credentials or data key. Check the id.", oneLine(done.ID))
+			err = fail(exitRefused, "Callyard has no data of a tenant %s: no API keys, calls, sets, credentials or data key. Check the id.", oneLine(done.ID))
 		}
 		return err
 	})

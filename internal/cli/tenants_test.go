@@ -111,7 +111,7 @@ func TestErasingAnUnknownTenantIsRefused(t *testing.T) {
 		"DELETE /tenants/red?confirm=red": jsonAnswer(strings.NewReplacer("rad", "red", "false", "true").Replace(none)),
 	})
 	t.Setenv("CALLYARD_URL", d.URL)
-	if out, note, code := typed(t, "", "tenants", "erase", "rad", "--confirm", "rad"); code != exitRefused || out != "" || !strings.Contains(note, "nothing of a tenant rad") {
+	if out, note, code := typed(t, "", "tenants", "erase", "rad", "--confirm", "rad"); code != exitRefused || out != "" || !strings.Contains(note, "no data of a tenant rad") {
 		t.Errorf("code %d, %q, %q", code, out, note)
 	}
 	if out, _, code := typed(t, "", "tenants", "erase", "rad", "--confirm", "rad", "--json"); code != exitRefused || out != none+"\n" {

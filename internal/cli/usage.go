@@ -33,7 +33,7 @@ func usageCommand() *cobra.Command {
 	var q usageQuery
 	cmd := &cobra.Command{
 		Use:   "usage",
-		Short: "Show who used what: calls, time and bytes by tenant, key, server or tool",
+		Short: "Show usage: calls, time and bytes by tenant, key, server or tool",
 		Long: "usage adds up the recorded calls by hour; hours are kept for 90 days. A call counts in the hour in which it was admitted. " +
 			"With the scope admin you see your tenant, and all tenants if yours is the default one; otherwise your own calls.",
 		Example: "  callyard usage --from 7d\n  callyard usage --from 30d --by tenant --interval day --csv\n  callyard usage --by key,tool --tenant billing --json",
@@ -42,7 +42,7 @@ func usageCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&q.from, "from", "", "start: an age such as 2h or 7d, or a time such as 2026-01-02T15:04:05Z (default 24 hours before the end)")
 	flags.StringVar(&q.to, "to", "", "end, in the same formats (default now)")
-	flags.StringSliceVar(&q.by, "by", []string{"key"}, "what has a row of its own: tenant, key, server, tool; several separated by commas")
+	flags.StringSliceVar(&q.by, "by", []string{"key"}, "group the rows by tenant, key, server or tool; several are separated by commas")
 	flags.StringVar(&q.interval, "interval", "", "one row for each hour or day")
 	flags.StringVar(&q.tenant, "tenant", "", "only this tenant")
 	flags.BoolVar(&q.csv, "csv", false, "write comma-separated values with all counts")

@@ -20,7 +20,7 @@ func TestStateImportRequiresTheComparedETag(t *testing.T) {
 	p := k.post("/console/state", "do", "compare", "file", `{"format":"callyard-state/1"}`)
 	p.says(t, "re&lt;b&gt;search", "Has &lt;i&gt;", `name="etag" value="`+html.EscapeString(`"sha256:now"`)+`"`, `value="import"`)
 	p = k.post("/console/state", "do", "import", "file", `{"format":"callyard-state/1"}`, "etag", `"sha256:now"`)
-	p.says(t, "What was imported", "It is &lt;bad&gt;.", "1 changes could not be done")
+	p.says(t, "What was imported", "It is &lt;bad&gt;.", "1 changes failed")
 	if r := d.last("PUT /state"); r.header.Get("If-Match") != `"sha256:now"` || r.body != `{"format":"callyard-state/1"}` {
 		t.Errorf("sent %q with %q", r.body, r.header.Get("If-Match"))
 	}
