@@ -20,7 +20,7 @@ func (d *FrontDoor) eraseTenant(ctx context.Context, by *schema.Principal, tenan
 	keys := slices.DeleteFunc(d.issued.List(by), func(key issued.Key) bool { return !key.Tenant.Is(tenant) })
 	for _, key := range keys { // check all keys before revoking the first one, so that a refusal changes nothing
 		if key.Configured {
-			return done, schema.Errorf(schema.KindConflict, "The API key %q of the configuration is of tenant %q. Remove it there, have the front doors read the file, and repeat the request.", key.Name, tenant)
+			return done, schema.Errorf(schema.KindConflict, "The API key %q in the configuration belongs to tenant %q. Remove it there, reload the front doors, and repeat the request.", key.Name, tenant)
 		}
 	}
 	for _, key := range keys {

@@ -33,7 +33,7 @@ func Register(d *httpapi.Document, folder *runs.Folder) {
 
 // absent returns the error of a front door without a folder of runs.
 func absent() error {
-	return schema.Errorf(schema.KindNotFound, "This front door has no folder of evaluations: set front_door.evaluations to the folder that has those of the runs.")
+	return schema.Errorf(schema.KindNotFound, "This front door has no folder of evaluations: set front_door.evaluations to the folder that contains the folders of the runs.")
 }
 
 // list serves GET /evaluations.

@@ -221,10 +221,10 @@ func (x *Exchange) allow(need *scope.Need) error {
 		return err
 	}
 	if need.DefaultTenant && !x.Principal.Tenant.Is(schema.DefaultTenant) {
-		return schema.Errorf(schema.KindForbidden, "Only the default tenant changes what all tenants share.")
+		return schema.Errorf(schema.KindForbidden, "Only credentials of the default tenant can change what all tenants share.")
 	}
 	if need.AllServers && x.shared.Apart != nil && x.shared.Apart(x.Principal.Tenant) {
-		return schema.Errorf(schema.KindForbidden, "This tells of the servers of all tenants, and your tenant does not see all of them.")
+		return schema.Errorf(schema.KindForbidden, "The answer would cover the servers of all tenants, and your tenant does not see all of them. Use a credential of the default tenant.")
 	}
 	return nil
 }

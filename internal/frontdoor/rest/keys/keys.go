@@ -172,7 +172,7 @@ func (h *handlers) condition(by *schema.Principal, id, match string) (now issued
 	case match == "*":
 		return now, now.Revision, nil
 	case match == "":
-		return now, 0, schema.Errorf(problem.KindUnguarded, "Send If-Match with the ETag of the API key, %s, to change what you have seen.", httpapi.TagOf(now.Revision))
+		return now, 0, schema.Errorf(problem.KindUnguarded, "The API key exists. To change exactly this version of it, send If-Match with its ETag, %s.", httpapi.TagOf(now.Revision))
 	}
 	revision, ok := httpapi.RevisionOf(match)
 	if !ok {
@@ -184,7 +184,7 @@ func (h *handlers) condition(by *schema.Principal, id, match string) (now issued
 // changed converts the error of package issued for a changed key into a failed condition.
 func changed(err error) error {
 	if errors.Is(err, issued.ErrChanged) {
-		return schema.Errorf(problem.KindChanged, "The API key is not in the state that the request names, so nothing changed. GET /keys has its state.")
+		return schema.Errorf(problem.KindChanged, "The API key has changed: the ETag in If-Match is not its current one. Nothing was changed. Read the key again with GET /keys/{id}.")
 	}
 	return err
 }

@@ -248,7 +248,7 @@ func condition(name string, now *catalog.Set, match, none string) (revision uint
 	match, none = strings.TrimSpace(match), strings.TrimSpace(none)
 	switch {
 	case none != "" && none != "*":
-		return 0, schema.Errorf(schema.KindInvalidRequest, "If-None-Match must be *: the set is made only where there is none.")
+		return 0, schema.Errorf(schema.KindInvalidRequest, "If-None-Match must be *, which creates the set only if no set has this name.")
 	case none != "" && match != "":
 		return 0, schema.Errorf(schema.KindInvalidRequest, "Send either If-Match or If-None-Match.")
 	case match == "*" && now != nil:
@@ -264,13 +264,13 @@ func condition(name string, now *catalog.Set, match, none string) (revision uint
 	case now.Configured:
 		return 0, nil // the change is refused for that
 	}
-	return 0, schema.Errorf(problem.KindUnguarded, "Set %q exists. Send If-Match with its ETag, %s, to change what you have seen.", name, tagOf(now))
+	return 0, schema.Errorf(problem.KindUnguarded, "Set %q exists. To change exactly this version of it, send If-Match with its ETag, %s.", name, tagOf(now))
 }
 
 // changed converts the catalog's error for a changed set into a failed condition.
 func changed(err error, name string) error {
 	if errors.Is(err, catalog.ErrSetChanged) {
-		return schema.Errorf(problem.KindChanged, "Set %q is not in the state that the request names, so nothing changed. GET /sets/%s has its state.", name, name)
+		return schema.Errorf(problem.KindChanged, "Set %q has changed: the ETag in the request is not its current one. Nothing was changed. Read it again with GET /sets/%s.", name, name)
 	}
 	return err
 }
@@ -285,7 +285,7 @@ func (h *handlers) remove(ctx context.Context, in *removeInput) (RemovedSet, err
 	now, err := h.sets.Owned(tenant, name)
 	if err != nil {
 		if _, seen := managed(x, h.all).SetView(name); seen == nil {
-			err = schema.Errorf(schema.KindForbidden, "Set %q is the installation's; only the default tenant changes it.", name)
+			err = schema.Errorf(schema.KindForbidden, "Set %q belongs to the installation; only credentials of the default tenant can change it.", name)
 		}
 		return RemovedSet{}, err
 	}

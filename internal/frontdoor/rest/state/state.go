@@ -102,9 +102,9 @@ func (h *handlers) put(x *httpapi.Exchange, r *http.Request) (answer StateChange
 	switch {
 	case answer.DryRun && match == "", match == "*", match == tag:
 	case match == "":
-		return answer, schema.Errorf(problem.KindUnguarded, "Send If-Match with the ETag of the state that you have seen; dry_run=true tells it with the differences.")
+		return answer, schema.Errorf(problem.KindUnguarded, "Send If-Match with the ETag of the state that you have seen; a request with dry_run=true returns it with the differences.")
 	default:
-		return answer, schema.Errorf(problem.KindChanged, "The state is not the one that the request names, so nothing changed. Ask for the differences again with dry_run=true.")
+		return answer, schema.Errorf(problem.KindChanged, "The state has changed: the ETag in If-Match is not the current one. Nothing was changed. Get the new differences and ETag with dry_run=true.")
 	}
 	steps := h.plan(file, now, sets, &x.Principal)
 	if !answer.DryRun {
@@ -179,7 +179,7 @@ func (h *handlers) read(x *httpapi.Exchange, r *http.Request) (*FabricState, err
 			return nil, err
 		}
 		if sw.Wide && sw.Server == "" && sw.Tool == "" && sw.Set == "" || !sw.Wide && (sw.Server == "" || sw.Tool == "" || sw.Set != "") {
-			return nil, schema.Errorf(schema.KindInvalidRequest, "A switch names a server and a tool, or with wide a pattern or a set.")
+			return nil, schema.Errorf(schema.KindInvalidRequest, "A switch must have a server and a tool or, with wide: true, a pattern or a set.")
 		}
 	}
 	for i := range file.Pins {

@@ -50,15 +50,15 @@ func (h *handlers) erase(ctx context.Context, in *eraseInput) (TenantErasure, er
 	x, id := httpapi.Of(ctx), schema.TenantID(in.ID)
 	switch {
 	case !id.Valid():
-		return TenantErasure{}, schema.Errorf(schema.KindNotFound, "This is no id of a tenant: it has 1 to 64 letters, digits, - and _.")
+		return TenantErasure{}, schema.Errorf(schema.KindNotFound, "The id of a tenant has 1 to 64 letters, digits, - and _; correct the path.")
 	case in.Confirm != in.ID:
-		return TenantErasure{}, schema.Errorf(schema.KindConflict, "The query does not repeat the id of the tenant, so nothing was erased.")
+		return TenantErasure{}, schema.Errorf(schema.KindConflict, "The parameter confirm must repeat the id of the tenant. Nothing was erased.")
 	case id.Is(schema.DefaultTenant):
 		return TenantErasure{}, schema.Errorf(schema.KindConflict, "The default tenant operates the installation and cannot be erased.")
 	case h.o.Book.Configured(id):
-		return TenantErasure{}, schema.Errorf(schema.KindConflict, "The section tenants of the configuration has this tenant. Remove it there and from the keys of the configuration, restart the front doors, and repeat the request.")
+		return TenantErasure{}, schema.Errorf(schema.KindConflict, "The tenant is still in the section tenants of the configuration. Remove it there, remove its keys from the configuration, restart the front doors, and repeat the request.")
 	case h.o.Erase == nil:
-		return TenantErasure{}, schema.Errorf(schema.KindUnavailable, "Tenants cannot be erased at this front door.")
+		return TenantErasure{}, schema.Errorf(schema.KindUnavailable, "This front door cannot erase tenants.")
 	}
 	done, err := h.o.Erase(ctx, &x.Principal, id)
 	if err != nil {

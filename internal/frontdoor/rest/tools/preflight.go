@@ -38,7 +38,7 @@ const maxPreflight = 200
 func (h *searchHandlers) preflight(x *httpapi.Exchange, _ *http.Request) (Preflight, error) {
 	asked := x.Query["tool"]
 	if len(asked) == 0 || len(asked) > maxPreflight {
-		return Preflight{}, schema.Errorf(schema.KindInvalidRequest, "Name 1 to %d tools with tool=SERVER/TOOL; %d are named.", maxPreflight, len(asked))
+		return Preflight{}, schema.Errorf(schema.KindInvalidRequest, "Send 1 to %d parameters tool=SERVER/TOOL; the request has %d.", maxPreflight, len(asked))
 	}
 	seen, whole := x.Seen(h.catalog), catalog.TenantsOf(h.catalog).Seen(x.Principal.Tenant)
 	answer := Preflight{Ready: true, Tools: make([]PreflightTool, 0, len(asked))}
@@ -46,7 +46,7 @@ func (h *searchHandlers) preflight(x *httpapi.Exchange, _ *http.Request) (Prefli
 		server, name, found := strings.Cut(text, "/")
 		name, digest, _ := strings.Cut(name, "@")
 		if !found || server == "" || name == "" {
-			return Preflight{}, schema.Errorf(schema.KindInvalidRequest, "A tool is named SERVER/TOOL or SERVER/TOOL@DIGEST.")
+			return Preflight{}, schema.Errorf(schema.KindInvalidRequest, "The parameter tool must be SERVER/TOOL or SERVER/TOOL@DIGEST.")
 		}
 		t := h.check(seen, whole, schema.ServerID(server), name, digest, x.Principal)
 		answer.Ready = answer.Ready && t.Ready

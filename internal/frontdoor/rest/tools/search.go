@@ -65,7 +65,7 @@ const (
 func (h *searchHandlers) search(x *httpapi.Exchange, r *http.Request) (ToolSearch, error) {
 	query := strings.TrimSpace(x.Query.Get("q"))
 	if query == "" {
-		return ToolSearch{}, schema.Errorf(schema.KindInvalidRequest, "q is missing; describe in words what the tool is to do.")
+		return ToolSearch{}, schema.Errorf(schema.KindInvalidRequest, "The parameter q is missing; describe in words what the tool should do.")
 	}
 	f, err := x.Seen(h.catalog).Search(r.Context(), catalog.Query{Text: query, Server: schema.ServerID(x.Query.Get("server")), Set: x.Query.Get("set"), Most: httpapi.Number(x.Query, "limit", searchLimit)})
 	if err != nil {
