@@ -294,7 +294,7 @@ func TestCancellingOneCallerLeavesTheOthersOfACachedCall(t *testing.T) {
 		go func() {
 			_, err := c.Do(t.Context(), newCall(), minute, func(context.Context) (*schema.Result, error) {
 				<-cancelled
-				return nil, schema.Errorf(schema.KindCanceled, "The call was cancelled.")
+				return nil, schema.Errorf(schema.KindCanceled, "The call was canceled.")
 			})
 			if schema.KindOf(err) != schema.KindCanceled {
 				t.Error(err)

@@ -153,7 +153,7 @@ func reasonOf(a *ledger.Approval) (schema.Kind, string) {
 	case ledger.Expired:
 		return schema.KindExpired, "Nobody approved the call in time; it did not run."
 	case ledger.Canceled:
-		return schema.KindCanceled, "The call was cancelled while it was held; it did not run."
+		return schema.KindCanceled, "The call was canceled while it was held; it did not run."
 	case ledger.Revoked:
 		return schema.KindForbidden, "The approval was withdrawn before the call ran; it did not run."
 	}

@@ -272,7 +272,7 @@ func (w *Worker) Cancel(seq uint64) {
 	delete(w.held, seq)
 	w.mu.Unlock()
 	if ok {
-		w.Listener.Error(to, seq, schema.Errorf(schema.KindCanceled, "The call was cancelled."), true, 0)
+		w.Listener.Error(to, seq, schema.Errorf(schema.KindCanceled, "The call was canceled."), true, 0)
 		w.Canceled <- seq
 	}
 }
