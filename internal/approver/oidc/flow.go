@@ -53,7 +53,7 @@ func (p *Provider) Finish(ctx context.Context, f Flow, back url.Values) (Person,
 	case p.arrivals <- struct{}{}:
 		defer func() { <-p.arrivals }()
 	default:
-		return Person{}, p.unavailable(errors.New("too many sign-ins are in progress"))
+		return Person{}, p.unavailable(errors.New("too many sign-ins are in progress; try again in a minute"))
 	}
 	found, err := p.discovered(ctx)
 	if err != nil {

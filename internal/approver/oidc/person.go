@@ -60,10 +60,10 @@ func (p *Provider) principal(subject string, claims map[string]json.RawMessage) 
 		given, _ := text(claim(claims, p.c.TenantClaim))
 		tenant := schema.TenantID(given)
 		if tenant == schema.DefaultTenant { // reserved for operators and principals without a tenant
-			return schema.Principal{}, schema.Errorf(schema.KindForbidden, "%s sent a %s claim that names the tenant %q, which is that of the operators. Ask the operator to have another sent.", p.Name(), p.c.TenantClaim, tenant)
+			return schema.Principal{}, schema.Errorf(schema.KindForbidden, "%s sent a %s claim that names the tenant %q, which is reserved for operators. Ask the operator to correct the claim.", p.Name(), p.c.TenantClaim, tenant)
 		}
 		if !tenant.Valid() {
-			return schema.Principal{}, schema.Errorf(schema.KindForbidden, "%s sent no %s claim that names your tenant. Ask the operator to have it sent.", p.Name(), p.c.TenantClaim)
+			return schema.Principal{}, schema.Errorf(schema.KindForbidden, "%s sent no %s claim that names your tenant. Ask the operator to configure it at the identity provider.", p.Name(), p.c.TenantClaim)
 		}
 		who.Name, who.Tenant = settings.NamePrefix+given+"/"+name, tenant.Stored()
 	}

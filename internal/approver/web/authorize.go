@@ -97,7 +97,7 @@ func (g *authorizePages) decide(w http.ResponseWriter, r *http.Request, v visito
 	case "allow":
 		title = "Access given"
 		if to, err = g.server.Approve(r.Context(), req, who); err != nil {
-			return schema.Errorf(schema.KindUnavailable, "The access cannot be recorded at the moment: %w", err)
+			return schema.Errorf(schema.KindUnavailable, "The access cannot be recorded at the moment; try again. (%w)", err)
 		}
 	case "deny":
 		title, to = "Access denied", g.server.Deny(r.Context(), req, who)

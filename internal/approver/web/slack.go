@@ -63,7 +63,7 @@ func (g *slackPages) show(w http.ResponseWriter, r *http.Request, v visitor) err
 func (g *slackPages) signedIn(f func(w http.ResponseWriter, r *http.Request, v visitor) error) func(http.ResponseWriter, *http.Request, visitor) error {
 	return func(w http.ResponseWriter, r *http.Request, v visitor) error {
 		if v.local {
-			return schema.Errorf(schema.KindForbidden, "This approver has no sign-in, so it cannot connect Slack accounts.")
+			return schema.Errorf(schema.KindForbidden, "This approver has no sign-in, so it cannot connect Slack accounts. An operator sets approver.keys or approver.oidc.")
 		}
 		return f(w, r, v)
 	}
