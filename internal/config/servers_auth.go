@@ -189,7 +189,7 @@ func (r *authReader) unusedIn(keys map[string]bool) {
 func (r *authReader) unused(when string, keys map[string]bool) {
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
 		if keys[key] {
-			r.bad(key, "means nothing %s; remove it.", when)
+			r.bad(key, "has no effect %s; remove it.", when)
 		}
 	}
 }

@@ -68,7 +68,7 @@ func (c control) outcomes(payload []byte, from bus.ReplyTo) ([]byte, error) {
 func (c control) leave() error {
 	w := c.w
 	if w.o.Leave == nil {
-		return schema.Errorf(schema.KindConflict, "Worker %s is part of a process that does more, such as callyard up; stop that process instead.", w.id)
+		return schema.Errorf(schema.KindConflict, "Worker %s shares its process with other parts of Callyard, as in callyard up, and cannot be drained alone; stop the process instead.", w.id)
 	}
 	w.mu.Lock()
 	draining := w.draining

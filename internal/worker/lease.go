@@ -285,7 +285,7 @@ func (l *leases) take(q *bus.LeaseRequest) error {
 	l.sweeps.Do(func() { l.work.Go(l.sweep) })
 	if _, there := l.open[id]; there {
 		l.mu.Unlock()
-		return schema.Errorf(schema.KindConflict, "There is a lease with this id already.")
+		return schema.Errorf(schema.KindConflict, "A lease with this id exists already.")
 	}
 	var dead []*lease // processes that ended while they were warm, or that make room
 	endDead := func() {
@@ -329,7 +329,7 @@ func (l *leases) take(q *bus.LeaseRequest) error {
 		if sentence, ok := errors.AsType[*schema.Error](err); ok {
 			return sentence
 		}
-		return schema.Errorf(schema.KindServerFailed, "No process of the server %q could be started: %w", l.served.Session.Spec.ID, err)
+		return schema.Errorf(schema.KindServerFailed, "A process of the server %q could not be started: %w", l.served.Session.Spec.ID, err)
 	}
 	if l.ctx.Err() != nil {
 		dead = append(dead, one)

@@ -15,7 +15,7 @@ func (c control) lease(f *bus.CallFrame) ([]byte, error) {
 	}
 	h := c.w.servers.find(f.Server)
 	if h == nil || h.leases == nil {
-		return nil, schema.Errorf(schema.KindServerFailed, "Worker %s keeps no processes of the server %q for single holders.", c.w.id, f.Server)
+		return nil, schema.Errorf(schema.KindServerFailed, "Worker %s does not lease processes of the server %q.", c.w.id, f.Server)
 	}
 	switch f.Method {
 	case bus.MethodOpenLease:

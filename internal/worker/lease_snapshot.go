@@ -27,7 +27,7 @@ func (l *leases) snapshot(id string) (string, error) {
 	case one == nil:
 		return "", schema.Errorf(schema.KindServerFailed, "The lease has ended.")
 	case l.dialed, l.pool != nil:
-		return "", schema.Errorf(schema.KindConflict, "The state of the server %q is elsewhere, so no snapshot of it can be kept.", l.served.Session.Spec.ID)
+		return "", schema.Errorf(schema.KindConflict, "No snapshot of the server %q can be kept, because its state is not in a directory of this worker.", l.served.Session.Spec.ID)
 	}
 	dir, err := os.MkdirTemp(l.set.Base, "snapshot-")
 	if err == nil {

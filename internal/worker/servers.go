@@ -283,7 +283,7 @@ func (v *servers) add(id schema.ServerID, entry json.RawMessage) error {
 		if h.added {
 			return nil
 		}
-		return schema.Errorf(schema.KindConflict, "Server %q is in the servers file of worker %s.", id, w.id)
+		return schema.Errorf(schema.KindConflict, "Server %q is in the servers file of worker %s; choose another id, or change the entry there.", id, w.id)
 	}
 	v.holdLocked(s, true)
 	w.announcer.change()

@@ -49,7 +49,7 @@ func ReadProgram(h http.Header) (Program, error) {
 	if text := h.Get(HeaderInFlight); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n > mostInFlight {
-			return Program{}, schema.Errorf(schema.KindInvalidRequest, "The header %s must be a number from 1 to %d: the calls that the program takes at once.", HeaderInFlight, mostInFlight)
+			return Program{}, schema.Errorf(schema.KindInvalidRequest, "The header %s must be a number from 1 to %d: the maximum number of concurrent calls of the program.", HeaderInFlight, mostInFlight)
 		}
 		p.InFlight = n
 	}

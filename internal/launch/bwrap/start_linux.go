@@ -47,17 +47,17 @@ func (m *Maker) Start(ctx context.Context, s Spec) (*Process, error) {
 	defer func() { closeAll(ours); closeAll(theirs) }()
 	info, infoIn, err := os.Pipe()
 	if err != nil {
-		return nil, s.fault("its pipes", err)
+		return nil, s.fault("creating its pipes", err)
 	}
 	ours, theirs = append(ours, info), append(theirs, infoIn)
 	blockOut, block, err := os.Pipe()
 	if err != nil {
-		return nil, s.fault("its pipes", err)
+		return nil, s.fault("creating its pipes", err)
 	}
 	ours, theirs = append(ours, block), append(theirs, blockOut)
 	filterOut, filterIn, err := os.Pipe()
 	if err != nil {
-		return nil, s.fault("its pipes", err)
+		return nil, s.fault("creating its pipes", err)
 	}
 	theirs = append(theirs, filterOut)
 	_, err = filterIn.Write(filter()) // much less than a pipe holds

@@ -43,13 +43,13 @@ func RunForwarder(l net.Listener, in io.ReadCloser, out io.WriteCloser) error {
 	worker, err := transport.NewClientConn(ctx, "http", "worker:80")
 	if err != nil {
 		l.Close()
-		return fmt.Errorf("opening the line to the worker: %w", err)
+		return fmt.Errorf("connecting to the worker: %w", err)
 	}
 	defer func() { _ = worker.Close() }() // the pipes close with line
 	answer, err := worker.RoundTrip(ready)
 	if err != nil {
 		l.Close()
-		return fmt.Errorf("greeting the worker: %w", err)
+		return fmt.Errorf("reporting to the worker that the forwarder is ready: %w", err)
 	}
 	answer.Body.Close()
 	places := make(chan struct{}, mostOpen)
