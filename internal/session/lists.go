@@ -225,7 +225,7 @@ func readList(ctx context.Context, s *session, l list) error {
 		if size += len(page); size > s.pool.cfg.MaxResult {
 			return fmt.Errorf("it exceeds the limit of %d bytes", s.pool.cfg.MaxResult)
 		}
-		page = validText(page)
+		page = rawjson.Readable(page)
 		var items []json.RawMessage
 		var cursor []byte
 		rawjson.Members(page, func(key string, value []byte) {

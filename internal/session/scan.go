@@ -2,7 +2,6 @@ package session
 
 import (
 	"bytes"
-	"unicode/utf8"
 
 	"github.com/callyard/callyard/internal/kit/rawjson"
 )
@@ -20,19 +19,18 @@ type frame struct {
 type scanner struct{ rawjson.Scanner }
 
 // frame reads one JSON-RPC message. It returns false for text that is not exactly one JSON
-// object; f then holds the members before the fault. A message without a result is made valid UTF-8,
+// object; f then holds the members before the fault. A message without a result is made readable,
 // because its parts reach callers; results are made so where they are used.
 func (s *scanner) frame(text []byte, f *frame) bool {
 	ok := s.members(text, f)
-	if ok && f.result == nil && !utf8.Valid(text) {
-		return s.members(validText(text), f)
+	if !ok || f.result != nil {
+		return ok
 	}
-	return ok
+	if readable := rawjson.Readable(text); !bytes.Equal(readable, text) {
+		return s.members(readable, f)
+	}
+	return true
 }
-
-// validText returns text with U+FFFD for bytes that are not UTF-8. JSON text is UTF-8 (RFC 8259,
-// section 8.1).
-func validText(text []byte) []byte { return bytes.ToValidUTF8(text, []byte("\uFFFD")) }
 
 // members reads the members of a message. A large result is scanned only once: its members are
 // read in the same pass.

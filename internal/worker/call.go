@@ -1,13 +1,12 @@
 package worker
 
 import (
-	"bytes"
 	"context"
 	"strings"
 	"sync/atomic"
 	"time"
-	"unicode/utf8"
 
+	"github.com/callyard/callyard/internal/kit/rawjson"
 	"github.com/callyard/callyard/internal/session"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/internal/warrant"
@@ -177,10 +176,7 @@ func (j *job) progress(params []byte) { j.worker.listener.Progress(j.to, j.seq, 
 // done ends the job with its outcome; see [session.Pool.Do].
 func (j *job) done(_ *session.Request, out session.Outcome) {
 	w := j.worker
-	if !utf8.Valid(out.Body) {
-		// JSON text is UTF-8 (RFC 8259, section 8.1), and every later reader relies on it.
-		out.Body = bytes.ToValidUTF8(out.Body, []byte("\uFFFD"))
-	}
+	out.Body = rawjson.Readable(out.Body) // every later reader relies on it
 	if j.request.Method == schema.MethodCallTool && j.server != nil {
 		out = j.server.checkOutput(j.request.Name, out)
 	}
