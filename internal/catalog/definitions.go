@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/callyard/callyard/internal/kit/rawjson"
 	"github.com/callyard/callyard/internal/search"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
@@ -35,13 +36,8 @@ func read(server schema.ServerID, raw *schema.Definitions, labels LabelsFunc, lo
 		var head struct {
 			Name        string          `json:"name"`
 			Input       json.RawMessage `json:"inputSchema"`
-			Annotations struct {
-				ReadOnly    bool  `json:"readOnlyHint"`
-				Idempotent  bool  `json:"idempotentHint"`
-				Destructive *bool `json:"destructiveHint"`
-				OpenWorld   *bool `json:"openWorldHint"`
-			} `json:"annotations"`
-			Meta json.RawMessage `json:"_meta"`
+			Annotations json.RawMessage `json:"annotations"`
+			Meta        json.RawMessage `json:"_meta"`
 		}
 		if err := json.Unmarshal(def, &head); err != nil || head.Name == "" {
 			nameless++
@@ -52,17 +48,8 @@ func read(server schema.ServerID, raw *schema.Definitions, labels LabelsFunc, lo
 			again = head.Name
 			continue
 		}
-		t := &schema.Tool{
-			Server: server, Name: head.Name, Raw: def, Digest: schema.Digest(def), Input: head.Input,
-			ReadOnly: head.Annotations.ReadOnly, Idempotent: head.Annotations.Idempotent,
-			Destructive: !head.Annotations.ReadOnly, OpenWorld: true, Tags: tagsOf(head.Meta),
-		}
-		if hint := head.Annotations.Destructive; hint != nil {
-			t.Destructive = *hint
-		}
-		if hint := head.Annotations.OpenWorld; hint != nil {
-			t.OpenWorld = *hint
-		}
+		t := &schema.Tool{Server: server, Name: head.Name, Raw: def, Digest: schema.Digest(def), Input: head.Input, Tags: tagsOf(head.Meta)}
+		hint(t, head.Annotations)
 		d.tools[t.Name] = t
 		d.order = append(d.order, t)
 	}
@@ -79,6 +66,22 @@ func read(server schema.ServerID, raw *schema.Definitions, labels LabelsFunc, lo
 	}
 	d.found = search.NewSegment(d.order, own)
 	return d
+}
+
+// hint sets the hints of a tool. A hint that is absent, or not a boolean, has its default, which is
+// the more dangerous value.
+func hint(t *schema.Tool, annotations json.RawMessage) {
+	said := func(name string, otherwise bool) bool {
+		switch value := rawjson.Get(annotations, name); string(value) {
+		case "true":
+			return true
+		case "false":
+			return false
+		}
+		return otherwise
+	}
+	t.ReadOnly, t.Idempotent = said("readOnlyHint", false), said("idempotentHint", false)
+	t.Destructive, t.OpenWorld = said("destructiveHint", !t.ReadOnly), said("openWorldHint", true)
 }
 
 // tagsOf returns the tags of a tool: "tags" in its _meta, or in the object that FastMCP adds to it.
