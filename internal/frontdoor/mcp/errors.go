@@ -106,7 +106,7 @@ func (x *exchange) faultOf(err error) *fault {
 	e := ownPages(schema.AsError(err))
 	switch {
 	case e.Kind == schema.KindProtocol && e.RPC != nil:
-		return &fault{Code: x.codeOf(e.RPC.Code), Message: e.RPC.Message, Data: e.RPC.Data}
+		return &fault{Code: x.codeOf(e.RPC.Code), Message: e.RPC.Message, Data: e.RPC.Data, status: forwardedStatus(e.RPC.Code)}
 	case (e.Kind == schema.KindCanceled || e.CancelRequested) && x.isCanceled():
 		return &fault{Code: kindCode(e.Kind), Message: e.Detail, silent: true}
 	case e.Kind == schema.KindInternal:
@@ -121,6 +121,17 @@ func (x *exchange) faultOf(err error) *fault {
 		f.Code = mcpwire.CodeNoResource
 	}
 	return f
+}
+
+// forwardedStatus returns the HTTP status of a server's error, 0 for the one of its code. This endpoint
+// accepted the request. With 404 or 400 a client would conclude that the method, the revision or the
+// request is wrong here, and SDKs then report a failed connection in place of the error. Only a
+// missing capability is a matter of the client, and the specification requires 400 for it.
+func forwardedStatus(code int64) int {
+	if code == mcpwire.CodeMissingCapability {
+		return 0
+	}
+	return http.StatusOK
 }
 
 // codeOf returns the code of a server's error in the client's revision: 2026-07-28 no longer

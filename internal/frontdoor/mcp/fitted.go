@@ -25,6 +25,27 @@ func (x *exchange) fitted(body []byte) []byte {
 	if !x.modern && mayHold(body, `"resultType"`) && get(body, "resultType") != nil {
 		body = rawjson.Without(body, "resultType", "ttlMs", "cacheScope")
 	}
+	if !x.modern && mayHold(body, `"structuredContent"`) {
+		body = legacyStructured(body)
+	}
+	return body
+}
+
+// legacyStructured returns a result without structured content that is not an object, which only the
+// modern era has. The SDKs of the legacy era reject the whole result for it. A server should repeat
+// the value as text; if this one did not, it is added.
+func legacyStructured(body []byte) []byte {
+	value := get(body, "structuredContent")
+	if value == nil || isObject(value) {
+		return body
+	}
+	body = rawjson.Without(body, "structuredContent")
+	empty := true
+	rawjson.Elements(get(body, "content"), func(int, int) { empty = false })
+	if empty {
+		content := append(appendQuoted([]byte(`[{"type":"text","text":`), string(value)), `}]`...)
+		body = rawjson.With(body, "content", content)
+	}
 	return body
 }
 

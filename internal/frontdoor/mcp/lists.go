@@ -13,7 +13,6 @@ import (
 	"sync/atomic"
 
 	"github.com/callyard/callyard/internal/catalog"
-	"github.com/callyard/callyard/internal/format"
 	"github.com/callyard/callyard/internal/kit/mcpwire"
 	"github.com/callyard/callyard/internal/validate"
 	"github.com/callyard/callyard/pkg/schema"
@@ -52,6 +51,7 @@ type view struct {
 	resources   list
 	templates   list
 	prompts     list
+	legacyTools list // the tools for clients of the legacy era
 	marks       marks
 	toolOf      map[string]target
 	promptOf    map[string]target
@@ -122,24 +122,19 @@ type list struct {
 
 // serverLists is the contribution of one server to the lists of its mounts.
 type serverLists struct {
-	server   schema.ServerID
-	defs     *schema.Definitions
-	off      string // names of the disabled tools, to detect changes
-	offline  bool   // nothing is offered
-	tools    []entry
-	prompts  []entry
+	server  schema.ServerID
+	defs    *schema.Definitions
+	off     string // names of the disabled tools, to detect changes
+	offline bool   // nothing is offered
+	tools   []entry
+	prompts []entry
+
+	resources, templates []json.RawMessage
+
 	patterns []pattern
 	headers  map[string][]mcpwire.ParamHeader // by tool
 	taskOnly []string
 	marks    marks
-}
-
-// entry is one definition: its name and its encoded bytes.
-type entry struct {
-	name string
-	raw  json.RawMessage
-	from int // start of the value of its name
-	to   int
 }
 
 // view returns the current content of a mount.
@@ -239,6 +234,7 @@ func (ls *lists) serverLocked(id schema.ServerID) *serverLists {
 func (ls *lists) encode(id schema.ServerID, defs *schema.Definitions, tools []catalog.Tool) *serverLists {
 	p := &serverLists{server: id, defs: defs, headers: make(map[string][]mcpwire.ParamHeader)}
 	sums := [3]uint64{}
+	fit := fitter{log: ls.log, server: id}
 	for _, t := range tools {
 		if !t.Offered() {
 			continue
@@ -247,7 +243,7 @@ func (ls *lists) encode(id schema.ServerID, defs *schema.Definitions, tools []ca
 			ls.log.Warn("a tool is not offered over MCP", "server", id, "tool", t.Name, "reason", why)
 			continue
 		}
-		p.tools = append(p.tools, entryOf(t.Raw, t.Name))
+		p.tools = append(p.tools, fit.tool(t.Raw, t.Name))
 		if headers := mcpwire.ParamHeaders(get(t.Raw, "inputSchema")); headers != nil {
 			p.headers[t.Name] = headers
 		}
@@ -258,19 +254,23 @@ func (ls *lists) encode(id schema.ServerID, defs *schema.Definitions, tools []ca
 	}
 	for _, raw := range defs.Prompts {
 		if name := getString(raw, "name"); name != "" {
-			p.prompts = append(p.prompts, entryOf(raw, name))
+			p.prompts = append(p.prompts, entryOf(fit.one(listedPrompt, raw, name), name))
 		}
 		sums[2] = mix(sums[2], raw)
 	}
 	for _, raw := range defs.Resources {
+		p.resources = append(p.resources, fit.resource(raw, getString(raw, "uri")))
 		sums[1] = mix(sums[1], raw)
 	}
 	for _, raw := range defs.ResourceTemplates {
-		if match := patternOf(getString(raw, "uriTemplate")); match != nil {
+		uri := getString(raw, "uriTemplate")
+		if match := patternOf(uri); match != nil {
 			p.patterns = append(p.patterns, pattern{match, id})
 		}
+		p.templates = append(p.templates, fit.resource(raw, uri))
 		sums[1] = mix(sums[1], raw)
 	}
+	fit.done()
 	p.marks = marks{sums[0], sums[1], sums[2]}
 	return p
 }
@@ -295,24 +295,6 @@ func unsound(raw []byte) string {
 	return ""
 }
 
-func entryOf(raw json.RawMessage, name string) entry {
-	e := entry{name: name, raw: raw}
-	members(raw, func(key string, from, to int) {
-		if key == "name" {
-			e.from, e.to = from, to
-		}
-	})
-	return e
-}
-
-// renamed returns the definition with another name.
-func (e *entry) renamed(name string) []byte {
-	out := make([]byte, 0, len(e.raw)+len(name)+8)
-	out = append(out, e.raw[:e.from]...)
-	out = appendQuoted(out, name)
-	return append(out, e.raw[e.to:]...)
-}
-
 // assemble builds a view from its servers.
 func assemble(mount string, servers []*serverLists) *view {
 	v := &view{mount: mount, servers: servers, toolOf: make(map[string]target), promptOf: make(map[string]target), headers: make(map[target][]mcpwire.ParamHeader), taskOnly: make(map[target]bool)}
@@ -334,8 +316,8 @@ func assemble(mount string, servers []*serverLists) *view {
 			}
 		}
 	}
-	resources, serversOf := gatherURIs(servers, "uri", func(p *serverLists) []json.RawMessage { return p.defs.Resources }, mount != "")
-	templates, templatesOf := gatherURIs(servers, "uriTemplate", func(p *serverLists) []json.RawMessage { return p.defs.ResourceTemplates }, mount != "")
+	resources, serversOf := gatherURIs(servers, "uri", func(p *serverLists) []json.RawMessage { return p.resources }, mount != "")
+	templates, templatesOf := gatherURIs(servers, "uriTemplate", func(p *serverLists) []json.RawMessage { return p.templates }, mount != "")
 	v.serversOf, v.templatesOf = serversOf, templatesOf
 	if mount == "" {
 		byName := func(a, b item) int { return cmp.Compare(a.name, b.name) }
@@ -350,31 +332,10 @@ func assemble(mount string, servers []*serverLists) *view {
 func (v *view) encode(of items) {
 	v.items = of
 	v.tools, v.resources = v.paged("tools", of.tools), v.paged("resources", of.resources)
-	v.templates, v.prompts = v.paged("resourceTemplates", of.templates), v.paged("prompts", of.prompts)
-}
-
-// item is one encoded entry of a list and its target.
-type item struct {
-	name string
-	raw  []byte
-	of   target
-}
-
-// gather adds the entries of a server, with their names at this mount.
-func gather(to []item, names map[string]target, entries []entry, server schema.ServerID, bare bool) []item {
-	for i := range entries {
-		e := &entries[i]
-		name, raw := e.name, []byte(e.raw)
-		if !bare {
-			if name = format.MCPName(string(server), e.name); names[name].server != "" {
-				name = format.MarkedMCPName(string(server), e.name)
-			}
-			raw = e.renamed(name)
-		}
-		names[name] = target{server, e.name}
-		to = append(to, item{name, raw, target{server, e.name}})
+	if v.legacyTools = v.tools; slices.ContainsFunc(of.tools, func(it item) bool { return it.legacy != nil }) {
+		v.legacyTools = v.paged("tools", legacyItems(of.tools))
 	}
-	return to
+	v.templates, v.prompts = v.paged("resourceTemplates", of.templates), v.paged("prompts", of.prompts)
 }
 
 // paged encodes a list in pages. A cursor names the last entry of the previous page, so any
@@ -413,6 +374,9 @@ func (ls *lists) send(x *exchange) {
 	}
 	v := ls.seen(x)
 	l := &v.tools
+	if !x.modern {
+		l = &v.legacyTools
+	}
 	switch x.msg.method {
 	case mcpwire.MethodListResources:
 		l = &v.resources

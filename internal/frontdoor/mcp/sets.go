@@ -58,10 +58,10 @@ func (ls *lists) buildSet(at place, set string, now uint64) *view {
 		if e == nil || !t.Offered() {
 			continue
 		}
-		raw := e.renamed(t.Name)
+		it := e.item(t.Name, to)
 		v.toolOf[t.Name] = to
-		v.marks.tools = mix(v.marks.tools, raw)
-		tools = append(tools, item{t.Name, raw, to})
+		v.marks.tools = mix(v.marks.tools, it.raw)
+		tools = append(tools, it)
 	}
 	v.marks.tools = mix(v.marks.tools, strconv.AppendInt(nil, int64(len(tools)), 10))
 	v.encode(items{tools: tools})

@@ -126,7 +126,7 @@ func gatherURIs(lists []*serverLists, member string, of func(*serverLists) []jso
 			if !bare && len(servers[uri]) > 1 {
 				text = withMember(raw, member, quote(ownURI(p.server, uri)))
 			}
-			items = append(items, item{string(p.server) + "\x00" + uri, text, target{p.server, uri}})
+			items = append(items, item{name: string(p.server) + "\x00" + uri, raw: text, of: target{p.server, uri}})
 		}
 	}
 	return items, servers
