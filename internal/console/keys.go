@@ -1,16 +1,13 @@
 package console
 
 import (
-	"cmp"
 	"context"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
 
 	callyard "github.com/callyard/callyard/clients/go"
-	"github.com/callyard/callyard/internal/problem"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -45,6 +42,20 @@ func (c keyPages) row(k callyard.APIKey) keyRow {
 		}
 	}
 	return r
+}
+
+// Limits describes the limits of the key, or is empty.
+func (r keyRow) Limits() string {
+	if r.K.Limits == nil {
+		return ""
+	}
+	var parts []string
+	for _, part := range []struct{ value, unit string }{{decimal(r.K.Limits.Rate), "calls per second"}, {deref(r.K.Limits.Burst), "at once"}, {deref(r.K.Limits.InFlight), "in flight"}} {
+		if part.value != "" {
+			parts = append(parts, part.value+" "+part.unit)
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 type keysPage struct {
@@ -83,59 +94,6 @@ func has(query string, texts ...string) bool {
 	return slices.ContainsFunc(texts, func(s string) bool { return strings.Contains(strings.ToLower(s), strings.ToLower(query)) })
 }
 
-// keyForm holds the fields of a key's form, as text.
-type keyForm struct {
-	Name, Owner, Tenant, Groups, Scopes, Tools, Note, Expires string
-	Token, Refusal                                            string
-	Known                                                     bool // the key exists; if false, the form creates it
-	Faults                                                    []schema.Fault
-}
-
-// readForm returns the form of a request.
-func readForm(f url.Values) keyForm {
-	of := func(name string) string { return strings.ReplaceAll(strings.TrimSpace(f.Get(name)), "\r\n", "\n") }
-	return keyForm{Name: of("name"), Owner: of("owner"), Tenant: of("tenant"), Groups: of("groups"), Scopes: of("scopes"), Tools: of("tools"), Note: of("note"), Expires: of("expires")}
-}
-
-// formOf returns the form that describes a key.
-func formOf(k *callyard.APIKey) keyForm {
-	form := keyForm{Known: true, Name: k.Name, Owner: text(k.Owner), Tenant: text(k.Tenant), Note: text(k.Note), Groups: strings.Join(k.Groups, "\n"), Scopes: strings.Join(k.Scopes, "\n"), Tools: strings.Join(k.Tools, "\n")}
-	if k.ExpiresAt != nil {
-		form.Expires = k.ExpiresAt.UTC().Format(expiresForm)
-	}
-	return form
-}
-
-// listed returns the non-empty lines of a text.
-func listed(s string) []string {
-	list := []string{}
-	for line := range strings.Lines(s) {
-		if line = strings.TrimSpace(line); line != "" {
-			list = append(list, line)
-		}
-	}
-	return list
-}
-
-// ends parses the expiry of a key. It returns nil if the form has none.
-func (f *keyForm) ends() (*time.Time, error) {
-	if f.Expires == "" {
-		return nil, nil
-	}
-	at, ok := timeOf(f.Expires)
-	if !ok {
-		return nil, schema.Errorf(schema.KindInvalidRequest, "Write the end of the key as 2026-11-26T15:04, in UTC.")
-	}
-	return &at, nil
-}
-
-// refuse shows an error in the form and returns the HTTP status.
-func (f *keyForm) refuse(err error) int {
-	d := problem.Of(err)
-	f.Refusal, f.Faults = cmp.Or(d.Detail, d.Title), schema.AsError(err).Faults
-	return d.Status
-}
-
 // ask serves the form of a new key.
 func (c keyPages) ask(w http.ResponseWriter, r *http.Request, v Visit) error {
 	// A user who may not see keys may not create any. Report it before the form is filled in.
@@ -144,10 +102,10 @@ func (c keyPages) ask(w http.ResponseWriter, r *http.Request, v Visit) error {
 	}); err != nil {
 		return c.orKey(w, r, err)
 	}
-	return c.showNew(w, v, http.StatusOK, keyForm{Scopes: "tools:read\ntools:call"})
+	return c.showNew(w, v, http.StatusOK, &keyForm{Scopes: newKeyScopes})
 }
 
-func (c keyPages) showNew(w http.ResponseWriter, v Visit, status int, form keyForm) error {
+func (c keyPages) showNew(w http.ResponseWriter, v Visit, status int, form *keyForm) error {
 	form.Token = v.Token(newKeyPath)
 	return c.render(w, v, status, "newkey", view{Title: "New API key", Here: keysPath, Page: form})
 }
@@ -163,9 +121,18 @@ type secretPage struct {
 // create creates a key and shows its secret.
 func (c keyPages) create(w http.ResponseWriter, r *http.Request, v Visit) error {
 	form := readForm(r.PostForm)
-	body := callyard.APIKeyRequest{Name: form.Name, Owner: given(form.Owner), Tenant: given(form.Tenant), Note: given(form.Note), Scopes: listed(form.Scopes), Groups: listed(form.Groups), Tools: listed(form.Tools)}
-	var err error
-	if body.ExpiresAt, err = form.ends(); err == nil {
+	body := callyard.APIKeyRequest{Name: form.Name, Owner: given(form.Owner), Tenant: given(form.Tenant), Note: given(form.Note), Groups: listed(form.Groups), Tools: listed(form.Tools)}
+	if form.Role == "" {
+		body.Scopes = listed(form.Scopes)
+	} else {
+		body.Role = new(callyard.APIKeyRequestRole(form.Role))
+	}
+	more, err := form.values(listed(newKeyScopes))
+	if err == nil {
+		body.ExpiresAt = more.Expires
+		if more.Limits != (callyard.APIKeyLimits{}) {
+			body.Limits = &more.Limits
+		}
 		var made callyard.NewAPIKey
 		if made, err = get[callyard.NewAPIKey](r.Context(), c.Console, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
 			return client.CreateKey(ctx, body)
@@ -174,5 +141,5 @@ func (c keyPages) create(w http.ResponseWriter, r *http.Request, v Visit) error 
 			return c.render(w, v, http.StatusCreated, "secret", view{Title: "New API key", Here: keysPath, Page: secretPage{K: made}})
 		}
 	}
-	return c.showNew(w, v, form.refuse(err), form)
+	return c.showNew(w, v, form.refuse(err), &form)
 }

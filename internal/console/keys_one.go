@@ -28,7 +28,7 @@ type difference struct{ Field, Now, Yours string }
 
 type oneKeyPage struct {
 	keyRow
-	Form        keyForm
+	Form        *keyForm
 	Graces      []grace
 	Grace       int64 // the chosen one
 	ETag, Token string
@@ -49,7 +49,8 @@ func (c keyPages) show(w http.ResponseWriter, r *http.Request, v Visit) error {
 	if err != nil {
 		return c.orKey(w, r, err)
 	}
-	page := c.page(&k, formOf(&k))
+	form := formOf(&k)
+	page := c.page(&k, &form)
 	page.Done = doneOf(r)
 	return c.showOne(w, v, http.StatusOK, page)
 }
@@ -60,7 +61,7 @@ func (c keyPages) one(ctx context.Context, v Visit, id string) (callyard.APIKey,
 	})
 }
 
-func (c keyPages) page(k *callyard.APIKey, form keyForm) *oneKeyPage {
+func (c keyPages) page(k *callyard.APIKey, form *keyForm) *oneKeyPage {
 	return &oneKeyPage{keyRow: c.row(*k), Form: form, Graces: graces, Grace: 86400, ETag: text(k.Etag)}
 }
 
@@ -93,14 +94,14 @@ func (c keyPages) again(w http.ResponseWriter, r *http.Request, v Visit, id stri
 		return err // the key is gone or cannot be read: report that instead
 	}
 	now := formOf(&k)
-	page := c.page(&k, now)
+	page := c.page(&k, &now)
 	status := problem.Of(cause).Status
 	if page.Changed = schema.KindOf(cause) == problem.KindChanged; page.Changed && form != nil {
 		page.Differences = now.differences(form)
 	}
 	if form != nil {
 		form.Known, form.Name, form.Tenant = true, k.Name, text(k.Tenant)
-		page.Form = *form
+		page.Form = form
 	}
 	switch {
 	case page.Changed: // the page reports it separately
@@ -115,7 +116,9 @@ func (c keyPages) again(w http.ResponseWriter, r *http.Request, v Visit, id stri
 // differences returns the fields in which the key's current values differ from a form.
 func (f *keyForm) differences(yours *keyForm) (all []difference) {
 	for _, d := range []difference{
-		{"Owner", f.Owner, yours.Owner}, {"Groups", f.Groups, yours.Groups}, {"Scopes", f.Scopes, yours.Scopes}, {"Tools", f.Tools, yours.Tools}, {"Note", f.Note, yours.Note}, {"Expires", f.Expires, yours.Expires},
+		{"Owner", f.Owner, yours.Owner}, {"Role", f.Role, yours.Role}, {"Scopes", f.Scopes, yours.Scopes}, {"Tools", f.Tools, yours.Tools}, {"Groups", f.Groups, yours.Groups},
+		{"Calls per second", f.Rate, yours.Rate}, {"Calls at once within the rate", f.Burst, yours.Burst}, {"Calls in flight", f.InFlight, yours.InFlight},
+		{"Note", f.Note, yours.Note}, {"Expires", f.Expires, yours.Expires},
 	} {
 		if d.Now != d.Yours {
 			all = append(all, d)
@@ -124,14 +127,17 @@ func (f *keyForm) differences(yours *keyForm) (all []difference) {
 	return all
 }
 
-// edit is the body of PATCH /keys/{id}. Absent fields are unchanged. An empty list is a value.
+// edit is the body of PATCH /keys/{id}. Absent fields are unchanged. An empty list is a value, and
+// limits without members are no limits.
 type edit struct {
-	Owner   *string    `json:"owner,omitempty"`
-	Groups  *[]string  `json:"groups,omitempty"`
-	Scopes  *[]string  `json:"scopes,omitempty"`
-	Tools   *[]string  `json:"tools,omitempty"`
-	Note    *string    `json:"note,omitempty"`
-	Expires *time.Time `json:"expires_at,omitempty"`
+	Owner   *string                `json:"owner,omitempty"`
+	Groups  *[]string              `json:"groups,omitempty"`
+	Role    *string                `json:"role,omitempty"`
+	Scopes  *[]string              `json:"scopes,omitempty"`
+	Tools   *[]string              `json:"tools,omitempty"`
+	Limits  *callyard.APIKeyLimits `json:"limits,omitempty"`
+	Note    *string                `json:"note,omitempty"`
+	Expires *time.Time             `json:"expires_at,omitempty"`
 }
 
 // editOf returns the changes that a form makes to a key.
@@ -146,15 +152,24 @@ func editOf(k *callyard.APIKey, form *keyForm) (e edit, err error) {
 		had  []string
 		want string
 		to   **[]string
-	}{{k.Groups, form.Groups, &e.Groups}, {k.Scopes, form.Scopes, &e.Scopes}, {k.Tools, form.Tools, &e.Tools}} {
+	}{{k.Groups, form.Groups, &e.Groups}, {k.Tools, form.Tools, &e.Tools}} {
 		if want := listed(l.want); !slices.Equal(want, l.had) {
 			*l.to = &want
 		}
 	}
-	if at, wrong := form.ends(); wrong != nil {
-		err = wrong
-	} else if at != nil && (k.ExpiresAt == nil || !at.Equal(k.ExpiresAt.Truncate(time.Second))) {
+	scopes := listed(form.Scopes)
+	switch role := deref(k.Role); {
+	case form.Role != "" && form.Role != role:
+		e.Role = &form.Role
+	case form.Role == "" && (role != "" || !slices.Equal(scopes, k.Scopes)):
+		e.Scopes = &scopes
+	}
+	more, err := form.values(k.Scopes)
+	if at := more.Expires; at != nil && (k.ExpiresAt == nil || !at.Equal(k.ExpiresAt.Truncate(time.Second))) {
 		e.Expires = at
+	}
+	if was := formOf(k); was.Rate != form.Rate || was.Burst != form.Burst || was.InFlight != form.InFlight {
+		e.Limits = &more.Limits
 	}
 	return e, err
 }

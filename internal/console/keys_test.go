@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/callyard/callyard/internal/authn/scope"
 	"github.com/callyard/callyard/internal/console"
 )
 
@@ -133,4 +134,89 @@ func TestKeyRevocationNeedsConfirmation(t *testing.T) {
 	}
 	d.set("DELETE /keys/k1", "!precondition-failed It has changed.")
 	k.post("/console/keys/key", "do", "revoke", "id", "k1", "etag", `"12"`, "sure", "yes").says(t, "somebody else changed the key")
+}
+
+func TestNewKeyFormSendsRoleAndLimits(t *testing.T) {
+	d := keysDoor(t)
+	d.set("POST /keys", withSecret(ciKey))
+	k := openDesk(t, d, nil)
+	p := k.get("/console/keys/new")
+	for _, role := range scope.Roles() {
+		p.says(t, `<option value="`+string(role)+`"`)
+	}
+	p = k.post("/console/keys/new", "name", "ci", "role", "developer", "scopes", "tools:read\r\ntools:call", "tools", "files/*", "rate", "0.5", "burst", "20", "in_flight", "10")
+	if p.status != http.StatusCreated {
+		t.Fatalf("%d: %s", p.status, p.body)
+	}
+	const want = `{"limits":{"burst":20,"in_flight":10,"rate":0.5},"name":"ci","role":"developer","tools":["files/*"]}`
+	if got := d.last("POST /keys").body; got != want {
+		t.Errorf("sent %s, want %s", got, want)
+	}
+}
+
+// A refused form shows each reason at its field and keeps all values.
+func TestKeyFormShowsErrorsAtTheirFields(t *testing.T) {
+	for _, c := range []struct {
+		name, answer string
+		form         []string
+		fields       []string // those that are marked
+		says         string
+	}{
+		{"numbers", "", []string{"rate", "five", "burst", "2.5", "in_flight", "x"}, []string{"rate", "burst", "in_flight"}, "Must be a number, such as 5 or 0.5."},
+		{"not a number of JSON", "", []string{"rate", "NaN"}, []string{"rate"}, "Must be a number"},
+		{"expiry", "", []string{"expires", "tomorrow"}, []string{"expires"}, "Must be a time like 2026-11-26T15:04, in UTC."},
+		{"scopes next to a role", "", []string{"role", "caller", "scopes", "admin"}, []string{"scopes"}, "Cannot be changed next to a role"},
+		{"refused by the front door", `{"pointer":"/tools/1","message":"must be SERVER/TOOL"},{"pointer":"/limits","message":"have a burst without a rate"},{"pointer":"/name","message":"must begin with the tenant, billing/"},{"pointer":"/other","message":"is odd"}`, []string{"burst", "3"}, []string{"name", "tools", "rate"}, "Line 2 must be SERVER/TOOL."},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := keysDoor(t)
+			d.set("POST /keys", `!invalid-request It is invalid.","errors":[`+c.answer+`],"more":"`)
+			k := openDesk(t, d, nil)
+			p := k.post("/console/keys/new", append([]string{"name", "ci", "note", "for the nightly build"}, c.form...)...)
+			if p.status != http.StatusBadRequest {
+				t.Errorf("the status is %d", p.status)
+			}
+			p.says(t, c.says, "Nothing was stored. Correct the marked fields.", "for the nightly build")
+			if got := strings.Count(p.body, `aria-invalid="true"`); got != len(c.fields) {
+				t.Errorf("%d fields are marked, want %d", got, len(c.fields))
+			}
+			for _, field := range c.fields {
+				_, rest, _ := strings.Cut(p.body, `name="`+field+`"`)
+				tag, _, _ := strings.Cut(rest, ">")
+				if !strings.Contains(tag, `aria-describedby="key-`+field+`-fault"`) || !strings.Contains(p.body, `id="key-`+field+`-fault"`) {
+					t.Errorf("the field %s is not marked: %s", field, tag)
+				}
+			}
+			if got := strings.Count(p.body, " autofocus"); got != 1 {
+				t.Errorf("%d fields get the focus", got)
+			}
+			if c.answer != "" {
+				p.says(t, "<code>/other</code> is odd")
+			}
+		})
+	}
+}
+
+func TestKeyFormChangesRoleAndLimits(t *testing.T) {
+	const role = `{"id":"k1","name":"ci","owner":"build team","role":"developer","scopes":["tools:read","tools:call","calls:read"],"limits":{"rate":5,"in_flight":2000},"origin":"api","etag":"\"12\""}`
+	d := openDoor(t, map[string]string{"GET /keys/k1": role, "PATCH /keys/k1": role})
+	k := openDesk(t, d, nil)
+	k.get("/console/keys/key?id=k1").says(t, `<option value="developer" selected>`, "5 calls per second, 2,000 in flight", `name="in_flight" value="2000"`)
+	change := func(want string, changes ...string) {
+		t.Helper()
+		form := append([]string{"do", "change", "id", "k1", "etag", `"12"`, "owner", "build team", "role", "developer", "scopes", "tools:read\r\ntools:call\r\ncalls:read", "rate", "5", "in_flight", "2000"}, changes...)
+		if p := k.post("/console/keys/key", form...); p.status != http.StatusSeeOther {
+			t.Errorf("%v: %d %s", changes, p.status, p.body)
+			return
+		}
+		if got := d.last("PATCH /keys/k1").body; got != want {
+			t.Errorf("%v: sent %s, want %s", changes, got, want)
+		}
+	}
+	change(`{}`)
+	change(`{"role":"auditor"}`, "role", "auditor")
+	change(`{"scopes":["tools:read","tools:call","calls:read"]}`, "role", "")
+	change(`{"scopes":["admin"]}`, "role", "", "scopes", "admin")
+	change(`{"limits":{"in_flight":2000}}`, "rate", "")
+	change(`{"limits":{}}`, "rate", "0", "in_flight", "")
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/callyard/callyard/internal/authn/issued"
 	"github.com/callyard/callyard/internal/authn/scope"
 	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // maxBodyBytes is the maximum size of a body in bytes.
@@ -76,7 +77,9 @@ func (m members) limits(to *scope.Limits) error {
 		return httpapi.BadMember("limits", "an object of numbers: rate, burst and in_flight")
 	}
 	if err := l.Check(); err != nil {
-		return httpapi.BadMember("limits", "limits that can be, and they %s", err)
+		e := schema.Errorf(schema.KindInvalidRequest, "The member limits is invalid: the limits %s.", err)
+		e.Faults = []schema.Fault{{Pointer: httpapi.Pointer("limits"), Message: err.Error()}}
+		return e
 	}
 	*to = l
 	return nil
