@@ -39,6 +39,8 @@ var notRun = []notRunRow{
 	{command: "curl --cert agent.crt --key agent.key", reason: "needs a certificate of an authority, and a front door that serves TLS", by: "internal/frontdoor/certificates_test.go: func TestClientCertificateAuthenticatesAsItsKey"},
 	{command: "curl -sS --fail-with-body -H \"X-API-Key: $KEY\" https://approve.example.com/grants", reason: "needs an authorization server and a program that was given access", by: "internal/approver/web/grants_test.go: func TestAdministratorListsAndRevokesProgramsOfTheTenant"},
 	{command: "curl -sS --fail-with-body -H \"X-API-Key: $KEY\" -X DELETE https://approve.example.com/grants/", reason: "as the list of grants", by: "internal/approver/web/grants_test.go: func TestAdministratorListsAndRevokesProgramsOfTheTenant"},
+	{command: "callyard webhooks --approver ", reason: "needs an approver with a receiver that fails", by: "internal/approver/deliveries_test.go: func TestFailedDeliveriesOfApprovalEventsAreListedAndSentAgain"},
+	{command: "callyard webhooks retry --approver ", reason: "as callyard webhooks --approver", by: "internal/approver/deliveries_test.go: func TestFailedDeliveriesOfApprovalEventsAreListedAndSentAgain"},
 	{command: "callyard tenants erase billing ", reason: "needs a front door that was started again without the tenant", by: "e2e/erase_test.go: func TestDataOfDeletedTenantIsUnreadable"},
 	{command: "python3 -m venv bfcl", reason: "fetches packages; the set-up of the tests installs the same ones", by: "scripts/test.sh: python_install tools/bfcl"},
 	{command: "bfcl/bin/pip install ", reason: "follows python3 -m venv; the set-up of the tests does it", by: "scripts/test.sh: python_install tools/bfcl"},

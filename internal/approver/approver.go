@@ -50,8 +50,8 @@ type Options struct {
 	Listener net.Listener
 	Desk     *approval.Desk
 	Ledger   *ledger.Ledger
-	// Audit records the grants that people give to programs. If nil, they are not recorded. The
-	// caller must close it.
+	// Audit records the grants that people give to programs, and acts of operators. If nil, they
+	// are not recorded. The caller must close it.
 	Audit *audit.Log
 	// Conn is the connection for the approver's heartbeat, and for the tables of Slack and
 	// webhooks. The caller must close it. It may be nil if no feature needs it.
@@ -157,6 +157,7 @@ func Start(ctx context.Context, o Options) (*Approver, error) {
 		Desk: o.Desk, Ledger: o.Ledger, Keys: keys, People: a.people, Slack: a.channels.book, Credentials: o.Credentials, Authorization: a.authorization, Tenants: o.Tenants,
 		LocalGroups: c.LocalGroups, Observers: c.ObserverGroups, PublicURL: public, HTTPS: c.CertFile != "", Lifetime: c.SessionLifetime, Idle: c.SessionIdle,
 		FreshFor: c.FreshSignIn, ArgumentBytes: int(c.ArgumentBytes), Console: a.console, ConsoleGroups: c.Console.Groups, Traces: o.Traces, Log: o.Log, Version: o.Version, Ready: a.Ready,
+		Deliveries: a.deliveries, DeliveryAdmins: c.Notify.AdminGroups, Record: a.record,
 	}); err != nil {
 		return nil, errors.Join(err, a.closeChannels(ctx), a.listener.Close())
 	}

@@ -8,6 +8,8 @@ import (
 	"github.com/callyard/callyard/internal/approver/notify"
 	"github.com/callyard/callyard/internal/approver/slack"
 	"github.com/callyard/callyard/internal/approver/slack/enrol"
+	"github.com/callyard/callyard/internal/approver/web"
+	"github.com/callyard/callyard/internal/store/audit"
 )
 
 // channels holds the notification channels. Each is nil if it is not configured.
@@ -47,6 +49,27 @@ func (a *Approver) openChannels(ctx context.Context) (err error) {
 		a.channels.feed = notify.Start(notify.Options{Ledger: a.o.Ledger, Channel: a.channels.hooks, Name: "webhooks", Log: a.o.Log})
 	}
 	return nil
+}
+
+// deliveries returns the outbox of the webhooks, or nil if there is none.
+func (a *Approver) deliveries() web.Deliveries {
+	if a.channels.hooks == nil {
+		return nil
+	}
+	return a.channels.hooks
+}
+
+// record writes an act of an operator to the audit record. It returns nil only after the beginning
+// of an act is stored, so that no act happens without a record.
+func (a *Approver) record(ctx context.Context, e audit.Entry) error {
+	if a.o.Audit == nil {
+		return nil
+	}
+	err := a.o.Audit.Append(ctx, e)
+	if err == nil && e.Kind == audit.ActBegun {
+		err = a.o.Audit.Sync(ctx)
+	}
+	return err
 }
 
 // closeChannels closes everything that openAuthorization, openPeople and openChannels have opened.

@@ -82,6 +82,15 @@ func withApprover(run asking) func(*cobra.Command, []string) error {
 	}
 }
 
+// asksApprover reports whether a command calls the approver: all that have --approver-url do, unless
+// they also have --approver, which is then off.
+func asksApprover(cmd *cobra.Command) bool {
+	if choice := cmd.Flags().Lookup("approver"); choice != nil {
+		return choice.Value.String() == "true"
+	}
+	return cmd.Flags().Lookup("approver-url") != nil
+}
+
 // approver returns a client for the approver at the address. If the address is empty, the
 // environment or the default sets it.
 func (c *client) approver(address string) (*client, error) {

@@ -75,7 +75,7 @@ func complete(cmd *cobra.Command, give words, args []string, toComplete string) 
 		return err
 	}
 	with := withClient
-	if cmd.Flags().Lookup("approver-url") != nil {
+	if asksApprover(cmd) {
 		with = withApprover
 	}
 	if err := with(ask)(cmd, args); err != nil {

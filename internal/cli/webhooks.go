@@ -24,8 +24,9 @@ func webhooksCommand() *cobra.Command {
 		Use:   "webhooks",
 		Short: "List webhook deliveries, and send them again",
 		Long: "webhooks lists the deliveries of webhooks (callback_url) that were given up, oldest first, with the reason. With --state waiting it lists those whose attempts continue. " +
+			"With --approver it lists those of approval events (approver.notify) at the approver. " +
 			"Administrators of the default tenant see the deliveries of all tenants, those of another one see their own. --json has the whole address of each receiver, which may hold a secret; the table has its host and port.",
-		Example: "  callyard webhooks --receiver hooks.example.com:443\n  callyard webhooks --state waiting --json\n  callyard webhooks retry call_06b2t8m3c0w3v2q5n7k9a1d4fz",
+		Example: "  callyard webhooks --receiver hooks.example.com:443\n  callyard webhooks --state waiting --json\n  callyard webhooks retry call_06b2t8m3c0w3v2q5n7k9a1d4fz\n  callyard webhooks --approver --approver-url https://approve.example.com",
 		Args:    takes(0, 0),
 	}
 	flags := cmd.Flags()
@@ -33,6 +34,19 @@ func webhooksCommand() *cobra.Command {
 	receiver := flags.String("receiver", "", "only deliveries to this receiver, as `HOST:PORT`")
 	limit := flags.Int("limit", 50, "maximum number to list, 1000 at most")
 	offer(cmd, "state", deliveryStates...)
+	cmd.PersistentFlags().Bool("approver", false, "the deliveries of approval events (approver.notify), from the approver")
+	cmd.PersistentFlags().String("approver-url", "", "address of the approver, for --approver (CALLYARD_APPROVER_URL, default "+defaultApproverURL+" if the front door is on this machine)")
+	at := func(run asking) func(*cobra.Command, []string) error { // both have the same operations
+		return func(cmd *cobra.Command, args []string) error {
+			switch {
+			case asksApprover(cmd):
+				return withApprover(run)(cmd, args)
+			case textFlag(cmd, "approver-url") != "":
+				return fail(exitUsage, "--approver-url needs --approver.")
+			}
+			return withClient(run)(cmd, args)
+		}
+	}
 	completingFlag(cmd, "receiver", func(ctx context.Context, c *client, _ []string) (names []string, err error) {
 		all, err := readDeliveries(ctx, c, *state)
 		for i := range all {
@@ -41,7 +55,7 @@ func webhooksCommand() *cobra.Command {
 		slices.Sort(names)
 		return slices.Compact(names), err
 	})
-	cmd.RunE = withClient(func(ctx context.Context, c *client, _ []string) error {
+	cmd.RunE = at(func(ctx context.Context, c *client, _ []string) error {
 		if *limit < 1 || *limit > deliveriesMost {
 			return fail(exitUsage, "--limit must be between 1 and %d.", deliveriesMost)
 		}
@@ -55,7 +69,7 @@ func webhooksCommand() *cobra.Command {
 		Short: "Send a webhook delivery that was given up again",
 		Long:  "retry restarts a delivery that was given up, with all its attempts; the first one is made at once. The receiver gets the same webhook-id.",
 		Args:  takes(1, 1), ValidArgsFunction: completing(deadDeliveryIDs),
-		RunE: withClient(func(ctx context.Context, c *client, args []string) error {
+		RunE: at(func(ctx context.Context, c *client, args []string) error {
 			return show(ctx, c, with(c.api.RetryWebhookDelivery, args[0]), func(d *callyard.WebhookDelivery) error {
 				if d.ID == "" {
 					return c.foreign()

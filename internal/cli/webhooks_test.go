@@ -57,3 +57,36 @@ func TestWebhookDeliveriesAreListedAndSentAgain(t *testing.T) {
 		}
 	}
 }
+
+// With --approver the commands send the same requests to the approver.
+func TestWebhookCommandsReachTheApprover(t *testing.T) {
+	plainEnvironment(t)
+	const dead = `{"id":"evt_1","url":"https://hooks.example.com/s3cret","receiver":"hooks.example.com:443","type":"approval.asked","state":"dead","size":412,"created_at":"2026-01-02T03:04:05Z","attempts":8,"reason":"The receiver answered with HTTP 410."}`
+	frontDoor := openDoor(t, map[string]answer{})
+	approver := openDoor(t, map[string]answer{
+		"GET /webhooks/deliveries?limit=50&state=dead":  jsonAnswer(`{"deliveries":[` + dead + `],"total":1}`),
+		"GET /webhooks/deliveries?limit=100&state=dead": jsonAnswer(`{"deliveries":[` + dead + `],"total":1}`),
+		"POST /webhooks/deliveries/evt_1/retry":         jsonAnswer(dead),
+		"POST /webhooks/deliveries/evt_2/retry":         problemAnswer(403, `{"status":403,"detail":"Deliveries are shown to members of approver.notify.admin_groups only."}`),
+	})
+	for _, c := range []struct {
+		args        string
+		code        int
+		out, stderr string
+	}{
+		{"webhooks --approver", exitOK, "evt_1", ""},
+		{"webhooks retry --approver evt_1", exitOK, "evt_1 is sent to hooks.example.com:443 again.", ""},
+		{"webhooks --approver retry evt_2", exitRefused, "", "approver.notify.admin_groups"},
+		{"__complete webhooks retry --approver e", exitOK, "evt_1\tapproval.asked", ""},
+		{"webhooks", exitUsage, "", "--approver-url needs --approver."},
+	} {
+		words := append(strings.Fields(c.args), "--url", frontDoor.URL, "--approver-url", approver.URL)
+		if words[0] == "__complete" {
+			words = []string{"__complete", "webhooks", "retry", "--approver", "--url", frontDoor.URL, "--approver-url", approver.URL, "e"}
+		}
+		stdout, stderr, code := typed(t, "", words...)
+		if code != c.code || !strings.Contains(stderr, c.stderr) || !strings.Contains(stdout, c.out) {
+			t.Errorf("%s: code %d, stdout %q, stderr %q", c.args, code, stdout, stderr)
+		}
+	}
+}

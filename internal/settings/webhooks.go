@@ -27,6 +27,8 @@ type Notify struct {
 	AllowPrivate bool `yaml:"allow_private"`
 	// AllowedHosts are trusted receivers, whatever their address: "host", "host:port" or "*.domain".
 	AllowedHosts []string `yaml:"allowed_hosts"`
+	// AdminGroups are the groups whose members list the deliveries and send them again.
+	AdminGroups []string `yaml:"admin_groups"`
 }
 
 // Configured reports whether there is a receiver.
@@ -34,7 +36,7 @@ func (c Notify) Configured() bool { return len(c.URLs) > 0 }
 
 // Validate returns the settings that are invalid; see package config.
 func (c Notify) Validate() []config.Fault {
-	if !c.Configured() && (len(c.Events) > 0 || c.SecretsFile != "" || c.AllowPrivate || len(c.AllowedHosts) > 0) {
+	if !c.Configured() && (len(c.Events) > 0 || c.SecretsFile != "" || c.AllowPrivate || len(c.AllowedHosts) > 0 || len(c.AdminGroups) > 0) {
 		return []config.Fault{config.Faultf("urls", "is missing: set the URLs to notify, or omit the section.")}
 	}
 	return nil

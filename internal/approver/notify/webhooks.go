@@ -116,6 +116,16 @@ func placeOf(url string) string {
 	return hex.EncodeToString(sum[:])[:32]
 }
 
+// Deliveries lists deliveries; see [webhook.Sender.Deliveries].
+func (w *Webhooks) Deliveries(of schema.Tenants, dead bool) []webhook.Delivery {
+	return w.sender.Deliveries(of, dead)
+}
+
+// Retry restarts a delivery that was given up; see [webhook.Sender.Retry].
+func (w *Webhooks) Retry(ctx context.Context, of schema.Tenants, id string) (webhook.Delivery, error) {
+	return w.sender.Retry(ctx, of, id)
+}
+
 // Close closes the outbox. Events not delivered by then are delivered after the next start.
 func (w *Webhooks) Close(ctx context.Context) error {
 	err := w.sender.Close(ctx)

@@ -55,6 +55,7 @@ func (a *api) register(listPage http.HandlerFunc) {
 	post(a, several, a.o.ArgumentBytes+maxEnvelope, a.decideSeveral)
 	get(a, operation("listPermissions", "GET /permissions", "List the standing permissions that you can see", "Newest first; permissions that ended or were revoked stay for some days.", listPage), a.listPermissions)
 	post(a, operation("revokePermission", "POST /permissions/{id}/revocations", "Revoke a standing permission", "The permission; it allows no further calls.", nil), maxEnvelope, a.revokePermission)
+	a.registerDeliveries()
 	get(a, public(operation("openapi", "GET /openapi.json", "This document", "This document.", nil)), func(context.Context, *struct{}) (object, error) { return a.document, nil })
 	get(a, public(operation("livez", "GET /livez", "Liveness probe", "The process is running.", nil)), func(context.Context, *struct{}) (Status, error) { return Status{"ok"}, nil })
 	get(a, public(operation("readyz", readyPattern, "Readiness probe", "Decisions are accepted.", nil)), func(context.Context, *struct{}) (Status, error) {
@@ -110,9 +111,12 @@ func checkQuery(op *huma.Operation, r *http.Request) error {
 		return nil
 	}
 	values := r.URL.Query()
-	if op.OperationID == "listApprovals" {
+	switch op.OperationID {
+	case "listApprovals":
 		_, _, err := filterOf(values)
 		return err
+	case opDeliveries:
+		return checkDeliveriesQuery(values)
 	}
 	for name := range values {
 		return errNoParameter(name)

@@ -12,6 +12,7 @@ import (
 	"github.com/callyard/callyard/internal/problem"
 	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/internal/validate"
+	"github.com/callyard/callyard/internal/webhook"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -39,6 +40,7 @@ func documentConfig() huma.Config {
 	names := map[reflect.Type]string{
 		reflect.TypeFor[problem.Document](): "Problem", reflect.TypeFor[problem.Fault](): "ProblemFault", reflect.TypeFor[problem.RPCError](): "ProblemRPCError",
 		reflect.TypeFor[schema.Error](): "CallError", reflect.TypeFor[ledger.Edited](): "ArgumentsEdit",
+		reflect.TypeFor[webhook.Entry](): "WebhookDelivery", reflect.TypeFor[webhook.EntryList](): "WebhookDeliveryList",
 		reflect.TypeFor[ledger.Value](): "PatternValue", reflect.TypeFor[ledger.Revocation](): "PermissionRevocation",
 	}
 	config.Components.Schemas = huma.NewMapRegistry(schemaPrefix, func(t reflect.Type, hint string) string {

@@ -20,6 +20,7 @@ import (
 	"github.com/callyard/callyard/internal/credential"
 	"github.com/callyard/callyard/internal/kit/httpguard"
 	"github.com/callyard/callyard/internal/problem"
+	"github.com/callyard/callyard/internal/store/audit"
 	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/internal/tenants"
@@ -50,6 +51,12 @@ type Options struct {
 	// required.
 	Console       *console.Console
 	ConsoleGroups []string
+	// Deliveries returns the deliveries of approval events, or nil if there are none. Members of
+	// DeliveryAdmins may list them and send them again, or everyone if no sign-in is required.
+	Deliveries     func() Deliveries
+	DeliveryAdmins []string
+	// Record adds an entry to the audit record. If nil, nothing is recorded.
+	Record func(ctx context.Context, e audit.Entry) error
 	// LocalGroups lists the groups of [authn.Local], which is used if there are no keys.
 	LocalGroups []string
 	// Observers lists the groups whose members see every approval.

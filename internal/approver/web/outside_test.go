@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/callyard/callyard/internal/approver/web"
 	"github.com/callyard/callyard/internal/openapitest"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -24,7 +25,7 @@ func exist(approval schema.ApprovalID) openapitest.Known {
 }
 
 func TestRequestsOutsideTheDocumentAreRefusedByName(t *testing.T) {
-	f := open(t, people(), nil)
+	f := open(t, people(), func(o *web.Options) { o.DeliveryAdmins = []string{"ops"} })
 	known := exist(f.hold(`{"target":"x"}`, requester(), nil).ID)
 	document := []byte(f.api("", "GET", "/openapi.json", "").body)
 	all, err := openapitest.Outside(document, known)

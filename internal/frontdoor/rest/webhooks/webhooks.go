@@ -2,13 +2,12 @@
 // given up, and send one again.
 //
 // A principal sees the deliveries of its own tenant; administrators of the default tenant see all.
-// The names of its types are the names of schemas in the OpenAPI document.
 package webhooks
 
 import (
 	"context"
 	"net/http"
-	"time"
+	"reflect"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -18,42 +17,6 @@ import (
 	"github.com/callyard/callyard/internal/webhook"
 	"github.com/callyard/callyard/pkg/schema"
 )
-
-// WebhookDelivery is one event for one receiver.
-type WebhookDelivery struct {
-	ID        string          `json:"id" doc:"The header webhook-id of its requests." example:"call_06b2t8m3c0w3v2q5n7k9a1d4fz"`
-	URL       string          `json:"url" doc:"The URL of the receiver. It can contain a secret." example:"https://hooks.example.com/callyard"`
-	Receiver  string          `json:"receiver" doc:"The host and port of the receiver." example:"hooks.example.com:443"`
-	Type      string          `json:"type" doc:"The type of the event." example:"call.succeeded"`
-	Tenant    schema.TenantID `json:"tenant,omitempty" doc:"The tenant of the call or batch; absent for the default tenant." example:"billing"`
-	State     string          `json:"state" enum:"waiting,dead" doc:"waiting: attempts continue. dead: it was given up."`
-	Size      int             `json:"size" doc:"The size of the body, in bytes." example:"412"`
-	Created   time.Time       `json:"created_at" doc:"When it was accepted."`
-	Attempts  int             `json:"attempts" doc:"The number of attempts that were started." example:"8"`
-	Next      *time.Time      `json:"next_attempt_at,omitempty" doc:"When the next attempt is due; absent if it was given up."`
-	LastError string          `json:"last_error,omitempty" doc:"Why the last attempt failed." example:"The receiver answered with HTTP 503."`
-	Reason    string          `json:"reason,omitempty" doc:"Why it was given up." example:"The receiver answered with HTTP 410."`
-	Ended     *time.Time      `json:"ended_at,omitempty" doc:"When it was given up."`
-}
-
-// WebhookDeliveryList is the answer to GET /webhooks/deliveries.
-type WebhookDeliveryList struct {
-	Deliveries []WebhookDelivery `json:"deliveries" nullable:"false" doc:"The deliveries, oldest first."`
-	Total      int               `json:"total" doc:"The number of all matching deliveries, which can be more than the limit." example:"1"`
-}
-
-func deliveryOf(d *webhook.Delivery) WebhookDelivery {
-	out := WebhookDelivery{
-		ID: d.ID, URL: d.URL, Receiver: d.Receiver, Type: d.Type, Tenant: d.Tenant.Stored(), State: "waiting", Size: d.Size, Created: d.Created,
-		Attempts: d.Attempts, LastError: d.LastError, Reason: d.Dead,
-	}
-	if d.Dead != "" {
-		out.State, out.Ended = "dead", &d.Ended
-	} else if !d.Next.IsZero() {
-		out.Next = &d.Next
-	}
-	return out
-}
 
 type listInput struct {
 	State    string `query:"state" enum:"waiting,dead" default:"dead" doc:"dead: deliveries that were given up. waiting: deliveries whose attempts continue."`
@@ -71,6 +34,8 @@ type handlers struct{ sender *webhook.Sender }
 // Register registers the operations on the deliveries of the sender, which may be nil.
 func Register(d *httpapi.Document, sender *webhook.Sender) {
 	h := &handlers{sender}
+	d.NameSchema(reflect.TypeFor[webhook.Entry](), "WebhookDelivery")
+	d.NameSchema(reflect.TypeFor[webhook.EntryList](), "WebhookDeliveryList")
 	httpapi.Get(d, opList(), h.list)
 	httpapi.Get(d, opRetry(), h.retry)
 }
@@ -101,30 +66,22 @@ func example() map[string]any {
 }
 
 // list is GET /webhooks/deliveries.
-func (h *handlers) list(ctx context.Context, in *listInput) (WebhookDeliveryList, error) {
-	list := WebhookDeliveryList{Deliveries: []WebhookDelivery{}}
+func (h *handlers) list(ctx context.Context, in *listInput) (webhook.EntryList, error) {
 	if h.sender == nil {
-		return list, nil
+		return webhook.EntryList{Deliveries: []webhook.Entry{}}, nil
 	}
-	for _, d := range h.sender.Deliveries(scope.TenantsOf(&httpapi.Of(ctx).Principal, scope.Admin), in.State == "dead") {
-		if in.Receiver != "" && d.Receiver != in.Receiver {
-			continue
-		}
-		if list.Total++; list.Total <= in.Limit {
-			list.Deliveries = append(list.Deliveries, deliveryOf(&d))
-		}
-	}
-	return list, nil
+	all := h.sender.Deliveries(scope.TenantsOf(&httpapi.Of(ctx).Principal, scope.Admin), in.State == "dead")
+	return webhook.List(all, in.Receiver, in.Limit), nil
 }
 
 // retry is POST /webhooks/deliveries/{id}/retry.
-func (h *handlers) retry(ctx context.Context, in *retryInput) (WebhookDelivery, error) {
+func (h *handlers) retry(ctx context.Context, in *retryInput) (webhook.Entry, error) {
 	if h.sender == nil {
-		return WebhookDelivery{}, schema.Errorf(schema.KindNotFound, "There is no such webhook delivery: webhooks.secrets_file is not set, so nothing is delivered.")
+		return webhook.Entry{}, schema.Errorf(schema.KindNotFound, "There is no such webhook delivery: webhooks.secrets_file is not set, so nothing is delivered.")
 	}
 	d, err := h.sender.Retry(ctx, scope.TenantsOf(&httpapi.Of(ctx).Principal, scope.Admin), in.ID)
 	if err != nil {
-		return WebhookDelivery{}, err
+		return webhook.Entry{}, err
 	}
-	return deliveryOf(&d), nil
+	return d.Entry(), nil
 }
