@@ -85,7 +85,7 @@ func withStored(cmd *cobra.Command, ofNATS bool, use func(ctx context.Context, c
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), auditTimeout)
 	defer cancel()
-	conn := (*bus.Conn)(nil)
+	var conn *bus.Conn
 	if ofNATS {
 		if conn, err = cfg.Connect(ctx, cmd.Parent().Name(), false, log); err != nil {
 			return fail(exitUnreachable, "%w", err)
@@ -133,9 +133,9 @@ func showReport(out screen, report *audit.Report) error {
 			fmt.Fprintf(out.w, "%s: %s, record %d of %s\n", strings.ToUpper(string(f.Kind)), f.What, f.Seq, f.Writer)
 		}
 		if report.OK() {
-			fmt.Fprintf(out.w, "The audit log is intact: %s of %s.\n", count(int(report.Records), "record"), count(int(report.Writers), "writer"))
+			fmt.Fprintf(out.w, "The audit log is intact: %s of %s.\n", count(report.Records, "record"), count(report.Writers, "writer"))
 		} else {
-			fmt.Fprintf(out.w, "%s in %s of %s.\n", count(int(report.Count), "fault"), count(int(report.Records), "record"), count(int(report.Writers), "writer"))
+			fmt.Fprintf(out.w, "%s in %s of %s.\n", count(report.Count, "fault"), count(report.Records, "record"), count(report.Writers, "writer"))
 		}
 	}
 	if !report.OK() {

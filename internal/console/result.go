@@ -52,8 +52,8 @@ func readResult(body []byte, stored bool) *resultView {
 	case outcome == "held":
 		var held callyard.ConfirmationRequest
 		if json.Unmarshal(body, &held) == nil {
-			r.Outcome, r.CallID, r.Reasons, r.Expires = "held", string(held.CallID), held.Reasons, held.ExpiresAt
-			r.ApproveAt = "/a/" + url.PathEscape(string(held.ApprovalID))
+			r.Outcome, r.CallID, r.Reasons, r.Expires = "held", held.CallID, held.Reasons, held.ExpiresAt
+			r.ApproveAt = "/a/" + url.PathEscape(held.ApprovalID)
 		}
 	case stored:
 		r.Outcome = "accepted"

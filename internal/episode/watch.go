@@ -34,7 +34,7 @@ func (m *Manager) WatchOne(e *Environment) tally.Detail {
 }
 
 func (m *Manager) counted(e *Environment) tally.Environment {
-	view := tally.Environment{Name: e.name, Isolation: string(e.Isolation), Limit: e.Limits.Episodes}
+	view := tally.Environment{Name: e.name, Isolation: e.Isolation, Limit: e.Limits.Episodes}
 	m.tally.Fill(&view)
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -141,7 +141,7 @@ func (x *extractor) tagged(begin, end string) {
 		for _, c := range x.callsOf(v, false) {
 			x.add(c, start, to, end, closed, n.open, repaired)
 		}
-		for n.at < len(inside) && bytes.IndexByte([]byte(" \t\r\n,;"), inside[n.at]) >= 0 {
+		for n.at < len(inside) && strings.IndexByte(" \t\r\n,;", inside[n.at]) >= 0 {
 			n.at++
 		}
 		if !closed {

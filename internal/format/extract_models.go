@@ -55,7 +55,7 @@ func (x *extractor) model() bool {
 // leadingName returns the name at the start of a text, and the rest.
 func leadingName(text []byte) (name string, rest []byte) {
 	n := 0
-	for n < len(text) && n < maxWrittenName && (nameByte(text[n]) || bytes.IndexByte([]byte(".:/"), text[n]) >= 0) {
+	for n < len(text) && n < maxWrittenName && (nameByte(text[n]) || strings.IndexByte(".:/", text[n]) >= 0) {
 		n++
 	}
 	return string(text[:n]), text[n:]
@@ -228,7 +228,7 @@ type gemma struct {
 }
 
 func (g *gemma) space() {
-	for g.at < len(g.text) && bytes.IndexByte([]byte(" \t\r\n"), g.text[g.at]) >= 0 {
+	for g.at < len(g.text) && strings.IndexByte(" \t\r\n", g.text[g.at]) >= 0 {
 		g.at++
 	}
 }

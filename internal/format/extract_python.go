@@ -15,7 +15,7 @@ func (x *extractor) python(n *nearly) (*value, bool) {
 	for {
 		n.space()
 		from := n.at
-		for n.at < len(n.text) && (nameByte(n.text[n.at]) || bytes.IndexByte([]byte(".:/"), n.text[n.at]) >= 0) {
+		for n.at < len(n.text) && (nameByte(n.text[n.at]) || strings.IndexByte(".:/", n.text[n.at]) >= 0) {
 			n.at++
 		}
 		name := strings.TrimSpace(string(n.text[from:n.at]))

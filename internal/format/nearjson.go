@@ -248,7 +248,7 @@ func (n *nearly) hex(digits int) (rune, bool) {
 
 func (n *nearly) number() bool {
 	from := n.at
-	for n.at < len(n.text) && (bytes.IndexByte([]byte("+-._"), n.text[n.at]) >= 0 || n.text[n.at] >= '0' && n.text[n.at] <= '9' || n.text[n.at] == 'e' || n.text[n.at] == 'E') {
+	for n.at < len(n.text) && (strings.IndexByte("+-._", n.text[n.at]) >= 0 || n.text[n.at] >= '0' && n.text[n.at] <= '9' || n.text[n.at] == 'e' || n.text[n.at] == 'E') {
 		n.at++
 	}
 	raw := bytes.TrimPrefix(bytes.ReplaceAll(n.text[from:n.at], []byte("_"), nil), []byte("+"))

@@ -70,7 +70,7 @@ const (
 
 // Validate returns the settings that are invalid; see package config.
 func (t Tenant) Validate() []config.Fault {
-	faults := config.Collector(patterns("servers", t.Servers))
+	faults := patterns("servers", t.Servers)
 	if w := t.Limits.Weight; w < 0 || w > mostTenantWeight {
 		faults.Addf("limits.weight", "must be from 1 to %d; omit it for 1.", mostTenantWeight)
 	}

@@ -22,7 +22,7 @@ type permissionsPage struct {
 }
 
 func (g *permissionPages) show(w http.ResponseWriter, r *http.Request, v visitor) error {
-	page := permissionsPage{All: g.seen(r, v), Done: r.URL.Query().Get("done") == "revoke"}
+	page := permissionsPage{All: g.seen(v), Done: r.URL.Query().Get("done") == "revoke"}
 	return g.site.render(w, http.StatusOK, "permissions", v, view{Title: "Permissions", Here: "/permissions", Page: page})
 }
 
@@ -35,7 +35,7 @@ func (g *permissionPages) revoke(w http.ResponseWriter, r *http.Request, v visit
 	}
 	g.site.o.fault(r.Context(), r.Pattern, err)
 	d := problem.Of(err)
-	page := permissionsPage{All: g.seen(r, v), Refusal: d.Detail}
+	page := permissionsPage{All: g.seen(v), Refusal: d.Detail}
 	return g.site.render(w, d.Status, "permissions", v, view{Title: "Permissions", Here: "/permissions", Page: page})
 }
 
@@ -45,7 +45,7 @@ func (g *permissionPages) list(w http.ResponseWriter, r *http.Request) {
 }
 
 // seen returns the permissions that concern the visitor, with the tokens of their forms.
-func (g *permissionPages) seen(r *http.Request, v visitor) []standing {
+func (g *permissionPages) seen(v visitor) []standing {
 	all := g.permissions.list(v.who)
 	for i := range all {
 		if all[i].May {

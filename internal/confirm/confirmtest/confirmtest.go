@@ -76,9 +76,9 @@ func (h House) Hold(t testing.TB, now time.Time, ttl time.Duration) (*ledger.App
 	return a, token
 }
 
-func (b *bench) hold(t *testing.T, ttl time.Duration) (*ledger.Approval, string) {
+func (b *bench) hold(t *testing.T) (*ledger.Approval, string) {
 	t.Helper()
-	return b.Hold(t, b.Now(), ttl)
+	return b.Hold(t, b.Now(), time.Minute)
 }
 
 func nobodyMinds(*ledger.Approval) error { return nil }
@@ -103,7 +103,7 @@ func (b *bench) spend(t *testing.T, token, attempt string) (*ledger.Approval, er
 
 func race(t *testing.T, b *bench, tokens, racers int) {
 	for i := range tokens {
-		a, token := b.hold(t, time.Minute)
+		a, token := b.hold(t)
 		var won, spent atomic.Int32
 		var ready, all sync.WaitGroup
 		ready.Add(racers)
@@ -131,7 +131,7 @@ func race(t *testing.T, b *bench, tokens, racers int) {
 }
 
 func stranger(t *testing.T, b *bench) {
-	_, token := b.hold(t, time.Minute)
+	_, token := b.hold(t)
 	no := errors.New("not yours")
 	for i := range 3 {
 		mark := ledger.Spent{Attempt: fmt.Sprint("stranger ", i), At: b.Now()}
@@ -145,8 +145,8 @@ func stranger(t *testing.T, b *bench) {
 }
 
 func bound(t *testing.T, b *bench) {
-	one, first := b.hold(t, time.Minute)
-	two, second := b.hold(t, time.Minute)
+	one, first := b.hold(t)
+	two, second := b.hold(t)
 	if first == second || confirm.ApprovalOf(first) != one.ID || confirm.ApprovalOf(second) != two.ID || !strings.HasPrefix(first, "cyt_") {
 		t.Errorf("tokens %q and %q", first, second)
 	}
@@ -176,7 +176,7 @@ func second2[T any](_ T, err error) error { return err }
 
 func decided(t *testing.T, b *bench) {
 	for _, state := range []ledger.State{ledger.Denied, ledger.Canceled, ledger.Revoked, ledger.Expired} {
-		a, token := b.hold(t, time.Minute)
+		a, token := b.hold(t)
 		if _, err := b.Ledger.Change(t.Context(), schema.DefaultTenant, a.ID, func(a *ledger.Approval) error { a.State = state; return nil }); err != nil {
 			t.Fatal(err)
 		}
@@ -189,7 +189,7 @@ func decided(t *testing.T, b *bench) {
 }
 
 func retries(t *testing.T, b *bench) {
-	a, token := b.hold(t, time.Minute)
+	a, token := b.hold(t)
 	var all sync.WaitGroup
 	var won atomic.Int32
 	for range 50 {
@@ -210,8 +210,8 @@ func retries(t *testing.T, b *bench) {
 }
 
 func expiry(t *testing.T, b *bench) {
-	_, early := b.hold(t, time.Minute)
-	late, lateToken := b.hold(t, time.Minute)
+	_, early := b.hold(t)
+	late, lateToken := b.hold(t)
 	b.Advance(time.Minute - time.Millisecond)
 	if _, err := b.spend(t, early, "a"); err != nil {
 		t.Errorf("just in time: %v", err)
@@ -226,7 +226,7 @@ func expiry(t *testing.T, b *bench) {
 }
 
 func unknown(t *testing.T, b *bench) {
-	a, token := b.hold(t, time.Minute)
+	a, token := b.hold(t)
 	flipped := []byte(token)
 	if flipped[len(token)-3]++; flipped[len(token)-3] > 'z' || flipped[len(token)-3] == '[' || flipped[len(token)-3] == ':' {
 		flipped[len(token)-3] = 'b'
@@ -255,7 +255,7 @@ func unknown(t *testing.T, b *bench) {
 }
 
 func refused(t *testing.T, b *bench) {
-	_, token := b.hold(t, time.Minute)
+	_, token := b.hold(t)
 	no := errors.New("not now")
 	mark := ledger.Spent{Attempt: "mine", At: b.Now()}
 	if _, err := b.Tokens.Spend(t.Context(), schema.DefaultTenant, token, mark, nobodyMinds, func(*ledger.Approval) error { return no }); !errors.Is(err, no) {
@@ -268,7 +268,7 @@ func refused(t *testing.T, b *bench) {
 
 func gone(t *testing.T, b *bench) {
 	for range 20 {
-		a, token := b.hold(t, time.Minute)
+		a, token := b.hold(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		_, first := b.Spend(ctx, token, "gone", b.Now())

@@ -222,7 +222,7 @@ func (ep *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if t.Parent == "" {
 			t = x.meta.trace
 		}
-		ep.log.Debug("request", "method", r.Method, "path", r.URL.Path, "rpc", string(x.msg.method), "status", x.res.statusSent(), "took", time.Since(began),
+		ep.log.Debug("request", "method", r.Method, "path", r.URL.Path, "rpc", x.msg.method, "status", x.res.statusSent(), "took", time.Since(began),
 			"principal", x.principal.Name, "call", h.Get("Callyard-Call-Id"), "trace", t.ID())
 	}
 	if x.span != nil {

@@ -1,6 +1,6 @@
 package rawjson
 
-import "strings"
+import "bytes"
 
 // TypeOf returns the JSON Schema type of a JSON value without leading white space. A number without
 // fraction and exponent is an integer. It returns "" if there is no value.
@@ -20,7 +20,7 @@ func TypeOf(value []byte) string {
 	case 'n':
 		return "null"
 	}
-	if strings.ContainsAny(string(value), ".eE") {
+	if bytes.ContainsAny(value, ".eE") {
 		return "number"
 	}
 	return "integer"

@@ -171,7 +171,7 @@ func (b *handlers) register(d *httpapi.Document) {
 	httpapi.Get(d, openapi.Answers(opBatch(), "The batch.", nil), b.show)
 	httpapi.HandleValue(d, opAddCalls(), "The calls were stored.", nil, b.addCalls)
 	httpapi.Get(d, openapi.Answers(opSealBatch(), "The batch.", nil), b.seal)
-	d.Handle(opBatchResults(d), b.results)
+	d.Handle(opBatchResults(), b.results)
 	d.Handle(opBatchEvents(d), b.events)
 	httpapi.Get(d, openapi.Answers(opCancelBatch(), "The batch.", nil), b.cancel)
 	if b.calls.CanHold() {

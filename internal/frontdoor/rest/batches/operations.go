@@ -92,7 +92,7 @@ func opSealBatch() huma.Operation {
 	return openapi.With(openapi.Operation(http.MethodPost, "/batches/{id}/seal", "seal-batch", openapi.TagBatches, "Seal a batch", "The batch accepts no more calls, and ends when all its calls have ended.", batchStatuses...), batchParam())
 }
 
-func opBatchResults(d *httpapi.Document) huma.Operation {
+func opBatchResults() huma.Operation {
 	op := openapi.Operation(http.MethodGet, "/batches/{id}/results", "get-batch-results", openapi.TagBatches, "Read the results of a batch",
 		"One result on each line, in the order in which the calls ended; exactly those after the cursor. follow=true waits for further results until the batch has ended.", append([]int{http.StatusTooManyRequests}, batchStatuses...)...)
 	op.Parameters = []*huma.Param{
