@@ -160,15 +160,12 @@ func (ep *Episode) text(ctx context.Context, turn int, text string) *Observation
 // inTurn runs a step after all earlier steps have ended. It does not run the step if the episode has
 // ended or its time limit has passed. After the last step it closes the episode, because a trainer
 // that never resets must not run out of places and processes.
-func (ep *Episode) inTurn(ctx context.Context, step func(turn int) *Observation) (*Observation, error) {
-	o, err := ep.inTurnHeld(ctx, step)
-	if err == nil && o.Done && !ep.oracle {
-		ep.Close()
-	}
-	return o, err
-}
-
-func (ep *Episode) inTurnHeld(ctx context.Context, step func(turn int) *Observation) (o *Observation, err error) {
+func (ep *Episode) inTurn(ctx context.Context, step func(turn int) *Observation) (o *Observation, err error) {
+	defer func() { // last, because Close waits for the running step
+		if err == nil && o.Done && !ep.oracle {
+			ep.Close()
+		}
+	}()
 	defer ep.enter()()
 	ep.stepping.Lock()
 	defer ep.stepping.Unlock()

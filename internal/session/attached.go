@@ -146,9 +146,11 @@ func (p *Pool) Attach(program attach.Program, accept func(maxMessage int) (*atta
 	p.learn(guess, how, err)
 	if err != nil {
 		level := slog.LevelDebug
-		if p.newlyUnready(program.Instance, err.Error()) {
+		p.mu.Lock()
+		if p.programs.newlyUnreadyLocked(program.Instance, err.Error()) {
 			level = slog.LevelWarn
 		}
+		p.mu.Unlock()
 		log.Log(context.Background(), level, "a program attached and did not become ready", "error", err.Error())
 		return nil
 	}
@@ -163,11 +165,8 @@ func (p *Pool) Attach(program attach.Program, accept func(maxMessage int) (*atta
 	return nil
 }
 
-// newlyUnready notes that a program is not ready, and reports whether the reason is a new one.
-func (p *Pool) newlyUnready(instance, why string) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	g := p.programs
+// newlyUnreadyLocked notes that a program is not ready, and reports whether the reason is a new one.
+func (g *programs) newlyUnreadyLocked(instance, why string) bool {
 	if g.unready[instance] == why {
 		return false
 	}
