@@ -37,22 +37,22 @@ func TestResponsesEndByLengthChunksOrClose(t *testing.T) {
 		wire string
 		want []readAnswer
 	}{
-		"by length":             {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", []readAnswer{{200, "hello", true}}},
-		"two on one connection": {"HTTP/1.1 200 OK\r\ncontent-length:2\r\n\r\nabHTTP/1.1 404 Not Found\r\nCONTENT-LENGTH: 1 \r\n\r\nc", []readAnswer{{200, "ab", true}, {404, "c", true}}},
-		"by chunks":             {"HTTP/1.1 200 OK\r\nTransfer-Encoding: Chunked\r\n\r\n3\r\nabc\r\nA;x=y\r\n0123456789\r\n0\r\n\r\n", []readAnswer{{200, "abc0123456789", true}}},
-		"chunks and trailers":   {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\nX: y\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n", []readAnswer{{200, "a", true}, {204, "", true}}},
-		"by the end":            {"HTTP/1.1 200 OK\r\n\r\nto the end", []readAnswer{{200, "to the end", false}}},
-		"close":                 {"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 1\r\n\r\na", []readAnswer{{200, "a", false}}},
-		"old version":           {"HTTP/1.0 200 OK\r\nContent-Length: 1\r\n\r\na", []readAnswer{{200, "a", false}}},
-		"interim first":         {"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na", []readAnswer{{200, "a", true}}},
-		"no reason phrase":      {"HTTP/1.1 200\r\nContent-Length: 0\r\n\r\n", []readAnswer{{200, "", true}}},
-		"over the buffer":       {"HTTP/1.1 200 OK\r\nContent-Length: 20000\r\n\r\n" + strings.Repeat("x", 20000), []readAnswer{{200, strings.Repeat("x", 20000), true}}},
+		"Content-Length":                       {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", []readAnswer{{200, "hello", true}}},
+		"two on one connection":                {"HTTP/1.1 200 OK\r\ncontent-length:2\r\n\r\nabHTTP/1.1 404 Not Found\r\nCONTENT-LENGTH: 1 \r\n\r\nc", []readAnswer{{200, "ab", true}, {404, "c", true}}},
+		"chunked body":                         {"HTTP/1.1 200 OK\r\nTransfer-Encoding: Chunked\r\n\r\n3\r\nabc\r\nA;x=y\r\n0123456789\r\n0\r\n\r\n", []readAnswer{{200, "abc0123456789", true}}},
+		"chunked body with trailers":           {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\nX: y\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n", []readAnswer{{200, "a", true}, {204, "", true}}},
+		"body until the connection closes":     {"HTTP/1.1 200 OK\r\n\r\nto the end", []readAnswer{{200, "to the end", false}}},
+		"close":                                {"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 1\r\n\r\na", []readAnswer{{200, "a", false}}},
+		"HTTP/1.0":                             {"HTTP/1.0 200 OK\r\nContent-Length: 1\r\n\r\na", []readAnswer{{200, "a", false}}},
+		"interim response before the response": {"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na", []readAnswer{{200, "a", true}}},
+		"no reason phrase":                     {"HTTP/1.1 200\r\nContent-Length: 0\r\n\r\n", []readAnswer{{200, "", true}}},
+		"body larger than the buffer":          {"HTTP/1.1 200 OK\r\nContent-Length: 20000\r\n\r\n" + strings.Repeat("x", 20000), []readAnswer{{200, strings.Repeat("x", 20000), true}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for how, source := range map[string]io.Reader{
-				"at once":      strings.NewReader(c.wire),
-				"bytewise":     iotest.OneByteReader(strings.NewReader(c.wire)),
-				"with its end": iotest.DataErrReader(strings.NewReader(c.wire)),
+				"all bytes in one read":        strings.NewReader(c.wire),
+				"bytewise":                     iotest.OneByteReader(strings.NewReader(c.wire)),
+				"last bytes together with EOF": iotest.DataErrReader(strings.NewReader(c.wire)),
 			} {
 				got, err := readAll(source, len(c.want))
 				if err != nil {
@@ -71,23 +71,23 @@ func TestTruncatedOrMalformedResponsesAreErrors(t *testing.T) {
 		wire string
 		want error
 	}{
-		"nothing":           {"", io.ErrUnexpectedEOF},
-		"half a head":       {"HTTP/1.1 200 OK\r\nContent-Le", io.ErrUnexpectedEOF},
-		"half a body":       {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhel", io.ErrUnexpectedEOF},
-		"half the chunks":   {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n", io.ErrUnexpectedEOF},
-		"chunk too long":    {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabcd\r\n0\r\n\r\n", errHTTP},
-		"chunk no number":   {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-1\r\n\r\n", errHTTP},
-		"other encoding":    {"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", errHTTP},
-		"two lengths":       {"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab", errHTTP},
-		"negative length":   {"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", errHTTP},
-		"huge length":       {"HTTP/1.1 200 OK\r\nContent-Length: 999999999\r\n\r\n", errHTTP},
-		"protocol change":   {"HTTP/1.1 101 Switching Protocols\r\n\r\n", errHTTP},
-		"not HTTP":          {"SSH-2.0-OpenSSH_9.6\r\n\r\n", errHTTP},
-		"endless head":      {"HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", maxHead+10), errHTTP},
-		"header, no colon":  {"HTTP/1.1 200 OK\r\nfoo\r\n\r\n", errHTTP},
-		"bare line end":     {"HTTP/1.1 200 OK\n\r\n\r\n", errHTTP},
-		"chunks too early":  {"HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", errHTTP},
-		"status of letters": {"HTTP/1.1 abc OK\r\n\r\n", errHTTP},
+		"nothing":                       {"", io.ErrUnexpectedEOF},
+		"truncated header":              {"HTTP/1.1 200 OK\r\nContent-Le", io.ErrUnexpectedEOF},
+		"truncated body":                {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhel", io.ErrUnexpectedEOF},
+		"truncated chunked body":        {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n", io.ErrUnexpectedEOF},
+		"chunk size exceeds the limit":  {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabcd\r\n0\r\n\r\n", errHTTP},
+		"chunk size is not a number":    {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-1\r\n\r\n", errHTTP},
+		"unsupported transfer encoding": {"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", errHTTP},
+		"two lengths":                   {"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab", errHTTP},
+		"negative length":               {"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", errHTTP},
+		"huge length":                   {"HTTP/1.1 200 OK\r\nContent-Length: 999999999\r\n\r\n", errHTTP},
+		"protocol change":               {"HTTP/1.1 101 Switching Protocols\r\n\r\n", errHTTP},
+		"not HTTP":                      {"SSH-2.0-OpenSSH_9.6\r\n\r\n", errHTTP},
+		"header exceeds the limit":      {"HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", maxHead+10), errHTTP},
+		"header without a colon":        {"HTTP/1.1 200 OK\r\nfoo\r\n\r\n", errHTTP},
+		"status line without CR":        {"HTTP/1.1 200 OK\n\r\n\r\n", errHTTP},
+		"chunked body in HTTP/1.0":      {"HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", errHTTP},
+		"status is not a number":        {"HTTP/1.1 abc OK\r\n\r\n", errHTTP},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got, err := readAll(strings.NewReader(c.wire), 1); !errors.Is(err, c.want) {

@@ -45,8 +45,8 @@ func dial(t *testing.T, target Target, size int) Lane {
 
 func TestCompleteEchoesOfEverySizeAreAccepted(t *testing.T) {
 	for name, handler := range map[string]http.HandlerFunc{
-		"net/http decides": echo, // content-length when small, chunks when large
-		"flushed in pieces": func(w http.ResponseWriter, r *http.Request) {
+		"framing chosen by net/http": echo, // content-length when small, chunks when large
+		"chunked by flushes": func(w http.ResponseWriter, r *http.Request) {
 			echo(flusher{w}, r)
 		},
 	} {
@@ -102,10 +102,10 @@ func TestRequestHasMethodPathHeadersAndBody(t *testing.T) {
 func TestAnswerOfAnotherCallIsAnError(t *testing.T) {
 	var last string
 	for name, change := range map[string]func(string) string{
-		"cut":              func(s string) string { return s[:len(s)-1] },
-		"other call":       func(s string) string { before := last; last = s; return before },
-		"a byte of filler": func(s string) string { return s[:50] + "?" + s[51:] },
-		"empty":            func(string) string { return "" },
+		"cut":                         func(s string) string { return s[:len(s)-1] },
+		"answer of the previous call": func(s string) string { before := last; last = s; return before },
+		"one changed byte":            func(s string) string { return s[:50] + "?" + s[51:] },
+		"empty":                       func(string) string { return "" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			e, _ := serve(t, func(w http.ResponseWriter, r *http.Request) {

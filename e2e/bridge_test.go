@@ -183,9 +183,9 @@ func TestUnenforceableRiskLevelStopsTheStart(t *testing.T) {
 		return serversFile(t, map[string]entry{"calm": scripted(mcptest.Echo), "wild": e})
 	}
 	for name, s := range map[string]setup{
-		"high in the file":       {servers: risky(3)},
-		"high by a variable":     {servers: risky(1), env: []string{"MCP_SERVER_WILD_RISK_LEVEL=3"}},
-		"no level that there is": {servers: risky(1), env: []string{"MCP_SERVER_WILD_RISK_LEVEL=0"}},
+		"riskLevel 3 in the file":          {servers: risky(3)},
+		"riskLevel 3 by a variable":        {servers: risky(1), env: []string{"MCP_SERVER_WILD_RISK_LEVEL=3"}},
+		"invalid risk level by a variable": {servers: risky(1), env: []string{"MCP_SERVER_WILD_RISK_LEVEL=0"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, command := range []string{"callyard", "worker"} {

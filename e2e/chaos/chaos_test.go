@@ -173,22 +173,22 @@ func TestEveryViolationIsReported(t *testing.T) {
 		rows []stored
 		want string // part of the only finding; "" means no finding
 	}{
-		{"what succeeded ran", good, ran, []stored{stands("call_1", "succeeded")}, ""},
+		{"succeeded and ran", good, ran, []stored{stands("call_1", "succeeded")}, ""},
 		{"a request repeated elsewhere is canceled", good, ran, []stored{stands("call_0", "canceled"), stands("call_1", "succeeded")}, ""},
 		{"unknown may have run", as(func(c *told) { c.State = "unknown" }), ran, []stored{stands("call_1", "unknown")}, ""},
 		{"unknown may not have run", as(func(c *told) { c.State = "unknown" }), none, []stored{stands("call_1", "unknown")}, ""},
-		{"unknown may turn out well", as(func(c *told) { c.State = "unknown" }), ran, []stored{stands("call_1", "unknown", "succeeded")}, ""},
+		{"unknown may later succeed", as(func(c *told) { c.State = "unknown" }), ran, []stored{stands("call_1", "unknown", "succeeded")}, ""},
 		{"succeeded without an effect", good, none, []stored{stands("call_1", "succeeded")}, "has no effect"},
 		{"failed and ran", as(func(c *told) { c.State = "failed" }), ran, []stored{stands("call_1", "failed")}, "is said to be failed, and ran"},
 		{"canceled and ran", as(func(c *told) { c.State = "canceled" }), ran, []stored{stands("call_1", "canceled")}, "is said to be canceled, and ran"},
-		{"no end", as(func(c *told) { c.State, c.Results = "", 0 }), none, []stored{stands("call_1", "succeeded")}, "has no end"},
+		{"no final state", as(func(c *told) { c.State, c.Results = "", 0 }), none, []stored{stands("call_1", "succeeded")}, "has no end"},
 		{"two results", as(func(c *told) { c.Results = 2 }), ran, []stored{stands("call_1", "succeeded")}, "has 2 results"},
-		{"accepted and gone", good, ran, nil, "which is not stored"},
+		{"accepted and not stored", good, ran, nil, "which is not stored"},
 		{"forgotten", as(func(c *told) { c.Lost = true }), none, nil, "nobody knew it"},
 		{"stored without a result", good, ran, []stored{stands("call_1")}, "has no result"},
 		{"stored as something else", good, ran, []stored{stands("call_1", "failed")}, "is stored as [failed]"},
 		{"two calls for one key", good, ran, []stored{stands("call_0", "succeeded"), stands("call_1", "succeeded")}, "beside call_1"},
-		{"two ends", good, ran, []stored{stands("call_1", "succeeded", "succeeded")}, "has the results"},
+		{"two final states", good, ran, []stored{stands("call_1", "succeeded", "succeeded")}, "has the results"},
 	} {
 		findings := judged(c.told, c.once, nil, c.rows...)
 		if c.want == "" {

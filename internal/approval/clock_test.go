@@ -19,13 +19,13 @@ func TestClockJumpRunsNoExpiredApproval(t *testing.T) {
 		steps []step
 		late  bool // more than ten minutes have passed
 	}{
-		"back at once, then in time":         {[]step{{-time.Hour, 9 * time.Minute}}, false},
-		"back at once, then too late":        {[]step{{-time.Hour, 11 * time.Minute}}, true},
-		"back in between":                    {[]step{{0, 6 * time.Minute}, {-time.Hour, 5 * time.Minute}}, true},
-		"back again and again":               {[]step{{-time.Hour, 4 * time.Minute}, {-time.Hour, 4 * time.Minute}, {-time.Minute, 3 * time.Minute}}, true},
-		"forward and back again":             {[]step{{time.Hour, 0}, {-time.Hour, 11 * time.Minute}}, true},
-		"forward, so that it ends too early": {[]step{{time.Hour, 0}}, true},
-		"not at all":                         {[]step{{0, 9 * time.Minute}}, false},
+		"set back at the start, then run in time":  {[]step{{-time.Hour, 9 * time.Minute}}, false},
+		"set back at the start, then run too late": {[]step{{-time.Hour, 11 * time.Minute}}, true},
+		"set back while the call waits":            {[]step{{0, 6 * time.Minute}, {-time.Hour, 5 * time.Minute}}, true},
+		"set back several times":                   {[]step{{-time.Hour, 4 * time.Minute}, {-time.Hour, 4 * time.Minute}, {-time.Minute, 3 * time.Minute}}, true},
+		"set forward, then back":                   {[]step{{time.Hour, 0}, {-time.Hour, 11 * time.Minute}}, true},
+		"set forward beyond the deadline":          {[]step{{time.Hour, 0}}, true},
+		"not changed":                              {[]step{{0, 9 * time.Minute}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			srv := bustest.Start(t)

@@ -44,7 +44,7 @@ func TestRecordStaysCorrectAfterKillBetweenSteps(t *testing.T) {
 		end    ledger.State // the state after the approval has expired and the runner is dead
 	}{
 		{"held for the caller", func(t *testing.T, r *fixture) *approval.Held { return r.hold(byCaller()) }, ledger.Pending, nil, ledger.Expired},
-		{"held for the caller, who comes back", func(t *testing.T, r *fixture) *approval.Held { return r.hold(byCaller()) }, ledger.Pending, confirm, ledger.Unknown},
+		{"held for the caller, who then confirms", func(t *testing.T, r *fixture) *approval.Held { return r.hold(byCaller()) }, ledger.Pending, confirm, ledger.Unknown},
 		{"held for people", func(t *testing.T, r *fixture) *approval.Held { return r.hold(byOps(2)) }, ledger.Pending, nil, ledger.Expired},
 		{"decided by one of two", func(t *testing.T, r *fixture) *approval.Held {
 			h := r.hold(byOps(2))
@@ -56,7 +56,7 @@ func TestRecordStaysCorrectAfterKillBetweenSteps(t *testing.T) {
 			say(t, r, h, ben, ledger.Approved)
 			return h
 		}, ledger.Approved, claim, ledger.Unknown},
-		{"approved, and nobody runs it", func(t *testing.T, r *fixture) *approval.Held {
+		{"approved, but not started", func(t *testing.T, r *fixture) *approval.Held {
 			h := r.hold(byOps(1))
 			say(t, r, h, ben, ledger.Approved)
 			return h
@@ -67,7 +67,7 @@ func TestRecordStaysCorrectAfterKillBetweenSteps(t *testing.T) {
 			claim(t, r, h)
 			return h
 		}, ledger.Running, nil, ledger.Unknown},
-		{"running by its token", func(t *testing.T, r *fixture) *approval.Held {
+		{"started with its token", func(t *testing.T, r *fixture) *approval.Held {
 			h := r.hold(byCaller())
 			confirm(t, r, h)
 			return h

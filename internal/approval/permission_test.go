@@ -75,18 +75,18 @@ func TestPermissionAppliesToMatchingCallsOnly(t *testing.T) {
 	other := byOps(1)
 	other.Groups = []string{"ops", "bosses"}
 	for name, change := range map[string]func(*schema.Call, *risk.Assessment){
-		"another requester": func(c *schema.Call, _ *risk.Assessment) { c.Principal.Name = "agent-2" },
-		"another owner":     func(c *schema.Call, _ *risk.Assessment) { c.Principal.Owner = "bob" },
-		"another case":      func(c *schema.Call, _ *risk.Assessment) { c.Principal.Name = "Agent-key" },
-		"the giver":         func(c *schema.Call, _ *risk.Assessment) { c.Principal = schema.Principal{Name: "ben"} },
-		"another server":    func(c *schema.Call, _ *risk.Assessment) { c.Server = "bank2" },
-		"another tool":      func(c *schema.Call, _ *risk.Assessment) { c.Tool = "pay2" },
-		"a tool redefined":  func(c *schema.Call, _ *risk.Assessment) { c.ToolDigest = schema.Digest([]byte(`{"name":"pay" }`)) },
-		"no definition":     func(c *schema.Call, _ *risk.Assessment) { c.ToolDigest = "" },
-		"a higher level":    func(_ *schema.Call, a *risk.Assessment) { a.Level = risk.High },
-		"other deciders":    func(_ *schema.Call, a *risk.Assessment) { a.Approval = other },
-		"two must agree":    func(_ *schema.Call, a *risk.Assessment) { a.Approval = byOps(2) },
-		"its caller is asked": func(_ *schema.Call, a *risk.Assessment) {
+		"another requester":                  func(c *schema.Call, _ *risk.Assessment) { c.Principal.Name = "agent-2" },
+		"another owner":                      func(c *schema.Call, _ *risk.Assessment) { c.Principal.Owner = "bob" },
+		"name in different letter case":      func(c *schema.Call, _ *risk.Assessment) { c.Principal.Name = "Agent-key" },
+		"the person who gave the permission": func(c *schema.Call, _ *risk.Assessment) { c.Principal = schema.Principal{Name: "ben"} },
+		"another server":                     func(c *schema.Call, _ *risk.Assessment) { c.Server = "bank2" },
+		"another tool":                       func(c *schema.Call, _ *risk.Assessment) { c.Tool = "pay2" },
+		"a tool redefined":                   func(c *schema.Call, _ *risk.Assessment) { c.ToolDigest = schema.Digest([]byte(`{"name":"pay" }`)) },
+		"no definition":                      func(c *schema.Call, _ *risk.Assessment) { c.ToolDigest = "" },
+		"a higher level":                     func(_ *schema.Call, a *risk.Assessment) { a.Level = risk.High },
+		"another group must approve":         func(_ *schema.Call, a *risk.Assessment) { a.Approval = other },
+		"two approvals are required":         func(_ *schema.Call, a *risk.Assessment) { a.Approval = byOps(2) },
+		"the caller must confirm": func(_ *schema.Call, a *risk.Assessment) {
 			a.Approval = byCaller()
 		},
 	} {
@@ -151,14 +151,14 @@ func TestPermissionNeedsAnApproverWhoDecidesAlone(t *testing.T) {
 		uses  int
 		which ledger.Pattern
 	}{
-		"the requester":       {schema.Principal{Name: "ana", Groups: []string{"ops"}}, schema.KindForbidden, time.Hour, 0, exact},
-		"a stranger":          {dora, schema.KindForbidden, time.Hour, 0, exact},
-		"over a week":         {ben, schema.KindInvalidRequest, 7*24*time.Hour + time.Second, 0, exact},
-		"over already":        {ben, schema.KindInvalidRequest, 0, 0, exact},
-		"uses below zero":     {ben, schema.KindInvalidRequest, time.Hour, -1, exact},
-		"no kind":             {ben, schema.KindInvalidRequest, time.Hour, 0, ledger.Pattern{}},
-		"no pointers":         {ben, schema.KindInvalidRequest, time.Hour, 0, ledger.Pattern{Kind: ledger.SameValues}},
-		"a pointer to nobody": {ben, schema.KindInvalidRequest, time.Hour, 0, ledger.Pattern{Kind: ledger.SameValues, Values: []ledger.Value{{Pointer: "/nobody"}}}},
+		"the requester":                   {schema.Principal{Name: "ana", Groups: []string{"ops"}}, schema.KindForbidden, time.Hour, 0, exact},
+		"a stranger":                      {dora, schema.KindForbidden, time.Hour, 0, exact},
+		"longer than a week":              {ben, schema.KindInvalidRequest, 7*24*time.Hour + time.Second, 0, exact},
+		"no remaining time":               {ben, schema.KindInvalidRequest, 0, 0, exact},
+		"negative number of uses":         {ben, schema.KindInvalidRequest, time.Hour, -1, exact},
+		"no kind":                         {ben, schema.KindInvalidRequest, time.Hour, 0, ledger.Pattern{}},
+		"no pointers":                     {ben, schema.KindInvalidRequest, time.Hour, 0, ledger.Pattern{Kind: ledger.SameValues}},
+		"a pointer that matches no value": {ben, schema.KindInvalidRequest, time.Hour, 0, ledger.Pattern{Kind: ledger.SameValues, Values: []ledger.Value{{Pointer: "/nobody"}}}},
 	} {
 		if _, err := r.allow(id, c.who, c.which, c.uses, c.for_); schema.KindOf(err) != c.want {
 			t.Errorf("%s: %v", name, err)
@@ -182,8 +182,8 @@ func TestPermissionNeedsAnApproverWhoDecidesAlone(t *testing.T) {
 func TestPermissionEndsByTimeUsesOrRevocation(t *testing.T) {
 	ctx := context.Background()
 	for name, end := range map[string]func(t *testing.T, r *fixture, first *ledger.Approval){
-		"when its time is over": func(_ *testing.T, r *fixture, _ *ledger.Approval) { r.clock.advance(time.Hour) },
-		"when the clock jumps back after half of it": func(t *testing.T, r *fixture, _ *ledger.Approval) {
+		"when its time has ended": func(_ *testing.T, r *fixture, _ *ledger.Approval) { r.clock.advance(time.Hour) },
+		"when its time has ended, although the clock was set back": func(t *testing.T, r *fixture, _ *ledger.Approval) {
 			reconcile := func() {
 				if _, err := r.desk.Reconcile(ctx, func(string) bool { return true }); err != nil {
 					t.Fatal(err)
@@ -196,7 +196,7 @@ func TestPermissionEndsByTimeUsesOrRevocation(t *testing.T) {
 			reconcile()
 			r.clock.advance(30 * time.Minute)
 		},
-		"when somebody takes it back": func(t *testing.T, r *fixture, first *ledger.Approval) {
+		"when it is revoked": func(t *testing.T, r *fixture, first *ledger.Approval) {
 			id := ledger.PermissionID(first.ID)
 			for _, who := range []schema.Principal{dora, agent} {
 				if _, err := r.desk.Permissions.Revoke(ctx, id, who, ""); schema.KindOf(err) != schema.KindForbidden {
@@ -213,7 +213,7 @@ func TestPermissionEndsByTimeUsesOrRevocation(t *testing.T) {
 				t.Errorf("one that is not there: %v", err)
 			}
 		},
-		"when the call that it was given with is vetoed": func(t *testing.T, r *fixture, first *ledger.Approval) {
+		"when the call that it was created with is denied later": func(t *testing.T, r *fixture, first *ledger.Approval) {
 			if _, err := r.say(first.ID, ledger.Deny, cleo); err != nil {
 				t.Error(err)
 			}

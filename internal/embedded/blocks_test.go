@@ -57,23 +57,23 @@ func TestDamageIsFoundAfterACrash(t *testing.T) {
 		files       bool   // it is found, and not in messages
 	}{
 		"nothing": {damage: func(string, []byte) error { return nil }},
-		"a half written end": {damage: func(folder string, block []byte) error {
+		"the last message is truncated": {damage: func(folder string, block []byte) error {
 			return errors.Join(os.Remove(folder+"/msgs/index.db"), os.WriteFile(folder+"/msgs/1.blk", block[:len(block)-7], 0o600))
 		}},
-		"a flip in the middle": {damage: func(folder string, block []byte) error {
+		"a changed byte in the middle": {damage: func(folder string, block []byte) error {
 			block[len(block)/20*9+200] ^= 1
 			return errors.Join(os.Remove(folder+"/msgs/index.db"), os.WriteFile(folder+"/msgs/1.blk", block, 0o600))
 		}, first: 10, last: 10},
-		"a length that is wrong": {damage: func(folder string, block []byte) error {
+		"a wrong length": {damage: func(folder string, block []byte) error {
 			block[len(block)/20*4+1] ^= 0xff
 			return errors.Join(os.Remove(folder+"/msgs/index.db"), os.WriteFile(folder+"/msgs/1.blk", block, 0o600))
 		}, first: 5, last: 5},
-		"a cut that the index tells of": {damage: func(folder string, block []byte) error {
+		"a truncated block with an intact index": {damage: func(folder string, block []byte) error {
 			return os.WriteFile(folder+"/msgs/1.blk", block[:len(block)/2], 0o600)
 		}, first: 11, last: 20},
-		"a block that is gone": {damage: func(folder string, _ []byte) error { return os.Remove(folder + "/msgs/1.blk") }, first: 1, last: 20},
-		"no configuration":     {damage: func(folder string, _ []byte) error { return os.Remove(folder + "/meta.inf") }, files: true},
-		"a bad configuration":  {damage: func(folder string, _ []byte) error { return os.WriteFile(folder+"/meta.sum", []byte("no"), 0o600) }, files: true},
+		"a missing block":     {damage: func(folder string, _ []byte) error { return os.Remove(folder + "/msgs/1.blk") }, first: 1, last: 20},
+		"no configuration":    {damage: func(folder string, _ []byte) error { return os.Remove(folder + "/meta.inf") }, files: true},
+		"a bad configuration": {damage: func(folder string, _ []byte) error { return os.WriteFile(folder+"/meta.sum", []byte("no"), 0o600) }, files: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir, folder := crashedFolder(t)

@@ -55,22 +55,22 @@ func TestAnEnvironmentsFileIsReadWithItsDefaults(t *testing.T) {
 
 func TestFaultsOfAnEnvironmentsFileAreNamedWithTheirPlace(t *testing.T) {
 	for name, test := range map[string]struct{ yaml, tasks, want string }{
-		"an unknown key":           {"environments:\n  a:\n    tool: [x/*]\n", "", "env.yaml:3:5"},
-		"an unknown isolation":     {"environments:\n  a:\n    tools: [x/*]\n    isolation: none\n    tasks_file: t\n", "", "must be shared, session, process or sandbox"},
-		"a reserved name":          {"environments:\n  tasks:\n    tools: [x/*]\n    tasks_file: t\n", "", "cannot be the name"},
-		"no server in a pattern":   {"environments:\n  a:\n    tools: [x]\n    tasks_file: t\n", "", "SERVER/TOOL"},
-		"an unknown term":          {"environments:\n  a:\n    tools: [x/*]\n    tasks_file: t\n    reward: {weights: {style: 1}}\n", "", "no term"},
-		"a condition of no truth":  {"environments:\n  a:\n    tools: [x/*]\n    tasks_file: t\n    success: steps + 1\n", "", "true or false"},
-		"an unknown variable":      {"environments:\n  a:\n    tools: [x/*]\n    tasks_file: t\n    success: step > 1\n", "", "column 1 of the condition"},
-		"success without a term":   {"environments:\n  a:\n    tools: [x/*]\n    tasks_file: t\n    reward: {weights: {success: 1}}\n", `{"question":"a"}`, "add success"},
-		"a task that is no object": {"environments:\n  a:\n    tools: [x/*]\n    tasks_file: t\n", "{}\n[1]\n", "t:2: is not a JSON object"},
-		"a label without a name":   {"environments:\n  a:\n    tools: [x/*]\n    tasks_file: t\n", `{"labels":[{"name":"x"},{"nme":"x"}]}`, "t:1: has a call without a name in labels (the call 2)"},
-		"no object as arguments":   {"environments:\n  a:\n    tools: [x/*]\n    tasks_file: t\n", `{"labels":[{"name":"x","arguments":null},{"name":"x","arguments": "{}"}]}`, "no object (the call 2)"},
-		"an empty expected name":   {"environments:\n  a:\n    tools: [x/*]\n    tasks_file: t\n", `{"expected":[""]}`, "empty name in expected"},
-		"a negative max_risk":      {"environments:\n  a:\n    tools: [x/*]\n    tasks_file: t\n", `{"max_risk":-1}`, "negative max_risk"},
-		"no state directory":       {"environments:\n  a:\n    tools: [x/*]\n    tasks_file: t\n    isolation: process\n    state: {dir: nowhere}\n", "{}", "env.yaml:6:18: environments.a.state.dir: "},
-		"a file as a directory":    {"environments:\n  a:\n    tools: [x/*]\n    tasks_file: t\n    isolation: process\n    state: {dir: t}\n", "{}", "is no directory"},
-		"an id twice":              {"environments:\n  a:\n    tools: [x/*]\n    tasks_file: t\n", "{\"id\":\"x\"}\n{\"id\":\"x\"}\n", "t:2: has the id"},
+		"an unknown key":                        {"environments:\n  a:\n    tool: [x/*]\n", "", "env.yaml:3:5"},
+		"an unknown isolation":                  {"environments:\n  a:\n    tools: [x/*]\n    isolation: none\n    tasks_file: t\n", "", "must be shared, session, process or sandbox"},
+		"a reserved name":                       {"environments:\n  tasks:\n    tools: [x/*]\n    tasks_file: t\n", "", "cannot be the name"},
+		"a pattern without a server":            {"environments:\n  a:\n    tools: [x]\n    tasks_file: t\n", "", "SERVER/TOOL"},
+		"an unknown term":                       {"environments:\n  a:\n    tools: [x/*]\n    tasks_file: t\n    reward: {weights: {style: 1}}\n", "", "no term"},
+		"a condition that is not a boolean":     {"environments:\n  a:\n    tools: [x/*]\n    tasks_file: t\n    success: steps + 1\n", "", "true or false"},
+		"an unknown variable":                   {"environments:\n  a:\n    tools: [x/*]\n    tasks_file: t\n    success: step > 1\n", "", "column 1 of the condition"},
+		"a weight for success without the term": {"environments:\n  a:\n    tools: [x/*]\n    tasks_file: t\n    reward: {weights: {success: 1}}\n", `{"question":"a"}`, "add success"},
+		"a task that is not an object":          {"environments:\n  a:\n    tools: [x/*]\n    tasks_file: t\n", "{}\n[1]\n", "t:2: is not a JSON object"},
+		"a label without a name":                {"environments:\n  a:\n    tools: [x/*]\n    tasks_file: t\n", `{"labels":[{"name":"x"},{"nme":"x"}]}`, "t:1: has a call without a name in labels (the call 2)"},
+		"arguments that are not an object":      {"environments:\n  a:\n    tools: [x/*]\n    tasks_file: t\n", `{"labels":[{"name":"x","arguments":null},{"name":"x","arguments": "{}"}]}`, "no object (the call 2)"},
+		"an empty expected name":                {"environments:\n  a:\n    tools: [x/*]\n    tasks_file: t\n", `{"expected":[""]}`, "empty name in expected"},
+		"a negative max_risk":                   {"environments:\n  a:\n    tools: [x/*]\n    tasks_file: t\n", `{"max_risk":-1}`, "negative max_risk"},
+		"no state directory":                    {"environments:\n  a:\n    tools: [x/*]\n    tasks_file: t\n    isolation: process\n    state: {dir: nowhere}\n", "{}", "env.yaml:6:18: environments.a.state.dir: "},
+		"a file as a directory":                 {"environments:\n  a:\n    tools: [x/*]\n    tasks_file: t\n    isolation: process\n    state: {dir: t}\n", "{}", "is no directory"},
+		"a duplicate id":                        {"environments:\n  a:\n    tools: [x/*]\n    tasks_file: t\n", "{\"id\":\"x\"}\n{\"id\":\"x\"}\n", "t:2: has the id"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Load(written(t, map[string]string{"env.yaml": test.yaml, "t": test.tasks}))

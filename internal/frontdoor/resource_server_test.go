@@ -108,8 +108,8 @@ func TestOAuthResourceServerRequirements(t *testing.T) {
 		{"the metadata is also at the root", d.send(t, "GET", wellKnown, "", nil).status == 200},
 		{"the resource is the address of the mount, byte for byte", said.Resource == publicURL+mount},
 		{"an authorization server is named", len(said.Servers) == 1 && said.Servers[0] == is.URL},
-		{"tokens are taken in the header alone", slices.Equal(said.Methods, []string{"header"})},
-		{"offline_access is no scope of the resource", len(said.Scopes) > 0 && !slices.Contains(said.Scopes, "offline_access")},
+		{"tokens are accepted only in the header", slices.Equal(said.Methods, []string{"header"})},
+		{"offline_access is not a scope of the resource", len(said.Scopes) > 0 && !slices.Contains(said.Scopes, "offline_access")},
 		{"a mount of a set has metadata of its own", strings.Contains(d.send(t, "GET", wellKnown+"/yard/mcp/@reads", "", nil).body, publicURL+"/mcp/@reads")},
 		// RFC 6750, section 3, and the challenge of RFC 9728, section 5.1.
 		{"a request without a token is answered 401", none.status == 401},
@@ -120,7 +120,7 @@ func TestOAuthResourceServerRequirements(t *testing.T) {
 		{"GET is challenged", d.send(t, "GET", mount, "", http.Header{"Accept": {"text/event-stream"}}).status == 401},
 		{"DELETE is challenged", d.send(t, "DELETE", mount, "", http.Header{"Mcp-Session-Id": {session}}).status == 401},
 		// Invalid tokens.
-		{"a token that is none", refused("Bearer x")},
+		{"a malformed token", refused("Bearer x")},
 		{"a token that has expired", refused(with(tokentest.Claims{"exp": time.Now().Add(-2 * time.Minute).Unix()}))},
 		{"a token that is not valid yet", refused(with(tokentest.Claims{"nbf": time.Now().Add(2 * time.Minute).Unix()}))},
 		{"a token for another resource", refused(with(tokentest.Claims{"aud": "https://other.example/mcp"}))},
@@ -129,7 +129,7 @@ func TestOAuthResourceServerRequirements(t *testing.T) {
 		{"a token with a changed signature", refused("Bearer " + changed)},
 		{"a token without a signature", refused(raw(`{"alg":"none","typ":"at+jwt"}`))},
 		{"a token with a shared secret", refused(raw(`{"alg":"HS256","typ":"at+jwt"}`))},
-		{"a token of a key that the issuer has not", refused("Bearer " + tokentest.NewKey(t, "other", jose.ES256).Sign(t, is.Claims("ann", publicURL+mount, nil), nil))},
+		{"a token signed with a key that the issuer does not publish", refused("Bearer " + tokentest.NewKey(t, "other", jose.ES256).Sign(t, is.Claims("ann", publicURL+mount, nil), nil))},
 		{"a token in the query", d.send(t, "POST", mount+"?access_token="+strings.TrimPrefix(good, "Bearer "), list, http.Header{"Content-Type": {"application/json"}}).status == 401},
 		{"a token in a form", d.send(t, "POST", mount, "access_token="+strings.TrimPrefix(good, "Bearer "), http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}).status == 401},
 		{"two credentials", post(list, good, "Bearer x").status == 400 || post(list, good, "Bearer x").status == 401},
@@ -140,11 +140,11 @@ func TestOAuthResourceServerRequirements(t *testing.T) {
 		{"the challenge for a scope leads to the metadata", scope.challenge("resource_metadata") == none.challenge("resource_metadata")},
 		// Valid tokens.
 		{"a valid token is accepted", in(session, good).status == 200},
-		{"the scheme has no case", in(session, "bearer "+strings.TrimPrefix(good, "Bearer ")).status == 200},
+		{"the scheme is case-insensitive", in(session, "bearer "+strings.TrimPrefix(good, "Bearer ")).status == 200},
 		// Sessions are not credentials (MCP, "Session Hijacking").
 		{"a session without a token is answered 401", in(session).status == 401},
-		{"a session of somebody else is not there", in(session, "Bearer "+is.Token(t, "bob", publicURL+mount, "tools:read")).status == 404},
-		{"a session that is not known is not there", in("mcps_unknown", good).status == 404},
+		{"a session of another principal is not found", in(session, "Bearer "+is.Token(t, "bob", publicURL+mount, "tools:read")).status == 404},
+		{"an unknown session is not found", in("mcps_unknown", good).status == 404},
 	} {
 		t.Run(strings.ReplaceAll(c.what, " ", "-"), func(t *testing.T) {
 			if !c.ok {

@@ -29,7 +29,7 @@ func TestTestRunIsSummarised(t *testing.T) {
 		shows  []string // in this order
 		hides  string
 	}{
-		"a good run": {
+		"all tests pass": {
 			events: []string{startPackage, passOutput, passTest, passPackage, `{"Action":"skip","Package":"b"}`}, ci: true, good: true,
 			shows: []string{"PASS  a (250ms)\n"}, hides: "quiet",
 		},
@@ -73,7 +73,7 @@ func TestTestRunIsSummarised(t *testing.T) {
 			events: []string{startPackage, passTest, `{"Action":"output","Package":"a","Output":"found unexpected goroutines\n"}`, failPackage},
 			shows:  []string{"FAIL  a (250ms)\n", "found unexpected goroutines\n", "1 failed, 0 skipped\n"},
 		},
-		"what is no event": {
+		"lines that are not events": {
 			events: []string{"go: warning", startPackage, passTest, passPackage}, good: true,
 			shows: []string{"go: warning\n"},
 		},

@@ -176,21 +176,21 @@ func TestStartErrorsNameTheCauseAndTheFix(t *testing.T) {
 		change func(*Spec)
 		want   []string
 	}{
-		"not in PATH":          {func(s *Spec) { s.Command = "no-such-command" }, []string{`"no-such-command"`, "PATH", "absolute path"}},
-		"not in the spec PATH": {func(s *Spec) { s.Command, s.Env = "cat", map[string]string{"PATH": dir} }, []string{`"cat"`, "PATH"}},
-		"no such file":         {func(s *Spec) { s.Command = dir + "/none" }, []string{"/none", "no such file"}},
-		"not executable":       {func(s *Spec) { s.Command = write("plain", "x", 0o644) }, []string{"/plain", "execute permission"}},
-		"no interpreter":       {func(s *Spec) { s.Command = write("lost", "#!"+dir+"/none\n", 0o755) }, []string{"/lost", "interpreter"}},
-		"no program":           {func(s *Spec) { s.Command = write("text", "echo\n", 0o755) }, []string{"/text", "#!/bin/sh"}},
-		"no directory":         {func(s *Spec) { s.Dir = dir + "/away" }, []string{"/away", "directory"}},
-		"no command":           {func(s *Spec) { s.Command = "" }, []string{"command"}},
-		"remote":               {func(s *Spec) { s.Type = "http" }, []string{`"http"`, "stdio"}},
-		"NUL argument":         {func(s *Spec) { s.Args = []string{"a\x00b"} }, []string{"NUL"}},
-		"NUL value":            {func(s *Spec) { s.Env = map[string]string{"A": "\x00"} }, []string{"A ", "NUL"}},
-		"bad name":             {func(s *Spec) { s.Env = map[string]string{"A=B": "c"} }, []string{`"A=B"`}},
-		"our cookie":           {func(s *Spec) { s.Env = map[string]string{cookieVariable: "x"} }, []string{cookieVariable}},
-		"our reaper":           {func(s *Spec) { s.Env = map[string]string{reaperVariable: "1"} }, []string{reaperVariable}},
-		"endless argument":     {func(s *Spec) { s.Args = []string{strings.Repeat("x", 8<<20)} }, []string{"too long"}},
+		"not in PATH":                {func(s *Spec) { s.Command = "no-such-command" }, []string{`"no-such-command"`, "PATH", "absolute path"}},
+		"not in the spec PATH":       {func(s *Spec) { s.Command, s.Env = "cat", map[string]string{"PATH": dir} }, []string{`"cat"`, "PATH"}},
+		"no such file":               {func(s *Spec) { s.Command = dir + "/none" }, []string{"/none", "no such file"}},
+		"not executable":             {func(s *Spec) { s.Command = write("plain", "x", 0o644) }, []string{"/plain", "execute permission"}},
+		"interpreter does not exist": {func(s *Spec) { s.Command = write("lost", "#!"+dir+"/none\n", 0o755) }, []string{"/lost", "interpreter"}},
+		"text file without #!":       {func(s *Spec) { s.Command = write("text", "echo\n", 0o755) }, []string{"/text", "#!/bin/sh"}},
+		"no directory":               {func(s *Spec) { s.Dir = dir + "/away" }, []string{"/away", "directory"}},
+		"no command":                 {func(s *Spec) { s.Command = "" }, []string{"command"}},
+		"remote":                     {func(s *Spec) { s.Type = "http" }, []string{`"http"`, "stdio"}},
+		"NUL argument":               {func(s *Spec) { s.Args = []string{"a\x00b"} }, []string{"NUL"}},
+		"NUL value":                  {func(s *Spec) { s.Env = map[string]string{"A": "\x00"} }, []string{"A ", "NUL"}},
+		"bad name":                   {func(s *Spec) { s.Env = map[string]string{"A=B": "c"} }, []string{`"A=B"`}},
+		"variable of the launcher":   {func(s *Spec) { s.Env = map[string]string{cookieVariable: "x"} }, []string{cookieVariable}},
+		"variable of the reaper":     {func(s *Spec) { s.Env = map[string]string{reaperVariable: "1"} }, []string{reaperVariable}},
+		"argument exceeds the limit of the kernel": {func(s *Spec) { s.Args = []string{strings.Repeat("x", 8<<20)} }, []string{"too long"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			spec := catSpec()

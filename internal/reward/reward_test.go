@@ -44,9 +44,9 @@ func TestRewardTerms(t *testing.T) {
 		"equal states":                  {Item{State: "x", ExpectedState: "x"}, only(State), 1},
 		"different states":              {Item{State: "x", ExpectedState: "y"}, only(State), 0},
 		"success":                       {Item{Success: &yes}, only(Success), 1},
-		"no success":                    {Item{Success: &no}, only(Success), 0},
-		"over the risk bound":           {Item{MaxRisk: 1, Calls: []Call{{Name: "read", Risk: 2}}}, only(Risk), -1},
-		"within the risk bound":         {Item{MaxRisk: 2, Calls: []Call{{Name: "read", Risk: 2}}}, only(Risk), 0},
+		"success condition is false":    {Item{Success: &no}, only(Success), 0},
+		"risk above the limit":          {Item{MaxRisk: 1, Calls: []Call{{Name: "read", Risk: 2}}}, only(Risk), -1},
+		"risk within the limit":         {Item{MaxRisk: 2, Calls: []Call{{Name: "read", Risk: 2}}}, only(Risk), 0},
 		"a denied call":                 {Item{Calls: []Call{call("read", `{}`, Denied)}}, only(Risk), -1},
 	} {
 		t.Run(name, func(t *testing.T) {

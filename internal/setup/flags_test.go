@@ -16,15 +16,15 @@ func TestCommandLineIsParsedOrRefused(t *testing.T) {
 		code           int
 		stdout, stderr string // expected content
 	}{
-		"nothing":         {goOn: true},
-		"a flag":          {args: "--listen :1", goOn: true},
-		"the version":     {args: "--version", stdout: "frontdoor " + buildinfo.Read().String() + "\n"},
-		"the word":        {args: "version", stdout: "frontdoor " + buildinfo.Read().String() + "\n"},
-		"as JSON":         {args: "version --json", stdout: `{"program":"frontdoor","version":"` + Version() + `","commit":"`},
-		"help":            {args: "--help", stderr: "Usage: frontdoor [flags]\n"},
-		"another word":    {args: "start", code: 2, stderr: `frontdoor: "start" is not a flag`},
-		"an unknown flag": {args: "--port 1", code: 2, stderr: "frontdoor: unknown flag: --port\nTry --help."},
-		"logs as JSON":    {args: "--json", code: 2, stderr: "--log-format json"},
+		"nothing":             {goOn: true},
+		"a flag":              {args: "--listen :1", goOn: true},
+		"the version":         {args: "--version", stdout: "frontdoor " + buildinfo.Read().String() + "\n"},
+		"the command version": {args: "version", stdout: "frontdoor " + buildinfo.Read().String() + "\n"},
+		"as JSON":             {args: "version --json", stdout: `{"program":"frontdoor","version":"` + Version() + `","commit":"`},
+		"help":                {args: "--help", stderr: "Usage: frontdoor [flags]\n"},
+		"an unknown command":  {args: "start", code: 2, stderr: `frontdoor: "start" is not a flag`},
+		"an unknown flag":     {args: "--port 1", code: 2, stderr: "frontdoor: unknown flag: --port\nTry --help."},
+		"logs as JSON":        {args: "--json", code: 2, stderr: "--log-format json"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			fs := pflag.NewFlagSet("frontdoor", pflag.ContinueOnError)

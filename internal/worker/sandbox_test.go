@@ -103,9 +103,9 @@ func TestHighRiskNeverRunsOutsideAContainer(t *testing.T) {
 		method string
 	}{
 		"by riskLevel, without a container":    {&Worker{}, &held{served: Served{Risk: 3}}, ""},
-		"by a level nobody knows":              {&Worker{}, &held{served: Served{Risk: 9}}, ""},
+		"by an unknown risk level":             {&Worker{}, &held{served: Served{Risk: 9}}, ""},
 		"by policy, without a container":       {&Worker{o: Options{Policy: policy}}, &held{pool: &session.Pool{}}, ""},
-		"its container is not to be had":       {&Worker{}, &held{served: Served{Risk: 3}, sandboxed: only}, ""},
+		"in a container that is not ready":     {&Worker{}, &held{served: Served{Risk: 3}, sandboxed: only}, ""},
 		"reading from a server in a container": {&Worker{}, &held{served: Served{Risk: 3}, sandboxed: only}, schema.MethodReadResource},
 		"a prompt of a server in a container":  {&Worker{}, &held{served: Served{Risk: 3}, sandboxed: only}, schema.MethodGetPrompt},
 	} {

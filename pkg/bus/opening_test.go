@@ -29,12 +29,12 @@ func TestARequestThatIsNotAnsweredIsRepeated(t *testing.T) {
 		times int
 	}{
 		{"answered", []func(context.Context) error{nil}, 0, nil, 1},
-		{"dropped twice", []func(context.Context) error{dropped, dropped, nil}, 2 * openAttempt, nil, 3},
-		{"too early", []func(context.Context) error{early, early, nil}, 2 * openPause, nil, 3},
-		{"a server not heard", []func(context.Context) error{offline, nil}, openPause, nil, 2},
-		{"no place", []func(context.Context) error{func(context.Context) error { return small }}, 0, small, 1},
+		{"two connections are dropped", []func(context.Context) error{dropped, dropped, nil}, 2 * openAttempt, nil, 3},
+		{"JetStream is not ready yet", []func(context.Context) error{early, early, nil}, 2 * openPause, nil, 3},
+		{"a server of the cluster is offline", []func(context.Context) error{offline, nil}, openPause, nil, 2},
+		{"the server has no space", []func(context.Context) error{func(context.Context) error { return small }}, 0, small, 1},
 		{"refused", []func(context.Context) error{func(context.Context) error { return refused }}, 0, refused, 1},
-		{"dropped for ever", []func(context.Context) error{dropped, dropped, dropped, dropped}, 14 * time.Second, context.DeadlineExceeded, 3},
+		{"all connections are dropped", []func(context.Context) error{dropped, dropped, dropped, dropped}, 14 * time.Second, context.DeadlineExceeded, 3},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

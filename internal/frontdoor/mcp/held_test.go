@@ -38,10 +38,10 @@ func TestAHeldCallAsksAModernClientAndRunsOnceWhenApproved(t *testing.T) {
 		t.Error(got)
 	}
 	for name, a := range map[string]answer{
-		"other arguments": f.callAs(canForms, "/mcp/risky", "echo", `{"a":2}`, again),
-		"other tool":      f.callAs(canForms, "/mcp/risky", "fail", `{"a":1.0}`, again),
-		"a made-up state": f.callAs(canForms, "/mcp/risky", "echo", `{"a":1.0}`, `,"inputResponses":`+approve+`,"requestState":"callyard:eyJjYWxsIjoiY2FsbF94In0"`),
-		"a broken state":  f.callAs(canForms, "/mcp/risky", "echo", `{"a":1.0}`, `,"inputResponses":`+approve+`,"requestState":"callyard:***"`),
+		"other arguments":   f.callAs(canForms, "/mcp/risky", "echo", `{"a":2}`, again),
+		"other tool":        f.callAs(canForms, "/mcp/risky", "fail", `{"a":1.0}`, again),
+		"an invented state": f.callAs(canForms, "/mcp/risky", "echo", `{"a":1.0}`, `,"inputResponses":`+approve+`,"requestState":"callyard:eyJjYWxsIjoiY2FsbF94In0"`),
+		"a damaged state":   f.callAs(canForms, "/mcp/risky", "echo", `{"a":1.0}`, `,"inputResponses":`+approve+`,"requestState":"callyard:***"`),
 	} {
 		if e := a.fault(t); e.Code != mcpwire.CodeInvalidParams {
 			t.Errorf("%s: %s", name, a.body)

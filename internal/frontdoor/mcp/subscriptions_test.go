@@ -15,10 +15,10 @@ func TestResourceUpdatesStopWhenReadingIsNoLongerAllowed(t *testing.T) {
 		return judge(t, "rules:\n  - name: calm\n    match: {server: demo}\n    level: 1\n").Current()
 	}
 	for name, decides := range map[string]string{
-		"denied":                  "deny: closed",
-		"held at medium risk":     "level: 2",
-		"held for people":         "level: 2\n    approval: {groups: [ops]}",
-		"denied, of this one URI": "deny: closed\n    when: args.uri == 'demo://any/2'",
+		"denied":                   "deny: closed",
+		"held at medium risk":      "level: 2",
+		"held for people":          "level: 2\n    approval: {groups: [ops]}",
+		"denied for this URI only": "deny: closed\n    when: args.uri == 'demo://any/2'",
 	} {
 		t.Run(name, func(t *testing.T) {
 			method := ""

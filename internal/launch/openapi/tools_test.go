@@ -174,7 +174,7 @@ func TestFiltersChooseByTagMethodPathAndOperation(t *testing.T) {
 		{"either", []config.Selector{{Operations: []string{"order"}}, {Paths: []string{"/notes"}}}, nil, []string{"order", "setNote"}},
 		{"path", []config.Selector{{Paths: []string{"/pets/*"}}}, nil, []string{"delete_pet", "getPet", "put_pets_petId"}},
 		{"deep path", []config.Selector{{Paths: []string{"/pets/**"}, Methods: []string{"GET"}}}, nil, []string{"getPet", "getPhoto"}},
-		{"but not", []config.Selector{{Tags: []string{"pets"}, Methods: []string{"GET"}}}, []config.Selector{{Operations: []string{"*Photo", "styles"}}}, []string{"getPet", "listPets"}},
+		{"include with exclude", []config.Selector{{Tags: []string{"pets"}, Methods: []string{"GET"}}}, []config.Selector{{Operations: []string{"*Photo", "styles"}}}, []string{"getPet", "listPets"}},
 		{"misspelt", []config.Selector{{Tags: []string{"orders"}}}, []config.Selector{{Tags: []string{"odrers"}}},
 			[]string{"order", "setNote", "exclude[0] matches no operation of the document; correct it."}},
 	} {
@@ -238,20 +238,20 @@ func TestAnUnusableDocumentIsRefusedWithTheFix(t *testing.T) {
 		cfg      config.OpenAPI
 		want     string
 	}{
-		"swagger":           {document: `{"swagger":"2.0",` + info + `,` + paths + `}`, want: "not an OpenAPI 3 document"},
-		"4.0":               {document: `{"openapi":"4.0.0",` + info + `,` + paths + `}`, want: "not 3.0 or 3.1"},
-		"no paths":          {document: `{"openapi":"3.1.0",` + info + `,"paths":{}}`, want: "no paths"},
-		"no JSON":           {document: `{"openapi":`, want: "cannot be used"},
-		"YAML, a number":    {document: "openapi: 3.1.0\ninfo: {title: t, version: 1.0}\npaths: {/a: {}}\n", want: `cannot be used: cannot unmarshal number into field Info.version of type string; check`},
-		"YAML, a key twice": {document: "openapi: 3.1.0\ninfo: {title: t, version: \"1\"}\npaths: {/a: {}}\npaths: {/b: {}}\n", want: `line 4: mapping key "paths" already defined at line 3; check`},
-		"JSON, cut":         {document: `{"openapi":"3.1.0",`, want: "cannot be used: unexpected end of JSON input; check"},
-		"nothing":           {document: ``, want: "cannot be used"},
-		"a list":            {document: `[]`, want: "cannot be used"},
-		"dangling":          {document: `{"openapi":"3.0.0",` + info + `,"paths":{"/a":{"get":{"parameters":[{"$ref":"#/components/parameters/x"}],"responses":{"200":{"description":"ok"}}}}}}`, want: "cannot be used"},
-		"unknown scheme":    {document: `{"openapi":"3.0.0",` + info + `,` + paths + `}`, cfg: config.OpenAPI{Credentials: map[string]config.Credential{"k": {Value: "hunter2"}}}, want: `"k" matches no security scheme of the document; it has none`},
-		"nothing is left":   {document: `{"openapi":"3.0.0",` + info + `,` + paths + `}`, cfg: config.OpenAPI{Exclude: []config.Selector{{Tags: nil, Methods: []string{"GET"}}}}, want: "none of its operations"},
-		"basic by a value":  {document: `{"openapi":"3.0.0",` + info + `,` + paths + `,"components":{"securitySchemes":{"k":{"type":"http","scheme":"basic"}}}}`, cfg: config.OpenAPI{Credentials: map[string]config.Credential{"k": {Value: "hunter2"}}}, want: `set "username" and "password"`},
-		"key by a name":     {document: `{"openapi":"3.0.0",` + info + `,` + paths + `,"components":{"securitySchemes":{"k":{"type":"apiKey","in":"query","name":"q"}}}}`, cfg: config.OpenAPI{Credentials: map[string]config.Credential{"k": {Username: "u"}}}, want: `set "value"`},
+		"swagger":                             {document: `{"swagger":"2.0",` + info + `,` + paths + `}`, want: "not an OpenAPI 3 document"},
+		"4.0":                                 {document: `{"openapi":"4.0.0",` + info + `,` + paths + `}`, want: "not 3.0 or 3.1"},
+		"no paths":                            {document: `{"openapi":"3.1.0",` + info + `,"paths":{}}`, want: "no paths"},
+		"no JSON":                             {document: `{"openapi":`, want: "cannot be used"},
+		"YAML with a number as the version":   {document: "openapi: 3.1.0\ninfo: {title: t, version: 1.0}\npaths: {/a: {}}\n", want: `cannot be used: cannot unmarshal number into field Info.version of type string; check`},
+		"YAML with a duplicate key":           {document: "openapi: 3.1.0\ninfo: {title: t, version: \"1\"}\npaths: {/a: {}}\npaths: {/b: {}}\n", want: `line 4: mapping key "paths" already defined at line 3; check`},
+		"truncated JSON":                      {document: `{"openapi":"3.1.0",`, want: "cannot be used: unexpected end of JSON input; check"},
+		"nothing":                             {document: ``, want: "cannot be used"},
+		"a list":                              {document: `[]`, want: "cannot be used"},
+		"dangling":                            {document: `{"openapi":"3.0.0",` + info + `,"paths":{"/a":{"get":{"parameters":[{"$ref":"#/components/parameters/x"}],"responses":{"200":{"description":"ok"}}}}}}`, want: "cannot be used"},
+		"unknown scheme":                      {document: `{"openapi":"3.0.0",` + info + `,` + paths + `}`, cfg: config.OpenAPI{Credentials: map[string]config.Credential{"k": {Value: "hunter2"}}}, want: `"k" matches no security scheme of the document; it has none`},
+		"exclude matches every operation":     {document: `{"openapi":"3.0.0",` + info + `,` + paths + `}`, cfg: config.OpenAPI{Exclude: []config.Selector{{Tags: nil, Methods: []string{"GET"}}}}, want: "none of its operations"},
+		"value for HTTP basic authentication": {document: `{"openapi":"3.0.0",` + info + `,` + paths + `,"components":{"securitySchemes":{"k":{"type":"http","scheme":"basic"}}}}`, cfg: config.OpenAPI{Credentials: map[string]config.Credential{"k": {Value: "hunter2"}}}, want: `set "username" and "password"`},
+		"user name for an API key":            {document: `{"openapi":"3.0.0",` + info + `,` + paths + `,"components":{"securitySchemes":{"k":{"type":"apiKey","in":"query","name":"q"}}}}`, cfg: config.OpenAPI{Credentials: map[string]config.Credential{"k": {Username: "u"}}}, want: `set "value"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.cfg.Document, c.cfg.BaseURL = write(t, c.document), "https://h.invalid"

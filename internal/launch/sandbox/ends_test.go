@@ -30,7 +30,7 @@ func TestContainerReportsHowItEnded(t *testing.T) {
 		{"exits", func(c *Config) { c.Args = []string{"exit"} }, func(*Container) {}, "exited with code 7"},
 		{"input ends", func(*Config) {}, func(c *Container) { c.Stdin.Close() }, "exited with code 0"},
 		{"limit", func(*Config) {}, func(c *Container) { c.Limit(time.Now().Add(300 * time.Millisecond)) }, "was killed at its time limit"},
-		{"longest time", func(c *Config) { c.Time = 300 * time.Millisecond }, func(c *Container) { c.Limit(time.Now().Add(time.Hour)) }, "was killed at its time limit"},
+		{"time limit", func(c *Config) { c.Time = 300 * time.Millisecond }, func(c *Container) { c.Limit(time.Now().Add(time.Hour)) }, "was killed at its time limit"},
 		{"deaf", func(c *Config) { c.Args = []string{"deaf"} }, func(c *Container) { c.Stop(10 * time.Millisecond) }, "was stopped"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -127,7 +127,7 @@ func TestUnusableImageRuntimeOrDockerEngineIsRefused(t *testing.T) {
 			_, err := Open(t.Context(), Options{Host: "tcp://192.0.2.1:2376", Certs: t.TempDir(), Owner: "x", Log: quiet()})
 			return err
 		}(),
-		"bad owner": func() error { _, err := Open(t.Context(), Options{Owner: "a b", Log: quiet()}); return err }(),
+		"invalid owner": func() error { _, err := Open(t.Context(), Options{Owner: "a b", Log: quiet()}); return err }(),
 	} {
 		if err == nil || len(err.Error()) < 50 || !strings.HasSuffix(strings.TrimRight(err.Error(), ")"), ".") && !strings.Contains(err.Error(), ";") {
 			t.Errorf("%s: %v", name, err)
