@@ -298,6 +298,9 @@ func (l *pipeLink) exit(err error) error {
 	case <-l.s.dead:
 	case <-time.After(l.s.pool.cfg.exitWait):
 	}
+	if killed := l.child.Err(); killed != nil { // a container engine may need long for the rest
+		return fmt.Errorf("the process %w", killed)
+	}
 	if errors.Is(err, io.EOF) {
 		return errors.New("it closed its output")
 	}

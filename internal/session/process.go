@@ -13,8 +13,8 @@ type Program interface {
 	PID() int
 	// Done is closed when the program has ended and nothing of it is left.
 	Done() <-chan struct{}
-	// Err returns how the program ended, as in "exited with code 3". It is nil until Done is
-	// closed.
+	// Err returns how the program ended, as in "exited with code 3". Before Done is closed it is
+	// nil, or the reason why the program is being killed.
 	Err() error
 	// StderrTail returns the end of the program's stderr.
 	StderrTail() string

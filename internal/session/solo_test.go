@@ -2,8 +2,10 @@ package session
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -81,6 +83,48 @@ func TestClosingASessionForOneCallEndsTheCall(t *testing.T) {
 	one.Close()
 	if o := <-over; o.Err == nil || o.Err.Kind != schema.KindOutcomeUnknown && o.Started {
 		t.Errorf("the call ended with %+v", o)
+	}
+}
+
+// unconfirmed is a killed program whose end is not confirmed before Stop, like a container of an
+// engine that does not respond.
+type unconfirmed struct {
+	*launch.Child
+	ended context.Context
+	end   context.CancelFunc
+}
+
+func (u unconfirmed) Done() <-chan struct{} { return u.ended.Done() }
+
+func (u unconfirmed) Err() error { return errors.New("was killed at its time limit") }
+
+func (u unconfirmed) Stop(grace time.Duration) {
+	u.Child.Stop(grace)
+	u.end()
+}
+
+func TestCallOfAKilledProgramSaysWhyBeforeTheEndIsConfirmed(t *testing.T) {
+	child, err := launcher(t).Start(scripted("legacy"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := unconfirmed{Child: child}
+	program.ended, program.end = context.WithCancel(context.Background())
+	t.Cleanup(func() { program.Stop(0) })
+	o := solo(Config{})
+	o.cfg.exitWait = time.Millisecond
+	one, err := o.Open(t.Context(), Process{Program: program, Stdin: child.Stdin, Stdout: child.Stdout})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer one.Close()
+	over := make(chan Outcome, 1)
+	one.Do(&Request{Name: "hang", Params: []byte(`{}`)}, func(_ *Request, o Outcome) { over <- o })
+	if err := syscall.Kill(child.PID(), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-over; got.Err == nil || !strings.Contains(got.Err.Error(), "was killed at its time limit") {
+		t.Errorf("the call ended with %v", got.Err)
 	}
 }
 

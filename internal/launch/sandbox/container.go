@@ -66,14 +66,17 @@ func (c *Container) PID() int { return 0 }
 func (c *Container) Done() <-chan struct{} { return c.done }
 
 // Err returns how the container ended, such as "exited with code 3" or "was killed at its time limit of
-// 30s". It is nil until Done is closed, and not nil after that.
+// 30s". It is not nil after Done is closed, nor while a killed container is being removed.
 func (c *Container) Err() error {
 	select {
 	case <-c.done:
 		return c.err
 	default:
-		return nil
 	}
+	if why := c.reason(); why != "" {
+		return errors.New(why)
+	}
+	return nil
 }
 
 // Cause is the reason why a container did not end by itself.
@@ -169,9 +172,11 @@ func (c *Container) own(end client.ContainerWaitResult, stopWaiting func(), outp
 		// the end.
 		_, _ = stdcopy.StdCopy(pipe, c.tail, output)
 		pipe.Close()
+		// The engine removes a container only when it has sent all of its output.
+		_, _ = io.Copy(io.Discard, output)
 	}()
 
-	err := c.await(end, stopWaiting)
+	err := c.await(end, stopWaiting, pipe)
 	stopWaiting()
 	c.mu.Lock()
 	c.timer.Stop()
@@ -204,8 +209,9 @@ func (c *Container) own(end client.ContainerWaitResult, stopWaiting func(), outp
 	close(c.done)
 }
 
-// await returns how the container ended, after its removal.
-func (c *Container) await(end client.ContainerWaitResult, stopWaiting func()) error {
+// await returns how the container ended, after its removal. It closes pipe some time after the
+// container was killed: output that nobody reads would block the removal.
+func (c *Container) await(end client.ContainerWaitResult, stopWaiting func(), pipe *os.File) error {
 	doom := c.doomC
 	var late <-chan time.Time
 	for {
@@ -224,6 +230,8 @@ func (c *Container) await(end client.ContainerWaitResult, stopWaiting func()) er
 			return fmt.Errorf("was lost: the connection to the container engine ended (%w)", err)
 		case <-doom:
 			doom = nil
+			unblock := time.AfterFunc(lastWords, func() { pipe.Close() })
+			defer unblock.Stop()
 			if err := c.engine.remove(c.id); err != nil {
 				c.engine.log.Warn("removing a container failed", "server", c.spec.Server, "container", c.name, "error", err)
 			}

@@ -2,8 +2,11 @@ package sandbox
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"fmt"
+	"io"
+	"log/slog"
 	"os"
 	"os/exec"
 	"slices"
@@ -89,6 +92,28 @@ func TestLargeAnswerIsReceivedWhole(t *testing.T) {
 	got, err := k.tool("echo", map[string]string{"text": text})
 	if err != nil || got != text {
 		t.Errorf("%d of %d bytes came, %v", len(got), len(text), err)
+	}
+}
+
+func TestContainerWithUnreadOutputIsRemovedAtTheFirstTry(t *testing.T) {
+	var log bytes.Buffer // read after Stop, when the container's owner no longer writes to it
+	e := engine(t, func(o *Options) {
+		o.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	})
+	sandbox := start(t, e, spec(t, e))
+	k := opened(t, sandbox)
+	text := strings.Repeat("x", 4<<20)
+	request := `{"jsonrpc":"2.0","id":99,"method":"tools/call","params":{"name":"echo","arguments":{"text":"` + text + `"}}}` + "\n"
+	if _, err := io.WriteString(sandbox.Stdin, request); err != nil {
+		t.Fatal(err)
+	}
+	// From here the rest of the answer fills every buffer between the server and this test.
+	if _, err := io.CopyN(io.Discard, k.in, 1<<20); err != nil {
+		t.Fatal(err)
+	}
+	sandbox.Stop(0)
+	if log.Len() > 0 {
+		t.Errorf("the removal was logged:\n%s", &log)
 	}
 }
 

@@ -80,7 +80,7 @@ func (e *Engine) Check(ctx context.Context, s Spec) error {
 	_, err := e.client.ImageInspect(ctx, s.imageID)
 	switch {
 	case cerrdefs.IsNotFound(err):
-		return launch.Failed("The engine at %s no longer has the image %q of server %q; load it there and restart the worker. The server is not run without a container.", e.about.Host, s.Image, s.Server)
+		return launch.Failed("The engine at %s no longer has the image %q of server %q; load it there and restart the server with `callyard servers restart %s`. The server is not run without a container.", e.about.Host, s.Image, s.Server, s.Server)
 	case err != nil:
 		return unreachable(e.about.Host, err)
 	}

@@ -31,7 +31,7 @@ type PoolOptions[S Ends] struct {
 	Handshake Handshake[S]
 	// StartTimeout limits the start and the handshake. The default is 20 s.
 	StartTimeout time.Duration
-	Log          *slog.Logger
+	Log          *slog.Logger // its records have the attribute "server" already
 }
 
 // Pool keeps containers of one server ready. Each is handed out once, to one principal, and destroyed
@@ -87,7 +87,7 @@ func OpenPool[S Ends](e *Engine, o PoolOptions[S]) *Pool[S] {
 	if o.StartTimeout <= 0 {
 		o.StartTimeout = 20 * time.Second
 	}
-	p := &Pool[S]{o: o, engine: e, log: o.Log.With("server", o.Spec.Server)}
+	p := &Pool[S]{o: o, engine: e, log: o.Log}
 	p.ctx, p.cancel = context.WithCancel(context.Background()) //nolint:gosec // Close calls it
 	p.mu.Lock()
 	p.fillLocked()

@@ -201,7 +201,7 @@ func (e *Engine) startFault(s *Spec, what string, err error) error {
 		return unreachable(e.about.Host, err)
 	}
 	if cerrdefs.IsNotFound(err) {
-		return launch.Failed("The container of the server %q could not be %s: the engine at %s no longer has its image %q; load it there and restart the worker (%w).", s.Server, what, e.about.Host, s.Image, err)
+		return launch.Failed("The container of the server %q could not be %s: the engine at %s no longer has its image %q; load it there and restart the server with `callyard servers restart %s` (%w).", s.Server, what, e.about.Host, s.Image, s.Server, err)
 	}
 	return launch.Failed("The container of the server %q could not be %s: %w; see the engine's log.", s.Server, what, err)
 }
