@@ -155,7 +155,7 @@ func (r *requests) finish(ctx context.Context, x *exchange, call *schema.Call, e
 
 // setCall adds the call ID to the answer, so that people can look up the call.
 func (x *exchange) setCall(id schema.CallID) {
-	x.res.w.Header()["Callyard-Call-Id"] = []string{string(id)}
+	x.res.set("Callyard-Call-Id", string(id))
 }
 
 type ended struct {

@@ -3,8 +3,10 @@ package mcp
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"sync"
+	"time"
 
 	"github.com/callyard/callyard/internal/bodies"
 	"github.com/callyard/callyard/internal/calls"
@@ -50,6 +52,41 @@ func newExchange(ep *Endpoint, w http.ResponseWriter, r *http.Request) *exchange
 	return &exchange{ep: ep, r: r, res: response{
 		w: w, streams: readsEvents(r.Header["Accept"]), heartbeat: ep.o.Heartbeat, fixed: &ep.fixed, out: sse.Writer{W: w, Within: bodies.TimeFor},
 	}}
+}
+
+// whileValid returns a context that ends with ctx, or soon after the caller's credential was revoked,
+// has expired, or its access was withdrawn: then [invalidated] returns the reason. The caller must
+// call cancel, which waits for the goroutine.
+func (x *exchange) whileValid(ctx context.Context) (valid context.Context, cancel func()) {
+	valid, end := context.WithCancelCause(ctx)
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		look := time.NewTicker(lookEvery)
+		defer look.Stop()
+		for {
+			select {
+			case <-valid.Done():
+				return
+			case <-look.C:
+				if err := x.ep.o.Keys.Continues(&x.principal); err != nil {
+					end(schema.AsError(err))
+					return
+				}
+			}
+		}
+	})
+	return valid, func() {
+		end(nil)
+		watch.Wait()
+	}
+}
+
+// invalidated returns the reason why the credential ended that ctx was created for, or nil.
+func invalidated(ctx context.Context) error {
+	if e, ok := errors.AsType[*schema.Error](context.Cause(ctx)); ok {
+		return e
+	}
+	return nil
 }
 
 // notify sends a notification.

@@ -35,7 +35,7 @@ func (x *exchange) putOff(e *schema.Error, seconds string) {
 	if e.Kind == schema.KindQuota {
 		status = http.StatusTooManyRequests
 	}
-	x.res.w.Header().Set("Retry-After", seconds)
+	x.res.set("Retry-After", seconds)
 	x.refuse(status, e)
 }
 
@@ -58,7 +58,7 @@ func (x *exchange) allowTool(server schema.ServerID, tool string) *fault {
 
 func (x *exchange) insufficient(need ...string) *fault {
 	header, err := x.ep.o.Keys.Insufficient(resourceOf(x.r), need...)
-	x.res.w.Header().Set("WWW-Authenticate", header)
+	x.res.set("Www-Authenticate", header)
 	return &fault{Code: kindCode(err.Kind), Message: err.Detail, Data: dataOf(err), status: http.StatusForbidden}
 }
 

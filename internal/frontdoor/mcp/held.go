@@ -347,7 +347,7 @@ func (hc *heldCalls) spent(ctx context.Context, x *exchange, h *calls.Held, err 
 // await waits until a held call has ended and answers with its outcome. done is false if it has
 // not ended in time.
 func (hc *heldCalls) await(ctx context.Context, x *exchange, h *calls.Held) (result []byte, done bool, e *fault) {
-	waiting, cancel := context.WithCancel(ctx)
+	waiting, cancel := x.whileValid(ctx)
 	defer cancel()
 	defer context.AfterFunc(hc.leaving, cancel)()
 	s, err := hc.calls.Wait(waiting, h.CallID, x.principal, holdFor)
@@ -356,6 +356,8 @@ func (hc *heldCalls) await(ctx context.Context, x *exchange, h *calls.Held) (res
 		return nil, true, x.faultOf(schema.Errorf(schema.KindCanceled, "The caller disconnected; the call stays held."))
 	case hc.leaving.Err() != nil:
 		return nil, false, nil // the client retries at another front door
+	case invalidated(waiting) != nil:
+		return nil, true, x.faultOf(invalidated(waiting))
 	case err != nil:
 		return nil, true, x.faultOf(err)
 	case !s.State.Ended():

@@ -89,6 +89,16 @@ func (a *response) keepAlive() {
 	})
 }
 
+// set sets a header, in canonical form. It has no effect once the answer has begun, for example with
+// a heartbeat.
+func (a *response) set(name, value string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.out.Begun() {
+		a.w.Header()[name] = []string{value}
+	}
+}
+
 // event sends a message before the answer. It is dropped if the client does not read events or
 // the answer was sent.
 func (a *response) event(body ...[]byte) error {

@@ -285,8 +285,10 @@ func (s *session) wasCanceled(id string, now time.Time) bool {
 }
 
 // ask sends a request to the client, on the stream of the request x, and waits for
-// the answer. If ctx ends first, it cancels the request.
+// the answer. If ctx or the client's credential ends first, it cancels the request.
 func (s *session) ask(ctx context.Context, x *exchange, method string, params []byte) (message, error) {
+	ctx, cancel := x.whileValid(ctx)
+	defer cancel()
 	answer := make(chan message, 1)
 	s.mu.Lock()
 	s.next++
@@ -309,6 +311,9 @@ func (s *session) ask(ctx context.Context, x *exchange, method string, params []
 	case <-ctx.Done():
 		// Let the client close its prompt. A failed send does not matter: the client disconnected.
 		_ = x.notify(mcpwire.NotifyCancelled, append(append([]byte(`{"requestId":`), id...), `,"reason":"The answer is not needed any more."}`...))
+		if err := invalidated(ctx); err != nil {
+			return message{}, err
+		}
 		return message{}, schema.Errorf(schema.KindCanceled, "The call was canceled while its client was asked for input.")
 	case <-s.done:
 		return message{}, schema.Errorf(schema.KindCanceled, "The session ended while its client was asked for input.")

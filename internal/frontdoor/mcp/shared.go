@@ -111,7 +111,7 @@ func (s *sessions) lookup(ctx context.Context, x *exchange, id string) (*session
 	case err != nil && sess != nil:
 		return sess, nil // the next request reads the table again
 	case err != nil:
-		x.res.w.Header().Set("Retry-After", "1")
+		x.res.set("Retry-After", "1")
 		return nil, &fault{Code: kindCode(schema.KindUnavailable), Message: "The session cannot be looked up at the moment; the request was not processed. Send it again in a moment.", status: http.StatusServiceUnavailable}
 	case record.Principal != x.principal.Identity() || record.Mount != x.mount:
 		return nil, sessionFault(nil)
