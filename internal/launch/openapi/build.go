@@ -12,6 +12,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"github.com/callyard/callyard/internal/kit/mcpwire"
+	"github.com/callyard/callyard/internal/kit/truncate"
 	"github.com/callyard/callyard/internal/launch/adapt"
 )
 
@@ -79,9 +80,18 @@ func (b *builder) build() (err error) {
 		}
 	}
 	if len(b.operations) == 0 {
-		return errors.Join(errors.New("none of its operations can be a tool."), errors.New(strings.Join(b.notes, " ")))
+		return errors.Join(errors.New("none of its operations can be a tool."), errors.New(b.firstNotes()))
 	}
 	return nil
+}
+
+// firstNotes returns the first notes in one text. A document has hundreds of operations, which
+// are usually left out for the same reason.
+func (b *builder) firstNotes() string {
+	if more := len(b.notes) - maxNotes; more > 0 {
+		return fmt.Sprintf("%s There are %d more such messages.", strings.Join(b.notes[:maxNotes], " "), more)
+	}
+	return strings.Join(b.notes, " ")
 }
 
 // candidate is an operation with its place in the document.
@@ -188,13 +198,17 @@ func (b *builder) where(c candidate) string {
 	if len(servers) == 0 {
 		return ""
 	}
+	own := ""
 	for _, s := range servers {
-		if u, ok := serverAddress(s, b.base); ok && adapt.OriginOf(u) == adapt.OriginOf(b.base) {
+		switch u, ok := serverAddress(s, b.base); {
+		case ok && adapt.OriginOf(u) == adapt.OriginOf(b.base):
 			c.base = u
 			return ""
+		case ok && own == "":
+			own = " (" + truncate.Text(adapt.OriginOf(u), 100) + ")"
 		}
 	}
-	return "it has its own server, which is not at " + adapt.OriginOf(b.base)
+	return "it has its own server" + own + ", which is not at " + adapt.OriginOf(b.base)
 }
 
 // parameters collects the parameters of the path and of the operation, which takes precedence.

@@ -23,4 +23,5 @@ const (
 	maxOperations = 5000
 	maxJudged     = 100      // maximum number of schemas for validating the document: the time grows with the square
 	maxTools      = 32 << 20 // maximum size of all definitions, in bytes
+	maxNotes      = 5        // maximum number of notes in an error
 )

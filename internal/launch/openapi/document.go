@@ -26,6 +26,8 @@ type document struct {
 	parts map[partKey]*part // filled while tools are created, by one goroutine
 }
 
+var errElsewhere = errors.New("it refers to another document, and other documents are not fetched; bundle them into one.")
+
 // parse parses a document in JSON or YAML.
 func parse(ctx context.Context, text []byte) (_ *document, err error) {
 	defer func() {
@@ -39,11 +41,15 @@ func parse(ctx context.Context, text []byte) (_ *document, err error) {
 	model, err := newLoader(ctx).LoadFromData(text)
 	switch {
 	case err != nil && strings.Contains(err.Error(), "disallowed external reference"):
-		return nil, errors.New("it refers to another document, and other documents are not fetched; bundle them into one.")
+		return nil, errElsewhere
 	case err != nil:
 		d.doubt = brief(unreadable(text, err))
 		rest, root, ok := withoutSchemas(ctx, text)
-		if !ok {
+		switch {
+		case !ok && refersElsewhere(root):
+			// The loader may find a reference in place of a text first, such as in a description.
+			return nil, errElsewhere
+		case !ok:
 			return nil, fmt.Errorf("%s; check it with a linter.", d.doubt)
 		}
 		model, d.root = rest, root

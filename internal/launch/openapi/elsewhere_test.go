@@ -37,6 +37,7 @@ func TestReferencesToOtherDocumentsAreNotFollowed(t *testing.T) {
 			`{"/a":{"get":{"operationId":"a","parameters":[{"$ref":%q}],"responses":{"200":{"description":"ok"}}}}}`,
 			`{"/a":{"get":{"operationId":"a","responses":{"200":{"$ref":%q}}}}}`,
 			`{"/a":{"$ref":%q}}`,
+			`{"/a":{"get":{"operationId":"a","description":{"$ref":%q},"responses":{"200":{"description":"ok"}}}}}`,
 		} {
 			for _, version := range []string{"3.0.3", "3.1.0"} {
 				document := fmt.Sprintf(`{"openapi":%q,"info":{"title":"t","version":"1"},"paths":%s}`, version, fmt.Sprintf(where, ref))
@@ -45,6 +46,25 @@ func TestReferencesToOtherDocumentsAreNotFollowed(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+func TestErrorNamesTheServerOfFewOperationsAndCountsTheOthers(t *testing.T) {
+	paths := make(map[string]any)
+	for i := range 300 {
+		paths[fmt.Sprintf("/a%03d", i)] = map[string]any{
+			"servers": []any{map[string]any{"url": "https://api.elsewhere.invalid"}},
+			"get":     map[string]any{"responses": map[string]any{"200": map[string]any{"description": "ok"}}},
+		}
+	}
+	document, err := json.Marshal(map[string]any{"openapi": "3.0.3", "info": map[string]any{"title": "t", "version": "1"}, "paths": paths})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := fault(t, Config{ID: "x", OpenAPI: config.OpenAPI{Document: write(t, string(document)), BaseURL: "https://h.invalid"}})
+	want := "GET /a000 is skipped: it has its own server (https://api.elsewhere.invalid:443), which is not at https://h.invalid:443."
+	if !strings.Contains(got, want) || !strings.HasSuffix(got, "There are 295 more such messages.") || strings.Contains(got, "/a005 ") {
+		t.Errorf("error of %d bytes: %.1000s", len(got), got)
 	}
 }
 

@@ -12,8 +12,8 @@ import (
 
 // withoutSchemas loads the operations of a document that has a schema which the loader cannot read,
 // such as one with "required": true. Published documents have such schemas. The tools get their
-// schemas from root, where malformed keywords are omitted; see wellFormed. ok is false if something
-// else is wrong with the document.
+// schemas from root, where malformed keywords are omitted; see wellFormed. If something else is
+// wrong with the document, ok is false, and root is nil only if the text cannot be parsed.
 func withoutSchemas(ctx context.Context, text []byte) (model *openapi3.T, root any, ok bool) {
 	if json.Valid(text) {
 		root, ok = decoded(text)
@@ -24,11 +24,11 @@ func withoutSchemas(ctx context.Context, text []byte) (model *openapi3.T, root a
 		}
 	}
 	if !ok || refersElsewhere(root) {
-		return nil, nil, false
+		return nil, root, false
 	}
 	rest, err := json.Marshal(strip(root, false))
 	if err != nil {
-		return nil, nil, false
+		return nil, root, false
 	}
 	model, err = newLoader(ctx).LoadFromData(rest)
 	return model, root, err == nil
