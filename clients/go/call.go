@@ -24,7 +24,7 @@ type HeldError struct {
 // Error returns the call, the reasons for holding it, and the action that releases it.
 func (e *HeldError) Error() string {
 	r := &e.Request
-	reasons := strings.Join(r.Reasons, "; ")
+	reasons := sentencesJoined(r.Reasons)
 	if reasons == "" {
 		reasons = r.RiskDescription
 	}
@@ -36,6 +36,15 @@ func (e *HeldError) Error() string {
 		how = "approve it at " + *r.ApprovalURL
 	}
 	return fmt.Sprintf("%s/%s is held and has not run: %s. Call %s: %s until %s", r.ServerID, r.ToolName, reasons, r.CallID, how, r.ExpiresAt.Format(time.RFC3339))
+}
+
+// sentencesJoined joins sentences to a part of one sentence.
+func sentencesJoined(sentences []string) string {
+	parts := make([]string, len(sentences))
+	for i, sentence := range sentences {
+		parts[i] = strings.TrimSuffix(sentence, ".")
+	}
+	return strings.Join(parts, "; ")
 }
 
 // CallError reports that a stored call ended without a result. Its state is failed, denied,

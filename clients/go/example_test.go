@@ -53,7 +53,7 @@ func Example() {
 func ExampleHeldError() {
 	door := frontDoor(map[string]string{
 		"POST /calls": `{"outcome":"held","call_id":"call_1","approval_id":"appr_1","server_id":"bank","tool_name":"pay","method":"tools/call",
-			"requires_confirmation":true,"risk_level":2,"risk_description":"medium","reasons":["the amount is over 1000"],"expires_at":"2027-01-01T00:00:00Z"}`,
+			"requires_confirmation":true,"risk_level":2,"risk_description":"medium","reasons":["The amount is over 1000."],"expires_at":"2027-01-01T00:00:00Z"}`,
 		"GET /calls/call_1": `{"id":"call_1","server":"bank","tool":"pay","state":"succeeded","result":{"outcome":"completed","content":[{"type":"text","text":"paid"}]}}`,
 	})
 	defer door.Close()
@@ -67,7 +67,7 @@ func ExampleHeldError() {
 	}
 	fmt.Println(callyard.Text(result), err)
 	// Output:
-	// bank/pay is held and has not run: the amount is over 1000. Call call_1: somebody else must approve it until 2027-01-01T00:00:00Z
+	// bank/pay is held and has not run: The amount is over 1000. Call call_1: somebody else must approve it until 2027-01-01T00:00:00Z
 	// paid <nil>
 }
 

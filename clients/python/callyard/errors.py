@@ -47,7 +47,7 @@ class HeldError(CallyardError):
         self.confirmation_id: str | None = request.confirmation_id or None
         self.approval_url: str | None = request.approval_url or None
         self.expires_at: datetime = request.expires_at
-        reasons = "; ".join(request.reasons or [request.risk_description])
+        reasons = "; ".join(reason.removesuffix(".") for reason in request.reasons or [request.risk_description])
         how = "confirm it" if self.confirmation_id else f"approve it at {self.approval_url}" if self.approval_url else "somebody else must approve it"
         super().__init__(f"{request.server_id}/{request.tool_name} is held and has not run: {reasons}. Call {self.call_id}: {how} until {self.expires_at.isoformat()}")
 

@@ -2,17 +2,19 @@
 
 Each function is a generator. Functions that end in `_async` are for asyncio. An error
 response raises `ProblemError`. After the loop is left, the response is closed as soon as
-the generator is closed or collected. After an error, pass the cursor of the last result
-to the next request to continue.
+the generator is closed or collected. If a stream breaks, `batch_results` continues after
+the cursor of the last result; `started` tells the ID of the batch for that.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Generator, Iterable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
+
+import httpx
 
 from .check import AnyClient
 from .errors import problem_of
@@ -39,13 +41,21 @@ class Event:
         return json.loads(self.data)
 
 
-def run_batch(client: AnyClient, calls: Iterable[BatchCall | BatchCallDict], *, idempotency_key: str | None = None, **params: str | int) -> Generator[BatchResult, None, None]:
+def run_batch(
+    client: AnyClient,
+    calls: Iterable[BatchCall | BatchCallDict],
+    *,
+    idempotency_key: str | None = None,
+    started: Callable[[str], None] | None = None,
+    **params: str | int,
+) -> Generator[BatchResult, None, None]:
     """Run the calls as one batch and yield the results as they arrive.
 
     The calls are sent while `calls` produces them, so there may be any number of them.
-    `params` are the query parameters of POST /batches, such as priority=5.
+    `started` is called with the ID of the batch when all calls are sent, before the first
+    result. `params` are the query parameters of POST /batches, such as priority=5.
     """
-    return _results(client, **_batch(params, idempotency_key), content=(_line(call) for call in calls))
+    return _results(client, started, **_batch(params, idempotency_key), content=(_line(call) for call in calls))
 
 
 def run_batch_async(
@@ -53,20 +63,21 @@ def run_batch_async(
     calls: Iterable[BatchCall | BatchCallDict] | AsyncIterable[BatchCall | BatchCallDict],
     *,
     idempotency_key: str | None = None,
+    started: Callable[[str], None] | None = None,
     **params: str | int,
 ) -> AsyncGenerator[BatchResult, None]:
     """Do the same as `run_batch`, for asyncio. `calls` may be an asynchronous generator."""
-    return _results_async(client, **_batch(params, idempotency_key), content=_lines_of(calls))
+    return _results_async(client, started, **_batch(params, idempotency_key), content=_lines_of(calls))
 
 
 def batch_results(client: AnyClient, batch_id: str, *, cursor: str | None = None, follow: bool = True) -> Generator[BatchResult, None, None]:
     """Yield the results of a batch after the cursor. With `follow`, wait for further results."""
-    return _results(client, **_from(batch_id, cursor, follow))
+    return _results(client, None, **_from(batch_id, cursor, follow))
 
 
 def batch_results_async(client: AnyClient, batch_id: str, *, cursor: str | None = None, follow: bool = True) -> AsyncGenerator[BatchResult, None]:
     """Do the same as `batch_results`, for asyncio."""
-    return _results_async(client, **_from(batch_id, cursor, follow))
+    return _results_async(client, None, **_from(batch_id, cursor, follow))
 
 
 def events(client: AnyClient, path: str = "/events", *, method: str = "GET", **request: Any) -> Generator[Event, None, None]:
@@ -76,7 +87,7 @@ def events(client: AnyClient, path: str = "/events", *, method: str = "GET", **r
     progress and then its result.
     """
     reader = _Events()
-    for line, whole in _stream(client, **_events(method, path, request)):
+    for line, whole in _stream(client, None, **_events(method, path, request)):
         event = reader.take(line) if whole else None
         if event is not None:
             yield event
@@ -85,7 +96,7 @@ def events(client: AnyClient, path: str = "/events", *, method: str = "GET", **r
 async def events_async(client: AnyClient, path: str = "/events", *, method: str = "GET", **request: Any) -> AsyncGenerator[Event, None]:
     """Do the same as `events`, for asyncio."""
     reader = _Events()
-    async for line, whole in _stream_async(client, **_events(method, path, request)):
+    async for line, whole in _stream_async(client, None, **_events(method, path, request)):
         event = reader.take(line) if whole else None
         if event is not None:
             yield event
@@ -173,37 +184,46 @@ async def _lines_of(calls: Iterable[BatchCall | BatchCallDict] | AsyncIterable[B
             yield _line(call)
 
 
-def _results(client: AnyClient, **request: Any) -> Generator[BatchResult, None, None]:
-    for line, _ in _stream(client, **request):
+def _results(client: AnyClient, started: Callable[[str], None] | None, **request: Any) -> Generator[BatchResult, None, None]:
+    for line, _ in _stream(client, started, **request):
         if line.strip():
             yield BatchResult.from_dict(json.loads(line))
 
 
-async def _results_async(client: AnyClient, **request: Any) -> AsyncGenerator[BatchResult, None]:
-    async for line, _ in _stream_async(client, **request):
+async def _results_async(client: AnyClient, started: Callable[[str], None] | None, **request: Any) -> AsyncGenerator[BatchResult, None]:
+    async for line, _ in _stream_async(client, started, **request):
         if line.strip():
             yield BatchResult.from_dict(json.loads(line))
 
 
-def _stream(client: AnyClient, **request: Any) -> Generator[tuple[str, bool], None, None]:
+def _stream(client: AnyClient, started: Callable[[str], None] | None, **request: Any) -> Generator[tuple[str, bool], None, None]:
     with client.get_httpx_client().stream(timeout=None, **request) as response:
         if response.status_code >= 400:
             response.read()
             raise problem_of(response)
+        if started is not None:
+            started(_batch_id(response))
         lines = _Lines()
         for piece in response.iter_bytes():
             yield from lines.take(piece)
         yield from lines.end()
 
 
-async def _stream_async(client: AnyClient, **request: Any) -> AsyncGenerator[tuple[str, bool], None]:
+async def _stream_async(client: AnyClient, started: Callable[[str], None] | None, **request: Any) -> AsyncGenerator[tuple[str, bool], None]:
     async with client.get_async_httpx_client().stream(timeout=None, **request) as response:
         if response.status_code >= 400:
             await response.aread()
             raise problem_of(response)
+        if started is not None:
+            started(_batch_id(response))
         lines = _Lines()
         async for piece in response.aiter_bytes():
             for line in lines.take(piece):
                 yield line
         for line in lines.end():
             yield line
+
+
+def _batch_id(response: httpx.Response) -> str:
+    location: str = response.headers.get("Location", "")
+    return location.rpartition("/")[2]

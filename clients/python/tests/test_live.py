@@ -49,6 +49,7 @@ class Live(unittest.TestCase):
             self.client.call("demo", "add", {"a": 2, "b": 3})
         held = raised.exception
         self.assertIn("demo/add is held and has not run", str(held))
+        self.assertNotRegex(str(held), r"\.[.;]")
         with self.assertRaises(TimeoutError):
             self.client.wait(held.call_id, timeout=0.2)
         yes = threading.Thread(target=self.confirm, args=(held, True))
@@ -85,8 +86,10 @@ class Live(unittest.TestCase):
                 waiting = asyncio.create_task(client.wait_async(held.call_id, timeout=30))
                 callyard.check(await confirm_call.asyncio(held.confirmation_id, client=client, body={"confirm": True}))
                 self.assertEqual(callyard.text(await waiting), "2")
-                said = {line.custom_id: callyard.text(line.result) async for line in callyard.run_batch_async(client, calls())}
+                ids: list[str] = []
+                said = {line.custom_id: callyard.text(line.result) async for line in callyard.run_batch_async(client, calls(), started=ids.append)}
                 self.assertEqual((len(said), said["line-7"]), (20, "Echo: hello 7"))
+                self.assertEqual(len([line async for line in callyard.batch_results_async(client, ids[0])]), 20)
                 batch = callyard.check(await create_batch.asyncio(client=client, body={"calls": [echo("a", "a"), echo("b", "b")]}))
                 assert isinstance(batch, Batch)
                 self.assertEqual(len([line async for line in callyard.batch_results_async(client, batch.id)]), 2)
@@ -137,6 +140,13 @@ class Live(unittest.TestCase):
             said[result.custom_id] = callyard.text(result.result)
         self.assertEqual(len(said), 40)
         self.assertEqual(said["line-7"], "Echo: hello 7")
+
+    def test_a_stream_that_breaks_continues_with_the_id_of_the_batch(self) -> None:
+        ids: list[str] = []
+        with closing(callyard.run_batch(self.client, [echo("a", "a"), echo("b", "b")], started=ids.append)) as stream:
+            first = next(stream)
+        rest = [result.index for result in callyard.batch_results(self.client, ids[0], cursor=first.cursor)]
+        self.assertEqual(sorted([first.index, *rest]), [0, 1])
 
     def test_results_go_on_from_a_cursor(self) -> None:
         batch = callyard.check(create_batch.sync(client=self.client, body={"calls": [echo("a", "a"), echo("b", "b")]}))

@@ -42,7 +42,7 @@ export class HeldError extends CallyardError {
   readonly expiresAt: Date;
 
   constructor(readonly request: Schemas["ConfirmationRequest"]) {
-    const reasons = (request.reasons ?? [request.risk_description]).join("; ");
+    const reasons = (request.reasons ?? [request.risk_description]).map((reason) => reason.replace(/\.$/, "")).join("; ");
     const how = request.confirmation_id ? "confirm it" : request.approval_url ? `approve it at ${request.approval_url}` : "somebody else must approve it";
     super(`${request.server_id}/${request.tool_name} is held and has not run: ${reasons}. Call ${request.call_id}: ${how} until ${request.expires_at}`);
     this.callId = request.call_id;

@@ -19,6 +19,7 @@ const echo = { path: { id: "demo", tool: "echo" } };
 async function heldAdd(): Promise<HeldError> {
   const error: unknown = await client.call("demo", "add", { a: 2, b: 3 }).catch((e: unknown) => e);
   assert.ok(error instanceof HeldError);
+  assert.doesNotMatch(error.message, /\.[.;]/);
   return error;
 }
 
