@@ -118,7 +118,7 @@ func (x *executor) try(it *item, t *tries) (*schema.Result, error) {
 			}
 			it.judged = execution.JudgedOf(&verdict, nil)
 		}
-		it.checked = false
+		it.checked, it.unstarted = false, false
 		res, left, err := x.send(it)
 		if err == nil {
 			again, err := it.bare(res)
@@ -142,6 +142,7 @@ func (x *executor) failed(it *item, t *tries, left bool, err error) (res *schema
 	if doubt := dispatch.DoubtOf(err); doubt != nil {
 		t.doubt = doubt
 	}
+	it.unstarted = !left && e.Kind == schema.KindCanceled || notStarted(e)
 	switch {
 	case it.taken.Err() != nil && !left:
 		return nil, t.end(it, x.l.takenEnd(it), true), true
@@ -154,9 +155,11 @@ func (x *executor) failed(it *item, t *tries, left bool, err error) (res *schema
 	case e.CancelRequested && (it.call.Safe || errors.Is(err, dispatch.ErrStopped)):
 		return nil, err, true // no one knows more
 	case e.Kind == schema.KindOutcomeUnknown && !it.call.Safe:
-		res, end = x.settled(it, err)
+		if res, end = x.settled(it, err); res != nil || end != nil && x.l.life.passesOn() {
+			x.l.settled(it, res, end, true)
+		}
 		return res, end, true
-	case e.Kind == schema.KindUnavailable || e.Kind == schema.KindServerFailed || e.Kind == schema.KindQuota || !left && x.missing(it, err):
+	case notStarted(e) || !left && x.missing(it, err):
 		// It is certain that the call did not start.
 		if time.Since(t.began) > x.l.o.Patience {
 			return nil, &deadError{t.end(it, err, false)}, true
@@ -309,7 +312,7 @@ func (x *executor) send(it *item) (res *schema.Result, left bool, err error) {
 		}
 		left = true
 	}
-	res, err = x.l.o.Chain.Run(ctx, it.call, x.l.place(it))
+	res, err = x.l.o.Chain.Run(ctx, it.call, x.l.plan(it))
 	mu.Lock()
 	defer mu.Unlock()
 	return res, left, err

@@ -20,6 +20,9 @@ type item struct {
 	call    *schema.Call
 	attempt int             // number of the last attempt
 	worker  schema.WorkerID // worker of the last attempt
+	// unstarted reports that the last attempt certainly did not start, although its intent is, or may
+	// be, stored.
+	unstarted bool
 	// noted is the id of the call in the call records.
 	noted schema.CallID
 	// waited reports whether a caller waits for this call.

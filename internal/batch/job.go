@@ -34,7 +34,7 @@ type job struct {
 
 func newJob(o *Options, ids *IDs, owned *journal.Owned) *job {
 	l := &lease{o: o, ids: ids, owned: owned, m: owned.Manifest(), life: newLifetime(), window: newWindow(o.Window, o.WindowBytes), calls: newCallTable(owned.Progress().Ended)}
-	j := &job{l: l, results: &results{l}, losses: &losses{l: l}, sealed: make(chan struct{})}
+	j := &job{l: l, results: &results{l: l}, losses: &losses{l: l}, sealed: make(chan struct{})}
 	j.held = &heldCalls{l: l, results: j.results}
 	j.recovery = &recovery{l: l, results: j.results, losses: j.losses}
 	j.exec = &executor{l: l, results: j.results, held: j.held, settled: j.recovery.settled}
@@ -102,6 +102,7 @@ func (j *job) run() {
 	j.finish()
 	close(done)
 	watch.Wait()
+	j.results.void()
 	j.end(err, cause)
 }
 
@@ -119,6 +120,7 @@ func (j *job) runLane() {
 	j.finish()
 	close(done)
 	watch.Wait()
+	j.results.void()
 	j.end(err, context.Cause(j.l.life.stopping))
 }
 

@@ -3,6 +3,7 @@ package batch
 import (
 	"context"
 
+	"github.com/callyard/callyard/internal/calls/execution"
 	"github.com/callyard/callyard/internal/calls/records"
 	"github.com/callyard/callyard/internal/store/journal"
 	"github.com/callyard/callyard/pkg/schema"
@@ -59,6 +60,40 @@ func (l *lease) place(it *item) *records.Record {
 		rec.Batch, rec.Index = l.m.ID, int64(it.rec.Index)
 	}
 	return rec
+}
+
+// plan returns the record of the next attempt at a call.
+func (l *lease) plan(it *item) execution.Plan {
+	return execution.Plan{Record: l.place(it), Left: func(err error) bool {
+		return l.life.passesOn() && it.taken.Err() == nil && l.unfinished(err)
+	}}
+}
+
+// unfinished reports whether an attempt that failed with err is not the end of its call: the call did
+// not start, or its worker has to be asked for the outcome.
+func (l *lease) unfinished(err error) bool {
+	e := schema.AsError(err)
+	switch e.Kind {
+	case schema.KindCanceled:
+		return true
+	case schema.KindOutcomeUnknown:
+		return !e.CancelRequested || l.life.gone.Err() != nil
+	}
+	return notStarted(e)
+}
+
+// notStarted reports whether it is certain that a call with this error did not start, and that it may
+// be tried again.
+func notStarted(e *schema.Error) bool {
+	return e.Kind == schema.KindUnavailable || e.Kind == schema.KindServerFailed || e.Kind == schema.KindQuota
+}
+
+// settled records the outcome of a call whose attempt ended without one. counted is that of
+// [execution.Chain.Settled].
+func (l *lease) settled(it *item, res *schema.Result, err error, counted bool) {
+	rec := l.place(it)
+	rec.Attempt, rec.Worker = max(it.attempt, 1), it.worker
+	l.o.Chain.Settled(it.call, rec, res, err, counted)
 }
 
 // noIntent logs that calls wait because their intents cannot be written. They are retried, unless

@@ -74,7 +74,7 @@ func (p *pipeline) take(it *item) bool {
 	}
 	it.call.Bulk = true
 	sent := &dispatch.AsyncCall{Call: it.call, Of: it, Placed: p.toPlaced, Ended: p.toEnded}
-	if !p.l.o.Chain.Start(sent, p.l.place(it)) {
+	if !p.l.o.Chain.Start(sent, p.l.plan(it)) {
 		it.checked = true
 		return false
 	}

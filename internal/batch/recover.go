@@ -175,21 +175,30 @@ func (r *recovery) resume(it *item, outcome dispatch.Outcome, within time.Durati
 			// An earlier owner canceled it, because its answer did not arrive in time or that
 			// owner stopped. It may have run.
 			if !r.l.repeatable(it) {
-				r.results.store(it, r.results.record(it, nil, schema.Errorf(schema.KindOutcomeUnknown, "The call was stopped at worker %s while it ran, and may have done part of its work. Check its effects, then settle it.", it.worker)))
+				r.end(it, nil, schema.Errorf(schema.KindOutcomeUnknown, "The call was stopped at worker %s while it ran, and may have done part of its work. Check its effects, then settle it.", it.worker))
 				return
 			}
 		} else if !again(err, it) {
-			r.results.store(it, r.results.record(it, res, err))
+			r.end(it, res, err)
 			return
 		}
 	case dispatch.OutcomeNever:
+		it.unstarted = true
 	default:
 		if !r.l.repeatable(it) {
-			r.results.store(it, r.results.record(it, nil, schema.Errorf(schema.KindOutcomeUnknown, "The call was sent to worker %s, which no longer knows its outcome. It may have run. Check its effects, then settle it.", it.worker)))
+			r.end(it, nil, schema.Errorf(schema.KindOutcomeUnknown, "The call was sent to worker %s, which no longer knows its outcome. It may have run. Check its effects, then settle it.", it.worker))
 			return
 		}
 	}
 	r.execute(it)
+}
+
+// end stores and records the outcome of a call that an earlier owner sent.
+func (r *recovery) end(it *item, res *schema.Result, err error) {
+	r.results.store(it, r.results.record(it, res, err))
+	if it.result != nil {
+		r.l.settled(it, res, err, false)
+	}
 }
 
 // ended converts the ended outcome that the worker reported to a result or error.

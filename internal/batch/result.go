@@ -1,8 +1,10 @@
 package batch
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/callyard/callyard/internal/store/journal"
@@ -10,7 +12,12 @@ import (
 )
 
 // results stores the results of the calls of a journal, and notifies waiting callers.
-type results struct{ l *lease }
+type results struct {
+	l *lease
+
+	mu        sync.Mutex
+	unstarted []*item // left to the next owner, and certainly not started by their last attempt
+}
 
 // conclude stores the result of a call, if it ended here.
 func (s *results) conclude(it *item, res *schema.Result, err error) {
@@ -18,10 +25,40 @@ func (s *results) conclude(it *item, res *schema.Result, err error) {
 	case errors.Is(err, errHeld):
 		return
 	case res == nil && err == nil: // left to the next owner
+		if it.unstarted {
+			s.mu.Lock()
+			s.unstarted = append(s.unstarted, it)
+			s.mu.Unlock()
+		}
 		it.done(nil)
 		return
 	}
 	s.store(it, s.record(it, res, err))
+}
+
+// voidTimeout limits the time that a stopping front door waits for NATS to cancel intents.
+const voidTimeout = 2 * time.Second
+
+// void cancels the intents of the calls that did not start. Otherwise the next owner has to ask their
+// workers, and a call becomes unknown if its worker has ended too. It is called once no more intents
+// are written.
+func (s *results) void() {
+	var records []journal.IntentRecord
+	for _, it := range s.unstarted {
+		if it.attempt > 0 && needsIntent(it.call) {
+			rec := journal.Intent(it.rec.Index, it.attempt, it.worker)
+			rec.Void = true
+			records = append(records, rec)
+		}
+	}
+	if len(records) == 0 || !s.l.owned.Held() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), voidTimeout)
+	defer cancel()
+	if err := s.l.owned.Intend(ctx, records...); err != nil {
+		s.l.o.Log.Warn("the intents of calls that were not sent cannot be canceled; the next owner asks their workers", "journal", s.l.owned.ID(), "calls", len(records), "error", err)
+	}
 }
 
 // store appends a result and notifies waiting callers.

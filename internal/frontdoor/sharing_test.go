@@ -89,10 +89,16 @@ func (h *toolHouse) let() { h.once.Do(func() { close(h.slow) }) }
 // openHouse starts the worker, which announces itself until the test ends.
 func openHouse(t testing.TB, srv *bustest.Server, more ...schema.ServerID) *toolHouse {
 	t.Helper()
+	return openHouseAs(t, srv, "w", more...)
+}
+
+// openHouseAs is openHouse with another worker id.
+func openHouseAs(t testing.TB, srv *bustest.Server, worker schema.WorkerID, more ...schema.ServerID) *toolHouse {
+	t.Helper()
 	conn := srv.Connect(t, "worker")
 	h := &toolHouse{up: make(chan struct{}), slow: make(chan struct{}), stop: make(chan struct{})}
 	var err error
-	if h.l, err = conn.Listen("w", h); err != nil {
+	if h.l, err = conn.Listen(worker, h); err != nil {
 		t.Fatal(err)
 	}
 	close(h.up)
@@ -102,7 +108,7 @@ func openHouse(t testing.TB, srv *bustest.Server, more ...schema.ServerID) *tool
 		tick := time.NewTicker(200 * time.Millisecond)
 		defer tick.Stop()
 		for {
-			w := &schema.Worker{ID: "w"}
+			w := &schema.Worker{ID: worker}
 			for _, id := range append([]schema.ServerID{"s"}, more...) {
 				w.Servers = append(w.Servers, schema.Server{ID: id, State: schema.StateInitialized, Slots: 64, Digest: "d", TrustAnnotations: true})
 			}
@@ -134,6 +140,14 @@ type door struct {
 
 func openDoor(t testing.TB, srv *bustest.Server, o frontdoor.Options) *door {
 	t.Helper()
+	d := startDoor(t, srv, o)
+	t.Cleanup(func() { stop(t, d.in) })
+	return d
+}
+
+// startDoor is openDoor for tests that stop the front door themselves.
+func startDoor(t testing.TB, srv *bustest.Server, o frontdoor.Options) *door {
+	t.Helper()
 	key, hash := authn.Generate()
 	c := settings.FrontDoorDefaults()
 	c.Listen, c.DrainDelay, c.Keys = "127.0.0.1:0", 0, append([]authn.Key{{Name: "ci", Hash: hash}}, o.Config.Keys...)
@@ -152,7 +166,6 @@ func openDoor(t testing.TB, srv *bustest.Server, o frontdoor.Options) *door {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { stop(t, d) })
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 200}}
 	t.Cleanup(client.CloseIdleConnections)
 	changes, done := d.Catalog().Changes()

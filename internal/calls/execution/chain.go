@@ -130,18 +130,17 @@ func (c *Chain) Submit(ctx context.Context, call *schema.Call) (Outcome, error) 
 
 // Run runs a call that was admitted earlier: a held call that was approved, or a call from a
 // journal. If a quota is exceeded, Submit refuses the call but Run waits; a bulk call waits until ctx
-// ends. record may be nil; otherwise it has fields of the execution record that the call does not
-// contain. The error is a *schema.Error that names the call.
-func (c *Chain) Run(ctx context.Context, call *schema.Call, record *records.Record) (*schema.Result, error) {
+// ends. The error is a *schema.Error that names the call.
+func (c *Chain) Run(ctx context.Context, call *schema.Call, plan Plan) (*schema.Result, error) {
 	c.inFlight.Add(1)
 	defer c.inFlight.Add(-1)
-	return c.accepted.Run(ctx, call, Plan{Record: record})
+	return c.accepted.Run(ctx, call, plan)
 }
 
 // Start is the asynchronous form of Run for bulk calls: it makes one attempt and needs no goroutine.
 // It accepts only calls that no quota can delay and no rule retries; for others it does nothing and
 // returns false. a.Ended is called once the attempt is counted.
-func (c *Chain) Start(a *dispatch.AsyncCall, record *records.Record) bool {
+func (c *Chain) Start(a *dispatch.AsyncCall, plan Plan) bool {
 	call := a.Call
 	if c.quota.Limits(&call.Principal, call.Server) || dispatch.RetryRule(call) != nil {
 		return false
@@ -149,10 +148,10 @@ func (c *Chain) Start(a *dispatch.AsyncCall, record *records.Record) bool {
 	c.inFlight.Add(1)
 	began := time.Now()
 	c.meter.start()
-	entry := c.log.begin(call, record, &records.Judged{})
+	entry := c.log.begin(call, plan.Record, &plan.Judged)
 	ended := a.Ended
 	a.Ended = func(a *dispatch.AsyncCall, e dispatch.End) {
-		entry.End(records.Outcome{Result: e.Result, Err: e.Err})
+		plan.end(entry, records.Outcome{Result: e.Result, Err: e.Err})
 		c.meter.end(call, e.Result, e.Err, began)
 		ended(a, e)
 		c.inFlight.Add(-1)
@@ -162,7 +161,7 @@ func (c *Chain) Start(a *dispatch.AsyncCall, record *records.Record) bool {
 }
 
 // Refused counts and records a call that is stored, or was to be stored, and that the gate refused
-// with the verdict and err. record is that of Run.
+// with the verdict and err. record has fields of the execution record that the call does not contain.
 func (c *Chain) Refused(call *schema.Call, record *records.Record, verdict *admission.Verdict, err error) {
 	c.meter.start()
 	c.meter.end(call, nil, err, time.Now())
@@ -170,7 +169,17 @@ func (c *Chain) Refused(call *schema.Call, record *records.Record, verdict *admi
 	c.log.refused(call, record, &judged, err)
 }
 
-// Held counts and records a held call that did not pass through Submit. record is that of Run.
+// Settled records the outcome of a call that its worker reported after the attempt, or that nobody
+// knows. counted is set if the attempt is in the metrics of this front door. record is that of Refused.
+func (c *Chain) Settled(call *schema.Call, record *records.Record, res *schema.Result, err error, counted bool) {
+	if !counted {
+		c.meter.start()
+		c.meter.end(call, res, err, time.Now())
+	}
+	c.log.settled(call, record, res, err)
+}
+
+// Held counts and records a held call that did not pass through Submit. record is that of Refused.
 func (c *Chain) Held(call *schema.Call, record *records.Record, verdict *admission.Verdict, held *approval.Held) {
 	c.meter.start()
 	c.meter.deferred(call, "held")

@@ -303,11 +303,11 @@ func TestRetryableCallIsNotStartedAsynchronously(t *testing.T) {
 	c, _ := chain(next, admits{}, nil, nil)
 	ruled := call()
 	ruled.Safe, ruled.Retry = true, &schema.Retry{Attempts: 2}
-	if c.Start(&dispatch.AsyncCall{Call: ruled}, nil) || next.placed != nil {
+	if c.Start(&dispatch.AsyncCall{Call: ruled}, Plan{}) || next.placed != nil {
 		t.Error("it was started, and nobody would repeat it")
 	}
 	ruled.Safe = false // no retry rule applies
-	if async := (&dispatch.AsyncCall{Call: ruled, Ended: func(*dispatch.AsyncCall, dispatch.End) {}}); !c.Start(async, nil) {
+	if async := (&dispatch.AsyncCall{Call: ruled, Ended: func(*dispatch.AsyncCall, dispatch.End) {}}); !c.Start(async, Plan{}) {
 		t.Error("it was not started")
 	} else {
 		async.Ended(async, dispatch.End{Result: &schema.Result{}})
@@ -416,7 +416,7 @@ func TestAPrincipalOverItsQuotaIsRefusedBeforeAdmission(t *testing.T) {
 		t.Fatal(err)
 	}
 	async := &dispatch.AsyncCall{Call: call()}
-	if c.Start(async, nil) || next.placed != nil {
+	if c.Start(async, Plan{}) || next.placed != nil {
 		t.Error("an asynchronous call was started that a quota can delay")
 	}
 }
@@ -432,7 +432,7 @@ func TestAsynchronousCallIsCountedBeforeItsCallback(t *testing.T) {
 			t.Error("its owner was told too early")
 		}
 	}}
-	if !c.Start(async, &records.Record{Batch: "batch_1"}) || next.placed != async {
+	if !c.Start(async, Plan{Record: &records.Record{Batch: "batch_1"}}) || next.placed != async {
 		t.Fatal("it was not started")
 	}
 	async.Ended(async, dispatch.End{Result: &schema.Result{Body: []byte(`{}`)}})
@@ -446,7 +446,7 @@ func TestARunOfAnAcceptedCallIsCountedAndRecorded(t *testing.T) {
 	r := recorder(t)
 	c, m := chain(next, admits{err: schema.Errorf(schema.KindInternal, "It was asked again.")}, r, nil)
 	one := call()
-	if _, err := c.Run(t.Context(), one, &records.Record{Approval: "approval_1"}); err != nil {
+	if _, err := c.Run(t.Context(), one, Plan{Record: &records.Record{Approval: "approval_1"}}); err != nil {
 		t.Fatal(err)
 	}
 	if rec := recorded(t, r, one.ID); rec.Approval != "approval_1" || rec.State != schema.StateSucceeded || !counted(m, `"pay"`, `"ok"`, " 1\n") {

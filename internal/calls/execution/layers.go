@@ -27,6 +27,18 @@ type Plan struct {
 	Record *records.Record
 	// Judged is the policy decision on a call that was just admitted.
 	Judged records.Judged
+	// Left reports whether the next owner of the call's journal continues the call after an attempt
+	// that failed with err. The attempt is then not recorded as the end of the call. It may be nil.
+	Left func(err error) bool
+}
+
+// end records the end of an attempt, unless the call continues elsewhere.
+func (p *Plan) end(entry *records.Call, o records.Outcome) {
+	if o.Err != nil && p.Left != nil && p.Left(o.Err) {
+		entry.Leave()
+		return
+	}
+	entry.End(o)
 }
 
 // routerRunner is the innermost Runner.
@@ -93,7 +105,7 @@ type recordLayer struct {
 func (l *recordLayer) Run(ctx context.Context, call *schema.Call, plan Plan) (*schema.Result, error) {
 	entry := l.log.begin(call, plan.Record, &plan.Judged)
 	res, err := l.next.Run(ctx, call, plan)
-	entry.End(records.Outcome{Result: res, Err: err, Attempt: attempt(plan.Record, res, err)})
+	plan.end(entry, records.Outcome{Result: res, Err: err, Attempt: attempt(plan.Record, res, err)})
 	return res, err
 }
 
@@ -179,6 +191,15 @@ func (l log) refused(call *schema.Call, known *records.Record, judged *records.J
 		rec.Server, rec.Tool = "", ""
 	}
 	l.recorder.Begin(&rec).End(records.Outcome{Err: err})
+}
+
+// settled records the outcome of a call of a journal that an earlier attempt did not report.
+func (l log) settled(call *schema.Call, known *records.Record, res *schema.Result, err error) {
+	if l.recorder == nil {
+		return
+	}
+	rec := l.recordOf(call, known, &records.Judged{})
+	l.recorder.BeginWith(&rec, call.Arguments, true).End(records.Outcome{Result: res, Err: err})
 }
 
 // held records a call that waits for an approval.

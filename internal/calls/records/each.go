@@ -41,7 +41,7 @@ func (r *Recorder) Each(ctx context.Context, of schema.Tenants, f Filter, visit 
 		}
 		var more bool
 		if whole {
-			more = visitAll(rows, &f, r.resolve, visit)
+			more = r.visitAll(rows, &f, visit)
 		} else if more, err = r.eachOfSlots(ctx, f, later(from, first), next, before, visit); err != nil {
 			return err
 		}
@@ -53,11 +53,11 @@ func (r *Recorder) Each(ctx context.Context, of schema.Tenants, f Filter, visit 
 }
 
 // visitAll calls visit for each matching call, newest first, until visit returns false.
-func visitAll(rows map[key]*Record, f *Filter, resolve func(*Record), visit func(*Record) bool) bool {
+func (r *Recorder) visitAll(rows map[key]*Record, f *Filter, visit func(*Record) bool) bool {
 	keys := slices.SortedFunc(maps.Keys(rows), func(a, b key) int { return compareKeys(b, a) })
 	for _, k := range keys {
 		rec := rows[k]
-		if resolve(rec); f.fits(rec) && !visit(rec) {
+		if r.shows(rec, f) && !visit(rec) {
 			return false
 		}
 	}

@@ -87,6 +87,19 @@ func (r *Record) EndsWithFrontDoor() bool {
 	return !r.Durable && (r.State == schema.StateRunning || r.State == schema.StateQueued)
 }
 
+// ContinuesElsewhere reports whether the record is that of one owner of a journal for a call that has
+// not ended. If its front door stops, the next owner continues the call under another record id, so
+// this record is not counted or listed any longer.
+func (r *Record) ContinuesElsewhere() bool {
+	return r.Durable && r.Known != "" && (r.State == schema.StateRunning || r.State == schema.StateQueued)
+}
+
+// shows prepares a record for display and reports whether the filter selects it.
+func (r *Recorder) shows(rec *Record, f *Filter) bool {
+	r.resolve(rec)
+	return f.fits(rec) && (!rec.ContinuesElsewhere() || r.Alive(rec.FrontDoor))
+}
+
 // Alive reports whether a front door is alive or may be; see [Options].
 func (r *Recorder) Alive(frontDoor string) bool { return r.alive == nil || r.alive(frontDoor) }
 
@@ -199,8 +212,7 @@ func (l *listing) step(ctx context.Context) (bool, error) {
 	l.before = later(calls.floor, slotStart(slot))
 	for _, k := range calls.newest() {
 		rec := calls.rows[k]
-		l.resolve(rec)
-		if !l.filter.fits(rec) {
+		if !l.shows(rec, l.filter) {
 			continue
 		}
 		l.found = append(l.found, *rec)

@@ -195,7 +195,7 @@ func (r *Runner) run(a *ledger.Approval, parent schema.Trace, progress func(para
 		rec := namedOf(a)
 		rec.Decision = risk.Held
 		call.Progress = progress
-		res, err = r.o.Chain.Run(ctx, call, &rec)
+		res, err = r.o.Chain.Run(ctx, call, execution.Plan{Record: &rec})
 	}
 	r.work.Go(func() { r.record(a, res, err) })
 	return res, err

@@ -16,7 +16,7 @@ const (
 	maxRows    = 2000
 	maxBytes   = 640 << 10 // total of Row.size
 	maxTenants = 100       // tenants with a row named Other, in addition
-	maxDoors   = 1000      // total entries of count.Doors
+	maxDoors   = 1000      // total entries of count.Doors and count.Owners
 )
 
 const version = 1
@@ -38,6 +38,9 @@ type count struct {
 	// Doors counts, by front door id, the unfinished calls that become unknown if that front
 	// door stops.
 	Doors map[string]int64 `json:"doors,omitempty"`
+	// Owners counts, by front door id, the unfinished calls of journals that no longer count here
+	// if that front door stops, because the next owner has a record of its own.
+	Owners map[string]int64 `json:"owners,omitempty"`
 }
 
 // storedHour and storedRow are the stored form.
@@ -87,7 +90,7 @@ func compareRows(a, b Row) int {
 
 func (h *hour) insert(row Row, c *count) {
 	h.rows[row] = c
-	h.doors += len(c.Doors)
+	h.doors += len(c.Doors) + len(c.Owners)
 	if row == otherOf(row.Tenant) {
 		h.other++
 	} else {
@@ -126,9 +129,7 @@ func (h *hour) change(before, after *records.Record) bool {
 			return false
 		}
 		c.add(countsOf(before), -1)
-		if before.EndsWithFrontDoor() {
-			h.door(c, before.FrontDoor, -1)
-		}
+		h.door(c, before, -1)
 	}
 	row, c := h.find(rowOf(after))
 	if c == nil {
@@ -136,37 +137,50 @@ func (h *hour) change(before, after *records.Record) bool {
 		h.insert(row, c)
 	}
 	c.Add(countsOf(after))
-	if after.EndsWithFrontDoor() {
-		h.door(c, after.FrontDoor, 1)
-	}
+	h.door(c, after, 1)
 	return true
 }
 
-// door adds n to the calls that end with a front door. If there are too many front doors, the call
-// remains unfinished.
-func (h *hour) door(c *count, door string, n int64) {
-	was, ok := c.Doors[door]
+// door adds n to the unfinished calls of the record's front door, if they change when it stops. If
+// there are too many front doors, the call remains unfinished.
+func (h *hour) door(c *count, r *records.Record, n int64) {
+	doors := &c.Doors
+	switch {
+	case r.EndsWithFrontDoor():
+	case r.ContinuesElsewhere():
+		doors = &c.Owners
+	default:
+		return
+	}
+	was, ok := (*doors)[r.FrontDoor]
 	if !ok && (n < 0 || h.doors >= maxDoors) {
 		return
 	}
-	if c.Doors == nil {
-		c.Doors = map[string]int64{}
+	if *doors == nil {
+		*doors = map[string]int64{}
 	}
 	if !ok {
 		h.doors++
 	}
-	if c.Doors[door] = was + n; was+n == 0 {
-		delete(c.Doors, door)
+	if (*doors)[r.FrontDoor] = was + n; was+n == 0 {
+		delete(*doors, r.FrontDoor)
 		h.doors--
 	}
 }
 
-// counts returns the counts. Unfinished calls of front doors that are not alive count as unknown.
+// counts returns the counts. Unfinished calls of front doors that are not alive count as unknown, or
+// not at all if the next owner of their journal continues them.
 func (c *count) counts(alive func(string) bool) Counts {
 	counts := c.Counts
 	for door, n := range c.Doors {
 		if !alive(door) {
 			counts.Unknown += n
+			counts.Unfinished -= n
+		}
+	}
+	for door, n := range c.Owners {
+		if !alive(door) {
+			counts.Calls -= n
 			counts.Unfinished -= n
 		}
 	}

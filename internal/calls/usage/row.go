@@ -85,6 +85,9 @@ func countsOf(r *records.Record) Counts {
 	default:
 		c.Unfinished = 1
 	}
+	if r.ContinuesElsewhere() {
+		c.In = 0 // the record of the owner that ends the call has them too
+	}
 	if r.Approval != "" || r.State == schema.StateHeld {
 		c.Held = 1
 	}

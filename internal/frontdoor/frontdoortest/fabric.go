@@ -154,7 +154,7 @@ func (f *Fabric) release(ctx context.Context, desk *approval.Desk, chain *execut
 			return
 		}
 		call.Progress = progress
-		res, err := chain.Run(gone, call, nil)
+		res, err := chain.Run(gone, call, execution.Plan{})
 		if _, finishErr := desk.Finish(gone, schema.DefaultTenant, a.ID, res, err); finishErr != nil {
 			res, err = nil, finishErr
 		}

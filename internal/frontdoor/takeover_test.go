@@ -1,0 +1,90 @@
+package frontdoor_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/callyard/callyard/internal/frontdoor"
+	"github.com/callyard/callyard/pkg/bus/bustest"
+)
+
+// TestFrontDoorAndWorkerThatStopLeaveOnlySentCallsUnknown stops a front door in the middle of a batch,
+// and the worker with it. The next front door runs the calls that were not sent.
+func TestFrontDoorAndWorkerThatStopLeaveOnlySentCallsUnknown(t *testing.T) {
+	srv := bustest.Start(t)
+	const fast, slow = 200, 200 // fast calls let the front door write intents ahead
+	const calls = fast + slow
+	var batch string
+	var sent int64
+	t.Run("a front door and a worker stop", func(t *testing.T) {
+		h := openHouse(t, srv)
+		d := startDoor(t, srv, frontdoor.Options{})
+		status, header, answer := d.do("POST", "/batches", batchOf(fast, "write", true)+strings.ReplaceAll(batchOf(slow, "slow", true), `:"c`, `:"s`))
+		if status != http.StatusCreated {
+			t.Fatalf("%d %s", status, answer)
+		}
+		batch = header.Get("Location")
+		inTime(t, 20*time.Second, "calls at the worker", func() bool { return h.runs.Load() > fast+50 })
+		inTime(t, 20*time.Second, "records of the other calls", func() bool { return len(d.listed(batch)) == calls })
+		expired, cancel := context.WithCancel(context.Background())
+		cancel()
+		_ = d.in.Stop(expired) // it reports the calls that still run
+		sent = h.runs.Load() - fast
+		h.let()
+	})
+	h := openHouseAs(t, srv, "next")
+	d := openDoor(t, srv, frontdoor.Options{})
+	h.let()
+	var end struct {
+		State  string
+		Counts struct{ Succeeded, Unknown int64 }
+	}
+	inTime(t, time.Minute, "the end of the batch", func() bool {
+		_, _, answer := d.do("GET", batch, "")
+		return json.Unmarshal([]byte(answer), &end) == nil && end.State == "completed"
+	})
+	if end.Counts.Unknown != sent || end.Counts.Succeeded != calls-sent {
+		t.Errorf("%d calls are unknown and %d succeeded; %d were sent", end.Counts.Unknown, end.Counts.Succeeded, sent)
+	}
+
+	states := map[string]int64{}
+	for id, state := range d.listed(batch) {
+		if states[state]++; strings.Contains(state, " ") {
+			t.Errorf("call %s is listed as %s", id, state)
+		}
+	}
+	if len(states) != 2 || states["unknown"] != sent || states["succeeded"] != calls-sent {
+		t.Errorf("the call records say %v; %d were sent", states, sent)
+	}
+	var usage struct{ Total map[string]float64 }
+	if _, _, answer := d.do("GET", "/usage", ""); json.Unmarshal([]byte(answer), &usage) != nil || usage.Total["calls"] != calls || int64(usage.Total["unknown"]) != sent {
+		t.Errorf("usage says %s", answer)
+	}
+}
+
+// listed returns the states of the calls of a batch in GET /calls, by ID. The states of a call that is
+// listed more than once are separated by spaces.
+func (d *door) listed(batch string) map[string]string {
+	d.t.Helper()
+	states := map[string]string{}
+	for cursor := ""; ; {
+		var page struct {
+			Calls []struct{ ID, State string }
+			Next  string
+		}
+		_, _, answer := d.do("GET", "/calls?limit=1000&batch="+strings.TrimPrefix(batch, "/batches/")+"&cursor="+cursor, "")
+		if err := json.Unmarshal([]byte(answer), &page); err != nil {
+			d.t.Fatal(err, answer)
+		}
+		for _, c := range page.Calls {
+			states[c.ID] = strings.TrimSpace(states[c.ID] + " " + c.State)
+		}
+		if cursor = page.Next; cursor == "" {
+			return states
+		}
+	}
+}
