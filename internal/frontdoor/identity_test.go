@@ -78,6 +78,28 @@ func TestTokenAudienceNeverComesFromTheRequest(t *testing.T) {
 	}
 }
 
+// Without API keys in the configuration, any text that was no token counted as the local principal,
+// who may do everything.
+func TestTextThatIsNoTokenIsRefusedWithoutAPIKeys(t *testing.T) {
+	d, is := openWithIssuer(t)
+	if err := d.in.ReplaceKeys(nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"x", "x.y.z", "sk-1234", "cyk_unknown", strings.Repeat("k", 5000)} {
+		for _, header := range [][]string{{"Authorization", "Bearer " + text}, {"X-API-Key", text}} {
+			if status, h, body := d.do("GET", "/servers", "", header...); status != 401 || h.Get("Www-Authenticate") == "" {
+				t.Errorf("%.40s: %d %s", header, status, body)
+			}
+			if status, _, body := d.do("POST", "/mcp/s", initialize, append(header, "Content-Type", "application/json")...); status != 401 {
+				t.Errorf("MCP, %.40s: %d %s", header, status, body)
+			}
+		}
+	}
+	if status, _, body := d.mcp(is.Token(t, "ann", publicURL, "tools:read"), "/mcp/s", initialize); status != 200 {
+		t.Errorf("a token: %d %s", status, body)
+	}
+}
+
 func TestAuthChallengeComesBeforeAnyMessage(t *testing.T) {
 	d, is := openWithIssuer(t)
 	at := func(scopes string) string { return is.Token(t, "ann", publicURL+"/mcp", scopes) }

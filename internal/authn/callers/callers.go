@@ -92,6 +92,9 @@ func (c *Callers) identify(r *http.Request, path string) (schema.Principal, erro
 		return schema.Principal{}, err
 	}
 	if !token.Looks(credential) {
+		if !c.o.Keys.Configured() { // it would be the local principal, who may do everything
+			return schema.Principal{}, c.o.Keys.Refuse(r, "The credential is not an access token, and this front door has no API keys. Send an access token of one of its issuers.")
+		}
 		return c.o.Keys.Authenticate(r)
 	}
 	if !bearer {
