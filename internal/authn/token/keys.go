@@ -81,7 +81,7 @@ func (k *keySet) find(ctx context.Context, id, algorithm string) ([]jose.JSONWeb
 		if looked || !k.beginLocked(now) {
 			failed := k.failed
 			k.mu.Unlock()
-			if !usable && failed != nil {
+			if failed != nil { // the issuer may have added the key since the last successful fetch
 				return nil, errAway
 			}
 			return nil, errUnknownKey
