@@ -257,6 +257,34 @@ func TestNetworkPoliciesAllowTracesAndWebhooks(t *testing.T) {
 	}
 }
 
+func TestNetworkPoliciesAllowTheConfiguredPortsAndBothIPFamilies(t *testing.T) {
+	all := rendered(t, minimal+`
+nats: {url: "tls://nats-1:4223, nats-2:4224, nats-3"}
+redis: {url: "rediss://user:p%40ss@redis.example.com:6380/0"}
+`)
+	policy := func(role string) string {
+		text, err := yaml.Marshal(one(t, all, role, "NetworkPolicy").at("spec"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	for role, want := range map[string][]string{
+		"frontdoor": {"port: 4222\n", "port: 4223\n", "port: 4224\n", "port: 6379\n", "port: 26379\n", "port: 6380\n", "::/0"},
+		"approver":  {"port: 4223\n", "port: 6380\n", "::/0", "port: metrics\n"}, // networkPolicy.monitoring is empty: everybody may
+		"worker":    {"port: 4223\n", "port: 4224\n", "::/0", "fd00:ec2::/32"},
+	} {
+		for _, part := range want {
+			if text := policy(role); !strings.Contains(text, part) {
+				t.Errorf("the policy of %s does not have %q:\n%s", role, part, text)
+			}
+		}
+	}
+	if text := policy("worker"); strings.Contains(text, "6380") {
+		t.Errorf("workers may reach Redis:\n%s", text)
+	}
+}
+
 // config returns the configuration that the chart renders for a role.
 func config(t *testing.T, all []object, role string) map[string]any {
 	t.Helper()

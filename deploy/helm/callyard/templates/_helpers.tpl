@@ -257,6 +257,18 @@ spec:
             backend: {service: {name: {{ include "callyard.name" . }}, port: {name: http}}}
 {{- end }}
 
+{{/* The ports of a list of URLs, in addition to the usual ones, for a network policy. */}}
+{{- define "callyard.ports" -}}
+{{- $ports := .also }}
+{{- range splitList "," .urls }}
+{{- $url := trim . }}
+{{- $host := (urlParse (ternary $url (printf "nats://%s" $url) (contains "://" $url))).host }}
+{{- if regexMatch ":[0-9]+$" $host }}{{ $ports = append $ports (regexFind "[0-9]+$" $host) }}{{ end }}
+{{- end }}
+{{- $sep := "[" }}
+{{- range uniq $ports }}{{ $sep }}{port: {{ . }}}{{ $sep = ", " }}{{ end }}]
+{{- end }}
+
 {{/* The port of a URL. */}}
 {{- define "callyard.port" -}}
 {{- $u := urlParse . }}
