@@ -35,6 +35,7 @@ program() { CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o "$2" "$1"; }
 # base creates the common content of our images: a user, certificates, /tmp.
 base() {
   mkdir -p "$context/root/etc/ssl/certs" "$context/root/tmp"
+  chmod 1777 "$context/root/tmp" # also the mode of a tmpfs that is mounted there
   printf 'root:x:0:0::/:\ncallyard:x:65532:65532::/tmp:\n' >"$context/root/etc/passwd"
   local certificates=/etc/ssl/certs/ca-certificates.crt
   [ ! -f "$certificates" ] || cp "$certificates" "$context/root$certificates"

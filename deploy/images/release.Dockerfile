@@ -3,6 +3,7 @@
 FROM --platform=$BUILDPLATFORM golang:1.26 AS files
 ARG ROLE
 RUN mkdir -p /root-fs/etc/ssl/certs /root-fs/tmp && \
+    chmod 1777 /root-fs/tmp && \
     printf 'root:x:0:0::/:\ncallyard:x:65532:65532::/tmp:\n' >/root-fs/etc/passwd && \
     cp /etc/ssl/certs/ca-certificates.crt /root-fs/etc/ssl/certs/ && \
     ln -s /$ROLE /root-fs/program

@@ -353,3 +353,23 @@ func TestReleaseNotesAreTheSectionOfTheTag(t *testing.T) {
 		}
 	}
 }
+
+// TestTmpOfEveryImageIsWritableForItsUser checks the folder itself: an engine gives its mode to a
+// tmpfs that is mounted there, so that without it "docker run --read-only --tmpfs /tmp" has no
+// writable folder.
+func TestTmpOfEveryImageIsWritableForItsUser(t *testing.T) {
+	images := filepath.Join(moduleRoot, "deploy/images")
+	names, err := filepath.Glob(filepath.Join(images, "*Dockerfile"))
+	if err != nil || len(names) < 3 {
+		t.Fatalf("found %q, %v", names, err)
+	}
+	for _, name := range append(names, filepath.Join(images, "build.sh")) {
+		raw, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := string(raw); !regexp.MustCompile(`chmod 1777 \S*/?root\S*/tmp`).MatchString(text) {
+			t.Errorf("%s does not make /tmp of the image writable", name)
+		}
+	}
+}
