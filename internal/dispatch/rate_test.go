@@ -102,7 +102,7 @@ func onMachine(t *testing.T, f func(m *machine, start func())) {
 	})
 }
 
-func TestBatchesGiveWayWhileSingleCallsComeAndGoOnAfterwards(t *testing.T) {
+func TestBatchesYieldWhileSingleCallsComeAndContinueAfterwards(t *testing.T) {
 	onMachine(t, func(m *machine, start func()) {
 		m.singles(time.Second, 0)
 		start()
@@ -122,7 +122,7 @@ func TestBatchesGiveWayWhileSingleCallsComeAndGoOnAfterwards(t *testing.T) {
 	})
 }
 
-func TestBatchesGiveWayWhereFewSingleCallsAreMuchSlower(t *testing.T) {
+func TestBatchesYieldEvenIfFewSingleCallsAreMuchSlower(t *testing.T) {
 	onMachine(t, func(m *machine, start func()) {
 		m.hitches = true
 		m.singles(time.Second, 0)
