@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"net/http"
 	"net/url"
 	"strings"
 	"testing"
@@ -42,5 +43,24 @@ func TestDamagedAuditRecordIsShownFirst(t *testing.T) {
 		d := openDoor(t, map[string]string{"GET /audit": `{"records":[]}`, "GET /audit/verification": answer})
 		p := openDesk(t, d, nil).get("/console/audit")
 		p.says(t, want)
+	}
+}
+
+// Only its caller may see the page of a call. Operators who follow a link of an audit record get
+// the audit records of the call.
+func TestCallOfAnotherCallerLeadsToItsAuditRecords(t *testing.T) {
+	d := openDoor(t, map[string]string{
+		"GET /calls/call_1":              "!not-found You have no such call.",
+		"GET /calls/call_2":              "!not-found You have no such call.",
+		"GET /audit?call=call_1&limit=1": `{"records":[{"writer":"w","seq":1,"prev":"x","hash":"x","kind":"held","at":"2026-11-26T02:00:00Z"}]}`,
+		"GET /audit?call=call_2&limit=1": `{"records":[]}`,
+	})
+	k := openDesk(t, d, nil)
+	p := k.get("/console/call?id=call_1")
+	if p.status != http.StatusSeeOther || p.header.Get("Location") != "/console/audit?call=call_1" {
+		t.Errorf("%d to %q", p.status, p.header.Get("Location"))
+	}
+	if p := k.get("/console/call?id=call_2"); p.status != http.StatusNotFound {
+		t.Errorf("an unknown call: %d", p.status)
 	}
 }

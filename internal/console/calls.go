@@ -163,6 +163,10 @@ func (c callPages) call(w http.ResponseWriter, r *http.Request, v Visit) error {
 		include := callyard.GetCallParamsIncludeArguments
 		return client.GetCall(ctx, id, &callyard.GetCallParams{Include: &include})
 	})
+	if schema.KindOf(err) == schema.KindNotFound && c.isAudited(r.Context(), v, id) {
+		http.Redirect(w, r, at(auditPath, "call", id), http.StatusSeeOther)
+		return nil
+	}
 	if err != nil {
 		return c.orKey(w, r, err)
 	}
@@ -192,6 +196,16 @@ func (c callPages) call(w http.ResponseWriter, r *http.Request, v Visit) error {
 		allowImages(w)
 	}
 	return c.render(w, v, http.StatusOK, "call", view{Title: page.C.Tool + " on " + page.C.Server, Here: Root + "/calls", Live: page.Open, Page: page})
+}
+
+// isAudited reports whether the user may see audit records of a call. Those of other callers' calls
+// link to the page of the call, which only its caller may see.
+func (c callPages) isAudited(ctx context.Context, v Visit, id string) bool {
+	limit := 1
+	list, err := get[callyard.AuditRecordList](ctx, c.Console, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+		return client.ListAudit(ctx, &callyard.ListAuditParams{Call: &id, Limit: &limit})
+	})
+	return err == nil && len(list.Records) > 0
 }
 
 // maxLogPages limits the search for one call among those of the same second.
