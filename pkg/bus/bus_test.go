@@ -279,6 +279,19 @@ func TestAReaderThatGivesUpFreesTheResult(t *testing.T) {
 	t.Error("the result is still kept")
 }
 
+func TestAFetchSaysThatItsWorkerWasLost(t *testing.T) {
+	s := bustest.Start(t)
+	listen(t, s.Connect(t, "worker"), "w1")
+	cl := client(t, s.Connect(t, "router"))
+	w, _ := send(t, cl, "w1", "big", fmt.Sprint(9<<20))
+	f := w.next(t)
+	parts := make(chan bus.ReplyFrame, 1)
+	parts <- bus.ReplyFrame{Seq: f.Seq, Kind: bus.ReplyLost}
+	if _, err := cl.Fetch(t.Context(), "w1", f, parts); err == nil || !strings.Contains(err.Error(), "the worker was lost") {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestALostWorkerEndsItsCallsWithinOneRoundTrip(t *testing.T) {
 	servers(t, func(t *testing.T, s place) {
 		conn := s.Connect(t, "worker")

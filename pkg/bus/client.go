@@ -2,6 +2,7 @@ package bus
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -427,18 +428,27 @@ func (cl *Client) fetchPart(ctx context.Context, worker schema.WorkerID, seq uin
 	}
 	defer cl.credit.Release(want)
 	cl.control(worker, &ControlFrame{Kind: ControlGrant, Seq: seq, Offset: int64(len(*body)), Length: want})
-	silence := time.NewTimer(partTimeout)
+	const half = partTimeout / 2
+	silence := time.NewTimer(half)
 	defer silence.Stop()
-	for end := int64(len(*body)) + want; int64(len(*body)) < end; silence.Reset(partTimeout) {
+	silent := 0 // half periods without a part
+	for end := int64(len(*body)) + want; int64(len(*body)) < end; silence.Reset(half) {
 		select {
 		case <-silence.C:
-			return fmt.Errorf("the worker sent no data for %s", partTimeout)
+			// If this process was stopped for longer than the timeout, the timer fires before
+			// the parts that have arrived meanwhile are read. So one period is not enough.
+			if silent++; silent == 2 {
+				return fmt.Errorf("the worker sent no data for %s", partTimeout)
+			}
 		case <-ctx.Done():
 			return fmt.Errorf("fetching the rest of the result: %w", ctx.Err())
 		case p := <-parts:
+			silent = 0
 			switch {
 			case p.Kind == ReplyPart && p.Offset == int64(len(*body)) && int64(len(*body)+len(p.Payload)) <= end:
 				*body = append(*body, p.Payload...)
+			case p.Kind == ReplyLost:
+				return errors.New("the worker was lost")
 			case p.Kind == ReplyError:
 				return fmt.Errorf("the worker no longer has the rest of the result: %s", p.Payload)
 			default:
