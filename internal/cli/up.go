@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net"
 	"os"
@@ -22,6 +23,7 @@ import (
 	"github.com/callyard/callyard/internal/setup/frontdoorrole"
 	"github.com/callyard/callyard/internal/setup/workerrole"
 	"github.com/callyard/callyard/internal/telemetry"
+	"github.com/callyard/callyard/internal/webhook"
 	"github.com/callyard/callyard/internal/worker"
 	"github.com/callyard/callyard/pkg/bus"
 )
@@ -67,10 +69,7 @@ func up(cmd *cobra.Command) error {
 		return fail(exitUsage, "--demo-approvals prints instructions for people: omit --output")
 	}
 	setup.TuneRuntime(len(served))
-	if err := cfg.OwnKey(); err != nil {
-		return err
-	}
-	if err := cfg.OwnSecret(); err != nil {
+	if err := ownFiles(cfg); err != nil {
 		return err
 	}
 	roles.approver.Listener = findApprover(cmd, cfg)
@@ -212,4 +211,20 @@ func (u *fabric) startNATS(ctx context.Context) (err error) {
 
 func (u *fabric) connect(ctx context.Context, name string, keep bool) (*bus.Conn, error) {
 	return bus.Connect(ctx, bus.Options{InProcess: u.nats, Name: name, Local: &u.local, KeepWhileDown: keep, Log: u.log})
+}
+
+// ownFiles sets the key of warrants and the secret of webhooks, which the data folder has if none is
+// configured.
+func ownFiles(cfg *setup.Config) error {
+	if err := cfg.OwnKey(); err != nil {
+		return err
+	}
+	configured := cfg.Webhooks.SecretsFile != ""
+	if err := cfg.OwnSecret(); err != nil || configured {
+		return err
+	}
+	if _, err := webhook.ReadSecrets(cfg.Webhooks.SecretsFile); err != nil {
+		return fmt.Errorf("%s %w.\nRestore the file from a backup. If there is none, remove it and start once with --accept-loss: a new secret is created, and receivers need it", cfg.Webhooks.SecretsFile, err)
+	}
+	return nil
 }

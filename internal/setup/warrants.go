@@ -77,7 +77,7 @@ func (c *Config) OwnKey() error {
 		}
 		w.KeyFile = filepath.Join(c.Data, ownKey)
 		if _, err := warrant.LoadOrMake(w.KeyFile, filepath.Join(c.Data, ownPublicKey)); err != nil {
-			return err
+			return fmt.Errorf("%w.\nRestore the file from a backup. If there is none, remove it and start once with --accept-loss: a new key is created, and what the old key signed is no longer trusted", err)
 		}
 	}
 	key, err := warrant.LoadPrivate(w.KeyFile)
