@@ -6,9 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
+	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -31,10 +30,7 @@ type Person struct {
 	SignedIn time.Time
 }
 
-const (
-	maxName   = 256
-	maxGroups = 1000
-)
+const maxGroups = 1000
 
 // principal returns the principal for the claims.
 func (p *Provider) principal(subject string, claims map[string]json.RawMessage) (schema.Principal, error) {
@@ -51,7 +47,7 @@ func (p *Provider) principal(subject string, claims map[string]json.RawMessage) 
 	default:
 		name, _ = text(claims[p.c.NameClaim])
 	}
-	if !fitting(name) {
+	if !authn.ValidName(name) {
 		return schema.Principal{}, schema.Errorf(schema.KindForbidden,
 			"%s sent no %s claim that identifies you (an email must be verified there). Ask the operator to have it sent, or to set name_claim to another claim.", p.Name(), p.c.NameClaim)
 	}
@@ -84,14 +80,6 @@ func verified(claims map[string]json.RawMessage) string {
 func (p *Provider) fromOurDomain(email string) bool {
 	_, domain, ok := strings.Cut(email, "@")
 	return ok && slices.ContainsFunc(p.c.EmailDomains, func(d string) bool { return strings.EqualFold(d, domain) })
-}
-
-// fitting reports whether a string is usable as a name: not empty, short, and entirely visible.
-func fitting(name string) bool {
-	if name == "" || len(name) > maxName || !utf8.ValidString(name) || strings.TrimSpace(name) != name {
-		return false
-	}
-	return strings.IndexFunc(name, func(r rune) bool { return !unicode.IsGraphic(r) }) < 0
 }
 
 func text(raw json.RawMessage) (s string, ok bool) {

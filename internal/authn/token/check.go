@@ -9,19 +9,18 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/go-jose/go-jose/v4"
 	"github.com/go-jose/go-jose/v4/json"
 
+	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/authn/scope"
 	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
 const (
-	maxName   = 256
 	maxGroups = 1000
 	alphabet  = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_."
 )
@@ -158,7 +157,7 @@ func (i *issuer) read(c claims, now time.Time) (*Token, *schema.Error) {
 		return nil, refused("it has no audience")
 	}
 	t.Subject, _ = c["sub"].(string)
-	if !fitting(t.Subject) {
+	if !authn.ValidName(t.Subject) {
 		return nil, refused("it has no subject")
 	}
 	return t, i.fill(t, c)
@@ -184,12 +183,12 @@ func boundTo(cnf any) (thumbprint string, ok bool) {
 func (i *issuer) fill(t *Token, c claims) *schema.Error {
 	names := i.c.Claims
 	name, ok := lookUp(c, cmp.Or(names.Name, "sub")).(string)
-	if !ok || !fitting(name) {
+	if !ok || !authn.ValidName(name) {
 		return refused("the claim %s, which names the principal, is missing or not a short text", cmp.Or(names.Name, "sub"))
 	}
 	t.Principal = schema.Principal{Name: i.c.Name + ":" + name, Groups: i.groups(c)}
 	if names.Owner != "" {
-		if t.Principal.Owner, ok = lookUp(c, names.Owner).(string); !ok || !fitting(t.Principal.Owner) {
+		if t.Principal.Owner, ok = lookUp(c, names.Owner).(string); !ok || !authn.ValidName(t.Principal.Owner) {
 			return refused("the claim %s, which names the owner, is missing or not a short text", names.Owner)
 		}
 	}
@@ -292,7 +291,7 @@ func (i *issuer) groups(c claims) []string {
 		switch mapped, named := i.c.GroupMap[g]; {
 		case named:
 			groups = append(groups, mapped...)
-		case len(i.c.GroupMap) == 0 && fitting(g):
+		case len(i.c.GroupMap) == 0 && authn.ValidName(g):
 			groups = append(groups, g)
 		}
 	}
@@ -340,12 +339,4 @@ func texts(v any) []string {
 
 func anyOf(have, want []string) bool {
 	return slices.ContainsFunc(have, func(one string) bool { return slices.Contains(want, one) })
-}
-
-// fitting reports whether a text is a valid name: not empty, not too long, only visible characters.
-func fitting(name string) bool {
-	if name == "" || len(name) > maxName || !utf8.ValidString(name) || strings.TrimSpace(name) != name {
-		return false
-	}
-	return strings.IndexFunc(name, func(r rune) bool { return !unicode.IsGraphic(r) }) < 0
 }
