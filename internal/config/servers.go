@@ -108,7 +108,7 @@ func (e ServerEntry) LogValue() slog.Value {
 	attrs = appendShown(attrs, "command", e.Command, "args", notShown(e.Args), "env", names(e.Env), "cwd", e.Dir, "url", shownURL(e.URL))
 	if o := e.OpenAPI; o != nil {
 		document := o.Document
-		if isWebAddress(document) {
+		if IsWebAddress(document) {
 			document = shownURL(document)
 		}
 		attrs = appendShown(attrs, "openapi", document, "base_url", shownURL(o.BaseURL), "credentials", slices.Sorted(maps.Keys(o.Credentials)))

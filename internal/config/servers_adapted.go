@@ -162,7 +162,7 @@ func (r *serverReader) openAPI(d *draft, e *ServerEntry) {
 	e.OpenAPI = o
 	fetched := false
 	switch {
-	case isWebAddress(o.Document):
+	case IsWebAddress(o.Document):
 		fetched = true
 	case strings.TrimSpace(o.Document) == "" || strings.Contains(o.Document, "://"):
 		r.fault(d, "openapi", "must be the path of a document, or its http or https address.")
@@ -173,7 +173,7 @@ func (r *serverReader) openAPI(d *draft, e *ServerEntry) {
 	}
 	switch {
 	case d.has("base_url"):
-		if u, err := url.Parse(o.BaseURL); !isWebAddress(o.BaseURL) || err != nil || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
+		if u, err := url.Parse(o.BaseURL); !IsWebAddress(o.BaseURL) || err != nil || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
 			r.fault(d, "base_url", "must be an http or https address without user, query and fragment, such as https://api.example.com/v1.")
 		}
 	case !fetched:
@@ -273,7 +273,7 @@ func (r *serverReader) toolEndpoint(d *draft, e *ServerEntry) {
 		r.faultBelow(d, "tool_endpoint", join(join(d.path, "tool_endpoint"), sub), format, args...)
 	}
 	t.URL, t.ToolsURL = s.URL, s.ToolsURL
-	if !isWebAddress(t.URL) {
+	if !IsWebAddress(t.URL) {
 		bad("url", "must be the http or https address that takes tool calls.")
 	}
 	if s.Format != "" && s.Format != FormatOpenAI {
@@ -287,7 +287,7 @@ func (r *serverReader) toolEndpoint(d *draft, e *ServerEntry) {
 	switch {
 	case t.ToolsURL != "" && s.Tools != nil:
 		bad("tools_url", "tools is set too; keep one of them.")
-	case t.ToolsURL != "" && !isWebAddress(t.ToolsURL):
+	case t.ToolsURL != "" && !IsWebAddress(t.ToolsURL):
 		bad("tools_url", "must be an http or https address that answers with a list of tools.")
 	case t.ToolsURL == "" && len(s.Tools) == 0:
 		bad("tools", "is missing; list the tools in the form of OpenAI's API, or set \"tools_url\" to the address of the list.")
@@ -330,7 +330,8 @@ func (r *serverReader) faultBelow(d *draft, key, full, format string, args ...an
 	r.faults.add(at, full, format, args...)
 }
 
-func isWebAddress(s string) bool {
+// IsWebAddress reports whether s is an absolute HTTP or HTTPS URL.
+func IsWebAddress(s string) bool {
 	u, err := url.Parse(s)
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != ""
 }

@@ -62,7 +62,7 @@ func (r *serverReader) builtin(d *draft, e *ServerEntry) {
 		}
 		b.Roots = append(b.Roots, full+mode)
 	}
-	if d.has("engine_url") && !isWebAddress(b.EngineURL) {
+	if d.has("engine_url") && !IsWebAddress(b.EngineURL) {
 		r.fault(d, "engine_url", "must be an http or https address.")
 	}
 	r.builtinKey(d, b)

@@ -61,7 +61,7 @@ func New(cfg Config) *Server {
 			s.setBase(u)
 		}
 	}
-	if address := cfg.OpenAPI.Document; isWebAddress(address) {
+	if address := cfg.OpenAPI.Document; config.IsWebAddress(address) {
 		spec := launch.Spec{ID: schema.ServerID(cfg.ID), URL: address, URLKey: "openapi"}
 		// The service's own document may need its credentials. No other origin gets them.
 		if s.base == nil || adapt.SameOrigin(s.base.String(), address) {
@@ -179,9 +179,4 @@ func (s *Server) Call(ctx context.Context, tool string, arguments json.RawMessag
 		return nil, err
 	}
 	return adapt.Result(op.name, resp, body, op.wrap), nil
-}
-
-func isWebAddress(s string) bool {
-	u, err := url.Parse(s)
-	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != ""
 }
