@@ -13,6 +13,7 @@ import (
 
 	"github.com/callyard/callyard/internal/agent"
 	"github.com/callyard/callyard/internal/agent/model"
+	"github.com/callyard/callyard/internal/kit/plainjson"
 )
 
 // agentPerson is the user of `callyard agent`: a person at a terminal, or a program.
@@ -36,8 +37,7 @@ func newAgentPerson(c *client, o *agentOptions) *agentPerson {
 		}
 	}
 	if o.output == "stream-json" {
-		p.events = json.NewEncoder(c.out.w)
-		p.events.SetEscapeHTML(false)
+		p.events = plainjson.NewEncoder(c.out.w)
 	}
 	return p
 }

@@ -2,10 +2,11 @@ package slack
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"net/url"
 	"strings"
+
+	"github.com/callyard/callyard/internal/kit/plainjson"
 )
 
 // Manifest returns the manifest of the app, in YAML or JSON, for Slack's page "From a manifest".
@@ -28,8 +29,7 @@ func Manifest(public string, asJSON bool) ([]byte, error) {
 	}
 	if asJSON {
 		var b bytes.Buffer
-		e := json.NewEncoder(&b)
-		e.SetEscapeHTML(false)
+		e := plainjson.NewEncoder(&b)
 		e.SetIndent("", "  ")
 		err := e.Encode(object{
 			"_metadata":           object{"major_version": 1},

@@ -303,12 +303,7 @@ func assemble(mount string, servers []*serverLists) *view {
 		tools = gather(tools, v.toolOf, p.tools, p.server, mount != "")
 		prompts = gather(prompts, v.promptOf, p.prompts, p.server, mount != "")
 		v.patterns = append(v.patterns, p.patterns...)
-		for tool, headers := range p.headers {
-			v.headers[target{p.server, tool}] = headers
-		}
-		for _, tool := range p.taskOnly {
-			v.taskOnly[target{p.server, tool}] = true
-		}
+		v.need(p)
 		for i, sum := range []*uint64{&v.marks.tools, &v.marks.resources, &v.marks.prompts} {
 			of := [...]uint64{p.marks.tools, p.marks.resources, p.marks.prompts}[i]
 			if of != 0 {
@@ -326,6 +321,16 @@ func assemble(mount string, servers []*serverLists) *view {
 	}
 	v.encode(items{tools, resources, templates, prompts})
 	return v
+}
+
+// need adds what calls of a server's tools need: headers for some, a task for others.
+func (v *view) need(p *serverLists) {
+	for tool, headers := range p.headers {
+		v.headers[target{p.server, tool}] = headers
+	}
+	for _, tool := range p.taskOnly {
+		v.taskOnly[target{p.server, tool}] = true
+	}
 }
 
 // encode builds the pages of the lists.

@@ -77,12 +77,7 @@ func (v *view) add(p *serverLists, entries map[target]*entry) {
 	for i := range p.tools {
 		entries[target{p.server, p.tools[i].name}] = &p.tools[i]
 	}
-	for tool, headers := range p.headers {
-		v.headers[target{p.server, tool}] = headers
-	}
-	for _, tool := range p.taskOnly {
-		v.taskOnly[target{p.server, tool}] = true
-	}
+	v.need(p)
 }
 
 // unlisted finds a tool of a set that is disabled or offline. It is not listed, but a call of it
