@@ -7619,7 +7619,7 @@ type ClientInterface interface {
 
 	// ConvertToolsWithBody Convert tool definitions and tool calls
 	//
-	// Converts tool definitions and tool calls between the formats of model providers and MCP. Nothing runs, and no tool has to be known here. Each part that cannot be converted, or that differs in the answer, has a note with a JSON pointer into the request.
+	// Converts tool definitions and tool calls between the formats of model providers and MCP. Nothing runs, and Callyard does not need to have the tools. Each part that cannot be converted, or that differs in the answer, has a note with a JSON pointer into the request.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -7628,7 +7628,7 @@ type ClientInterface interface {
 
 	// ConvertTools Convert tool definitions and tool calls
 	//
-	// Converts tool definitions and tool calls between the formats of model providers and MCP. Nothing runs, and no tool has to be known here. Each part that cannot be converted, or that differs in the answer, has a note with a JSON pointer into the request.
+	// Converts tool definitions and tool calls between the formats of model providers and MCP. Nothing runs, and Callyard does not need to have the tools. Each part that cannot be converted, or that differs in the answer, has a note with a JSON pointer into the request.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -8624,7 +8624,7 @@ func (c *Client) ConfirmCall(ctx context.Context, id string, params *ConfirmCall
 
 // ConvertToolsWithBody Convert tool definitions and tool calls
 //
-// Converts tool definitions and tool calls between the formats of model providers and MCP. Nothing runs, and no tool has to be known here. Each part that cannot be converted, or that differs in the answer, has a note with a JSON pointer into the request.
+// Converts tool definitions and tool calls between the formats of model providers and MCP. Nothing runs, and Callyard does not need to have the tools. Each part that cannot be converted, or that differs in the answer, has a note with a JSON pointer into the request.
 //
 // Takes any type of body and a specified content type.
 //
@@ -8643,7 +8643,7 @@ func (c *Client) ConvertToolsWithBody(ctx context.Context, contentType string, b
 
 // ConvertTools Convert tool definitions and tool calls
 //
-// Converts tool definitions and tool calls between the formats of model providers and MCP. Nothing runs, and no tool has to be known here. Each part that cannot be converted, or that differs in the answer, has a note with a JSON pointer into the request.
+// Converts tool definitions and tool calls between the formats of model providers and MCP. Nothing runs, and Callyard does not need to have the tools. Each part that cannot be converted, or that differs in the answer, has a note with a JSON pointer into the request.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -14532,7 +14532,7 @@ type ClientWithResponsesInterface interface {
 
 	// ConvertToolsWithBodyWithResponse Convert tool definitions and tool calls
 	//
-	// Converts tool definitions and tool calls between the formats of model providers and MCP. Nothing runs, and no tool has to be known here. Each part that cannot be converted, or that differs in the answer, has a note with a JSON pointer into the request.
+	// Converts tool definitions and tool calls between the formats of model providers and MCP. Nothing runs, and Callyard does not need to have the tools. Each part that cannot be converted, or that differs in the answer, has a note with a JSON pointer into the request.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14541,7 +14541,7 @@ type ClientWithResponsesInterface interface {
 
 	// ConvertToolsWithResponse Convert tool definitions and tool calls
 	//
-	// Converts tool definitions and tool calls between the formats of model providers and MCP. Nothing runs, and no tool has to be known here. Each part that cannot be converted, or that differs in the answer, has a note with a JSON pointer into the request.
+	// Converts tool definitions and tool calls between the formats of model providers and MCP. Nothing runs, and Callyard does not need to have the tools. Each part that cannot be converted, or that differs in the answer, has a note with a JSON pointer into the request.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -23476,7 +23476,7 @@ func (c *ClientWithResponses) ConfirmCallWithResponse(ctx context.Context, id st
 
 // ConvertToolsWithBodyWithResponse Convert tool definitions and tool calls
 //
-// Converts tool definitions and tool calls between the formats of model providers and MCP. Nothing runs, and no tool has to be known here. Each part that cannot be converted, or that differs in the answer, has a note with a JSON pointer into the request.
+// Converts tool definitions and tool calls between the formats of model providers and MCP. Nothing runs, and Callyard does not need to have the tools. Each part that cannot be converted, or that differs in the answer, has a note with a JSON pointer into the request.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -23491,7 +23491,7 @@ func (c *ClientWithResponses) ConvertToolsWithBodyWithResponse(ctx context.Conte
 
 // ConvertToolsWithResponse Convert tool definitions and tool calls
 //
-// Converts tool definitions and tool calls between the formats of model providers and MCP. Nothing runs, and no tool has to be known here. Each part that cannot be converted, or that differs in the answer, has a note with a JSON pointer into the request.
+// Converts tool definitions and tool calls between the formats of model providers and MCP. Nothing runs, and Callyard does not need to have the tools. Each part that cannot be converted, or that differs in the answer, has a note with a JSON pointer into the request.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //

@@ -383,7 +383,7 @@ export interface paths {
         put?: never;
         /**
          * Convert tool definitions and tool calls
-         * @description Converts tool definitions and tool calls between the formats of model providers and MCP. Nothing runs, and no tool has to be known here. Each part that cannot be converted, or that differs in the answer, has a note with a JSON pointer into the request.
+         * @description Converts tool definitions and tool calls between the formats of model providers and MCP. Nothing runs, and Callyard does not need to have the tools. Each part that cannot be converted, or that differs in the answer, has a note with a JSON pointer into the request.
          */
         post: operations["convert-tools"];
         delete?: never;

@@ -156,7 +156,7 @@ func (h *handlers) planPins(file, now []AcceptedDigest, by *schema.Principal) (a
 		case had[pin]:
 			continue
 		case !known:
-			s.Action, s.Note = skip, "The tool is not known here at the moment, or its server has no pin."
+			s.Action, s.Note = skip, "The tool is currently unknown, or its server has no pin."
 		case t.Digest != pin.Digest:
 			s.Action, s.Note = skip, "The server offers another definition now: review that one."
 		case len(h.o.AcceptGroups) > 0 && !slices.ContainsFunc(by.Groups, func(g string) bool { return slices.Contains(h.o.AcceptGroups, g) }):

@@ -100,8 +100,8 @@ def sync_detailed(
     """Convert tool definitions and tool calls
 
      Converts tool definitions and tool calls between the formats of model providers and MCP. Nothing
-    runs, and no tool has to be known here. Each part that cannot be converted, or that differs in the
-    answer, has a note with a JSON pointer into the request.
+    runs, and Callyard does not need to have the tools. Each part that cannot be converted, or that
+    differs in the answer, has a note with a JSON pointer into the request.
 
     Args:
         body (ConversionRequest):
@@ -133,8 +133,8 @@ def sync(
     """Convert tool definitions and tool calls
 
      Converts tool definitions and tool calls between the formats of model providers and MCP. Nothing
-    runs, and no tool has to be known here. Each part that cannot be converted, or that differs in the
-    answer, has a note with a JSON pointer into the request.
+    runs, and Callyard does not need to have the tools. Each part that cannot be converted, or that
+    differs in the answer, has a note with a JSON pointer into the request.
 
     Args:
         body (ConversionRequest):
@@ -161,8 +161,8 @@ async def asyncio_detailed(
     """Convert tool definitions and tool calls
 
      Converts tool definitions and tool calls between the formats of model providers and MCP. Nothing
-    runs, and no tool has to be known here. Each part that cannot be converted, or that differs in the
-    answer, has a note with a JSON pointer into the request.
+    runs, and Callyard does not need to have the tools. Each part that cannot be converted, or that
+    differs in the answer, has a note with a JSON pointer into the request.
 
     Args:
         body (ConversionRequest):
@@ -192,8 +192,8 @@ async def asyncio(
     """Convert tool definitions and tool calls
 
      Converts tool definitions and tool calls between the formats of model providers and MCP. Nothing
-    runs, and no tool has to be known here. Each part that cannot be converted, or that differs in the
-    answer, has a note with a JSON pointer into the request.
+    runs, and Callyard does not need to have the tools. Each part that cannot be converted, or that
+    differs in the answer, has a note with a JSON pointer into the request.
 
     Args:
         body (ConversionRequest):
