@@ -101,7 +101,7 @@ func (s *Server) redeem(ctx context.Context, r *redemption) (*issued, error) {
 
 // reused ends a grant whose code or refresh token was used twice.
 func (s *Server) reused(ctx context.Context, id []byte, one *grant, what string) error {
-	s.o.Log.Warn("something of a grant was used twice; the grant has ended", "what", what, "name", one.Person.Name, "client", one.Client)
+	s.o.Log.Warn("a code or a refresh token was used twice; its grant has ended", "what", what, "name", one.Person.Name, "client", one.Client)
 	if err := s.end(ctx, id, one, Event{Why: ByReuse}); err != nil {
 		return errors.Join(errReused, err)
 	}

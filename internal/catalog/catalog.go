@@ -107,7 +107,7 @@ func Open(ctx context.Context, conn *bus.Conn, router *dispatch.Router, id strin
 		return nil, err
 	}
 	if c.sets.table, c.sets.fault = settable.Open(ctx, conn, whenOpen(c.Sets().changed)); c.sets.fault != nil {
-		log.Warn("sets of tools that were made over the API are unknown here: run `callyard init`, and update NATS to the permissions of this version", "error", c.sets.fault)
+		log.Warn("sets of tools that were created over the API are not available at this front door: run `callyard init`, and update NATS to the permissions of this version", "error", c.sets.fault)
 	}
 	opened.Store(true)
 	c.addedChanged()

@@ -261,7 +261,7 @@ func (s Sets) membersLocked(set string) map[toolName]struct{} {
 	}
 	made := s.composedLocked().set(schema.DefaultTenant, set)
 	if made == nil || made.err != nil {
-		s.c.log.Error("a set by which tools are disabled cannot be used; all tools that fit the rest of the switch are disabled", "set", set)
+		s.c.log.Error("a set that disables tools cannot be used; all tools that match the rest of the switch are disabled", "set", set)
 		return nil
 	}
 	members := maps.Clone(made.members)

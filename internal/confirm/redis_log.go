@@ -18,6 +18,6 @@ type redisLog struct{ log *slog.Logger }
 // Printf logs a message of the client.
 func (l redisLog) Printf(ctx context.Context, format string, v ...any) {
 	if l.log.Enabled(ctx, slog.LevelWarn) {
-		l.log.WarnContext(ctx, "redis", "says", fmt.Sprintf(format, v...))
+		l.log.WarnContext(ctx, "message of the Redis client", "text", fmt.Sprintf(format, v...))
 	}
 }

@@ -173,11 +173,11 @@ func (l serverLog) Noticef(string, ...any) {}
 func (l serverLog) Debugf(string, ...any)  {}
 func (l serverLog) Tracef(string, ...any)  {}
 func (l serverLog) Warnf(format string, args ...any) {
-	l.log.Warn("the NATS server says", "text", fmt.Sprintf(format, args...))
+	l.log.Warn("message of the embedded NATS server", "text", fmt.Sprintf(format, args...))
 }
 func (l serverLog) Errorf(format string, args ...any) {
-	l.log.Error("the NATS server says", "text", fmt.Sprintf(format, args...))
+	l.log.Error("message of the embedded NATS server", "text", fmt.Sprintf(format, args...))
 }
 func (l serverLog) Fatalf(format string, args ...any) {
-	l.log.Error("the NATS server says", "text", fmt.Sprintf(format, args...))
+	l.log.Error("message of the embedded NATS server", "text", fmt.Sprintf(format, args...))
 }

@@ -117,7 +117,7 @@ func (s *Store) Query(ctx context.Context, text string) (search.Meaning, error) 
 		s.failed, s.until = publicError(err), time.Now().Add(pause)
 		failed = s.failed
 		s.mu.Unlock()
-		s.log.Warn("embedding a query failed; searches go by words alone", "error", err, "for", pause)
+		s.log.Warn("embedding a query failed; the search ranks tools by words only", "error", err, "for", pause)
 		return search.Meaning{}, failed
 	}
 	return search.Meaning{Query: v[0], Of: s.of, Least: s.least}, nil
@@ -154,7 +154,7 @@ func (s *Store) run(ctx context.Context) {
 		case err != nil:
 			delay := retries.Delay(failures)
 			failures++
-			s.log.Warn("embedding the definitions of tools failed; searches rank these tools by words alone", "error", err, "again_in", delay)
+			s.log.Warn("embedding the definitions of tools failed; searches rank these tools by words only", "error", err, "again_in", delay)
 			again = time.After(delay)
 		case more:
 			failures = 0

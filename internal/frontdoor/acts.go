@@ -35,7 +35,7 @@ func (d *FrontDoor) recordAct(ctx context.Context, a *httpapi.Act) error {
 	if err == nil {
 		return nil
 	}
-	d.o.Log.Error("what an operator did is not in the audit record", "operation", a.Operation, "by", a.By.Name, "id", a.RequestID, "error", err)
+	d.o.Log.Error("an action of an operator could not be written to the audit log", "operation", a.Operation, "by", a.By.Name, "id", a.RequestID, "error", err)
 	return schema.Errorf(schema.KindUnavailable, "The audit record cannot be written, so nothing was changed. Try again later.").RetryableAfter(0)
 }
 

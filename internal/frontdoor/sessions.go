@@ -19,7 +19,7 @@ func openSessions(o Options, endpoint *mcp.Endpoint) *sessiontable.Table {
 	defer cancel()
 	table, err := sessiontable.Open(ctx, o.Conn, endpoint.SessionChanged)
 	if err != nil {
-		o.Log.Warn("MCP sessions end with this front door and are unknown to the others: run `callyard init`, and update NATS to the permissions of this version", "error", err)
+		o.Log.Warn("MCP sessions are not shared with other front doors, and end with this one: run `callyard init`, and update NATS to the permissions of this version", "error", err)
 		return nil
 	}
 	endpoint.ShareSessions(table)

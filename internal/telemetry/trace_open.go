@@ -74,7 +74,7 @@ func OpenTraces(ctx context.Context, o TraceOptions) (*Traces, error) {
 	if err != nil {
 		return nil, errors.Join(err, exporter.Shutdown(ctx))
 	}
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { o.Log.Warn("traces", "error", err) }))
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { o.Log.Warn("OpenTelemetry reported an error", "error", err) }))
 	return newTraces(exporter, about, o), nil
 }
 

@@ -90,7 +90,7 @@ func (a *announcer) logChange(err error) {
 	failed := err != nil
 	switch {
 	case failed && a.w.o.Conn.Ready() != nil:
-		log.Debug("not announced", "error", err) // the connection has logged that it is down
+		log.Debug("announcing the worker failed", "error", err) // the connection has logged that it is down
 	case failed == a.failing:
 	case failed:
 		a.failing = true

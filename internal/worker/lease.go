@@ -432,7 +432,7 @@ func (l *leases) digest(id string) (string, error) {
 		if ended { // the directory was removed when the lease ended
 			return "", schema.Errorf(schema.KindServerFailed, "The lease has ended.")
 		}
-		l.w.log.Info("the state of an episode has no digest, so it counts as another one than that of the labelled calls", "server", l.served.Session.Spec.ID, "error", err)
+		l.w.log.Info("the state of an episode has no digest, so it counts as different from that of the labelled calls", "server", l.served.Session.Spec.ID, "error", err)
 		return bus.UnusableState + dirstate.Reason(err), nil
 	}
 	if err != nil {

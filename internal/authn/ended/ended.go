@@ -34,7 +34,7 @@ type Grants struct {
 func Open(ctx context.Context, conn *bus.Conn, log *slog.Logger) *Grants {
 	g := &Grants{conn: conn, log: log}
 	if err := g.open(ctx); err != nil {
-		log.Warn("access that people end at the approver is known here only when its tokens expire: run `callyard init`, and update NATS to the permissions of this version", "error", err)
+		log.Warn("ended grants cannot be read, so access tokens of ended grants are accepted until they expire: run `callyard init`, and update NATS to the permissions of this version", "error", err)
 	}
 	running, stop := context.WithCancel(context.Background())
 	g.stop = stop
@@ -64,7 +64,7 @@ func (g *Grants) openLater(ctx context.Context) {
 			g.log.Debug("the table of ended grants cannot be opened", "error", err)
 			continue
 		}
-		g.log.Info("access that people end at the approver is known here now")
+		g.log.Info("ended grants can be read; their access tokens are refused")
 	}
 }
 

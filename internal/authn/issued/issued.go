@@ -80,7 +80,7 @@ type entry struct {
 func Open(ctx context.Context, o Options) *Keys {
 	k := &Keys{o: o, seen: make(map[string]*entry), asks: rate.NewLimiter(rate.Every(askEvery), askBurst)}
 	if k.fault = k.open(ctx); k.fault != nil {
-		o.Log.Warn("API keys that were made over the API are unknown here: run `callyard init`, and update NATS to the permissions of this version", "error", k.fault)
+		o.Log.Warn("API keys that were created over the API are not available at this front door: run `callyard init`, and update NATS to the permissions of this version", "error", k.fault)
 	}
 	running, stop := context.WithCancel(context.Background())
 	k.stop = stop
@@ -115,7 +115,7 @@ func (k *Keys) openLater(ctx context.Context) bool {
 			k.o.Log.Debug("the tables of API keys cannot be opened", "error", err)
 			continue
 		}
-		k.o.Log.Info("API keys that were made over the API are known here now")
+		k.o.Log.Info("API keys that were created over the API are available")
 	}
 	return true
 }

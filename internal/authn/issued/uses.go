@@ -52,7 +52,7 @@ func (k *Keys) flush(ctx context.Context) {
 			continue // it was revoked
 		}
 		if err != nil {
-			k.o.Log.Warn("when API keys were last used cannot be stored", "error", err)
+			k.o.Log.Warn("the last use of API keys cannot be stored", "error", err)
 			return // the next try follows in a minute
 		}
 	}

@@ -58,7 +58,7 @@ func (s *sessions) share(ctx context.Context, sess *session) {
 // keep logs that only this front door knows a session.
 func (s *sessions) keep(sess *session, err error) {
 	s.unshared.Do(func() {
-		s.log.Warn("only this front door knows sessions of MCP clients", "principal", sess.principal, "error", err)
+		s.log.Warn("sessions of MCP clients are not shared with other front doors", "principal", sess.principal, "error", err)
 	})
 }
 

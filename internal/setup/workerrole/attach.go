@@ -39,7 +39,7 @@ func (a *attachListener) start(ctx context.Context, c *settings.Attach, w *worke
 		default:
 		}
 	})
-	log.Info("programs attach here", "address", l.Addr().String(), "tls", c.CertFile != "")
+	log.Info("listening for programs that attach", "address", l.Addr().String(), "tls", c.CertFile != "")
 	return nil
 }
 

@@ -79,7 +79,7 @@ func (h *handlers) create(x *httpapi.Exchange, r *http.Request) (made NewAPIKey,
 	if err != nil {
 		return made, err
 	}
-	h.log.Info("an API key was made", "key", key.ID, "name", key.Name, "by", x.Principal.Name, "id", x.ID)
+	h.log.Info("an API key was created", "key", key.ID, "name", key.Name, "by", x.Principal.Name, "id", x.ID)
 	made = NewAPIKey{keyOf(&key), secret}
 	x.Changes(nil, recordOf(&key))
 	x.Set("Etag", made.ETag)
