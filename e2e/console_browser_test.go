@@ -221,3 +221,49 @@ func TestKeysInABrowser(t *testing.T) {
 	p.says("revoke-key")
 	p.says("Intact")
 }
+
+// The answer to a second click would replace the page with the secret, which is shown only once.
+func TestDoubleClickOnAKeyFormStillShowsTheSecret(t *testing.T) {
+	t.Parallel()
+	_, pages := consoleFabric(t)
+	p := openTab(startBrowser(t), t, true)
+	// The second click comes before the answer to the first.
+	twice := func(button string) {
+		t.Helper()
+		asked[int](p, fmt.Sprintf(`(() => { const b = document.querySelector(%q); b.click(); setTimeout(() => b.click(), 0); return 0; })()`, button))
+		p.sees("the secret", `document.querySelector("#secret, .notice.danger") !== null`)
+		if p.count("#secret") != 1 {
+			t.Errorf("the secret is lost: %s", p.text())
+		}
+	}
+	p.open(pages + "/console/keys/new")
+	p.do(chromedp.SendKeys(chromedp.CSS("input[name=name]"), "nightly"))
+	twice("main button.primary")
+	p.do(chromedp.Click(chromedp.CSS(`a[href^="/console/keys/key?"]`)))
+	p.sees("the key", `document.querySelector("select[name=grace]") !== null`)
+	twice(`form:has(select[name=grace]) button`)
+}
+
+// A refused form marks its fields, keeps what was entered, and puts the focus on the first of them.
+func TestRefusedKeyFormLeadsToItsFields(t *testing.T) {
+	t.Parallel()
+	_, pages := consoleFabric(t)
+	p := openTab(startBrowser(t), t, true)
+	p.watchPolicy()
+	p.open(pages + "/console/keys/new")
+	p.do(chromedp.SendKeys(chromedp.CSS("input[name=name]"), "nightly"), chromedp.SendKeys(chromedp.CSS("input[name=burst]"), "many"), chromedp.SendKeys(chromedp.CSS("input[name=in_flight]"), "2.5"))
+	p.do(chromedp.Click(chromedp.CSS("main button.primary")))
+	p.sees("the marked fields", `document.querySelectorAll("[aria-invalid=true]").length === 2`)
+	if !asked[bool](p, `document.activeElement.name === "burst" && document.querySelector("input[name=name]").value === "nightly"`) {
+		t.Errorf("the focus is on %s", asked[string](p, `document.activeElement.outerHTML`))
+	}
+	p.staysAtHome("a refused form")
+	p.glance("console-newkey-refused")
+	// A role with limits is stored and shown.
+	p.do(chromedp.SetValue(chromedp.CSS("input[name=burst]"), ""), chromedp.SetValue(chromedp.CSS("input[name=in_flight]"), "2"), chromedp.SetValue(chromedp.CSS("select[name=role]"), "caller"))
+	p.do(chromedp.Click(chromedp.CSS("main button.primary")))
+	p.sees("the secret", `document.querySelector("#secret") !== null`)
+	p.do(chromedp.Click(chromedp.CSS(`a[href^="/console/keys/key?"]`)))
+	p.sees("the key", `document.querySelector("select[name=role]")?.value === "caller"`)
+	p.says("2 in flight")
+}

@@ -13,6 +13,16 @@
     }
   }
 
+  // A second click would send the form again, and that answer would replace the page with the secret.
+  for (const once of document.querySelectorAll("form[data-once]")) {
+    let sent = -Infinity;
+    once.addEventListener("submit", (event) => {
+      if (performance.now() - sent < 30000) event.preventDefault();
+      else sent = performance.now();
+    });
+    addEventListener("pageshow", () => { sent = -Infinity; }); // the person came back
+  }
+
   const form = document.querySelector("form[data-compose]");
   const editor = form && form.querySelector("#arguments");
   const faults = form && form.querySelector("#faults");
