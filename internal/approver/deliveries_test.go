@@ -138,7 +138,9 @@ func TestFailedDeliveriesOfApprovalEventsAreListedAndSentAgain(t *testing.T) {
 	if got := <-delivered; got != d.ID {
 		t.Errorf("%s was delivered, not %s", got, d.ID)
 	}
-	until(t, "nothing is left", func() bool { return ask("olga", "GET", "/webhooks/deliveries", &list) == http.StatusOK && list.Total == 0 })
+	until(t, "nothing is left", func() bool {
+		return ask("olga", "GET", "/webhooks/deliveries", &list) == http.StatusOK && list.Total == 0
+	})
 
 	if err := record.Sync(t.Context()); err != nil {
 		t.Fatal(err)
