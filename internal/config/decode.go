@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"reflect"
+	"strings"
 
 	"github.com/callyard/callyard/pkg/risk/yamldoc"
 )
@@ -19,8 +20,8 @@ type decoder struct {
 	// places records where each path was set, for the faults of Validate.
 	places Places
 	values int
-	// misplaced returns the path at which a key is known, or "".
-	misplaced func(key string) string
+	// misplaced returns the paths at which a key is known.
+	misplaced func(key string) []string
 }
 
 func (d *decoder) decode(path string, n *node, v reflect.Value) {
@@ -125,8 +126,11 @@ func (d *decoder) members(path string, n *node, sections []section, others []str
 func (d *decoder) unknown(path string, m member, names []string) {
 	fix := ""
 	if yamldoc.Nearest(m.key, names) == "" && d.misplaced != nil {
-		if elsewhere := d.misplaced(m.key); elsewhere != "" && elsewhere != join(path, m.key) {
-			fix = fmt.Sprintf("the key is now %s; move it there.", elsewhere)
+		switch elsewhere := d.misplaced(m.key); {
+		case len(elsewhere) == 1 && elsewhere[0] != join(path, m.key):
+			fix = fmt.Sprintf("the key is %s; move it there.", elsewhere[0])
+		case len(elsewhere) > 1:
+			fix = fmt.Sprintf("move it to the section that it belongs to: %s.", strings.Join(elsewhere, ", "))
 		}
 	}
 	if fix == "" {

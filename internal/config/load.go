@@ -80,13 +80,13 @@ func Load(src Source, into any) (Places, error) {
 		faults: faults,
 		expand: &expander{vars: environment(src.Env)},
 		places: Places{},
-		misplaced: func(key string) string {
+		misplaced: func(key string) (paths []string) {
 			for _, s := range settings {
 				if strings.HasSuffix(s.path, "."+key) {
-					return s.path
+					paths = append(paths, s.path)
 				}
 			}
-			return ""
+			return paths
 		},
 	}
 	whole := true
