@@ -109,7 +109,7 @@ func TestOnlyTheDefaultTenantChangesSharedSettings(t *testing.T) {
 	} {
 		for key, allowed := range map[string]bool{redKey: c.own, homeKey: true} {
 			a := f.do(c.method, c.path, c.body, "Authorization", "Bearer "+key, "Content-Type", "application/json")
-			if got := !strings.Contains(string(a.body), "Only the default tenant"); got != allowed || !got && a.status != http.StatusForbidden {
+			if got := !strings.Contains(string(a.body), "Only credentials of the default tenant"); got != allowed || !got && a.status != http.StatusForbidden {
 				t.Errorf("%s %s: %d %s", c.method, c.path, a.status, a.body)
 			}
 		}

@@ -104,7 +104,7 @@ func (h *handlers) put(x *httpapi.Exchange, r *http.Request) (answer StateChange
 	case match == "":
 		return answer, schema.Errorf(problem.KindUnguarded, "Send If-Match with the ETag of the state that you have seen; a request with dry_run=true returns it with the differences.")
 	default:
-		return answer, schema.Errorf(problem.KindChanged, "The state has changed: the ETag in If-Match is not the current one. Nothing was changed. Get the new differences and ETag with dry_run=true.")
+		return answer, schema.Errorf(problem.KindChanged, "The state has changed: the ETag in the request is not the current one. Nothing was changed. Get the new differences and ETag with dry_run=true.")
 	}
 	steps := h.plan(file, now, sets, &x.Principal)
 	if !answer.DryRun {

@@ -52,7 +52,7 @@ func (h *handlers) erase(ctx context.Context, in *eraseInput) (TenantErasure, er
 	case !id.Valid():
 		return TenantErasure{}, schema.Errorf(schema.KindNotFound, "The id of a tenant has 1 to 64 letters, digits, - and _; correct the path.")
 	case in.Confirm != in.ID:
-		return TenantErasure{}, schema.Errorf(schema.KindConflict, "The parameter confirm must repeat the id of the tenant. Nothing was erased.")
+		return TenantErasure{}, schema.Errorf(schema.KindConflict, "The query does not repeat the id of the tenant. Nothing was erased.")
 	case id.Is(schema.DefaultTenant):
 		return TenantErasure{}, schema.Errorf(schema.KindConflict, "The default tenant operates the installation and cannot be erased.")
 	case h.o.Book.Configured(id):
