@@ -8120,7 +8120,7 @@ type ClientInterface interface {
 
 	// SearchTools Search tools
 	//
-	// The tools that fit a description in words, best first, with how each is called and what the policy decides for a call without arguments. Only tools that can be called are searched. If no tool fits, the list is empty, and unmatched has the words that no tool has.
+	// The tools that match a description in words, best first, with how to call each of them and what the policy decides for a call without arguments. Only tools that can be called are searched. If no tool matches, the list is empty, and unmatched has the words that no tool has.
 	//
 	// Corresponds with GET /tools/search (the `SearchTools` operationId).
 	SearchTools(ctx context.Context, params *SearchToolsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -9755,7 +9755,7 @@ func (c *Client) SwitchTools(ctx context.Context, body SwitchToolsJSONRequestBod
 
 // SearchTools Search tools
 //
-// The tools that fit a description in words, best first, with how each is called and what the policy decides for a call without arguments. Only tools that can be called are searched. If no tool fits, the list is empty, and unmatched has the words that no tool has.
+// The tools that match a description in words, best first, with how to call each of them and what the policy decides for a call without arguments. Only tools that can be called are searched. If no tool matches, the list is empty, and unmatched has the words that no tool has.
 //
 // Corresponds with GET /tools/search (the `SearchTools` operationId).
 func (c *Client) SearchTools(ctx context.Context, params *SearchToolsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -15099,7 +15099,7 @@ type ClientWithResponsesInterface interface {
 
 	// SearchToolsWithResponse Search tools
 	//
-	// The tools that fit a description in words, best first, with how each is called and what the policy decides for a call without arguments. Only tools that can be called are searched. If no tool fits, the list is empty, and unmatched has the words that no tool has.
+	// The tools that match a description in words, best first, with how to call each of them and what the policy decides for a call without arguments. Only tools that can be called are searched. If no tool matches, the list is empty, and unmatched has the words that no tool has.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -24421,7 +24421,7 @@ func (c *ClientWithResponses) SwitchToolsWithResponse(ctx context.Context, body 
 
 // SearchToolsWithResponse Search tools
 //
-// The tools that fit a description in words, best first, with how each is called and what the policy decides for a call without arguments. Only tools that can be called are searched. If no tool fits, the list is empty, and unmatched has the words that no tool has.
+// The tools that match a description in words, best first, with how to call each of them and what the policy decides for a call without arguments. Only tools that can be called are searched. If no tool matches, the list is empty, and unmatched has the words that no tool has.
 //
 // Returns a wrapper object for the known response body format(s).
 //

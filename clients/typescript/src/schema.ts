@@ -1149,7 +1149,7 @@ export interface paths {
         };
         /**
          * Search tools
-         * @description The tools that fit a description in words, best first, with how each is called and what the policy decides for a call without arguments. Only tools that can be called are searched. If no tool fits, the list is empty, and unmatched has the words that no tool has.
+         * @description The tools that match a description in words, best first, with how to call each of them and what the policy decides for a call without arguments. Only tools that can be called are searched. If no tool matches, the list is empty, and unmatched has the words that no tool has.
          */
         get: operations["search-tools"];
         put?: never;

@@ -95,9 +95,9 @@ def sync_detailed(
 ) -> Response[Problem | ToolSearch]:
     """Search tools
 
-     The tools that fit a description in words, best first, with how each is called and what the policy
-    decides for a call without arguments. Only tools that can be called are searched. If no tool fits,
-    the list is empty, and unmatched has the words that no tool has.
+     The tools that match a description in words, best first, with how to call each of them and what the
+    policy decides for a call without arguments. Only tools that can be called are searched. If no tool
+    matches, the list is empty, and unmatched has the words that no tool has.
 
     Args:
         q (str):
@@ -137,9 +137,9 @@ def sync(
 ) -> Problem | ToolSearch | None:
     """Search tools
 
-     The tools that fit a description in words, best first, with how each is called and what the policy
-    decides for a call without arguments. Only tools that can be called are searched. If no tool fits,
-    the list is empty, and unmatched has the words that no tool has.
+     The tools that match a description in words, best first, with how to call each of them and what the
+    policy decides for a call without arguments. Only tools that can be called are searched. If no tool
+    matches, the list is empty, and unmatched has the words that no tool has.
 
     Args:
         q (str):
@@ -174,9 +174,9 @@ async def asyncio_detailed(
 ) -> Response[Problem | ToolSearch]:
     """Search tools
 
-     The tools that fit a description in words, best first, with how each is called and what the policy
-    decides for a call without arguments. Only tools that can be called are searched. If no tool fits,
-    the list is empty, and unmatched has the words that no tool has.
+     The tools that match a description in words, best first, with how to call each of them and what the
+    policy decides for a call without arguments. Only tools that can be called are searched. If no tool
+    matches, the list is empty, and unmatched has the words that no tool has.
 
     Args:
         q (str):
@@ -214,9 +214,9 @@ async def asyncio(
 ) -> Problem | ToolSearch | None:
     """Search tools
 
-     The tools that fit a description in words, best first, with how each is called and what the policy
-    decides for a call without arguments. Only tools that can be called are searched. If no tool fits,
-    the list is empty, and unmatched has the words that no tool has.
+     The tools that match a description in words, best first, with how to call each of them and what the
+    policy decides for a call without arguments. Only tools that can be called are searched. If no tool
+    matches, the list is empty, and unmatched has the words that no tool has.
 
     Args:
         q (str):
