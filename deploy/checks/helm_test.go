@@ -84,6 +84,7 @@ func TestChartRefusesInvalidValues(t *testing.T) {
 	for name, c := range map[string]struct{ values, want string }{
 		"front doors without keys":      {`approver: {keys: [{name: a, hash: "sha256:` + strings.Repeat("0", 64) + `"}]}`, "callyard keys new"},
 		"an approver without sign-in":   {strings.Split(minimal, "approver:")[0], "approver has neither keys nor settings.oidc"},
+		"scrapes without a key":         {minimal + "serviceMonitor: {enabled: true}", "serviceMonitor.keySecret"},
 		"a misspelt value":              {minimal + "worker: {replica: 3}", "replica"},
 		"a misspelt section":            {minimal + "workers: {replicas: 3}", "workers"},
 		"a misspelt value of ingress":   {minimal + "networkPolicy: {caller: []}", "caller"},
