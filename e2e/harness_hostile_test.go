@@ -101,7 +101,7 @@ func (b *besieged) know(t testing.TB) {
 	}
 	b.doorKnows["POST /confirmations/{id}"] = map[string]string{"id": h.ID, "body": `{"confirm":true}`}
 	b.approverKnows = hostile.Known{
-		"/approvals/{id}": id(people.ApprovalID), "/permissions/{id}/revocations": {"id": "perm_x", "body": `{"reason":"x"}`},
+		"/approvals/{id}": id(people.ApprovalID), "/permissions/{id}/revocations": {"id": "perm_x", "body": `{"reason":"x"}`}, "/webhooks/deliveries/{id}/retry": id("nobody"),
 		"/approvals/{id}/decisions": {"id": people.ApprovalID, "body": `{"kind":"approve","reason":"x","digest":"sha256:0","allow":{"until":"2030-01-01T00:00:00Z","pattern":{"kind":"same"}}}`},
 		"/decisions":                {"body": fmt.Sprintf(`{"decisions":[{"id":%q,"kind":"deny","reason":"x","digest":"sha256:0"}]}`, people.ApprovalID)},
 	}

@@ -133,7 +133,7 @@ func TestManySessionsThatAreNotSharedAreOneLineOfTheLog(t *testing.T) {
 	if a := last.send(pinging); a.status != 200 {
 		t.Errorf("a session beyond the share: %d %s", a.status, a.body)
 	}
-	if said := f.Logged.String(); strings.Count(said, "only this front door knows") != 1 || !strings.Contains(said, sessiontable.ErrShare.Error()) {
-		t.Errorf("the log has %d lines:\n%.2000s", strings.Count(said, "only this front door knows"), said)
+	if said := f.Logged.String(); strings.Count(said, "are not shared with other front doors") != 1 || !strings.Contains(said, sessiontable.ErrShare.Error()) {
+		t.Errorf("the log has %d lines:\n%.2000s", strings.Count(said, "are not shared with other front doors"), said)
 	}
 }
