@@ -102,7 +102,7 @@ func (d *door) lacksScope(key, method, path, body string) (status int, lacks boo
 		d.t.Fatal(err)
 	}
 	// Operations of the default tenant only are refused to others as if they lacked a scope.
-	return resp.StatusCode, strings.Contains(resp.Header.Get("Www-Authenticate"), "insufficient_scope") || strings.Contains(string(text), "Only the default tenant")
+	return resp.StatusCode, strings.Contains(resp.Header.Get("Www-Authenticate"), "insufficient_scope") || strings.Contains(string(text), "Only credentials of the default tenant")
 }
 
 func TestOperationsAreAllowedOnlyToDocumentedRoles(t *testing.T) {
