@@ -219,7 +219,7 @@ func (s *Server) reward(w http.ResponseWriter, r *http.Request, _ schema.Princip
 // mayWatch returns an error for a principal that may not see the episodes of others.
 func mayWatch(who *schema.Principal) error {
 	if !who.Has(scope.Admin) || !who.Tenant.Is(schema.DefaultTenant) {
-		return schema.Errorf(schema.KindForbidden, "The episodes of all programs are shown to credentials of the default tenant with the scope %s alone.", scope.Admin)
+		return schema.Errorf(schema.KindForbidden, "Only credentials of the default tenant with the scope %s can see the episodes of all programs.", scope.Admin)
 	}
 	return nil
 }

@@ -221,7 +221,7 @@ func (x *Exchange) allow(need *scope.Need) error {
 		return err
 	}
 	if need.DefaultTenant && !x.Principal.Tenant.Is(schema.DefaultTenant) {
-		return schema.Errorf(schema.KindForbidden, "Only credentials of the default tenant can change what all tenants share.")
+		return schema.Errorf(schema.KindForbidden, "Only credentials of the default tenant can use this operation, because it concerns all tenants.")
 	}
 	if need.AllServers && x.shared.Apart != nil && x.shared.Apart(x.Principal.Tenant) {
 		return schema.Errorf(schema.KindForbidden, "The answer would cover the servers of all tenants, and your tenant does not see all of them. Use a credential of the default tenant.")
