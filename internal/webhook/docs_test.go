@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// verify returns nil for a request that came from the fabric, and was not
-// changed or kept on the way.
+// verify returns nil for a request that Callyard has signed, that nobody has changed, and
+// that is less than five minutes old.
 func verify(secret string, h http.Header, body []byte, now time.Time) error {
 	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
 	if err != nil {
@@ -23,7 +23,7 @@ func verify(secret string, h http.Header, body []byte, now time.Time) error {
 	id, stamp := h.Get("webhook-id"), h.Get("webhook-timestamp")
 	sent, err := strconv.ParseInt(stamp, 10, 64)
 	if err != nil || now.Sub(time.Unix(sent, 0)).Abs() > 5*time.Minute {
-		return errors.New("the time is not right")
+		return errors.New("the timestamp is missing, or too far from the present time")
 	}
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte(id + "." + stamp + "."))
@@ -34,7 +34,7 @@ func verify(secret string, h http.Header, body []byte, now time.Time) error {
 			return nil
 		}
 	}
-	return errors.New("no signature fits")
+	return errors.New("no signature matches")
 }
 
 // The function above is the one in docs/how-to/webhooks.md, and it works.
