@@ -51,7 +51,7 @@ func TestFaultsOfATestedCallAreShownAtTheirFields(t *testing.T) {
 		{"a name twice", "bank/pay", `{"a":1,"a":2}`, "!invalid-request A name comes twice.", 400, []string{arguments, "A name comes twice."}, []string{tool}},
 		{"no right", "bank/pay", "{}", "!forbidden It requires the scope admin.", 403, []string{"It requires the scope admin."}, []string{tool, arguments}},
 		{"arguments that do not fit", "bank/pay", `{"n":"x"}`, `{"decision":"refused","arguments":"invalid","errors":[{"pointer":"/n","message":"expected a number"}],"error":{"kind":"invalid_arguments","detail":"They do not match."},"reasons":[],"durable":false}`, 200,
-			[]string{arguments, "<code>/n</code> expected a number", "Refused", "before the policy was asked", "They do not match."}, []string{tool, "<dt>Risk", "<dt>Durable"}},
+			[]string{arguments, "<code>/n</code> expected a number", "Refused", "before the policy was evaluated", "They do not match."}, []string{tool, "<dt>Risk", "<dt>Durable"}},
 	} {
 		d.set("POST /policy/test", c.answer)
 		p := k.post("/console/policy", "do", "test", "call", c.call, "arguments", c.arguments, "draft", "")
