@@ -157,7 +157,7 @@ func Start(ctx context.Context, o Options) (*Approver, error) {
 		Desk: o.Desk, Ledger: o.Ledger, Keys: keys, People: a.people, Slack: a.channels.book, Credentials: o.Credentials, Authorization: a.authorization, Tenants: o.Tenants,
 		LocalGroups: c.LocalGroups, Observers: c.ObserverGroups, PublicURL: public, HTTPS: c.CertFile != "", Lifetime: c.SessionLifetime, Idle: c.SessionIdle,
 		FreshFor: c.FreshSignIn, ArgumentBytes: int(c.ArgumentBytes), Console: a.console, ConsoleGroups: c.Console.Groups, Traces: o.Traces, Log: o.Log, Version: o.Version, Ready: a.Ready,
-		Deliveries: a.deliveries, DeliveryAdmins: c.Notify.AdminGroups, Record: a.record,
+		Deliveries: a.deliveries, DeliveryAdmins: c.Notify.AdminGroups, Audit: o.Audit,
 	}); err != nil {
 		return nil, errors.Join(err, a.closeChannels(ctx), a.listener.Close())
 	}

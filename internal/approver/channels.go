@@ -9,7 +9,6 @@ import (
 	"github.com/callyard/callyard/internal/approver/slack"
 	"github.com/callyard/callyard/internal/approver/slack/enrol"
 	"github.com/callyard/callyard/internal/approver/web"
-	"github.com/callyard/callyard/internal/store/audit"
 )
 
 // channels holds the notification channels. Each is nil if it is not configured.
@@ -57,19 +56,6 @@ func (a *Approver) deliveries() web.Deliveries {
 		return nil
 	}
 	return a.channels.hooks
-}
-
-// record writes an act of an operator to the audit record. It returns nil only after the beginning
-// of an act is stored, so that no act happens without a record.
-func (a *Approver) record(ctx context.Context, e audit.Entry) error {
-	if a.o.Audit == nil {
-		return nil
-	}
-	err := a.o.Audit.Append(ctx, e)
-	if err == nil && e.Kind == audit.ActBegun {
-		err = a.o.Audit.Sync(ctx)
-	}
-	return err
 }
 
 // closeChannels closes everything that openAuthorization, openPeople and openChannels have opened.

@@ -2,9 +2,9 @@ package web
 
 import (
 	"context"
+	"net/http"
 	"net/url"
 	"strconv"
-	"time"
 
 	"github.com/callyard/callyard/internal/problem"
 	"github.com/callyard/callyard/internal/store/audit"
@@ -23,9 +23,6 @@ const (
 	opDeliveries   = "listWebhookDeliveries"
 	opRetry        = "retryWebhookDelivery"
 )
-
-// recordFor limits the time for which an audit record may delay a request.
-const recordFor = 5 * time.Second
 
 // deliveriesInput holds the parameters of the list, which are those of the front door.
 type deliveriesInput struct {
@@ -108,16 +105,15 @@ func (a *api) retryDelivery(ctx context.Context, in *deliveryInput) (out webhook
 		return out, schema.Errorf(schema.KindNotFound, "There is no such webhook delivery: approver.notify.urls is not set, so nothing is delivered.")
 	}
 	act := audit.Entry{
-		Kind: audit.ActBegun, By: who.Name, Owner: who.Owner, Tenant: who.Tenant, Channel: "api", Credential: "configuration " + who.Name,
+		By: who.Name, Owner: who.Owner, Tenant: who.Tenant, Channel: "api", Credential: "configuration " + who.Name,
 		Operation: "retry-webhook-delivery", Path: deliveriesPath + "/" + url.PathEscape(in.ID) + "/retry",
 	}
 	if err := a.record(ctx, act); err != nil {
 		return out, err
 	}
 	d, err := outbox.Retry(ctx, of, in.ID)
-	act.Kind, act.Status, act.Outcome = audit.ActEnded, 200, "succeeded"
-	if err != nil {
-		act.Status, act.Outcome = problem.Of(err).Status, "refused"
+	if act.Status = http.StatusOK; err != nil {
+		act.Status = problem.Of(err).Status
 	}
 	_ = a.record(ctx, act) // it is done, and logged there
 	if err != nil {
@@ -126,16 +122,10 @@ func (a *api) retryDelivery(ctx context.Context, in *deliveryInput) (out webhook
 	return d.Entry(), nil
 }
 
-// record adds an entry to the audit record.
+// record adds an action of an operator to the audit record. The end of the request does not stop it.
 func (a *api) record(ctx context.Context, e audit.Entry) error {
-	if a.o.Record == nil {
+	if a.o.Audit == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordFor)
-	defer cancel()
-	if err := a.o.Record(ctx, e); err != nil {
-		a.o.Log.Error("an act of an operator is not in the audit record", "operation", e.Operation, "by", e.By, "error", err)
-		return schema.Errorf(schema.KindUnavailable, "The audit record cannot be written, so nothing was changed. Try again later.").RetryableAfter(time.Second)
-	}
-	return nil
+	return a.o.Audit.Act(context.WithoutCancel(ctx), e)
 }

@@ -55,8 +55,8 @@ type Options struct {
 	// DeliveryAdmins may list them and send them again, or everyone if no sign-in is required.
 	Deliveries     func() Deliveries
 	DeliveryAdmins []string
-	// Record adds an entry to the audit record. If nil, nothing is recorded.
-	Record func(ctx context.Context, e audit.Entry) error
+	// Audit records actions of operators. If nil, they are not recorded.
+	Audit *audit.Log
 	// LocalGroups lists the groups of [authn.Local], which is used if there are no keys.
 	LocalGroups []string
 	// Observers lists the groups whose members see every approval.
