@@ -63,7 +63,8 @@ func (v *Verifier) check(ctx context.Context, raw string, now time.Time) (*Token
 	if e != nil {
 		return nil, e
 	}
-	if e := i.checkSignature(ctx, tok); e != nil {
+	issued, _ := at(c["iat"])
+	if e := i.checkSignature(ctx, tok, issued); e != nil {
 		return nil, e
 	}
 	t.until = now.Add(rememberedFor)
@@ -114,9 +115,10 @@ func (i *issuer) checkHeader(h *jose.Header) *schema.Error {
 	return nil
 }
 
-func (i *issuer) checkSignature(ctx context.Context, tok *jose.JSONWebSignature) *schema.Error {
+// checkSignature verifies a token that claims to be issued at a time, or at the zero time.
+func (i *issuer) checkSignature(ctx context.Context, tok *jose.JSONWebSignature, issued time.Time) *schema.Error {
 	h := &tok.Signatures[0].Header
-	keys, err := i.keys.find(ctx, h.KeyID, h.Algorithm)
+	keys, err := i.keys.find(ctx, h.KeyID, h.Algorithm, issued)
 	if err != nil {
 		return keyFault(err)
 	}

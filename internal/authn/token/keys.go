@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -63,8 +64,10 @@ func (k *keySet) close() {
 
 // find returns the keys that may have made a signature: those with the id and the algorithm. A
 // token without an id matches if the issuer has exactly one key for the algorithm. Unknown keys are
-// fetched, within ctx; see [cooldown].
-func (k *keySet) find(ctx context.Context, id, algorithm string) ([]jose.JSONWebKey, error) {
+// fetched, within ctx; see [cooldown]. issued is the time that the token claims to be issued at, or
+// zero: a token that is newer than the last fetch may have a key that is newer as well.
+func (k *keySet) find(ctx context.Context, id, algorithm string, issued time.Time) ([]jose.JSONWebKey, error) {
+	arrived := time.Now()
 	for looked := false; ; looked = true {
 		k.mu.Lock()
 		now := time.Now()
@@ -79,10 +82,14 @@ func (k *keySet) find(ctx context.Context, id, algorithm string) ([]jose.JSONWeb
 			}
 		}
 		if looked || !k.beginLocked(now) {
-			failed := k.failed
+			failed, tried := k.failed, k.tried
+			unknown := id != "" && !slices.ContainsFunc(k.keys, func(key jose.JSONWebKey) bool { return key.KeyID == id })
 			k.mu.Unlock()
-			if failed != nil { // the issuer may have added the key since the last successful fetch
+			switch {
+			case failed != nil: // the issuer may have added the key since the last successful fetch
 				return nil, errAway
+			case unknown && tried.Before(arrived) && !issued.Before(tried.Truncate(time.Second)): // issuers round down to seconds
+				return nil, errTooNew
 			}
 			return nil, errUnknownKey
 		}
@@ -96,7 +103,10 @@ func (k *keySet) find(ctx context.Context, id, algorithm string) ([]jose.JSONWeb
 	}
 }
 
-var errAway = errors.New("the keys of the token's issuer cannot be fetched")
+var (
+	errAway   = errors.New("the keys of the token's issuer cannot be fetched")
+	errTooNew = errors.New("the token is newer than the keys of its issuer that are known")
+)
 
 // beginLocked reports whether a fetch is in progress. It starts one unless the last one is too
 // recent. k.mu is held.

@@ -90,7 +90,7 @@ func TestTenThousandUnknownKeysCostOneFetchInThirtySeconds(t *testing.T) {
 		for n := range 10_000 {
 			all.Go(func() {
 				time.Sleep(time.Duration(n) * time.Millisecond * 9) // over 90 seconds
-				if _, err := v.issuers[idpURL].keys.find(t.Context(), fmt.Sprint("unknown-", n), "ES256"); !errors.Is(err, errUnknownKey) {
+				if _, err := v.issuers[idpURL].keys.find(t.Context(), fmt.Sprint("unknown-", n), "ES256", time.Time{}); !errors.Is(err, errUnknownKey) {
 					t.Errorf("%d: %v", n, err)
 				}
 			})
@@ -222,6 +222,41 @@ func TestUnknownKeyDuringAnIssuerOutageIsNoFaultOfTheToken(t *testing.T) {
 		time.Sleep(cooldown)
 		if kind := verify(rotated); kind != "" {
 			t.Errorf("after the outage: %q", kind)
+		}
+	})
+}
+
+// A fetch that is shorter ago than [cooldown] is not repeated.
+func TestTokenThatIsNewerThanTheKnownKeysIsNotRefused(t *testing.T) {
+	old, rotated, forged := tokentest.NewKey(t, "old", jose.ES256), tokentest.NewKey(t, "rotated", jose.ES256), tokentest.NewKey(t, "forged", jose.ES256)
+	synctest.Test(t, func(t *testing.T) {
+		i := &idp{keys: []*tokentest.Key{old}}
+		v := i.open(t)
+		defer v.Close()
+		verify := func(raw string) schema.Kind {
+			_, err := v.Verify(t.Context(), raw, "https://door.example")
+			return schema.KindOf(err)
+		}
+		early := sign(t, forged, "eve")
+		time.Sleep(2 * time.Second)
+		if kind := verify(early); kind != schema.KindUnauthenticated {
+			t.Errorf("a token of an unknown key whose arrival began the fetch: %q", kind)
+		}
+		time.Sleep(10 * time.Second)
+		i.change(func() { i.keys = []*tokentest.Key{rotated} })
+		if kind := verify(early); kind != schema.KindUnauthenticated {
+			t.Errorf("a token of an unknown key from before the fetch: %q", kind)
+		}
+		fresh := sign(t, rotated, "ann")
+		if kind := verify(fresh); kind != schema.KindUnavailable {
+			t.Errorf("a token of a new key: %q", kind)
+		}
+		time.Sleep(cooldown)
+		if kind := verify(fresh); kind != "" {
+			t.Errorf("the same token after the next fetch: %q", kind)
+		}
+		if kind := verify(early); kind != schema.KindUnauthenticated {
+			t.Errorf("the token of an unknown key then: %q", kind)
 		}
 	})
 }

@@ -181,14 +181,16 @@ func refused(format string, args ...any) *schema.Error {
 	return schema.Errorf(schema.KindUnauthenticated, "The access token is not accepted: "+format+".", args...)
 }
 
-// unavailable returns the error for a token whose issuer does not answer.
-func unavailable() *schema.Error {
-	return schema.Errorf(schema.KindUnavailable, "The access token cannot be checked at the moment, because the keys of its issuer cannot be fetched. Try again in a moment.").RetryableAfter(cooldown)
-}
-
 func keyFault(err error) *schema.Error {
-	if errors.Is(err, errAway) {
-		return unavailable()
+	switch {
+	case errors.Is(err, errAway):
+		return later("the keys of its issuer cannot be fetched")
+	case errors.Is(err, errTooNew):
+		return later("it was issued after the keys of its issuer were last fetched, with a key that was not among them")
 	}
 	return refused("%s", err)
+}
+
+func later(why string) *schema.Error {
+	return schema.Errorf(schema.KindUnavailable, "The access token cannot be checked at the moment, because %s. Try again in a moment.", why).RetryableAfter(cooldown)
 }

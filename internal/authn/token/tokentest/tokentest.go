@@ -201,7 +201,7 @@ func (i *Issuer) Entry(name string) settings.Issuer {
 // claim.
 func (i *Issuer) Claims(subject, audience string, change Claims) Claims {
 	now := time.Now()
-	c := Claims{"iss": i.URL, "sub": subject, "aud": audience, "exp": now.Add(10 * time.Minute).Unix(), "iat": now.Unix(), "jti": "1", "client_id": "app"}
+	c := Claims{"iss": i.URL, "sub": subject, "aud": audience, "exp": now.Add(10 * time.Minute).Unix(), "iat": now.Add(-2 * time.Second).Unix(), "jti": "1", "client_id": "app"}
 	maps.Copy(c, change)
 	for name, value := range c {
 		if value == nil {
