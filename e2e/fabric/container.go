@@ -73,6 +73,9 @@ func (c *Container) Locate(ctx context.Context) (string, error) {
 func (c *Container) find(ctx context.Context) error {
 	var ended error
 	err := Until(ctx, func() error {
+		if ended = c.refused(ctx); ended != nil {
+			return nil
+		}
 		_, err := c.Locate(ctx)
 		if err == nil {
 			return nil
@@ -189,6 +192,19 @@ func (c *Container) Running(ctx context.Context) (running bool, code int, err er
 		return false, 0, fmt.Errorf("asking how %s is: %w", c.Name, err)
 	}
 	return state.Running, state.ExitCode, nil
+}
+
+// refusedCode is the exit code of a program that refuses its configuration or its flags.
+const refusedCode = 2
+
+// refused returns an error if the part refused its configuration when it ended last. The engine
+// restarts it, but it ends again until the file changes.
+func (c *Container) refused(ctx context.Context) error {
+	state, err := c.inner.State(ctx)
+	if err == nil && state.ExitCode == refusedCode && (state.Restarting || !state.Running) {
+		return fmt.Errorf("it ended with code %d, because it does not accept its configuration", refusedCode)
+	}
+	return nil // [Container.Locate] reports an engine that does not answer
 }
 
 // Health returns the engine's status of the health check of the file, "starting", "healthy" or

@@ -156,6 +156,23 @@ func redisImage(t *testing.T) string {
 	return images["redis"]
 }
 
+// The engine restarts the front door again and again, so without this the start would end only
+// after its time limit.
+func TestFaultyPolicyEndsTheStartWithItsError(t *testing.T) {
+	f, err := fabric.Open(t.Context(), fabric.Options{Policy: "rules: {"})
+	if err == nil {
+		t.Fatal("it started", f.Close())
+	}
+	for _, want := range []string{"does not accept its configuration", "policy.yaml:1"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("the error does not say %q: %v", want, err)
+		}
+	}
+	if there, err := left(mine()); err != nil || there != "" {
+		t.Errorf("after the end this is left: %v\n%s", err, there)
+	}
+}
+
 func TestLeftoversOfAKilledTestAreRemoved(t *testing.T) {
 	image := redisImage(t)
 	child := exec.Command(os.Args[0])

@@ -63,9 +63,14 @@ func (f *Fabric) answers(ctx context.Context) error {
 	return nil
 }
 
-// Ready waits until a front door or an approver reports that it is ready after a start.
+// Ready waits until a front door or an approver reports that it is ready after a start. If the
+// program refuses its configuration, Ready returns an error with the end of the log at once.
 func (f *Fabric) Ready(ctx context.Context, c *Container) error {
+	var refused error
 	err := Until(ctx, func() error {
+		if refused = c.refused(ctx); refused != nil {
+			return nil
+		}
 		if _, err := c.Locate(ctx); err != nil { // another port after a restart
 			return err
 		}
@@ -75,7 +80,7 @@ func (f *Fabric) Ready(ctx context.Context, c *Container) error {
 		}
 		return err
 	})
-	if err != nil {
+	if err = errors.Join(err, refused); err != nil {
 		return fmt.Errorf("waiting for %s: %w%s", c.Name, err, c.tail(context.WithoutCancel(ctx)))
 	}
 	return nil
