@@ -109,7 +109,7 @@ func tangled(r *rand.Rand) *document {
 
 func TestSharedSchemasEqualSchemasBuiltPerTool(t *testing.T) {
 	linkedAtAll := 0
-	for seed := range uint64(300) {
+	for seed := range uint64(100) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		doc := tangled(r)
 		schemas, _ := doc.at(doc.root, "components", "schemas").(map[string]any)
@@ -151,7 +151,7 @@ func TestSharedSchemasEqualSchemasBuiltPerTool(t *testing.T) {
 			}
 		}
 	}
-	if linkedAtAll < 100 {
+	if linkedAtAll < 30 {
 		t.Errorf("only %d schemas were made of shared parts", linkedAtAll)
 	}
 }
