@@ -11,7 +11,7 @@ import (
 
 	"github.com/callyard/callyard/internal/approval"
 	"github.com/callyard/callyard/internal/confirm"
-	"github.com/callyard/callyard/internal/confirm/confirmtest"
+	"github.com/callyard/callyard/internal/kit/polltest"
 	"github.com/callyard/callyard/internal/store/audit"
 	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/pkg/bus/bustest"
@@ -190,7 +190,7 @@ func TestAuditEntriesLostInACrashAreRestored(t *testing.T) {
 		t.Fatalf("what has just happened was taken for missing: %d, %v", n, err)
 	}
 	whole.clock.advance(time.Minute)
-	confirmtest.Wait(t, func() bool { // it has seen the changes of the other one
+	polltest.Until(t, "it has seen the changes of the other one", func() bool {
 		return len(whole.ledger.Where(schema.AllTenants(), func(a *ledger.Approval) bool { return a.State.Ended() })) == len(ids)
 	})
 	if n, err := whole.desk.Repair(ctx, time.Hour); n != 4+5 || err != nil {

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/approval"
-	"github.com/callyard/callyard/internal/confirm/confirmtest"
+	"github.com/callyard/callyard/internal/kit/polltest"
 	"github.com/callyard/callyard/internal/store/audit"
 	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/pkg/bus/bustest"
@@ -244,7 +244,7 @@ func TestUsesAreCountedOverAllFrontDoors(t *testing.T) {
 	if _, err := one.allow(one.hold(byOps(1)).Approval.ID, ben, exact, uses, time.Hour); err != nil {
 		t.Fatal(err)
 	}
-	confirmtest.Wait(t, func() bool { return len(two.desk.Permissions.List(schema.DefaultTenant)) == 1 })
+	polltest.Until(t, "the other desk knows the permission", func() bool { return len(two.desk.Permissions.List(schema.DefaultTenant)) == 1 })
 	var ran atomic.Int32
 	var all sync.WaitGroup
 	for i := range calls {

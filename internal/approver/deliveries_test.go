@@ -11,28 +11,16 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/callyard/callyard/internal/approver"
 	"github.com/callyard/callyard/internal/authn"
+	"github.com/callyard/callyard/internal/kit/polltest"
 	"github.com/callyard/callyard/internal/store/audit"
 	"github.com/callyard/callyard/internal/webhook"
 	"github.com/callyard/callyard/pkg/bus/bustest"
 	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema"
 )
-
-func until(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	late := time.After(60 * time.Second)
-	for !is() {
-		select {
-		case <-late:
-			t.Fatalf("it never came to this: %s", what)
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
-}
 
 // Operators list approval events that could not be delivered, and send them again.
 func TestFailedDeliveriesOfApprovalEventsAreListedAndSentAgain(t *testing.T) {
@@ -101,7 +89,7 @@ func TestFailedDeliveriesOfApprovalEventsAreListedAndSentAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	var list webhook.EntryList
-	until(t, "the delivery is given up", func() bool {
+	polltest.Until(t, "the delivery is given up", func() bool {
 		return ask("olga", "GET", "/webhooks/deliveries", &list) == http.StatusOK && list.Total == 1
 	})
 	d := list.Deliveries[0]
@@ -138,7 +126,7 @@ func TestFailedDeliveriesOfApprovalEventsAreListedAndSentAgain(t *testing.T) {
 	if got := <-delivered; got != d.ID {
 		t.Errorf("%s was delivered, not %s", got, d.ID)
 	}
-	until(t, "nothing is left", func() bool {
+	polltest.Until(t, "nothing is left", func() bool {
 		return ask("olga", "GET", "/webhooks/deliveries", &list) == http.StatusOK && list.Total == 0
 	})
 

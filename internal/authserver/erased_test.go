@@ -1,6 +1,7 @@
 package authserver_test
 
 import (
+	"fmt"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"github.com/callyard/callyard/internal/authn/ended"
 	"github.com/callyard/callyard/internal/authserver"
 	"github.com/callyard/callyard/internal/credential"
+	"github.com/callyard/callyard/internal/kit/polltest"
 	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/internal/store/oauthtable"
 	"github.com/callyard/callyard/internal/tenants/datakey"
@@ -56,17 +58,7 @@ func (w *world) rows() (rows *bus.Bucket, ids []string) {
 // untilErased waits until a number of grants remains.
 func (w *world) untilErased(left int) {
 	w.t.Helper()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for begun := time.Now(); ; <-tick.C {
-		_, ids := w.rows()
-		if len(ids) == left {
-			return
-		}
-		if time.Since(begun) > 10*time.Second {
-			w.t.Fatalf("%d grants are left, want %d", len(ids), left)
-		}
-	}
+	polltest.Until(w.t, fmt.Sprintf("%d grants are left", left), func() bool { _, ids := w.rows(); return len(ids) == left })
 }
 
 func TestTheGrantsOfAnErasedTenantAreGone(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/callyard/callyard/internal/authn/ended"
 	"github.com/callyard/callyard/internal/authserver"
+	"github.com/callyard/callyard/internal/kit/polltest"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -42,13 +43,7 @@ func recorded(t *testing.T) (w *world, s *authserver.Server, events func() []aut
 // heard waits until a front door is notified that a grant has ended.
 func heard(t *testing.T, door *ended.Grants, id string) {
 	t.Helper()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for begun := time.Now(); !door.Has(id); <-tick.C {
-		if time.Since(begun) > 10*time.Second {
-			t.Fatal("a front door does not hear of it")
-		}
-	}
+	polltest.Until(t, "a front door hears of it", func() bool { return door.Has(id) })
 }
 
 func TestRevokedAccessIsRefusedAtOnce(t *testing.T) {

@@ -1,18 +1,18 @@
 package authserver_test
 
 import (
+	"fmt"
 	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/callyard/callyard/internal/authserver"
 	"github.com/callyard/callyard/internal/credential"
+	"github.com/callyard/callyard/internal/kit/polltest"
 )
 
 // TestAnApproverEncryptsGrantsAndSigningKeysWithTheNewestKey rotates the key of an installation, and
@@ -55,18 +55,11 @@ func TestAnApproverEncryptsGrantsAndSigningKeysWithTheNewestKey(t *testing.T) {
 // untilKeys waits until the rows are encrypted with these keys.
 func (w *world) untilKeys(want map[string]int) {
 	w.t.Helper()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for begun := time.Now(); ; <-tick.C {
+	polltest.Until(w.t, fmt.Sprintf("the rows by key are %v", want), func() bool {
 		counts, err := authserver.CountKeys(w.t.Context(), w.nats.Connect(w.t, "operator"), nil)
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		if maps.Equal(counts, want) {
-			return
-		}
-		if time.Since(begun) > 10*time.Second {
-			w.t.Fatalf("rows by key: %v (%v), want %v", counts, slices.Sorted(maps.Keys(counts)), want)
-		}
-	}
+		return maps.Equal(counts, want)
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/approval"
+	"github.com/callyard/callyard/internal/kit/polltest"
 	"github.com/callyard/callyard/internal/store/journal"
 	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/internal/tenants/retention"
@@ -146,8 +147,7 @@ func TestDeletedJournalIsNotSettled(t *testing.T) {
 	leave()
 	take(t, ls, "red") // the next lane
 	<-over
-	for tick := time.NewTicker(time.Millisecond); js.find(id) != nil; <-tick.C { // wait until its lease is released
-	}
+	polltest.Until(t, "its lease is released", func() bool { return js.find(id) == nil })
 	o.forget(t.Context(), time.Now().Add(2*time.Hour))
 	o.LostBefore = time.Now().Add(time.Hour)
 	o.settleEnded(t.Context(), testIDs)

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/callyard/callyard/internal/dispatch"
+	"github.com/callyard/callyard/internal/kit/polltest"
 	"github.com/callyard/callyard/internal/store/servertable"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/bus/bustest"
@@ -431,14 +432,7 @@ func TestRoutersShareTheSlotsOfAWorker(t *testing.T) {
 	for _, c := range []*Catalog{one, two} {
 		await(t, c, "the tools", has(c, "s", "a"))
 	}
-	deadline := time.After(10 * time.Second)
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for one.Routers() != 2 || two.Routers() != 2 || one.router.Load()["s"].Slots != 2 || two.router.Load()["s"].Slots != 2 {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("routers %d and %d, slots %+v and %+v", one.Routers(), two.Routers(), one.router.Load(), two.router.Load())
-		}
+	for _, c := range []*Catalog{one, two} {
+		polltest.Until(t, "each of two routers has half of the slots", func() bool { return c.Routers() == 2 && c.router.Load()["s"].Slots == 2 })
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/callyard/callyard/internal/confirm"
 	"github.com/callyard/callyard/internal/confirm/confirmtest"
+	"github.com/callyard/callyard/internal/kit/polltest"
 	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/pkg/bus/bustest"
 	"github.com/callyard/callyard/pkg/bus/porttest"
@@ -39,7 +40,7 @@ func TestRedisClusterWorksAsGate(t *testing.T) {
 	if err := s.Client.ClusterAddSlotsRange(t.Context(), 0, 16383).Err(); err != nil {
 		t.Fatal(err)
 	}
-	confirmtest.Wait(t, func() bool {
+	polltest.Until(t, "the cluster works", func() bool {
 		info, err := s.Client.ClusterInfo(t.Context()).Result()
 		return err == nil && strings.Contains(info, "cluster_state:ok")
 	})
@@ -136,7 +137,7 @@ func TestTokenSurvivesNATSOutageDuringSpend(t *testing.T) {
 		t.Fatalf("while NATS is down: %v", err)
 	}
 	server.Again(t)
-	confirmtest.Wait(t, func() bool {
+	polltest.Until(t, "the approval is pending", func() bool {
 		got, err := l.Current(t.Context(), schema.AllTenants(), a.ID)
 		return err == nil && got.State == ledger.Pending && got.Spent == nil
 	})
@@ -162,7 +163,7 @@ func TestSentinelProvidesTheRedisAddress(t *testing.T) {
 	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
 	c := redis.NewClient(&redis.Options{Addr: sentinel})
 	defer c.Close()
-	confirmtest.Wait(t, func() bool { return c.Ping(t.Context()).Err() == nil })
+	polltest.Until(t, "the sentinel knows the main server", func() bool { return c.Ping(t.Context()).Err() == nil })
 	gate := openGate(t, confirm.RedisOptions{Addresses: []string{sentinel}, Master: "main"})
 	if err := spend(t, house(t, openLedger(t, bustest.Start(t)), gate)); err != nil {
 		t.Error(err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/callyard/callyard/internal/confirm"
 	"github.com/callyard/callyard/internal/confirm/confirmtest"
+	"github.com/callyard/callyard/internal/kit/polltest"
 	"github.com/callyard/callyard/pkg/bus/bustest"
 	"github.com/callyard/callyard/pkg/bus/porttest"
 )
@@ -76,7 +77,7 @@ func (f *fence) race(t *testing.T, fault func()) {
 	fault()
 	all.Wait()
 	for n := range fenceTokens {
-		confirmtest.Wait(t, func() bool { return !errors.Is(f.confirm(t, n, "late"), confirm.ErrDown) })
+		polltest.Until(t, "Redis answers", func() bool { return !errors.Is(f.confirm(t, n, "late"), confirm.ErrDown) })
 	}
 }
 

@@ -1,37 +1,18 @@
 package confirm_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/callyard/callyard/internal/confirm"
 	"github.com/callyard/callyard/internal/confirm/confirmtest"
+	"github.com/callyard/callyard/internal/kit/logtest"
 	"github.com/callyard/callyard/pkg/bus/bustest"
 )
-
-// logged is a buffer that can be read during writes.
-type logged struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *logged) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *logged) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
 
 // A Redis that is full, is a replica or requires a password still answers a ping, so that only callers
 // would notice.
@@ -48,7 +29,7 @@ func TestUnusableRedisIsReportedOnce(t *testing.T) {
 		"without replica": {"min-replicas-to-write", "1", "0", "NOREPLICAS"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var log logged
+			var log logtest.Log
 			gate := openGate(t, confirm.RedisOptions{Addresses: []string{s.Address}, Log: slog.New(slog.NewTextHandler(&log, nil))})
 			h := house(t, l, gate)
 			_, token := h.Hold(t, time.Now(), time.Minute)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/callyard/callyard/internal/kit/polltest"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/bus/bustest"
 	"github.com/callyard/callyard/pkg/schema"
@@ -239,13 +240,7 @@ func TestCallIsNotResentIfWorkerCannotProveItNeverRan(t *testing.T) {
 	<-seqs
 	other, _ := startScripted(t, srv, r, "other", echo)
 	r.SetWorker(&schema.Worker{ID: "old", Links: 1, Servers: []schema.Server{{ID: "s", State: schema.StateInitialized, Slots: 8}}})
-	for deadline := time.After(time.Minute); old.calls.Load() < 2; { // the call and the query
-		select {
-		case <-deadline:
-			t.Fatal("the worker was not asked")
-		case <-time.After(time.Millisecond):
-		}
-	}
+	polltest.Until(t, "the worker has the call and the query", func() bool { return old.calls.Load() >= 2 })
 	// The answer to a second query arrives after that to the first.
 	if _, err := r.Ask(ctx, "old", []schema.CallID{"call_y"}); err != nil {
 		t.Error(err)

@@ -5,10 +5,12 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/callyard/callyard/internal/authn/scope"
 	"github.com/callyard/callyard/internal/frontdoor"
 	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
+	"github.com/callyard/callyard/internal/kit/polltest"
 	"github.com/callyard/callyard/internal/store/audit"
 	"github.com/callyard/callyard/pkg/bus/bustest"
 	"github.com/callyard/callyard/pkg/schema"
@@ -93,7 +95,7 @@ func TestEveryOperatorActionIsAudited(t *testing.T) {
 // the scope.
 func (d *door) told(t *testing.T, srv *bustest.Server, operation, path, request string, status int) {
 	t.Helper()
-	within(t, "the records of "+operation, func() bool {
+	polltest.Within(t, time.Second, "the records of "+operation, func() bool {
 		all := records(t, srv)
 		var begun, ended, refused bool
 		for _, r := range all[operation+" act-begun"] {

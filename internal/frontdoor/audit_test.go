@@ -8,6 +8,7 @@ import (
 
 	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/frontdoor"
+	"github.com/callyard/callyard/internal/kit/polltest"
 	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/pkg/bus/bustest"
 )
@@ -34,7 +35,7 @@ func TestOperatorsReadAndVerifyTheAuditRecord(t *testing.T) {
 		}
 		return l
 	}
-	inTime(t, 30*time.Second, "the records of both keys", func() bool { return len(read(d.key, "operation=create-key&kind=act-ended").Records) == 2 })
+	polltest.Within(t, 30*time.Second, "the records of both keys", func() bool { return len(read(d.key, "operation=create-key&kind=act-ended").Records) == 2 })
 	newest := read(d.key, "operation=create-key&kind=act-ended").Records
 	if newest[0].Path != "/keys/"+mine.ID || newest[0].By != "red" || newest[0].Tenant != "red" || newest[1].Path != "/keys/"+weak.ID || newest[0].Seq <= newest[1].Seq || newest[0].Hash == "" || newest[0].Prev == "" {
 		t.Errorf("%+v", newest)
@@ -60,7 +61,7 @@ func TestOperatorsReadAndVerifyTheAuditRecord(t *testing.T) {
 			t.Errorf("%s: %d %s", c.path, status, answer)
 		}
 	}
-	inTime(t, 30*time.Second, "all is verified", func() bool {
+	polltest.Within(t, 30*time.Second, "all is verified", func() bool {
 		status, _, answer := d.with(d.key, "GET", "/audit/verification", "")
 		if status != 200 || !strings.Contains(answer, `"intact":true`) {
 			t.Fatalf("%d %s", status, answer)

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/callyard/callyard/internal/confirm/confirmtest"
 	"github.com/callyard/callyard/internal/frontdoor"
+	"github.com/callyard/callyard/internal/kit/polltest"
 	"github.com/callyard/callyard/pkg/bus/bustest"
 )
 
@@ -34,7 +34,7 @@ func TestSealedOrCanceledBatchReportsCurrentCounts(t *testing.T) {
 			t.Fatalf("%d %s", status, answer)
 		}
 		path := header.Get("Location")
-		confirmtest.Wait(t, func() bool { return says(d.do("GET", path, ""))("receiving") })
+		polltest.Until(t, "the batch is open", func() bool { return says(d.do("GET", path, ""))("receiving") })
 		if !says(d.do("POST", path+act, ""))(state) {
 			t.Errorf("the answer to %s has other numbers", act)
 		}

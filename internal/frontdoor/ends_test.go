@@ -9,6 +9,7 @@ import (
 
 	"github.com/callyard/callyard/internal/approval"
 	"github.com/callyard/callyard/internal/frontdoor"
+	"github.com/callyard/callyard/internal/kit/polltest"
 	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/pkg/bus/bustest"
 )
@@ -66,7 +67,7 @@ func TestHeldCallRecordEndsWithItsApproval(t *testing.T) {
 		t.Fatalf("%d %s", status, text)
 	}
 	var got map[string]string
-	inTime(t, 20*time.Second, "the ends in the call records", func() bool {
+	polltest.Within(t, 20*time.Second, "the ends in the call records", func() bool {
 		got = d.recorded("write")
 		return got[denied] != "held" && got[canceled] != "held"
 	})
@@ -86,8 +87,8 @@ func TestHeldCallRecordShowsExpiry(t *testing.T) {
 	if got := d.recorded("write"); got[id] != "held" {
 		t.Errorf("at first: %v", got)
 	}
-	inTime(t, 20*time.Second, "the end in the call records", func() bool { return d.recorded("write")[id] == "expired" })
-	inTime(t, 20*time.Second, "the end in usage", func() bool {
+	polltest.Within(t, 20*time.Second, "the end in the call records", func() bool { return d.recorded("write")[id] == "expired" })
+	polltest.Within(t, 20*time.Second, "the end in usage", func() bool {
 		_, _, text := d.do("GET", "/usage", "")
 		return strings.Contains(text, `"expired":1,`)
 	})
@@ -103,7 +104,7 @@ func TestFrontDoorRecordsCallsThatExpiredWithoutIt(t *testing.T) {
 		d := openDoor(t, srv, o)
 		first, _ = d.hold()
 		second, _ = d.hold()
-		inTime(t, 20*time.Second, "two held calls", func() bool { return len(d.recorded("write")) == 2 })
+		polltest.Within(t, 20*time.Second, "two held calls", func() bool { return len(d.recorded("write")) == 2 })
 	})
 	l, err := ledger.Open(t.Context(), srv.Connect(t, "approver"), ledger.Options{Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -116,7 +117,7 @@ func TestFrontDoorRecordsCallsThatExpiredWithoutIt(t *testing.T) {
 	}
 	t.Run("a front door starts", func(t *testing.T) {
 		d := openDoor(t, srv, o)
-		inTime(t, 20*time.Second, "the ends in the call records", func() bool {
+		polltest.Within(t, 20*time.Second, "the ends in the call records", func() bool {
 			got := d.recorded("write")
 			return got[first] == "expired" && got[second] == "expired"
 		})

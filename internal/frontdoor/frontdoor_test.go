@@ -2,6 +2,7 @@ package frontdoor_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/frontdoor"
+	"github.com/callyard/callyard/internal/kit/polltest"
 	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/internal/store/journal"
 	"github.com/callyard/callyard/internal/telemetry"
@@ -227,17 +229,9 @@ func TestStoresUseASeparateNATSConnection(t *testing.T) {
 	if err := d.Ready(); err != nil {
 		t.Error(err)
 	}
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
 	await := func(ready bool) {
 		t.Helper()
-		for (d.Ready() == nil) != ready {
-			select {
-			case <-tick.C:
-			case <-ctx.Done():
-				t.Fatalf("ready: %v", d.Ready())
-			}
-		}
+		polltest.Until(t, fmt.Sprintf("ready is %t", ready), func() bool { return (d.Ready() == nil) == ready })
 	}
 	stored.Stop()
 	await(false) // nothing can be stored

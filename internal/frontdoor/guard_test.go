@@ -12,8 +12,8 @@ import (
 	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/authn/scope"
 	"github.com/callyard/callyard/internal/catalog"
-	"github.com/callyard/callyard/internal/confirm/confirmtest"
 	"github.com/callyard/callyard/internal/frontdoor"
+	"github.com/callyard/callyard/internal/kit/polltest"
 	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/pkg/bus/bustest"
 )
@@ -153,18 +153,18 @@ func TestQueuedCallsAreNotSentOnceKeyHasExpired(t *testing.T) {
 	for range 64 { // all slots
 		blocking.Go(func() { d.do("POST", "/servers/s/tools/slow", `{}`) })
 	}
-	confirmtest.Wait(t, func() bool { return h.runs.Load() == 64 })
+	polltest.Until(t, "64 calls run", func() bool { return h.runs.Load() == 64 })
 	status, header, text := short.do("POST", "/batches", batchOf(10, "slow", true))
 	if status != 201 {
 		t.Fatalf("%d %s", status, text)
 	}
-	confirmtest.Wait(t, func() bool {
+	polltest.Until(t, "the key has expired", func() bool {
 		status, _, _ := short.do("GET", header.Get("Location"), "")
 		return status == 401
 	})
 	h.let()
 	blocking.Wait()
-	confirmtest.Wait(t, func() bool { return d.ended() > 0 })
+	polltest.Until(t, "a call has ended", func() bool { return d.ended() > 0 })
 	if n := h.runs.Load(); n != 64 {
 		t.Errorf("%d calls of an expired key left", n-64)
 	}
@@ -180,7 +180,7 @@ func TestWhatWaitsDoesNotLeaveOnceItsKeyLostTheTool(t *testing.T) {
 	for range 64 { // all slots
 		blocking.Go(func() { d.do("POST", "/servers/s/tools/slow", `{}`) })
 	}
-	confirmtest.Wait(t, func() bool { return h.runs.Load() == 64 })
+	polltest.Until(t, "64 calls run", func() bool { return h.runs.Load() == 64 })
 	narrowed, kept := d.newKey(d.key, `{"name":"narrowed","scopes":["tools:call"]}`), d.newKey(d.key, `{"name":"kept","scopes":["tools:call"]}`)
 	places := map[string]string{} // of the batches, by the secret of their key
 	for _, secret := range []string{narrowed.Secret, kept.Secret, key} {
@@ -201,11 +201,11 @@ func TestWhatWaitsDoesNotLeaveOnceItsKeyLostTheTool(t *testing.T) {
 	if err := d.in.ReplaceKeys([]authn.Key{{Name: "ci", Hash: authn.Hash(d.key)}, {Name: "demoted", Hash: hash, Role: scope.Auditor}}); err != nil {
 		t.Fatal(err)
 	}
-	confirmtest.Wait(t, func() bool {
+	polltest.Until(t, "the kept key no longer sees the tool", func() bool {
 		_, _, text := d.with(kept.Secret, "GET", "/servers/s/tools", "")
 		return !strings.Contains(text, `"write"`)
 	})
-	confirmtest.Wait(t, func() bool {
+	polltest.Until(t, "the narrowed key is refused", func() bool {
 		status, _, _ := d.with(narrowed.Secret, "POST", "/servers/s/tools/slow", "{}")
 		return status == 403
 	})
@@ -288,7 +288,7 @@ func TestQueuedCallsAreNotSentOnceKeyIsRevoked(t *testing.T) {
 			})
 		}
 	}
-	confirmtest.Wait(t, func() bool { return doors[0].waiting()+doors[1].waiting() >= 2*(plain+512) && h.runs.Load() >= 64 })
+	polltest.Until(t, "all calls wait, and 64 run", func() bool { return doors[0].waiting()+doors[1].waiting() >= 2*(plain+512) && h.runs.Load() >= 64 })
 	for _, d := range doors {
 		if err := d.in.ReplaceKeys([]authn.Key{{Name: "ci", Hash: authn.Hash(d.key)}}); err != nil {
 			t.Fatal(err)
@@ -296,7 +296,7 @@ func TestQueuedCallsAreNotSentOnceKeyIsRevoked(t *testing.T) {
 	}
 	// Calls that left just before are still on their way.
 	before := h.runs.Load()
-	confirmtest.Wait(t, func() bool {
+	polltest.Until(t, "no call starts", func() bool {
 		now := h.runs.Load()
 		settled := now == before
 		before = now
@@ -305,7 +305,7 @@ func TestQueuedCallsAreNotSentOnceKeyIsRevoked(t *testing.T) {
 	h.let()
 	all.Wait()
 	total := func() int { return int(before) + doors[0].revoked() + doors[1].revoked() }
-	confirmtest.Wait(t, func() bool { return total() >= 2*(lines+stored+plain) })
+	polltest.Until(t, "all calls have ended", func() bool { return total() >= 2*(lines+stored+plain) })
 	if left := h.runs.Load() - before; left != 0 || total() != 2*(lines+stored+plain) {
 		t.Errorf("%d calls of a revoked key left; %d ran before, %d of %d ended", left, before, total(), 2*(lines+stored+plain))
 	}

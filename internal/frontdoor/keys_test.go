@@ -9,6 +9,7 @@ import (
 
 	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/frontdoor"
+	"github.com/callyard/callyard/internal/kit/polltest"
 	"github.com/callyard/callyard/pkg/bus/bustest"
 )
 
@@ -32,24 +33,6 @@ func (d *door) newKey(by, body string) apiKey {
 		d.t.Fatalf("%d %v %s", status, h, answer)
 	}
 	return k
-}
-
-// within fails if done does not become true within a second.
-func within(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	inTime(t, time.Second, what, done)
-}
-
-func inTime(t testing.TB, most time.Duration, what string, done func() bool) {
-	t.Helper()
-	late := time.After(most)
-	for !done() {
-		select {
-		case <-late:
-			t.Fatalf("not within %v: %s", most, what)
-		case <-time.Tick(5 * time.Millisecond):
-		}
-	}
 }
 
 func TestKeysAreMadeChangedRotatedAndRevokedAtAnyFrontDoor(t *testing.T) {
@@ -89,7 +72,7 @@ func TestKeysAreMadeChangedRotatedAndRevokedAtAnyFrontDoor(t *testing.T) {
 	if status != 200 || strings.Contains(answer, k.Secret) || !strings.Contains(answer, "runs at night") || !strings.Contains(answer, `"dev"`) {
 		t.Fatalf("%d %s", status, answer)
 	}
-	within(t, "the wider key", func() bool {
+	polltest.Within(t, time.Second, "the wider key", func() bool {
 		status, _, _ := b.with(k.Secret, "POST", "/servers/s/tools/write", "{}")
 		return status == 200
 	})
@@ -104,11 +87,11 @@ func TestKeysAreMadeChangedRotatedAndRevokedAtAnyFrontDoor(t *testing.T) {
 	if status, _, answer := b.with(next.Secret, "GET", "/tools", ""); status != 200 { // at once
 		t.Errorf("the new secret: %d %s", status, answer)
 	}
-	within(t, "the end of the old secret", func() bool { status, _, _ := b.with(k.Secret, "GET", "/tools", ""); return status == 401 })
+	polltest.Within(t, time.Second, "the end of the old secret", func() bool { status, _, _ := b.with(k.Secret, "GET", "/tools", ""); return status == 401 })
 	if status, _, answer := b.with(b.key, "DELETE", "/keys/"+k.ID, "", "If-Match", "*"); status != 200 {
 		t.Fatalf("%d %s", status, answer)
 	}
-	within(t, "the revocation", func() bool { status, _, _ := a.with(next.Secret, "GET", "/tools", ""); return status == 401 })
+	polltest.Within(t, time.Second, "the revocation", func() bool { status, _, _ := a.with(next.Secret, "GET", "/tools", ""); return status == 401 })
 }
 
 func TestKeysOfTheConfigurationAreShownAndNotChanged(t *testing.T) {

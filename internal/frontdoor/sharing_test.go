@@ -19,6 +19,7 @@ import (
 	"github.com/callyard/callyard/internal/confirm"
 	"github.com/callyard/callyard/internal/confirm/confirmtest"
 	"github.com/callyard/callyard/internal/frontdoor"
+	"github.com/callyard/callyard/internal/kit/polltest"
 	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/bus"
@@ -327,7 +328,7 @@ func TestFullServerReturns503BeforeAcceptingACall(t *testing.T) {
 	for range 2 {
 		calls.Go(func() { d.do("POST", "/servers/s/tools/slow", `{}`) })
 	}
-	confirmtest.Wait(t, func() bool { return h.now.Load() == 2 })
+	polltest.Until(t, "two calls run", func() bool { return h.now.Load() == 2 })
 	d.refused(503, "POST", "/servers/s/tools/read", `{}`)
 	if status, _, _ := d.do("POST", "/servers/other/tools/read", `{}`); status != 404 {
 		t.Errorf("what does not exist: %d", status)
@@ -395,11 +396,11 @@ func TestQueuedCallsAreLimitedAndAStreamWaits(t *testing.T) {
 	if _, _, text := d.do("GET", "/batches", ""); strings.Count(text, `"id"`) != 1 {
 		t.Errorf("what was refused left a batch: %s", text)
 	}
-	confirmtest.Wait(t, func() bool { return h.now.Load() == 40 })
+	polltest.Until(t, "40 calls run", func() bool { return h.now.Load() == 40 })
 	ended := make(chan string, 1)
 	// All places but one are taken. The stream uses this one as calls end.
 	h.slow <- struct{}{}
-	confirmtest.Wait(t, func() bool { return h.now.Load() == 39 })
+	polltest.Until(t, "39 calls run", func() bool { return h.now.Load() == 39 })
 	var waited atomic.Bool
 	go func() {
 		status, _, text := d.do("POST", "/batches?stream=true", batchOf(200, "slow", true))
@@ -426,7 +427,7 @@ func TestQueuedCallsAreLimitedAndAStreamWaits(t *testing.T) {
 		}
 		return n
 	}
-	confirmtest.Wait(t, func() bool { return h.now.Load() == 40 }) // one of them is a call of the stream
+	polltest.Until(t, "40 calls run", func() bool { return h.now.Load() == 40 }) // one of them is a call of the stream
 	if n := most(); n > 40 {
 		t.Errorf("%d wait", n)
 	}
@@ -439,7 +440,7 @@ func TestQueuedCallsAreLimitedAndAStreamWaits(t *testing.T) {
 	if text := <-ended; strings.Count(text, `"state":"succeeded"`) != 200 {
 		t.Errorf("of 200 lines: %s", text)
 	}
-	confirmtest.Wait(t, func() bool { // and there is room again
+	polltest.Until(t, "there is space again", func() bool {
 		status, _, _ := d.do("POST", "/batches", batchOf(40, "read", false))
 		return status == 201
 	})
@@ -469,7 +470,7 @@ func TestOpenBatchesAreLimitedPerPrincipal(t *testing.T) {
 		t.Errorf("%d made, %d refused", made.Load(), refused.Load())
 	}
 	h.let()
-	confirmtest.Wait(t, func() bool {
+	polltest.Until(t, "a batch is accepted", func() bool {
 		status, _, _ := d.do("POST", "/batches", batchOf(1, "slow", false))
 		return status == 201
 	})
@@ -520,7 +521,7 @@ func TestBatchListCountsCallsOfAnUnfinishedUpload(t *testing.T) {
 		if _, err := io.WriteString(into, strings.ReplaceAll(batchOf(stored, "slow", true), `:"c`, `:"`+sum+`c`)); err != nil {
 			t.Fatal(err)
 		}
-		confirmtest.Wait(t, func() bool {
+		polltest.Until(t, "the batches have all calls", func() bool {
 			_, _, text := d.do("GET", "/batches", "")
 			return strings.Contains(text, `"calls":`+sum+`,`)
 		})
@@ -537,7 +538,7 @@ func TestCallsOfASlowUploadRunBeforeItEnds(t *testing.T) {
 		if _, err := fmt.Fprintf(into, `{"custom_id":"c%d","server":"s","tool":"read"}`+"\n", i); err != nil {
 			t.Fatal(err)
 		}
-		confirmtest.Wait(t, func() bool {
+		polltest.Until(t, "the call has succeeded", func() bool {
 			_, _, text := d.do("GET", "/batches", "")
 			return strings.Contains(text, fmt.Sprintf(`"succeeded":%d`, i+1))
 		})
@@ -554,9 +555,9 @@ func TestAWaitingLineIsStoredWhenSpaceIsFreed(t *testing.T) {
 	if _, err := io.WriteString(into, batchOf(3, "slow", true)); err != nil {
 		t.Fatal(err)
 	}
-	confirmtest.Wait(t, func() bool { return h.now.Load() == 2 })
+	polltest.Until(t, "two calls run", func() bool { return h.now.Load() == 2 })
 	h.slow <- struct{}{}
-	confirmtest.Wait(t, func() bool { return h.runs.Load() == 3 })
+	polltest.Until(t, "a third call runs", func() bool { return h.runs.Load() == 3 })
 	h.let()
 	end()
 }
@@ -572,7 +573,7 @@ func TestOpenBatchesAreLimitedAcrossFrontDoors(t *testing.T) {
 			t.Fatalf("%d %s", status, text)
 		}
 	}
-	confirmtest.Wait(t, func() bool { // changes by others are visible soon
+	polltest.Until(t, "the changes by the other front door are visible", func() bool {
 		_, _, text := other.do("GET", "/batches?state=receiving", "")
 		return strings.Count(text, `"id"`) == 3
 	})
@@ -591,7 +592,7 @@ func TestOpenBatchesAreLimitedAcrossFrontDoors(t *testing.T) {
 	if status, _, text := other.do("POST", "/batches/"+id+"/cancel", ""); status != 200 {
 		t.Errorf("canceling: %d %s", status, text)
 	}
-	confirmtest.Wait(t, func() bool {
+	polltest.Until(t, "an open batch is accepted", func() bool {
 		status, _, _ := other.do("POST", "/batches", `{"open":true}`)
 		return status == 201
 	})
@@ -612,7 +613,7 @@ func TestQueuedCallsCountAtAllFrontDoors(t *testing.T) {
 		_, _, text := b.do("GET", "/batches", "")
 		return strings.Contains(text, `"calls":35`)
 	}
-	confirmtest.Wait(t, seen)
+	polltest.Until(t, "the other front door sees the batch", seen)
 	b.refused(429, "POST", "/batches", batchOf(6, "slow", false))
 	if status, _, text := b.do("POST", "/batches", batchOf(5, "slow", false)); status != 201 {
 		t.Errorf("what fits: %d %s", status, text)
@@ -627,14 +628,14 @@ func TestCanceledBatchStopsWaitingForQuota(t *testing.T) {
 	if status, _, text := d.do("POST", "/batches", batchOf(20, "read", false)); status != 201 { // it waits until the front door stops
 		t.Fatalf("%d %s", status, text)
 	}
-	confirmtest.Wait(t, func() bool { return h.runs.Load() == 1 })
+	polltest.Until(t, "a call runs", func() bool { return h.runs.Load() == 1 })
 	_, header, _ := d.do("POST", "/batches", batchOf(20, "write", false))
 	path := header.Get("Location")
 	if status, _, text := d.do("POST", path+"/cancel", ""); status != 200 {
 		t.Fatalf("%d %s", status, text)
 	}
 	began := time.Now()
-	confirmtest.Wait(t, func() bool {
+	polltest.Until(t, "all calls are canceled", func() bool {
 		_, _, text := d.do("GET", path, "")
 		return strings.Contains(text, `"state":"canceled"`) && strings.Contains(text, `"canceled":20`)
 	})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/frontdoor"
+	"github.com/callyard/callyard/internal/kit/polltest"
 	"github.com/callyard/callyard/pkg/bus/bustest"
 )
 
@@ -28,8 +29,8 @@ func TestFrontDoorAndWorkerThatStopLeaveOnlySentCallsUnknown(t *testing.T) {
 			t.Fatalf("%d %s", status, answer)
 		}
 		batch = header.Get("Location")
-		inTime(t, 20*time.Second, "calls at the worker", func() bool { return h.runs.Load() > fast+50 })
-		inTime(t, 20*time.Second, "records of the other calls", func() bool { return len(d.listed(batch)) == calls })
+		polltest.Within(t, 20*time.Second, "calls at the worker", func() bool { return h.runs.Load() > fast+50 })
+		polltest.Within(t, 20*time.Second, "records of the other calls", func() bool { return len(d.listed(batch)) == calls })
 		expired, cancel := context.WithCancel(context.Background())
 		cancel()
 		_ = d.in.Stop(expired) // it reports the calls that still run
@@ -43,7 +44,7 @@ func TestFrontDoorAndWorkerThatStopLeaveOnlySentCallsUnknown(t *testing.T) {
 		State  string
 		Counts struct{ Succeeded, Unknown int64 }
 	}
-	inTime(t, time.Minute, "the end of the batch", func() bool {
+	polltest.Within(t, time.Minute, "the end of the batch", func() bool {
 		_, _, answer := d.do("GET", batch, "")
 		return json.Unmarshal([]byte(answer), &end) == nil && end.State == "completed"
 	})

@@ -12,6 +12,7 @@ import (
 	"github.com/callyard/callyard/internal/confirm"
 	"github.com/callyard/callyard/internal/confirm/confirmtest"
 	"github.com/callyard/callyard/internal/frontdoor"
+	"github.com/callyard/callyard/internal/kit/polltest"
 	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/internal/tenants"
 	"github.com/callyard/callyard/pkg/bus/bustest"
@@ -46,9 +47,9 @@ func TestTenantGetsItsNominalQuotaAtEveryFrontDoor(t *testing.T) {
 	for range 4 { // 2 of its own share, and 2 borrowed from blue
 		slow(a, red, &reds, &all)
 	}
-	confirmtest.Wait(t, func() bool { return h.now.Load() == 4 })
+	polltest.Until(t, "four calls run", func() bool { return h.now.Load() == 4 })
 	for _, d := range []*door{a, b} { // each front door knows the calls at the other
-		inTime(t, 5*time.Second, "the calls that red has borrowed of blue", func() bool {
+		polltest.Within(t, 5*time.Second, "the calls that red has borrowed of blue", func() bool {
 			_, _, list := d.do("GET", "/tenants", "")
 			_, _, metrics := d.do("GET", "/metrics", "")
 			return strings.Contains(list, `"in_flight":{"calls":4,"borrowed":2,"lent":0}`) && strings.Contains(list, `"in_flight":{"calls":0,"borrowed":0,"lent":2}`) &&
@@ -64,7 +65,7 @@ func TestTenantGetsItsNominalQuotaAtEveryFrontDoor(t *testing.T) {
 	}
 	ran := h.runs.Load()
 	slow(b, blue, &blues, &all) // of its own share, which is not lent
-	confirmtest.Wait(t, func() bool { return h.now.Load() == 5 })
+	polltest.Until(t, "five calls run", func() bool { return h.now.Load() == 5 })
 	slow(b, blue, &blues, &all) // these wait until red returns the loan
 	slow(b, blue, &blues, &all)
 
@@ -80,14 +81,14 @@ func TestTenantGetsItsNominalQuotaAtEveryFrontDoor(t *testing.T) {
 	}
 	for i := range int64(2) { // a call ends, and one of blue begins
 		h.slow <- struct{}{}
-		confirmtest.Wait(t, func() bool { return h.now.Load() == 5 && h.runs.Load() == ran+2+i })
+		polltest.Until(t, "the next call runs", func() bool { return h.now.Load() == 5 && h.runs.Load() == ran+2+i })
 	}
 	if h.most.Load() > 6 { // 5, plus the call of a tenant without limits
 		t.Errorf("%d calls at once", h.most.Load())
 	}
 	h.let()
 	all.Wait()
-	confirmtest.Wait(t, func() bool { // waiting calls run
+	polltest.Until(t, "the waiting calls run", func() bool {
 		_, _, text := a.do("GET", header.Get("Location"), "", "Authorization", "Bearer "+red)
 		return strings.Contains(text, `"succeeded":3`) && h.runs.Load() == ran+3+4
 	})

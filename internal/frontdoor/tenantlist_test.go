@@ -13,6 +13,7 @@ import (
 	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/authn/scope"
 	"github.com/callyard/callyard/internal/frontdoor"
+	"github.com/callyard/callyard/internal/kit/polltest"
 	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/internal/tenants"
 	"github.com/callyard/callyard/internal/toolset"
@@ -102,7 +103,7 @@ func TestTenantsAreListedWithWhatTheySeeAndUse(t *testing.T) {
 		}
 	}
 	var all []toldTenant
-	inTime(t, 10*time.Second, "usage of the calls, and the held one", func() bool {
+	polltest.Within(t, 10*time.Second, "usage of the calls, and the held one", func() bool {
 		all = d.listTenants(d.key)
 		return len(all) == 3 && all[2].Usage != nil && all[2].Usage.Calls == 3 && all[0].Usage.Calls == 1 && all[2].Held == 1
 	})

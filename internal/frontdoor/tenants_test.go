@@ -18,6 +18,7 @@ import (
 	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/frontdoor"
 	"github.com/callyard/callyard/internal/kit/mcpwire"
+	"github.com/callyard/callyard/internal/kit/polltest"
 	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/internal/tenants"
 	"github.com/callyard/callyard/internal/toolset"
@@ -302,7 +303,7 @@ func (w *town) batches() {
 	var counts [2]string
 	for i, server := range []string{"vault", "crypt"} {
 		_, h, _ := w.with(w.blues["all"], "POST", "/batches", fmt.Sprintf(`{"calls":[{"server":%q,"tool":"read"},{"server":"s","tool":"read"}]}`, server))
-		inTime(w.t, 30*time.Second, "the second line ends", func() bool {
+		polltest.Within(w.t, 30*time.Second, "the second line ends", func() bool {
 			_, _, text := w.with(w.blues["all"], "GET", h.Get("Location"), "")
 			_, after, _ := strings.Cut(text, `"counts":`)
 			counts[i], _, _ = strings.Cut(after, "}")

@@ -13,6 +13,7 @@ import (
 	"github.com/callyard/callyard/internal/authn/scope"
 	"github.com/callyard/callyard/internal/frontdoor"
 	"github.com/callyard/callyard/internal/kit/mcpwire"
+	"github.com/callyard/callyard/internal/kit/polltest"
 	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/internal/tenants"
 	"github.com/callyard/callyard/internal/toolset"
@@ -185,7 +186,7 @@ func TestTenantAdministratorsManageTheSetsOfTheirTenant(t *testing.T) {
 	e.must(404, admin, "GET", "/sets/mine", "")
 	// The audit record contains each act with its tenant, including refused ones.
 	for _, want := range []string{"put-set /sets/mine red red-admin 200", "put-set /sets/mine red red-dev 403", "remove-set /sets/mine red red-admin 200", "put-set /sets/reads red red-admin 409", "remove-set /sets/reads red red-admin 403"} {
-		inTime(t, 30*time.Second, "the record "+want, func() bool { // ends are stored soon after the answer
+		polltest.Within(t, 30*time.Second, "the record "+want, func() bool { // ends are stored soon after the answer
 			for _, all := range records(t, e.srv) {
 				for i := range all {
 					if fmt.Sprint(all[i].Operation, " ", all[i].Path, " ", all[i].Tenant, " ", all[i].By, " ", all[i].Status) == want {
@@ -333,7 +334,7 @@ func TestTheSetsOfATenantAreCountedErasedExportedAndImported(t *testing.T) {
 	if got := e.must(200, e.key, "DELETE", "/tenants/green?confirm=green", ""); !strings.Contains(got, `"found":true`) || !strings.Contains(got, `"sets":1`) || !strings.Contains(got, `"keys":2`) {
 		t.Error(got)
 	}
-	inTime(t, 30*time.Second, "the set of the erased tenant is gone", func() bool {
+	polltest.Within(t, 30*time.Second, "the set of the erased tenant is gone", func() bool {
 		_, err := e.in.Catalog().Sets().Owned("green", "inner")
 		return schema.KindOf(err) == schema.KindNotFound
 	})

@@ -40,7 +40,7 @@ var (
 		"github.com/golang/freetype", "golang.org/x/image", "image/jpeg", "image/png",
 	}}
 	testsNothing = barred{"a program must not contain test code", []string{
-		"testing", "net/http/httptest", "pkg/bus/bustest", "pkg/bus/porttest", "internal/mcptest", "internal/openapitest", "internal/housetest", "internal/kit/goldentest", "internal/upstream/oauth/oauthtest",
+		"testing", "net/http/httptest", "pkg/bus/bustest", "pkg/bus/porttest", "internal/mcptest", "internal/openapitest", "internal/housetest", "internal/kit/goldentest", "internal/kit/logtest", "internal/kit/polltest", "internal/upstream/oauth/oauthtest",
 	}}
 )
 

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/callyard/callyard/internal/kit/logtest"
 	"github.com/callyard/callyard/internal/launch"
 	"github.com/callyard/callyard/internal/launch/attach"
 	"github.com/callyard/callyard/internal/launch/attach/attachtest"
@@ -295,7 +296,7 @@ func TestAFailedHandshakeIsReportedToTheProgram(t *testing.T) {
 // A program that is never ready connects again every few seconds, for days.
 func TestAProgramThatIsNotReadyIsLoggedOnceForEachReason(t *testing.T) {
 	p := openPad(t, Config{StartTimeout: 100 * time.Millisecond}, 0)
-	var log syncText
+	var log logtest.Log
 	p.log = slog.New(slog.NewTextHandler(&log, nil)) // nothing is attached, so nothing logs yet
 	attempts := func(program *attachtest.Program, n int) {
 		t.Helper()
@@ -307,38 +308,18 @@ func TestAProgramThatIsNotReadyIsLoggedOnceForEachReason(t *testing.T) {
 	}
 	attempts(&attachtest.Program{Instance: "a", Silent: true}, 3)
 	attempts(&attachtest.Program{Instance: "b", Silent: true}, 2)
-	if n := log.count("did not become ready"); n != 2 {
-		t.Errorf("two programs are logged %d times:\n%s", n, log.text())
+	if n := log.Count("did not become ready"); n != 2 {
+		t.Errorf("two programs are logged %d times:\n%s", n, log.String())
 	}
 	a := p.attach(&attachtest.Program{Instance: "a"})
 	p.sessions(1)
 	a.Kill()
 	p.sessions(0)
 	attempts(&attachtest.Program{Instance: "a", Silent: true}, 2)
-	if n := log.count("did not become ready"); n != 3 {
-		t.Errorf("a program that was ready in between is logged %d times, want 3:\n%s", n, log.text())
+	if n := log.Count("did not become ready"); n != 3 {
+		t.Errorf("a program that was ready in between is logged %d times, want 3:\n%s", n, log.String())
 	}
 }
-
-// syncText collects a log. It is safe for concurrent use.
-type syncText struct {
-	mu sync.Mutex
-	b  strings.Builder
-}
-
-func (s *syncText) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *syncText) text() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
-}
-
-func (s *syncText) count(what string) int { return strings.Count(s.text(), what) }
 
 func TestInvalidFramesEndOnlyTheirConnection(t *testing.T) {
 	p := openPad(t, Config{MaxResult: 1 << 10}, 0)

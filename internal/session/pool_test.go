@@ -17,6 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/callyard/callyard/internal/kit/polltest"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -384,7 +385,7 @@ func TestTimeoutEndsTheCallAndNotifiesTheServer(t *testing.T) {
 	p.mu.Lock()
 	child := p.live[0].child
 	p.mu.Unlock()
-	waitFor(t, "the server heard of it", func() bool {
+	polltest.Until(t, "the server heard of it", func() bool {
 		return strings.Contains(child.StderrTail(), `"reason":"timeout"`)
 	})
 	// The late answer is ignored.
@@ -393,18 +394,6 @@ func TestTimeoutEndsTheCallAndNotifiesTheServer(t *testing.T) {
 	must(t, p.call("sleep", `{"n":150}`))
 	if n := p.Noise(); n != 0 {
 		t.Errorf("noise is %d", n)
-	}
-}
-
-// waitFor polls ok, for conditions without a signal.
-func waitFor(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(patience); !ok(); <-tick.C {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain until %s", what)
-		}
 	}
 }
 
@@ -467,7 +456,7 @@ func TestASlowServerThatAnswersPingsIsKept(t *testing.T) {
 		_, wait := p.begin(&Request{Name: "hang", Timeout: 20 * time.Millisecond})
 		wantKind(t, wait(), schema.KindOutcomeUnknown, true)
 	}
-	waitFor(t, "the check was passed", func() bool { return s.late.Load() == 0 })
+	polltest.Until(t, "the check was passed", func() bool { return s.late.Load() == 0 })
 	if got := p.Snapshot(); got.PID != pid || got.Restarts != 0 {
 		t.Errorf("got %+v", got)
 	}
@@ -545,7 +534,7 @@ func TestUnsentCallsRunAgainWhenTheWriteReturnsLate(t *testing.T) {
 	_, waitBig := p.begin(&Request{Name: "echo", Params: big})
 	_, wait := p.begin(&Request{Name: "pid"})
 	link.signal()
-	waitFor(t, "all is in one write", func() bool {
+	polltest.Until(t, "all is in one write", func() bool {
 		link.s.mu.Lock()
 		defer link.s.mu.Unlock()
 		return link.writing && len(link.buf) == 0
@@ -618,7 +607,7 @@ func TestAGrandchildThatKeepsStdoutOpenDoesNotKeepTheSession(t *testing.T) {
 	}
 	wantKind(t, p.call("crash", "{}"), schema.KindOutcomeUnknown, true)
 	must(t, p.call("echo", "{}"))
-	waitFor(t, "the grandchild is gone", func() bool { return syscall.Kill(out.PID, 0) != nil })
+	polltest.Until(t, "the grandchild is gone", func() bool { return syscall.Kill(out.PID, 0) != nil })
 }
 
 func TestIdlePoolStopsAndRestartsOnDemand(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/callyard/callyard/internal/kit/polltest"
 	"github.com/callyard/callyard/internal/launch"
 	"github.com/callyard/callyard/pkg/bus/porttest"
 	"github.com/callyard/callyard/pkg/schema"
@@ -293,7 +294,7 @@ func TestLostRemoteSessionIsReplaced(t *testing.T) {
 	s, spec := newRemoteServer(t, false)
 	p := open(t, Config{Spec: spec})
 	running, wait := p.begin(&Request{Name: "hang"})
-	waitFor(t, "the call runs", func() bool { s.mu.Lock(); defer s.mu.Unlock(); return len(s.seen) == 1 })
+	polltest.Until(t, "the call runs", func() bool { s.mu.Lock(); defer s.mu.Unlock(); return len(s.seen) == 1 })
 	// The call goes to the next session by itself, once.
 	if e := wantKind(t, p.call("forget", "{}"), schema.KindServerFailed, false); !e.Retryable {
 		t.Error("it is not retryable")
@@ -328,7 +329,7 @@ func TestCancelReachesARemoteServer(t *testing.T) {
 			if modern {
 				return
 			}
-			waitFor(t, "it was told", func() bool { return strings.Contains(s.lastID(), `"notifications/cancelled"`) })
+			polltest.Until(t, "it was told", func() bool { return strings.Contains(s.lastID(), `"notifications/cancelled"`) })
 		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/callyard/callyard/internal/kit/polltest"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -43,7 +44,7 @@ func TestHundredReplacementsLeakNoResources(t *testing.T) {
 		p.until("it was noticed", func(s schema.Server) bool { return s.Restarts > before })
 	}
 	p.close(t)
-	waitFor(t, "all descriptors and goroutines are back", func() bool {
+	polltest.Until(t, "all descriptors and goroutines are back", func() bool {
 		return descriptors(t) <= fds && runtime.NumGoroutine() <= routines
 	})
 	for pid := range pids {

@@ -13,6 +13,7 @@ import (
 
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
+	"github.com/callyard/callyard/internal/kit/logtest"
 	"github.com/callyard/callyard/internal/telemetry/tracetest"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -349,7 +350,7 @@ func (f *faulty) ExportSpans(_ context.Context, spans []sdktrace.ReadOnlySpan) e
 func (*faulty) Shutdown(context.Context) error { return nil }
 
 func TestCollectorOutageAndRecoveryAreLoggedOnce(t *testing.T) {
-	var text syncBuffer
+	var text logtest.Log
 	f, m := &faulty{down: true}, NewMetrics()
 	s := newSender(f, time.Minute, time.Hour, 10, m, slog.New(slog.NewTextHandler(&text, nil)))
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(s))
@@ -448,22 +449,4 @@ func BenchmarkSpan(b *testing.B) {
 			}
 		})
 	}
-}
-
-// syncBuffer is a buffer for concurrent writers.
-type syncBuffer struct {
-	mu sync.Mutex
-	b  strings.Builder
-}
-
-func (s *syncBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *syncBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
 }

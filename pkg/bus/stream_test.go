@@ -1,10 +1,8 @@
 package bus_test
 
 import (
-	"bytes"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -26,8 +24,8 @@ func TestSmallDiskKeepsFewerRecordsAndReportsIt(t *testing.T) {
 	if !s.ReadyForConnections(10 * time.Second) {
 		t.Fatal("NATS is not ready")
 	}
-	var said logText
-	c, err := bus.Connect(t.Context(), bus.Options{URL: s.ClientURL(), Name: "test", Log: slog.New(slog.NewTextHandler(&said, nil))})
+	var log said
+	c, err := bus.Connect(t.Context(), bus.Options{URL: s.ClientURL(), Name: "test", Log: slog.New(slog.NewTextHandler(&log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,8 +36,8 @@ func TestSmallDiskKeepsFewerRecordsAndReportsIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(said.String(), "bytes=33554432") {
-		t.Errorf("it says %q", said.String())
+	if !strings.Contains(log.String(), "bytes=33554432") {
+		t.Errorf("it says %q", log.String())
 	}
 	const subject = bus.SubjectRecord + "0.1"
 	// New messages replace the oldest ones.
@@ -52,24 +50,6 @@ func TestSmallDiskKeepsFewerRecordsAndReportsIt(t *testing.T) {
 	if err := e.Scan(t.Context(), subject, func(bus.Message) { n++ }); err != nil || n < 20 || n > 32 {
 		t.Errorf("%d are left, %v", n, err)
 	}
-}
-
-// logText collects a log that several goroutines write.
-type logText struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *logText) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *logText) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 func TestUnsuitableStreamSettingsAreRefused(t *testing.T) {

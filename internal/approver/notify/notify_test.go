@@ -21,6 +21,7 @@ import (
 
 	"github.com/callyard/callyard/internal/approval"
 	"github.com/callyard/callyard/internal/approver/notify"
+	"github.com/callyard/callyard/internal/kit/polltest"
 	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/internal/tenants"
@@ -75,18 +76,6 @@ func (h *house) decide(a *ledger.Approval, kind ledger.DecisionKind, reason stri
 	h.t.Helper()
 	if _, err := h.desk.Decide(h.t.Context(), a.ID, approval.Answer{Kind: kind, Digest: a.Binding.ArgumentsDigest, Reason: reason}, schema.Principal{Name: "ada", Groups: []string{"ops"}}, "web"); err != nil {
 		h.t.Fatal(err)
-	}
-}
-
-func until(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	late := time.After(60 * time.Second)
-	for !is() {
-		select {
-		case <-late:
-			t.Fatalf("it never came to this: %s", what)
-		case <-time.After(10 * time.Millisecond):
-		}
 	}
 }
 
@@ -154,15 +143,15 @@ func TestSlowChannelDelaysNoOthers(t *testing.T) {
 	w.hold["slow"] = gate
 	defer start(h, w).Close()
 	a := h.hold(nil)
-	until(t, "the quick one shows it", func() bool { return w.last("quick", a) == ledger.Pending })
+	polltest.Until(t, "the quick one shows it", func() bool { return w.last("quick", a) == ledger.Pending })
 	h.decide(a, ledger.Deny, "")
-	until(t, "the quick one shows the answer", func() bool { return w.last("quick", a) == ledger.Denied })
+	polltest.Until(t, "the quick one shows the answer", func() bool { return w.last("quick", a) == ledger.Denied })
 	if w.last("slow", a) != "" {
 		t.Fatal("the slow one is not slow")
 	}
 	w.set(func() { delete(w.hold, "slow") })
 	close(gate)
-	until(t, "the slow one shows the newest", func() bool { return w.last("slow", a) == ledger.Denied })
+	polltest.Until(t, "the slow one shows the newest", func() bool { return w.last("slow", a) == ledger.Denied })
 }
 
 func TestCloseWaitsForNotificationInProgress(t *testing.T) {
@@ -171,7 +160,7 @@ func TestCloseWaitsForNotificationInProgress(t *testing.T) {
 	w.hold["p"] = gate
 	f := start(h, w)
 	a := h.hold(nil)
-	until(t, "it is being shown", func() bool { w.mu.Lock(); defer w.mu.Unlock(); return w.tries["p"] == 1 })
+	polltest.Until(t, "it is being shown", func() bool { w.mu.Lock(); defer w.mu.Unlock(); return w.tries["p"] == 1 })
 	closed := make(chan struct{})
 	go func() {
 		f.Close()
@@ -195,10 +184,10 @@ func TestRecoveredChannelShowsTheLatestState(t *testing.T) {
 	defer start(h, w).Close()
 	a, b := h.hold(nil), h.hold(nil)
 	h.decide(a, ledger.Approve, "")
-	until(t, "it is tried again", func() bool { w.mu.Lock(); defer w.mu.Unlock(); return w.tries["p"] > 5 })
+	polltest.Until(t, "it is tried again", func() bool { w.mu.Lock(); defer w.mu.Unlock(); return w.tries["p"] > 5 })
 	w.set(func() { delete(w.fail, "p") })
 	well := time.Now()
-	until(t, "both are shown", func() bool { return w.last("p", a) == ledger.Approved && w.last("p", b) == ledger.Pending })
+	polltest.Until(t, "both are shown", func() bool { return w.last("p", a) == ledger.Approved && w.last("p", b) == ledger.Pending })
 	if took := time.Since(well); took > 30*time.Second {
 		t.Errorf("right after %v", took)
 	}
@@ -216,9 +205,9 @@ func TestDelayedNotificationDoesNotBlockOthers(t *testing.T) {
 	defer start(h, w).Close()
 	b, c := h.hold(nil), h.hold(nil)
 	w.set(func() { w.fail["p"+string(c.ID)] = &notify.Never{Err: errors.New("unfit")} })
-	until(t, "the other is shown", func() bool { return w.last("p", b) != "" })
+	polltest.Until(t, "the other is shown", func() bool { return w.last("p", b) != "" })
 	w.set(func() { delete(w.fail, "p"+string(a.ID)) })
-	until(t, "it is shown", func() bool { return w.last("p", a) != "" })
+	polltest.Until(t, "it is shown", func() bool { return w.last("p", a) != "" })
 }
 
 func TestFeedBeginsWithExistingApprovals(t *testing.T) {
@@ -233,7 +222,7 @@ func TestFeedBeginsWithExistingApprovals(t *testing.T) {
 	h.decide(a, ledger.Deny, "")
 	<-heard // no further notification arrives
 	defer start(h, w).Close()
-	until(t, "it is shown", func() bool { return w.last("p", a) == ledger.Denied })
+	polltest.Until(t, "it is shown", func() bool { return w.last("p", a) == ledger.Denied })
 }
 
 // told is a received webhook.
@@ -345,7 +334,7 @@ func TestWebhooksGetSignedEvents(t *testing.T) {
 	h.decide(a, ledger.Approve, "because")
 	h.decide(a, ledger.Revoke, "")
 	want := []string{"approval.asked", "approval.asked", "approval.decided", "approval.decided", "approval.escalated", "approval.escalated", "approval.revoked", "approval.revoked"}
-	until(t, "both are told of everything", func() bool { return slices.Equal(r.types(a), want) })
+	polltest.Until(t, "both are told of everything", func() bool { return slices.Equal(r.types(a), want) })
 
 	b := h.hold(nil)
 	h.decide(b, ledger.Approve, "")
@@ -355,7 +344,7 @@ func TestWebhooksGetSignedEvents(t *testing.T) {
 	if _, err := h.desk.Finish(t.Context(), schema.DefaultTenant, b.ID, &schema.Result{Body: []byte(`{"hunter2":1}`)}, nil); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the end is told to both", func() bool { return len(r.types(b)) == 6 && slices.Contains(r.types(b), "approval.ended") })
+	polltest.Until(t, "the end is told to both", func() bool { return len(r.types(b)) == 6 && slices.Contains(r.types(b), "approval.ended") })
 	r.mu.Lock()
 	for _, m := range r.all {
 		if schema.ApprovalID(m.Data.URL) != "http://page/a/"+m.Data.ID {
@@ -371,15 +360,15 @@ func TestWebhooksGetSignedEvents(t *testing.T) {
 
 	// Events during a downtime are sent after the start, and none is sent twice.
 	late := h.hold(func(rule *risk.Approval) { rule.Expires, rule.EscalateTo = time.Millisecond, nil })
-	until(t, "it expires", func() bool {
+	polltest.Until(t, "it expires", func() bool {
 		_, err := h.desk.Reconcile(t.Context(), func(string) bool { return true })
 		is, getErr := h.ledger.Current(t.Context(), schema.AllTenants(), late.ID)
 		return err == nil && getErr == nil && is.State == ledger.Expired
 	})
 	stop = h.webhooks(c)
 	defer stop()
-	until(t, "it is told", func() bool { return slices.Contains(r.types(late), "approval.expired") })
-	until(t, "all of it", func() bool { return len(r.types(late)) == 4 })
+	polltest.Until(t, "it is told", func() bool { return slices.Contains(r.types(late), "approval.expired") })
+	polltest.Until(t, "all of it", func() bool { return len(r.types(late)) == 4 })
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.all) != n+4 {
@@ -396,7 +385,7 @@ func TestWebhooksGetApprovalsOfTheirTenantOnly(t *testing.T) {
 		of[tenant] = h.holdOf(tenant, nil)
 	}
 	for tenant, r := range map[schema.TenantID]*receiver{"red": own, "blue": other, "": platform} {
-		until(t, "its own receiver is told", func() bool { return len(r.types(of[tenant])) > 0 })
+		polltest.Until(t, "its own receiver is told", func() bool { return len(r.types(of[tenant])) > 0 })
 	}
 	for r, tenant := range map[*receiver]schema.TenantID{own: "red", other: "blue", platform: ""} {
 		r.mu.Lock()
@@ -416,7 +405,7 @@ func TestWebhooksGetSelectedEventsOnly(t *testing.T) {
 	defer h.webhooks(c)()
 	a := h.hold(nil)
 	h.decide(a, ledger.Deny, "")
-	until(t, "it is told", func() bool { return len(r.types(a)) > 0 })
+	polltest.Until(t, "it is told", func() bool { return len(r.types(a)) > 0 })
 	if got := r.types(a); !slices.Equal(got, []string{"approval.decided"}) {
 		t.Error(got)
 	}
@@ -427,7 +416,7 @@ func TestCallerConfirmationsSendNoWebhooks(t *testing.T) {
 	defer h.webhooks(section(t, r.URL))()
 	mine := h.hold(func(rule *risk.Approval) { *rule = risk.Approval{By: risk.ByCaller, Expires: time.Minute} })
 	a := h.hold(nil)
-	until(t, "the other is told", func() bool { return len(r.types(a)) > 0 })
+	polltest.Until(t, "the other is told", func() bool { return len(r.types(a)) > 0 })
 	if got := r.types(mine); len(got) > 0 {
 		t.Error(got)
 	}

@@ -1,7 +1,6 @@
 package slack_test
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"log/slog"
@@ -19,6 +18,7 @@ import (
 	"github.com/callyard/callyard/internal/approver/slack/enrol"
 	"github.com/callyard/callyard/internal/approver/slack/slacktest"
 	"github.com/callyard/callyard/internal/authn"
+	"github.com/callyard/callyard/internal/kit/logtest"
 	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/internal/tenants"
@@ -35,24 +35,6 @@ const channel, board = "C0APPROVALS", "C0BOARD"
 // definition is the definition of a tool with a secret argument.
 const definition = `{"name":"deploy","inputSchema":{"type":"object","properties":{"target":{"type":"string"},"key":{"type":"string","writeOnly":true}}}}`
 
-// log records log output, for tests that search it for secrets.
-type log struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *log) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *log) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
 // fixture is an approver with Slack, without its pages.
 type fixture struct {
 	t      *testing.T
@@ -64,7 +46,7 @@ type fixture struct {
 	book   *enrol.Book
 	keys   []authn.Key
 	app    *slack.App
-	log    *log
+	log    *logtest.Log
 	tenant schema.TenantID // tenant of the held calls
 	of     settings.Tenants
 	http   *httptest.Server
@@ -74,7 +56,7 @@ type fixture struct {
 
 func open(t *testing.T, change func(*settings.Slack)) *fixture {
 	t.Helper()
-	r := &fixture{t: t, slack: slacktest.Start(t), config: settings.SlackDefaults(), log: new(log)}
+	r := &fixture{t: t, slack: slacktest.Start(t), config: settings.SlackDefaults(), log: new(logtest.Log)}
 	r.config.BotToken, r.config.SigningSecret = slacktest.BotToken, slacktest.SigningSecret
 	r.config.TeamID, r.config.AppID, r.config.APIURL = slacktest.Team, slacktest.App, r.slack.URL
 	r.config.Channels = map[string]string{"ops": channel, "board": board}

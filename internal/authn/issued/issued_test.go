@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/callyard/callyard/internal/authn/scope"
+	"github.com/callyard/callyard/internal/kit/polltest"
 	"github.com/callyard/callyard/pkg/bus/bustest"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -70,24 +71,12 @@ func TestKeyIsAcceptedEverywhereUntilRevoked(t *testing.T) {
 	}
 	_, err := a.Authenticate(t.Context(), secret)
 	kindOf(t, err, schema.KindUnauthenticated)
-	eventually(t, "the other sees it", func() bool { _, err := b.Authenticate(t.Context(), secret); return err != nil })
+	polltest.Within(t, time.Second, "the other sees it", func() bool { _, err := b.Authenticate(t.Context(), secret); return err != nil })
 	if known, _ := b.Valid("ci"); known || !b.Some() {
 		t.Error("a revoked key is known")
 	}
 	if _, err := b.Get(everything, key.ID); schema.KindOf(err) != schema.KindNotFound {
 		t.Error(err)
-	}
-}
-
-func eventually(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	late := time.After(time.Second)
-	for !done() {
-		select {
-		case <-late:
-			t.Fatalf("not within a second: %s", what)
-		case <-time.Tick(time.Millisecond):
-		}
 	}
 }
 
@@ -120,7 +109,7 @@ func TestRotationUnderLoadRefusesNoRequest(t *testing.T) {
 		secret.Store(&s)
 		secrets = append(secrets, s)
 		if other := doors[(i+1)%2]; i+1 < mostFormer { // whoever rotates next must have seen this
-			eventually(t, "the rotation", func() bool { k, err := other.Get(everything, key.ID); return err == nil && k.Revision == key.Revision })
+			polltest.Within(t, time.Second, "the rotation", func() bool { k, err := other.Get(everything, key.ID); return err == nil && k.Revision == key.Revision })
 		}
 	}
 	stop()
@@ -139,7 +128,7 @@ func TestRotationUnderLoadRefusesNoRequest(t *testing.T) {
 			t.Errorf("secret %d after its time of grace", i)
 		}
 	}
-	eventually(t, "the last rotation", func() bool { k, _ := doors[0].Get(everything, key.ID); return k.Revision == key.Revision })
+	polltest.Within(t, time.Second, "the last rotation", func() bool { k, _ := doors[0].Get(everything, key.ID); return k.Revision == key.Revision })
 	_, _, err := doors[0].Rotate(t.Context(), everything, key.ID, key.Revision, time.Hour, time.Time{})
 	kindOf(t, err, schema.KindConflict)
 	if err := doors[0].Revoke(t.Context(), everything, key.ID, key.Revision); err != nil {
@@ -156,9 +145,9 @@ func TestWithoutStoreKnownKeysWorkAndOthersAreUnavailable(t *testing.T) {
 	srv := bustest.Start(t)
 	a, b := open(t, srv), open(t, srv)
 	known, secret := a.must(t, "known", scope.ReadTools)
-	eventually(t, "the other knows it", func() bool { _, err := b.Get(everything, known.ID); return err == nil })
+	polltest.Within(t, time.Second, "the other knows it", func() bool { _, err := b.Get(everything, known.ID); return err == nil })
 	srv.Stop()
-	eventually(t, "the connection is gone", func() bool { return b.o.Conn.Ready() != nil })
+	polltest.Within(t, time.Second, "the connection is gone", func() bool { return b.o.Conn.Ready() != nil })
 	if _, err := b.Authenticate(t.Context(), secret); err != nil {
 		t.Errorf("a known key: %v", err)
 	}
@@ -271,7 +260,7 @@ func TestTheLastUseIsWrittenToTheMinute(t *testing.T) {
 	}
 	before := time.Now().Truncate(time.Minute)
 	a.flush(t.Context())
-	eventually(t, "the other knows it", func() bool {
+	polltest.Within(t, time.Second, "the other knows it", func() bool {
 		k, err := b.Get(everything, key.ID)
 		return err == nil && !k.LastUsed.Before(before) && k.LastUsed.Equal(k.LastUsed.Truncate(time.Minute))
 	})
@@ -411,15 +400,5 @@ func TestTablesMissingAtStartAreOpenedLater(t *testing.T) {
 	defer k.Close()
 	_, err := k.Authenticate(t.Context(), secret)
 	kindOf(t, err, schema.KindUnavailable)
-	late := time.After(10 * time.Second)
-	for {
-		if _, err = k.Authenticate(t.Context(), secret); err == nil {
-			return
-		}
-		select {
-		case <-late:
-			t.Fatal(err)
-		case <-time.Tick(10 * time.Millisecond):
-		}
-	}
+	polltest.Until(t, "the key is accepted", func() bool { _, err := k.Authenticate(t.Context(), secret); return err == nil })
 }

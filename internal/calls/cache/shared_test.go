@@ -1,44 +1,25 @@
 package cache
 
 import (
-	"bytes"
 	"log/slog"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/callyard/callyard/internal/confirm/confirmtest"
+	"github.com/callyard/callyard/internal/kit/logtest"
+	"github.com/callyard/callyard/internal/kit/polltest"
 	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/pkg/bus/porttest"
 	"github.com/callyard/callyard/pkg/risk"
 )
 
-// lockedLog is a log that tests read while it is written.
-type lockedLog struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedLog) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedLog) count(text string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Count(l.b.String(), text)
-}
-
-func openAt(t *testing.T, s *confirmtest.Redis) (*Cache, *lockedLog) {
+func openAt(t *testing.T, s *confirmtest.Redis) (*Cache, *logtest.Log) {
 	t.Helper()
 	client := redis.NewClient(&redis.Options{Addr: s.Address, DisableIdentity: true, ContextTimeoutEnabled: true})
 	t.Cleanup(func() { _ = client.Close() })
-	log := new(lockedLog)
+	log := new(logtest.Log)
 	c := Open(Options{Config: settings.CacheDefaults(), Redis: client, Log: slog.New(slog.NewTextHandler(log, nil))})
 	t.Cleanup(c.Close)
 	return c, log
@@ -70,7 +51,7 @@ func TestFrontDoorsHaveEachOthersResultsThroughRedis(t *testing.T) {
 func TestIdenticalCallsRunOnceThroughRedis(t *testing.T) {
 	s := confirmtest.StartRedis(t, "", "")
 	c, _ := openAt(t, s)
-	hundred(t, c, func() { confirmtest.Wait(t, func() bool { return c.waiting() == 100 }) })
+	hundred(t, c, func() { polltest.Until(t, "100 calls wait", func() bool { return c.waiting() == 100 }) })
 }
 
 func TestInvalidRedisEntryIsAMiss(t *testing.T) {
@@ -101,8 +82,8 @@ func TestFullRedisIsLoggedOnceAndCachesNothing(t *testing.T) {
 			t.Errorf("%+v", got.Cache)
 		}
 	}
-	if n := log.count("level="); n != 1 || log.count("refuses") != 1 {
-		t.Errorf("said %d times: %s", n, &log.b)
+	if n := log.Count("level="); n != 1 || log.Count("refuses") != 1 {
+		t.Errorf("said %d times: %s", n, log)
 	}
 	if err := s.Client.ConfigSet(t.Context(), "maxmemory", "0").Err(); err != nil {
 		t.Fatal(err)
@@ -130,12 +111,12 @@ func TestUnreachableRedisIsLoggedOnceAndEveryCallRuns(t *testing.T) {
 	if took := time.Since(began); took > 15*redisTimeout {
 		t.Errorf("20 calls took %s", took)
 	}
-	if n := log.count("Redis does not answer"); n != 1 {
+	if n := log.Count("Redis does not answer"); n != 1 {
 		t.Errorf("said %d times", n)
 	}
 	s.Restart(t)
-	confirmtest.Wait(t, func() bool { return ask(t, c, newCall(), minute, one).Cache.Hit })
-	if n := log.count("Redis answers again"); n != 1 {
+	polltest.Until(t, "the result is cached", func() bool { return ask(t, c, newCall(), minute, one).Cache.Hit })
+	if n := log.Count("Redis answers again"); n != 1 {
 		t.Errorf("its return was said %d times", n)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/callyard/callyard/internal/confirm/confirmtest"
+	"github.com/callyard/callyard/internal/kit/polltest"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -35,10 +36,10 @@ func TestTwoFrontDoorsShareTenantCapacity(t *testing.T) {
 	has(t, "another tenant", takes(t, b, "other", 2), 1)
 
 	in, refused, done := recalls(t, b, "blue", 12)
-	confirmtest.Wait(t, func() bool { return refused.Load() == 2 })
+	polltest.Until(t, "two calls are refused", func() bool { return refused.Load() == 2 })
 	for i, pass := range red[10:] {
 		pass.Leave()
-		confirmtest.Wait(t, func() bool { return in.Load() == int64(i+1) })
+		polltest.Until(t, "a call of blue runs", func() bool { return in.Load() == int64(i+1) })
 		has(t, "red, which has its nominal", takes(t, a, "red", 1), 0)
 	}
 	done.Wait()
@@ -46,7 +47,7 @@ func TestTwoFrontDoorsShareTenantCapacity(t *testing.T) {
 		t.Errorf("%d calls of blue, %d refused", in.Load(), refused.Load())
 	}
 	leaveAll(red[:10])
-	confirmtest.Wait(t, func() bool {
+	polltest.Until(t, "red borrows the free slots at the other front door", func() bool {
 		passes := takes(t, b, "red", 100)
 		defer leaveAll(passes)
 		return len(passes) == 10 // blue uses its own
@@ -71,15 +72,15 @@ func TestTenantReclaimsItsNominalFromAnotherFrontDoor(t *testing.T) {
 			}
 		})
 	}
-	confirmtest.Wait(t, func() bool { return a.cohort.members["red"].used.Load() >= 17 })
+	polltest.Until(t, "red has borrowed the slots", func() bool { return a.cohort.members["red"].used.Load() >= 17 })
 	began := time.Now()
 	in, refused, done := recalls(t, b, "blue", 15)
-	confirmtest.Wait(t, func() bool { return in.Load()+refused.Load() == 15 })
+	polltest.Until(t, "all calls of blue have an answer", func() bool { return in.Load()+refused.Load() == 15 })
 	// A call of 20 ms and a renewal of 100 ms, and a machine that is busy.
 	if took := time.Since(began); refused.Load() > 0 || took > 4*time.Second {
 		t.Errorf("%d calls of blue are in after %s, %d were refused", in.Load(), took, refused.Load())
 	}
-	confirmtest.Wait(t, func() bool { return a.cohort.members["red"].used.Load() <= 5 })
+	polltest.Until(t, "red has only its nominal", func() bool { return a.cohort.members["red"].used.Load() <= 5 })
 	cancel()
 	flood.Wait()
 	done.Wait()
@@ -105,7 +106,7 @@ func TestFrontDoorsWithDifferentLimitsUseTheLargerAtMost(t *testing.T) {
 	before.Close()
 	leaveAll(red)
 	var more []Pass
-	confirmtest.Wait(t, func() bool {
+	polltest.Until(t, "red has its new nominal", func() bool {
 		more = append(more, takes(t, after, "red", 100)...)
 		return len(more) == 4
 	})

@@ -12,29 +12,12 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/callyard/callyard/internal/confirm/confirmtest"
+	"github.com/callyard/callyard/internal/kit/logtest"
 	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// lockedLog is a log that tests read while it is written.
-type lockedLog struct {
-	mu sync.Mutex
-	b  strings.Builder
-}
-
-func (l *lockedLog) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedLog) count(text string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Count(l.b.String(), text)
-}
 
 // alone opens limits without Redis.
 func alone(t testing.TB, o Options) *Quota {
@@ -47,10 +30,10 @@ func alone(t testing.TB, o Options) *Quota {
 
 // door opens the limits of one of several front doors at a Redis. cut takes its
 // connections away, as a death does.
-func door(t testing.TB, s *confirmtest.Redis, name string, c settings.Limits) (q *Quota, log *lockedLog, cut func()) {
+func door(t testing.TB, s *confirmtest.Redis, name string, c settings.Limits) (q *Quota, log *logtest.Log, cut func()) {
 	t.Helper()
 	client := redis.NewClient(&redis.Options{Addr: s.Address, DisableIdentity: true, ContextTimeoutEnabled: true})
-	log = new(lockedLog)
+	log = new(logtest.Log)
 	q = Open(Options{Rules: c, Redis: client, Door: name, Routers: func() int { return 2 }, Renew: 100 * time.Millisecond, Log: slog.New(slog.NewTextHandler(log, nil))})
 	var once sync.Once
 	cut = func() { once.Do(func() { _ = client.Close() }) }

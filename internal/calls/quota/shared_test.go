@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/confirm/confirmtest"
+	"github.com/callyard/callyard/internal/kit/polltest"
 	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/pkg/bus/porttest"
 	"github.com/callyard/callyard/pkg/schema"
@@ -95,7 +96,7 @@ func TestTwoFrontDoorsShareTheInFlightLimitThroughRedis(t *testing.T) {
 func gets(t *testing.T, q *Quota, n int) {
 	t.Helper()
 	var passes []Pass
-	confirmtest.Wait(t, func() bool {
+	polltest.Until(t, "the calls run", func() bool {
 		passes = append(passes, takeAll(q, n-len(passes))...)
 		return len(passes) == n
 	})
@@ -129,7 +130,7 @@ func TestLateFrontDoorGetsItsShareOfUsedSlots(t *testing.T) {
 		defer close(done)
 		hammer(ctx, []*Quota{a}, 5*time.Millisecond) // all of it, all the time
 	}()
-	confirmtest.Wait(t, func() bool { return a.principal(ci).inUse() >= 38 })
+	polltest.Until(t, "the slots are in use", func() bool { return a.principal(ci).inUse() >= 38 })
 	gets(t, b, 15)
 	cancel()
 	<-done
@@ -252,11 +253,11 @@ func TestUnreachableRedisIsLoggedOnceAndSharesApply(t *testing.T) {
 		t.Errorf("a slot too many for a batch: %v", err)
 	}
 	leaveAll(passes)
-	if n := log.count("Redis does not answer"); n != 1 {
+	if n := log.Count("Redis does not answer"); n != 1 {
 		t.Errorf("said %d times", n)
 	}
 	s.Restart(t)
-	confirmtest.Wait(t, func() bool { return log.count("Redis answers again") == 1 })
+	polltest.Until(t, "Redis answers again", func() bool { return log.Count("Redis answers again") == 1 })
 	gets(t, a, 20)
 }
 
@@ -271,11 +272,11 @@ func TestFullRedisIsLoggedOnceAndSharesApply(t *testing.T) {
 		t.Errorf("%d of 20 at one of two front doors", len(passes))
 	}
 	before := commands(t, s.Client.Info(t.Context(), "stats").Val())
-	confirmtest.Wait(t, func() bool { // it was looked at a few times
+	polltest.Until(t, "Redis is asked a few times", func() bool {
 		return commands(t, s.Client.Info(t.Context(), "stats").Val()) > before+60
 	})
 	leaveAll(passes)
-	if n := log.count("level="); n != 1 {
+	if n := log.Count("level="); n != 1 {
 		t.Errorf("said %d times", n)
 	}
 	if err := s.Client.ConfigSet(t.Context(), "maxmemory", "0").Err(); err != nil {
@@ -330,7 +331,7 @@ func TestBacklogOfOtherFrontDoorsCounts(t *testing.T) {
 	b, _, _ := door(t, s, "b", c)
 	a.Queued(ci, 6)
 	b.Queued(ci, 1)
-	confirmtest.Wait(t, func() bool { return b.Space(ci, 0) == 3 })
+	polltest.Until(t, "the queue of the other front door is known", func() bool { return b.Space(ci, 0) == 3 })
 	a.Queued(ci, -6)
-	confirmtest.Wait(t, func() bool { return b.Space(ci, 0) == 9 })
+	polltest.Until(t, "the shorter queue is known", func() bool { return b.Space(ci, 0) == 9 })
 }

@@ -70,19 +70,3 @@ func everything(t testing.TB, r *Recorder, f Filter, limit int) []Record {
 		cursor = next
 	}
 }
-
-// eventually asks until the answer is yes, at most 10 s.
-func eventually(t testing.TB, what string, ask func() bool) {
-	t.Helper()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	over := time.NewTimer(10 * time.Second)
-	defer over.Stop()
-	for !ask() {
-		select {
-		case <-tick.C:
-		case <-over.C:
-			t.Fatalf("it did not come to this: %s", what)
-		}
-	}
-}

@@ -13,6 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/callyard/callyard/internal/embedded"
+	"github.com/callyard/callyard/internal/kit/logtest"
+	"github.com/callyard/callyard/internal/kit/polltest"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/bus/bustest"
 	"github.com/callyard/callyard/pkg/bus/porttest"
@@ -85,7 +87,7 @@ func TestACallThatRunsForLongIsWrittenBeforeItEnds(t *testing.T) {
 	one, other := open(t, s.Connect(t, "one"), Options{}), open(t, s.Connect(t, "two"), Options{})
 	id := schema.NewCallID()
 	c := one.Begin(&Record{ID: id, Tool: "slow", Admitted: time.Now().Add(-runningAfter).UnixNano()})
-	eventually(t, "another front door sees that it runs", func() bool {
+	polltest.Until(t, "another front door sees that it runs", func() bool {
 		rec, err := other.Get(t.Context(), schema.AllTenants(), id)
 		return err == nil && rec.State == schema.StateRunning && rec.Tool == "slow"
 	})
@@ -158,7 +160,7 @@ func TestRecordsWaitWhileNATSIsAway(t *testing.T) {
 	}
 	t.Cleanup(conn.Close)
 	const space = 800
-	var said lockedBuffer
+	var said logtest.Log
 	r := open(t, conn, Options{Queue: space, Log: slog.New(slog.NewTextHandler(&said, nil))})
 	before := schema.NewCallID()
 	r.Add(&Record{ID: before})
@@ -168,7 +170,7 @@ func TestRecordsWaitWhileNATSIsAway(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the connection is known to be lost", func() bool { return conn.Ready() != nil })
+	polltest.Until(t, "the connection is known to be lost", func() bool { return conn.Ready() != nil })
 	told := map[schema.CallID]bool{before: true}
 	for range 4 * space {
 		id := schema.NewCallID()
@@ -189,7 +191,7 @@ func TestRecordsWaitWhileNATSIsAway(t *testing.T) {
 	}
 	s = up()
 	defer func() { _ = s.Close() }()
-	eventually(t, "what waited is stored", func() bool { return r.Sync(t.Context()) == nil })
+	polltest.Until(t, "what waited is stored", func() bool { return r.Sync(t.Context()) == nil })
 	got := everything(t, r, Filter{}, 100)
 	for _, rec := range got {
 		if !told[rec.ID] {
@@ -275,27 +277,9 @@ func TestCallWithForeignIDIsCountedAsLost(t *testing.T) {
 func TestAnIdleRecorderSleeps(t *testing.T) {
 	r := open(t, bustest.Start(t).Connect(t, "one"), Options{})
 	for range 3 {
-		eventually(t, "it sleeps", r.asleep.Load)
+		polltest.Until(t, "it sleeps", r.asleep.Load)
 		written := r.Stats().Written
 		r.Add(&Record{ID: schema.NewCallID()})
-		eventually(t, "it is woken and stores", func() bool { return r.Stats().Written > written })
+		polltest.Until(t, "it is woken and stores", func() bool { return r.Stats().Written > written })
 	}
-}
-
-// lockedBuffer takes a log that is written by one goroutine and read by another.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/callyard/callyard/internal/approval"
 	"github.com/callyard/callyard/internal/batch"
 	"github.com/callyard/callyard/internal/calls/records"
+	"github.com/callyard/callyard/internal/kit/polltest"
 	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/pkg/bus/bustest"
 	"github.com/callyard/callyard/pkg/risk"
@@ -125,17 +126,7 @@ func TestAnEndThatCannotBeWrittenIsWrittenWithTheNextOne(t *testing.T) {
 		defer close(ended)
 		e.run(ctx)
 	}()
-	deadline := time.NewTimer(20 * time.Second)
-	defer deadline.Stop()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for l.is(id).State != schema.StateExpired {
-		select {
-		case <-tick.C:
-		case <-deadline.C:
-			t.Fatal("it is never written")
-		}
-	}
+	polltest.Until(t, "the end is written", func() bool { return l.is(id).State == schema.StateExpired })
 	stop()
 	<-ended
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/callyard/callyard/internal/confirm"
+	"github.com/callyard/callyard/internal/kit/polltest"
 	"github.com/callyard/callyard/pkg/bus/porttest"
 )
 
@@ -130,7 +131,7 @@ func (s *Redis) Replica(t testing.TB) *Redis {
 // Has waits until the server has that number of keys.
 func (s *Redis) Has(t testing.TB, keys int) {
 	t.Helper()
-	Wait(t, func() bool {
+	polltest.Until(t, fmt.Sprintf("Redis has %d keys", keys), func() bool {
 		n, err := s.Client.DBSize(t.Context()).Result()
 		return err == nil && int(n) == keys
 	})
@@ -153,20 +154,4 @@ func (s *Redis) Gate(t testing.TB, now func() time.Time) *confirm.Redis {
 		t.Fatal(err)
 	}
 	return r
-}
-
-// Wait polls done until it returns true, because another process sends no signal.
-func Wait(t testing.TB, done func() bool) {
-	t.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	for !done() {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			t.Fatal("it did not come about in 20 s")
-		}
-	}
 }

@@ -7,7 +7,6 @@
 package frontdoortest
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"log/slog"
@@ -28,6 +27,7 @@ import (
 	"github.com/callyard/callyard/internal/calls/usage"
 	"github.com/callyard/callyard/internal/catalog"
 	"github.com/callyard/callyard/internal/dispatch"
+	"github.com/callyard/callyard/internal/kit/logtest"
 	"github.com/callyard/callyard/internal/store/journal"
 	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/internal/telemetry"
@@ -63,7 +63,7 @@ type Fabric struct {
 	Batches  *batch.Batches
 	Calls    calls.Options
 	Log      *slog.Logger
-	Logged   *Log
+	Logged   *logtest.Log
 	testing  testing.TB
 	releases sync.WaitGroup
 }
@@ -76,7 +76,7 @@ func Open(t testing.TB, o Options) *Fabric {
 	if o.Limits == (admission.Limits{}) {
 		o.Limits = admission.Limits{ArgumentBytes: 64 << 10, MaxTimeout: time.Minute}
 	}
-	f := &Fabric{testing: t, NATS: bustest.Start(t), Logged: &Log{}, Metrics: telemetry.NewMetrics()}
+	f := &Fabric{testing: t, NATS: bustest.Start(t), Logged: new(logtest.Log), Metrics: telemetry.NewMetrics()}
 	f.Log = slog.New(slog.NewTextHandler(f.Logged, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	f.Worker = StartWorker(t, f.NATS.Connect(t, "worker"), WorkerID, o.Script)
 	f.Conn = f.NATS.Connect(t, "frontdoor")
@@ -210,25 +210,6 @@ func (c counting) Tool(server schema.ServerID, name string) (catalog.Tool, error
 		c.counted(server, name)
 	}
 	return c.Catalog.Tool(server, name)
-}
-
-// Log is a log that tests can read while it is written.
-type Log struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *Log) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-// String returns the text written so far.
-func (l *Log) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 func must(t testing.TB, err error) {

@@ -9,31 +9,15 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/frontdoor/rest/batches"
 	"github.com/callyard/callyard/internal/frontdoor/rest/submit"
+	"github.com/callyard/callyard/internal/kit/polltest"
 	"github.com/callyard/callyard/internal/problem"
 	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/pkg/schema"
 )
-
-// until polls done, for conditions without a signal.
-func until(t testing.TB, what string, done func() bool) {
-	t.Helper()
-	late := time.NewTimer(30 * time.Second)
-	defer late.Stop()
-	again := time.NewTicker(10 * time.Millisecond)
-	defer again.Stop()
-	for !done() {
-		select {
-		case <-again.C:
-		case <-late.C:
-			t.Fatalf("%s did not come", what)
-		}
-	}
-}
 
 func (f *fabric) batch(body string) batches.Batch {
 	f.t.Helper()
@@ -95,7 +79,7 @@ const twoHeld = `{"calls":[{"custom_id":"runs","server":"risky","tool":"hang"},{
 func (f *fabric) held(id schema.BatchID, n int) []batches.HeldCall {
 	f.t.Helper()
 	var list batches.HeldCalls
-	until(f.t, "the calls being held", func() bool {
+	polltest.Until(f.t, "the calls being held", func() bool {
 		a := f.do("GET", "/batches/"+string(id)+"/held", "")
 		if err := json.Unmarshal(a.body, &list); err != nil || a.status != http.StatusOK {
 			f.t.Fatalf("%d %s", a.status, a.body)
@@ -134,7 +118,7 @@ func TestCanceledBatchWaitsForRunningApprovedCall(t *testing.T) {
 	if a := f.do("POST", "/batches/"+string(b.ID)+"/cancel", ""); a.status != http.StatusOK {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
-	until(t, "the end of the call that was not approved", func() bool { return f.lines(b.ID)[1].State == "canceled" })
+	polltest.Until(t, "the end of the call that was not approved", func() bool { return f.lines(b.ID)[1].State == "canceled" })
 	if now := f.showBatch(b.ID); now.State != "canceling" || now.Counts.Waiting != 1 {
 		t.Errorf("while the approved call runs, the batch is %+v", now)
 	}
@@ -144,7 +128,7 @@ func TestCanceledBatchWaitsForRunningApprovedCall(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the end of the batch", func() bool { return f.showBatch(b.ID).State == "canceled" })
+	polltest.Until(t, "the end of the batch", func() bool { return f.showBatch(b.ID).State == "canceled" })
 	if all := f.lines(b.ID); all[0].State != "succeeded" || all[1].State != "canceled" || len(all) != 2 {
 		t.Errorf("the results are %+v", all)
 	}
@@ -188,7 +172,7 @@ func TestHeldCallsOfABatchAreCountedListedAndConfirmedByTheirCaller(t *testing.T
 	if err := <-f.runApproved(held[0].CallID); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the ends", func() bool { return len(f.lines(b.ID)) == 2 })
+	polltest.Until(t, "the ends", func() bool { return len(f.lines(b.ID)) == 2 })
 	if all := f.lines(b.ID); all[0].State != "succeeded" || all[1].State != "denied" {
 		t.Errorf("the results are %+v", all)
 	}
@@ -203,7 +187,7 @@ func TestHeldCallsOfABatchAreCountedListedAndConfirmedByTheirCaller(t *testing.T
 	if a := f.do("POST", "/batches/"+string(b.ID)+"/cancel", ""); a.status != http.StatusOK {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
-	until(t, "the end of the batch", func() bool { return f.showBatch(b.ID).State == "canceled" })
+	polltest.Until(t, "the end of the batch", func() bool { return f.showBatch(b.ID).State == "canceled" })
 	if now := f.showBatch(b.ID); now.Counts.Held != 0 {
 		t.Errorf("at its end the counts are %+v", now.Counts)
 	}
@@ -257,7 +241,7 @@ func TestConcurrentBatchesWithOneKeyAcceptOneBody(t *testing.T) {
 	for i := range 40 {
 		line := fmt.Sprintf(`{"custom_id":"%d","server":"demo","tool":"echo"}`, i%2)
 		wait.Go(func() {
-			until(t, "an answer", func() bool {
+			polltest.Until(t, "an answer", func() bool {
 				a := f.send(f.request("POST", "/batches", strings.NewReader(line), "Content-Type", "application/x-ndjson", "Idempotency-Key", "one"))
 				switch a.status {
 				case http.StatusConflict:
@@ -289,7 +273,7 @@ func TestConcurrentRequestsWithOneKeyMakeOneBatch(t *testing.T) {
 	var wait sync.WaitGroup
 	for range 40 {
 		wait.Go(func() {
-			until(t, "the batch", func() bool {
+			polltest.Until(t, "the batch", func() bool {
 				r := f.request("POST", "/batches", strings.NewReader(body), "Content-Type", "application/json", "Idempotency-Key", "one")
 				a := f.send(r)
 				if a.status == http.StatusConflict && a.header.Get("Retry-After") != "" {
@@ -315,7 +299,7 @@ func TestConcurrentRequestsWithOneKeyMakeOneBatch(t *testing.T) {
 		t.Errorf("another body: %+v", p)
 	}
 	// The later batches are empty and end. The first one has run.
-	until(t, "all batches having ended", func() bool {
+	polltest.Until(t, "all batches having ended", func() bool {
 		var list batches.BatchList
 		if err := json.Unmarshal(f.do("GET", "/batches", "").body, &list); err != nil {
 			t.Fatal(err)
@@ -429,7 +413,7 @@ func TestWaitingCallCanBeCanceledInEveryQueue(t *testing.T) {
 	if a := f.do("POST", "/batches/"+string(b.ID)+"/cancel", ""); a.status != http.StatusOK {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
-	until(t, "the end of the batch", func() bool {
+	polltest.Until(t, "the end of the batch", func() bool {
 		f.Worker.Finish()
 		return f.showBatch(b.ID).State == "canceled"
 	})
@@ -492,7 +476,7 @@ func TestBatchYieldsToSingleCalls(t *testing.T) {
 	}
 	a := f.send(f.request("POST", "/batches", strings.NewReader(lines.String()), "Content-Type", "application/x-ndjson"))
 	b := f.batchOf(a, http.StatusCreated)
-	until(t, "the pace of the batch", func() bool {
+	polltest.Until(t, "the pace of the batch", func() bool {
 		for range 32 {
 			if a := f.do("POST", "/servers/demo/tools/echo", "{}"); a.status != http.StatusOK {
 				t.Fatalf("a single call is answered with %d %s", a.status, a.body)

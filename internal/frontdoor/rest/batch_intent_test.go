@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/callyard/callyard/internal/frontdoor/frontdoortest"
+	"github.com/callyard/callyard/internal/kit/polltest"
 	"github.com/callyard/callyard/pkg/bus/bustest"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -56,11 +57,11 @@ func TestCallIsRetriedIfItsSecondIntentCannotBeWritten(t *testing.T) {
 	if a.status != http.StatusAccepted {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
-	until(t, "an intent that is refused", func() bool { return strings.Contains(f.Logged.String(), "intents cannot be written") })
+	polltest.Until(t, "an intent that is refused", func() bool { return strings.Contains(f.Logged.String(), "intents cannot be written") })
 	takeIntents(true)
 	id := strings.TrimPrefix(a.header.Get("Location"), "/calls/")
 	var state string
-	until(t, "the end of the call", func() bool {
+	polltest.Until(t, "the end of the call", func() bool {
 		state = f.stateOfCall(id)
 		return state != "queued" && state != "running"
 	})

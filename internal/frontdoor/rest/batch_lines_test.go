@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/callyard/callyard/internal/frontdoor/rest/batches"
+	"github.com/callyard/callyard/internal/kit/polltest"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -33,11 +34,11 @@ func TestABatchNamesTheServersThatItsCallsWaitFor(t *testing.T) {
 	if err := json.Unmarshal(f.do("POST", "/batches", lines, "Content-Type", "application/x-ndjson").body, &b); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the missing server", func() bool { return slices.Equal(f.showBatch(b.ID).Missing, []schema.ServerID{"dmeo"}) })
+	polltest.Until(t, "the missing server", func() bool { return slices.Equal(f.showBatch(b.ID).Missing, []schema.ServerID{"dmeo"}) })
 	if a := f.do("POST", "/batches/"+string(b.ID)+"/cancel", ""); a.status >= 300 {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
-	until(t, "the end of the batch", func() bool { return f.showBatch(b.ID).State == "canceled" })
+	polltest.Until(t, "the end of the batch", func() bool { return f.showBatch(b.ID).State == "canceled" })
 	if now := f.showBatch(b.ID); now.Missing != nil {
 		t.Errorf("a batch that has ended waits for %q", now.Missing)
 	}

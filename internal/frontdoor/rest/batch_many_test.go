@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/callyard/callyard/internal/confirm/confirmtest"
+	"github.com/callyard/callyard/internal/kit/polltest"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -76,7 +76,7 @@ func TestABatchEndsAfterManyRefusedLinesInARow(t *testing.T) {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 	id := schema.BatchID(strings.TrimPrefix(a.header.Get("Location"), "/batches/"))
-	confirmtest.Wait(t, func() bool { return f.showBatch(id).State == "canceled" })
+	polltest.Until(t, "the batch is canceled", func() bool { return f.showBatch(id).State == "canceled" })
 	if b := f.showBatch(id); b.Calls != 1+refusedRow || !strings.Contains(b.Reason, "1000 consecutive lines were refused") {
 		t.Errorf("the batch is %+v", b)
 	}
@@ -94,7 +94,7 @@ func TestRefusedLinesAreStoredCompactly(t *testing.T) {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
 	id := schema.BatchID(strings.TrimPrefix(a.header.Get("Location"), "/batches/"))
-	confirmtest.Wait(t, func() bool { return f.showBatch(id).State == "completed" })
+	polltest.Until(t, "the batch is completed", func() bool { return f.showBatch(id).State == "completed" })
 	const lines = 10 * refusedRow
 	seen := make([]bool, lines)
 	at := ""
@@ -162,7 +162,7 @@ func TestCanceledBatchRecallsUnsentCalls(t *testing.T) {
 		tools = append(tools, "hang")
 	}
 	b := f.batchOf(f.do("POST", "/batches", callsOf(tools...), "Content-Type", "application/x-ndjson"), http.StatusCreated)
-	until(t, "a call that runs", func() bool {
+	polltest.Until(t, "a call that runs", func() bool {
 		select {
 		case <-f.Worker.Asked:
 			return true
@@ -174,7 +174,7 @@ func TestCanceledBatchRecallsUnsentCalls(t *testing.T) {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
 	ran := 0
-	until(t, "the batch having ended", func() bool {
+	polltest.Until(t, "the batch having ended", func() bool {
 		ran += f.Worker.Finish()
 		for {
 			select {

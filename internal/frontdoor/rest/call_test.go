@@ -13,6 +13,7 @@ import (
 	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/authn/callers"
 	"github.com/callyard/callyard/internal/frontdoor/frontdoortest"
+	"github.com/callyard/callyard/internal/kit/polltest"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -204,7 +205,9 @@ func TestAPrincipalOverItsLimitGets429(t *testing.T) {
 	for range 32 { // as many as the worker has slots
 		<-f.Worker.Asked
 	}
-	f.waitForWaiting(principalInFlight - 32) // all of them are counted in the quota
+	polltest.Until(t, "all calls wait for a slot, so that the quota counts them", func() bool {
+		return f.api.o.Router.Load()["demo"].Waiting >= principalInFlight-32
+	})
 	a := f.do("POST", "/servers/demo/tools/echo", "{}")
 	if p := problemOf(t, a); a.status != http.StatusTooManyRequests || p.Type != "/problems/quota-exceeded" || !p.Retryable {
 		t.Errorf("%d %s", a.status, a.body)
@@ -212,21 +215,6 @@ func TestAPrincipalOverItsLimitGets429(t *testing.T) {
 	leave()
 	for range principalInFlight {
 		<-done
-	}
-}
-
-// waitForWaiting waits until n calls wait for a slot of the demo server.
-func (f *fabric) waitForWaiting(n int) {
-	f.t.Helper()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	deadline := time.After(10 * time.Second)
-	for f.api.o.Router.Load()["demo"].Waiting < n {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			f.t.Fatalf("%d calls wait", f.api.o.Router.Load()["demo"].Waiting)
-		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/embedded"
+	"github.com/callyard/callyard/internal/kit/polltest"
 	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/bus/porttest"
@@ -46,11 +47,7 @@ func TestLedgerSurvivesNATSRestart(t *testing.T) {
 	watching.Watch(schema.AllTenants(), func(a *ledger.Approval) { seen <- a.State })
 	s = up()
 	defer func() { _ = s.Close() }()
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for one.Ready() != nil || other.Ready() != nil {
-		<-tick.C
-	}
+	polltest.Until(t, "both are connected", func() bool { return one.Ready() == nil && other.Ready() == nil })
 	if _, err := l.Change(t.Context(), schema.DefaultTenant, a.ID, to(ledger.Approved)); err != nil {
 		t.Fatalf("after the restart: %v", err)
 	}

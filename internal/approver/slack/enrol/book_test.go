@@ -10,6 +10,7 @@ import (
 
 	"github.com/callyard/callyard/internal/approver/slack/enrol"
 	"github.com/callyard/callyard/internal/authn"
+	"github.com/callyard/callyard/internal/kit/polltest"
 	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/internal/tenants"
 	"github.com/callyard/callyard/pkg/bus"
@@ -97,16 +98,7 @@ func (d *desk) link(who schema.Principal, user string) {
 // offered waits until the account is offered for confirmation.
 func (d *desk) offered(who schema.Principal) {
 	d.t.Helper()
-	for range 1000 {
-		if len(d.Offered(who)) > 0 {
-			return
-		}
-		select {
-		case <-d.t.Context().Done():
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
-	d.t.Fatal("nothing is offered")
+	polltest.Until(d.t, "the account is offered", func() bool { return len(d.Offered(who)) > 0 })
 }
 
 func ada() schema.Principal { return schema.Principal{Name: "ada"} }
