@@ -34,9 +34,6 @@ type InstanceOptions struct {
 	// Policy assesses held calls if Assess is nil, using the properties of servers in the
 	// records. If nil, calls are not assessed here.
 	Policy *risk.Holder
-	// AuditAge is the retention of audit entries; 0 keeps them forever. It takes effect when
-	// the audit record is created.
-	AuditAge time.Duration
 	// LostBefore: see [ledger.Options].
 	LostBefore time.Time
 	// DataKeys encrypts the stored data of calls. If nil, nothing is encrypted.
@@ -76,7 +73,7 @@ func OpenInstance(ctx context.Context, o InstanceOptions) (*Instance, error) {
 		}
 	}
 	r := &Instance{Ledger: book, tokens: confirm.New(book, gate)}
-	if r.Audit, err = audit.Open(ctx, o.Conn, audit.Options{Name: o.Name, MaxAge: o.AuditAge, Log: o.Log}); err != nil {
+	if r.Audit, err = audit.Open(ctx, o.Conn, audit.Options{Name: o.Name, Log: o.Log}); err != nil {
 		r.tokens.Close()
 		book.Close()
 		return nil, err

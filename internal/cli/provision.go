@@ -31,7 +31,7 @@ import (
 
 // stored returns the streams and tables of all stores, with their retention.
 func stored() ([]bus.StreamSpec, []bus.TableSpec) {
-	return slices.Concat(ledger.Options{}.Streams(), audit.Streams(0), records.Options{}.Streams(), usage.Streams(), outbox.Streams(webhook.KeepFor), journal.Options{}.Streams(), datakey.Streams()),
+	return slices.Concat(ledger.Options{}.Streams(), audit.Streams(), records.Streams(), usage.Streams(), outbox.Streams(webhook.KeepFor), journal.Options{}.Streams(), datakey.Streams()),
 		slices.Concat(audit.Tables(), ledger.Tables(), switchtable.Specs(), pintable.Specs(), servertable.Specs(), settable.Specs(), keytable.Specs(), sessiontable.Specs(), slacktable.Specs(), noticetable.Specs(), credentialtable.Specs(), oauthtable.Specs(), endtable.Specs())
 }
 

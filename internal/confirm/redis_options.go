@@ -35,10 +35,6 @@ type RedisOptions struct {
 	// TLS is enabled if true or if a file is set. CAFile, CertFile and KeyFile are PEM files.
 	TLS                       bool
 	CAFile, CertFile, KeyFile string
-	// PoolSize is the maximum number of connections; 0 means ten per core.
-	PoolSize int
-	// Timeout limits each command and each dial; 0 means 1 s.
-	Timeout time.Duration
 	// Now returns the time by which tokens expire. If nil, the system clock is used.
 	Now func() time.Time
 	// Log receives a message when Redis stops accepting tokens and when it accepts them again.
@@ -46,6 +42,7 @@ type RedisOptions struct {
 	Log *slog.Logger
 }
 
+// redisTimeout limits each command and each dial.
 const redisTimeout = time.Second
 
 // ParseRedis parses the value of --redis: redis://[user@]host:port[/db], rediss:// for TLS,
@@ -74,17 +71,13 @@ func (o RedisOptions) Client() (redis.UniversalClient, error) {
 	if len(o.Addresses) == 0 {
 		return nil, errors.New("the address of Redis is not set")
 	}
-	timeout := o.Timeout
-	if timeout <= 0 {
-		timeout = redisTimeout
-	}
 	u := &redis.UniversalOptions{
 		Addrs: o.Addresses, MasterName: o.Master, IsClusterMode: o.Cluster, DB: o.DB, ClientName: "callyard",
 		// Every script is safe to retry: the attempt makes it idempotent.
 		MaxRetries:  2,
-		DialTimeout: timeout, ReadTimeout: timeout, WriteTimeout: timeout, PoolTimeout: timeout,
+		DialTimeout: redisTimeout, ReadTimeout: redisTimeout, WriteTimeout: redisTimeout, PoolTimeout: redisTimeout,
 		DialerRetries: 1, ContextTimeoutEnabled: true,
-		PoolSize: o.PoolSize, DisableIdentity: true,
+		DisableIdentity:          true,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 		SentinelUsername:         o.SentinelUsername,
 	}

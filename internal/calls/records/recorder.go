@@ -22,11 +22,6 @@ type Options struct {
 	// for a front door that it has not heard of yet. If nil, all are taken as alive. Readers call it on
 	// their own goroutines.
 	Alive func(frontDoor string) bool
-	// MaxAge limits the age of records (default 7 days, unlimited if negative). MaxBytes limits
-	// their size (default 1 GiB, unlimited if negative); the oldest records are removed first. Both
-	// apply only when the stream is created.
-	MaxAge   time.Duration
-	MaxBytes int64
 	// Queue limits the number of records that wait to be stored. It defaults to 65,536.
 	Queue int
 	// DataKeys encrypts error messages, which can repeat a server's text. If nil, they are not
@@ -40,9 +35,9 @@ type Options struct {
 }
 
 const (
-	defaultMaxAge   = 7 * 24 * time.Hour
-	defaultMaxBytes = 1 << 30
-	defaultQueue    = 64 << 10
+	keepFor      = 7 * 24 * time.Hour
+	streamBytes  = 1 << 30
+	defaultQueue = 64 << 10
 
 	// gatherTime is the maximum time that a record waits for others.
 	gatherTime = 100 * time.Millisecond
@@ -143,7 +138,7 @@ type Stats struct {
 // Open opens the store of call records and creates its stream if it does not exist; ctx bounds that. The
 // caller still owns the connection; a connection that only the recorder uses is best.
 func Open(ctx context.Context, conn *bus.Conn, o Options) (*Recorder, error) {
-	store, err := openStore(ctx, conn, o)
+	store, err := openStore(ctx, conn)
 	if err != nil {
 		return nil, err
 	}

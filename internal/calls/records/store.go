@@ -1,7 +1,6 @@
 package records
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"strconv"
@@ -29,21 +28,21 @@ const (
 	leastBytes = 8 << 20
 )
 
-// Streams returns the specs of the call record streams for these options. The log is lossy: the
-// newest records replace the oldest.
-func (o Options) Streams() []bus.StreamSpec {
+// Streams returns the specs of the call record streams. The log is lossy: the newest records replace
+// the oldest.
+func Streams() []bus.StreamSpec {
 	return []bus.StreamSpec{{
 		Name: bus.StreamExecutions, What: "call records", Subjects: []string{bus.SubjectRecord + "*.*"},
 		Logs: true, DropsOldest: true, Ranges: true,
-		MaxAge: max(cmp.Or(o.MaxAge, defaultMaxAge), 0), MaxBytes: max(cmp.Or(o.MaxBytes, defaultMaxBytes), 0), MinBytes: leastBytes,
+		MaxAge: keepFor, MaxBytes: streamBytes, MinBytes: leastBytes,
 	}}
 }
 
 // store stores and reads messages of records by time slot. It is safe for concurrent use.
 type store struct{ s *bus.Stream }
 
-func openStore(ctx context.Context, c *bus.Conn, o Options) (*store, error) {
-	s, err := bus.OpenStream(ctx, c, o.Streams()[0])
+func openStore(ctx context.Context, c *bus.Conn) (*store, error) {
+	s, err := bus.OpenStream(ctx, c, Streams()[0])
 	if err != nil {
 		return nil, err
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 func TestMessagesOfASlotAreReadInTheOrderOfWriting(t *testing.T) {
-	e, err := openStore(t.Context(), bustest.Start(t).Connect(t, "test"), Options{})
+	e, err := openStore(t.Context(), bustest.Start(t).Connect(t, "test"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func TestMessagesOfASlotAreReadInTheOrderOfWriting(t *testing.T) {
 }
 
 func TestSlotsAreFoundBackwardsAcrossGaps(t *testing.T) {
-	e, err := openStore(t.Context(), bustest.Start(t).Connect(t, "test"), Options{})
+	e, err := openStore(t.Context(), bustest.Start(t).Connect(t, "test"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,9 +16,6 @@ import (
 type Options struct {
 	// Name is the operator's name for this process. It is the prefix of the writer's name.
 	Name string
-	// MaxAge is the retention of records; 0 means no limit. It applies only when the stream is
-	// created.
-	MaxAge time.Duration
 	// Queue limits the entries that wait to be stored (default 8,192).
 	Queue int
 	// HeadEvery is the interval of head updates while records are written (default 1 s).
@@ -73,7 +70,7 @@ type item struct {
 // Open opens the audit record and starts a chain; ctx bounds that. The caller still owns the
 // connection; a connection that only the log uses is best.
 func Open(ctx context.Context, conn *bus.Conn, o Options) (*Log, error) {
-	store, err := openStore(ctx, conn, o.MaxAge, bus.OpenStream, bus.OpenBucket)
+	store, err := openStore(ctx, conn, bus.OpenStream, bus.OpenBucket)
 	if err != nil {
 		return nil, err
 	}

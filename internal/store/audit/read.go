@@ -20,7 +20,7 @@ type Reader struct{ store *store }
 // OpenReader opens the audit record read-only and creates nothing; ctx bounds the opening. The caller
 // still owns the connection. The error is of KindNotFound if there is no audit record.
 func OpenReader(ctx context.Context, conn *bus.Conn) (*Reader, error) {
-	store, err := openStore(ctx, conn, 0, bus.FindStream, bus.FindBucket)
+	store, err := openStore(ctx, conn, bus.FindStream, bus.FindBucket)
 	if errors.Is(err, bus.ErrNotFound) {
 		return nil, schema.Errorf(schema.KindNotFound, "There is no audit log on this NATS server; a front door or an approver creates it when it starts.")
 	}

@@ -9,11 +9,11 @@ import (
 	"github.com/callyard/callyard/pkg/bus"
 )
 
-// Streams returns the specs of the audit streams; maxAge is as in [Options].
-func Streams(maxAge time.Duration) []bus.StreamSpec {
+// Streams returns the specs of the audit streams. Records are kept until an operator sets an age.
+func Streams() []bus.StreamSpec {
 	return []bus.StreamSpec{{
 		Name: bus.StreamAudit, What: "audit records", Subjects: []string{bus.SubjectAudit + "*"},
-		Logs: true, MaxAge: maxAge, Compress: true, DenyDelete: true, DenyPurge: true,
+		Logs: true, Compress: true, DenyDelete: true, DenyPurge: true,
 	}}
 }
 
@@ -40,10 +40,10 @@ type message struct {
 
 // openStore opens the stream and the table. open and heads are [bus.OpenStream] and [bus.OpenBucket], or
 // variants that create nothing.
-func openStore(ctx context.Context, c *bus.Conn, maxAge time.Duration,
+func openStore(ctx context.Context, c *bus.Conn,
 	open func(context.Context, *bus.Conn, bus.StreamSpec) (*bus.Stream, error), heads func(context.Context, *bus.Conn, bus.TableSpec) (*bus.Bucket, error),
 ) (*store, error) {
-	s, err := open(ctx, c, Streams(maxAge)[0])
+	s, err := open(ctx, c, Streams()[0])
 	if err != nil {
 		return nil, err
 	}

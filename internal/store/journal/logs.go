@@ -1,7 +1,6 @@
 package journal
 
 import (
-	"cmp"
 	"context"
 	"strconv"
 	"strings"
@@ -16,7 +15,6 @@ import (
 // Each log has a separate stream. They are synced concurrently, results expire by age, and calls that
 // fill their stream do not take the space of the intents and results that they need to end.
 func (o Options) Streams() []bus.StreamSpec {
-	keep := cmp.Or(o.KeepResults, defaultKeepResults)
 	kept := bus.StreamSpec{MaxBytes: o.MaxBytes, DenyDelete: true}
 	state := kept
 	state.Name, state.What = bus.StreamJournals, "journals and their owners"
@@ -25,7 +23,7 @@ func (o Options) Streams() []bus.StreamSpec {
 	objects := kept
 	objects.Name, objects.What = bus.StreamObjects, "arguments and results that are too large for a record"
 	objects.Subjects, objects.Probe = []string{bus.SubjectObject + "*.*.*"}, objectSubject(bus.ProbeToken, "probe", 0)
-	objects.MaxAge = keep + keepObjects
+	objects.MaxAge = keepResults + keepObjects
 	keys := kept
 	keys.Name, keys.What = bus.StreamKeys, "idempotency keys"
 	keys.Subjects, keys.Expires, keys.Probe = []string{bus.SubjectKey + "*"}, true, bus.SubjectKey+bus.ProbeToken
@@ -41,7 +39,7 @@ func (o Options) log(log Log) bus.StreamSpec {
 	case LogIntents:
 		s.Name, s.What = bus.StreamIntents, "intents of durable calls"
 	case LogResults:
-		s.Name, s.What, s.MaxAge = bus.StreamResults, "results of durable calls", cmp.Or(o.KeepResults, defaultKeepResults)
+		s.Name, s.What, s.MaxAge = bus.StreamResults, "results of durable calls", keepResults
 	}
 	return s
 }

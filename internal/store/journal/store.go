@@ -19,11 +19,6 @@ import (
 
 // Options configures a store. Zero fields select their defaults.
 type Options struct {
-	// KeepResults is the retention of results (default 72 hours). It applies only when the stream
-	// is created.
-	KeepResults time.Duration
-	// KeepManifests is how long a journal is listed after its end (default 30 days).
-	KeepManifests time.Duration
 	// MaxBytes limits each of the streams on disk; 0 means no limit. A full stream refuses
 	// writes and never drops data.
 	MaxBytes int64
@@ -44,11 +39,12 @@ type Options struct {
 }
 
 const (
-	defaultKeepResults   = 72 * time.Hour
-	defaultKeepManifests = 30 * 24 * time.Hour
-	defaultMaxEnded      = 10_000
-	defaultLease         = 10 * time.Second
+	defaultMaxEnded = 10_000
+	defaultLease    = 10 * time.Second
 
+	keepResults = 72 * time.Hour
+	// keepManifests is how long a journal is listed after its end.
+	keepManifests = 30 * 24 * time.Hour
 	// maxInline is the maximum size of arguments or a result inside a record, in bytes.
 	maxInline = 256 << 10
 	// maxTries limits the attempts at a change that conflicts with other writers.
@@ -67,23 +63,22 @@ type Store struct {
 	// Payloads deletes payloads after their retention period.
 	Payloads *Payloads
 
-	logs          *logs
-	manifests     manifests
-	leases        leases
-	keys          keys
-	objects       objects
-	view          *view
-	watch         *bus.StreamWatch
-	keepManifests time.Duration
-	lease         time.Duration
-	most, inline  int // maximum size of a message and of an inline body, in bytes
-	log           *slog.Logger
-	born          time.Time
-	space         space
-	recent        recent
-	lostKey       func(hash string) bool
-	secret        []byte
-	ring          *datakey.Ring
+	logs         *logs
+	manifests    manifests
+	leases       leases
+	keys         keys
+	objects      objects
+	view         *view
+	watch        *bus.StreamWatch
+	lease        time.Duration
+	most, inline int // maximum size of a message and of an inline body, in bytes
+	log          *slog.Logger
+	born         time.Time
+	space        space
+	recent       recent
+	lostKey      func(hash string) bool
+	secret       []byte
+	ring         *datakey.Ring
 }
 
 // Open opens the journals on a connection, creates missing streams, and reads the manifests; ctx bounds
@@ -94,7 +89,7 @@ func Open(ctx context.Context, conn *bus.Conn, o Options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{
-		logs: st.logs, manifests: st.manifests, leases: st.leases, keys: st.keys, objects: st.objects, view: newView(cmp.Or(o.MaxEnded, defaultMaxEnded)), keepManifests: cmp.Or(o.KeepManifests, defaultKeepManifests),
+		logs: st.logs, manifests: st.manifests, leases: st.leases, keys: st.keys, objects: st.objects, view: newView(cmp.Or(o.MaxEnded, defaultMaxEnded)),
 		lease: max(cmp.Or(o.Lease, defaultLease).Truncate(time.Second), time.Second), most: min(maxPacket, maxMessage(st.logs.calls)), log: o.Log, born: time.Now(), lostKey: o.LostKey, ring: o.DataKeys,
 	}
 	s.Payloads = &Payloads{s}
@@ -277,7 +272,7 @@ func (s *Store) change(ctx context.Context, of schema.Tenants, id schema.BatchID
 		if err != nil {
 			return nil, fmt.Errorf("encoding the manifest: %w", err)
 		}
-		written, err := s.manifests.put(ctx, id, data, revision, next.keep(s.keepManifests))
+		written, err := s.manifests.put(ctx, id, data, revision, next.keep())
 		if err == nil {
 			s.view.put(next, written)
 			return next.Clone(), nil
@@ -301,13 +296,13 @@ func (s *Store) change(ctx context.Context, of schema.Tenants, id schema.BatchID
 	return nil, schema.Errorf(schema.KindConflict, "Too many concurrent changes of journal %s; try again.", id).RetryableAfter(0)
 }
 
-// keep returns the remaining retention of the manifest, 0 for no limit. ended is that of an ended one.
-func (m *Manifest) keep(ended time.Duration) time.Duration {
+// keep returns the remaining retention of the manifest, 0 for no limit.
+func (m *Manifest) keep() time.Duration {
 	switch {
 	case m.Deleted:
 		return keepDeleted
 	case m.State == Ended:
-		return max(ended-time.Since(m.Ended), time.Second) // later writes do not extend it
+		return max(keepManifests-time.Since(m.Ended), time.Second) // later writes do not extend it
 	}
 	return 0
 }

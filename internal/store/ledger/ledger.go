@@ -19,9 +19,6 @@ import (
 
 // Options configures a ledger. Zero fields select their defaults.
 type Options struct {
-	// MaxAge is the retention of an approval after its last change (default 30 days). It applies
-	// only when the stream is created.
-	MaxAge time.Duration
 	// MaxBytes limits the ledger on disk; 0 means no limit. A full ledger refuses writes.
 	MaxBytes int64
 	// MaxOpen limits the approvals that wait or run (default 10,000), and MaxOpenBytes the bytes of
@@ -45,7 +42,8 @@ type Options struct {
 }
 
 const (
-	defaultMaxAge   = 30 * 24 * time.Hour
+	// keepFor is how long an approval is kept after its last change.
+	keepFor         = 30 * 24 * time.Hour
 	defaultMaxEnded = 10_000
 
 	// maxTries limits the attempts at a change that conflicts with other writers. One writer

@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,7 +17,7 @@ import (
 // The stream of held calls contains the large arguments of waiting calls. It is separate, because they
 // are deleted when their call has ended, while the ledger is never purged.
 func (o Options) Streams() []bus.StreamSpec {
-	kept := bus.StreamSpec{MaxAge: cmp.Or(o.MaxAge, defaultMaxAge), MaxBytes: o.MaxBytes, DenyDelete: true}
+	kept := bus.StreamSpec{MaxAge: keepFor, MaxBytes: o.MaxBytes, DenyDelete: true}
 	records, held := kept, kept
 	records.Name, records.What = bus.StreamLedger, "approvals and their data"
 	records.Subjects, records.Probe = []string{bus.SubjectApproval + "*.*", bus.SubjectPart + "*.*.*.*"}, inLedger.subject(bus.ProbeToken, "probe", "probe", 0)

@@ -3,14 +3,13 @@ package ledger
 import (
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/bus/bustest"
 )
 
 func TestARecordIsReplacedByOneWriterOfEachRevision(t *testing.T) {
-	l, err := OpenRecords(t.Context(), bustest.Start(t).Connect(t, "test"), Options{MaxAge: time.Hour, MaxBytes: 64 << 20})
+	l, err := OpenRecords(t.Context(), bustest.Start(t).Connect(t, "test"), Options{MaxBytes: 64 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}
