@@ -234,6 +234,21 @@ func TestChartSetsSchedulingOfEachRole(t *testing.T) {
 	}
 }
 
+func TestPodsGetTheTimeThatTheirDrainTakes(t *testing.T) {
+	for values, want := range map[string]map[string]int{
+		minimal: {"frontdoor": 50, "approver": 30, "worker": 75},
+		strings.NewReplacer("frontdoor: {", "frontdoor: {drainDelay: 20, settings: {drain_grace: 1m30s}, ", "approver: {", "approver: {config: {approver: {drain_delay: 500ms, drain_grace: 1.5m}}, ").Replace(minimal) +
+			"worker: {settings: {drain_grace: 1h}}\n": {"frontdoor": 120, "approver": 110, "worker": 3615},
+	} {
+		all := rendered(t, values)
+		for role, seconds := range want {
+			if got := one(t, all, role, "Deployment").at("spec", "template", "spec", "terminationGracePeriodSeconds"); fmt.Sprint(got) != fmt.Sprint(seconds) {
+				t.Errorf("a pod of %s may take %v s to stop, want %d, with%s", role, got, seconds, values)
+			}
+		}
+	}
+}
+
 func TestNetworkPoliciesAllowTracesAndWebhooks(t *testing.T) {
 	all := rendered(t, everything)
 	ports := func(role string) (found []string) {

@@ -54,6 +54,7 @@ frontdoor | approver | worker | callyard)
   name=callyard/$1:local
   base
   program "./cmd/$1" "$context/root/$1"
+  [ "$1" != callyard ] || mkdir -p "$context/owned/data"
   [ "$1" != worker ] || program ./deploy/images/demo "$context/root/demo"
   ;;
 nats)

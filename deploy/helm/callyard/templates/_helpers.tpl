@@ -33,7 +33,7 @@ spec:
   serviceAccountName: {{ include "callyard.account" . }}
   automountServiceAccountToken: false
   enableServiceLinks: false
-  terminationGracePeriodSeconds: {{ .grace }}
+  terminationGracePeriodSeconds: {{ include "callyard.grace" . }}
   {{- with .root.Values.image.pullSecrets }}
   imagePullSecrets:
     {{- toYaml . | nindent 4 }}
@@ -137,6 +137,20 @@ spec:
     {{- with .values.volumes }}
     {{- toYaml . | nindent 4 }}
     {{- end }}
+{{- end }}
+
+{{/* The seconds that a pod may take to stop: its drain_delay and drain_grace, wherever they are set,
+and .reserve for the rest. */}}
+{{- define "callyard.grace" -}}
+{{- $section := get .config (ternary "front_door" .role (eq .role "frontdoor")) }}
+{{- $sum := .reserve }}
+{{- range list (get $section "drain_delay" | default .drainDelay) (get $section "drain_grace" | default .drainGrace) }}
+{{- range regexFindAll "[0-9.]+(h|ms|m|s)" (toString .) -1 }}
+{{- $unit := regexFind "[a-z]+" . }}
+{{- $sum = addf $sum (mulf (float64 (trimSuffix $unit .)) (get (dict "h" 3600 "m" 60 "s" 1 "ms" 0.001) $unit)) }}
+{{- end }}
+{{- end }}
+{{- int (ceil $sum) }}
 {{- end }}
 
 {{/* Completes .config: what all roles share, then settings (the role's own section), then
