@@ -67,7 +67,7 @@ console-scale: ## p50 and p95 of each page of the console with 500 servers, 5,00
 
 mixed: ## an upgrade from the commit OLD and back, under load, with both versions at the same time
 	rm -rf .cache/old && mkdir -p .cache/old/source && git archive $(or $(OLD),HEAD~1) | tar -x -C .cache/old/source
-	cd .cache/old/source && $(GO) build -buildvcs=false -o ../bin/ ./cmd/frontdoor ./cmd/worker
+	cd .cache/old/source && $(GO) build -buildvcs=false -o ../bin/ ./cmd/frontdoor ./cmd/worker ./cmd/approver
 	CALLYARD_TEST_BIN=$(CURDIR)/.cache/bin CALLYARD_TEST_OLD=$(CURDIR)/.cache/old/bin $(GO) -C e2e test -tags mixed -count=1 -run TestThePreviousReleaseWorksWithThisOne -v ./rolling
 
 chaos: ## break a fleet on purpose and check its promises; SHORT=1 or SIZE=medium, MATRIX=1, SEED=n, ONLY=names, OUT=folder

@@ -47,10 +47,14 @@ const (
 	stored           // has an idempotency key: it is stored before it runs
 	confirmed        // held until its caller confirms
 	approved         // held until an approver approves
+	batched          // batches of batchSize calls
 	kinds
 )
 
-var kindNames = [kinds]string{"plain", "slow", "safe", "stored", "confirmed", "approved"}
+var kindNames = [kinds]string{"plain", "slow", "safe", "stored", "confirmed", "approved", "batched"}
+
+// batchSize is the number of calls of a batch.
+const batchSize = 20
 
 // thinks is the pause of a caller before its next call. The load must be present during every
 // fault, but must not take the processors from recovering processes.
@@ -88,6 +92,10 @@ func (l *load) count(kind int, id string, took time.Duration, err error) {
 	l.mu.Lock()
 	var told answer
 	switch {
+	case err == nil && kind == batched:
+		for i := range batchSize {
+			l.ran = append(l.ran, inBatch(id, i))
+		}
 	case err == nil:
 		l.ran = append(l.ran, id)
 	case l.cut.Load() && errors.As(err, &told) && told.problem().Type == "/problems/outcome-unknown":
@@ -160,6 +168,9 @@ func (l *load) check(t testing.TB) {
 
 // call makes a call of the kind and returns nil when it has the result.
 func (l *load) call(kind int, id string, tries int) error {
+	if kind == batched {
+		return l.batch(id)
+	}
 	server, ms := plainServer, 5
 	var headers []string
 	repeat := false
@@ -188,21 +199,36 @@ func (l *load) call(kind int, id string, tries int) error {
 	if kind != confirmed && kind != approved {
 		return isResult(a, id)
 	}
-	var held struct {
-		ID         string `json:"confirmation_id"`
-		CallID     string `json:"call_id"`
-		ApprovalID string `json:"approval_id"`
+	held, err := isHeld(a)
+	if err != nil {
+		return err
 	}
-	if a.status != http.StatusAccepted || json.Unmarshal(a.body, &held) != nil {
-		return fmt.Errorf("it was not held: %w", a)
+	return l.decide(kind, id, held, tries)
+}
+
+// held is the answer to a held call.
+type held struct {
+	ID         string `json:"confirmation_id"`
+	CallID     string `json:"call_id"`
+	ApprovalID string `json:"approval_id"`
+}
+
+func isHeld(a answer) (h held, err error) {
+	if a.status != http.StatusAccepted || json.Unmarshal(a.body, &h) != nil {
+		return h, fmt.Errorf("it was not held: %w", a)
 	}
+	return h, nil
+}
+
+// decide confirms or approves a held call and returns nil when it has the result.
+func (l *load) decide(kind int, id string, held held, tries int) error {
 	if kind == approved {
 		if err := l.approve(held.ApprovalID); err != nil {
 			return err
 		}
 		return l.ended(held.CallID, id)
 	}
-	a, err = l.doors.do(true, http.MethodPost, "/confirmations/"+held.ID, `{"confirm":true}`)
+	a, err := l.doors.do(true, http.MethodPost, "/confirmations/"+held.ID, `{"confirm":true}`)
 	if err != nil {
 		return err
 	}
@@ -218,6 +244,45 @@ func (l *load) call(kind int, id string, tries int) error {
 	}
 	return isResult(a, id)
 }
+
+// batch sends a batch and returns nil when each of its calls has succeeded.
+func (l *load) batch(id string) error {
+	var calls []string
+	for i := range batchSize {
+		one := inBatch(id, i)
+		calls = append(calls, fmt.Sprintf(`{"custom_id":%q,"server":%q,"tool":"effect","arguments":{"path":%q,"id":%q,"ms":20}}`, one, plainServer, l.house.effects, one))
+	}
+	a, err := l.doors.do(true, http.MethodPost, "/batches", `{"calls":[`+strings.Join(calls, ",")+`]}`, "Idempotency-Key: "+id)
+	if err != nil {
+		return err
+	}
+	location := a.header.Get("Location")
+	if a.status != http.StatusCreated || location == "" {
+		return fmt.Errorf("the batch is not taken: %w", a)
+	}
+	began := time.Now()
+	for {
+		a, err := l.doors.do(true, http.MethodGet, location, "")
+		if err != nil {
+			return err
+		}
+		var s struct {
+			State  string         `json:"state"`
+			Counts map[string]int `json:"counts"`
+		}
+		switch {
+		case a.status != http.StatusOK || json.Unmarshal(a.body, &s) != nil:
+			return a
+		case s.State == "completed" && s.Counts["succeeded"] == batchSize:
+			return nil
+		case s.State == "completed" || time.Since(began) > patience:
+			return a
+		}
+		rest(proc.LookEvery)
+	}
+}
+
+func inBatch(id string, i int) string { return fmt.Sprintf("%s-%d", id, i) }
 
 // approve approves as an approver.
 func (l *load) approve(approval string) error {
