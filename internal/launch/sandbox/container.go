@@ -305,9 +305,10 @@ func removeOne(ctx context.Context, cl *client.Client, idOrName string) (known b
 	return true, err
 }
 
-// abandon removes a container that did not start.
+// abandon removes a container that did not start. While the engine is away, the start and the janitor
+// report that. The janitor removes the container, if there is one, when the engine responds again.
 func (e *Engine) abandon(name string) {
-	if err := e.remove(name); err != nil {
+	if err := e.remove(name); err != nil && !client.IsErrConnectionFailed(err) {
 		e.log.Warn("removing a container that did not start failed", "container", name, "error", err)
 	}
 }

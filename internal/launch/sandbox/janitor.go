@@ -26,11 +26,18 @@ func (e *Engine) Janitor(ctx context.Context, alive func(owner string) bool) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	var marks map[string]mark
+	failed := false
 	for {
 		var err error
-		if marks, err = e.tidy(ctx, alive, marks); err != nil && ctx.Err() == nil && e.ctx.Err() == nil {
-			e.log.Warn("looking for leftover containers failed", "error", err)
+		marks, err = e.tidy(ctx, alive, marks)
+		switch closing := ctx.Err() != nil || e.ctx.Err() != nil; {
+		case closing:
+		case err != nil && !failed: // once for each outage of the engine, not every three seconds
+			e.log.Warn("looking for leftover containers failed; it is tried again", "every", lookEvery, "error", err)
+		case err == nil && failed:
+			e.log.Info("looking for leftover containers succeeds again")
 		}
+		failed = err != nil
 		select {
 		case <-ctx.Done():
 			return

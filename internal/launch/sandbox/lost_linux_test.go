@@ -2,13 +2,16 @@ package sandbox
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -165,6 +168,24 @@ func (o *ownEngine) all(t *testing.T) []string {
 	return names
 }
 
+// lines is a log that is read while others write.
+type lines struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
 func TestDockerEngineFailureEndsCallsAndRefusesStarts(t *testing.T) {
 	own := newOwnEngine(t)
 	c := own.client(t)
@@ -173,7 +194,8 @@ func TestDockerEngineFailureEndsCallsAndRefusesStarts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := Open(t.Context(), Options{Host: own.host(), Owner: owner(t), Log: quiet()})
+	var log lines
+	e, err := Open(t.Context(), Options{Host: own.host(), Owner: owner(t), Log: slog.New(slog.NewTextHandler(&log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,6 +206,11 @@ func TestDockerEngineFailureEndsCallsAndRefusesStarts(t *testing.T) {
 	if s, err = e.Pin(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
+	defer func() {
+		if text := log.String(); strings.Contains(text, "that did not start") {
+			t.Errorf("each start without an engine logs a container that cannot be removed:\n%s", text)
+		}
+	}()
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
 		sandbox, err := e.Start(t.Context(), s)
 		if err != nil {
@@ -252,5 +279,17 @@ func TestDockerEngineFailureEndsCallsAndRefusesStarts(t *testing.T) {
 	}
 	if err := e.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestAPoolLogsTheSameFailureOnce(t *testing.T) {
+	var log lines
+	p := &Pool[*mcpClient]{log: slog.New(slog.NewTextHandler(&log, nil)), again: time.NewTimer(time.Hour)} // no further start
+	defer p.again.Stop()
+	for _, text := range []string{"the engine does not respond", "the engine does not respond", "no such image", "no such image"} {
+		p.failedLocked(errors.New(text))
+	}
+	if n := strings.Count(log.String(), "no container"); n != 2 {
+		t.Errorf("two failures gave %d lines:\n%s", n, log.String())
 	}
 }

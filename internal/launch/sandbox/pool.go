@@ -50,6 +50,7 @@ type Pool[S Ends] struct {
 	waiters  []*waiter[S]
 	starting int
 	fails    int         // consecutive failures
+	reported string      // the last logged error of a start; "" after a success
 	again    *time.Timer // set while refills are paused after failures
 }
 
@@ -239,6 +240,10 @@ func (p *Pool[S]) startLocked(ahead bool) {
 			return
 		}
 		p.fails = 0
+		if p.reported != "" {
+			p.reported = ""
+			p.log.Info("containers start again")
+		}
 		p.arrivedLocked(r, ahead)
 	})
 }
@@ -342,7 +347,10 @@ func (p *Pool[S]) failedLocked(err error) {
 	if p.closed {
 		return
 	}
-	p.log.Warn("no container", "error", err)
+	if text := err.Error(); text != p.reported {
+		p.reported = text
+		p.log.Warn("no container; starts are tried again, and the same error is not logged again", "error", err)
+	}
 	p.backOffLocked()
 	p.fillLocked()
 }
