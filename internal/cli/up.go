@@ -69,7 +69,8 @@ func up(cmd *cobra.Command) error {
 		return fail(exitUsage, "--demo-approvals prints instructions for people: omit --output")
 	}
 	setup.TuneRuntime(len(served))
-	if err := ownFiles(cfg); err != nil {
+	u.acceptLoss, _ = cmd.Flags().GetBool("accept-loss") // the flag is there
+	if err := ownFiles(cfg, u.acceptLoss); err != nil {
 		return err
 	}
 	roles.approver.Listener = findApprover(cmd, cfg)
@@ -83,7 +84,6 @@ func up(cmd *cobra.Command) error {
 		policy = demo.policy
 	}
 	u.cfg, u.demo, u.log, u.served = cfg, demo, log, served
-	u.acceptLoss, _ = cmd.Flags().GetBool("accept-loss") // the flag is there
 	roles.door.Lost = u.lost
 	roles.approver.LostBefore = func() time.Time { return u.lost().Approvals }
 	if cfg.FrontDoor.CertFile == "" { // a certificate may not be valid for a loopback address
@@ -214,8 +214,13 @@ func (u *fabric) connect(ctx context.Context, name string, keep bool) (*bus.Conn
 }
 
 // ownFiles sets the key of warrants and the secret of webhooks, which the data folder has if none is
-// configured.
-func ownFiles(cfg *setup.Config) error {
+// configured. Lost files are created again only if the loss is accepted.
+func ownFiles(cfg *setup.Config, acceptLoss bool) error {
+	if !acceptLoss {
+		if err := embedded.Missing(cfg.Data, cfg.OwnFiles()...); err != nil {
+			return err
+		}
+	}
 	if err := cfg.OwnKey(); err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/nats-io/nats.go"
@@ -46,6 +47,18 @@ func startIn(t *testing.T, dir string, refused **embedded.DamageError) *embedded
 		t.Fatal(err)
 	}
 	return s
+}
+
+// A file where the server needs a folder.
+func TestStartSaysWhyTheServerGaveUp(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "nats"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := embedded.Start(embedded.Options{Dir: dir, Log: slog.New(slog.DiscardHandler)})
+	if err == nil || !strings.Contains(err.Error(), "not a directory") || !strings.Contains(err.Error(), filepath.Join(dir, "nats")) {
+		t.Errorf("the error is %v", err)
+	}
 }
 
 // A crash leaves no seal, and perhaps a half written end of the file that was written: all

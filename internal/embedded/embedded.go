@@ -17,6 +17,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -97,8 +98,14 @@ func Start(o Options) (*Server, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("preparing the embedded NATS server: %w", err), lock.Close())
 	}
-	s.SetLoggerV2(serverLog{o.Log}, false, false, false)
+	log := &serverLog{log: o.Log}
+	s.SetLoggerV2(log, false, false, false)
 	s.Start()
+	if err := log.refused(o.Dir); err != nil {
+		s.Shutdown()
+		s.WaitForShutdown()
+		return nil, errors.Join(err, lock.Close())
+	}
 	if !s.ReadyForConnections(readyTimeout) {
 		s.Shutdown()
 		s.WaitForShutdown()
@@ -167,17 +174,39 @@ func (s *Server) Close() error {
 }
 
 // serverLog passes on warnings and errors and drops the rest.
-type serverLog struct{ log *slog.Logger }
+type serverLog struct {
+	log *slog.Logger
 
-func (l serverLog) Noticef(string, ...any) {}
-func (l serverLog) Debugf(string, ...any)  {}
-func (l serverLog) Tracef(string, ...any)  {}
-func (l serverLog) Warnf(format string, args ...any) {
+	mu    sync.Mutex
+	fatal string // the first error after which the server gave up
+}
+
+// refused returns the error after which the server gave up its start, or nil. The server ends the
+// process then, unless it is embedded.
+func (l *serverLog) refused(dir string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.fatal == "" {
+		return nil
+	}
+	return fmt.Errorf("%s; the data of the server is in %s, which must be a folder that this process can write", l.fatal, filepath.Join(dir, "nats"))
+}
+
+func (l *serverLog) Noticef(string, ...any) {}
+func (l *serverLog) Debugf(string, ...any)  {}
+func (l *serverLog) Tracef(string, ...any)  {}
+func (l *serverLog) Warnf(format string, args ...any) {
 	l.log.Warn("message of the embedded NATS server", "text", fmt.Sprintf(format, args...))
 }
-func (l serverLog) Errorf(format string, args ...any) {
+func (l *serverLog) Errorf(format string, args ...any) {
 	l.log.Error("message of the embedded NATS server", "text", fmt.Sprintf(format, args...))
 }
-func (l serverLog) Fatalf(format string, args ...any) {
-	l.log.Error("message of the embedded NATS server", "text", fmt.Sprintf(format, args...))
+func (l *serverLog) Fatalf(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	l.mu.Lock()
+	if l.fatal == "" {
+		l.fatal = text
+	}
+	l.mu.Unlock()
+	l.log.Error("message of the embedded NATS server", "text", text)
 }

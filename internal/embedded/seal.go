@@ -293,6 +293,30 @@ func inspect(dir string, s *seal, told func(text string, args ...any)) ([]Damage
 	return found, nil
 }
 
+// Missing returns a [DamageError] if files that the folder had when it was closed do not exist. It
+// must be asked before a start that would create them again: a new file of the same name would be
+// reported as changed.
+func Missing(dir string, paths ...string) error {
+	s, err := readSeal(dir)
+	if err != nil || s == nil {
+		return nil //nolint:nilerr // Start reports what is wrong with the seal
+	}
+	var found []Damage
+	for i := range s.Files {
+		f := &s.Files[i]
+		if !slices.Contains(paths, f.Path) {
+			continue
+		}
+		if _, err := os.Lstat(filepath.Join(dir, filepath.FromSlash(f.Path))); errors.Is(err, fs.ErrNotExist) {
+			found = append(found, s.damage(f, unread(err)))
+		}
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	return &DamageError{Dir: dir, Damages: found}
+}
+
 // unread returns the damage of a file that returns the error.
 func unread(err error) string {
 	if errors.Is(err, fs.ErrNotExist) {

@@ -3,8 +3,10 @@ package setup
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/callyard/callyard/internal/warrant"
 )
@@ -65,18 +67,38 @@ const (
 	ownPublicKey = "warrant.pub.pem"
 )
 
-// OwnKey sets the key of a process that is front door, approver and worker in one: the configured
-// key, otherwise that of the data folder, which the first start creates. The worker trusts it in
+// OwnFiles returns the names of the files in the data folder that a start creates and that cannot be
+// created again without a loss.
+func (c *Config) OwnFiles() (names []string) {
+	if c.Warrants.KeyFile == "" {
+		names = append(names, ownKey)
+	}
+	if c.Webhooks.SecretsFile == "" {
+		names = append(names, ownSecret)
+	}
+	return names
+}
+
+// unusable adds to an error why the data folder matters, and the fix.
+func (c *Config) unusable(err error) error {
+	return fmt.Errorf("%w. The data folder must be a folder that this process (user %d) can read and write: change the owner or the mode of %s, or set another one with --data", err, os.Getuid(), c.Data)
+}
+
+// OwnKey creates the data folder, and sets the key of a process that is front door, approver and
+// worker in one: the configured key, otherwise that of the data folder, which the first start creates. The worker trusts it in
 // addition to the configured keys.
 func (c *Config) OwnKey() error {
 	c.whole = true
 	w := &c.Warrants
+	if err := os.MkdirAll(c.Data, 0o700); err != nil {
+		return c.unusable(fmt.Errorf("creating the data folder: %w", err))
+	}
 	if w.KeyFile == "" {
-		if err := os.MkdirAll(c.Data, 0o700); err != nil {
-			return fmt.Errorf("creating the data directory: %w", err)
-		}
 		w.KeyFile = filepath.Join(c.Data, ownKey)
-		if _, err := warrant.LoadOrMake(w.KeyFile, filepath.Join(c.Data, ownPublicKey)); err != nil {
+		switch _, err := warrant.LoadOrMake(w.KeyFile, filepath.Join(c.Data, ownPublicKey)); {
+		case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
+			return c.unusable(err)
+		case err != nil:
 			return fmt.Errorf("%w.\nRestore the file from a backup. If there is none, remove it and start once with --accept-loss: a new key is created, and what the old key signed is no longer trusted", err)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 const ownSecret = "webhooks.secret"
 
 // OwnSecret sets the secret of webhooks for a process without a configured one. It is read from the
-// data folder, where the first start creates it. Receivers need it to verify deliveries.
+// data folder, which [Config.OwnKey] has created and where the first start creates it. Receivers need it to verify deliveries.
 func (c *Config) OwnSecret() error {
 	if c.Webhooks.SecretsFile != "" {
 		return nil
@@ -28,7 +28,7 @@ func (c *Config) OwnSecret() error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("creating the webhook secret: %w", err)
+		return c.unusable(fmt.Errorf("creating the webhook secret: %w", err))
 	}
 	_, err = f.WriteString("whsec_" + base64.StdEncoding.EncodeToString(random[:]) + "\n")
 	return errors.Join(err, f.Close())
