@@ -32,16 +32,17 @@ const (
 
 // TuneRuntime lets a small heap grow to five times the live heap before a collection, because fewer
 // collections save a tenth of the CPU time of a call. A process with many servers may grow more. A
-// large heap grows by a smaller factor. GOGC and GOMEMLIMIT in the environment take precedence.
+// large heap grows by a smaller factor. The memory limit of the process's cgroup bounds both: close
+// to it, collections are frequent instead. GOGC and GOMEMLIMIT in the environment take precedence.
 func TuneRuntime(servers int) {
-	w := &heapWatch{budget: heapBudget + uint64(servers)*serverBudget}
+	w := &heapWatch{budget: heapBudget + uint64(servers)*serverBudget, most: mostMemory(cgroupMemory(os.DirFS("/")), servers)}
 	if os.Getenv("GOGC") == "" {
 		w.percent = heapGrows
 		debug.SetGCPercent(heapGrows)
 	}
 	if os.Getenv("GOMEMLIMIT") == "" {
-		w.limit = memoryFreely
-		debug.SetMemoryLimit(memoryFreely)
+		w.limit = limitFor(0, w.most)
+		debug.SetMemoryLimit(w.limit)
 	}
 	if w.percent > 0 || w.limit > 0 {
 		w.again()
@@ -70,11 +71,12 @@ type heapWatch struct {
 	percent int
 	limit   int64
 	budget  uint64
+	most    int64
 	_       *int // the runtime may not run finalizers of small objects without pointers
 }
 
 func (w *heapWatch) again() {
-	runtime.SetFinalizer(&heapWatch{percent: w.percent, limit: w.limit, budget: w.budget}, func(w *heapWatch) {
+	runtime.SetFinalizer(&heapWatch{percent: w.percent, limit: w.limit, budget: w.budget, most: w.most}, func(w *heapWatch) {
 		sample := []metrics.Sample{{Name: liveBytes}, {Name: stackBytes}}
 		metrics.Read(sample)
 		live, stacks := sample[0].Value.Uint64(), sample[1].Value.Uint64()
@@ -82,7 +84,7 @@ func (w *heapWatch) again() {
 			w.percent = percent
 			debug.SetGCPercent(percent)
 		}
-		if limit := limitFor(live + stacks); w.limit > 0 && differ(limit, w.limit, 20) {
+		if limit := limitFor(live+stacks, w.most); w.limit > 0 && differ(limit, w.limit, 20) {
 			w.limit = limit
 			debug.SetMemoryLimit(limit)
 		}
@@ -99,9 +101,9 @@ func percentFor(live, budget uint64) int {
 	return int(min(max(growth*100/live, heapGrowsLeast), heapGrows))
 }
 
-// limitFor returns the memory limit of a process that uses that many bytes.
-func limitFor(used uint64) int64 {
-	return int64(max(used+used/10+memorySpare, memoryFreely))
+// limitFor returns the memory limit of a process that uses that many bytes and may use at most most.
+func limitFor(used uint64, most int64) int64 {
+	return min(int64(max(used+used/10+memorySpare, memoryFreely)), most)
 }
 
 // differ reports whether a differs from b by more than one part in parts.

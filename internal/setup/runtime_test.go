@@ -1,8 +1,10 @@
 package setup
 
 import (
+	"math"
 	"runtime"
 	"testing"
+	"testing/fstest"
 )
 
 func TestWorkerLimitsGOMAXPROCSOnSmallMachines(t *testing.T) {
@@ -34,8 +36,60 @@ func TestGCPercentDecreasesWithHeapSize(t *testing.T) {
 		}
 	}
 	for _, c := range []struct{ used, limit uint64 }{{0, 448 * mib}, {360 * mib, 448 * mib}, {400 * mib, 480 * mib}, {10_000 * mib, 11_040 * mib}} {
-		if got := limitFor(c.used); got != int64(c.limit) {
+		if got := limitFor(c.used, math.MaxInt64); got != int64(c.limit) {
 			t.Errorf("with %d MiB in use the limit is %d MiB, want %d", c.used/mib, got/mib, c.limit/mib)
+		}
+	}
+}
+
+func TestTheMemoryLimitOfTheCgroupBoundsTheGoRuntime(t *testing.T) {
+	const mib = 1 << 20
+	for name, c := range map[string]struct {
+		files map[string]string
+		want  int64 // 0 means none
+	}{
+		"no cgroups": {},
+		"version 2 in a container": {map[string]string{
+			"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/memory.max": "100663296\n",
+		}, 96 * mib},
+		"version 2 without a limit": {map[string]string{
+			"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/memory.max": "max\n",
+		}, 0},
+		"version 2 in a service, whose slice has a smaller limit": {map[string]string{
+			"proc/self/cgroup":                                        "0::/tools.slice/callyard.service\n",
+			"sys/fs/cgroup/tools.slice/memory.max":                    "134217728\n",
+			"sys/fs/cgroup/tools.slice/callyard.service/memory.max":   "268435456\n",
+			"sys/fs/cgroup/other.slice/callyard.service/memory.max":   "1048576\n",
+			"sys/fs/cgroup/tools.slice/callyard.service/x/memory.max": "1048576\n",
+		}, 128 * mib},
+		"version 1 in a container, with the path of the host": {map[string]string{
+			"proc/self/cgroup":                           "5:cpu,cpuacct:/docker/1\n4:memory:/docker/1\n0::/\n",
+			"sys/fs/cgroup/memory/memory.limit_in_bytes": "100663296\n",
+		}, 96 * mib},
+		"version 1 without a limit": {map[string]string{
+			"proc/self/cgroup":                           "4:memory:/\n",
+			"sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n",
+		}, 9223372036854771712},
+		"a path outside the namespace": {map[string]string{
+			"proc/self/cgroup": "0::/../../other\n", "sys/fs/cgroup/memory.max": "100663296\n",
+		}, 96 * mib},
+	} {
+		root := fstest.MapFS{}
+		for name, text := range c.files {
+			root[name] = &fstest.MapFile{Data: []byte(text)}
+		}
+		if c.want == 0 {
+			c.want = math.MaxInt64
+		}
+		if got := cgroupMemory(root); got != c.want {
+			t.Errorf("%s: the limit is %d, want %d", name, got, c.want)
+		}
+	}
+	for servers, want := range []int64{90 * mib, 50 * mib} {
+		for _, used := range []uint64{0, 80 * mib, 1 << 40} {
+			if got := limitFor(used, mostMemory(100*mib, servers)); got != want {
+				t.Errorf("with %d servers and %d MiB in use of 100 MiB the limit is %d, want %d", servers, used/mib, got, want)
+			}
 		}
 	}
 }
