@@ -74,6 +74,7 @@ type heldCalls struct {
 // answer answers a call that waits for an approval, in the best way that the client supports.
 func (hc *heldCalls) answer(ctx context.Context, x *exchange, call *schema.Call, h *calls.Held) ([]byte, *fault) {
 	x.setCall(h.CallID)
+	defer hc.withdrawCanceled(ctx, x, h)
 	if x.tasks() {
 		return hc.tasks.create(ctx, x, taskID(h.CallID, h.Token))
 	}
@@ -122,6 +123,20 @@ func (hc *heldCalls) ask(ctx context.Context, x *exchange, h *calls.Held, questi
 		return message{}, end, nil
 	}
 	return message{}, nil, err
+}
+
+// withdrawCanceled cancels a held call if the client of a session canceled its request or ended
+// the session. The client cannot continue the call, so a later approval must not run it. Without a
+// session, a request that ends is no cancellation: the client continues with the requestState.
+func (hc *heldCalls) withdrawCanceled(ctx context.Context, x *exchange, h *calls.Held) {
+	if x.session == nil || ctx.Err() == nil && !x.session.isOver() || hc.leaving.Err() != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sharedWithin)
+	defer cancel()
+	if _, err := hc.calls.Cancel(ctx, h.CallID, x.principal); err != nil && schema.KindOf(err) != schema.KindConflict {
+		x.ep.log.Warn("a held call stays held after its client canceled it", "call", string(h.CallID), "error", err.Error())
+	}
 }
 
 // untilEnd waits for the end of a held call. It returns nil if ctx ends first or the state cannot
@@ -353,7 +368,7 @@ func (hc *heldCalls) await(ctx context.Context, x *exchange, h *calls.Held) (res
 	s, err := hc.calls.Wait(waiting, h.CallID, x.principal, holdFor)
 	switch {
 	case ctx.Err() != nil:
-		return nil, true, x.faultOf(schema.Errorf(schema.KindCanceled, "The caller disconnected; the call stays held."))
+		return nil, true, x.faultOf(schema.Errorf(schema.KindCanceled, "The caller no longer waits for the call."))
 	case hc.leaving.Err() != nil:
 		return nil, false, nil // the client retries at another front door
 	case invalidated(waiting) != nil:

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -194,6 +195,57 @@ func TestAQuestionInASessionEndsWithItsApproval(t *testing.T) {
 			withdrawn(t, next)
 			if got := next(); !strings.Contains(got, c.want) {
 				t.Error(got)
+			}
+		})
+	}
+}
+
+func TestCallThatItsClientCancelsWhileHeldNeverRuns(t *testing.T) {
+	cancelRequest := func(s *legacyClient) answer {
+		return s.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":5}}`)
+	}
+	endSession := func(s *legacyClient) answer {
+		r := s.request("")
+		r.Method = http.MethodDelete
+		return s.f.send(r)
+	}
+	for name, c := range map[string]struct {
+		policy, response string // response of the client to the question; "" if it sends none
+		end              func(*legacyClient) answer
+	}{
+		"canceled while its caller is asked":   {end: cancelRequest},
+		"session ended while it is asked":      {end: endSession},
+		"canceled while an approver is asked":  {policy: askPeople, end: cancelRequest},
+		"canceled while it waits for approval": {policy: askPeople, response: `{"action":"accept"}`, end: cancelRequest},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := openFabric(t, nil)
+			if c.policy != "" {
+				f = openJudged(t, judge(t, c.policy), nil)
+			}
+			before := f.Worker.Count()
+			s := f.enter("/mcp/risky", canURLs)
+			_, question := s.asked(t, `"name":"echo"`)
+			held := f.Calls.Ledger.Where(schema.AllTenants(), func(a *ledger.Approval) bool { return a.State == ledger.Pending })
+			if len(held) != 1 {
+				t.Fatalf("%d held calls", len(held))
+			}
+			if c.response != "" {
+				s.send(`{"jsonrpc":"2.0","id":` + string(get(question, "id")) + `,"result":` + c.response + `}`)
+			}
+			if a := c.end(s); a.status/100 != 2 {
+				t.Fatalf("%d %s", a.status, a.body)
+			}
+			var state ledger.State
+			f.WaitFor("the end of the held call", func() bool {
+				a, _, err := f.Calls.Ledger.Get(t.Context(), schema.AllTenants(), held[0].ID)
+				if err == nil {
+					state = a.State
+				}
+				return state.Ended()
+			})
+			if state != ledger.Canceled || f.Worker.Count() != before {
+				t.Errorf("it is %s, %d runs", state, f.Worker.Count()-before)
 			}
 		})
 	}
