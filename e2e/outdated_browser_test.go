@@ -120,3 +120,26 @@ func TestConsoleReportsWhenFormAndJSONDiffer(t *testing.T) {
 	p.do(chromedp.SendKeys(chromedp.CSS(`textarea[name="f.a.0"]`), " again"))
 	p.sees("the JSON of the form", `document.getElementById("faults").hidden && JSON.parse(document.getElementById("arguments").value).text === "typed again"`)
 }
+
+// Over HTTP/1.1 a browser has six connections to a host, and each stream takes one.
+func TestTabsInTheBackgroundLeaveTheConnectionsToOthers(t *testing.T) {
+	t.Parallel()
+	o := openOffice(t)
+	call := o.write(t, "billing", "first.txt", "1\n")
+	p := openTab(startBrowser(t), t, true)
+	p.open(o.pages)
+	p.do(chromedp.SendKeys(chromedp.CSS("#key"), "ada"+kb.Enter))
+	p.sees("the list", `document.querySelectorAll(".request").length === 1`)
+	asked[int](p, `tabs = [], hide = (tab, hidden) => {
+		Object.defineProperty(tab.document, "hidden", {value: hidden, configurable: true});
+		tab.document.dispatchEvent(new tab.Event("visibilitychange"));
+	}, 0`)
+	for i := range 7 {
+		asked[int](p, fmt.Sprintf(`tabs.push(window.open("/a/%s"))`, call.ApprovalID))
+		p.sees("another tab", fmt.Sprintf(`tabs[%d].document.body?.dataset.live === "page" && tabs[%[1]d].document.readyState === "complete"`, i))
+		asked[int](p, fmt.Sprintf(`hide(tabs[%d], true), 0`, i))
+	}
+	o.approve(t, "ben", call.ApprovalID, `"kind":"deny"`)
+	asked[int](p, `hide(tabs[0], false), 0`)
+	p.sees("the change in a tab that is seen again", `tabs[0].document.getElementById("updates").textContent.startsWith("This request has changed.")`)
+}

@@ -204,10 +204,11 @@
     try { do { again = false; await refresh(); } while (again); } finally { busy = false; }
   };
   let stream = null, follows = false, failures = 0;
-  // follow opens the stream, or closes it: while the page is paused, and, as parts change all
-  // the time, while nobody sees them.
+  // follow opens the stream, or closes it: while the page is paused, and while nobody sees it. Over
+  // HTTP/1.1 a browser has six connections to a host. With a stream each, six tabs in the
+  // background would keep all other pages from loading.
   const follow = () => {
-    const wanted = !paused && !(live === "parts" && document.hidden);
+    const wanted = !paused && !document.hidden;
     if (wanted === follows) return;
     follows = wanted;
     if (!wanted) { stream.close(); return; }
