@@ -165,3 +165,22 @@ func TestCopiedCurlCommandQuotesArguments(t *testing.T) {
 		t.Errorf("curl: %s", got)
 	}
 }
+
+// Enter in a field presses the first button of its form.
+func TestEnterInAFieldNeitherAddsAnItemNorSettlesACall(t *testing.T) {
+	first := regexp.MustCompile(`(?s)<form [^>]*data-compose>.*?(<button [^>]*>)`)
+	k := openDesk(t, toolDoor(t, ""), nil)
+	for _, p := range []page{k.get("/console/tool?server=demo&tool=a%2Fb"), k.post("/console/tool", "server", "demo", "tool", "a/b", "do", "grow:a.2", "f.a.2.n", "1")} {
+		p.says(t, `value="grow:a.2"`)
+		if got := first.FindStringSubmatch(p.body); got == nil || !strings.Contains(got[1], `value="compose"`) {
+			t.Errorf("Enter presses %q", got)
+		}
+	}
+	k = openDesk(t, openDoor(t, map[string]string{
+		"GET /calls":        `{"calls":[]}`,
+		"GET /calls/call_3": `{"id":"call_3","state":"unknown","server":"demo","tool":"echo","created":"2026-11-26T02:00:00Z","ended":"2026-11-26T02:00:03Z"}`,
+	}), nil)
+	p := k.get("/console/call?id=call_3")
+	p.says(t, `<textarea name="reason"`, "It has run")
+	p.hides(t, `<input name="reason"`)
+}
