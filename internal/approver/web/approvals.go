@@ -268,6 +268,17 @@ func (v *approvals) decide(ctx context.Context, id schema.ApprovalID, answer app
 	return q, nil
 }
 
+// repeats reports whether the person's decision is already recorded, and returns the approval. A
+// double click submits a form twice, and the browser shows the second response.
+func (v *approvals) repeats(ctx context.Context, id schema.ApprovalID, answer approval.Answer, who schema.Principal) (*approvalView, bool) {
+	q, err := v.find(ctx, id, who)
+	if err != nil || len(q.Decisions) == 0 || answer.Kind == ledger.Edit || answer.Kind == ledger.Extend {
+		return nil, false
+	}
+	last := q.Decisions[len(q.Decisions)-1]
+	return q, last.By == who.Name && last.Kind == answer.Kind && last.Reason == answer.Reason && (last.Allow != nil) == (answer.Allow != nil)
+}
+
 const maxReason = 4 << 10
 
 // mayEdit checks an edit before its bytes are stored in the ledger, which happens before the

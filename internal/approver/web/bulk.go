@@ -27,6 +27,7 @@ const (
 	// pickPrefix is the prefix of the fields that select a call. The value is the digest of the
 	// displayed arguments.
 	pickPrefix = "pick."
+	reviewPath = "/review"
 )
 
 // bulkPages shows several calls for one review, and records one decision on them.
@@ -36,8 +37,8 @@ type bulkPages struct {
 }
 
 func (g *bulkPages) register() {
-	g.site.visited("GET /review", g.show)
-	g.site.visited("POST /review", g.decide)
+	g.site.visited("GET "+reviewPath, g.show)
+	g.site.visited("POST "+reviewPath, g.decide)
 }
 
 // bulkPage lists several calls with all data for a decision.
@@ -89,7 +90,7 @@ func (g *bulkPages) show(w http.ResponseWriter, r *http.Request, v visitor) erro
 	if err != nil {
 		return err
 	}
-	p := bulkPage{Token: g.site.access.formToken(v.cookie, "/review"), Presets: presets()}
+	p := bulkPage{Token: g.site.access.formToken(v.cookie, reviewPath), Presets: presets()}
 	shown, err := g.read(r.Context(), ids, v.who)
 	if err != nil {
 		return err
@@ -168,7 +169,13 @@ func (g *bulkPages) decide(w http.ResponseWriter, r *http.Request, v visitor) er
 	var outcomes []outcome
 	for _, id := range ids {
 		answer.Digest = f.Get(pickPrefix + string(id))
-		outcomes = append(outcomes, g.approvals.decideOne(r.Context(), id, answer, v.who, "web"))
+		one := g.approvals.decideOne(r.Context(), id, answer, v.who, "web")
+		if one.Err != nil {
+			if q, ok := g.approvals.repeats(r.Context(), id, answer, v.who); ok {
+				one.After, one.Err = q, nil
+			}
+		}
+		outcomes = append(outcomes, one)
 	}
 	return g.site.render(w, http.StatusOK, "outcomes", v, view{Title: "Result of the review", Page: outcomesPage{Kind: answer.Kind, All: outcomes}})
 }

@@ -182,3 +182,30 @@ func TestEachDecisionOfAListGetsItsResult(t *testing.T) {
 		t.Errorf("with a cookie: %d", got.status)
 	}
 }
+
+// A person who reloads the result of a review sends the form again.
+func TestRepeatedBulkReviewIsNotRefused(t *testing.T) {
+	f := open(t, people(), nil)
+	for _, kind := range []string{"approve", "deny"} {
+		a, b := f.hold(`{"target":"x"}`, requester(), nil), f.hold(`{"target":"y"}`, requester(), func(r *risk.Approval) { r.Needed = 2 })
+		c := f.signedIn("ada")
+		page := f.do(c, "GET", "/review?id="+string(a.ID)+"&id="+string(b.ID), "")
+		form := picks(page.body)
+		form.Set("token", formToken(t, page.body, "/review"))
+		form.Set("kind", kind)
+		form.Set("reason", "why")
+		for i := range 2 {
+			if got := f.post(c, "/review", form); got.status != http.StatusOK || !strings.Contains(got.body, "2 of 2") || strings.Contains(got.body, "Not recorded.") {
+				t.Errorf("%s, time %d: %d %s", kind, i+1, got.status, got.body)
+			}
+		}
+		for _, id := range []schema.ApprovalID{a.ID, b.ID} {
+			if is := f.state(id); len(is.Decisions) != 1 {
+				t.Errorf("%s is recorded %d times", kind, len(is.Decisions))
+			}
+		}
+		if got := f.post(f.signedIn("bob"), "/review", form); strings.Contains(got.body, "2 of 2") {
+			t.Errorf("%s of somebody else counts", kind)
+		}
+	}
+}

@@ -29,6 +29,9 @@ func withConsole(t *testing.T, keys []authn.Key, groups ...string) *fabric {
 			http.NotFound(w, r)
 			return
 		}
+		if r.URL.Path == "/servers/away" {
+			panic(http.ErrAbortHandler)
+		}
 		_, _ = w.Write([]byte(`{"servers":[],"version":"1","go":"x","started":"2026-01-01T00:00:00Z"}`))
 	}))
 	t.Cleanup(door.Close)
@@ -68,6 +71,23 @@ func TestWithoutSignInConsoleIsOpenOnLoopback(t *testing.T) {
 	}
 	if got = f.do(c, "GET", "/console", "", "Host", "evil.example"); got.status != http.StatusForbidden {
 		t.Errorf("under another name: %d", got.status)
+	}
+}
+
+func TestPeopleSeeEveryErrorAsAPage(t *testing.T) {
+	f := withConsole(t, nil)
+	c := f.browser()
+	for path, want := range map[string]int{"/nowhere": http.StatusNotFound, "/console/nowhere": http.StatusNotFound, "/console/tool/switch": http.StatusMethodNotAllowed} {
+		got := f.do(c, "GET", path, "", "Accept", "text/html,*/*;q=0.8")
+		if got.status != want || !strings.Contains(got.body, "</html>") || !strings.Contains(got.body, `href="/console"`) || (want == http.StatusMethodNotAllowed) != (got.header.Get("Allow") == "POST") {
+			t.Errorf("%s: %d %v %s", path, got.status, got.header, got.body)
+		}
+		if got = f.do(c, "GET", path, "", "Accept", "*/*"); got.status != want || got.header.Get("Content-Type") != "application/problem+json" {
+			t.Errorf("%s for a program: %d %v", path, got.status, got.header)
+		}
+	}
+	if got := f.do(c, "GET", "/console/server?id=away", ""); got.status != http.StatusServiceUnavailable || !strings.Contains(got.body, "<h1>Not available</h1>") {
+		t.Errorf("without the front door: %d %s", got.status, got.body)
 	}
 }
 

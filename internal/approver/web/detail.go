@@ -22,7 +22,8 @@ type detailPage struct {
 	Done                string
 	Refusal             string // the reason why the submitted decision was refused
 	Faults              []schema.Fault
-	Reason              string // the submitted comment
+	Reason              string  // the submitted comment
+	Entered             []entry // the submitted fields, if the page does not have their form any more
 	Edit                string
 	EditOpen, AllowOpen bool
 }

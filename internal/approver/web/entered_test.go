@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"encoding/json"
 	"net/http"
 	"net/url"
 	"strings"
@@ -99,5 +100,71 @@ func TestRepeatedDecisionIsNotRefused(t *testing.T) {
 		if got := f.post(bob, path+"/"+kind, form); got.status != http.StatusConflict || !strings.Contains(got.body, `data-self="`+path+`"`) {
 			t.Errorf("%s of somebody else: %d", kind, got.status)
 		}
+	}
+}
+
+// Two people decide at the same time: the input of the second one is not lost with the form.
+func TestAFormOfADecidedRequestShowsWhatWasEntered(t *testing.T) {
+	f := open(t, people(), nil)
+	for kind, fields := range map[string]url.Values{
+		"edit": {"reason": {"typed reason"}, "arguments": {`{"target":"typed arguments"}`}}, "approve": {"reason": {"typed reason"}}, "deny": {"reason": {"typed reason"}},
+	} {
+		a := f.hold(`{"target":"x"}`, requester(), nil)
+		c := f.signedIn("ada")
+		path := "/a/" + string(a.ID)
+		fields.Set("digest", a.Binding.ArgumentsDigest)
+		fields.Set("token", formToken(t, f.do(c, "GET", path, "").body, path+"/"+kind))
+		if got := f.api("bob", "POST", "/approvals/"+string(a.ID)+"/decisions", decision("deny", "", "")); got.status != http.StatusOK {
+			t.Fatal(got.body)
+		}
+		got := f.post(c, path+"/"+kind, fields)
+		if got.status == http.StatusSeeOther || !strings.Contains(got.body, "already been decided") {
+			t.Errorf("%s: %d %s", kind, got.status, got.body)
+		}
+		if !strings.Contains(got.body, "typed reason") || kind == "edit" && !strings.Contains(got.body, "typed arguments") {
+			t.Errorf("%s: the page lacks the input: %s", kind, got.body)
+		}
+	}
+}
+
+// The form has the arguments indented, which the limit must not count.
+func TestArgumentsNearTheLimitCanBeEdited(t *testing.T) {
+	f := open(t, people(), nil)
+	rows := strings.Repeat(`{"a":1},`, 60_000)
+	a := f.hold(`{"target":"x","rows":[`+strings.TrimSuffix(rows, ",")+`]}`, requester(), nil)
+	c := f.signedIn("ada")
+	path := "/a/" + string(a.ID)
+	var shown strings.Builder
+	out := json.NewEncoder(&shown)
+	out.SetIndent("", "  ")
+	var value any
+	if err := json.Unmarshal([]byte(`{"rows":[`+strings.TrimSuffix(rows, ",")+`],"target":"edited"}`), &value); err != nil {
+		t.Fatal(err)
+	}
+	if err := out.Encode(value); err != nil || shown.Len() < 1<<20 {
+		t.Fatalf("%v, %d bytes", err, shown.Len())
+	}
+	form := url.Values{"token": {formToken(t, f.do(c, "GET", path, "").body, path+"/edit")}, "digest": {a.Binding.ArgumentsDigest}, "arguments": {shown.String()}}
+	if got := f.post(c, path+"/edit", form); got.status != http.StatusSeeOther {
+		t.Fatalf("%d %.2000s", got.status, got.body)
+	}
+	if is := f.state(a.ID); is.Edited == nil || is.Edited.Size >= int64(a.ArgumentsSize)+10 {
+		t.Errorf("the edit is recorded as %+v", is.Edited)
+	}
+}
+
+// A refused form has the address of its target, which people reload and send to others.
+func TestTheAddressOfARefusedFormLeadsToItsRequest(t *testing.T) {
+	f := open(t, people(), nil)
+	path := "/a/" + string(f.hold(`{"target":"x"}`, requester(), nil).ID)
+	if got := f.do(f.signedIn("ada"), "GET", path+"/edit", ""); got.status != http.StatusSeeOther || got.header.Get("Location") != path {
+		t.Errorf("%d to %q", got.status, got.header.Get("Location"))
+	}
+	if got := f.do(f.browser(), "GET", path+"/edit", ""); got.header.Get("Location") != "/sign-in?next="+url.QueryEscape(path) {
+		t.Errorf("without a session it leads to %q", got.header.Get("Location"))
+	}
+	ended := f.post(f.browser(), path+"/edit", url.Values{"reason": {"x"}}, "Referer", f.url+path+"/edit")
+	if !strings.Contains(ended.body, `href="/sign-in?next=`+url.QueryEscape(path)+`"`) {
+		t.Errorf("a refused form of an ended session leads elsewhere: %s", ended.body)
 	}
 }

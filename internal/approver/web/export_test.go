@@ -22,6 +22,9 @@ func (h *Handler) FormToken(cookie, path string) string {
 	return h.access.formToken(value, path)
 }
 
+// SetHeartbeat sets the interval of the checks of later event streams.
+func (h *Handler) SetHeartbeat(d time.Duration) { h.live.beat = d }
+
 // PermissionState returns the state of a permission.
 var PermissionState = permissionState
 

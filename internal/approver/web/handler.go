@@ -109,6 +109,7 @@ type Handler struct {
 	routes *routes
 	origin *http.CrossOriginProtection
 	access *access
+	site   *site
 	api    *api
 	live   *live
 }
@@ -142,6 +143,7 @@ func New(o Options) (*Handler, error) {
 	}
 	bodies := newBodyReader()
 	site := newSite(h.o, h.access, bodies, h.routes)
+	h.site = site
 	approvals, permissions := &approvals{o: h.o}, &permissions{o: h.o}
 	permissionPages := &permissionPages{site, permissions}
 	grantPages := newGrantPages(site)
@@ -276,12 +278,21 @@ func (h *Handler) notFound(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case len(allowed) == 0:
-		problem.Write(w, schema.Errorf(schema.KindNotFound, "This path does not exist. GET /openapi.json describes the API; / is the page for people."))
+		h.refuse(w, r, schema.Errorf(schema.KindNotFound, "This path does not exist. GET /openapi.json describes the API; / is the page for people."))
 	case r.Method == http.MethodOptions:
 		w.Header().Set("Allow", strings.Join(append(allowed, http.MethodOptions), ", "))
 		w.WriteHeader(http.StatusNoContent)
 	default:
 		w.Header().Set("Allow", strings.Join(allowed, ", "))
-		problem.Write(w, schema.Errorf(problem.KindMethod, "This path accepts only %s.", strings.Join(allowed, ", ")))
+		h.refuse(w, r, schema.Errorf(problem.KindMethod, "This path accepts only %s.", strings.Join(allowed, ", ")))
 	}
+}
+
+// refuse writes an error as a page for a person in a browser, and as a problem for a program.
+func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	if strings.Contains(r.Header.Get("Accept"), "text/html") {
+		h.site.showError(w, r, err)
+		return
+	}
+	problem.Write(w, err)
 }

@@ -94,6 +94,7 @@ const pendingRows = 100
 
 type pendingPage struct {
 	Waiting []*approvalView
+	Unready string // the reason why decisions cannot be recorded now, or ""
 	Total   int    // of all pages
 	Next    string // the address of the next page; empty on the last one
 	First   bool   // it is the first page

@@ -22,6 +22,8 @@ const (
 // live notifies open pages of changes. The pages load the changes themselves.
 type live struct {
 	access  *access
+	ready   func() error
+	beat    time.Duration
 	stop    func()
 	mu      sync.Mutex
 	streams map[chan struct{}]struct{}
@@ -30,7 +32,7 @@ type live struct {
 }
 
 func newLive(l *ledger.Ledger, a *access) *live {
-	v := &live{access: a, streams: make(map[chan struct{}]struct{}), done: make(chan struct{})}
+	v := &live{access: a, ready: a.o.Ready, beat: heartbeat, streams: make(map[chan struct{}]struct{}), done: make(chan struct{})}
 	v.stop = l.Watch(schema.AllTenants(), func(*ledger.Approval) { v.notify() })
 	return v
 }
@@ -73,7 +75,8 @@ func (v *live) close() {
 	}
 }
 
-// serve writes the stream: an event named "changed", without content, whenever an approval changed.
+// serve writes the stream: an event named "changed", without content, whenever an approval changed,
+// or whether decisions can be recorded.
 func (v *live) serve(w http.ResponseWriter, r *http.Request) {
 	if who := v.access.visit(w, r); !who.known {
 		problem.Write(w, schema.Errorf(schema.KindUnauthenticated, "Sign in to receive live updates."))
@@ -90,8 +93,10 @@ func (v *live) serve(w http.ResponseWriter, r *http.Request) {
 	if out.Retry(3*time.Second) != nil || r.Method == http.MethodHead {
 		return
 	}
-	beat := time.NewTicker(heartbeat)
+	beat := time.NewTicker(v.beat)
 	defer beat.Stop()
+	ready := v.ready() == nil
+	update := func() error { return out.Event("changed", "") }
 	for {
 		send := out.Beat
 		select {
@@ -100,8 +105,11 @@ func (v *live) serve(w http.ResponseWriter, r *http.Request) {
 		case <-v.done:
 			return
 		case <-beat.C:
+			if now := v.ready() == nil; now != ready {
+				ready, send = now, update
+			}
 		case <-changed:
-			send = func() error { return out.Event("changed", "") }
+			send = update
 			select {
 			case <-time.After(settleFor):
 			case <-r.Context().Done():

@@ -1,7 +1,8 @@
 package web
 
 import (
-	"context"
+	"bytes"
+	"encoding/json"
 	"net/http"
 	"net/url"
 	"slices"
@@ -26,6 +27,7 @@ func (g *approvalPages) register() {
 	g.site.visited("GET /{$}", g.pending)
 	g.site.visited("GET /history", g.history)
 	g.site.visited("GET /a/{id}", g.detail)
+	g.site.visited("GET /a/{id}/{kind}", g.detailOfForm)
 	g.site.restored("POST /a/{id}/{kind}", g.decide, g.decideAgain)
 }
 
@@ -35,21 +37,33 @@ func (g *approvalPages) pending(w http.ResponseWriter, r *http.Request, v visito
 	if after != "" && !plainID(after) {
 		return schema.Errorf(schema.KindInvalidRequest, "The parameter after must be the id of an approval.")
 	}
-	page := view{Title: "Pending approvals", Here: "/", Page: g.approvals.pending(r.Context(), after, v.who)}
+	list := g.approvals.pending(r.Context(), after, v.who)
+	list.Unready = g.unready()
+	page := view{Title: "Pending approvals", Here: "/", Page: list}
 	if after == "" {
 		page.Live = "list"
 	}
 	return g.site.render(w, http.StatusOK, "pending", v, page)
 }
 
+// unready returns the reason why decisions cannot be recorded now, or "". The lists are then of the
+// time before.
+func (g *approvalPages) unready() string {
+	if err := g.site.o.Ready(); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
 type historyPage struct {
-	Found  []past
-	Next   string // the address of the next page
-	State  string
-	Server schema.ServerID
-	Tool   string
-	By     string
-	States []ledger.State
+	Found   []past
+	Next    string // the address of the next page
+	Unready string
+	State   string
+	Server  schema.ServerID
+	Tool    string
+	By      string
+	States  []ledger.State
 }
 
 // history serves the list of all approvals, with filters.
@@ -65,7 +79,7 @@ func (g *approvalPages) history(w http.ResponseWriter, r *http.Request, v visito
 	if err != nil {
 		return err
 	}
-	page := historyPage{Server: f.Server, Tool: f.Tool, By: f.Requester, States: ledger.States()}
+	page := historyPage{Unready: g.unready(), Server: f.Server, Tool: f.Tool, By: f.Requester, States: ledger.States()}
 	if len(f.States) > 0 {
 		page.State = string(f.States[0])
 	}
@@ -90,6 +104,13 @@ func (g *approvalPages) detail(w http.ResponseWriter, r *http.Request, v visitor
 	p := newDetail(g.site.access, q, v)
 	p.Done = done(ledger.DecisionKind(r.URL.Query().Get("done")))
 	return g.renderDetail(w, http.StatusOK, v, p)
+}
+
+// detailOfForm redirects from the target of a form to the page of its approval. A refused form has the
+// address of its target, which people reload and send to others.
+func (g *approvalPages) detailOfForm(w http.ResponseWriter, r *http.Request, _ visitor) error {
+	http.Redirect(w, r, next(r.URL.EscapedPath()), http.StatusSeeOther) //nolint:gosec // next lets pages of ours through only
+	return nil
 }
 
 func (g *approvalPages) renderDetail(w http.ResponseWriter, status int, v visitor, p detailPage) error {
@@ -119,7 +140,7 @@ func done(kind ledger.DecisionKind) string {
 }
 
 // answerOf parses a form of the detail page.
-func answerOf(r *http.Request, v visitor) (schema.ApprovalID, ledger.DecisionKind, approval.Answer) {
+func (g *approvalPages) answerOf(r *http.Request, v visitor) (schema.ApprovalID, ledger.DecisionKind, approval.Answer) {
 	id, kind := schema.ApprovalID(r.PathValue("id")), ledger.DecisionKind(r.PathValue("kind"))
 	f := r.PostForm
 	answer := approval.Answer{Kind: kind, Reason: strings.TrimSpace(f.Get("reason")), Digest: f.Get("digest"), Fresh: v.fresh}
@@ -129,19 +150,32 @@ func answerOf(r *http.Request, v visitor) (schema.ApprovalID, ledger.DecisionKin
 	if kind == ledger.Edit {
 		// Forms end their lines with CR LF. No JSON string contains either raw.
 		answer.Arguments = []byte(strings.ReplaceAll(f.Get("arguments"), "\r\n", "\n"))
+		if limit := g.site.o.ArgumentBytes; len(answer.Arguments) > limit {
+			answer.Arguments = compactWithin(answer.Arguments, limit)
+		}
 	}
 	return id, kind, answer
 }
 
+// compactWithin returns JSON without white space if it is then within the limit. The form has the
+// arguments indented, so that those that are close to the limit exceed it there.
+func compactWithin(text []byte, limit int) []byte {
+	var b bytes.Buffer
+	if json.Compact(&b, text) != nil || b.Len() > limit {
+		return text
+	}
+	return b.Bytes()
+}
+
 // decideAgain shows the form again to a person who has signed in since they opened it.
 func (g *approvalPages) decideAgain(w http.ResponseWriter, r *http.Request, v visitor) error {
-	id, kind, answer := answerOf(r, v)
+	id, kind, answer := g.answerOf(r, v)
 	return g.refuse(w, r, v, id, kind, answer, errExpired())
 }
 
 // decide handles a form of the detail page.
 func (g *approvalPages) decide(w http.ResponseWriter, r *http.Request, v visitor) error {
-	id, kind, answer := answerOf(r, v)
+	id, kind, answer := g.answerOf(r, v)
 	if kind == allowKind {
 		answer.Kind = ledger.Approve
 		var err error
@@ -149,22 +183,13 @@ func (g *approvalPages) decide(w http.ResponseWriter, r *http.Request, v visitor
 			return g.refuse(w, r, v, id, kind, answer, err)
 		}
 	}
-	if _, err := g.approvals.decide(r.Context(), id, answer, v.who, "web"); err != nil && !g.repeats(r.Context(), id, answer, v.who) {
-		return g.refuse(w, r, v, id, kind, answer, err)
+	if _, err := g.approvals.decide(r.Context(), id, answer, v.who, "web"); err != nil {
+		if _, ok := g.approvals.repeats(r.Context(), id, answer, v.who); !ok {
+			return g.refuse(w, r, v, id, kind, answer, err)
+		}
 	}
 	http.Redirect(w, r, "/a/"+url.PathEscape(string(id))+"?done="+url.QueryEscape(string(kind)), http.StatusSeeOther)
 	return nil
-}
-
-// repeats reports whether the person's decision is already recorded. A double click submits the form
-// twice, and the browser shows the second response.
-func (g *approvalPages) repeats(ctx context.Context, id schema.ApprovalID, answer approval.Answer, who schema.Principal) bool {
-	q, err := g.approvals.find(ctx, id, who)
-	if err != nil || len(q.Decisions) == 0 || answer.Kind == ledger.Edit || answer.Kind == ledger.Extend {
-		return false
-	}
-	last := q.Decisions[len(q.Decisions)-1]
-	return last.By == who.Name && last.Kind == answer.Kind && last.Reason == answer.Reason && (last.Allow != nil) == (answer.Allow != nil)
 }
 
 // refuse shows the current page with the submitted values and the reason of the refusal.
@@ -177,6 +202,9 @@ func (g *approvalPages) refuse(w http.ResponseWriter, r *http.Request, v visitor
 	d := problem.Of(err)
 	p := newDetail(g.site.access, q, v)
 	p.Refusal, p.Faults, p.Reason = d.Detail, schema.AsError(err).Faults, answer.Reason
+	if p.Blocked != "" || p.Tokens[string(kind)] == "" { // the page does not have the form any more
+		p.Entered = entered(r)
+	}
 	switch kind {
 	case ledger.Edit:
 		p.Edit, p.EditOpen = string(answer.Arguments), true

@@ -247,13 +247,19 @@ func TestFreshSignInIsRequiredByTheRule(t *testing.T) {
 func TestASignInLeadsToOurOwnPagesOnly(t *testing.T) {
 	f := open(t, people(), nil)
 	for to, want := range map[string]string{
-		"/history": "/history", "/a/appr_1": "/a/appr_1", "/console/tool?server=a&tool=b": "/console/tool?server=a&amp;tool=b", "/console/events": "/console", "/console/../a": "/console", "/consoles": "/", "https://evil.example/": "/", "//evil.example": "/", `/\evil.example`: "/", "/a/../sign-out": "/", "javascript:alert(1)": "/", "": "/",
+		"/history": "/history", "/history?arrived=1&state=denied&tool=pay": "/history?state=denied&amp;tool=pay", "/?after=appr_1": "/?after=appr_1", "/review?id=appr_1&id=appr_2": "/review?id=appr_1&amp;id=appr_2",
+		"/a/appr_1": "/a/appr_1", "/a/appr_1?done=approve": "/a/appr_1", "/a/appr_1/edit": "/a/appr_1", "/console/call?done=cancel&id=call_1": "/console/call?id=call_1", "/history?tool=" + strings.Repeat("x", 3000): "/history", "/console/tool?server=a&tool=b": "/console/tool?server=a&amp;tool=b", "/console/events": "/console", "/console/../a": "/console", "/consoles": "/", "https://evil.example/": "/", "//evil.example": "/", `/\evil.example`: "/", "/a/../sign-out": "/", "javascript:alert(1)": "/", "": "/",
 	} {
 		c := f.browser()
 		page := f.do(c, "GET", "/sign-in?next="+url.QueryEscape(to), "")
 		got := f.post(c, "/sign-in", url.Values{"token": {formToken(t, page.body, "/sign-in")}, "key": {f.keys["ada"]}, "next": {to}})
 		if got.header.Get("Location") != strings.ReplaceAll(want, "&amp;", "&") || !strings.Contains(page.body, `name="next" value="`+want+`"`) {
 			t.Errorf("%q leads to %q", to, got.header.Get("Location"))
+		}
+	}
+	for _, to := range []string{"/history?state=denied&tool=pay", "/review?id=appr_1&id=appr_2"} {
+		if got := f.do(f.browser(), "GET", to, ""); got.header.Get("Location") != "/sign-in?next="+url.QueryEscape(to) {
+			t.Errorf("without a session %s leads to %q", to, got.header.Get("Location"))
 		}
 	}
 	c := f.browser()

@@ -4,6 +4,7 @@ import (
 	"crypto/cipher"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/callyard/callyard/internal/authserver"
@@ -41,19 +42,27 @@ type signInPage struct {
 	ToProvider           string // the address that starts the sign-in at the provider
 }
 
-// next returns the page to show after a sign-in. It is always one of ours, regardless of the request.
+// ownPages are the approver's pages, except those of a single approval.
+var ownPages = []string{"/", reviewPath, "/history", "/permissions", "/slack", grantsPath, credential.ConnectPath}
+
+// next returns the page to show after a sign-in, with its query. It is always one of ours,
+// regardless of the request.
 func next(text string) string {
 	u, err := url.Parse(text)
 	if err != nil || u.Host != "" || u.Scheme != "" || u.Opaque != "" || strings.ContainsAny(text, "\\\r\n\t") {
 		return "/"
 	}
-	if p := u.EscapedPath(); p == "/history" || p == "/permissions" || p == "/slack" || p == grantsPath || p == credential.ConnectPath || strings.HasPrefix(p, "/a/") && plainID(schema.ApprovalID(p[len("/a/"):])) {
-		return p
-	}
-	if ofConsole(u.Path) {
+	p := u.EscapedPath()
+	switch id, isApproval := strings.CutPrefix(p, "/a/"); {
+	case isApproval:
+		if id, _, _ = strings.Cut(id, "/"); plainID(schema.ApprovalID(id)) { // a refused form has the address of its target
+			return "/a/" + id
+		}
+	case slices.Contains(ownPages, p):
+		return withQuery(p, u)
+	case ofConsole(u.Path):
 		return nextOfConsole(u)
-	}
-	if u.EscapedPath() == authserver.AuthorizePath {
+	case p == authserver.AuthorizePath:
 		if to, ok := nextOfAuthorize(u); ok {
 			return to
 		}
@@ -66,8 +75,20 @@ func ofConsole(path string) bool {
 	return path == console.Root || strings.HasPrefix(path, console.Root+"/")
 }
 
-// maxNextQuery limits the query that a sign-in preserves.
-const maxNextQuery = 1000
+// maxNextQuery limits the query that a sign-in preserves, because a cookie stores it. It has room
+// for the address of a bulk review.
+const maxNextQuery = 2000
+
+// withQuery returns a path with the query of an address, if the query is short enough.
+func withQuery(path string, u *url.URL) string {
+	q := u.Query()
+	q.Del("arrived")
+	q.Del("done") // the page would report an earlier action again
+	if query := q.Encode(); query != "" && len(query) <= maxNextQuery {
+		return path + "?" + query
+	}
+	return path
+}
 
 // nextOfConsole returns the console page of an address, with its query.
 func nextOfConsole(u *url.URL) string {
@@ -75,12 +96,7 @@ func nextOfConsole(u *url.URL) string {
 	if p == console.Root+"/events" || !ofConsole(p) || strings.Contains(u.Path, "..") || strings.Contains(u.Path, "//") || strings.ContainsAny(p, "%\\ ") {
 		return console.Root // a stream is not a page
 	}
-	q := u.Query()
-	q.Del("arrived")
-	if query := q.Encode(); query != "" && len(query) <= maxNextQuery {
-		return p + "?" + query
-	}
-	return p
+	return withQuery(p, u)
 }
 
 func (s *signInPages) show(w http.ResponseWriter, r *http.Request) error {

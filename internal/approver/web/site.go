@@ -183,7 +183,11 @@ func (s *site) showError(w http.ResponseWriter, r *http.Request, err error) {
 	if back, ok := pageBehind(r); ok {
 		to, name = back, "Open the page again"
 	}
-	page := view{Title: d.Title, Page: message{Text: d.Detail, Faults: schema.AsError(err).Faults, To: to, Label: name, Entered: entered(r)}}
+	title := d.Title
+	if schema.KindOf(err) == schema.KindUnavailable {
+		title = "Not available" // the title of the problem, No capacity, describes a refused call
+	}
+	page := view{Title: title, Page: message{Text: d.Detail, Faults: schema.AsError(err).Faults, To: to, Label: name, Entered: entered(r)}}
 	if renderErr := s.showMessage(w, r, d.Status, v, page); renderErr != nil {
 		s.o.fault(r.Context(), r.Pattern, renderErr)
 		problem.Write(w, err)
@@ -213,17 +217,15 @@ func (s *site) enter(w http.ResponseWriter, r *http.Request) (visitor, bool, err
 	if v.known {
 		return v, true, nil
 	}
-	to := r.URL.Path
-	switch inConsole := ofConsole(to); {
-	case to == authserver.AuthorizePath && r.Method != http.MethodPost:
+	to := next(r.URL.RequestURI())
+	switch inConsole := ofConsole(r.URL.Path); {
+	case r.URL.Path == authserver.AuthorizePath && r.Method != http.MethodPost:
 		var ok bool
 		if to, ok = nextOfAuthorize(r.URL); !ok {
 			return v, false, schema.Errorf(schema.KindUnauthenticated, "The program that sent you here made a long request, which cannot wait for a sign-in. Sign in, and start again in the program.")
 		}
 	case inConsole && r.Method == http.MethodPost:
 		return v, false, schema.Errorf(schema.KindUnauthenticated, "Your session has ended; nothing was done. Sign in and try again.")
-	case inConsole:
-		to = nextOfConsole(r.URL)
 	case r.Method == http.MethodPost:
 		return v, false, schema.Errorf(schema.KindUnauthenticated, "Your session has ended; no decision was recorded. Sign in and try again.")
 	}

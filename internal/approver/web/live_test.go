@@ -1,0 +1,54 @@
+package web_test
+
+import (
+	"bufio"
+	"errors"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/callyard/callyard/internal/approver/web"
+)
+
+// Without NATS, the lists come from this process's copy.
+func TestListsSayThatDecisionsCannotBeRecorded(t *testing.T) {
+	var away atomic.Bool
+	f := open(t, people(), func(o *web.Options) {
+		o.Ready = func() error {
+			if away.Load() {
+				return errors.New("NATS is RECONNECTING")
+			}
+			return nil
+		}
+	})
+	f.web.SetHeartbeat(10 * time.Millisecond)
+	f.hold(`{"target":"x"}`, requester(), nil)
+	c := f.signedIn("ada")
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, f.url+"/events", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := c.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	lines := bufio.NewScanner(resp.Body)
+	for _, is := range []bool{false, true, false} {
+		changes := is != away.Swap(is)
+		for changes && lines.Scan() && lines.Text() != "event: changed" {
+		}
+		if err := lines.Err(); err != nil {
+			t.Fatal("no change was told: ", err)
+		}
+		for _, path := range []string{"/", "/history"} {
+			got := f.do(c, "GET", path, "")
+			if says := strings.Contains(got.body, "this list may be out of date: NATS is RECONNECTING."); got.status != http.StatusOK || says != is {
+				t.Errorf("%s, away: %v: %d %s", path, is, got.status, got.body)
+			}
+		}
+	}
+	f.web.Close() // ends the stream, so that the server can stop
+}
