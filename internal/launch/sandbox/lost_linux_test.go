@@ -2,7 +2,6 @@ package sandbox
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -11,7 +10,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -19,6 +17,7 @@ import (
 	"github.com/moby/moby/client"
 	"golang.org/x/sys/unix"
 
+	"github.com/callyard/callyard/internal/kit/logtest"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -168,24 +167,6 @@ func (o *ownEngine) all(t *testing.T) []string {
 	return names
 }
 
-// lines is a log that is read while others write.
-type lines struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
 func TestDockerEngineFailureEndsCallsAndRefusesStarts(t *testing.T) {
 	own := newOwnEngine(t)
 	c := own.client(t)
@@ -194,7 +175,7 @@ func TestDockerEngineFailureEndsCallsAndRefusesStarts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var log lines
+	var log logtest.Log
 	e, err := Open(t.Context(), Options{Host: own.host(), Owner: owner(t), Log: slog.New(slog.NewTextHandler(&log, nil))})
 	if err != nil {
 		t.Fatal(err)
@@ -283,7 +264,7 @@ func TestDockerEngineFailureEndsCallsAndRefusesStarts(t *testing.T) {
 }
 
 func TestAPoolLogsTheSameFailureOnce(t *testing.T) {
-	var log lines
+	var log logtest.Log
 	p := &Pool[*mcpClient]{log: slog.New(slog.NewTextHandler(&log, nil)), again: time.NewTimer(time.Hour)} // no further start
 	defer p.again.Stop()
 	for _, text := range []string{"the engine does not respond", "the engine does not respond", "no such image", "no such image"} {
