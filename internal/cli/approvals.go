@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/callyard/callyard/internal/kit/httpguard"
+	"github.com/callyard/callyard/internal/kit/urls"
 )
 
 const defaultApproverURL = "http://127.0.0.1:8081"
@@ -209,7 +210,7 @@ func (a *approvalItem) left() string {
 
 // readApproval returns an approval with the exact bytes that would run.
 func readApproval(ctx context.Context, c *client, id string) (a approvalItem, args, raw []byte, err error) {
-	if raw, err = c.report(ctx, c.other(http.MethodGet, "/approvals/"+segment(id), nil), &a); err != nil {
+	if raw, err = c.report(ctx, c.other(http.MethodGet, "/approvals/"+urls.Segment(id), nil), &a); err != nil {
 		return a, nil, nil, err
 	}
 	if args, err = base64.StdEncoding.DecodeString(a.Arguments.Base64); err != nil {
@@ -285,7 +286,7 @@ func decideApproval(ctx context.Context, c *client, id string, d decisionBody) e
 	if err != nil {
 		return err
 	}
-	return show(ctx, c, c.other(http.MethodPost, "/approvals/"+segment(id)+"/decisions", body), func(a *approvalItem) error {
+	return show(ctx, c, c.other(http.MethodPost, "/approvals/"+urls.Segment(id)+"/decisions", body), func(a *approvalItem) error {
 		if a.State == "pending" {
 			return c.out.text(oneLine("Recorded: "+a.approvalCount()+" approvals; the call requires more.") + "\n")
 		}

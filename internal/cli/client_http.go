@@ -9,10 +9,9 @@ import (
 	"mime"
 	"net"
 	"net/http"
-	"net/url"
-	"strings"
 
 	callyard "github.com/callyard/callyard/clients/go"
+	"github.com/callyard/callyard/internal/kit/urls"
 )
 
 const (
@@ -145,10 +144,7 @@ func (c *client) unreachable(ctx context.Context, err error) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return fail(exitUnreachable, "%s did not answer in time.", c.base)
 	}
-	if outer, ok := errors.AsType[*url.Error](err); ok {
-		err = outer.Err // without the URL, which the message already has
-	}
-	return fail(exitUnreachable, "The connection to %s failed: %w", c.base, err)
+	return fail(exitUnreachable, "The connection to %s failed: %w", c.base, urls.WithoutURL(err)) // the message already has the URL
 }
 
 func mediaType(h http.Header) string {
@@ -157,13 +153,4 @@ func mediaType(h http.Header) string {
 		return ""
 	}
 	return media
-}
-
-// segment escapes a name as one path segment. It also escapes "." and "..", which a router would
-// resolve.
-func segment(name string) string {
-	if name == "." || name == ".." {
-		return strings.ReplaceAll(name, ".", "%2E")
-	}
-	return url.PathEscape(name)
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/callyard/callyard/internal/kit/urls"
 )
 
 // mcpCommand returns the commands for MCP clients.
@@ -56,7 +58,7 @@ func mountPath(server string) string {
 	if server == "" {
 		return "/mcp"
 	}
-	return "/mcp/" + segment(server)
+	return "/mcp/" + urls.Segment(server)
 }
 
 func mcpClients() []string { return []string{"claude", "claude-code", "codex", "cursor", "vscode"} }

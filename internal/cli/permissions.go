@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/callyard/callyard/internal/kit/urls"
 	"github.com/callyard/callyard/internal/store/ledger"
 )
 
@@ -109,7 +110,7 @@ func removePermission(ctx context.Context, c *client, id, reason string) error {
 	if err != nil {
 		return fmt.Errorf("encoding the reason: %w", err)
 	}
-	return show(ctx, c, c.other(http.MethodPost, "/permissions/"+segment(id)+"/revocations", body), func(p *permissionItem) error {
+	return show(ctx, c, c.other(http.MethodPost, "/permissions/"+urls.Segment(id)+"/revocations", body), func(p *permissionItem) error {
 		return c.out.text(oneLine("The permission is "+p.State+": calls of "+p.Tool+" on "+p.Server+" by "+p.Requester.Name+" are held again.") + "\n")
 	})
 }

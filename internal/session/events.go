@@ -13,6 +13,7 @@ import (
 
 	"github.com/callyard/callyard/internal/kit/lines"
 	"github.com/callyard/callyard/internal/kit/sse"
+	"github.com/callyard/callyard/internal/kit/urls"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -191,10 +192,10 @@ func unreachable(cfg *Config, connected bool, err error) Outcome {
 		return Outcome{Started: ours.Kind == schema.KindOutcomeUnknown, Err: ours}
 	case !connected:
 		return Outcome{Err: &schema.Error{Kind: schema.KindServerFailed, Retryable: true,
-			Detail: fmt.Sprintf("The server %q could not be reached: %v. The call did not start.", cfg.Spec.ID, plainError(err))}}
+			Detail: fmt.Sprintf("The server %q could not be reached: %v. The call did not start.", cfg.Spec.ID, urls.WithoutURL(err))}}
 	}
 	return Outcome{Started: true, Err: schema.Errorf(schema.KindOutcomeUnknown,
-		"The connection to the server %q broke while the call was running: %w. The call may have run.", cfg.Spec.ID, plainError(err))}
+		"The connection to the server %q broke while the call was running: %w. The call may have run.", cfg.Spec.ID, urls.WithoutURL(err))}
 }
 
 // refused returns the outcome of a call that was answered with an HTTP error.
@@ -217,12 +218,4 @@ func refused(cfg *Config, resp *http.Response) Outcome {
 		}
 	}
 	return Outcome{Err: e}
-}
-
-// plainError removes the URL from an error of net/http, because its query may hold a secret.
-func plainError(err error) error {
-	if u, ok := errors.AsType[*url.Error](err); ok {
-		return u.Err
-	}
-	return err
 }

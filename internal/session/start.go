@@ -10,6 +10,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/callyard/callyard/internal/kit/mcpwire"
+	"github.com/callyard/callyard/internal/kit/urls"
 	"github.com/callyard/callyard/internal/launch"
 	"github.com/callyard/callyard/internal/launch/attach"
 	"github.com/callyard/callyard/pkg/schema"
@@ -297,7 +298,7 @@ func (s *session) close() {
 // plain returns the bounded text of an error, without the server's address, which may hold a
 // secret.
 func (p *Pool) plain(err error) string {
-	text := plainError(err).Error()
+	text := urls.WithoutURL(err).Error()
 	if p.cfg.Spec.URL != "" {
 		text = strings.ReplaceAll(text, p.cfg.Spec.URL, "its address")
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/callyard/callyard/internal/hub/htmltext"
 	"github.com/callyard/callyard/internal/kit/truncate"
+	"github.com/callyard/callyard/internal/kit/urls"
 	"github.com/callyard/callyard/internal/launch/native"
 )
 
@@ -137,9 +138,7 @@ func (s *server) fetch(ctx context.Context, _ *native.Call, in arguments) (page,
 // fault turns an error of the client into a sentence. It does not repeat the URL, which the caller
 // knows and which may contain a secret.
 func (s *server) fault(ctx context.Context, u *url.URL, limit time.Duration, err error) error {
-	if of, ok := errors.AsType[*url.Error](err); ok {
-		err = of.Err
-	}
+	err = urls.WithoutURL(err)
 	var dns *net.DNSError
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/callyard/callyard/internal/hub/htmltext"
+	"github.com/callyard/callyard/internal/kit/urls"
 	"github.com/callyard/callyard/internal/launch/native"
 )
 
@@ -131,9 +132,7 @@ func (s *server) search(ctx context.Context, _ *native.Call, in arguments) (resu
 // fault turns an error of the client into a sentence without the address, which contains the
 // query.
 func (s *server) fault(ctx context.Context, err error) error {
-	if of, ok := errors.AsType[*url.Error](err); ok {
-		err = of.Err
-	}
+	err = urls.WithoutURL(err)
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return fmt.Errorf("%s did not answer in time; try again", s.engine.title)
 	}

@@ -3,7 +3,6 @@ package adapt
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"net/http"
 	"net/url"
@@ -73,12 +72,4 @@ func OriginOf(u *url.URL) string {
 		port = map[string]string{"http": "80", "https": "443"}[strings.ToLower(u.Scheme)]
 	}
 	return strings.ToLower(u.Scheme) + "://" + net.JoinHostPort(strings.ToLower(u.Hostname()), port)
-}
-
-// plain removes the address from an error of an HTTP client, because its query may hold a secret.
-func plain(err error) error {
-	if u, ok := errors.AsType[*url.Error](err); ok {
-		return u.Err
-	}
-	return fmt.Errorf("sending the request: %w", err)
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/callyard/callyard/internal/kit/bom"
 	"github.com/callyard/callyard/internal/kit/rawjson"
+	"github.com/callyard/callyard/internal/kit/urls"
 )
 
 // maxDepth limits the nesting of JSON that becomes structured content. Deeper JSON stays text.
@@ -31,7 +32,7 @@ func Do(client *http.Client, req *http.Request, limit int) (*http.Response, []by
 	}
 	resp, err := client.Do(req)
 	if err != nil {
-		return nil, nil, plain(err)
+		return nil, nil, urls.WithoutURL(err)
 	}
 	defer resp.Body.Close()
 	if resp.ContentLength > int64(limit) && req.Method != http.MethodHead {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/kit/addresses"
+	"github.com/callyard/callyard/internal/kit/urls"
 )
 
 const (
@@ -69,14 +70,6 @@ var (
 	errRedirect = errors.New("it answers with a redirect, which is not followed")
 )
 
-// plain returns an error of net/http without the address, which may hold a secret.
-func plain(err error) error {
-	if u, ok := errors.AsType[*url.Error](err); ok {
-		return u.Err
-	}
-	return err
-}
-
 // secure reports whether tokens and secrets may be sent to an address: https, or http to this machine.
 func secure(address string) bool {
 	u, err := url.Parse(address)
@@ -106,7 +99,7 @@ func document(ctx context.Context, client *http.Client, address string, into any
 	req.Header.Set("Accept", "application/json")
 	resp, err := client.Do(req)
 	if err != nil {
-		return plain(err)
+		return urls.WithoutURL(err)
 	}
 	defer resp.Body.Close()
 	switch kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); {
@@ -120,7 +113,7 @@ func document(ctx context.Context, client *http.Client, address string, into any
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxDocument+1))
 	switch {
 	case err != nil:
-		return plain(err)
+		return urls.WithoutURL(err)
 	case len(text) > maxDocument:
 		return fmt.Errorf("it is longer than %d bytes", maxDocument)
 	case json.Unmarshal(text, into) != nil:

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/callyard/callyard/internal/kit/urls"
 )
 
 // Token is an access token.
@@ -156,7 +158,7 @@ func (c *Client) post(ctx context.Context, reg Registration, endpoint string, fo
 	req.Header = h
 	resp, err := c.HTTP.Do(req)
 	if err != nil {
-		return 0, nil, fmt.Errorf("asking the authorization server: %w", plain(err))
+		return 0, nil, fmt.Errorf("asking the authorization server: %w", urls.WithoutURL(err))
 	}
 	defer resp.Body.Close()
 	if text, err = io.ReadAll(io.LimitReader(resp.Body, maxDocument+1)); err != nil || len(text) > maxDocument {

@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"net/url"
 	"regexp"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/callyard/callyard/internal/catalog"
@@ -17,6 +15,7 @@ import (
 	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
 	"github.com/callyard/callyard/internal/frontdoor/rest/openapi"
 	"github.com/callyard/callyard/internal/frontdoor/rest/submit"
+	"github.com/callyard/callyard/internal/kit/urls"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -173,7 +172,7 @@ func (c *typedCommon) of(kind, name string, tools []documented) ([]byte, error) 
 		if err != nil {
 			return nil, err
 		}
-		paths["/servers/"+segment(string(t.Server))+"/tools/"+segment(t.Name)] = map[string]any{"post": op}
+		paths["/servers/"+urls.Segment(string(t.Server))+"/tools/"+urls.Segment(t.Name)] = map[string]any{"post": op}
 	}
 	responses := make(map[string]json.RawMessage)
 	c.follow(httpapi.Encode(paths), schemas, responses)
@@ -196,15 +195,6 @@ func (c *typedCommon) of(kind, name string, tools []documented) ([]byte, error) 
 
 // titles are the prefixes of document titles, by kind.
 var titles = map[string]string{"server": "Tools of ", "set": "Tools of the set "}
-
-// segment escapes a path segment. The names "." and ".." are escaped, too, because clients would
-// resolve them.
-func segment(name string) string {
-	if name == "." || name == ".." {
-		return strings.ReplaceAll(name, ".", "%2E")
-	}
-	return url.PathEscape(name)
-}
 
 // operation returns the operation of a tool, and adds its schemas.
 func (c *typedCommon) operation(t documented, schemas map[string]json.RawMessage) (*typedOperation, error) {
