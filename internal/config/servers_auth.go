@@ -65,10 +65,7 @@ type Secret struct {
 // path in the API, such as secret/data/search. TokenFile holds a Vault token, or, with
 // KubernetesRole, the token of a service account (by default that of the pod). RoleID is for the
 // AppRole login, whose secret id is in SecretIDFile or in the environment variable SecretIDEnv.
-type Vault struct{ Address, Path, Field, Namespace, TokenFile, KubernetesRole, RoleID, SecretIDFile, SecretIDEnv string }
-
-// vaultShape is a Vault as written in a file.
-type vaultShape struct {
+type Vault struct {
 	Address        string `yaml:"address"`
 	Path           string `yaml:"path"`
 	Field          string `yaml:"field"`
@@ -100,7 +97,7 @@ type authShape struct {
 	Scheme     *string     `yaml:"scheme"`
 	Value      looseString `yaml:"value"`
 	ValueFile  string      `yaml:"value_file"`
-	ValueVault *vaultShape `yaml:"value_vault"`
+	ValueVault *Vault      `yaml:"value_vault"`
 
 	Issuer           string      `yaml:"issuer"`
 	TokenURL         string      `yaml:"token_url"`
@@ -208,8 +205,8 @@ func (r *authReader) static() {
 }
 
 // vault reads the location of a secret in Vault. It does not contact Vault, which may be down.
-func (r *authReader) vault(s *vaultShape) *Vault {
-	v := Vault(*s)
+func (r *authReader) vault(s *Vault) *Vault {
+	v := *s
 	if !secureAddress(s.Address) {
 		r.bad("value_vault.address", "must be the https address of Vault without user and fragment; http is for this machine only.")
 	}
@@ -234,7 +231,7 @@ func (r *authReader) vault(s *vaultShape) *Vault {
 
 // appRole reads an AppRole login and returns the file of the secret id. The secret id is never
 // part of the text.
-func (r *authReader) appRole(s *vaultShape) (file string) {
+func (r *authReader) appRole(s *Vault) (file string) {
 	switch {
 	case r.path == "":
 		r.bad("value_vault.role_id", "a server that is added by a request cannot use Vault.")
