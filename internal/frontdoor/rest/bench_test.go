@@ -1,14 +1,12 @@
 package rest
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -18,20 +16,10 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// cpu returns the CPU time of the process.
-func cpu() time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
-
 // quiet uses the log of production, in which requests are not logged.
 func quiet(o *Options) { o.Log = slog.New(slog.DiscardHandler) }
 
-// benchmarkHandler sends a call over one connection with a client of negligible cost, so that it
-// measures the server.
+// benchmarkHandler measures a call.
 func benchmarkHandler(b *testing.B, h http.Handler) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -47,38 +35,8 @@ func benchmarkHandler(b *testing.B, h http.Handler) {
 		_ = s.Close()
 		<-done
 	}()
-	conn, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer func() { _ = conn.Close() }()
 	body := `{"message":"` + strings.Repeat("x", 150) + `"}`
-	request := fmt.Appendf(nil, "POST /servers/demo/tools/echo HTTP/1.1\r\nHost: 127.0.0.1\r\nUser-Agent: bench\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
-	in := bufio.NewReader(conn)
-	b.ReportAllocs()
-	began := cpu()
-	for b.Loop() {
-		if _, err := conn.Write(request); err != nil {
-			b.Fatal(err)
-		}
-		length := 0
-		for {
-			line, err := in.ReadSlice('\n')
-			if err != nil {
-				b.Fatal(err)
-			}
-			if len(line) == 2 {
-				break
-			}
-			if strings.HasPrefix(string(line), "Content-Length: ") {
-				_, _ = fmt.Sscan(string(line[16:]), &length)
-			}
-		}
-		if _, err := in.Discard(length); err != nil {
-			b.Fatal(err)
-		}
-	}
-	b.ReportMetric(float64((cpu()-began).Microseconds())/float64(b.N), "cpu-µs/op")
+	frontdoortest.Benchmark(b, l.Addr().String(), fmt.Appendf(nil, "POST /servers/demo/tools/echo HTTP/1.1\r\nHost: 127.0.0.1\r\nUser-Agent: bench\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body))
 }
 
 // BenchmarkFrontDoorWithoutGate measures everything except the gate, for comparison with the next one.
