@@ -191,7 +191,7 @@ func Start(ctx context.Context, o Options) (*FrontDoor, error) {
 	}
 	d.catalog.Announce(d.announced)
 	d.gate = admission.NewGate(admission.Options{
-		Catalog: d.catalog, Policy: o.Policy, Tenants: catalog.TenantsOf(d.catalog),
+		Catalog: d.catalog, Policy: o.Policy, Tenants: new(catalog.TenantsOf(d.catalog)),
 		Limits: admission.Limits{ArgumentBytes: d.argumentBytes(), ArgumentDepth: c.ArgumentDepth, MaxTimeout: c.MaxTimeout},
 	})
 	d.chain = execution.New(execution.Options{

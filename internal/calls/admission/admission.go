@@ -59,18 +59,7 @@ type Options struct {
 	// Policy assesses calls. If nil, only the riskLevel of servers counts.
 	Policy *risk.Holder
 	// Tenants decides which servers a tenant sees. If nil, every tenant sees all servers.
-	Tenants Tenants
-}
-
-// Tenants decides which servers a tenant sees. [catalog.Tenants] implements it.
-type Tenants interface {
-	// All reports whether the tenant sees every server.
-	All(tenant schema.TenantID) bool
-	// Sees reports whether the tenant sees the server, whether or not it exists.
-	Sees(tenant schema.TenantID, server schema.ServerID) bool
-	// Hidden returns the error for a nonexistent server if the tenant does not see the server,
-	// else nil.
-	Hidden(tenant schema.TenantID, server schema.ServerID) error
+	Tenants *catalog.Tenants
 }
 
 // Gate decides on calls. It is safe for concurrent use.
@@ -78,7 +67,7 @@ type Gate struct {
 	catalog Catalog
 	limits  Limits
 	policy  *risk.Holder
-	tenants Tenants // if nil, every tenant sees all servers
+	tenants *catalog.Tenants // if nil, every tenant sees all servers
 }
 
 // NewGate returns a gate.

@@ -59,9 +59,9 @@ func (g *Gate) Judge(who *schema.Principal) catalog.Judge {
 
 type judge struct {
 	who      schema.Principal
-	tenants  Tenants        // if nil, the tenant sees every server
-	grant    narrow         // if nil, unrestricted
-	policies []*risk.Policy // only those that deny something
+	tenants  *catalog.Tenants // if nil, the tenant sees every server
+	grant    narrow           // if nil, unrestricted
+	policies []*risk.Policy   // only those that deny something
 	key      string
 }
 
