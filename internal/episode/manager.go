@@ -38,22 +38,14 @@ type Asker interface {
 	Request(ctx context.Context, workerID schema.WorkerID, method string, server schema.ServerID, payload []byte, timeout time.Duration) ([]byte, error)
 }
 
-// Metrics counts episodes. Its methods must not block.
-type Metrics interface {
-	// EpisodeBegan and EpisodeEnded count an episode of an environment. outcome is "done",
-	// "truncated", "masked" or "closed"; reason is the failure kind of a masked one.
-	EpisodeBegan(environment string)
-	EpisodeEnded(environment, outcome, reason string)
-}
-
 // Options holds the dependencies of a manager. All but Metrics, Traces and Now are required.
 type Options struct {
 	File    *File
 	Calls   Calls
 	Catalog Catalog
 	Workers Asker
-	Metrics Metrics           // if nil, nothing is counted
-	Traces  *telemetry.Traces // if nil, there are no spans
+	Metrics *telemetry.Episodes // if nil, nothing is counted
+	Traces  *telemetry.Traces   // if nil, there are no spans
 	Log     *slog.Logger
 	Now     func() time.Time // if nil, time.Now
 }

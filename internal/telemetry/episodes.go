@@ -22,7 +22,8 @@ func (m *Metrics) Episodes() *Episodes {
 // EpisodeBegan counts a started episode.
 func (e *Episodes) EpisodeBegan(environment string) { e.running.WithLabelValues(environment).Inc() }
 
-// EpisodeEnded counts an ended episode. reason is the reason of a masked episode, otherwise "".
+// EpisodeEnded counts an ended episode. outcome is "done", "truncated", "masked" or "closed"; reason is
+// the failure kind of a masked one, otherwise "".
 func (e *Episodes) EpisodeEnded(environment, outcome, reason string) {
 	e.running.WithLabelValues(environment).Dec()
 	e.ended.WithLabelValues(environment, outcome, reason).Inc()
