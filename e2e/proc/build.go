@@ -14,7 +14,7 @@ import (
 // Build builds commands of the repository at root into dir, with additional flags for the go
 // command.
 func Build(root, dir string, flags []string, commands ...string) error {
-	if err := watchSources(root); err != nil {
+	if err := WatchSources(root); err != nil {
 		return err
 	}
 	args := append([]string{"build", "-buildvcs=false", "-o", dir + string(filepath.Separator)}, flags...)
@@ -26,7 +26,7 @@ func Build(root, dir string, flags []string, commands ...string) error {
 
 // BuildBench builds callyard-bench, which `callyard bench` starts, into dir.
 func BuildBench(root, dir string) error {
-	if err := watchSources(root); err != nil {
+	if err := WatchSources(root); err != nil {
 		return err
 	}
 	return goCommand(filepath.Join(root, "bench"), []string{"build", "-buildvcs=false", "-o", dir + string(filepath.Separator), "./cmd/callyard-bench"})
@@ -45,11 +45,11 @@ func goCommand(module string, args []string) error {
 	return nil
 }
 
-// watchSources opens every Go file of the programs. The go command caches the results of
+// WatchSources opens every Go file of the programs. The go command caches the results of
 // tests and reuses them while the files that the tests opened are unchanged. It does not
 // know the sources of programs that a test built. It considers only files
 // that are opened while the tests run, so this is not done before them.
-func watchSources(root string) error {
+func WatchSources(root string) error {
 	for _, dir := range []string{"cmd", "internal", "pkg", "clients/go", "bench"} {
 		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() || filepath.Ext(path) != ".go" {
