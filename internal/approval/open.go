@@ -24,6 +24,9 @@ type InstanceOptions struct {
 	Conn *bus.Conn
 	// Redis is checked before the ledger when tokens are spent. If nil, only the ledger is.
 	Redis *confirm.RedisOptions
+	// ByID reports whether the caller of a held call confirms it by its id, without a token. If
+	// it is set, tokens of other calls that Redis has lost are logged.
+	ByID func(schema.CallID) bool
 	// Name is the operator's name for this process. It appears in audit entries.
 	Name string
 	// Sign, Assess, NoPermission, Runner: see [Options].
@@ -73,6 +76,9 @@ func OpenInstance(ctx context.Context, o InstanceOptions) (*Instance, error) {
 		}
 	}
 	r := &Instance{Ledger: book, tokens: confirm.New(book, gate)}
+	if o.ByID != nil {
+		r.tokens.Watch(func(a *ledger.Approval) bool { return !o.ByID(a.CallID) && ByCaller(a) })
+	}
 	if r.Audit, err = audit.Open(ctx, o.Conn, audit.Options{Name: o.Name, Log: o.Log}); err != nil {
 		r.tokens.Close()
 		book.Close()

@@ -24,6 +24,7 @@ type Redis struct {
 	now             func() time.Time
 	mint, grab, ask *redis.Script
 	health          health
+	lost            lost
 }
 
 // takeScript takes a token in one step and returns the outcome. A client that lost the answer may

@@ -52,6 +52,7 @@ func (r *Redis) probe(ctx context.Context) {
 	switch err := r.ask.Run(ctx, r.client, []string{key("probe")}).Err(); {
 	case err == nil:
 		r.health.works()
+		r.lookForLost(ctx)
 	case ctx.Err() == nil:
 		r.health.fails(err)
 	}

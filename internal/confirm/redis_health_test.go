@@ -11,6 +11,7 @@ import (
 	"github.com/callyard/callyard/internal/confirm"
 	"github.com/callyard/callyard/internal/confirm/confirmtest"
 	"github.com/callyard/callyard/internal/kit/logtest"
+	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/pkg/bus/bustest"
 )
 
@@ -78,5 +79,42 @@ func TestMintingUpdatesRedisStatus(t *testing.T) {
 	confirmtest.StartRedis(t, strings.TrimSuffix(s.Address, "/s"), "")
 	if _, err := h.Tokens.Mint(t.Context(), "appr_1", time.Minute); err != nil || !h.Tokens.Up() {
 		t.Errorf("up: %t, %v", h.Tokens.Up(), err)
+	}
+}
+
+// Redis answers again after such a loss, so that nothing else shows it.
+func TestTokensThatRedisLostAreReportedOnce(t *testing.T) {
+	s, l := confirmtest.StartRedis(t, "", ""), openLedger(t, bustest.Start(t))
+	var log logtest.Log
+	gate := openGate(t, confirm.RedisOptions{Addresses: []string{s.Address}, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	h := house(t, l, gate)
+	before, _ := h.Hold(t, time.Now(), time.Minute) // by a process with another Redis, for example
+	if err := s.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	byID, _ := h.Hold(t, time.Now(), time.Minute)
+	h.Tokens.Watch(func(a *ledger.Approval) bool { return a.CallID != byID.CallID })
+	var tokens []string
+	for range 3 {
+		_, token := h.Hold(t, time.Now(), time.Minute)
+		tokens = append(tokens, token)
+	}
+	gate.Probe(t.Context())
+	if _, err := h.Spend(t.Context(), tokens[0], "a", time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	gate.Probe(t.Context())
+	if text := log.String(); text != "" {
+		t.Fatalf("without a loss it logged\n%s", text)
+	}
+	if err := s.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		gate.Probe(t.Context())
+	}
+	text := log.String()
+	if strings.Count(text, "lost the confirmation tokens") != 1 || !strings.Contains(text, "calls=2") || strings.Contains(text, string(before.CallID)) {
+		t.Errorf("two of the held calls lost their token, and it logged\n%s", text)
 	}
 }

@@ -40,8 +40,9 @@ func (d *FrontDoor) fillStores(ctx context.Context, s *stores) (err error) {
 	assess := func(ctx context.Context, a *ledger.Approval, args []byte) (risk.Assessment, error) {
 		return d.gate.Reassess(ctx, a, args)
 	}
+	byID := func(id schema.CallID) bool { _, _, ok := batch.ParseCallID(id); return ok }
 	if s.approvals, err = approval.OpenInstance(ctx, approval.InstanceOptions{
-		LostBefore: o.Lost.Approvals, DataKeys: o.DataKeys, Assess: assess, NoPermission: d.noPermission, Conn: o.Stored, Redis: o.Redis, Name: "frontdoor", Runner: d.id,
+		LostBefore: o.Lost.Approvals, DataKeys: o.DataKeys, Assess: assess, ByID: byID, NoPermission: d.noPermission, Conn: o.Stored, Redis: o.Redis, Name: "frontdoor", Runner: d.id,
 		Sign: approval.Signing(o.Signer), Retention: o.Tenants.Retentions(), Traces: o.Traces, Log: o.Log,
 	}); err != nil {
 		return err
