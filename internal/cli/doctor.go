@@ -102,6 +102,7 @@ func (x *examination) all(ctx context.Context) {
 		return
 	}
 	x.nats(ctx)
+	x.redis(ctx)
 	x.workers(ctx)
 	x.servers(ctx)
 	x.configuration(ctx)

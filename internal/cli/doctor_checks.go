@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"fmt"
@@ -117,6 +118,29 @@ func (x *examination) nats(ctx context.Context) {
 			x.fault(at, e.Address+" requires no credential and listens beyond this machine: "+bus.ExposedDanger, bus.ExposedFix)
 		default:
 			x.ok(at, e.Address+" requires no credential and listens on this machine only")
+		}
+	}
+}
+
+// redis checks whether the front door has a Redis that takes confirmation tokens. It is ready without
+// one, because other calls run.
+func (x *examination) redis(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, doctorWait)
+	defer cancel()
+	resp, err := x.c.do(ctx, x.c.api.GetMetrics)
+	if err != nil {
+		return // the other checks report a front door that does not answer
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return // the key may not read metrics
+	}
+	for lines := bufio.NewScanner(resp.Body); lines.Scan(); {
+		switch lines.Text() {
+		case "callyard_redis_up 1":
+			x.ok("Redis", "it takes confirmation tokens")
+		case "callyard_redis_up 0":
+			x.fault("Redis", "it does not take confirmation tokens: calls that their callers confirm are answered 503", "start Redis, free its memory, or check redis.url and its password; the log of the front door has the reason (Redis does not take confirmation tokens)")
 		}
 	}
 }

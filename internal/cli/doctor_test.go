@@ -94,6 +94,23 @@ func TestDoctorReportsNoFaultsInAHealthySystem(t *testing.T) {
 	}
 }
 
+func TestDoctorReportsARedisThatTakesNoTokens(t *testing.T) {
+	for metrics, c := range map[string]struct {
+		says string
+		code int
+	}{
+		"# TYPE callyard_redis_up gauge\ncallyard_redis_up 0\n": {"fault  Redis: it does not take confirmation tokens", exitToolError},
+		"# TYPE callyard_redis_up gauge\ncallyard_redis_up 1\n": {"ok     Redis", exitOK},
+		"callyard_other 0\n": {"No faults.", exitOK}, // without Redis
+	} {
+		door := wellFrontDoor()
+		door.answers["/metrics"] = answer{media: "text/plain", body: metrics}
+		if said, code := sayDoctor(t, door.open(t), wellApprover().open(t)); code != c.code || !strings.Contains(said, c.says) || c.says == "No faults." && strings.Contains(said, "Redis") {
+			t.Errorf("with %s code %d:\n%s", metrics, code, said)
+		}
+	}
+}
+
 // natsSaying starts a fake NATS server that sends the given INFO.
 func natsSaying(t *testing.T, info string) string {
 	t.Helper()
