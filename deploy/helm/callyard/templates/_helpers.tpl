@@ -145,9 +145,9 @@ and .reserve for the rest. */}}
 {{- $section := get .config (ternary "front_door" .role (eq .role "frontdoor")) }}
 {{- $sum := .reserve }}
 {{- range list (get $section "drain_delay" | default .drainDelay) (get $section "drain_grace" | default .drainGrace) }}
-{{- range regexFindAll "[0-9.]+(h|ms|m|s)" (toString .) -1 }}
+{{- range regexFindAll "[0-9.]+(d|h|ms|m|s)" (toString .) -1 }}
 {{- $unit := regexFind "[a-z]+" . }}
-{{- $sum = addf $sum (mulf (float64 (trimSuffix $unit .)) (get (dict "h" 3600 "m" 60 "s" 1 "ms" 0.001) $unit)) }}
+{{- $sum = addf $sum (mulf (float64 (trimSuffix $unit .)) (get (dict "d" 86400 "h" 3600 "m" 60 "s" 1 "ms" 0.001) $unit)) }}
 {{- end }}
 {{- end }}
 {{- int (ceil $sum) }}
