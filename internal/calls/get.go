@@ -29,11 +29,14 @@ func (c *Calls) WaitSuspended(ctx context.Context, id schema.CallID, who schema.
 	return c.wait(ctx, id, who, d, true)
 }
 
-// stored reports whether the call is in a journal. It is the only function that parses ids.
-func (c *Calls) stored(id schema.CallID) bool {
+// Durable reports whether the id is that of a durable or batch call. Only it parses ids.
+func Durable(id schema.CallID) bool {
 	_, _, ok := batch.ParseCallID(id)
-	return ok && c.o.Durable != nil
+	return ok
 }
+
+// stored reports whether the call is in a journal.
+func (c *Calls) stored(id schema.CallID) bool { return Durable(id) && c.o.Durable != nil }
 
 func (c *Calls) wait(ctx context.Context, id schema.CallID, who schema.Principal, d time.Duration, suspended bool) (*Status, error) {
 	if c.stored(id) {

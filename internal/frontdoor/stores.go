@@ -7,6 +7,7 @@ import (
 
 	"github.com/callyard/callyard/internal/approval"
 	"github.com/callyard/callyard/internal/batch"
+	"github.com/callyard/callyard/internal/calls"
 	"github.com/callyard/callyard/internal/calls/records"
 	"github.com/callyard/callyard/internal/calls/usage"
 	"github.com/callyard/callyard/internal/store/journal"
@@ -40,9 +41,8 @@ func (d *FrontDoor) fillStores(ctx context.Context, s *stores) (err error) {
 	assess := func(ctx context.Context, a *ledger.Approval, args []byte) (risk.Assessment, error) {
 		return d.gate.Reassess(ctx, a, args)
 	}
-	byID := func(id schema.CallID) bool { _, _, ok := batch.ParseCallID(id); return ok }
 	if s.approvals, err = approval.OpenInstance(ctx, approval.InstanceOptions{
-		LostBefore: o.Lost.Approvals, DataKeys: o.DataKeys, Assess: assess, ByID: byID, NoPermission: d.noPermission, Conn: o.Stored, Redis: o.Redis, Name: "frontdoor", Runner: d.id,
+		LostBefore: o.Lost.Approvals, DataKeys: o.DataKeys, Assess: assess, ByID: calls.Durable, NoPermission: d.noPermission, Conn: o.Stored, Redis: o.Redis, Name: "frontdoor", Runner: d.id,
 		Sign: approval.Signing(o.Signer), Retention: o.Tenants.Retentions(), Traces: o.Traces, Log: o.Log,
 	}); err != nil {
 		return err
