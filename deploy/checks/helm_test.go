@@ -238,7 +238,7 @@ func TestPodsGetTheTimeThatTheirDrainTakes(t *testing.T) {
 	for values, want := range map[string]map[string]int{
 		minimal: {"frontdoor": 50, "approver": 30, "worker": 75},
 		strings.NewReplacer("frontdoor: {", "frontdoor: {drainDelay: 20, settings: {drain_grace: 1m30s}, ", "approver: {", "approver: {config: {approver: {drain_delay: 500ms, drain_grace: 1.5m}}, ").Replace(minimal) +
-			"worker: {settings: {drain_grace: 1h}}\n": {"frontdoor": 120, "approver": 110, "worker": 3615},
+			"worker: {settings: {drain_grace: 1d1h}}\n": {"frontdoor": 120, "approver": 110, "worker": 90015},
 	} {
 		all := rendered(t, values)
 		for role, seconds := range want {

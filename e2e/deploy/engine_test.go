@@ -1,6 +1,8 @@
 package deploy_test
 
 import (
+	"archive/tar"
+	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
@@ -34,8 +36,32 @@ func buildImages(t testing.TB, file composeFile) engine.Images {
 		if user := strings.TrimSpace(string(out)); err != nil || user == "" || strings.HasPrefix(user, "0") || user == "root" {
 			t.Errorf("the image of %s runs as %q, %v", what, user, err)
 		}
+		if what == "callyard" {
+			ownsData(t, made[what])
+		}
 	}
 	return made
+}
+
+// ownsData checks that the folder /data of an image belongs to its user. A new volume there takes the
+// owner of the folder, without which "up --data /data" cannot write.
+func ownsData(t testing.TB, image string) {
+	t.Helper()
+	id, err := exec.Command("docker", "create", image).Output()
+	if err != nil {
+		t.Fatalf("creating a container of %s: %v", image, err)
+	}
+	container := strings.TrimSpace(string(id))
+	defer func() { _ = exec.Command("docker", "rm", container).Run() }() // it never ran
+	files, err := exec.Command("docker", "cp", container+":/data", "-").Output()
+	if err != nil {
+		t.Errorf("%s has no folder /data: %v", image, err)
+		return
+	}
+	h, err := tar.NewReader(bytes.NewReader(files)).Next()
+	if err != nil || h.Typeflag != tar.TypeDir || h.Uid != 65532 {
+		t.Errorf("/data of %s is not a folder of user 65532: %+v, %v", image, h, err)
+	}
 }
 
 // makeSecrets runs a copy of secrets.sh and returns its variables, and the base folder for

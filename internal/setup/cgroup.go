@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
+// serverMemory is the memory that is left to the processes of one server.
+const serverMemory = 64 << 20
+
 // mostMemory returns the memory that the Go runtime may use in a cgroup with that limit. The rest is
-// for memory that it does not count: buffers of sockets and the pages of files, and half of it for
-// the processes of a worker's servers.
+// for memory that the runtime does not count: buffers of sockets, the pages of files, and the
+// processes of servers, which get at most four tenths.
 func mostMemory(limit int64, servers int) int64 {
-	if servers > 0 {
-		return limit / 2
-	}
-	return limit / 10 * 9
+	return limit/10*9 - min(limit/10*4, int64(servers)*serverMemory)
 }
 
 // cgroupMemory returns the smallest memory limit of the cgroups of this process, or

@@ -85,11 +85,19 @@ func TestTheMemoryLimitOfTheCgroupBoundsTheGoRuntime(t *testing.T) {
 			t.Errorf("%s: the limit is %d, want %d", name, got, c.want)
 		}
 	}
-	for servers, want := range []int64{90 * mib, 50 * mib} {
-		for _, used := range []uint64{0, 80 * mib, 1 << 40} {
-			if got := limitFor(used, mostMemory(100*mib, servers)); got != want {
-				t.Errorf("with %d servers and %d MiB in use of 100 MiB the limit is %d, want %d", servers, used/mib, got, want)
-			}
+	for _, c := range []struct {
+		cgroup  int64
+		servers int
+		want    int64
+	}{{100 * mib, 0, 90 * mib}, {100 * mib, 1, 50 * mib}, {1000 * mib, 2, 772 * mib}, {1000 * mib, 100, 500 * mib}} {
+		if got := limitFor(1<<40, mostMemory(c.cgroup, c.servers)); got != c.want {
+			t.Errorf("with %d servers in %d MiB the limit is %d, want %d", c.servers, c.cgroup/mib, got, c.want)
 		}
+	}
+	if got := limitFor(0, mostMemory(100*mib, 0)); got != 90*mib {
+		t.Errorf("at the start the limit is %d, above that of the cgroup", got)
+	}
+	if got := limitFor(0, mostMemory(math.MaxInt64, 5)); got != memoryFreely {
+		t.Errorf("without a cgroup the limit is %d", got)
 	}
 }
