@@ -163,6 +163,7 @@ func (ep *Endpoint) getStream(x *exchange, r *http.Request) {
 	if x.res.comment() != nil {
 		return
 	}
+	l.catchUp()
 	ep.subscriptions.follow(ctx, x, l, sess.done, func(method string, params []byte) error {
 		if params == nil {
 			params = []byte(`{}`)

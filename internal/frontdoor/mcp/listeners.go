@@ -77,6 +77,57 @@ func (s *subscriptions) listsChanged() {
 	}
 }
 
+// readLists are the marks of the lists that the client of a session has read, by method.
+// elsewhere is set if it may have read other lists at another front door, or here before the
+// session was dropped from memory.
+type readLists struct {
+	marks     map[string]marks
+	elsewhere bool
+}
+
+// readList records that the client begins to read a list with these marks.
+func (s *session) readList(method string, m marks) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.lists.marks == nil {
+		s.lists.marks = make(map[string]marks)
+	}
+	s.lists.marks[method] = m
+}
+
+// outdatedLists returns the notifications for lists that the client has read and that may have
+// changed since.
+func (s *session) outdatedLists(now marks) (notifications []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range []struct {
+		method, notification string
+		of                   func(marks) uint64
+	}{
+		{mcpwire.MethodListTools, mcpwire.NotifyToolsChanged, func(m marks) uint64 { return m.tools }},
+		{mcpwire.MethodListResources, mcpwire.NotifyResourcesChanged, func(m marks) uint64 { return m.resources }},
+		{mcpwire.MethodListResourceTemplates, mcpwire.NotifyResourcesChanged, func(m marks) uint64 { return m.resources }},
+		{mcpwire.MethodListPrompts, mcpwire.NotifyPromptsChanged, func(m marks) uint64 { return m.prompts }},
+	} {
+		read, here := s.lists.marks[l.method]
+		if here && l.of(read) != l.of(now) || !here && s.lists.elsewhere {
+			notifications = append(notifications, l.notification)
+		}
+	}
+	s.lists.elsewhere = false // the client is told once
+	return notifications
+}
+
+// catchUp notifies a listener of changes to lists while its client had no stream, or a broken one.
+func (e *listener) catchUp() {
+	e.mu.Lock()
+	now := e.seen
+	e.mu.Unlock()
+	for _, method := range e.filter.session.outdatedLists(now) {
+		e.notify(method, nil)
+	}
+}
+
 // notify queues a notification. One without params is queued only once.
 func (e *listener) notify(method string, params []byte) {
 	e.mu.Lock()

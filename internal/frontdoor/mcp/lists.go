@@ -395,6 +395,9 @@ func (ls *lists) send(x *exchange) {
 		x.fail(e)
 		return
 	}
+	if x.session != nil && n == 0 {
+		x.session.readList(x.msg.method, v.marks)
+	}
 	if !x.modern {
 		x.reply([]byte{'{'}, l.pages[n])
 		return

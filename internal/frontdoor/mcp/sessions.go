@@ -69,8 +69,9 @@ type session struct {
 	watched map[string]target // resources that the client subscribed to, by the URI that it uses
 	// subscriber is the principal that subscribed to them.
 	subscriber schema.Principal
-	level      string // of the log messages that the client wants; "" if it set none
-	stream     func() // ends the stream of its GET; nil if there is none
+	lists      readLists // that the client has read
+	level      string    // of the log messages that the client wants; "" if it set none
+	stream     func()    // ends the stream of its GET; nil if there is none
 	over       bool
 	known      uint64        // revision of the table record that this front door has applied
 	written    uint64        // latest revision that the table reported

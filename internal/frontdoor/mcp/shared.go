@@ -145,6 +145,7 @@ func tooManySessions() *fault {
 func (s *sessions) revive(id string, record sessiontable.Session, revision uint64) *session {
 	sess := newSession(id, record)
 	sess.known = revision
+	sess.lists.elsewhere = true
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if known := s.by[sess.key]; known != nil {

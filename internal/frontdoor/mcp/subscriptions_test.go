@@ -1,13 +1,16 @@
 package mcp
 
 import (
+	"context"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/callyard/callyard/internal/kit/mcpwire"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/risk"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 func TestResourceUpdatesStopWhenReadingIsNoLongerAllowed(t *testing.T) {
@@ -60,5 +63,68 @@ func TestResourceUpdatesStopWhenReadingIsNoLongerAllowed(t *testing.T) {
 			f.endpoint.Updated(bus.Resources{Server: "demo", URIs: []string{"demo://any/4"}})
 			said("demo://any/4") // and no notification before it
 		})
+	}
+}
+
+// stream opens the GET stream of a session. It returns when the front door has registered it.
+func (r *legacyClient) stream(t *testing.T) (next func() string, disconnect func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	res, err := r.f.client.Do(r.f.request("GET", r.path, "", mcpwire.HeaderSessionID, r.id).WithContext(ctx))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = res.Body.Close() })
+	if res.StatusCode != http.StatusOK {
+		t.Fatal(res.Status)
+	}
+	return events(t, res), cancel
+}
+
+// withTool returns the definitions with one more tool.
+func withTool(name string) schema.Definitions {
+	defs := definitions
+	defs.Tools = append(defs.Tools[:len(defs.Tools):len(defs.Tools)], raw(`{"name":"`+name+`","inputSchema":{"type":"object"}}`))
+	return defs
+}
+
+const listTools = `{"jsonrpc":"2.0","id":5,"method":"tools/list"}`
+
+func TestClientLearnsOfListChangesThatHappenedWhileItHadNoStream(t *testing.T) {
+	f := openFabric(t, nil)
+	f.share(f.endpoint, "first")
+	g := f.another()
+	s := f.enter("/mcp/demo", `{}`)
+	s.send(listTools).result(t)
+	_, disconnect := s.stream(t)
+	disconnect()
+	f.define("demo", withTool("missed"))
+	f.WaitFor("the new tool", func() bool { return strings.Contains(f.ask("/mcp/demo", "tools/list", "", "").result(t), "missed") })
+	next, _ := s.stream(t)
+	if got := next(); !strings.Contains(got, mcpwire.NotifyToolsChanged) {
+		t.Errorf("%s", got)
+	}
+
+	// Another front door does not know which lists the client has read.
+	moved := &legacyClient{g, s.path, s.id}
+	next, disconnect = moved.stream(t)
+	for _, want := range []string{mcpwire.NotifyToolsChanged, mcpwire.NotifyResourcesChanged, mcpwire.NotifyPromptsChanged} {
+		if got := next(); !strings.Contains(got, want) {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+	disconnect()
+
+	// A client that knows the current lists gets no notification until the next change.
+	if got := moved.send(listTools).result(t); !strings.Contains(got, "missed") {
+		t.Fatal(got)
+	}
+	next, _ = moved.stream(t)
+	defs := withTool("missed")
+	defs.Prompts = nil
+	f.define("demo", defs)
+	if got := next(); !strings.Contains(got, mcpwire.NotifyPromptsChanged) {
+		t.Errorf("%s", got)
 	}
 }
