@@ -26,14 +26,8 @@ func (d *FrontDoor) doubt() {
 			return
 		case <-time.After(doubtsAfter):
 		}
-		policy, known := d.o.Policy.Current(), risk.Known{Tools: d.toolNames()}
-		for server := range known.Tools {
-			known.Servers = append(known.Servers, server)
-		}
-		slices.Sort(known.Servers)
-		without := policy.Check(risk.Known{}) // already logged at startup
-		for _, doubt := range policy.Check(known) {
-			if !said[doubt] && !slices.Contains(without, doubt) {
+		for _, doubt := range d.doubts(d.o.Policy.Current()) {
+			if !said[doubt] {
 				said[doubt] = true
 				d.o.Log.Warn("the policy has a probable mistake", "policy", doubt)
 			}
@@ -46,19 +40,22 @@ func (d *FrontDoor) doubt() {
 	}
 }
 
-// toolNames returns the tools of each server whose tools are known.
-func (d *FrontDoor) toolNames() map[string][]string {
-	known := make(map[string][]string)
+// doubts returns the probable mistakes in a policy that depend on the servers and their tools.
+func (d *FrontDoor) doubts(policy *risk.Policy) []string {
+	known := risk.Known{Tools: make(map[string][]string)}
 	for _, s := range d.catalog.Servers() {
+		known.Servers = append(known.Servers, string(s.ID))
 		tools, err := d.catalog.Tools(s.ID)
 		if err != nil {
-			continue
+			continue // it is still starting, or does not start
 		}
 		names := make([]string, 0, len(tools))
 		for _, t := range tools {
 			names = append(names, t.Name)
 		}
-		known[string(s.ID)] = names
+		known.Tools[string(s.ID)] = names
 	}
-	return known
+	slices.Sort(known.Servers)
+	without := policy.Check(risk.Known{}) // already logged at startup
+	return slices.DeleteFunc(policy.Check(known), func(doubt string) bool { return slices.Contains(without, doubt) })
 }
