@@ -69,7 +69,7 @@ func (c callPages) calls(w http.ResponseWriter, r *http.Request, v Visit) error 
 	found, err := list()
 	if page.Others && schema.KindOf(err) == schema.KindForbidden { // the key may see only its own calls
 		if page.Key != "" {
-			page.Refusal = "Your key may list its own calls only. To see those of others, use a key with the scope calls:read:all that was made over the API."
+			page.Refusal = "Your key may list its own calls only. To see those of others, use a key that was made over the API and has the scope calls:read:all, or a key with the role auditor, tenant-admin or platform-admin."
 		}
 		page.Others, params.Principal = false, nil
 		found, err = list()

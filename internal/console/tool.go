@@ -40,6 +40,7 @@ type toolView struct {
 	Try        tryView
 	Done       string
 	Refusal    string
+	Reason     string // the submitted reason of a refused form
 }
 
 // tool serves the page of one tool, with the form to try it.
@@ -183,7 +184,7 @@ func (c toolPages) switchTool(w http.ResponseWriter, r *http.Request, v Visit) e
 			return err
 		}
 		d := problem.Of(err)
-		page.Refusal = d.Detail
+		page.Refusal, page.Reason = d.Detail, f.Get("reason")
 		page.Try.start(page.Input)
 		return c.renderTool(w, v, d.Status, page)
 	}

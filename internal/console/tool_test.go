@@ -154,10 +154,10 @@ func TestAToolIsDisabledWithAReason(t *testing.T) {
 	}
 	k.get(p.header.Get("Location")).says(t, "The tool is disabled.")
 	d.set("PATCH /servers/demo/tools/a%2Fb", "!forbidden Your key lacks the scope admin.")
-	if p = k.post("/console/tool/switch", "server", "demo", "tool", "a/b", "to", "off"); p.status != http.StatusForbidden {
+	if p = k.post("/console/tool/switch", "server", "demo", "tool", "a/b", "to", "off", "reason", "It is <broken>."); p.status != http.StatusForbidden {
 		t.Errorf("%d", p.status)
 	}
-	p.says(t, "Your key lacks the scope admin.", "Try it")
+	p.says(t, "Your key lacks the scope admin.", "Try it", `name="reason" maxlength="500" value="It is &lt;broken&gt;."`)
 }
 
 func TestCopiedCurlCommandQuotesArguments(t *testing.T) {

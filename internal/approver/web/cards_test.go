@@ -77,6 +77,11 @@ func TestApproverSeesWhichApprovalsAreMissing(t *testing.T) {
 	if strings.Contains(list, `type="checkbox"`) {
 		t.Error("the list offers to decide it again")
 	}
+	once := f.hold(`{"target":"y"}`, requester(), nil)
+	f.api("ada", "POST", "/approvals/"+string(once.ID)+"/decisions", decision("approve", once.Binding.ArgumentsDigest, ""))
+	if page = f.do(ada, "GET", "/a/"+string(once.ID), ""); !strings.Contains(page.body, "The call is approved. Until it starts, you can still deny the call") {
+		t.Errorf("an approved call that has not started: %s", page.body)
+	}
 }
 
 // approved waits until the local ledger has that number of approvals of a call.
