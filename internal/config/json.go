@@ -41,6 +41,8 @@ type jsonReader struct {
 	data  []byte
 	// starts holds the offset of each line. It is filled on first use.
 	starts []int
+	// counted is the last offset given to place, and runes the number of runes before it on its line.
+	counted, runes int
 }
 
 func (j *jsonReader) lineStarts() []int {
@@ -77,14 +79,22 @@ func (j *jsonReader) found(line, column int) string {
 	return ""
 }
 
+// place returns the line and column of an offset. Most offsets are after the previous one. Counting
+// from there is fast also in a file of one long line, as programs write it.
 func (j *jsonReader) place(offset int) place {
 	if !j.lines {
 		return j.at
 	}
 	starts := j.lineStarts()
 	i := sort.SearchInts(starts, offset+1) - 1
+	offset = min(offset, len(j.data))
+	from := j.counted
+	if from < starts[i] || from > offset {
+		from, j.runes = starts[i], 0
+	}
+	j.counted, j.runes = offset, j.runes+utf8.RuneCount(j.data[from:offset])
 	p := j.at
-	p.line, p.column = i+1, 1+utf8.RuneCount(j.data[starts[i]:min(offset, len(j.data))])
+	p.line, p.column = i+1, 1+j.runes
 	return p
 }
 

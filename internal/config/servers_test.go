@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -232,5 +234,26 @@ func TestAnEntryNeverShowsItsSecrets(t *testing.T) {
 	}
 	if !strings.Contains(shown.String(), "https://h.example/…") || !strings.Contains(shown.String(), "Authorization") {
 		t.Errorf("what may be shown is not:\n%s", shown.String())
+	}
+}
+
+// Programs write JSON in one line. With a count from its beginning for each value, this test takes
+// hours.
+func TestALargeServersFileOfOneLineIsRead(t *testing.T) {
+	var text strings.Builder
+	text.WriteString(`{"mcpServers":{`)
+	for i := range 40_000 {
+		fmt.Fprintf(&text, `"server-%d":{"command":"sh","args":["é",%q],"disabled":true},`, i, strings.Repeat("x", 60))
+	}
+	text.WriteString(`"ü":{"command":"sh"},"last":{"command":`)
+	column := utf8.RuneCountInString(text.String()) + 1
+	text.WriteString(`7}}}`)
+	path := filepath.Join(t.TempDir(), "servers.json")
+	if err := os.WriteFile(path, []byte(text.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := LoadServers(path, serversEnv)
+	if err == nil || !strings.Contains(err.Error(), fmt.Sprintf(":1:%d: mcpServers.last.command", column)) {
+		t.Errorf("the fault in column %d is reported as %v", column, err)
 	}
 }
