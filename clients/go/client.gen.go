@@ -1841,12 +1841,15 @@ func (e ListWebhookDeliveriesParamsState) Valid() bool {
 
 // APIKey defines model for APIKey.
 type APIKey struct {
+	// ChangedAt When the key was changed last; absent if it never was.
 	ChangedAt *time.Time `json:"changed_at,omitempty"`
 
 	// ChangedBy The principal that changed it last.
 	//
 	// Examples: ops
-	ChangedBy *string    `json:"changed_by,omitempty"`
+	ChangedBy *string `json:"changed_by,omitempty"`
+
+	// CreatedAt When the key was created; absent for a key of the configuration.
 	CreatedAt *time.Time `json:"created_at,omitempty"`
 
 	// CreatedBy The principal that created it.
@@ -1898,8 +1901,10 @@ type APIKey struct {
 	// Role The role that the scopes come from; absent if they were listed.
 	//
 	// Examples: developer
-	Role      *APIKeyRole `json:"role,omitempty"`
-	RotatedAt *time.Time  `json:"rotated_at,omitempty"`
+	Role *APIKeyRole `json:"role,omitempty"`
+
+	// RotatedAt When the key was rotated last; absent if it never was.
+	RotatedAt *time.Time `json:"rotated_at,omitempty"`
 
 	// Scopes What the key is allowed to do: tools:read, tools:list, tools:call, tools:call:SERVER, tools:call:@SET, calls:read, calls:read:all, approve, admin, admin:tenant.
 	//
@@ -1925,18 +1930,27 @@ type APIKeyRole string
 
 // APIKeyChange defines model for APIKeyChange.
 type APIKeyChange struct {
-	ExpiresAt *time.Time    `json:"expires_at,omitempty"`
-	Groups    []string      `json:"groups,omitempty"`
-	Limits    *APIKeyLimits `json:"limits,omitempty"`
-	Note      *string       `json:"note,omitempty"`
-	Owner     *string       `json:"owner,omitempty"`
+	// ExpiresAt When the key expires, at most 5 years from now.
+	ExpiresAt *time.Time `json:"expires_at,omitempty"`
+
+	// Groups Replaces all groups of the principal; [] removes them.
+	Groups []string      `json:"groups,omitempty"`
+	Limits *APIKeyLimits `json:"limits,omitempty"`
+
+	// Note What the key is for.
+	Note *string `json:"note,omitempty"`
+
+	// Owner The person or team behind the key.
+	Owner *string `json:"owner,omitempty"`
 
 	// Role Replaces the scopes.
 	Role *APIKeyChangeRole `json:"role,omitempty"`
 
 	// Scopes Replace the role.
 	Scopes []string `json:"scopes,omitempty"`
-	Tools  []string `json:"tools,omitempty"`
+
+	// Tools Replaces all patterns of tools; [] removes them, so that the key can call every tool that its scopes allow.
+	Tools []string `json:"tools,omitempty"`
 }
 
 // APIKeyChangeRole Replaces the scopes.
@@ -1960,18 +1974,25 @@ type APIKeyLimits struct {
 
 // APIKeyList defines model for APIKeyList.
 type APIKeyList struct {
+	// Keys The keys, without secrets.
 	Keys []APIKey `json:"keys"`
 }
 
 // APIKeyRequest defines model for APIKeyRequest.
 type APIKeyRequest struct {
 	// ExpiresAt When the key expires, at most 5 years from now; absent: in 90 days.
-	ExpiresAt *time.Time    `json:"expires_at,omitempty"`
-	Groups    []string      `json:"groups,omitempty"`
-	Limits    *APIKeyLimits `json:"limits,omitempty"`
+	ExpiresAt *time.Time `json:"expires_at,omitempty"`
 
-	// Name Examples: ci
-	Name string  `json:"name"`
+	// Groups The groups of the principal, by which policies select callers.
+	Groups []string      `json:"groups,omitempty"`
+	Limits *APIKeyLimits `json:"limits,omitempty"`
+
+	// Name The name of the principal that uses the key.
+	//
+	// Examples: ci
+	Name string `json:"name"`
+
+	// Note What the key is for.
 	Note *string `json:"note,omitempty"`
 
 	// Owner The person or team behind the key. Absent: the owner of your credential.
@@ -2033,31 +2054,44 @@ type AcceptTool struct {
 
 // AcceptedCall A call that is stored and continues without its caller; GET /calls/{id} returns its state.
 type AcceptedCall struct {
+	// ApprovalID The approval that the call requires or required, if it was held.
 	ApprovalID *string `json:"approval_id,omitempty"`
 
 	// Arguments The arguments as the caller sent them, if the request asks for them and they are stored.
 	Arguments map[string]interface{} `json:"arguments,omitempty"`
 
 	// Attempt The number of attempts.
-	Attempt *int64  `json:"attempt,omitempty"`
+	Attempt *int64 `json:"attempt,omitempty"`
+
+	// BatchID The batch of the call; absent if it is in none.
 	BatchID *string `json:"batch_id,omitempty"`
 
 	// CancelRequested With state unknown: the call was asked to stop while it ran. A call in state canceled never ran.
-	CancelRequested *bool      `json:"cancel_requested,omitempty"`
-	Created         time.Time  `json:"created"`
-	CustomID        *string    `json:"custom_id,omitempty"`
-	Decisions       []Decision `json:"decisions,omitempty"`
+	CancelRequested *bool `json:"cancel_requested,omitempty"`
+
+	// Created When the call was admitted.
+	Created time.Time `json:"created"`
+
+	// CustomID The caller's own id for the call, if it has one.
+	CustomID *string `json:"custom_id,omitempty"`
+
+	// Decisions The decisions of people on the call, oldest first.
+	Decisions []Decision `json:"decisions,omitempty"`
 
 	// Edited Whether an approver edited the arguments.
-	Edited *bool      `json:"edited,omitempty"`
-	Ended  *time.Time `json:"ended,omitempty"`
+	Edited *bool `json:"edited,omitempty"`
+
+	// Ended When the call ended; absent until then.
+	Ended *time.Time `json:"ended,omitempty"`
 
 	// ExpiresAt The time until which it can be approved or sent.
 	ExpiresAt *time.Time `json:"expires_at,omitempty"`
 
 	// GivenUp Whether every attempt failed; POST /calls/{id}/settle can start another.
-	GivenUp *bool  `json:"given_up,omitempty"`
-	ID      string `json:"id"`
+	GivenUp *bool `json:"given_up,omitempty"`
+
+	// ID The id of the call.
+	ID string `json:"id"`
 
 	// Index Its position in the batch.
 	Index *int64 `json:"index,omitempty"`
@@ -2074,21 +2108,27 @@ type AcceptedCall struct {
 
 	// Result The result of the tool, exactly as the MCP server sent it. A tool that failed has isError true.
 	Result *CallToolResult `json:"result,omitempty"`
-	Server string          `json:"server"`
+
+	// Server The id of the server.
+	Server string `json:"server"`
 
 	// Settled The person who settled a call with unknown outcome, and the reason.
 	Settled *string `json:"settled,omitempty"`
 
 	// State The state of a call. It only advances, and the last six states are final. unknown: the call was sent, and its outcome cannot be determined.
 	State CallState `json:"state"`
-	Tool  string    `json:"tool"`
+
+	// Tool The name of the tool.
+	Tool string `json:"tool"`
 
 	// ToolError Whether the tool's result is an error.
 	ToolError *bool `json:"tool_error,omitempty"`
 
 	// TraceID The trace that has the spans of the call: 32 hex digits. Absent if the call was not traced or not sampled. For a call of a batch, GET /calls has it.
 	TraceID *string `json:"trace_id,omitempty"`
-	Worker  *string `json:"worker,omitempty"`
+
+	// Worker The worker of the last attempt; absent if the call was sent to none.
+	Worker *string `json:"worker,omitempty"`
 }
 
 // AcceptedCallOutcome Always accepted; other answers to a call have a different value.
@@ -2096,61 +2136,95 @@ type AcceptedCallOutcome string
 
 // AcceptedDigest defines model for AcceptedDigest.
 type AcceptedDigest struct {
-	// Digest Examples: sha256:71accd489c13
+	// Digest The digest of the accepted definition.
+	//
+	// Examples: sha256:71accd489c13
 	Digest string `json:"digest"`
 
-	// Server Examples: files
+	// Server The id of the server.
+	//
+	// Examples: files
 	Server string `json:"server"`
 
-	// Tool Examples: read_file
+	// Tool The name of the tool.
+	//
+	// Examples: read_file
 	Tool string `json:"tool"`
 }
 
 // AddedServer defines model for AddedServer.
 type AddedServer struct {
-	// ID Examples: files
+	// ID The id of the server.
+	//
+	// Examples: files
 	ID string `json:"id"`
 
-	// Pid Examples: 4711
+	// Pid The process id of the server; 0 if it has no process.
+	//
+	// Examples: 4711
 	Pid int64 `json:"pid"`
 
-	// RiskDescription Examples: Low risk - Standard execution
+	// RiskDescription The risk level in words; absent if the entry has none.
+	//
+	// Examples: Low risk - Standard execution
 	RiskDescription *string `json:"risk_description,omitempty"`
 
-	// RiskLevel Examples: 1
-	RiskLevel       *int64 `json:"risk_level,omitempty"`
-	RunningInDocker *bool  `json:"running_in_docker,omitempty"`
+	// RiskLevel The risk level of the entry, if it has one.
+	//
+	// Examples: 1
+	RiskLevel *int64 `json:"risk_level,omitempty"`
 
-	// Status Examples: connected
+	// RunningInDocker Whether calls run in a container, as at risk level 3; present if the entry has a risk level.
+	RunningInDocker *bool `json:"running_in_docker,omitempty"`
+
+	// Status Always connected.
+	//
+	// Examples: connected
 	Status AddedServerStatus `json:"status"`
 }
 
-// AddedServerStatus Examples: connected
+// AddedServerStatus Always connected.
+//
+// Examples: connected
 type AddedServerStatus string
 
 // Allowance defines model for Allowance.
 type Allowance struct {
+	// MaxUses The maximum number of calls that are allowed; 0 or absent means no limit.
 	MaxUses *int64           `json:"max_uses,omitempty"`
 	Pattern AllowancePattern `json:"pattern"`
-	Until   time.Time        `json:"until"`
+
+	// Until The time until which calls are allowed.
+	Until time.Time `json:"until"`
 }
 
 // AllowancePattern defines model for AllowancePattern.
 type AllowancePattern struct {
-	ArgumentsDigest *string          `json:"arguments_digest,omitempty"`
-	Kind            string           `json:"kind"`
-	Values          []AllowanceValue `json:"values,omitempty"`
+	// ArgumentsDigest For exact: the digest of the arguments. The approver sets it.
+	ArgumentsDigest *string `json:"arguments_digest,omitempty"`
+
+	// Kind The arguments that match: exact, the same arguments; values, the same values at some places; any, every argument.
+	Kind string `json:"kind"`
+
+	// Values For values: the places whose values must be the same.
+	Values []AllowanceValue `json:"values,omitempty"`
 }
 
 // AllowanceValue defines model for AllowanceValue.
 type AllowanceValue struct {
-	Digest  *string `json:"digest,omitempty"`
-	Pointer string  `json:"pointer"`
+	// Digest The digest of the value there. The approver sets it.
+	Digest *string `json:"digest,omitempty"`
+
+	// Pointer A JSON pointer (RFC 6901) into the arguments.
+	Pointer string `json:"pointer"`
 }
 
 // ArgumentFault defines model for ArgumentFault.
 type ArgumentFault struct {
+	// Message The value that was expected. It never contains the actual value.
 	Message string `json:"message"`
+
+	// Pointer A JSON pointer (RFC 6901) into the arguments; empty means all of them.
 	Pointer string `json:"pointer"`
 }
 
@@ -2166,7 +2240,9 @@ type AuditFault struct {
 	Sequence *int64 `json:"sequence,omitempty"`
 
 	// What The fault, in words.
-	What   string `json:"what"`
+	What string `json:"what"`
+
+	// Writer The process whose chain has the fault.
 	Writer string `json:"writer"`
 }
 
@@ -2176,24 +2252,40 @@ type AuditFaultKind string
 // AuditRecord defines model for AuditRecord.
 type AuditRecord struct {
 	// AfterDigest The digest of the changed resource after the action; absent if it was removed.
-	AfterDigest     *string   `json:"after_digest,omitempty"`
-	ApprovalID      *string   `json:"approval_id,omitempty"`
-	ArgumentsDigest *string   `json:"arguments_digest,omitempty"`
-	At              time.Time `json:"at"`
-	Attempt         *string   `json:"attempt,omitempty"`
-	BatchID         *string   `json:"batch_id,omitempty"`
+	AfterDigest *string `json:"after_digest,omitempty"`
+
+	// ApprovalID The id of the approval.
+	ApprovalID *string `json:"approval_id,omitempty"`
+
+	// ArgumentsDigest The SHA-256 digest of the arguments.
+	ArgumentsDigest *string `json:"arguments_digest,omitempty"`
+
+	// At The time of the event.
+	At time.Time `json:"at"`
+
+	// Attempt The attempt for which the confirmation token was spent.
+	Attempt *string `json:"attempt,omitempty"`
+
+	// BatchID The batch of the call; absent if it is in none.
+	BatchID *string `json:"batch_id,omitempty"`
 
 	// BeforeDigest The digest of the changed resource before the action; absent if it did not exist.
-	BeforeDigest  *string `json:"before_digest,omitempty"`
+	BeforeDigest *string `json:"before_digest,omitempty"`
+
+	// BindingDigest The SHA-256 digest of what the approval is for: the caller, the tool and its definition, the arguments, the policy, the level, the deadline, the call and the approval.
 	BindingDigest *string `json:"binding_digest,omitempty"`
 
 	// By The principal or person that acted.
 	//
 	// Examples: ops
-	By     *string `json:"by,omitempty"`
+	By *string `json:"by,omitempty"`
+
+	// CallID The id of the call.
 	CallID *string `json:"call_id,omitempty"`
 
-	// Channel Examples: api
+	// Channel How the person or program acted, such as web, api or slack.
+	//
+	// Examples: api
 	Channel *string `json:"channel,omitempty"`
 
 	// Client The program.
@@ -2202,7 +2294,9 @@ type AuditRecord struct {
 	Client *string `json:"client,omitempty"`
 
 	// Credential How the operator was authenticated.
-	Credential       *string `json:"credential,omitempty"`
+	Credential *string `json:"credential,omitempty"`
+
+	// DefinitionDigest The SHA-256 digest of the definition of the tool.
 	DefinitionDigest *string `json:"definition_digest,omitempty"`
 
 	// Error The kind of the error.
@@ -2227,16 +2321,26 @@ type AuditRecord struct {
 	// Examples: switch-tool
 	Operation *string `json:"operation,omitempty"`
 
-	// Outcome Examples: succeeded
+	// Outcome The outcome of the event, such as approve, deny or succeeded.
+	//
+	// Examples: succeeded
 	Outcome *string `json:"outcome,omitempty"`
-	Owner   *string `json:"owner,omitempty"`
 
-	// Path Examples: /servers/files/tools/write_file
-	Path         *string `json:"path,omitempty"`
+	// Owner The person or team behind the name in by.
+	Owner *string `json:"owner,omitempty"`
+
+	// Path The path of the request of an operator.
+	//
+	// Examples: /servers/files/tools/write_file
+	Path *string `json:"path,omitempty"`
+
+	// PermissionID The permission under which the call ran without an approval.
 	PermissionID *string `json:"permission_id,omitempty"`
 
 	// Person The person whose access it is, if somebody else acted on it.
-	Person        *string `json:"person,omitempty"`
+	Person *string `json:"person,omitempty"`
+
+	// PolicyVersion The version of the policy that decided.
 	PolicyVersion *string `json:"policy_version,omitempty"`
 
 	// Prev The SHA-256 of the record before it in the chain.
@@ -2249,29 +2353,47 @@ type AuditRecord struct {
 	ReasonDigest *string `json:"reason_digest,omitempty"`
 
 	// Repaired Whether the record was written later, from the record of the approval.
-	Repaired  *bool   `json:"repaired,omitempty"`
+	Repaired *bool `json:"repaired,omitempty"`
+
+	// RequestID The id of the request of an operator, as in the header X-Request-ID of its answer.
 	RequestID *string `json:"request_id,omitempty"`
 
 	// Resource The resource for which its tokens are valid.
 	//
 	// Examples: https://tools.example.com/mcp
-	Resource     *string `json:"resource,omitempty"`
-	ResultDigest *string `json:"result_digest,omitempty"`
-	Rule         *string `json:"rule,omitempty"`
+	Resource *string `json:"resource,omitempty"`
 
-	// Scopes Examples: tools:read tools:call
+	// ResultDigest The SHA-256 digest of the result.
+	ResultDigest *string `json:"result_digest,omitempty"`
+
+	// Rule The rule of the policy that decided; absent if none did.
+	Rule *string `json:"rule,omitempty"`
+
+	// Scopes The scopes of the access, separated by spaces.
+	//
+	// Examples: tools:read tools:call
 	Scopes *string `json:"scopes,omitempty"`
 
 	// Seq The position in the chain, from 1.
 	//
 	// Examples: 17
-	Seq    int64   `json:"seq"`
+	Seq int64 `json:"seq"`
+
+	// Server The id of the server.
 	Server *string `json:"server,omitempty"`
 
-	// Status Examples: 200
-	Status *int64  `json:"status,omitempty"`
+	// Status The HTTP status of the answer to an operator.
+	//
+	// Examples: 200
+	Status *int64 `json:"status,omitempty"`
+
+	// Tenant The tenant of the call or the acting principal; absent for the default one.
 	Tenant *string `json:"tenant,omitempty"`
-	Tool   *string `json:"tool,omitempty"`
+
+	// Tool The name of the tool.
+	Tool *string `json:"tool,omitempty"`
+
+	// Worker The worker to which the call was sent.
 	Worker *string `json:"worker,omitempty"`
 
 	// Writer The process that wrote it; each writes a chain of its own.
@@ -2285,14 +2407,18 @@ type AuditRecordList struct {
 	// Next The cursor of the next page; absent on the last one.
 	//
 	// Examples: 412-0
-	Next    *string       `json:"next,omitempty"`
+	Next *string `json:"next,omitempty"`
+
+	// Records The records, in the order of the request.
 	Records []AuditRecord `json:"records"`
 }
 
 // AuditVerification defines model for AuditVerification.
 type AuditVerification struct {
 	// BeganAt When verification began. It begins again with the first record every hour.
-	BeganAt   time.Time `json:"began_at"`
+	BeganAt time.Time `json:"began_at"`
+
+	// CheckedAt The time of the request that verified the last records.
 	CheckedAt time.Time `json:"checked_at"`
 
 	// Complete Whether all records that were stored at the time of the request are verified. If false, send the request again: it continues.
@@ -2323,14 +2449,24 @@ type AuditVerification struct {
 // Batch defines model for Batch.
 type Batch struct {
 	// Calls The number of lines read so far, including refused ones.
-	Calls     int64       `json:"calls"`
-	Counts    BatchCounts `json:"counts"`
-	Created   time.Time   `json:"created"`
-	Ended     *time.Time  `json:"ended,omitempty"`
-	ExpiresAt time.Time   `json:"expires_at"`
+	Calls  int64       `json:"calls"`
+	Counts BatchCounts `json:"counts"`
 
-	// ID Examples: batch_06b2t8m3c0w3v2q5n7k9a1d4fz
-	ID     string            `json:"id"`
+	// Created When the batch was created.
+	Created time.Time `json:"created"`
+
+	// Ended When its last call ended; absent until then.
+	Ended *time.Time `json:"ended,omitempty"`
+
+	// ExpiresAt When calls that were not sent to a worker expire.
+	ExpiresAt time.Time `json:"expires_at"`
+
+	// ID The id of the batch.
+	//
+	// Examples: batch_06b2t8m3c0w3v2q5n7k9a1d4fz
+	ID string `json:"id"`
+
+	// Labels The caller's own labels.
 	Labels map[string]string `json:"labels,omitempty"`
 
 	// MissingServers Servers that waiting calls need and no worker has announced, the first 20 by name. Their calls wait 10 minutes for a worker, and then fail.
@@ -2339,20 +2475,28 @@ type Batch struct {
 	MissingServers []string `json:"missing_servers,omitempty"`
 
 	// PayloadsDeleted Whether the arguments and results of its calls have been deleted, because the retention of its tenant has ended.
-	PayloadsDeleted *bool   `json:"payloads_deleted,omitempty"`
-	Priority        *int64  `json:"priority,omitempty"`
-	Reason          *string `json:"reason,omitempty"`
+	PayloadsDeleted *bool `json:"payloads_deleted,omitempty"`
+
+	// Priority The priority; each step of 5 doubles its share of the capacity, or halves it. Absent: 0.
+	Priority *int64 `json:"priority,omitempty"`
+
+	// Reason The reason for the state, if it failed, expired or was canceled.
+	Reason *string `json:"reason,omitempty"`
 
 	// Refusals The first refused lines; the results list all of them.
 	Refusals []LineRefusal `json:"refusals,omitempty"`
 
 	// Refused The number of lines of this request that are not valid calls.
-	Refused *int64     `json:"refused,omitempty"`
+	Refused *int64 `json:"refused,omitempty"`
+
+	// Started When its first call started; absent until then.
 	Started *time.Time `json:"started,omitempty"`
-	State   BatchState `json:"state"`
+
+	// State receiving: more calls can be added. running: calls run. canceling: it was canceled, and calls that were sent still run. The others are final.
+	State BatchState `json:"state"`
 }
 
-// BatchState defines model for Batch.State.
+// BatchState receiving: more calls can be added. running: calls run. canceling: it was canceled, and calls that were sent still run. The others are final.
 type BatchState string
 
 // BatchCall One call of a batch.
@@ -2375,18 +2519,29 @@ type BatchCall struct {
 
 // BatchCounts defines model for BatchCounts.
 type BatchCounts struct {
+	// Canceled Calls that were canceled before they ran.
 	Canceled int64 `json:"canceled"`
-	Denied   int64 `json:"denied"`
-	Expired  int64 `json:"expired"`
-	Failed   int64 `json:"failed"`
+
+	// Denied Calls that the policy, a scope or a person denied.
+	Denied int64 `json:"denied"`
+
+	// Expired Calls that were not approved or not sent to a worker in time.
+	Expired int64 `json:"expired"`
+
+	// Failed Calls that were refused or failed.
+	Failed int64 `json:"failed"`
 
 	// Held Waiting calls that require approval. GET /batches/{id}/held lists them.
-	Held      int64 `json:"held"`
+	Held int64 `json:"held"`
+
+	// Succeeded Calls with a result, tool errors included.
 	Succeeded int64 `json:"succeeded"`
 
 	// ToolErrors Succeeded calls whose tool result is an error.
 	ToolErrors int64 `json:"tool_errors"`
-	Unknown    int64 `json:"unknown"`
+
+	// Unknown Calls that were sent and whose outcome cannot be determined.
+	Unknown int64 `json:"unknown"`
 
 	// Waiting Queued, held or running.
 	Waiting int64 `json:"waiting"`
@@ -2394,6 +2549,7 @@ type BatchCounts struct {
 
 // BatchList defines model for BatchList.
 type BatchList struct {
+	// Batches The batches, newest first.
 	Batches []Batch `json:"batches"`
 
 	// Next The cursor of the next page.
@@ -2428,7 +2584,9 @@ type BatchRequest struct {
 type BatchResult struct {
 	// Attempt The number of attempts.
 	Attempt *int64 `json:"attempt,omitempty"`
-	CallID  string `json:"call_id"`
+
+	// CallID The id of the call.
+	CallID string `json:"call_id"`
 
 	// CancelRequested With state unknown: the call was asked to stop while it ran. A call in state canceled never ran.
 	CancelRequested *bool `json:"cancel_requested,omitempty"`
@@ -2453,37 +2611,52 @@ type BatchResult struct {
 	State CallState `json:"state"`
 
 	// ToolError Whether the tool's result is an error.
-	ToolError *bool   `json:"tool_error,omitempty"`
-	Worker    *string `json:"worker,omitempty"`
+	ToolError *bool `json:"tool_error,omitempty"`
+
+	// Worker The worker of the last attempt; absent if the call was sent to none.
+	Worker *string `json:"worker,omitempty"`
 }
 
 // Call defines model for Call.
 type Call struct {
+	// ApprovalID The approval that the call requires or required, if it was held.
 	ApprovalID *string `json:"approval_id,omitempty"`
 
 	// Arguments The arguments as the caller sent them, if the request asks for them and they are stored.
 	Arguments map[string]interface{} `json:"arguments,omitempty"`
 
 	// Attempt The number of attempts.
-	Attempt *int64  `json:"attempt,omitempty"`
+	Attempt *int64 `json:"attempt,omitempty"`
+
+	// BatchID The batch of the call; absent if it is in none.
 	BatchID *string `json:"batch_id,omitempty"`
 
 	// CancelRequested With state unknown: the call was asked to stop while it ran. A call in state canceled never ran.
-	CancelRequested *bool      `json:"cancel_requested,omitempty"`
-	Created         time.Time  `json:"created"`
-	CustomID        *string    `json:"custom_id,omitempty"`
-	Decisions       []Decision `json:"decisions,omitempty"`
+	CancelRequested *bool `json:"cancel_requested,omitempty"`
+
+	// Created When the call was admitted.
+	Created time.Time `json:"created"`
+
+	// CustomID The caller's own id for the call, if it has one.
+	CustomID *string `json:"custom_id,omitempty"`
+
+	// Decisions The decisions of people on the call, oldest first.
+	Decisions []Decision `json:"decisions,omitempty"`
 
 	// Edited Whether an approver edited the arguments.
-	Edited *bool      `json:"edited,omitempty"`
-	Ended  *time.Time `json:"ended,omitempty"`
+	Edited *bool `json:"edited,omitempty"`
+
+	// Ended When the call ended; absent until then.
+	Ended *time.Time `json:"ended,omitempty"`
 
 	// ExpiresAt The time until which it can be approved or sent.
 	ExpiresAt *time.Time `json:"expires_at,omitempty"`
 
 	// GivenUp Whether every attempt failed; POST /calls/{id}/settle can start another.
-	GivenUp *bool  `json:"given_up,omitempty"`
-	ID      string `json:"id"`
+	GivenUp *bool `json:"given_up,omitempty"`
+
+	// ID The id of the call.
+	ID string `json:"id"`
 
 	// Index Its position in the batch.
 	Index   *int64   `json:"index,omitempty"`
@@ -2497,21 +2670,27 @@ type Call struct {
 
 	// Result The result of the tool, exactly as the MCP server sent it. A tool that failed has isError true.
 	Result *CallToolResult `json:"result,omitempty"`
-	Server string          `json:"server"`
+
+	// Server The id of the server.
+	Server string `json:"server"`
 
 	// Settled The person who settled a call with unknown outcome, and the reason.
 	Settled *string `json:"settled,omitempty"`
 
 	// State The state of a call. It only advances, and the last six states are final. unknown: the call was sent, and its outcome cannot be determined.
 	State CallState `json:"state"`
-	Tool  string    `json:"tool"`
+
+	// Tool The name of the tool.
+	Tool string `json:"tool"`
 
 	// ToolError Whether the tool's result is an error.
 	ToolError *bool `json:"tool_error,omitempty"`
 
 	// TraceID The trace that has the spans of the call: 32 hex digits. Absent if the call was not traced or not sampled. For a call of a batch, GET /calls has it.
 	TraceID *string `json:"trace_id,omitempty"`
-	Worker  *string `json:"worker,omitempty"`
+
+	// Worker The worker of the last attempt; absent if the call was sent to none.
+	Worker *string `json:"worker,omitempty"`
 }
 
 // CallAnswer The answer to a call. Check outcome first: with held and accepted the tool has not answered, and with held it has not run.
@@ -2521,50 +2700,84 @@ type CallAnswer struct {
 
 // CallList defines model for CallList.
 type CallList struct {
+	// Calls The calls, newest first.
 	Calls []CallRecord `json:"calls"`
-	Next  *string      `json:"next,omitempty"`
+
+	// Next The cursor of the next page; absent on the last page.
+	Next *string `json:"next,omitempty"`
 }
 
 // CallRecord defines model for CallRecord.
 type CallRecord struct {
-	ApprovalID      *string `json:"approval_id,omitempty"`
-	ArgumentsBytes  int64   `json:"arguments_bytes"`
+	// ApprovalID The approval that the call required, if it was held.
+	ApprovalID *string `json:"approval_id,omitempty"`
+
+	// ArgumentsBytes The size of the arguments in bytes.
+	ArgumentsBytes int64 `json:"arguments_bytes"`
+
+	// ArgumentsDigest The SHA-256 digest of the arguments.
 	ArgumentsDigest *string `json:"arguments_digest,omitempty"`
-	Attempt         int64   `json:"attempt"`
-	BatchID         *string `json:"batch_id,omitempty"`
+
+	// Attempt The number of attempts; 0 if the call was sent to no worker.
+	Attempt int64 `json:"attempt"`
+
+	// BatchID The batch of the call; absent if it is in none.
+	BatchID *string `json:"batch_id,omitempty"`
 
 	// CancelRequested With state unknown: the call was asked to stop while it ran. A call in state canceled never ran.
 	CancelRequested *bool `json:"cancel_requested,omitempty"`
 
 	// Created The time at which the call was admitted.
-	Created  time.Time `json:"created"`
-	CustomID *string   `json:"custom_id,omitempty"`
+	Created time.Time `json:"created"`
+
+	// CustomID The caller's own id for the call, if it has one.
+	CustomID *string `json:"custom_id,omitempty"`
 
 	// Decision What the policy decided. Absent if the call was refused before the policy was evaluated.
-	Decision  *CallRecordDecision `json:"decision,omitempty"`
-	Durable   *bool               `json:"durable,omitempty"`
-	Ended     *time.Time          `json:"ended,omitempty"`
-	Error     *CallRecordError    `json:"error,omitempty"`
-	FrontDoor *string             `json:"front_door,omitempty"`
-	ID        string              `json:"id"`
+	Decision *CallRecordDecision `json:"decision,omitempty"`
+
+	// Durable Whether the call is stored and continues without its caller.
+	Durable *bool `json:"durable,omitempty"`
+
+	// Ended The time at which the call ended; absent until then.
+	Ended *time.Time       `json:"ended,omitempty"`
+	Error *CallRecordError `json:"error,omitempty"`
+
+	// FrontDoor The front door that admitted the call.
+	FrontDoor *string `json:"front_door,omitempty"`
+
+	// ID The id of the call.
+	ID string `json:"id"`
 
 	// Index Its position in the batch, from 0.
-	Index     *int64  `json:"index,omitempty"`
-	Method    string  `json:"method"`
-	Owner     *string `json:"owner,omitempty"`
-	Principal string  `json:"principal"`
+	Index *int64 `json:"index,omitempty"`
+
+	// Method The MCP method of the request.
+	Method string `json:"method"`
+
+	// Owner The person or team behind the principal, if recorded.
+	Owner *string `json:"owner,omitempty"`
+
+	// Principal The principal that made the call.
+	Principal string `json:"principal"`
 
 	// ReplayOf The call that this one repeats with the same arguments.
 	ReplayOf *string `json:"replay_of,omitempty"`
 
 	// Replayed Whether an idempotency key returned the result of an earlier request.
-	Replayed     *bool   `json:"replayed,omitempty"`
-	ResultBytes  int64   `json:"result_bytes"`
+	Replayed *bool `json:"replayed,omitempty"`
+
+	// ResultBytes The size of the result in bytes; 0 if there is none.
+	ResultBytes int64 `json:"result_bytes"`
+
+	// ResultDigest The SHA-256 digest of the result; absent if there is none.
 	ResultDigest *string `json:"result_digest,omitempty"`
 
 	// Rule The rule of the policy that decided, if one did and its name was recorded.
-	Rule   *string `json:"rule,omitempty"`
-	Server string  `json:"server"`
+	Rule *string `json:"rule,omitempty"`
+
+	// Server The id of the server.
+	Server string `json:"server"`
 
 	// Started The time at which its last attempt was sent to the MCP server, if known.
 	Started *time.Time `json:"started,omitempty"`
@@ -2577,14 +2790,18 @@ type CallRecord struct {
 
 	// TookMs The time that the MCP server took, measured by the worker.
 	TookMs *float64 `json:"took_ms,omitempty"`
-	Tool   *string  `json:"tool,omitempty"`
+
+	// Tool The name of the tool; absent for a request that is not a tool call.
+	Tool *string `json:"tool,omitempty"`
 
 	// ToolError Whether the tool's result is an error.
 	ToolError *bool `json:"tool_error,omitempty"`
 
 	// TraceID The trace that has the spans of the call: 32 hex digits. Absent if the call was not traced or not sampled.
 	TraceID *string `json:"trace_id,omitempty"`
-	Worker  *string `json:"worker,omitempty"`
+
+	// Worker The worker of the last attempt; absent if the call was sent to none.
+	Worker *string `json:"worker,omitempty"`
 }
 
 // CallRecordDecision What the policy decided. Absent if the call was refused before the policy was evaluated.
@@ -2592,8 +2809,11 @@ type CallRecordDecision string
 
 // CallRecordError defines model for CallRecordError.
 type CallRecordError struct {
+	// Detail The fault, in words. It never contains an argument.
 	Detail string `json:"detail"`
-	Kind   string `json:"kind"`
+
+	// Kind The kind of the error; the last segment of the type of its problem document.
+	Kind string `json:"kind"`
 }
 
 // CallRequest defines model for CallRequest.
@@ -2619,6 +2839,7 @@ type CallState string
 
 // CallToolResult The result of the tool, exactly as the MCP server sent it. A tool that failed has isError true.
 type CallToolResult struct {
+	// Meta Metadata of the server.
 	Meta json.RawMessage `json:"_meta,omitempty"`
 
 	// Content Content blocks; each has a type.
@@ -2626,6 +2847,7 @@ type CallToolResult struct {
 
 	// ExecutionEnvironment The sandbox in which the tool ran, as reported by Callyard and not by the server; present only if the call was isolated.
 	ExecutionEnvironment *struct {
+		// Docker Whether the sandbox is a container.
 		Docker *bool `json:"docker,omitempty"`
 
 		// DockerImage The image that the operator configured.
@@ -2636,7 +2858,9 @@ type CallToolResult struct {
 
 		// RiskDescription The risk level as text.
 		RiskDescription *string `json:"risk_description,omitempty"`
-		RiskLevel       *int    `json:"risk_level,omitempty"`
+
+		// RiskLevel The risk level of the server, from 1 to 3.
+		RiskLevel *int `json:"risk_level,omitempty"`
 
 		// Runtime The runtime of the container, such as runc or runsc.
 		Runtime *string `json:"runtime,omitempty"`
@@ -2651,6 +2875,7 @@ type CallToolResult struct {
 
 // CompletedCall The result of the tool, exactly as the MCP server sent it, followed by outcome. A tool that failed has isError true.
 type CompletedCall struct {
+	// UnderscoreMeta Metadata of the server.
 	UnderscoreMeta map[string]interface{} `json:"_meta,omitempty"`
 
 	// Content Content blocks; each has a type.
@@ -2658,6 +2883,7 @@ type CompletedCall struct {
 
 	// ExecutionEnvironment The sandbox in which the tool ran, as reported by Callyard and not by the server; present only if the call was isolated.
 	ExecutionEnvironment *struct {
+		// Docker Whether the sandbox is a container.
 		Docker *bool `json:"docker,omitempty"`
 
 		// DockerImage The image that the operator configured.
@@ -2668,7 +2894,9 @@ type CompletedCall struct {
 
 		// RiskDescription The risk level as text.
 		RiskDescription *string `json:"risk_description,omitempty"`
-		RiskLevel       *int    `json:"risk_level,omitempty"`
+
+		// RiskLevel The risk level of the server, from 1 to 3.
+		RiskLevel *int `json:"risk_level,omitempty"`
 
 		// Runtime The runtime of the container, such as runc or runsc.
 		Runtime *string `json:"runtime,omitempty"`
@@ -2689,17 +2917,23 @@ type CompletedCallOutcome string
 
 // ConfigurationDisagreement defines model for ConfigurationDisagreement.
 type ConfigurationDisagreement struct {
-	// Part Examples: policy
+	// Part The part of the configuration.
+	//
+	// Examples: policy
 	Part ConfigurationDisagreementPart `json:"part"`
 
 	// Server The server, if the part is servers.
 	//
 	// Examples: files
-	Server   *string                `json:"server,omitempty"`
+	Server *string `json:"server,omitempty"`
+
+	// Versions The versions in use, each with its processes.
 	Versions []ConfigurationVersion `json:"versions"`
 }
 
-// ConfigurationDisagreementPart Examples: policy
+// ConfigurationDisagreementPart The part of the configuration.
+//
+// Examples: policy
 type ConfigurationDisagreementPart string
 
 // ConfigurationPart defines model for ConfigurationPart.
@@ -2712,7 +2946,9 @@ type ConfigurationPart struct {
 	// Outcome Whether the content that was read is in force.
 	Outcome ConfigurationPartOutcome `json:"outcome"`
 
-	// Part Examples: policy
+	// Part The part of the configuration.
+	//
+	// Examples: policy
 	Part ConfigurationPartPart `json:"part"`
 
 	// Servers The version of each server in a servers file.
@@ -2733,7 +2969,9 @@ type ConfigurationPart struct {
 // ConfigurationPartOutcome Whether the content that was read is in force.
 type ConfigurationPartOutcome string
 
-// ConfigurationPartPart Examples: policy
+// ConfigurationPartPart The part of the configuration.
+//
+// Examples: policy
 type ConfigurationPartPart string
 
 // ConfigurationStatus defines model for ConfigurationStatus.
@@ -2750,60 +2988,88 @@ type ConfigurationVersion struct {
 	// Processes The ids of the processes that use this version.
 	Processes []string `json:"processes"`
 
-	// Version Examples: sha256:71accd489c13
+	// Version A version of the content.
+	//
+	// Examples: sha256:71accd489c13
 	Version string `json:"version"`
 }
 
 // ConfiguredProcess defines model for ConfiguredProcess.
 type ConfiguredProcess struct {
-	// ID Examples: worker-1-7f3k2a
+	// ID The id of the process, which is new after each start.
+	//
+	// Examples: worker-1-7f3k2a
 	ID string `json:"id"`
 
 	// Parts The files that the process reloads.
 	Parts []ConfigurationPart `json:"parts"`
 
-	// Role Examples: worker
+	// Role The role of the process.
+	//
+	// Examples: worker
 	Role ConfiguredProcessRole `json:"role"`
 }
 
-// ConfiguredProcessRole Examples: worker
+// ConfiguredProcessRole The role of the process.
+//
+// Examples: worker
 type ConfiguredProcessRole string
 
 // ConfirmCalls defines model for ConfirmCalls.
 type ConfirmCalls struct {
 	// Calls The ids of the calls to confirm or reject. Other calls are not affected.
-	Calls   []string `json:"calls"`
-	Confirm bool     `json:"confirm"`
+	Calls []string `json:"calls"`
+
+	// Confirm true confirms the calls, which then run; false rejects them.
+	Confirm bool `json:"confirm"`
 }
 
 // ConfirmRequest defines model for ConfirmRequest.
 type ConfirmRequest struct {
+	// Confirm true confirms the call, which then runs; false rejects it.
 	Confirm bool `json:"confirm"`
 }
 
 // ConfirmationRequest defines model for ConfirmationRequest.
 type ConfirmationRequest struct {
+	// ApprovalID The id of the approval, for approvers.
 	ApprovalID string `json:"approval_id"`
 
 	// ApprovalURL The page on which approvers decide.
 	ApprovalURL *string `json:"approval_url,omitempty"`
-	CallID      string  `json:"call_id"`
+
+	// CallID The id of the call; GET /calls/{id} returns its state and then its result.
+	CallID string `json:"call_id"`
 
 	// ConfirmationID The single-use token; absent if somebody else must approve.
-	ConfirmationID *string   `json:"confirmation_id,omitempty"`
-	ExpiresAt      time.Time `json:"expires_at"`
-	Method         string    `json:"method"`
+	ConfirmationID *string `json:"confirmation_id,omitempty"`
+
+	// ExpiresAt When the approval expires. The call then ends as expired and never runs.
+	ExpiresAt time.Time `json:"expires_at"`
+
+	// Method The MCP method of the request; tools/call for a tool call.
+	Method string `json:"method"`
 
 	// Outcome Always held: the call has not run.
 	Outcome ConfirmationRequestOutcome `json:"outcome"`
-	Reasons []string                   `json:"reasons,omitempty"`
+
+	// Reasons The reasons for which it is held.
+	Reasons []string `json:"reasons,omitempty"`
 
 	// RequiresConfirmation Always true.
-	RequiresConfirmation bool   `json:"requires_confirmation"`
-	RiskDescription      string `json:"risk_description"`
-	RiskLevel            int64  `json:"risk_level"`
-	ServerID             string `json:"server_id"`
-	ToolName             string `json:"tool_name"`
+	RequiresConfirmation bool `json:"requires_confirmation"`
+
+	// RiskDescription The risk level in words.
+	RiskDescription string `json:"risk_description"`
+
+	// RiskLevel The risk level of the call: 1 is low, 3 is high.
+	RiskLevel int64 `json:"risk_level"`
+
+	// ServerID The id of the server.
+	ServerID string `json:"server_id"`
+
+	// ToolName The name of the tool.
+	ToolName string `json:"tool_name"`
 }
 
 // ConfirmationRequestOutcome Always held: the call has not run.
@@ -2812,8 +3078,10 @@ type ConfirmationRequestOutcome string
 // ConfirmedCalls defines model for ConfirmedCalls.
 type ConfirmedCalls struct {
 	// Accepted The number of calls to which the answer was applied.
-	Accepted int64         `json:"accepted"`
-	Refused  []RefusedCall `json:"refused"`
+	Accepted int64 `json:"accepted"`
+
+	// Refused The calls to which the answer was not applied.
+	Refused []RefusedCall `json:"refused"`
 }
 
 // ContentBlock A content block of a result, exactly as the MCP server sent it. Its members depend on its type, and it can have others.
@@ -2825,7 +3093,9 @@ type ContentBlock struct {
 	MimeType *string `json:"mimeType,omitempty"`
 
 	// Name The name of the resource.
-	Name     *string                `json:"name,omitempty"`
+	Name *string `json:"name,omitempty"`
+
+	// Resource The content of the resource, for type resource.
 	Resource map[string]interface{} `json:"resource,omitempty"`
 
 	// Text The text, for type text.
@@ -2844,13 +3114,17 @@ type Conversion struct {
 	// Calls The converted calls: tool_calls of a message, items of output, content blocks, parts, or for mcp requests; absent if the request has no calls.
 	Calls []map[string]interface{} `json:"calls,omitempty"`
 
-	// From Examples: openai
+	// From The format of the request, as in its member from.
+	//
+	// Examples: openai
 	From string `json:"from"`
 
 	// Notes Each part of the request that is missing from the answer or differs there. Beyond 1,000, the last note gives the number of the others.
 	Notes []ConversionNote `json:"notes"`
 
-	// To Examples: anthropic
+	// To The format of the answer, as in the member to of the request.
+	//
+	// Examples: anthropic
 	To string `json:"to"`
 
 	// Tools The converted tools, as the tools member of a request to the provider, or for mcp the tools of tools/list; absent if the request has no tools.
@@ -2862,7 +3136,9 @@ type ConversionNote struct {
 	// Kind skipped: a tool or call is missing from the answer. dropped: a part has no counterpart in the other format. changed: a name, id, schema or description differs.
 	Kind ConversionNoteKind `json:"kind"`
 
-	// Message Examples: The schema does not express it; the description does: multipleOf 5.
+	// Message The difference, in words.
+	//
+	// Examples: The schema does not express it; the description does: multipleOf 5.
 	Message string `json:"message"`
 
 	// Pointer A JSON pointer (RFC 6901) into the request.
@@ -2905,27 +3181,46 @@ type ConversionRequestTo string
 
 // Decision defines model for Decision.
 type Decision struct {
-	Allow   *Allowance `json:"allow,omitempty"`
-	At      time.Time  `json:"at"`
-	By      string     `json:"by"`
-	Channel *string    `json:"channel,omitempty"`
-	Groups  []string   `json:"groups,omitempty"`
-	Kind    string     `json:"kind"`
-	Owner   *string    `json:"owner,omitempty"`
-	Reason  *string    `json:"reason,omitempty"`
+	Allow *Allowance `json:"allow,omitempty"`
+
+	// At The time of the decision.
+	At time.Time `json:"at"`
+
+	// By The person who decided.
+	By string `json:"by"`
+
+	// Channel How the person decided, such as web, api or slack.
+	Channel *string `json:"channel,omitempty"`
+
+	// Groups The groups of the person at that time.
+	Groups []string `json:"groups,omitempty"`
+
+	// Kind The kind of the decision.
+	Kind string `json:"kind"`
+
+	// Owner The owner of the credential with which the person decided.
+	Owner *string `json:"owner,omitempty"`
+
+	// Reason The reason that the person gave.
+	Reason *string `json:"reason,omitempty"`
 }
 
 // DisabledTools defines model for DisabledTools.
 type DisabledTools struct {
+	// Reason The reason that they are disabled; callers see it.
 	Reason *string `json:"reason,omitempty"`
 
-	// Server Examples: files
+	// Server A server id or, if wide is true, a pattern of server ids.
+	//
+	// Examples: files
 	Server *string `json:"server,omitempty"`
 
 	// Set Only tools of this set.
 	Set *string `json:"set,omitempty"`
 
-	// Tool Examples: delete_*
+	// Tool A tool name or, if wide is true, a pattern of tool names.
+	//
+	// Examples: delete_*
 	Tool *string `json:"tool,omitempty"`
 
 	// Wide Whether server and tool are patterns.
@@ -2934,19 +3229,26 @@ type DisabledTools struct {
 
 // DrainingWorker defines model for DrainingWorker.
 type DrainingWorker struct {
+	// ID The id of the worker.
 	ID string `json:"id"`
 
-	// Status Examples: draining
+	// Status Always draining.
+	//
+	// Examples: draining
 	Status DrainingWorkerStatus `json:"status"`
 }
 
-// DrainingWorkerStatus Examples: draining
+// DrainingWorkerStatus Always draining.
+//
+// Examples: draining
 type DrainingWorkerStatus string
 
 // Evaluation defines model for Evaluation.
 type Evaluation struct {
 	Accuracy *EvaluationEstimate `json:"accuracy,omitempty"`
-	Answers  *int64              `json:"answers,omitempty"`
+
+	// Answers The number of scored answers.
+	Answers *int64 `json:"answers,omitempty"`
 
 	// At When the report was written or, for a run without a report, when its files were written.
 	At time.Time `json:"at"`
@@ -2963,9 +3265,11 @@ type Evaluation struct {
 	// ID The name of the run, which is that of its folder.
 	//
 	// Examples: 2026-01-02-qwen3
-	ID      string              `json:"id"`
-	Reward  *EvaluationEstimate `json:"reward,omitempty"`
-	Samples *int64              `json:"samples,omitempty"`
+	ID     string              `json:"id"`
+	Reward *EvaluationEstimate `json:"reward,omitempty"`
+
+	// Samples The number of scored samples.
+	Samples *int64 `json:"samples,omitempty"`
 
 	// Scored Whether there is a report. If false, fault has the reason, and there are no scores.
 	Scored bool `json:"scored"`
@@ -2977,8 +3281,12 @@ type Evaluation struct {
 // EvaluationCategory defines model for EvaluationCategory.
 type EvaluationCategory struct {
 	Metrics EvaluationMetrics `json:"metrics"`
-	Name    string            `json:"name"`
-	Samples int64             `json:"samples"`
+
+	// Name The name of the category.
+	Name string `json:"name"`
+
+	// Samples The number of samples in the category.
+	Samples int64 `json:"samples"`
 
 	// Types The number of answers of each type.
 	Types map[string]int64 `json:"types"`
@@ -2996,23 +3304,35 @@ type EvaluationCheck struct {
 
 // EvaluationEstimate defines model for EvaluationEstimate.
 type EvaluationEstimate struct {
+	// High The upper end of the confidence interval.
 	High float64 `json:"high"`
-	Low  float64 `json:"low"`
+
+	// Low The lower end of the confidence interval.
+	Low float64 `json:"low"`
+
+	// Mean The mean.
 	Mean float64 `json:"mean"`
 }
 
 // EvaluationExecution defines model for EvaluationExecution.
 type EvaluationExecution struct {
+	// Answers The number of answers whose calls were run.
 	Answers int64 `json:"answers"`
-	Calls   int64 `json:"calls"`
-	Denied  int64 `json:"denied"`
+
+	// Calls The number of calls in these answers.
+	Calls int64 `json:"calls"`
+
+	// Denied Calls that the policy, a scope or a person denied.
+	Denied int64 `json:"denied"`
 
 	// Masked Answers without a valid result; no share includes them.
 	Masked int64 `json:"masked"`
 
 	// MaskedBecause The number of masked answers by reason.
 	MaskedBecause map[string]int64 `json:"masked_because,omitempty"`
-	Ok            int64            `json:"ok"`
+
+	// Ok Calls without an error.
+	Ok int64 `json:"ok"`
 
 	// Refused Calls that were not run because the sample does not offer the tool.
 	Refused int64               `json:"refused"`
@@ -3023,16 +3343,19 @@ type EvaluationExecution struct {
 
 // EvaluationLevel defines model for EvaluationLevel.
 type EvaluationLevel struct {
+	// Categories The scores of each category of samples.
 	Categories []EvaluationCategory `json:"categories"`
-	Level      EvaluationLevelLevel `json:"level"`
-	Macro      EvaluationMetrics    `json:"macro"`
-	Micro      EvaluationMetrics    `json:"micro"`
+
+	// Level The extraction level: the calls that count, from only well-formed ones to all that are found in the text.
+	Level EvaluationLevelLevel `json:"level"`
+	Macro EvaluationMetrics    `json:"macro"`
+	Micro EvaluationMetrics    `json:"micro"`
 
 	// Types The number of answers of each type.
 	Types map[string]int64 `json:"types"`
 }
 
-// EvaluationLevelLevel defines model for EvaluationLevel.Level.
+// EvaluationLevelLevel The extraction level: the calls that count, from only well-formed ones to all that are found in the text.
 type EvaluationLevelLevel string
 
 // EvaluationList defines model for EvaluationList.
@@ -3054,6 +3377,7 @@ type EvaluationMetrics struct {
 
 // EvaluationPass defines model for EvaluationPass.
 type EvaluationPass struct {
+	// K The number of trials.
 	K        int64              `json:"k"`
 	PassAllK EvaluationEstimate `json:"pass_all_k"`
 	PassAtK  EvaluationEstimate `json:"pass_at_k"`
@@ -3061,13 +3385,19 @@ type EvaluationPass struct {
 
 // EvaluationReport defines model for EvaluationReport.
 type EvaluationReport struct {
-	AccuracyWithSimilar *EvaluationEstimate  `json:"accuracy_with_similar,omitempty"`
-	Answers             int64                `json:"answers"`
-	Check               *EvaluationCheck     `json:"check,omitempty"`
-	Data                *string              `json:"data,omitempty"`
-	Executed            *EvaluationExecution `json:"executed,omitempty"`
+	AccuracyWithSimilar *EvaluationEstimate `json:"accuracy_with_similar,omitempty"`
 
-	// ID Examples: 2026-01-02-qwen3
+	// Answers The number of scored answers.
+	Answers int64            `json:"answers"`
+	Check   *EvaluationCheck `json:"check,omitempty"`
+
+	// Data The name of the data set.
+	Data     *string              `json:"data,omitempty"`
+	Executed *EvaluationExecution `json:"executed,omitempty"`
+
+	// ID The name of the run, which is that of its folder.
+	//
+	// Examples: 2026-01-02-qwen3
 	ID string `json:"id"`
 
 	// Inputs The digest of all inputs of the report.
@@ -3083,9 +3413,13 @@ type EvaluationReport struct {
 	Rewards []EvaluationReward `json:"rewards"`
 
 	// Rules A short description of the scoring rules.
-	Rules         []string `json:"rules"`
-	Samples       int64    `json:"samples"`
-	SamplesDigest string   `json:"samples_digest"`
+	Rules []string `json:"rules"`
+
+	// Samples The number of scored samples.
+	Samples int64 `json:"samples"`
+
+	// SamplesDigest The digest of the samples.
+	SamplesDigest string `json:"samples_digest"`
 
 	// Scoring The settings of the scores, with the constants of the reward.
 	Scoring map[string]interface{} `json:"scoring"`
@@ -3095,7 +3429,9 @@ type EvaluationReport struct {
 
 	// Skipped Samples without an answer that are not counted.
 	Skipped []string `json:"skipped,omitempty"`
-	Trials  int64    `json:"trials"`
+
+	// Trials The maximum number of answers to one sample.
+	Trials int64 `json:"trials"`
 
 	// Turns The turns of conversations whose calls are expected turn by turn.
 	Turns []EvaluationTurn `json:"turns,omitempty"`
@@ -3111,7 +3447,9 @@ type EvaluationReport struct {
 type EvaluationReward struct {
 	Mean EvaluationEstimate `json:"mean"`
 
-	// Name Examples: full
+	// Name The name of the term, or full for the reward with all its terms.
+	//
+	// Examples: full
 	Name string `json:"name"`
 }
 
@@ -3131,23 +3469,42 @@ type EvaluationTurn struct {
 
 // ExportedKey defines model for ExportedKey.
 type ExportedKey struct {
+	// ExpiresAt When the key expires; absent if it never does.
 	ExpiresAt *time.Time `json:"expires_at,omitempty"`
-	Groups    []string   `json:"groups,omitempty"`
 
-	// ID Examples: 4vQxWc0aZkPm
+	// Groups The groups of the principal, by which policies select callers.
+	Groups []string `json:"groups,omitempty"`
+
+	// ID The id of the key.
+	//
+	// Examples: 4vQxWc0aZkPm
 	ID string `json:"id"`
 
-	// Name Examples: ci
-	Name   string            `json:"name"`
-	Note   *string           `json:"note,omitempty"`
+	// Name The name of the principal that uses the key.
+	//
+	// Examples: ci
+	Name string `json:"name"`
+
+	// Note What the key is for.
+	Note *string `json:"note,omitempty"`
+
+	// Origin api: created with POST /keys. configuration: an entry of front_door.keys.
 	Origin ExportedKeyOrigin `json:"origin"`
-	Owner  *string           `json:"owner,omitempty"`
-	Scopes []string          `json:"scopes"`
-	Tenant *string           `json:"tenant,omitempty"`
-	Tools  []string          `json:"tools,omitempty"`
+
+	// Owner The person or team behind the key.
+	Owner *string `json:"owner,omitempty"`
+
+	// Scopes The scopes of the key, those of its role included.
+	Scopes []string `json:"scopes"`
+
+	// Tenant The tenant of the principal; absent for the default one.
+	Tenant *string `json:"tenant,omitempty"`
+
+	// Tools Patterns of the tools that the key can call; absent: every tool that its scopes allow.
+	Tools []string `json:"tools,omitempty"`
 }
 
-// ExportedKeyOrigin defines model for ExportedKey.Origin.
+// ExportedKeyOrigin api: created with POST /keys. configuration: an entry of front_door.keys.
 type ExportedKeyOrigin string
 
 // Fabric defines model for Fabric.
@@ -3195,8 +3552,13 @@ type FabricStateFormat string
 
 // Fleet defines model for Fleet.
 type Fleet struct {
-	At      time.Time    `json:"at"`
+	// At The time of this view.
+	At time.Time `json:"at"`
+
+	// Servers Every server, as in GET /servers.
 	Servers []ServerItem `json:"servers"`
+
+	// Workers Every live worker, as in GET /workers.
 	Workers []WorkerItem `json:"workers"`
 }
 
@@ -3222,7 +3584,9 @@ type FoundTool struct {
 	// Examples: 7.31
 	Score float64 `json:"score"`
 
-	// Server Examples: files
+	// Server The id of the server.
+	//
+	// Examples: files
 	Server string `json:"server"`
 
 	// Signature How it is called, in one line: required parameters first, optional ones with a question mark.
@@ -3235,7 +3599,9 @@ type FoundTool struct {
 	// Examples: Reads a text file.
 	Summary *string `json:"summary,omitempty"`
 
-	// Tool Examples: read_text
+	// Tool The name of the tool.
+	//
+	// Examples: read_text
 	Tool string `json:"tool"`
 }
 
@@ -3256,8 +3622,12 @@ type FrontDoorItem struct {
 	ID   string         `json:"id"`
 	Load *FrontDoorLoad `json:"load,omitempty"`
 
-	// Region Examples: north
-	Region  *string    `json:"region,omitempty"`
+	// Region The region of the front door; absent if none is configured.
+	//
+	// Examples: north
+	Region *string `json:"region,omitempty"`
+
+	// Started When the process started; absent if the front door runs an older version, which does not announce it.
 	Started *time.Time `json:"started,omitempty"`
 
 	// Version Absent if the front door runs an older version, which does not announce it.
@@ -3301,13 +3671,17 @@ type FrontDoorTime struct {
 	//
 	// Examples: 0.025
 	AtMost *float64 `json:"at_most,omitempty"`
-	Calls  int64    `json:"calls"`
+
+	// Calls The number of ended calls that took longer than the previous element allows, and at most this duration.
+	Calls int64 `json:"calls"`
 }
 
 // GetPromptResult The prompt, exactly as the server sent it.
 type GetPromptResult struct {
 	// Description The description of the prompt.
-	Description          *string                  `json:"description,omitempty"`
+	Description *string `json:"description,omitempty"`
+
+	// Messages The messages of the prompt, in order.
 	Messages             []map[string]interface{} `json:"messages"`
 	AdditionalProperties map[string]interface{}   `json:"-"`
 }
@@ -3319,11 +3693,17 @@ type Health struct {
 	// Configuration The files that this process reloads.
 	Configuration []HealthPart `json:"configuration"`
 
-	// ServerCount Examples: 4
-	ServerCount int64          `json:"serverCount"`
-	Servers     []HealthServer `json:"servers"`
+	// ServerCount The number of servers.
+	//
+	// Examples: 4
+	ServerCount int64 `json:"serverCount"`
 
-	// Status Examples: ok
+	// Servers The servers that this front door knows.
+	Servers []HealthServer `json:"servers"`
+
+	// Status Always ok.
+	//
+	// Examples: ok
 	Status HealthStatus `json:"status"`
 
 	// Uptime Seconds since the front door started.
@@ -3332,7 +3712,9 @@ type Health struct {
 	Uptime float64 `json:"uptime"`
 }
 
-// HealthStatus Examples: ok
+// HealthStatus Always ok.
+//
+// Examples: ok
 type HealthStatus string
 
 // HealthLosses defines model for HealthLosses.
@@ -3359,7 +3741,9 @@ type HealthPart struct {
 	// Outcome Whether the content that was read is in force.
 	Outcome HealthPartOutcome `json:"outcome"`
 
-	// Part Examples: policy
+	// Part The part of the configuration.
+	//
+	// Examples: policy
 	Part HealthPartPart `json:"part"`
 
 	// Since The time at which this version came into force.
@@ -3377,52 +3761,84 @@ type HealthPart struct {
 // HealthPartOutcome Whether the content that was read is in force.
 type HealthPartOutcome string
 
-// HealthPartPart Examples: policy
+// HealthPartPart The part of the configuration.
+//
+// Examples: policy
 type HealthPartPart string
 
 // HealthServer defines model for HealthServer.
 type HealthServer struct {
+	// Connected Whether at least one live worker has initialized the server.
 	Connected bool `json:"connected"`
 
-	// ID Examples: everything
+	// ID The id of the server.
+	//
+	// Examples: everything
 	ID string `json:"id"`
 
-	// InitializationState Examples: initialized
+	// InitializationState The state of the server: starting, initialized, or the reason that it is not: timeout or error.
+	//
+	// Examples: initialized
 	InitializationState HealthServerInitializationState `json:"initialization_state"`
 
-	// Pid Examples: 4711
+	// Pid The process id of the server on the worker in the best state; 0 if it has no process.
+	//
+	// Examples: 4711
 	Pid int64 `json:"pid"`
 
-	// RiskDescription Examples: Low risk - Standard execution
+	// RiskDescription The risk level in words; absent if the operator set no level.
+	//
+	// Examples: Low risk - Standard execution
 	RiskDescription *string `json:"risk_description,omitempty"`
 
-	// RiskLevel Examples: 1
-	RiskLevel       *int64 `json:"risk_level,omitempty"`
-	RunningInDocker *bool  `json:"running_in_docker,omitempty"`
+	// RiskLevel The risk level that the operator set, if any.
+	//
+	// Examples: 1
+	RiskLevel *int64 `json:"risk_level,omitempty"`
+
+	// RunningInDocker Whether calls run in a container, as at risk level 3; present if a risk level is set.
+	RunningInDocker *bool `json:"running_in_docker,omitempty"`
 }
 
-// HealthServerInitializationState Examples: initialized
+// HealthServerInitializationState The state of the server: starting, initialized, or the reason that it is not: timeout or error.
+//
+// Examples: initialized
 type HealthServerInitializationState string
 
 // HeldCall defines model for HeldCall.
 type HeldCall struct {
+	// ApprovalID The id of the approval.
 	ApprovalID string `json:"approval_id"`
 
 	// ArgumentsDigest SHA-256 of the arguments that would run.
 	ArgumentsDigest string `json:"arguments_digest"`
 
 	// By Who must approve: caller means you, with POST /confirmations.
-	By        HeldCallBy `json:"by"`
-	CallID    string     `json:"call_id"`
-	CustomID  *string    `json:"custom_id,omitempty"`
-	ExpiresAt time.Time  `json:"expires_at"`
+	By HeldCallBy `json:"by"`
+
+	// CallID The id of the call.
+	CallID string `json:"call_id"`
+
+	// CustomID The caller's own id for the call, if it has one.
+	CustomID *string `json:"custom_id,omitempty"`
+
+	// ExpiresAt When the approval expires.
+	ExpiresAt time.Time `json:"expires_at"`
 
 	// Index Its position in the batch.
-	Index     int64    `json:"index"`
-	Reasons   []string `json:"reasons,omitempty"`
-	RiskLevel int64    `json:"risk_level"`
-	Server    string   `json:"server"`
-	Tool      string   `json:"tool"`
+	Index int64 `json:"index"`
+
+	// Reasons The reasons for which it is held.
+	Reasons []string `json:"reasons,omitempty"`
+
+	// RiskLevel The risk level of the call: 1 is low, 3 is high.
+	RiskLevel int64 `json:"risk_level"`
+
+	// Server The id of the server.
+	Server string `json:"server"`
+
+	// Tool The name of the tool.
+	Tool string `json:"tool"`
 }
 
 // HeldCallBy Who must approve: caller means you, with POST /confirmations.
@@ -3430,24 +3846,33 @@ type HeldCallBy string
 
 // HeldCalls defines model for HeldCalls.
 type HeldCalls struct {
+	// Calls The held calls, in the order of the batch.
 	Calls []HeldCall `json:"calls"`
 }
 
 // LineRefusal defines model for LineRefusal.
 type LineRefusal struct {
+	// CustomID The caller's own id for the call, if it has one.
 	CustomID *string `json:"custom_id,omitempty"`
-	Detail   string  `json:"detail"`
-	Index    int64   `json:"index"`
+
+	// Detail The fault and the fix.
+	Detail string `json:"detail"`
+
+	// Index The position of the line in the batch, from 0.
+	Index int64 `json:"index"`
 }
 
 // NewAPIKey defines model for NewAPIKey.
 type NewAPIKey struct {
+	// ChangedAt When the key was changed last; absent if it never was.
 	ChangedAt *time.Time `json:"changed_at,omitempty"`
 
 	// ChangedBy The principal that changed it last.
 	//
 	// Examples: ops
-	ChangedBy *string    `json:"changed_by,omitempty"`
+	ChangedBy *string `json:"changed_by,omitempty"`
+
+	// CreatedAt When the key was created; absent for a key of the configuration.
 	CreatedAt *time.Time `json:"created_at,omitempty"`
 
 	// CreatedBy The principal that created it.
@@ -3499,8 +3924,10 @@ type NewAPIKey struct {
 	// Role The role that the scopes come from; absent if they were listed.
 	//
 	// Examples: developer
-	Role      *NewAPIKeyRole `json:"role,omitempty"`
-	RotatedAt *time.Time     `json:"rotated_at,omitempty"`
+	Role *NewAPIKeyRole `json:"role,omitempty"`
+
+	// RotatedAt When the key was rotated last; absent if it never was.
+	RotatedAt *time.Time `json:"rotated_at,omitempty"`
 
 	// Scopes What the key is allowed to do: tools:read, tools:list, tools:call, tools:call:SERVER, tools:call:@SET, calls:read, calls:read:all, approve, admin, admin:tenant.
 	//
@@ -3630,35 +4057,52 @@ type PolicyDryRun struct {
 
 	// Rules The rules of the draft in their order. The last element, without a name, counts the calls for which no rule decides.
 	Rules []PolicyDryRunRule `json:"rules"`
-	Since time.Time          `json:"since"`
+
+	// Since The start of the period of the examined calls.
+	Since time.Time `json:"since"`
 
 	// Truncated Whether there are more calls than one dry run examines; the oldest are left out.
 	Truncated *bool               `json:"truncated,omitempty"`
 	Unknown   PolicyDryRunUnknown `json:"unknown"`
-	Until     time.Time           `json:"until"`
+
+	// Until The end of the period of the examined calls.
+	Until time.Time `json:"until"`
 }
 
 // PolicyDryRunChange defines model for PolicyDryRunChange.
 type PolicyDryRunChange struct {
-	Created time.Time             `json:"created"`
-	ID      string                `json:"id"`
-	Now     PolicyDryRunChangeNow `json:"now"`
+	// Created The time at which the call was admitted.
+	Created time.Time `json:"created"`
+
+	// ID The id of the call.
+	ID string `json:"id"`
+
+	// Now The decision of the draft.
+	Now PolicyDryRunChangeNow `json:"now"`
 
 	// NowRule The rule of the draft that decides, if one does.
-	NowRule   *string               `json:"now_rule,omitempty"`
-	Principal string                `json:"principal"`
-	Server    string                `json:"server"`
-	Tool      string                `json:"tool"`
-	Was       PolicyDryRunChangeWas `json:"was"`
+	NowRule *string `json:"now_rule,omitempty"`
+
+	// Principal The principal that made the call.
+	Principal string `json:"principal"`
+
+	// Server The id of the server.
+	Server string `json:"server"`
+
+	// Tool The name of the tool.
+	Tool string `json:"tool"`
+
+	// Was The recorded decision.
+	Was PolicyDryRunChangeWas `json:"was"`
 
 	// WasRule The rule that decided, if one did and its name was recorded.
 	WasRule *string `json:"was_rule,omitempty"`
 }
 
-// PolicyDryRunChangeNow defines model for PolicyDryRunChange.Now.
+// PolicyDryRunChangeNow The decision of the draft.
 type PolicyDryRunChangeNow string
 
-// PolicyDryRunChangeWas defines model for PolicyDryRunChange.Was.
+// PolicyDryRunChangeWas The recorded decision.
 type PolicyDryRunChangeWas string
 
 // PolicyDryRunRequest defines model for PolicyDryRunRequest.
@@ -3678,11 +4122,16 @@ type PolicyDryRunRequest struct {
 
 // PolicyDryRunRule defines model for PolicyDryRunRule.
 type PolicyDryRunRule struct {
+	// Allowed The number of calls that this rule allows.
 	Allowed int64 `json:"allowed"`
 
 	// Changed The number of calls that this rule decides differently than recorded.
 	Changed int64 `json:"changed"`
-	Held    int64 `json:"held"`
+
+	// Held The number of calls that this rule holds for approval.
+	Held int64 `json:"held"`
+
+	// Refused The number of calls that this rule refuses.
 	Refused int64 `json:"refused"`
 
 	// Rule The name of the rule; empty for the calls for which no rule decides.
@@ -3702,6 +4151,8 @@ type PolicyDryRunUnknown struct {
 
 	// Tools Calls of tools that do not exist any more, so that their risk is not known.
 	Tools int64 `json:"tools"`
+
+	// Total All these calls: the sum of arguments, groups and tools.
 	Total int64 `json:"total"`
 }
 
@@ -3741,7 +4192,9 @@ type PolicyText struct {
 	// Text The policy file as it was read; absent if there is none.
 	Text *string `json:"text,omitempty"`
 
-	// Version Examples: sha256:71accd489c13
+	// Version The version of the policy, which is a digest of its text.
+	//
+	// Examples: sha256:71accd489c13
 	Version string `json:"version"`
 }
 
@@ -3774,13 +4227,17 @@ type PreflightTool struct {
 	// Risk The risk of a call without arguments.
 	Risk *PreflightToolRisk `json:"risk,omitempty"`
 
-	// Server Examples: files
+	// Server The id of the server.
+	//
+	// Examples: files
 	Server string `json:"server"`
 
 	// State ready; missing: there is no such server or tool; unknown: the tools of its server are not known yet; offline: no worker can run it; disabled: it is switched off; unaccepted: nobody has accepted its definition; changed: its definition is not the required one; denied: the policy denies your calls.
 	State PreflightToolState `json:"state"`
 
-	// Tool Examples: read_text
+	// Tool The name of the tool.
+	//
+	// Examples: read_text
 	Tool string `json:"tool"`
 }
 
@@ -3859,17 +4316,23 @@ type ProblemFault struct {
 
 // ProblemRPCError defines model for ProblemRPCError.
 type ProblemRPCError struct {
-	// Code Examples: -32602
+	// Code The code of the JSON-RPC error.
+	//
+	// Examples: -32602
 	Code int64 `json:"code"`
 
 	// Data Any JSON value, as the MCP server sent it.
-	Data    interface{} `json:"data,omitempty"`
-	Message string      `json:"message"`
+	Data interface{} `json:"data,omitempty"`
+
+	// Message The message of the JSON-RPC error, as the MCP server sent it.
+	Message string `json:"message"`
 }
 
 // ProviderLoosening defines model for ProviderLoosening.
 type ProviderLoosening struct {
-	// Message Examples: multipleOf 5
+	// Message The constraint, in words.
+	//
+	// Examples: multipleOf 5
 	Message string `json:"message"`
 
 	// Name The provider's name of the tool.
@@ -3886,7 +4349,9 @@ type ProviderLoosening struct {
 // ProviderToolList defines model for ProviderToolList.
 type ProviderToolList struct {
 	// Count The number of tools.
-	Count  int64                  `json:"count"`
+	Count int64 `json:"count"`
+
+	// Format The format of the tools.
 	Format ProviderToolListFormat `json:"format"`
 
 	// Loosened The parts of the tools' schemas that the provider's schemas cannot express; the descriptions state them for the model.
@@ -3894,7 +4359,9 @@ type ProviderToolList struct {
 
 	// Names The server and tool of each name.
 	Names []ProviderToolName `json:"names"`
-	Notes []string           `json:"notes,omitempty"`
+
+	// Notes Remarks, such as: more tools than the provider accepts.
+	Notes []string `json:"notes,omitempty"`
 
 	// Omitted The number of tools that max_tools, budget_tokens or query excluded.
 	Omitted int64 `json:"omitted"`
@@ -3909,15 +4376,19 @@ type ProviderToolList struct {
 	Unknown []string `json:"unknown,omitempty"`
 }
 
-// ProviderToolListFormat defines model for ProviderToolList.Format.
+// ProviderToolListFormat The format of the tools.
 type ProviderToolListFormat string
 
 // ProviderToolName defines model for ProviderToolName.
 type ProviderToolName struct {
-	// Name Examples: everything__echo
+	// Name The name of the tool for the model.
+	//
+	// Examples: everything__echo
 	Name string `json:"name"`
 
-	// Server Examples: everything
+	// Server The id of the server.
+	//
+	// Examples: everything
 	Server string `json:"server"`
 
 	// Strict Whether the tool uses the provider's strict mode.
@@ -3926,101 +4397,142 @@ type ProviderToolName struct {
 	// Tokens The estimated number of tokens that the tool uses.
 	Tokens int64 `json:"tokens"`
 
-	// Tool Examples: echo
+	// Tool The name of the tool at its server.
+	//
+	// Examples: echo
 	Tool string `json:"tool"`
 }
 
 // QuarantinedTool defines model for QuarantinedTool.
 type QuarantinedTool struct {
-	// Name Examples: echo
+	// Name The name of the tool.
+	//
+	// Examples: echo
 	Name string `json:"name"`
 
-	// Server Examples: everything
+	// Server The id of the server.
+	//
+	// Examples: everything
 	Server string `json:"server"`
 }
 
 // ReadResourceResult The content of the resource, exactly as the server sent it.
 type ReadResourceResult struct {
+	// Contents The content of the resource, exactly as the server sent it.
 	Contents             []map[string]interface{} `json:"contents"`
 	AdditionalProperties map[string]interface{}   `json:"-"`
 }
 
 // RefusedCall defines model for RefusedCall.
 type RefusedCall struct {
+	// CallID The id of the call.
 	CallID  string  `json:"call_id"`
 	Problem Problem `json:"problem"`
 }
 
 // Rejected defines model for Rejected.
 type Rejected struct {
-	CallID  string         `json:"call_id"`
-	Message string         `json:"message"`
-	Status  RejectedStatus `json:"status"`
+	// CallID The id of the call.
+	CallID string `json:"call_id"`
+
+	// Message The outcome, in words.
+	Message string `json:"message"`
+
+	// Status Always rejected.
+	Status RejectedStatus `json:"status"`
 }
 
-// RejectedStatus defines model for Rejected.Status.
+// RejectedStatus Always rejected.
 type RejectedStatus string
 
 // RemovedServer defines model for RemovedServer.
 type RemovedServer struct {
-	// Status Examples: disconnected
+	// Status Always disconnected.
+	//
+	// Examples: disconnected
 	Status RemovedServerStatus `json:"status"`
 }
 
-// RemovedServerStatus Examples: disconnected
+// RemovedServerStatus Always disconnected.
+//
+// Examples: disconnected
 type RemovedServerStatus string
 
 // RemovedSet defines model for RemovedSet.
 type RemovedSet struct {
-	// Status Examples: removed
+	// Status Always removed.
+	//
+	// Examples: removed
 	Status RemovedSetStatus `json:"status"`
 }
 
-// RemovedSetStatus Examples: removed
+// RemovedSetStatus Always removed.
+//
+// Examples: removed
 type RemovedSetStatus string
 
 // RestartedServer defines model for RestartedServer.
 type RestartedServer struct {
-	// ID Examples: files
+	// ID The id of the server.
+	//
+	// Examples: files
 	ID string `json:"id"`
 
-	// Status Examples: restarting
+	// Status Always restarting.
+	//
+	// Examples: restarting
 	Status RestartedServerStatus `json:"status"`
 }
 
-// RestartedServerStatus Examples: restarting
+// RestartedServerStatus Always restarting.
+//
+// Examples: restarting
 type RestartedServerStatus string
 
 // RevokedAPIKey defines model for RevokedAPIKey.
 type RevokedAPIKey struct {
-	// Status Examples: revoked
+	// Status Always revoked.
+	//
+	// Examples: revoked
 	Status RevokedAPIKeyStatus `json:"status"`
 }
 
-// RevokedAPIKeyStatus Examples: revoked
+// RevokedAPIKeyStatus Always revoked.
+//
+// Examples: revoked
 type RevokedAPIKeyStatus string
 
 // ServerEntry A server: its id and its entry as in a servers file.
 type ServerEntry struct {
 	// APIKey The API key of a remote server, sent as Authorization: Bearer.
-	APIKey *string  `json:"apiKey,omitempty"`
-	Args   []string `json:"args,omitempty"`
+	APIKey *string `json:"apiKey,omitempty"`
+
+	// Args The arguments of the command.
+	Args []string `json:"args,omitempty"`
 
 	// Command The command of a stdio server.
 	Command *string `json:"command,omitempty"`
 
 	// Docker The container of a high-risk server.
-	Docker  *ServerEntry_Docker `json:"docker,omitempty"`
-	Env     map[string]string   `json:"env,omitempty"`
-	Headers map[string]string   `json:"headers,omitempty"`
+	Docker *ServerEntry_Docker `json:"docker,omitempty"`
+
+	// Env Environment variables of the command.
+	Env map[string]string `json:"env,omitempty"`
+
+	// Headers Headers of each request to a remote server.
+	Headers map[string]string `json:"headers,omitempty"`
 
 	// ID The id of the new server. Without it, the server is named after its package, program or host; a number is added if the name is taken.
-	ID  *string         `json:"id,omitempty"`
+	ID *string `json:"id,omitempty"`
+
+	// Pin What happens to a tool whose definition is not the accepted one; the default is off.
 	Pin *ServerEntryPin `json:"pin,omitempty"`
 
 	// RiskLevel 1 low, 2 medium, 3 high.
-	RiskLevel *int             `json:"riskLevel,omitempty"`
-	Type      *ServerEntryType `json:"type,omitempty"`
+	RiskLevel *int `json:"riskLevel,omitempty"`
+
+	// Type The transport. Without it: stdio for a command; for a URL, websocket if it begins with ws: or wss:, sse if it ends in /sse, otherwise http.
+	Type *ServerEntryType `json:"type,omitempty"`
 
 	// URL The URL of a remote server.
 	URL                  *string                `json:"url,omitempty"`
@@ -4033,15 +4545,17 @@ type ServerEntry_Docker struct {
 	Image *string `json:"image,omitempty"`
 
 	// Network The network.
-	Network              *string                `json:"network,omitempty"`
+	Network *string `json:"network,omitempty"`
+
+	// Volumes The mounts, each as HOST:CONTAINER:ro.
 	Volumes              []string               `json:"volumes,omitempty"`
 	AdditionalProperties map[string]interface{} `json:"-"`
 }
 
-// ServerEntryPin defines model for ServerEntry.Pin.
+// ServerEntryPin What happens to a tool whose definition is not the accepted one; the default is off.
 type ServerEntryPin string
 
-// ServerEntryType defines model for ServerEntry.Type.
+// ServerEntryType The transport. Without it: stdio for a command; for a URL, websocket if it begins with ws: or wss:, sse if it ends in /sse, otherwise http.
 type ServerEntryType string
 
 // ServerItem defines model for ServerItem.
@@ -4055,13 +4569,17 @@ type ServerItem struct {
 	// Error The reason that the state is not initialized.
 	Error *string `json:"error,omitempty"`
 
-	// ID Examples: everything
+	// ID The id of the server.
+	//
+	// Examples: everything
 	ID string `json:"id"`
 
 	// InFlight The number of running calls from this front door.
 	InFlight int64 `json:"in_flight"`
 
-	// InitializationState Examples: initialized
+	// InitializationState The state of the server at the worker in the best state.
+	//
+	// Examples: initialized
 	InitializationState ServerItemInitializationState `json:"initialization_state"`
 
 	// Pid The process id of the server on the worker in the best state; 0 if it has no process.
@@ -4079,7 +4597,9 @@ type ServerItem struct {
 	// Examples: 2025-06-18
 	ProtocolVersion *string `json:"protocol_version,omitempty"`
 
-	// RiskDescription Examples: Low risk - Standard execution
+	// RiskDescription The risk level in words; absent if the operator set no level.
+	//
+	// Examples: Low risk - Standard execution
 	RiskDescription *string `json:"risk_description,omitempty"`
 
 	// RiskLevel The risk level that the operator set, if any.
@@ -4107,9 +4627,13 @@ type ServerItem struct {
 	// Examples: 12
 	Tools *int64 `json:"tools,omitempty"`
 
-	// Transport Examples: stdio
+	// Transport How the worker reaches the server.
+	//
+	// Examples: stdio
 	Transport ServerItemTransport `json:"transport"`
-	Version   *string             `json:"version,omitempty"`
+
+	// Version The server's own version.
+	Version *string `json:"version,omitempty"`
 
 	// Waiting The number of calls that wait for a slot at this front door.
 	Waiting int64 `json:"waiting"`
@@ -4117,11 +4641,15 @@ type ServerItem struct {
 	// WorkerCount The number of live workers that run the server.
 	//
 	// Examples: 1
-	WorkerCount int64          `json:"worker_count"`
-	Workers     []ServerWorker `json:"workers"`
+	WorkerCount int64 `json:"worker_count"`
+
+	// Workers The workers that run the server.
+	Workers []ServerWorker `json:"workers"`
 }
 
-// ServerItemInitializationState Examples: initialized
+// ServerItemInitializationState The state of the server at the worker in the best state.
+//
+// Examples: initialized
 type ServerItemInitializationState string
 
 // ServerItemPin What happens to a tool whose definition is not the accepted one; absent if definitions are not pinned.
@@ -4129,11 +4657,14 @@ type ServerItemInitializationState string
 // Examples: quarantine
 type ServerItemPin string
 
-// ServerItemTransport Examples: stdio
+// ServerItemTransport How the worker reaches the server.
+//
+// Examples: stdio
 type ServerItemTransport string
 
 // ServerList defines model for ServerList.
 type ServerList struct {
+	// Servers Every server of the fleet that the caller may see.
 	Servers []ServerItem `json:"servers"`
 }
 
@@ -4147,9 +4678,13 @@ type ServerPins struct {
 	// Recorded The time at which the definitions were first recorded; absent until then.
 	Recorded *time.Time `json:"recorded,omitempty"`
 
-	// Server Examples: everything
-	Server string    `json:"server"`
-	Tools  []ToolPin `json:"tools"`
+	// Server The id of the server.
+	//
+	// Examples: everything
+	Server string `json:"server"`
+
+	// Tools The tools, by name.
+	Tools []ToolPin `json:"tools"`
 }
 
 // ServerPinsPin The pin of the server's entry.
@@ -4159,18 +4694,21 @@ type ServerPinsPin string
 
 // ServerPrompts The prompts of one server, each exactly as the server sent it.
 type ServerPrompts struct {
+	// Prompts The prompts of one server, each exactly as the server sent it.
 	Prompts              []map[string]interface{} `json:"prompts"`
 	AdditionalProperties map[string]interface{}   `json:"-"`
 }
 
 // ServerResourceTemplates The resource templates of one server, each exactly as the server sent it.
 type ServerResourceTemplates struct {
+	// ResourceTemplates The resource templates of one server, each exactly as the server sent it.
 	ResourceTemplates    []map[string]interface{} `json:"resourceTemplates"`
 	AdditionalProperties map[string]interface{}   `json:"-"`
 }
 
 // ServerResources The resources of one server, each exactly as the server sent it.
 type ServerResources struct {
+	// Resources The resources of one server, each exactly as the server sent it.
 	Resources            []map[string]interface{} `json:"resources"`
 	AdditionalProperties map[string]interface{}   `json:"-"`
 }
@@ -4185,7 +4723,9 @@ type ServerSandbox struct {
 	// Error The reason that it is not ready.
 	Error *string `json:"error,omitempty"`
 
-	// Isolation Examples: container
+	// Isolation The kind of the sandbox.
+	//
+	// Examples: container
 	Isolation ServerSandboxIsolation `json:"isolation"`
 
 	// Only Whether the server runs only in a container.
@@ -4195,11 +4735,14 @@ type ServerSandbox struct {
 	Ready bool `json:"ready"`
 }
 
-// ServerSandboxIsolation Examples: container
+// ServerSandboxIsolation The kind of the sandbox.
+//
+// Examples: container
 type ServerSandboxIsolation string
 
 // ServerTools The tools of one server, each exactly as the server sent it.
 type ServerTools struct {
+	// Tools The tools of one server, each exactly as the server sent it.
 	Tools                []ToolDefinition       `json:"tools"`
 	AdditionalProperties map[string]interface{} `json:"-"`
 }
@@ -4207,19 +4750,27 @@ type ServerTools struct {
 // ServerWorker defines model for ServerWorker.
 type ServerWorker struct {
 	// Draining Whether the worker is draining: it finishes its calls and accepts no new ones.
-	Draining bool    `json:"draining"`
-	Error    *string `json:"error,omitempty"`
+	Draining bool `json:"draining"`
 
-	// ID Examples: worker-1-7f3k2a
+	// Error The reason that the state is not initialized.
+	Error *string `json:"error,omitempty"`
+
+	// ID The id of the worker.
+	//
+	// Examples: worker-1-7f3k2a
 	ID string `json:"id"`
 
-	// InitializationState Examples: initialized
+	// InitializationState The state of the server at this worker.
+	//
+	// Examples: initialized
 	InitializationState ServerWorkerInitializationState `json:"initialization_state"`
 
 	// OtherDefinitions The number of attached programs that wait because their definitions differ from those of the programs in use.
 	OtherDefinitions *int64 `json:"other_definitions,omitempty"`
 
-	// Pid Examples: 4711
+	// Pid The process id of the server; 0 if it has no process.
+	//
+	// Examples: 4711
 	Pid int64 `json:"pid"`
 
 	// Restarts The number of sessions that were replaced since the worker started.
@@ -4230,17 +4781,25 @@ type ServerWorker struct {
 	// Examples: 1
 	Sessions int64 `json:"sessions"`
 
-	// Slots Examples: 64
+	// Slots The maximum number of concurrent calls of the server at this worker.
+	//
+	// Examples: 64
 	Slots int64 `json:"slots"`
 }
 
-// ServerWorkerInitializationState Examples: initialized
+// ServerWorkerInitializationState The state of the server at this worker.
+//
+// Examples: initialized
 type ServerWorkerInitializationState string
 
 // SetClash defines model for SetClash.
 type SetClash struct {
-	// Name Examples: search
-	Name  string    `json:"name"`
+	// Name The name that several tools would have.
+	//
+	// Examples: search
+	Name string `json:"name"`
+
+	// Tools The tools that are left out.
 	Tools []ToolRef `json:"tools"`
 }
 
@@ -4263,7 +4822,9 @@ type SetDetail struct {
 	// LeftOut Names that several tools would have, each with the tools that are left out for that reason.
 	LeftOut []SetClash `json:"left_out,omitempty"`
 
-	// Name Examples: research
+	// Name The name of the set.
+	//
+	// Examples: research
 	Name string `json:"name"`
 
 	// Origin api: created with PUT /sets/{name}. configuration: an entry of front_door.sets, which cannot be changed here.
@@ -4297,7 +4858,9 @@ type SetItem struct {
 	// Examples: "12"
 	Etag *string `json:"etag,omitempty"`
 
-	// Name Examples: research
+	// Name The name of the set.
+	//
+	// Examples: research
 	Name string `json:"name"`
 
 	// Origin api: created with PUT /sets/{name}. configuration: an entry of front_door.sets, which cannot be changed here.
@@ -4314,11 +4877,13 @@ type SetItemOrigin string
 
 // SetList defines model for SetList.
 type SetList struct {
+	// Sets The sets that the caller may use, by name.
 	Sets []SetItem `json:"sets"`
 }
 
 // SetTool defines model for SetTool.
 type SetTool struct {
+	// Enabled False if an operator disabled the tool; its calls then return 403.
 	Enabled bool `json:"enabled"`
 
 	// Name The name in the set.
@@ -4332,10 +4897,14 @@ type SetTool struct {
 	// Reason The reason that it is disabled.
 	Reason *string `json:"reason,omitempty"`
 
-	// Server Examples: files
+	// Server The id of the server.
+	//
+	// Examples: files
 	Server string `json:"server"`
 
-	// Tool Examples: read_text
+	// Tool The name of the tool at its server.
+	//
+	// Examples: read_text
 	Tool string `json:"tool"`
 }
 
@@ -4365,22 +4934,28 @@ type StateChange struct {
 	// Name The set, tool or key; a set of a tenant as TENANT/SET.
 	//
 	// Examples: research
-	Name string          `json:"name"`
-	Note *string         `json:"note,omitempty"`
+	Name string `json:"name"`
+
+	// Note The reason for the action, if it is skip, or a remark.
+	Note *string `json:"note,omitempty"`
+
+	// Part The part of the state.
 	Part StateChangePart `json:"part"`
 }
 
 // StateChangeAction add, change, remove: the change that an import makes. differs: the part is only compared. skip: the change is impossible, for the reason in note.
 type StateChangeAction string
 
-// StateChangePart defines model for StateChange.Part.
+// StateChangePart The part of the state.
 type StateChangePart string
 
 // StateChanges defines model for StateChanges.
 type StateChanges struct {
 	// Changes The changes that the import made or, with dry_run, would make. Empty: the state equals the file.
 	Changes []StateChange `json:"changes"`
-	DryRun  bool          `json:"dry_run"`
+
+	// DryRun Whether nothing was changed.
+	DryRun bool `json:"dry_run"`
 
 	// Etag The ETag of the state after the import or, with dry_run, of the current state, for If-Match.
 	Etag string `json:"etag"`
@@ -4391,22 +4966,33 @@ type StateChanges struct {
 
 // Status defines model for Status.
 type Status struct {
-	// Status Examples: ok
+	// Status ok from GET /livez, and ready from GET /readyz.
+	//
+	// Examples: ok
 	Status StatusStatus `json:"status"`
 }
 
-// StatusStatus Examples: ok
+// StatusStatus ok from GET /livez, and ready from GET /readyz.
+//
+// Examples: ok
 type StatusStatus string
 
 // Switch defines model for Switch.
 type Switch struct {
+	// At When it was changed last.
 	At time.Time `json:"at"`
 
-	// By Examples: ops
-	By      *string `json:"by,omitempty"`
-	Enabled bool    `json:"enabled"`
+	// By The principal that changed it last.
+	//
+	// Examples: ops
+	By *string `json:"by,omitempty"`
 
-	// Reason Examples: Read-only until Monday.
+	// Enabled Whether the tools are enabled.
+	Enabled bool `json:"enabled"`
+
+	// Reason The reason that they are disabled; callers see it.
+	//
+	// Examples: Read-only until Monday.
 	Reason *string `json:"reason,omitempty"`
 
 	// Server A server id or, if wide is true, a pattern of server ids.
@@ -4430,6 +5016,7 @@ type Switch struct {
 
 // SwitchList defines model for SwitchList.
 type SwitchList struct {
+	// Switches The switches, by server, tool and set.
 	Switches []Switch `json:"switches"`
 }
 
@@ -4453,7 +5040,9 @@ type Tenant struct {
 	// Examples: 0
 	Held int64 `json:"held"`
 
-	// ID Examples: billing
+	// ID The id of the tenant.
+	//
+	// Examples: billing
 	ID       string          `json:"id"`
 	InFlight *TenantInFlight `json:"in_flight,omitempty"`
 
@@ -4516,7 +5105,9 @@ type TenantErasure struct {
 	// Examples: 1
 	Held int64 `json:"held"`
 
-	// ID Examples: billing
+	// ID The id of the tenant.
+	//
+	// Examples: billing
 	ID string `json:"id"`
 
 	// Keys The API keys that were revoked.
@@ -4618,13 +5209,17 @@ type TenantServers struct {
 type TenantSet struct {
 	Set ToolSet `json:"set"`
 
-	// Tenant Examples: billing
+	// Tenant The tenant that owns the set.
+	//
+	// Examples: billing
 	Tenant string `json:"tenant"`
 }
 
 // TenantUsage defines model for TenantUsage.
 type TenantUsage struct {
-	// Calls Examples: 120
+	// Calls All calls of the period.
+	//
+	// Examples: 120
 	Calls int64 `json:"calls"`
 
 	// Complete Whether all records that were stored at the time of the request are counted.
@@ -4635,10 +5230,14 @@ type TenantUsage struct {
 	// Examples: 4
 	Denied int64 `json:"denied"`
 
-	// Expired Examples: 0
+	// Expired Calls that were not approved or not sent to a worker in time.
+	//
+	// Examples: 0
 	Expired int64 `json:"expired"`
 
-	// Failed Examples: 2
+	// Failed Calls that were refused or failed.
+	//
+	// Examples: 2
 	Failed int64 `json:"failed"`
 
 	// From The start of the first hour.
@@ -4682,8 +5281,10 @@ type ToolCallItem struct {
 	// ID The provider's id of the call.
 	//
 	// Examples: call_abc123
-	ID    *string `json:"id,omitempty"`
-	Index int64   `json:"index"`
+	ID *string `json:"id,omitempty"`
+
+	// Index The position of the call in the message, from 0.
+	Index int64 `json:"index"`
 
 	// Location For an accepted or held call, the path that returns its state.
 	//
@@ -4702,13 +5303,17 @@ type ToolCallItem struct {
 	// Repaired Whether the text of the call was invalid JSON and was repaired.
 	Repaired *bool `json:"repaired,omitempty"`
 
-	// Server Examples: everything
+	// Server The server, if the name matched a tool.
+	//
+	// Examples: everything
 	Server *string `json:"server,omitempty"`
 
 	// State failed: it was refused or failed, for the reason in problem. held: it waits for approval. unknown: it was sent and no answer arrived. accepted: it is stored and continues, as Prefer requested; location has its path.
 	State ToolCallItemState `json:"state"`
 
-	// Tool Examples: echo
+	// Tool The name of the tool at its server, if the name matched one.
+	//
+	// Examples: echo
 	Tool *string `json:"tool,omitempty"`
 
 	// ToolError Whether the tool's result is an error.
@@ -4738,14 +5343,19 @@ type ToolCallsAnswerFormat string
 
 // ToolDefinition A tool, exactly as the server sent it.
 type ToolDefinition struct {
+	// Annotations Hints of the server, such as readOnlyHint.
 	Annotations map[string]interface{} `json:"annotations,omitempty"`
 
 	// Description The description of the tool.
-	Description *string         `json:"description,omitempty"`
+	Description *string `json:"description,omitempty"`
+
+	// InputSchema The JSON Schema of the arguments.
 	InputSchema json.RawMessage `json:"inputSchema,omitempty"`
 
 	// Name The name of the tool.
-	Name         string          `json:"name"`
+	Name string `json:"name"`
+
+	// OutputSchema The JSON Schema of structuredContent in results; absent if the tool has none.
 	OutputSchema json.RawMessage `json:"outputSchema,omitempty"`
 
 	// Title The display name.
@@ -4764,7 +5374,9 @@ type ToolItem struct {
 	// Enabled False if an operator disabled the tool; its calls then return 403.
 	Enabled bool `json:"enabled"`
 
-	// Name Examples: echo
+	// Name The name of the tool.
+	//
+	// Examples: echo
 	Name string `json:"name"`
 
 	// NameInSet With set: the name of the tool in the set.
@@ -4778,7 +5390,9 @@ type ToolItem struct {
 	// Reason The reason that the tool is disabled.
 	Reason *string `json:"reason,omitempty"`
 
-	// Server Examples: everything
+	// Server The id of the server.
+	//
+	// Examples: everything
 	Server string `json:"server"`
 }
 
@@ -4789,7 +5403,9 @@ type ToolList struct {
 
 	// Quarantined Tools that are missing from this page because nobody has accepted their definition; see GET /servers/{id}/pins.
 	Quarantined []QuarantinedTool `json:"quarantined,omitempty"`
-	Tools       []ToolItem        `json:"tools"`
+
+	// Tools The tools of this page, by server and name.
+	Tools []ToolItem `json:"tools"`
 
 	// Unknown Servers whose tools are currently unknown and therefore missing.
 	Unknown []string `json:"unknown,omitempty"`
@@ -4812,6 +5428,7 @@ type ToolNamingConflict string
 
 // ToolPin defines model for ToolPin.
 type ToolPin struct {
+	// AcceptedAt When the definition was accepted; absent if none was.
 	AcceptedAt *time.Time `json:"accepted_at,omitempty"`
 
 	// AcceptedBy The principal that accepted the definition; absent if it was recorded at first use.
@@ -4838,7 +5455,9 @@ type ToolPin struct {
 	// Examples: sha256:8f0e…
 	Digest *string `json:"digest,omitempty"`
 
-	// Name Examples: echo
+	// Name The name of the tool.
+	//
+	// Examples: echo
 	Name string `json:"name"`
 
 	// State accepted: the definition is the accepted one. changed: the tool has another definition. new: no definition of the tool was accepted. gone: the server no longer lists the tool.
@@ -4854,10 +5473,14 @@ type ToolPinState string
 
 // ToolRef defines model for ToolRef.
 type ToolRef struct {
-	// Server Examples: files
+	// Server The id of the server.
+	//
+	// Examples: files
 	Server string `json:"server"`
 
-	// Tool Examples: search
+	// Tool The name of the tool.
+	//
+	// Examples: search
 	Tool string `json:"tool"`
 }
 
@@ -4943,21 +5566,32 @@ type ToolSet struct {
 
 // ToolSwitch defines model for ToolSwitch.
 type ToolSwitch struct {
+	// At When it was changed.
 	At time.Time `json:"at"`
 
-	// By Examples: ops
+	// By The principal that changed it.
+	//
+	// Examples: ops
 	By *string `json:"by,omitempty"`
 
-	// Enabled Examples: false
+	// Enabled Whether the tool can be called.
+	//
+	// Examples: false
 	Enabled bool `json:"enabled"`
 
-	// Name Examples: echo
+	// Name The name of the tool.
+	//
+	// Examples: echo
 	Name string `json:"name"`
 
-	// Reason Examples: Deletes files; use archive instead.
+	// Reason The reason that it is disabled; callers see it.
+	//
+	// Examples: Deletes files; use archive instead.
 	Reason *string `json:"reason,omitempty"`
 
-	// Server Examples: everything
+	// Server The id of the server.
+	//
+	// Examples: everything
 	Server string `json:"server"`
 }
 
@@ -4970,13 +5604,19 @@ type UsageCounts struct {
 	BytesOut int64 `json:"bytes_out"`
 
 	// Calls All calls: the sum of succeeded, failed, denied, expired, canceled, unknown and unfinished.
-	Calls    int64 `json:"calls"`
+	Calls int64 `json:"calls"`
+
+	// Canceled Calls that were canceled before they ran.
 	Canceled int64 `json:"canceled"`
 
 	// Denied Calls that the policy, a scope or a person denied.
-	Denied  int64 `json:"denied"`
+	Denied int64 `json:"denied"`
+
+	// Expired Calls that were not approved or not sent to a worker in time.
 	Expired int64 `json:"expired"`
-	Failed  int64 `json:"failed"`
+
+	// Failed Calls that were refused or failed.
+	Failed int64 `json:"failed"`
 
 	// Held The calls that waited for an approval, or ran with one.
 	Held int64 `json:"held"`
@@ -4992,7 +5632,9 @@ type UsageCounts struct {
 
 	// Unfinished Calls that are held, waiting or running.
 	Unfinished int64 `json:"unfinished"`
-	Unknown    int64 `json:"unknown"`
+
+	// Unknown Calls that were sent and whose outcome cannot be determined.
+	Unknown int64 `json:"unknown"`
 }
 
 // UsageReport defines model for UsageReport.
@@ -5020,13 +5662,19 @@ type UsageRow struct {
 	BytesOut int64 `json:"bytes_out"`
 
 	// Calls All calls: the sum of succeeded, failed, denied, expired, canceled, unknown and unfinished.
-	Calls    int64 `json:"calls"`
+	Calls int64 `json:"calls"`
+
+	// Canceled Calls that were canceled before they ran.
 	Canceled int64 `json:"canceled"`
 
 	// Denied Calls that the policy, a scope or a person denied.
-	Denied  int64 `json:"denied"`
+	Denied int64 `json:"denied"`
+
+	// Expired Calls that were not approved or not sent to a worker in time.
 	Expired int64 `json:"expired"`
-	Failed  int64 `json:"failed"`
+
+	// Failed Calls that were refused or failed.
+	Failed int64 `json:"failed"`
 
 	// Held The calls that waited for an approval, or ran with one.
 	Held int64 `json:"held"`
@@ -5057,7 +5705,9 @@ type UsageRow struct {
 
 	// Unfinished Calls that are held, waiting or running.
 	Unfinished int64 `json:"unfinished"`
-	Unknown    int64 `json:"unknown"`
+
+	// Unknown Calls that were sent and whose outcome cannot be determined.
+	Unknown int64 `json:"unknown"`
 }
 
 // Version defines model for Version.
@@ -5065,10 +5715,14 @@ type Version struct {
 	// Go The Go release that built it.
 	//
 	// Examples: go1.26.0
-	Go      string    `json:"go"`
+	Go string `json:"go"`
+
+	// Started When the process started.
 	Started time.Time `json:"started"`
 
-	// Version Examples: 0.1.0
+	// Version The version of the front door.
+	//
+	// Examples: 0.1.0
 	Version string `json:"version"`
 }
 
@@ -5148,13 +5802,20 @@ type WebhookDeliveryList struct {
 
 // WideSwitch defines model for WideSwitch.
 type WideSwitch struct {
+	// At When it was changed last.
 	At time.Time `json:"at"`
 
-	// By Examples: ops
-	By      *string `json:"by,omitempty"`
-	Enabled bool    `json:"enabled"`
+	// By The principal that changed it last.
+	//
+	// Examples: ops
+	By *string `json:"by,omitempty"`
 
-	// Reason Examples: Read-only until Monday.
+	// Enabled Whether the tools are enabled.
+	Enabled bool `json:"enabled"`
+
+	// Reason The reason that they are disabled; callers see it.
+	//
+	// Examples: Read-only until Monday.
 	Reason *string `json:"reason,omitempty"`
 
 	// Server A server id or, if wide is true, a pattern of server ids.
@@ -5217,64 +5878,100 @@ type WorkerItem struct {
 	// Draining Whether the worker is draining: it finishes its calls and accepts no new ones.
 	Draining bool `json:"draining"`
 
-	// Host Examples: node-a
+	// Host The name of the machine or container.
+	//
+	// Examples: node-a
 	Host string `json:"host"`
 
-	// ID Examples: worker-1-7f3k2a
+	// ID The id of the process, which is new after each start.
+	//
+	// Examples: worker-1-7f3k2a
 	ID string `json:"id"`
 
 	// InFlight The number of its running calls, from all front doors.
-	InFlight int64             `json:"in_flight"`
-	Labels   map[string]string `json:"labels,omitempty"`
+	InFlight int64 `json:"in_flight"`
 
-	// Name Examples: worker-1
+	// Labels The configured labels of the worker.
+	Labels map[string]string `json:"labels,omitempty"`
+
+	// Name The configured name of the worker.
+	//
+	// Examples: worker-1
 	Name string `json:"name"`
 
-	// Pid Examples: 4700
-	Pid     int64          `json:"pid"`
-	Servers []WorkerServer `json:"servers"`
-	Started time.Time      `json:"started"`
+	// Pid The process id of the worker.
+	//
+	// Examples: 4700
+	Pid int64 `json:"pid"`
 
-	// Version Examples: 0.1.0
+	// Servers The servers that the worker runs.
+	Servers []WorkerServer `json:"servers"`
+
+	// Started When the process started.
+	Started time.Time `json:"started"`
+
+	// Version The version of the worker.
+	//
+	// Examples: 0.1.0
 	Version string `json:"version"`
 }
 
 // WorkerList defines model for WorkerList.
 type WorkerList struct {
+	// Workers Every live worker.
 	Workers []WorkerItem `json:"workers"`
 }
 
 // WorkerServer defines model for WorkerServer.
 type WorkerServer struct {
+	// Error The reason that the state is not initialized.
 	Error *string `json:"error,omitempty"`
 
-	// ID Examples: everything
+	// ID The id of the server.
+	//
+	// Examples: everything
 	ID string `json:"id"`
 
-	// InitializationState Examples: initialized
+	// InitializationState The state of the server at this worker.
+	//
+	// Examples: initialized
 	InitializationState WorkerServerInitializationState `json:"initialization_state"`
 
 	// OtherDefinitions The number of attached programs that wait because their definitions differ from those of the programs in use.
 	OtherDefinitions *int64 `json:"other_definitions,omitempty"`
 
-	// Pid Examples: 4711
-	Pid      int64 `json:"pid"`
+	// Pid The process id of the server; 0 if it has no process.
+	//
+	// Examples: 4711
+	Pid int64 `json:"pid"`
+
+	// Restarts The number of sessions that were replaced since the worker started.
 	Restarts int64 `json:"restarts"`
 
-	// Sessions Examples: 1
+	// Sessions The number of live MCP sessions.
+	//
+	// Examples: 1
 	Sessions int64 `json:"sessions"`
 
-	// Slots Examples: 64
+	// Slots The maximum number of concurrent calls of the server at this worker.
+	//
+	// Examples: 64
 	Slots int64 `json:"slots"`
 
-	// Transport Examples: stdio
+	// Transport How the worker reaches the server.
+	//
+	// Examples: stdio
 	Transport WorkerServerTransport `json:"transport"`
 }
 
-// WorkerServerInitializationState Examples: initialized
+// WorkerServerInitializationState The state of the server at this worker.
+//
+// Examples: initialized
 type WorkerServerInitializationState string
 
-// WorkerServerTransport Examples: stdio
+// WorkerServerTransport How the worker reaches the server.
+//
+// Examples: stdio
 type WorkerServerTransport string
 
 // Problem400 defines model for Problem400.

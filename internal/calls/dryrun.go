@@ -30,8 +30,8 @@ type DryRunQuery struct {
 // DryRun is the result of applying a draft policy to recorded tool calls.
 type DryRun struct {
 	Version   string         `json:"policy_version" doc:"The version of the draft."`
-	Since     time.Time      `json:"since"`
-	Until     time.Time      `json:"until"`
+	Since     time.Time      `json:"since" doc:"The start of the period of the examined calls."`
+	Until     time.Time      `json:"until" doc:"The end of the period of the examined calls."`
 	Calls     int            `json:"calls" doc:"The number of recorded tool calls with a decision of the policy. The draft was applied to each of them."`
 	Changed   int            `json:"changed" doc:"The number of calls that the draft decides differently."`
 	Unknown   DryRunUnknown  `json:"unknown" doc:"The number of calls for which the decision of the draft cannot be determined, by reason."`
@@ -43,7 +43,7 @@ type DryRun struct {
 
 // DryRunUnknown counts the calls whose decision cannot be determined.
 type DryRunUnknown struct {
-	Total     int `json:"total"`
+	Total     int `json:"total" doc:"All these calls: the sum of arguments, groups and tools."`
 	Arguments int `json:"arguments" doc:"Calls for which a rule reads the arguments, which are not stored."`
 	Groups    int `json:"groups" doc:"Calls for which a rule reads the groups of the caller, which were not recorded."`
 	Tools     int `json:"tools" doc:"Calls of tools that do not exist any more, so that their risk is not known."`
@@ -52,23 +52,23 @@ type DryRunUnknown struct {
 // DryRunRule counts the decisions of one rule.
 type DryRunRule struct {
 	Rule    string `json:"rule" doc:"The name of the rule; empty for the calls for which no rule decides."`
-	Allowed int    `json:"allowed"`
-	Held    int    `json:"held"`
-	Refused int    `json:"refused"`
+	Allowed int    `json:"allowed" doc:"The number of calls that this rule allows."`
+	Held    int    `json:"held" doc:"The number of calls that this rule holds for approval."`
+	Refused int    `json:"refused" doc:"The number of calls that this rule refuses."`
 	Unknown int    `json:"unknown" doc:"The number of calls for which it cannot be determined whether this rule decides."`
 	Changed int    `json:"changed" doc:"The number of calls that this rule decides differently than recorded."`
 }
 
 // DryRunChange is a call on which the draft decides differently.
 type DryRunChange struct {
-	ID        schema.CallID   `json:"id"`
-	Server    schema.ServerID `json:"server"`
-	Tool      string          `json:"tool"`
-	Principal string          `json:"principal"`
-	Created   time.Time       `json:"created"`
-	Was       risk.Decision   `json:"was" enum:"allowed,held,refused"`
+	ID        schema.CallID   `json:"id" doc:"The id of the call."`
+	Server    schema.ServerID `json:"server" doc:"The id of the server."`
+	Tool      string          `json:"tool" doc:"The name of the tool."`
+	Principal string          `json:"principal" doc:"The principal that made the call."`
+	Created   time.Time       `json:"created" doc:"The time at which the call was admitted."`
+	Was       risk.Decision   `json:"was" enum:"allowed,held,refused" doc:"The recorded decision."`
 	WasRule   string          `json:"was_rule,omitempty" doc:"The rule that decided, if one did and its name was recorded."`
-	Now       risk.Decision   `json:"now" enum:"allowed,held,refused"`
+	Now       risk.Decision   `json:"now" enum:"allowed,held,refused" doc:"The decision of the draft."`
 	NowRule   string          `json:"now_rule,omitempty" doc:"The rule of the draft that decides, if one does."`
 }
 

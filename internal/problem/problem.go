@@ -46,8 +46,8 @@ type Fault struct {
 
 // RPCError is a JSON-RPC error as the MCP server sent it.
 type RPCError struct {
-	Code    int64           `json:"code" example:"-32602"`
-	Message string          `json:"message"`
+	Code    int64           `json:"code" doc:"The code of the JSON-RPC error." example:"-32602"`
+	Message string          `json:"message" doc:"The message of the JSON-RPC error, as the MCP server sent it."`
 	Data    json.RawMessage `json:"data,omitempty" doc:"Any JSON value, as the MCP server sent it."`
 }
 

@@ -1305,14 +1305,20 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         APIKey: {
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When the key was changed last; absent if it never was.
+             */
             changed_at?: string;
             /**
              * @description The principal that changed it last.
              * @example ops
              */
             changed_by?: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When the key was created; absent for a key of the configuration.
+             */
             created_at?: string;
             /**
              * @description The principal that created it.
@@ -1373,7 +1379,10 @@ export interface components {
              * @enum {string}
              */
             role?: "platform-admin" | "tenant-admin" | "developer" | "caller" | "auditor";
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When the key was rotated last; absent if it never was.
+             */
             rotated_at?: string;
             /**
              * @description What the key is allowed to do: tools:read, tools:list, tools:call, tools:call:SERVER, tools:call:@SET, calls:read, calls:read:all, approve, admin, admin:tenant.
@@ -1394,12 +1403,18 @@ export interface components {
             tools?: string[];
         };
         APIKeyChange: {
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When the key expires, at most 5 years from now.
+             */
             expires_at?: string;
+            /** @description Replaces all groups of the principal; [] removes them. */
             groups?: string[];
             /** @description Replaces all limits of the key; {} removes them. */
             limits?: components["schemas"]["APIKeyLimits"];
+            /** @description What the key is for. */
             note?: string;
+            /** @description The person or team behind the key. */
             owner?: string;
             /**
              * @description Replaces the scopes.
@@ -1408,6 +1423,7 @@ export interface components {
             role?: "platform-admin" | "tenant-admin" | "developer" | "caller" | "auditor";
             /** @description Replace the role. */
             scopes?: string[];
+            /** @description Replaces all patterns of tools; [] removes them, so that the key can call every tool that its scopes allow. */
             tools?: string[];
         };
         APIKeyLimits: {
@@ -1430,6 +1446,7 @@ export interface components {
             rate?: number;
         };
         APIKeyList: {
+            /** @description The keys, without secrets. */
             keys: components["schemas"]["APIKey"][];
         };
         APIKeyRequest: {
@@ -1438,11 +1455,16 @@ export interface components {
              * @description When the key expires, at most 5 years from now; absent: in 90 days.
              */
             expires_at?: string;
+            /** @description The groups of the principal, by which policies select callers. */
             groups?: string[];
             /** @description Limits of the key, in addition to those of the configuration. They cannot exceed the limits of your own key. */
             limits?: components["schemas"]["APIKeyLimits"];
-            /** @example ci */
+            /**
+             * @description The name of the principal that uses the key.
+             * @example ci
+             */
             name: string;
+            /** @description What the key is for. */
             note?: string;
             /** @description The person or team behind the key. Absent: the owner of your credential. */
             owner?: string;
@@ -1501,6 +1523,7 @@ export interface components {
         };
         /** @description A call that is stored and continues without its caller; GET /calls/{id} returns its state. */
         AcceptedCall: {
+            /** @description The approval that the call requires or required, if it was held. */
             approval_id?: string;
             /** @description The arguments as the caller sent them, if the request asks for them and they are stored. */
             arguments?: {
@@ -1511,16 +1534,25 @@ export interface components {
              * @description The number of attempts.
              */
             attempt?: number;
+            /** @description The batch of the call; absent if it is in none. */
             batch_id?: string;
             /** @description With state unknown: the call was asked to stop while it ran. A call in state canceled never ran. */
             cancel_requested?: boolean;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When the call was admitted.
+             */
             created: string;
+            /** @description The caller's own id for the call, if it has one. */
             custom_id?: string;
+            /** @description The decisions of people on the call, oldest first. */
             decisions?: components["schemas"]["Decision"][];
             /** @description Whether an approver edited the arguments. */
             edited?: boolean;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When the call ended; absent until then.
+             */
             ended?: string;
             /**
              * Format: date-time
@@ -1529,6 +1561,7 @@ export interface components {
             expires_at?: string;
             /** @description Whether every attempt failed; POST /calls/{id}/settle can start another. */
             given_up?: boolean;
+            /** @description The id of the call. */
             id: string;
             /**
              * Format: int64
@@ -1548,65 +1581,102 @@ export interface components {
             replay_of?: string;
             /** @description The result of the tool, once it is available. */
             result?: components["schemas"]["CallToolResult"];
+            /** @description The id of the server. */
             server: string;
             /** @description The person who settled a call with unknown outcome, and the reason. */
             settled?: string;
+            /** @description The state of the call. */
             state: components["schemas"]["CallState"];
+            /** @description The name of the tool. */
             tool: string;
             /** @description Whether the tool's result is an error. */
             tool_error?: boolean;
             /** @description The trace that has the spans of the call: 32 hex digits. Absent if the call was not traced or not sampled. For a call of a batch, GET /calls has it. */
             trace_id?: string;
+            /** @description The worker of the last attempt; absent if the call was sent to none. */
             worker?: string;
         };
         AcceptedDigest: {
-            /** @example sha256:71accd489c13 */
+            /**
+             * @description The digest of the accepted definition.
+             * @example sha256:71accd489c13
+             */
             digest: string;
-            /** @example files */
+            /**
+             * @description The id of the server.
+             * @example files
+             */
             server: string;
-            /** @example read_file */
+            /**
+             * @description The name of the tool.
+             * @example read_file
+             */
             tool: string;
         };
         AddedServer: {
-            /** @example files */
+            /**
+             * @description The id of the server.
+             * @example files
+             */
             id: string;
             /**
              * Format: int64
+             * @description The process id of the server; 0 if it has no process.
              * @example 4711
              */
             pid: number;
-            /** @example Low risk - Standard execution */
+            /**
+             * @description The risk level in words; absent if the entry has none.
+             * @example Low risk - Standard execution
+             */
             risk_description?: string;
             /**
              * Format: int64
+             * @description The risk level of the entry, if it has one.
              * @example 1
              */
             risk_level?: number;
+            /** @description Whether calls run in a container, as at risk level 3; present if the entry has a risk level. */
             running_in_docker?: boolean;
             /**
+             * @description Always connected.
              * @example connected
              * @enum {string}
              */
             status: "connected";
         };
         Allowance: {
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description The maximum number of calls that are allowed; 0 or absent means no limit.
+             */
             max_uses?: number;
+            /** @description The arguments that calls may have. */
             pattern: components["schemas"]["AllowancePattern"];
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description The time until which calls are allowed.
+             */
             until: string;
         };
         AllowancePattern: {
+            /** @description For exact: the digest of the arguments. The approver sets it. */
             arguments_digest?: string;
+            /** @description The arguments that match: exact, the same arguments; values, the same values at some places; any, every argument. */
             kind: string;
+            /** @description For values: the places whose values must be the same. */
             values?: components["schemas"]["AllowanceValue"][];
         };
         AllowanceValue: {
+            /** @description The digest of the value there. The approver sets it. */
             digest?: string;
+            /** @description A JSON pointer (RFC 6901) into the arguments. */
             pointer: string;
         };
         ArgumentFault: {
+            /** @description The value that was expected. It never contains the actual value. */
             message: string;
+            /** @description A JSON pointer (RFC 6901) into the arguments; empty means all of them. */
             pointer: string;
         };
         AuditFault: {
@@ -1627,27 +1697,40 @@ export interface components {
             sequence?: number;
             /** @description The fault, in words. */
             what: string;
+            /** @description The process whose chain has the fault. */
             writer: string;
         };
         AuditRecord: {
             /** @description The digest of the changed resource after the action; absent if it was removed. */
             after_digest?: string;
+            /** @description The id of the approval. */
             approval_id?: string;
+            /** @description The SHA-256 digest of the arguments. */
             arguments_digest?: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description The time of the event.
+             */
             at: string;
+            /** @description The attempt for which the confirmation token was spent. */
             attempt?: string;
+            /** @description The batch of the call; absent if it is in none. */
             batch_id?: string;
             /** @description The digest of the changed resource before the action; absent if it did not exist. */
             before_digest?: string;
+            /** @description The SHA-256 digest of what the approval is for: the caller, the tool and its definition, the arguments, the policy, the level, the deadline, the call and the approval. */
             binding_digest?: string;
             /**
              * @description The principal or person that acted.
              * @example ops
              */
             by?: string;
+            /** @description The id of the call. */
             call_id?: string;
-            /** @example api */
+            /**
+             * @description How the person or program acted, such as web, api or slack.
+             * @example api
+             */
             channel?: string;
             /**
              * @description The program.
@@ -1656,6 +1739,7 @@ export interface components {
             client?: string;
             /** @description How the operator was authenticated. */
             credential?: string;
+            /** @description The SHA-256 digest of the definition of the tool. */
             definition_digest?: string;
             /** @description The kind of the error. */
             error?: string;
@@ -1678,14 +1762,23 @@ export interface components {
              * @example switch-tool
              */
             operation?: string;
-            /** @example succeeded */
+            /**
+             * @description The outcome of the event, such as approve, deny or succeeded.
+             * @example succeeded
+             */
             outcome?: string;
+            /** @description The person or team behind the name in by. */
             owner?: string;
-            /** @example /servers/files/tools/write_file */
+            /**
+             * @description The path of the request of an operator.
+             * @example /servers/files/tools/write_file
+             */
             path?: string;
+            /** @description The permission under which the call ran without an approval. */
             permission_id?: string;
             /** @description The person whose access it is, if somebody else acted on it. */
             person?: string;
+            /** @description The version of the policy that decided. */
             policy_version?: string;
             /** @description The SHA-256 of the record before it in the chain. */
             prev: string;
@@ -1695,15 +1788,21 @@ export interface components {
             reason_digest?: string;
             /** @description Whether the record was written later, from the record of the approval. */
             repaired?: boolean;
+            /** @description The id of the request of an operator, as in the header X-Request-ID of its answer. */
             request_id?: string;
             /**
              * @description The resource for which its tokens are valid.
              * @example https://tools.example.com/mcp
              */
             resource?: string;
+            /** @description The SHA-256 digest of the result. */
             result_digest?: string;
+            /** @description The rule of the policy that decided; absent if none did. */
             rule?: string;
-            /** @example tools:read tools:call */
+            /**
+             * @description The scopes of the access, separated by spaces.
+             * @example tools:read tools:call
+             */
             scopes?: string;
             /**
              * Format: int64
@@ -1711,14 +1810,19 @@ export interface components {
              * @example 17
              */
             seq: number;
+            /** @description The id of the server. */
             server?: string;
             /**
              * Format: int64
+             * @description The HTTP status of the answer to an operator.
              * @example 200
              */
             status?: number;
+            /** @description The tenant of the call or the acting principal; absent for the default one. */
             tenant?: string;
+            /** @description The name of the tool. */
             tool?: string;
+            /** @description The worker to which the call was sent. */
             worker?: string;
             /**
              * @description The process that wrote it; each writes a chain of its own.
@@ -1732,6 +1836,7 @@ export interface components {
              * @example 412-0
              */
             next?: string;
+            /** @description The records, in the order of the request. */
             records: components["schemas"]["AuditRecord"][];
         };
         AuditVerification: {
@@ -1740,7 +1845,10 @@ export interface components {
              * @description When verification began. It begins again with the first record every hour.
              */
             began_at: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description The time of the request that verified the last records.
+             */
             checked_at: string;
             /** @description Whether all records that were stored at the time of the request are verified. If false, send the request again: it continues. */
             complete: boolean;
@@ -1774,15 +1882,29 @@ export interface components {
              * @description The number of lines read so far, including refused ones.
              */
             calls: number;
+            /** @description The number of its calls in each state. */
             counts: components["schemas"]["BatchCounts"];
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When the batch was created.
+             */
             created: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When its last call ended; absent until then.
+             */
             ended?: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When calls that were not sent to a worker expire.
+             */
             expires_at: string;
-            /** @example batch_06b2t8m3c0w3v2q5n7k9a1d4fz */
+            /**
+             * @description The id of the batch.
+             * @example batch_06b2t8m3c0w3v2q5n7k9a1d4fz
+             */
             id: string;
+            /** @description The caller's own labels. */
             labels?: {
                 [key: string]: string;
             };
@@ -1795,8 +1917,12 @@ export interface components {
             missing_servers?: string[];
             /** @description Whether the arguments and results of its calls have been deleted, because the retention of its tenant has ended. */
             payloads_deleted?: boolean;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description The priority; each step of 5 doubles its share of the capacity, or halves it. Absent: 0.
+             */
             priority?: number;
+            /** @description The reason for the state, if it failed, expired or was canceled. */
             reason?: string;
             /** @description The first refused lines; the results list all of them. */
             refusals?: components["schemas"]["LineRefusal"][];
@@ -1805,9 +1931,15 @@ export interface components {
              * @description The number of lines of this request that are not valid calls.
              */
             refused?: number;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When its first call started; absent until then.
+             */
             started?: string;
-            /** @enum {string} */
+            /**
+             * @description receiving: more calls can be added. running: calls run. canceling: it was canceled, and calls that were sent still run. The others are final.
+             * @enum {string}
+             */
             state: "receiving" | "running" | "canceling" | "completed" | "canceled" | "expired" | "failed";
         };
         /** @description One call of a batch. */
@@ -1826,27 +1958,45 @@ export interface components {
             tool: string;
         };
         BatchCounts: {
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Calls that were canceled before they ran.
+             */
             canceled: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Calls that the policy, a scope or a person denied.
+             */
             denied: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Calls that were not approved or not sent to a worker in time.
+             */
             expired: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Calls that were refused or failed.
+             */
             failed: number;
             /**
              * Format: int64
              * @description Waiting calls that require approval. GET /batches/{id}/held lists them.
              */
             held: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Calls with a result, tool errors included.
+             */
             succeeded: number;
             /**
              * Format: int64
              * @description Succeeded calls whose tool result is an error.
              */
             tool_errors: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Calls that were sent and whose outcome cannot be determined.
+             */
             unknown: number;
             /**
              * Format: int64
@@ -1855,6 +2005,7 @@ export interface components {
             waiting: number;
         };
         BatchList: {
+            /** @description The batches, newest first. */
             batches: components["schemas"]["Batch"][];
             /** @description The cursor of the next page. */
             next?: string;
@@ -1885,6 +2036,7 @@ export interface components {
              * @description The number of attempts.
              */
             attempt?: number;
+            /** @description The id of the call. */
             call_id: string;
             /** @description With state unknown: the call was asked to stop while it ran. A call in state canceled never ran. */
             cancel_requested?: boolean;
@@ -1903,12 +2055,15 @@ export interface components {
             result?: components["schemas"]["CallToolResult"];
             /** @description The person who settled a call with unknown outcome, and the reason. */
             settled?: string;
+            /** @description The final state of the call. */
             state: components["schemas"]["CallState"];
             /** @description Whether the tool's result is an error. */
             tool_error?: boolean;
+            /** @description The worker of the last attempt; absent if the call was sent to none. */
             worker?: string;
         };
         Call: {
+            /** @description The approval that the call requires or required, if it was held. */
             approval_id?: string;
             /** @description The arguments as the caller sent them, if the request asks for them and they are stored. */
             arguments?: {
@@ -1919,16 +2074,25 @@ export interface components {
              * @description The number of attempts.
              */
             attempt?: number;
+            /** @description The batch of the call; absent if it is in none. */
             batch_id?: string;
             /** @description With state unknown: the call was asked to stop while it ran. A call in state canceled never ran. */
             cancel_requested?: boolean;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When the call was admitted.
+             */
             created: string;
+            /** @description The caller's own id for the call, if it has one. */
             custom_id?: string;
+            /** @description The decisions of people on the call, oldest first. */
             decisions?: components["schemas"]["Decision"][];
             /** @description Whether an approver edited the arguments. */
             edited?: boolean;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When the call ended; absent until then.
+             */
             ended?: string;
             /**
              * Format: date-time
@@ -1937,6 +2101,7 @@ export interface components {
             expires_at?: string;
             /** @description Whether every attempt failed; POST /calls/{id}/settle can start another. */
             given_up?: boolean;
+            /** @description The id of the call. */
             id: string;
             /**
              * Format: int64
@@ -1951,30 +2116,45 @@ export interface components {
             replay_of?: string;
             /** @description The result of the tool, once it is available. */
             result?: components["schemas"]["CallToolResult"];
+            /** @description The id of the server. */
             server: string;
             /** @description The person who settled a call with unknown outcome, and the reason. */
             settled?: string;
+            /** @description The state of the call. */
             state: components["schemas"]["CallState"];
+            /** @description The name of the tool. */
             tool: string;
             /** @description Whether the tool's result is an error. */
             tool_error?: boolean;
             /** @description The trace that has the spans of the call: 32 hex digits. Absent if the call was not traced or not sampled. For a call of a batch, GET /calls has it. */
             trace_id?: string;
+            /** @description The worker of the last attempt; absent if the call was sent to none. */
             worker?: string;
         };
         /** @description The answer to a call. Check outcome first: with held and accepted the tool has not answered, and with held it has not run. */
         CallAnswer: components["schemas"]["CompletedCall"] | components["schemas"]["ConfirmationRequest"] | components["schemas"]["AcceptedCall"];
         CallList: {
+            /** @description The calls, newest first. */
             calls: components["schemas"]["CallRecord"][];
+            /** @description The cursor of the next page; absent on the last page. */
             next?: string;
         };
         CallRecord: {
+            /** @description The approval that the call required, if it was held. */
             approval_id?: string;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description The size of the arguments in bytes.
+             */
             arguments_bytes: number;
+            /** @description The SHA-256 digest of the arguments. */
             arguments_digest?: string;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description The number of attempts; 0 if the call was sent to no worker.
+             */
             attempt: number;
+            /** @description The batch of the call; absent if it is in none. */
             batch_id?: string;
             /** @description With state unknown: the call was asked to stop while it ran. A call in state canceled never ran. */
             cancel_requested?: boolean;
@@ -1983,42 +2163,58 @@ export interface components {
              * @description The time at which the call was admitted.
              */
             created: string;
+            /** @description The caller's own id for the call, if it has one. */
             custom_id?: string;
             /**
              * @description What the policy decided. Absent if the call was refused before the policy was evaluated.
              * @enum {string}
              */
             decision?: "allowed" | "held" | "refused";
+            /** @description Whether the call is stored and continues without its caller. */
             durable?: boolean;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description The time at which the call ended; absent until then.
+             */
             ended?: string;
             /** @description The reason that there is no result. */
             error?: components["schemas"]["CallRecordError"];
+            /** @description The front door that admitted the call. */
             front_door?: string;
+            /** @description The id of the call. */
             id: string;
             /**
              * Format: int64
              * @description Its position in the batch, from 0.
              */
             index?: number;
+            /** @description The MCP method of the request. */
             method: string;
+            /** @description The person or team behind the principal, if recorded. */
             owner?: string;
+            /** @description The principal that made the call. */
             principal: string;
             /** @description The call that this one repeats with the same arguments. */
             replay_of?: string;
             /** @description Whether an idempotency key returned the result of an earlier request. */
             replayed?: boolean;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description The size of the result in bytes; 0 if there is none.
+             */
             result_bytes: number;
+            /** @description The SHA-256 digest of the result; absent if there is none. */
             result_digest?: string;
             /** @description The rule of the policy that decided, if one did and its name was recorded. */
             rule?: string;
+            /** @description The id of the server. */
             server: string;
             /**
              * Format: date-time
              * @description The time at which its last attempt was sent to the MCP server, if known.
              */
             started?: string;
+            /** @description The state of the call. */
             state: components["schemas"]["CallState"];
             /** @description The tenant of the principal; absent for the default one. */
             tenant?: string;
@@ -2027,15 +2223,19 @@ export interface components {
              * @description The time that the MCP server took, measured by the worker.
              */
             took_ms?: number;
+            /** @description The name of the tool; absent for a request that is not a tool call. */
             tool?: string;
             /** @description Whether the tool's result is an error. */
             tool_error?: boolean;
             /** @description The trace that has the spans of the call: 32 hex digits. Absent if the call was not traced or not sampled. */
             trace_id?: string;
+            /** @description The worker of the last attempt; absent if the call was sent to none. */
             worker?: string;
         };
         CallRecordError: {
+            /** @description The fault, in words. It never contains an argument. */
             detail: string;
+            /** @description The kind of the error; the last segment of the type of its problem document. */
             kind: string;
         };
         CallRequest: {
@@ -2059,6 +2259,7 @@ export interface components {
         CallState: "held" | "queued" | "running" | "succeeded" | "failed" | "denied" | "expired" | "canceled" | "unknown";
         /** @description The result of the tool, exactly as the MCP server sent it. A tool that failed has isError true. */
         CallToolResult: {
+            /** @description Metadata of the server. */
             _meta?: {
                 [key: string]: unknown;
             };
@@ -2066,6 +2267,7 @@ export interface components {
             content?: components["schemas"]["ContentBlock"][];
             /** @description The sandbox in which the tool ran, as reported by Callyard and not by the server; present only if the call was isolated. */
             execution_environment?: {
+                /** @description Whether the sandbox is a container. */
                 docker?: boolean;
                 /** @description The image that the operator configured. */
                 docker_image?: string;
@@ -2073,6 +2275,7 @@ export interface components {
                 isolation?: string;
                 /** @description The risk level as text. */
                 risk_description?: string;
+                /** @description The risk level of the server, from 1 to 3. */
                 risk_level?: number;
                 /** @description The runtime of the container, such as runc or runsc. */
                 runtime?: string;
@@ -2084,6 +2287,7 @@ export interface components {
         };
         /** @description The result of the tool, exactly as the MCP server sent it, followed by outcome. A tool that failed has isError true. */
         CompletedCall: {
+            /** @description Metadata of the server. */
             _meta?: {
                 [key: string]: unknown;
             };
@@ -2091,6 +2295,7 @@ export interface components {
             content?: components["schemas"]["ContentBlock"][];
             /** @description The sandbox in which the tool ran, as reported by Callyard and not by the server; present only if the call was isolated. */
             execution_environment?: {
+                /** @description Whether the sandbox is a container. */
                 docker?: boolean;
                 /** @description The image that the operator configured. */
                 docker_image?: string;
@@ -2098,6 +2303,7 @@ export interface components {
                 isolation?: string;
                 /** @description The risk level as text. */
                 risk_description?: string;
+                /** @description The risk level of the server, from 1 to 3. */
                 risk_level?: number;
                 /** @description The runtime of the container, such as runc or runsc. */
                 runtime?: string;
@@ -2114,6 +2320,7 @@ export interface components {
         };
         ConfigurationDisagreement: {
             /**
+             * @description The part of the configuration.
              * @example policy
              * @enum {string}
              */
@@ -2123,6 +2330,7 @@ export interface components {
              * @example files
              */
             server?: string;
+            /** @description The versions in use, each with its processes. */
             versions: components["schemas"]["ConfigurationVersion"][];
         };
         ConfigurationPart: {
@@ -2137,6 +2345,7 @@ export interface components {
              */
             outcome: "in force" | "refused";
             /**
+             * @description The part of the configuration.
              * @example policy
              * @enum {string}
              */
@@ -2170,15 +2379,22 @@ export interface components {
         ConfigurationVersion: {
             /** @description The ids of the processes that use this version. */
             processes: string[];
-            /** @example sha256:71accd489c13 */
+            /**
+             * @description A version of the content.
+             * @example sha256:71accd489c13
+             */
             version: string;
         };
         ConfiguredProcess: {
-            /** @example worker-1-7f3k2a */
+            /**
+             * @description The id of the process, which is new after each start.
+             * @example worker-1-7f3k2a
+             */
             id: string;
             /** @description The files that the process reloads. */
             parts: components["schemas"]["ConfigurationPart"][];
             /**
+             * @description The role of the process.
              * @example worker
              * @enum {string}
              */
@@ -2187,33 +2403,48 @@ export interface components {
         ConfirmCalls: {
             /** @description The ids of the calls to confirm or reject. Other calls are not affected. */
             calls: string[];
+            /** @description true confirms the calls, which then run; false rejects them. */
             confirm: boolean;
         };
         ConfirmRequest: {
+            /** @description true confirms the call, which then runs; false rejects it. */
             confirm: boolean;
         };
         ConfirmationRequest: {
+            /** @description The id of the approval, for approvers. */
             approval_id: string;
             /** @description The page on which approvers decide. */
             approval_url?: string;
+            /** @description The id of the call; GET /calls/{id} returns its state and then its result. */
             call_id: string;
             /** @description The single-use token; absent if somebody else must approve. */
             confirmation_id?: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When the approval expires. The call then ends as expired and never runs.
+             */
             expires_at: string;
+            /** @description The MCP method of the request; tools/call for a tool call. */
             method: string;
             /**
              * @description Always held: the call has not run. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             outcome: "held";
+            /** @description The reasons for which it is held. */
             reasons?: string[];
             /** @description Always true. */
             requires_confirmation: boolean;
+            /** @description The risk level in words. */
             risk_description: string;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description The risk level of the call: 1 is low, 3 is high.
+             */
             risk_level: number;
+            /** @description The id of the server. */
             server_id: string;
+            /** @description The name of the tool. */
             tool_name: string;
         };
         ConfirmedCalls: {
@@ -2222,6 +2453,7 @@ export interface components {
              * @description The number of calls to which the answer was applied.
              */
             accepted: number;
+            /** @description The calls to which the answer was not applied. */
             refused: components["schemas"]["RefusedCall"][];
         };
         /** @description A content block of a result, exactly as the MCP server sent it. Its members depend on its type, and it can have others. */
@@ -2232,6 +2464,7 @@ export interface components {
             mimeType?: string;
             /** @description The name of the resource. */
             name?: string;
+            /** @description The content of the resource, for type resource. */
             resource?: {
                 [key: string]: unknown;
             };
@@ -2249,11 +2482,17 @@ export interface components {
             calls?: {
                 [key: string]: unknown;
             }[];
-            /** @example openai */
+            /**
+             * @description The format of the request, as in its member from.
+             * @example openai
+             */
             from: string;
             /** @description Each part of the request that is missing from the answer or differs there. Beyond 1,000, the last note gives the number of the others. */
             notes: components["schemas"]["ConversionNote"][];
-            /** @example anthropic */
+            /**
+             * @description The format of the answer, as in the member to of the request.
+             * @example anthropic
+             */
             to: string;
             /** @description The converted tools, as the tools member of a request to the provider, or for mcp the tools of tools/list; absent if the request has no tools. */
             tools?: {
@@ -2266,7 +2505,10 @@ export interface components {
              * @enum {string}
              */
             kind: "skipped" | "dropped" | "changed";
-            /** @example The schema does not express it; the description does: multipleOf 5. */
+            /**
+             * @description The difference, in words.
+             * @example The schema does not express it; the description does: multipleOf 5.
+             */
             message: string;
             /**
              * @description A JSON pointer (RFC 6901) into the request.
@@ -2293,30 +2535,49 @@ export interface components {
             tools?: unknown;
         };
         Decision: {
+            /** @description The calls that the person allowed to run without approval from then on. */
             allow?: components["schemas"]["Allowance"];
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description The time of the decision.
+             */
             at: string;
+            /** @description The person who decided. */
             by: string;
+            /** @description How the person decided, such as web, api or slack. */
             channel?: string;
+            /** @description The groups of the person at that time. */
             groups?: string[];
+            /** @description The kind of the decision. */
             kind: string;
+            /** @description The owner of the credential with which the person decided. */
             owner?: string;
+            /** @description The reason that the person gave. */
             reason?: string;
         };
         DisabledTools: {
+            /** @description The reason that they are disabled; callers see it. */
             reason?: string;
-            /** @example files */
+            /**
+             * @description A server id or, if wide is true, a pattern of server ids.
+             * @example files
+             */
             server?: string;
             /** @description Only tools of this set. */
             set?: string;
-            /** @example delete_* */
+            /**
+             * @description A tool name or, if wide is true, a pattern of tool names.
+             * @example delete_*
+             */
             tool?: string;
             /** @description Whether server and tool are patterns. */
             wide?: boolean;
         };
         DrainingWorker: {
+            /** @description The id of the worker. */
             id: string;
             /**
+             * @description Always draining.
              * @example draining
              * @enum {string}
              */
@@ -2325,7 +2586,10 @@ export interface components {
         Evaluation: {
             /** @description The mean over the samples, at the extraction level published. */
             accuracy?: components["schemas"]["EvaluationEstimate"];
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description The number of scored answers.
+             */
             answers?: number;
             /**
              * Format: date-time
@@ -2348,7 +2612,10 @@ export interface components {
             id: string;
             /** @description The mean of the reward with all its terms. */
             reward?: components["schemas"]["EvaluationEstimate"];
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description The number of scored samples.
+             */
             samples?: number;
             /** @description Whether there is a report. If false, fault has the reason, and there are no scores. */
             scored: boolean;
@@ -2359,9 +2626,14 @@ export interface components {
             trials?: number;
         };
         EvaluationCategory: {
+            /** @description The means over the samples of the category. */
             metrics: components["schemas"]["EvaluationMetrics"];
+            /** @description The name of the category. */
             name: string;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description The number of samples in the category.
+             */
             samples: number;
             /** @description The number of answers of each type. */
             types: {
@@ -2381,19 +2653,37 @@ export interface components {
             valid: components["schemas"]["EvaluationEstimate"];
         };
         EvaluationEstimate: {
-            /** Format: double */
+            /**
+             * Format: double
+             * @description The upper end of the confidence interval.
+             */
             high: number;
-            /** Format: double */
+            /**
+             * Format: double
+             * @description The lower end of the confidence interval.
+             */
             low: number;
-            /** Format: double */
+            /**
+             * Format: double
+             * @description The mean.
+             */
             mean: number;
         };
         EvaluationExecution: {
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description The number of answers whose calls were run.
+             */
             answers: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description The number of calls in these answers.
+             */
             calls: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Calls that the policy, a scope or a person denied.
+             */
             denied: number;
             /**
              * Format: int64
@@ -2404,7 +2694,10 @@ export interface components {
             masked_because?: {
                 [key: string]: number;
             };
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Calls without an error.
+             */
             ok: number;
             /**
              * Format: int64
@@ -2419,8 +2712,12 @@ export interface components {
             state?: components["schemas"]["EvaluationEstimate"];
         };
         EvaluationLevel: {
+            /** @description The scores of each category of samples. */
             categories: components["schemas"]["EvaluationCategory"][];
-            /** @enum {string} */
+            /**
+             * @description The extraction level: the calls that count, from only well-formed ones to all that are found in the text.
+             * @enum {string}
+             */
             level: "strict" | "published" | "lenient";
             /** @description The means of the categories, averaged. */
             macro: components["schemas"]["EvaluationMetrics"];
@@ -2441,13 +2738,20 @@ export interface components {
             total: number;
         };
         EvaluationMetrics: {
+            /** @description The share of answers that call exactly the expected tools. */
             accuracy: components["schemas"]["EvaluationEstimate"];
+            /** @description The mean of the harmonic means of the precision and recall of each sample. */
             f1: components["schemas"]["EvaluationEstimate"];
+            /** @description The mean share of the called tools that are expected. */
             precision: components["schemas"]["EvaluationEstimate"];
+            /** @description The mean share of the expected tools that are called. */
             recall: components["schemas"]["EvaluationEstimate"];
         };
         EvaluationPass: {
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description The number of trials.
+             */
             k: number;
             /** @description The share of samples for which all of k answers are correct. */
             pass_all_k: components["schemas"]["EvaluationEstimate"];
@@ -2457,14 +2761,21 @@ export interface components {
         EvaluationReport: {
             /** @description The accuracy if tools that the data set calls similar are accepted. */
             accuracy_with_similar?: components["schemas"]["EvaluationEstimate"];
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description The number of scored answers.
+             */
             answers: number;
             /** @description The verdict of the data set's own checker. */
             check?: components["schemas"]["EvaluationCheck"];
+            /** @description The name of the data set. */
             data?: string;
             /** @description The outcomes of the calls in the answers, if they were run. */
             executed?: components["schemas"]["EvaluationExecution"];
-            /** @example 2026-01-02-qwen3 */
+            /**
+             * @description The name of the run, which is that of its folder.
+             * @example 2026-01-02-qwen3
+             */
             id: string;
             /** @description The digest of all inputs of the report. */
             inputs: string;
@@ -2476,8 +2787,12 @@ export interface components {
             rewards: components["schemas"]["EvaluationReward"][];
             /** @description A short description of the scoring rules. */
             rules: string[];
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description The number of scored samples.
+             */
             samples: number;
+            /** @description The digest of the samples. */
             samples_digest: string;
             /** @description The settings of the scores, with the constants of the reward. */
             scoring: {
@@ -2489,7 +2804,10 @@ export interface components {
             };
             /** @description Samples without an answer that are not counted. */
             skipped?: string[];
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description The maximum number of answers to one sample.
+             */
             trials: number;
             /** @description The turns of conversations whose calls are expected turn by turn. */
             turns?: components["schemas"]["EvaluationTurn"][];
@@ -2502,11 +2820,16 @@ export interface components {
             version: string;
         };
         EvaluationReward: {
+            /** @description The mean over the samples. */
             mean: components["schemas"]["EvaluationEstimate"];
-            /** @example full */
+            /**
+             * @description The name of the term, or full for the reward with all its terms.
+             * @example full
+             */
             name: string;
         };
         EvaluationTurn: {
+            /** @description The share of conversations that call exactly the expected tools in this turn. */
             accuracy: components["schemas"]["EvaluationEstimate"];
             /**
              * Format: int64
@@ -2524,19 +2847,37 @@ export interface components {
             };
         };
         ExportedKey: {
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When the key expires; absent if it never does.
+             */
             expires_at?: string;
+            /** @description The groups of the principal, by which policies select callers. */
             groups?: string[];
-            /** @example 4vQxWc0aZkPm */
+            /**
+             * @description The id of the key.
+             * @example 4vQxWc0aZkPm
+             */
             id: string;
-            /** @example ci */
+            /**
+             * @description The name of the principal that uses the key.
+             * @example ci
+             */
             name: string;
+            /** @description What the key is for. */
             note?: string;
-            /** @enum {string} */
+            /**
+             * @description api: created with POST /keys. configuration: an entry of front_door.keys.
+             * @enum {string}
+             */
             origin: "api" | "configuration";
+            /** @description The person or team behind the key. */
             owner?: string;
+            /** @description The scopes of the key, those of its role included. */
             scopes: string[];
+            /** @description The tenant of the principal; absent for the default one. */
             tenant?: string;
+            /** @description Patterns of the tools that the key can call; absent: every tool that its scopes allow. */
             tools?: string[];
         };
         Fabric: {
@@ -2586,9 +2927,14 @@ export interface components {
             tenant_sets?: components["schemas"]["TenantSet"][];
         };
         Fleet: {
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description The time of this view.
+             */
             at: string;
+            /** @description Every server, as in GET /servers. */
             servers: components["schemas"]["ServerItem"][];
+            /** @description Every live worker, as in GET /workers. */
             workers: components["schemas"]["WorkerItem"][];
         };
         FormerSecret: {
@@ -2617,7 +2963,10 @@ export interface components {
              * @example 7.31
              */
             score: number;
-            /** @example files */
+            /**
+             * @description The id of the server.
+             * @example files
+             */
             server: string;
             /**
              * @description How it is called, in one line: required parameters first, optional ones with a question mark.
@@ -2629,7 +2978,10 @@ export interface components {
              * @example Reads a text file.
              */
             summary?: string;
-            /** @example read_text */
+            /**
+             * @description The name of the tool.
+             * @example read_text
+             */
             tool: string;
         };
         FrontDoorItem: {
@@ -2642,9 +2994,15 @@ export interface components {
             id: string;
             /** @description Absent if the front door runs an older version, which does not announce it. */
             load?: components["schemas"]["FrontDoorLoad"];
-            /** @example north */
+            /**
+             * @description The region of the front door; absent if none is configured.
+             * @example north
+             */
             region?: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When the process started; absent if the front door runs an older version, which does not announce it.
+             */
             started?: string;
             /**
              * @description Absent if the front door runs an older version, which does not announce it.
@@ -2694,13 +3052,17 @@ export interface components {
              * @example 0.025
              */
             at_most?: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description The number of ended calls that took longer than the previous element allows, and at most this duration.
+             */
             calls: number;
         };
         /** @description The prompt, exactly as the server sent it. */
         GetPromptResult: {
             /** @description The description of the prompt. */
             description?: string;
+            /** @description The messages of the prompt, in order. */
             messages: {
                 [key: string]: unknown;
             }[];
@@ -2714,11 +3076,14 @@ export interface components {
             configuration: components["schemas"]["HealthPart"][];
             /**
              * Format: int64
+             * @description The number of servers.
              * @example 4
              */
             serverCount: number;
+            /** @description The servers that this front door knows. */
             servers: components["schemas"]["HealthServer"][];
             /**
+             * @description Always ok.
              * @example ok
              * @enum {string}
              */
@@ -2759,6 +3124,7 @@ export interface components {
              */
             outcome: "in force" | "refused";
             /**
+             * @description The part of the configuration.
              * @example policy
              * @enum {string}
              */
@@ -2780,29 +3146,41 @@ export interface components {
             version: string;
         };
         HealthServer: {
+            /** @description Whether at least one live worker has initialized the server. */
             connected: boolean;
-            /** @example everything */
+            /**
+             * @description The id of the server.
+             * @example everything
+             */
             id: string;
             /**
+             * @description The state of the server: starting, initialized, or the reason that it is not: timeout or error.
              * @example initialized
              * @enum {string}
              */
             initialization_state: "starting" | "initialized" | "timeout" | "error";
             /**
              * Format: int64
+             * @description The process id of the server on the worker in the best state; 0 if it has no process.
              * @example 4711
              */
             pid: number;
-            /** @example Low risk - Standard execution */
+            /**
+             * @description The risk level in words; absent if the operator set no level.
+             * @example Low risk - Standard execution
+             */
             risk_description?: string;
             /**
              * Format: int64
+             * @description The risk level that the operator set, if any.
              * @example 1
              */
             risk_level?: number;
+            /** @description Whether calls run in a container, as at risk level 3; present if a risk level is set. */
             running_in_docker?: boolean;
         };
         HeldCall: {
+            /** @description The id of the approval. */
             approval_id: string;
             /** @description SHA-256 of the arguments that would run. */
             arguments_digest: string;
@@ -2811,39 +3189,62 @@ export interface components {
              * @enum {string}
              */
             by: "caller" | "people";
+            /** @description The id of the call. */
             call_id: string;
+            /** @description The caller's own id for the call, if it has one. */
             custom_id?: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When the approval expires.
+             */
             expires_at: string;
             /**
              * Format: int64
              * @description Its position in the batch.
              */
             index: number;
+            /** @description The reasons for which it is held. */
             reasons?: string[];
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description The risk level of the call: 1 is low, 3 is high.
+             */
             risk_level: number;
+            /** @description The id of the server. */
             server: string;
+            /** @description The name of the tool. */
             tool: string;
         };
         HeldCalls: {
+            /** @description The held calls, in the order of the batch. */
             calls: components["schemas"]["HeldCall"][];
         };
         LineRefusal: {
+            /** @description The caller's own id for the call, if it has one. */
             custom_id?: string;
+            /** @description The fault and the fix. */
             detail: string;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description The position of the line in the batch, from 0.
+             */
             index: number;
         };
         NewAPIKey: {
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When the key was changed last; absent if it never was.
+             */
             changed_at?: string;
             /**
              * @description The principal that changed it last.
              * @example ops
              */
             changed_by?: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When the key was created; absent for a key of the configuration.
+             */
             created_at?: string;
             /**
              * @description The principal that created it.
@@ -2904,7 +3305,10 @@ export interface components {
              * @enum {string}
              */
             role?: "platform-admin" | "tenant-admin" | "developer" | "caller" | "auditor";
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When the key was rotated last; absent if it never was.
+             */
             rotated_at?: string;
             /**
              * @description What the key is allowed to do: tools:read, tools:list, tools:call, tools:call:SERVER, tools:call:@SET, calls:read, calls:read:all, approve, admin, admin:tenant.
@@ -3031,27 +3435,46 @@ export interface components {
             policy_version: string;
             /** @description The rules of the draft in their order. The last element, without a name, counts the calls for which no rule decides. */
             rules: components["schemas"]["PolicyDryRunRule"][];
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description The start of the period of the examined calls.
+             */
             since: string;
             /** @description Whether there are more calls than one dry run examines; the oldest are left out. */
             truncated?: boolean;
             /** @description The number of calls for which the decision of the draft cannot be determined, by reason. */
             unknown: components["schemas"]["PolicyDryRunUnknown"];
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description The end of the period of the examined calls.
+             */
             until: string;
         };
         PolicyDryRunChange: {
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description The time at which the call was admitted.
+             */
             created: string;
+            /** @description The id of the call. */
             id: string;
-            /** @enum {string} */
+            /**
+             * @description The decision of the draft.
+             * @enum {string}
+             */
             now: "allowed" | "held" | "refused";
             /** @description The rule of the draft that decides, if one does. */
             now_rule?: string;
+            /** @description The principal that made the call. */
             principal: string;
+            /** @description The id of the server. */
             server: string;
+            /** @description The name of the tool. */
             tool: string;
-            /** @enum {string} */
+            /**
+             * @description The recorded decision.
+             * @enum {string}
+             */
             was: "allowed" | "held" | "refused";
             /** @description The rule that decided, if one did and its name was recorded. */
             was_rule?: string;
@@ -3076,16 +3499,25 @@ export interface components {
             until?: string;
         };
         PolicyDryRunRule: {
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description The number of calls that this rule allows.
+             */
             allowed: number;
             /**
              * Format: int64
              * @description The number of calls that this rule decides differently than recorded.
              */
             changed: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description The number of calls that this rule holds for approval.
+             */
             held: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description The number of calls that this rule refuses.
+             */
             refused: number;
             /** @description The name of the rule; empty for the calls for which no rule decides. */
             rule: string;
@@ -3111,7 +3543,10 @@ export interface components {
              * @description Calls of tools that do not exist any more, so that their risk is not known.
              */
             tools: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description All these calls: the sum of arguments, groups and tools.
+             */
             total: number;
         };
         PolicyTestPrincipal: {
@@ -3141,7 +3576,10 @@ export interface components {
         PolicyText: {
             /** @description The policy file as it was read; absent if there is none. */
             text?: string;
-            /** @example sha256:71accd489c13 */
+            /**
+             * @description The version of the policy, which is a digest of its text.
+             * @example sha256:71accd489c13
+             */
             version: string;
         };
         Preflight: {
@@ -3169,14 +3607,20 @@ export interface components {
              * @enum {string}
              */
             risk?: "low" | "medium" | "high";
-            /** @example files */
+            /**
+             * @description The id of the server.
+             * @example files
+             */
             server: string;
             /**
              * @description ready; missing: there is no such server or tool; unknown: the tools of its server are not known yet; offline: no worker can run it; disabled: it is switched off; unaccepted: nobody has accepted its definition; changed: its definition is not the required one; denied: the policy denies your calls.
              * @enum {string}
              */
             state: "ready" | "missing" | "unknown" | "offline" | "disabled" | "unaccepted" | "changed" | "denied";
-            /** @example read_text */
+            /**
+             * @description The name of the tool.
+             * @example read_text
+             */
             tool: string;
         };
         Problem: {
@@ -3244,15 +3688,20 @@ export interface components {
         ProblemRPCError: {
             /**
              * Format: int64
+             * @description The code of the JSON-RPC error.
              * @example -32602
              */
             code: number;
             /** @description Any JSON value, as the MCP server sent it. */
             data?: unknown;
+            /** @description The message of the JSON-RPC error, as the MCP server sent it. */
             message: string;
         };
         ProviderLoosening: {
-            /** @example multipleOf 5 */
+            /**
+             * @description The constraint, in words.
+             * @example multipleOf 5
+             */
             message: string;
             /**
              * @description The provider's name of the tool.
@@ -3271,12 +3720,16 @@ export interface components {
              * @description The number of tools.
              */
             count: number;
-            /** @enum {string} */
+            /**
+             * @description The format of the tools.
+             * @enum {string}
+             */
             format: "openai" | "openai-responses" | "anthropic" | "gemini";
             /** @description The parts of the tools' schemas that the provider's schemas cannot express; the descriptions state them for the model. */
             loosened: components["schemas"]["ProviderLoosening"][];
             /** @description The server and tool of each name. */
             names: components["schemas"]["ProviderToolName"][];
+            /** @description Remarks, such as: more tools than the provider accepts. */
             notes?: string[];
             /**
              * Format: int64
@@ -3296,9 +3749,15 @@ export interface components {
             unknown?: string[];
         };
         ProviderToolName: {
-            /** @example everything__echo */
+            /**
+             * @description The name of the tool for the model.
+             * @example everything__echo
+             */
             name: string;
-            /** @example everything */
+            /**
+             * @description The id of the server.
+             * @example everything
+             */
             server: string;
             /** @description Whether the tool uses the provider's strict mode. */
             strict?: boolean;
@@ -3307,17 +3766,27 @@ export interface components {
              * @description The estimated number of tokens that the tool uses.
              */
             tokens: number;
-            /** @example echo */
+            /**
+             * @description The name of the tool at its server.
+             * @example echo
+             */
             tool: string;
         };
         QuarantinedTool: {
-            /** @example echo */
+            /**
+             * @description The name of the tool.
+             * @example echo
+             */
             name: string;
-            /** @example everything */
+            /**
+             * @description The id of the server.
+             * @example everything
+             */
             server: string;
         };
         /** @description The content of the resource, exactly as the server sent it. */
         ReadResourceResult: {
+            /** @description The content of the resource, exactly as the server sent it. */
             contents: {
                 [key: string]: unknown;
             }[];
@@ -3325,17 +3794,25 @@ export interface components {
             [key: string]: unknown;
         };
         RefusedCall: {
+            /** @description The id of the call. */
             call_id: string;
+            /** @description The reason that the answer was not applied. */
             problem: components["schemas"]["Problem"];
         };
         Rejected: {
+            /** @description The id of the call. */
             call_id: string;
+            /** @description The outcome, in words. */
             message: string;
-            /** @enum {string} */
+            /**
+             * @description Always rejected.
+             * @enum {string}
+             */
             status: "rejected";
         };
         RemovedServer: {
             /**
+             * @description Always disconnected.
              * @example disconnected
              * @enum {string}
              */
@@ -3343,15 +3820,20 @@ export interface components {
         };
         RemovedSet: {
             /**
+             * @description Always removed.
              * @example removed
              * @enum {string}
              */
             status: "removed";
         };
         RestartedServer: {
-            /** @example files */
+            /**
+             * @description The id of the server.
+             * @example files
+             */
             id: string;
             /**
+             * @description Always restarting.
              * @example restarting
              * @enum {string}
              */
@@ -3359,6 +3841,7 @@ export interface components {
         };
         RevokedAPIKey: {
             /**
+             * @description Always revoked.
              * @example revoked
              * @enum {string}
              */
@@ -3368,6 +3851,7 @@ export interface components {
         ServerEntry: {
             /** @description The API key of a remote server, sent as Authorization: Bearer. */
             apiKey?: string;
+            /** @description The arguments of the command. */
             args?: string[];
             /** @description The command of a stdio server. */
             command?: string;
@@ -3377,23 +3861,32 @@ export interface components {
                 image?: string;
                 /** @description The network. */
                 network?: string;
+                /** @description The mounts, each as HOST:CONTAINER:ro. */
                 volumes?: string[];
             } & {
                 [key: string]: unknown;
             };
+            /** @description Environment variables of the command. */
             env?: {
                 [key: string]: string;
             };
+            /** @description Headers of each request to a remote server. */
             headers?: {
                 [key: string]: string;
             };
             /** @description The id of the new server. Without it, the server is named after its package, program or host; a number is added if the name is taken. */
             id?: string;
-            /** @enum {string} */
+            /**
+             * @description What happens to a tool whose definition is not the accepted one; the default is off.
+             * @enum {string}
+             */
             pin?: "off" | "warn" | "quarantine";
             /** @description 1 low, 2 medium, 3 high. */
             riskLevel?: number;
-            /** @enum {string} */
+            /**
+             * @description The transport. Without it: stdio for a command; for a URL, websocket if it begins with ws: or wss:, sse if it ends in /sse, otherwise http.
+             * @enum {string}
+             */
             type?: "stdio" | "http" | "sse" | "websocket";
             /** @description The URL of a remote server. */
             url?: string;
@@ -3407,7 +3900,10 @@ export interface components {
             connected: boolean;
             /** @description The reason that the state is not initialized. */
             error?: string;
-            /** @example everything */
+            /**
+             * @description The id of the server.
+             * @example everything
+             */
             id: string;
             /**
              * Format: int64
@@ -3415,6 +3911,7 @@ export interface components {
              */
             in_flight: number;
             /**
+             * @description The state of the server at the worker in the best state.
              * @example initialized
              * @enum {string}
              */
@@ -3436,7 +3933,10 @@ export interface components {
              * @example 2025-06-18
              */
             protocol_version?: string;
-            /** @example Low risk - Standard execution */
+            /**
+             * @description The risk level in words; absent if the operator set no level.
+             * @example Low risk - Standard execution
+             */
             risk_description?: string;
             /**
              * Format: int64
@@ -3465,10 +3965,12 @@ export interface components {
              */
             tools?: number;
             /**
+             * @description How the worker reaches the server.
              * @example stdio
              * @enum {string}
              */
             transport: "stdio" | "http" | "sse" | "websocket" | "openapi" | "tool_endpoint" | "builtin" | "native" | "attach";
+            /** @description The server's own version. */
             version?: string;
             /**
              * Format: int64
@@ -3481,9 +3983,11 @@ export interface components {
              * @example 1
              */
             worker_count: number;
+            /** @description The workers that run the server. */
             workers: components["schemas"]["ServerWorker"][];
         };
         ServerList: {
+            /** @description Every server of the fleet that the caller may see. */
             servers: components["schemas"]["ServerItem"][];
         };
         ServerPins: {
@@ -3498,12 +4002,17 @@ export interface components {
              * @description The time at which the definitions were first recorded; absent until then.
              */
             recorded?: string;
-            /** @example everything */
+            /**
+             * @description The id of the server.
+             * @example everything
+             */
             server: string;
+            /** @description The tools, by name. */
             tools: components["schemas"]["ToolPin"][];
         };
         /** @description The prompts of one server, each exactly as the server sent it. */
         ServerPrompts: {
+            /** @description The prompts of one server, each exactly as the server sent it. */
             prompts: {
                 [key: string]: unknown;
             }[];
@@ -3512,6 +4021,7 @@ export interface components {
         };
         /** @description The resource templates of one server, each exactly as the server sent it. */
         ServerResourceTemplates: {
+            /** @description The resource templates of one server, each exactly as the server sent it. */
             resourceTemplates: {
                 [key: string]: unknown;
             }[];
@@ -3520,6 +4030,7 @@ export interface components {
         };
         /** @description The resources of one server, each exactly as the server sent it. */
         ServerResources: {
+            /** @description The resources of one server, each exactly as the server sent it. */
             resources: {
                 [key: string]: unknown;
             }[];
@@ -3535,6 +4046,7 @@ export interface components {
             /** @description The reason that it is not ready. */
             error?: string;
             /**
+             * @description The kind of the sandbox.
              * @example container
              * @enum {string}
              */
@@ -3546,6 +4058,7 @@ export interface components {
         };
         /** @description The tools of one server, each exactly as the server sent it. */
         ServerTools: {
+            /** @description The tools of one server, each exactly as the server sent it. */
             tools: components["schemas"]["ToolDefinition"][];
         } & {
             [key: string]: unknown;
@@ -3553,10 +4066,15 @@ export interface components {
         ServerWorker: {
             /** @description Whether the worker is draining: it finishes its calls and accepts no new ones. */
             draining: boolean;
+            /** @description The reason that the state is not initialized. */
             error?: string;
-            /** @example worker-1-7f3k2a */
+            /**
+             * @description The id of the worker.
+             * @example worker-1-7f3k2a
+             */
             id: string;
             /**
+             * @description The state of the server at this worker.
              * @example initialized
              * @enum {string}
              */
@@ -3568,6 +4086,7 @@ export interface components {
             other_definitions?: number;
             /**
              * Format: int64
+             * @description The process id of the server; 0 if it has no process.
              * @example 4711
              */
             pid: number;
@@ -3584,13 +4103,18 @@ export interface components {
             sessions: number;
             /**
              * Format: int64
+             * @description The maximum number of concurrent calls of the server at this worker.
              * @example 64
              */
             slots: number;
         };
         SetClash: {
-            /** @example search */
+            /**
+             * @description The name that several tools would have.
+             * @example search
+             */
             name: string;
+            /** @description The tools that are left out. */
             tools: components["schemas"]["ToolRef"][];
         };
         SetDetail: {
@@ -3604,6 +4128,7 @@ export interface components {
              * @example ops
              */
             by?: string;
+            /** @description The definition of the set. */
             definition: components["schemas"]["ToolSet"];
             /**
              * @description The state of the set, for If-Match; absent for a set of the configuration.
@@ -3612,7 +4137,10 @@ export interface components {
             etag?: string;
             /** @description Names that several tools would have, each with the tools that are left out for that reason. */
             left_out?: components["schemas"]["SetClash"][];
-            /** @example research */
+            /**
+             * @description The name of the set.
+             * @example research
+             */
             name: string;
             /**
              * @description api: created with PUT /sets/{name}. configuration: an entry of front_door.sets, which cannot be changed here.
@@ -3638,13 +4166,17 @@ export interface components {
              * @example ops
              */
             by?: string;
+            /** @description The definition of the set. */
             definition: components["schemas"]["ToolSet"];
             /**
              * @description The state of the set, for If-Match; absent for a set of the configuration.
              * @example "12"
              */
             etag?: string;
-            /** @example research */
+            /**
+             * @description The name of the set.
+             * @example research
+             */
             name: string;
             /**
              * @description api: created with PUT /sets/{name}. configuration: an entry of front_door.sets, which cannot be changed here.
@@ -3658,9 +4190,11 @@ export interface components {
             tenant?: string;
         };
         SetList: {
+            /** @description The sets that the caller may use, by name. */
             sets: components["schemas"]["SetItem"][];
         };
         SetTool: {
+            /** @description False if an operator disabled the tool; its calls then return 403. */
             enabled: boolean;
             /**
              * @description The name in the set.
@@ -3671,9 +4205,15 @@ export interface components {
             offline?: string;
             /** @description The reason that it is disabled. */
             reason?: string;
-            /** @example files */
+            /**
+             * @description The id of the server.
+             * @example files
+             */
             server: string;
-            /** @example read_text */
+            /**
+             * @description The name of the tool at its server.
+             * @example read_text
+             */
             tool: string;
         };
         SettleRequest: {
@@ -3700,13 +4240,18 @@ export interface components {
              * @example research
              */
             name: string;
+            /** @description The reason for the action, if it is skip, or a remark. */
             note?: string;
-            /** @enum {string} */
+            /**
+             * @description The part of the state.
+             * @enum {string}
+             */
             part: "sets" | "tenant_sets" | "switches" | "pins" | "policy" | "keys";
         };
         StateChanges: {
             /** @description The changes that the import made or, with dry_run, would make. Empty: the state equals the file. */
             changes: components["schemas"]["StateChange"][];
+            /** @description Whether nothing was changed. */
             dry_run: boolean;
             /** @description The ETag of the state after the import or, with dry_run, of the current state, for If-Match. */
             etag: string;
@@ -3718,18 +4263,29 @@ export interface components {
         };
         Status: {
             /**
+             * @description ok from GET /livez, and ready from GET /readyz.
              * @example ok
              * @enum {string}
              */
             status: "ok" | "ready";
         };
         Switch: {
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it was changed last.
+             */
             at: string;
-            /** @example ops */
+            /**
+             * @description The principal that changed it last.
+             * @example ops
+             */
             by?: string;
+            /** @description Whether the tools are enabled. */
             enabled: boolean;
-            /** @example Read-only until Monday. */
+            /**
+             * @description The reason that they are disabled; callers see it.
+             * @example Read-only until Monday.
+             */
             reason?: string;
             /**
              * @description A server id or, if wide is true, a pattern of server ids.
@@ -3750,6 +4306,7 @@ export interface components {
             wide?: boolean;
         };
         SwitchList: {
+            /** @description The switches, by server, tool and set. */
             switches: components["schemas"]["Switch"][];
         };
         SwitchRequest: {
@@ -3771,7 +4328,10 @@ export interface components {
              * @example 0
              */
             held: number;
-            /** @example billing */
+            /**
+             * @description The id of the tenant.
+             * @example billing
+             */
             id: string;
             /** @description Its calls in flight, as the front doors counted them about a second ago or less; absent if they are not limited. */
             in_flight?: components["schemas"]["TenantInFlight"];
@@ -3781,6 +4341,7 @@ export interface components {
              * @example 3
              */
             keys: number;
+            /** @description The limits of its calls, and its share if calls wait. */
             limits: components["schemas"]["TenantLimits"];
             /**
              * @description The sets that the tenant owns; absent if it has none, and for the default tenant, whose sets belong to the installation.
@@ -3789,6 +4350,7 @@ export interface components {
              *     ]
              */
             own_sets?: string[];
+            /** @description The policy that the tenant adds to that of the platform. */
             policy: components["schemas"]["TenantPolicy"];
             /** @description The webhooks and Slack channels that are notified of the tenant's approvals, in the configuration of this front door. */
             receivers: components["schemas"]["TenantReceivers"];
@@ -3798,6 +4360,7 @@ export interface components {
              * @example 86400
              */
             retention_seconds?: number;
+            /** @description The servers that the tenant sees. */
             servers: components["schemas"]["TenantServers"];
             /**
              * @description The sets of tools that it sees now: its own sets, and the sets of the installation whose servers it sees.
@@ -3844,7 +4407,10 @@ export interface components {
              * @example 1
              */
             held: number;
-            /** @example billing */
+            /**
+             * @description The id of the tenant.
+             * @example billing
+             */
             id: string;
             /**
              * Format: int64
@@ -3951,13 +4517,18 @@ export interface components {
             seen: number;
         };
         TenantSet: {
+            /** @description The definition of the set. */
             set: components["schemas"]["ToolSet"];
-            /** @example billing */
+            /**
+             * @description The tenant that owns the set.
+             * @example billing
+             */
             tenant: string;
         };
         TenantUsage: {
             /**
              * Format: int64
+             * @description All calls of the period.
              * @example 120
              */
             calls: number;
@@ -3971,11 +4542,13 @@ export interface components {
             denied: number;
             /**
              * Format: int64
+             * @description Calls that were not approved or not sent to a worker in time.
              * @example 0
              */
             expired: number;
             /**
              * Format: int64
+             * @description Calls that were refused or failed.
              * @example 2
              */
             failed: number;
@@ -4031,7 +4604,10 @@ export interface components {
              * @example call_abc123
              */
             id?: string;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description The position of the call in the message, from 0.
+             */
             index: number;
             /**
              * @description For an accepted or held call, the path that returns its state.
@@ -4045,17 +4621,24 @@ export interface components {
             name: string;
             /** @description The parts of the result that the provider does not accept. */
             notes?: string[];
+            /** @description The reason that it failed or is unknown. */
             problem?: components["schemas"]["Problem"];
             /** @description Whether the text of the call was invalid JSON and was repaired. */
             repaired?: boolean;
-            /** @example everything */
+            /**
+             * @description The server, if the name matched a tool.
+             * @example everything
+             */
             server?: string;
             /**
              * @description failed: it was refused or failed, for the reason in problem. held: it waits for approval. unknown: it was sent and no answer arrived. accepted: it is stored and continues, as Prefer requested; location has its path.
              * @enum {string}
              */
             state: "succeeded" | "failed" | "held" | "unknown" | "accepted";
-            /** @example echo */
+            /**
+             * @description The name of the tool at its server, if the name matched one.
+             * @example echo
+             */
             tool?: string;
             /** @description Whether the tool's result is an error. */
             tool_error?: boolean;
@@ -4077,16 +4660,19 @@ export interface components {
         };
         /** @description A tool, exactly as the server sent it. */
         ToolDefinition: {
+            /** @description Hints of the server, such as readOnlyHint. */
             annotations?: {
                 [key: string]: unknown;
             };
             /** @description The description of the tool. */
             description?: string;
+            /** @description The JSON Schema of the arguments. */
             inputSchema?: {
                 [key: string]: unknown;
             };
             /** @description The name of the tool. */
             name: string;
+            /** @description The JSON Schema of structuredContent in results; absent if the tool has none. */
             outputSchema?: {
                 [key: string]: unknown;
             };
@@ -4104,7 +4690,10 @@ export interface components {
             };
             /** @description False if an operator disabled the tool; its calls then return 403. */
             enabled: boolean;
-            /** @example echo */
+            /**
+             * @description The name of the tool.
+             * @example echo
+             */
             name: string;
             /**
              * @description With set: the name of the tool in the set.
@@ -4115,7 +4704,10 @@ export interface components {
             offline?: string;
             /** @description The reason that the tool is disabled. */
             reason?: string;
-            /** @example everything */
+            /**
+             * @description The id of the server.
+             * @example everything
+             */
             server: string;
         };
         ToolList: {
@@ -4123,6 +4715,7 @@ export interface components {
             next_cursor?: string;
             /** @description Tools that are missing from this page because nobody has accepted their definition; see GET /servers/{id}/pins. */
             quarantined?: components["schemas"]["QuarantinedTool"][];
+            /** @description The tools of this page, by server and name. */
             tools: components["schemas"]["ToolItem"][];
             /** @description Servers whose tools are currently unknown and therefore missing. */
             unknown?: string[];
@@ -4146,7 +4739,10 @@ export interface components {
             separator: string;
         };
         ToolPin: {
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When the definition was accepted; absent if none was.
+             */
             accepted_at?: string;
             /**
              * @description The principal that accepted the definition; absent if it was recorded at first use.
@@ -4175,7 +4771,10 @@ export interface components {
              * @example sha256:8f0e…
              */
             digest?: string;
-            /** @example echo */
+            /**
+             * @description The name of the tool.
+             * @example echo
+             */
             name: string;
             /**
              * @description accepted: the definition is the accepted one. changed: the tool has another definition. new: no definition of the tool was accepted. gone: the server no longer lists the tool.
@@ -4185,9 +4784,15 @@ export interface components {
             state: "accepted" | "changed" | "new" | "gone";
         };
         ToolRef: {
-            /** @example files */
+            /**
+             * @description The id of the server.
+             * @example files
+             */
             server: string;
-            /** @example search */
+            /**
+             * @description The name of the tool.
+             * @example search
+             */
             tool: string;
         };
         ToolSearch: {
@@ -4261,17 +4866,35 @@ export interface components {
             names?: components["schemas"]["ToolNaming"];
         };
         ToolSwitch: {
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it was changed.
+             */
             at: string;
-            /** @example ops */
+            /**
+             * @description The principal that changed it.
+             * @example ops
+             */
             by?: string;
-            /** @example false */
+            /**
+             * @description Whether the tool can be called.
+             * @example false
+             */
             enabled: boolean;
-            /** @example echo */
+            /**
+             * @description The name of the tool.
+             * @example echo
+             */
             name: string;
-            /** @example Deletes files; use archive instead. */
+            /**
+             * @description The reason that it is disabled; callers see it.
+             * @example Deletes files; use archive instead.
+             */
             reason?: string;
-            /** @example everything */
+            /**
+             * @description The id of the server.
+             * @example everything
+             */
             server: string;
         };
         UsageCounts: {
@@ -4290,16 +4913,25 @@ export interface components {
              * @description All calls: the sum of succeeded, failed, denied, expired, canceled, unknown and unfinished.
              */
             calls: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Calls that were canceled before they ran.
+             */
             canceled: number;
             /**
              * Format: int64
              * @description Calls that the policy, a scope or a person denied.
              */
             denied: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Calls that were not approved or not sent to a worker in time.
+             */
             expired: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Calls that were refused or failed.
+             */
             failed: number;
             /**
              * Format: int64
@@ -4326,7 +4958,10 @@ export interface components {
              * @description Calls that are held, waiting or running.
              */
             unfinished: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Calls that were sent and whose outcome cannot be determined.
+             */
             unknown: number;
         };
         UsageReport: {
@@ -4363,16 +4998,25 @@ export interface components {
              * @description All calls: the sum of succeeded, failed, denied, expired, canceled, unknown and unfinished.
              */
             calls: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Calls that were canceled before they ran.
+             */
             canceled: number;
             /**
              * Format: int64
              * @description Calls that the policy, a scope or a person denied.
              */
             denied: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Calls that were not approved or not sent to a worker in time.
+             */
             expired: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Calls that were refused or failed.
+             */
             failed: number;
             /**
              * Format: int64
@@ -4412,7 +5056,10 @@ export interface components {
              * @description Calls that are held, waiting or running.
              */
             unfinished: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Calls that were sent and whose outcome cannot be determined.
+             */
             unknown: number;
         };
         Version: {
@@ -4421,9 +5068,15 @@ export interface components {
              * @example go1.26.0
              */
             go: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When the process started.
+             */
             started: string;
-            /** @example 0.1.0 */
+            /**
+             * @description The version of the front door.
+             * @example 0.1.0
+             */
             version: string;
         };
         WebhookDelivery: {
@@ -4506,12 +5159,22 @@ export interface components {
             total: number;
         };
         WideSwitch: {
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it was changed last.
+             */
             at: string;
-            /** @example ops */
+            /**
+             * @description The principal that changed it last.
+             * @example ops
+             */
             by?: string;
+            /** @description Whether the tools are enabled. */
             enabled: boolean;
-            /** @example Read-only until Monday. */
+            /**
+             * @description The reason that they are disabled; callers see it.
+             * @example Read-only until Monday.
+             */
             reason?: string;
             /**
              * @description A server id or, if wide is true, a pattern of server ids.
@@ -4569,39 +5232,63 @@ export interface components {
             api_servers: boolean;
             /** @description Whether the worker is draining: it finishes its calls and accepts no new ones. */
             draining: boolean;
-            /** @example node-a */
+            /**
+             * @description The name of the machine or container.
+             * @example node-a
+             */
             host: string;
-            /** @example worker-1-7f3k2a */
+            /**
+             * @description The id of the process, which is new after each start.
+             * @example worker-1-7f3k2a
+             */
             id: string;
             /**
              * Format: int64
              * @description The number of its running calls, from all front doors.
              */
             in_flight: number;
+            /** @description The configured labels of the worker. */
             labels?: {
                 [key: string]: string;
             };
-            /** @example worker-1 */
+            /**
+             * @description The configured name of the worker.
+             * @example worker-1
+             */
             name: string;
             /**
              * Format: int64
+             * @description The process id of the worker.
              * @example 4700
              */
             pid: number;
+            /** @description The servers that the worker runs. */
             servers: components["schemas"]["WorkerServer"][];
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When the process started.
+             */
             started: string;
-            /** @example 0.1.0 */
+            /**
+             * @description The version of the worker.
+             * @example 0.1.0
+             */
             version: string;
         };
         WorkerList: {
+            /** @description Every live worker. */
             workers: components["schemas"]["WorkerItem"][];
         };
         WorkerServer: {
+            /** @description The reason that the state is not initialized. */
             error?: string;
-            /** @example everything */
+            /**
+             * @description The id of the server.
+             * @example everything
+             */
             id: string;
             /**
+             * @description The state of the server at this worker.
              * @example initialized
              * @enum {string}
              */
@@ -4613,22 +5300,29 @@ export interface components {
             other_definitions?: number;
             /**
              * Format: int64
+             * @description The process id of the server; 0 if it has no process.
              * @example 4711
              */
             pid: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description The number of sessions that were replaced since the worker started.
+             */
             restarts: number;
             /**
              * Format: int64
+             * @description The number of live MCP sessions.
              * @example 1
              */
             sessions: number;
             /**
              * Format: int64
+             * @description The maximum number of concurrent calls of the server at this worker.
              * @example 64
              */
             slots: number;
             /**
+             * @description How the worker reaches the server.
              * @example stdio
              * @enum {string}
              */

@@ -114,19 +114,15 @@ func (a *api) finishDocument() error {
 			"else": map[string]any{"properties": map[string]any{"arguments": map[string]any{"not": map[string]any{}}}},
 		}
 	}
-	pattern, value, allow := all["Pattern"], all["PatternValue"], all["Allow"]
+	pattern, allow := all["Pattern"], all["Allow"]
 	pattern.Description = "The matching arguments: exactly the same, the same values in some members, or any."
 	pattern.Properties["kind"] = words(ledger.ExactArguments, ledger.SameValues, ledger.AnyArguments)
-	pattern.Properties["arguments_digest"].Description = "The digest of the arguments, for exact; the approver sets it."
 	maxValues, none := maxLeaves, 0.0
 	pattern.Properties["values"].MaxItems = &maxValues
-	value.Properties["pointer"].Description = "A JSON pointer into the arguments."
-	value.Properties["digest"].Description = "The digest of the value there; the approver sets it."
-	allow.Properties["max_uses"].Minimum, allow.Properties["max_uses"].Description = &none, "The maximum number of calls that it allows; 0 means no limit."
+	allow.Properties["max_uses"].Minimum = &none
 	all["ArgumentsEdit"].Properties["size"].Description = "The number of bytes of the edited arguments."
 	decision := all["Decision"].Properties
 	decision["channel"] = words("web", "api", "slack", ledger.ChannelToken, ledger.ChannelStanding)
-	decision["allow"].Description = "The calls that the person allowed to run without approval."
 	all["Outcome"].Description = "The outcome of one decision: the approval after it, or the reason for a refusal."
 	all["ToolChange"].Description = "A comparison of the tool's definition with the one with which a person last approved a call of the tool."
 	var err error

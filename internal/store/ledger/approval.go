@@ -124,15 +124,15 @@ const (
 
 // Decision is one person's decision. Decisions are appended and never changed.
 type Decision struct {
-	By      string       `json:"by"`
-	Owner   string       `json:"owner,omitempty"`
-	Groups  []string     `json:"groups,omitempty"`
-	Kind    DecisionKind `json:"kind"`
-	Reason  string       `json:"reason,omitempty"`
-	At      time.Time    `json:"at"`
-	Channel string       `json:"channel,omitempty"` // web, slack, api …
+	By      string       `json:"by" doc:"The person who decided."`
+	Owner   string       `json:"owner,omitempty" doc:"The owner of the credential with which the person decided."`
+	Groups  []string     `json:"groups,omitempty" doc:"The groups of the person at that time."`
+	Kind    DecisionKind `json:"kind" doc:"The kind of the decision."`
+	Reason  string       `json:"reason,omitempty" doc:"The reason that the person gave."`
+	At      time.Time    `json:"at" doc:"The time of the decision."`
+	Channel string       `json:"channel,omitempty" doc:"How the person decided, such as web, api or slack."` // web, slack, api …
 	// Allow describes the calls that the person allows to run without approval from now on.
-	Allow *Allow `json:"allow,omitempty"`
+	Allow *Allow `json:"allow,omitempty" doc:"The calls that the person allowed to run without approval from then on."`
 }
 
 // Spent records the use of the token.

@@ -23,29 +23,29 @@ const (
 // Pattern selects the arguments that a permission covers. It contains digests, never values: the values
 // remain with the approval from which it was created.
 type Pattern struct {
-	Kind PatternKind `json:"kind"`
+	Kind PatternKind `json:"kind" doc:"The arguments that match: exact, the same arguments; values, the same values at some places; any, every argument."`
 	// ArgumentsDigest is the digest of the arguments, for [ExactArguments].
-	ArgumentsDigest string `json:"arguments_digest,omitempty"`
+	ArgumentsDigest string `json:"arguments_digest,omitempty" doc:"For exact: the digest of the arguments. The approver sets it."`
 	// Values must be the same, for [SameValues]. A request for a pattern contains only the
 	// pointers.
-	Values []Value `json:"values,omitempty"`
+	Values []Value `json:"values,omitempty" doc:"For values: the places whose values must be the same."`
 }
 
 // Value is a location in the arguments and the digest of its value.
 type Value struct {
 	// Pointer is a JSON pointer (RFC 6901).
-	Pointer string `json:"pointer"`
+	Pointer string `json:"pointer" doc:"A JSON pointer (RFC 6901) into the arguments."`
 	// Digest is the digest of the value's JSON text without white space. Other notations of the
 	// same value (1 and 1.0) do not match, so the call needs an approval.
-	Digest string `json:"digest,omitempty"`
+	Digest string `json:"digest,omitempty" doc:"The digest of the value there. The approver sets it."`
 }
 
 // Allow requests that similar calls run without an approval.
 type Allow struct {
-	Until   time.Time `json:"until"`
-	Pattern Pattern   `json:"pattern"`
+	Until   time.Time `json:"until" doc:"The time until which calls are allowed."`
+	Pattern Pattern   `json:"pattern" doc:"The arguments that calls may have."`
 	// MaxUses limits the calls that may run under it; 0 means no limit.
-	MaxUses int `json:"max_uses,omitempty"`
+	MaxUses int `json:"max_uses,omitempty" doc:"The maximum number of calls that are allowed; 0 or absent means no limit."`
 }
 
 func (a *Allow) clone() *Allow {

@@ -70,12 +70,14 @@ class ConfirmCallsDict(TypedDict):
     calls: Sequence[str]
     """The ids of the calls to confirm or reject. Other calls are not affected."""
     confirm: bool
+    """true confirms the calls, which then run; false rejects them."""
 
 
 class ConfirmRequestDict(TypedDict):
     """What ConfirmRequest says."""
 
     confirm: bool
+    """true confirms the call, which then runs; false rejects it."""
 
 
 ConversionRequestDict = TypedDict(
@@ -104,12 +106,15 @@ class APIKeyRequestDict(TypedDict):
     """What APIKeyRequest says."""
 
     name: str
+    """The name of the principal that uses the key."""
     expires_at: NotRequired[str]
     """When the key expires, at most 5 years from now; absent: in 90 days."""
     groups: NotRequired[Sequence[str]]
+    """The groups of the principal, by which policies select callers."""
     limits: NotRequired[APIKeyLimitsDict]
     """Limits of the key, in addition to those of the configuration. They cannot exceed the limits of your own key."""
     note: NotRequired[str]
+    """What the key is for."""
     owner: NotRequired[str]
     """The person or team behind the key. Absent: the owner of your credential."""
     role: NotRequired[Literal["platform-admin", "tenant-admin", "developer", "caller", "auditor"]]
@@ -126,16 +131,21 @@ class APIKeyChangeDict(TypedDict):
     """What APIKeyChange says."""
 
     expires_at: NotRequired[str]
+    """When the key expires, at most 5 years from now."""
     groups: NotRequired[Sequence[str]]
+    """Replaces all groups of the principal; [] removes them."""
     limits: NotRequired[APIKeyLimitsDict]
     """Replaces all limits of the key; {} removes them."""
     note: NotRequired[str]
+    """What the key is for."""
     owner: NotRequired[str]
+    """The person or team behind the key."""
     role: NotRequired[Literal["platform-admin", "tenant-admin", "developer", "caller", "auditor"]]
     """Replaces the scopes."""
     scopes: NotRequired[Sequence[str]]
     """Replace the role."""
     tools: NotRequired[Sequence[str]]
+    """Replaces all patterns of tools; [] removes them, so that the key can call every tool that its scopes allow."""
 
 
 class APIKeyRotationDict(TypedDict):
@@ -194,18 +204,23 @@ class ServerEntryDict(TypedDict):
     apiKey: NotRequired[str]
     """The API key of a remote server, sent as Authorization: Bearer."""
     args: NotRequired[Sequence[str]]
+    """The arguments of the command."""
     command: NotRequired[str]
     """The command of a stdio server."""
     docker: NotRequired[Mapping[str, Any]]
     """The container of a high-risk server."""
     env: NotRequired[Mapping[str, str]]
+    """Environment variables of the command."""
     headers: NotRequired[Mapping[str, str]]
+    """Headers of each request to a remote server."""
     id: NotRequired[str]
     """The id of the new server. Without it, the server is named after its package, program or host; a number is added if the name is taken."""
     pin: NotRequired[Literal["off", "warn", "quarantine"]]
+    """What happens to a tool whose definition is not the accepted one; the default is off."""
     riskLevel: NotRequired[int]
     """1 low, 2 medium, 3 high."""
     type: NotRequired[Literal["stdio", "http", "sse", "websocket"]]
+    """The transport. Without it: stdio for a command; for a URL, websocket if it begins with ws: or wss:, sse if it ends in /sse, otherwise http."""
     url: NotRequired[str]
     """The URL of a remote server."""
 
@@ -288,29 +303,43 @@ class ExportedKeyDict(TypedDict):
     """What ExportedKey says."""
 
     id: str
+    """The id of the key."""
     name: str
+    """The name of the principal that uses the key."""
     origin: Literal["api", "configuration"]
+    """api: created with POST /keys. configuration: an entry of front_door.keys."""
     scopes: Sequence[str]
+    """The scopes of the key, those of its role included."""
     expires_at: NotRequired[str]
+    """When the key expires; absent if it never does."""
     groups: NotRequired[Sequence[str]]
+    """The groups of the principal, by which policies select callers."""
     note: NotRequired[str]
+    """What the key is for."""
     owner: NotRequired[str]
+    """The person or team behind the key."""
     tenant: NotRequired[str]
+    """The tenant of the principal; absent for the default one."""
     tools: NotRequired[Sequence[str]]
+    """Patterns of the tools that the key can call; absent: every tool that its scopes allow."""
 
 
 class AcceptedDigestDict(TypedDict):
     """What AcceptedDigest says."""
 
     digest: str
+    """The digest of the accepted definition."""
     server: str
+    """The id of the server."""
     tool: str
+    """The name of the tool."""
 
 
 class PolicyTextDict(TypedDict):
     """What PolicyText says."""
 
     version: str
+    """The version of the policy, which is a digest of its text."""
     text: NotRequired[str]
     """The policy file as it was read; absent if there is none."""
 
@@ -319,10 +348,13 @@ class DisabledToolsDict(TypedDict):
     """What DisabledTools says."""
 
     reason: NotRequired[str]
+    """The reason that they are disabled; callers see it."""
     server: NotRequired[str]
+    """A server id or, if wide is true, a pattern of server ids."""
     set: NotRequired[str]
     """Only tools of this set."""
     tool: NotRequired[str]
+    """A tool name or, if wide is true, a pattern of tool names."""
     wide: NotRequired[bool]
     """Whether server and tool are patterns."""
 
@@ -331,7 +363,9 @@ class TenantSetDict(TypedDict):
     """What TenantSet says."""
 
     set: ToolSetDict
+    """The definition of the set."""
     tenant: str
+    """The tenant that owns the set."""
 
 
 class FabricStateDict(TypedDict):

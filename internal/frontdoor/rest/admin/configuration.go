@@ -21,7 +21,7 @@ const (
 
 // HealthPart is a part of the configuration in GET /health.
 type HealthPart struct {
-	Part    string    `json:"part" enum:"policy,servers,keys" example:"policy"`
+	Part    string    `json:"part" enum:"policy,servers,keys" doc:"The part of the configuration." example:"policy"`
 	Version string    `json:"version" doc:"The version of the content in force." example:"sha256:71accd489c13"`
 	Since   time.Time `json:"since" doc:"The time at which this version came into force."`
 	Tried   time.Time `json:"tried" doc:"The time at which the file was last read."`
@@ -31,7 +31,7 @@ type HealthPart struct {
 
 // ConfigurationPart is a part of the configuration of a process.
 type ConfigurationPart struct {
-	Part    string            `json:"part" enum:"policy,servers,keys" example:"policy"`
+	Part    string            `json:"part" enum:"policy,servers,keys" doc:"The part of the configuration." example:"policy"`
 	Version string            `json:"version" doc:"The version of the content in force." example:"sha256:71accd489c13"`
 	Since   time.Time         `json:"since" doc:"The time at which this version came into force."`
 	Tried   time.Time         `json:"tried" doc:"The time at which the file was last read."`
@@ -42,22 +42,22 @@ type ConfigurationPart struct {
 
 // ConfiguredProcess is a live front door, approver or worker.
 type ConfiguredProcess struct {
-	ID    string              `json:"id" example:"worker-1-7f3k2a"`
-	Role  string              `json:"role" enum:"frontdoor,approver,worker" example:"worker"`
+	ID    string              `json:"id" doc:"The id of the process, which is new after each start." example:"worker-1-7f3k2a"`
+	Role  string              `json:"role" enum:"frontdoor,approver,worker" doc:"The role of the process." example:"worker"`
 	Parts []ConfigurationPart `json:"parts" nullable:"false" doc:"The files that the process reloads."`
 }
 
 // ConfigurationDisagreement is a part of the configuration of which processes use different
 // versions.
 type ConfigurationDisagreement struct {
-	Part     string                 `json:"part" enum:"policy,servers,keys" example:"policy"`
+	Part     string                 `json:"part" enum:"policy,servers,keys" doc:"The part of the configuration." example:"policy"`
 	Server   schema.ServerID        `json:"server,omitempty" doc:"The server, if the part is servers." example:"files"`
-	Versions []ConfigurationVersion `json:"versions" nullable:"false"`
+	Versions []ConfigurationVersion `json:"versions" nullable:"false" doc:"The versions in use, each with its processes."`
 }
 
 // ConfigurationVersion is a version and the processes that use it.
 type ConfigurationVersion struct {
-	Version   string   `json:"version" example:"sha256:71accd489c13"`
+	Version   string   `json:"version" doc:"A version of the content." example:"sha256:71accd489c13"`
 	Processes []string `json:"processes" nullable:"false" doc:"The ids of the processes that use this version."`
 }
 

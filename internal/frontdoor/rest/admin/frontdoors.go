@@ -14,8 +14,8 @@ import (
 type FrontDoorItem struct {
 	ID       string         `json:"id" doc:"The id of the process, which is new after each start." example:"frontdoor_7f3k2a"`
 	Version  string         `json:"version,omitempty" doc:"Absent if the front door runs an older version, which does not announce it." example:"0.1.0"`
-	Region   string         `json:"region,omitempty" example:"north"`
-	Started  *time.Time     `json:"started,omitempty"`
+	Region   string         `json:"region,omitempty" doc:"The region of the front door; absent if none is configured." example:"north"`
+	Started  *time.Time     `json:"started,omitempty" doc:"When the process started; absent if the front door runs an older version, which does not announce it."`
 	Draining bool           `json:"draining" doc:"Whether the front door is draining: it finishes its calls and accepts no new ones."`
 	Load     *FrontDoorLoad `json:"load,omitempty" doc:"Absent if the front door runs an older version, which does not announce it."`
 }
@@ -33,7 +33,7 @@ type FrontDoorLoad struct {
 // FrontDoorTime counts the calls of one bucket of the histogram.
 type FrontDoorTime struct {
 	AtMost float64 `json:"at_most,omitempty" doc:"The maximum duration in seconds; absent in the last element, which has no upper bound." example:"0.025"`
-	Calls  uint64  `json:"calls"`
+	Calls  uint64  `json:"calls" doc:"The number of ended calls that took longer than the previous element allows, and at most this duration."`
 }
 
 // Fabric holds figures that are the same at all front doors.

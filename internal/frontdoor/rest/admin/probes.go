@@ -14,10 +14,10 @@ import (
 
 // Health is the answer to GET /health, with the JSON of MCP Bridge.
 type Health struct {
-	Status      string         `json:"status" enum:"ok" example:"ok"`
+	Status      string         `json:"status" enum:"ok" doc:"Always ok." example:"ok"`
 	Uptime      float64        `json:"uptime" doc:"Seconds since the front door started." example:"86400.5"`
-	ServerCount int            `json:"serverCount" example:"4"`
-	Servers     []HealthServer `json:"servers" nullable:"false"`
+	ServerCount int            `json:"serverCount" doc:"The number of servers." example:"4"`
+	Servers     []HealthServer `json:"servers" nullable:"false" doc:"The servers that this front door knows."`
 	// It is public, so it does not repeat the text of a fault.
 	Configuration []HealthPart `json:"configuration" nullable:"false" doc:"The files that this process reloads."`
 	// Only in callyard up.
@@ -33,25 +33,25 @@ type HealthLosses struct {
 
 // HealthServer is one server of GET /health.
 type HealthServer struct {
-	ID                  schema.ServerID `json:"id" example:"everything"`
-	Connected           bool            `json:"connected"`
-	InitializationState string          `json:"initialization_state" enum:"starting,initialized,timeout,error" example:"initialized"`
-	PID                 int             `json:"pid" example:"4711"`
-	RiskLevel           int             `json:"risk_level,omitempty" example:"1"`
-	RiskDescription     string          `json:"risk_description,omitempty" example:"Low risk - Standard execution"`
-	RunningInDocker     *bool           `json:"running_in_docker,omitempty"`
+	ID                  schema.ServerID `json:"id" doc:"The id of the server." example:"everything"`
+	Connected           bool            `json:"connected" doc:"Whether at least one live worker has initialized the server."`
+	InitializationState string          `json:"initialization_state" enum:"starting,initialized,timeout,error" doc:"The state of the server: starting, initialized, or the reason that it is not: timeout or error." example:"initialized"`
+	PID                 int             `json:"pid" doc:"The process id of the server on the worker in the best state; 0 if it has no process." example:"4711"`
+	RiskLevel           int             `json:"risk_level,omitempty" doc:"The risk level that the operator set, if any." example:"1"`
+	RiskDescription     string          `json:"risk_description,omitempty" doc:"The risk level in words; absent if the operator set no level." example:"Low risk - Standard execution"`
+	RunningInDocker     *bool           `json:"running_in_docker,omitempty" doc:"Whether calls run in a container, as at risk level 3; present if a risk level is set."`
 }
 
 // Status is the answer of the probes.
 type Status struct {
-	Status string `json:"status" enum:"ok,ready" example:"ok"`
+	Status string `json:"status" enum:"ok,ready" doc:"ok from GET /livez, and ready from GET /readyz." example:"ok"`
 }
 
 // Version is the answer to GET /version.
 type Version struct {
-	Version string    `json:"version" example:"0.1.0"`
+	Version string    `json:"version" doc:"The version of the front door." example:"0.1.0"`
 	Go      string    `json:"go" doc:"The Go release that built it." example:"go1.26.0"`
-	Started time.Time `json:"started"`
+	Started time.Time `json:"started" doc:"When the process started."`
 }
 
 // Options are the dependencies of the probes and reports. Catalog is required.

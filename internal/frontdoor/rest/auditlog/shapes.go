@@ -15,54 +15,54 @@ type AuditRecord struct {
 	Prev             string            `json:"prev" doc:"The SHA-256 of the record before it in the chain."`
 	Hash             string            `json:"hash" doc:"The SHA-256 of this record."`
 	Kind             audit.Kind        `json:"kind" doc:"The event: act-begun and act-ended for actions of operators; asked, held, decided, ran, ended and others for calls." example:"act-ended"`
-	At               time.Time         `json:"at"`
-	Tenant           schema.TenantID   `json:"tenant,omitempty"`
+	At               time.Time         `json:"at" doc:"The time of the event."`
+	Tenant           schema.TenantID   `json:"tenant,omitempty" doc:"The tenant of the call or the acting principal; absent for the default one."`
 	By               string            `json:"by,omitempty" doc:"The principal or person that acted." example:"ops"`
-	Owner            string            `json:"owner,omitempty"`
-	Channel          string            `json:"channel,omitempty" example:"api"`
+	Owner            string            `json:"owner,omitempty" doc:"The person or team behind the name in by."`
+	Channel          string            `json:"channel,omitempty" doc:"How the person or program acted, such as web, api or slack." example:"api"`
 	Credential       string            `json:"credential,omitempty" doc:"How the operator was authenticated."`
 	Operation        string            `json:"operation,omitempty" doc:"The operation of an operator." example:"switch-tool"`
-	Path             string            `json:"path,omitempty" example:"/servers/files/tools/write_file"`
-	RequestID        string            `json:"request_id,omitempty"`
-	Status           int               `json:"status,omitempty" example:"200"`
+	Path             string            `json:"path,omitempty" doc:"The path of the request of an operator." example:"/servers/files/tools/write_file"`
+	RequestID        string            `json:"request_id,omitempty" doc:"The id of the request of an operator, as in the header X-Request-ID of its answer."`
+	Status           int               `json:"status,omitempty" doc:"The HTTP status of the answer to an operator." example:"200"`
 	Before           string            `json:"before_digest,omitempty" doc:"The digest of the changed resource before the action; absent if it did not exist."`
 	After            string            `json:"after_digest,omitempty" doc:"The digest of the changed resource after the action; absent if it was removed."`
-	CallID           schema.CallID     `json:"call_id,omitempty"`
-	ApprovalID       schema.ApprovalID `json:"approval_id,omitempty"`
-	BatchID          schema.BatchID    `json:"batch_id,omitempty"`
-	Server           schema.ServerID   `json:"server,omitempty"`
-	Tool             string            `json:"tool,omitempty"`
+	CallID           schema.CallID     `json:"call_id,omitempty" doc:"The id of the call."`
+	ApprovalID       schema.ApprovalID `json:"approval_id,omitempty" doc:"The id of the approval."`
+	BatchID          schema.BatchID    `json:"batch_id,omitempty" doc:"The batch of the call; absent if it is in none."`
+	Server           schema.ServerID   `json:"server,omitempty" doc:"The id of the server."`
+	Tool             string            `json:"tool,omitempty" doc:"The name of the tool."`
 	Level            int               `json:"level,omitempty" doc:"The risk level."`
-	PolicyVersion    string            `json:"policy_version,omitempty"`
-	Rule             string            `json:"rule,omitempty"`
-	Outcome          string            `json:"outcome,omitempty" example:"succeeded"`
+	PolicyVersion    string            `json:"policy_version,omitempty" doc:"The version of the policy that decided."`
+	Rule             string            `json:"rule,omitempty" doc:"The rule of the policy that decided; absent if none did."`
+	Outcome          string            `json:"outcome,omitempty" doc:"The outcome of the event, such as approve, deny or succeeded." example:"succeeded"`
 	ReasonDigest     string            `json:"reason_digest,omitempty" doc:"The digest of a person's reason, which is stored with the approval."`
-	ArgumentsDigest  string            `json:"arguments_digest,omitempty"`
-	DefinitionDigest string            `json:"definition_digest,omitempty"`
-	BindingDigest    string            `json:"binding_digest,omitempty"`
+	ArgumentsDigest  string            `json:"arguments_digest,omitempty" doc:"The SHA-256 digest of the arguments."`
+	DefinitionDigest string            `json:"definition_digest,omitempty" doc:"The SHA-256 digest of the definition of the tool."`
+	BindingDigest    string            `json:"binding_digest,omitempty" doc:"The SHA-256 digest of what the approval is for: the caller, the tool and its definition, the arguments, the policy, the level, the deadline, the call and the approval."`
 	Reason           string            `json:"reason,omitempty" doc:"The reason that the policy gives."`
-	ResultDigest     string            `json:"result_digest,omitempty"`
-	Worker           schema.WorkerID   `json:"worker,omitempty"`
-	Attempt          string            `json:"attempt,omitempty"`
+	ResultDigest     string            `json:"result_digest,omitempty" doc:"The SHA-256 digest of the result."`
+	Worker           schema.WorkerID   `json:"worker,omitempty" doc:"The worker to which the call was sent."`
+	Attempt          string            `json:"attempt,omitempty" doc:"The attempt for which the confirmation token was spent."`
 	Error            string            `json:"error,omitempty" doc:"The kind of the error."`
-	PermissionID     string            `json:"permission_id,omitempty"`
+	PermissionID     string            `json:"permission_id,omitempty" doc:"The permission under which the call ran without an approval."`
 	GrantID          string            `json:"grant_id,omitempty" doc:"The id of the access that a person gave to a program."`
 	Client           string            `json:"client,omitempty" doc:"The program." example:"editor"`
 	Resource         string            `json:"resource,omitempty" doc:"The resource for which its tokens are valid." example:"https://tools.example.com/mcp"`
-	Scopes           string            `json:"scopes,omitempty" example:"tools:read tools:call"`
+	Scopes           string            `json:"scopes,omitempty" doc:"The scopes of the access, separated by spaces." example:"tools:read tools:call"`
 	Person           string            `json:"person,omitempty" doc:"The person whose access it is, if somebody else acted on it."`
 	Repaired         bool              `json:"repaired,omitempty" doc:"Whether the record was written later, from the record of the approval."`
 }
 
 // AuditRecordList is the answer to GET /audit.
 type AuditRecordList struct {
-	Records []AuditRecord `json:"records" nullable:"false"`
+	Records []AuditRecord `json:"records" nullable:"false" doc:"The records, in the order of the request."`
 	Next    string        `json:"next,omitempty" doc:"The cursor of the next page; absent on the last one." example:"412-0"`
 }
 
 // AuditFault is a place where the audit log differs from what was written.
 type AuditFault struct {
-	Writer   string          `json:"writer"`
+	Writer   string          `json:"writer" doc:"The process whose chain has the fault."`
 	Sequence uint64          `json:"sequence,omitempty" doc:"The sequence number of the message in the stream; absent if the fault is not in a message."`
 	Seq      uint64          `json:"seq,omitempty" doc:"The position of the record in its chain; absent if it cannot be read."`
 	Kind     audit.FaultKind `json:"kind" enum:"changed,gap,cut,added" doc:"changed: a record differs from what was written. gap: records are missing in the middle or at the start. cut: records are missing at the end. added: records were inserted."`
@@ -80,7 +80,7 @@ type AuditVerification struct {
 	Faults    []AuditFault `json:"faults,omitempty" nullable:"false" doc:"The first 1000 faults."`
 	Count     int          `json:"fault_count" doc:"The number of all faults."`
 	BeganAt   time.Time    `json:"began_at" doc:"When verification began. It begins again with the first record every hour."`
-	CheckedAt time.Time    `json:"checked_at"`
+	CheckedAt time.Time    `json:"checked_at" doc:"The time of the request that verified the last records."`
 }
 
 // recordOf returns the public view of a record.

@@ -42,17 +42,17 @@ const (
 
 // Batch is the public view of a batch.
 type Batch struct {
-	ID        schema.BatchID    `json:"id" example:"batch_06b2t8m3c0w3v2q5n7k9a1d4fz"`
-	State     string            `json:"state" enum:"receiving,running,canceling,completed,canceled,expired,failed"`
-	Reason    string            `json:"reason,omitempty"`
+	ID        schema.BatchID    `json:"id" doc:"The id of the batch." example:"batch_06b2t8m3c0w3v2q5n7k9a1d4fz"`
+	State     string            `json:"state" enum:"receiving,running,canceling,completed,canceled,expired,failed" doc:"receiving: more calls can be added. running: calls run. canceling: it was canceled, and calls that were sent still run. The others are final."`
+	Reason    string            `json:"reason,omitempty" doc:"The reason for the state, if it failed, expired or was canceled."`
 	Calls     uint64            `json:"calls" doc:"The number of lines read so far, including refused ones."`
-	Counts    BatchCounts       `json:"counts"`
-	Priority  int               `json:"priority,omitempty"`
-	Labels    map[string]string `json:"labels,omitempty"`
-	Created   time.Time         `json:"created"`
-	ExpiresAt time.Time         `json:"expires_at"`
-	Started   time.Time         `json:"started,omitzero"`
-	Ended     time.Time         `json:"ended,omitzero"`
+	Counts    BatchCounts       `json:"counts" doc:"The number of its calls in each state."`
+	Priority  int               `json:"priority,omitempty" doc:"The priority; each step of 5 doubles its share of the capacity, or halves it. Absent: 0."`
+	Labels    map[string]string `json:"labels,omitempty" doc:"The caller's own labels."`
+	Created   time.Time         `json:"created" doc:"When the batch was created."`
+	ExpiresAt time.Time         `json:"expires_at" doc:"When calls that were not sent to a worker expire."`
+	Started   time.Time         `json:"started,omitzero" doc:"When its first call started; absent until then."`
+	Ended     time.Time         `json:"ended,omitzero" doc:"When its last call ended; absent until then."`
 	Forgotten bool              `json:"payloads_deleted,omitempty" doc:"Whether the arguments and results of its calls have been deleted, because the retention of its tenant has ended."`
 	// Missing may be mistyped, or served by workers that have not started yet.
 	Missing []schema.ServerID `json:"missing_servers,omitempty" doc:"Servers that waiting calls need and no worker has announced, the first 20 by name. Their calls wait 10 minutes for a worker, and then fail." example:"[\"evrything\"]"`
@@ -65,25 +65,25 @@ type Batch struct {
 type BatchCounts struct {
 	Waiting    uint64 `json:"waiting" doc:"Queued, held or running."`
 	Held       uint64 `json:"held" doc:"Waiting calls that require approval. GET /batches/{id}/held lists them."`
-	Succeeded  uint64 `json:"succeeded"`
+	Succeeded  uint64 `json:"succeeded" doc:"Calls with a result, tool errors included."`
 	ToolErrors uint64 `json:"tool_errors" doc:"Succeeded calls whose tool result is an error."`
-	Failed     uint64 `json:"failed"`
-	Denied     uint64 `json:"denied"`
-	Expired    uint64 `json:"expired"`
-	Canceled   uint64 `json:"canceled"`
-	Unknown    uint64 `json:"unknown"`
+	Failed     uint64 `json:"failed" doc:"Calls that were refused or failed."`
+	Denied     uint64 `json:"denied" doc:"Calls that the policy, a scope or a person denied."`
+	Expired    uint64 `json:"expired" doc:"Calls that were not approved or not sent to a worker in time."`
+	Canceled   uint64 `json:"canceled" doc:"Calls that were canceled before they ran."`
+	Unknown    uint64 `json:"unknown" doc:"Calls that were sent and whose outcome cannot be determined."`
 }
 
 // LineRefusal is a line that was refused because it is not a valid call.
 type LineRefusal struct {
-	Index    uint64 `json:"index"`
-	CustomID string `json:"custom_id,omitempty"`
-	Detail   string `json:"detail"`
+	Index    uint64 `json:"index" doc:"The position of the line in the batch, from 0."`
+	CustomID string `json:"custom_id,omitempty" doc:"The caller's own id for the call, if it has one."`
+	Detail   string `json:"detail" doc:"The fault and the fix."`
 }
 
 // BatchList is a page of batches.
 type BatchList struct {
-	Batches []Batch `json:"batches" nullable:"false"`
+	Batches []Batch `json:"batches" nullable:"false" doc:"The batches, newest first."`
 	Next    string  `json:"next,omitempty" doc:"The cursor of the next page."`
 }
 

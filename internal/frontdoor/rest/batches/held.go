@@ -20,40 +20,40 @@ const heldAtOnce = 1000
 
 // HeldCalls are the calls of a batch that wait for an approval.
 type HeldCalls struct {
-	Calls []HeldCall `json:"calls" nullable:"false"`
+	Calls []HeldCall `json:"calls" nullable:"false" doc:"The held calls, in the order of the batch."`
 }
 
 // HeldCall is a call of a batch that waits for an approval.
 type HeldCall struct {
 	Index           uint64            `json:"index" doc:"Its position in the batch."`
-	CustomID        string            `json:"custom_id,omitempty"`
-	CallID          schema.CallID     `json:"call_id"`
-	ApprovalID      schema.ApprovalID `json:"approval_id"`
-	Server          schema.ServerID   `json:"server"`
-	Tool            string            `json:"tool"`
+	CustomID        string            `json:"custom_id,omitempty" doc:"The caller's own id for the call, if it has one."`
+	CallID          schema.CallID     `json:"call_id" doc:"The id of the call."`
+	ApprovalID      schema.ApprovalID `json:"approval_id" doc:"The id of the approval."`
+	Server          schema.ServerID   `json:"server" doc:"The id of the server."`
+	Tool            string            `json:"tool" doc:"The name of the tool."`
 	ArgumentsDigest string            `json:"arguments_digest" doc:"SHA-256 of the arguments that would run."`
-	RiskLevel       int               `json:"risk_level"`
-	Reasons         []string          `json:"reasons,omitempty"`
+	RiskLevel       int               `json:"risk_level" doc:"The risk level of the call: 1 is low, 3 is high."`
+	Reasons         []string          `json:"reasons,omitempty" doc:"The reasons for which it is held."`
 	By              string            `json:"by" enum:"caller,people" doc:"Who must approve: caller means you, with POST /confirmations."`
-	ExpiresAt       time.Time         `json:"expires_at"`
+	ExpiresAt       time.Time         `json:"expires_at" doc:"When the approval expires."`
 }
 
 // ConfirmCalls is the body of POST /confirmations.
 type ConfirmCalls struct {
-	Confirm bool     `json:"confirm"`
+	Confirm bool     `json:"confirm" doc:"true confirms the calls, which then run; false rejects them."`
 	Calls   []string `json:"calls" minItems:"1" maxItems:"1000" doc:"The ids of the calls to confirm or reject. Other calls are not affected."`
 }
 
 // ConfirmedCalls is the answer to POST /confirmations.
 type ConfirmedCalls struct {
 	Accepted int           `json:"accepted" doc:"The number of calls to which the answer was applied."`
-	Refused  []RefusedCall `json:"refused" nullable:"false"`
+	Refused  []RefusedCall `json:"refused" nullable:"false" doc:"The calls to which the answer was not applied."`
 }
 
 // RefusedCall is a call whose approval or denial was not accepted.
 type RefusedCall struct {
-	CallID  schema.CallID     `json:"call_id"`
-	Problem *problem.Document `json:"problem"`
+	CallID  schema.CallID     `json:"call_id" doc:"The id of the call."`
+	Problem *problem.Document `json:"problem" doc:"The reason that the answer was not applied."`
 }
 
 // heldCalls serves GET /batches/{id}/held.

@@ -168,10 +168,10 @@ func (w *lineWriter) start() {
 type BatchResult struct {
 	Index     uint64          `json:"index" doc:"Its position in the batch, from 0."`
 	CustomID  string          `json:"custom_id,omitempty" doc:"The caller's own id for the call."`
-	CallID    schema.CallID   `json:"call_id"`
-	State     string          `json:"state"`
+	CallID    schema.CallID   `json:"call_id" doc:"The id of the call."`
+	State     string          `json:"state" doc:"The final state of the call."`
 	ToolError bool            `json:"tool_error,omitempty" doc:"Whether the tool's result is an error."`
-	Worker    schema.WorkerID `json:"worker,omitempty"`
+	Worker    schema.WorkerID `json:"worker,omitempty" doc:"The worker of the last attempt; absent if the call was sent to none."`
 	Attempt   int             `json:"attempt,omitempty" doc:"The number of attempts."`
 	Cancel    bool            `json:"cancel_requested,omitempty" doc:"With state unknown: the call was asked to stop while it ran. A call in state canceled never ran."`
 	Settled   string          `json:"settled,omitempty" doc:"The person who settled a call with unknown outcome, and the reason."`

@@ -17,14 +17,14 @@ import (
 
 // ConfirmRequest is the body of POST /confirmations/{id}.
 type ConfirmRequest struct {
-	Confirm bool `json:"confirm"`
+	Confirm bool `json:"confirm" doc:"true confirms the call, which then runs; false rejects it."`
 }
 
 // Rejected is the answer to a confirmation with which the caller rejected the call.
 type Rejected struct {
-	Status  string        `json:"status" enum:"rejected"`
-	Message string        `json:"message"`
-	CallID  schema.CallID `json:"call_id"`
+	Status  string        `json:"status" enum:"rejected" doc:"Always rejected."`
+	Message string        `json:"message" doc:"The outcome, in words."`
+	CallID  schema.CallID `json:"call_id" doc:"The id of the call."`
 }
 
 // maxLongPoll is the maximum of GET /calls/{id}?wait=.

@@ -24,11 +24,11 @@ type APIKey struct {
 	Note      string          `json:"note,omitempty" doc:"What the key is for."`
 	Origin    string          `json:"origin" enum:"api,configuration" doc:"api: created with POST /keys. configuration: an entry of front_door.keys, which cannot be changed here, and may do everything if it has no role."`
 	ETag      string          `json:"etag,omitempty" doc:"The state of the key, for If-Match; absent for a key of the configuration." example:"\"12\""`
-	CreatedAt *time.Time      `json:"created_at,omitempty"`
+	CreatedAt *time.Time      `json:"created_at,omitempty" doc:"When the key was created; absent for a key of the configuration."`
 	CreatedBy string          `json:"created_by,omitempty" doc:"The principal that created it." example:"ops"`
-	ChangedAt *time.Time      `json:"changed_at,omitempty"`
+	ChangedAt *time.Time      `json:"changed_at,omitempty" doc:"When the key was changed last; absent if it never was."`
 	ChangedBy string          `json:"changed_by,omitempty" doc:"The principal that changed it last." example:"ops"`
-	RotatedAt *time.Time      `json:"rotated_at,omitempty"`
+	RotatedAt *time.Time      `json:"rotated_at,omitempty" doc:"When the key was rotated last; absent if it never was."`
 	ExpiresAt *time.Time      `json:"expires_at,omitempty" doc:"When the key expires. Absent: it never expires; only keys of the configuration can have no expiry."`
 	LastUsed  *time.Time      `json:"last_used_at,omitempty" doc:"When the key was last used, to the minute. A use at another front door can be reported a minute late. Absent: it was never used, or is a key of the configuration."`
 	Former    []FormerSecret  `json:"former_secrets,omitempty" nullable:"false" doc:"Secrets from before rotations that are still accepted."`
@@ -47,33 +47,33 @@ type NewAPIKey struct {
 
 // APIKeyList is the answer to GET /keys.
 type APIKeyList struct {
-	Keys []APIKey `json:"keys" nullable:"false"`
+	Keys []APIKey `json:"keys" nullable:"false" doc:"The keys, without secrets."`
 }
 
 // APIKeyRequest is the body of POST /keys.
 type APIKeyRequest struct {
-	Name    string          `json:"name" minLength:"1" maxLength:"128" example:"ci"`
+	Name    string          `json:"name" minLength:"1" maxLength:"128" doc:"The name of the principal that uses the key." example:"ci"`
 	Owner   string          `json:"owner,omitempty" maxLength:"128" doc:"The person or team behind the key. Absent: the owner of your credential."`
 	Tenant  schema.TenantID `json:"tenant,omitempty" maxLength:"64" doc:"The tenant of the principal. Absent: your tenant. Only credentials of the default tenant can create keys of other tenants."`
-	Groups  []string        `json:"groups,omitempty" nullable:"false" maxItems:"64"`
+	Groups  []string        `json:"groups,omitempty" nullable:"false" maxItems:"64" doc:"The groups of the principal, by which policies select callers."`
 	Role    string          `json:"role,omitempty" enum:"platform-admin,tenant-admin,developer,caller,auditor" doc:"The role, instead of scopes. It cannot have a scope that your own credential does not have." example:"developer"`
 	Scopes  []string        `json:"scopes,omitempty" nullable:"false" maxItems:"256" doc:"Only scopes that your own credential has. Required if role is absent." example:"[\"tools:read\",\"tools:call:files\"]"`
 	Tools   []string        `json:"tools,omitempty" nullable:"false" maxItems:"256" doc:"Patterns of SERVER/TOOL. Of the tools that the scopes allow, the key can call only those that match." example:"[\"files/read_*\"]"`
 	Limits  *scope.Limits   `json:"limits,omitempty" doc:"Limits of the key, in addition to those of the configuration. They cannot exceed the limits of your own key."`
-	Note    string          `json:"note,omitempty" maxLength:"1000"`
+	Note    string          `json:"note,omitempty" maxLength:"1000" doc:"What the key is for."`
 	Expires *time.Time      `json:"expires_at,omitempty" doc:"When the key expires, at most 5 years from now; absent: in 90 days."`
 }
 
 // APIKeyChange is the body of PATCH /keys/{id}. Absent members are unchanged.
 type APIKeyChange struct {
-	Owner   *string       `json:"owner,omitempty" maxLength:"128"`
-	Groups  []string      `json:"groups,omitempty" nullable:"false" maxItems:"64"`
+	Owner   *string       `json:"owner,omitempty" maxLength:"128" doc:"The person or team behind the key."`
+	Groups  []string      `json:"groups,omitempty" nullable:"false" maxItems:"64" doc:"Replaces all groups of the principal; [] removes them."`
 	Role    string        `json:"role,omitempty" enum:"platform-admin,tenant-admin,developer,caller,auditor" doc:"Replaces the scopes."`
 	Scopes  []string      `json:"scopes,omitempty" nullable:"false" maxItems:"256" doc:"Replace the role."`
-	Tools   []string      `json:"tools,omitempty" nullable:"false" maxItems:"256"`
+	Tools   []string      `json:"tools,omitempty" nullable:"false" maxItems:"256" doc:"Replaces all patterns of tools; [] removes them, so that the key can call every tool that its scopes allow."`
 	Limits  *scope.Limits `json:"limits,omitempty" doc:"Replaces all limits of the key; {} removes them."`
-	Note    *string       `json:"note,omitempty" maxLength:"1000"`
-	Expires *time.Time    `json:"expires_at,omitempty"`
+	Note    *string       `json:"note,omitempty" maxLength:"1000" doc:"What the key is for."`
+	Expires *time.Time    `json:"expires_at,omitempty" doc:"When the key expires, at most 5 years from now."`
 }
 
 // APIKeyRotation is the body of POST /keys/{id}/rotate.
@@ -84,7 +84,7 @@ type APIKeyRotation struct {
 
 // RevokedAPIKey is the answer to DELETE /keys/{id}.
 type RevokedAPIKey struct {
-	Status string `json:"status" enum:"revoked" example:"revoked"`
+	Status string `json:"status" enum:"revoked" doc:"Always revoked." example:"revoked"`
 }
 
 // keyOf returns the public view of a key.

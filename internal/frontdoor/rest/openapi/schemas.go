@@ -59,9 +59,9 @@ func OpenObject(description string, properties map[string]*huma.Schema, required
 	return &huma.Schema{Type: huma.TypeObject, Description: description, Properties: properties, Required: required, AdditionalProperties: true}
 }
 
-// ListOf describes an object whose member name is a list of items.
+// ListOf describes an object whose member name is a list of items. The description is that of both.
 func ListOf(name string, item *huma.Schema, description string) *huma.Schema {
-	return OpenObject(description, map[string]*huma.Schema{name: {Type: huma.TypeArray, Items: item}}, name)
+	return OpenObject(description, map[string]*huma.Schema{name: {Type: huma.TypeArray, Items: item, Description: description}}, name)
 }
 
 // Described returns the schema with a description.

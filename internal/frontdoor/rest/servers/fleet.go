@@ -17,45 +17,45 @@ import (
 
 // WorkerItem is a worker in GET /workers.
 type WorkerItem struct {
-	ID         schema.WorkerID   `json:"id" example:"worker-1-7f3k2a"`
-	Name       string            `json:"name" example:"worker-1"`
-	Version    string            `json:"version" example:"0.1.0"`
-	Host       string            `json:"host" example:"node-a"`
-	PID        int               `json:"pid" example:"4700"`
-	Labels     map[string]string `json:"labels,omitempty"`
+	ID         schema.WorkerID   `json:"id" doc:"The id of the process, which is new after each start." example:"worker-1-7f3k2a"`
+	Name       string            `json:"name" doc:"The configured name of the worker." example:"worker-1"`
+	Version    string            `json:"version" doc:"The version of the worker." example:"0.1.0"`
+	Host       string            `json:"host" doc:"The name of the machine or container." example:"node-a"`
+	PID        int               `json:"pid" doc:"The process id of the worker." example:"4700"`
+	Labels     map[string]string `json:"labels,omitempty" doc:"The configured labels of the worker."`
 	Draining   bool              `json:"draining" doc:"Whether the worker is draining: it finishes its calls and accepts no new ones."`
 	InFlight   int               `json:"in_flight" doc:"The number of its running calls, from all front doors."`
-	Started    time.Time         `json:"started"`
+	Started    time.Time         `json:"started" doc:"When the process started."`
 	APIServers bool              `json:"api_servers" doc:"Whether the worker runs servers that are added over the API."`
-	Servers    []WorkerServer    `json:"servers" nullable:"false"`
+	Servers    []WorkerServer    `json:"servers" nullable:"false" doc:"The servers that the worker runs."`
 }
 
 // WorkerServer is one server of a worker.
 type WorkerServer struct {
-	ID                  schema.ServerID `json:"id" example:"everything"`
-	InitializationState string          `json:"initialization_state" enum:"starting,initialized,timeout,error" example:"initialized"`
-	Transport           string          `json:"transport" enum:"stdio,http,sse,websocket,openapi,tool_endpoint,builtin,native,attach" example:"stdio"`
-	PID                 int             `json:"pid" example:"4711"`
-	Slots               int             `json:"slots" example:"64"`
-	Sessions            int             `json:"sessions" example:"1"`
-	Restarts            int             `json:"restarts"`
+	ID                  schema.ServerID `json:"id" doc:"The id of the server." example:"everything"`
+	InitializationState string          `json:"initialization_state" enum:"starting,initialized,timeout,error" doc:"The state of the server at this worker." example:"initialized"`
+	Transport           string          `json:"transport" enum:"stdio,http,sse,websocket,openapi,tool_endpoint,builtin,native,attach" doc:"How the worker reaches the server." example:"stdio"`
+	PID                 int             `json:"pid" doc:"The process id of the server; 0 if it has no process." example:"4711"`
+	Slots               int             `json:"slots" doc:"The maximum number of concurrent calls of the server at this worker." example:"64"`
+	Sessions            int             `json:"sessions" doc:"The number of live MCP sessions." example:"1"`
+	Restarts            int             `json:"restarts" doc:"The number of sessions that were replaced since the worker started."`
 	OtherDefinitions    int             `json:"other_definitions,omitempty" doc:"The number of attached programs that wait because their definitions differ from those of the programs in use."`
-	Error               string          `json:"error,omitempty"`
+	Error               string          `json:"error,omitempty" doc:"The reason that the state is not initialized."`
 }
 
 // Fleet is the data of a fleet event.
 type Fleet struct {
-	At      time.Time    `json:"at"`
-	Servers []ServerItem `json:"servers" nullable:"false"`
-	Workers []WorkerItem `json:"workers" nullable:"false"`
+	At      time.Time    `json:"at" doc:"The time of this view."`
+	Servers []ServerItem `json:"servers" nullable:"false" doc:"Every server, as in GET /servers."`
+	Workers []WorkerItem `json:"workers" nullable:"false" doc:"Every live worker, as in GET /workers."`
 }
 
 // FleetChange is the data of a change event.
 type FleetChange struct {
-	Type   string          `json:"type" enum:"tool.added,tool.removed,tool.changed,tool.enabled,tool.disabled,server.added,server.removed,server.online,server.offline,set.added,set.removed,set.changed" example:"tool.disabled"`
-	At     time.Time       `json:"at"`
-	Server schema.ServerID `json:"server,omitempty" example:"files"`
-	Tool   string          `json:"tool,omitempty" example:"delete"`
+	Type   string          `json:"type" enum:"tool.added,tool.removed,tool.changed,tool.enabled,tool.disabled,server.added,server.removed,server.online,server.offline,set.added,set.removed,set.changed" doc:"The kind of the change." example:"tool.disabled"`
+	At     time.Time       `json:"at" doc:"The time of the change."`
+	Server schema.ServerID `json:"server,omitempty" doc:"The server, for the types that begin with tool or server." example:"files"`
+	Tool   string          `json:"tool,omitempty" doc:"The tool, for the types that begin with tool." example:"delete"`
 	Set    string          `json:"set,omitempty" doc:"The set of tools, for the types that begin with set."`
 	Tenant schema.TenantID `json:"tenant,omitempty" doc:"The tenant that owns the set; default for one of the installation." example:"default"`
 	Actor  string          `json:"actor,omitempty" doc:"Who enabled, disabled or stored it." example:"ops"`
@@ -64,18 +64,18 @@ type FleetChange struct {
 
 // ServerList is the answer to GET /servers.
 type ServerList struct {
-	Servers []ServerItem `json:"servers" nullable:"false"`
+	Servers []ServerItem `json:"servers" nullable:"false" doc:"Every server of the fleet that the caller may see."`
 }
 
 // WorkerList is the answer to GET /workers.
 type WorkerList struct {
-	Workers []WorkerItem `json:"workers" nullable:"false"`
+	Workers []WorkerItem `json:"workers" nullable:"false" doc:"Every live worker."`
 }
 
 // DrainingWorker is the answer to POST /workers/{id}/drain.
 type DrainingWorker struct {
-	ID     schema.WorkerID `json:"id"`
-	Status string          `json:"status" enum:"draining" example:"draining"`
+	ID     schema.WorkerID `json:"id" doc:"The id of the worker."`
+	Status string          `json:"status" enum:"draining" doc:"Always draining." example:"draining"`
 }
 
 // fleetHandlers are the operations on the fleet as a whole: workers and events.

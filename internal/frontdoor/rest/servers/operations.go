@@ -18,14 +18,15 @@ const schemaEntry = "ServerEntry"
 func (s *serverHandlers) describe(d *httpapi.Document) {
 	d.Schemas()[schemaEntry] = openapi.OpenObject("A server: its id and its entry as in a servers file.", map[string]*huma.Schema{
 		"id": openapi.Text("The id of the new server. Without it, the server is named after its package, program or host; a number is added if the name is taken."), "command": openapi.Text("The command of a stdio server."),
-		"args": {Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeString}},
-		"env":  {Type: huma.TypeObject, AdditionalProperties: &huma.Schema{Type: huma.TypeString}},
-		"url":  openapi.Text("The URL of a remote server."), "type": openapi.Words("stdio", "http", "sse", "websocket"),
-		"headers":   {Type: huma.TypeObject, AdditionalProperties: &huma.Schema{Type: huma.TypeString}},
+		"args":      {Type: huma.TypeArray, Items: openapi.String(), Description: "The arguments of the command."},
+		"env":       {Type: huma.TypeObject, AdditionalProperties: openapi.String(), Description: "Environment variables of the command."},
+		"url":       openapi.Text("The URL of a remote server."),
+		"type":      openapi.Described(openapi.Words("stdio", "http", "sse", "websocket"), "The transport. Without it: stdio for a command; for a URL, websocket if it begins with ws: or wss:, sse if it ends in /sse, otherwise http."),
+		"headers":   {Type: huma.TypeObject, AdditionalProperties: openapi.String(), Description: "Headers of each request to a remote server."},
 		"riskLevel": {Type: huma.TypeInteger, Minimum: new(1.0), Maximum: new(3.0), Description: "1 low, 2 medium, 3 high."},
 		"apiKey":    openapi.Text("The API key of a remote server, sent as Authorization: Bearer."),
-		"pin":       openapi.Words("off", "warn", "quarantine"),
-		"docker":    openapi.OpenObject("The container of a high-risk server.", map[string]*huma.Schema{"image": openapi.Text("The image; required at riskLevel 3."), "network": openapi.Text("The network."), "volumes": {Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeString}}}),
+		"pin":       openapi.Described(openapi.Words("off", "warn", "quarantine"), "What happens to a tool whose definition is not the accepted one; the default is off."),
+		"docker":    openapi.OpenObject("The container of a high-risk server.", map[string]*huma.Schema{"image": openapi.Text("The image; required at riskLevel 3."), "network": openapi.Text("The network."), "volumes": {Type: huma.TypeArray, Items: openapi.String(), Description: "The mounts, each as HOST:CONTAINER:ro."}}),
 	})
 }
 

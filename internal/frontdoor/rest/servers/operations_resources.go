@@ -28,7 +28,8 @@ func (h *resourceHandlers) describe(d *httpapi.Document) {
 	all, anything := d.Schemas(), openapi.Object("")
 	all[schemaTool] = openapi.OpenObject("A tool, exactly as the server sent it.", map[string]*huma.Schema{
 		"name": openapi.Text("The name of the tool."), "title": openapi.Text("The display name."), "description": openapi.Text("The description of the tool."),
-		"inputSchema": anything, "outputSchema": anything, "annotations": anything,
+		"inputSchema": openapi.Object("The JSON Schema of the arguments."), "outputSchema": openapi.Object("The JSON Schema of structuredContent in results; absent if the tool has none."),
+		"annotations": openapi.Object("Hints of the server, such as readOnlyHint."),
 	}, "name")
 	all[schemaToolsOf] = openapi.ListOf("tools", openapi.Ref(schemaTool), "The tools of one server, each exactly as the server sent it.")
 	all[schemaResources] = openapi.ListOf("resources", anything, "The resources of one server, each exactly as the server sent it.")
@@ -36,7 +37,7 @@ func (h *resourceHandlers) describe(d *httpapi.Document) {
 	all[schemaPrompts] = openapi.ListOf("prompts", anything, "The prompts of one server, each exactly as the server sent it.")
 	all[schemaReadAnswer] = openapi.ListOf("contents", anything, "The content of the resource, exactly as the server sent it.")
 	all[schemaPrompt] = openapi.OpenObject("The prompt, exactly as the server sent it.", map[string]*huma.Schema{
-		"description": openapi.Text("The description of the prompt."), "messages": {Type: huma.TypeArray, Items: anything},
+		"description": openapi.Text("The description of the prompt."), "messages": {Type: huma.TypeArray, Items: anything, Description: "The messages of the prompt, in order."},
 	}, "messages")
 }
 

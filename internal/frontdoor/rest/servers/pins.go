@@ -21,15 +21,15 @@ const maxAcceptBytes = 1 << 20
 
 // ServerPins is the answer to GET and POST /servers/{id}/pins.
 type ServerPins struct {
-	Server   schema.ServerID `json:"server" example:"everything"`
+	Server   schema.ServerID `json:"server" doc:"The id of the server." example:"everything"`
 	Pin      string          `json:"pin" enum:"warn,quarantine" doc:"The pin of the server's entry." example:"quarantine"`
 	Recorded *time.Time      `json:"recorded,omitempty" doc:"The time at which the definitions were first recorded; absent until then."`
-	Tools    []ToolPin       `json:"tools" nullable:"false"`
+	Tools    []ToolPin       `json:"tools" nullable:"false" doc:"The tools, by name."`
 }
 
 // ToolPin is one tool of ServerPins.
 type ToolPin struct {
-	Name    string   `json:"name" example:"echo"`
+	Name    string   `json:"name" doc:"The name of the tool." example:"echo"`
 	State   string   `json:"state" enum:"accepted,changed,new,gone" doc:"accepted: the definition is the accepted one. changed: the tool has another definition. new: no definition of the tool was accepted. gone: the server no longer lists the tool." example:"changed"`
 	Changed []string `json:"changed,omitempty" nullable:"false" doc:"The members of the definition that differ, if the state is changed." example:"[\"description\"]"`
 	// The current definition.
@@ -39,7 +39,7 @@ type ToolPin struct {
 	AcceptedDigest     string             `json:"accepted_digest,omitempty" doc:"The digest of the accepted definition."`
 	AcceptedDefinition *openapi.AnyObject `json:"accepted_definition,omitempty" doc:"The accepted definition; only if the state is changed."`
 	AcceptedBy         string             `json:"accepted_by,omitempty" doc:"The principal that accepted the definition; absent if it was recorded at first use." example:"ops"`
-	AcceptedAt         *time.Time         `json:"accepted_at,omitempty"`
+	AcceptedAt         *time.Time         `json:"accepted_at,omitempty" doc:"When the definition was accepted; absent if none was."`
 }
 
 // AcceptRequest is the body of POST /servers/{id}/pins.

@@ -25,23 +25,23 @@ const maxEntryBytes = 256 << 10
 
 // AddedServer is the answer to POST /servers.
 type AddedServer struct {
-	ID              schema.ServerID `json:"id" example:"files"`
-	Status          string          `json:"status" enum:"connected" example:"connected"`
-	PID             int             `json:"pid" example:"4711"`
-	RiskLevel       int             `json:"risk_level,omitempty" example:"1"`
-	RiskDescription string          `json:"risk_description,omitempty" example:"Low risk - Standard execution"`
-	RunningInDocker *bool           `json:"running_in_docker,omitempty"`
+	ID              schema.ServerID `json:"id" doc:"The id of the server." example:"files"`
+	Status          string          `json:"status" enum:"connected" doc:"Always connected." example:"connected"`
+	PID             int             `json:"pid" doc:"The process id of the server; 0 if it has no process." example:"4711"`
+	RiskLevel       int             `json:"risk_level,omitempty" doc:"The risk level of the entry, if it has one." example:"1"`
+	RiskDescription string          `json:"risk_description,omitempty" doc:"The risk level in words; absent if the entry has none." example:"Low risk - Standard execution"`
+	RunningInDocker *bool           `json:"running_in_docker,omitempty" doc:"Whether calls run in a container, as at risk level 3; present if the entry has a risk level."`
 }
 
 // RemovedServer is the answer to DELETE /servers/{id}.
 type RemovedServer struct {
-	Status string `json:"status" enum:"disconnected" example:"disconnected"`
+	Status string `json:"status" enum:"disconnected" doc:"Always disconnected." example:"disconnected"`
 }
 
 // RestartedServer is the answer to POST /servers/{id}/restart.
 type RestartedServer struct {
-	ID     schema.ServerID `json:"id" example:"files"`
-	Status string          `json:"status" enum:"restarting" example:"restarting"`
+	ID     schema.ServerID `json:"id" doc:"The id of the server." example:"files"`
+	Status string          `json:"status" enum:"restarting" doc:"Always restarting." example:"restarting"`
 }
 
 // Options are the dependencies and settings of the operations on servers. Catalog, Router, Runner

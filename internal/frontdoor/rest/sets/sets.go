@@ -25,18 +25,18 @@ const maxDefinitionBytes = 256 << 10
 
 // SetItem is a set of tools.
 type SetItem struct {
-	Name       string          `json:"name" example:"research"`
+	Name       string          `json:"name" doc:"The name of the set." example:"research"`
 	Tenant     schema.TenantID `json:"tenant,omitempty" doc:"The tenant that owns the set; default for one of the installation, which other tenants see but do not change." example:"default"`
 	Origin     string          `json:"origin" enum:"api,configuration" doc:"api: created with PUT /sets/{name}. configuration: an entry of front_door.sets, which cannot be changed here."`
 	ETag       string          `json:"etag,omitempty" doc:"The state of the set, for If-Match; absent for a set of the configuration." example:"\"12\""`
 	By         string          `json:"by,omitempty" doc:"The principal that changed it last." example:"ops"`
 	At         *time.Time      `json:"at,omitempty" doc:"When it was changed last."`
-	Definition toolset.Set     `json:"definition"`
+	Definition toolset.Set     `json:"definition" doc:"The definition of the set."`
 }
 
 // SetList is the answer to GET /sets.
 type SetList struct {
-	Sets []SetItem `json:"sets" nullable:"false"`
+	Sets []SetItem `json:"sets" nullable:"false" doc:"The sets that the caller may use, by name."`
 }
 
 // SetDetail is the answer to GET /sets/{name}.
@@ -49,28 +49,28 @@ type SetDetail struct {
 // SetTool is a tool of a set.
 type SetTool struct {
 	Name    string          `json:"name" doc:"The name in the set." example:"files__read_text"`
-	Server  schema.ServerID `json:"server" example:"files"`
-	Tool    string          `json:"tool" example:"read_text"`
-	Enabled bool            `json:"enabled"`
+	Server  schema.ServerID `json:"server" doc:"The id of the server." example:"files"`
+	Tool    string          `json:"tool" doc:"The name of the tool at its server." example:"read_text"`
+	Enabled bool            `json:"enabled" doc:"False if an operator disabled the tool; its calls then return 403."`
 	Reason  string          `json:"reason,omitempty" doc:"The reason that it is disabled."`
 	Offline string          `json:"offline,omitempty" doc:"The reason that no worker can run it now."`
 }
 
 // SetClash is a name that several tools of a set would have.
 type SetClash struct {
-	Name  string    `json:"name" example:"search"`
-	Tools []ToolRef `json:"tools" nullable:"false"`
+	Name  string    `json:"name" doc:"The name that several tools would have." example:"search"`
+	Tools []ToolRef `json:"tools" nullable:"false" doc:"The tools that are left out."`
 }
 
 // ToolRef names a tool.
 type ToolRef struct {
-	Server schema.ServerID `json:"server" example:"files"`
-	Tool   string          `json:"tool" example:"search"`
+	Server schema.ServerID `json:"server" doc:"The id of the server." example:"files"`
+	Tool   string          `json:"tool" doc:"The name of the tool." example:"search"`
 }
 
 // RemovedSet is the answer to DELETE /sets/{name}.
 type RemovedSet struct {
-	Status string `json:"status" enum:"removed" example:"removed"`
+	Status string `json:"status" enum:"removed" doc:"Always removed." example:"removed"`
 }
 
 type setInput struct {

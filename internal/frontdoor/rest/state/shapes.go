@@ -31,59 +31,59 @@ type FabricState struct {
 
 // TenantSet is a set that a tenant created.
 type TenantSet struct {
-	Tenant schema.TenantID `json:"tenant" maxLength:"64" example:"billing"`
-	Set    toolset.Set     `json:"set"`
+	Tenant schema.TenantID `json:"tenant" maxLength:"64" doc:"The tenant that owns the set." example:"billing"`
+	Set    toolset.Set     `json:"set" doc:"The definition of the set."`
 }
 
 // DisabledTools is a disabled tool, or all tools that match a pattern.
 type DisabledTools struct {
-	Server schema.ServerID `json:"server,omitempty" maxLength:"256" example:"files"`
-	Tool   string          `json:"tool,omitempty" maxLength:"256" example:"delete_*"`
+	Server schema.ServerID `json:"server,omitempty" maxLength:"256" doc:"A server id or, if wide is true, a pattern of server ids." example:"files"`
+	Tool   string          `json:"tool,omitempty" maxLength:"256" doc:"A tool name or, if wide is true, a pattern of tool names." example:"delete_*"`
 	Set    string          `json:"set,omitempty" maxLength:"256" doc:"Only tools of this set."`
 	Wide   bool            `json:"wide,omitempty" doc:"Whether server and tool are patterns."`
-	Reason string          `json:"reason,omitempty" maxLength:"1000"`
+	Reason string          `json:"reason,omitempty" maxLength:"1000" doc:"The reason that they are disabled; callers see it."`
 }
 
 // AcceptedDigest is the accepted definition of a tool.
 type AcceptedDigest struct {
-	Server schema.ServerID `json:"server" maxLength:"256" example:"files"`
-	Tool   string          `json:"tool" maxLength:"256" example:"read_file"`
-	Digest string          `json:"digest" maxLength:"256" example:"sha256:71accd489c13"`
+	Server schema.ServerID `json:"server" maxLength:"256" doc:"The id of the server." example:"files"`
+	Tool   string          `json:"tool" maxLength:"256" doc:"The name of the tool." example:"read_file"`
+	Digest string          `json:"digest" maxLength:"256" doc:"The digest of the accepted definition." example:"sha256:71accd489c13"`
 }
 
 // PolicyText is the policy that a front door uses.
 type PolicyText struct {
-	Version string `json:"version" example:"sha256:71accd489c13"`
+	Version string `json:"version" doc:"The version of the policy, which is a digest of its text." example:"sha256:71accd489c13"`
 	Text    string `json:"text,omitempty" doc:"The policy file as it was read; absent if there is none."`
 }
 
 // ExportedKey is an API key without its secret.
 type ExportedKey struct {
-	ID      string          `json:"id" example:"4vQxWc0aZkPm"`
-	Name    string          `json:"name" example:"ci"`
-	Owner   string          `json:"owner,omitempty"`
-	Tenant  schema.TenantID `json:"tenant,omitempty"`
-	Groups  []string        `json:"groups,omitempty" nullable:"false"`
-	Scopes  []string        `json:"scopes" nullable:"false"`
-	Tools   []string        `json:"tools,omitempty" nullable:"false"`
-	Note    string          `json:"note,omitempty"`
-	Origin  string          `json:"origin" enum:"api,configuration"`
-	Expires *time.Time      `json:"expires_at,omitempty"`
+	ID      string          `json:"id" doc:"The id of the key." example:"4vQxWc0aZkPm"`
+	Name    string          `json:"name" doc:"The name of the principal that uses the key." example:"ci"`
+	Owner   string          `json:"owner,omitempty" doc:"The person or team behind the key."`
+	Tenant  schema.TenantID `json:"tenant,omitempty" doc:"The tenant of the principal; absent for the default one."`
+	Groups  []string        `json:"groups,omitempty" nullable:"false" doc:"The groups of the principal, by which policies select callers."`
+	Scopes  []string        `json:"scopes" nullable:"false" doc:"The scopes of the key, those of its role included."`
+	Tools   []string        `json:"tools,omitempty" nullable:"false" doc:"Patterns of the tools that the key can call; absent: every tool that its scopes allow."`
+	Note    string          `json:"note,omitempty" doc:"What the key is for."`
+	Origin  string          `json:"origin" enum:"api,configuration" doc:"api: created with POST /keys. configuration: an entry of front_door.keys."`
+	Expires *time.Time      `json:"expires_at,omitempty" doc:"When the key expires; absent if it never does."`
 }
 
 // StateChange is one difference between a file and the state.
 type StateChange struct {
-	Part   string `json:"part" enum:"sets,tenant_sets,switches,pins,policy,keys"`
+	Part   string `json:"part" enum:"sets,tenant_sets,switches,pins,policy,keys" doc:"The part of the state."`
 	Name   string `json:"name" doc:"The set, tool or key; a set of a tenant as TENANT/SET." example:"research"`
 	Action string `json:"action" enum:"add,change,remove,differs,skip" doc:"add, change, remove: the change that an import makes. differs: the part is only compared. skip: the change is impossible, for the reason in note."`
-	Note   string `json:"note,omitempty"`
+	Note   string `json:"note,omitempty" doc:"The reason for the action, if it is skip, or a remark."`
 	Done   bool   `json:"done" doc:"Whether the import made the change."`
 	Error  string `json:"error,omitempty" doc:"The reason that the import could not make the change."`
 }
 
 // StateChanges is the answer to PUT /state.
 type StateChanges struct {
-	DryRun  bool          `json:"dry_run"`
+	DryRun  bool          `json:"dry_run" doc:"Whether nothing was changed."`
 	Changes []StateChange `json:"changes" nullable:"false" doc:"The changes that the import made or, with dry_run, would make. Empty: the state equals the file."`
 	Failed  int           `json:"failed" doc:"The number of changes that failed."`
 	ETag    string        `json:"etag" doc:"The ETag of the state after the import or, with dry_run, of the current state, for If-Match."`

@@ -90,19 +90,18 @@ func (u *Runner) MayHold(d *httpapi.Document, op *huma.Operation, held *huma.Sch
 // addResult adds the schema of results to the document.
 func addResult(d *httpapi.Document) {
 	all := d.Schemas()
-	anything := &huma.Schema{Type: huma.TypeObject, AdditionalProperties: true}
 	all[schemaBlock] = openapi.OpenObject("A content block of a result, exactly as the MCP server sent it. Its members depend on its type, and it can have others.", map[string]*huma.Schema{
 		"type": openapi.Text("text, image, audio, resource, resource_link, or another type of the server."), "text": openapi.Text("The text, for type text."),
 		"data": openapi.Text("The data in Base64, for types image and audio."), "mimeType": openapi.Text("The media type of the data or the resource."),
-		"resource": anything, "uri": openapi.Text("The URI of the resource, for type resource_link."), "name": openapi.Text("The name of the resource."),
+		"resource": openapi.Object("The content of the resource, for type resource."), "uri": openapi.Text("The URI of the resource, for type resource_link."), "name": openapi.Text("The name of the resource."),
 	})
 	result := openapi.OpenObject("The result of the tool, exactly as the MCP server sent it. A tool that failed has isError true.", map[string]*huma.Schema{
 		"content":           {Type: huma.TypeArray, Items: openapi.Ref(schemaBlock), Description: "Content blocks; each has a type."},
 		"structuredContent": {Description: "The result as JSON, if the tool has an output schema."},
 		"isError":           {Type: huma.TypeBoolean, Description: "True when the tool failed."},
-		"_meta":             anything,
+		"_meta":             openapi.Object("Metadata of the server."),
 		"execution_environment": openapi.OpenObject("The sandbox in which the tool ran, as reported by Callyard and not by the server; present only if the call was isolated.", map[string]*huma.Schema{
-			"risk_level": {Type: huma.TypeInteger}, "risk_description": openapi.Text("The risk level as text."), "docker": {Type: huma.TypeBoolean}, "docker_image": openapi.Text("The image that the operator configured."),
+			"risk_level": openapi.Described(&huma.Schema{Type: huma.TypeInteger}, "The risk level of the server, from 1 to 3."), "risk_description": openapi.Text("The risk level as text."), "docker": openapi.Described(openapi.Boolean(), "Whether the sandbox is a container."), "docker_image": openapi.Text("The image that the operator configured."),
 			"isolation": openapi.Text("The isolation of the tool: container, or bubblewrap, which is weaker."), "runtime": openapi.Text("The runtime of the container, such as runc or runsc."),
 		}),
 	})

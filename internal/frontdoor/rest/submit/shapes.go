@@ -29,40 +29,40 @@ type ConfirmationRequest struct {
 	Outcome              string            `json:"outcome" enum:"held" doc:"Always held: the call has not run."`
 	RequiresConfirmation bool              `json:"requires_confirmation" doc:"Always true."`
 	ConfirmationID       string            `json:"confirmation_id,omitempty" doc:"The single-use token; absent if somebody else must approve."`
-	CallID               schema.CallID     `json:"call_id"`
-	ApprovalID           schema.ApprovalID `json:"approval_id"`
+	CallID               schema.CallID     `json:"call_id" doc:"The id of the call; GET /calls/{id} returns its state and then its result."`
+	ApprovalID           schema.ApprovalID `json:"approval_id" doc:"The id of the approval, for approvers."`
 	ApprovalURL          string            `json:"approval_url,omitempty" doc:"The page on which approvers decide."`
-	RiskLevel            int               `json:"risk_level"`
-	RiskDescription      string            `json:"risk_description"`
-	Reasons              []string          `json:"reasons,omitempty"`
-	ServerID             schema.ServerID   `json:"server_id"`
-	Method               string            `json:"method"`
-	ToolName             string            `json:"tool_name"`
-	ExpiresAt            time.Time         `json:"expires_at"`
+	RiskLevel            int               `json:"risk_level" doc:"The risk level of the call: 1 is low, 3 is high."`
+	RiskDescription      string            `json:"risk_description" doc:"The risk level in words."`
+	Reasons              []string          `json:"reasons,omitempty" doc:"The reasons for which it is held."`
+	ServerID             schema.ServerID   `json:"server_id" doc:"The id of the server."`
+	Method               string            `json:"method" doc:"The MCP method of the request; tools/call for a tool call."`
+	ToolName             string            `json:"tool_name" doc:"The name of the tool."`
+	ExpiresAt            time.Time         `json:"expires_at" doc:"When the approval expires. The call then ends as expired and never runs."`
 }
 
 // CallState is the state of a call that was held or stored.
 type CallState struct {
-	ID              schema.CallID     `json:"id"`
-	State           string            `json:"state" enum:"held,queued,running,succeeded,failed,denied,expired,canceled,unknown"`
-	Server          schema.ServerID   `json:"server"`
-	Tool            string            `json:"tool"`
-	BatchID         schema.BatchID    `json:"batch_id,omitempty"`
+	ID              schema.CallID     `json:"id" doc:"The id of the call."`
+	State           string            `json:"state" enum:"held,queued,running,succeeded,failed,denied,expired,canceled,unknown" doc:"The state of the call."`
+	Server          schema.ServerID   `json:"server" doc:"The id of the server."`
+	Tool            string            `json:"tool" doc:"The name of the tool."`
+	BatchID         schema.BatchID    `json:"batch_id,omitempty" doc:"The batch of the call; absent if it is in none."`
 	Index           *uint64           `json:"index,omitempty" doc:"Its position in the batch."`
-	CustomID        string            `json:"custom_id,omitempty"`
-	ApprovalID      schema.ApprovalID `json:"approval_id,omitempty"`
+	CustomID        string            `json:"custom_id,omitempty" doc:"The caller's own id for the call, if it has one."`
+	ApprovalID      schema.ApprovalID `json:"approval_id,omitempty" doc:"The approval that the call requires or required, if it was held."`
 	Reasons         []string          `json:"reasons,omitempty" doc:"The reasons for which it was held."`
 	Edited          bool              `json:"edited,omitempty" doc:"Whether an approver edited the arguments."`
-	Created         time.Time         `json:"created"`
+	Created         time.Time         `json:"created" doc:"When the call was admitted."`
 	ExpiresAt       time.Time         `json:"expires_at,omitzero" doc:"The time until which it can be approved or sent."`
-	Ended           time.Time         `json:"ended,omitzero"`
-	Worker          schema.WorkerID   `json:"worker,omitempty"`
+	Ended           time.Time         `json:"ended,omitzero" doc:"When the call ended; absent until then."`
+	Worker          schema.WorkerID   `json:"worker,omitempty" doc:"The worker of the last attempt; absent if the call was sent to none."`
 	Attempt         int               `json:"attempt,omitempty" doc:"The number of attempts."`
 	ToolError       bool              `json:"tool_error,omitempty" doc:"Whether the tool's result is an error."`
 	GivenUp         bool              `json:"given_up,omitempty" doc:"Whether every attempt failed; POST /calls/{id}/settle can start another."`
 	CancelRequested bool              `json:"cancel_requested,omitempty" doc:"With state unknown: the call was asked to stop while it ran. A call in state canceled never ran."`
 	Settled         string            `json:"settled,omitempty" doc:"The person who settled a call with unknown outcome, and the reason."`
-	Decisions       []calls.Decision  `json:"decisions,omitempty"`
+	Decisions       []calls.Decision  `json:"decisions,omitempty" doc:"The decisions of people on the call, oldest first."`
 	ReplayOf        schema.CallID     `json:"replay_of,omitempty" doc:"The call that this one repeats with the same arguments."`
 	TraceID         string            `json:"trace_id,omitempty" doc:"The trace that has the spans of the call: 32 hex digits. Absent if the call was not traced or not sampled. For a call of a batch, GET /calls has it."`
 	Arguments       json.RawMessage   `json:"arguments,omitempty" doc:"The arguments as the caller sent them, if the request asks for them and they are stored."`

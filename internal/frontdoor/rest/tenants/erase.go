@@ -17,7 +17,7 @@ type EraseFunc func(ctx context.Context, by *schema.Principal, tenant schema.Ten
 
 // TenantErasure is the answer to DELETE /tenants/{tenant}.
 type TenantErasure struct {
-	ID schema.TenantID `json:"id" example:"billing"`
+	ID schema.TenantID `json:"id" doc:"The id of the tenant." example:"billing"`
 	// Found is false if the ID may be mistyped. Permissions that people granted are revoked in any
 	// case.
 	Found       bool `json:"found" doc:"Whether Callyard had data of a tenant with this id. If false, check the id."`

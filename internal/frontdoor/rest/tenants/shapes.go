@@ -9,12 +9,12 @@ import (
 
 // Tenant is a tenant, with what it sees and uses.
 type Tenant struct {
-	ID        schema.TenantID `json:"id" example:"billing"`
-	Servers   TenantServers   `json:"servers"`
+	ID        schema.TenantID `json:"id" doc:"The id of the tenant." example:"billing"`
+	Servers   TenantServers   `json:"servers" doc:"The servers that the tenant sees."`
 	Sets      []string        `json:"sets" nullable:"false" doc:"The sets of tools that it sees now: its own sets, and the sets of the installation whose servers it sees." example:"[\"research\"]"`
 	OwnSets   []string        `json:"own_sets,omitempty" nullable:"false" doc:"The sets that the tenant owns; absent if it has none, and for the default tenant, whose sets belong to the installation." example:"[\"month-end\"]"`
-	Policy    TenantPolicy    `json:"policy"`
-	Limits    TenantLimits    `json:"limits"`
+	Policy    TenantPolicy    `json:"policy" doc:"The policy that the tenant adds to that of the platform."`
+	Limits    TenantLimits    `json:"limits" doc:"The limits of its calls, and its share if calls wait."`
 	InFlight  *TenantInFlight `json:"in_flight,omitempty" doc:"Its calls in flight, as the front doors counted them about a second ago or less; absent if they are not limited."`
 	Retention int64           `json:"retention_seconds,omitempty" doc:"The number of seconds for which arguments, results, errors and reasons of its calls are kept after the calls have ended, if that is shorter than the retention of the platform. Absent: the retention of the platform applies." example:"86400"`
 	Receivers TenantReceivers `json:"receivers" doc:"The webhooks and Slack channels that are notified of the tenant's approvals, in the configuration of this front door."`
@@ -61,11 +61,11 @@ type TenantUsage struct {
 	From       time.Time `json:"from" doc:"The start of the first hour."`
 	To         time.Time `json:"to" doc:"The end of the last hour."`
 	Complete   bool      `json:"complete" doc:"Whether all records that were stored at the time of the request are counted."`
-	Calls      int64     `json:"calls" example:"120"`
-	Failed     int64     `json:"failed" example:"2"`
+	Calls      int64     `json:"calls" doc:"All calls of the period." example:"120"`
+	Failed     int64     `json:"failed" doc:"Calls that were refused or failed." example:"2"`
 	ToolErrors int64     `json:"tool_errors" doc:"Calls whose result is an error of the tool." example:"1"`
 	Denied     int64     `json:"denied" doc:"Calls that the policy, a scope or a person denied." example:"4"`
-	Expired    int64     `json:"expired" example:"0"`
+	Expired    int64     `json:"expired" doc:"Calls that were not approved or not sent to a worker in time." example:"0"`
 	Unknown    int64     `json:"unknown" doc:"Calls whose outcome is not known." example:"0"`
 	Held       int64     `json:"held" doc:"Calls that waited for an approval, or ran with one." example:"5"`
 	Unfinished int64     `json:"unfinished" doc:"Calls that are held, waiting or running." example:"0"`

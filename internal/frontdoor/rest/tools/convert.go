@@ -30,8 +30,8 @@ type ConversionRequest struct {
 
 // Conversion is the answer to POST /convert.
 type Conversion struct {
-	From  string              `json:"from" example:"openai"`
-	To    string              `json:"to" example:"anthropic"`
+	From  string              `json:"from" doc:"The format of the request, as in its member from." example:"openai"`
+	To    string              `json:"to" doc:"The format of the answer, as in the member to of the request." example:"anthropic"`
 	Tools []openapi.AnyObject `json:"tools,omitzero" nullable:"false" doc:"The converted tools, as the tools member of a request to the provider, or for mcp the tools of tools/list; absent if the request has no tools."`
 	Calls []openapi.AnyObject `json:"calls,omitzero" nullable:"false" doc:"The converted calls: tool_calls of a message, items of output, content blocks, parts, or for mcp requests; absent if the request has no calls."`
 	Notes []ConversionNote    `json:"notes" nullable:"false" doc:"Each part of the request that is missing from the answer or differs there. Beyond 1,000, the last note gives the number of the others."`
@@ -41,7 +41,7 @@ type Conversion struct {
 type ConversionNote struct {
 	Kind    string `json:"kind" enum:"skipped,dropped,changed" doc:"skipped: a tool or call is missing from the answer. dropped: a part has no counterpart in the other format. changed: a name, id, schema or description differs."`
 	Pointer string `json:"pointer" doc:"A JSON pointer (RFC 6901) into the request." example:"/tools/0/function/parameters/properties/count/multipleOf"`
-	Message string `json:"message" example:"The schema does not express it; the description does: multipleOf 5."`
+	Message string `json:"message" doc:"The difference, in words." example:"The schema does not express it; the description does: multipleOf 5."`
 }
 
 func opConvert(d *httpapi.Document) huma.Operation {

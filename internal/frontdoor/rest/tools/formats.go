@@ -21,22 +21,22 @@ import (
 
 // ProviderToolList is the answer to GET /tools in the format of a provider.
 type ProviderToolList struct {
-	Format   string              `json:"format" enum:"openai,openai-responses,anthropic,gemini"`
+	Format   string              `json:"format" enum:"openai,openai-responses,anthropic,gemini" doc:"The format of the tools."`
 	Tools    []openapi.AnyObject `json:"tools" nullable:"false" doc:"The value for the member tools of a request to the provider."`
 	Count    int                 `json:"count" doc:"The number of tools."`
 	Tokens   int                 `json:"tokens" doc:"The estimated number of tokens that they use."`
 	Omitted  int                 `json:"omitted" doc:"The number of tools that max_tools, budget_tokens or query excluded."`
 	Names    []ProviderToolName  `json:"names" nullable:"false" doc:"The server and tool of each name."`
 	Loosened []ProviderLoosening `json:"loosened" nullable:"false" doc:"The parts of the tools' schemas that the provider's schemas cannot express; the descriptions state them for the model."`
-	Notes    []string            `json:"notes,omitempty" nullable:"false"`
+	Notes    []string            `json:"notes,omitempty" nullable:"false" doc:"Remarks, such as: more tools than the provider accepts."`
 	Unknown  []string            `json:"unknown,omitempty" nullable:"false" doc:"Servers whose tools are currently unknown and therefore missing."`
 }
 
 // ProviderToolName maps a name to its tool.
 type ProviderToolName struct {
-	Name   string          `json:"name" example:"everything__echo"`
-	Server schema.ServerID `json:"server" example:"everything"`
-	Tool   string          `json:"tool" example:"echo"`
+	Name   string          `json:"name" doc:"The name of the tool for the model." example:"everything__echo"`
+	Server schema.ServerID `json:"server" doc:"The id of the server." example:"everything"`
+	Tool   string          `json:"tool" doc:"The name of the tool at its server." example:"echo"`
 	Tokens int             `json:"tokens" doc:"The estimated number of tokens that the tool uses."`
 	Strict bool            `json:"strict,omitempty" doc:"Whether the tool uses the provider's strict mode."`
 }
@@ -45,7 +45,7 @@ type ProviderToolName struct {
 type ProviderLoosening struct {
 	Name    string `json:"name" doc:"The provider's name of the tool." example:"everything__echo"`
 	Pointer string `json:"pointer" doc:"A JSON pointer (RFC 6901) into the tool's own input schema; empty means the whole schema." example:"/properties/count/multipleOf"`
-	Message string `json:"message" example:"multipleOf 5"`
+	Message string `json:"message" doc:"The constraint, in words." example:"multipleOf 5"`
 }
 
 // toolListBody is one of the two bodies of GET /tools.

@@ -20,8 +20,8 @@ type Preflight struct {
 
 // PreflightTool reports whether one tool is ready.
 type PreflightTool struct {
-	Server   schema.ServerID `json:"server" example:"files"`
-	Tool     string          `json:"tool" example:"read_text"`
+	Server   schema.ServerID `json:"server" doc:"The id of the server." example:"files"`
+	Tool     string          `json:"tool" doc:"The name of the tool." example:"read_text"`
 	Ready    bool            `json:"ready" doc:"Whether a call can run: the tool is there, enabled, not denied and online, and its definition is the required one."`
 	State    string          `json:"state" enum:"ready,missing,unknown,offline,disabled,unaccepted,changed,denied" doc:"ready; missing: there is no such server or tool; unknown: the tools of its server are not known yet; offline: no worker can run it; disabled: it is switched off; unaccepted: nobody has accepted its definition; changed: its definition is not the required one; denied: the policy denies your calls."`
 	Reason   string          `json:"reason,omitempty" doc:"The reason that it is not ready."`

@@ -27,8 +27,8 @@ type ToolSearch struct {
 
 // FoundTool is a tool that matches a query.
 type FoundTool struct {
-	Server    schema.ServerID `json:"server" example:"files"`
-	Tool      string          `json:"tool" example:"read_text"`
+	Server    schema.ServerID `json:"server" doc:"The id of the server." example:"files"`
+	Tool      string          `json:"tool" doc:"The name of the tool." example:"read_text"`
 	NameInSet string          `json:"name_in_set,omitempty" doc:"Its name in the set that was searched."`
 	Signature string          `json:"signature" doc:"How it is called, in one line: required parameters first, optional ones with a question mark." example:"read_text(path: string, head?: integer)"`
 	Summary   string          `json:"summary,omitempty" doc:"The beginning of its description, as its server sent it." example:"Reads a text file."`

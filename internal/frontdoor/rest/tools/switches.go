@@ -20,15 +20,15 @@ type Switch struct {
 	Tool    string          `json:"tool,omitempty" doc:"A tool name or, if wide is true, a pattern of tool names." example:"delete_*"`
 	Set     string          `json:"set,omitempty" doc:"Only tools of this set." example:"research"`
 	Wide    bool            `json:"wide,omitempty" doc:"Whether server and tool are patterns. They also apply to tools that are added later."`
-	Enabled bool            `json:"enabled"`
-	Reason  string          `json:"reason,omitempty" example:"Read-only until Monday."`
-	By      string          `json:"by,omitempty" example:"ops"`
-	At      time.Time       `json:"at"`
+	Enabled bool            `json:"enabled" doc:"Whether the tools are enabled."`
+	Reason  string          `json:"reason,omitempty" doc:"The reason that they are disabled; callers see it." example:"Read-only until Monday."`
+	By      string          `json:"by,omitempty" doc:"The principal that changed it last." example:"ops"`
+	At      time.Time       `json:"at" doc:"When it was changed last."`
 }
 
 // SwitchList is the answer to GET /tools/switches.
 type SwitchList struct {
-	Switches []Switch `json:"switches" nullable:"false"`
+	Switches []Switch `json:"switches" nullable:"false" doc:"The switches, by server, tool and set."`
 }
 
 // WideSwitch is the answer to PATCH /tools.

@@ -48,11 +48,11 @@ type OwnToolCall struct {
 
 // ToolCallItem is the outcome of one tool call.
 type ToolCallItem struct {
-	Index        int                         `json:"index"`
+	Index        int                         `json:"index" doc:"The position of the call in the message, from 0."`
 	ID           string                      `json:"id,omitempty" doc:"The provider's id of the call." example:"call_abc123"`
 	Name         string                      `json:"name" doc:"The name of the tool in the model's call." example:"everything__echo"`
-	Server       schema.ServerID             `json:"server,omitempty" example:"everything"`
-	Tool         string                      `json:"tool,omitempty" example:"echo"`
+	Server       schema.ServerID             `json:"server,omitempty" doc:"The server, if the name matched a tool." example:"everything"`
+	Tool         string                      `json:"tool,omitempty" doc:"The name of the tool at its server, if the name matched one." example:"echo"`
 	CallID       schema.CallID               `json:"call_id,omitempty" doc:"The id of the call, if it was admitted." example:"call_06b2t8m3c0w3v2q5n7k9a1d4fz"`
 	State        string                      `json:"state" enum:"succeeded,failed,held,unknown,accepted" doc:"failed: it was refused or failed, for the reason in problem. held: it waits for approval. unknown: it was sent and no answer arrived. accepted: it is stored and continues, as Prefer requested; location has its path."`
 	Location     string                      `json:"location,omitempty" doc:"For an accepted or held call, the path that returns its state." example:"/calls/call_06b2t8m3c0w3v2q5n7k9a1d4fz"`
@@ -60,7 +60,7 @@ type ToolCallItem struct {
 	Arguments    openapi.AnyObject           `json:"arguments,omitzero" doc:"The parsed arguments, for calls that were extracted from a text."`
 	Repaired     bool                        `json:"repaired,omitempty" doc:"Whether the text of the call was invalid JSON and was repaired."`
 	Confirmation *submit.ConfirmationRequest `json:"confirmation,omitempty" doc:"For a held call, the 202 answer of POST /calls."`
-	Problem      *problem.Document           `json:"problem,omitempty"`
+	Problem      *problem.Document           `json:"problem,omitempty" doc:"The reason that it failed or is unknown."`
 	Notes        []string                    `json:"notes,omitempty" nullable:"false" doc:"The parts of the result that the provider does not accept."`
 }
 

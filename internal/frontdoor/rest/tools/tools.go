@@ -33,8 +33,8 @@ const (
 
 // ToolItem is one tool of GET /tools.
 type ToolItem struct {
-	Server     schema.ServerID   `json:"server" example:"everything"`
-	Name       string            `json:"name" example:"echo"`
+	Server     schema.ServerID   `json:"server" doc:"The id of the server." example:"everything"`
+	Name       string            `json:"name" doc:"The name of the tool." example:"echo"`
 	NameInSet  string            `json:"name_in_set,omitempty" doc:"With set: the name of the tool in the set." example:"demo__echo"`
 	Enabled    bool              `json:"enabled" doc:"False if an operator disabled the tool; its calls then return 403."`
 	Reason     string            `json:"reason,omitempty" doc:"The reason that the tool is disabled."`
@@ -45,13 +45,13 @@ type ToolItem struct {
 
 // QuarantinedTool is a tool that GET /tools omits.
 type QuarantinedTool struct {
-	Server schema.ServerID `json:"server" example:"everything"`
-	Name   string          `json:"name" example:"echo"`
+	Server schema.ServerID `json:"server" doc:"The id of the server." example:"everything"`
+	Name   string          `json:"name" doc:"The name of the tool." example:"echo"`
 }
 
 // ToolList is the answer to GET /tools.
 type ToolList struct {
-	Tools      []ToolItem `json:"tools" nullable:"false"`
+	Tools      []ToolItem `json:"tools" nullable:"false" doc:"The tools of this page, by server and name."`
 	NextCursor string     `json:"next_cursor,omitempty" doc:"The cursor of the next page; absent on the last page."`
 	Unknown    []string   `json:"unknown,omitempty" nullable:"false" doc:"Servers whose tools are currently unknown and therefore missing."`
 	// Quarantined lists tools within the range of servers and names of this page.
@@ -60,12 +60,12 @@ type ToolList struct {
 
 // ToolSwitch is the answer to PATCH /servers/{id}/tools/{tool}.
 type ToolSwitch struct {
-	Server  schema.ServerID `json:"server" example:"everything"`
-	Name    string          `json:"name" example:"echo"`
-	Enabled bool            `json:"enabled" example:"false"`
-	Reason  string          `json:"reason,omitempty" example:"Deletes files; use archive instead."`
-	By      string          `json:"by,omitempty" example:"ops"`
-	At      time.Time       `json:"at"`
+	Server  schema.ServerID `json:"server" doc:"The id of the server." example:"everything"`
+	Name    string          `json:"name" doc:"The name of the tool." example:"echo"`
+	Enabled bool            `json:"enabled" doc:"Whether the tool can be called." example:"false"`
+	Reason  string          `json:"reason,omitempty" doc:"The reason that it is disabled; callers see it." example:"Deletes files; use archive instead."`
+	By      string          `json:"by,omitempty" doc:"The principal that changed it." example:"ops"`
+	At      time.Time       `json:"at" doc:"When it was changed."`
 }
 
 // SwitchRequest is the body of PATCH /servers/{id}/tools/{tool}.

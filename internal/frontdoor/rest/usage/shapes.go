@@ -31,11 +31,11 @@ type UsageRow struct {
 type UsageCounts struct {
 	Calls      int64   `json:"calls" doc:"All calls: the sum of succeeded, failed, denied, expired, canceled, unknown and unfinished."`
 	Succeeded  int64   `json:"succeeded" doc:"Calls with a result, tool errors included."`
-	Failed     int64   `json:"failed"`
+	Failed     int64   `json:"failed" doc:"Calls that were refused or failed."`
 	Denied     int64   `json:"denied" doc:"Calls that the policy, a scope or a person denied."`
-	Expired    int64   `json:"expired"`
-	Canceled   int64   `json:"canceled"`
-	Unknown    int64   `json:"unknown"`
+	Expired    int64   `json:"expired" doc:"Calls that were not approved or not sent to a worker in time."`
+	Canceled   int64   `json:"canceled" doc:"Calls that were canceled before they ran."`
+	Unknown    int64   `json:"unknown" doc:"Calls that were sent and whose outcome cannot be determined."`
 	Unfinished int64   `json:"unfinished" doc:"Calls that are held, waiting or running."`
 	ToolErrors int64   `json:"tool_errors" doc:"The succeeded calls whose result is an error of the tool."`
 	Held       int64   `json:"held" doc:"The calls that waited for an approval, or ran with one."`

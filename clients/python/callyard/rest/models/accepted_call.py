@@ -29,24 +29,24 @@ class AcceptedCall:
     """A call that is stored and continues without its caller; GET /calls/{id} returns its state.
 
     Attributes:
-        created (datetime.datetime):
-        id (str):
+        created (datetime.datetime): When the call was admitted.
+        id (str): The id of the call.
         outcome (AcceptedCallOutcome): Always accepted; other answers to a call have a different value.
-        server (str):
+        server (str): The id of the server.
         state (CallState): The state of a call. It only advances, and the last six states are final. unknown: the call
             was sent, and its outcome cannot be determined.
-        tool (str):
-        approval_id (str | Unset):
+        tool (str): The name of the tool.
+        approval_id (str | Unset): The approval that the call requires or required, if it was held.
         arguments (AcceptedCallArguments | Unset): The arguments as the caller sent them, if the request asks for them
             and they are stored.
         attempt (int | Unset): The number of attempts.
-        batch_id (str | Unset):
+        batch_id (str | Unset): The batch of the call; absent if it is in none.
         cancel_requested (bool | Unset): With state unknown: the call was asked to stop while it ran. A call in state
             canceled never ran.
-        custom_id (str | Unset):
-        decisions (list[Decision] | Unset):
+        custom_id (str | Unset): The caller's own id for the call, if it has one.
+        decisions (list[Decision] | Unset): The decisions of people on the call, oldest first.
         edited (bool | Unset): Whether an approver edited the arguments.
-        ended (datetime.datetime | Unset):
+        ended (datetime.datetime | Unset): When the call ended; absent until then.
         expires_at (datetime.datetime | Unset): The time until which it can be approved or sent.
         given_up (bool | Unset): Whether every attempt failed; POST /calls/{id}/settle can start another.
         index (int | Unset): Its position in the batch.
@@ -59,7 +59,7 @@ class AcceptedCall:
         tool_error (bool | Unset): Whether the tool's result is an error.
         trace_id (str | Unset): The trace that has the spans of the call: 32 hex digits. Absent if the call was not
             traced or not sampled. For a call of a batch, GET /calls has it.
-        worker (str | Unset):
+        worker (str | Unset): The worker of the last attempt; absent if the call was sent to none.
     """
 
     created: datetime.datetime

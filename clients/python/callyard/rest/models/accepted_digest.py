@@ -16,9 +16,9 @@ T = TypeVar("T", bound="AcceptedDigest")
 class AcceptedDigest:
     """
     Attributes:
-        digest (str):
-        server (str):
-        tool (str):
+        digest (str): The digest of the accepted definition.
+        server (str): The id of the server.
+        tool (str): The name of the tool.
     """
 
     digest: str

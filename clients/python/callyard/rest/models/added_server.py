@@ -19,12 +19,13 @@ T = TypeVar("T", bound="AddedServer")
 class AddedServer:
     """
     Attributes:
-        id (str):
-        pid (int):
-        status (AddedServerStatus):
-        risk_description (str | Unset):
-        risk_level (int | Unset):
-        running_in_docker (bool | Unset):
+        id (str): The id of the server.
+        pid (int): The process id of the server; 0 if it has no process.
+        status (AddedServerStatus): Always connected.
+        risk_description (str | Unset): The risk level in words; absent if the entry has none.
+        risk_level (int | Unset): The risk level of the entry, if it has one.
+        running_in_docker (bool | Unset): Whether calls run in a container, as at risk level 3; present if the entry has
+            a risk level.
     """
 
     id: str

@@ -24,8 +24,8 @@ class Allowance:
     """
     Attributes:
         pattern (AllowancePattern):
-        until (datetime.datetime):
-        max_uses (int | Unset):
+        until (datetime.datetime): The time until which calls are allowed.
+        max_uses (int | Unset): The maximum number of calls that are allowed; 0 or absent means no limit.
     """
 
     pattern: AllowancePattern

@@ -22,9 +22,10 @@ T = TypeVar("T", bound="AllowancePattern")
 class AllowancePattern:
     """
     Attributes:
-        kind (str):
-        arguments_digest (str | Unset):
-        values (list[AllowanceValue] | Unset):
+        kind (str): The arguments that match: exact, the same arguments; values, the same values at some places; any,
+            every argument.
+        arguments_digest (str | Unset): For exact: the digest of the arguments. The approver sets it.
+        values (list[AllowanceValue] | Unset): For values: the places whose values must be the same.
     """
 
     kind: str

@@ -18,8 +18,8 @@ T = TypeVar("T", bound="AllowanceValue")
 class AllowanceValue:
     """
     Attributes:
-        pointer (str):
-        digest (str | Unset):
+        pointer (str): A JSON pointer (RFC 6901) into the arguments.
+        digest (str | Unset): The digest of the value there. The approver sets it.
     """
 
     pointer: str

@@ -32,9 +32,9 @@ class APIKey:
             changed here, and may do everything if it has no role.
         scopes (list[str]): What the key is allowed to do: tools:read, tools:list, tools:call, tools:call:SERVER,
             tools:call:@SET, calls:read, calls:read:all, approve, admin, admin:tenant.
-        changed_at (datetime.datetime | Unset):
+        changed_at (datetime.datetime | Unset): When the key was changed last; absent if it never was.
         changed_by (str | Unset): The principal that changed it last.
-        created_at (datetime.datetime | Unset):
+        created_at (datetime.datetime | Unset): When the key was created; absent for a key of the configuration.
         created_by (str | Unset): The principal that created it.
         etag (str | Unset): The state of the key, for If-Match; absent for a key of the configuration.
         expires_at (datetime.datetime | Unset): When the key expires. Absent: it never expires; only keys of the
@@ -47,7 +47,7 @@ class APIKey:
         note (str | Unset): What the key is for.
         owner (str | Unset): The person or team behind the key.
         role (APIKeyRole | Unset): The role that the scopes come from; absent if they were listed.
-        rotated_at (datetime.datetime | Unset):
+        rotated_at (datetime.datetime | Unset): When the key was rotated last; absent if it never was.
         tenant (str | Unset): The tenant of the principal; absent for the default one.
         tools (list[str] | Unset): Patterns of SERVER/TOOL with * and ?. Of the tools that the scopes allow, the key can
             call only those that match. Absent: all of them.

@@ -24,14 +24,15 @@ T = TypeVar("T", bound="APIKeyChange")
 class APIKeyChange:
     """
     Attributes:
-        expires_at (datetime.datetime | Unset):
-        groups (list[str] | Unset):
+        expires_at (datetime.datetime | Unset): When the key expires, at most 5 years from now.
+        groups (list[str] | Unset): Replaces all groups of the principal; [] removes them.
         limits (APIKeyLimits | Unset):
-        note (str | Unset):
-        owner (str | Unset):
+        note (str | Unset): What the key is for.
+        owner (str | Unset): The person or team behind the key.
         role (APIKeyChangeRole | Unset): Replaces the scopes.
         scopes (list[str] | Unset): Replace the role.
-        tools (list[str] | Unset):
+        tools (list[str] | Unset): Replaces all patterns of tools; [] removes them, so that the key can call every tool
+            that its scopes allow.
     """
 
     expires_at: datetime.datetime | Unset = UNSET

@@ -21,7 +21,7 @@ T = TypeVar("T", bound="APIKeyList")
 class APIKeyList:
     """
     Attributes:
-        keys (list[APIKey]):
+        keys (list[APIKey]): The keys, without secrets.
     """
 
     keys: list[APIKey]

@@ -24,11 +24,11 @@ T = TypeVar("T", bound="APIKeyRequest")
 class APIKeyRequest:
     """
     Attributes:
-        name (str):
+        name (str): The name of the principal that uses the key.
         expires_at (datetime.datetime | Unset): When the key expires, at most 5 years from now; absent: in 90 days.
-        groups (list[str] | Unset):
+        groups (list[str] | Unset): The groups of the principal, by which policies select callers.
         limits (APIKeyLimits | Unset):
-        note (str | Unset):
+        note (str | Unset): What the key is for.
         owner (str | Unset): The person or team behind the key. Absent: the owner of your credential.
         role (APIKeyRequestRole | Unset): The role, instead of scopes. It cannot have a scope that your own credential
             does not have.

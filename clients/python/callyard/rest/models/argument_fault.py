@@ -16,8 +16,8 @@ T = TypeVar("T", bound="ArgumentFault")
 class ArgumentFault:
     """
     Attributes:
-        message (str):
-        pointer (str):
+        message (str): The value that was expected. It never contains the actual value.
+        pointer (str): A JSON pointer (RFC 6901) into the arguments; empty means all of them.
     """
 
     message: str

@@ -22,7 +22,7 @@ class AuditFault:
         kind (AuditFaultKind): changed: a record differs from what was written. gap: records are missing in the middle
             or at the start. cut: records are missing at the end. added: records were inserted.
         what (str): The fault, in words.
-        writer (str):
+        writer (str): The process whose chain has the fault.
         seq (int | Unset): The position of the record in its chain; absent if it cannot be read.
         sequence (int | Unset): The sequence number of the message in the stream; absent if the fault is not in a
             message.

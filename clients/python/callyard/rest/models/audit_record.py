@@ -20,7 +20,7 @@ T = TypeVar("T", bound="AuditRecord")
 class AuditRecord:
     """
     Attributes:
-        at (datetime.datetime):
+        at (datetime.datetime): The time of the event.
         hash_ (str): The SHA-256 of this record.
         kind (str): The event: act-begun and act-ended for actions of operators; asked, held, decided, ran, ended and
             others for calls.
@@ -28,41 +28,42 @@ class AuditRecord:
         seq (int): The position in the chain, from 1.
         writer (str): The process that wrote it; each writes a chain of its own.
         after_digest (str | Unset): The digest of the changed resource after the action; absent if it was removed.
-        approval_id (str | Unset):
-        arguments_digest (str | Unset):
-        attempt (str | Unset):
-        batch_id (str | Unset):
+        approval_id (str | Unset): The id of the approval.
+        arguments_digest (str | Unset): The SHA-256 digest of the arguments.
+        attempt (str | Unset): The attempt for which the confirmation token was spent.
+        batch_id (str | Unset): The batch of the call; absent if it is in none.
         before_digest (str | Unset): The digest of the changed resource before the action; absent if it did not exist.
-        binding_digest (str | Unset):
+        binding_digest (str | Unset): The SHA-256 digest of what the approval is for: the caller, the tool and its
+            definition, the arguments, the policy, the level, the deadline, the call and the approval.
         by (str | Unset): The principal or person that acted.
-        call_id (str | Unset):
-        channel (str | Unset):
+        call_id (str | Unset): The id of the call.
+        channel (str | Unset): How the person or program acted, such as web, api or slack.
         client (str | Unset): The program.
         credential (str | Unset): How the operator was authenticated.
-        definition_digest (str | Unset):
+        definition_digest (str | Unset): The SHA-256 digest of the definition of the tool.
         error (str | Unset): The kind of the error.
         grant_id (str | Unset): The id of the access that a person gave to a program.
         level (int | Unset): The risk level.
         operation (str | Unset): The operation of an operator.
-        outcome (str | Unset):
-        owner (str | Unset):
-        path (str | Unset):
-        permission_id (str | Unset):
+        outcome (str | Unset): The outcome of the event, such as approve, deny or succeeded.
+        owner (str | Unset): The person or team behind the name in by.
+        path (str | Unset): The path of the request of an operator.
+        permission_id (str | Unset): The permission under which the call ran without an approval.
         person (str | Unset): The person whose access it is, if somebody else acted on it.
-        policy_version (str | Unset):
+        policy_version (str | Unset): The version of the policy that decided.
         reason (str | Unset): The reason that the policy gives.
         reason_digest (str | Unset): The digest of a person's reason, which is stored with the approval.
         repaired (bool | Unset): Whether the record was written later, from the record of the approval.
-        request_id (str | Unset):
+        request_id (str | Unset): The id of the request of an operator, as in the header X-Request-ID of its answer.
         resource (str | Unset): The resource for which its tokens are valid.
-        result_digest (str | Unset):
-        rule (str | Unset):
-        scopes (str | Unset):
-        server (str | Unset):
-        status (int | Unset):
-        tenant (str | Unset):
-        tool (str | Unset):
-        worker (str | Unset):
+        result_digest (str | Unset): The SHA-256 digest of the result.
+        rule (str | Unset): The rule of the policy that decided; absent if none did.
+        scopes (str | Unset): The scopes of the access, separated by spaces.
+        server (str | Unset): The id of the server.
+        status (int | Unset): The HTTP status of the answer to an operator.
+        tenant (str | Unset): The tenant of the call or the acting principal; absent for the default one.
+        tool (str | Unset): The name of the tool.
+        worker (str | Unset): The worker to which the call was sent.
     """
 
     at: datetime.datetime

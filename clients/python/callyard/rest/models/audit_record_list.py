@@ -22,7 +22,7 @@ T = TypeVar("T", bound="AuditRecordList")
 class AuditRecordList:
     """
     Attributes:
-        records (list[AuditRecord]):
+        records (list[AuditRecord]): The records, in the order of the request.
         next_ (str | Unset): The cursor of the next page; absent on the last one.
     """
 

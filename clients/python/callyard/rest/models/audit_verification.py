@@ -24,7 +24,7 @@ class AuditVerification:
     """
     Attributes:
         began_at (datetime.datetime): When verification began. It begins again with the first record every hour.
-        checked_at (datetime.datetime):
+        checked_at (datetime.datetime): The time of the request that verified the last records.
         complete (bool): Whether all records that were stored at the time of the request are verified. If false, send
             the request again: it continues.
         fault_count (int): The number of all faults.

@@ -28,21 +28,22 @@ class Batch:
     Attributes:
         calls (int): The number of lines read so far, including refused ones.
         counts (BatchCounts):
-        created (datetime.datetime):
-        expires_at (datetime.datetime):
-        id (str):
-        state (BatchState):
-        ended (datetime.datetime | Unset):
-        labels (BatchLabels | Unset):
+        created (datetime.datetime): When the batch was created.
+        expires_at (datetime.datetime): When calls that were not sent to a worker expire.
+        id (str): The id of the batch.
+        state (BatchState): receiving: more calls can be added. running: calls run. canceling: it was canceled, and
+            calls that were sent still run. The others are final.
+        ended (datetime.datetime | Unset): When its last call ended; absent until then.
+        labels (BatchLabels | Unset): The caller's own labels.
         missing_servers (list[str] | Unset): Servers that waiting calls need and no worker has announced, the first 20
             by name. Their calls wait 10 minutes for a worker, and then fail.
         payloads_deleted (bool | Unset): Whether the arguments and results of its calls have been deleted, because the
             retention of its tenant has ended.
-        priority (int | Unset):
-        reason (str | Unset):
+        priority (int | Unset): The priority; each step of 5 doubles its share of the capacity, or halves it. Absent: 0.
+        reason (str | Unset): The reason for the state, if it failed, expired or was canceled.
         refusals (list[LineRefusal] | Unset): The first refused lines; the results list all of them.
         refused (int | Unset): The number of lines of this request that are not valid calls.
-        started (datetime.datetime | Unset):
+        started (datetime.datetime | Unset): When its first call started; absent until then.
     """
 
     calls: int

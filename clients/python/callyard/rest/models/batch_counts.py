@@ -16,14 +16,14 @@ T = TypeVar("T", bound="BatchCounts")
 class BatchCounts:
     """
     Attributes:
-        canceled (int):
-        denied (int):
-        expired (int):
-        failed (int):
+        canceled (int): Calls that were canceled before they ran.
+        denied (int): Calls that the policy, a scope or a person denied.
+        expired (int): Calls that were not approved or not sent to a worker in time.
+        failed (int): Calls that were refused or failed.
         held (int): Waiting calls that require approval. GET /batches/{id}/held lists them.
-        succeeded (int):
+        succeeded (int): Calls with a result, tool errors included.
         tool_errors (int): Succeeded calls whose tool result is an error.
-        unknown (int):
+        unknown (int): Calls that were sent and whose outcome cannot be determined.
         waiting (int): Queued, held or running.
     """
 

@@ -14,6 +14,8 @@ T = TypeVar("T", bound="BatchLabels")
 
 @_attrs_define
 class BatchLabels:
+    """The caller's own labels."""
+
     additional_properties: dict[str, str] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

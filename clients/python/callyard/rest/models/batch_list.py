@@ -22,7 +22,7 @@ T = TypeVar("T", bound="BatchList")
 class BatchList:
     """
     Attributes:
-        batches (list[Batch]):
+        batches (list[Batch]): The batches, newest first.
         next_ (str | Unset): The cursor of the next page.
     """
 

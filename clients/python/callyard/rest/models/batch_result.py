@@ -25,7 +25,7 @@ class BatchResult:
     """One call of a batch that has ended.
 
     Attributes:
-        call_id (str):
+        call_id (str): The id of the call.
         cursor (str): The cursor with which the next request continues after this line.
         index (int): Its position in the batch, from 0.
         state (CallState): The state of a call. It only advances, and the last six states are final. unknown: the call
@@ -39,7 +39,7 @@ class BatchResult:
             has isError true.
         settled (str | Unset): The person who settled a call with unknown outcome, and the reason.
         tool_error (bool | Unset): Whether the tool's result is an error.
-        worker (str | Unset):
+        worker (str | Unset): The worker of the last attempt; absent if the call was sent to none.
     """
 
     call_id: str

@@ -22,8 +22,8 @@ T = TypeVar("T", bound="CallList")
 class CallList:
     """
     Attributes:
-        calls (list[CallRecord]):
-        next_ (str | Unset):
+        calls (list[CallRecord]): The calls, newest first.
+        next_ (str | Unset): The cursor of the next page; absent on the last page.
     """
 
     calls: list[CallRecord]

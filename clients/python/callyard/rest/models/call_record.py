@@ -25,42 +25,42 @@ T = TypeVar("T", bound="CallRecord")
 class CallRecord:
     """
     Attributes:
-        arguments_bytes (int):
-        attempt (int):
+        arguments_bytes (int): The size of the arguments in bytes.
+        attempt (int): The number of attempts; 0 if the call was sent to no worker.
         created (datetime.datetime): The time at which the call was admitted.
-        id (str):
-        method (str):
-        principal (str):
-        result_bytes (int):
-        server (str):
+        id (str): The id of the call.
+        method (str): The MCP method of the request.
+        principal (str): The principal that made the call.
+        result_bytes (int): The size of the result in bytes; 0 if there is none.
+        server (str): The id of the server.
         state (CallState): The state of a call. It only advances, and the last six states are final. unknown: the call
             was sent, and its outcome cannot be determined.
-        approval_id (str | Unset):
-        arguments_digest (str | Unset):
-        batch_id (str | Unset):
+        approval_id (str | Unset): The approval that the call required, if it was held.
+        arguments_digest (str | Unset): The SHA-256 digest of the arguments.
+        batch_id (str | Unset): The batch of the call; absent if it is in none.
         cancel_requested (bool | Unset): With state unknown: the call was asked to stop while it ran. A call in state
             canceled never ran.
-        custom_id (str | Unset):
+        custom_id (str | Unset): The caller's own id for the call, if it has one.
         decision (CallRecordDecision | Unset): What the policy decided. Absent if the call was refused before the policy
             was evaluated.
-        durable (bool | Unset):
-        ended (datetime.datetime | Unset):
+        durable (bool | Unset): Whether the call is stored and continues without its caller.
+        ended (datetime.datetime | Unset): The time at which the call ended; absent until then.
         error (CallRecordError | Unset):
-        front_door (str | Unset):
+        front_door (str | Unset): The front door that admitted the call.
         index (int | Unset): Its position in the batch, from 0.
-        owner (str | Unset):
+        owner (str | Unset): The person or team behind the principal, if recorded.
         replay_of (str | Unset): The call that this one repeats with the same arguments.
         replayed (bool | Unset): Whether an idempotency key returned the result of an earlier request.
-        result_digest (str | Unset):
+        result_digest (str | Unset): The SHA-256 digest of the result; absent if there is none.
         rule (str | Unset): The rule of the policy that decided, if one did and its name was recorded.
         started (datetime.datetime | Unset): The time at which its last attempt was sent to the MCP server, if known.
         tenant (str | Unset): The tenant of the principal; absent for the default one.
         took_ms (float | Unset): The time that the MCP server took, measured by the worker.
-        tool (str | Unset):
+        tool (str | Unset): The name of the tool; absent for a request that is not a tool call.
         tool_error (bool | Unset): Whether the tool's result is an error.
         trace_id (str | Unset): The trace that has the spans of the call: 32 hex digits. Absent if the call was not
             traced or not sampled.
-        worker (str | Unset):
+        worker (str | Unset): The worker of the last attempt; absent if the call was sent to none.
     """
 
     arguments_bytes: int

@@ -16,8 +16,8 @@ T = TypeVar("T", bound="CallRecordError")
 class CallRecordError:
     """
     Attributes:
-        detail (str):
-        kind (str):
+        detail (str): The fault, in words. It never contains an argument.
+        kind (str): The kind of the error; the last segment of the type of its problem document.
     """
 
     detail: str

@@ -25,7 +25,7 @@ class CallToolResult:
     """The result of the tool, exactly as the MCP server sent it. A tool that failed has isError true.
 
     Attributes:
-        field_meta (CallToolResultMeta | Unset):
+        field_meta (CallToolResultMeta | Unset): Metadata of the server.
         content (list[ContentBlock] | Unset): Content blocks; each has a type.
         execution_environment (CallToolResultExecutionEnvironment | Unset): The sandbox in which the tool ran, as
             reported by Callyard and not by the server; present only if the call was isolated.

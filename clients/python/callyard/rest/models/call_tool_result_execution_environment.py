@@ -20,11 +20,11 @@ class CallToolResultExecutionEnvironment:
     isolated.
 
         Attributes:
-            docker (bool | Unset):
+            docker (bool | Unset): Whether the sandbox is a container.
             docker_image (str | Unset): The image that the operator configured.
             isolation (str | Unset): The isolation of the tool: container, or bubblewrap, which is weaker.
             risk_description (str | Unset): The risk level as text.
-            risk_level (int | Unset):
+            risk_level (int | Unset): The risk level of the server, from 1 to 3.
             runtime (str | Unset): The runtime of the container, such as runc or runsc.
     """
 

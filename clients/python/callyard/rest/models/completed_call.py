@@ -27,7 +27,7 @@ class CompletedCall:
 
     Attributes:
         outcome (CompletedCallOutcome): Always completed; other answers to a call have a different value.
-        field_meta (CompletedCallMeta | Unset):
+        field_meta (CompletedCallMeta | Unset): Metadata of the server.
         content (list[ContentBlock] | Unset): Content blocks; each has a type.
         execution_environment (CompletedCallExecutionEnvironment | Unset): The sandbox in which the tool ran, as
             reported by Callyard and not by the server; present only if the call was isolated.

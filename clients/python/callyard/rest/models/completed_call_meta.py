@@ -14,6 +14,8 @@ T = TypeVar("T", bound="CompletedCallMeta")
 
 @_attrs_define
 class CompletedCallMeta:
+    """Metadata of the server."""
+
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

@@ -23,8 +23,8 @@ T = TypeVar("T", bound="ConfigurationDisagreement")
 class ConfigurationDisagreement:
     """
     Attributes:
-        part (ConfigurationDisagreementPart):
-        versions (list[ConfigurationVersion]):
+        part (ConfigurationDisagreementPart): The part of the configuration.
+        versions (list[ConfigurationVersion]): The versions in use, each with its processes.
         server (str | Unset): The server, if the part is servers.
     """
 

@@ -26,7 +26,7 @@ class ConfigurationPart:
     """
     Attributes:
         outcome (ConfigurationPartOutcome): Whether the content that was read is in force.
-        part (ConfigurationPartPart):
+        part (ConfigurationPartPart): The part of the configuration.
         since (datetime.datetime): The time at which this version came into force.
         tried (datetime.datetime): The time at which the file was last read.
         version (str): The version of the content in force.

@@ -19,7 +19,7 @@ class ConfigurationVersion:
     """
     Attributes:
         processes (list[str]): The ids of the processes that use this version.
-        version (str):
+        version (str): A version of the content.
     """
 
     processes: list[str]

@@ -22,9 +22,9 @@ T = TypeVar("T", bound="ConfiguredProcess")
 class ConfiguredProcess:
     """
     Attributes:
-        id (str):
+        id (str): The id of the process, which is new after each start.
         parts (list[ConfigurationPart]): The files that the process reloads.
-        role (ConfiguredProcessRole):
+        role (ConfiguredProcessRole): The role of the process.
     """
 
     id: str

@@ -19,7 +19,7 @@ class ConfirmCalls:
     """
     Attributes:
         calls (list[str]): The ids of the calls to confirm or reject. Other calls are not affected.
-        confirm (bool):
+        confirm (bool): true confirms the calls, which then run; false rejects them.
     """
 
     calls: list[str]

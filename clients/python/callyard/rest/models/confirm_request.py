@@ -16,7 +16,7 @@ T = TypeVar("T", bound="ConfirmRequest")
 class ConfirmRequest:
     """
     Attributes:
-        confirm (bool):
+        confirm (bool): true confirms the call, which then runs; false rejects it.
     """
 
     confirm: bool

@@ -21,19 +21,19 @@ T = TypeVar("T", bound="ConfirmationRequest")
 class ConfirmationRequest:
     """
     Attributes:
-        approval_id (str):
-        call_id (str):
-        expires_at (datetime.datetime):
-        method (str):
+        approval_id (str): The id of the approval, for approvers.
+        call_id (str): The id of the call; GET /calls/{id} returns its state and then its result.
+        expires_at (datetime.datetime): When the approval expires. The call then ends as expired and never runs.
+        method (str): The MCP method of the request; tools/call for a tool call.
         outcome (ConfirmationRequestOutcome): Always held: the call has not run.
         requires_confirmation (bool): Always true.
-        risk_description (str):
-        risk_level (int):
-        server_id (str):
-        tool_name (str):
+        risk_description (str): The risk level in words.
+        risk_level (int): The risk level of the call: 1 is low, 3 is high.
+        server_id (str): The id of the server.
+        tool_name (str): The name of the tool.
         approval_url (str | Unset): The page on which approvers decide.
         confirmation_id (str | Unset): The single-use token; absent if somebody else must approve.
-        reasons (list[str] | Unset):
+        reasons (list[str] | Unset): The reasons for which it is held.
     """
 
     approval_id: str

@@ -22,7 +22,7 @@ class ConfirmedCalls:
     """
     Attributes:
         accepted (int): The number of calls to which the answer was applied.
-        refused (list[RefusedCall]):
+        refused (list[RefusedCall]): The calls to which the answer was not applied.
     """
 
     accepted: int

@@ -27,7 +27,7 @@ class ContentBlock:
             data (str | Unset): The data in Base64, for types image and audio.
             mime_type (str | Unset): The media type of the data or the resource.
             name (str | Unset): The name of the resource.
-            resource (ContentBlockResource | Unset):
+            resource (ContentBlockResource | Unset): The content of the resource, for type resource.
             text (str | Unset): The text, for type text.
             type_ (str | Unset): text, image, audio, resource, resource_link, or another type of the server.
             uri (str | Unset): The URI of the resource, for type resource_link.

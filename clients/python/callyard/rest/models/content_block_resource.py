@@ -14,6 +14,8 @@ T = TypeVar("T", bound="ContentBlockResource")
 
 @_attrs_define
 class ContentBlockResource:
+    """The content of the resource, for type resource."""
+
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

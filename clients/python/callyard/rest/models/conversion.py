@@ -24,10 +24,10 @@ T = TypeVar("T", bound="Conversion")
 class Conversion:
     """
     Attributes:
-        from_ (str):
+        from_ (str): The format of the request, as in its member from.
         notes (list[ConversionNote]): Each part of the request that is missing from the answer or differs there. Beyond
             1,000, the last note gives the number of the others.
-        to (str):
+        to (str): The format of the answer, as in the member to of the request.
         calls (list[ConversionCallsItem] | Unset): The converted calls: tool_calls of a message, items of output,
             content blocks, parts, or for mcp requests; absent if the request has no calls.
         tools (list[ConversionToolsItem] | Unset): The converted tools, as the tools member of a request to the

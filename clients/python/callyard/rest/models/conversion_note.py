@@ -20,7 +20,7 @@ class ConversionNote:
     Attributes:
         kind (ConversionNoteKind): skipped: a tool or call is missing from the answer. dropped: a part has no
             counterpart in the other format. changed: a name, id, schema or description differs.
-        message (str):
+        message (str): The difference, in words.
         pointer (str): A JSON pointer (RFC 6901) into the request.
     """
 

@@ -23,14 +23,14 @@ T = TypeVar("T", bound="Decision")
 class Decision:
     """
     Attributes:
-        at (datetime.datetime):
-        by (str):
-        kind (str):
+        at (datetime.datetime): The time of the decision.
+        by (str): The person who decided.
+        kind (str): The kind of the decision.
         allow (Allowance | Unset):
-        channel (str | Unset):
-        groups (list[str] | Unset):
-        owner (str | Unset):
-        reason (str | Unset):
+        channel (str | Unset): How the person decided, such as web, api or slack.
+        groups (list[str] | Unset): The groups of the person at that time.
+        owner (str | Unset): The owner of the credential with which the person decided.
+        reason (str | Unset): The reason that the person gave.
     """
 
     at: datetime.datetime

@@ -18,10 +18,10 @@ T = TypeVar("T", bound="DisabledTools")
 class DisabledTools:
     """
     Attributes:
-        reason (str | Unset):
-        server (str | Unset):
+        reason (str | Unset): The reason that they are disabled; callers see it.
+        server (str | Unset): A server id or, if wide is true, a pattern of server ids.
         set_ (str | Unset): Only tools of this set.
-        tool (str | Unset):
+        tool (str | Unset): A tool name or, if wide is true, a pattern of tool names.
         wide (bool | Unset): Whether server and tool are patterns.
     """
 

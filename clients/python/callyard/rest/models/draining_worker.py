@@ -18,8 +18,8 @@ T = TypeVar("T", bound="DrainingWorker")
 class DrainingWorker:
     """
     Attributes:
-        id (str):
-        status (DrainingWorkerStatus):
+        id (str): The id of the worker.
+        status (DrainingWorkerStatus): Always draining.
     """
 
     id: str

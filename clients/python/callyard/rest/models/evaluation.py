@@ -27,12 +27,12 @@ class Evaluation:
         id (str): The name of the run, which is that of its folder.
         scored (bool): Whether there is a report. If false, fault has the reason, and there are no scores.
         accuracy (EvaluationEstimate | Unset):
-        answers (int | Unset):
+        answers (int | Unset): The number of scored answers.
         data (str | Unset): The name of the data set.
         f1 (EvaluationEstimate | Unset):
         fault (str | Unset): The reason that there is no report.
         reward (EvaluationEstimate | Unset):
-        samples (int | Unset):
+        samples (int | Unset): The number of scored samples.
         trials (int | Unset): The maximum number of answers to one sample.
     """
 

@@ -23,8 +23,8 @@ class EvaluationCategory:
     """
     Attributes:
         metrics (EvaluationMetrics):
-        name (str):
-        samples (int):
+        name (str): The name of the category.
+        samples (int): The number of samples in the category.
         types (EvaluationCategoryTypes): The number of answers of each type.
     """
 

@@ -16,9 +16,9 @@ T = TypeVar("T", bound="EvaluationEstimate")
 class EvaluationEstimate:
     """
     Attributes:
-        high (float):
-        low (float):
-        mean (float):
+        high (float): The upper end of the confidence interval.
+        low (float): The lower end of the confidence interval.
+        mean (float): The mean.
     """
 
     high: float

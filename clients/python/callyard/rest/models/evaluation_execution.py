@@ -23,11 +23,11 @@ T = TypeVar("T", bound="EvaluationExecution")
 class EvaluationExecution:
     """
     Attributes:
-        answers (int):
-        calls (int):
-        denied (int):
+        answers (int): The number of answers whose calls were run.
+        calls (int): The number of calls in these answers.
+        denied (int): Calls that the policy, a scope or a person denied.
         masked (int): Answers without a valid result; no share includes them.
-        ok (int):
+        ok (int): Calls without an error.
         refused (int): Calls that were not run because the sample does not offer the tool.
         masked_because (EvaluationExecutionMaskedBecause | Unset): The number of masked answers by reason.
         results (EvaluationEstimate | Unset):

@@ -24,8 +24,9 @@ T = TypeVar("T", bound="EvaluationLevel")
 class EvaluationLevel:
     """
     Attributes:
-        categories (list[EvaluationCategory]):
-        level (EvaluationLevelLevel):
+        categories (list[EvaluationCategory]): The scores of each category of samples.
+        level (EvaluationLevelLevel): The extraction level: the calls that count, from only well-formed ones to all that
+            are found in the text.
         macro (EvaluationMetrics):
         micro (EvaluationMetrics):
         types (EvaluationLevelTypes): The number of answers of each type.

@@ -21,7 +21,7 @@ T = TypeVar("T", bound="EvaluationPass")
 class EvaluationPass:
     """
     Attributes:
-        k (int):
+        k (int): The number of trials.
         pass_all_k (EvaluationEstimate):
         pass_at_k (EvaluationEstimate):
     """

@@ -30,22 +30,22 @@ T = TypeVar("T", bound="EvaluationReport")
 class EvaluationReport:
     """
     Attributes:
-        answers (int):
-        id (str):
+        answers (int): The number of scored answers.
+        id (str): The name of the run, which is that of its folder.
         inputs (str): The digest of all inputs of the report.
         levels (list[EvaluationLevel]): The scores at each extraction level: strict, published and lenient.
         rewards (list[EvaluationReward]): The reward with all its terms, and each term alone.
         rules (list[str]): A short description of the scoring rules.
-        samples (int):
-        samples_digest (str):
+        samples (int): The number of scored samples.
+        samples_digest (str): The digest of the samples.
         scoring (EvaluationReportScoring): The settings of the scores, with the constants of the reward.
         settings (EvaluationReportSettings): The settings of the statistics.
-        trials (int):
+        trials (int): The maximum number of answers to one sample.
         unanswered (int): Samples without an answer that count as wrong.
         version (str): The version of the program that wrote it.
         accuracy_with_similar (EvaluationEstimate | Unset):
         check (EvaluationCheck | Unset):
-        data (str | Unset):
+        data (str | Unset): The name of the data set.
         executed (EvaluationExecution | Unset):
         pass_ (list[EvaluationPass] | Unset): The accuracy over several trials.
         skipped (list[str] | Unset): Samples without an answer that are not counted.

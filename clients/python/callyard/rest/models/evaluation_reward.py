@@ -22,7 +22,7 @@ class EvaluationReward:
     """
     Attributes:
         mean (EvaluationEstimate):
-        name (str):
+        name (str): The name of the term, or full for the reward with all its terms.
     """
 
     mean: EvaluationEstimate

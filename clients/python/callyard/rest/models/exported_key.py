@@ -21,16 +21,17 @@ T = TypeVar("T", bound="ExportedKey")
 class ExportedKey:
     """
     Attributes:
-        id (str):
-        name (str):
-        origin (ExportedKeyOrigin):
-        scopes (list[str]):
-        expires_at (datetime.datetime | Unset):
-        groups (list[str] | Unset):
-        note (str | Unset):
-        owner (str | Unset):
-        tenant (str | Unset):
-        tools (list[str] | Unset):
+        id (str): The id of the key.
+        name (str): The name of the principal that uses the key.
+        origin (ExportedKeyOrigin): api: created with POST /keys. configuration: an entry of front_door.keys.
+        scopes (list[str]): The scopes of the key, those of its role included.
+        expires_at (datetime.datetime | Unset): When the key expires; absent if it never does.
+        groups (list[str] | Unset): The groups of the principal, by which policies select callers.
+        note (str | Unset): What the key is for.
+        owner (str | Unset): The person or team behind the key.
+        tenant (str | Unset): The tenant of the principal; absent for the default one.
+        tools (list[str] | Unset): Patterns of the tools that the key can call; absent: every tool that its scopes
+            allow.
     """
 
     id: str

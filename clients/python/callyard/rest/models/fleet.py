@@ -23,9 +23,9 @@ T = TypeVar("T", bound="Fleet")
 class Fleet:
     """
     Attributes:
-        at (datetime.datetime):
-        servers (list[ServerItem]):
-        workers (list[WorkerItem]):
+        at (datetime.datetime): The time of this view.
+        servers (list[ServerItem]): Every server, as in GET /servers.
+        workers (list[WorkerItem]): Every live worker, as in GET /workers.
     """
 
     at: datetime.datetime

@@ -24,9 +24,9 @@ class FoundTool:
             approval, runs in a sandbox, or is denied. The arguments of a call can change it.
         risk (FoundToolRisk): The risk of a call without arguments; the arguments of a call can change it.
         score (float): The relevance, comparable only within this answer.
-        server (str):
+        server (str): The id of the server.
         signature (str): How it is called, in one line: required parameters first, optional ones with a question mark.
-        tool (str):
+        tool (str): The name of the tool.
         name_in_set (str | Unset): Its name in the set that was searched.
         summary (str | Unset): The beginning of its description, as its server sent it.
     """

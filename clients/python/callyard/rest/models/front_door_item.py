@@ -26,8 +26,9 @@ class FrontDoorItem:
         draining (bool): Whether the front door is draining: it finishes its calls and accepts no new ones.
         id (str): The id of the process, which is new after each start.
         load (FrontDoorLoad | Unset):
-        region (str | Unset):
-        started (datetime.datetime | Unset):
+        region (str | Unset): The region of the front door; absent if none is configured.
+        started (datetime.datetime | Unset): When the process started; absent if the front door runs an older version,
+            which does not announce it.
         version (str | Unset): Absent if the front door runs an older version, which does not announce it.
     """
 

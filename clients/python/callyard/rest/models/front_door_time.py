@@ -18,7 +18,8 @@ T = TypeVar("T", bound="FrontDoorTime")
 class FrontDoorTime:
     """
     Attributes:
-        calls (int):
+        calls (int): The number of ended calls that took longer than the previous element allows, and at most this
+            duration.
         at_most (float | Unset): The maximum duration in seconds; absent in the last element, which has no upper bound.
     """
 

@@ -23,7 +23,7 @@ class GetPromptResult:
     """The prompt, exactly as the server sent it.
 
     Attributes:
-        messages (list[GetPromptResultMessagesItem]):
+        messages (list[GetPromptResultMessagesItem]): The messages of the prompt, in order.
         description (str | Unset): The description of the prompt.
     """
 

@@ -26,9 +26,9 @@ class Health:
     """
     Attributes:
         configuration (list[HealthPart]): The files that this process reloads.
-        server_count (int):
-        servers (list[HealthServer]):
-        status (HealthStatus):
+        server_count (int): The number of servers.
+        servers (list[HealthServer]): The servers that this front door knows.
+        status (HealthStatus): Always ok.
         uptime (float): Seconds since the front door started.
         accepted_losses (HealthLosses | Unset):
     """

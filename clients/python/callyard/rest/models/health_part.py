@@ -23,7 +23,7 @@ class HealthPart:
     """
     Attributes:
         outcome (HealthPartOutcome): Whether the content that was read is in force.
-        part (HealthPartPart):
+        part (HealthPartPart): The part of the configuration.
         since (datetime.datetime): The time at which this version came into force.
         tried (datetime.datetime): The time at which the file was last read.
         version (str): The version of the content in force.

@@ -19,13 +19,15 @@ T = TypeVar("T", bound="HealthServer")
 class HealthServer:
     """
     Attributes:
-        connected (bool):
-        id (str):
-        initialization_state (HealthServerInitializationState):
-        pid (int):
-        risk_description (str | Unset):
-        risk_level (int | Unset):
-        running_in_docker (bool | Unset):
+        connected (bool): Whether at least one live worker has initialized the server.
+        id (str): The id of the server.
+        initialization_state (HealthServerInitializationState): The state of the server: starting, initialized, or the
+            reason that it is not: timeout or error.
+        pid (int): The process id of the server on the worker in the best state; 0 if it has no process.
+        risk_description (str | Unset): The risk level in words; absent if the operator set no level.
+        risk_level (int | Unset): The risk level that the operator set, if any.
+        running_in_docker (bool | Unset): Whether calls run in a container, as at risk level 3; present if a risk level
+            is set.
     """
 
     connected: bool

@@ -21,17 +21,17 @@ T = TypeVar("T", bound="HeldCall")
 class HeldCall:
     """
     Attributes:
-        approval_id (str):
+        approval_id (str): The id of the approval.
         arguments_digest (str): SHA-256 of the arguments that would run.
         by (HeldCallBy): Who must approve: caller means you, with POST /confirmations.
-        call_id (str):
-        expires_at (datetime.datetime):
+        call_id (str): The id of the call.
+        expires_at (datetime.datetime): When the approval expires.
         index (int): Its position in the batch.
-        risk_level (int):
-        server (str):
-        tool (str):
-        custom_id (str | Unset):
-        reasons (list[str] | Unset):
+        risk_level (int): The risk level of the call: 1 is low, 3 is high.
+        server (str): The id of the server.
+        tool (str): The name of the tool.
+        custom_id (str | Unset): The caller's own id for the call, if it has one.
+        reasons (list[str] | Unset): The reasons for which it is held.
     """
 
     approval_id: str

@@ -21,7 +21,7 @@ T = TypeVar("T", bound="HeldCalls")
 class HeldCalls:
     """
     Attributes:
-        calls (list[HeldCall]):
+        calls (list[HeldCall]): The held calls, in the order of the batch.
     """
 
     calls: list[HeldCall]

@@ -18,9 +18,9 @@ T = TypeVar("T", bound="LineRefusal")
 class LineRefusal:
     """
     Attributes:
-        detail (str):
-        index (int):
-        custom_id (str | Unset):
+        detail (str): The fault and the fix.
+        index (int): The position of the line in the batch, from 0.
+        custom_id (str | Unset): The caller's own id for the call, if it has one.
     """
 
     detail: str

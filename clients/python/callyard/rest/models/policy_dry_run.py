@@ -34,9 +34,9 @@ class PolicyDryRun:
         policy_version (str): The version of the draft.
         rules (list[PolicyDryRunRule]): The rules of the draft in their order. The last element, without a name, counts
             the calls for which no rule decides.
-        since (datetime.datetime):
+        since (datetime.datetime): The start of the period of the examined calls.
         unknown (PolicyDryRunUnknown):
-        until (datetime.datetime):
+        until (datetime.datetime): The end of the period of the examined calls.
         truncated (bool | Unset): Whether there are more calls than one dry run examines; the oldest are left out.
     """
 

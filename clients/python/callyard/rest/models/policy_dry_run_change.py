@@ -22,13 +22,13 @@ T = TypeVar("T", bound="PolicyDryRunChange")
 class PolicyDryRunChange:
     """
     Attributes:
-        created (datetime.datetime):
-        id (str):
-        now (PolicyDryRunChangeNow):
-        principal (str):
-        server (str):
-        tool (str):
-        was (PolicyDryRunChangeWas):
+        created (datetime.datetime): The time at which the call was admitted.
+        id (str): The id of the call.
+        now (PolicyDryRunChangeNow): The decision of the draft.
+        principal (str): The principal that made the call.
+        server (str): The id of the server.
+        tool (str): The name of the tool.
+        was (PolicyDryRunChangeWas): The recorded decision.
         now_rule (str | Unset): The rule of the draft that decides, if one does.
         was_rule (str | Unset): The rule that decided, if one did and its name was recorded.
     """

@@ -16,10 +16,10 @@ T = TypeVar("T", bound="PolicyDryRunRule")
 class PolicyDryRunRule:
     """
     Attributes:
-        allowed (int):
+        allowed (int): The number of calls that this rule allows.
         changed (int): The number of calls that this rule decides differently than recorded.
-        held (int):
-        refused (int):
+        held (int): The number of calls that this rule holds for approval.
+        refused (int): The number of calls that this rule refuses.
         rule (str): The name of the rule; empty for the calls for which no rule decides.
         unknown (int): The number of calls for which it cannot be determined whether this rule decides.
     """

@@ -19,7 +19,7 @@ class PolicyDryRunUnknown:
         arguments (int): Calls for which a rule reads the arguments, which are not stored.
         groups (int): Calls for which a rule reads the groups of the caller, which were not recorded.
         tools (int): Calls of tools that do not exist any more, so that their risk is not known.
-        total (int):
+        total (int): All these calls: the sum of arguments, groups and tools.
     """
 
     arguments: int

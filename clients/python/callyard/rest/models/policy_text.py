@@ -18,7 +18,7 @@ T = TypeVar("T", bound="PolicyText")
 class PolicyText:
     """
     Attributes:
-        version (str):
+        version (str): The version of the policy, which is a digest of its text.
         text (str | Unset): The policy file as it was read; absent if there is none.
     """
 

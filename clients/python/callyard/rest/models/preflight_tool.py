@@ -24,11 +24,11 @@ class PreflightTool:
         pinned (bool): Whether its server is pinned, and the definition accepted.
         ready (bool): Whether a call can run: the tool is there, enabled, not denied and online, and its definition is
             the required one.
-        server (str):
+        server (str): The id of the server.
         state (PreflightToolState): ready; missing: there is no such server or tool; unknown: the tools of its server
             are not known yet; offline: no worker can run it; disabled: it is switched off; unaccepted: nobody has accepted
             its definition; changed: its definition is not the required one; denied: the policy denies your calls.
-        tool (str):
+        tool (str): The name of the tool.
         decision (PreflightToolDecision | Unset): What the policy decides for your call without arguments.
         digest (str | Unset): The digest of its definition.
         reason (str | Unset): The reason that it is not ready.

@@ -18,8 +18,8 @@ T = TypeVar("T", bound="ProblemRPCError")
 class ProblemRPCError:
     """
     Attributes:
-        code (int):
-        message (str):
+        code (int): The code of the JSON-RPC error.
+        message (str): The message of the JSON-RPC error, as the MCP server sent it.
         data (Any | Unset): Any JSON value, as the MCP server sent it.
     """
 

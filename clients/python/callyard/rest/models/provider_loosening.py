@@ -16,7 +16,7 @@ T = TypeVar("T", bound="ProviderLoosening")
 class ProviderLoosening:
     """
     Attributes:
-        message (str):
+        message (str): The constraint, in words.
         name (str): The provider's name of the tool.
         pointer (str): A JSON pointer (RFC 6901) into the tool's own input schema; empty means the whole schema.
     """

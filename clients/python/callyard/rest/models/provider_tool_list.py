@@ -26,14 +26,14 @@ class ProviderToolList:
     """
     Attributes:
         count (int): The number of tools.
-        format_ (ProviderToolListFormat):
+        format_ (ProviderToolListFormat): The format of the tools.
         loosened (list[ProviderLoosening]): The parts of the tools' schemas that the provider's schemas cannot express;
             the descriptions state them for the model.
         names (list[ProviderToolName]): The server and tool of each name.
         omitted (int): The number of tools that max_tools, budget_tokens or query excluded.
         tokens (int): The estimated number of tokens that they use.
         tools (list[ProviderToolListToolsItem]): The value for the member tools of a request to the provider.
-        notes (list[str] | Unset):
+        notes (list[str] | Unset): Remarks, such as: more tools than the provider accepts.
         unknown (list[str] | Unset): Servers whose tools are currently unknown and therefore missing.
     """
 

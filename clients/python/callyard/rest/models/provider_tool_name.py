@@ -18,10 +18,10 @@ T = TypeVar("T", bound="ProviderToolName")
 class ProviderToolName:
     """
     Attributes:
-        name (str):
-        server (str):
+        name (str): The name of the tool for the model.
+        server (str): The id of the server.
         tokens (int): The estimated number of tokens that the tool uses.
-        tool (str):
+        tool (str): The name of the tool at its server.
         strict (bool | Unset): Whether the tool uses the provider's strict mode.
     """
 

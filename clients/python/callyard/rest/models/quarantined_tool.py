@@ -16,8 +16,8 @@ T = TypeVar("T", bound="QuarantinedTool")
 class QuarantinedTool:
     """
     Attributes:
-        name (str):
-        server (str):
+        name (str): The name of the tool.
+        server (str): The id of the server.
     """
 
     name: str

@@ -22,7 +22,7 @@ class ReadResourceResult:
     """The content of the resource, exactly as the server sent it.
 
     Attributes:
-        contents (list[ReadResourceResultContentsItem]):
+        contents (list[ReadResourceResultContentsItem]): The content of the resource, exactly as the server sent it.
     """
 
     contents: list[ReadResourceResultContentsItem]

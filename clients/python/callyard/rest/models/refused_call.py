@@ -21,7 +21,7 @@ T = TypeVar("T", bound="RefusedCall")
 class RefusedCall:
     """
     Attributes:
-        call_id (str):
+        call_id (str): The id of the call.
         problem (Problem):
     """
 

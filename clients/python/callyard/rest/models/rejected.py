@@ -18,9 +18,9 @@ T = TypeVar("T", bound="Rejected")
 class Rejected:
     """
     Attributes:
-        call_id (str):
-        message (str):
-        status (RejectedStatus):
+        call_id (str): The id of the call.
+        message (str): The outcome, in words.
+        status (RejectedStatus): Always rejected.
     """
 
     call_id: str

@@ -18,7 +18,7 @@ T = TypeVar("T", bound="RemovedServer")
 class RemovedServer:
     """
     Attributes:
-        status (RemovedServerStatus):
+        status (RemovedServerStatus): Always disconnected.
     """
 
     status: RemovedServerStatus

@@ -18,7 +18,7 @@ T = TypeVar("T", bound="RemovedSet")
 class RemovedSet:
     """
     Attributes:
-        status (RemovedSetStatus):
+        status (RemovedSetStatus): Always removed.
     """
 
     status: RemovedSetStatus

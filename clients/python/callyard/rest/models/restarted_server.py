@@ -18,8 +18,8 @@ T = TypeVar("T", bound="RestartedServer")
 class RestartedServer:
     """
     Attributes:
-        id (str):
-        status (RestartedServerStatus):
+        id (str): The id of the server.
+        status (RestartedServerStatus): Always restarting.
     """
 
     id: str

@@ -18,7 +18,7 @@ T = TypeVar("T", bound="RevokedAPIKey")
 class RevokedAPIKey:
     """
     Attributes:
-        status (RevokedAPIKeyStatus):
+        status (RevokedAPIKeyStatus): Always revoked.
     """
 
     status: RevokedAPIKeyStatus

@@ -28,16 +28,18 @@ class ServerEntry:
 
     Attributes:
         api_key (str | Unset): The API key of a remote server, sent as Authorization: Bearer.
-        args (list[str] | Unset):
+        args (list[str] | Unset): The arguments of the command.
         command (str | Unset): The command of a stdio server.
         docker (ServerEntryDocker | Unset): The container of a high-risk server.
-        env (ServerEntryEnv | Unset):
-        headers (ServerEntryHeaders | Unset):
+        env (ServerEntryEnv | Unset): Environment variables of the command.
+        headers (ServerEntryHeaders | Unset): Headers of each request to a remote server.
         id (str | Unset): The id of the new server. Without it, the server is named after its package, program or host;
             a number is added if the name is taken.
-        pin (ServerEntryPin | Unset):
+        pin (ServerEntryPin | Unset): What happens to a tool whose definition is not the accepted one; the default is
+            off.
         risk_level (int | Unset): 1 low, 2 medium, 3 high.
-        type_ (ServerEntryType | Unset):
+        type_ (ServerEntryType | Unset): The transport. Without it: stdio for a command; for a URL, websocket if it
+            begins with ws: or wss:, sse if it ends in /sse, otherwise http.
         url (str | Unset): The URL of a remote server.
     """
 

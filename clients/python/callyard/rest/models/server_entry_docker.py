@@ -22,7 +22,7 @@ class ServerEntryDocker:
     Attributes:
         image (str | Unset): The image; required at riskLevel 3.
         network (str | Unset): The network.
-        volumes (list[str] | Unset):
+        volumes (list[str] | Unset): The mounts, each as HOST:CONTAINER:ro.
     """
 
     image: str | Unset = UNSET

@@ -14,6 +14,8 @@ T = TypeVar("T", bound="ServerEntryEnv")
 
 @_attrs_define
 class ServerEntryEnv:
+    """Environment variables of the command."""
+
     additional_properties: dict[str, str] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

@@ -14,6 +14,8 @@ T = TypeVar("T", bound="ServerEntryHeaders")
 
 @_attrs_define
 class ServerEntryHeaders:
+    """Headers of each request to a remote server."""
+
     additional_properties: dict[str, str] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

@@ -27,29 +27,29 @@ class ServerItem:
     """
     Attributes:
         connected (bool): Whether at least one live worker has initialized the server.
-        id (str):
+        id (str): The id of the server.
         in_flight (int): The number of running calls from this front door.
-        initialization_state (ServerItemInitializationState):
+        initialization_state (ServerItemInitializationState): The state of the server at the worker in the best state.
         pid (int): The process id of the server on the worker in the best state; 0 if it has no process.
         slots (int): The maximum number of concurrent calls from this front door.
-        transport (ServerItemTransport):
+        transport (ServerItemTransport): How the worker reaches the server.
         waiting (int): The number of calls that wait for a slot at this front door.
         worker_count (int): The number of live workers that run the server.
-        workers (list[ServerWorker]):
+        workers (list[ServerWorker]): The workers that run the server.
         changed_tools (list[str] | Unset): The tools whose definition nobody has accepted; GET /servers/{id}/pins shows
             the changes.
         error (str | Unset): The reason that the state is not initialized.
         pin (ServerItemPin | Unset): What happens to a tool whose definition is not the accepted one; absent if
             definitions are not pinned.
         protocol_version (str | Unset): The MCP revision of the session.
-        risk_description (str | Unset):
+        risk_description (str | Unset): The risk level in words; absent if the operator set no level.
         risk_level (int | Unset): The risk level that the operator set, if any.
         running_in_docker (bool | Unset): Present if a risk level is set.
         sandbox (ServerSandbox | Unset):
         stderr_tail (str | Unset): The last lines of the standard error of a failed server process.
         title (str | Unset): The server's own title.
         tools (int | Unset): The number of tools of the server; absent until they were read.
-        version (str | Unset):
+        version (str | Unset): The server's own version.
     """
 
     connected: bool

@@ -21,7 +21,7 @@ T = TypeVar("T", bound="ServerList")
 class ServerList:
     """
     Attributes:
-        servers (list[ServerItem]):
+        servers (list[ServerItem]): Every server of the fleet that the caller may see.
     """
 
     servers: list[ServerItem]

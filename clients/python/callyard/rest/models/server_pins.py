@@ -25,8 +25,8 @@ class ServerPins:
     """
     Attributes:
         pin (ServerPinsPin): The pin of the server's entry.
-        server (str):
-        tools (list[ToolPin]):
+        server (str): The id of the server.
+        tools (list[ToolPin]): The tools, by name.
         recorded (datetime.datetime | Unset): The time at which the definitions were first recorded; absent until then.
     """
 

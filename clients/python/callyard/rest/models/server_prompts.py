@@ -22,7 +22,7 @@ class ServerPrompts:
     """The prompts of one server, each exactly as the server sent it.
 
     Attributes:
-        prompts (list[ServerPromptsPromptsItem]):
+        prompts (list[ServerPromptsPromptsItem]): The prompts of one server, each exactly as the server sent it.
     """
 
     prompts: list[ServerPromptsPromptsItem]

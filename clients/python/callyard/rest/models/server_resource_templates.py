@@ -22,7 +22,8 @@ class ServerResourceTemplates:
     """The resource templates of one server, each exactly as the server sent it.
 
     Attributes:
-        resource_templates (list[ServerResourceTemplatesResourceTemplatesItem]):
+        resource_templates (list[ServerResourceTemplatesResourceTemplatesItem]): The resource templates of one server,
+            each exactly as the server sent it.
     """
 
     resource_templates: list[ServerResourceTemplatesResourceTemplatesItem]

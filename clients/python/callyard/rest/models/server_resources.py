@@ -22,7 +22,7 @@ class ServerResources:
     """The resources of one server, each exactly as the server sent it.
 
     Attributes:
-        resources (list[ServerResourcesResourcesItem]):
+        resources (list[ServerResourcesResourcesItem]): The resources of one server, each exactly as the server sent it.
     """
 
     resources: list[ServerResourcesResourcesItem]

@@ -20,7 +20,7 @@ class ServerSandbox:
     """
     Attributes:
         docker_image (str): The image that the operator configured.
-        isolation (ServerSandboxIsolation):
+        isolation (ServerSandboxIsolation): The kind of the sandbox.
         only (bool): Whether the server runs only in a container.
         ready (bool): Whether a worker can run calls in a container now.
         error (str | Unset): The reason that it is not ready.

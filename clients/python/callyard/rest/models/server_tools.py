@@ -22,7 +22,7 @@ class ServerTools:
     """The tools of one server, each exactly as the server sent it.
 
     Attributes:
-        tools (list[ToolDefinition]):
+        tools (list[ToolDefinition]): The tools of one server, each exactly as the server sent it.
     """
 
     tools: list[ToolDefinition]

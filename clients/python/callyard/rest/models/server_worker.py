@@ -20,13 +20,13 @@ class ServerWorker:
     """
     Attributes:
         draining (bool): Whether the worker is draining: it finishes its calls and accepts no new ones.
-        id (str):
-        initialization_state (ServerWorkerInitializationState):
-        pid (int):
+        id (str): The id of the worker.
+        initialization_state (ServerWorkerInitializationState): The state of the server at this worker.
+        pid (int): The process id of the server; 0 if it has no process.
         restarts (int): The number of sessions that were replaced since the worker started.
         sessions (int): The number of live MCP sessions.
-        slots (int):
-        error (str | Unset):
+        slots (int): The maximum number of concurrent calls of the server at this worker.
+        error (str | Unset): The reason that the state is not initialized.
         other_definitions (int | Unset): The number of attached programs that wait because their definitions differ from
             those of the programs in use.
     """

@@ -21,8 +21,8 @@ T = TypeVar("T", bound="SetClash")
 class SetClash:
     """
     Attributes:
-        name (str):
-        tools (list[ToolRef]):
+        name (str): The name that several tools would have.
+        tools (list[ToolRef]): The tools that are left out.
     """
 
     name: str

@@ -27,7 +27,7 @@ class SetDetail:
     """
     Attributes:
         definition (ToolSet):
-        name (str):
+        name (str): The name of the set.
         origin (SetDetailOrigin): api: created with PUT /sets/{name}. configuration: an entry of front_door.sets, which
             cannot be changed here.
         tools (list[SetTool]): The tools of the set now, in its order.

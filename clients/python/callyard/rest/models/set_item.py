@@ -25,7 +25,7 @@ class SetItem:
     """
     Attributes:
         definition (ToolSet):
-        name (str):
+        name (str): The name of the set.
         origin (SetItemOrigin): api: created with PUT /sets/{name}. configuration: an entry of front_door.sets, which
             cannot be changed here.
         at (datetime.datetime | Unset): When it was changed last.

@@ -21,7 +21,7 @@ T = TypeVar("T", bound="SetList")
 class SetList:
     """
     Attributes:
-        sets (list[SetItem]):
+        sets (list[SetItem]): The sets that the caller may use, by name.
     """
 
     sets: list[SetItem]

@@ -18,10 +18,10 @@ T = TypeVar("T", bound="SetTool")
 class SetTool:
     """
     Attributes:
-        enabled (bool):
+        enabled (bool): False if an operator disabled the tool; its calls then return 403.
         name (str): The name in the set.
-        server (str):
-        tool (str):
+        server (str): The id of the server.
+        tool (str): The name of the tool at its server.
         offline (str | Unset): The reason that no worker can run it now.
         reason (str | Unset): The reason that it is disabled.
     """

@@ -24,9 +24,9 @@ class StateChange:
             compared. skip: the change is impossible, for the reason in note.
         done (bool): Whether the import made the change.
         name (str): The set, tool or key; a set of a tenant as TENANT/SET.
-        part (StateChangePart):
+        part (StateChangePart): The part of the state.
         error (str | Unset): The reason that the import could not make the change.
-        note (str | Unset):
+        note (str | Unset): The reason for the action, if it is skip, or a remark.
     """
 
     action: StateChangeAction

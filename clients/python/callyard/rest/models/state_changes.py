@@ -23,7 +23,7 @@ class StateChanges:
     Attributes:
         changes (list[StateChange]): The changes that the import made or, with dry_run, would make. Empty: the state
             equals the file.
-        dry_run (bool):
+        dry_run (bool): Whether nothing was changed.
         etag (str): The ETag of the state after the import or, with dry_run, of the current state, for If-Match.
         failed (int): The number of changes that failed.
     """

@@ -18,7 +18,7 @@ T = TypeVar("T", bound="Status")
 class Status:
     """
     Attributes:
-        status (StatusStatus):
+        status (StatusStatus): ok from GET /livez, and ready from GET /readyz.
     """
 
     status: StatusStatus

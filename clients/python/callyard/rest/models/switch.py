@@ -20,10 +20,10 @@ T = TypeVar("T", bound="Switch")
 class Switch:
     """
     Attributes:
-        at (datetime.datetime):
-        enabled (bool):
-        by (str | Unset):
-        reason (str | Unset):
+        at (datetime.datetime): When it was changed last.
+        enabled (bool): Whether the tools are enabled.
+        by (str | Unset): The principal that changed it last.
+        reason (str | Unset): The reason that they are disabled; callers see it.
         server (str | Unset): A server id or, if wide is true, a pattern of server ids.
         set_ (str | Unset): Only tools of this set.
         tool (str | Unset): A tool name or, if wide is true, a pattern of tool names.

@@ -21,7 +21,7 @@ T = TypeVar("T", bound="SwitchList")
 class SwitchList:
     """
     Attributes:
-        switches (list[Switch]):
+        switches (list[Switch]): The switches, by server, tool and set.
     """
 
     switches: list[Switch]

@@ -28,7 +28,7 @@ class Tenant:
     """
     Attributes:
         held (int): The number of calls that wait for an approval now.
-        id (str):
+        id (str): The id of the tenant.
         keys (int): The number of API keys of the tenant that were created with POST /keys.
         limits (TenantLimits):
         policy (TenantPolicy):

@@ -23,7 +23,7 @@ class TenantErasure:
             Without encryption.key_file they are not encrypted, and are deleted when their retention ends.
         found (bool): Whether Callyard had data of a tenant with this id. If false, check the id.
         held (int): The held calls that were withdrawn.
-        id (str):
+        id (str): The id of the tenant.
         keys (int): The API keys that were revoked.
         permissions (int): The standing permissions that were removed.
         sets (int): The sets of tools that were removed.

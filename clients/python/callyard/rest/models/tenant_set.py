@@ -22,7 +22,7 @@ class TenantSet:
     """
     Attributes:
         set_ (ToolSet):
-        tenant (str):
+        tenant (str): The tenant that owns the set.
     """
 
     set_: ToolSet

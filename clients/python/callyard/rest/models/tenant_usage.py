@@ -19,11 +19,11 @@ T = TypeVar("T", bound="TenantUsage")
 class TenantUsage:
     """
     Attributes:
-        calls (int):
+        calls (int): All calls of the period.
         complete (bool): Whether all records that were stored at the time of the request are counted.
         denied (int): Calls that the policy, a scope or a person denied.
-        expired (int):
-        failed (int):
+        expired (int): Calls that were not approved or not sent to a worker in time.
+        failed (int): Calls that were refused or failed.
         from_ (datetime.datetime): The start of the first hour.
         held (int): Calls that waited for an approval, or ran with one.
         to (datetime.datetime): The end of the last hour.

@@ -25,7 +25,7 @@ T = TypeVar("T", bound="ToolCallItem")
 class ToolCallItem:
     """
     Attributes:
-        index (int):
+        index (int): The position of the call in the message, from 0.
         name (str): The name of the tool in the model's call.
         state (ToolCallItemState): failed: it was refused or failed, for the reason in problem. held: it waits for
             approval. unknown: it was sent and no answer arrived. accepted: it is stored and continues, as Prefer requested;
@@ -38,8 +38,8 @@ class ToolCallItem:
         notes (list[str] | Unset): The parts of the result that the provider does not accept.
         problem (Problem | Unset):
         repaired (bool | Unset): Whether the text of the call was invalid JSON and was repaired.
-        server (str | Unset):
-        tool (str | Unset):
+        server (str | Unset): The server, if the name matched a tool.
+        tool (str | Unset): The name of the tool at its server, if the name matched one.
         tool_error (bool | Unset): Whether the tool's result is an error.
     """
 

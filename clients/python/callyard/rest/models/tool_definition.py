@@ -26,10 +26,11 @@ class ToolDefinition:
 
     Attributes:
         name (str): The name of the tool.
-        annotations (ToolDefinitionAnnotations | Unset):
+        annotations (ToolDefinitionAnnotations | Unset): Hints of the server, such as readOnlyHint.
         description (str | Unset): The description of the tool.
-        input_schema (ToolDefinitionInputSchema | Unset):
-        output_schema (ToolDefinitionOutputSchema | Unset):
+        input_schema (ToolDefinitionInputSchema | Unset): The JSON Schema of the arguments.
+        output_schema (ToolDefinitionOutputSchema | Unset): The JSON Schema of structuredContent in results; absent if
+            the tool has none.
         title (str | Unset): The display name.
     """
 

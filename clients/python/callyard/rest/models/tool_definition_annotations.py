@@ -14,6 +14,8 @@ T = TypeVar("T", bound="ToolDefinitionAnnotations")
 
 @_attrs_define
 class ToolDefinitionAnnotations:
+    """Hints of the server, such as readOnlyHint."""
+
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

@@ -14,6 +14,8 @@ T = TypeVar("T", bound="ToolDefinitionInputSchema")
 
 @_attrs_define
 class ToolDefinitionInputSchema:
+    """The JSON Schema of the arguments."""
+
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

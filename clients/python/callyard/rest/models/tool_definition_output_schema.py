@@ -14,6 +14,8 @@ T = TypeVar("T", bound="ToolDefinitionOutputSchema")
 
 @_attrs_define
 class ToolDefinitionOutputSchema:
+    """The JSON Schema of structuredContent in results; absent if the tool has none."""
+
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

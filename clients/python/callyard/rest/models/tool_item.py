@@ -24,8 +24,8 @@ class ToolItem:
     Attributes:
         definition (ToolItemDefinition): The tool, exactly as the server sent it.
         enabled (bool): False if an operator disabled the tool; its calls then return 403.
-        name (str):
-        server (str):
+        name (str): The name of the tool.
+        server (str): The id of the server.
         changed (str | Unset): The reason that the definition is not the accepted one, for a server with pin: warn.
         name_in_set (str | Unset): With set: the name of the tool in the set.
         offline (str | Unset): The reason that no worker can run the tool now: its server is in state error on all

@@ -23,7 +23,7 @@ T = TypeVar("T", bound="ToolList")
 class ToolList:
     """
     Attributes:
-        tools (list[ToolItem]):
+        tools (list[ToolItem]): The tools of this page, by server and name.
         next_cursor (str | Unset): The cursor of the next page; absent on the last page.
         quarantined (list[QuarantinedTool] | Unset): Tools that are missing from this page because nobody has accepted
             their definition; see GET /servers/{id}/pins.

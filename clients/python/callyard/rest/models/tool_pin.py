@@ -25,10 +25,10 @@ T = TypeVar("T", bound="ToolPin")
 class ToolPin:
     """
     Attributes:
-        name (str):
+        name (str): The name of the tool.
         state (ToolPinState): accepted: the definition is the accepted one. changed: the tool has another definition.
             new: no definition of the tool was accepted. gone: the server no longer lists the tool.
-        accepted_at (datetime.datetime | Unset):
+        accepted_at (datetime.datetime | Unset): When the definition was accepted; absent if none was.
         accepted_by (str | Unset): The principal that accepted the definition; absent if it was recorded at first use.
         accepted_definition (ToolPinAcceptedDefinition | Unset): The accepted definition; only if the state is changed.
         accepted_digest (str | Unset): The digest of the accepted definition.

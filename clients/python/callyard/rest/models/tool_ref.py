@@ -16,8 +16,8 @@ T = TypeVar("T", bound="ToolRef")
 class ToolRef:
     """
     Attributes:
-        server (str):
-        tool (str):
+        server (str): The id of the server.
+        tool (str): The name of the tool.
     """
 
     server: str

@@ -20,12 +20,12 @@ T = TypeVar("T", bound="ToolSwitch")
 class ToolSwitch:
     """
     Attributes:
-        at (datetime.datetime):
-        enabled (bool):
-        name (str):
-        server (str):
-        by (str | Unset):
-        reason (str | Unset):
+        at (datetime.datetime): When it was changed.
+        enabled (bool): Whether the tool can be called.
+        name (str): The name of the tool.
+        server (str): The id of the server.
+        by (str | Unset): The principal that changed it.
+        reason (str | Unset): The reason that it is disabled; callers see it.
     """
 
     at: datetime.datetime

@@ -23,16 +23,16 @@ class UsageRow:
         bytes_in (int): The bytes of the arguments.
         bytes_out (int): The bytes of the results.
         calls (int): All calls: the sum of succeeded, failed, denied, expired, canceled, unknown and unfinished.
-        canceled (int):
+        canceled (int): Calls that were canceled before they ran.
         denied (int): Calls that the policy, a scope or a person denied.
-        expired (int):
-        failed (int):
+        expired (int): Calls that were not approved or not sent to a worker in time.
+        failed (int): Calls that were refused or failed.
         held (int): The calls that waited for an approval, or ran with one.
         succeeded (int): Calls with a result, tool errors included.
         took_ms (float): The time that the MCP servers took, measured by the workers.
         tool_errors (int): The succeeded calls whose result is an error of the tool.
         unfinished (int): Calls that are held, waiting or running.
-        unknown (int):
+        unknown (int): Calls that were sent and whose outcome cannot be determined.
         key (str | Unset): The principal: the name of the API key, or the subject of the token. (other) is the sum of
             the principals beyond the limit for an hour.
         server (str | Unset): The server; with by=server or by=tool. Absent for calls that named no server that exists.

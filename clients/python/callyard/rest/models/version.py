@@ -20,8 +20,8 @@ class Version:
     """
     Attributes:
         go (str): The Go release that built it.
-        started (datetime.datetime):
-        version (str):
+        started (datetime.datetime): When the process started.
+        version (str): The version of the front door.
     """
 
     go: str

@@ -20,11 +20,11 @@ T = TypeVar("T", bound="WideSwitch")
 class WideSwitch:
     """
     Attributes:
-        at (datetime.datetime):
-        enabled (bool):
+        at (datetime.datetime): When it was changed last.
+        enabled (bool): Whether the tools are enabled.
         tools (int): The number of tools that match now.
-        by (str | Unset):
-        reason (str | Unset):
+        by (str | Unset): The principal that changed it last.
+        reason (str | Unset): The reason that they are disabled; callers see it.
         server (str | Unset): A server id or, if wide is true, a pattern of server ids.
         set_ (str | Unset): Only tools of this set.
         tool (str | Unset): A tool name or, if wide is true, a pattern of tool names.

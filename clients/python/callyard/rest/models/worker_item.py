@@ -26,15 +26,15 @@ class WorkerItem:
     Attributes:
         api_servers (bool): Whether the worker runs servers that are added over the API.
         draining (bool): Whether the worker is draining: it finishes its calls and accepts no new ones.
-        host (str):
-        id (str):
+        host (str): The name of the machine or container.
+        id (str): The id of the process, which is new after each start.
         in_flight (int): The number of its running calls, from all front doors.
-        name (str):
-        pid (int):
-        servers (list[WorkerServer]):
-        started (datetime.datetime):
-        version (str):
-        labels (WorkerItemLabels | Unset):
+        name (str): The configured name of the worker.
+        pid (int): The process id of the worker.
+        servers (list[WorkerServer]): The servers that the worker runs.
+        started (datetime.datetime): When the process started.
+        version (str): The version of the worker.
+        labels (WorkerItemLabels | Unset): The configured labels of the worker.
     """
 
     api_servers: bool

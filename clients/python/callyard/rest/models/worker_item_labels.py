@@ -14,6 +14,8 @@ T = TypeVar("T", bound="WorkerItemLabels")
 
 @_attrs_define
 class WorkerItemLabels:
+    """The configured labels of the worker."""
+
     additional_properties: dict[str, str] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

@@ -21,7 +21,7 @@ T = TypeVar("T", bound="WorkerList")
 class WorkerList:
     """
     Attributes:
-        workers (list[WorkerItem]):
+        workers (list[WorkerItem]): Every live worker.
     """
 
     workers: list[WorkerItem]

@@ -20,14 +20,14 @@ T = TypeVar("T", bound="WorkerServer")
 class WorkerServer:
     """
     Attributes:
-        id (str):
-        initialization_state (WorkerServerInitializationState):
-        pid (int):
-        restarts (int):
-        sessions (int):
-        slots (int):
-        transport (WorkerServerTransport):
-        error (str | Unset):
+        id (str): The id of the server.
+        initialization_state (WorkerServerInitializationState): The state of the server at this worker.
+        pid (int): The process id of the server; 0 if it has no process.
+        restarts (int): The number of sessions that were replaced since the worker started.
+        sessions (int): The number of live MCP sessions.
+        slots (int): The maximum number of concurrent calls of the server at this worker.
+        transport (WorkerServerTransport): How the worker reaches the server.
+        error (str | Unset): The reason that the state is not initialized.
         other_definitions (int | Unset): The number of attached programs that wait because their definitions differ from
             those of the programs in use.
     """
