@@ -519,6 +519,54 @@ func (e FabricStateFormat) Valid() bool {
 	}
 }
 
+// Defines values for FleetChangeType.
+const (
+	FleetChangeTypeServerAdded   FleetChangeType = "server.added"
+	FleetChangeTypeServerOffline FleetChangeType = "server.offline"
+	FleetChangeTypeServerOnline  FleetChangeType = "server.online"
+	FleetChangeTypeServerRemoved FleetChangeType = "server.removed"
+	FleetChangeTypeSetAdded      FleetChangeType = "set.added"
+	FleetChangeTypeSetChanged    FleetChangeType = "set.changed"
+	FleetChangeTypeSetRemoved    FleetChangeType = "set.removed"
+	FleetChangeTypeToolAdded     FleetChangeType = "tool.added"
+	FleetChangeTypeToolChanged   FleetChangeType = "tool.changed"
+	FleetChangeTypeToolDisabled  FleetChangeType = "tool.disabled"
+	FleetChangeTypeToolEnabled   FleetChangeType = "tool.enabled"
+	FleetChangeTypeToolRemoved   FleetChangeType = "tool.removed"
+)
+
+// Valid indicates whether the value is a known member of the FleetChangeType enum.
+func (e FleetChangeType) Valid() bool {
+	switch e {
+	case FleetChangeTypeServerAdded:
+		return true
+	case FleetChangeTypeServerOffline:
+		return true
+	case FleetChangeTypeServerOnline:
+		return true
+	case FleetChangeTypeServerRemoved:
+		return true
+	case FleetChangeTypeSetAdded:
+		return true
+	case FleetChangeTypeSetChanged:
+		return true
+	case FleetChangeTypeSetRemoved:
+		return true
+	case FleetChangeTypeToolAdded:
+		return true
+	case FleetChangeTypeToolChanged:
+		return true
+	case FleetChangeTypeToolDisabled:
+		return true
+	case FleetChangeTypeToolEnabled:
+		return true
+	case FleetChangeTypeToolRemoved:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for FoundToolDecision.
 const (
 	FoundToolDecisionDeny    FoundToolDecision = "deny"
@@ -3561,6 +3609,50 @@ type Fleet struct {
 	// Workers Every live worker, as in GET /workers.
 	Workers []WorkerItem `json:"workers"`
 }
+
+// FleetChange defines model for FleetChange.
+type FleetChange struct {
+	// Actor Who enabled, disabled or stored it.
+	//
+	// Examples: ops
+	Actor *string `json:"actor,omitempty"`
+
+	// At The time of the change.
+	At time.Time `json:"at"`
+
+	// Reason The reason that it is disabled or offline.
+	//
+	// Examples: Read-only until Monday.
+	Reason *string `json:"reason,omitempty"`
+
+	// Server The server, for the types that begin with tool or server.
+	//
+	// Examples: files
+	Server *string `json:"server,omitempty"`
+
+	// Set The set of tools, for the types that begin with set.
+	Set *string `json:"set,omitempty"`
+
+	// Tenant The tenant that owns the set; default for one of the installation.
+	//
+	// Examples: default
+	Tenant *string `json:"tenant,omitempty"`
+
+	// Tool The tool, for the types that begin with tool.
+	//
+	// Examples: delete
+	Tool *string `json:"tool,omitempty"`
+
+	// Type The kind of the change.
+	//
+	// Examples: tool.disabled
+	Type FleetChangeType `json:"type"`
+}
+
+// FleetChangeType The kind of the change.
+//
+// Examples: tool.disabled
+type FleetChangeType string
 
 // FormerSecret defines model for FormerSecret.
 type FormerSecret struct {

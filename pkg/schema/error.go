@@ -73,9 +73,9 @@ type Error struct {
 // Fault is one error in the arguments of a call.
 type Fault struct {
 	// Pointer is a JSON pointer (RFC 6901) into the arguments. "" means all of them.
-	Pointer string `json:"pointer"`
+	Pointer string `json:"pointer" doc:"A JSON pointer (RFC 6901) into the arguments; empty means all of them."`
 	// Message describes the expected value. It never contains the actual value.
-	Message string `json:"message"`
+	Message string `json:"message" doc:"The value that was expected. It never contains the actual value."`
 }
 
 // RPCError is a JSON-RPC error as the MCP server sent it.

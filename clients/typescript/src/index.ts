@@ -26,6 +26,7 @@ export type CallState = Schemas["CallState"];
 export type CallToolResult = Schemas["CallToolResult"];
 export type ConfirmationRequest = Schemas["ConfirmationRequest"];
 export type Fleet = Schemas["Fleet"];
+export type FleetChange = Schemas["FleetChange"];
 export type Problem = Schemas["Problem"];
 export type ProblemFault = Schemas["ProblemFault"];
 

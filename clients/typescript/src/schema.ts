@@ -2937,6 +2937,46 @@ export interface components {
             /** @description Every live worker, as in GET /workers. */
             workers: components["schemas"]["WorkerItem"][];
         };
+        FleetChange: {
+            /**
+             * @description Who enabled, disabled or stored it.
+             * @example ops
+             */
+            actor?: string;
+            /**
+             * Format: date-time
+             * @description The time of the change.
+             */
+            at: string;
+            /**
+             * @description The reason that it is disabled or offline.
+             * @example Read-only until Monday.
+             */
+            reason?: string;
+            /**
+             * @description The server, for the types that begin with tool or server.
+             * @example files
+             */
+            server?: string;
+            /** @description The set of tools, for the types that begin with set. */
+            set?: string;
+            /**
+             * @description The tenant that owns the set; default for one of the installation.
+             * @example default
+             */
+            tenant?: string;
+            /**
+             * @description The tool, for the types that begin with tool.
+             * @example delete
+             */
+            tool?: string;
+            /**
+             * @description The kind of the change.
+             * @example tool.disabled
+             * @enum {string}
+             */
+            type: "tool.added" | "tool.removed" | "tool.changed" | "tool.enabled" | "tool.disabled" | "server.added" | "server.removed" | "server.online" | "server.offline" | "set.added" | "set.removed" | "set.changed";
+        };
         FormerSecret: {
             /**
              * Format: date-time
@@ -6799,7 +6839,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The events; the data of each fleet event is a Fleet. */
+            /** @description The events; the data of each fleet event is a Fleet, and that of each change event a FleetChange. */
             200: {
                 headers: {
                     [name: string]: unknown;

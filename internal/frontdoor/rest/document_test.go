@@ -56,6 +56,23 @@ func TestNoListInAnAnswerIsNull(t *testing.T) {
 	}
 }
 
+func TestDataOfEventsAndResultLinesHasASchema(t *testing.T) {
+	t.Parallel()
+	var document struct {
+		Components struct {
+			Schemas map[string]json.RawMessage `json:"schemas"`
+		} `json:"components"`
+	}
+	if err := json.Unmarshal(documentOf(t, openFabric(t, nil)), &document); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"Fleet", "FleetChange", "Batch", "BatchResult"} {
+		if document.Components.Schemas[name] == nil {
+			t.Errorf("the document has no schema %s", name)
+		}
+	}
+}
+
 func TestTheDocumentPassesTheLinter(t *testing.T) {
 	root := filepath.Join("..", "..", "..")
 	redocly := filepath.Join(root, "tools", "npm", "node_modules", "@redocly", "cli", "bin", "cli.js")

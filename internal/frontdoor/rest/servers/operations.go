@@ -82,11 +82,12 @@ func (f *fleetHandlers) opEvents(d *httpapi.Document) huma.Operation {
 			"With include=changes, change events before it list the differences: tools, servers and sets that were added, removed, changed, enabled, disabled or went offline, with actor and reason. "+
 			"An idle stream sends a comment every "+f.heartbeat.String()+". It ends when the front door drains.", http.StatusBadRequest, http.StatusTooManyRequests, http.StatusServiceUnavailable)
 	op.Parameters = []*huma.Param{{Name: "include", In: "query", Description: "changes: also events named change, whose data is a FleetChange.", Schema: &huma.Schema{Type: huma.TypeString, Enum: []any{"changes"}}, Example: "changes"}}
-	d.SchemaOf(reflect.TypeFor[FleetChange]())
+	// A schema that nothing refers to is not in the document.
+	data := &huma.Schema{AnyOf: []*huma.Schema{d.SchemaOf(reflect.TypeFor[Fleet]()), d.SchemaOf(reflect.TypeFor[FleetChange]())}}
 	op.Responses["200"] = &huma.Response{
-		Description: "The events; the data of each fleet event is a Fleet.",
+		Description: "The events; the data of each fleet event is a Fleet, and that of each change event a FleetChange.",
 		Content: map[string]*huma.MediaType{"text/event-stream": {
-			Schema: openapi.LinesOf(d.SchemaOf(reflect.TypeFor[Fleet]()), "Events named fleet. The data of each is a JSON object with the schema Fleet."), Example: "event: fleet\nid: 1\ndata: {\"at\":\"2026-01-02T03:04:05Z\",\"servers\":[],\"workers\":[]}\n\n",
+			Schema: openapi.LinesOf(data, "Events named fleet and, with include=changes, events named change. The data of each is a JSON object with the schema Fleet or FleetChange."), Example: "event: fleet\nid: 1\ndata: {\"at\":\"2026-01-02T03:04:05Z\",\"servers\":[],\"workers\":[]}\n\n",
 		}},
 	}
 	return op

@@ -111,6 +111,8 @@ from .fabric import Fabric
 from .fabric_state import FabricState
 from .fabric_state_format import FabricStateFormat
 from .fleet import Fleet
+from .fleet_change import FleetChange
+from .fleet_change_type import FleetChangeType
 from .former_secret import FormerSecret
 from .found_tool import FoundTool
 from .found_tool_decision import FoundToolDecision
@@ -401,6 +403,8 @@ __all__ = (
     "FabricState",
     "FabricStateFormat",
     "Fleet",
+    "FleetChange",
+    "FleetChangeType",
     "FormerSecret",
     "FoundTool",
     "FoundToolDecision",
