@@ -27,8 +27,8 @@ type NamedSchema struct {
 // match ^[a-zA-Z0-9._-]+$. Each definition ($defs and definitions) becomes a separate schema
 // "name.X". Every reference, including recursive ones, is rewritten to the location of its target
 // in the document. Keywords of older drafts are converted to 2020-12. A schema with several types
-// becomes an anyOf, because generators of Go clients fail on a list of types. References that lead
-// outside the schema, and keywords with values that JSON Schema does not allow, are omitted and
+// becomes an anyOf, because generators of Go clients fail on a list of types, and so do the named
+// values of lists in a choice, which become schemas "name.enum". References that lead outside the schema, and keywords with values that JSON Schema does not allow, are omitted and
 // listed, because they would make the whole document invalid.
 func Embed(raw json.RawMessage, name string) Embedded {
 	n := &notes{}
@@ -86,6 +86,7 @@ func (e *embedding) schemas() []NamedSchema {
 		e.clean(p.value, "")
 		everySchema(p.value, 0, splitTypes)
 	}
+	e.liftItems()
 	for _, p := range e.parts {
 		e.place(p.value, p.name)
 	}
@@ -334,6 +335,11 @@ func (e *embedding) clean(s *value, at string) {
 				e.notes.keyword(at+"/"+escape(m.name), m.name, m.value)
 			}
 		}
+	}
+	if values := s.get("enum"); values.isList() && len(values.items) == 0 {
+		// No value is valid. Generators of Python clients refuse an empty list.
+		s.drop("enum")
+		s.set("not", object())
 	}
 	eachSchema(s, at, func(sub *value, at string) { e.clean(sub, at) })
 	for _, word := range schemaOne {

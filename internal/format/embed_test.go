@@ -66,6 +66,18 @@ func TestSchemaReferencesResolveInTheDocument(t *testing.T) {
 				"s.d": `{"type":"integer"}`,
 			},
 		},
+		"an enum without values": {
+			`{"properties":{"a":{"type":"string","enum":[]},"b":{"enum":[],"not":{"type":"string"}}}}`,
+			map[string]string{"s": `{"properties":{"a":{"type":"string","not":{}},"b":{"not":{}}}}`},
+		},
+		"lists of named values in a choice": {
+			`{"properties":{"a":{"anyOf":[{"type":"array","items":{"enum":["x","y"]}},{"type":"string"}]},"b":{"type":["array","string"],"items":{"enum":["z"]}},"c":{"$ref":"#/properties/a/anyOf/0/items"},"d":{"type":"array","items":{"enum":["w"]}}}}`,
+			map[string]string{
+				"s":        `{"properties":{"a":{"anyOf":[{"type":"array","items":{"$ref":"#/components/schemas/s.enum"}},{"type":"string"}]},"b":{"anyOf":[{"type":"array","items":{"$ref":"#/components/schemas/s.enum_2"}},{"type":"string"}]},"c":{"$ref":"#/components/schemas/s.enum"},"d":{"type":"array","items":{"enum":["w"]}}}}`,
+				"s.enum":   `{"enum":["x","y"]}`,
+				"s.enum_2": `{"enum":["z"]}`,
+			},
+		},
 		"booleans": {
 			`{"properties":{"a":true,"b":false},"additionalProperties":false,"not":true}`,
 			map[string]string{"s": `{"properties":{"a":{},"b":{"not":{}}},"additionalProperties":false,"not":{}}`},

@@ -1,6 +1,9 @@
 package format
 
-import "slices"
+import (
+	"slices"
+	"strconv"
+)
 
 // typeKeywords lists the keywords that constrain only values of one type.
 var typeKeywords = map[string][]string{
@@ -56,4 +59,39 @@ func splitTypes(s *value) {
 		each.items = append(each.items, one)
 	}
 	into.set("anyOf", each)
+}
+
+// liftItems makes the items of a list into a part of the document if they have an enum and the list
+// is a branch of a choice. Generators of Go clients would give the list and its items the same name,
+// and fail.
+func (e *embedding) liftItems() {
+	taken := make(map[string]bool)
+	for _, p := range e.parts {
+		taken[p.name] = true
+	}
+	for _, p := range slices.Clone(e.parts) {
+		everySchema(p.value, 0, func(s *value) {
+			for _, word := range []string{"anyOf", "oneOf"} {
+				choice := s.get(word)
+				if !choice.isList() {
+					continue
+				}
+				for _, branch := range choice.items {
+					item := branch.get("items")
+					if !item.get("enum").isList() {
+						continue
+					}
+					name := p.name + ".enum"
+					for i := 2; taken[name]; i++ {
+						name = p.name + ".enum_" + strconv.Itoa(i)
+					}
+					taken[name] = true
+					lifted := object()
+					branch.set("items", lifted)
+					e.targets[lifted] = item
+					e.parts = append(e.parts, embeddedPart{name, item})
+				}
+			}
+		})
+	}
 }
