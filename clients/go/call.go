@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"strings"
 	"time"
 )
@@ -111,9 +112,10 @@ func (c *ClientWithResponses) Call(ctx context.Context, server, tool string, arg
 // Wait waits until a stored or held call ends and returns its result. A held call that is not
 // approved ends when its approval expires. The error is a *[CallError] if the call ended
 // without a result, and a *[ProblemError] if the front door refused the request. If ctx ends
-// first, Wait returns its error and the call continues.
+// first, Wait returns its error and the call continues. If the HTTP client has a Timeout, the
+// requests of Wait are shorter than it.
 func (c *ClientWithResponses) Wait(ctx context.Context, id string) (*CallToolResult, error) {
-	seconds := oneWait
+	seconds := c.waitSeconds()
 	for {
 		res, err := c.GetCallWithResponse(ctx, id, &GetCallParams{Wait: &seconds})
 		if err == nil {
@@ -133,6 +135,23 @@ func (c *ClientWithResponses) Wait(ctx context.Context, id string) (*CallToolRes
 			return nil, &CallError{Call: *res.JSON200}
 		}
 	}
+}
+
+// waitSeconds returns the wait parameter of one request. With a Timeout of the HTTP client it is at
+// most half of it, so that the answer arrives in time, and at least a second.
+func (c *ClientWithResponses) waitSeconds() int {
+	raw, _ := c.ClientInterface.(*Client)
+	if raw == nil {
+		return oneWait
+	}
+	doer := raw.Client
+	if r, ok := doer.(*retrier); ok {
+		doer = r.next
+	}
+	if h, ok := doer.(*http.Client); ok && h.Timeout > 0 {
+		return max(min(int(h.Timeout/(2*time.Second)), oneWait), 1)
+	}
+	return oneWait
 }
 
 // Text returns the text blocks of a result, joined by newlines. It returns "" if result is

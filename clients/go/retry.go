@@ -34,8 +34,9 @@ const (
 //     running;
 //   - after a network error, if the request is repeatable or no connection was established.
 //
-// The pause is Retry-After, or a backoff that grows from 0.5 s to 8 s without it. A request
-// whose body is generated while it is sent, such as the body of [LinesOf], is not retried.
+// The pause is Retry-After, or a backoff that grows from 0.5 s to 8 s without it. If the context
+// of the request ends earlier, the response is returned at once. A request whose body is generated
+// while it is sent, such as the body of [LinesOf], is not retried.
 func WithRetries(most int) ClientOption {
 	return func(c *Client) error {
 		next := c.Client
@@ -83,7 +84,7 @@ func (r *retrier) Do(req *http.Request) (*http.Response, error) {
 			return res, err
 		}
 		pause, again := again(req, res, err, attempt)
-		if !again {
+		if !again || res != nil && !inTime(req.Context(), pause) {
 			return res, err
 		}
 		if res != nil {
@@ -129,6 +130,13 @@ func again(req *http.Request, res *http.Response, err error, attempt int) (time.
 		return backoff(attempt), true
 	}
 	return after, after <= maxRetryAfter
+}
+
+// inTime reports whether ctx lasts longer than the pause. If it does not, the caller learns more
+// from the response than from an exceeded deadline.
+func inTime(ctx context.Context, pause time.Duration) bool {
+	deadline, limited := ctx.Deadline()
+	return !limited || pause < time.Until(deadline)
 }
 
 // retryAfter parses the Retry-After header, which is a number of seconds or a date.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -120,13 +121,60 @@ func TestEndedContextStopsWaitForRetry(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
 		from := time.Now()
-		if _, err := client.Call(ctx, "demo", "echo", nil); !errors.Is(err, context.DeadlineExceeded) || time.Since(from) != time.Second {
+		if _, err := client.Call(ctx, "demo", "echo", nil); !errors.Is(err, context.Canceled) || time.Since(from) != time.Second {
 			t.Errorf("%v after %s", err, time.Since(from))
 		}
 	})
+}
+
+func TestRefusalIsReturnedAtOnceIfTheDeadlineIsBeforeRetryAfter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, err := New("http://callyard.test", "", WithHTTPClient(&refusing{refusals: []func() (*http.Response, error){refuse(429, ours, "50")}}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		from := time.Now()
+		var refusal *ProblemError
+		if _, err := client.Call(ctx, "demo", "echo", nil); !errors.As(err, &refusal) || refusal.RetryAfter != 50*time.Second || time.Since(from) != 0 {
+			t.Errorf("%v after %s", err, time.Since(from))
+		}
+	})
+}
+
+func TestWaitAsksForLessTimeThanTheHTTPClientAllows(t *testing.T) {
+	for name, c := range map[string]struct {
+		timeout time.Duration
+		options []ClientOption
+		wait    string
+	}{
+		"no timeout":                  {wait: "30"},
+		"a timeout of ten seconds":    {timeout: 10 * time.Second, wait: "5"},
+		"a timeout under two seconds": {timeout: 1500 * time.Millisecond, wait: "1"},
+		"a long timeout":              {timeout: time.Hour, wait: "30"},
+		"without retries":             {timeout: 10 * time.Second, options: []ClientOption{WithRetries(0)}, wait: "5"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var asked string
+			front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				asked = r.URL.Query().Get("wait")
+				w.Header().Set("Content-Type", "application/json")
+				_, _ = io.WriteString(w, `{"id":"call_1","server":"demo","tool":"echo","state":"succeeded","created":"2026-01-02T03:04:05Z","result":{"content":[]}}`)
+			}))
+			defer front.Close()
+			client, err := New(front.URL, "", append(c.options, WithHTTPClient(&http.Client{Timeout: c.timeout}))...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := client.Wait(t.Context(), "call_1"); err != nil || asked != c.wait {
+				t.Errorf("asked for %q seconds: %v", asked, err)
+			}
+		})
+	}
 }
 
 func TestStreamedBodyIsNotRetried(t *testing.T) {
