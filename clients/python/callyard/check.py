@@ -23,12 +23,12 @@ def check(answer: Any) -> Any:
     It accepts the results of `sync`, `asyncio`, `sync_detailed` and `asyncio_detailed`.
     The exception has `retry_after` only for the last two.
     """
-    wait = None
+    wait, status = None, 0
     if isinstance(answer, Response):
-        wait = retry_after(answer.headers)
+        wait, status = retry_after(answer.headers), answer.status_code
         answer = answer.parsed
     if isinstance(answer, Problem):
         raise ProblemError(answer, wait)
     if answer is None:
-        raise ProblemError(blank(0, "An answer that the document does not have"), wait)
+        raise ProblemError(blank(status, "An answer that the document does not have"), wait)
     return answer

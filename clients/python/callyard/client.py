@@ -78,7 +78,8 @@ class Client(RestClient):
         """
         ends = _deadline(timeout)
         while True:
-            result = _ended(self.get_httpx_client().get(_path(call_id), params=_wait(ends)))
+            http = self.get_httpx_client()
+            result = _ended(http.get(_path(call_id), **_poll(ends, http.timeout)))
             if result is not None:
                 return result
             _check_time(call_id, ends)
@@ -87,7 +88,8 @@ class Client(RestClient):
         """Do what `wait` does, for asyncio."""
         ends = _deadline(timeout)
         while True:
-            result = _ended(await self.get_async_httpx_client().get(_path(call_id), params=_wait(ends)))
+            http = self.get_async_httpx_client()
+            result = _ended(await http.get(_path(call_id), **_poll(ends, http.timeout)))
             if result is not None:
                 return result
             _check_time(call_id, ends)
@@ -166,8 +168,11 @@ def _deadline(timeout: float | None) -> float:
     return math.inf if timeout is None else time.monotonic() + timeout
 
 
-def _wait(ends: float) -> dict[str, int]:
-    return {"wait": math.ceil(min(max(ends - time.monotonic(), 0), _ONE_WAIT))}
+def _poll(ends: float, timeout: httpx.Timeout) -> dict[str, Any]:
+    """Return the wait parameter of one request, and its timeouts: the front door may take that time to answer."""
+    wait = math.ceil(min(max(ends - time.monotonic(), 0), _ONE_WAIT))
+    read = None if timeout.read is None else timeout.read + wait
+    return {"params": {"wait": wait}, "timeout": httpx.Timeout(connect=timeout.connect, read=read, write=timeout.write, pool=timeout.pool)}
 
 
 def _check_time(call_id: str, ends: float) -> None:

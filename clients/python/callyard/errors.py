@@ -8,7 +8,7 @@ from email.utils import parsedate_to_datetime
 
 import httpx
 
-from .rest.models import Call, CallState, ConfirmationRequest, Problem
+from .rest.models import Call, CallState, ConfirmationRequest, Problem, ProblemFault
 from .rest.types import Unset
 
 
@@ -20,7 +20,8 @@ class ProblemError(CallyardError):
     """An error response: a response with status 400 or higher.
 
     `problem` is the problem document of the front door. If the response comes from a
-    proxy, only the title and the status are set. `status` is the HTTP status.
+    proxy, only the title and the status are set. The text of the exception names each
+    fault with its location. `status` is the HTTP status.
     `retry_after` is the number of seconds to wait before repeating the request, or None
     if the response did not specify it.
     """
@@ -29,7 +30,15 @@ class ProblemError(CallyardError):
         self.problem = problem
         self.status = problem.status
         self.retry_after = retry_after
-        super().__init__(problem.detail or f"{problem.status} {problem.title}")
+        faults = [] if isinstance(problem.errors, Unset) else problem.errors
+        super().__init__("".join([problem.detail or f"{problem.status} {problem.title}", *(f" [{_place(fault)}: {fault.message}]" for fault in faults)]))
+
+
+def _place(fault: ProblemFault) -> str:
+    """Return the JSON pointer or the parameter of a fault."""
+    if isinstance(fault.pointer, str):
+        return fault.pointer
+    return fault.parameter if isinstance(fault.parameter, str) else ""
 
 
 class HeldError(CallyardError):
@@ -78,9 +87,15 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     return max((at - datetime.now(timezone.utc)).total_seconds(), 0.0) if at.tzinfo else None
 
 
-def blank(status: int, title: str) -> Problem:
+def blank(status: int, title: str, detail: str = "") -> Problem:
     """Return the problem for a response that has no problem document."""
-    return Problem(type_="about:blank", title=title, status=status, detail="", error="", retryable=False)
+    return Problem(type_="about:blank", title=title, status=status, detail=detail, error=detail, retryable=False)
+
+
+def foreign(response: httpx.Response) -> bool:
+    """Report whether the response is a refusal or a redirect of a proxy, not an answer of the front door."""
+    refused = response.status_code >= 400 or response.has_redirect_location
+    return refused and "json" not in response.headers.get("Content-Type", "")
 
 
 def problem_of(response: httpx.Response) -> ProblemError:
@@ -88,5 +103,6 @@ def problem_of(response: httpx.Response) -> ProblemError:
     try:
         problem = Problem.from_dict(response.json())
     except (ValueError, KeyError, TypeError, AttributeError):
-        problem = blank(response.status_code, response.reason_phrase)
+        moved = f"The answer redirects to {response.headers['Location']}; connect to the front door itself." if response.has_redirect_location else ""
+        problem = blank(response.status_code, response.reason_phrase, moved)
     return ProblemError(problem, retry_after(response.headers))

@@ -11,6 +11,9 @@ A request is retried:
 
 The pause is Retry-After, or a backoff that grows from 0.5 s to 8 s without it. A request
 whose body is generated while it is sent is not retried.
+
+The last answer of a proxy that is no result raises `ProblemError`, because the generated
+functions expect JSON.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from typing import Any
 import anyio
 import httpx
 
-from .errors import retry_after
+from .errors import foreign, problem_of, retry_after
 
 RETRIES = 2
 LONGEST = 60.0
@@ -68,6 +71,13 @@ class RetryingClient(httpx.Client):
         self._retries = retries
 
     def send(self, request: httpx.Request, **options: Any) -> httpx.Response:
+        answer = self._send(request, **options)
+        if foreign(answer):
+            answer.read()
+            raise problem_of(answer)
+        return answer
+
+    def _send(self, request: httpx.Request, **options: Any) -> httpx.Response:
         for attempt in range(self._retries):
             answer: httpx.Response | httpx.TransportError
             try:
@@ -93,6 +103,13 @@ class RetryingAsyncClient(httpx.AsyncClient):
         self._retries = retries
 
     async def send(self, request: httpx.Request, **options: Any) -> httpx.Response:
+        answer = await self._send(request, **options)
+        if foreign(answer):
+            await answer.aread()
+            raise problem_of(answer)
+        return answer
+
+    async def _send(self, request: httpx.Request, **options: Any) -> httpx.Response:
         for attempt in range(self._retries):
             answer: httpx.Response | httpx.TransportError
             try:

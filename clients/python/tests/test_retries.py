@@ -10,7 +10,9 @@ from unittest import mock
 import httpx
 
 import callyard
+from callyard.errors import problem_of
 from callyard.rest.api.calls import create_call
+from callyard.rest.bodies import CallRequestDict
 
 PROBLEM = b'{"type":"/problems/quota-exceeded","title":"Quota exceeded","status":429,"detail":"Wait.","error":"Wait.","retryable":true}'
 DONE = b'{"content":[{"type":"text","text":"done"}],"outcome":"completed"}'
@@ -138,6 +140,47 @@ class Retries(unittest.TestCase):
         with mock.patch("anyio.sleep", slept):
             self.assertEqual(asyncio.run(call()), "done")
         slept.assert_awaited_once_with(3.0)
+
+    def test_generated_functions_raise_the_refusal_of_a_proxy(self) -> None:
+        body: CallRequestDict = {"server": "demo", "tool": "echo"}
+        with self.assertRaises(callyard.ProblemError) as raised:
+            create_call.sync(client=self.connect((502, PROXY, {})), body=body)
+        self.assertEqual((raised.exception.status, str(raised.exception)), (502, "502 Bad Gateway"))
+
+        async def call() -> None:
+            async with callyard.connect(self.server.url) as client:
+                await create_call.asyncio(client=client, body=body)
+
+        self.server.refusals = [(502, PROXY, {})]
+        with self.assertRaises(callyard.ProblemError) as raised:
+            asyncio.run(call())
+        self.assertEqual(raised.exception.status, 502)
+
+    def test_a_redirect_is_an_error_that_names_the_other_address(self) -> None:
+        client = self.connect((302, PROXY, {"Location": "https://login.example.com/"}))
+        with self.assertRaises(callyard.ProblemError) as raised:
+            list(callyard.run_batch(client, [{"server": "demo", "tool": "echo"}]))
+        self.assertEqual(raised.exception.status, 302)
+        self.assertIn("https://login.example.com/", str(raised.exception))
+
+    def test_a_refusal_names_each_fault(self) -> None:
+        faults = [{"pointer": "/a", "message": "expected a number"}, {"parameter": "limit", "message": "at most 10"}]
+        document = {"type": "/problems/x", "title": "X", "status": 422, "detail": "Two faults.", "error": "", "retryable": False, "errors": faults}
+        self.assertEqual(str(problem_of(httpx.Response(422, json=document))), "Two faults. [/a: expected a number] [limit: at most 10]")
+
+    def test_wait_gives_the_front_door_its_time_in_addition_to_the_timeout(self) -> None:
+        requests: list[httpx.Request] = []
+
+        def answer(request: httpx.Request) -> httpx.Response:
+            requests.append(request)
+            call = {"id": "call_1", "server": "demo", "tool": "echo", "state": "succeeded", "created": "2026-01-02T03:04:05Z", "result": {"content": []}}
+            return httpx.Response(200, json=call)
+
+        timeout = httpx.Timeout(2.0)
+        with callyard.connect("http://callyard.test", timeout=timeout, httpx_args={"transport": httpx.MockTransport(answer)}) as client:
+            client.wait("call_1")
+        self.assertEqual(requests[0].url.params["wait"], "30")
+        self.assertEqual(requests[0].extensions["timeout"], {"connect": 2.0, "read": 32.0, "write": 2.0, "pool": 2.0})
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ export class CallyardError extends Error {
   override readonly name: string = "CallyardError";
 }
 
-/** An error response: a response with status 400 or higher. */
+/** An error response: a response with status 400 or higher. Its message names each fault with its location. */
 export class ProblemError extends CallyardError {
   override readonly name = "ProblemError";
   /** The HTTP status. */
@@ -22,7 +22,8 @@ export class ProblemError extends CallyardError {
     /** Seconds to wait before repeating the request; undefined if the response did not specify it. */
     readonly retryAfter?: number | undefined,
   ) {
-    super(problem.detail || `${problem.status} ${problem.title}`);
+    const faults = (problem.errors ?? []).map((fault) => ` [${fault.pointer ?? fault.parameter ?? ""}: ${fault.message}]`);
+    super((problem.detail || `${problem.status} ${problem.title}`) + faults.join(""));
     this.status = problem.status;
   }
 }

@@ -88,3 +88,12 @@ test("an aborted request does not wait", async (t) => {
   const { url } = await refusing(t, [429, ours, "50"]);
   await assert.rejects(createClient(url).call("demo", "echo", {}, { signal: AbortSignal.timeout(200) }), { name: "TimeoutError" });
 });
+
+test("a refusal names each fault", () => {
+  const errors = [
+    { pointer: "/a", message: "expected a number" },
+    { parameter: "limit", message: "at most 10" },
+  ];
+  const problem = { type: "/problems/x", title: "X", status: 422, detail: "Two faults.", error: "", retryable: false, errors };
+  assert.equal(new ProblemError(problem).message, "Two faults. [/a: expected a number] [limit: at most 10]");
+});
