@@ -951,6 +951,24 @@ func (e PreflightToolState) Valid() bool {
 	}
 }
 
+// Defines values for ProbeStatusStatus.
+const (
+	ProbeStatusStatusOk    ProbeStatusStatus = "ok"
+	ProbeStatusStatusReady ProbeStatusStatus = "ready"
+)
+
+// Valid indicates whether the value is a known member of the ProbeStatusStatus enum.
+func (e ProbeStatusStatus) Valid() bool {
+	switch e {
+	case ProbeStatusStatusOk:
+		return true
+	case ProbeStatusStatusReady:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ProviderToolListFormat.
 const (
 	ProviderToolListFormatAnthropic       ProviderToolListFormat = "anthropic"
@@ -1344,24 +1362,6 @@ func (e StateChangePart) Valid() bool {
 	case StateChangePartSwitches:
 		return true
 	case StateChangePartTenantSets:
-		return true
-	default:
-		return false
-	}
-}
-
-// Defines values for StatusStatus.
-const (
-	StatusStatusOk    StatusStatus = "ok"
-	StatusStatusReady StatusStatus = "ready"
-)
-
-// Valid indicates whether the value is a known member of the StatusStatus enum.
-func (e StatusStatus) Valid() bool {
-	switch e {
-	case StatusStatusOk:
-		return true
-	case StatusStatusReady:
 		return true
 	default:
 		return false
@@ -4342,6 +4342,19 @@ type PreflightToolRisk string
 // PreflightToolState ready; missing: there is no such server or tool; unknown: the tools of its server are not known yet; offline: no worker can run it; disabled: it is switched off; unaccepted: nobody has accepted its definition; changed: its definition is not the required one; denied: the policy denies your calls.
 type PreflightToolState string
 
+// ProbeStatus defines model for ProbeStatus.
+type ProbeStatus struct {
+	// Status ok from GET /livez, and ready from GET /readyz.
+	//
+	// Examples: ok
+	Status ProbeStatusStatus `json:"status"`
+}
+
+// ProbeStatusStatus ok from GET /livez, and ready from GET /readyz.
+//
+// Examples: ok
+type ProbeStatusStatus string
+
 // Problem defines model for Problem.
 type Problem struct {
 	// CallID The call that failed, if it had an id.
@@ -5055,19 +5068,6 @@ type StateChanges struct {
 	// Failed The number of changes that failed.
 	Failed int64 `json:"failed"`
 }
-
-// Status defines model for Status.
-type Status struct {
-	// Status ok from GET /livez, and ready from GET /readyz.
-	//
-	// Examples: ok
-	Status StatusStatus `json:"status"`
-}
-
-// StatusStatus ok from GET /livez, and ready from GET /readyz.
-//
-// Examples: ok
-type StatusStatus string
 
 // Switch defines model for Switch.
 type Switch struct {
@@ -19492,7 +19492,7 @@ type GetLivezResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
-	JSON200 *Status
+	JSON200 *ProbeStatus
 	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
 	ApplicationProblemJSON403 *Problem403
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
@@ -19500,7 +19500,7 @@ type GetLivezResponse struct {
 }
 
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
-func (r GetLivezResponse) GetJSON200() *Status {
+func (r GetLivezResponse) GetJSON200() *ProbeStatus {
 	return r.JSON200
 }
 
@@ -19905,7 +19905,7 @@ type GetReadyzResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
-	JSON200 *Status
+	JSON200 *ProbeStatus
 	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
 	ApplicationProblemJSON403 *Problem403
 	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
@@ -19917,7 +19917,7 @@ type GetReadyzResponse struct {
 }
 
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
-func (r GetReadyzResponse) GetJSON200() *Status {
+func (r GetReadyzResponse) GetJSON200() *ProbeStatus {
 	return r.JSON200
 }
 
@@ -28782,7 +28782,7 @@ func ParseGetLivezResponse(rsp *http.Response) (*GetLivezResponse, error) {
 
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
-		var dest Status
+		var dest ProbeStatus
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
@@ -29142,7 +29142,7 @@ func ParseGetReadyzResponse(rsp *http.Response) (*GetReadyzResponse, error) {
 
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
-		var dest Status
+		var dest ProbeStatus
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}

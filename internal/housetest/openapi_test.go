@@ -15,6 +15,7 @@ type described struct {
 	Ref         string               `json:"$ref"`
 	Description string               `json:"description"`
 	Properties  map[string]described `json:"properties"`
+	Enum        []any                `json:"enum"`
 }
 
 // apiDocument holds the parts of an OpenAPI document that need a description.
@@ -37,14 +38,7 @@ type apiDocument struct {
 // TestEveryMemberAndParameterOfTheAPIHasADescription checks the document of which the clients and the
 // reference page are generated. Without a description, their readers have only a name.
 func TestEveryMemberAndParameterOfTheAPIHasADescription(t *testing.T) {
-	raw, err := os.ReadFile(moduleRoot + "/clients/openapi.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var document apiDocument
-	if err := json.Unmarshal(raw, &document); err != nil {
-		t.Fatal(err)
-	}
+	document := theAPIDocument(t)
 	missing, members := document.undescribed()
 	for _, name := range missing {
 		t.Errorf("%s has no description: add a doc tag to the Go field, or a description to the operation, and run make generate", name)
@@ -52,6 +46,32 @@ func TestEveryMemberAndParameterOfTheAPIHasADescription(t *testing.T) {
 	if members < 1000 {
 		t.Errorf("only %d members and parameters were found", members)
 	}
+}
+
+// TestNoMemberWithNamedValuesHasTheNameOfItsModel checks a name that generators use twice: those of
+// Rust clients declare a type for the values of a member, with the name of the member, in the file of
+// the model.
+func TestNoMemberWithNamedValuesHasTheNameOfItsModel(t *testing.T) {
+	for name, s := range theAPIDocument(t).Components.Schemas {
+		for member, of := range s.Properties {
+			if of.Enum != nil && strings.EqualFold(name, strings.ReplaceAll(member, "_", "")) {
+				t.Errorf("the model %s has the member %s with an enum: give the Go type another name", name, member)
+			}
+		}
+	}
+}
+
+func theAPIDocument(t *testing.T) *apiDocument {
+	t.Helper()
+	raw, err := os.ReadFile(moduleRoot + "/clients/openapi.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	document := &apiDocument{}
+	if err := json.Unmarshal(raw, document); err != nil {
+		t.Fatal(err)
+	}
+	return document
 }
 
 func TestMembersAndParametersWithoutADescriptionAreFound(t *testing.T) {

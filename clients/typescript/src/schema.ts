@@ -3663,6 +3663,14 @@ export interface components {
              */
             tool: string;
         };
+        ProbeStatus: {
+            /**
+             * @description ok from GET /livez, and ready from GET /readyz.
+             * @example ok
+             * @enum {string}
+             */
+            status: "ok" | "ready";
+        };
         Problem: {
             /**
              * @description The call that failed, if it had an id.
@@ -4300,14 +4308,6 @@ export interface components {
              * @description The number of changes that failed.
              */
             failed: number;
-        };
-        Status: {
-            /**
-             * @description ok from GET /livez, and ready from GET /readyz.
-             * @example ok
-             * @enum {string}
-             */
-            status: "ok" | "ready";
         };
         Switch: {
             /**
@@ -7246,7 +7246,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Status"];
+                    "application/json": components["schemas"]["ProbeStatus"];
                 };
             };
             403: components["responses"]["Problem403"];
@@ -7421,7 +7421,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Status"];
+                    "application/json": components["schemas"]["ProbeStatus"];
                 };
             };
             403: components["responses"]["Problem403"];

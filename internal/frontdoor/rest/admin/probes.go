@@ -42,8 +42,9 @@ type HealthServer struct {
 	RunningInDocker     *bool           `json:"running_in_docker,omitempty" doc:"Whether calls run in a container, as at risk level 3; present if a risk level is set."`
 }
 
-// Status is the answer of the probes.
-type Status struct {
+// ProbeStatus is the answer of the probes. Generators name the values of its member Status, so a type
+// Status would be declared twice.
+type ProbeStatus struct {
 	Status string `json:"status" enum:"ok,ready" doc:"ok from GET /livez, and ready from GET /readyz." example:"ok"`
 }
 
@@ -81,8 +82,8 @@ type handlers struct{ o Options }
 func Register(d *httpapi.Document, o Options) {
 	a := &handlers{o}
 	httpapi.Get(d, opHealth(), func(context.Context, *httpapi.NoInput) (Health, error) { return a.health(), nil })
-	httpapi.Get(d, opLive(), func(context.Context, *httpapi.NoInput) (Status, error) { return Status{Status: "ok"}, nil })
-	httpapi.Get(d, opReady(), func(context.Context, *httpapi.NoInput) (Status, error) { return Status{Status: "ready"}, a.ready() })
+	httpapi.Get(d, opLive(), func(context.Context, *httpapi.NoInput) (ProbeStatus, error) { return ProbeStatus{Status: "ok"}, nil })
+	httpapi.Get(d, opReady(), func(context.Context, *httpapi.NoInput) (ProbeStatus, error) { return ProbeStatus{Status: "ready"}, a.ready() })
 	httpapi.Get(d, opVersion(), func(context.Context, *httpapi.NoInput) (Version, error) {
 		return Version{Version: a.o.Version, Go: runtime.Version(), Started: a.o.Started.UTC()}, nil
 	})

@@ -175,6 +175,8 @@ from .preflight_tool import PreflightTool
 from .preflight_tool_decision import PreflightToolDecision
 from .preflight_tool_risk import PreflightToolRisk
 from .preflight_tool_state import PreflightToolState
+from .probe_status import ProbeStatus
+from .probe_status_status import ProbeStatusStatus
 from .problem import Problem
 from .problem_fault import ProblemFault
 from .problem_rpc_error import ProblemRPCError
@@ -235,8 +237,6 @@ from .state_change import StateChange
 from .state_change_action import StateChangeAction
 from .state_change_part import StateChangePart
 from .state_changes import StateChanges
-from .status import Status
-from .status_status import StatusStatus
 from .switch import Switch
 from .switch_list import SwitchList
 from .switch_request import SwitchRequest
@@ -467,6 +467,8 @@ __all__ = (
     "PreflightToolDecision",
     "PreflightToolRisk",
     "PreflightToolState",
+    "ProbeStatus",
+    "ProbeStatusStatus",
     "Problem",
     "ProblemFault",
     "ProblemRPCError",
@@ -527,8 +529,6 @@ __all__ = (
     "StateChangeAction",
     "StateChangePart",
     "StateChanges",
-    "Status",
-    "StatusStatus",
     "Switch",
     "SwitchList",
     "SwitchRequest",

@@ -8,8 +8,8 @@ from ...client import AuthenticatedClient, Client
 from ...types import Response, UNSET
 from ... import errors
 
+from ...models.probe_status import ProbeStatus
 from ...models.problem import Problem
-from ...models.status import Status
 from typing import cast
 
 
@@ -23,9 +23,9 @@ def _get_kwargs() -> dict[str, Any]:
     return _kwargs
 
 
-def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> Problem | Status:
+def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> ProbeStatus | Problem:
     if response.status_code == 200:
-        response_200 = Status.from_dict(response.json())
+        response_200 = ProbeStatus.from_dict(response.json())
 
         return response_200
 
@@ -44,7 +44,9 @@ def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Res
     return response_default
 
 
-def _build_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> Response[Problem | Status]:
+def _build_response(
+    *, client: AuthenticatedClient | Client, response: httpx.Response
+) -> Response[ProbeStatus | Problem]:
     return Response(
         status_code=HTTPStatus(response.status_code),
         content=response.content,
@@ -56,7 +58,7 @@ def _build_response(*, client: AuthenticatedClient | Client, response: httpx.Res
 def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
-) -> Response[Problem | Status]:
+) -> Response[ProbeStatus | Problem]:
     """Readiness probe
 
      Succeeds while calls are accepted. Fails while a dependency is down, and names it, and while the
@@ -67,7 +69,7 @@ def sync_detailed(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Response[Problem | Status]
+        Response[ProbeStatus | Problem]
     """
 
     kwargs = _get_kwargs()
@@ -82,7 +84,7 @@ def sync_detailed(
 def sync(
     *,
     client: AuthenticatedClient | Client,
-) -> Problem | Status | None:
+) -> ProbeStatus | Problem | None:
     """Readiness probe
 
      Succeeds while calls are accepted. Fails while a dependency is down, and names it, and while the
@@ -93,7 +95,7 @@ def sync(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Problem | Status
+        ProbeStatus | Problem
     """
 
     return sync_detailed(
@@ -104,7 +106,7 @@ def sync(
 async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
-) -> Response[Problem | Status]:
+) -> Response[ProbeStatus | Problem]:
     """Readiness probe
 
      Succeeds while calls are accepted. Fails while a dependency is down, and names it, and while the
@@ -115,7 +117,7 @@ async def asyncio_detailed(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Response[Problem | Status]
+        Response[ProbeStatus | Problem]
     """
 
     kwargs = _get_kwargs()
@@ -128,7 +130,7 @@ async def asyncio_detailed(
 async def asyncio(
     *,
     client: AuthenticatedClient | Client,
-) -> Problem | Status | None:
+) -> ProbeStatus | Problem | None:
     """Readiness probe
 
      Succeeds while calls are accepted. Fails while a dependency is down, and names it, and while the
@@ -139,7 +141,7 @@ async def asyncio(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Problem | Status
+        ProbeStatus | Problem
     """
 
     return (

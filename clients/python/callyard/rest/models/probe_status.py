@@ -8,20 +8,20 @@ from attrs import field as _attrs_field
 
 from ..types import UNSET, Unset
 
-from ..models.status_status import StatusStatus
+from ..models.probe_status_status import ProbeStatusStatus
 
 
-T = TypeVar("T", bound="Status")
+T = TypeVar("T", bound="ProbeStatus")
 
 
 @_attrs_define
-class Status:
+class ProbeStatus:
     """
     Attributes:
-        status (StatusStatus): ok from GET /livez, and ready from GET /readyz.
+        status (ProbeStatusStatus): ok from GET /livez, and ready from GET /readyz.
     """
 
-    status: StatusStatus
+    status: ProbeStatusStatus
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -40,14 +40,14 @@ class Status:
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         d = dict(src_dict)
-        status = StatusStatus(d.pop("status"))
+        status = ProbeStatusStatus(d.pop("status"))
 
-        status = cls(
+        probe_status = cls(
             status=status,
         )
 
-        status.additional_properties = d
-        return status
+        probe_status.additional_properties = d
+        return probe_status
 
     @property
     def additional_keys(self) -> list[str]:

@@ -1,7 +1,7 @@
 from enum import StrEnum
 
 
-class StatusStatus(StrEnum):
+class ProbeStatusStatus(StrEnum):
     OK = "ok"
     READY = "ready"
 
