@@ -133,7 +133,7 @@ func (r *recovery) ask(worker schema.WorkerID, items []*item, within time.Durati
 func (r *recovery) outcomes(worker schema.WorkerID, ids []schema.CallID, within time.Duration) ([]dispatch.Outcome, error) {
 	for began := time.Now(); ; {
 		ctx, cancel := bound(r.l.life.gone)
-		outcomes, err := r.l.o.Router.AskWithin(ctx, worker, ids, within)
+		outcomes, err := r.l.o.Router.Ask(ctx, worker, ids, within)
 		cancel()
 		if err == nil || worker == "" || time.Since(began) > askFor {
 			return outcomes, err

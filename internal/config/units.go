@@ -88,9 +88,6 @@ var sizeUnits = [...]struct {
 	{"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6}, {"kB", 1e3}, {"KB", 1e3}, {"B", 1},
 }
 
-// Bytes returns s as an int64.
-func (s Size) Bytes() int64 { return int64(s) }
-
 // String returns s in the form that [Size.UnmarshalText] reads.
 func (s Size) String() string {
 	if s == 0 {

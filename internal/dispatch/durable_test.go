@@ -185,7 +185,7 @@ func TestAWorkerIsAskedForTheOutcomesOfCalls(t *testing.T) {
 		}
 		w.l.Result(to, f.Seq, &schema.Result{Body: answer})
 	})
-	outcomes, err := r.AskWithin(context.Background(), "w", ids, time.Minute)
+	outcomes, err := r.Ask(context.Background(), "w", ids, time.Minute)
 	if err != nil || len(outcomes) != len(ids) {
 		t.Fatalf("%d fates, %v", len(outcomes), err)
 	}
@@ -207,13 +207,13 @@ func TestAWorkerIsAskedForTheOutcomesOfCalls(t *testing.T) {
 	w.answer = func(w *scripted, f *bus.CallFrame, to bus.ReplyTo) { // an answer about fewer calls than requested
 		w.l.Result(to, f.Seq, &schema.Result{Body: bus.AppendOutcome(nil, &bus.Outcome{CallID: "call_0", State: bus.OutcomeNever})})
 	}
-	if outcomes, err := r.Ask(context.Background(), "w", ids[:2]); err == nil {
+	if outcomes, err := r.Ask(context.Background(), "w", ids[:2], 0); err == nil {
 		t.Errorf("half an answer was taken: %v", outcomes)
 	}
-	if outcomes, err := r.Ask(context.Background(), "gone", ids[:2]); schema.KindOf(err) != schema.KindUnavailable {
+	if outcomes, err := r.Ask(context.Background(), "gone", ids[:2], 0); schema.KindOf(err) != schema.KindUnavailable {
 		t.Errorf("a worker that is not there: %v, %v", outcomes, err)
 	}
-	if outcomes, err := r.Ask(context.Background(), "w", nil); err != nil || len(outcomes) != 0 {
+	if outcomes, err := r.Ask(context.Background(), "w", nil, 0); err != nil || len(outcomes) != 0 {
 		t.Errorf("about nothing: %v, %v", outcomes, err)
 	}
 	idle(t, r)

@@ -242,7 +242,7 @@ func TestCallIsNotResentIfWorkerCannotProveItNeverRan(t *testing.T) {
 	r.SetWorker(&schema.Worker{ID: "old", Links: 1, Servers: []schema.Server{{ID: "s", State: schema.StateInitialized, Slots: 8}}})
 	polltest.Until(t, "the worker has the call and the query", func() bool { return old.calls.Load() >= 2 })
 	// The answer to a second query arrives after that to the first.
-	if _, err := r.Ask(ctx, "old", []schema.CallID{"call_y"}); err != nil {
+	if _, err := r.Ask(ctx, "old", []schema.CallID{"call_y"}, 0); err != nil {
 		t.Error(err)
 	}
 	cancel()

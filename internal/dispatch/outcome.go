@@ -28,14 +28,7 @@ const (
 	askTimeout = 10 * time.Second
 )
 
-// Ask asks the worker for the outcomes of durable calls; see [Router.AskWithin]. The time at which
-// they were sent is not specified, so a worker that has already forgotten calls proves nothing
-// about calls that it does not know.
-func (r *Router) Ask(ctx context.Context, worker schema.WorkerID, callIDs []schema.CallID) ([]Outcome, error) {
-	return r.AskWithin(ctx, worker, callIDs, 0)
-}
-
-// AskWithin asks the worker for the outcomes of durable calls that any router sent to it at most
+// Ask asks the worker for the outcomes of durable calls that any router sent to it at most
 // within ago. Callers compute within from the intents of the calls and add the possible clock
 // difference of two machines; 0 means unknown. It returns one outcome for each id, in their order.
 //
@@ -46,7 +39,7 @@ func (r *Router) Ask(ctx context.Context, worker schema.WorkerID, callIDs []sche
 // A worker id identifies one start of a worker, so no other worker answers for it. The error is a
 // *schema.Error; [schema.KindUnavailable] means that the worker is not there, and proves nothing
 // about the calls.
-func (r *Router) AskWithin(ctx context.Context, worker schema.WorkerID, callIDs []schema.CallID, within time.Duration) ([]Outcome, error) {
+func (r *Router) Ask(ctx context.Context, worker schema.WorkerID, callIDs []schema.CallID, within time.Duration) ([]Outcome, error) {
 	return r.askAll(ctx, worker, &bus.OutcomeQuery{CallIDs: callIDs, Within: within})
 }
 

@@ -50,12 +50,8 @@ type Episode struct {
 	written record           // the transcript
 }
 
-// ID returns the id of the episode. Callers can choose it, so it need not be unique; see
-// [Episode.Key].
+// ID returns the id of the episode. Callers can choose it, so it need not be unique.
 func (ep *Episode) ID() string { return ep.id }
-
-// Key returns the unique name of the episode.
-func (ep *Episode) Key() string { return ep.key }
 
 // Environment returns the environment of the episode.
 func (ep *Episode) Environment() *Environment { return ep.env }

@@ -97,13 +97,6 @@ func (m *Manager) Environment(name string) (*Environment, error) {
 	return nil, schema.Errorf(schema.KindNotFound, "There is no environment %q.", name)
 }
 
-// Running returns the number of episodes that have not been closed.
-func (m *Manager) Running() int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return len(m.episodes)
-}
-
 // sweep closes idle episodes until the manager is closed.
 func (m *Manager) sweep() {
 	tick := time.NewTicker(sweepEvery)

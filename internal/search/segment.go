@@ -49,9 +49,6 @@ func NewSegment(tools []*schema.Tool, labels func(tool string) Labels) *Segment 
 	return s
 }
 
-// Len returns the number of tools.
-func (s *Segment) Len() int { return len(s.tools) }
-
 // Part is the part of a segment that a search may find.
 type Part struct {
 	*Segment

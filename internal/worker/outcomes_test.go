@@ -37,7 +37,7 @@ func TestAnotherFrontDoorGetsTheOutcomeAndFencesTheCall(t *testing.T) {
 	later.Durable = true
 	ask := func(ids ...schema.CallID) []dispatch.Outcome {
 		t.Helper()
-		outcomes, err := heir.Ask(ctx, w.ID(), ids)
+		outcomes, err := heir.Ask(ctx, w.ID(), ids, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -69,7 +69,7 @@ func TestAnotherFrontDoorGetsTheOutcomeAndFencesTheCall(t *testing.T) {
 	if _, err := heir.Do(ctx, later); err != nil {
 		t.Errorf("the new owner sends it: %v", err)
 	}
-	if _, err := heir.Ask(ctx, "worker_of_another_start", []schema.CallID{later.ID}); schema.KindOf(err) != schema.KindUnavailable {
+	if _, err := heir.Ask(ctx, "worker_of_another_start", []schema.CallID{later.ID}, 0); schema.KindOf(err) != schema.KindUnavailable {
 		t.Errorf("a worker that is not there: %v", err)
 	}
 }

@@ -363,14 +363,6 @@ func (cl *Client) Settled() bool {
 	return !c.Clustered() && !reconnecting && time.Now().UnixNano()-c.reconnectedAt.Load() > int64(settleFor)
 }
 
-// Probe checks whether the worker still listens. If it does not, every call in flight there
-// ends with [ReplyLost], within one round trip.
-func (cl *Client) Probe(ctx context.Context, worker schema.WorkerID) {
-	if !cl.Listens(ctx, worker) {
-		cl.Lost(worker)
-	}
-}
-
 // Listens checks whether the worker listens. False is certain only at this moment: the worker
 // may be connecting to another server of a cluster, or to one that restarted.
 func (cl *Client) Listens(ctx context.Context, worker schema.WorkerID) bool {

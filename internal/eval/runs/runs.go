@@ -52,9 +52,6 @@ type entry struct {
 // New returns the runs of a folder. The folder is read only on requests.
 func New(dir string) *Folder { return &Folder{dir: dir, known: make(map[string]entry)} }
 
-// Dir returns the path of the folder.
-func (s *Folder) Dir() string { return s.dir }
-
 // Run is an entry of a list of runs.
 type Run struct {
 	Name string

@@ -27,7 +27,6 @@ type Options struct {
 type Maker struct {
 	o     Options
 	path  string
-	about string        // the version of bwrap
 	count atomic.Uint32 // sandboxes created so far
 }
 
@@ -64,7 +63,6 @@ func (m *Maker) look(ctx context.Context) error {
 	if !newEnough(version) {
 		return launch.Unavailable("The program %s is bubblewrap %.40q, and nothing is run without a sandbox; 0.8.0 or newer is required.", m.path, version)
 	}
-	m.about = version
 	return nil
 }
 
@@ -82,9 +80,6 @@ func newEnough(version string) bool {
 	}
 	return numbers[0] > 0 || numbers[1] >= 8
 }
-
-// Version returns the version of bubblewrap.
-func (m *Maker) Version() string { return m.about }
 
 // Check returns the reason why no sandbox can be created now, or nil. The error is a *schema.Error.
 func (m *Maker) Check(ctx context.Context) error { return m.look(ctx) }

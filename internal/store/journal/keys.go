@@ -30,11 +30,6 @@ type Entry struct {
 	Write string `json:"write,omitempty"`
 }
 
-// Same reports whether two entries identify the same call.
-func (e *Entry) Same(other *Entry) bool {
-	return e.CallID == other.CallID && e.Journal == other.Journal && e.Index == other.Index
-}
-
 // KeyHash returns the stored form of a principal's idempotency key. The key is hashed, because it may
 // be a secret of the caller. The hash includes the tenant unless it is the default one, so principals
 // of the same name in two tenants have separate keys.
