@@ -13,13 +13,22 @@ import (
 	"sync"
 	"time"
 
+	"github.com/callyard/callyard/internal/kit/backoff"
 	"github.com/callyard/callyard/internal/kit/mcpwire"
+	"github.com/callyard/callyard/internal/kit/rawjson"
+	"github.com/callyard/callyard/internal/kit/sleep"
 	"github.com/callyard/callyard/internal/kit/sse"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
 // closeTimeout limits the time to end the session.
 const closeTimeout = 2 * time.Second
+
+// The pauses before the stream of a session is opened again.
+const (
+	firstPause   = time.Second
+	longestPause = 30 * time.Second
+)
 
 // bridge forwards the messages of one client between stdin and stdout and the MCP endpoint.
 // It forwards messages byte for byte, except that it replaces line breaks between tokens by spaces
@@ -39,10 +48,17 @@ type bridge struct {
 	first   []byte // the client's initialize request, to reopen the session
 	headers map[string][]mcpwire.ParamHeader
 	work    sync.WaitGroup
+
+	following sync.Once
+	pauses    backoff.Policy // of following
+	reopening sync.Mutex
 }
 
 func newBridge(c *client, server string, out, note io.Writer) *bridge {
-	return &bridge{c: c, url: c.base + mountPath(server), out: out, note: note, running: make(map[string]context.CancelFunc), headers: make(map[string][]mcpwire.ParamHeader)}
+	return &bridge{
+		c: c, url: c.base + mountPath(server), out: out, note: note, running: make(map[string]context.CancelFunc), headers: make(map[string][]mcpwire.ParamHeader),
+		pauses: backoff.Policy{First: firstPause, Max: longestPause},
+	}
 }
 
 // envelope holds the members of a message that the bridge uses.
@@ -128,7 +144,7 @@ func (b *bridge) take(ctx context.Context, line []byte) {
 	case m.ID == nil || m.Method == "": // a notification or a response: keep the order
 		b.exchange(ctx, line, &m, version)
 		if m.Method == mcpwire.NotifyInitialized {
-			b.work.Go(func() { b.follow(ctx) })
+			b.following.Do(func() { b.work.Go(func() { b.follow(ctx) }) })
 		}
 	case m.Method == mcpwire.MethodInitialize:
 		b.exchange(ctx, line, &m, "")
@@ -165,8 +181,9 @@ func (b *bridge) cancel(id json.RawMessage) bool {
 
 // exchange posts a message and writes the response.
 func (b *bridge) exchange(ctx context.Context, body []byte, m *envelope, version string) {
+	session := b.sessionID()
 	resp, err := b.post(ctx, body, m, version)
-	if err == nil && resp.StatusCode == http.StatusNotFound && version == "" && m.Method != mcpwire.MethodInitialize && b.reopen(ctx) {
+	if err == nil && resp.StatusCode == http.StatusNotFound && version == "" && m.Method != mcpwire.MethodInitialize && b.reopen(ctx, session) {
 		_ = resp.Body.Close()
 		resp, err = b.post(ctx, body, m, version)
 	}
@@ -184,16 +201,32 @@ func (b *bridge) exchange(ctx context.Context, body []byte, m *envelope, version
 		return
 	}
 	answered := b.pass(ctx, resp, m)
-	if !answered && ctx.Err() == nil && resp.StatusCode != http.StatusAccepted {
+	switch {
+	case answered || ctx.Err() != nil || resp.StatusCode == http.StatusAccepted:
+	case mediaType(resp.Header) == mediaEvents:
+		b.fault(m.ID, mcpwire.CodeUnavailable, fmt.Sprintf("The connection to %s ended before the answer; the request may have been processed.", b.c.base))
+	default:
 		b.fault(m.ID, mcpwire.CodeUnavailable, fmt.Sprintf("%s did not answer the request (HTTP %d).", b.c.base, resp.StatusCode))
 	}
 }
 
-// pass writes the messages of a response and reports whether there were any.
+// isAnswer reports whether a message answers a request, and is not a notification or a request.
+func isAnswer(text []byte) bool {
+	answer := true
+	var s rawjson.Scanner
+	s.Reset(text)
+	s.Object(func(name string) bool {
+		answer = name != "method"
+		return answer && name != "result" && s.Value() // a result can be long
+	})
+	return answer
+}
+
+// pass writes the messages of a response and reports whether the request was answered.
 func (b *bridge) pass(ctx context.Context, resp *http.Response, m *envelope) bool {
-	some := false
+	answered := false
 	write := func(text []byte) {
-		some = true
+		answered = answered || isAnswer(text)
 		if m.Method == mcpwire.MethodInitialize {
 			b.setVersion(text)
 		}
@@ -212,7 +245,7 @@ func (b *bridge) pass(ctx context.Context, resp *http.Response, m *envelope) boo
 			b.say("the stream of an answer was interrupted: %v", err)
 		}
 	}
-	return some
+	return answered
 }
 
 func (b *bridge) post(ctx context.Context, body []byte, m *envelope, version string) (*http.Response, error) {
@@ -288,17 +321,18 @@ func (b *bridge) setVersion(answer []byte) {
 	}
 }
 
-// reopen opens a new session, because a session belongs to one front door, which may have been
-// replaced. The client does not notice.
-func (b *bridge) reopen(ctx context.Context) bool {
+// reopen opens a new session in place of one that has ended, unless another request did. The client
+// does not notice.
+func (b *bridge) reopen(ctx context.Context, ended string) bool {
+	b.reopening.Lock()
+	defer b.reopening.Unlock()
 	b.mu.Lock()
-	first := b.first
-	b.session = ""
+	session, first := b.session, b.first
 	b.mu.Unlock()
-	if first == nil {
-		return false
+	if first == nil || session != ended {
+		return first != nil
 	}
-	resp, err := b.send(ctx, http.MethodPost, first, "", nil)
+	resp, err := b.send(ctx, http.MethodPost, first, "", func(r *http.Request) { r.Header.Del(mcpwire.HeaderSessionID) })
 	if err != nil {
 		return false
 	}
@@ -308,34 +342,47 @@ func (b *bridge) reopen(ctx context.Context) bool {
 		return false
 	}
 	b.storeSession(id, first)
-	b.work.Go(func() { b.follow(ctx) })
 	return true
 }
 
-// follow forwards server messages outside of requests, in a session of the legacy era.
+// follow forwards server messages outside of requests, in a session of the legacy era. It opens the
+// stream again when that ends, for example with its front door, until ctx ends.
 func (b *bridge) follow(ctx context.Context) {
+	for failures := 0; ; failures++ {
+		session := b.sessionID()
+		if session == "" {
+			return
+		}
+		if resp, err := b.send(ctx, http.MethodGet, nil, "", nil); err == nil {
+			status := resp.StatusCode
+			if status == http.StatusOK && mediaType(resp.Header) == mediaEvents {
+				failures = 0
+				_ = readEvents(resp.Body, func(e sse.Event) error { b.write(e.Data); return nil }) // its end is not an error: the front door may have ended
+			}
+			_ = resp.Body.Close()
+			switch {
+			case status == http.StatusNotFound:
+				b.reopen(ctx, session)
+			case status/100 == 4 && status != http.StatusTooManyRequests:
+				return // there is no stream, or the next request reports the error
+			}
+		}
+		if !sleep.For(b.pauses.Delay(failures), ctx.Done()) {
+			return
+		}
+	}
+}
+
+// sessionID returns the current session, or "".
+func (b *bridge) sessionID() string {
 	b.mu.Lock()
-	session := b.session
-	b.mu.Unlock()
-	if session == "" {
-		return
-	}
-	resp, err := b.send(ctx, http.MethodGet, nil, "", nil)
-	if err != nil {
-		return // the next request reports the error
-	}
-	defer func() { _ = resp.Body.Close() }()
-	if resp.StatusCode == http.StatusOK && mediaType(resp.Header) == mediaEvents {
-		_ = readEvents(resp.Body, func(e sse.Event) error { b.write(e.Data); return nil }) // its end is not an error: the session may have ended
-	}
+	defer b.mu.Unlock()
+	return b.session
 }
 
 // closeSession ends the session.
 func (b *bridge) closeSession() {
-	b.mu.Lock()
-	session := b.session
-	b.mu.Unlock()
-	if session == "" {
+	if b.sessionID() == "" {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)

@@ -19,6 +19,7 @@ type mcpStub struct {
 	lost     bool // respond with 404 once
 	hung     chan struct{}
 	left     chan struct{}
+	streams  int // event streams that GET opens, one after the other; each breaks after one event
 }
 
 func (s *mcpStub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -34,8 +35,12 @@ func (s *mcpStub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case lost:
 		w.WriteHeader(http.StatusNotFound)
+	case r.Method == http.MethodGet && s.nextStream():
+		breakAfter(w, `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
 	case r.Method == http.MethodGet:
 		w.WriteHeader(http.StatusMethodNotAllowed)
+	case strings.Contains(string(body), `"break"`):
+		breakAfter(w, `{"jsonrpc":"2.0","method":"notifications/progress","params":{}}`)
 	case r.Method == http.MethodDelete:
 		w.WriteHeader(http.StatusNoContent)
 	case strings.Contains(string(body), `"initialize"`):
@@ -62,6 +67,21 @@ func (s *mcpStub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+func (s *mcpStub) nextStream() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.streams--
+	return s.streams >= 0
+}
+
+// breakAfter sends one event and breaks the connection.
+func breakAfter(w http.ResponseWriter, event string) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	_, _ = io.WriteString(w, "data: "+event+"\n\n")
+	_ = http.NewResponseController(w).Flush()
+	panic(http.ErrAbortHandler)
+}
+
 // bridged starts a bridge to the stub.
 func bridged(t *testing.T, stub *mcpStub, server string) (say func(string), hear func() string, end func()) {
 	t.Helper()
@@ -71,7 +91,9 @@ func bridged(t *testing.T, stub *mcpStub, server string) (say func(string), hear
 	in, toBridge := io.Pipe()
 	fromBridge, out := io.Pipe()
 	done := make(chan error, 1)
-	go func() { done <- newBridge(c, server, out, io.Discard).run(t.Context(), in) }()
+	b := newBridge(c, server, out, io.Discard)
+	b.pauses.First, b.pauses.Max = 0, 0
+	go func() { done <- b.run(t.Context(), in) }()
 	lines := bufio.NewReader(fromBridge)
 	return func(line string) {
 			if _, err := io.WriteString(toBridge, line+"\n"); err != nil {
@@ -138,6 +160,50 @@ func TestBridgeReopensALostSession(t *testing.T) {
 	all := strings.Join(stub.requests, "\n")
 	if !strings.Contains(all, "session=s2 version=2025-11-25") || !strings.Contains(all, "DELETE /mcp session=s2") {
 		t.Error(all)
+	}
+}
+
+func TestTheBridgeOpensTheStreamOfASessionAgainWhenItBreaks(t *testing.T) {
+	stub := &mcpStub{streams: 3}
+	say, hear, end := bridged(t, stub, "")
+	say(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}`)
+	hear()
+	say(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	for range 3 {
+		if got := hear(); !strings.Contains(got, "list_changed") {
+			t.Error(got)
+		}
+	}
+	end()
+}
+
+func TestTheBridgeAnswersARequestWhoseConnectionBreaks(t *testing.T) {
+	say, hear, end := bridged(t, &mcpStub{}, "")
+	for _, params := range []string{modernMeta, ""} {
+		say(`{"jsonrpc":"2.0","id":7,"method":"break","params":{` + params + `}}`)
+		if got := hear(); !strings.Contains(got, "notifications/progress") {
+			t.Error(got)
+		}
+		if got := hear(); !strings.Contains(got, `"id":7,"error":{"code":-31503`) || !strings.Contains(got, "may have been processed") {
+			t.Error(got)
+		}
+	}
+	end()
+}
+
+func TestTheBridgeReplacesALostSessionOnce(t *testing.T) {
+	stub := &mcpStub{}
+	s := httptest.NewServer(stub)
+	defer s.Close()
+	b := newBridge(&client{base: s.URL, http: s.Client()}, "", io.Discard, io.Discard)
+	b.storeSession("lost", []byte(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}`))
+	for range 3 { // requests that were answered with 404 in the same session
+		if !b.reopen(t.Context(), "lost") {
+			t.Error("it is not reopened")
+		}
+	}
+	if got := b.sessionID(); stub.sessions != 1 || got != "s1" {
+		t.Errorf("%d sessions, the current one is %s", stub.sessions, got)
 	}
 }
 
