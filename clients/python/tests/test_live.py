@@ -116,7 +116,7 @@ class Live(unittest.TestCase):
         self.assertEqual([fault.pointer for fault in problem.errors], ["/message"])
         with self.assertRaises(callyard.ProblemError) as raised:
             callyard.check(problem)
-        self.assertEqual(str(raised.exception), problem.detail)
+        self.assertEqual(str(raised.exception), f"{problem.detail} [/message: expected a string]")
 
     def test_the_generated_functions_take_the_generated_classes(self) -> None:
         held = call_tool.sync("demo", "add", client=self.client, body=CallToolBody.from_dict({"a": 2, "b": 3}))
