@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"net/http"
 	"strings"
@@ -26,7 +27,9 @@ func TestListsSayThatDecisionsCannotBeRecorded(t *testing.T) {
 	f.web.SetHeartbeat(10 * time.Millisecond)
 	f.hold(`{"target":"x"}`, requester(), nil)
 	c := f.signedIn("ada")
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, f.url+"/events", http.NoBody)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, f.url+"/events", http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}
