@@ -89,13 +89,13 @@ func (v *live) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	defer v.leave(changed)
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // the request has been read, and the stream may last
+	ready := v.ready() == nil // before the page is told that it has the stream, and loads what is then shown
 	out := sse.Writer{W: w, Within: func(int) time.Duration { return writeWithin }}
 	if out.Retry(3*time.Second) != nil || r.Method == http.MethodHead {
 		return
 	}
 	beat := time.NewTicker(v.beat)
 	defer beat.Stop()
-	ready := v.ready() == nil
 	update := func() error { return out.Event("changed", "") }
 	for {
 		send := out.Beat
