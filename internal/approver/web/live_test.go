@@ -25,7 +25,6 @@ func TestListsSayThatDecisionsCannotBeRecorded(t *testing.T) {
 		}
 	})
 	f.web.SetHeartbeat(10 * time.Millisecond)
-	f.hold(`{"target":"x"}`, requester(), nil)
 	c := f.signedIn("ada")
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
