@@ -64,9 +64,9 @@ func findRoot(dir string) (string, error) {
 	}
 }
 
-// everything returns the command line of the everything server that npm
+// everythingCommand returns the command line of the everything server that npm
 // installed below the repository.
-func everything(root string) ([]string, error) {
+func everythingCommand(root string) ([]string, error) {
 	script := filepath.Join(root, "e2e", "servers", "node_modules", "@modelcontextprotocol", "server-everything", "dist", "index.js")
 	if _, err := os.Stat(script); err != nil {
 		return nil, errors.New("the everything server is not installed; run `npm ci` in e2e/servers")

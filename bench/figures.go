@@ -24,7 +24,7 @@ type Finding struct {
 // processes that it starts itself.
 type figure struct {
 	name string
-	run  func(context.Context, *stage) error
+	run  func(context.Context, *figureEnv) error
 }
 
 // figures returns the figures that [Options].Figures can name, in the order in which they run.
@@ -44,8 +44,8 @@ func FigureNames() (names []string) {
 	return names
 }
 
-// stage is the shared environment of the figures, and their findings.
-type stage struct {
+// figureEnv is the shared environment of the figures, and their findings.
+type figureEnv struct {
 	o        Options
 	root     string // of the repository
 	bin      binaries
@@ -61,24 +61,24 @@ type stage struct {
 	starts   int
 }
 
-// seen records an informational finding.
-func (s *stage) seen(what, format string, args ...any) {
+// info records an informational finding.
+func (s *figureEnv) info(what, format string, args ...any) {
 	s.note(Finding{What: what, Got: fmt.Sprintf(format, args...), Holds: true})
 }
 
 // check records a ratio or a size, and whether it meets its requirement.
-func (s *stage) check(what string, got float64, unit string, holds bool, want string) {
+func (s *figureEnv) check(what string, got float64, unit string, holds bool, want string) {
 	s.note(Finding{What: what, Got: strings.TrimSpace(fmt.Sprintf("%.3g %s", got, unit)), Want: want, Holds: holds})
 }
 
-func (s *stage) note(f Finding) {
+func (s *figureEnv) note(f Finding) {
 	f.Figure = s.name
 	s.found = append(s.found, f)
 	fmt.Fprintf(s.say, "  %s: %s\n", f.What, f.Got)
 }
 
 // folder creates a folder for the processes of a figure.
-func (s *stage) folder() (string, error) {
+func (s *figureEnv) folder() (string, error) {
 	s.starts++
 	dir := filepath.Join(s.dir, fmt.Sprintf("%s-%d", s.name, s.starts))
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -96,7 +96,7 @@ func MainFigures(ctx context.Context, o Options, stdout, stderr io.Writer) (err 
 			return fmt.Errorf("there is no figure %q; choose from %s", name, strings.Join(FigureNames(), ", "))
 		}
 	}
-	s := &stage{o: o, say: stderr}
+	s := &figureEnv{o: o, say: stderr}
 	if s.dir, err = os.MkdirTemp("", "callyard-figures-"); err != nil {
 		return fmt.Errorf("making a temporary directory: %w", err)
 	}
@@ -122,7 +122,7 @@ func MainFigures(ctx context.Context, o Options, stdout, stderr io.Writer) (err 
 }
 
 // write writes the findings, and the published benchmark in a separate table.
-func (s *stage) write(w io.Writer) (err error) {
+func (s *figureEnv) write(w io.Writer) (err error) {
 	if len(s.found) > 0 {
 		err = writeFindings(w, s.found)
 	}
@@ -137,7 +137,7 @@ func (s *stage) write(w io.Writer) (err error) {
 }
 
 // prepare builds the programs that the figures start.
-func (s *stage) prepare(ctx context.Context) error {
+func (s *figureEnv) prepare(ctx context.Context) error {
 	root := s.o.Root
 	var err error
 	if root == "" {
@@ -150,7 +150,7 @@ func (s *stage) prepare(ctx context.Context) error {
 		return err
 	}
 	if s.command = s.o.Command; len(s.command) == 0 {
-		if s.command, err = everything(root); err != nil {
+		if s.command, err = everythingCommand(root); err != nil {
 			return err
 		}
 	}

@@ -49,7 +49,7 @@ func echoPrograms(ctx context.Context, root string) ([]echoProgram, error) {
 }
 
 // attachFigure calls a server that Callyard starts, and the same server attached, in turn.
-func attachFigure(ctx context.Context, s *stage) error {
+func attachFigure(ctx context.Context, s *figureEnv) error {
 	programs, err := echoPrograms(ctx, s.root)
 	if err != nil {
 		return err
@@ -62,7 +62,7 @@ func attachFigure(ctx context.Context, s *stage) error {
 	return nil
 }
 
-func (s *stage) attached(ctx context.Context, p echoProgram) (err error) {
+func (s *figureEnv) attached(ctx context.Context, p echoProgram) (err error) {
 	started, err := s.echoStarted(ctx, p)
 	if err != nil {
 		return err
@@ -88,14 +88,14 @@ func (s *stage) attached(ctx context.Context, p echoProgram) (err error) {
 	}
 	one, other := median(rates[started]), median(rates[attached])
 	const line = "%.0f calls/s; CPU for each: Callyard %.0f µs, server %.0f µs"
-	s.seen(p.language+" on stdio, 50 at once", line, one, last[started].CPU["callyard"], last[started].CPU[toolServer])
-	s.seen(p.language+" attached, 50 at once", line, other, last[attached].CPU["callyard"], last[attached].CPU[toolServer])
+	s.info(p.language+" on stdio, 50 at once", line, one, last[started].CPU["callyard"], last[started].CPU[toolServer])
+	s.info(p.language+" attached, 50 at once", line, other, last[attached].CPU["callyard"], last[attached].CPU[toolServer])
 	s.check(p.language+", attached ÷ stdio", other/one, "", other >= 0.8*one, "≥ 0.8")
 	return nil
 }
 
 // echoStarted starts Callyard in one process, which starts the program.
-func (s *stage) echoStarted(ctx context.Context, p echoProgram) (*fabric, error) {
+func (s *figureEnv) echoStarted(ctx context.Context, p echoProgram) (*fabric, error) {
 	f, _, err := s.echoUp(ctx, map[string]any{"command": p.command[0], "args": p.command[1:], "env": p.env, "inFlight": attachMost, "sessions": 1})
 	if err != nil {
 		return nil, err
@@ -104,7 +104,7 @@ func (s *stage) echoStarted(ctx context.Context, p echoProgram) (*fabric, error)
 }
 
 // echoAttached starts Callyard in one process, and the program, which attaches to it.
-func (s *stage) echoAttached(ctx context.Context, p echoProgram) (*fabric, error) {
+func (s *figureEnv) echoAttached(ctx context.Context, p echoProgram) (*fabric, error) {
 	key := "cy_" + rand.Text()
 	hash := sha256.Sum256([]byte(key))
 	addresses, err := freeAddresses(1)
@@ -135,7 +135,7 @@ func (s *stage) echoAttached(ctx context.Context, p echoProgram) (*fabric, error
 
 // echoUp starts Callyard in one process with the given servers file entry for the echo server
 // and additional environment variables. It also returns the folder.
-func (s *stage) echoUp(ctx context.Context, entry map[string]any, env ...string) (*fabric, string, error) {
+func (s *figureEnv) echoUp(ctx context.Context, entry map[string]any, env ...string) (*fabric, string, error) {
 	dir, err := s.folder()
 	if err != nil {
 		return nil, "", err

@@ -19,16 +19,16 @@ const (
 )
 
 // up starts Callyard in one process.
-func (s *stage) up(ctx context.Context) (*fabric, *batchClient, error) {
+func (s *figureEnv) up(ctx context.Context) (*fabric, *batchClient, error) {
 	return s.start(ctx, func(servers, dir string) (Target, error) { return startAllInOne(ctx, s.bin, servers, dir) })
 }
 
 // three starts Callyard in three processes.
-func (s *stage) three(ctx context.Context) (*fabric, *batchClient, error) {
+func (s *figureEnv) three(ctx context.Context) (*fabric, *batchClient, error) {
 	return s.start(ctx, func(servers, dir string) (Target, error) { return startThree(ctx, s.bin, servers, dir) })
 }
 
-func (s *stage) start(_ context.Context, start func(servers, dir string) (Target, error)) (*fabric, *batchClient, error) {
+func (s *figureEnv) start(_ context.Context, start func(servers, dir string) (Target, error)) (*fabric, *batchClient, error) {
 	servers, dir, err := s.servers()
 	if err != nil {
 		return nil, nil, err
@@ -42,7 +42,7 @@ func (s *stage) start(_ context.Context, start func(servers, dir string) (Target
 }
 
 // servers writes a servers file into a separate folder.
-func (s *stage) servers() (servers, dir string, err error) {
+func (s *figureEnv) servers() (servers, dir string, err error) {
 	if dir, err = s.folder(); err != nil {
 		return "", "", err
 	}
@@ -51,7 +51,7 @@ func (s *stage) servers() (servers, dir string, err error) {
 }
 
 // warm starts Callyard in three processes and runs a small batch. end stops them.
-func (s *stage) warm(ctx context.Context) (f *fabric, client *batchClient, end func() error, err error) {
+func (s *figureEnv) warm(ctx context.Context) (f *fabric, client *batchClient, end func() error, err error) {
 	if f, client, err = s.three(ctx); err != nil {
 		return nil, nil, nil, err
 	}
@@ -70,7 +70,7 @@ func echoes(n int) *callLines { return newCallLines(n, toolName, "message", serv
 
 // batchFigure runs batches of 10,000 calls one after the other, in turn with the
 // direct client and with the endpoints that the options name.
-func batchFigure(ctx context.Context, s *stage) (err error) {
+func batchFigure(ctx context.Context, s *figureEnv) (err error) {
 	f, client, err := s.up(ctx)
 	if err != nil {
 		return err
@@ -120,12 +120,12 @@ func batchFigure(ctx context.Context, s *stage) (err error) {
 		}
 	}
 	batch, one := median(rates["batch"]), median(rates["direct"])
-	s.seen("direct thin client, stdio", "%.0f calls/s", one)
-	s.seen("batch of 10,000, results streamed, synced", "%.0f calls/s", batch)
+	s.info("direct thin client, stdio", "%.0f calls/s", one)
+	s.info("batch of 10,000, results streamed, synced", "%.0f calls/s", batch)
 	s.check("batch ÷ direct client", batch/one, "", batch >= 0.6*one, "≥ 0.6")
 	for _, peer := range s.peers {
 		rate := median(rates[peer.Name()])
-		s.seen(peer.Name()+" at c=50", "%.0f calls/s", rate)
+		s.info(peer.Name()+" at c=50", "%.0f calls/s", rate)
 		s.check("batch ÷ "+peer.Name(), batch/rate, "", batch >= 8*rate, "≥ 8")
 	}
 	return nil
@@ -140,7 +140,7 @@ const (
 
 // flatFigure runs batches of 10,000, 100,000 and a million calls in three processes,
 // and compares the time per call and the memory of the processes.
-func flatFigure(ctx context.Context, s *stage) (err error) {
+func flatFigure(ctx context.Context, s *figureEnv) (err error) {
 	f, client, end, err := s.warm(ctx)
 	if err != nil {
 		return err
@@ -153,7 +153,7 @@ func flatFigure(ctx context.Context, s *stage) (err error) {
 			return err
 		}
 		each = append(each, took.Seconds()*1e6/float64(n))
-		s.seen(fmt.Sprintf("batch of %d, three processes", n), "%.0f calls/s, %.1f µs for each call", 1e6/each[len(each)-1], each[len(each)-1])
+		s.info(fmt.Sprintf("batch of %d, three processes", n), "%.0f calls/s, %.1f µs for each call", 1e6/each[len(each)-1], each[len(each)-1])
 	}
 	last := each[len(each)-1] / slices.Min(each)
 	s.check("time for each call, the largest batch ÷ the quickest", last, "", last <= flatMost, fmt.Sprintf("≤ %.2f", flatMost))
@@ -161,9 +161,9 @@ func flatFigure(ctx context.Context, s *stage) (err error) {
 		peak, ok := peakMemory(c.pid())
 		switch {
 		case !ok:
-			s.seen(c.name+", memory", "cannot be read here")
+			s.info(c.name+", memory", "cannot be read here")
 		case c.name == "nats":
-			s.seen(c.name+", most memory", "%d MiB", peak>>20)
+			s.info(c.name+", most memory", "%d MiB", peak>>20)
 		default:
 			s.check(c.name+", most memory", float64(peak>>20), "MiB", peak < memoryMost, "< 150 MiB")
 		}
@@ -172,7 +172,7 @@ func flatFigure(ctx context.Context, s *stage) (err error) {
 }
 
 // sizes returns the batch sizes of flatFigure: up to a million, or fewer if the options say so.
-func (s *stage) sizes() (sizes []int) {
+func (s *figureEnv) sizes() (sizes []int) {
 	for n := smallBatch; n <= s.o.calls(); n *= 10 {
 		sizes = append(sizes, n)
 	}
@@ -182,7 +182,7 @@ func (s *stage) sizes() (sizes []int) {
 // ingestFigure stores a million calls, and compares that with a bare publisher of atomic
 // batches at the same NATS server. The calls name a server that does not exist, so that
 // none of them runs.
-func ingestFigure(ctx context.Context, s *stage) (err error) {
+func ingestFigure(ctx context.Context, s *figureEnv) (err error) {
 	f, client, err := s.three(ctx)
 	if err != nil {
 		return err
@@ -209,8 +209,8 @@ func ingestFigure(ctx context.Context, s *stage) (err error) {
 		return err
 	}
 	rate, publisher := float64(n)/took.Seconds(), (before+after)/2
-	s.seen("bare publisher, atomic batches of 1,000, synced", "%.0f messages/s", publisher)
-	s.seen(fmt.Sprintf("%d calls stored over HTTP, synced", n), "%.0f calls/s, %s in all", rate, took.Round(10*time.Millisecond))
+	s.info("bare publisher, atomic batches of 1,000, synced", "%.0f messages/s", publisher)
+	s.info(fmt.Sprintf("%d calls stored over HTTP, synced", n), "%.0f calls/s, %s in all", rate, took.Round(10*time.Millisecond))
 	s.check("ingest ÷ bare publisher", rate/publisher, "", rate >= 0.5*publisher, "≥ 0.5")
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 
 // clusterFigure runs batches over a cluster of three NATS servers on this machine,
 // which stores each record three times, and compares them with batches over one server.
-func clusterFigure(ctx context.Context, s *stage) error {
+func clusterFigure(ctx context.Context, s *figureEnv) error {
 	rates := func(start func(context.Context) (*fabric, *batchClient, error)) (all []float64, err error) {
 		f, client, err := start(ctx)
 		if err != nil {
@@ -39,14 +39,14 @@ func clusterFigure(ctx context.Context, s *stage) error {
 		return err
 	}
 	for i, n := range []int{smallBatch, 10 * smallBatch} {
-		s.seen(fmt.Sprintf("batch of %d, one NATS server", n), "%.0f calls/s", one[i])
-		s.seen(fmt.Sprintf("batch of %d, three NATS servers, each record three times", n), "%.0f calls/s (%.2f of one server)", three[i], three[i]/one[i])
+		s.info(fmt.Sprintf("batch of %d, one NATS server", n), "%.0f calls/s", one[i])
+		s.info(fmt.Sprintf("batch of %d, three NATS servers, each record three times", n), "%.0f calls/s (%.2f of one server)", three[i], three[i]/one[i])
 	}
 	return nil
 }
 
 // cluster starts three NATS servers, a worker and a front door.
-func (s *stage) cluster(ctx context.Context) (*fabric, *batchClient, error) {
+func (s *figureEnv) cluster(ctx context.Context) (*fabric, *batchClient, error) {
 	servers, dir, err := s.servers()
 	if err != nil {
 		return nil, nil, err

@@ -14,7 +14,7 @@ import (
 
 // scriptedServers writes a servers file with n scripted servers and returns their
 // names.
-func (s *stage) scriptedServers(file string, n int, more map[string]any) (names []string, err error) {
+func (s *figureEnv) scriptedServers(file string, n int, more map[string]any) (names []string, err error) {
 	all := make(map[string]any, n)
 	for i := range n {
 		name := fmt.Sprintf("server-%d", i)
@@ -37,7 +37,7 @@ func (s *stage) scriptedServers(file string, n int, more map[string]any) (names 
 
 // scriptedUp starts Callyard in one process with n scripted servers and waits for all
 // of them.
-func (s *stage) scriptedUp(ctx context.Context, n int, more map[string]any) (*fabric, *batchClient, []string, error) {
+func (s *figureEnv) scriptedUp(ctx context.Context, n int, more map[string]any) (*fabric, *batchClient, []string, error) {
 	dir, err := s.folder()
 	if err != nil {
 		return nil, nil, nil, err
@@ -94,7 +94,7 @@ const (
 // serversFigure runs batches over 5 servers and over 500. Each server may use one core, as a
 // Node server does. 500 servers with a thread for each core of this machine would measure
 // how their runtimes wake threads.
-func serversFigure(ctx context.Context, s *stage) error {
+func serversFigure(ctx context.Context, s *figureEnv) error {
 	rate := func(servers int) (rate float64, err error) {
 		f, client, names, err := s.scriptedUp(ctx, servers, map[string]any{"env": map[string]string{"GOMAXPROCS": "1"}})
 		if err != nil {
@@ -126,14 +126,14 @@ func serversFigure(ctx context.Context, s *stage) error {
 		return err
 	}
 	few = (few + again) / 2
-	s.seen("batch over 5 servers", "%.0f calls/s", few)
-	s.seen("batch over 500 servers", "%.0f calls/s", many)
+	s.info("batch over 5 servers", "%.0f calls/s", few)
+	s.info("batch over 500 servers", "%.0f calls/s", many)
 	s.check("500 servers ÷ 5", many/few, "", many >= 0.8*few, "≥ 0.8")
 	return nil
 }
 
 // fairnessFigure measures one caller's calls while a million calls are queued.
-func fairnessFigure(ctx context.Context, s *stage) (err error) {
+func fairnessFigure(ctx context.Context, s *figureEnv) (err error) {
 	f, client, end, err := s.warm(ctx)
 	if err != nil {
 		return err
@@ -171,9 +171,9 @@ func fairnessFigure(ctx context.Context, s *stage) (err error) {
 	if err := client.cancel(ctx, id); err != nil {
 		return err
 	}
-	s.seen("one caller, idle", "p50 %.2f ms, p99 %.2f ms", idle.P50/1000, idle.P99/1000)
-	s.seen(fmt.Sprintf("one caller, %d calls queued (stored in %s)", s.o.calls(), took.Round(100*time.Millisecond)), "p50 %.2f ms, p99 %.2f ms", busy.P50/1000, busy.P99/1000)
-	s.seen("the batch meanwhile", "%.0f calls/s", float64(before-after)/meanwhile.Seconds())
+	s.info("one caller, idle", "p50 %.2f ms, p99 %.2f ms", idle.P50/1000, idle.P99/1000)
+	s.info(fmt.Sprintf("one caller, %d calls queued (stored in %s)", s.o.calls(), took.Round(100*time.Millisecond)), "p50 %.2f ms, p99 %.2f ms", busy.P50/1000, busy.P99/1000)
+	s.info("the batch meanwhile", "%.0f calls/s", float64(before-after)/meanwhile.Seconds())
 	s.check("p99 ÷ idle p99", busy.P99/idle.P99, "", busy.P99 <= 2*idle.P99, "≤ 2")
 	return nil
 }
@@ -186,7 +186,7 @@ const (
 )
 
 // overloadFigure sends three times the load that the fabric can handle, for a minute.
-func overloadFigure(ctx context.Context, s *stage) (err error) {
+func overloadFigure(ctx context.Context, s *figureEnv) (err error) {
 	f, client, names, err := s.scriptedUp(ctx, 1, map[string]any{"inFlight": overloadSlots})
 	if err != nil {
 		return err
@@ -210,8 +210,8 @@ func overloadFigure(ctx context.Context, s *stage) (err error) {
 	flood := &flood{url: address, body: sleeper.fixed, rate: overloadTimes * peak.Rate}
 	flood.run(ctx, minute)
 	good := float64(flood.good.Load()) / minute.Seconds()
-	s.seen("peak", "%.0f calls/s", peak.Rate)
-	s.seen("sent", "%.0f calls/s for %s: %d answered, %d refused, %d otherwise", float64(flood.sent.Load())/minute.Seconds(), minute, flood.all.Load(), flood.refused.Load(), flood.wrong.Load())
+	s.info("peak", "%.0f calls/s", peak.Rate)
+	s.info("sent", "%.0f calls/s for %s: %d answered, %d refused, %d otherwise", float64(flood.sent.Load())/minute.Seconds(), minute, flood.all.Load(), flood.refused.Load(), flood.wrong.Load())
 	s.check("goodput ÷ peak", good/peak.Rate, "", good >= 0.9*peak.Rate, "≥ 0.9")
 	s.check("refusals without 429 or 503 and Retry-After, and other failures", float64(flood.wrong.Load()), "", flood.wrong.Load() == 0, "0")
 	return nil

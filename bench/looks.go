@@ -27,7 +27,7 @@ func look(t int) (color.Color, draw.GlyphDrawer) {
 	return colors[t%len(colors)], shapes[t%len(shapes)]
 }
 
-func paleGrey() color.Color { return color.Gray{Y: 225} }
+func gridColour() color.Color { return color.Gray{Y: 225} }
 
 // decadeTicks labels a logarithmic axis at 1, 2 and 5 of each decade.
 type decadeTicks struct{}

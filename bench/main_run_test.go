@@ -160,7 +160,7 @@ func TestRepositoryIsFoundFromSubdirectory(t *testing.T) {
 	if _, err := findRoot(t.TempDir()); !errors.Is(err, errNoRoot) {
 		t.Errorf("found one elsewhere: %v", err)
 	}
-	if _, err := everything(t.TempDir()); err == nil || !strings.Contains(err.Error(), "npm ci") {
+	if _, err := everythingCommand(t.TempDir()); err == nil || !strings.Contains(err.Error(), "npm ci") {
 		t.Errorf("found a server elsewhere: %v", err)
 	}
 }

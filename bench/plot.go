@@ -133,7 +133,7 @@ func (r *Report) panel(title, unit string) *plot.Plot {
 	p.X.Tick.Marker = plot.ConstantTicks(ticks)
 	p.Y.Tick.Marker = decadeTicks{}
 	grid := plotter.NewGrid()
-	grid.Horizontal.Color, grid.Vertical.Color = paleGrey(), paleGrey()
+	grid.Horizontal.Color, grid.Vertical.Color = gridColour(), gridColour()
 	p.Add(grid)
 	return p
 }

@@ -42,7 +42,7 @@ func countLines(text string) (n int) {
 }
 
 // publishedLines counts the lines that a user must write.
-func publishedLines(s *stage) error {
+func publishedLines(s *figureEnv) error {
 	for _, kind := range []string{"native", "openapi", "mcp", "all"} {
 		sum := 0
 		for _, name := range exampleFiles()[kind] {

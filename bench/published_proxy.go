@@ -22,8 +22,8 @@ const (
 
 // publishedFigure runs the benchmark that the authors of MCP Bridge published, and that of
 // ToolRegistry. Each peer is measured if it is installed.
-func publishedFigure(ctx context.Context, s *stage) error {
-	for _, part := range []func(context.Context, *stage) error{publishedProxy, publishedRisk, publishedRegistry} {
+func publishedFigure(ctx context.Context, s *figureEnv) error {
+	for _, part := range []func(context.Context, *figureEnv) error{publishedProxy, publishedRisk, publishedRegistry} {
 		if err := part(ctx, s); err != nil {
 			return err
 		}
@@ -31,7 +31,7 @@ func publishedFigure(ctx context.Context, s *stage) error {
 	return publishedLines(s)
 }
 
-func (s *stage) compare(c comparison) {
+func (s *figureEnv) compare(c comparison) {
 	s.rows = append(s.rows, c)
 	fmt.Fprintf(s.say, "  %s, %s: %s %s, the other %s\n", c.part, c.what, amountText(c.ours), c.unit, amountText(c.theirs))
 }
@@ -67,7 +67,7 @@ func (p *proxies) peerName() string {
 func (p *proxies) of(figures map[*contender]float64) float64 { return figures[p.peer] }
 
 // coldStarts starts the proxies in turn, and keeps the proxies of the last round running.
-func (s *stage) coldStarts(ctx context.Context) (p *proxies, err error) {
+func (s *figureEnv) coldStarts(ctx context.Context) (p *proxies, err error) {
 	took := map[string][]float64{}
 	p = &proxies{}
 	defer func() {
@@ -108,7 +108,7 @@ func (s *stage) coldStarts(ctx context.Context) (p *proxies, err error) {
 	return p, nil
 }
 
-func publishedProxy(ctx context.Context, s *stage) (err error) {
+func publishedProxy(ctx context.Context, s *figureEnv) (err error) {
 	p, err := s.coldStarts(ctx)
 	if err != nil {
 		return err
@@ -132,13 +132,13 @@ func (p *proxies) peerMemory() float64 {
 	return p.peer.memory()
 }
 
-func (s *stage) compareMemory(when, key string, most float64, p *proxies, ours, theirs float64) {
+func (s *figureEnv) compareMemory(when, key string, most float64, p *proxies, ours, theirs float64) {
 	s.compare(comparison{key: key, part: "memory", what: "resident, " + when + ", without the servers", unit: "MiB", against: p.peerName(), theirs: theirs, ours: ours, most: most, note: "it cannot be read here"})
 }
 
 // latencies measures the requests at c=1 on each contender in turn. It returns the medians of
 // p50 in ms.
-func (s *stage) latencies(ctx context.Context, contenders []*contender, confirm bool, request func(*contender) httpRequest) (map[*contender]float64, error) {
+func (s *figureEnv) latencies(ctx context.Context, contenders []*contender, confirm bool, request func(*contender) httpRequest) (map[*contender]float64, error) {
 	all := map[*contender][]float64{}
 	for range s.o.Rounds {
 		for _, c := range contenders {
@@ -161,7 +161,7 @@ func (s *stage) latencies(ctx context.Context, contenders []*contender, confirm 
 }
 
 // loaded makes one measurement. It fails unless calls were answered and none failed.
-func (s *stage) loaded(ctx context.Context, t Target, lanes int) (Sample, error) {
+func (s *figureEnv) loaded(ctx context.Context, t Target, lanes int) (Sample, error) {
 	sample, err := s.load.measure(ctx, t, 0, lanes, s.o.Warmup, s.o.Duration/2)
 	if err != nil {
 		return sample, err
@@ -177,7 +177,7 @@ func (s *stage) loaded(ctx context.Context, t Target, lanes int) (Sample, error)
 
 // publishedOperations calls each of the six operations at c=1 on ours, the peer, a client that
 // stays connected, and a client that starts a process for each call.
-func (s *stage) publishedOperations(ctx context.Context, p *proxies) error {
+func (s *figureEnv) publishedOperations(ctx context.Context, p *proxies) error {
 	dir, err := s.folder()
 	if err != nil {
 		return err
@@ -194,7 +194,7 @@ func (s *stage) publishedOperations(ctx context.Context, p *proxies) error {
 	return nil
 }
 
-func (s *stage) publishedOperation(ctx context.Context, p *proxies, i int, server reference, o operation) error {
+func (s *figureEnv) publishedOperation(ctx context.Context, p *proxies, i int, server reference, o operation) error {
 	var env []string
 	for entry := range environment(server.Env) {
 		env = append(env, entry)
@@ -235,7 +235,7 @@ func (s *stage) publishedOperation(ctx context.Context, p *proxies, i int, serve
 }
 
 // publishedLoad runs the six operations in turn on each proxy, with 1 to 50 concurrent calls.
-func (s *stage) publishedLoad(ctx context.Context, p *proxies) error {
+func (s *figureEnv) publishedLoad(ctx context.Context, p *proxies) error {
 	peaks := map[*contender]float64{}
 	for _, lanes := range []int{1, 5, 10, 20, memoryLanes} {
 		rates, tails := map[*contender][]float64{}, map[*contender][]float64{}
@@ -288,7 +288,7 @@ func watchMemory(c *contender) func() float64 {
 }
 
 // publishedEndpoints measures the requests that a client makes in addition to calls.
-func (s *stage) publishedEndpoints(ctx context.Context, p *proxies) error {
+func (s *figureEnv) publishedEndpoints(ctx context.Context, p *proxies) error {
 	for _, path := range []string{"/health", "/servers", "/servers/filesystem/tools", "/servers/everything/prompts", "/servers/everything/resources"} {
 		took, err := s.latencies(ctx, p.all(), false, func(*contender) httpRequest { return httpRequest{method: "GET", path: path} })
 		if err != nil {
@@ -300,7 +300,7 @@ func (s *stage) publishedEndpoints(ctx context.Context, p *proxies) error {
 }
 
 // publishedRisk measures a call of each risk level.
-func publishedRisk(ctx context.Context, s *stage) (err error) {
+func publishedRisk(ctx context.Context, s *figureEnv) (err error) {
 	plain, held := &proxies{}, &proxies{}
 	defer func() { err = errors.Join(err, plain.close(), held.close()) }()
 	for level, p := range map[int]*proxies{1: plain, 2: held} {

@@ -59,7 +59,7 @@ func parseRegistry(out []byte) (map[string]float64, error) {
 
 // registryPython returns the interpreter that has ToolRegistry, and the version. Both are
 // empty if there is none.
-func (s *stage) registryPython(ctx context.Context) (python, version string) {
+func (s *figureEnv) registryPython(ctx context.Context) (python, version string) {
 	python = s.o.Python
 	if python == "" {
 		python = "python3"
@@ -73,7 +73,7 @@ func (s *stage) registryPython(ctx context.Context) (python, version string) {
 
 // publishedRegistry makes 100 concurrent calls of a calculator, for the four kinds of tools: a
 // function, the methods of a class, OpenAPI, MCP.
-func publishedRegistry(ctx context.Context, s *stage) (err error) {
+func publishedRegistry(ctx context.Context, s *figureEnv) (err error) {
 	services, err := startCalculators()
 	if err != nil {
 		return err
@@ -102,7 +102,7 @@ func publishedRegistry(ctx context.Context, s *stage) (err error) {
 }
 
 // measureRegistry runs the script.
-func (s *stage) measureRegistry(ctx context.Context, python string, services *calculators) (map[string]float64, error) {
+func (s *figureEnv) measureRegistry(ctx context.Context, python string, services *calculators) (map[string]float64, error) {
 	dir, err := s.folder()
 	if err != nil {
 		return nil, err
@@ -203,7 +203,7 @@ func rateAtOnce(calls []func() error) (float64, error) {
 
 // remoteRates measures the calculator as a REST service and as a remote MCP server of
 // Callyard in one process, over HTTP.
-func (s *stage) remoteRates(ctx context.Context, services *calculators, rates map[string]float64) (err error) {
+func (s *figureEnv) remoteRates(ctx context.Context, services *calculators, rates map[string]float64) (err error) {
 	dir, err := s.folder()
 	if err != nil {
 		return err

@@ -48,7 +48,7 @@ func (c *contender) memory() float64 {
 
 // contend starts a proxy in front of the reference servers, with the same risk level for all of
 // them, and waits until each operation has been answered or, at risk level 2, held.
-func (s *stage) contend(ctx context.Context, name string, level int) (*contender, error) {
+func (s *figureEnv) contend(ctx context.Context, name string, level int) (*contender, error) {
 	dir, err := s.folder()
 	if err != nil {
 		return nil, err
@@ -90,7 +90,7 @@ func (s *stage) contend(ctx context.Context, name string, level int) (*contender
 }
 
 // launchContender starts the processes without waiting for them.
-func (s *stage) launchContender(ctx context.Context, name, servers, dir string) (*fabric, error) {
+func (s *figureEnv) launchContender(ctx context.Context, name, servers, dir string) (*fabric, error) {
 	switch name {
 	case AllInOne:
 		return launchUp(s.bin, servers, dir)
@@ -112,7 +112,7 @@ func (s *stage) launchContender(ctx context.Context, name, servers, dir string) 
 
 // givenPeer returns the endpoint of the options as a contender: a running proxy with
 // the four servers under their names. Only the host and port of the endpoint are used.
-func (s *stage) givenPeer(operations []operation) *contender {
+func (s *figureEnv) givenPeer(operations []operation) *contender {
 	if len(s.peers) == 0 {
 		return nil
 	}

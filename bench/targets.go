@@ -47,7 +47,7 @@ func (s *targets) startOwn(ctx context.Context, o Options, stderr io.Writer) err
 	command := o.Command
 	if len(command) == 0 {
 		var err error
-		if command, err = everything(root); err != nil {
+		if command, err = everythingCommand(root); err != nil {
 			return err
 		}
 	}

@@ -17,18 +17,18 @@ import (
 	"github.com/callyard/callyard/internal/mcptest"
 )
 
-// office is a fabric whose risky calls need approvals.
-type office struct {
+// approvalFabric is a fabric whose risky calls need approvals.
+type approvalFabric struct {
 	*door
 	pages string // the URL of the approver
 	idp   *oidctest.Provider
 }
 
-// openOffice starts `callyard up` with keys for agents and for approvers, an identity
+// openApprovalFabric starts `callyard up` with keys for agents and for approvers, an identity
 // provider, and a policy that asks the group ops.
-func openOffice(t *testing.T) *office {
+func openApprovalFabric(t *testing.T) *approvalFabric {
 	t.Helper()
-	o := &office{idp: oidctest.Start(t)}
+	o := &approvalFabric{idp: oidctest.Start(t)}
 	o.idp.SignsIn(oidctest.Claims{"email": "grace@example.com", "email_verified": true, "groups": []string{"/staff/ops"}})
 	servers, folder := realServers(t)
 	policy := filepath.Join(t.TempDir(), "policy.yaml")
@@ -83,7 +83,7 @@ approver:
 }
 
 // hold sends a call that needs an approval.
-func (o *office) hold(t testing.TB, key, server, tool string, arguments map[string]any) held {
+func (o *approvalFabric) hold(t testing.TB, key, server, tool string, arguments map[string]any) held {
 	t.Helper()
 	body, err := json.Marshal(arguments)
 	if err != nil {
@@ -98,13 +98,13 @@ func (o *office) hold(t testing.TB, key, server, tool string, arguments map[stri
 }
 
 // write sends a call that writes a file.
-func (o *office) write(t testing.TB, key, name, content string) held {
+func (o *approvalFabric) write(t testing.TB, key, name, content string) held {
 	t.Helper()
 	return o.hold(t, key, "files", "write_file", map[string]any{"path": name, "content": content})
 }
 
 // ends waits until a call has ended, and returns its state.
-func (o *office) ends(t testing.TB, key string, h held) string {
+func (o *approvalFabric) ends(t testing.TB, key string, h held) string {
 	t.Helper()
 	var s callState
 	a := o.ask(t, "GET", "/calls/"+h.CallID+"?wait=20", "", "X-API-Key: "+key)
@@ -115,7 +115,7 @@ func (o *office) ends(t testing.TB, key string, h held) string {
 }
 
 // approve approves through the API.
-func (o *office) approve(t testing.TB, key, id, more string) {
+func (o *approvalFabric) approve(t testing.TB, key, id, more string) {
 	t.Helper()
 	c := client(t)
 	a, err := send(c, o.pages, "GET", "/approvals/"+id, "", "X-API-Key: "+key)
@@ -135,7 +135,7 @@ func (o *office) approve(t testing.TB, key, id, more string) {
 }
 
 // fill adds the calls of a busy day.
-func (o *office) fill(t testing.TB) {
+func (o *approvalFabric) fill(t testing.TB) {
 	t.Helper()
 	o.write(t, "billing", "invoices-2026-11.csv", "customer,amount\nAcme Ltd,9007199254740993\nGlobex,120.50\n")
 	o.write(t, "billing", "reminders.txt", "Dear customer,\nyour invoice is over\u00addue. Please pay to \u202eaccount 12-34\u202c\n")
@@ -145,7 +145,7 @@ func (o *office) fill(t testing.TB) {
 
 func TestPeopleDecideInABrowser(t *testing.T) {
 	t.Parallel()
-	o := openOffice(t)
+	o := openApprovalFabric(t)
 	o.fill(t)
 	p := openTab(startBrowser(t), t, true)
 
@@ -164,8 +164,8 @@ func TestPeopleDecideInABrowser(t *testing.T) {
 	if !asked[bool](p, `window.mark === 17 && document.querySelectorAll(".request input:checked").length === 1`) {
 		t.Error("the page was loaded again, or forgot what was chosen")
 	}
-	p.says("0 of 2 approvals")
-	p.says("You requested this call")
+	p.hasText("0 of 2 approvals")
+	p.hasText("You requested this call")
 	before := asked[string](p, `document.querySelector("time[data-until]").textContent`)
 	p.sees("the countdown", fmt.Sprintf(`document.querySelector("time[data-until]").textContent !== %q`, before))
 	p.do(chromedp.Click(chromedp.CSS(`.request input:checked`)))
@@ -201,13 +201,13 @@ func TestPeopleDecideInABrowser(t *testing.T) {
 	p.tabTo(`form[action="/review"] button.primary`)
 	p.press(kb.Enter)
 	p.sees("what came of it", `document.querySelectorAll(".outcomes li").length === 2`)
-	p.says("2 of 2 approved")
+	p.hasText("2 of 2 approved")
 	p.audit("outcomes")
 
 	// Long arguments are folded, so that the decision stays on the first screen.
 	large := o.write(t, "billing", "large.txt", strings.Repeat("one of many lines\n", 2000))
 	p.open(o.pages + "/a/" + large.ApprovalID)
-	p.says("Show all 38,042 bytes")
+	p.hasText("Show all 38,042 bytes")
 	p.decidesOnTheFirstScreen("long arguments")
 	if asked[bool](p, `document.querySelector(".show-all pre").checkVisibility()`) {
 		t.Error("the page shows all lines of long arguments at once")
@@ -219,7 +219,7 @@ func TestPeopleDecideInABrowser(t *testing.T) {
 }
 
 func TestClickIsAppliedWhileTheListUpdates(t *testing.T) {
-	o := openOffice(t)
+	o := openApprovalFabric(t)
 	first := o.write(t, "billing", "first.txt", "1\n")
 	p := openTab(startBrowser(t), t, true)
 	p.open(o.pages)
@@ -260,7 +260,7 @@ func TestClickIsAppliedWhileTheListUpdates(t *testing.T) {
 
 func TestToolChangeEditAndPermissionAreShownInABrowser(t *testing.T) {
 	t.Parallel()
-	o := openOffice(t)
+	o := openApprovalFabric(t)
 	first := o.hold(t, "billing", "tickets", "echo", map[string]any{"text": "open a ticket"})
 	o.approve(t, "ada", first.ApprovalID, `"kind":"approve"`)
 	if got := o.ends(t, "billing", first); got != "succeeded" {
@@ -286,7 +286,7 @@ func TestToolChangeEditAndPermissionAreShownInABrowser(t *testing.T) {
 	p.do(chromedp.SendKeys(chromedp.CSS("#key"), "ada"+kb.Enter))
 	p.sees("the list", `document.querySelector(".tool-changed") !== null`)
 	p.open(o.pages + "/a/" + changed.ApprovalID)
-	p.says("The tool definition has changed")
+	p.hasText("The tool definition has changed")
 	if p.count("pre.diff ins") == 0 || p.count("pre.diff del") == 0 {
 		t.Error("the page shows no difference")
 	}
@@ -326,7 +326,7 @@ func TestToolChangeEditAndPermissionAreShownInABrowser(t *testing.T) {
 }
 
 func TestSignInAtIdentityProviderOpensThePages(t *testing.T) {
-	o := openOffice(t)
+	o := openApprovalFabric(t)
 	h := o.write(t, "release", "notes.txt", "Version 4.2\n")
 	p := openTab(startBrowser(t), t, true)
 	// The provider is another site for the browser, so the session cookie is not sent
@@ -349,7 +349,7 @@ func TestSignInAtIdentityProviderOpensThePages(t *testing.T) {
 	p.do(chromedp.Click(chromedp.CSS(`a.button`)))
 	p.sees("the list", `document.querySelectorAll(".request").length === 1`)
 	p.open(o.pages + "/a/" + own.ApprovalID)
-	p.says("You requested this call, directly or with a key of yours")
+	p.hasText("You requested this call, directly or with a key of yours")
 	if p.count(`form[action^="/a/"]`) > 0 {
 		t.Error("one's own call can be decided")
 	}
@@ -357,13 +357,13 @@ func TestSignInAtIdentityProviderOpensThePages(t *testing.T) {
 
 func TestThePagesWorkWithoutJavaScript(t *testing.T) {
 	t.Parallel()
-	o := openOffice(t)
+	o := openApprovalFabric(t)
 	a, b := o.write(t, "billing", "a.txt", "a\n"), o.write(t, "billing", "b.txt", "b\n")
 	p := openTab(startBrowser(t), t, false)
 	p.open(o.pages)
 	p.do(chromedp.SendKeys(chromedp.CSS("#key"), "ada"+kb.Enter))
 	p.sees("the list", `document.querySelectorAll(".request").length === 2`)
-	p.says("this page does not update by itself")
+	p.hasText("this page does not update by itself")
 	for range 2 {
 		p.do(chromedp.Click(chromedp.CSS(`.request input:not(:checked)`)))
 	}

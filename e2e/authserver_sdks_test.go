@@ -172,8 +172,8 @@ func (r *loginReport) check(t *testing.T) {
 
 func TestTheTypeScriptSDKSignsInCallsStepsUpAndRefreshes(t *testing.T) {
 	t.Parallel()
-	brought(t, "e2e", "clients-mcp", "node_modules", "@modelcontextprotocol", "client")
-	node := brought(t, "tools", "mcp-npm", "node_modules", ".bin", "node")
+	installedPath(t, "e2e", "clients-mcp", "node_modules", "@modelcontextprotocol", "client")
+	node := installedPath(t, "tools", "mcp-npm", "node_modules", ".bin", "node")
 	o := openIssuing(t, "http://127.0.0.1/callback")
 	for _, generation := range []string{"v1", "v2"} {
 		t.Run(generation, func(t *testing.T) {
@@ -186,7 +186,7 @@ func TestTheTypeScriptSDKSignsInCallsStepsUpAndRefreshes(t *testing.T) {
 func TestThePythonSDKSignsInCallsStepsUpAndRefreshes(t *testing.T) {
 	t.Parallel()
 	o := openIssuing(t, "http://127.0.0.1/callback")
-	o.login(t, brought(t, ".cache", "python-mcp", "bin", "python"), "login.py", o.url+"/mcp").check(t)
+	o.login(t, installedPath(t, ".cache", "python-mcp", "bin", "python"), "login.py", o.url+"/mcp").check(t)
 }
 
 // inspector runs the command line of the inspector, signed in.
@@ -199,8 +199,8 @@ type inspector struct {
 // there are any. It returns the output, the requested scopes, and the exit code.
 func (i *inspector) run(t *testing.T, scopes string, args ...string) (out string, asked []string, code int) {
 	t.Helper()
-	node := brought(t, "tools", "mcp-npm", "node_modules", ".bin", "node")
-	launcher := brought(t, "tools", "mcp-npm", "node_modules", "@modelcontextprotocol", "inspector", "clients", "launcher", "build", "index.js")
+	node := installedPath(t, "tools", "mcp-npm", "node_modules", ".bin", "node")
+	launcher := installedPath(t, "tools", "mcp-npm", "node_modules", "@modelcontextprotocol", "inspector", "clients", "launcher", "build", "index.js")
 	browsers := t.TempDir() // the test is the browser
 	for _, name := range []string{"open", "xdg-open"} {
 		if err := os.WriteFile(filepath.Join(browsers, name), []byte("#!/bin/sh\n"), 0o700); err != nil {

@@ -132,8 +132,8 @@ func (o *issuing) agree(t *testing.T, address string) string {
 
 func TestAuthorizationServerPassesConformanceSuite(t *testing.T) {
 	t.Parallel()
-	script := brought(t, "tools", "mcp-npm", "node_modules", "@modelcontextprotocol", "conformance", "dist", "index.js")
-	node := brought(t, "tools", "mcp-npm", "node_modules", ".bin", "node")
+	script := installedPath(t, "tools", "mcp-npm", "node_modules", "@modelcontextprotocol", "conformance", "dist", "index.js")
+	node := installedPath(t, "tools", "mcp-npm", "node_modules", ".bin", "node")
 	o := openIssuing(t, "http://127.0.0.1/callback")
 	ctx, cancel := context.WithTimeout(t.Context(), clientSuiteWithin)
 	defer cancel()

@@ -44,8 +44,8 @@ func bounds() boundsSize {
 	return boundsSize{held: 60, heldBytes: 100_000, badBytes: 256 << 10, polls: 200, streams: 50, calls: 200}
 }
 
-// crowd is a fleet that many callers overload.
-type crowd struct {
+// overloadedFleet is a fleet that many callers overload.
+type overloadedFleet struct {
 	*door
 	t    *testing.T
 	size boundsSize
@@ -76,9 +76,9 @@ func TestHeldRefusedAndWaitingCallsAreBounded(t *testing.T) {
 	servers := serversFile(t, map[string]entry{"pay": risky(2, scripted(mcptest.Echo)), "calm": scripted(mcptest.Echo)})
 	t.Run("one process", func(t *testing.T) {
 		data := t.TempDir()
-		open := func() *crowd {
+		open := func() *overloadedFleet {
 			d := startUp(t, setup{servers: servers, data: data, config: boundsConfig(), env: []string{quickStop}})
-			return &crowd{door: d, t: t, size: bounds(), data: []string{data}, all: map[string]*process{"up": d.process}, began: time.Now()}
+			return &overloadedFleet{door: d, t: t, size: bounds(), data: []string{data}, all: map[string]*process{"up": d.process}, began: time.Now()}
 		}
 		overrun(t, open)
 	})
@@ -89,18 +89,18 @@ func TestHeldRefusedAndWaitingCallsAreBounded(t *testing.T) {
 		data := t.TempDir()
 		n := startNATS(t, data)
 		w := startWorker(t, setup{nats: n.url, servers: servers})
-		open := func() *crowd {
+		open := func() *overloadedFleet {
 			d := startFrontDoor(t, setup{nats: n.url, config: boundsConfig(), env: []string{quickStop}})
-			return &crowd{door: d, t: t, size: bounds(), data: []string{data}, all: map[string]*process{"front door": d.process, "nats-server": n.process, "worker": w.process}, began: time.Now()}
+			return &overloadedFleet{door: d, t: t, size: bounds(), data: []string{data}, all: map[string]*process{"front door": d.process, "nats-server": n.process, "worker": w.process}, began: time.Now()}
 		}
 		overrun(t, open)
 	})
 }
 
-func overrun(t *testing.T, open func() *crowd) {
+func overrun(t *testing.T, open func() *overloadedFleet) {
 	c := open()
 	c.ready()
-	quiet := c.honest("before")
+	quiet := c.honestLatency("before")
 	empty := c.disk()
 
 	ids, accepted := c.holdAll()
@@ -109,7 +109,7 @@ func overrun(t *testing.T, open func() *crowd) {
 	c.look("after bad lines")
 	close := c.wait(ids[0])
 	c.look("with long polls and unread streams")
-	loud := c.honest("meanwhile")
+	loud := c.honestLatency("meanwhile")
 	stored := c.disk() - empty
 	c.t.Logf("%d bytes of arguments were accepted, %d are on the disk; p99 was %s and is %s", accepted, stored, quiet, loud)
 	// Refused calls and the journals of honest calls take space too.
@@ -146,7 +146,7 @@ func overrun(t *testing.T, open func() *crowd) {
 	c.stop(t)
 }
 
-func (c *crowd) ready() {
+func (c *overloadedFleet) ready() {
 	c.t.Helper()
 	c.eventually(c.t, startWithin, "having its servers", func() error {
 		for _, server := range []string{"pay", "calm"} {
@@ -162,8 +162,8 @@ func (c *crowd) ready() {
 	})
 }
 
-// honest returns the 99th percentile of honest calls.
-func (c *crowd) honest(when string) time.Duration {
+// honestLatency returns the 99th percentile of honest calls.
+func (c *overloadedFleet) honestLatency(when string) time.Duration {
 	c.t.Helper()
 	var mu sync.Mutex
 	took := make([]time.Duration, 0, c.size.calls)
@@ -184,7 +184,7 @@ func (c *crowd) honest(when string) time.Duration {
 
 // holdAll offers all calls to be held and returns the IDs of those that were held, with
 // their callers, and the bytes of their arguments.
-func (c *crowd) holdAll() (ids []heldBy, accepted int64) {
+func (c *overloadedFleet) holdAll() (ids []heldBy, accepted int64) {
 	c.t.Helper()
 	argument := make([]byte, c.size.heldBytes*3/4)
 	for i := range argument {
@@ -229,7 +229,7 @@ type heldBy struct {
 	caller int
 }
 
-func (c *crowd) cancelAll(ids []heldBy) {
+func (c *overloadedFleet) cancelAll(ids []heldBy) {
 	c.t.Helper()
 	runCalls(4, len(ids), func(n int) error {
 		h := ids[n-1]
@@ -241,7 +241,7 @@ func (c *crowd) cancelAll(ids []heldBy) {
 	}).none(c.t, "canceling")
 }
 
-func (c *crowd) sendBadLines() {
+func (c *overloadedFleet) sendBadLines() {
 	c.t.Helper()
 	body := strings.Repeat("x\n", c.size.badBytes/2)
 	a, err := c.try("POST", "/batches", body, bearer(0), "Content-Type: application/x-ndjson")
@@ -254,7 +254,7 @@ var goroutinesNow = regexp.MustCompile(`(?m)^go_goroutines (\d+)$`)
 
 // wait opens the long polls and the unread streams, and returns when the
 // front door has accepted all of them. close closes them.
-func (c *crowd) wait(call heldBy) (close func()) {
+func (c *overloadedFleet) wait(call heldBy) (close func()) {
 	c.t.Helper()
 	var mu sync.Mutex
 	var open []net.Conn
@@ -292,7 +292,7 @@ func (c *crowd) wait(call heldBy) (close func()) {
 
 // countRefused checks that this number of requests is refused with Retry-After. The others
 // are streams or have no response yet.
-func (c *crowd) countRefused(open []net.Conn, want int) {
+func (c *overloadedFleet) countRefused(open []net.Conn, want int) {
 	c.t.Helper()
 	refused, untold := 0, 0
 	c.eventually(c.t, time.Minute, "being told which of the requests are refused", func() error {
@@ -317,7 +317,7 @@ func (c *crowd) countRefused(open []net.Conn, want int) {
 	}
 }
 
-func (c *crowd) goroutines() int {
+func (c *overloadedFleet) goroutines() int {
 	c.t.Helper()
 	found := goroutinesNow.FindSubmatch(c.ask(c.t, "GET", "/metrics", "", bearer(boundsCallers)).body)
 	if found == nil {
@@ -331,7 +331,7 @@ func (c *crowd) goroutines() int {
 const mostMemory = 512 << 20
 
 // look logs the current and the peak resident memory of the processes.
-func (c *crowd) look(when string) {
+func (c *overloadedFleet) look(when string) {
 	c.t.Helper()
 	c.t.Logf("%s, after %s", when, time.Since(c.began).Round(time.Millisecond))
 	for name, p := range c.all {
@@ -355,7 +355,7 @@ func kilobytes(status []byte, name string) int64 {
 }
 
 // disk returns the disk usage of the data.
-func (c *crowd) disk() (bytes int64) {
+func (c *overloadedFleet) disk() (bytes int64) {
 	for _, dir := range c.data {
 		_ = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
 			if err != nil || e.IsDir() {

@@ -20,10 +20,10 @@ import (
 	"github.com/callyard/callyard/pkg/bus/porttest"
 )
 
-// vaultOfCanaries is a fabric of separate processes in which every secret is a canary.
-type vaultOfCanaries struct {
+// canaryFabric is a fabric of separate processes in which every secret is a canary.
+type canaryFabric struct {
 	*canaries
-	*people
+	*personalFabric
 	door, approver, worker setup
 	front, pages           *door
 	work                   *workerProcess
@@ -37,7 +37,7 @@ type vaultOfCanaries struct {
 }
 
 // file writes a file of the operator, which may contain secrets.
-func (v *vaultOfCanaries) file(t testing.TB, name, text string) string {
+func (v *canaryFabric) file(t testing.TB, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
 	write(t, path, text)
@@ -45,10 +45,10 @@ func (v *vaultOfCanaries) file(t testing.TB, name, text string) string {
 }
 
 // openVault starts the fabric.
-func openVault(t testing.TB) *vaultOfCanaries {
+func openVault(t testing.TB) *canaryFabric {
 	t.Helper()
 	c := newCanaries()
-	v := &vaultOfCanaries{canaries: c, people: openPeople(t, c.fresh("client secret of crm")), spans: collector(t), issuer: tokentest.Start(t)}
+	v := &canaryFabric{canaries: c, personalFabric: openPeople(t, c.fresh("client secret of crm")), spans: collector(t), issuer: tokentest.Start(t)}
 	c.add("key of the credentials", v.keyText)
 	v.redis = confirmtest.StartRedis(t, "", porttest.Address(t), "--rdbcompression", "no")
 	if err := v.redis.Client.ConfigSet(t.Context(), "list-compress-depth", "0").Err(); err != nil {
@@ -77,7 +77,7 @@ func openVault(t testing.TB) *vaultOfCanaries {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v.reopen(t, v.keyFile, v.crmServer, takesKeys("jira", jira.URL+"/mcp", "X-Api-Key"))
+	v.reopen(t, v.keyFile, v.crmServer, keyServer("jira", jira.URL+"/mcp", "X-Api-Key"))
 	debug := []string{"CALLYARD_LOG_LEVEL=debug", "CALLYARD_TRACES_ENDPOINT=" + v.spans.URL(), "CALLYARD_TRACES_BATCH_RATIO=1", soonSent, "CALLYARD_REDIS_URL=redis://" + v.redis.Address}
 	signs, trusts := callerKeys(t)
 	v.worker = setup{nats: v.nats.url, servers: v.file(t, "servers.json", string(list)), env: append(trusts, debug...)}
@@ -95,7 +95,7 @@ func openVault(t testing.TB) *vaultOfCanaries {
 }
 
 // stored returns servers with a stored credential, one for each kind of credential.
-func (v *vaultOfCanaries) stored(t testing.TB) map[string]any {
+func (v *canaryFabric) stored(t testing.TB) map[string]any {
 	t.Helper()
 	good := map[string]bool{}
 	takes := startDigester(t, "Authorization", func(value string) bool {
@@ -127,7 +127,7 @@ func (v *vaultOfCanaries) stored(t testing.TB) map[string]any {
 }
 
 // frontDoor is the configuration of a front door with callers of each kind.
-func (v *vaultOfCanaries) frontDoor(t testing.TB) string {
+func (v *canaryFabric) frontDoor(t testing.TB) string {
 	t.Helper()
 	public := "https://tools.example.com"
 	text := "webhooks:\n  secrets_file: " + v.file(t, "webhooks", v.webhookSecret()+"\n"+v.webhookSecret()+"\n") + "\nfront_door:\n  drain_delay: 1ms\n  public_url: " + public + "\n  issuers:\n    - {name: corp, issuer: " + v.issuer.URL + ", claims: {owner: sub}}\n  keys:\n"
@@ -145,14 +145,14 @@ func (v *vaultOfCanaries) frontDoor(t testing.TB) string {
 	return text
 }
 
-func (v *vaultOfCanaries) webhookSecret() string {
+func (v *canaryFabric) webhookSecret() string {
 	raw := base64.StdEncoding.EncodeToString([]byte("cnry+" + rand.Text())[:24])
 	v.add("webhook secret", raw)
 	return "whsec_" + raw
 }
 
 // begin starts or restarts the processes.
-func (v *vaultOfCanaries) begin(t testing.TB) {
+func (v *canaryFabric) begin(t testing.TB) {
 	t.Helper()
 	v.front, v.pages, v.work = startFrontDoor(t, v.door), startApprover(t, v.approver), startWorker(t, v.worker)
 	v.logs = append(v.logs, v.front.process, v.pages.process, v.work.process)
@@ -167,7 +167,7 @@ func (v *vaultOfCanaries) begin(t testing.TB) {
 }
 
 // calls makes every caller call every server, in each way, with errors of each kind.
-func (v *vaultOfCanaries) calls(t testing.TB) {
+func (v *canaryFabric) calls(t testing.TB) {
 	t.Helper()
 	call := func(server, tool, arguments, header string) answer {
 		return v.ask(t, v.front, "POST", toolPath(server, tool), arguments, header)
@@ -221,7 +221,7 @@ func (v *vaultOfCanaries) calls(t testing.TB) {
 
 // connectAll connects people, and records their credentials. Their access tokens are those
 // that the authorization server issued.
-func (v *vaultOfCanaries) connectAll(t testing.TB) {
+func (v *canaryFabric) connectAll(t testing.TB) {
 	t.Helper()
 	for i := range 5 {
 		owner := fmt.Sprint("person", i)

@@ -23,7 +23,7 @@ var extensions = []string{"auth/client-credentials-basic", "auth/client-credenti
 
 func TestOAuthClientPassesConformanceSuite(t *testing.T) {
 	t.Parallel()
-	folder := brought(t, "tools", "mcp-npm", "node_modules", "@modelcontextprotocol", "conformance")
+	folder := installedPath(t, "tools", "mcp-npm", "node_modules", "@modelcontextprotocol", "conformance")
 	text, err := os.ReadFile(filepath.Join(folder, "requirements", modern+".yaml"))
 	if err != nil {
 		t.Fatal(err)

@@ -35,7 +35,7 @@ type findings map[string]map[string]string
 func suite(t *testing.T, url, revision, scenario string) findings {
 	t.Helper()
 	into := t.TempDir()
-	script := brought(t, "tools", "mcp-npm", "node_modules", "@modelcontextprotocol", "conformance", "dist", "index.js")
+	script := installedPath(t, "tools", "mcp-npm", "node_modules", "@modelcontextprotocol", "conformance", "dist", "index.js")
 	args := []string{"server", "--url", url, "-o", into, "--timeout", fmt.Sprint(scenarioWithin.Milliseconds())}
 	if scenario == "" {
 		args = append(args, "--requirements", revision)
@@ -181,7 +181,7 @@ func TestTasksPassConformanceSuite(t *testing.T) {
 }
 
 func TestEveryExpectedFailureNamesAScenarioThatIsRun(t *testing.T) {
-	requirements := brought(t, "tools", "mcp-npm", "node_modules", "@modelcontextprotocol", "conformance", "requirements")
+	requirements := installedPath(t, "tools", "mcp-npm", "node_modules", "@modelcontextprotocol", "conformance", "requirements")
 	for key := range expectedFailures(t) {
 		part := strings.Fields(key)
 		text, err := os.ReadFile(filepath.Join(requirements, part[0]+".yaml"))
@@ -213,7 +213,7 @@ func versionOf(t *testing.T, folder string) string {
 }
 
 func TestDocsNameTheConformanceSuiteVersion(t *testing.T) {
-	version := versionOf(t, brought(t, "tools", "mcp-npm", "node_modules", "@modelcontextprotocol", "conformance"))
+	version := versionOf(t, installedPath(t, "tools", "mcp-npm", "node_modules", "@modelcontextprotocol", "conformance"))
 	document, err := os.ReadFile(filepath.Join(programs.root, "docs", "reference", "mcp.md"))
 	if err != nil {
 		t.Fatal(err)

@@ -62,8 +62,8 @@ func consoleFabric(t *testing.T) (d *door, pages string) {
 	return d, pages
 }
 
-// makeLively makes calls until the test ends, some of which fail, so that screenshots show data.
-func makeLively(t *testing.T, d *door) {
+// keepCalling makes calls until the test ends, some of which fail, so that screenshots show data.
+func keepCalling(t *testing.T, d *door) {
 	t.Helper()
 	startLoad(t, 3, func(lane, n int) error {
 		tool, arguments := "sleep", fmt.Sprintf(`{"ms":%d}`, 20+10*lane+n%7)
@@ -84,7 +84,7 @@ func TestTheConsoleInABrowser(t *testing.T) {
 	batch := d.ask(t, "POST", "/batches", `{"calls":[{"server":"crm","tool":"echo","arguments":{"text":"a"}},{"server":"crm","tool":"nope"}]}`)
 	id := regexp.MustCompile(`batch_\w+`).FindString(string(batch.body))
 	if *update {
-		makeLively(t, d)
+		keepCalling(t, d)
 	}
 	p := openTab(startBrowser(t), t, true)
 	p.watchPolicy()
@@ -105,7 +105,7 @@ func TestTheConsoleInABrowser(t *testing.T) {
 	p.tabTo(`button[value=run]`)
 	p.press(kb.Enter)
 	p.sees("the result", `document.querySelector(".result .badge.success") !== null`)
-	p.says("hello there")
+	p.hasText("hello there")
 	p.staysAtHome("a result")
 	p.audit("console-result")
 
@@ -209,8 +209,8 @@ func TestKeysInABrowser(t *testing.T) {
 	p.do(chromedp.SendKeys(chromedp.CSS("textarea[name=note]"), "mine"))
 	p.do(chromedp.Click(chromedp.CSS("main button.primary")))
 	p.sees("both versions", `document.querySelector(".notice.danger table") !== null`)
-	p.says("theirs")
-	p.says("somebody else changed the key")
+	p.hasText("theirs")
+	p.hasText("somebody else changed the key")
 	p.glance("console-apikey-changed")
 	p.tabTo("input[name=sure]")
 	p.press(" ")
@@ -218,8 +218,8 @@ func TestKeysInABrowser(t *testing.T) {
 	p.press(kb.Enter)
 	p.sees("that it is revoked", `location.search.includes("done=revoke")`)
 	p.open(pages + "/console/audit")
-	p.says("revoke-key")
-	p.says("Intact")
+	p.hasText("revoke-key")
+	p.hasText("Intact")
 }
 
 // The answer to a second click would replace the page with the secret, which is shown only once.
@@ -264,5 +264,5 @@ func TestRefusedKeyFormLeadsToItsFields(t *testing.T) {
 	p.sees("the secret", `document.querySelector("#secret") !== null`)
 	p.do(chromedp.Click(chromedp.CSS(`a[href^="/console/keys/key?"]`)))
 	p.sees("the key", `document.querySelector("select[name=role]")?.value === "caller"`)
-	p.says("2 in flight")
+	p.hasText("2 in flight")
 }

@@ -148,7 +148,7 @@ func (o *operator) retriesABatch() {
 	o.open(o.pages + "/console/batch?id=" + id)
 	o.presses(`button[value=retry]`, "the new batch", success)
 	o.sees("which batch it retries", fmt.Sprintf(`document.querySelector('a[href="/console/batch?id=%s"]') !== null`, id))
-	o.says("of 1 calls ended")
+	o.hasText("of 1 calls ended")
 }
 
 // triesADraft shows the decisions of a draft policy.
@@ -173,7 +173,7 @@ func (o *operator) disablesAServer() {
 	o.tabTo("input[name=reason]")
 	o.do(chromedp.KeyEvent("closed for repairs"))
 	o.presses(button, "that the tools are disabled", success+` && document.querySelector("`+`form[action='/console/server/switch'] button.primary`+`") !== null`)
-	o.says("closed for repairs")
+	o.hasText("closed for repairs")
 	if err := o.echo(http.StatusForbidden); err != nil || !strings.Contains(o.text(), "Enable its tools") {
 		o.t.Errorf("%v; the page is %s", err, o.text())
 	}

@@ -133,7 +133,7 @@ func (c *crowded) viewerTime(t *testing.T) {
 		<-time.After(turn)
 		return (processorTime(t, c.pid()) - before).Seconds() / turn.Seconds() / float64(runtime.NumCPU())
 	}
-	wide := wideClient(t)
+	wide := newParallelClient(t)
 	alone := spent()
 	ctx, stop := context.WithCancel(t.Context())
 	var views atomic.Int64
@@ -177,7 +177,7 @@ func (c *crowded) viewers(t *testing.T) {
 		viewers, turns = 50, 6
 		turn           = 2 * time.Second
 	)
-	wide := wideClient(t)
+	wide := newParallelClient(t)
 	l := startLoad(t, 16, func(_, _ int) error {
 		a, err := send(wide, c.url, "POST", toolPath(calculator, "evaluate"), `{"expression":"1+1"}`)
 		if err == nil && a.status != http.StatusOK {

@@ -66,14 +66,14 @@ func TestTenantsInABrowser(t *testing.T) {
 	p.open(pages + "/console/tenants")
 	p.signIn("platform")
 	p.sees("the tenants", `document.querySelectorAll("tbody tr").length === 3`)
-	p.says("Own, 1 rule")
+	p.hasText("Own, 1 rule")
 	p.glance("console-tenants")
 	p.staysAtHome("the tenants")
 	p.tabTo(`a[href="/console/tenant?id=red"]`)
 	p.press(kb.Enter)
 	p.sees("one tenant", `document.querySelector("h1").textContent === "red"`)
-	p.says("hooks.example.com")
-	p.says("red-*")
+	p.hasText("hooks.example.com")
+	p.hasText("red-*")
 	if strings.Contains(asked[string](p, `document.documentElement.outerHTML`), "hidden<") || strings.Contains(p.text(), "ledger") {
 		t.Errorf("the page tells too much: %s", p.text())
 	}
@@ -84,13 +84,13 @@ func TestTenantsInABrowser(t *testing.T) {
 		p.tabTo(`aside a[href^="` + path + `"]`)
 		p.press(kb.Enter)
 		p.sees(path, `location.pathname + "?" === "`+path+`" && document.querySelector("input[name=tenant]").value === "red"`)
-		p.says(text)
+		p.hasText(text)
 		if path == "/console/keys?" && strings.Contains(p.text(), "platform") {
 			t.Errorf("the keys are not those of the tenant: %s", p.text())
 		}
 	}
 	p.open(pages + "/console/calls?tenant=red")
-	p.says("It does not see those of other callers") // a key of the file without a role lists its own calls only
+	p.hasText("It does not see those of other callers") // a key of the file without a role lists its own calls only
 	p.glance("console-calls-of-a-tenant")
 
 	// An auditor of red, without scripts, sees its own tenant and the calls of its agents.
@@ -101,9 +101,9 @@ func TestTenantsInABrowser(t *testing.T) {
 	q.sees("its tenant", `document.querySelectorAll("tbody tr").length === 1`)
 	q.do(chromedp.Click(chromedp.CSS(`a[href="/console/calls?tenant=red"]`)))
 	q.sees("the calls of the tenant", `document.querySelectorAll("tbody tr").length >= 4`)
-	q.says("red-agent")
+	q.hasText("red-agent")
 	q.open(pages + "/console/tenant?id=blue")
-	q.says("no tenant with this id")
+	q.hasText("no tenant with this id")
 
 	// A developer sees no tenants.
 	r := openTab(browser, t, true)

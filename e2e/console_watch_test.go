@@ -51,7 +51,7 @@ func TestEnvironmentsAndEvaluationsInABrowser(t *testing.T) {
 		p.staysAtHome(name)
 	}
 	p.open(pages + "/console/environment?name=notes")
-	p.says("Highest reward")
+	p.hasText("Highest reward")
 	if n := p.count("polyline.curve"); n != 1 {
 		t.Errorf("the page has %d curves", n)
 	}

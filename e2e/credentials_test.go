@@ -99,7 +99,7 @@ func TestNoCallHasTheTokenOfAnotherPerson(t *testing.T) {
 }
 
 // disconnectedWithinASecond disconnects a person while calls run.
-func (p *people) disconnectedWithinASecond(t *testing.T, doors []*door, owner string) {
+func (p *personalFabric) disconnectedWithinASecond(t *testing.T, doors []*door, owner string) {
 	t.Helper()
 	if err := p.book.Disconnect(t.Context(), "crm", personOf(owner)); err != nil {
 		t.Fatal(err)

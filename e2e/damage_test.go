@@ -35,8 +35,8 @@ var damages = []struct {
 	{"remove", func(path string, _ []byte) error { return os.Remove(path) }},
 }
 
-// kept is a data folder whose process has stopped, and a record of its content.
-type kept struct {
+// stoppedData is a data folder whose process has stopped, and a record of its content.
+type stoppedData struct {
 	dir, servers, effects string
 	calls                 []string // IDs of keyed calls that ran; call i has the key key-i and the effect kept-i
 	batch                 batchState
@@ -50,20 +50,20 @@ const (
 	keptLines = 200
 )
 
-func (k *kept) body(effect string) string {
+func (k *stoppedData) body(effect string) string {
 	return fmt.Sprintf(`{"server":"books","tool":"effect","arguments":{"path":%q,"id":%q}}`, k.effects, effect)
 }
 
 // send sends call i, again or for the first time.
-func (k *kept) send(t *testing.T, d *door, i int) answer {
+func (k *stoppedData) send(t *testing.T, d *door, i int) answer {
 	return d.ask(t, "POST", "/calls", k.body(fmt.Sprintf("kept-%d", i)), "Content-Type: application/json", "Prefer: respond-async", fmt.Sprintf("Idempotency-Key: key-%d", i))
 }
 
-func keep(t *testing.T) *kept { return keepAs(t, func(d *door) { d.stop(t) }) }
+func keep(t *testing.T) *stoppedData { return keepAs(t, func(d *door) { d.stop(t) }) }
 
 // keepAs fills a data folder and ends its process with end.
-func keepAs(t *testing.T, end func(*door)) *kept {
-	k := &kept{dir: t.TempDir(), effects: filepath.Join(t.TempDir(), "effects"), servers: diskServersOf(t)}
+func keepAs(t *testing.T, end func(*door)) *stoppedData {
+	k := &stoppedData{dir: t.TempDir(), effects: filepath.Join(t.TempDir(), "effects"), servers: diskServersOf(t)}
 	d := k.start(t, k.dir)
 	for i := range keptCalls {
 		var said struct {
@@ -104,11 +104,11 @@ func diskServersOf(t *testing.T) string {
 	return serversFile(t, map[string]entry{"books": scripted(mcptest.Echo), "pay": risky(2, scripted(mcptest.Echo))})
 }
 
-func (k *kept) setup(dir string, flags ...string) setup {
+func (k *stoppedData) setup(dir string, flags ...string) setup {
 	return setup{data: dir, servers: k.servers, env: []string{quickStop}, flags: append(flags, "--approver-listen", "127.0.0.1:0")}
 }
 
-func (k *kept) start(t *testing.T, dir string, flags ...string) *door {
+func (k *stoppedData) start(t *testing.T, dir string, flags ...string) *door {
 	t.Helper()
 	d := startUp(t, k.setup(dir, flags...))
 	d.waitServers(t, 1, "books", "pay")
@@ -116,7 +116,7 @@ func (k *kept) start(t *testing.T, dir string, flags ...string) *door {
 }
 
 // files returns the non-empty files of the folder.
-func (k *kept) files(t *testing.T) (all []string) {
+func (k *stoppedData) files(t *testing.T) (all []string) {
 	err := filepath.WalkDir(k.dir, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
 			return err
@@ -134,7 +134,7 @@ func (k *kept) files(t *testing.T) (all []string) {
 }
 
 // damaged copies the folder and damages one file.
-func (k *kept) damaged(t *testing.T, file string, do func(string, []byte) error) string {
+func (k *stoppedData) damaged(t *testing.T, file string, do func(string, []byte) error) string {
 	dir := filepath.Join(t.TempDir(), "data")
 	if err := os.CopyFS(dir, os.DirFS(k.dir)); err != nil {
 		t.Fatal(err)
@@ -151,7 +151,7 @@ func (k *kept) damaged(t *testing.T, file string, do func(string, []byte) error)
 
 // tries starts the program on a folder and returns its output if it does not start.
 // started is true if it keeps running.
-func (k *kept) tries(t *testing.T, dir string) (said string, started bool) {
+func (k *stoppedData) tries(t *testing.T, dir string) (said string, started bool) {
 	p := k.setup(dir).program(t, "callyard")
 	var out bytes.Buffer
 	cmd := exec.CommandContext(t.Context(), p.path, p.args...)
@@ -177,7 +177,7 @@ func (k *kept) tries(t *testing.T, dir string) (said string, started bool) {
 }
 
 // whole checks that nothing is lost and nothing runs again.
-func (k *kept) whole(t *testing.T, dir string) {
+func (k *stoppedData) whole(t *testing.T, dir string) {
 	d := k.start(t, dir)
 	for i, id := range k.calls {
 		if s := d.callStateNow(t, id); s.State != "succeeded" {
@@ -203,7 +203,7 @@ func (k *kept) whole(t *testing.T, dir string) {
 }
 
 // once checks that nothing ran twice.
-func (k *kept) once(t *testing.T) {
+func (k *stoppedData) once(t *testing.T) {
 	t.Helper()
 	if once, twice := countEffects(t, k.effects); twice > 0 || once != keptCalls+keptLines+1 {
 		t.Errorf("%d effects, %d of them more than once; want %d", once, twice, keptCalls+keptLines+1)
@@ -212,7 +212,7 @@ func (k *kept) once(t *testing.T) {
 
 // told checks that clients that wait for a call or a batch from before an accepted loss get an
 // answer: the outcome, or that it is unknown.
-func (k *kept) told(t *testing.T, d *door, file string) {
+func (k *stoppedData) told(t *testing.T, d *door, file string) {
 	t.Helper()
 	unknown := func(a answer) bool {
 		return a.status == http.StatusGatewayTimeout && strings.Contains(string(a.body), "outcome-unknown") && strings.Contains(string(a.body), "lost with a damaged data folder")

@@ -97,7 +97,7 @@ func TestEveryShellBlockOfTheDocsIsRun(t *testing.T) {
 		for i := range found {
 			found[i].text = runnable(found[i].text, used)
 		}
-		if slices.ContainsFunc(newcomerPages, func(p newcomerPage) bool { return p.name == name }) {
+		if slices.ContainsFunc(newcomerPages, func(p tutorialPage) bool { return p.name == name }) {
 			continue // TestReadmeCommandsWorkInOrder requires a row for each
 		}
 		found = slices.DeleteFunc(found, func(b block) bool { return strings.TrimSpace(b.text) == "" })

@@ -25,7 +25,7 @@ func TestAPIReferenceIsAccessibleAndFitsTheScreen(t *testing.T) {
 				p.open(up.url + place)
 				p.sees("the page is drawn and at rest", `document.querySelector("h1") !== null && document.querySelectorAll(".sl-code-highlight, .sl-panel").length > 0 && document.getAnimations().length === 0`)
 				var found []string
-				raw := asked[string](p, axe(t)+`; axe.run(document, {resultTypes: ["violations"], runOnly: `+readable+`}).then((r) => JSON.stringify(r.violations.flatMap((v) => v.nodes.map((n) => v.id + ": " + n.html.slice(0, 200) + " " + n.failureSummary))))`, chromedp.EvalAwaitPromise)
+				raw := asked[string](p, axeSource(t)+`; axe.run(document, {resultTypes: ["violations"], runOnly: `+readable+`}).then((r) => JSON.stringify(r.violations.flatMap((v) => v.nodes.map((n) => v.id + ": " + n.html.slice(0, 200) + " " + n.failureSummary))))`, chromedp.EvalAwaitPromise)
 				if err := json.Unmarshal([]byte(raw), &found); err != nil {
 					t.Fatal(err)
 				}

@@ -136,8 +136,8 @@ func (r *reader) last(pattern string) string {
 	return found[len(found)-1][1]
 }
 
-// losesMessages truncates the messages of a stream, after a call was stored and Callyard stopped.
-func losesMessages(r *reader) {
+// truncateMessages truncates the messages of a stream, after a call was stored and Callyard stopped.
+func truncateMessages(r *reader) {
 	up := r.up()
 	up.waitServers(r.t, 1, "demo")
 	up.ask(r.t, "POST", toolPath("demo", "echo"), `{"message":"kept"}`, "Prefer: respond-async")

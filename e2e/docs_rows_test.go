@@ -164,7 +164,7 @@ change v1
 DIGEST=$(callyard tools diff files | grep -o 'pay@sha256:[0-9a-f]*' | tail -n 1)`,
 			replace: []string{"read_file@sha256:0f3a…", "$DIGEST\nchange v2", "--all ", "--all --yes "}, want: []string{`v1`, `v2`}},
 	}},
-	{name: "docs/how-to/recover-a-damaged-data-folder.md", given: losesMessages, blocks: []readerBlock{
+	{name: "docs/how-to/recover-a-damaged-data-folder.md", given: truncateMessages, blocks: []readerBlock{
 		{block: "callyard up --accept-loss", serves: true, replace: []string{"callyard up        ", "callyard up && exit 1 ||  true "}, want: []string{`\.blk`, `is up`}},
 	}},
 	{name: "docs/how-to/recover-from-a-full-disk.md", given: withDemo, blocks: []readerBlock{

@@ -13,8 +13,8 @@ import (
 	"github.com/callyard/callyard/pkg/bus/porttest"
 )
 
-// keeper is an attached program that stores the nonces of each session.
-type keeper struct {
+// nonceProgram is an attached program that stores the nonces of each session.
+type nonceProgram struct {
 	attachtest.Program
 	mu    sync.Mutex
 	of    map[string][]string
@@ -22,8 +22,8 @@ type keeper struct {
 	told  map[string]int // counts of the clocks and seeds of calls
 }
 
-func newKeeper(instance string) *keeper {
-	k := &keeper{of: make(map[string][]string), told: make(map[string]int)}
+func newNonceProgram(instance string) *nonceProgram {
+	k := &nonceProgram{of: make(map[string][]string), told: make(map[string]int)}
 	k.Instance, k.InFlight = instance, 8
 	k.Tools = `[{"name":"keep","description":"Keeps a nonce.","inputSchema":{"type":"object","properties":{"nonce":{"type":"string"}}}}]`
 	k.Call = func(ctx context.Context, _ string, arguments json.RawMessage) string {
@@ -46,14 +46,14 @@ func newKeeper(instance string) *keeper {
 }
 
 // has returns the numbers of open and of ended sessions that the program knows.
-func (k *keeper) has() (open, ended int) {
+func (k *nonceProgram) has() (open, ended int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return len(k.of), k.ended
 }
 
-// keepersTold counts the calls of programs by clock and seed.
-func keepersTold(programs ...*keeper) map[string]int {
+// callsOfPrograms counts the calls of programs by clock and seed.
+func callsOfPrograms(programs ...*nonceProgram) map[string]int {
 	all := make(map[string]int)
 	for _, k := range programs {
 		k.mu.Lock()
@@ -83,9 +83,9 @@ environments:
     reward: {weights: {selection: 0, format: 0, execution: 1}}
 `, "tasks.jsonl": `{"question":"Keep it.","expected":["keep"]}`,
 	}, "CALLYARD_WORKER_ATTACH_LISTEN="+at)
-	one, two := newKeeper("one"), newKeeper("two")
+	one, two := newNonceProgram("one"), newNonceProgram("two")
 	var attached []*attachtest.Attached
-	for _, k := range []*keeper{one, two} {
+	for _, k := range []*nonceProgram{one, two} {
 		a, err := k.Attach(t.Context(), "ws://"+at, "keeper", key)
 		if err != nil {
 			t.Fatal(err)
@@ -128,12 +128,12 @@ environments:
 		})
 	}
 	work.Wait()
-	for _, k := range []*keeper{one, two} {
+	for _, k := range []*nonceProgram{one, two} {
 		if open, ended := k.has(); open != episodes/2 || ended != 0 {
 			t.Errorf("a program has %d sessions, and %d have ended; want %d and 0", open, ended, episodes/2)
 		}
 	}
-	if told := keepersTold(one, two); len(told) != 2 || told["2026-01-31T12:00:00Z 7"] != steps || told["2026-01-31T12:00:00Z 0"] != (episodes-1)*steps {
+	if told := callsOfPrograms(one, two); len(told) != 2 || told["2026-01-31T12:00:00Z 7"] != steps || told["2026-01-31T12:00:00Z 0"] != (episodes-1)*steps {
 		t.Errorf("the calls came with the clocks and seeds %v", told) // the first episode has a seed
 	}
 	attached[0].Kill()

@@ -25,8 +25,8 @@ environments:
 `,
 }
 
-// timesTold returns two answers of datetime in each of two episodes of an environment.
-func timesTold(t *testing.T, e *environments, environment string) []string {
+// clockAnswers returns two answers of datetime in each of two episodes of an environment.
+func clockAnswers(t *testing.T, e *environments, environment string) []string {
 	t.Helper()
 	var told []string
 	for range 2 {
@@ -47,12 +47,12 @@ func timesTold(t *testing.T, e *environments, environment string) []string {
 func TestDatetimeReturnsTheTimeOfTheEpisode(t *testing.T) {
 	const want = `"2020-02-29T21:30:00+00:00"`
 	e := startEnv(t, "", clockFiles)
-	if present := timesTold(t, e, "present"); strings.Contains(strings.Join(present, " "), "2020-") {
+	if present := clockAnswers(t, e, "present"); strings.Contains(strings.Join(present, " "), "2020-") {
 		t.Errorf("without a clock the times are %v", present)
 	}
-	told := timesTold(t, e, "past")
+	told := clockAnswers(t, e, "past")
 	e.stop(t)
-	for _, now := range append(told, timesTold(t, startEnv(t, "", clockFiles), "past")...) {
+	for _, now := range append(told, clockAnswers(t, startEnv(t, "", clockFiles), "past")...) {
 		if now != want {
 			t.Errorf("datetime tells %s, want %s", now, want)
 		}

@@ -18,8 +18,8 @@ import (
 	"github.com/callyard/callyard/pkg/bus/porttest"
 )
 
-// tenancy is a fabric of separate processes that encrypts the data of tenants.
-type tenancy struct {
+// encryptedFabric is a fabric of separate processes that encrypts the data of tenants.
+type encryptedFabric struct {
 	*canaries
 	natsDir string
 	nats    *natsProcess
@@ -36,9 +36,9 @@ rules:
   - {name: kept, match: {server: tools, tool: echo}, level: 1, cache: {ttl: 1h}}
 `
 
-func openTenancy(t *testing.T, receiver string) *tenancy {
+func openEncryptedFabric(t *testing.T, receiver string) *encryptedFabric {
 	t.Helper()
-	y := &tenancy{canaries: newCanaries(), natsDir: t.TempDir()}
+	y := &encryptedFabric{canaries: newCanaries(), natsDir: t.TempDir()}
 	y.nats = startNATS(t, y.natsDir)
 	y.redis = confirmtest.StartRedis(t, "", porttest.Address(t), "--rdbcompression", "no")
 	dir := t.TempDir()
@@ -67,7 +67,7 @@ func openTenancy(t *testing.T, receiver string) *tenancy {
 }
 
 // key creates an API key of a tenant, and returns its header.
-func (y *tenancy) key(t *testing.T, tenant string) string {
+func (y *encryptedFabric) key(t *testing.T, tenant string) string {
 	t.Helper()
 	a := y.front.ask(t, "POST", "/keys", fmt.Sprintf(`{"name":"%s/key","tenant":%q,"scopes":["tools:read","tools:call","calls:read"]}`, tenant, tenant), y.admin)
 	var k madeKey
@@ -82,7 +82,7 @@ func (y *tenancy) key(t *testing.T, tenant string) string {
 type made struct{ key, call, batch, cached, canary string }
 
 // everyKind makes calls of every kind, with separate canaries in the arguments and the results.
-func (y *tenancy) everyKind(t *testing.T, tenant, receiver string) made {
+func (y *encryptedFabric) everyKind(t *testing.T, tenant, receiver string) made {
 	t.Helper()
 	m := made{key: y.key(t, tenant)}
 	echo := func(kind string) (secret, arguments string) {
@@ -149,7 +149,7 @@ func (y *tenancy) everyKind(t *testing.T, tenant, receiver string) made {
 	return m
 }
 
-func (y *tenancy) status(t *testing.T, m made, path string) string {
+func (y *encryptedFabric) status(t *testing.T, m made, path string) string {
 	t.Helper()
 	a, err := y.front.try("GET", path, "", m.key)
 	if err != nil {
@@ -172,7 +172,7 @@ func TestDataOfDeletedTenantIsUnreadable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	y := openTenancy(t, address.Host)
+	y := openEncryptedFabric(t, address.Host)
 	red, blue := y.everyKind(t, "red", receiver.URL+"/hook"), y.everyKind(t, "blue", receiver.URL+"/hook")
 	if a := y.front.ask(t, "DELETE", "/tenants/red?confirm=blue", "", y.admin); a.status != http.StatusConflict {
 		t.Errorf("without the id: %d %s", a.status, a.body)

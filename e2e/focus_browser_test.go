@@ -10,7 +10,7 @@ import (
 
 func TestTheFocusSurvivesUpdates(t *testing.T) {
 	t.Parallel()
-	o := openOffice(t)
+	o := openApprovalFabric(t)
 	var calls []held
 	for i := range 3 {
 		calls = append(calls, o.write(t, "billing", fmt.Sprintf("%d.txt", i), "x\n"))

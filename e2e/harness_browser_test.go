@@ -73,8 +73,8 @@ func (p *tab) sees(what, condition string) {
 	p.Sees(what, condition)
 }
 
-// says fails unless the text is on the page.
-func (p *tab) says(text string) {
+// hasText fails unless the text is on the page.
+func (p *tab) hasText(text string) {
 	p.t.Helper()
 	p.Says(text)
 }
@@ -127,8 +127,8 @@ func (p *tab) looks(width int64, dark bool) {
 	})
 }
 
-// axe returns the source of the accessibility checker.
-func axe(t testing.TB) string {
+// axeSource returns the source of the accessibility checker.
+func axeSource(t testing.TB) string {
 	t.Helper()
 	script, err := os.ReadFile(filepath.Join(programs.root, "tools", "npm", "node_modules", "axe-core", "axe.min.js"))
 	if err != nil {
@@ -147,7 +147,7 @@ type axeFault struct {
 // overflow and no serious accessibility fault. With -update and -pictures it takes screenshots.
 func (p *tab) audit(name string) {
 	p.t.Helper()
-	asked[int](p, axe(p.t)+"; 0")
+	asked[int](p, axeSource(p.t)+"; 0")
 	for _, dark := range []bool{false, true} {
 		for _, width := range []int64{320, 390, 1280, 1920} {
 			p.auditAt(name, width, dark)
@@ -163,7 +163,7 @@ var fullAxe = os.Getenv("CALLYARD_TEST_AXE") == "full"
 // checks four widths in both schemes. With -update it takes the desktop-only screenshots of docs.
 func (p *tab) glance(name string) {
 	p.t.Helper()
-	asked[int](p, axe(p.t)+"; 0")
+	asked[int](p, axeSource(p.t)+"; 0")
 	for _, width := range []int64{320, 768, 1280, 1920} {
 		for _, dark := range []bool{true, false} {
 			if fullAxe || width == 320 && dark || width == 1920 && !dark {

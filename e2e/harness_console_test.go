@@ -39,9 +39,9 @@ rules:
     level: 1
 `
 
-// crowdTenants is a section of 50 tenants, each of which sees a tenth of the servers. The calls
+// manyTenants is a section of 50 tenants, each of which sees a tenth of the servers. The calls
 // belong to the default tenant.
-func crowdTenants() string {
+func manyTenants() string {
 	text := "tenants:\n"
 	for i := range 50 {
 		text += fmt.Sprintf("  team-%d: {servers: ['server-*%d']}\n", i, i%10)
@@ -65,7 +65,7 @@ func fillConsole(t testing.TB, of amounts) *crowded {
 	write(t, policy, crowdPolicy)
 	d := startUp(t, setup{
 		servers: endpoints(t, of.servers, of.tools/of.servers),
-		env:     []string{quickStop}, flags: []string{"--policy", policy, "--approver-listen", "127.0.0.1:0"}, config: crowdTenants(),
+		env:     []string{quickStop}, flags: []string{"--policy", policy, "--approver-listen", "127.0.0.1:0"}, config: manyTenants(),
 	})
 	c := &crowded{door: d, size: of, pages: d.says(t, `approvals\s+(http://\S+)`)[1], http: client(t)}
 	c.eventually(t, startWithin, "all servers", func() error {
@@ -134,7 +134,7 @@ func endpoints(t testing.TB, n, tools int) string {
 // an error, and one of 100 is refused.
 func (c *crowded) makeCalls(t testing.TB) {
 	t.Helper()
-	wide := wideClient(t)
+	wide := newParallelClient(t)
 	l := runCalls(32, c.size.calls, func(n int) error {
 		server, tool, arguments, want := calculator, "evaluate", `{"expression":"1+1"}`, http.StatusOK
 		switch {
@@ -168,7 +168,7 @@ const mostHeld = 2400
 // hold makes calls that need an approval, and cancels the excess.
 func (c *crowded) hold(t testing.TB) {
 	t.Helper()
-	wide := wideClient(t)
+	wide := newParallelClient(t)
 	l := runCalls(32, c.size.approvals, func(n int) error {
 		a, err := send(wide, c.url, "POST", toolPath(serverName(n%c.size.servers), toolName(9)), fmt.Sprintf(`{"text":"pay","amount":%d}`, n))
 		if err == nil && a.status != http.StatusAccepted {

@@ -92,8 +92,8 @@ func (s *digester) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, result)
 }
 
-// people is a fabric with a server at which every person has a separate grant.
-type people struct {
+// personalFabric is a fabric with a server at which every person has a separate grant.
+type personalFabric struct {
 	as      *oauthtest.Server
 	crm     *digester
 	nats    *natsProcess
@@ -109,9 +109,9 @@ type people struct {
 
 // openPeople starts NATS and the external services, and opens the credentials table
 // like an approver.
-func openPeople(t testing.TB, secret string) *people {
+func openPeople(t testing.TB, secret string) *personalFabric {
 	t.Helper()
-	p := &people{as: oauthtest.New(t), natsDir: t.TempDir()}
+	p := &personalFabric{as: oauthtest.New(t), natsDir: t.TempDir()}
 	p.crm = startDigester(t, "Authorization", func(v string) bool { return p.as.Takes(strings.TrimPrefix(v, "Bearer ")) })
 	p.crm.issuer = p.as.URL
 	p.as.AddClient("callyard", secret)
@@ -137,7 +137,7 @@ credentials:
 }
 
 // reopen opens the table of credentials for the servers.
-func (p *people) reopen(t testing.TB, keyFile string, servers ...*credential.Server) {
+func (p *personalFabric) reopen(t testing.TB, keyFile string, servers ...*credential.Server) {
 	t.Helper()
 	keys, err := credential.LoadKeys(keyFile)
 	if err != nil {
@@ -154,8 +154,8 @@ func (p *people) reopen(t testing.TB, keyFile string, servers ...*credential.Ser
 	t.Cleanup(p.book.Close)
 }
 
-// takesKeys returns a server at which people have API keys.
-func takesKeys(name schema.ServerID, address, header string) *credential.Server {
+// keyServer returns a server at which people have API keys.
+func keyServer(name schema.ServerID, address, header string) *credential.Server {
 	return &credential.Server{ID: name, URL: address, Header: header}
 }
 
@@ -163,7 +163,7 @@ func takesKeys(name schema.ServerID, address, header string) *credential.Server 
 func personOf(owner string) string { return credential.Person(&schema.Principal{Owner: owner}) }
 
 // connect connects a person to crm.
-func (p *people) connect(t testing.TB, owner string) {
+func (p *personalFabric) connect(t testing.TB, owner string) {
 	t.Helper()
 	p.as.SignIn(owner)
 	req, err := p.book.Begin(t.Context(), "crm")

@@ -15,9 +15,9 @@ import (
 	"github.com/callyard/callyard/pkg/bus/porttest"
 )
 
-// besieged is a fabric of separate processes, with an object of each kind
+// hostileTarget is a fabric of separate processes, with an object of each kind
 // that requests can name.
-type besieged struct {
+type hostileTarget struct {
 	door, approver *door
 	worker         *workerProcess
 	probes         string // host:port of the worker's probes
@@ -25,12 +25,12 @@ type besieged struct {
 	approverKnows  hostile.Known
 }
 
-// besiege starts the processes. The server everything is the one in the examples of
+// openHostileTarget starts the processes. The server everything is the one in the examples of
 // the OpenAPI document. Calls of pay are held.
-func besiege(t testing.TB) *besieged {
+func openHostileTarget(t testing.TB) *hostileTarget {
 	t.Helper()
 	nats := startNATS(t, t.TempDir())
-	b := &besieged{probes: porttest.Address(t)}
+	b := &hostileTarget{probes: porttest.Address(t)}
 	servers := serversFile(t, map[string]entry{
 		"everything": {Command: filepath.Join(bin(t), "callyard"), Args: []string{"demo-server"}, RiskLevel: 1},
 		"pay":        risky(2, scripted(mcptest.Echo)),
@@ -56,7 +56,7 @@ func besiege(t testing.TB) *besieged {
 }
 
 // know makes a call, a batch, a held call and an approval, and records their IDs.
-func (b *besieged) know(t testing.TB) {
+func (b *hostileTarget) know(t testing.TB) {
 	t.Helper()
 	h := b.door.hold(t, "pay", "effect", `{"path":"`+filepath.Join(t.TempDir(), "effects")+`","id":"x"}`)
 	a := b.door.ask(t, "POST", toolPath("pay", "echo"), `{"text":"x"}`)
@@ -108,7 +108,7 @@ func (b *besieged) know(t testing.TB) {
 }
 
 // targets returns the attacked targets, with valid requests of each operation.
-func (b *besieged) targets(t testing.TB) []hostile.Target {
+func (b *hostileTarget) targets(t testing.TB) []hostile.Target {
 	t.Helper()
 	host := func(d *door) string { return strings.TrimPrefix(d.url, "http://") }
 	goldens := func(d *door, known hostile.Known) []hostile.Golden {

@@ -16,8 +16,8 @@ import (
 // the other tools, which npm installs as a package.
 func mcpTools() string { return filepath.Join(programs.root, "tools", "mcp-npm", "node_modules") }
 
-// brought returns a path below the repository that scripts/test.sh installed.
-func brought(t testing.TB, path ...string) string {
+// installedPath returns a path below the repository that scripts/test.sh installed.
+func installedPath(t testing.TB, path ...string) string {
 	t.Helper()
 	full := filepath.Join(append([]string{programs.root}, path...)...)
 	if _, err := os.Stat(full); err != nil {
@@ -26,14 +26,14 @@ func brought(t testing.TB, path ...string) string {
 	return full
 }
 
-// said is the result of a program that a test ran to its end.
-type said struct {
+// programResult is the result of a program that a test ran to its end.
+type programResult struct {
 	code        int
 	out, errors string
 }
 
 // runTool runs a program to its end.
-func runTool(t testing.TB, within time.Duration, dir, program string, args ...string) said {
+func runTool(t testing.TB, within time.Duration, dir, program string, args ...string) programResult {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), within)
 	defer cancel()
@@ -53,11 +53,11 @@ func runTool(t testing.TB, within time.Duration, dir, program string, args ...st
 	if err != nil && (ctx.Err() != nil || !errors.As(err, &exit)) {
 		t.Fatalf("%s %s: %v (after %s at most)\n%s%s", filepath.Base(program), strings.Join(args, " "), err, within, &out, &errs)
 	}
-	return said{cmd.ProcessState.ExitCode(), out.String(), errs.String()}
+	return programResult{cmd.ProcessState.ExitCode(), out.String(), errs.String()}
 }
 
 // newNode runs an npm script with the Node.js of tools/mcp-npm.
-func newNode(t testing.TB, within time.Duration, dir, script string, args ...string) said {
+func newNode(t testing.TB, within time.Duration, dir, script string, args ...string) programResult {
 	t.Helper()
-	return runTool(t, within, dir, brought(t, "tools", "mcp-npm", "node_modules", ".bin", "node"), append([]string{script}, args...)...)
+	return runTool(t, within, dir, installedPath(t, "tools", "mcp-npm", "node_modules", ".bin", "node"), append([]string{script}, args...)...)
 }

@@ -46,8 +46,8 @@ func cut(t testing.TB, main, replica *confirmtest.Redis) {
 	})
 }
 
-// unspent returns the number of tokens that Redis still considers valid.
-func unspent(t testing.TB, s *confirmtest.Redis) (n int) {
+// validTokens returns the number of tokens that Redis still considers valid.
+func validTokens(t testing.TB, s *confirmtest.Redis) (n int) {
 	t.Helper()
 	ctx := t.Context()
 	tokens, err := s.Client.Keys(ctx, "callyard:token:*").Result()

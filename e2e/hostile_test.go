@@ -17,9 +17,9 @@ import (
 // memoryBound limits the memory of every process, whatever requests it gets.
 const memoryBound = 512 << 20
 
-// siege returns the size of the attack. `make hostile` sets CALLYARD_HOSTILE to the number of
+// attackSize returns the size of the attack. `make hostile` sets CALLYARD_HOSTILE to the number of
 // requests for each operation.
-func siege(t testing.TB) (each int, full bool) {
+func attackSize(t testing.TB) (each int, full bool) {
 	t.Helper()
 	text := os.Getenv("CALLYARD_HOSTILE")
 	if text == "" {
@@ -32,8 +32,8 @@ func siege(t testing.TB) (each int, full bool) {
 	return each, true
 }
 
-// siegeSeed returns the seed of the requests.
-func siegeSeed(t testing.TB) uint64 {
+// attackSeed returns the seed of the requests.
+func attackSeed(t testing.TB) uint64 {
 	t.Helper()
 	text := os.Getenv("CALLYARD_HOSTILE_SEED")
 	if text == "" {
@@ -47,13 +47,13 @@ func siegeSeed(t testing.TB) uint64 {
 }
 
 // processes returns the attacked processes.
-func (b *besieged) processes() map[string]*process {
+func (b *hostileTarget) processes() map[string]*process {
 	return map[string]*process{"front door": b.door.process, "approver": b.approver.process, "worker": b.worker.process}
 }
 
 // holds checks that no process exceeded the memory limit or panicked, and that
 // honest calls continue to succeed.
-func (b *besieged) holds(t testing.TB) {
+func (b *hostileTarget) holds(t testing.TB) {
 	t.Helper()
 	for name, p := range b.processes() {
 		if p.ended() {
@@ -77,7 +77,7 @@ func (b *besieged) holds(t testing.TB) {
 }
 
 // honestCall makes a call of an honest caller.
-func (b *besieged) honestCall(context.Context) error {
+func (b *hostileTarget) honestCall(context.Context) error {
 	a, err := b.door.tryCall("everything", "echo", `{"message":"honest"}`)
 	if err == nil && (a.status != 200 || !strings.Contains(string(a.body), "honest")) {
 		err = &refusal{a}
@@ -87,7 +87,7 @@ func (b *besieged) honestCall(context.Context) error {
 
 // footprints returns the footprint of the front door, whose goroutines can be read, and
 // the descriptors of all processes.
-func (b *besieged) footprints(t testing.TB, looks int) (ofDoor footprint, files map[string]int) {
+func (b *hostileTarget) footprints(t testing.TB, looks int) (ofDoor footprint, files map[string]int) {
 	t.Helper()
 	ofDoor = b.door.most(t, looks)
 	files = map[string]int{}
@@ -103,7 +103,7 @@ func (b *besieged) footprints(t testing.TB, looks int) (ofDoor footprint, files 
 
 // cancelOpen cancels the batches that the requests have created, a thousand of each state,
 // because an open batch waits for more calls. It returns their number.
-func (b *besieged) cancelOpen() (open int, err error) {
+func (b *hostileTarget) cancelOpen() (open int, err error) {
 	for _, state := range []string{"receiving", "running", "canceling"} {
 		var list struct {
 			Batches []struct {
@@ -131,7 +131,7 @@ func (b *besieged) cancelOpen() (open int, err error) {
 }
 
 // cancelBatches cancels all of them.
-func (b *besieged) cancelBatches(t testing.TB) {
+func (b *hostileTarget) cancelBatches(t testing.TB) {
 	t.Helper()
 	b.door.eventually(t, answerWithin, "having no batch under way", func() error {
 		open, err := b.cancelOpen()
@@ -144,7 +144,7 @@ func (b *besieged) cancelBatches(t testing.TB) {
 
 // keepCanceling cancels batches from time to time until stop is called, so that there is room
 // for others.
-func (b *besieged) keepCanceling(t testing.TB) (stop func()) {
+func (b *hostileTarget) keepCanceling(t testing.TB) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	var wait sync.WaitGroup
@@ -168,7 +168,7 @@ func (b *besieged) keepCanceling(t testing.TB) (stop func()) {
 }
 
 // leavesNothing waits until the resources of the processes are back at their earlier level.
-func (b *besieged) leavesNothing(t testing.TB, ofDoor footprint, files map[string]int) {
+func (b *hostileTarget) leavesNothing(t testing.TB, ofDoor footprint, files map[string]int) {
 	t.Helper()
 	b.approver.http.CloseIdleConnections()
 	b.cancelBatches(t)
@@ -190,18 +190,18 @@ func (b *besieged) leavesNothing(t testing.TB, ofDoor footprint, files map[strin
 }
 
 func TestMalformedRequestsCauseNoServerErrorAndNoLeak(t *testing.T) {
-	b := besiege(t)
-	each, full := siege(t)
+	b := openHostileTarget(t)
+	each, full := attackSize(t)
 	targets := b.targets(t)
 	if err := b.honestCall(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	goldensAreGood(t, targets)
+	checkGoldens(t, targets)
 	quiet := b.honestFor(t, 200)
 	ofDoor, files := b.footprints(t, 20)
 	honest := hostile.KeepCalling(t.Context(), 2, 20*time.Millisecond, b.honestCall)
 	tidied := b.keepCanceling(t)
-	attack := &hostile.Attack{Seed: siegeSeed(t), Targets: targets, Each: each, Lanes: 8}
+	attack := &hostile.Attack{Seed: attackSeed(t), Targets: targets, Each: each, Lanes: 8}
 	if full { // at a rate that leaves processor time of this machine, which also runs the attack, to others
 		attack.Lanes, attack.Pause = 4, 4*time.Millisecond
 		quiet = b.honestFor(t, 2000)
@@ -244,9 +244,9 @@ func TestMalformedRequestsCauseNoServerErrorAndNoLeak(t *testing.T) {
 	}
 }
 
-// goldensAreGood checks that undamaged requests succeed. Otherwise the
+// checkGoldens checks that undamaged requests succeed. Otherwise the
 // damage would not be tested.
-func goldensAreGood(t testing.TB, targets []hostile.Target) {
+func checkGoldens(t testing.TB, targets []hostile.Target) {
 	t.Helper()
 	for _, target := range targets {
 		for _, g := range target.Goldens {
@@ -262,7 +262,7 @@ func goldensAreGood(t testing.TB, targets []hostile.Target) {
 }
 
 // honestFor makes n honest calls on an idle system.
-func (b *besieged) honestFor(t testing.TB, n int) hostile.Figures {
+func (b *hostileTarget) honestFor(t testing.TB, n int) hostile.Figures {
 	t.Helper()
 	h := hostile.KeepCalling(t.Context(), 2, 20*time.Millisecond, b.honestCall)
 	eventually(t, answerWithin, "honest calls", func() error {
@@ -276,13 +276,13 @@ func (b *besieged) honestFor(t testing.TB, n int) hostile.Figures {
 
 // paced reports the effect of attacks on honest callers at several rates, up to the maximum
 // of the machine.
-func (b *besieged) paced(t testing.TB, targets []hostile.Target) {
+func (b *hostileTarget) paced(t testing.TB, targets []hostile.Target) {
 	t.Helper()
 	for _, pause := range []time.Duration{20 * time.Millisecond, time.Millisecond, 0} {
 		before := b.honestFor(t, 1000)
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 		honest := hostile.KeepCalling(ctx, 2, 20*time.Millisecond, b.honestCall)
-		attack := &hostile.Attack{Seed: siegeSeed(t) + 1, Targets: targets, Each: 1 << 20, Lanes: 4, Pause: pause}
+		attack := &hostile.Attack{Seed: attackSeed(t) + 1, Targets: targets, Each: 1 << 20, Lanes: 4, Pause: pause}
 		report, err := attack.Run(ctx)
 		during := honest.Stop()
 		cancel()
@@ -307,8 +307,8 @@ func of(target hostile.Target, pick func(hostile.Golden) bool) (found []hostile.
 }
 
 func TestStalledClientsDoNotAffectOthers(t *testing.T) {
-	b := besiege(t)
-	_, full := siege(t)
+	b := openHostileTarget(t)
+	_, full := attackSize(t)
 	each, stalled := 20, 12
 	if full {
 		each, stalled = 300, 60
@@ -387,7 +387,7 @@ func TestStalledClientsDoNotAffectOthers(t *testing.T) {
 
 // bombs sends small bodies that would decode to large values. They are refused,
 // or their lines are, one by one.
-func (b *besieged) bombs(t testing.TB) {
+func (b *hostileTarget) bombs(t testing.TB) {
 	t.Helper()
 	members := func(n int) string {
 		var text strings.Builder

@@ -28,7 +28,7 @@ type step struct {
 	name  string
 	ms    int  // duration of its tool
 	alone bool // only approvers can stop here: a caller's confirmation is the claim as well
-	reach func(t *testing.T, k *killing, s *story)
+	reach func(t *testing.T, k *killFleet, s *story)
 	// open reports that it still waits for a decision after the kill.
 	open bool
 	// ends lists the valid final states. Additional ones of a victim are in victim.
@@ -42,7 +42,7 @@ var steps = []step{
 	{name: "held", open: true, ends: []string{"succeeded"}},
 	{name: "looked at", open: true, reach: lookedAt, ends: []string{"succeeded"}},
 	{name: "refused", reach: refused, ends: []string{"denied"}},
-	{name: "ended", reach: runToTheEnd, ends: []string{"succeeded"}},
+	{name: "ended", reach: runToEnd, ends: []string{"succeeded"}},
 	{name: "running", ms: 4000, reach: running, ends: []string{"succeeded"}},
 	{name: "claimed", reach: claimed, ends: []string{"succeeded"}},
 	{name: "decided", reach: decided, alone: true, ends: []string{"succeeded"}},
@@ -50,7 +50,7 @@ var steps = []step{
 
 // victim is a process that is killed and restarted.
 type victim struct {
-	kill, again func(t *testing.T, k *killing)
+	kill, again func(t *testing.T, k *killFleet)
 	// may lists further valid final states after this victim's death, by step or story.
 	may map[string][]string
 	// forgets reports that its tokens are lost: the caller gets an error, and cancels
@@ -64,33 +64,33 @@ var lost = []string{"unknown"}
 func victims() map[string]victim {
 	return map[string]victim{
 		"front door": {
-			kill:  func(t *testing.T, k *killing) { k.doors[0].kill9(t) },
-			again: func(t *testing.T, k *killing) { k.doors[0] = startFrontDoor(t, k.door) },
+			kill:  func(t *testing.T, k *killFleet) { k.doors[0].kill9(t) },
+			again: func(t *testing.T, k *killFleet) { k.doors[0] = startFrontDoor(t, k.door) },
 			may:   map[string][]string{"running": lost, "claimed": lost},
 		},
 		"approver": {
-			kill:  func(t *testing.T, k *killing) { k.approvers[0].kill9(t) },
-			again: func(t *testing.T, k *killing) { k.approvers[0] = startApprover(t, k.approver) },
+			kill:  func(t *testing.T, k *killFleet) { k.approvers[0].kill9(t) },
+			again: func(t *testing.T, k *killFleet) { k.approvers[0] = startApprover(t, k.approver) },
 		},
 		"worker": {
-			kill:  func(t *testing.T, k *killing) { k.workers[0].kill9(t) },
-			again: func(t *testing.T, k *killing) { k.workers[0] = startWorker(t, k.worker) },
+			kill:  func(t *testing.T, k *killFleet) { k.workers[0].kill9(t) },
+			again: func(t *testing.T, k *killFleet) { k.workers[0] = startWorker(t, k.worker) },
 			// A decided call may be sent before NATS detects that the worker has died.
 			may: map[string][]string{"running": lost, "claimed": lost, "decided": lost},
 		},
 		"Redis": {
-			kill:  func(t *testing.T, k *killing) { k.redis.Kill() },
-			again: func(t *testing.T, k *killing) { k.redis = startLastingRedis(t, k.redisDir, k.redis.Address) },
+			kill:  func(t *testing.T, k *killFleet) { k.redis.Kill() },
+			again: func(t *testing.T, k *killFleet) { k.redis = startLastingRedis(t, k.redisDir, k.redis.Address) },
 		},
 		"Redis that keeps nothing": {
-			kill:    func(t *testing.T, k *killing) { k.redis.Kill() },
-			again:   func(t *testing.T, k *killing) { k.redis = confirmtest.StartRedis(t, t.TempDir(), k.redis.Address) },
+			kill:    func(t *testing.T, k *killFleet) { k.redis.Kill() },
+			again:   func(t *testing.T, k *killFleet) { k.redis = confirmtest.StartRedis(t, t.TempDir(), k.redis.Address) },
 			may:     map[string][]string{"held by caller": {"canceled"}, "looked at by caller": {"canceled"}},
 			forgets: true,
 		},
 		"NATS": {
-			kill: func(t *testing.T, k *killing) { k.nats.kill9(t) },
-			again: func(t *testing.T, k *killing) {
+			kill: func(t *testing.T, k *killFleet) { k.nats.kill9(t) },
+			again: func(t *testing.T, k *killFleet) {
 				_, port, _ := net.SplitHostPort(strings.TrimPrefix(k.nats.url, "nats://"))
 				k.nats = startNATSOn(t, k.natsDir, port)
 			},
@@ -101,9 +101,9 @@ func victims() map[string]victim {
 	}
 }
 
-// killing is a fleet of one process of each kind, one of which is about to be killed.
-type killing struct {
-	*bureau
+// killFleet is a fleet of one process of each kind, one of which is about to be killed.
+type killFleet struct {
+	*approvalFleet
 	redis    *confirmtest.Redis
 	redisDir string
 }
@@ -114,18 +114,18 @@ func startLastingRedis(t *testing.T, dir, address string) *confirmtest.Redis {
 	return confirmtest.StartRedis(t, dir, address, "--appendonly", "yes", "--appendfsync", "always")
 }
 
-func openKilling(t *testing.T) *killing {
+func openKillFleet(t *testing.T) *killFleet {
 	t.Helper()
-	k := &killing{redisDir: t.TempDir()}
+	k := &killFleet{redisDir: t.TempDir()}
 	k.redis = startLastingRedis(t, k.redisDir, porttest.Address(t))
-	k.bureau = openBureau(t, staff{doors: 1, approvers: 1, workers: 1, redis: urlSection(k.redis)})
+	k.approvalFleet = openApprovalFleet(t, staff{doors: 1, approvers: 1, workers: 1, redis: urlSection(k.redis)})
 	// A restarted process has the same address.
 	k.door.listen = strings.TrimPrefix(k.doors[0].url, "http://")
 	k.approver.listen = strings.TrimPrefix(k.approvers[0].url, "http://")
 	return k
 }
 
-func lookedAt(t *testing.T, k *killing, s *story) {
+func lookedAt(t *testing.T, k *killFleet, s *story) {
 	k.doors[0].get(t, "/calls/"+s.CallID)
 	for _, path := range []string{"/approvals/" + s.ApprovalID, "/a/" + s.ApprovalID} {
 		k.approvers[0].ask(t, "GET", path, "", "X-API-Key: "+auditor)
@@ -136,7 +136,7 @@ func lookedAt(t *testing.T, k *killing, s *story) {
 	}
 }
 
-func refused(t *testing.T, k *killing, s *story) {
+func refused(t *testing.T, k *killFleet, s *story) {
 	var a answer
 	var err error
 	if s.people {
@@ -149,9 +149,9 @@ func refused(t *testing.T, k *killing, s *story) {
 	}
 }
 
-// yes sends the approver's approval. It does not wait for the response, which
+// approve sends the approver's approval. It does not wait for the response, which
 // arrives when the call has ended.
-func (k *killing) yes(t *testing.T, s *story) {
+func (k *killFleet) approve(t *testing.T, s *story) {
 	t.Helper()
 	if !s.people {
 		s.confirm = make(chan error, 1)
@@ -168,23 +168,23 @@ func (k *killing) yes(t *testing.T, s *story) {
 	}
 }
 
-func runToTheEnd(t *testing.T, k *killing, s *story) {
-	k.yes(t, s)
+func runToEnd(t *testing.T, k *killFleet, s *story) {
+	k.approve(t, s)
 	if got := k.ended(t, k.doors[0], s.heldCall); got.State != "succeeded" {
 		t.Fatalf("%s is %s: %s", s.id, got.State, got.Problem)
 	}
 }
 
-func running(t *testing.T, k *killing, s *story) {
-	k.yes(t, s)
+func running(t *testing.T, k *killFleet, s *story) {
+	k.approve(t, s)
 	hasEffect(t, k.effects, s.id)
 }
 
 // claimed stops between the claim and the run: the call is at a worker
 // that does not run it.
-func claimed(t *testing.T, k *killing, s *story) {
+func claimed(t *testing.T, k *killFleet, s *story) {
 	k.workers[0].freeze(t)
-	k.yes(t, s)
+	k.approve(t, s)
 	k.doors[0].eventually(t, soon, s.id+" has left", func() error {
 		if got := k.doors[0].callStateNow(t, s.CallID); got.State != "running" {
 			return fmt.Errorf("it is %s", got.State)
@@ -194,13 +194,13 @@ func claimed(t *testing.T, k *killing, s *story) {
 }
 
 // decided stops between the approval and the claim, which no front door makes.
-func decided(t *testing.T, k *killing, s *story) {
+func decided(t *testing.T, k *killFleet, s *story) {
 	k.doors[0].freeze(t)
-	k.yes(t, s)
+	k.approve(t, s)
 }
 
 // thaw continues every process that still runs.
-func (k *killing) thaw() {
+func (k *killFleet) thaw() {
 	k.workers[0].thaw()
 	k.doors[0].thaw()
 }
@@ -209,7 +209,7 @@ func TestConfirmationSurvivesKillBetweenAnyTwoSteps(t *testing.T) {
 	t.Parallel()
 	for name, v := range victims() {
 		t.Run(name, func(t *testing.T) {
-			k := openKilling(t)
+			k := openKillFleet(t)
 			var stories []*story
 			for _, st := range steps {
 				for _, people := range []bool{false, true} {
@@ -254,7 +254,7 @@ func TestConfirmationSurvivesKillBetweenAnyTwoSteps(t *testing.T) {
 			effects := readEffects(t, k.effects)
 			for i, s := range stories {
 				fmt.Fprintf(&seen, "\n%-22s %-10s %d effects", s.id, states[i].State, effects[s.id])
-				if err := s.honest(states[i], effects[s.id]); err != nil {
+				if err := s.checkState(states[i], effects[s.id]); err != nil {
 					t.Error(err)
 				}
 				ends := append(append(s.step.ends[:len(s.step.ends):len(s.step.ends)], v.may[s.step.name]...), v.may[s.id]...)
@@ -279,7 +279,7 @@ func TestConfirmationSurvivesKillBetweenAnyTwoSteps(t *testing.T) {
 }
 
 // back waits until all processes of the fleet are ready again.
-func (k *killing) back(t *testing.T) {
+func (k *killFleet) back(t *testing.T) {
 	t.Helper()
 	for _, d := range append(k.doors, k.approvers...) {
 		d.eventually(t, startWithin, "being ready again", func() error {
@@ -295,7 +295,7 @@ func (k *killing) back(t *testing.T) {
 
 // stillOpen asserts that the approval is unchanged, and approves it. If the token
 // was forgotten, the caller must get an error, and cancels the call.
-func (k *killing) stillOpen(t *testing.T, s *story, forgotten bool) {
+func (k *killFleet) stillOpen(t *testing.T, s *story, forgotten bool) {
 	t.Helper()
 	if got := k.doors[0].callStateNow(t, s.CallID); got.State != "held" {
 		t.Errorf("%s is %s after the kill", s.id, got.State)
@@ -326,7 +326,7 @@ func (k *killing) stillOpen(t *testing.T, s *story, forgotten bool) {
 }
 
 // isOver asserts that it cannot be decided again.
-func (k *killing) isOver(t *testing.T, s *story) {
+func (k *killFleet) isOver(t *testing.T, s *story) {
 	t.Helper()
 	var a answer
 	var err error

@@ -30,7 +30,7 @@ func TestLegacyServerRequestsReachItsCaller(t *testing.T) {
 	})
 	for range 2 { // the second one in the session of the first
 		res, err := s.CallTool(t.Context(), &mcp.CallToolParams{Name: "test_elicitation", Arguments: map[string]any{"message": "ada"}})
-		if err != nil || res.IsError || !strings.Contains(spoken(res), "username:ada") {
+		if err != nil || res.IsError || !strings.Contains(resultText(res), "username:ada") {
 			t.Fatalf("%v %v", res, err)
 		}
 	}
@@ -71,7 +71,7 @@ func TestLegacyServerRequestsReachAModernClient(t *testing.T) {
 		},
 	})
 	res, err := s.CallTool(t.Context(), &mcp.CallToolParams{Name: "greet", Arguments: map[string]any{}})
-	if err != nil || res.IsError || spoken(res) != "Hello, Ada Lovelace " || len(asked) != 2 {
+	if err != nil || res.IsError || resultText(res) != "Hello, Ada Lovelace " || len(asked) != 2 {
 		t.Errorf("%v %v, asked %v", res, err, asked)
 	}
 	// A client without the capability gets no request.
@@ -102,8 +102,8 @@ func TestConcurrentCallsWithServerRequestsUseFewProcesses(t *testing.T) {
 			for range calls {
 				work.Go(func() {
 					res, err := s.CallTool(t.Context(), &mcp.CallToolParams{Name: "echo", Arguments: map[string]any{"message": "hello"}})
-					if err != nil || res.IsError || spoken(res) != "Echo: hello" {
-						failed <- fmt.Sprint(spokenOrNothing(res), err)
+					if err != nil || res.IsError || resultText(res) != "Echo: hello" {
+						failed <- fmt.Sprint(resultTextOrEmpty(res), err)
 					}
 				})
 			}

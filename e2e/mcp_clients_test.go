@@ -107,7 +107,7 @@ func (r *clientReport) check(t *testing.T, up *door, revision string) {
 }
 
 // report decodes the output of a client.
-func (s said) report(t *testing.T) *clientReport {
+func (s programResult) report(t *testing.T) *clientReport {
 	t.Helper()
 	if s.code != 0 {
 		t.Fatalf("the client ended with code %d\n%s%s", s.code, s.out, s.errors)
@@ -121,7 +121,7 @@ func (s said) report(t *testing.T) *clientReport {
 func TestTypeScriptSDKListsCallsWatchesCancelsAndElicits(t *testing.T) {
 	t.Parallel()
 	folder := clientScripts(t)
-	brought(t, "e2e", "clients-mcp", "node_modules", "@modelcontextprotocol", "client")
+	installedPath(t, "e2e", "clients-mcp", "node_modules", "@modelcontextprotocol", "client")
 	up := startForClients(t)
 	for _, c := range []struct{ script, era, revision string }{
 		{"v1.mjs", "", legacy},
@@ -137,7 +137,7 @@ func TestTypeScriptSDKListsCallsWatchesCancelsAndElicits(t *testing.T) {
 func TestPythonSDKListsCallsWatchesCancelsAndElicits(t *testing.T) {
 	t.Parallel()
 	folder := clientScripts(t)
-	python := brought(t, ".cache", "python-mcp", "bin", "python")
+	python := installedPath(t, ".cache", "python-mcp", "bin", "python")
 	up := startForClients(t)
 	for _, c := range []struct{ era, revision string }{{"legacy", legacy}, {"auto", modern}} {
 		t.Run(c.era, func(t *testing.T) {
@@ -150,7 +150,7 @@ func TestPythonSDKListsCallsWatchesCancelsAndElicits(t *testing.T) {
 // output.
 func inspect(t *testing.T, url, era string, args ...string) string {
 	t.Helper()
-	launcher := brought(t, "tools", "mcp-npm", "node_modules", "@modelcontextprotocol", "inspector", "clients", "launcher", "build", "index.js")
+	launcher := installedPath(t, "tools", "mcp-npm", "node_modules", "@modelcontextprotocol", "inspector", "clients", "launcher", "build", "index.js")
 	args = append([]string{"--cli", url, "--transport", "http", "--protocol-era", era, "--format", "json"}, args...)
 	ran := newNode(t, clientWithin, t.TempDir(), launcher, args...)
 	if ran.code != 0 {

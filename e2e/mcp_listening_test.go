@@ -20,7 +20,7 @@ import (
 func startListening(t *testing.T, env ...string) (*process, string) {
 	t.Helper()
 	folder := filepath.Join(programs.root, "e2e", "servers")
-	brought(t, "e2e", "servers", "node_modules", "@modelcontextprotocol", "sdk")
+	installedPath(t, "e2e", "servers", "node_modules", "@modelcontextprotocol", "sdk")
 	node, err := exec.LookPath("node")
 	if err != nil {
 		t.Fatal(err)
@@ -66,8 +66,8 @@ func TestMessagesOfTypeScriptServerArriveOnSessionStream(t *testing.T) {
 				{"roots", "file:///srv/a file:///srv/b"},
 			} {
 				res, err := s.CallTool(t.Context(), &mcp.CallToolParams{Name: c.tool, Arguments: map[string]any{}})
-				if err != nil || res.IsError || spoken(res) != c.want {
-					t.Errorf("%s answered %v %v, want %q", c.tool, spokenOrNothing(res), err, c.want)
+				if err != nil || res.IsError || resultText(res) != c.want {
+					t.Errorf("%s answered %v %v, want %q", c.tool, resultTextOrEmpty(res), err, c.want)
 				}
 			}
 			if era != legacy {
@@ -75,7 +75,7 @@ func TestMessagesOfTypeScriptServerArriveOnSessionStream(t *testing.T) {
 			}
 			params := &mcp.CallToolParams{Name: "tell", Arguments: map[string]any{}}
 			params.SetProgressToken("p")
-			if res, err := s.CallTool(t.Context(), params); err != nil || spoken(res) != "told" {
+			if res, err := s.CallTool(t.Context(), params); err != nil || resultText(res) != "told" {
 				t.Fatalf("%v %v", res, err)
 			}
 			if got := receive(t, logged); got != "half of it is done" {
@@ -102,11 +102,11 @@ func receive[T any](t *testing.T, from <-chan T) T {
 	}
 }
 
-func spokenOrNothing(res *mcp.CallToolResult) string {
+func resultTextOrEmpty(res *mcp.CallToolResult) string {
 	if res == nil {
 		return ""
 	}
-	return spoken(res)
+	return resultText(res)
 }
 
 func TestARestartedHTTPServerFailsNoCall(t *testing.T) {

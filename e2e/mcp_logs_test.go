@@ -67,7 +67,7 @@ func TestClientWithoutSessionGetsRequestedLogMessages(t *testing.T) {
 						params.Meta = mcp.Meta{metaLogLevel: level}
 					}
 					if res, err := s.CallTool(t.Context(), params); err != nil || res.IsError {
-						t.Fatalf("level %q: %v %v", level, spokenOrNothing(res), err)
+						t.Fatalf("level %q: %v %v", level, resultTextOrEmpty(res), err)
 					}
 				}
 				call("info")
@@ -84,7 +84,7 @@ func TestClientWithoutSessionGetsRequestedLogMessages(t *testing.T) {
 					t.Errorf("it heard %q unasked", <-logged)
 				}
 				if res, err := s.CallTool(t.Context(), &mcp.CallToolParams{Name: c.tool, Arguments: map[string]any{}, Meta: mcp.Meta{metaLogLevel: "loud"}}); err == nil {
-					t.Errorf("a level that MCP does not have was taken: %v", spokenOrNothing(res))
+					t.Errorf("a level that MCP does not have was taken: %v", resultTextOrEmpty(res))
 				}
 			})
 		}

@@ -25,7 +25,7 @@ func TestAnMCPClientFindsAndCallsTools(t *testing.T) {
 				if err != nil || res.IsError {
 					t.Fatalf("%s: %+v %v", name, res, err)
 				}
-				return spoken(res)
+				return resultText(res)
 			}
 			if found := call("find_tools", map[string]any{"query": "simple text"}); !strings.Contains(found, "conformance__test_simple_text(") {
 				t.Errorf("%s", found)

@@ -18,7 +18,7 @@ type sessionReport struct {
 func TestLegacySessionContinuesAtEveryFrontDoorAndAfterRestart(t *testing.T) {
 	t.Parallel()
 	folder := clientScripts(t)
-	brought(t, "e2e", "clients-mcp", "node_modules", "@modelcontextprotocol", "sdk")
+	installedPath(t, "e2e", "clients-mcp", "node_modules", "@modelcontextprotocol", "sdk")
 	nats := startNATS(t, t.TempDir())
 	startWorker(t, setup{nats: nats.url, servers: serversFile(t, map[string]entry{"everything": fromNPM("everything", "stdio")})})
 	key, hash := authn.Generate()

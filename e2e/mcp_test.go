@@ -36,7 +36,7 @@ func (d *door) mcpClient(t *testing.T, mount, era string, o *mcp.ClientOptions, 
 	return s
 }
 
-func spoken(r *mcp.CallToolResult) string {
+func resultText(r *mcp.CallToolResult) string {
 	var b strings.Builder
 	for _, c := range r.Content {
 		if text, ok := c.(*mcp.TextContent); ok {
@@ -69,7 +69,7 @@ func TestMCPClientOfEitherEraListsAndCallsAllServers(t *testing.T) {
 				}
 			}
 			res, err := s.CallTool(t.Context(), &mcp.CallToolParams{Name: "everything__echo", Arguments: map[string]any{"message": "good evening"}})
-			if err != nil || spoken(res) != "Echo: good evening" {
+			if err != nil || resultText(res) != "Echo: good evening" {
 				t.Errorf("%v %v", res, err)
 			}
 			prompt, err := s.GetPrompt(t.Context(), &mcp.GetPromptParams{Name: "everything__args-prompt", Arguments: map[string]string{"city": "Rome"}})
@@ -160,7 +160,7 @@ func TestServerRequestsReachAnMCPClientOfEitherEra(t *testing.T) {
 				},
 			})
 			res, err := s.CallTool(t.Context(), &mcp.CallToolParams{Name: "test_input_required_result_elicitation"})
-			if err != nil || res.IsError || !strings.Contains(spoken(res), "Ada") {
+			if err != nil || res.IsError || !strings.Contains(resultText(res), "Ada") {
 				t.Errorf("%v %v", res, err)
 			}
 			if len(asked) != 1 {
@@ -184,7 +184,7 @@ func TestAHeldCallIsConfirmedByTheUserOfAnMCPClient(t *testing.T) {
 				},
 			})
 			res, err := s.CallTool(t.Context(), &mcp.CallToolParams{Name: "risky__echo", Arguments: map[string]any{"text": "it ran"}})
-			if err != nil || res.IsError == confirm || (spoken(res) == "it ran") != confirm {
+			if err != nil || res.IsError == confirm || (resultText(res) == "it ran") != confirm {
 				t.Errorf("%s, %v: %v %v", era, confirm, res, err)
 			}
 		}

@@ -20,8 +20,8 @@ import (
 // newcomerPages are the pages whose blocks a newcomer pastes, with the expected output of each
 // block, in the order of the page. The output must match all patterns. A block is identified by a
 // part of its text.
-var newcomerPages = []newcomerPage{
-	{"README.md", []newcomerBlock{
+var newcomerPages = []tutorialPage{
+	{"README.md", []tutorialBlock{
 		{block: "go run ./cmd/callyard up\n", serves: true, want: []string{`REST API +http`, `MCP +http\S+/mcp`, `demo +ready +5\n`, `Try it in another terminal:\n +curl --json`}},
 		{block: "scripts/test.sh\n"}, // the current run
 		{block: `/servers/demo/tools/echo"`, want: []string{`Echo: hello`}},
@@ -31,7 +31,7 @@ var newcomerPages = []newcomerPage{
 		{block: "up --policy policy.yaml", serves: true, want: []string{`demo +ready`}},
 		{block: "token=$(echo", want: []string{`"requires_confirmation":true`, `42`}},
 	}},
-	{"docs/tutorials/first-call.md", []newcomerBlock{
+	{"docs/tutorials/first-call.md", []tutorialBlock{
 		{block: "callyard up\n", serves: true, want: []string{`demo +ready +5\n`}},
 		{block: "callyard servers\n", want: []string{`demo`, `Adds two numbers`}},
 		{block: `/servers/demo/tools/echo"`, want: []string{`Echo: hello`}},
@@ -43,7 +43,7 @@ var newcomerPages = []newcomerPage{
 		{block: "up --servers deploy/examples/mcp.json", serves: true, want: []string{`everything +ready`, `thinking +ready`}},
 		{block: "trigger-long-running-operation", want: []string{`42`, `event: progress`, `event: result`}},
 	}},
-	{"docs/tutorials/first-batch.md", []newcomerBlock{
+	{"docs/tutorials/first-batch.md", []tutorialBlock{
 		{block: "callyard up\n", serves: true, want: []string{`demo +ready +5\n`}},
 		{block: "done > calls.ndjson"},
 		{block: "callyard batch calls.ndjson", want: []string{`100`}},
@@ -52,16 +52,16 @@ var newcomerPages = []newcomerPage{
 		{block: "callyard batch naps.ndjson", want: []string{`100`}},
 		{block: "stream=true", want: []string{`"custom_id":"c3"`}},
 	}},
-	{"docs/tutorials/first-approval.md", []newcomerBlock{
+	{"docs/tutorials/first-approval.md", []tutorialBlock{
 		{block: "callyard up --demo-approvals", serves: true, want: []string{`requester +demo-agent +key \S+`, `approver +ann +key \S+`}},
 		{block: "the key of demo-agent", key: `requester +demo-agent +key (\S+)`, want: []string{`"approval_id"`}},
 		{block: "the key of ann", key: `approver +ann +key (\S+)`, ids: `"approval_id":"(appr_\w+)"`, replace: []string{"callyard approve ", "callyard approve --yes "}, want: []string{`appr_`}},
 		{block: "?wait=30", key: `requester +demo-agent +key (\S+)`, ids: `"call_id":"(call_\w+)"`, want: []string{`"state":"succeeded"`, `42`}},
 	}},
-	{"docs/how-to/replace-mcp-bridge.md", []newcomerBlock{
+	{"docs/how-to/replace-mcp-bridge.md", []tutorialBlock{
 		{block: "MCP_CONFIG_PATH", serves: true, want: []string{`Callyard \S+ is up`, `\S+ +ready +\d`}},
 	}},
-	{"docs/tutorials/first-fleet.md", []newcomerBlock{
+	{"docs/tutorials/first-fleet.md", []tutorialBlock{
 		{block: "go build -o bin/ github.com/nats-io/nats-server/v2"},
 		{block: "nats-server -a 127.0.0.1"},
 		{block: "frontdoor --nats", starts: []string{"a", "b"}},
@@ -71,12 +71,12 @@ var newcomerPages = []newcomerPage{
 	}},
 }
 
-type newcomerPage struct {
+type tutorialPage struct {
 	name   string
-	blocks []newcomerBlock
+	blocks []tutorialBlock
 }
 
-type newcomerBlock struct {
+type tutorialBlock struct {
 	block  string
 	serves bool     // it runs until Ctrl-C
 	starts []string // workers that it starts in the background
@@ -88,7 +88,7 @@ type newcomerBlock struct {
 }
 
 // typed returns the text of a block with the reader's replacements from earlier output.
-func (b *newcomerBlock) typed(t *testing.T, text, printed string) string {
+func (b *tutorialBlock) typed(t *testing.T, text, printed string) string {
 	t.Helper()
 	last := func(pattern string) string {
 		found := regexp.MustCompile(pattern).FindAllStringSubmatch(printed, -1)

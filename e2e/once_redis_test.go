@@ -85,14 +85,14 @@ func TestRedisFaultsDuringConfirmationsRunNoCallTwice(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			const calls, racers = 60, 100
 			f := open(t)
-			b := openBureau(t, staff{doors: 2, approvers: 2, workers: 2, redis: f.section})
+			b := openApprovalFleet(t, staff{doors: 2, approvers: 2, workers: 2, redis: f.section})
 			all := b.questions(t, calls, false)
 			f.before()
 			tallies := b.raceAll(t, all, racers, 4, f.strike)
-			old := unspent(t, f.after())
+			old := validTokens(t, f.after())
 			// Regardless of Redis's current state, also of tokens that were spent long ago.
 			for i, q := range all {
-				late := b.race(t, q, 10, nil)
+				late := b.decideConcurrently(t, q, 10, nil)
 				if won := tallies[i].won.Load() + late.won.Load(); won > 1 {
 					t.Errorf("%s: %d confirmations were answered with a result", q.id, won)
 				}
@@ -102,7 +102,7 @@ func TestRedisFaultsDuringConfirmationsRunNoCallTwice(t *testing.T) {
 			for i, q := range all {
 				var s callState
 				b.doors[i%2].read(t, "/calls/"+q.CallID, &s)
-				if err := q.honest(s, effects[q.id]); err != nil {
+				if err := q.checkState(s, effects[q.id]); err != nil {
 					t.Error(err)
 				}
 				ran += effects[q.id]

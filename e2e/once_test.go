@@ -20,7 +20,7 @@ type tally struct {
 // try makes the n-th racer decide a call, alternating over both front
 // doors and both approvers. If the caller must confirm, the approvers refuse the decision
 // with that reason.
-func (b *bureau) try(q *heldCall, n int) (answer, error) {
+func (b *approvalFleet) try(q *heldCall, n int) (answer, error) {
 	switch {
 	case q.people:
 		return b.decides(b.approvers[n%len(b.approvers)], q, deciders[n/len(b.approvers)%len(deciders)], "approve")
@@ -33,10 +33,10 @@ func (b *bureau) try(q *heldCall, n int) (answer, error) {
 // again is the pause before the next try when Redis is down.
 const again = 250 * time.Millisecond
 
-// race makes that number of racers decide a call concurrently. If whole is not nil, Redis has a
+// decideConcurrently makes that number of racers decide a call concurrently. If whole is not nil, Redis has a
 // fault until it is closed: racers that get that error try again, together with all others, when
 // it has ended.
-func (b *bureau) race(t *testing.T, q *heldCall, racers int, whole <-chan struct{}) (all *tally) {
+func (b *approvalFleet) decideConcurrently(t *testing.T, q *heldCall, racers int, whole <-chan struct{}) (all *tally) {
 	t.Helper()
 	all = &tally{}
 	var wait sync.WaitGroup
@@ -56,7 +56,7 @@ func (b *bureau) race(t *testing.T, q *heldCall, racers int, whole <-chan struct
 
 // racer tries until its decision was accepted or refused. It returns an error for any
 // unexpected response.
-func (b *bureau) racer(q *heldCall, n int, whole <-chan struct{}, all *tally) error {
+func (b *approvalFleet) racer(q *heldCall, n int, whole <-chan struct{}, all *tally) error {
 	tick := time.NewTicker(again)
 	defer tick.Stop()
 	deadline := time.NewTimer(answerWithin)
@@ -97,7 +97,7 @@ func (b *bureau) racer(q *heldCall, n int, whole <-chan struct{}, all *tally) er
 // raceAll runs a race for every call, atOnce of them concurrently. strike, if not
 // nil, is called when half of them were decided, while others are in flight. When it
 // returns, the fault has ended.
-func (b *bureau) raceAll(t *testing.T, all []*heldCall, racers, atOnce int, strike func()) []*tally {
+func (b *approvalFleet) raceAll(t *testing.T, all []*heldCall, racers, atOnce int, strike func()) []*tally {
 	t.Helper()
 	tallies := make([]*tally, len(all))
 	next := make(chan int)
@@ -112,7 +112,7 @@ func (b *bureau) raceAll(t *testing.T, all []*heldCall, racers, atOnce int, stri
 	for range atOnce {
 		wait.Go(func() {
 			for i := range next {
-				tallies[i] = b.race(t, all[i], racers, whole)
+				tallies[i] = b.decideConcurrently(t, all[i], racers, whole)
 				if through.Add(1) == int64(len(all)/2) {
 					close(half)
 				}
@@ -138,7 +138,7 @@ func (b *bureau) raceAll(t *testing.T, all []*heldCall, racers, atOnce int, stri
 
 // questions holds n calls, alternating over the front doors. If people is set, every second
 // one waits for approvers.
-func (b *bureau) questions(t *testing.T, n int, people bool) []*heldCall {
+func (b *approvalFleet) questions(t *testing.T, n int, people bool) []*heldCall {
 	t.Helper()
 	all := make([]*heldCall, n)
 	for i := range all {
@@ -174,7 +174,7 @@ func TestCallRunsOnceWithAHundredConcurrentDecisions(t *testing.T) {
 			if c.redis {
 				s.redis = "redis: {url: \"" + startRedis(t) + "\"}\n"
 			}
-			b := openBureau(t, s)
+			b := openApprovalFleet(t, s)
 			all := b.questions(t, c.calls, true)
 			began := time.Now()
 			tallies := b.raceAll(t, all, racers, 4, nil)
@@ -203,7 +203,7 @@ func TestCallRunsOnceWithAHundredConcurrentDecisions(t *testing.T) {
 
 // check reads every call at each front door, and compares the states with
 // the effects. It returns the number of runs.
-func (b *bureau) check(t *testing.T, all []*heldCall) (ran int) {
+func (b *approvalFleet) check(t *testing.T, all []*heldCall) (ran int) {
 	t.Helper()
 	states := make([]callState, len(all))
 	for i, q := range all {
@@ -211,7 +211,7 @@ func (b *bureau) check(t *testing.T, all []*heldCall) (ran int) {
 	}
 	effects := readEffects(t, b.effects)
 	for i, q := range all {
-		if err := q.honest(states[i], effects[q.id]); err != nil {
+		if err := q.checkState(states[i], effects[q.id]); err != nil {
 			t.Error(err)
 		}
 		if states[i].State != "succeeded" {
@@ -225,7 +225,7 @@ func (b *bureau) check(t *testing.T, all []*heldCall) (ran int) {
 
 func TestOneOfAThousandConfirmationsRunsTheCall(t *testing.T) {
 	const racers = 1000
-	b := openBureau(t, staff{doors: 2, workers: 2, redis: "redis: {url: \"" + startRedis(t) + "\"}\n"})
+	b := openApprovalFleet(t, staff{doors: 2, workers: 2, redis: "redis: {url: \"" + startRedis(t) + "\"}\n"})
 	q := b.asked(t, b.doors[0], false, "the one", 0)
 	var ran, told atomic.Int64
 	var wait sync.WaitGroup

@@ -13,13 +13,13 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// outage is a proxy between a browser and the pages, which closes connections while it is down.
-type outage struct {
+// interruptibleProxy is a proxy between a browser and the pages, which closes connections while it is down.
+type interruptibleProxy struct {
 	*httptest.Server
 	down atomic.Bool
 }
 
-func startOutage(t *testing.T, pages string) *outage {
+func startOutage(t *testing.T, pages string) *interruptibleProxy {
 	t.Helper()
 	to, err := url.Parse(pages)
 	if err != nil {
@@ -31,7 +31,7 @@ func startOutage(t *testing.T, pages string) *outage {
 		r.SetURL(to)
 		r.Out.Host = r.In.Host // keeps the origin of the pages
 	}}
-	o := &outage{}
+	o := &interruptibleProxy{}
 	o.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if o.down.Load() {
 			panic(http.ErrAbortHandler)
@@ -43,7 +43,7 @@ func startOutage(t *testing.T, pages string) *outage {
 }
 
 // stops closes all connections, and refuses new ones.
-func (o *outage) stops() {
+func (o *interruptibleProxy) stops() {
 	o.down.Store(true)
 	o.CloseClientConnections()
 }
@@ -52,7 +52,7 @@ const staleNote = `document.getElementById("stale").textContent`
 
 func TestPageSaysWhenItIsOutOfDate(t *testing.T) {
 	t.Parallel()
-	o := openOffice(t)
+	o := openApprovalFabric(t)
 	first := o.write(t, "billing", "first.txt", "1\n")
 	between := startOutage(t, o.pages)
 	browser := startBrowser(t)
@@ -124,7 +124,7 @@ func TestConsoleReportsWhenFormAndJSONDiffer(t *testing.T) {
 // Over HTTP/1.1 a browser has six connections to a host, and each stream takes one.
 func TestTabsInTheBackgroundLeaveTheConnectionsToOthers(t *testing.T) {
 	t.Parallel()
-	o := openOffice(t)
+	o := openApprovalFabric(t)
 	call := o.write(t, "billing", "first.txt", "1\n")
 	p := openTab(startBrowser(t), t, true)
 	p.open(o.pages)

@@ -156,7 +156,7 @@ func TestAnotherWorkerRemovesContainersOfKilledWorkerAndReaper(t *testing.T) {
 	if err := syscall.Kill(guard[0], syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	standsStill(t, guard[0])
+	waitUntilStopped(t, guard[0])
 	began := time.Now()
 	workers["north"].kill9(t)
 	if err := syscall.Kill(guard[0], syscall.SIGKILL); err != nil {

@@ -34,7 +34,7 @@ func schemathesis(t *testing.T, url, known string) (said string, passed bool) {
 
 func TestEveryResponseConformsToTheOpenAPIDocument(t *testing.T) {
 	t.Parallel()
-	b := besiege(t)
+	b := openHostileTarget(t)
 	for _, one := range []struct {
 		name, url, known string
 	}{

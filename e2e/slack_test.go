@@ -24,8 +24,8 @@ import (
 
 const slackChannel = "C0APPROVALS"
 
-// slackOffice is a fabric whose risky calls are approved in Slack.
-type slackOffice struct {
+// slackFabric is a fabric whose risky calls are approved in Slack.
+type slackFabric struct {
 	*door
 	pages   string
 	slack   *slacktest.Server
@@ -33,9 +33,9 @@ type slackOffice struct {
 	setup   setup
 }
 
-func openSlackOffice(t *testing.T, more string, socket bool) *slackOffice {
+func openSlackFabric(t *testing.T, more string, socket bool) *slackFabric {
 	t.Helper()
-	o := &slackOffice{slack: slacktest.Start(t)}
+	o := &slackFabric{slack: slacktest.Start(t)}
 	policy := filepath.Join(t.TempDir(), "policy.yaml")
 	write(t, policy, `
 rules:
@@ -75,7 +75,7 @@ approver:
 }
 
 // begin starts or restarts the fabric with the same data.
-func (o *slackOffice) begin(t *testing.T) {
+func (o *slackFabric) begin(t *testing.T) {
 	t.Helper()
 	o.door = startUp(t, o.setup)
 	o.pages = o.door.says(t, `approvals\s+(http://\S+)`)[1]
@@ -94,7 +94,7 @@ func (o *slackOffice) begin(t *testing.T) {
 	})
 }
 
-func (o *slackOffice) visit(t *testing.T, path string) string {
+func (o *slackFabric) visit(t *testing.T, path string) string {
 	t.Helper()
 	resp, err := o.browser.Get(o.pages + path)
 	if err != nil {
@@ -109,7 +109,7 @@ func (o *slackOffice) visit(t *testing.T, path string) string {
 }
 
 // submit submits a form of a page, with its token and hidden fields.
-func (o *slackOffice) submit(t *testing.T, page, action string, fields url.Values) string {
+func (o *slackFabric) submit(t *testing.T, page, action string, fields url.Values) string {
 	t.Helper()
 	form := regexp.MustCompile(`(?s)<form[^>]*action="` + regexp.QuoteMeta(action) + `".*?</form>`).FindString(page)
 	if form == "" {
@@ -135,7 +135,7 @@ func (o *slackOffice) submit(t *testing.T, page, action string, fields url.Value
 }
 
 // sent sends a request like Slack to the endpoint.
-func (o *slackOffice) sent(t *testing.T, path string, body []byte) (int, string) {
+func (o *slackFabric) sent(t *testing.T, path string, body []byte) (int, string) {
 	t.Helper()
 	resp, err := client(t).Do(slacktest.Request(t, o.pages+path, body))
 	if err != nil {
@@ -150,7 +150,7 @@ func (o *slackOffice) sent(t *testing.T, path string, body []byte) (int, string)
 }
 
 // connect makes ada sign in, get a code, type it in Slack and confirm.
-func (o *slackOffice) connect(t *testing.T, typed func(command string)) {
+func (o *slackFabric) connect(t *testing.T, typed func(command string)) {
 	t.Helper()
 	page := o.submit(t, o.visit(t, "/sign-in?next=/slack"), "/sign-in", url.Values{"key": {"ada"}})
 	page = o.submit(t, page, "/slack/code", nil)
@@ -170,7 +170,7 @@ func (o *slackOffice) connect(t *testing.T, typed func(command string)) {
 	}
 }
 
-func (o *slackOffice) hold(t *testing.T, text string) held {
+func (o *slackFabric) hold(t *testing.T, text string) held {
 	t.Helper()
 	a := o.ask(t, "POST", "/servers/prod/tools/echo", fmt.Sprintf(`{"text":%q}`, text), "X-API-Key: agent")
 	var h held
@@ -180,7 +180,7 @@ func (o *slackOffice) hold(t *testing.T, text string) held {
 	return h
 }
 
-func (o *slackOffice) card(t *testing.T, h held, says string) (found slacktest.Message) {
+func (o *slackFabric) card(t *testing.T, h held, says string) (found slacktest.Message) {
 	t.Helper()
 	o.slack.Until(t, "the card says "+says, func() bool {
 		for _, m := range o.slack.Messages(slackChannel) {
@@ -194,7 +194,7 @@ func (o *slackOffice) card(t *testing.T, h held, says string) (found slacktest.M
 	return found
 }
 
-func (o *slackOffice) ended(t *testing.T, h held, want string) {
+func (o *slackFabric) ended(t *testing.T, h held, want string) {
 	t.Helper()
 	var s callState
 	a := o.ask(t, "GET", "/calls/"+h.CallID+"?wait=20", "", "X-API-Key: agent")
@@ -226,7 +226,7 @@ func TestAPersonApprovesInSlackAndTheCallRuns(t *testing.T) {
 		events <- e.Type
 	}))
 	defer hook.Close()
-	o := openSlackOffice(t, "  notify: {urls: [\""+hook.URL+"\"], secrets_file: "+secrets+", allow_private: true}\n", false)
+	o := openSlackFabric(t, "  notify: {urls: [\""+hook.URL+"\"], secrets_file: "+secrets+", allow_private: true}\n", false)
 	h := o.hold(t, "ship it")
 	m := o.card(t, h, "Approval required")
 	value, _, ok := m.Button("approve", 0)
@@ -285,7 +285,7 @@ func TestAPersonApprovesInSlackAndTheCallRuns(t *testing.T) {
 }
 
 func TestSlackSocketModeNeedsNoInboundConnection(t *testing.T) {
-	o := openSlackOffice(t, "", true)
+	o := openSlackFabric(t, "", true)
 	o.slack.Until(t, "the socket is open", func() bool { return o.slack.Sockets() == 1 })
 	if status, _ := o.sent(t, "/slack/interactions", []byte("payload={}")); status != http.StatusNotFound {
 		t.Errorf("the endpoint answers %d", status)
@@ -303,7 +303,7 @@ func TestSlackSocketModeNeedsNoInboundConnection(t *testing.T) {
 }
 
 func TestSlackCardIsUpdatedByAnotherApproverAfterAKill(t *testing.T) {
-	o := openSlackOffice(t, "", false)
+	o := openSlackFabric(t, "", false)
 	h := o.hold(t, "x")
 	o.card(t, h, "Approval required")
 	release := o.slack.Hold("chat.update")

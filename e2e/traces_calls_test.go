@@ -49,7 +49,7 @@ func ownTrace(trace, flags string) string {
 
 func TestCallRecordHasItsTraceID(t *testing.T) {
 	r := collector(t)
-	b := tracedBureau(t, r)
+	b := openTracedFleet(t, r)
 	door, trace := b.doors[0], "0af7651916cd43dd8448eb211c80319c"
 	ask := func(heads ...string) answer {
 		return door.ask(t, "POST", toolPath("old", "show"), `{"text":"a"}`, heads...)
@@ -99,7 +99,7 @@ func TestCallRecordHasItsTraceID(t *testing.T) {
 }
 
 func TestCallRecordHasNoTraceIDWithoutTracing(t *testing.T) {
-	b := openBureau(t, staff{doors: 1, approvers: 1, workers: 1, servers: map[string]entry{"old": risky(1, mirrored(legacy))}})
+	b := openApprovalFleet(t, staff{doors: 1, approvers: 1, workers: 1, servers: map[string]entry{"old": risky(1, mirrored(legacy))}})
 	door := b.doors[0]
 	door.waitServers(t, 1, "old")
 	for _, heads := range [][]string{{}, {ownTrace("0af7651916cd43dd8448eb211c80319c", "01")}, {ownTrace("0af7651916cd43dd8448eb211c80319c", "01"), "Idempotency-Key: stored"}} {

@@ -84,10 +84,10 @@ server POST /servers/{id}/tools/{tool} @door
       client tools/call show @worker
 `
 
-// tracedBureau is a front door, a worker and an approver, with a mirror of each protocol version.
-func tracedBureau(t testing.TB, r *tracetest.Receiver) *bureau {
+// openTracedFleet is a front door, a worker and an approver, with a mirror of each protocol version.
+func openTracedFleet(t testing.TB, r *tracetest.Receiver) *approvalFleet {
 	t.Helper()
-	b := openBureau(t, staff{
+	b := openApprovalFleet(t, staff{
 		doors: 1, approvers: 1, workers: 1, servers: map[string]entry{"old": risky(1, mirrored(legacy)), "new": risky(1, mirrored(modern))},
 		env: []string{"CALLYARD_TRACES_ENDPOINT=" + r.URL(), "CALLYARD_TRACES_BATCH_RATIO=1", soonSent},
 	})
@@ -97,7 +97,7 @@ func tracedBureau(t testing.TB, r *tracetest.Receiver) *bureau {
 
 func TestATraceRunsFromTheCallerToTheMCPServer(t *testing.T) {
 	r := collector(t)
-	b := tracedBureau(t, r)
+	b := openTracedFleet(t, r)
 	door := b.doors[0]
 	secret := fmt.Sprintf(`{"text":%q}`, secretText)
 
@@ -168,7 +168,7 @@ func TestATraceRunsFromTheCallerToTheMCPServer(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			parent, meta := arrived(t, spoken(res))
+			parent, meta := arrived(t, resultText(res))
 			spans := wantTree(t, r, trace, "?\n  server tools/call show @door\n    internal admit @door\n    producer send new @door\n      consumer process new @worker\n        client tools/call show @worker\n")
 			if client := spans[len(spans)-1]; parent != client.Parented() {
 				t.Errorf("the server saw the parent %q, and the span is %s", parent, client.Parented())

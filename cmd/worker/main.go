@@ -24,7 +24,7 @@ func main() {
 	os.Exit(setup.Run(setup.Program{
 		Name: "worker", Flags: []string{"servers"}, Role: s.Role(),
 		Part: func(p *setup.Prepared, connect setup.Connector, m *telemetry.Metrics) lifecycle.Part {
-			setup.LeaveProcessors()
+			setup.LimitProcessors()
 			return s.Part(p.Config, connect, p.Policy, m, p.Log, func(w *worker.Worker) {
 				running = w
 				p.Log.Info("worker is up", "worker", w.ID(), "servers", len(p.Servers))

@@ -68,8 +68,8 @@ func rendered(t *testing.T, values string) []object {
 	return all
 }
 
-// one returns the only object of a role and a kind.
-func one(t *testing.T, all []object, role, kind string) object {
+// onlyObject returns the only object of a role and a kind.
+func onlyObject(t *testing.T, all []object, role, kind string) object {
 	t.Helper()
 	for _, o := range all {
 		if o.role() == role && o.kind() == kind {
@@ -129,7 +129,7 @@ func TestChartHasResourcesOfEachRole(t *testing.T) {
 		"worker":    {"ConfigMap", "Deployment", "PodDisruptionBudget", "ScaledObject", "NetworkPolicy", "PodMonitor"},
 	} {
 		for _, kind := range want {
-			one(t, all, role, kind)
+			onlyObject(t, all, role, kind)
 		}
 	}
 	secrets := map[string][]string{"frontdoor": {"callyard-warrant-frontdoor"}, "approver": {"callyard-warrant-approver"}, "worker": {"callyard-warrant-public"}}
@@ -182,7 +182,7 @@ func TestOnlyInitJobCreatesStreamsBeforeRolesStart(t *testing.T) {
 			t.Errorf("the %s of %s has the password of the operator: %t", o.kind(), o.role(), operator)
 		}
 	}
-	job := one(t, all, "init", "Job")
+	job := onlyObject(t, all, "init", "Job")
 	in := func(path ...any) any { return job.at(append([]any{"spec", "template", "spec"}, path...)...) }
 	for what, got := range map[string][2]any{
 		"hook":                   {job.at("metadata", "annotations", "helm.sh/hook"), "pre-install,pre-upgrade"},
@@ -203,7 +203,7 @@ func TestOnlyInitJobCreatesStreamsBeforeRolesStart(t *testing.T) {
 
 func TestChartSetsSchedulingOfEachRole(t *testing.T) {
 	all := rendered(t, everything)
-	worker := one(t, all, "worker", "Deployment")
+	worker := onlyObject(t, all, "worker", "Deployment")
 	in := func(path ...any) any { return worker.at(append([]any{"spec", "template"}, path...)...) }
 	for what, got := range map[string][2]any{
 		"image":           {in("spec", "containers", 0, "image"), "registry.example.com/worker-node:22"},
@@ -226,10 +226,10 @@ func TestChartSetsSchedulingOfEachRole(t *testing.T) {
 	if !strings.Contains(fmt.Sprint(in("spec", "containers", 0, "volumeMounts")), "/models") {
 		t.Error("the volume of workers is not mounted")
 	}
-	if image := one(t, all, "frontdoor", "Deployment").at("spec", "template", "spec", "containers", 0, "image"); image != "callyard/frontdoor:0.1.0" {
+	if image := onlyObject(t, all, "frontdoor", "Deployment").at("spec", "template", "spec", "containers", 0, "image"); image != "callyard/frontdoor:0.1.0" {
 		t.Errorf("the image of front doors is %v", image)
 	}
-	if name := one(t, all, "frontdoor", "Deployment").at("spec", "template", "spec", "serviceAccountName"); name != "cy-frontdoor" {
+	if name := onlyObject(t, all, "frontdoor", "Deployment").at("spec", "template", "spec", "serviceAccountName"); name != "cy-frontdoor" {
 		t.Errorf("the service account of front doors is %v", name)
 	}
 }
@@ -242,7 +242,7 @@ func TestPodsGetTheTimeThatTheirDrainTakes(t *testing.T) {
 	} {
 		all := rendered(t, values)
 		for role, seconds := range want {
-			if got := one(t, all, role, "Deployment").at("spec", "template", "spec", "terminationGracePeriodSeconds"); fmt.Sprint(got) != fmt.Sprint(seconds) {
+			if got := onlyObject(t, all, role, "Deployment").at("spec", "template", "spec", "terminationGracePeriodSeconds"); fmt.Sprint(got) != fmt.Sprint(seconds) {
 				t.Errorf("a pod of %s may take %v s to stop, want %d, with%s", role, got, seconds, values)
 			}
 		}
@@ -252,7 +252,7 @@ func TestPodsGetTheTimeThatTheirDrainTakes(t *testing.T) {
 func TestNetworkPoliciesAllowTracesAndWebhooks(t *testing.T) {
 	all := rendered(t, everything)
 	ports := func(role string) (found []string) {
-		rules, _ := one(t, all, role, "NetworkPolicy").at("spec", "egress").([]any)
+		rules, _ := onlyObject(t, all, role, "NetworkPolicy").at("spec", "egress").([]any)
 		for _, r := range rules {
 			list, _ := object(r.(map[string]any)).at("ports").([]any)
 			for _, p := range list {
@@ -279,7 +279,7 @@ nats: {url: "tls://nats-1:4223, nats-2:4224, nats-3"}
 redis: {url: "rediss://user:p%40ss@redis.example.com:6380/0"}
 `)
 	policy := func(role string) string {
-		text, err := yaml.Marshal(one(t, all, role, "NetworkPolicy").at("spec"))
+		text, err := yaml.Marshal(onlyObject(t, all, role, "NetworkPolicy").at("spec"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -305,7 +305,7 @@ redis: {url: "rediss://user:p%40ss@redis.example.com:6380/0"}
 func config(t *testing.T, all []object, role string) map[string]any {
 	t.Helper()
 	var c map[string]any
-	text := fmt.Sprint(one(t, all, role, "ConfigMap").at("data", role+".yaml"))
+	text := fmt.Sprint(onlyObject(t, all, role, "ConfigMap").at("data", role+".yaml"))
 	if err := yaml.UnmarshalWithOptions([]byte(text), &c, yaml.Strict()); err != nil {
 		t.Fatalf("%s: %v in\n%s", role, err, text)
 	}
@@ -368,7 +368,7 @@ func TestConfigChangeRestartsOnlyAffectedRoles(t *testing.T) {
 // TestTheAutoscalerCountsEachCallOnce evaluates the query of the chart while 5 calls wait
 // for a slot. They count once, although they are both in flight and waiting.
 func TestTheAutoscalerCountsEachCallOnce(t *testing.T) {
-	query, _ := one(t, rendered(t, everything), "worker", "ScaledObject").at("spec", "triggers", 0, "metadata", "query").(string)
+	query, _ := onlyObject(t, rendered(t, everything), "worker", "ScaledObject").at("spec", "triggers", 0, "metadata", "query").(string)
 	f := openFleet(t)
 	for range 5 {
 		f.door.CallStarted()

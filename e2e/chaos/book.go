@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// told is the record of a call as its client sees it.
-type told struct {
+// clientCall is the record of a call as its client sees it.
+type clientCall struct {
 	// ID is the ID under which the call was accepted. It is "" before that.
 	ID string
 	// Effect is the text that the tool records.
@@ -30,8 +30,8 @@ type told struct {
 	Extra bool
 }
 
-// scar is the record of a fault and of the recovery of the fleet.
-type scar struct {
+// recovery is the record of a fault and of the recovery of the fleet.
+type recovery struct {
 	Kind   Kind `json:"kind"`
 	Victim int  `json:"victim"`
 	// At is the time of the fault since the start of the campaign.
@@ -64,8 +64,8 @@ type point struct {
 type book struct {
 	mu       sync.Mutex
 	born     time.Time
-	calls    []*told
-	scars    []*scar
+	calls    []*clientCall
+	scars    []*recovery
 	points   []point
 	findings []string
 	odd      map[string]int // counts of answers that no client should get
@@ -97,7 +97,7 @@ func (b *book) unexpected(what string) {
 }
 
 // begin records that a client sends a single call.
-func (b *book) begin(t *told) (at time.Duration) {
+func (b *book) begin(t *clientCall) (at time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.calls = append(b.calls, t)
@@ -107,7 +107,7 @@ func (b *book) begin(t *told) (at time.Duration) {
 }
 
 // accepted records the ID of a call. A call must have only one.
-func (b *book) accepted(t *told, id string) {
+func (b *book) accepted(t *clientCall, id string) {
 	b.mu.Lock()
 	was := t.ID
 	t.ID = id
@@ -118,21 +118,21 @@ func (b *book) accepted(t *told, id string) {
 }
 
 // all returns the calls of the book.
-func (b *book) all() []*told {
+func (b *book) all() []*clientCall {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.calls
 }
 
 // canceled records that a client cancels a call.
-func (b *book) canceled(t *told) {
+func (b *book) canceled(t *clientCall) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	t.Canceled = true
 }
 
 // over records the final state of a single call, "" if it did not end.
-func (b *book) over(t *told, state string, began time.Duration) {
+func (b *book) over(t *clientCall, state string, began time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.singles--
@@ -160,7 +160,7 @@ func (b *book) over(t *told, state string, began time.Duration) {
 	}
 }
 
-func (b *book) count(t *told, state string) {
+func (b *book) count(t *clientCall, state string) {
 	if t.Extra {
 		return
 	}
@@ -171,7 +171,7 @@ func (b *book) count(t *told, state string) {
 }
 
 // sent records that lines of a batch were sent.
-func (b *book) sent(ts []*told) {
+func (b *book) sent(ts []*clientCall) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.calls = append(b.calls, ts...)
@@ -180,7 +180,7 @@ func (b *book) sent(ts []*told) {
 }
 
 // line records a line of results.
-func (b *book) line(t *told, id, state string) {
+func (b *book) line(t *clientCall, id, state string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if t.Results++; t.Results == 1 {
@@ -192,16 +192,16 @@ func (b *book) line(t *told, id, state string) {
 }
 
 // strike records that a fault strikes now.
-func (b *book) strike(f Fault) *scar {
+func (b *book) strike(f Fault) *recovery {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	s := &scar{Kind: f.Kind, Victim: f.Victim, At: time.Since(b.born), InFlight: b.singles + b.lines, Singles: b.singles, pending: b.singles, from: len(b.calls)}
+	s := &recovery{Kind: f.Kind, Victim: f.Victim, At: time.Since(b.born), InFlight: b.singles + b.lines, Singles: b.singles, pending: b.singles, from: len(b.calls)}
 	b.scars = append(b.scars, s)
 	return s
 }
 
 // back records that the victim is up again.
-func (b *book) back(s *scar) {
+func (b *book) back(s *recovery) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s.Back = time.Since(b.born) - s.At

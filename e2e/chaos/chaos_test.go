@@ -151,7 +151,7 @@ func TestStartedCallsAreLimitedByInjectedFaults(t *testing.T) {
 }
 
 // judged returns the findings for a book with one call.
-func judged(t told, once, safe map[string]int, rows ...stored) []string {
+func judged(t clientCall, once, safe map[string]int, rows ...stored) []string {
 	r := &run{c: &Campaign{}, book: newBook(), report: &Report{States: map[string]int{}}}
 	r.judgeCall(&t, once, safe, map[string][]stored{t.Effect: rows})
 	return r.book.findings
@@ -159,8 +159,8 @@ func judged(t told, once, safe map[string]int, rows ...stored) []string {
 
 func TestEveryViolationIsReported(t *testing.T) {
 	ran, none := map[string]int{"e": 1}, map[string]int{}
-	good := told{ID: "call_1", Effect: "e", State: "succeeded", Results: 1}
-	as := func(change func(*told)) told {
+	good := clientCall{ID: "call_1", Effect: "e", State: "succeeded", Results: 1}
+	as := func(change func(*clientCall)) clientCall {
 		c := good
 		change(&c)
 		return c
@@ -168,23 +168,23 @@ func TestEveryViolationIsReported(t *testing.T) {
 	stands := func(id string, states ...string) stored { return stored{id, states} }
 	for _, c := range []struct {
 		name string
-		told told
+		told clientCall
 		once map[string]int
 		rows []stored
 		want string // part of the only finding; "" means no finding
 	}{
 		{"succeeded and ran", good, ran, []stored{stands("call_1", "succeeded")}, ""},
 		{"a request repeated elsewhere is canceled", good, ran, []stored{stands("call_0", "canceled"), stands("call_1", "succeeded")}, ""},
-		{"unknown may have run", as(func(c *told) { c.State = "unknown" }), ran, []stored{stands("call_1", "unknown")}, ""},
-		{"unknown may not have run", as(func(c *told) { c.State = "unknown" }), none, []stored{stands("call_1", "unknown")}, ""},
-		{"unknown may later succeed", as(func(c *told) { c.State = "unknown" }), ran, []stored{stands("call_1", "unknown", "succeeded")}, ""},
+		{"unknown may have run", as(func(c *clientCall) { c.State = "unknown" }), ran, []stored{stands("call_1", "unknown")}, ""},
+		{"unknown may not have run", as(func(c *clientCall) { c.State = "unknown" }), none, []stored{stands("call_1", "unknown")}, ""},
+		{"unknown may later succeed", as(func(c *clientCall) { c.State = "unknown" }), ran, []stored{stands("call_1", "unknown", "succeeded")}, ""},
 		{"succeeded without an effect", good, none, []stored{stands("call_1", "succeeded")}, "has no effect"},
-		{"failed and ran", as(func(c *told) { c.State = "failed" }), ran, []stored{stands("call_1", "failed")}, "is said to be failed, and ran"},
-		{"canceled and ran", as(func(c *told) { c.State = "canceled" }), ran, []stored{stands("call_1", "canceled")}, "is said to be canceled, and ran"},
-		{"no final state", as(func(c *told) { c.State, c.Results = "", 0 }), none, []stored{stands("call_1", "succeeded")}, "has no end"},
-		{"two results", as(func(c *told) { c.Results = 2 }), ran, []stored{stands("call_1", "succeeded")}, "has 2 results"},
+		{"failed and ran", as(func(c *clientCall) { c.State = "failed" }), ran, []stored{stands("call_1", "failed")}, "is said to be failed, and ran"},
+		{"canceled and ran", as(func(c *clientCall) { c.State = "canceled" }), ran, []stored{stands("call_1", "canceled")}, "is said to be canceled, and ran"},
+		{"no final state", as(func(c *clientCall) { c.State, c.Results = "", 0 }), none, []stored{stands("call_1", "succeeded")}, "has no end"},
+		{"two results", as(func(c *clientCall) { c.Results = 2 }), ran, []stored{stands("call_1", "succeeded")}, "has 2 results"},
 		{"accepted and not stored", good, ran, nil, "which is not stored"},
-		{"forgotten", as(func(c *told) { c.Lost = true }), none, nil, "nobody knew it"},
+		{"forgotten", as(func(c *clientCall) { c.Lost = true }), none, nil, "nobody knew it"},
 		{"stored without a result", good, ran, []stored{stands("call_1")}, "has no result"},
 		{"stored as something else", good, ran, []stored{stands("call_1", "failed")}, "is stored as [failed]"},
 		{"two calls for one key", good, ran, []stored{stands("call_0", "succeeded"), stands("call_1", "succeeded")}, "beside call_1"},
@@ -201,7 +201,7 @@ func TestEveryViolationIsReported(t *testing.T) {
 			t.Errorf("%s: found %q, not %q", c.name, findings, c.want)
 		}
 	}
-	asked := as(func(c *told) { c.Safe, c.Canceled, c.State = true, true, "unknown" })
+	asked := as(func(c *clientCall) { c.Safe, c.Canceled, c.State = true, true, "unknown" })
 	if got := judged(asked, none, ran, stands("call_1", "unknown")); len(got) != 0 {
 		t.Errorf("a safe call that was canceled while it ran: found %q", got)
 	}
@@ -209,7 +209,7 @@ func TestEveryViolationIsReported(t *testing.T) {
 	if got := judged(asked, none, ran, stands("call_1", "canceled")); len(got) != 1 || !strings.Contains(got[0], "is said to be canceled, and ran") {
 		t.Errorf("a safe call that is said never to have run: found %q", got)
 	}
-	safe := as(func(c *told) { c.Safe, c.State = true, "unknown" })
+	safe := as(func(c *clientCall) { c.Safe, c.State = true, "unknown" })
 	if got := judged(safe, none, ran, stands("call_1", "unknown")); len(got) != 1 || !strings.Contains(got[0], "safe to repeat") {
 		t.Errorf("a safe call that is unknown: found %q", got)
 	}
@@ -217,13 +217,13 @@ func TestEveryViolationIsReported(t *testing.T) {
 
 func TestRecoveryTimeStartsAtItsFault(t *testing.T) {
 	b := newBook()
-	before := &told{Effect: "before"}
+	before := &clientCall{Effect: "before"}
 	began := b.begin(before)
 	s := b.strike(Fault{Kind: KillDoor})
 	if s.Singles != 1 || s.InFlight != 1 {
 		t.Errorf("under way were %d, %d of them single", s.InFlight, s.Singles)
 	}
-	after := &told{Effect: "after"}
+	after := &clientCall{Effect: "after"}
 	b.over(after, "succeeded", b.begin(after))
 	if s.Serving == 0 || s.Settled != 0 {
 		t.Errorf("after a call that was sent later: serving %s, settled %s", s.Serving, s.Settled)
@@ -237,7 +237,7 @@ func TestRecoveryTimeStartsAtItsFault(t *testing.T) {
 func TestTheTimelineOfAnyCampaignIsAPicture(t *testing.T) {
 	for _, r := range []*Report{
 		{Name: "empty"},
-		{Name: "full", Took: time.Minute, Scars: []*scar{{Kind: KillNATS, At: time.Second, Back: 2 * time.Second}, {Kind: KillDoor, At: time.Minute}},
+		{Name: "full", Took: time.Minute, Scars: []*recovery{{Kind: KillNATS, At: time.Second, Back: 2 * time.Second}, {Kind: KillDoor, At: time.Minute}},
 			Points: []point{{At: time.Second, Ended: 5}, {At: 3 * time.Second, Ended: 50, InFlight: 9}}},
 	} {
 		var out bytes.Buffer

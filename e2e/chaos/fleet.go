@@ -354,10 +354,10 @@ func (f *fleet) slots() []*slot { return slices.Concat(f.nodes, f.doors, f.worke
 
 // heal reconnects every wire.
 func (f *fleet) heal() {
-	f.lan.setAll(wire{})
+	f.lan.setAll(path{})
 	for _, a := range f.slots() {
 		for _, b := range f.slots() {
-			f.lan.set(a.host.at, b.host.at, wire{})
+			f.lan.set(a.host.at, b.host.at, path{})
 		}
 	}
 }

@@ -83,7 +83,7 @@ func (r *run) ran(file string) (map[string]int, error) {
 }
 
 // judgeCall compares all three records of one call.
-func (r *run) judgeCall(t *told, once, safe map[string]int, stands map[string][]stored) {
+func (r *run) judgeCall(t *clientCall, once, safe map[string]int, stands map[string][]stored) {
 	rep, find := r.report, r.book.find
 	if !t.Extra {
 		if t.ID != "" {
@@ -139,7 +139,7 @@ func (r *run) judgeCall(t *told, once, safe map[string]int, stands map[string][]
 }
 
 // judgeStored compares the answer to the client with the stored calls.
-func (r *run) judgeStored(t *told, rows []stored) {
+func (r *run) judgeStored(t *clientCall, rows []stored) {
 	find := r.book.find
 	known := false
 	for _, s := range rows {

@@ -15,8 +15,8 @@ import (
 type lan struct {
 	mu     sync.Mutex
 	ports  map[address]*port
-	wires  map[[2]address]wire
-	all    wire // for hosts without another entry
+	wires  map[[2]address]path
+	all    path // for hosts without another entry
 	random *rand.Rand
 	lost   int // packets that a wire dropped
 	late   int // packets that a wire delayed
@@ -29,8 +29,8 @@ type address [4]byte
 // String returns the address in dotted decimal.
 func (a address) String() string { return netip.AddrFrom4(a).String() }
 
-// wire holds the properties of the path from one host to another. The zero value is a good path.
-type wire struct {
+// path holds the properties of the path from one host to another. The zero value is a good path.
+type path struct {
 	cut  bool
 	late time.Duration
 	loss float64 // the share of dropped packets, from 0 to 1
@@ -55,7 +55,7 @@ const (
 )
 
 func newLAN(seed uint64) *lan {
-	return &lan{ports: map[address]*port{}, wires: map[[2]address]wire{}, random: rand.New(rand.NewPCG(seed, 0x1a9))}
+	return &lan{ports: map[address]*port{}, wires: map[[2]address]path{}, random: rand.New(rand.NewPCG(seed, 0x1a9))}
 }
 
 // plug adds a host, whose device ends with the lan.
@@ -83,18 +83,18 @@ func (l *lan) close() error {
 }
 
 // set sets the wire between two hosts, in both directions.
-func (l *lan) set(a, b address, w wire) {
+func (l *lan) set(a, b address, w path) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, way := range [][2]address{{a, b}, {b, a}} {
-		if l.wires[way] = w; w == (wire{}) {
+		if l.wires[way] = w; w == (path{}) {
 			delete(l.wires, way)
 		}
 	}
 }
 
 // setAll sets the wire between all hosts without another entry.
-func (l *lan) setAll(w wire) {
+func (l *lan) setAll(w path) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.all = w

@@ -9,20 +9,20 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// plugged is a host of a test, with its sent and received packets.
-type plugged struct {
+// testHost is a host of a test, with its sent and received packets.
+type testHost struct {
 	sends   chan []byte
 	arrives chan []byte
 	ends    chan struct{}
 }
 
-func plugIn(l *lan, at address) *plugged {
-	p := &plugged{sends: make(chan []byte), arrives: make(chan []byte, 100), ends: make(chan struct{})}
+func newTestHost(l *lan, at address) *testHost {
+	p := &testHost{sends: make(chan []byte), arrives: make(chan []byte, 100), ends: make(chan struct{})}
 	l.plug(at, p)
 	return p
 }
 
-func (p *plugged) Read(b []byte) (int, error) {
+func (p *testHost) Read(b []byte) (int, error) {
 	select {
 	case text := <-p.sends:
 		return copy(b, text), nil
@@ -31,12 +31,12 @@ func (p *plugged) Read(b []byte) (int, error) {
 	}
 }
 
-func (p *plugged) Write(b []byte) (int, error) {
+func (p *testHost) Write(b []byte) (int, error) {
 	p.arrives <- append([]byte(nil), b...)
 	return len(b), nil
 }
 
-func (p *plugged) Close() error {
+func (p *testHost) Close() error {
 	close(p.ends)
 	return nil
 }
@@ -50,7 +50,7 @@ func ip(from, to address, text byte) []byte {
 	return b
 }
 
-func (p *plugged) texts() (got []byte) {
+func (p *testHost) texts() (got []byte) {
 	for len(p.arrives) > 0 {
 		got = append(got, (<-p.arrives)[20])
 	}
@@ -61,13 +61,13 @@ func TestPacketsFollowTheStateOfTheirLink(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLAN(1)
 		one, two, three := address{10, 0, 0, 1}, address{10, 0, 0, 2}, address{10, 0, 0, 3}
-		a, b, c := plugIn(l, one), plugIn(l, two), plugIn(l, three)
+		a, b, c := newTestHost(l, one), newTestHost(l, two), newTestHost(l, three)
 		defer func() {
 			if err := l.close(); err != nil {
 				t.Error(err)
 			}
 		}()
-		arrived := func(at *plugged, want string) {
+		arrived := func(at *testHost, want string) {
 			t.Helper()
 			synctest.Wait()
 			if diff := cmp.Diff(want, string(at.texts())); diff != "" {
@@ -77,7 +77,7 @@ func TestPacketsFollowTheStateOfTheirLink(t *testing.T) {
 		a.sends <- ip(one, two, 'x')
 		arrived(b, "x")
 
-		l.set(one, two, wire{cut: true})
+		l.set(one, two, path{cut: true})
 		a.sends <- ip(one, two, 'x')
 		b.sends <- ip(two, one, 'x')
 		a.sends <- ip(one, three, 'y')
@@ -85,21 +85,21 @@ func TestPacketsFollowTheStateOfTheirLink(t *testing.T) {
 		arrived(a, "")
 		arrived(c, "y")
 
-		l.set(one, two, wire{})
-		l.setAll(wire{late: time.Second})
+		l.set(one, two, path{})
+		l.setAll(path{late: time.Second})
 		a.sends <- ip(one, two, '1')
 		a.sends <- ip(one, two, '2')
 		arrived(b, "")
 		time.Sleep(time.Second)
 		arrived(b, "12")
 
-		l.setAll(wire{loss: 1})
+		l.setAll(path{loss: 1})
 		a.sends <- ip(one, two, 'x')
 		arrived(b, "")
 		if lost, late := l.counts(); lost != 3 || late != 2 {
 			t.Errorf("%d packets were lost and %d late", lost, late)
 		}
-		l.setAll(wire{})
+		l.setAll(path{})
 		a.sends <- []byte{0x60, 0, 0} // not IPv4
 		a.sends <- ip(one, address{10, 0, 0, 9}, 'x')
 		a.sends <- ip(one, two, 'z')

@@ -30,7 +30,7 @@ type lines struct {
 	c       *client
 	name    string
 	id      string
-	calls   []*told
+	calls   []*clientCall
 	before  int // lines of earlier batches
 	ms      int
 	effects string
@@ -48,7 +48,7 @@ func (r *run) batches(ctx context.Context) {
 			return
 		}
 		read := make(chan struct{})
-		arrived := make(chan *told, size)
+		arrived := make(chan *clientCall, size)
 		go func() {
 			defer close(read)
 			b.results(ctx, size, arrived)
@@ -107,7 +107,7 @@ func (b *lines) create(ctx context.Context) bool {
 
 // send sends the lines, a piece at a time. After an error it asks for the
 // number of stored lines, and continues after them.
-func (b *lines) send(ctx context.Context, size int, arrived chan<- *told) bool {
+func (b *lines) send(ctx context.Context, size int, arrived chan<- *clientCall) bool {
 	for from := 0; from < size; {
 		n := min(pieceLines, size-from)
 		if from+n > len(b.calls) {
@@ -115,9 +115,9 @@ func (b *lines) send(ctx context.Context, size int, arrived chan<- *told) bool {
 			if arrived != nil && !b.turn(ctx, fresh) {
 				return false
 			}
-			var added []*told
+			var added []*clientCall
 			for range fresh {
-				t := &told{Effect: fmt.Sprintf("%s-%d", b.name, len(b.calls)), Batch: b.name, Extra: arrived == nil}
+				t := &clientCall{Effect: fmt.Sprintf("%s-%d", b.name, len(b.calls)), Batch: b.name, Extra: arrived == nil}
 				b.calls = append(b.calls, t)
 				added = append(added, t)
 			}
@@ -201,8 +201,8 @@ func (b *lines) seal(ctx context.Context) {
 
 // results reads results until there is one for each line. Each connection starts at the
 // cursor of the last line received.
-func (b *lines) results(ctx context.Context, size int, arrived <-chan *told) {
-	known := map[string]*told{}
+func (b *lines) results(ctx context.Context, size int, arrived <-chan *clientCall) {
+	known := map[string]*clientCall{}
 	cursor, got := "", 0
 	for got < size && ctx.Err() == nil {
 		watch, cancel := context.WithCancel(ctx)
@@ -277,7 +277,7 @@ func (r *run) canceledBatch(ctx context.Context) {
 	canceled := time.Now()
 	rest(ctx, time.Second)
 	after := ran()
-	arrived := make(chan *told, len(b.calls))
+	arrived := make(chan *clientCall, len(b.calls))
 	for _, t := range b.calls {
 		arrived <- t
 	}

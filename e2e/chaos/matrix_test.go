@@ -111,7 +111,7 @@ func TestGoTestEventsAreParsedAndMissingTestsFail(t *testing.T) {
 func TestTheMatrixIsAPageOfMarkdown(t *testing.T) {
 	report := &Report{
 		Calls: 100, States: map[string]int{"succeeded": 98, "unknown": 2}, UnknownMost: 40,
-		Scars: []*scar{{Kind: PartitionWorker, Back: 20 * time.Second, Serving: 100 * time.Millisecond, Settled: 21 * time.Second}},
+		Scars: []*recovery{{Kind: PartitionWorker, Back: 20 * time.Second, Serving: 100 * time.Millisecond, Settled: 21 * time.Second}},
 	}
 	broken := *report
 	broken.Findings = []string{"e1 ran 2 times", "e2 ran 2 times"}

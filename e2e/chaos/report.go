@@ -54,7 +54,7 @@ type Report struct {
 	Disturbed int `json:"disturbed,omitempty"`
 	// Odd counts the answers that no client should get.
 	Odd    map[string]int `json:"odd_answers,omitempty"`
-	Scars  []*scar        `json:"faults"`
+	Scars  []*recovery    `json:"faults"`
 	Points []point        `json:"timeline"`
 	// Findings lists all mismatches. It is empty if all promises were kept.
 	Findings []string `json:"findings"`

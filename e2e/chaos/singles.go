@@ -48,7 +48,7 @@ const toolTimeout = 5000
 // the call is known.
 func (r *run) single(ctx context.Context, c *client, k int64) {
 	random := rand.New(rand.NewPCG(r.c.Seed, uint64(k)))
-	t := &told{Effect: fmt.Sprintf("s%d", k), Safe: random.IntN(10) == 0}
+	t := &clientCall{Effect: fmt.Sprintf("s%d", k), Safe: random.IntN(10) == 0}
 	server, file := onceServer, r.effects
 	if t.Safe {
 		server, file = safeServer, r.safeEffects
@@ -86,7 +86,7 @@ func (r *run) single(ctx context.Context, c *client, k int64) {
 // the request is repeated. A call is accepted if the response is a result, reports that the
 // call is stored or in flight, or is that of an earlier request with its key. After any other
 // response the request is repeated, as documented.
-func (r *run) read(ctx context.Context, c *client, t *told, a answer) (state string, pause time.Duration) {
+func (r *run) read(ctx context.Context, c *client, t *clientCall, a answer) (state string, pause time.Duration) {
 	id := a.header.Get("Callyard-Call-Id")
 	if id == "" {
 		id = a.problem().CallID
@@ -127,7 +127,7 @@ func (r *run) read(ctx context.Context, c *client, t *told, a answer) (state str
 
 // cancel cancels a call once. It ignores the response, because the outcome of the call
 // is read afterwards.
-func (r *run) cancel(ctx context.Context, c *client, t *told) {
+func (r *run) cancel(ctx context.Context, c *client, t *clientCall) {
 	r.book.canceled(t)
 	a, err := c.send(ctx, http.MethodPost, "/calls/"+t.ID+"/cancel", "")
 	switch {
@@ -143,7 +143,7 @@ const followTries = 20
 
 // follow polls the state of a call until it has ended. It returns "" if the load ends or
 // the call is lost.
-func (r *run) follow(ctx context.Context, c *client, t *told) string {
+func (r *run) follow(ctx context.Context, c *client, t *clientCall) string {
 	for missing := 0; ; {
 		a, err := c.send(ctx, http.MethodGet, "/calls/"+t.ID+"?wait=5", "")
 		pause := errorPause

@@ -78,7 +78,7 @@ func digestOf(arguments string) string {
 // and reads all calls.
 func (r *run) settled(ctx context.Context) (kept, error) {
 	for began := time.Now(); !r.c.wants(); {
-		now, err := r.keep(ctx, func(t *told) bool { return t.State == "" })
+		now, err := r.keep(ctx, func(t *clientCall) bool { return t.State == "" })
 		if err != nil {
 			return kept{}, err
 		}
@@ -104,12 +104,12 @@ func (r *run) settled(ctx context.Context) (kept, error) {
 	if err != nil {
 		return kept{}, fmt.Errorf("starting the front doors again: %w", err)
 	}
-	return r.keep(ctx, func(*told) bool { return true })
+	return r.keep(ctx, func(*clientCall) bool { return true })
 }
 
 // keep reads the stored durable calls: the single calls that which selects, the calls
 // whose ID no client knows, and the batches.
-func (r *run) keep(ctx context.Context, which func(*told) bool) (kept, error) {
+func (r *run) keep(ctx context.Context, which func(*clientCall) bool) (kept, error) {
 	began := time.Now()
 	calls := r.book.all()
 	ctx, cancel := context.WithTimeout(ctx, readWithin+time.Duration(len(calls))*readEach)

@@ -32,7 +32,7 @@ const (
 	pathOfBatches = "/batches?limit=1000&cursor="
 )
 
-func every(*told) bool { return true }
+func every(*clientCall) bool { return true }
 
 func TestStoredCallsAreReadFromTheAPI(t *testing.T) {
 	record := func(id, arguments, more string) string {
@@ -52,7 +52,7 @@ func TestStoredCallsAreReadFromTheAPI(t *testing.T) {
 		"/batches/batch_1/results?limit=1000&cursor=2": `{"custom_id":"b1-0","call_id":"call_b0","state":"succeeded","cursor":"3"}` + "\n",
 		"/batches/batch_1/results?limit=1000&cursor=3": "",
 	})
-	for _, c := range []told{
+	for _, c := range []clientCall{
 		{Effect: "s1", ID: "call_1", digest: digestOf("one")}, {Effect: "s2", ID: "call_2", digest: digestOf("two")}, {Effect: "s3", ID: "call_3", digest: digestOf("three")},
 		{Effect: "b1-0", ID: "call_b0", Batch: "b1"},
 	} {
@@ -79,7 +79,7 @@ func TestStoredCallsAreReadFromTheAPI(t *testing.T) {
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(kept{}, stored{})); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	open, err := r.keep(t.Context(), func(c *told) bool { return c.Effect == "s2" })
+	open, err := r.keep(t.Context(), func(c *clientCall) bool { return c.Effect == "s2" })
 	if err != nil || len(open.calls["s1"]) != 1 || open.calls["s1"][0].id != "call_0" || len(open.calls["s2"]) != 1 {
 		t.Errorf("of some calls and all twins there are %v, %v", open.calls, err)
 	}
@@ -90,7 +90,7 @@ func TestStoredCallsAreReadFromTheAPI(t *testing.T) {
 
 func TestALogThatNamesNoCallOfTheLoadIsAnError(t *testing.T) {
 	r := frontDoor(t, map[string]string{pathOfLog: `{"calls":[]}`, "/calls/call_1": `{"state":"succeeded"}`, pathOfBatches: `{"batches":[]}`})
-	r.book.begin(&told{Effect: "s1", ID: "call_1", digest: digestOf("one")})
+	r.book.begin(&clientCall{Effect: "s1", ID: "call_1", digest: digestOf("one")})
 	if _, err := r.keep(t.Context(), every); err == nil || !strings.Contains(err.Error(), "names none of 1 calls") {
 		t.Errorf("the error is %v", err)
 	}
@@ -116,7 +116,7 @@ func TestCallIsAcceptedOnlyIfTheResponseSaysSo(t *testing.T) {
 	} {
 		r := frontDoor(t, map[string]string{"/calls/call_1?wait=5": `{"state":"failed"}`})
 		client := newClient(r.f, 0)
-		call := &told{Effect: "s1"}
+		call := &clientCall{Effect: "s1"}
 		if c.header == nil {
 			c.header = http.Header{}
 		}

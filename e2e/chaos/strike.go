@@ -169,7 +169,7 @@ const (
 // breakLAN partitions the victims, or makes all wires bad.
 func (r *run) breakLAN(f Fault, victims []*slot) {
 	if f.Kind == SlowLAN {
-		r.f.lan.setAll(wire{late: lateBy, loss: lossRate})
+		r.f.lan.setAll(path{late: lateBy, loss: lossRate})
 		return
 	}
 	from := r.f.slots()
@@ -179,7 +179,7 @@ func (r *run) breakLAN(f Fault, victims []*slot) {
 	victims[0].away()
 	for _, s := range from {
 		if s != victims[0] {
-			r.f.lan.set(victims[0].host.at, s.host.at, wire{cut: true})
+			r.f.lan.set(victims[0].host.at, s.host.at, path{cut: true})
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/callyard/callyard/internal/approver/oidc/oidctest"
 )
 
-func storyOfKeys(t *testing.T, o *office) {
+func checkKeys(t *testing.T, o *guideFabric) {
 	if status, body := ask(t, "GET", o.approver+"/approvals", "", "X-API-Key: nobody"); status != http.StatusUnauthorized {
 		t.Errorf("%d %s", status, body)
 	}
@@ -22,7 +22,7 @@ func storyOfKeys(t *testing.T, o *office) {
 	}
 }
 
-func storyOfTheProvider(t *testing.T, o *office) {
+func checkProvider(t *testing.T, o *guideFabric) {
 	ada := oidctest.Claims{"email": "ada@example.com", "email_verified": true, "groups": []string{"platform-oncall"}}
 	o.provider.SignsIn(ada)
 	b := o.browses(t, "")
@@ -50,7 +50,7 @@ func storyOfTheProvider(t *testing.T, o *office) {
 	o.decides(t, "ann", mine.Approval, "deny", "", http.StatusOK)
 }
 
-func storyOfFreshSignIns(t *testing.T, o *office) {
+func checkFreshSignIns(t *testing.T, o *guideFabric) {
 	h := o.asked(t, "agent", "add", `{"a":5000,"b":1}`)
 	if status, body := o.decide(t, "fay", h.Approval, "approve", ""); status == http.StatusOK {
 		t.Errorf("a key with the API counts as a fresh sign-in: %s", body)
@@ -72,7 +72,7 @@ func storyOfFreshSignIns(t *testing.T, o *office) {
 	}
 }
 
-func storyOfTheAPI(t *testing.T, o *office) {
+func checkAPI(t *testing.T, o *guideFabric) {
 	if status, body := ask(t, "GET", o.approver+"/openapi.json", "", key("ann")); status != http.StatusOK || !strings.Contains(body, "/decisions") {
 		t.Errorf("/openapi.json: %d", status)
 	}
@@ -100,7 +100,7 @@ func storyOfTheAPI(t *testing.T, o *office) {
 	o.ended(t, "agent", h, "succeeded")
 }
 
-func storyOfTheKilled(t *testing.T, o *office) {
+func checkKilledApprover(t *testing.T, o *guideFabric) {
 	h := o.asked(t, "agent", "echo", `{"message":"while the approver is gone"}`)
 	o.view(t, "ann", h.Approval, nil)
 	ann := o.browses(t, "ann")

@@ -40,7 +40,7 @@ type values struct {
 	}
 }
 
-func storyValues(t testing.TB) (v values) {
+func guideValues(t testing.TB) (v values) {
 	t.Helper()
 	parseYAML(t, approvalsValues, &v)
 	return v
@@ -48,10 +48,10 @@ func storyValues(t testing.TB) (v values) {
 
 // composeConfigs writes the files that the services of compose.yaml read, extended with
 // approvalsValues.
-func composeConfigs(t testing.TB, around surroundings) string {
+func composeConfigs(t testing.TB, around fabricValues) string {
 	t.Helper()
 	folder := t.TempDir()
-	add := storyValues(t)
+	add := guideValues(t)
 	c := composed(t, "compose.yaml")
 	for service, role := range map[string]string{"frontdoor-1": "frontdoor", "worker-1": "worker", "approver": "approver"} {
 		s := c.Services[service]
@@ -90,9 +90,9 @@ func composeConfigs(t testing.TB, around surroundings) string {
 	return folder
 }
 
-// office is a fabric of a shipped set-up with the people of approvalsValues, and their identity
+// guideFabric is a fabric of a shipped set-up with the people of approvalsValues, and their identity
 // provider, Slack and receiver of events.
-type office struct {
+type guideFabric struct {
 	*fabric
 	t        testing.TB
 	page     string // docs/how-to/approvals.md
@@ -102,12 +102,12 @@ type office struct {
 	events   map[string]int // that the receiver got, by type
 }
 
-func openOffice(t *testing.T, configs func(surroundings) string) *office {
+func openGuideFabric(t *testing.T, configs func(fabricValues) string) *guideFabric {
 	t.Helper()
-	o := &office{t: t, page: read(t, approvalsPage), provider: oidctest.Start(t), slack: slacktest.Start(t), events: make(map[string]int)}
+	o := &guideFabric{t: t, page: read(t, approvalsPage), provider: oidctest.Start(t), slack: slacktest.Start(t), events: make(map[string]int)}
 	hooks := httptest.NewServer(http.HandlerFunc(o.told))
 	t.Cleanup(hooks.Close)
-	o.fabric = openConfigured(t, func(around surroundings) string {
+	o.fabric = openConfigured(t, func(around fabricValues) string {
 		folder := configs(around)
 		for name, text := range map[string]string{
 			"oidc": o.provider.Secret, "slack-bot": slacktest.BotToken, "slack-signing": slacktest.SigningSecret, "hooks": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n",
@@ -124,7 +124,7 @@ func openOffice(t *testing.T, configs func(surroundings) string) *office {
 	return o
 }
 
-func (o *office) told(_ http.ResponseWriter, r *http.Request) {
+func (o *guideFabric) told(_ http.ResponseWriter, r *http.Request) {
 	var e struct{ Type string }
 	if err := json.NewDecoder(r.Body).Decode(&e); err != nil {
 		o.t.Error(err)
@@ -135,7 +135,7 @@ func (o *office) told(_ http.ResponseWriter, r *http.Request) {
 }
 
 // hears waits until the receiver gets an event.
-func (o *office) hears(t testing.TB, event string) {
+func (o *guideFabric) hears(t testing.TB, event string) {
 	t.Helper()
 	eventually(t, "the receiver being told of "+event, func() error {
 		o.mu.Lock()
@@ -148,7 +148,7 @@ func (o *office) hears(t testing.TB, event string) {
 }
 
 // block returns the code block of the page that begins with the given text.
-func (o *office) block(t testing.TB, language, begins string) string {
+func (o *guideFabric) block(t testing.TB, language, begins string) string {
 	t.Helper()
 	for _, m := range regexp.MustCompile("(?s)```"+language+"\n(.*?)\n```").FindAllStringSubmatch(o.page, -1) {
 		if strings.HasPrefix(m[1], begins) {
@@ -162,7 +162,7 @@ func (o *office) block(t testing.TB, language, begins string) string {
 func key(of string) string { return "X-API-Key: " + of + "-key" }
 
 // asked sends a call as a caller. The call is held.
-func (o *office) asked(t testing.TB, by, tool, arguments string) held {
+func (o *guideFabric) asked(t testing.TB, by, tool, arguments string) held {
 	t.Helper()
 	var h held
 	status, body := ask(t, "POST", o.door+"/servers/demo/tools/"+tool, arguments, key(by))
@@ -190,7 +190,7 @@ type seen struct {
 }
 
 // view waits until the approval has the wanted state in the view of a person.
-func (o *office) view(t testing.TB, who, id string, is func(*seen) bool) (s seen) {
+func (o *guideFabric) view(t testing.TB, who, id string, is func(*seen) bool) (s seen) {
 	t.Helper()
 	eventually(t, who+" seeing the approval as wanted", func() error {
 		s = seen{}
@@ -204,14 +204,14 @@ func (o *office) view(t testing.TB, who, id string, is func(*seen) bool) (s seen
 }
 
 // decide sends a person's decision on their current view; more is added to it.
-func (o *office) decide(t testing.TB, who, id, kind, more string) (int, string) {
+func (o *guideFabric) decide(t testing.TB, who, id, kind, more string) (int, string) {
 	t.Helper()
 	s := o.view(t, who, id, nil)
 	return ask(t, "POST", o.approver+"/approvals/"+id+"/decisions", fmt.Sprintf(`{"kind":%q,"digest":%q%s}`, kind, s.Digest, more), key(who))
 }
 
 // decides is decide with an expected status.
-func (o *office) decides(t testing.TB, who, id, kind, more string, want int) string {
+func (o *guideFabric) decides(t testing.TB, who, id, kind, more string, want int) string {
 	t.Helper()
 	status, body := o.decide(t, who, id, kind, more)
 	if status != want {
@@ -221,7 +221,7 @@ func (o *office) decides(t testing.TB, who, id, kind, more string, want int) str
 }
 
 // ended waits until a call has the state and returns its JSON.
-func (o *office) ended(t testing.TB, by string, h held, state string) (body string) {
+func (o *guideFabric) ended(t testing.TB, by string, h held, state string) (body string) {
 	t.Helper()
 	eventually(t, "the call being "+state, func() error {
 		var status int
@@ -242,7 +242,7 @@ type browser struct {
 }
 
 // browses opens a browser, signed in with the key of who unless that is "".
-func (o *office) browses(t testing.TB, who string) *browser {
+func (o *guideFabric) browses(t testing.TB, who string) *browser {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
 	if err != nil {
@@ -321,12 +321,12 @@ func (b *browser) submit(page, action string, fields url.Values) string {
 }
 
 func TestApprovalsValuesMatchTheDocsPage(t *testing.T) {
-	o := &office{page: read(t, approvalsPage)}
+	o := &guideFabric{page: read(t, approvalsPage)}
 	var printed struct{ Approver map[string]any }
 	if err := yaml.Unmarshal([]byte(o.block(t, "yaml", "approver:\n  public_url:")), &printed); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(printed.Approver["oidc"], storyValues(t).Approver.Settings["oidc"]); diff != "" {
+	if diff := cmp.Diff(printed.Approver["oidc"], guideValues(t).Approver.Settings["oidc"]); diff != "" {
 		t.Errorf("the provider of %s is not the one of the page (-page +values):\n%s", approvalsValues, diff)
 	}
 	if _, err := os.Stat("checks/testdata/approvals-rendered.yaml"); err != nil {

@@ -21,35 +21,35 @@ import (
 // separate calls.
 var stories = []struct {
 	heading string // the heading of the story on the page
-	tell    func(*testing.T, *office)
+	tell    func(*testing.T, *guideFabric)
 }{
-	{"# Approvals", storyOfTheDemo},
-	{"## The pages", storyOfThePages},
-	{"### What you see is what runs", storyOfWhatIsSeen},
-	{"### What changed in the tool", storyOfTheTool},
-	{"## Decisions", storyOfTheAnswers},
-	{"## Decisions", storyOfTheRequester},
-	{"## Decisions", storyOfSlack},
-	{"### When the approval starts again", storyOfRestarts},
-	{"### Bulk review", storyOfSeveral},
-	{"### Approve and remember", storyOfPermissions},
-	{"### With API keys", storyOfKeys},
-	{"### With a provider (OpenID Connect)", storyOfTheProvider},
-	{"### Sessions", storyOfFreshSignIns},
-	{"## The API", storyOfTheAPI},
-	{"## Failures", storyOfTheKilled},
+	{"# Approvals", checkDemo},
+	{"## The pages", checkPages},
+	{"### What you see is what runs", checkVisibility},
+	{"### What changed in the tool", checkTool},
+	{"## Decisions", checkAnswers},
+	{"## Decisions", checkRequester},
+	{"## Decisions", checkSlack},
+	{"### When the approval starts again", checkRestarts},
+	{"### Bulk review", checkSeveralApprovers},
+	{"### Approve and remember", checkPermissions},
+	{"### With API keys", checkKeys},
+	{"### With a provider (OpenID Connect)", checkProvider},
+	{"### Sessions", checkFreshSignIns},
+	{"## The API", checkAPI},
+	{"## Failures", checkKilledApprover},
 }
 
 // The stories of docs/how-to/approvals.md, with the fabric of compose and with that of the chart.
 func TestApprovalsGuideWorksWithComposeAndChart(t *testing.T) {
-	for name, configs := range map[string]func(testing.TB, surroundings) string{
+	for name, configs := range map[string]func(testing.TB, fabricValues) string{
 		"compose": composeConfigs,
-		"chart": func(t testing.TB, around surroundings) string {
+		"chart": func(t testing.TB, around fabricValues) string {
 			return chartConfigs(t, "checks/testdata/approvals-rendered.yaml", around)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := openOffice(t, func(around surroundings) string { return configs(t, around) })
+			o := openGuideFabric(t, func(around fabricValues) string { return configs(t, around) })
 			told := map[string]bool{}
 			for _, s := range stories {
 				if !strings.Contains(o.page, "\n"+s.heading+"\n") && !strings.HasPrefix(o.page, s.heading+"\n") {
@@ -72,7 +72,7 @@ func TestApprovalsGuideWorksWithComposeAndChart(t *testing.T) {
 	}
 }
 
-func storyOfTheDemo(t *testing.T, o *office) {
+func checkDemo(t *testing.T, o *guideFabric) {
 	printed := o.block(t, "sh", "callyard up")
 	up := start(t, []string{
 		"PATH=" + filepath.Dir(built(t, "callyard")) + string(os.PathListSeparator) + os.Getenv("PATH"),
@@ -93,7 +93,7 @@ func storyOfTheDemo(t *testing.T, o *office) {
 	}
 }
 
-func storyOfThePages(t *testing.T, o *office) {
+func checkPages(t *testing.T, o *guideFabric) {
 	h := o.asked(t, "agent", "big", `{"bytes":11}`)
 	o.view(t, "ann", h.Approval, func(s *seen) bool { return s.State == "pending" })
 	ann := o.browses(t, "ann")
@@ -133,7 +133,7 @@ func storyOfThePages(t *testing.T, o *office) {
 	o.ended(t, "agent", h, "succeeded")
 }
 
-func storyOfWhatIsSeen(t *testing.T, o *office) {
+func checkVisibility(t *testing.T, o *guideFabric) {
 	h := o.asked(t, "agent", "echo", "{\"message\":\"what \u202eis this\"}")
 	s := o.view(t, "ann", h.Approval, nil)
 	if _, page := o.browses(t, "ann").get("/a/" + h.Approval); !strings.Contains(page, "202E") {
@@ -150,7 +150,7 @@ func storyOfWhatIsSeen(t *testing.T, o *office) {
 	o.ended(t, "agent", h, "succeeded")
 }
 
-func storyOfTheTool(t *testing.T, o *office) {
+func checkTool(t *testing.T, o *guideFabric) {
 	h := o.asked(t, "agent", "sleep", `{"seconds":0.01}`)
 	o.view(t, "ann", h.Approval, func(s *seen) bool { return s.ToolChange.Is == "first" })
 	o.decides(t, "ann", h.Approval, "approve", "", http.StatusOK)
@@ -162,7 +162,7 @@ func storyOfTheTool(t *testing.T, o *office) {
 	o.ended(t, "agent", h, "denied")
 }
 
-func storyOfTheAnswers(t *testing.T, o *office) {
+func checkAnswers(t *testing.T, o *guideFabric) {
 	// Approve: two people, each once, regardless of the key.
 	h := o.asked(t, "agent", "sleep", `{"seconds":0.01}`)
 	o.decides(t, "ann", h.Approval, "approve", "", http.StatusOK)
@@ -216,7 +216,7 @@ func storyOfTheAnswers(t *testing.T, o *office) {
 	}
 }
 
-func storyOfTheRequester(t *testing.T, o *office) {
+func checkRequester(t *testing.T, o *guideFabric) {
 	h := o.asked(t, "ben-agent", "echo", `{"message":"mine"}`)
 	if s := o.view(t, "ben", h.Approval, nil); slices.Contains(s.May, "approve") || s.MayNot == "" {
 		t.Errorf("ben may decide what his agent asks for: %+v", s)
@@ -235,7 +235,7 @@ func storyOfTheRequester(t *testing.T, o *office) {
 	}
 }
 
-func storyOfSlack(t *testing.T, o *office) {
+func checkSlack(t *testing.T, o *guideFabric) {
 	ann := o.browses(t, "ann")
 	_, page := ann.get("/slack")
 	page = ann.submit(page, "/slack/code", nil)
@@ -279,7 +279,7 @@ func storyOfSlack(t *testing.T, o *office) {
 	o.ended(t, "agent", h, "succeeded")
 }
 
-func storyOfRestarts(t *testing.T, o *office) {
+func checkRestarts(t *testing.T, o *guideFabric) {
 	// An edit to arguments that two people of finance must approve, with a recent sign-in.
 	h := o.asked(t, "agent", "add", `{"a":5,"b":1}`)
 	o.decides(t, "ann", h.Approval, "edit", `,"arguments":{"a":999999,"b":1}`, http.StatusOK)
@@ -327,7 +327,7 @@ func storyOfRestarts(t *testing.T, o *office) {
 
 // policy waits until all processes use the same version of the policy, which must be want unless
 // that is empty, and returns it.
-func (o *office) policy(t testing.TB, want string) (version string) {
+func (o *guideFabric) policy(t testing.TB, want string) (version string) {
 	t.Helper()
 	eventually(t, "all processes going by one policy", func() error {
 		var c struct {
@@ -358,7 +358,7 @@ func (o *office) policy(t testing.TB, want string) (version string) {
 	return version
 }
 
-func storyOfSeveral(t *testing.T, o *office) {
+func checkSeveralApprovers(t *testing.T, o *guideFabric) {
 	var all []held
 	for i := range 4 {
 		all = append(all, o.asked(t, "agent", "echo", fmt.Sprintf(`{"message":"%d"}`, i)))
@@ -379,7 +379,7 @@ func storyOfSeveral(t *testing.T, o *office) {
 	}
 }
 
-func storyOfPermissions(t *testing.T, o *office) {
+func checkPermissions(t *testing.T, o *guideFabric) {
 	runs := func(arguments string, want bool) {
 		t.Helper()
 		status, body := ask(t, "POST", o.door+"/servers/demo/tools/echo", arguments, key("agent"))

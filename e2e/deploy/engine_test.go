@@ -108,7 +108,7 @@ func TestEachComposeFileIsAWholeFabric(t *testing.T) {
 			if err := p.Up(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			works(t, p, env)
+			callEachKind(t, p, env)
 			healthy(t, p)
 			if path == "compose.yaml" {
 				restores(t, p, dir, env)
@@ -117,9 +117,9 @@ func TestEachComposeFileIsAWholeFabric(t *testing.T) {
 	}
 }
 
-// works waits until every front door has three workers, and makes one call of each kind
+// callEachKind waits until every front door has three workers, and makes one call of each kind
 // at the last of them.
-func works(t *testing.T, p *engine.Project, env map[string]string) {
+func callEachKind(t *testing.T, p *engine.Project, env map[string]string) {
 	t.Helper()
 	f := &fabric{agent: "X-API-Key: " + env["AGENT_KEY"], ann: "X-API-Key: " + env["ANN_KEY"]}
 	for name, s := range p.File.Services {

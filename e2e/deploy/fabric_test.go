@@ -79,7 +79,7 @@ func natsFile(t testing.TB, name string) string {
 // NATS, and more is added to the examples' variables of each process.
 func openFabric(t testing.TB, config, scheme string, natsEnv []string, more ...string) *fabric {
 	t.Helper()
-	return openConfigured(t, func(surroundings) string {
+	return openConfigured(t, func(fabricValues) string {
 		examples, err := filepath.Abs("examples")
 		if err != nil {
 			t.Fatal(err)
@@ -88,14 +88,14 @@ func openFabric(t testing.TB, config, scheme string, natsEnv []string, more ...s
 	}, config, scheme, natsEnv, more...)
 }
 
-// surroundings holds the values that the configurations of a fabric refer to.
-type surroundings struct {
+// fabricValues holds the values that the configurations of a fabric refer to.
+type fabricValues struct {
 	nats, redis, secrets string
 	approver             string // its public URL
 }
 
 // openConfigured is openFabric with the configurations of the folder that configs makes.
-func openConfigured(t testing.TB, configs func(surroundings) string, config, scheme string, natsEnv []string, more ...string) *fabric {
+func openConfigured(t testing.TB, configs func(fabricValues) string, config, scheme string, natsEnv []string, more ...string) *fabric {
 	t.Helper()
 	f := &fabric{agent: agentKey, ann: annKey}
 	f.nats, f.natsAddress = startNATS(t, config, natsEnv...)
@@ -106,7 +106,7 @@ func openConfigured(t testing.TB, configs func(surroundings) string, config, sch
 			t.Fatalf("keys warrant: %v\n%s", err, out)
 		}
 	}
-	around := surroundings{nats: scheme + "://" + f.natsAddress, redis: "redis://" + confirmtest.StartRedis(t, "", porttest.Address(t)).Address + "/0", secrets: secrets, approver: "http://" + porttest.Address(t)}
+	around := fabricValues{nats: scheme + "://" + f.natsAddress, redis: "redis://" + confirmtest.StartRedis(t, "", porttest.Address(t)).Address + "/0", secrets: secrets, approver: "http://" + porttest.Address(t)}
 	folder := configs(around)
 	f.folder = folder
 	probes := porttest.Address(t)

@@ -10,7 +10,7 @@ import (
 
 // chartConfigs writes the configurations of the rendered chart in testdata of package
 // checks into a folder for each role, with local addresses and paths.
-func chartConfigs(t testing.TB, rendered string, around surroundings) string {
+func chartConfigs(t testing.TB, rendered string, around fabricValues) string {
 	t.Helper()
 	folder, found := t.TempDir(), 0
 	d := yaml.NewDecoder(strings.NewReader(read(t, rendered)))
@@ -47,7 +47,7 @@ func chartConfigs(t testing.TB, rendered string, around surroundings) string {
 }
 
 func TestFabricRunsWithConfigsOfTheChart(t *testing.T) {
-	f := openConfigured(t, func(around surroundings) string { return chartConfigs(t, "checks/testdata/rendered.yaml", around) }, natsFile(t, "nats-server.conf"), "nats", nil)
+	f := openConfigured(t, func(around fabricValues) string { return chartConfigs(t, "checks/testdata/rendered.yaml", around) }, natsFile(t, "nats-server.conf"), "nats", nil)
 	f.works(t)
 	f.stop(t)
 	f.clean(t)

@@ -11,7 +11,7 @@ import (
 // NATS has closed the gap and the document can be changed.
 func TestNATSAllowsAnyDeliverySubjectOfAConsumer(t *testing.T) {
 	address := provisioned(t)
-	approver, worker := steal(t, address, "approver"), steal(t, address, "worker")
+	approver, worker := connectAs(t, address, "approver"), connectAs(t, address, "worker")
 	calls, err := worker.nc.SubscribeSync("callyard.v1.call.w1")
 	if err != nil || worker.denied("callyard.v1.call.w1") {
 		t.Fatalf("the worker cannot listen: %v", err)

@@ -52,7 +52,7 @@ func TestAStolenRoleWritesNoStreamByHeaders(t *testing.T) {
 			}
 			kept[name] = subject
 		}
-		s, before, sent := steal(t, address, role), states(t, js), 0
+		s, before, sent := connectAs(t, address, role), states(t, js), 0
 		may := func(subject string) bool {
 			return slices.ContainsFunc(roles[role].publish, func(p string) bool { return covers(p, subject) })
 		}

@@ -17,13 +17,13 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// stolen is a connection of an attacker with the password of a role.
-type stolen struct {
+// attackerConn is a connection of an attacker with the password of a role.
+type attackerConn struct {
 	nc *nats.Conn
 	t  testing.TB
 }
 
-func steal(t testing.TB, address, role string) stolen {
+func connectAs(t testing.TB, address, role string) attackerConn {
 	t.Helper()
 	nc, err := nats.Connect("nats://"+address, nats.UserInfo(role, role), nats.CustomInboxPrefix("_INBOX."+role), nats.NoReconnect(), nats.PermissionErrOnSubscribe(true),
 		// The test reads denials below, so they are not logged.
@@ -32,12 +32,12 @@ func steal(t testing.TB, address, role string) stolen {
 		t.Fatalf("signing in as %s: %v", role, err)
 	}
 	t.Cleanup(nc.Close)
-	return stolen{nc, t}
+	return attackerConn{nc, t}
 }
 
 // denied reports whether the server denied the last message. The error arrives before
 // the answer to the flush.
-func (s stolen) denied(subject string) bool {
+func (s attackerConn) denied(subject string) bool {
 	s.t.Helper()
 	if err := s.nc.FlushTimeout(within); err != nil {
 		s.t.Fatal(err)
@@ -46,7 +46,7 @@ func (s stolen) denied(subject string) bool {
 	return err != nil && errors.Is(err, nats.ErrPermissionViolation) && strings.Contains(err.Error(), `"`+subject+`"`)
 }
 
-func (s stolen) publish(subject string) bool {
+func (s attackerConn) publish(subject string) bool {
 	s.t.Helper()
 	if err := s.nc.Publish(subject, []byte("x")); err != nil {
 		s.t.Fatal(err)
@@ -54,7 +54,7 @@ func (s stolen) publish(subject string) bool {
 	return s.denied(subject)
 }
 
-func (s stolen) subscribe(subject, group string) bool {
+func (s attackerConn) subscribe(subject, group string) bool {
 	s.t.Helper()
 	sub, err := s.nc.QueueSubscribeSync(subject, group)
 	if err != nil {
@@ -118,7 +118,7 @@ func literal(pattern string) string {
 // operator returns a connection with all permissions, to inspect the result.
 func operator(t testing.TB, address string) jetstream.JetStream {
 	t.Helper()
-	js, err := jetstream.New(steal(t, address, "operator").nc)
+	js, err := jetstream.New(connectAs(t, address, "operator").nc)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +193,7 @@ func TestStolenRolePublishesOnlyToListedSubjects(t *testing.T) {
 	subjects := subjectsOf(roles, before)
 	mismatches := 0
 	for _, role := range stolenRoles {
-		s := steal(t, address, role)
+		s := connectAs(t, address, role)
 		for _, subject := range subjects {
 			want := slices.ContainsFunc(roles[role].publish, func(p string) bool { return covers(p, subject) })
 			if may := !s.publish(subject); may != want {
@@ -223,7 +223,7 @@ func TestStolenRoleSubscribesOnlyToListedSubjects(t *testing.T) {
 	subjects = unique(subjects)
 	mismatches := 0
 	for _, role := range stolenRoles {
-		s := steal(t, address, role)
+		s := connectAs(t, address, role)
 		for _, subject := range subjects {
 			// The allowed group comes first, because an error remains the last error until the next.
 			for _, group := range []string{"w", "", "others"} {
@@ -247,7 +247,7 @@ func TestStolenRoleGainsNoReplyPermissions(t *testing.T) {
 	address, roles := provisioned(t), listed(t)
 	subjects := subjectsOf(roles, streams(t, operator(t, address)))
 	for _, role := range stolenRoles {
-		s, tried := steal(t, address, role), 0
+		s, tried := connectAs(t, address, role), 0
 		for _, hears := range roles[role].subscribe {
 			subject := literal(hears)
 			if !slices.ContainsFunc(roles[role].publish, func(p string) bool { return covers(p, subject) }) {
@@ -295,7 +295,7 @@ func TestAStolenRoleReadsOnlyTheStreamsOfItsPage(t *testing.T) {
 		}
 	}
 	for _, role := range stolenRoles {
-		s := steal(t, address, role)
+		s := connectAs(t, address, role)
 		inbox := s.nc.NewRespInbox()
 		got, err := s.nc.SubscribeSync(inbox)
 		if err != nil {
@@ -349,7 +349,7 @@ func TestAStolenRoleReadsOnlyTheStreamsOfItsPage(t *testing.T) {
 		}
 		read := map[string]bool{}
 		for {
-			m, err := got.NextMsgWithContext(quiet(t))
+			m, err := got.NextMsgWithContext(contextUntilQuiet(t))
 			if err != nil {
 				break
 			}
@@ -388,8 +388,8 @@ func TestAStolenRoleReadsOnlyTheStreamsOfItsPage(t *testing.T) {
 // miss a message on a slow machine, but would never cause a false failure.
 const quietFor = time.Second
 
-// quiet returns a context that ends when no message has arrived for quietFor.
-func quiet(t testing.TB) context.Context {
+// contextUntilQuiet returns a context that ends when no message has arrived for quietFor.
+func contextUntilQuiet(t testing.TB) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), quietFor)
 	t.Cleanup(cancel)

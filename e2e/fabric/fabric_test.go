@@ -35,7 +35,7 @@ func opened(t *testing.T, file fabric.Compose) *fabric.Project {
 		if err := p.Close(); err != nil {
 			t.Error(err)
 		}
-		if there, err := left(mine()); err != nil || there != "" {
+		if there, err := left(ownFilter()); err != nil || there != "" {
 			t.Errorf("after the end this is left: %v\n%s", err, there)
 		}
 	})
@@ -168,7 +168,7 @@ func TestFaultyPolicyEndsTheStartWithItsError(t *testing.T) {
 			t.Errorf("the error does not say %q: %v", want, err)
 		}
 	}
-	if there, err := left(mine()); err != nil || there != "" {
+	if there, err := left(ownFilter()); err != nil || there != "" {
 		t.Errorf("after the end this is left: %v\n%s", err, there)
 	}
 }

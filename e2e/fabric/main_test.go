@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 		fmt.Println(err)
 	default:
 		code := m.Run()
-		if there, err := left(mine()); err != nil || there != "" {
+		if there, err := left(ownFilter()); err != nil || there != "" {
 			fmt.Fprintf(os.Stderr, "this is left: %v\n%s", err, there)
 			code = 1
 		}
@@ -39,8 +39,8 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// mine returns the filter for objects of this process.
-func mine() string { return fmt.Sprintf("dev.callyard.fabric.pid=%d", os.Getpid()) }
+// ownFilter returns the filter for objects of this process.
+func ownFilter() string { return fmt.Sprintf("dev.callyard.fabric.pid=%d", os.Getpid()) }
 
 // left returns the fabric objects at the engine that match a filter, one per line.
 func left(filter string) (string, error) {

@@ -60,9 +60,9 @@ func (a *Attached) UnmarshalYAML(read func(any) error) error {
 	return nil
 }
 
-// moved maps a subnet of the file to the one that is used here, because concurrent projects
+// subnetChange maps a subnet of the file to the one that is used here, because concurrent projects
 // need different subnets.
-type moved struct{ from, to netip.Prefix }
+type subnetChange struct{ from, to netip.Prefix }
 
 // address translates an address of the file.
 func (p *Project) address(text string) (netip.Addr, error) {
@@ -121,7 +121,7 @@ func (p *Project) network(ctx context.Context, name string, n Network) error {
 	for range subnetTries {
 		to := from.Addr().As4()
 		to[2] = byte(rand.IntN(256))
-		m := moved{from, netip.PrefixFrom(netip.AddrFrom4(to), from.Bits())}
+		m := subnetChange{from, netip.PrefixFrom(netip.AddrFrom4(to), from.Bits())}
 		o.IPAM = &network.IPAM{Config: []network.IPAMConfig{{Subnet: m.to}}}
 		if err = create(); err == nil {
 			p.moved = append(p.moved, m)

@@ -40,7 +40,7 @@ type Project struct {
 	dir      string // the folder for "."
 	run      string
 	networks map[string]string // from names in the file to names at the engine
-	moved    []moved
+	moved    []subnetChange
 	volumes  map[string]string
 
 	mu         sync.Mutex

@@ -12,11 +12,11 @@ import (
 	"strings"
 )
 
-// spot is the range of a JSON value, or of a member with its name, in a body.
-type spot struct{ from, to int }
+// byteRange is the range of a JSON value, or of a member with its name, in a body.
+type byteRange struct{ from, to int }
 
 // spots returns the values of the body, and the members of its objects.
-func (m *mutation) spots() (values, members []spot) {
+func (m *mutation) spots() (values, members []byteRange) {
 	d := json.NewDecoder(bytes.NewReader(m.g.Body))
 	var open []byte // expected token of each container: '{' a name, ':' a value, '[' a value
 	var starts, names []int
@@ -29,9 +29,9 @@ func (m *mutation) spots() (values, members []spot) {
 	}
 	over := func(from int) { // a value ended
 		to := int(d.InputOffset())
-		values = append(values, spot{from, to})
+		values = append(values, byteRange{from, to})
 		if n := len(open); n > 0 && open[n-1] == ':' {
-			members = append(members, spot{names[len(names)-1], to})
+			members = append(members, byteRange{names[len(names)-1], to})
 			names = names[:len(names)-1]
 			open[n-1] = '{'
 		}

@@ -86,7 +86,7 @@ func TestEveryMutationOccursAndGoldenIsUnchanged(t *testing.T) {
 func TestValuesAndMembersOfJSONBodyAreFound(t *testing.T) {
 	m := &mutation{g: Golden{Body: []byte(`{"a": {"b":[1,"x\"]"]} , "c":null}`)}}
 	values, members := m.spots()
-	texts := func(spots []spot) (all []string) {
+	texts := func(spots []byteRange) (all []string) {
 		for _, s := range spots {
 			all = append(all, string(m.g.Body[s.from:s.to]))
 		}

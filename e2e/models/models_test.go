@@ -127,7 +127,7 @@ type ours struct {
 	log    []json.RawMessage
 }
 
-func openOurs(t *testing.T, w *wire, api *httptest.Server) *ours {
+func openOurClient(t *testing.T, w *wire, api *httptest.Server) *ours {
 	t.Helper()
 	spec, err := model.ParseSpec(w.spec)
 	if err != nil {
@@ -233,7 +233,7 @@ func compare(t *testing.T, w *wire, open func(*testing.T, *httptest.Server) libr
 		defer api.Close()
 		defer api.Client().CloseIdleConnections()
 	}
-	we, they := openOurs(t, w, apis[0]), open(t, apis[1])
+	we, they := openOurClient(t, w, apis[0]), open(t, apis[1])
 	var results []result
 	for n, turn := range script {
 		is, err := we.ask(t.Context(), results, stream)

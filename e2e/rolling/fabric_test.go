@@ -31,8 +31,8 @@ rules:
     approval: {groups: [ops], expires: 20m}
 `
 
-// house is the shared set-up of the processes of a fabric.
-type house struct {
+// processFiles is the shared set-up of the processes of a fabric.
+type processFiles struct {
 	nats  string // addresses
 	redis string // section of the configuration, or none
 	// replicas is the number of replicas of each stream.
@@ -45,11 +45,11 @@ type house struct {
 	keys    struct{ callers, callersPublic, people, peoplePublic string }
 }
 
-// newHouse writes the files of the processes.
-func newHouse(t testing.TB, nats, redis string) *house {
+// newProcessFiles writes the files of the processes.
+func newProcessFiles(t testing.TB, nats, redis string) *processFiles {
 	t.Helper()
 	dir := t.TempDir()
-	h := &house{nats: nats, redis: redis, replicas: 3, effects: filepath.Join(dir, "effects"), policy: filepath.Join(dir, "policy.yaml"), servers: filepath.Join(dir, "servers.json")}
+	h := &processFiles{nats: nats, redis: redis, replicas: 3, effects: filepath.Join(dir, "effects"), policy: filepath.Join(dir, "policy.yaml"), servers: filepath.Join(dir, "servers.json")}
 	write(t, h.policy, policyText)
 	type entry struct {
 		Command   string            `json:"command"`
@@ -120,8 +120,8 @@ type program struct {
 	env                []string
 }
 
-// role creates a role of the house. Call up to start it.
-func (h *house) role(t testing.TB, p program) *role {
+// role creates a role that uses the files. Call up to start it.
+func (h *processFiles) role(t testing.TB, p program) *role {
 	t.Helper()
 	from := p.from
 	if from == "" {

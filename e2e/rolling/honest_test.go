@@ -45,7 +45,7 @@ func send(c *http.Client, method, url, body string, headers ...string) (answer, 
 	return answer{status, header, text}, err
 }
 
-// honest is a client that behaves like a careful caller. It retries a request
+// retryingClient is a client that behaves like a careful caller. It retries a request
 //
 //   - after 429 and 503, which mean that nothing was started, when the time of
 //     Retry-After has passed: any request;
@@ -56,7 +56,7 @@ func send(c *http.Client, method, url, body string, headers ...string) (answer, 
 //     tool that is safe to repeat, one with an idempotency key, a decision).
 //
 // It gives up after patience. It returns every other response.
-type honest struct {
+type retryingClient struct {
 	b    *proc.Balancer
 	http *http.Client
 	// counts of retries, by reason
@@ -72,7 +72,7 @@ const patience = 4 * time.Minute
 var errNobody = errors.New("no process is ready")
 
 // do sends a request until it gets a response.
-func (h *honest) do(repeat bool, method, path, body string, headers ...string) (answer, error) {
+func (h *retryingClient) do(repeat bool, method, path, body string, headers ...string) (answer, error) {
 	deadline := time.Now().Add(patience)
 	var last error
 	for {

@@ -18,9 +18,9 @@ import (
 // load runs honest callers in closed loops: each sends its next request when the last
 // one was answered. Every call has an effect with a unique ID.
 type load struct {
-	house     *house
-	doors     *honest
-	approvers *honest // nil means no approvals
+	house     *processFiles
+	doors     *retryingClient
+	approvers *retryingClient // nil means no approvals
 
 	began time.Time
 	stop  chan struct{}
@@ -61,10 +61,10 @@ const batchSize = 20
 const thinks = 20 * time.Millisecond
 
 // startLoad runs lanes callers of each kind until the load ends.
-func startLoad(t testing.TB, h *house, doors, approvers *proc.Balancer, lanes [kinds]int) *load {
-	l := &load{house: h, doors: &honest{b: doors, http: client(t)}, began: time.Now(), stop: make(chan struct{})}
+func startLoad(t testing.TB, h *processFiles, doors, approvers *proc.Balancer, lanes [kinds]int) *load {
+	l := &load{house: h, doors: &retryingClient{b: doors, http: client(t)}, began: time.Now(), stop: make(chan struct{})}
 	if approvers != nil {
-		l.approvers = &honest{b: approvers, http: client(t)}
+		l.approvers = &retryingClient{b: approvers, http: client(t)}
 	}
 	for kind, n := range lanes {
 		for lane := range n {

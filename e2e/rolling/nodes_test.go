@@ -10,8 +10,8 @@ import (
 	"github.com/callyard/callyard/pkg/bus/porttest"
 )
 
-// wire is a connection path between two nodes of a cluster that can be cut.
-type wire struct {
+// cuttablePath is a connection path between two nodes of a cluster that can be cut.
+type cuttablePath struct {
 	listener net.Listener
 	to       string
 	wait     sync.WaitGroup
@@ -21,13 +21,13 @@ type wire struct {
 	conns map[net.Conn]bool
 }
 
-func openWire(t testing.TB, to string) *wire {
+func openCuttablePath(t testing.TB, to string) *cuttablePath {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &wire{listener: l, to: to, conns: map[net.Conn]bool{}}
+	w := &cuttablePath{listener: l, to: to, conns: map[net.Conn]bool{}}
 	w.wait.Go(w.serve)
 	t.Cleanup(func() {
 		_ = l.Close() // which ends serve
@@ -37,7 +37,7 @@ func openWire(t testing.TB, to string) *wire {
 	return w
 }
 
-func (w *wire) serve() {
+func (w *cuttablePath) serve() {
 	for {
 		from, err := w.listener.Accept()
 		if err != nil {
@@ -48,7 +48,7 @@ func (w *wire) serve() {
 }
 
 // carry forwards bytes until one side closes or the wire is cut.
-func (w *wire) carry(from net.Conn) {
+func (w *cuttablePath) carry(from net.Conn) {
 	to, err := net.Dial("tcp", w.to)
 	if err != nil {
 		_ = from.Close()
@@ -82,7 +82,7 @@ func (w *wire) carry(from net.Conn) {
 
 // set cuts the wire, or reconnects it. A cut closes its connections, and
 // closes new ones immediately.
-func (w *wire) set(cut bool) {
+func (w *cuttablePath) set(cut bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.cut = cut
@@ -96,19 +96,19 @@ func (w *wire) set(cut bool) {
 func TestStoredCallSurvivesKillAndPartitionOfANode(t *testing.T) {
 	t.Parallel()
 	ports := porttest.Ports(t, portsOfCluster)
-	wires := map[[2]int]*wire{}
+	wires := map[[2]int]*cuttablePath{}
 	for i := range 3 {
 		for j := range 3 {
 			if i != j {
-				wires[[2]int{i, j}] = openWire(t, fmt.Sprintf("127.0.0.1:%d", ports[3*j+1]))
+				wires[[2]int{i, j}] = openCuttablePath(t, fmt.Sprintf("127.0.0.1:%d", ports[3*j+1]))
 			}
 		}
 	}
 	c := startCluster(t, ports, func(i, j int) string { return wires[[2]int{i, j}].listener.Addr().String() })
-	f := openFabric(t, newHouse(t, c.url(), ""), c, 0)
+	f := openFabric(t, newProcessFiles(t, c.url(), ""), c, 0)
 	// Stored calls: the tool is not safe to repeat, and each has a key.
 	lanes := [kinds]int{stored: 6}
-	l := startLoad(t, f.house, f.front, nil, lanes)
+	l := startLoad(t, f.processFiles, f.front, nil, lanes)
 	l.calm(t, 3, lanes, "the start")
 
 	// The leader is killed as by a power cut.

@@ -17,7 +17,7 @@ import (
 // region is a NATS server, a front door and a worker, with the settings of
 // deploy/nats for regions.
 type region struct {
-	*house
+	*processFiles
 	name         string
 	door, worker *role
 }
@@ -47,9 +47,9 @@ func startRegion(t testing.TB, name string, ports []int, remotes string) *region
 	p := proc.Start(t, proc.Program{Name: "nats-" + name, Path: filepath.Join(programs.test, "nats-server"), Args: []string{"--config", filepath.Join(dir, "region.conf")}, Env: env})
 	p.Says(t, `Server is ready`)
 	provision(t, fmt.Sprintf("nats://127.0.0.1:%d", ports[0]))
-	h := newHouse(t, fmt.Sprintf("nats://127.0.0.1:%d", ports[0]), "")
+	h := newProcessFiles(t, fmt.Sprintf("nats://127.0.0.1:%d", ports[0]), "")
 	h.replicas, h.users = 1, true
-	r := &region{house: h, name: name}
+	r := &region{processFiles: h, name: name}
 	config := "region: " + name + "\n"
 	r.worker = h.role(t, program{name: "worker", config: config, port: ports[3], env: []string{"CALLYARD_WORKER_NAME=worker-" + name}})
 	r.door = h.role(t, program{name: "frontdoor", config: config, port: ports[4]})
@@ -88,7 +88,7 @@ func TestCallsPreferTheirRegionAndFailOver(t *testing.T) {
 	t.Parallel()
 	ports := porttest.Ports(t, 2*portsOfRegion)
 	east := startRegion(t, "east", ports[:portsOfRegion], "[]")
-	way := openWire(t, fmt.Sprintf("127.0.0.1:%d", ports[1]))
+	way := openCuttablePath(t, fmt.Sprintf("127.0.0.1:%d", ports[1]))
 	west := startRegion(t, "west", ports[portsOfRegion:], fmt.Sprintf(`[{url: "nats-leaf://region:region@%s", account: CALLYARD}]`, way.listener.Addr()))
 	both := []*region{east, west}
 	for _, r := range both {

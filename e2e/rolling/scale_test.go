@@ -24,7 +24,7 @@ func BenchmarkWorkers(b *testing.B) {
 		warm    = time.Second
 		span    = 5 * time.Second
 	)
-	h := newHouse(b, startSingle(b), "")
+	h := newProcessFiles(b, startSingle(b), "")
 	h.replicas = 1
 	text, err := json.Marshal(map[string]any{"mcpServers": map[string]any{plainServer: map[string]any{
 		"command": filepath.Join(programs.test, "scripted-server"), "args": []string{mcptest.Echo}, "env": mcptest.Env(mcptest.Echo), "riskLevel": 1, "sessions": 1, "inFlight": slots,

@@ -12,15 +12,15 @@ import (
 
 // fabric is two processes of each role over a NATS cluster.
 type fabric struct {
-	*house
+	*processFiles
 	cluster                   *cluster
 	doors, approvers, workers []*role
 	front, office             *proc.Balancer
 }
 
-func openFabric(t testing.TB, h *house, c *cluster, approvers int) *fabric {
+func openFabric(t testing.TB, h *processFiles, c *cluster, approvers int) *fabric {
 	t.Helper()
-	f := &fabric{house: h, cluster: c}
+	f := &fabric{processFiles: h, cluster: c}
 	ports := porttest.Ports(t, 4+approvers)
 	for _, r := range []struct {
 		name string
@@ -51,9 +51,9 @@ func TestRollingRestartOfAllProcessesFailsNoValidRequest(t *testing.T) {
 	redis := [2]*confirmtest.Redis{confirmtest.StartRedis(t, "", fmt.Sprintf("127.0.0.1:%d", ports[0]))}
 	redis[1] = confirmtest.StartRedis(t, "", fmt.Sprintf("127.0.0.1:%d", ports[1]), "--replicaof", fmt.Sprintf("127.0.0.1 %d", ports[0]))
 	sentinels := proc.StartSentinels(t, redis[0])
-	f := openFabric(t, newHouse(t, c.url(), sentinels.Section()), c, 2)
+	f := openFabric(t, newProcessFiles(t, c.url(), sentinels.Section()), c, 2)
 	lanes := [kinds]int{2, 2, 2, 2, 1, 1}
-	l := startLoad(t, f.house, f.front, f.office, lanes)
+	l := startLoad(t, f.processFiles, f.front, f.office, lanes)
 	calm := func(what string) {
 		t.Helper()
 		l.calm(t, 1, lanes, what)

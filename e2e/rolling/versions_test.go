@@ -32,7 +32,7 @@ func TestIncompatibleReleasesIgnoreEachOther(t *testing.T) {
 		{"a new front door and an old worker", next, now, next},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			h := newHouse(t, startSingle(t), "")
+			h := newProcessFiles(t, startSingle(t), "")
 			h.replicas = 1
 			ports := porttest.Ports(t, 3)
 			worker := h.role(t, program{name: "worker", from: c.worker, port: ports[0]})

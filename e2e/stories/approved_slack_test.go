@@ -71,8 +71,8 @@ func front(t *testing.T, to string) (address, ca string) {
 	return "https://" + slackName + ":" + port, ca
 }
 
-// sends sends a request like Slack to the approver, and returns the response.
-func sends(t *testing.T, to string, body []byte) string {
+// postAsSlack sends a request like Slack to the approver, and returns the response.
+func postAsSlack(t *testing.T, to string, body []byte) string {
 	t.Helper()
 	resp, err := httpClient(t).Do(slacktest.Request(t, to, body))
 	must(t, err)
@@ -129,7 +129,7 @@ func TestAHeldCallIsApprovedInSlack(t *testing.T) {
 	p.Sees("the code", `[...document.querySelectorAll("code")].some((c) => c.textContent.includes("connect "))`)
 	command := browser.Ask[string](p, `[...document.querySelectorAll("code")].find((c) => c.textContent.includes("connect ")).textContent`)
 	_, code, _ := strings.Cut(command, "/callyard ")
-	if answer := sends(t, desk.URL()+"/slack/commands", slacktest.Command("U0ANN", code)); !strings.Contains(answer, "confirm") {
+	if answer := postAsSlack(t, desk.URL()+"/slack/commands", slacktest.Command("U0ANN", code)); !strings.Contains(answer, "confirm") {
 		t.Fatalf("the command is answered with %s", answer)
 	}
 	eventually(t, "the page asking for the yes", func() error {
@@ -146,7 +146,7 @@ func TestAHeldCallIsApprovedInSlack(t *testing.T) {
 	if !ok {
 		t.Fatalf("the card has no button: %s", m.Blocks)
 	}
-	sends(t, desk.URL()+"/slack/interactions", slacktest.Form(slacktest.Click("U0ANN", m, "approve", value, "")))
+	postAsSlack(t, desk.URL()+"/slack/interactions", slacktest.Form(slacktest.Click("U0ANN", m, "approve", value, "")))
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("people were told: %+v", slack.Ephemerals())

@@ -30,7 +30,7 @@ func TestBatchOfAThousandCallsStreamsResults(t *testing.T) {
 		if _, twice := sums[*r.CustomID]; twice {
 			t.Errorf("%s is answered twice", *r.CustomID)
 		}
-		sums[*r.CustomID] = said(t, r.Result)
+		sums[*r.CustomID] = resultText(t, r.Result)
 	}
 	if len(sums) != size {
 		t.Fatalf("%d results", len(sums))

@@ -12,10 +12,10 @@ import (
 	"github.com/callyard/callyard/e2e/fabric"
 )
 
-// throughAFault makes calls of a tool that is not safe to repeat at both front
+// callDuringFault makes calls of a tool that is not safe to repeat at both front
 // doors, single ones and a batch, and calls fault while they are in flight. Each must end: as
 // succeeded, having run once, or as unknown, having run at most once.
-func throughAFault(t *testing.T, f *fabric.Fabric, fault func()) {
+func callDuringFault(t *testing.T, f *fabric.Fabric, fault func()) {
 	t.Helper()
 	doors := []*callyard.ClientWithResponses{caller(t, f, f.FrontDoors[0].URL()), caller(t, f, f.FrontDoors[1].URL())}
 	const singles, lines = 6, 200
@@ -87,11 +87,11 @@ func throughAFault(t *testing.T, f *fabric.Fabric, fault func()) {
 		judge(free, id, results[id])
 	}
 	t.Logf("%d of %d calls ended as unknown", unknown, singles+lines) // all of them may be in flight at once
-	goesOn(t, doors)
+	checkCalls(t, doors)
 }
 
-// goesOn checks that a call succeeds at each front door.
-func goesOn(t *testing.T, doors []*callyard.ClientWithResponses) {
+// checkCalls checks that a call succeeds at each front door.
+func checkCalls(t *testing.T, doors []*callyard.ClientWithResponses) {
 	t.Helper()
 	for i, c := range doors {
 		eventually(t, fmt.Sprintf("front door %d answering", i+1), func() error {

@@ -28,8 +28,8 @@ func begins(t *testing.T, c *callyard.ClientWithResponses, server string, l ledg
 	return over
 }
 
-// endsWell waits until a part has exited by itself.
-func endsWell(t *testing.T, c *fabric.Container) {
+// waitForCleanExit waits until a part has exited by itself.
+func waitForCleanExit(t *testing.T, c *fabric.Container) {
 	t.Helper()
 	eventually(t, c.Name+" ending", func() error {
 		running, code, err := c.Running(t.Context())
@@ -68,7 +68,7 @@ func TestDrainedWorkerFinishesItsCalls(t *testing.T) {
 	})
 	l.open(t)
 	(<-over).succeeded(t)
-	endsWell(t, w)
+	waitForCleanExit(t, w)
 	if got := l.count(t, "drained"); got != 1 {
 		t.Errorf("it ran %d times", got)
 	}
@@ -100,7 +100,7 @@ func TestDrainedFrontDoorAnswersAcceptedCalls(t *testing.T) {
 	})
 	l.open(t)
 	(<-over).succeeded(t)
-	endsWell(t, door)
+	waitForCleanExit(t, door)
 	// The others continue.
 	calls(t, caller(t, f, f.URL()), "demo", "echo", map[string]any{"message": "still here"})
 }

@@ -21,7 +21,7 @@ func TestFirstCallAtEveryFrontDoorSucceeds(t *testing.T) {
 		if !there {
 			t.Errorf("%s does not list the server: %s", door.Name, servers.Body)
 		}
-		if got := said(t, calls(t, c, "demo", "echo", map[string]any{"message": "hello"})); got != "Echo: hello" {
+		if got := resultText(t, calls(t, c, "demo", "echo", map[string]any{"message": "hello"})); got != "Echo: hello" {
 			t.Errorf("the tool says %q", got)
 		}
 	}

@@ -60,7 +60,7 @@ func caller(t *testing.T, f *fabric.Fabric, url string) *callyard.ClientWithResp
 	return c
 }
 
-func said(t *testing.T, r *callyard.CallToolResult) string {
+func resultText(t *testing.T, r *callyard.CallToolResult) string {
 	t.Helper()
 	if r == nil || len(r.Content) == 0 || r.Content[0].Text == nil {
 		t.Fatalf("the result has no text: %+v", r)
@@ -265,8 +265,8 @@ func part(t *testing.T, f *fabric.Fabric, worker *string) *fabric.Container {
 	return c
 }
 
-// busy returns the worker with calls in flight.
-func busy(t *testing.T, c *callyard.ClientWithResponses) (id *string) {
+// busyWorker returns the worker with calls in flight.
+func busyWorker(t *testing.T, c *callyard.ClientWithResponses) (id *string) {
 	t.Helper()
 	eventually(t, "a worker having the call", func() error {
 		a, err := c.ListWorkersWithResponse(t.Context())
@@ -287,8 +287,8 @@ func busy(t *testing.T, c *callyard.ClientWithResponses) (id *string) {
 	return id
 }
 
-// comesBack restarts a killed worker and waits until it is available.
-func comesBack(t *testing.T, f *fabric.Fabric, c *callyard.ClientWithResponses, w *fabric.Container, gone string) {
+// restartWorker restarts a killed worker and waits until it is available.
+func restartWorker(t *testing.T, f *fabric.Fabric, c *callyard.ClientWithResponses, w *fabric.Container, gone string) {
 	t.Helper()
 	must(t, w.Start(t.Context()))
 	eventually(t, "the worker being back, and the old one forgotten", func() error {

@@ -5,7 +5,7 @@ import "testing"
 func TestKilledNATSNodeLosesAndRepeatsNothing(t *testing.T) {
 	f := sharedCluster(t)
 	node := f.Part("nats-1")
-	throughAFault(t, f, func() { must(t, node.Kill(t.Context())) })
+	callDuringFault(t, f, func() { must(t, node.Kill(t.Context())) })
 	must(t, node.Start(t.Context()))
-	throughAFault(t, f, func() {}) // with all three nodes
+	callDuringFault(t, f, func() {}) // with all three nodes
 }

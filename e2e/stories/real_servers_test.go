@@ -55,7 +55,7 @@ ENTRYPOINT ["/worker"]
 		{"memory", "search_nodes", map[string]any{"query": "program"}, "Ada"},
 		{"thinking", "sequentialthinking", map[string]any{"thought": "one", "nextThoughtNeeded": false, "thoughtNumber": 1, "totalThoughts": 1}, "thoughtHistoryLength"},
 	} {
-		if got := said(t, calls(t, c, s.server, s.tool, s.arguments)); !strings.Contains(got, s.says) {
+		if got := resultText(t, calls(t, c, s.server, s.tool, s.arguments)); !strings.Contains(got, s.says) {
 			t.Errorf("%s of %s says %q", s.tool, s.server, got)
 		}
 	}

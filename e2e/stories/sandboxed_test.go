@@ -49,7 +49,7 @@ func TestAHighRiskCallRunsInASandboxThatIsRemoved(t *testing.T) {
 	must(t, err)
 	for i := range 3 {
 		r := calls(t, c, "vault", "echo", map[string]any{"message": fmt.Sprint(i)})
-		if got := said(t, r); got != fmt.Sprintf("Echo: %d", i) {
+		if got := resultText(t, r); got != fmt.Sprintf("Echo: %d", i) {
 			t.Errorf("it says %q", got)
 		}
 		if at := r.ExecutionEnvironment; at == nil || at.Isolation == nil || *at.Isolation != "container" || *at.DockerImage != image {

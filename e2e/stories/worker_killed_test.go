@@ -11,7 +11,7 @@ func TestUnsafeCallOfKilledWorkerEndsUnknownAndIsNotRetried(t *testing.T) {
 	c, l := caller(t, f, f.URL()), newLedger(t)
 	id := stored(t, c, "lab", "effect", l.arguments("unsafe"))
 	l.happened(t, "unsafe", 1)
-	who := busy(t, c)
+	who := busyWorker(t, c)
 	w := part(t, f, who)
 	must(t, w.Kill(t.Context()))
 	l.open(t)
@@ -19,7 +19,7 @@ func TestUnsafeCallOfKilledWorkerEndsUnknownAndIsNotRetried(t *testing.T) {
 	if end.State != callyard.CallStateUnknown || end.Problem == nil {
 		t.Errorf("the call ends as %+v", end)
 	}
-	comesBack(t, f, c, w, *who)
+	restartWorker(t, f, c, w, *who)
 	if got := l.count(t, "unsafe"); got != 1 {
 		t.Errorf("it ran %d times", got)
 	}
@@ -30,7 +30,7 @@ func TestSafeCallOfKilledWorkerIsRetriedByAnother(t *testing.T) {
 	c, l := caller(t, f, f.URL()), newLedger(t)
 	id := stored(t, c, "again", "effect", l.arguments("safe"))
 	l.happened(t, "safe", 1)
-	who := busy(t, c)
+	who := busyWorker(t, c)
 	w := part(t, f, who)
 	must(t, w.Kill(t.Context()))
 	l.happened(t, "safe", 2) // the other worker has run it
@@ -39,5 +39,5 @@ func TestSafeCallOfKilledWorkerIsRetriedByAnother(t *testing.T) {
 	if end.State != callyard.CallStateSucceeded || end.Worker == nil || *end.Worker == *who {
 		t.Errorf("the call ends as %+v", end)
 	}
-	comesBack(t, f, c, w, *who)
+	restartWorker(t, f, c, w, *who)
 }

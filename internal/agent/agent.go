@@ -150,7 +150,7 @@ type Agent struct {
 	Stream     bool
 	MaxOutput  int // maximum number of tokens of one answer; 0 means the provider's default
 
-	spent spent
+	spent usage
 }
 
 // errLeft ends the session while a call is held.
@@ -235,7 +235,7 @@ func (a *Agent) step(ctx context.Context) (*entry, error) {
 	if err := a.Tools.prepare(ctx, a.Fabric, a.Wire, a.Transcript, !a.Plain); err != nil {
 		return nil, err
 	}
-	request := &model.Request{System: a.System, Messages: a.Transcript.Messages(), Tools: a.Tools.shown(a.Wire), MaxOutput: a.MaxOutput}
+	request := &model.Request{System: a.System, Messages: a.Transcript.Messages(), Tools: a.Tools.definitions(a.Wire), MaxOutput: a.MaxOutput}
 	if a.Plain {
 		request.System, request.Tools = a.plainSystem(), nil
 	}

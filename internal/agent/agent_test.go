@@ -137,8 +137,8 @@ func (p *person) Decide(_ context.Context, h agent.Held) (agent.Decision, string
 	return p.decision, p.comment, nil
 }
 
-// stage is an agent with fakes of its dependencies.
-type stage struct {
+// testAgent is an agent with fakes of its dependencies.
+type testAgent struct {
 	*agent.Agent
 	server *modeltest.Server
 	fabric *fabric
@@ -148,9 +148,9 @@ type stage struct {
 
 var specs = []string{"openai:m", "responses:m", "anthropic:m", "gemini:m"}
 
-func newStage(t *testing.T, spec string, script modeltest.Script, tools ...string) *stage {
+func newTestAgent(t *testing.T, spec string, script modeltest.Script, tools ...string) *testAgent {
 	t.Helper()
-	s := &stage{server: modeltest.New(script), person: &person{}, dir: t.TempDir()}
+	s := &testAgent{server: modeltest.New(script), person: &person{}, dir: t.TempDir()}
 	api := httptest.NewServer(s.server)
 	t.Cleanup(api.Close)
 	parsed, err := model.ParseSpec(spec)
@@ -173,7 +173,7 @@ func newStage(t *testing.T, spec string, script modeltest.Script, tools ...strin
 }
 
 // reopen continues the session like another process.
-func (s *stage) reopen(t *testing.T) {
+func (s *testAgent) reopen(t *testing.T) {
 	t.Helper()
 	path := s.Transcript.Path()
 	_ = s.Transcript.Close()
@@ -216,7 +216,7 @@ func TestConversationsCompleteWithEveryProviderAPI(t *testing.T) {
 			t.Run(fmt.Sprintf("%s streamed %t", spec, stream), func(t *testing.T) {
 				for seed := range seeds {
 					script, calls := conversation(rand.New(rand.NewPCG(seed, 21)))
-					s := newStage(t, spec, script, "s__one", "s__two")
+					s := newTestAgent(t, spec, script, "s__one", "s__two")
 					s.Stream = stream
 					report, err := s.Ask(t.Context(), "Do it.")
 					if err != nil {
@@ -247,7 +247,7 @@ func TestAKilledSessionRunsNothingTwice(t *testing.T) {
 				script = append(script, modeltest.Turn{Calls: []modeltest.Call{{ID: fmt.Sprintf("a%d", i), Name: "s__one", Arguments: fmt.Sprintf(`{"n":%d}`, i)}, {ID: fmt.Sprintf("b%d", i), Name: "s__two", Arguments: "{}"}}})
 			}
 			script = append(script, modeltest.Turn{Text: "The end."})
-			s := newStage(t, spec, script, "s__one", "s__two")
+			s := newTestAgent(t, spec, script, "s__one", "s__two")
 			s.fabric.crash = at
 			if _, err := s.Ask(t.Context(), "Do it."); err == nil {
 				t.Fatal("the session was not killed")
@@ -288,7 +288,7 @@ func TestHeldCallsAreDecidedAwaitedOrLeftHeld(t *testing.T) {
 		"left": {"held", agent.Leave, agent.HeldCall, "held", ""}, "left to people": {"people", agent.Leave, agent.HeldCall, "held", ""},
 		"waited for": {"people", agent.Wait, agent.Answered, "succeeded", "approvers"},
 	} {
-		s := newStage(t, "anthropic:m", script, "s__risky")
+		s := newTestAgent(t, "anthropic:m", script, "s__risky")
 		s.fabric.held["s__risky"], s.person.decision, s.person.comment = c.held, c.decision, "use /y"
 		report, err := s.Ask(t.Context(), "Do it.")
 		if err != nil || report.Stop != c.stop || len(report.Calls) != 1 || report.Calls[0].State != c.state || report.Calls[0].ConfirmedBy != c.by {
@@ -319,7 +319,7 @@ func TestASpentBudgetEndsASession(t *testing.T) {
 		"--max-steps": {Steps: 2}, "--max-calls": {Calls: 2}, "--max-tokens": {Tokens: 150}, "--max-repeat": {Repeats: 2}, "--time": {Time: time.Nanosecond},
 		"--max-cost": {Cost: 0.0001, Prices: &agent.Prices{Input: 1, Output: 1}},
 	} {
-		s := newStage(t, "openai:m", again, "s__one")
+		s := newTestAgent(t, "openai:m", again, "s__one")
 		s.Limits = limits
 		report, err := s.Ask(t.Context(), "Do it.")
 		if err != nil || report.Stop != agent.Budget || !strings.Contains(report.Reason, name) || s.fabric.sent > 2 {
@@ -335,7 +335,7 @@ func TestToolsOmittedByBudgetAreSearchable(t *testing.T) {
 	}
 	tools = append(tools, "s__rain")
 	for _, spec := range specs {
-		s := newStage(t, spec, modeltest.Script{
+		s := newTestAgent(t, spec, modeltest.Script{
 			{Calls: []modeltest.Call{{ID: "f", Name: "find_tools", Arguments: `{"query":"rain"}`}, {ID: "g", Name: "s__rain", Arguments: "{}"}}},
 			{Calls: []modeltest.Call{{ID: "r", Name: "s__rain", Arguments: "{}"}}},
 			{Text: "The end."},
@@ -359,7 +359,7 @@ func TestToolsOmittedByBudgetAreSearchable(t *testing.T) {
 }
 
 func TestToolsAreSelectedByPatterns(t *testing.T) {
-	s := newStage(t, "gemini:m", modeltest.Script{{Text: "The end."}}, "s__one", "s__two", "s__three")
+	s := newTestAgent(t, "gemini:m", modeltest.Script{{Text: "The end."}}, "s__one", "s__two", "s__three")
 	s.Tools.Allow, s.Tools.Deny = []string{"s/t*", "s__one"}, []string{"s/two"}
 	if _, err := s.Ask(t.Context(), "Hello."); err != nil {
 		t.Fatal(err)
@@ -370,7 +370,7 @@ func TestToolsAreSelectedByPatterns(t *testing.T) {
 }
 
 func TestAForkIsIndependent(t *testing.T) {
-	s := newStage(t, "responses:m", modeltest.Script{{Text: "One."}, {Text: "Two."}, {Text: "Three."}})
+	s := newTestAgent(t, "responses:m", modeltest.Script{{Text: "One."}, {Text: "Two."}, {Text: "Three."}})
 	if _, err := s.Ask(t.Context(), "First."); err != nil {
 		t.Fatal(err)
 	}
@@ -399,7 +399,7 @@ func TestAForkIsIndependent(t *testing.T) {
 
 func TestModelWithoutToolSupportWritesCallsAsJSON(t *testing.T) {
 	for _, spec := range specs {
-		s := newStage(t, spec, modeltest.Script{
+		s := newTestAgent(t, spec, modeltest.Script{
 			{Text: "{\"tool_call\": {\"server_id\": \"s\", \"tool_name\": \"one\", \"parameters\": {\"a\": {\"b\": 1}}}, \"response\": \"I look.\"}"},
 			{Text: `{"tool_call": null, "response": "It is {1}."}`},
 		}, "s__one")

@@ -38,8 +38,8 @@ func (p *Prices) cached() float64 {
 // Negative reports whether any of the prices is below zero.
 func (p *Prices) Negative() bool { return min(p.Input, p.cached(), p.Output) < 0 }
 
-// spent counts the use of a prompt's budgets.
-type spent struct {
+// usage counts the use of a prompt's budgets.
+type usage struct {
 	limits  Limits
 	steps   int
 	calls   int
@@ -49,12 +49,12 @@ type spent struct {
 	waited  time.Duration
 }
 
-func (s *spent) begin(l Limits) {
-	*s = spent{limits: l, repeats: make(map[string]int), began: time.Now(), usage: model.Usage{Reported: true}}
+func (s *usage) begin(l Limits) {
+	*s = usage{limits: l, repeats: make(map[string]int), began: time.Now(), usage: model.Usage{Reported: true}}
 }
 
 // cost returns the cost of the tokens, or nil if there are no prices.
-func (s *spent) cost() *float64 {
+func (s *usage) cost() *float64 {
 	p := s.limits.Prices
 	if p == nil {
 		return nil
@@ -64,7 +64,7 @@ func (s *spent) cost() *float64 {
 }
 
 // beforeStep returns the budget that is exhausted, or counts a step and returns "".
-func (s *spent) beforeStep() string {
+func (s *usage) beforeStep() string {
 	l := &s.limits
 	total := s.usage.Input + s.usage.Output
 	switch {
@@ -82,7 +82,7 @@ func (s *spent) beforeStep() string {
 }
 
 // beforeCalls returns the budget that the calls of an answer exceed, or counts them and returns "".
-func (s *spent) beforeCalls(calls []model.Call) string {
+func (s *usage) beforeCalls(calls []model.Call) string {
 	l := &s.limits
 	if l.Calls > 0 && s.calls+len(calls) > l.Calls {
 		return fmt.Sprintf("%d calls (--max-calls); the model asked for %d more", s.calls, len(calls))
@@ -99,7 +99,7 @@ func (s *spent) beforeCalls(calls []model.Call) string {
 
 // countTokens counts the tokens of a request and its answer. It estimates them if the API does not report
 // them.
-func (s *spent) countTokens(r *model.Request, a *model.Answer) {
+func (s *usage) countTokens(r *model.Request, a *model.Answer) {
 	used := a.Usage
 	if !used.Reported {
 		in, err := json.Marshal(r.Messages)

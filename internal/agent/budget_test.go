@@ -85,7 +85,7 @@ func TestManyToolsFitTheBudgetOfTheFirstRequest(t *testing.T) {
 			"servers": {Budget: budget, Servers: []string{"s2", "s3"}},
 			"pattern": {Budget: budget, Allow: []string{"s3/*"}},
 		} {
-			s := newStage(t, spec, modeltest.Script{{Text: "Done."}})
+			s := newTestAgent(t, spec, modeltest.Script{{Text: "Done."}})
 			big := realTools(t, s.Wire, 500)
 			s.Agent.Fabric, s.Agent.Tools = big, tools
 			if _, err := s.Ask(t.Context(), "Read a file."); err != nil {

@@ -16,7 +16,7 @@ func TestCachedTokensWithoutPriceCostTheInputPrice(t *testing.T) {
 		{Prices{Input: 4, Output: 10, Cached: new(1.0)}, 2 + 0.5 + 5},
 		{Prices{Input: 4, Output: 10, Cached: &zero}, 2 + 5},
 	} {
-		var s spent
+		var s usage
 		s.begin(Limits{Prices: &c.prices})
 		s.usage = model.Usage{Input: 1_000_000, Cached: 500_000, Output: 500_000}
 		if got := s.cost(); *got != c.want {

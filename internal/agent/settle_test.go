@@ -14,7 +14,7 @@ func asksFor(ids string) modeltest.Turn {
 }
 
 // results returns the call results in the last request.
-func (s *stage) results() (texts string) {
+func (s *testAgent) results() (texts string) {
 	asked := s.server.Asked()
 	for _, r := range asked[len(asked)-1].Results {
 		texts += r.Text + "\n"
@@ -31,7 +31,7 @@ func TestAPromptFollowsCallsThatDidNotRun(t *testing.T) {
 		for name, reopened := range map[string]bool{"in the session": false, "in the session that is continued": true} {
 			cut := asksFor("a")
 			cut.Text, cut.Stop = "I look", stops[spec]
-			s := newStage(t, spec, modeltest.Script{cut, {Text: "The end."}}, "s__one")
+			s := newTestAgent(t, spec, modeltest.Script{cut, {Text: "The end."}}, "s__one")
 			if report, err := s.Ask(t.Context(), "Do it."); err != nil || report.Stop != agent.Truncated {
 				t.Fatalf("%s: %+v, %v", spec, report, err)
 			}
@@ -47,7 +47,7 @@ func TestAPromptFollowsCallsThatDidNotRun(t *testing.T) {
 			}
 		}
 		for name, reopened := range map[string]bool{"in the session": false, "in the session that is continued": true} {
-			s := newStage(t, spec, modeltest.Script{asksFor("a"), {Text: "The end."}}, "s__one")
+			s := newTestAgent(t, spec, modeltest.Script{asksFor("a"), {Text: "The end."}}, "s__one")
 			s.Limits.Calls = 1
 			if report, err := s.Ask(t.Context(), "Do it."); err != nil || report.Stop != agent.Budget {
 				t.Fatalf("%s: %+v, %v", spec, report, err)
@@ -71,7 +71,7 @@ func TestAPromptFollowsCallsThatDidNotRun(t *testing.T) {
 // calls, because they ran.
 func TestCallsThatABudgetStoppedRunIfTheSessionGoesOn(t *testing.T) {
 	for _, spec := range specs {
-		s := newStage(t, spec, modeltest.Script{asksFor("a"), {Text: "The end."}}, "s__one")
+		s := newTestAgent(t, spec, modeltest.Script{asksFor("a"), {Text: "The end."}}, "s__one")
 		s.Limits.Calls = 1
 		if report, err := s.Ask(t.Context(), "Do it."); err != nil || report.Stop != agent.Budget {
 			t.Fatalf("%s: %+v, %v", spec, report, err)
@@ -95,7 +95,7 @@ func TestCallsThatABudgetStoppedRunIfTheSessionGoesOn(t *testing.T) {
 func TestACallWhoseArgumentsAreNotJSONIsAnswered(t *testing.T) {
 	for _, spec := range []string{"openai:m", "responses:m"} { // arguments are text in these APIs alone
 		bad := modeltest.Turn{Calls: []modeltest.Call{{ID: "a1", Name: "s__one", Arguments: `{"n": "4`}}}
-		s := newStage(t, spec, modeltest.Script{bad, {Text: "The end."}}, "s__one")
+		s := newTestAgent(t, spec, modeltest.Script{bad, {Text: "The end."}}, "s__one")
 		report, err := s.Ask(t.Context(), "Do it.")
 		if err != nil || report.Answer != "The end." || len(report.Calls) != 1 {
 			t.Fatalf("%s: %+v, %v; %v", spec, report, err, s.server.Refused())
@@ -111,7 +111,7 @@ func TestACallWhoseArgumentsAreNotJSONIsAnswered(t *testing.T) {
 // the calls are sent again with their idempotency key, and run once.
 func TestAPromptFollowsCallsWithoutAnAnswer(t *testing.T) {
 	for _, spec := range specs {
-		s := newStage(t, spec, modeltest.Script{asksFor("a"), {Text: "The end."}}, "s__one")
+		s := newTestAgent(t, spec, modeltest.Script{asksFor("a"), {Text: "The end."}}, "s__one")
 		s.fabric.crash = 1
 		if _, err := s.Ask(t.Context(), "Do it."); err == nil {
 			t.Fatal("the request was answered")

@@ -62,7 +62,7 @@ func signedSession(t *testing.T, spec string, r *rand.Rand) (requests int) {
 	for i := range prompts {
 		script = append(script, signedConversation(r, fmt.Sprintf("toolu_%d", i))...)
 	}
-	s := newStage(t, spec, script, "s__one", "s__two")
+	s := newTestAgent(t, spec, script, "s__one", "s__two")
 	s.Stream = r.IntN(2) == 0
 	if r.IntN(4) == 0 {
 		s.fabric.held["s__two"] = "denied"

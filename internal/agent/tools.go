@@ -182,8 +182,8 @@ func (t *Tools) isShown(name string) bool {
 	return slices.ContainsFunc(t.list, func(d model.Definition) bool { return d.Name == name })
 }
 
-// shown returns the tools for a request, in the format of the wire.
-func (t *Tools) shown(w model.Wire) json.RawMessage {
+// definitions returns the tools for a request, in the format of the wire.
+func (t *Tools) definitions(w model.Wire) json.RawMessage {
 	list := t.list
 	if t.search {
 		list = append([]model.Definition{findDefinition(w)}, list...)

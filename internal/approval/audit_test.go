@@ -89,7 +89,7 @@ func TestEveryStepHasItsAuditLine(t *testing.T) {
 	must(err)
 	is(rejected.Approval.ID, "held agent-key", "decided agent-key deny", "spent agent-key")
 
-	edited := r.hold(byOps(2)).Approval.ID
+	edited := r.hold(byOperators(2)).Approval.ID
 	decide(edited, approval.Answer{Kind: ledger.Extend}, ben)
 	decide(edited, approval.Answer{Kind: ledger.Edit, Arguments: []byte(`{"secret":"edited"}`), Reason: "too much of a secret"}, ben)
 	decide(edited, approval.Answer{Kind: ledger.Approve, Digest: schema.Digest([]byte(`{"secret":"edited"}`))}, cleo)
@@ -99,17 +99,17 @@ func TestEveryStepHasItsAuditLine(t *testing.T) {
 	must(err)
 	is(edited, "held agent-key", "extended ben extend", "edited ben edit", "decided cleo approve", "ran door", "ended  failed")
 
-	revoked := r.hold(byOps(1)).Approval.ID
+	revoked := r.hold(byOperators(1)).Approval.ID
 	decide(revoked, approval.Answer{Kind: ledger.Approve, Digest: schema.Digest([]byte(arguments))}, ben)
 	decide(revoked, approval.Answer{Kind: ledger.Revoke}, cleo)
 	is(revoked, "held agent-key", "decided ben approve", "revoked cleo revoke")
 
-	canceled := r.hold(byOps(1)).Approval
+	canceled := r.hold(byOperators(1)).Approval
 	_, err = r.desk.Cancel(ctx, canceled.CallID, agent)
 	must(err)
 	is(canceled.ID, "held agent-key", "canceled agent-key canceled")
 
-	rule := byOps(1)
+	rule := byOperators(1)
 	rule.EscalateTo = []string{"bosses"}
 	silent := r.hold(rule).Approval.ID
 	for range 2 {

@@ -31,7 +31,7 @@ func TestClockJumpRunsNoExpiredApproval(t *testing.T) {
 			srv := bustest.Start(t)
 			r := open(t, srv, nil)
 			ctx := context.Background()
-			token, people, approved := r.hold(byCaller()), r.hold(byOps(1)), r.hold(byOps(1))
+			token, people, approved := r.hold(byCaller()), r.hold(byOperators(1)), r.hold(byOperators(1))
 			if _, err := r.say(approved.Approval.ID, ledger.Approve, ben); err != nil {
 				t.Fatal(err)
 			}
@@ -81,7 +81,7 @@ func TestClockJumpRunsNoExpiredApproval(t *testing.T) {
 
 func TestExtensionSurvivesClockJumps(t *testing.T) {
 	r := open(t, bustest.Start(t), nil)
-	id := r.hold(byOps(1)).Approval.ID
+	id := r.hold(byOperators(1)).Approval.ID
 	r.clock.advance(5 * time.Minute)
 	if _, err := r.say(id, ledger.Extend, ben); err != nil {
 		t.Fatal(err)

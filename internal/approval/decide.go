@@ -72,7 +72,7 @@ func (d *Desk) decide(ctx context.Context, id schema.ApprovalID, answer Answer, 
 			return nil, err
 		}
 	}
-	allow, err := d.Permissions.wish(ctx, who.Tenant, id, &answer)
+	allow, err := d.Permissions.requestedPermission(ctx, who.Tenant, id, &answer)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +87,7 @@ func (d *Desk) decide(ctx context.Context, id schema.ApprovalID, answer Answer, 
 		}
 		if err := may(a, rule, &answer, who, d.records.over(a)); err != nil {
 			if restarted && schema.KindOf(err) == schema.KindForbidden {
-				return startedAgain(a, err)
+				return errRestarted(a, err)
 			}
 			return err
 		}
@@ -135,7 +135,7 @@ func may(a *ledger.Approval, rule *risk.Approval, answer *Answer, who schema.Pri
 	if !a.Binding.Tenant.Is(who.Tenant) {
 		return ledger.NoApproval(a.ID) // treat another tenant's approval as nonexistent
 	}
-	if why := WhyNot(a, rule, who); why != "" {
+	if why := RefusalReason(a, rule, who); why != "" {
 		return schema.Errorf(schema.KindForbidden, "%s", why).WithCall(a.CallID)
 	}
 	switch {
@@ -173,9 +173,9 @@ func WhyClosed(a *ledger.Approval) string {
 	return "This request has already been decided: the state of the call is " + string(a.State) + "."
 }
 
-// WhyNot returns the reason why no answer of this person can count, or "" if one can. Pages,
+// RefusalReason returns the reason why no answer of this person can count, or "" if one can. Pages,
 // the API and decisions all show this reason.
-func WhyNot(a *ledger.Approval, rule *risk.Approval, who schema.Principal) string {
+func RefusalReason(a *ledger.Approval, rule *risk.Approval, who schema.Principal) string {
 	switch {
 	case rule.By != risk.ByGroups:
 		return "Only the caller can confirm this call, with its token."

@@ -174,14 +174,14 @@ func (d *Desk) Confirm(ctx context.Context, token string, approve bool, who sche
 			return nil, err
 		}
 	}
-	mark := ledger.Spent{Attempt: attempt, At: d.records.wall(), By: who.Name}
+	mark := ledger.TokenUse{Attempt: attempt, At: d.records.wall(), By: who.Name}
 	var was ledger.Approval
 	is, err := d.tokens.Spend(ctx, who.Tenant, token, mark, func(a *ledger.Approval) error {
 		was = *a
 		return mayConfirm(a, who)
 	}, d.records.closing(func(a *ledger.Approval) error {
 		if d.records.over(a) {
-			return expired(a)
+			return errConfirmationExpired(a)
 		}
 		answer := ledger.Decision{By: who.Name, Owner: who.Owner, Groups: who.Groups, Kind: ledger.Approve, At: mark.At, Channel: ledger.ChannelToken}
 		a.State = ledger.Running
@@ -243,7 +243,7 @@ func (d *Desk) ConfirmOwn(ctx context.Context, callID schema.CallID, approve boo
 		}
 		switch {
 		case a.State == ledger.Pending && d.records.over(a):
-			return expired(a)
+			return errConfirmationExpired(a)
 		case a.State != ledger.Pending:
 			return schema.Errorf(schema.KindConflict, "%s", WhyClosed(a)).WithCall(a.CallID)
 		}
@@ -287,9 +287,9 @@ func tokenError(err error, callID schema.CallID) error {
 	var lost *confirm.LostError
 	switch {
 	case errors.As(err, &used):
-		return spent(used.Approval)
+		return errTokenUsed(used.Approval)
 	case errors.As(err, &late):
-		return expired(late.Approval)
+		return errConfirmationExpired(late.Approval)
 	case errors.As(err, &lost):
 		return schema.Errorf(schema.KindNotFound, "The store of confirmation tokens lost this confirmation, and the call was not run. Send the call again to get a new confirmation.").WithCall(lost.Approval.CallID)
 	case errors.Is(err, confirm.ErrUnknown):
@@ -300,10 +300,10 @@ func tokenError(err error, callID schema.CallID) error {
 	return err
 }
 
-func spent(a *ledger.Approval) error {
+func errTokenUsed(a *ledger.Approval) error {
 	return schema.Errorf(schema.KindNotFound, "This confirmation has already been used; GET /calls/%s returns the outcome.", a.CallID).WithCall(a.CallID)
 }
 
-func expired(a *ledger.Approval) error {
+func errConfirmationExpired(a *ledger.Approval) error {
 	return schema.Errorf(schema.KindExpired, "This confirmation has expired; the call was not run. Send the call again to get a new confirmation.").WithCall(a.CallID)
 }

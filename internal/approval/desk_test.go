@@ -74,7 +74,7 @@ func byCaller() *risk.Approval {
 	return &risk.Approval{By: risk.ByCaller, Needed: 1, Expires: 10 * time.Minute}
 }
 
-func byOps(needed int) *risk.Approval {
+func byOperators(needed int) *risk.Approval {
 	return &risk.Approval{By: risk.ByGroups, Groups: []string{"ops"}, Needed: needed, Expires: 10 * time.Minute}
 }
 
@@ -171,7 +171,7 @@ func TestOnlyTheCallerSpendsItsToken(t *testing.T) {
 func TestUndecidedApprovalsExpire(t *testing.T) {
 	r := open(t, bustest.Start(t), nil)
 	ctx := context.Background()
-	mine, theirs := r.hold(byCaller()), r.hold(byOps(1))
+	mine, theirs := r.hold(byCaller()), r.hold(byOperators(1))
 	r.clock.advance(10*time.Minute + time.Second)
 	if _, err := r.desk.Confirm(ctx, mine.Token, true, agent, "x", "door"); schema.KindOf(err) != schema.KindExpired {
 		t.Errorf("the caller, too late: %v", err)
@@ -194,7 +194,7 @@ func TestUndecidedApprovalsExpire(t *testing.T) {
 
 func TestDenialOverridesEarlierApprovalsUntilTheCallRuns(t *testing.T) {
 	r := open(t, bustest.Start(t), nil)
-	first, second := r.hold(byOps(2)), r.hold(byOps(1))
+	first, second := r.hold(byOperators(2)), r.hold(byOperators(1))
 	for _, step := range []struct {
 		id   schema.ApprovalID
 		kind ledger.DecisionKind
@@ -210,7 +210,7 @@ func TestDenialOverridesEarlierApprovalsUntilTheCallRuns(t *testing.T) {
 			t.Fatalf("%+v: %+v, %v", step, a, err)
 		}
 	}
-	running := r.hold(byOps(1)).Approval.ID
+	running := r.hold(byOperators(1)).Approval.ID
 	if _, err := r.say(running, ledger.Approve, ben); err != nil {
 		t.Fatal(err)
 	}
@@ -225,7 +225,7 @@ func TestDenialOverridesEarlierApprovalsUntilTheCallRuns(t *testing.T) {
 func TestEditVoidsEarlierApprovalsAndRunsTheEditedBytes(t *testing.T) {
 	r := open(t, bustest.Start(t), nil)
 	ctx := context.Background()
-	id := r.hold(byOps(2)).Approval.ID
+	id := r.hold(byOperators(2)).Approval.ID
 	if _, err := r.say(id, ledger.Approve, ben); err != nil {
 		t.Fatal(err)
 	}
@@ -254,7 +254,7 @@ func TestEditVoidsEarlierApprovalsAndRunsTheEditedBytes(t *testing.T) {
 
 func TestAnotherGroupIsAskedAtHalfTime(t *testing.T) {
 	r := open(t, bustest.Start(t), nil)
-	rule := byOps(1)
+	rule := byOperators(1)
 	rule.EscalateTo = []string{"bosses"}
 	id := r.hold(rule).Approval.ID
 	reconcile := func() {
@@ -277,7 +277,7 @@ func TestAnotherGroupIsAskedAtHalfTime(t *testing.T) {
 
 func TestAnotherGroupIsAskedAfterTheTimeOfTheRule(t *testing.T) {
 	r := open(t, bustest.Start(t), nil)
-	rule := byOps(1)
+	rule := byOperators(1)
 	rule.EscalateTo, rule.EscalateAfter = []string{"bosses"}, time.Minute
 	id := r.hold(rule).Approval.ID
 	for _, step := range []struct {
@@ -328,7 +328,7 @@ func TestOneOfManyRunnersClaimsTheApprovedCall(t *testing.T) {
 	srv := bustest.Start(t)
 	one := open(t, srv, nil)
 	two := open(t, srv, one.clock)
-	id := one.hold(byOps(1)).Approval.ID
+	id := one.hold(byOperators(1)).Approval.ID
 	if _, err := one.say(id, ledger.Approve, ben); err != nil {
 		t.Fatal(err)
 	}

@@ -45,24 +45,24 @@ func TestRecordStaysCorrectAfterKillBetweenSteps(t *testing.T) {
 	}{
 		{"held for the caller", func(t *testing.T, r *fixture) *approval.Held { return r.hold(byCaller()) }, ledger.Pending, nil, ledger.Expired},
 		{"held for the caller, who then confirms", func(t *testing.T, r *fixture) *approval.Held { return r.hold(byCaller()) }, ledger.Pending, confirm, ledger.Unknown},
-		{"held for people", func(t *testing.T, r *fixture) *approval.Held { return r.hold(byOps(2)) }, ledger.Pending, nil, ledger.Expired},
+		{"held for people", func(t *testing.T, r *fixture) *approval.Held { return r.hold(byOperators(2)) }, ledger.Pending, nil, ledger.Expired},
 		{"decided by one of two", func(t *testing.T, r *fixture) *approval.Held {
-			h := r.hold(byOps(2))
+			h := r.hold(byOperators(2))
 			say(t, r, h, ben, ledger.Pending)
 			return h
 		}, ledger.Pending, func(t *testing.T, r *fixture, h *approval.Held) { say(t, r, h, cleo, ledger.Approved) }, ledger.Expired},
 		{"approved", func(t *testing.T, r *fixture) *approval.Held {
-			h := r.hold(byOps(1))
+			h := r.hold(byOperators(1))
 			say(t, r, h, ben, ledger.Approved)
 			return h
 		}, ledger.Approved, claim, ledger.Unknown},
 		{"approved, but not started", func(t *testing.T, r *fixture) *approval.Held {
-			h := r.hold(byOps(1))
+			h := r.hold(byOperators(1))
 			say(t, r, h, ben, ledger.Approved)
 			return h
 		}, ledger.Approved, nil, ledger.Expired},
 		{"claimed", func(t *testing.T, r *fixture) *approval.Held {
-			h := r.hold(byOps(1))
+			h := r.hold(byOperators(1))
 			say(t, r, h, ben, ledger.Approved)
 			claim(t, r, h)
 			return h

@@ -15,7 +15,7 @@ import (
 func TestApprovedCallHasTheGroupsOfItsRequester(t *testing.T) {
 	r := open(t, bustest.Start(t), nil)
 	who := schema.Principal{Name: "agent-key", Owner: "ana", Groups: []string{"billing", "night"}}
-	held := r.ask(who, arguments, byOps(1))
+	held := r.ask(who, arguments, byOperators(1))
 	if _, err := r.say(held.Approval.ID, ledger.Approve, ben); err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func TestCallerConfirmsOwnCallByIDOnce(t *testing.T) {
 	if a, _, err := r.ledger.ByCall(ctx, schema.AllTenants(), refused); err != nil || a.State != ledger.Denied {
 		t.Errorf("it is %+v, %v", a, err)
 	}
-	if kind := confirm(r.hold(byOps(1)).Approval.CallID, true, agent); kind != schema.KindForbidden {
+	if kind := confirm(r.hold(byOperators(1)).Approval.CallID, true, agent); kind != schema.KindForbidden {
 		t.Errorf("where a person must decide: %q", kind)
 	}
 	late := r.hold(byCaller()).Approval.CallID

@@ -58,9 +58,9 @@ type Permissions struct {
 	noPermit func(server schema.ServerID) string
 }
 
-// wish returns the permission that the answer grants, with the digests of the arguments that
+// requestedPermission returns the permission that the answer grants, with the digests of the arguments that
 // were shown.
-func (s *Permissions) wish(ctx context.Context, tenant schema.TenantID, id schema.ApprovalID, answer *Answer) (*ledger.Allow, error) {
+func (s *Permissions) requestedPermission(ctx context.Context, tenant schema.TenantID, id schema.ApprovalID, answer *Answer) (*ledger.Allow, error) {
 	want := answer.Allow
 	if want == nil {
 		return nil, nil
@@ -86,9 +86,9 @@ func (s *Permissions) wish(ctx context.Context, tenant schema.TenantID, id schem
 	return &ledger.Allow{Until: want.Until.UTC().Round(0), Pattern: pattern, MaxUses: want.MaxUses}, nil
 }
 
-// given returns the permission that the record grants, or nil, and the decision that vetoed
+// grantedPermission returns the permission that the record grants, or nil, and the decision that vetoed
 // it since, or nil.
-func given(a *ledger.Approval) (p *ledger.Permission, vetoed *ledger.Decision) {
+func grantedPermission(a *ledger.Approval) (p *ledger.Permission, vetoed *ledger.Decision) {
 	counting := a.Counting() // permissions granted under another rule are void
 	for i := range counting {
 		dec := &counting[i]
@@ -111,7 +111,7 @@ func given(a *ledger.Approval) (p *ledger.Permission, vetoed *ledger.Decision) {
 // permit stores the permission that the record grants, and revokes it if the approval was
 // vetoed since. It is idempotent.
 func (s *Permissions) permit(ctx context.Context, a *ledger.Approval) error {
-	p, vetoed := given(a)
+	p, vetoed := grantedPermission(a)
 	if p == nil || p.Until.Before(s.records.wall()) {
 		return nil
 	}
@@ -126,7 +126,7 @@ func (s *Permissions) permit(ctx context.Context, a *ledger.Approval) error {
 		if err != nil {
 			return err
 		}
-		if _, vetoed = given(now); vetoed == nil {
+		if _, vetoed = grantedPermission(now); vetoed == nil {
 			return nil
 		}
 	}
@@ -218,7 +218,7 @@ func (s *Permissions) repair(ctx context.Context, now time.Time) error {
 		known[p.ID] = &p
 	}
 	undone := s.records.ledger.Where(schema.AllTenants(), func(a *ledger.Approval) bool {
-		p, vetoed := given(a)
+		p, vetoed := grantedPermission(a)
 		if p == nil || a.State == ledger.Pending || !now.Before(p.Until) {
 			return false
 		}

@@ -31,7 +31,7 @@ func permitted(t *testing.T, pattern ledger.Pattern, uses int, change ...func(*a
 	t.Helper()
 	change = append([]func(*approval.Options){func(o *approval.Options) { o.Runner, o.Sign = "door", signed }}, change...)
 	r := open(t, bustest.Start(t), nil, change...)
-	a, err := r.allow(r.hold(byOps(1)).Approval.ID, ben, pattern, uses, time.Hour)
+	a, err := r.allow(r.hold(byOperators(1)).Approval.ID, ben, pattern, uses, time.Hour)
 	if err != nil || a.State != ledger.Approved {
 		t.Fatalf("%+v, %v", a, err)
 	}
@@ -47,7 +47,7 @@ func TestCallMatchingAPermissionRunsAtOnce(t *testing.T) {
 	if len(p) != 1 || p[0].ApprovalID != first.ID || p[0].By != "ben" || p[0].Reason != "it is the weekly payment" || p[0].ID != ledger.PermissionID(first.ID) {
 		t.Fatalf("%+v", p)
 	}
-	h := r.hold(byOps(1))
+	h := r.hold(byOperators(1))
 	a := h.Approval
 	if !h.Run || a.State != ledger.Running || a.Permission != p[0].ID || a.Runner.FrontDoor != "door" || string(a.Warrant) != signature(ledger.Running, a, arguments) {
 		t.Fatalf("%+v", a)
@@ -72,7 +72,7 @@ func TestCallMatchingAPermissionRunsAtOnce(t *testing.T) {
 
 func TestPermissionAppliesToMatchingCallsOnly(t *testing.T) {
 	r, _ := permitted(t, anyArguments, 0)
-	other := byOps(1)
+	other := byOperators(1)
 	other.Groups = []string{"ops", "bosses"}
 	for name, change := range map[string]func(*schema.Call, *risk.Assessment){
 		"another requester":                  func(c *schema.Call, _ *risk.Assessment) { c.Principal.Name = "agent-2" },
@@ -85,12 +85,12 @@ func TestPermissionAppliesToMatchingCallsOnly(t *testing.T) {
 		"no definition":                      func(c *schema.Call, _ *risk.Assessment) { c.ToolDigest = "" },
 		"a higher level":                     func(_ *schema.Call, a *risk.Assessment) { a.Level = risk.High },
 		"another group must approve":         func(_ *schema.Call, a *risk.Assessment) { a.Approval = other },
-		"two approvals are required":         func(_ *schema.Call, a *risk.Assessment) { a.Approval = byOps(2) },
+		"two approvals are required":         func(_ *schema.Call, a *risk.Assessment) { a.Approval = byOperators(2) },
 		"the caller must confirm": func(_ *schema.Call, a *risk.Assessment) {
 			a.Approval = byCaller()
 		},
 	} {
-		call, a := asked(agent, arguments), &risk.Assessment{Level: risk.Medium, Approval: byOps(1), Version: "test"}
+		call, a := asked(agent, arguments), &risk.Assessment{Level: risk.Medium, Approval: byOperators(1), Version: "test"}
 		change(call, a)
 		var raw json.RawMessage
 		h, err := r.desk.Open(context.Background(), call, raw, a, "")
@@ -98,11 +98,11 @@ func TestPermissionAppliesToMatchingCallsOnly(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, h, err)
 		}
 	}
-	denied := &risk.Assessment{Deny: true, Level: risk.Medium, Approval: byOps(1)}
+	denied := &risk.Assessment{Deny: true, Level: risk.Medium, Approval: byOperators(1)}
 	if h, err := r.desk.Open(context.Background(), asked(agent, arguments), nil, denied, ""); err == nil {
 		t.Errorf("a denied call was let through: %+v", h)
 	}
-	if h := r.hold(byOps(1)); !h.Run {
+	if h := r.hold(byOperators(1)); !h.Run {
 		t.Error("and the call itself is asked about")
 	}
 }
@@ -127,12 +127,12 @@ func TestPermissionPatternLimitsArguments(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r, _ := permitted(t, c.pattern, 0)
 			for _, args := range c.runs {
-				if h := r.ask(agent, args, byOps(1)); !h.Run {
+				if h := r.ask(agent, args, byOperators(1)); !h.Run {
 					t.Errorf("%s is asked about", args)
 				}
 			}
 			for _, args := range c.no {
-				if h := r.ask(agent, args, byOps(1)); h.Run {
+				if h := r.ask(agent, args, byOperators(1)); h.Run {
 					t.Errorf("%s runs", args)
 				}
 			}
@@ -143,7 +143,7 @@ func TestPermissionPatternLimitsArguments(t *testing.T) {
 func TestPermissionNeedsAnApproverWhoDecidesAlone(t *testing.T) {
 	r := open(t, bustest.Start(t), nil, func(o *approval.Options) { o.Runner = "door" })
 	ctx := context.Background()
-	id := r.hold(byOps(1)).Approval.ID
+	id := r.hold(byOperators(1)).Approval.ID
 	for name, c := range map[string]struct {
 		who   schema.Principal
 		want  schema.Kind
@@ -170,7 +170,7 @@ func TestPermissionNeedsAnApproverWhoDecidesAlone(t *testing.T) {
 			t.Errorf("with %s: %v", kind, err)
 		}
 	}
-	quorum := r.hold(byOps(2)).Approval.ID
+	quorum := r.hold(byOperators(2)).Approval.ID
 	if _, err := r.allow(quorum, ben, exact, 0, time.Hour); schema.KindOf(err) != schema.KindForbidden {
 		t.Errorf("one of two: %v", err)
 	}
@@ -224,11 +224,11 @@ func TestPermissionEndsByTimeUsesOrRevocation(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, first := permitted(t, exact, 0)
-			if h := r.hold(byOps(1)); !h.Run {
+			if h := r.hold(byOperators(1)); !h.Run {
 				t.Fatal("it does not run")
 			}
 			end(t, r, first)
-			if h := r.hold(byOps(1)); h.Run {
+			if h := r.hold(byOperators(1)); h.Run {
 				t.Error("it still runs")
 			}
 		})
@@ -241,7 +241,7 @@ func TestUsesAreCountedOverAllFrontDoors(t *testing.T) {
 	one := open(t, srv, nil, door)
 	two := open(t, srv, one.clock, door)
 	const uses, calls = 7, 40
-	if _, err := one.allow(one.hold(byOps(1)).Approval.ID, ben, exact, uses, time.Hour); err != nil {
+	if _, err := one.allow(one.hold(byOperators(1)).Approval.ID, ben, exact, uses, time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	polltest.Until(t, "the other desk knows the permission", func() bool { return len(two.desk.Permissions.List(schema.DefaultTenant)) == 1 })
@@ -250,7 +250,7 @@ func TestUsesAreCountedOverAllFrontDoors(t *testing.T) {
 	for i := range calls {
 		r := []*fixture{one, two}[i%2]
 		all.Go(func() {
-			if r.hold(byOps(1)).Run {
+			if r.hold(byOperators(1)).Run {
 				ran.Add(1)
 			}
 		})
@@ -270,14 +270,14 @@ func TestRevokedPermissionIsNotUsedAtAnotherFrontDoor(t *testing.T) {
 	here := open(t, srv, nil, func(o *approval.Options) { o.Runner = "door" })
 	there := open(t, srv, here.clock)
 	for range 20 {
-		a, err := here.allow(here.ask(agent, arguments, byOps(1)).Approval.ID, ben, exact, 0, time.Hour)
+		a, err := here.allow(here.ask(agent, arguments, byOperators(1)).Approval.ID, ben, exact, 0, time.Hour)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if _, err := there.desk.Permissions.Revoke(t.Context(), ledger.PermissionID(a.ID), cleo, ""); err != nil {
 			t.Fatal(err)
 		}
-		if h := here.hold(byOps(1)); h.Run {
+		if h := here.hold(byOperators(1)); h.Run {
 			t.Error("it ran after the revocation was answered")
 		}
 	}
@@ -289,7 +289,7 @@ func TestPermissionLostInACrashIsRestored(t *testing.T) {
 	r := open(t, srv, nil, func(o *approval.Options) { o.Runner = "door" })
 	// The record left by a desk that was killed between the two writes.
 	leave := func(kinds ...ledger.DecisionKind) schema.ApprovalID {
-		id := r.hold(byOps(1)).Approval.ID
+		id := r.hold(byOperators(1)).Approval.ID
 		pattern, err := exact.Of([]byte(arguments))
 		if err != nil {
 			t.Fatal(err)
@@ -322,14 +322,14 @@ func TestPermissionLostInACrashIsRestored(t *testing.T) {
 	if p := r.desk.Permissions.List(schema.DefaultTenant); len(p) != 1 || p[0].ApprovalID != id {
 		t.Fatalf("%+v", p)
 	}
-	if h := r.hold(byOps(1)); !h.Run {
+	if h := r.hold(byOperators(1)); !h.Run {
 		t.Error("it does not run")
 	}
 	// A revoked permission stays revoked, and one that ended long ago is forgotten.
 	if _, err := r.desk.Permissions.Revoke(ctx, ledger.PermissionID(id), ben, ""); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.desk.Repair(ctx, time.Hour); err != nil || r.hold(byOps(1)).Run {
+	if _, err := r.desk.Repair(ctx, time.Hour); err != nil || r.hold(byOperators(1)).Run {
 		t.Errorf("it came back: %v", err)
 	}
 	r.clock.advance(8 * 24 * time.Hour)
@@ -341,10 +341,10 @@ func TestPermissionLostInACrashIsRestored(t *testing.T) {
 func TestPermissionsAreNotUsedWithoutARunner(t *testing.T) {
 	srv := bustest.Start(t)
 	r := open(t, srv, nil)
-	if _, err := r.allow(r.hold(byOps(1)).Approval.ID, ben, exact, 0, time.Hour); err != nil {
+	if _, err := r.allow(r.hold(byOperators(1)).Approval.ID, ben, exact, 0, time.Hour); err != nil {
 		t.Fatal(err)
 	}
-	if h := r.hold(byOps(1)); h.Run {
+	if h := r.hold(byOperators(1)); h.Run {
 		t.Error("it runs where nobody runs it")
 	}
 }
@@ -353,11 +353,11 @@ func TestPermissionsAreInTheAuditRecord(t *testing.T) {
 	srv := bustest.Start(t)
 	lines := openAudit(t, srv)
 	r := open(t, srv, nil, func(o *approval.Options) { o.Runner, o.Audit = "door", lines })
-	a, err := r.allow(r.hold(byOps(1)).Approval.ID, ben, exact, 3, time.Hour)
+	a, err := r.allow(r.hold(byOperators(1)).Approval.ID, ben, exact, 3, time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}
-	used := r.hold(byOps(1)).Approval.ID
+	used := r.hold(byOperators(1)).Approval.ID
 	if _, err := r.desk.Permissions.Revoke(t.Context(), ledger.PermissionID(a.ID), cleo, "no more"); err != nil {
 		t.Fatal(err)
 	}
@@ -390,11 +390,11 @@ func TestPermissionsNeedAWorkerThatTrustsTheKey(t *testing.T) {
 	r, from := permitted(t, ledger.Pattern{Kind: ledger.AnyArguments}, 0, func(o *approval.Options) {
 		o.NoPermission = func(server schema.ServerID) string { return reason }
 	})
-	if h := r.ask(agent, arguments, byOps(1)); !h.Run {
+	if h := r.ask(agent, arguments, byOperators(1)); !h.Run {
 		t.Fatalf("it was allowed by %s", from.ID)
 	}
 	reason = "worker w does not trust the key."
-	h := r.ask(agent, arguments, byOps(1))
+	h := r.ask(agent, arguments, byOperators(1))
 	if h.Run || h.Approval.State != ledger.Pending || h.Approval.NoPermission != reason {
 		t.Fatalf("%+v", h.Approval)
 	}

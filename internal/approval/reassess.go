@@ -191,8 +191,8 @@ func (r *reassessor) reassessed(ctx context.Context, tenant schema.TenantID, id 
 	return &now, err
 }
 
-// startedAgain explains why an answer that was given for another rule is refused.
-func startedAgain(a *ledger.Approval, why error) error {
+// errRestarted explains why an answer that was given for another rule is refused.
+func errRestarted(a *ledger.Approval, why error) error {
 	reason := "The policy has changed since the call was held."
 	if n := len(a.Restarts); n > 0 {
 		reason = a.Restarts[n-1].Reason
@@ -255,5 +255,5 @@ func (r *reassessor) renewForCaller(ctx context.Context, id schema.ApprovalID, w
 	if a, err = r.records.ledger.Current(ctx, schema.OnlyTenant(who.Tenant), id); err != nil {
 		return err
 	}
-	return startedAgain(a, nil)
+	return errRestarted(a, nil)
 }

@@ -19,9 +19,9 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// bank is a ledger with an approver, a front door and a worker. Each uses the current policy unless
+// testLedger is a ledger with an approver, a front door and a worker. Each uses the current policy unless
 // the test says otherwise.
-type bank struct {
+type testLedger struct {
 	*fixture
 	approver, door *approval.Desk
 	policy         *risk.Policy
@@ -29,16 +29,16 @@ type bank struct {
 	fresh          map[schema.ApprovalID][]bool // by approval: whether each decision came from a fresh sign-in
 }
 
-// openBank returns a bank. If blind is true, the approver has no policy.
-func openBank(t *testing.T, blind bool) *bank {
+// openTestLedger returns a ledger. If blind is true, the approver has no policy.
+func openTestLedger(t *testing.T, blind bool) *testLedger {
 	t.Helper()
-	b := &bank{fixture: open(t, bustest.Start(t), nil), trust: &warrant.Trust{}, fresh: map[schema.ApprovalID][]bool{}}
+	b := &testLedger{fixture: open(t, bustest.Start(t), nil), trust: &warrant.Trust{}, fresh: map[schema.ApprovalID][]bool{}}
 	_, key, err := ed25519.GenerateKey(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.trust.Add(key.Public().(ed25519.PublicKey), warrant.Hows()...)
-	o := approval.Options{Ledger: b.ledger, Now: b.clock.now, Log: quiet, Sign: approval.Signing(warrant.NewSigner(key, warrant.Hows()...)), Assess: b.assess}
+	b.trust.Add(key.Public().(ed25519.PublicKey), warrant.Deciders()...)
+	o := approval.Options{Ledger: b.ledger, Now: b.clock.now, Log: quiet, Sign: approval.Signing(warrant.NewSigner(key, warrant.Deciders()...)), Assess: b.assess}
 	b.door = approval.New(o)
 	if blind {
 		o.Assess = nil
@@ -47,15 +47,15 @@ func openBank(t *testing.T, blind bool) *bank {
 	return b
 }
 
-func (b *bank) assess(_ context.Context, a *ledger.Approval, args []byte) (risk.Assessment, error) {
+func (b *testLedger) assess(_ context.Context, a *ledger.Approval, args []byte) (risk.Assessment, error) {
 	return b.assessment(args, approval.Requester(a)), nil
 }
 
-func (b *bank) assessment(args []byte, who schema.Principal) risk.Assessment {
+func (b *testLedger) assessment(args []byte, who schema.Principal) risk.Assessment {
 	return b.policy.Assess(&risk.Input{Server: "bank", Tool: "pay", ServerRisk: risk.Medium, Definition: json.RawMessage(definition), Arguments: args, Principal: who})
 }
 
-func (b *bank) adopt(source string) {
+func (b *testLedger) adopt(source string) {
 	b.t.Helper()
 	p, err := risk.Parse([]byte(source), "policy.yaml")
 	if err != nil {
@@ -67,7 +67,7 @@ func (b *bank) adopt(source string) {
 func pays(amount int) []byte { return fmt.Appendf(nil, `{"amount":%d}`, amount) }
 
 // ask holds a payment. It returns nil if the policy lets it run or denies it.
-func (b *bank) ask(amount int) *ledger.Approval {
+func (b *testLedger) ask(amount int) *ledger.Approval {
 	b.t.Helper()
 	call := asked(agent, string(pays(amount)))
 	now := b.assessment(call.Arguments, agent)
@@ -81,8 +81,8 @@ func (b *bank) ask(amount int) *ledger.Approval {
 	return h.Approval
 }
 
-// says makes a person approve the shown arguments, or edit the amount.
-func (b *bank) says(id schema.ApprovalID, who schema.Principal, fresh bool, amount ...int) (*ledger.Approval, error) {
+// answer makes a person approve the shown arguments, or edit the amount.
+func (b *testLedger) answer(id schema.ApprovalID, who schema.Principal, fresh bool, amount ...int) (*ledger.Approval, error) {
 	b.t.Helper()
 	a, err := b.ledger.Current(b.t.Context(), schema.AllTenants(), id)
 	if err != nil {
@@ -101,7 +101,7 @@ func (b *bank) says(id schema.ApprovalID, who schema.Principal, fresh bool, amou
 
 // satisfied is the oracle of these tests. It counts the people who approved the final arguments, and
 // does not use rules, requirements and restarts.
-func (b *bank) satisfied(a *ledger.Approval) string {
+func (b *testLedger) satisfied(a *ledger.Approval) string {
 	b.t.Helper()
 	args, err := b.ledger.ArgumentsOf(b.t.Context(), a)
 	if err != nil {
@@ -128,7 +128,7 @@ func (b *bank) satisfied(a *ledger.Approval) string {
 }
 
 // admits reports whether a worker with the current policy runs the approved call.
-func (b *bank) admits(a *ledger.Approval) bool {
+func (b *testLedger) admits(a *ledger.Approval) bool {
 	b.t.Helper()
 	args, err := b.ledger.ArgumentsOf(b.t.Context(), a)
 	if err != nil {
@@ -160,10 +160,10 @@ const (
 func TestEditUnderStricterRuleRestartsApproval(t *testing.T) {
 	for name, blind := range map[string]bool{"at the approver": false, "at the front door, where the approver has no policy": true} {
 		t.Run(name, func(t *testing.T) {
-			b := openBank(t, blind)
+			b := openTestLedger(t, blind)
 			b.adopt(largeNeedsFinance)
 			held := b.ask(5)
-			a, err := b.says(held.ID, ben, false, 999999)
+			a, err := b.answer(held.ID, ben, false, 999999)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -179,14 +179,14 @@ func TestEditUnderStricterRuleRestartsApproval(t *testing.T) {
 			if a.State != ledger.Pending || len(a.Restarts) != 1 || approval.ApprovalCount(a) != 0 || len(a.Warrant) != 0 || !strings.Contains(a.Restarts[0].Reason, "2 approvals from finance with a fresh sign-in") {
 				t.Fatalf("%s, %+v, %d approved", a.State, a.Restarts, approval.ApprovalCount(a))
 			}
-			if _, err := b.says(held.ID, ben, true); schema.KindOf(err) != schema.KindForbidden {
+			if _, err := b.answer(held.ID, ben, true); schema.KindOf(err) != schema.KindForbidden {
 				t.Errorf("ops: %v", err)
 			}
-			if _, err := b.says(held.ID, fay, false); schema.KindOf(err) != schema.KindForbidden {
+			if _, err := b.answer(held.ID, fay, false); schema.KindOf(err) != schema.KindForbidden {
 				t.Errorf("finance without a fresh sign-in: %v", err)
 			}
 			for i, who := range []schema.Principal{fay, finn} {
-				if a, err = b.says(held.ID, who, true); err != nil || (a.State == ledger.Approved) != (i == 1) {
+				if a, err = b.answer(held.ID, who, true); err != nil || (a.State == ledger.Approved) != (i == 1) {
 					t.Fatalf("%s: %+v, %v", who.Name, a, err)
 				}
 			}
@@ -198,14 +198,14 @@ func TestEditUnderStricterRuleRestartsApproval(t *testing.T) {
 }
 
 func TestAuthorOfAnEditCountsAsApproverUnderTheNewRule(t *testing.T) {
-	b := openBank(t, false)
+	b := openTestLedger(t, false)
 	b.adopt(largeNeedsFinance)
 	held := b.ask(5)
 	both := schema.Principal{Name: "bo", Groups: []string{"ops", "finance"}}
-	if a, err := b.says(held.ID, both, true, 2000); err != nil || a.State != ledger.Pending || approval.ApprovalCount(a) != 1 {
+	if a, err := b.answer(held.ID, both, true, 2000); err != nil || a.State != ledger.Pending || approval.ApprovalCount(a) != 1 {
 		t.Fatalf("%+v, %v", a, err)
 	}
-	if a, err := b.says(held.ID, fay, true); err != nil || a.State != ledger.Approved {
+	if a, err := b.answer(held.ID, fay, true); err != nil || a.State != ledger.Approved {
 		t.Errorf("%+v, %v", a, err)
 	}
 }
@@ -213,18 +213,18 @@ func TestAuthorOfAnEditCountsAsApproverUnderTheNewRule(t *testing.T) {
 func TestStricterPolicyRestartsApproval(t *testing.T) {
 	for name, when := range map[string]string{"before the approval": "held", "after it": "approved", "while nobody looks": "renewed"} {
 		t.Run(name, func(t *testing.T) {
-			b := openBank(t, false)
+			b := openTestLedger(t, false)
 			b.adopt(largeNeedsFinance)
 			held := b.ask(5)
 			if when == "approved" {
-				if a, err := b.says(held.ID, ben, false); err != nil || a.State != ledger.Approved {
+				if a, err := b.answer(held.ID, ben, false); err != nil || a.State != ledger.Approved {
 					t.Fatalf("%+v, %v", a, err)
 				}
 			}
 			b.adopt(allNeedFinance)
 			switch when {
 			case "held":
-				if _, err := b.says(held.ID, ben, false); schema.KindOf(err) != schema.KindForbidden || !strings.Contains(err.Error(), "2 approvals from finance") {
+				if _, err := b.answer(held.ID, ben, false); schema.KindOf(err) != schema.KindForbidden || !strings.Contains(err.Error(), "2 approvals from finance") {
 					t.Errorf("ops: %v", err)
 				}
 			case "approved":
@@ -241,7 +241,7 @@ func TestStricterPolicyRestartsApproval(t *testing.T) {
 				t.Fatalf("%+v, %v", a, err)
 			}
 			for _, who := range []schema.Principal{fay, finn} {
-				if a, err = b.says(held.ID, who, false); err != nil {
+				if a, err = b.answer(held.ID, who, false); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -253,11 +253,11 @@ func TestStricterPolicyRestartsApproval(t *testing.T) {
 }
 
 func TestLooserPolicyKeepsTheApproval(t *testing.T) {
-	b := openBank(t, false)
+	b := openTestLedger(t, false)
 	b.adopt(allNeedFinance)
 	held := b.ask(5)
 	for _, who := range []schema.Principal{fay, finn} {
-		if _, err := b.says(held.ID, who, false); err != nil {
+		if _, err := b.answer(held.ID, who, false); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -268,23 +268,23 @@ func TestLooserPolicyKeepsTheApproval(t *testing.T) {
 }
 
 func TestNewlyDeniedCallCannotBeEditedOrApproved(t *testing.T) {
-	b := openBank(t, false)
+	b := openTestLedger(t, false)
 	b.adopt(`rules:
   - {name: never, when: args.amount > 1000, deny: too much}
   - {name: small, approval: {groups: [ops]}}
 `)
 	held := b.ask(5)
-	if _, err := b.says(held.ID, ben, false, 2000); schema.KindOf(err) != schema.KindForbidden || !strings.Contains(err.Error(), "too much") {
+	if _, err := b.answer(held.ID, ben, false, 2000); schema.KindOf(err) != schema.KindForbidden || !strings.Contains(err.Error(), "too much") {
 		t.Errorf("edited: %v", err)
 	}
 	b.adopt(`rules: [{name: never, deny: closed}]`)
-	if _, err := b.says(held.ID, ben, false); schema.KindOf(err) != schema.KindForbidden || !strings.Contains(err.Error(), "closed") {
+	if _, err := b.answer(held.ID, ben, false); schema.KindOf(err) != schema.KindForbidden || !strings.Contains(err.Error(), "closed") {
 		t.Errorf("approved: %v", err)
 	}
 }
 
 func TestCallerCannotConfirmIfPolicyNowNeedsPeople(t *testing.T) {
-	b := openBank(t, false)
+	b := openTestLedger(t, false)
 	b.adopt(`rules: [{name: own, approval: {by: caller}}]`)
 	call := asked(agent, string(pays(5)))
 	now := b.assessment(call.Arguments, agent)
@@ -304,7 +304,7 @@ func TestCallerCannotConfirmIfPolicyNowNeedsPeople(t *testing.T) {
 }
 
 func TestAPermissionGivenUnderAnotherRuleIsVoid(t *testing.T) {
-	b := openBank(t, false)
+	b := openTestLedger(t, false)
 	b.adopt(largeNeedsFinance)
 	held := b.ask(5)
 	answer := approval.Answer{Kind: ledger.Approve, Digest: schema.Digest(pays(5)), Allow: &ledger.Allow{Until: b.clock.now().Add(time.Hour), Pattern: ledger.Pattern{Kind: ledger.AnyArguments}}}
@@ -340,7 +340,7 @@ func randomPolicy(r *rand.Rand) string {
 // admitted by a worker without the approvals that its final arguments need under the current policy.
 func TestNoCallRunsWithoutTheApprovalsThatItsFinalArgumentsNeed(t *testing.T) {
 	r := rand.New(rand.NewPCG(17, 3))
-	banks := []*bank{openBank(t, false), openBank(t, true)}
+	banks := []*testLedger{openTestLedger(t, false), openTestLedger(t, true)}
 	people := make([]schema.Principal, 6)
 	for i := range people {
 		people[i] = schema.Principal{Name: fmt.Sprint("p", i), Groups: [][]string{{"ops"}, {"finance"}, {"legal"}, {"ops", "finance"}, {"ops"}, {"finance"}}[i]}
@@ -362,7 +362,7 @@ func TestNoCallRunsWithoutTheApprovalsThatItsFinalArgumentsNeed(t *testing.T) {
 			if r.IntN(4) == 0 {
 				amount = append(amount, 100*r.IntN(6))
 			}
-			after, err := b.says(a.ID, people[r.IntN(len(people))], r.IntN(2) == 0, amount...)
+			after, err := b.answer(a.ID, people[r.IntN(len(people))], r.IntN(2) == 0, amount...)
 			if err != nil {
 				continue // may not decide, or has decided already
 			}

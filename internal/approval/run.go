@@ -23,7 +23,7 @@ func (d *Desk) Claim(ctx context.Context, tenant schema.TenantID, id schema.Appr
 			return schema.Errorf(schema.KindConflict, "Approval %s is %s, so its call cannot be claimed.", a.ID, a.State).WithCall(a.CallID)
 		}
 		if d.records.over(a) {
-			return expired(a)
+			return errConfirmationExpired(a)
 		}
 		a.State, a.Runner = ledger.Running, &ledger.Runner{FrontDoor: runner, Started: d.records.wall()}
 		return nil

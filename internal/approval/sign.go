@@ -25,7 +25,7 @@ func Signing(s *warrant.Signer) func(*ledger.Approval) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		how, err := decidedHow(a, rule)
+		how, err := deciderOf(a, rule)
 		if err != nil {
 			return nil, err
 		}
@@ -39,7 +39,7 @@ func Signing(s *warrant.Signer) func(*ledger.Approval) ([]byte, error) {
 	}
 }
 
-func decidedHow(a *ledger.Approval, rule *risk.Approval) (warrant.How, error) {
+func deciderOf(a *ledger.Approval, rule *risk.Approval) (warrant.Decider, error) {
 	switch {
 	case a.Permission != "":
 		return warrant.Standing, nil

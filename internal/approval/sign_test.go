@@ -40,7 +40,7 @@ func TestApprovedCallCarriesAWarrant(t *testing.T) {
 		t.Errorf("rejected: %q, %v", a.Warrant, err)
 	}
 
-	two := r.hold(byOps(2)).Approval
+	two := r.hold(byOperators(2)).Approval
 	if a, err = r.say(two.ID, ledger.Approve, ben); err != nil || len(a.Warrant) > 0 {
 		t.Errorf("one of two: %q, %v", a.Warrant, err)
 	}
@@ -50,7 +50,7 @@ func TestApprovedCallCarriesAWarrant(t *testing.T) {
 	if a, err = r.desk.Claim(ctx, schema.DefaultTenant, two.ID, "door"); err != nil || string(a.Warrant) != signature(ledger.Approved, two, arguments) {
 		t.Errorf("claimed: %q, %v", a.Warrant, err)
 	}
-	denied := r.hold(byOps(1)).Approval
+	denied := r.hold(byOperators(1)).Approval
 	if a, err = r.say(denied.ID, ledger.Deny, ben); err != nil || len(a.Warrant) > 0 {
 		t.Errorf("denied: %q, %v", a.Warrant, err)
 	}
@@ -60,7 +60,7 @@ func TestWarrantCoversTheEditedBytes(t *testing.T) {
 	r := open(t, bustest.Start(t), nil, func(o *approval.Options) { o.Sign = signed })
 	ctx := context.Background()
 	const less = `{"amount":1,"to":"x"}`
-	h := r.hold(byOps(1)).Approval
+	h := r.hold(byOperators(1)).Approval
 	a, err := r.desk.Decide(ctx, h.ID, approval.Answer{Kind: ledger.Edit, Arguments: []byte(less)}, ben, "test")
 	if err != nil || string(a.Warrant) != signature(ledger.Approved, h, less) {
 		t.Fatalf("%q, %v", a.Warrant, err)
@@ -84,7 +84,7 @@ func TestApprovalFailsWithoutASignature(t *testing.T) {
 			return signed(a)
 		}
 	})
-	mine, theirs := r.hold(byCaller()), r.hold(byOps(1)).Approval
+	mine, theirs := r.hold(byCaller()), r.hold(byOperators(1)).Approval
 	_, confirmed := r.desk.Confirm(context.Background(), mine.Token, true, agent, "x", "door")
 	_, said := r.say(theirs.ID, ledger.Approve, ben)
 	for _, err := range []error{confirmed, said} {

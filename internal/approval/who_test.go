@@ -27,7 +27,7 @@ func TestRequesterNeverDecidesOwnCallWithAnyKey(t *testing.T) {
 		"a key named like the owning group":  {schema.Principal{Name: "bot", Owner: "ops"}, schema.Principal{Name: "ops", Groups: ops}},
 		"the group's key itself, both times": {schema.Principal{Name: "ops", Groups: ops}, schema.Principal{Name: "Ops", Groups: ops}},
 	} {
-		id := r.ask(c.asks, arguments, byOps(1)).Approval.ID
+		id := r.ask(c.asks, arguments, byOperators(1)).Approval.ID
 		for _, kind := range []ledger.DecisionKind{ledger.Approve, ledger.Deny, ledger.Edit, ledger.Extend, ledger.Revoke} {
 			_, err := r.desk.Decide(context.Background(), id, approval.Answer{Kind: kind, Digest: schema.Digest([]byte(arguments)), Arguments: []byte(`{}`)}, c.decides, "test")
 			if schema.KindOf(err) != schema.KindForbidden {
@@ -45,7 +45,7 @@ func TestRequesterNeverDecidesOwnCallWithAnyKey(t *testing.T) {
 
 func TestNonMembersOfTheGroupCannotDecide(t *testing.T) {
 	r := open(t, bustest.Start(t), nil)
-	id := r.hold(byOps(1)).Approval.ID
+	id := r.hold(byOperators(1)).Approval.ID
 	for _, who := range []schema.Principal{dora, {Name: "eve"}, {}, {Name: "eve", Groups: []string{"OPS"}}, {Name: "ops"}} {
 		if _, err := r.say(id, ledger.Approve, who); schema.KindOf(err) != schema.KindForbidden {
 			t.Errorf("%+v: %v", who, err)
@@ -55,7 +55,7 @@ func TestNonMembersOfTheGroupCannotDecide(t *testing.T) {
 
 func TestAQuorumCountsAPersonOnce(t *testing.T) {
 	r := open(t, bustest.Start(t), nil)
-	rule := byOps(2)
+	rule := byOperators(2)
 	rule.Groups = []string{"ops", "leads"}
 	both := []string{"ops", "leads"}
 	id := r.hold(rule).Approval.ID
@@ -96,7 +96,7 @@ func TestOnlyTheRequesterWithdrawsItsCall(t *testing.T) {
 	if _, err := r.desk.Cancel(ctx, callID, agent); schema.KindOf(err) != schema.KindConflict {
 		t.Errorf("again: %v", err)
 	}
-	approved := r.hold(byOps(1)).Approval
+	approved := r.hold(byOperators(1)).Approval
 	if _, err := r.say(approved.ID, ledger.Approve, ben); err != nil {
 		t.Fatal(err)
 	}

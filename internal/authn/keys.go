@@ -315,13 +315,13 @@ func Credential(h http.Header) (credential string, bearer bool, err error) {
 			return "", false, schema.Errorf(schema.KindUnauthenticated, "The Authorization header must be Bearer and an API key.")
 		}
 		if found != "" && found != key {
-			return "", false, errSeveral()
+			return "", false, errSeveralCredentials()
 		}
 		found = key
 	}
 	for _, key := range keys {
 		if key = strings.TrimSpace(key); found != "" && found != key {
-			return "", false, errSeveral()
+			return "", false, errSeveralCredentials()
 		}
 		found = key
 	}
@@ -331,6 +331,6 @@ func Credential(h http.Header) (credential string, bearer bool, err error) {
 	return found, len(authorization) > 0, nil
 }
 
-func errSeveral() error {
+func errSeveralCredentials() error {
 	return schema.Errorf(schema.KindUnauthenticated, "The request has different API keys; send only one.")
 }

@@ -213,8 +213,8 @@ const (
 	maxClientKeys = 64 << 10
 )
 
-// ours returns the keys of a set that may verify a signature.
-func ours(set []byte, id, algorithm string) ([]jose.JSONWebKey, error) {
+// verificationKeys returns the keys of a set that may verify a signature.
+func verificationKeys(set []byte, id, algorithm string) ([]jose.JSONWebKey, error) {
 	keys, err := token.ReadKeys(set)
 	if err != nil {
 		return nil, err

@@ -39,14 +39,14 @@ func setOf(t testing.TB, keys ...*tokentest.Key) []byte {
 }
 
 // keyedClients returns a server with the clients "batch" and "other", which authenticate with keys.
-func keyedClients(t *testing.T) (w *world, s *authserver.Server, batch, other *tokentest.Key) {
+func keyedClients(t *testing.T) (w *installation, s *authserver.Server, batch, other *tokentest.Key) {
 	t.Helper()
 	batch, other = tokentest.NewKey(t, "k1", jose.ES256), tokentest.NewKey(t, "k1", jose.ES256)
 	file := filepath.Join(t.TempDir(), "keys.json")
 	if err := os.WriteFile(file, setOf(t, other), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	w, s = newWorld(t, func(o *authserver.Options) {
+	w, s = newInstallation(t, func(o *authserver.Options) {
 		o.Clients = append(o.Clients, authserver.Client{ID: "batch", Redirects: []string{back}, Keys: setOf(t, batch)}, authserver.Client{ID: "other", Redirects: []string{back}, KeysFile: file})
 	})
 	return w, s, batch, other
@@ -55,7 +55,7 @@ func keyedClients(t *testing.T) (w *world, s *authserver.Server, batch, other *t
 var assertions atomic.Int64
 
 // asserted returns an assertion of a client with changed claims; nil removes one.
-func (w *world) asserted(k *tokentest.Key, client string, header tokentest.Header, changes tokentest.Claims) string {
+func (w *installation) asserted(k *tokentest.Key, client string, header tokentest.Header, changes tokentest.Claims) string {
 	w.t.Helper()
 	now := w.now()
 	c := tokentest.Claims{"iss": client, "sub": client, "aud": w.url, "jti": fmt.Sprint("jti ", assertions.Add(1)), "iat": now.Unix(), "exp": now.Add(time.Minute).Unix()}
@@ -108,7 +108,7 @@ func TestClientAssertionIsAcceptedOnce(t *testing.T) {
 }
 
 func TestAClientWhoseFileHasNoKeysStopsTheStart(t *testing.T) {
-	w, _ := newWorld(t, nil)
+	w, _ := newInstallation(t, nil)
 	empty := filepath.Join(t.TempDir(), "keys.json")
 	if err := os.WriteFile(empty, []byte(`{"keys":[]}`), 0o600); err != nil {
 		t.Fatal(err)
@@ -126,7 +126,7 @@ func TestAClientWhoseFileHasNoKeysStopsTheStart(t *testing.T) {
 
 func TestConcurrentUseOfAnAssertionSucceedsOnce(t *testing.T) {
 	w, s, batch, _ := keyedClients(t)
-	shown, answers := w.asserted(batch, "batch", nil, nil), make([]got, 6)
+	shown, answers := w.asserted(batch, "batch", nil, nil), make([]tokenResponse, 6)
 	var wait sync.WaitGroup
 	for i := range answers {
 		code := w.code(s, "client_id", "batch")
@@ -243,7 +243,7 @@ func TestClientKeysAreReloadedForAnUnknownKey(t *testing.T) {
 		_, _ = w.Write(set.Load().([]byte))
 	}))
 	t.Cleanup(keys.Close)
-	w, s := newWorld(t, func(o *authserver.Options) {
+	w, s := newInstallation(t, func(o *authserver.Options) {
 		o.Clients = append(o.Clients, authserver.Client{ID: "batch", Redirects: []string{back}, KeysURL: keys.URL})
 	})
 	try := func(k *tokentest.Key) int {
@@ -271,7 +271,7 @@ func TestClientKeysAreReloadedForAnUnknownKey(t *testing.T) {
 
 func TestClientAuthenticatesAsItsMetadataDocumentSays(t *testing.T) {
 	p := publish(t)
-	w, s := newWorld(t, func(o *authserver.Options) {
+	w, s := newInstallation(t, func(o *authserver.Options) {
 		o.Hosts = []string{"127.0.0.1"}
 		o.HTTP = p.Client()
 		o.HTTP.CheckRedirect = authserver.NoRedirect
@@ -279,7 +279,7 @@ func TestClientAuthenticatesAsItsMetadataDocumentSays(t *testing.T) {
 	key := tokentest.NewKey(t, "k1", jose.ES256)
 	inline := map[string]any{"token_endpoint_auth_method": "private_key_jwt", "jwks": json.RawMessage(setOf(t, key))}
 	asking := []string{"client_id", p.id()}
-	p.says(inline)
+	p.publish(inline)
 	code := w.code(s, asking...)
 	if g := post(t, s.ServeToken, redemption(code, asking...)); g.Error != "invalid_client" {
 		t.Errorf("without an assertion: %+v", g)
@@ -321,7 +321,7 @@ func TestClientAuthenticatesAsItsMetadataDocumentSays(t *testing.T) {
 		for _, from := range []map[string]any{inline, change} {
 			maps.Copy(doc, from)
 		}
-		p.says(doc)
+		p.publish(doc)
 		if _, err := s.Ask(t.Context(), request(asking...), &ada); err == nil || !strings.Contains(err.Error(), "cannot be verified") {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -35,7 +35,7 @@ type keySet struct {
 // find returns the keys of a client that may verify a signature. The error is a *fault.
 func (k *clientKeys) find(ctx context.Context, c *Client, id, algorithm string) ([]jose.JSONWebKey, error) {
 	if c.Keys != nil {
-		return found(ours(c.Keys, id, algorithm))
+		return found(verificationKeys(c.Keys, id, algorithm))
 	}
 	place, now := c.KeysURL+"\x00"+c.KeysFile, k.now()
 	k.mu.Lock()
@@ -43,7 +43,7 @@ func (k *clientKeys) find(ctx context.Context, c *Client, id, algorithm string) 
 	k.mu.Unlock()
 	age := now.Sub(set.read)
 	if ok && set.err == nil && age < keysKept {
-		if keys, err := ours(set.text, id, algorithm); err == nil && len(keys) > 0 || age < keysCooldown {
+		if keys, err := verificationKeys(set.text, id, algorithm); err == nil && len(keys) > 0 || age < keysCooldown {
 			return found(keys, err)
 		}
 	}
@@ -71,7 +71,7 @@ func (k *clientKeys) find(ctx context.Context, c *Client, id, algorithm string) 
 			return found(nil, r.Err)
 		}
 		text, _ := r.Val.([]byte)
-		return found(ours(text, id, algorithm))
+		return found(verificationKeys(text, id, algorithm))
 	}
 }
 

@@ -13,16 +13,16 @@ import (
 	"github.com/callyard/callyard/internal/authserver"
 )
 
-// publisher serves the metadata documents of clients over TLS, on loopback.
-type publisher struct {
+// documentServer serves the metadata documents of clients over TLS, on loopback.
+type documentServer struct {
 	*httptest.Server
 	asked atomic.Int32
 	serve atomic.Pointer[http.HandlerFunc]
 }
 
-func publish(t *testing.T) *publisher {
+func publish(t *testing.T) *documentServer {
 	t.Helper()
-	p := &publisher{}
+	p := &documentServer{}
 	p.Server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.asked.Add(1)
 		(*p.serve.Load())(w, r)
@@ -31,10 +31,10 @@ func publish(t *testing.T) *publisher {
 	return p
 }
 
-func (p *publisher) id() string { return p.URL + "/client.json" }
+func (p *documentServer) id() string { return p.URL + "/client.json" }
 
-// says publishes a valid document with changes; nil removes a member.
-func (p *publisher) says(changes map[string]any) {
+// publish publishes a valid document with changes; nil removes a member.
+func (p *documentServer) publish(changes map[string]any) {
 	doc := map[string]any{"client_id": p.id(), "client_name": "Ada's editor", "redirect_uris": []string{back, "http://localhost/callback"}, "token_endpoint_auth_method": "none"}
 	for name, v := range changes {
 		if doc[name] = v; v == nil {
@@ -47,16 +47,16 @@ func (p *publisher) says(changes map[string]any) {
 	})
 }
 
-func (p *publisher) answers(f http.HandlerFunc) { p.serve.Store(&f) }
+func (p *documentServer) answers(f http.HandlerFunc) { p.serve.Store(&f) }
 
 func TestClientMetadataDocumentIsAccepted(t *testing.T) {
 	p := publish(t)
-	w, s := newWorld(t, func(o *authserver.Options) {
+	w, s := newInstallation(t, func(o *authserver.Options) {
 		o.Hosts = []string{"127.0.0.1"}
 		o.HTTP = p.Client()
 		o.HTTP.CheckRedirect = authserver.NoRedirect
 	})
-	p.says(nil)
+	p.publish(nil)
 	r, err := s.Ask(t.Context(), request("client_id", p.id(), "redirect_uri", "http://localhost:1234/callback"), &ada)
 	if err != nil || r.Client.Name != "Ada's editor" || r.Client.Host() != strings.TrimPrefix(p.URL, "https://") {
 		t.Fatalf("%+v, %v", r, err)
@@ -89,7 +89,7 @@ func TestClientMetadataDocumentIsAccepted(t *testing.T) {
 		"11 KiB":               {"x": strings.Repeat("x", 11<<10)},
 	} {
 		w.pass(10 * time.Minute)
-		p.says(change)
+		p.publish(change)
 		if _, err := s.Ask(t.Context(), request("client_id", p.id()), &ada); err == nil || !strings.Contains(err.Error(), "cannot be verified") {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -112,8 +112,8 @@ func TestClientMetadataDocumentIsAccepted(t *testing.T) {
 
 func TestClientDocumentsOnPrivateAddressesAreRefused(t *testing.T) {
 	p := publish(t)
-	p.says(nil)
-	_, s := newWorld(t, func(o *authserver.Options) { o.Hosts = []string{"*"} })
+	p.publish(nil)
+	_, s := newInstallation(t, func(o *authserver.Options) { o.Hosts = []string{"*"} })
 	_, port, _ := strings.Cut(strings.TrimPrefix(p.URL, "https://"), ":")
 	for _, host := range []string{"127.0.0.1", "localhost", "[::1]", "169.254.169.254", "10.0.0.1", "[::ffff:127.0.0.1]"} {
 		id := "https://" + host + ":" + port + "/client.json"
@@ -130,7 +130,7 @@ func TestClientDocumentsOnPrivateAddressesAreRefused(t *testing.T) {
 
 func TestAPersonIsNotToldTheAddressOfAHost(t *testing.T) {
 	p := publish(t)
-	p.says(nil)
+	p.publish(nil)
 	_, port, _ := strings.Cut(strings.TrimPrefix(p.URL, "https://"), ":")
 	// Nothing listens at the port of a server that was closed.
 	closed := httptest.NewTLSServer(nil)
@@ -142,7 +142,7 @@ func TestAPersonIsNotToldTheAddressOfAHost(t *testing.T) {
 		"https://127.0.0.1:" + free + "/client.json": "its host cannot be reached",
 		"https://callyard-test.invalid/client.json":  "its host ", // without a name server it cannot be reached
 	} {
-		w, s := newWorld(t, func(o *authserver.Options) { o.Hosts = []string{"*", "127.0.0.1"} })
+		w, s := newInstallation(t, func(o *authserver.Options) { o.Hosts = []string{"*", "127.0.0.1"} })
 		_, err := s.Ask(t.Context(), request("client_id", id), &ada)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", id, err)
@@ -161,8 +161,8 @@ func TestAPersonIsNotToldTheAddressOfAHost(t *testing.T) {
 
 func TestInvalidClientIDURLIsNotFetched(t *testing.T) {
 	p := publish(t)
-	p.says(nil)
-	_, s := newWorld(t, func(o *authserver.Options) {
+	p.publish(nil)
+	_, s := newInstallation(t, func(o *authserver.Options) {
 		o.Hosts = []string{"127.0.0.1"}
 		o.HTTP = p.Client()
 	})

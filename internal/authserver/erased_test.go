@@ -28,7 +28,7 @@ func of(tenant schema.TenantID, f func()) {
 }
 
 // ring returns the data keys of one process.
-func (w *world) ring(keys *credential.Keys) *datakey.Ring {
+func (w *installation) ring(keys *credential.Keys) *datakey.Ring {
 	w.t.Helper()
 	r, err := datakey.Open(w.t.Context(), w.nats.Connect(w.t, "ring"), keys, false, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -39,7 +39,7 @@ func (w *world) ring(keys *credential.Keys) *datakey.Ring {
 }
 
 // rows returns the IDs of the stored grants.
-func (w *world) rows() (rows *bus.Bucket, ids []string) {
+func (w *installation) rows() (rows *bus.Bucket, ids []string) {
 	w.t.Helper()
 	rows, err := oauthtable.OpenGrants(w.t.Context(), w.nats.Connect(w.t, "approver"))
 	if err != nil {
@@ -56,7 +56,7 @@ func (w *world) rows() (rows *bus.Bucket, ids []string) {
 }
 
 // untilErased waits until a number of grants remains.
-func (w *world) untilErased(left int) {
+func (w *installation) untilErased(left int) {
 	w.t.Helper()
 	polltest.Until(w.t, fmt.Sprintf("%d grants are left", left), func() bool { _, ids := w.rows(); return len(ids) == left })
 }
@@ -72,7 +72,7 @@ func TestTheGrantsOfAnErasedTenantAreGone(t *testing.T) {
 			}
 			door := ended.Open(t.Context(), w.nats.Connect(t, "frontdoor"), slog.New(slog.DiscardHandler))
 			defer door.Close()
-			var red, blue got
+			var red, blue tokenResponse
 			var unredeemed string
 			of("red", func() { red = w.login(s); unredeemed = w.code(s) })
 			of("blue", func() { blue = w.login(s) })
@@ -102,7 +102,7 @@ func TestTheGrantsOfAnErasedTenantAreGone(t *testing.T) {
 			if a := post(t, s.ServeToken, redemption(unredeemed)); a.Error != "invalid_grant" {
 				t.Errorf("its code: %+v", a)
 			}
-			for name, g := range map[string]got{"another tenant": blue, "the default tenant": platform} {
+			for name, g := range map[string]tokenResponse{"another tenant": blue, "the default tenant": platform} {
 				if a := post(t, s.ServeToken, renewal(g.Refresh)); a.Status != http.StatusOK {
 					t.Errorf("%s: %+v", name, a)
 				}
@@ -124,7 +124,7 @@ func TestTheGrantsOfAnErasedTenantAreGone(t *testing.T) {
 // and used again.
 func TestGrantOfErasedTenantEndsWithoutARunningApprover(t *testing.T) {
 	w, first, _ := recorded(t)
-	var red got
+	var red tokenResponse
 	of("red", func() { red = w.login(first) })
 	first.Close()
 	if err := datakey.Erase(t.Context(), w.nats.Connect(t, "frontdoor"), "red"); err != nil {
@@ -155,7 +155,7 @@ func TestRestoredGrantOfErasedTenantIsUnreadable(t *testing.T) {
 	plain.Close()
 	ring := w.ring(w.keys)
 	s := w.open(func(o *authserver.Options) { o.DataKeys = ring })
-	var red got
+	var red tokenResponse
 	of("red", func() { red = w.login(s) })
 	rows, ids := w.rows()
 	copied, _, err := rows.Fresh(t.Context(), ids[0])

@@ -19,11 +19,11 @@ import (
 func everybody(*authserver.Person) bool { return true }
 
 // recorded returns a world whose events are recorded.
-func recorded(t *testing.T) (w *world, s *authserver.Server, events func() []authserver.Event) {
+func recorded(t *testing.T) (w *installation, s *authserver.Server, events func() []authserver.Event) {
 	t.Helper()
 	var all []authserver.Event
-	var open *world
-	w, s = newWorld(t, func(o *authserver.Options) {
+	var open *installation
+	w, s = newInstallation(t, func(o *authserver.Options) {
 		o.Record = func(_ context.Context, e *authserver.Event) {
 			open.mu.Lock()
 			defer open.mu.Unlock()

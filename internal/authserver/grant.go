@@ -237,7 +237,7 @@ func unprefixed(text, prefix string, size int) ([]byte, bool) {
 	return raw, err == nil && len(raw) == size
 }
 
-func same(a, b []byte) bool { return subtle.ConstantTimeCompare(a, b) == 1 }
+func equalConstantTime(a, b []byte) bool { return subtle.ConstantTimeCompare(a, b) == 1 }
 
 // errReused means that a code or a refresh token was used before.
 var errReused = errors.New("it was used before")

@@ -14,7 +14,7 @@ import (
 )
 
 func TestInvalidRequestRedirectsOnlyToAVerifiedURI(t *testing.T) {
-	w, s := newWorld(t, nil)
+	w, s := newInstallation(t, nil)
 	for name, c := range map[string]struct {
 		changes []string
 		error   string // the error sent to the client; "" means none
@@ -74,7 +74,7 @@ func TestInvalidRequestRedirectsOnlyToAVerifiedURI(t *testing.T) {
 }
 
 func TestACodeIsForOneClientOneRequestAndOneUse(t *testing.T) {
-	w, s := newWorld(t, nil)
+	w, s := newInstallation(t, nil)
 	for name, changes := range map[string][]string{
 		"another client":        {"client_id", "https://other.example/client.json"},
 		"another redirect URI":  {"redirect_uri", "http://127.0.0.1/callback"},
@@ -119,10 +119,10 @@ func TestACodeIsForOneClientOneRequestAndOneUse(t *testing.T) {
 }
 
 func TestConcurrentCodeRedemptionRevokesTheGrant(t *testing.T) {
-	w, s := newWorld(t, nil)
+	w, s := newInstallation(t, nil)
 	servers := []*authserver.Server{s, w.open(nil)}
 	code := w.code(s)
-	answers := make([]got, 8)
+	answers := make([]tokenResponse, 8)
 	var wait sync.WaitGroup
 	for i := range answers {
 		wait.Go(func() { answers[i] = post(t, servers[i%2].ServeToken, redemption(code)) })
@@ -144,7 +144,7 @@ func TestConcurrentCodeRedemptionRevokesTheGrant(t *testing.T) {
 }
 
 func TestReusedRefreshTokenRevokesTheGrant(t *testing.T) {
-	w, s := newWorld(t, nil)
+	w, s := newInstallation(t, nil)
 	first := w.login(s)
 	second := post(t, s.ServeToken, renewal(first.Refresh))
 	again := post(t, s.ServeToken, renewal(first.Refresh)) // the response was lost
@@ -185,10 +185,10 @@ func TestReusedRefreshTokenRevokesTheGrant(t *testing.T) {
 }
 
 func TestConcurrentRefreshesGetTheSameToken(t *testing.T) {
-	w, s := newWorld(t, nil)
+	w, s := newInstallation(t, nil)
 	servers := []*authserver.Server{s, w.open(nil)}
 	first := w.login(s)
-	answers := make([]got, 8)
+	answers := make([]tokenResponse, 8)
 	var wait sync.WaitGroup
 	for i := range answers {
 		wait.Go(func() { answers[i] = post(t, servers[i%2].ServeToken, renewal(first.Refresh)) })
@@ -202,7 +202,7 @@ func TestConcurrentRefreshesGetTheSameToken(t *testing.T) {
 }
 
 func TestGrantEndsByPersonTimeOrRevocation(t *testing.T) {
-	w, s := newWorld(t, nil)
+	w, s := newInstallation(t, nil)
 	g := w.login(s)
 	if a := post(t, s.ServeRevoke, url.Values{"client_id": {"https://other.example/c"}, "token": {g.Refresh}}); a.Status != http.StatusOK {
 		t.Errorf("%+v", a)
@@ -236,10 +236,10 @@ func TestGrantEndsByPersonTimeOrRevocation(t *testing.T) {
 }
 
 func TestConfidentialClientNeedsItsSecret(t *testing.T) {
-	w, s := newWorld(t, nil)
+	w, s := newInstallation(t, nil)
 	asking := []string{"client_id", "confidential"}
 	form := func() url.Values { return redemption(w.code(s, asking...), "client_id", "-") }
-	for name, g := range map[string]got{
+	for name, g := range map[string]tokenResponse{
 		"none":         post(t, s.ServeToken, changed(form(), asking...)),
 		"a wrong one":  post(t, s.ServeToken, changed(form(), "client_id", "confidential", "client_secret", "x")),
 		"a wrong head": post(t, s.ServeToken, form(), "confidential", "x"),

@@ -42,12 +42,12 @@ type keyring struct {
 	now  func() time.Time
 
 	mu   sync.Mutex
-	view *ring
+	view *keySnapshot
 	read time.Time
 }
 
-// ring is the set of keys at one time. It is immutable.
-type ring struct {
+// keySnapshot is the set of keys at one time. It is immutable.
+type keySnapshot struct {
 	signer jose.Signer
 	public []byte // the JWKS
 	secret []byte // makes refresh tokens
@@ -66,7 +66,7 @@ type storedKey struct {
 }
 
 // get returns the keys, and rotates them if that is due.
-func (k *keyring) get(ctx context.Context) (*ring, error) {
+func (k *keyring) get(ctx context.Context) (*keySnapshot, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now := k.now()
@@ -182,8 +182,8 @@ func newKey(begin time.Time) (storedKey, error) {
 
 // at returns the keys to use at a time. The newest key that has begun signs. Future keys and those
 // that signed recently are published.
-func (r *storedRing) at(now time.Time) (*ring, error) {
-	view := &ring{secret: r.Secret}
+func (r *storedRing) at(now time.Time) (*keySnapshot, error) {
+	view := &keySnapshot{secret: r.Secret}
 	var set jose.JSONWebKeySet
 	for i, k := range r.Keys {
 		if i+1 < len(r.Keys) && r.Keys[i+1].Begin.Add(publishedAfter).Before(now) {

@@ -63,7 +63,7 @@ func TestRolePermissionsAreSufficient(t *testing.T) {
 	}
 	provision()
 	key := tokentest.NewKey(t, "k1", jose.ES256)
-	w, s := newWorld(t, func(o *authserver.Options) {
+	w, s := newInstallation(t, func(o *authserver.Options) {
 		o.Conn = connect(bus.RoleApprover)
 		o.Clients = append(o.Clients, authserver.Client{ID: "batch", Redirects: []string{back}, Keys: setOf(t, key)})
 	})

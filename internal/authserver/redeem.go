@@ -68,7 +68,7 @@ func (s *Server) redeem(ctx context.Context, r *redemption) (*issued, error) {
 		return nil, errNoGrant
 	case err != nil:
 		return nil, err
-	case !same(one.Code, digest(raw)):
+	case !equalConstantTime(one.Code, digest(raw)):
 		return nil, errNoGrant
 	case one.Used: // one of the two uses is not by the client
 		return nil, s.reused(ctx, id, one, "an authorization code")
@@ -114,7 +114,7 @@ func proves(challenge, verifier string) bool {
 		return false
 	}
 	sum := sha256.Sum256([]byte(verifier))
-	return same([]byte(base64.RawURLEncoding.EncodeToString(sum[:])), []byte(challenge))
+	return equalConstantTime([]byte(base64.RawURLEncoding.EncodeToString(sum[:])), []byte(challenge))
 }
 
 // renew redeems a refresh token.
@@ -135,7 +135,7 @@ func (s *Server) renew(ctx context.Context, r *redemption) (*issued, error) {
 		if err != nil {
 			return nil, err
 		}
-		last := same(one.Refresh, digest(raw))
+		last := equalConstantTime(one.Refresh, digest(raw))
 		ours := last || hmac.Equal(raw, makeRefresh(ring.secret, id, serial))
 		now := s.o.Now()
 		if !ours || !one.Used || one.Client != r.client.id {
@@ -217,7 +217,7 @@ func (s *Server) revoke(ctx context.Context, client *caller, token string) error
 		return nil
 	case err != nil:
 		return err
-	case one.Client != client.id || !same(one.Refresh, digest(raw)) && !hmac.Equal(raw, makeRefresh(ring.secret, id, serial)):
+	case one.Client != client.id || !equalConstantTime(one.Refresh, digest(raw)) && !hmac.Equal(raw, makeRefresh(ring.secret, id, serial)):
 		return nil
 	}
 	if err := s.confirm(ctx, client, one); err != nil {

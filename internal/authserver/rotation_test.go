@@ -32,7 +32,7 @@ func TestAnApproverEncryptsGrantsAndSigningKeysWithTheNewestKey(t *testing.T) {
 		return k
 	}
 	keys := load(first)
-	w, s := newWorld(t, func(o *authserver.Options) { o.Keys, o.DataKeys = keys, nil })
+	w, s := newInstallation(t, func(o *authserver.Options) { o.Keys, o.DataKeys = keys, nil })
 	used := w.login(s)
 	code := w.code(s)
 	keys = load(second, first)
@@ -53,7 +53,7 @@ func TestAnApproverEncryptsGrantsAndSigningKeysWithTheNewestKey(t *testing.T) {
 }
 
 // untilKeys waits until the rows are encrypted with these keys.
-func (w *world) untilKeys(want map[string]int) {
+func (w *installation) untilKeys(want map[string]int) {
 	w.t.Helper()
 	polltest.Until(w.t, fmt.Sprintf("the rows by key are %v", want), func() bool {
 		counts, err := authserver.CountKeys(w.t.Context(), w.nats.Connect(w.t, "operator"), nil)

@@ -74,7 +74,7 @@ type Server struct {
 	ring      *keyring
 	grants    *grants
 	ends      *bus.Bucket // ended grants, watched by front doors
-	once      *bus.Once   // used client assertions
+	once      *bus.Claims // used client assertions
 	documents *documents
 	plain     *http.Client // fetches the configured key sets
 	scopes    scope.Set

@@ -33,8 +33,8 @@ const (
 	verifier = "a-verifier-that-is-long-enough-for-the-standard-0123"
 )
 
-// world is an installation with servers that share their tables.
-type world struct {
+// installation is an installation with servers that share their tables.
+type installation struct {
 	t      *testing.T
 	nats   *bustest.Server
 	keys   *credential.Keys
@@ -48,15 +48,19 @@ type world struct {
 	gone map[string]bool // people who may no longer sign in
 }
 
-func (w *world) now() time.Time { w.mu.Lock(); defer w.mu.Unlock(); return w.when }
+func (w *installation) now() time.Time { w.mu.Lock(); defer w.mu.Unlock(); return w.when }
 
 // pass advances the clock.
-func (w *world) pass(d time.Duration) { w.mu.Lock(); defer w.mu.Unlock(); w.when = w.when.Add(d) }
+func (w *installation) pass(d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.when = w.when.Add(d)
+}
 
-// newWorld starts one server at a new address.
-func newWorld(t *testing.T, change func(*authserver.Options)) (*world, *authserver.Server) {
+// newInstallation starts one server at a new address.
+func newInstallation(t *testing.T, change func(*authserver.Options)) (*installation, *authserver.Server) {
 	t.Helper()
-	w := &world{t: t, nats: bustest.Start(t), log: new(bytes.Buffer), when: time.Now().Truncate(time.Second), gone: map[string]bool{}}
+	w := &installation{t: t, nats: bustest.Start(t), log: new(bytes.Buffer), when: time.Now().Truncate(time.Second), gone: map[string]bool{}}
 	w.logger = slog.New(slog.NewTextHandler(w.log, nil))
 	var err error
 	if w.keys, err = credential.NewKeys(); err != nil {
@@ -77,7 +81,7 @@ func newWorld(t *testing.T, change func(*authserver.Options)) (*world, *authserv
 }
 
 // open starts another server of the same installation.
-func (w *world) open(change func(*authserver.Options)) *authserver.Server {
+func (w *installation) open(change func(*authserver.Options)) *authserver.Server {
 	w.t.Helper()
 	var hash string
 	if w.secret == "" {
@@ -132,7 +136,7 @@ func changed(q url.Values, changes ...string) url.Values {
 var ada = authserver.Person{Name: "oidc:ada@x", Owner: "ada@x", Groups: []string{"ops", "staff"}}
 
 // code returns the code that the client receives after a person's consent.
-func (w *world) code(s *authserver.Server, changes ...string) string {
+func (w *installation) code(s *authserver.Server, changes ...string) string {
 	w.t.Helper()
 	r, err := s.Ask(w.t.Context(), request(changes...), &ada)
 	if err != nil {
@@ -149,8 +153,8 @@ func (w *world) code(s *authserver.Server, changes ...string) string {
 	return u.Query().Get("code")
 }
 
-// got is a response of the token endpoint.
-type got struct {
+// tokenResponse is a response of the token endpoint.
+type tokenResponse struct {
 	Status  int
 	Header  http.Header
 	Access  string `json:"access_token"`
@@ -162,7 +166,7 @@ type got struct {
 }
 
 // post sends a form to a server. With basic, it authenticates with the Authorization header.
-func post(t *testing.T, f http.HandlerFunc, form url.Values, basic ...string) got {
+func post(t *testing.T, f http.HandlerFunc, form url.Values, basic ...string) tokenResponse {
 	t.Helper()
 	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(form.Encode())).WithContext(t.Context())
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
@@ -171,7 +175,7 @@ func post(t *testing.T, f http.HandlerFunc, form url.Values, basic ...string) go
 	}
 	rec := httptest.NewRecorder()
 	f(rec, r)
-	g := got{Status: rec.Code, Header: rec.Header()}
+	g := tokenResponse{Status: rec.Code, Header: rec.Header()}
 	if rec.Body.Len() > 0 {
 		if err := json.Unmarshal(rec.Body.Bytes(), &g); err != nil {
 			t.Fatalf("%s: %v", rec.Body, err)
@@ -189,7 +193,7 @@ func renewal(refresh string, changes ...string) url.Values {
 }
 
 // login runs the complete flow up to the tokens.
-func (w *world) login(s *authserver.Server, changes ...string) got {
+func (w *installation) login(s *authserver.Server, changes ...string) tokenResponse {
 	w.t.Helper()
 	g := post(w.t, s.ServeToken, redemption(w.code(s, changes...)))
 	if g.Status != http.StatusOK || g.Type != "Bearer" || g.Header.Get("Cache-Control") != "no-store" {
@@ -199,7 +203,7 @@ func (w *world) login(s *authserver.Server, changes ...string) got {
 }
 
 // frontDoor returns a verifier of tokens like that of a front door.
-func (w *world) frontDoor(change func(*settings.Issuer)) *token.Verifier {
+func (w *installation) frontDoor(change func(*settings.Issuer)) *token.Verifier {
 	w.t.Helper()
 	i := settings.Issuer{Name: "people", Issuer: w.url, Claims: settings.ClaimNames{Owner: "owner"}}
 	if change != nil {
@@ -214,7 +218,7 @@ func (w *world) frontDoor(change func(*settings.Issuer)) *token.Verifier {
 }
 
 func TestAFrontDoorAcceptsTheTokensForTheirResourceOnly(t *testing.T) {
-	w, s := newWorld(t, nil)
+	w, s := newInstallation(t, nil)
 	g := w.login(s)
 	if g.Scope != "tools:read tools:call" || g.Expires != 600 {
 		t.Errorf("%+v", g)
@@ -233,7 +237,7 @@ func TestAFrontDoorAcceptsTheTokensForTheirResourceOnly(t *testing.T) {
 }
 
 func TestTenantTokenIsRefusedWithoutTenantClaimSetting(t *testing.T) {
-	w, s := newWorld(t, nil)
+	w, s := newInstallation(t, nil)
 	r, err := s.Ask(t.Context(), request(), &ada)
 	if err != nil {
 		t.Fatal(err)
@@ -254,7 +258,7 @@ func TestTenantTokenIsRefusedWithoutTenantClaimSetting(t *testing.T) {
 }
 
 func TestAdminScopeNeedsPermission(t *testing.T) {
-	_, s := newWorld(t, nil)
+	_, s := newInstallation(t, nil)
 	for scope, want := range map[string][2]string{
 		"admin tools:read":               {"admin tools:read", "tools:read"},
 		"tools:call:files openid":        {"tools:call:files", "tools:call:files"},
@@ -271,7 +275,7 @@ func TestAdminScopeNeedsPermission(t *testing.T) {
 }
 
 func TestMetadataConformsToTheSpecification(t *testing.T) {
-	w, s := newWorld(t, func(o *authserver.Options) { o.Hosts = []string{"*"} })
+	w, s := newInstallation(t, func(o *authserver.Options) { o.Hosts = []string{"*"} })
 	rec := httptest.NewRecorder()
 	s.ServeMetadata(rec, httptest.NewRequest(http.MethodGet, authserver.MetadataPath, nil))
 	var m struct {
@@ -287,7 +291,7 @@ func TestMetadataConformsToTheSpecification(t *testing.T) {
 }
 
 func TestGrantsAreEncryptedInTheTables(t *testing.T) {
-	w, s := newWorld(t, nil)
+	w, s := newInstallation(t, nil)
 	code := w.code(s)
 	g := post(t, s.ServeToken, redemption(code))
 	js := bustest.JetStream(t, w.nats.URL)
@@ -323,7 +327,7 @@ func TestGrantsAreEncryptedInTheTables(t *testing.T) {
 }
 
 func TestASigningKeyIsReplacedWithoutATokenBeingRefused(t *testing.T) {
-	w, s := newWorld(t, nil)
+	w, s := newInstallation(t, nil)
 	ids := map[string]bool{}
 	published := func() (list []string) {
 		rec := httptest.NewRecorder()
@@ -365,7 +369,7 @@ func TestASigningKeyIsReplacedWithoutATokenBeingRefused(t *testing.T) {
 }
 
 func TestTwoServersShareKeysAndGrants(t *testing.T) {
-	w, s := newWorld(t, nil)
+	w, s := newInstallation(t, nil)
 	other := w.open(nil)
 	g := post(t, other.ServeToken, redemption(w.code(s)))
 	if g.Status != http.StatusOK {

@@ -42,7 +42,7 @@ type claims struct {
 }
 
 // sign returns a signed access token and its lifetime in seconds.
-func (s *Server) sign(ring *ring, i *issued) (string, int64, error) {
+func (s *Server) sign(ring *keySnapshot, i *issued) (string, int64, error) {
 	now, p := s.o.Now(), &i.grant.Person
 	ends := s.tokenEnds(i.grant, now)
 	id := make([]byte, 16)
@@ -81,7 +81,7 @@ type answer struct {
 
 // ServeToken serves the token endpoint.
 func (s *Server) ServeToken(w http.ResponseWriter, r *http.Request) {
-	secretly(w, r)
+	setNoStore(w, r)
 	form, client, err := s.form(w, r)
 	if err != nil {
 		s.fail(w, err)
@@ -125,7 +125,7 @@ func (s *Server) ServeToken(w http.ResponseWriter, r *http.Request) {
 // ServeRevoke serves the revocation endpoint (RFC 7009). Revoking a refresh token also ends its
 // access tokens.
 func (s *Server) ServeRevoke(w http.ResponseWriter, r *http.Request) {
-	secretly(w, r)
+	setNoStore(w, r)
 	form, client, err := s.form(w, r)
 	if err == nil {
 		err = s.revoke(r.Context(), client, form.Get("token"))
@@ -137,8 +137,8 @@ func (s *Server) ServeRevoke(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusOK)
 }
 
-// secretly sets the headers of a response that must not be stored.
-func secretly(w http.ResponseWriter, r *http.Request) {
+// setNoStore sets the headers of a response that must not be stored.
+func setNoStore(w http.ResponseWriter, r *http.Request) {
 	open(w, r)
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Pragma", "no-cache")

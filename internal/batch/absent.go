@@ -14,16 +14,16 @@ const (
 	absentName = 128
 )
 
-// absent counts the calls of a journal that wait for servers that no worker has announced. The
+// unannounced counts the calls of a journal that wait for servers that no worker has announced. The
 // names may be mistyped, but a worker may also announce them at any moment, so the calls wait.
 // It is safe for concurrent use.
-type absent struct {
+type unannounced struct {
 	mu    sync.Mutex
 	calls map[schema.ServerID]int
 }
 
 // note records whether a call waits for a missing server.
-func (a *absent) note(server schema.ServerID, t *tries, waits bool) {
+func (a *unannounced) note(server schema.ServerID, t *retryState, waits bool) {
 	if waits == t.absent {
 		return
 	}
@@ -41,7 +41,7 @@ func (a *absent) note(server schema.ServerID, t *tries, waits bool) {
 }
 
 // servers returns the names of missing servers, sorted and limited to absentMost.
-func (a *absent) servers() (all []schema.ServerID) {
+func (a *unannounced) servers() (all []schema.ServerID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for id := range a.calls {

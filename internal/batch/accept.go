@@ -35,7 +35,7 @@ func (a *acceptor) accept(ctx context.Context, s Submission, rec journal.CallRec
 	it := l.job.l.item(&rec, 0)
 	it.call.Safe, it.call.Retry, it.call.ToolDigest, it.checked, it.waited = call.Safe, call.Retry, call.ToolDigest, true, s.Waited
 	if s.Verdict != nil { // the gate already checked the next round of a conversation
-		it.judged = execution.JudgedOf(s.Verdict, nil)
+		it.judged = execution.DecisionOf(s.Verdict, nil)
 	}
 	it.call.Progress = call.Progress
 	// A caller that disconnects must not stop a write in progress: the call would be stored, but

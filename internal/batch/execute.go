@@ -68,11 +68,11 @@ func (x *executor) attempts(it *item) (*schema.Result, error) {
 	if it.isNote() {
 		return it.note()
 	}
-	return x.try(it, &tries{began: time.Now()})
+	return x.try(it, &retryState{began: time.Now()})
 }
 
-// tries is the retry state of a call.
-type tries struct {
+// retryState is the retry state of a call.
+type retryState struct {
 	began    time.Time
 	failures int
 	wait     time.Duration // before the next attempt
@@ -84,7 +84,7 @@ type tries struct {
 var pauses = backoff.Policy{First: 100 * time.Millisecond, Max: 15 * time.Second, Jitter: 0.5}
 
 // try runs the attempts of a call whose key is claimed and whose arguments are loaded.
-func (x *executor) try(it *item, t *tries) (*schema.Result, error) {
+func (x *executor) try(it *item, t *retryState) (*schema.Result, error) {
 	defer x.l.absent.note(it.call.Server, t, false)
 	for {
 		if !x.pause(it, t.wait) {
@@ -116,12 +116,12 @@ func (x *executor) try(it *item, t *tries) (*schema.Result, error) {
 				t.failures++
 				continue
 			}
-			it.judged = execution.JudgedOf(&verdict, nil)
+			it.judged = execution.DecisionOf(&verdict, nil)
 		}
 		it.checked, it.unstarted = false, false
 		res, left, err := x.send(it)
 		if err == nil {
-			again, err := it.bare(res)
+			again, err := it.prepareRetry(res)
 			if !again {
 				return res, err
 			}
@@ -137,9 +137,9 @@ func (x *executor) try(it *item, t *tries) (*schema.Result, error) {
 
 // failed decides how to continue after a failed attempt. If over is true, there is no further
 // attempt, and the other results are those of attempts.
-func (x *executor) failed(it *item, t *tries, left bool, err error) (res *schema.Result, end error, over bool) {
+func (x *executor) failed(it *item, t *retryState, left bool, err error) (res *schema.Result, end error, over bool) {
 	e := schema.AsError(err)
-	if doubt := dispatch.DoubtOf(err); doubt != nil {
+	if doubt := dispatch.UncertainErrorOf(err); doubt != nil {
 		t.doubt = doubt
 	}
 	it.unstarted = !left && e.Kind == schema.KindCanceled || notStarted(e)
@@ -179,17 +179,17 @@ func (x *executor) failed(it *item, t *tries, left bool, err error) (res *schema
 
 // refused ends a call that the gate refused. It adds it to the call records unless an attempt
 // already did.
-func (x *executor) refused(it *item, t *tries, verdict *admission.Verdict, err error) error {
+func (x *executor) refused(it *item, t *retryState, verdict *admission.Verdict, err error) error {
 	if it.attempt == 0 && it.noted == "" {
 		rec := x.l.place(it)
-		rec.Attempt, rec.Judged = 0, records.Judged{}
+		rec.Attempt, rec.PolicyDecision = 0, records.PolicyDecision{}
 		x.l.o.Chain.Refused(it.call, rec, verdict, err)
 	}
 	return t.end(it, err, false)
 }
 
 // end returns the final error of a call whose last attempt failed with err or could not be made.
-func (t *tries) end(it *item, err error, canceled bool) *schema.Error {
+func (t *retryState) end(it *item, err error, canceled bool) *schema.Error {
 	return dispatch.EndOf(it.call, t.doubt, err, canceled)
 }
 

@@ -53,7 +53,7 @@ func (h *heldCalls) hold(it *item, v admission.Verdict) (*schema.Result, error) 
 		// It is held now, or was already held by an earlier owner of the journal.
 		if err == nil {
 			rec := h.l.place(it)
-			rec.ID, rec.Attempt, rec.Judged = records.IDOfHeld(held.Approval.Created, it.call.ID), 0, records.Judged{}
+			rec.ID, rec.Attempt, rec.PolicyDecision = records.IDOfHeld(held.Approval.Created, it.call.ID), 0, records.PolicyDecision{}
 			h.l.o.Chain.Held(it.call, rec, &v, held)
 		}
 		if err == nil && held.Run {

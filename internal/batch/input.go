@@ -93,9 +93,9 @@ func asks(it *item, res *schema.Result) bool {
 	return json.Unmarshal(res.Body, &q) == nil && q.Type == inputRequired
 }
 
-// bare prepares a retry if the server requests one without requesting input; again is false
+// prepareRetry prepares a retry if the server requests one without requesting input; again is false
 // for any other result.
-func (it *item) bare(res *schema.Result) (again bool, err error) {
+func (it *item) prepareRetry(res *schema.Result) (again bool, err error) {
 	if !res.InputRequired || len(it.rec.Extra) == 0 {
 		return false, nil
 	}

@@ -34,7 +34,7 @@ type item struct {
 	// checked reports that the gate has just checked the call; judged is its decision, and the zero
 	// value for a call that was held.
 	checked bool
-	judged  records.Judged
+	judged  records.PolicyDecision
 	// sentBack counts the retries that its server requested; see bare.
 	sentBack int
 

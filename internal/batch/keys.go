@@ -29,7 +29,7 @@ func (o *Options) recall(ctx context.Context, who *schema.Principal, key string)
 	}
 	former, again := o.Store.Recall(ctx, journal.KeyHash(schema.PrincipalID{Name: who.Name}, key))
 	if again == nil {
-		again = o.mine(ctx, who, &former)
+		again = o.checkOwner(ctx, who, &former)
 	}
 	if schema.KindOf(again) == schema.KindNotFound {
 		return kept, err
@@ -37,9 +37,9 @@ func (o *Options) recall(ctx context.Context, who *schema.Principal, key string)
 	return former, again
 }
 
-// mine returns nil for an entry of a call or batch of the principal, and KindNotFound for one of
+// checkOwner returns nil for an entry of a call or batch of the principal, and KindNotFound for one of
 // another principal.
-func (o *Options) mine(ctx context.Context, who *schema.Principal, e *journal.Entry) error {
+func (o *Options) checkOwner(ctx context.Context, who *schema.Principal, e *journal.Entry) error {
 	var by schema.Principal
 	switch {
 	case e.Journal == "":

@@ -19,7 +19,7 @@ type lease struct {
 	life   *lifetime
 	window *window
 	calls  *callTable
-	absent absent
+	absent unannounced
 }
 
 // lost reports whether the journal was created before a loss of records.
@@ -55,7 +55,7 @@ func (l *lease) place(it *item) *records.Record {
 		it.noted = schema.NewCallID()
 	}
 	rec := &records.Record{ID: it.noted, Attempt: it.attempt + 1, Known: it.call.ID, CustomID: it.rec.CustomID}
-	rec.Judged = it.judged
+	rec.PolicyDecision = it.judged
 	if l.m.Kind == journal.Batch {
 		rec.Batch, rec.Index = l.m.ID, int64(it.rec.Index)
 	}

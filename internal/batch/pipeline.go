@@ -67,7 +67,7 @@ func (p *pipeline) take(it *item) bool {
 	if err != nil || verdict.Assessment.Approval != nil {
 		return false
 	}
-	it.judged = execution.JudgedOf(&verdict, nil)
+	it.judged = execution.DecisionOf(&verdict, nil)
 	if it.span = p.l.span(it); sampled(it.call.Trace.Parent) {
 		it.checked = true
 		return false // the executor creates a span for each step of a sampled trace
@@ -122,7 +122,7 @@ func (p *pipeline) leave(placed []*dispatch.AsyncCall) {
 		return
 	}
 	var free, intended []*dispatch.AsyncCall
-	indexes := map[departure][]uint64{}
+	indexes := map[intentGroup][]uint64{}
 	for _, sent := range placed {
 		it := sent.Of.(*item)
 		it.attempt++
@@ -133,7 +133,7 @@ func (p *pipeline) leave(placed []*dispatch.AsyncCall) {
 			continue
 		}
 		intended = append(intended, sent)
-		to := departure{it.worker, it.attempt}
+		to := intentGroup{it.worker, it.attempt}
 		indexes[to] = append(indexes[to], it.rec.Index)
 	}
 	if router.Leave(free); len(intended) == 0 {
@@ -157,8 +157,8 @@ func (p *pipeline) leave(placed []*dispatch.AsyncCall) {
 	}
 }
 
-// departure identifies the intents that share a record: the same attempt number at one worker.
-type departure struct {
+// intentGroup identifies the intents that share a record: the same attempt number at one worker.
+type intentGroup struct {
 	worker  schema.WorkerID
 	attempt int
 }
@@ -203,7 +203,7 @@ func (p *pipeline) storeAll(ended []ending) {
 // retry continues a call after a failed attempt.
 func (p *pipeline) retry(e ending) {
 	p.finish(e.it, func() {
-		t := &tries{began: time.Now()}
+		t := &retryState{began: time.Now()}
 		res, err, over := p.exec.failed(e.it, t, e.end.Left, e.end.Err)
 		if !over {
 			if e.end.Again {

@@ -40,8 +40,8 @@ func openStore(t *testing.T) *journal.Store {
 	return s
 }
 
-// counting returns a backlog with the given limit of open batches.
-func counting(t *testing.T, fleet int, rules ...settings.PrincipalRule) *backlog {
+// newLimitedBacklog returns a backlog with the given limit of open batches.
+func newLimitedBacklog(t *testing.T, fleet int, rules ...settings.PrincipalRule) *backlog {
 	t.Helper()
 	q := quota.Open(quota.Options{Rules: settings.Limits{Principals: rules}, Log: slog.New(slog.DiscardHandler)})
 	t.Cleanup(q.Close)
@@ -55,7 +55,7 @@ func (b *backlog) place(name string, id schema.BatchID) (func(), error) {
 }
 
 func TestBatchBeingCreatedCountsOnce(t *testing.T) {
-	b := counting(t, 100, settings.PrincipalRule{Batches: 2})
+	b := newLimitedBacklog(t, 100, settings.PrincipalRule{Batches: 2})
 	done, err := b.place("ann", "batch-1")
 	if err != nil {
 		t.Fatal(err)
@@ -83,7 +83,7 @@ func TestBatchBeingCreatedCountsOnce(t *testing.T) {
 }
 
 func TestPrincipalCannotTakeAllBatchSlots(t *testing.T) {
-	b := counting(t, 100, settings.PrincipalRule{Names: []string{"mass"}, Batches: 60})
+	b := newLimitedBacklog(t, 100, settings.PrincipalRule{Names: []string{"mass"}, Batches: 60})
 	fill := func(name string, want int, kind schema.Kind) {
 		t.Helper()
 		for n := 0; ; n++ {

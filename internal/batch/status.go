@@ -61,7 +61,7 @@ func (f *finder) standing(ctx context.Context, id schema.CallID, who schema.Prin
 			Index: s.Index, CallID: id, Tenant: s.Principal.Tenant, Outcome: journal.Succeeded, Input: true,
 			Ended: s.Call.Accepted, Body: s.Call.Arguments, BodyObject: s.Call.ArgumentsObject,
 		}
-		return s.say(), nil
+		return s.withResultState(), nil
 	}
 	if it := f.local(s); it != nil {
 		if s.State = schema.StateQueued; it.begun.Load() {
@@ -71,14 +71,14 @@ func (f *finder) standing(ctx context.Context, id schema.CallID, who schema.Prin
 			s.State = schema.StateHeld
 		}
 		s.Result = over(ctx, it, wait)
-		return s.say(), nil
+		return s.withResultState(), nil
 	}
 	if s.Result, err = f.o.Store.FindResult(ctx, who.Tenant, journalOf(s), s.Index, journal.Cursor{}); err == nil || schema.KindOf(err) != schema.KindNotFound {
-		return s.say(), err
+		return s.withResultState(), err
 	}
 	if s.lost {
 		s.Result = new(lostResult(id, s.Index))
-		return s.say(), nil
+		return s.withResultState(), nil
 	}
 	if s.State = schema.StateQueued; f.isHeld(ctx, who.Tenant, id) {
 		s.State = schema.StateHeld
@@ -95,10 +95,10 @@ func (f *finder) standing(ctx context.Context, id schema.CallID, who schema.Prin
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		err = nil
 	}
-	return s.say(), err
+	return s.withResultState(), err
 }
 
-func (s *Status) say() *Status {
+func (s *Status) withResultState() *Status {
 	if s.Result != nil {
 		s.State = StateOf(s.Result.Outcome)
 	}

@@ -221,8 +221,8 @@ func (c *Calls) Await(ctx context.Context, a *Accepted, who schema.Principal) (*
 // noDeadline is a wait that only the context ends.
 const noDeadline = 24 * 365 * time.Hour
 
-// UnderWay is the error for a request that repeats an idempotency key before the original call
+// ErrInProgress is the error for a request that repeats an idempotency key before the original call
 // has ended.
-func UnderWay(id schema.CallID) error {
+func ErrInProgress(id schema.CallID) error {
 	return schema.Errorf(schema.KindConflict, "The call with this Idempotency-Key is still running; GET /calls/%s returns its state, and the same request returns its answer once it has ended.", id).WithCall(id).RetryableAfter(time.Second)
 }

@@ -53,7 +53,7 @@ func countRecords(t *testing.T, c *Calls) (n int) {
 func TestATestedCallIsDecidedAsTheGateDecides(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(7, 8))
 	policy := risk.NewHolder(randomPolicy(t, rnd, 12))
-	_, chain, c := openShopOf(t, policy)
+	_, chain, c := openTestCallsWith(t, policy)
 	seen := map[string]int{}
 	for range 15 {
 		draft := randomPolicy(t, rnd, 1+rnd.IntN(20))
@@ -103,7 +103,7 @@ func compare(t *testing.T, call *schema.Call, got *PolicyDecision, rec *records.
 		t.Errorf("%s/%s %s: tested %+v; recorded %q by %q", call.Server, call.Tool, call.Arguments, got, rec.Decision, rec.Rule)
 	}
 	if (rec.Decision == "") != (got.Version == "") || (rec.Decision == "") != (got.Arguments != ArgumentsValid) || (got.Approval != nil) != (got.Decision == risk.Held) && got.Decision != risk.Refused {
-		t.Errorf("tested %+v; recorded %+v", got, rec.Judged)
+		t.Errorf("tested %+v; recorded %+v", got, rec.PolicyDecision)
 	}
 	if got.Decision == risk.Held {
 		if got.Approval == nil || got.Approval.Needed < 1 || got.Approval.ExpiresMS == 0 || got.Approval.Groups == nil {

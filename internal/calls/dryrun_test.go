@@ -32,15 +32,15 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // shopInput is the schema of the arguments of all tools.
 const shopInput = `{"type":"object","properties":{"whole":{"type":"integer"}}}`
 
-// shop is a catalog of the servers s0, s1, … with the tools read, write and drop, and off, which
+// testCatalog is a catalog of the servers s0, s1, … with the tools read, write and drop, and off, which
 // is disabled. In s3 a container is not ready.
-type shop struct{ schemas *validate.Cache }
+type testCatalog struct{ schemas *validate.Cache }
 
 var hints = map[string]string{"read": `{"readOnlyHint":true}`, "write": `{"destructiveHint":false}`, "drop": `{"destructiveHint":true}`, "off": `{}`}
 
-func (shop) Server(id schema.ServerID) (catalog.Server, error) { return catalog.Server{}, nil }
+func (testCatalog) Server(id schema.ServerID) (catalog.Server, error) { return catalog.Server{}, nil }
 
-func (shop) Tool(server schema.ServerID, name string) (catalog.Tool, error) {
+func (testCatalog) Tool(server schema.ServerID, name string) (catalog.Tool, error) {
 	if hints[name] == "" {
 		return catalog.Tool{}, schema.Errorf(schema.KindNotFound, "There is no tool %q.", name)
 	}
@@ -52,7 +52,7 @@ func (shop) Tool(server schema.ServerID, name string) (catalog.Tool, error) {
 	}, nil
 }
 
-func (s shop) Schema(t catalog.Tool) (*validate.Schema, error) {
+func (s testCatalog) Schema(t catalog.Tool) (*validate.Schema, error) {
 	return s.schemas.Get(t.Digest, t.Input)
 }
 
@@ -65,21 +65,21 @@ func (answers) Do(context.Context, *schema.Call) (*schema.Result, error) {
 
 func (answers) Place(*dispatch.AsyncCall) {}
 
-// openShop returns the gate of the shop, the chain that runs its calls, and a Calls.
-func openShop(t *testing.T, policy *risk.Policy) (*admission.Gate, *execution.Chain, *Calls) {
+// openTestCalls returns the gate of a test catalog, the chain that runs its calls, and a Calls.
+func openTestCalls(t *testing.T, policy *risk.Policy) (*admission.Gate, *execution.Chain, *Calls) {
 	t.Helper()
-	return openShopOf(t, risk.NewHolder(policy))
+	return openTestCallsWith(t, risk.NewHolder(policy))
 }
 
-// openShopOf is openShop with a policy that can be replaced.
-func openShopOf(t *testing.T, policy *risk.Holder) (*admission.Gate, *execution.Chain, *Calls) {
+// openTestCallsWith is openTestCalls with a policy that can be replaced.
+func openTestCallsWith(t *testing.T, policy *risk.Holder) (*admission.Gate, *execution.Chain, *Calls) {
 	t.Helper()
 	r, err := records.Open(t.Context(), bustest.Start(t).Connect(t, "frontdoor"), records.Options{FrontDoor: "frontdoor-1", Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(r.Close)
-	gate := admission.NewGate(admission.Options{Catalog: shop{validate.NewCache(8)}, Policy: policy})
+	gate := admission.NewGate(admission.Options{Catalog: testCatalog{validate.NewCache(8)}, Policy: policy})
 	chain := execution.New(execution.Options{Gate: gate, Router: answers{}, Metrics: telemetry.NewMetrics(), Records: r})
 	return gate, chain, New(Options{Gate: gate, Chain: chain, Records: r})
 }
@@ -120,7 +120,7 @@ type decidedBy struct {
 
 func TestADryRunDecidesAsTheGateWould(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 4))
-	gate, chain, c := openShop(t, randomPolicy(t, rnd, 12))
+	gate, chain, c := openTestCalls(t, randomPolicy(t, rnd, 12))
 	made := make([]*schema.Call, 600)
 	for i := range made {
 		made[i] = randomCall(rnd)
@@ -178,14 +178,14 @@ func dryRunCalls() int {
 
 func TestADryRunOverManyCallsTakesSeconds(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(5, 6))
-	_, _, c := openShop(t, risk.Default())
+	_, _, c := openTestCalls(t, risk.Default())
 	n := dryRunCalls()
 	for i := range n {
 		call := randomCall(rnd)
 		rec := records.Record{
 			ID: call.ID, Server: call.Server, Tool: call.Tool, Principal: call.Principal.Name, Owner: call.Principal.Owner, State: schema.StateSucceeded, Worker: "w",
 			Arguments: records.DigestOf(call.Arguments), ArgumentBytes: int64(len(call.Arguments)),
-			Judged: records.Judged{Decision: risk.Allowed, Groups: records.JoinGroups(call.Principal.Groups)},
+			PolicyDecision: records.PolicyDecision{Decision: risk.Allowed, Groups: records.JoinGroups(call.Principal.Groups)},
 		}
 		c.o.Records.Add(&rec)
 		if i%2000 == 0 {

@@ -224,5 +224,5 @@ func (c *Calls) Result(ctx context.Context, s *Status) (*schema.Result, error) {
 	case s.State.Ended():
 		return nil, schema.Errorf(schema.KindInternal, "The call ended as %s, and its error cannot be read.", s.State).WithCall(s.ID)
 	}
-	return nil, UnderWay(s.ID)
+	return nil, ErrInProgress(s.ID)
 }

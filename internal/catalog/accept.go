@@ -154,7 +154,7 @@ func (o Operator) Accept(ctx context.Context, id schema.ServerID, all []Acceptan
 			}
 		}
 		if len(changed) > 0 {
-			if err := fits(c, &row); err != nil {
+			if err := checkRowSize(c, &row); err != nil {
 				return nil, err
 			}
 			if _, err = table.Replace(ctx, row, revision); errors.Is(err, bus.ErrConflict) {

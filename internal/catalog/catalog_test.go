@@ -21,8 +21,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// herald is a test worker that announces given servers and serves their definitions.
-type herald struct {
+// announcingWorker is a test worker that announces given servers and serves their definitions.
+type announcingWorker struct {
 	t         *testing.T
 	conn      *bus.Conn
 	l         *bus.Listener
@@ -36,7 +36,7 @@ type herald struct {
 
 // heartbeat announces the worker, as a real one does, on each router's hello and every second until
 // the test ends.
-func (h *herald) heartbeat() {
+func (h *announcingWorker) heartbeat() {
 	hello := make(chan struct{}, 1)
 	w, err := h.conn.WatchHello(func() { hello <- struct{}{} })
 	if err != nil {
@@ -66,16 +66,16 @@ func (h *herald) heartbeat() {
 }
 
 // change changes the announcement and publishes it.
-func (h *herald) change(f func(*schema.Worker)) {
+func (h *announcingWorker) change(f func(*schema.Worker)) {
 	h.mu.Lock()
 	f(&h.me)
 	h.mu.Unlock()
 	h.announce()
 }
 
-func newHerald(t *testing.T, srv *bustest.Server, id schema.WorkerID, defs map[schema.ServerID]*schema.Definitions) *herald {
+func newAnnouncingWorker(t *testing.T, srv *bustest.Server, id schema.WorkerID, defs map[schema.ServerID]*schema.Definitions) *announcingWorker {
 	t.Helper()
-	h := &herald{t: t, conn: srv.Connect(t, string(id)), ready: make(chan struct{}), defs: defs, me: schema.Worker{ID: id, Started: time.Now()}}
+	h := &announcingWorker{t: t, conn: srv.Connect(t, string(id)), ready: make(chan struct{}), defs: defs, me: schema.Worker{ID: id, Started: time.Now()}}
 	var err error
 	if h.l, err = h.conn.Listen(id, h); err != nil {
 		t.Fatal(err)
@@ -88,7 +88,7 @@ func newHerald(t *testing.T, srv *bustest.Server, id schema.WorkerID, defs map[s
 	return h
 }
 
-func (h *herald) announce() {
+func (h *announcingWorker) announce() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if err := h.conn.Announce(&h.me); err != nil {
@@ -98,7 +98,7 @@ func (h *herald) announce() {
 
 // announceUntil announces the worker until ok holds, then stops. On a busy machine, the effect of an
 // announcement may be delayed.
-func (h *herald) announceUntil(c *Catalog, what string, ok func() bool) {
+func (h *announcingWorker) announceUntil(c *Catalog, what string, ok func() bool) {
 	h.t.Helper()
 	changes, cancel := c.Changes()
 	defer cancel()
@@ -114,7 +114,7 @@ func (h *herald) announceUntil(c *Catalog, what string, ok func() bool) {
 	}
 }
 
-func (h *herald) Call(f *bus.CallFrame, to bus.ReplyTo) {
+func (h *announcingWorker) Call(f *bus.CallFrame, to bus.ReplyTo) {
 	<-h.ready
 	if f.Method != bus.MethodDescribe {
 		h.l.Result(to, f.Seq, &schema.Result{Body: f.Payload})
@@ -130,7 +130,7 @@ func (h *herald) Call(f *bus.CallFrame, to bus.ReplyTo) {
 	answer := bus.Description{Digest: d.Digest(), Definitions: d}
 	h.l.Result(to, f.Seq, &schema.Result{Body: answer.Encode()})
 }
-func (*herald) Cancel(uint64) {}
+func (*announcingWorker) Cancel(uint64) {}
 
 func tools(defs ...string) *schema.Definitions {
 	d := &schema.Definitions{Tools: []json.RawMessage{}}
@@ -186,7 +186,7 @@ func has(c *Catalog, server schema.ServerID, tool string) func() bool {
 func TestAServerIsAwaitedUntilItsToolsAreKnown(t *testing.T) {
 	srv := bustest.Start(t)
 	c := open(t, srv)
-	h := newHerald(t, srv, "w", map[schema.ServerID]*schema.Definitions{"s": tools(`{"name":"a"}`)})
+	h := newAnnouncingWorker(t, srv, "w", map[schema.ServerID]*schema.Definitions{"s": tools(`{"name":"a"}`)})
 	h.hold = make(chan struct{})
 	h.announceUntil(c, "the server is asked for its tools", func() bool { return h.described.Load() > 0 })
 	over, cancel := context.WithCancel(t.Context())
@@ -210,7 +210,7 @@ const oddTool = `{ "name":"a/b c", "x":9007199254740993, "inputSchema":{"type":"
 func TestToolsAreShownAsTheServerSentThem(t *testing.T) {
 	srv := bustest.Start(t)
 	c := open(t, srv)
-	h := newHerald(t, srv, "w", map[schema.ServerID]*schema.Definitions{"s": tools(oddTool, `{"name":"b"}`, `{"name":"b","second":true}`, `{}`)})
+	h := newAnnouncingWorker(t, srv, "w", map[schema.ServerID]*schema.Definitions{"s": tools(oddTool, `{"name":"b"}`, `{"name":"b","second":true}`, `{}`)})
 	h.heartbeat()
 	await(t, c, "the tools", has(c, "s", "a/b c"))
 	all, err := c.Tools("s")
@@ -228,7 +228,7 @@ func TestToolsAreShownAsTheServerSentThem(t *testing.T) {
 func TestOperatorSettingsMakeToolsSafe(t *testing.T) {
 	srv := bustest.Start(t)
 	c := open(t, srv)
-	h := newHerald(t, srv, "w", map[schema.ServerID]*schema.Definitions{"s": tools(`{"name":"get_x","annotations":{"idempotentHint":true}}`, `{"name":"put_x"}`, `{"name":"list"}`)})
+	h := newAnnouncingWorker(t, srv, "w", map[schema.ServerID]*schema.Definitions{"s": tools(`{"name":"get_x","annotations":{"idempotentHint":true}}`, `{"name":"put_x"}`, `{"name":"list"}`)})
 	whole, own := &schema.Retry{Attempts: 2}, &schema.Retry{Attempts: 5}
 	h.change(func(w *schema.Worker) {
 		w.Servers[0].TrustAnnotations, w.Servers[0].SafeTools = true, []string{"li*"}
@@ -252,7 +252,7 @@ func TestOperatorSettingsMakeToolsSafe(t *testing.T) {
 func TestAFailedServerKeepsItsToolsAndIsShownAsFailed(t *testing.T) {
 	srv := bustest.Start(t)
 	c := open(t, srv)
-	h := newHerald(t, srv, "w", map[schema.ServerID]*schema.Definitions{"s": tools(`{"name":"a"}`)})
+	h := newAnnouncingWorker(t, srv, "w", map[schema.ServerID]*schema.Definitions{"s": tools(`{"name":"a"}`)})
 	h.heartbeat()
 	await(t, c, "the tools", has(c, "s", "a"))
 	h.change(func(w *schema.Worker) {
@@ -279,7 +279,7 @@ func TestWorkersWithTheSameServerShareOneDefinition(t *testing.T) {
 	srv := bustest.Start(t)
 	c := open(t, srv)
 	defs := map[schema.ServerID]*schema.Definitions{"s": tools(`{"name":"a"}`)}
-	one, two := newHerald(t, srv, "w1", defs), newHerald(t, srv, "w2", defs)
+	one, two := newAnnouncingWorker(t, srv, "w1", defs), newAnnouncingWorker(t, srv, "w2", defs)
 	one.heartbeat()
 	await(t, c, "the tools", has(c, "s", "a"))
 	two.heartbeat()
@@ -292,10 +292,10 @@ func TestWorkersWithTheSameServerShareOneDefinition(t *testing.T) {
 func TestAnUpgradedServerShowsItsNewTools(t *testing.T) {
 	srv := bustest.Start(t)
 	c := open(t, srv)
-	old := newHerald(t, srv, "old", map[schema.ServerID]*schema.Definitions{"s": tools(`{"name":"a"}`)})
+	old := newAnnouncingWorker(t, srv, "old", map[schema.ServerID]*schema.Definitions{"s": tools(`{"name":"a"}`)})
 	old.heartbeat()
 	await(t, c, "the tools", has(c, "s", "a"))
-	newer := newHerald(t, srv, "newer", map[schema.ServerID]*schema.Definitions{"s": tools(`{"name":"b"}`)})
+	newer := newAnnouncingWorker(t, srv, "newer", map[schema.ServerID]*schema.Definitions{"s": tools(`{"name":"b"}`)})
 	newer.heartbeat()
 	await(t, c, "the new tools", has(c, "s", "b"))
 	// The server of one worker changes.
@@ -310,7 +310,7 @@ func TestAnUpgradedServerShowsItsNewTools(t *testing.T) {
 func TestSilentWorkerIsRemovedWithinSeconds(t *testing.T) {
 	srv := bustest.Start(t)
 	c := open(t, srv)
-	h := newHerald(t, srv, "w", map[schema.ServerID]*schema.Definitions{"s": tools(`{"name":"a"}`)})
+	h := newAnnouncingWorker(t, srv, "w", map[schema.ServerID]*schema.Definitions{"s": tools(`{"name":"a"}`)})
 	h.announceUntil(c, "the tools", has(c, "s", "a"))
 	began := time.Now()
 	await(t, c, "its end", func() bool { return len(c.Workers()) == 0 })
@@ -324,10 +324,10 @@ func TestSilentWorkerIsRemovedWithinSeconds(t *testing.T) {
 	if _, err := c.Tool("s", "a"); err != nil {
 		t.Errorf("its tools must still be known: %v", err)
 	}
-	later := newHerald(t, srv, "later", map[schema.ServerID]*schema.Definitions{"other": tools(`{"name":"b"}`)})
+	later := newAnnouncingWorker(t, srv, "later", map[schema.ServerID]*schema.Definitions{"other": tools(`{"name":"b"}`)})
 	later.heartbeat()
 	await(t, c, "another worker", has(c, "other", "b"))
-	back := newHerald(t, srv, "back", map[schema.ServerID]*schema.Definitions{"s": tools(`{"name":"a"}`)})
+	back := newAnnouncingWorker(t, srv, "back", map[schema.ServerID]*schema.Definitions{"s": tools(`{"name":"a"}`)})
 	back.heartbeat()
 	await(t, c, "its return", func() bool { s, _ := c.Server("s"); return s.Connected })
 	back.change(func(w *schema.Worker) { w.Servers = nil })
@@ -340,7 +340,7 @@ func TestSilentWorkerIsRemovedWithinSeconds(t *testing.T) {
 func TestToolSwitchReachesEveryFrontDoorAndPersists(t *testing.T) {
 	srv := bustest.Start(t)
 	one, two := open(t, srv), open(t, srv)
-	h := newHerald(t, srv, "w", map[schema.ServerID]*schema.Definitions{"s": tools(`{"name":"a"}`)})
+	h := newAnnouncingWorker(t, srv, "w", map[schema.ServerID]*schema.Definitions{"s": tools(`{"name":"a"}`)})
 	h.heartbeat()
 	await(t, one, "the tools", has(one, "s", "a"))
 	await(t, two, "the tools", has(two, "s", "a"))
@@ -372,7 +372,7 @@ func TestToolSwitchReachesEveryFrontDoorAndPersists(t *testing.T) {
 func TestDisabledToolsAndRemovedServersRefuseCallsAtEveryFrontDoor(t *testing.T) {
 	srv := bustest.Start(t)
 	one, two := open(t, srv), open(t, srv)
-	h := newHerald(t, srv, "w", map[schema.ServerID]*schema.Definitions{"s": tools(`{"name":"a"}`, `{"name":"b"}`)})
+	h := newAnnouncingWorker(t, srv, "w", map[schema.ServerID]*schema.Definitions{"s": tools(`{"name":"a"}`, `{"name":"b"}`)})
 	h.change(func(w *schema.Worker) { w.APIServers = true })
 	h.heartbeat()
 	for _, c := range []*Catalog{one, two} {
@@ -427,7 +427,7 @@ func TestDisabledToolsAndRemovedServersRefuseCallsAtEveryFrontDoor(t *testing.T)
 func TestRoutersShareTheSlotsOfAWorker(t *testing.T) {
 	srv := bustest.Start(t)
 	one, two := open(t, srv), open(t, srv)
-	h := newHerald(t, srv, "w", map[schema.ServerID]*schema.Definitions{"s": tools(`{"name":"a"}`)})
+	h := newAnnouncingWorker(t, srv, "w", map[schema.ServerID]*schema.Definitions{"s": tools(`{"name":"a"}`)})
 	h.heartbeat()
 	for _, c := range []*Catalog{one, two} {
 		await(t, c, "the tools", has(c, "s", "a"))

@@ -262,7 +262,7 @@ func (p *pinner) due() []pintable.Server {
 func (p *pinner) record(ctx context.Context, table *bus.Table[pintable.Server], row pintable.Server) error {
 	ctx, cancel := context.WithTimeout(ctx, pinWithin)
 	defer cancel()
-	if err := fits(p.c, &row); err != nil {
+	if err := checkRowSize(p.c, &row); err != nil {
 		return err
 	}
 	_, err := table.Create(ctx, row)
@@ -280,8 +280,8 @@ func (p *pinner) record(ctx context.Context, table *bus.Table[pintable.Server], 
 	return nil
 }
 
-// fits returns an error if a row is too large for a NATS message.
-func fits(c *Catalog, row *pintable.Server) error {
+// checkRowSize returns an error if a row is too large for a NATS message.
+func checkRowSize(c *Catalog, row *pintable.Server) error {
 	text, err := json.Marshal(row)
 	if err != nil {
 		return err

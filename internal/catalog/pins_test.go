@@ -11,8 +11,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// redefine replaces the tools of the herald's server.
-func (h *herald) redefine(server schema.ServerID, pin string, defs ...string) {
+// redefine replaces the tools of the worker's server.
+func (h *announcingWorker) redefine(server schema.ServerID, pin string, defs ...string) {
 	d := tools(defs...)
 	h.change(func(w *schema.Worker) {
 		h.defs[server] = d
@@ -26,8 +26,8 @@ func (h *herald) redefine(server schema.ServerID, pin string, defs ...string) {
 	})
 }
 
-func pinnedHerald(t *testing.T, srv *bustest.Server, pin string, defs ...string) *herald {
-	h := newHerald(t, srv, "w", map[schema.ServerID]*schema.Definitions{"s": tools(defs...)})
+func newPinnedWorker(t *testing.T, srv *bustest.Server, pin string, defs ...string) *announcingWorker {
+	h := newAnnouncingWorker(t, srv, "w", map[schema.ServerID]*schema.Definitions{"s": tools(defs...)})
 	h.me.Servers[0].Pin = pin
 	h.heartbeat()
 	return h
@@ -35,8 +35,8 @@ func pinnedHerald(t *testing.T, srv *bustest.Server, pin string, defs ...string)
 
 func digest(definition string) string { return schema.Digest([]byte(definition)) }
 
-// leaves reports whether a call that was checked against the definition may be sent.
-func leaves(c *Catalog, tool, definition string) func() bool {
+// maySend reports whether a call that was checked against the definition may be sent.
+func maySend(c *Catalog, tool, definition string) func() bool {
 	return func() bool { return c.Standing("s", tool, digest(definition)) == nil }
 }
 
@@ -49,9 +49,9 @@ const (
 func TestQuarantinedToolDoesNotRunBeforeAcceptance(t *testing.T) {
 	srv := bustest.Start(t)
 	one, two := open(t, srv), open(t, srv)
-	h := pinnedHerald(t, srv, schema.PinQuarantine, toolA)
+	h := newPinnedWorker(t, srv, schema.PinQuarantine, toolA)
 	for _, c := range []*Catalog{one, two} {
-		await(t, c, "the recorded tool", leaves(c, "a", toolA))
+		await(t, c, "the recorded tool", maySend(c, "a", toolA))
 		sum := digest(toolA)
 		if n := testing.AllocsPerRun(100, func() { _ = c.Standing("s", "a", sum) }); n != 0 {
 			t.Errorf("%v allocations for each call", n)
@@ -96,7 +96,7 @@ func TestQuarantinedToolDoesNotRunBeforeAcceptance(t *testing.T) {
 		t.Fatalf("%v, %v", changed, err)
 	}
 	for _, c := range []*Catalog{one, two, three} {
-		await(t, c, "the acceptance", func() bool { return leaves(c, "a", toolA2)() && leaves(c, "b", toolB)() })
+		await(t, c, "the acceptance", func() bool { return maySend(c, "a", toolA2)() && maySend(c, "b", toolB)() })
 		// A call that was checked against the old definition waited in the meantime.
 		if err := c.Standing("s", "a", digest(toolA)); schema.KindOf(err) != schema.KindConflict {
 			t.Errorf("a call that was checked against the old definition: %v", err)
@@ -120,7 +120,7 @@ func TestQuarantinedToolDoesNotRunBeforeAcceptance(t *testing.T) {
 func TestAServerWithPinWarnKeepsRunning(t *testing.T) {
 	srv := bustest.Start(t)
 	c := open(t, srv)
-	h := pinnedHerald(t, srv, schema.PinWarn, toolA)
+	h := newPinnedWorker(t, srv, schema.PinWarn, toolA)
 	await(t, c, "the record", func() bool { _, ok := c.pins.Load().Get(pintable.Key("s")); return ok })
 	h.redefine("s", schema.PinWarn, toolA2)
 	await(t, c, "the change", func() bool { return c.ChangedTools()["s"] == 1 })
@@ -225,7 +225,7 @@ func BenchmarkStanding(b *testing.B) {
 func TestAcceptedDefinitionsAreKnownBeforeTheTools(t *testing.T) {
 	srv := bustest.Start(t)
 	one := open(t, srv)
-	h := pinnedHerald(t, srv, schema.PinWarn, toolA)
+	h := newPinnedWorker(t, srv, schema.PinWarn, toolA)
 	await(t, one, "the recorded tool", func() bool { return one.Operator().Accepted("s")["a"] == digest(toolA) })
 	h.change(func(w *schema.Worker) {
 		w.Servers = slices.Clone(w.Servers)

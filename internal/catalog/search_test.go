@@ -12,7 +12,7 @@ import (
 func TestSearchRespectsServersSwitchesAndLimits(t *testing.T) {
 	srv := bustest.Start(t)
 	same := tools(`{"name":"read_file","description":"Reads a file"}`, `{"name":"weather","description":"The weather of a city"}`)
-	h := newHerald(t, srv, "worker", map[schema.ServerID]*schema.Definitions{"a": same, "b": same})
+	h := newAnnouncingWorker(t, srv, "worker", map[schema.ServerID]*schema.Definitions{"a": same, "b": same})
 	h.me.Servers = append(h.me.Servers, schema.Server{ID: "dead", State: schema.StateError, Error: "exited"})
 	c := open(t, srv)
 	h.heartbeat()

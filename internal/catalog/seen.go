@@ -18,9 +18,9 @@ type Judge interface {
 	Prompts(server schema.ServerID) bool
 	// Server reports whether the principal's tenant sees the server, whether or not it exists.
 	Server(server schema.ServerID) bool
-	// Whole reports whether neither tenant nor credential hides anything. Only then is
+	// SeesEverything reports whether neither tenant nor credential hides anything. Only then is
 	// information about all servers together visible: patterns, and counts of calls.
-	Whole() bool
+	SeesEverything() bool
 	// Key is equal for judges that make the same decisions.
 	Key() string
 }
@@ -31,7 +31,7 @@ type Seen struct {
 	c      *Catalog
 	tenant schema.TenantID // resolves names of sets
 	judge  Judge           // if nil, everything is visible
-	of     *shown
+	of     *visibility
 }
 
 // SeenBy returns the catalog as visible to the principal of the judge, who belongs to the tenant.
@@ -44,9 +44,9 @@ func SeenBy(c *Catalog, tenant schema.TenantID, j Judge) *Seen {
 	return s
 }
 
-// shown holds the decisions of a judge about everything that existed at one point in time. It is
+// visibility holds the decisions of a judge about everything that existed at one point in time. It is
 // immutable.
-type shown struct {
+type visibility struct {
 	at      uint64 // value of changes.count
 	key     string
 	servers map[schema.ServerID]*shownServer
@@ -64,10 +64,10 @@ const maxSeen = 256
 // seen caches decisions, because judging thousands of tools takes longer than listing them.
 type seen struct {
 	mu sync.RWMutex
-	by map[string]*shown
+	by map[string]*visibility
 }
 
-func (k *seen) get(c *Catalog, j Judge) *shown {
+func (k *seen) get(c *Catalog, j Judge) *visibility {
 	key, now := j.Key(), c.changes.count.Load()
 	k.mu.RLock()
 	s := k.by[key]
@@ -75,7 +75,7 @@ func (k *seen) get(c *Catalog, j Judge) *shown {
 	if s != nil && s.at == now {
 		return s
 	}
-	s = &shown{at: now, key: key, servers: make(map[schema.ServerID]*shownServer)}
+	s = &visibility{at: now, key: key, servers: make(map[schema.ServerID]*shownServer)}
 	for id, tools := range toolNames(c) { // outside the catalog's lock, because a judge may query the catalog
 		of := &shownServer{tools: make(map[string]struct{}), resources: j.Resources(id), prompts: j.Prompts(id)}
 		for _, tool := range tools {
@@ -90,7 +90,7 @@ func (k *seen) get(c *Catalog, j Judge) *shown {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.by == nil || len(k.by) >= maxSeen {
-		k.by = make(map[string]*shown)
+		k.by = make(map[string]*visibility)
 	}
 	k.by[key] = s
 	return s
@@ -125,8 +125,8 @@ func (s *Seen) State() (at uint64, key string) {
 	return s.of.at, s.of.key
 }
 
-// Whole reports whether information about all servers together is visible; see [Judge].
-func (s *Seen) Whole() bool { return s.judge == nil || s.judge.Whole() }
+// SeesEverything reports whether information about all servers together is visible; see [Judge].
+func (s *Seen) SeesEverything() bool { return s.judge == nil || s.judge.SeesEverything() }
 
 // Has reports whether any part of the server is visible.
 func (s *Seen) Has(id schema.ServerID) bool { return s.of == nil || s.of.servers[id] != nil }

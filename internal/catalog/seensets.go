@@ -10,7 +10,7 @@ import (
 // SetView is [Sets.View] without the tools that are not visible. A set does not exist for the
 // principal if none of its tools are visible, or if it has a tool of a server that the tenant does
 // not see. Its selectors are returned only if all its tools are visible, and its exclusions only if
-// [Seen.Whole]. A principal that sees everything that its tenant sees gets all details of the sets
+// [Seen.SeesEverything]. A principal that sees everything that its tenant sees gets all details of the sets
 // that the tenant owns, even of one without tools, since otherwise no principal could change it.
 func (s *Seen) SetView(name string) (*SetView, error) {
 	view, err := s.c.Sets().View(s.tenant, name)
@@ -23,7 +23,7 @@ func (s *Seen) SetView(name string) (*SetView, error) {
 	if s.owns(&view.Set) {
 		return view, err
 	}
-	if err != nil && !s.Whole() || err == nil && slices.ContainsFunc(view.Tools, func(t SetTool) bool { return !s.judge.Server(t.Server) }) {
+	if err != nil && !s.SeesEverything() || err == nil && slices.ContainsFunc(view.Tools, func(t SetTool) bool { return !s.judge.Server(t.Server) }) {
 		return nil, noSet(name)
 	}
 	if err != nil {
@@ -36,7 +36,7 @@ func (s *Seen) SetView(name string) (*SetView, error) {
 		return nil, noSet(name)
 	case len(view.Tools) < all:
 		view.LeftOut, view.Include, view.Exclude = nil, view.Include[:0:0], nil
-	case !s.Whole():
+	case !s.SeesEverything():
 		view.LeftOut, view.Exclude = nil, nil
 	}
 	return view, nil

@@ -13,10 +13,10 @@ import (
 )
 
 // fleetOfTwo starts a worker with two servers that have the same tools.
-func fleetOfTwo(t *testing.T, srv *bustest.Server) *herald {
+func fleetOfTwo(t *testing.T, srv *bustest.Server) *announcingWorker {
 	t.Helper()
 	same := tools(`{"name":"read","annotations":{"readOnlyHint":true},"_meta":{"tags":["x"]}}`, `{"name":"delete"}`)
-	h := newHerald(t, srv, "worker", map[schema.ServerID]*schema.Definitions{"a": same, "b": same})
+	h := newAnnouncingWorker(t, srv, "worker", map[schema.ServerID]*schema.Definitions{"a": same, "b": same})
 	h.heartbeat()
 	return h
 }

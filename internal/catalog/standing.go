@@ -30,7 +30,7 @@ type wideSwitch struct {
 	members map[toolName]struct{}
 }
 
-func (w *wideSwitch) fits(name toolName) bool {
+func (w *wideSwitch) matches(name toolName) bool {
 	if w.members != nil {
 		if _, in := w.members[name]; !in {
 			return false
@@ -45,7 +45,7 @@ func (s *standing) switchedOff(name toolName) *switchtable.Switch {
 		return sw
 	}
 	for i := range s.wide {
-		if s.wide[i].fits(name) {
+		if s.wide[i].matches(name) {
 			sw := s.wide[i].Switch
 			sw.Server, sw.Tool = name.server, name.tool // the tool that the caller asked about
 			return &sw

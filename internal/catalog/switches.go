@@ -63,7 +63,7 @@ func (s Switches) Many(ctx context.Context, server schema.ServerID, tool, set st
 			continue
 		}
 		for _, t := range of.defs.order {
-			if w.fits(toolName{id, t.Name}) {
+			if w.matches(toolName{id, t.Name}) {
 				fits++
 			}
 		}
@@ -99,7 +99,7 @@ func (s Switches) enabledBy(name toolName) string {
 	var last switchtable.Switch
 	for _, sw := range s.c.switches.All() {
 		w := wideSwitch{Switch: sw}
-		fits := !sw.Wide && sw.Server == name.server && sw.Tool == name.tool || sw.Wide && w.fits(name)
+		fits := !sw.Wide && sw.Server == name.server && sw.Tool == name.tool || sw.Wide && w.matches(name)
 		if sw.Enabled && fits && sw.At.After(last.At) {
 			last = sw
 		}

@@ -51,5 +51,5 @@ func (j tenantJudge) Server(id schema.ServerID) bool         { return j.all.Sees
 func (j tenantJudge) Tool(id schema.ServerID, _ string) bool { return j.Server(id) }
 func (j tenantJudge) Resources(id schema.ServerID) bool      { return j.Server(id) }
 func (j tenantJudge) Prompts(id schema.ServerID) bool        { return j.Server(id) }
-func (j tenantJudge) Whole() bool                            { return false }
+func (j tenantJudge) SeesEverything() bool                   { return false }
 func (j tenantJudge) Key() string                            { return "\x04\x00" + string(j.tenant.OrDefault()) }

@@ -12,7 +12,7 @@ import (
 // BenchmarkHas measures [Sets.Has], which runs for each call of a key that is limited to sets. There
 // are 5,000 tools and 50 tenants, each with a set of all tools that it sees.
 func BenchmarkHas(b *testing.B) {
-	c := openApart(b, bustest.Start(b))
+	c := openForTwoTenants(b, bustest.Start(b))
 	c.mu.Lock()
 	for s := range 50 {
 		id := schema.ServerID(fmt.Sprintf("server-%02d", s))

@@ -17,8 +17,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// openApart is open with two tenants: red sees server a, blue sees server b.
-func openApart(t testing.TB, srv *bustest.Server) *Catalog {
+// openForTwoTenants is open with two tenants: red sees server a, blue sees server b.
+func openForTwoTenants(t testing.TB, srv *bustest.Server) *Catalog {
 	t.Helper()
 	sees := map[schema.TenantID]schema.ServerID{"red": "a", "blue": "b"}
 	finding := Finding{
@@ -45,8 +45,8 @@ func openApart(t testing.TB, srv *bustest.Server) *Catalog {
 	return c
 }
 
-// one returns a set with a single selector. An empty selector selects all tools.
-func one(name string, s toolset.Selector) toolset.Set {
+// singleSelectorSet returns a set with a single selector. An empty selector selects all tools.
+func singleSelectorSet(name string, s toolset.Selector) toolset.Set {
 	return toolset.Set{Name: name, Include: []toolset.Selector{s}}
 }
 
@@ -84,15 +84,15 @@ func seenSets(c *Catalog, tenant schema.TenantID) string {
 func TestTenantSetIsLimitedToItsServersAndPrivate(t *testing.T) {
 	srv := bustest.Start(t)
 	h := fleetOfTwo(t, srv)
-	c, other := openApart(t, srv), openApart(t, srv)
+	c, other := openForTwoTenants(t, srv), openForTwoTenants(t, srv)
 	h.announceUntil(c, "the tools", knowsBoth(c))
 	h.announceUntil(other, "the tools", knowsBoth(other))
-	mustPut(t, c, "", one("everything", toolset.Selector{}))
-	mustPut(t, c, "", one("ofa", toolset.Selector{Server: "a", Tool: "read"}))
-	mustPut(t, c, "red", one("mine", toolset.Selector{}))
-	mustPut(t, c, "blue", one("mine", toolset.Selector{Tool: "delete"}))
-	mustPut(t, c, "red", one("more", toolset.Selector{Set: "mine", Tool: "delete"}))
-	mustPut(t, c, "red", one("shared", toolset.Selector{Set: "ofa"}))
+	mustPut(t, c, "", singleSelectorSet("everything", toolset.Selector{}))
+	mustPut(t, c, "", singleSelectorSet("ofa", toolset.Selector{Server: "a", Tool: "read"}))
+	mustPut(t, c, "red", singleSelectorSet("mine", toolset.Selector{}))
+	mustPut(t, c, "blue", singleSelectorSet("mine", toolset.Selector{Tool: "delete"}))
+	mustPut(t, c, "red", singleSelectorSet("more", toolset.Selector{Set: "mine", Tool: "delete"}))
+	mustPut(t, c, "red", singleSelectorSet("shared", toolset.Selector{Set: "ofa"}))
 	none := string(schema.KindNotFound)
 	check := func(c *Catalog) {
 		t.Helper()
@@ -120,7 +120,7 @@ func TestTenantSetIsLimitedToItsServersAndPrivate(t *testing.T) {
 	// A set that the tenant does not see cannot be included. The error is that for a missing set.
 	var refused []string
 	for _, name := range []string{"everything", "mine", "nothing"} {
-		_, err := c.Sets().Put(t.Context(), "green", one("x", toolset.Selector{Set: name}), 0, "")
+		_, err := c.Sets().Put(t.Context(), "green", singleSelectorSet("x", toolset.Selector{Set: name}), 0, "")
 		if schema.KindOf(err) != schema.KindInvalidRequest {
 			t.Errorf("green includes %s: %v", name, err)
 		}
@@ -147,15 +147,15 @@ func TestTenantSetIsLimitedToItsServersAndPrivate(t *testing.T) {
 func TestSetNamesResolveByTenant(t *testing.T) {
 	srv := bustest.Start(t)
 	h := fleetOfTwo(t, srv)
-	c := openApart(t, srv)
+	c := openForTwoTenants(t, srv)
 	h.announceUntil(c, "the tools", knowsBoth(c))
-	inst := mustPut(t, c, "", one("x", toolset.Selector{Server: "a", Tool: "read"}))
-	if _, err := c.Sets().Put(t.Context(), "red", one("x", toolset.Selector{}), 0, "eve"); schema.KindOf(err) != schema.KindConflict {
+	inst := mustPut(t, c, "", singleSelectorSet("x", toolset.Selector{Server: "a", Tool: "read"}))
+	if _, err := c.Sets().Put(t.Context(), "red", singleSelectorSet("x", toolset.Selector{}), 0, "eve"); schema.KindOf(err) != schema.KindConflict {
 		t.Errorf("red takes the name of a set that it sees: %v", err)
 	}
-	mustPut(t, c, "blue", one("x", toolset.Selector{})) // blue does not see the installation's set
-	mustPut(t, c, "red", one("later", toolset.Selector{Tool: "read"}))
-	mustPut(t, c, "", one("later", toolset.Selector{Server: "a"}))
+	mustPut(t, c, "blue", singleSelectorSet("x", toolset.Selector{})) // blue does not see the installation's set
+	mustPut(t, c, "red", singleSelectorSet("later", toolset.Selector{Tool: "read"}))
+	mustPut(t, c, "", singleSelectorSet("later", toolset.Selector{Server: "a"}))
 	for _, want := range []struct {
 		names, server schema.TenantID
 		set, tool     string
@@ -180,10 +180,10 @@ func TestSetNamesResolveByTenant(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if own, err = c.Sets().Put(t.Context(), "red", one("later", toolset.Selector{Tool: "delete"}), own.Revision, "eve"); err != nil {
+	if own, err = c.Sets().Put(t.Context(), "red", singleSelectorSet("later", toolset.Selector{Tool: "delete"}), own.Revision, "eve"); err != nil {
 		t.Error(err)
 	}
-	mustPut(t, c, "", one("outer", toolset.Selector{Set: "later", Tool: "read"}))
+	mustPut(t, c, "", singleSelectorSet("outer", toolset.Selector{Set: "later", Tool: "read"}))
 	if got := seenTools(c, "red", "outer"); got != "a__read" {
 		t.Errorf("the tenant's set changed one of the installation: %q", got)
 	}
@@ -197,7 +197,7 @@ func TestSetNamesResolveByTenant(t *testing.T) {
 	if err := c.Sets().Remove(t.Context(), "red", "x", inst.Revision); schema.KindOf(err) != schema.KindNotFound {
 		t.Errorf("red removes a set of the installation: %v", err)
 	}
-	if _, err := c.Sets().Put(t.Context(), "blue", one("x", toolset.Selector{}), inst.Revision, "eve"); !errors.Is(err, ErrSetChanged) {
+	if _, err := c.Sets().Put(t.Context(), "blue", singleSelectorSet("x", toolset.Selector{}), inst.Revision, "eve"); !errors.Is(err, ErrSetChanged) {
 		t.Errorf("blue changes it by its revision: %v", err)
 	}
 }
@@ -205,9 +205,9 @@ func TestSetNamesResolveByTenant(t *testing.T) {
 // TestEditsOfATenantAtTwoFrontDoorsLoseNothing makes two front doors add selectors repeatedly.
 func TestEditsOfATenantAtTwoFrontDoorsLoseNothing(t *testing.T) {
 	srv := bustest.Start(t)
-	doors := []*Catalog{openApart(t, srv), openApart(t, srv)}
-	mustPut(t, doors[0], "red", one("s", toolset.Selector{}))
-	mustPut(t, doors[1], "blue", one("s", toolset.Selector{}))
+	doors := []*Catalog{openForTwoTenants(t, srv), openForTwoTenants(t, srv)}
+	mustPut(t, doors[0], "red", singleSelectorSet("s", toolset.Selector{}))
+	mustPut(t, doors[1], "blue", singleSelectorSet("s", toolset.Selector{}))
 	const each = 10
 	var wg sync.WaitGroup
 	for n, c := range doors {
@@ -250,10 +250,10 @@ func TestEditsOfATenantAtTwoFrontDoorsLoseNothing(t *testing.T) {
 func TestSetChangesAreReportedToTheirTenantOnly(t *testing.T) {
 	srv := bustest.Start(t)
 	h := fleetOfTwo(t, srv)
-	c := openApart(t, srv)
+	c := openForTwoTenants(t, srv)
 	h.announceUntil(c, "the tools", knowsBoth(c))
 	follower := c.Follow()
-	made := mustPut(t, c, "red", one("x", toolset.Selector{Server: "a"}))
+	made := mustPut(t, c, "red", singleSelectorSet("x", toolset.Selector{Server: "a"}))
 	told := func() map[string]string {
 		by := make(map[string]string)
 		for _, change := range follower.Next() {
@@ -272,7 +272,7 @@ func TestSetChangesAreReportedToTheirTenantOnly(t *testing.T) {
 		}
 	}
 	expect(map[string]string{"red": "set.added red/x "})
-	mustPut(t, c, "", one("x", toolset.Selector{})) // visible only to the default tenant
+	mustPut(t, c, "", singleSelectorSet("x", toolset.Selector{})) // visible only to the default tenant
 	expect(map[string]string{"default": "set.added default/x "})
 	if err := c.Sets().Remove(t.Context(), "red", "x", made.Revision); err != nil {
 		t.Fatal(err)
@@ -282,14 +282,14 @@ func TestSetChangesAreReportedToTheirTenantOnly(t *testing.T) {
 
 func TestATenantHasABoundedNumberOfSets(t *testing.T) {
 	srv := bustest.Start(t)
-	c := openApart(t, srv)
+	c := openForTwoTenants(t, srv)
 	for i := range maxTenantSets {
-		mustPut(t, c, "red", one(fmt.Sprintf("s%d", i), toolset.Selector{}))
+		mustPut(t, c, "red", singleSelectorSet(fmt.Sprintf("s%d", i), toolset.Selector{}))
 	}
-	if _, err := c.Sets().Put(t.Context(), "red", one("more", toolset.Selector{}), 0, ""); schema.KindOf(err) != schema.KindConflict {
+	if _, err := c.Sets().Put(t.Context(), "red", singleSelectorSet("more", toolset.Selector{}), 0, ""); schema.KindOf(err) != schema.KindConflict {
 		t.Error(err)
 	}
-	mustPut(t, c, "blue", one("more", toolset.Selector{}))
+	mustPut(t, c, "blue", singleSelectorSet("more", toolset.Selector{}))
 	big := toolset.Set{Name: "big", Include: slices.Repeat([]toolset.Selector{{Tool: strings.Repeat("x", 250)}}, 256), Exclude: slices.Repeat([]toolset.Selector{{Tool: strings.Repeat("x", 250)}}, 256)}
 	for i, want := range []schema.Kind{"", schema.KindConflict} { // each takes more than half; a replaced definition does not count
 		big.Name = fmt.Sprintf("big%d", i)

@@ -211,16 +211,16 @@ func (o *agentOptions) interrupted(a *agent.Agent) error {
 	if len(a.Transcript.Messages()) == 0 {
 		return fail(exitInterrupted, "Interrupted.") // there is nothing to continue
 	}
-	return fail(exitInterrupted, "Interrupted. Continue with `callyard agent --resume %s`.", resumeWord(a.Transcript.Path()))
+	return fail(exitInterrupted, "Interrupted. Continue with `callyard agent --resume %s`.", resumeArgument(a.Transcript.Path()))
 }
 
 // ask runs one prompt and reports the outcome.
 func (o *agentOptions) ask(ctx context.Context, a *agent.Agent, person *agentPerson, prompt string) error {
 	report, err := a.Ask(ctx, prompt)
 	if err != nil {
-		return agentFault(ctx, err, resumeWord(a.Transcript.Path()))
+		return agentFault(ctx, err, resumeArgument(a.Transcript.Path()))
 	}
-	if err := person.report(report, resumeWord(a.Transcript.Path())); err != nil {
+	if err := person.report(report, resumeArgument(a.Transcript.Path())); err != nil {
 		return err
 	}
 	return exitOf(report)
@@ -329,8 +329,8 @@ func isSessionID(text string) bool {
 	return !strings.ContainsRune(text, filepath.Separator) && !strings.HasSuffix(text, ".jsonl")
 }
 
-// resumeWord returns the value of --resume for a transcript, quoted for a shell.
-func resumeWord(path string) string {
+// resumeArgument returns the value of --resume for a transcript, quoted for a shell.
+func resumeArgument(path string) string {
 	switch id := strings.TrimSuffix(filepath.Base(path), ".jsonl"); {
 	case filepath.Dir(path) == filepath.Clean(sessionsFolder()) && isSessionID(id):
 		path = id

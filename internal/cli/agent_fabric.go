@@ -33,7 +33,7 @@ func (f *agentFabric) Tools(ctx context.Context, query string, budget int) (*age
 	}
 	var lists [][]byte
 	for _, server := range servers {
-		q := callyard.ListToolsParams{Format: &format, Server: given(server), Query: given(query), BudgetTokens: given(int64(budget))}
+		q := callyard.ListToolsParams{Format: &format, Server: optional(server), Query: optional(query), BudgetTokens: optional(int64(budget))}
 		var answer struct {
 			Tools   json.RawMessage  `json:"tools"`
 			Names   []agent.ToolName `json:"names"`

@@ -19,7 +19,7 @@ import (
 // and runs the command that it prints. The command must find the session, wherever its transcript
 // is.
 func TestAnInterruptedSessionSaysHowToContinueIt(t *testing.T) {
-	y := openYard(t)
+	y := openTestFabric(t)
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	t.Chdir(t.TempDir())
 	answers := httptest.NewServer(modeltest.New(modeltest.Script{{Text: "Done."}, {Text: "Done."}, {Text: "Done."}, {Text: "Done."}, {Text: "Done."}, {Text: "Done."}}))

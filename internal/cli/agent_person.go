@@ -78,7 +78,7 @@ func (p *agentPerson) Text(piece string) {
 func (p *agentPerson) Restart() {
 	p.event("restart", map[string]any{})
 	p.endLine()
-	p.say("(The model's API failed; its answer begins again.)\n")
+	p.print("(The model's API failed; its answer begins again.)\n")
 }
 
 func (p *agentPerson) endLine() {
@@ -88,8 +88,8 @@ func (p *agentPerson) endLine() {
 	}
 }
 
-// say prints a message to the person, separate from the answer.
-func (p *agentPerson) say(text string) {
+// print prints a message to the person, separate from the answer.
+func (p *agentPerson) print(text string) {
 	if p.o.output == "text" {
 		_ = p.c.note.text(text)
 	}
@@ -104,7 +104,7 @@ func (p *agentPerson) Calls(calls []model.Call) {
 		if !p.o.hideJSON {
 			text += " " + p.folded(c.Arguments)
 		}
-		p.say(text + "\n")
+		p.print(text + "\n")
 	}
 }
 
@@ -137,7 +137,7 @@ func (p *agentPerson) Results(results *agent.Results) {
 		case r.ToolError:
 			text += ", and the tool reported an error"
 		}
-		p.say(text + "\n")
+		p.print(text + "\n")
 	}
 }
 
@@ -149,7 +149,7 @@ func (p *agentPerson) Decide(ctx context.Context, h agent.Held) (agent.Decision,
 	switch p.confirm {
 	case "wait":
 		if q != nil && q.Page != "" {
-			p.say("Waiting for approval at " + oneLine(q.Page) + "\n")
+			p.print("Waiting for approval at " + oneLine(q.Page) + "\n")
 		}
 		return agent.Wait, "", nil
 	case "deny":
@@ -236,13 +236,13 @@ func (p *agentPerson) report(r *agent.Report, session string) error {
 	case agent.HeldCall:
 		for _, c := range r.Calls {
 			if c.State == "held" {
-				p.say(fmt.Sprintf("The call %s of %s is held. Continue with `callyard agent --resume %s` when it is decided.\n", c.CallID, oneLine(c.Name), session))
+				p.print(fmt.Sprintf("The call %s of %s is held. Continue with `callyard agent --resume %s` when it is decided.\n", c.CallID, oneLine(c.Name), session))
 			}
 		}
 	case agent.Budget:
-		p.say("The session ended: the budget of " + r.Reason + " is spent.\n")
+		p.print("The session ended: the budget of " + r.Reason + " is spent.\n")
 	case agent.Truncated:
-		p.say("The model stopped without an answer (" + oneLine(r.Reason) + ").\n")
+		p.print("The model stopped without an answer (" + oneLine(r.Reason) + ").\n")
 	}
 	return p.fault
 }

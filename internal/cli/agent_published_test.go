@@ -83,7 +83,7 @@ func (a *publishedAgent) run(said string, confirm bool) string {
 }
 
 func TestThePublishedAgentsScriptWorks(t *testing.T) {
-	y := openYard(t)
+	y := openTestFabric(t)
 	a := &publishedAgent{t, y.url}
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
 	if health, status := a.do("/health", nil); status != http.StatusOK || health["serverCount"] != float64(1) {

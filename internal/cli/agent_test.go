@@ -19,16 +19,16 @@ import (
 	"github.com/callyard/callyard/pkg/worker"
 )
 
-// yard is a whole Callyard in this process, and a model that follows a script.
-type yard struct {
+// testFabric is a whole Callyard in this process, and a model that follows a script.
+type testFabric struct {
 	url string
 	mu  sync.Mutex
 	ran []string // recorded by the tools
 }
 
-func openYard(t *testing.T) *yard {
+func openTestFabric(t *testing.T) *testFabric {
 	t.Helper()
-	y := &yard{}
+	y := &testFabric{}
 	s := worker.NewServer("notes")
 	type note struct {
 		Text string `json:"text"`
@@ -62,7 +62,7 @@ func openYard(t *testing.T) *yard {
 }
 
 // agentRun runs callyard agent and returns its output and exit code.
-func (y *yard) agentRun(t *testing.T, script modeltest.Script, args ...string) (out, notes string, code int, server *modeltest.Server) {
+func (y *testFabric) agentRun(t *testing.T, script modeltest.Script, args ...string) (out, notes string, code int, server *modeltest.Server) {
 	t.Helper()
 	server = modeltest.New(script)
 	api := httptest.NewServer(server)
@@ -88,7 +88,7 @@ func calls(names ...string) modeltest.Turn {
 }
 
 func TestAgentReportsItsOutcome(t *testing.T) {
-	y := openYard(t)
+	y := openTestFabric(t)
 	end := modeltest.Turn{Text: "It is done."}
 	for name, c := range map[string]struct {
 		script modeltest.Script
@@ -131,7 +131,7 @@ func TestAgentReportsItsOutcome(t *testing.T) {
 }
 
 func TestAgentShowsItsCallsAndText(t *testing.T) {
-	y := openYard(t)
+	y := openTestFabric(t)
 	out, notes, code, _ := y.agentRun(t, modeltest.Script{calls("read a"), {Text: "Two\nlines \x1b[31m."}}, "Do it.")
 	if code != 0 || !strings.HasPrefix(out, "Two\nlines") || strings.Contains(out, "\x1b") {
 		t.Errorf("exit %d, %q", code, out)
@@ -158,7 +158,7 @@ func TestAgentShowsItsCallsAndText(t *testing.T) {
 }
 
 func TestASessionOfTheAgentIsContinued(t *testing.T) {
-	y := openYard(t)
+	y := openTestFabric(t)
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	server := modeltest.New(modeltest.Script{calls("read a"), {Text: "First."}, {Text: "Second."}})
 	api := httptest.NewServer(server)
@@ -194,7 +194,7 @@ func TestASessionOfTheAgentIsContinued(t *testing.T) {
 // TestASessionKeepsItsModel continues a session while CALLYARD_MODEL names a model of another API,
 // which does not understand its messages.
 func TestASessionKeepsItsModel(t *testing.T) {
-	y := openYard(t)
+	y := openTestFabric(t)
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	server := modeltest.New(modeltest.Script{calls("read a"), {Text: "First."}, {Text: "Second."}, {Text: "Third."}})
 	api := httptest.NewServer(server)
@@ -233,7 +233,7 @@ func TestASessionKeepsItsModel(t *testing.T) {
 // TestAHeldCallSaysHowToContinue leaves a call held. The printed command must find the session, also
 // if its transcript is not in the default directory.
 func TestAHeldCallSaysHowToContinue(t *testing.T) {
-	y := openYard(t)
+	y := openTestFabric(t)
 	api := httptest.NewServer(modeltest.New(modeltest.Script{calls("delete a"), {Text: "Done."}}))
 	defer api.Close()
 	var stdout, stderr bytes.Buffer
@@ -257,7 +257,7 @@ func (fullDisk) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
 
 // TestUnwrittenAnswerIsAnError writes the answer to a full disk, in each output format.
 func TestUnwrittenAnswerIsAnError(t *testing.T) {
-	y := openYard(t)
+	y := openTestFabric(t)
 	for _, output := range []string{"text", "json", "stream-json"} {
 		api := httptest.NewServer(modeltest.New(modeltest.Script{calls("read a"), {Text: "Done."}}))
 		root := rootCommand()
@@ -275,7 +275,7 @@ func TestUnwrittenAnswerIsAnError(t *testing.T) {
 // TestInvalidAgentCommandCreatesNoSession runs commands with a fault: --continue must not find
 // a session of theirs, and the corrected command can use the same file.
 func TestInvalidAgentCommandCreatesNoSession(t *testing.T) {
-	y := openYard(t)
+	y := openTestFabric(t)
 	state := t.TempDir()
 	t.Setenv("XDG_STATE_HOME", state)
 	file := filepath.Join(t.TempDir(), "t.jsonl")
@@ -365,7 +365,7 @@ func TestMCPBridgePortOverridesPortOfTheAddress(t *testing.T) {
 
 // A model without tools would answer as if none existed.
 func TestPatternsThatFitNoToolAreRefused(t *testing.T) {
-	y := openYard(t)
+	y := openTestFabric(t)
 	for _, pattern := range []string{"notes/raed", "read"} {
 		_, notes, code, server := y.agentRun(t, modeltest.Script{{Text: "There are no tools."}}, "-p", "--tools", pattern, "Read a.")
 		if code != exitUsage || !strings.Contains(notes, "No tool matches --tools") || len(server.Asked()) > 0 {

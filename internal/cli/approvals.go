@@ -191,7 +191,7 @@ func listApprovals(ctx context.Context, c *client, state string) error {
 		return err
 	}
 	return all.print(c, "approvals", []string{"APPROVAL", "STATE", "SERVER", "TOOL", "RISK", "REQUESTED BY", "APPROVALS", "LEFT", "WHY"}, func(a *approvalItem) []cell {
-		row := cells(a.ID, "", a.Server, a.Tool, "", a.Requester.Name, a.approvalCount(), a.left(), strings.Join(a.Reasons[:min(1, len(a.Reasons))], ""))
+		row := cells(a.ID, "", a.Server, a.Tool, "", a.Requester.Name, a.approvalCount(), a.timeLeft(), strings.Join(a.Reasons[:min(1, len(a.Reasons))], ""))
 		row[1], row[4] = stateCell(a.State), riskCell(a.Level)
 		return row
 	}, "")
@@ -201,7 +201,7 @@ func (a *approvalItem) approvalCount() string {
 	return strconv.Itoa(a.ApprovalCount) + " of " + strconv.Itoa(a.Needed)
 }
 
-func (a *approvalItem) left() string {
+func (a *approvalItem) timeLeft() string {
 	if a.State != "pending" || a.ExpiresIn <= 0 {
 		return ""
 	}
@@ -234,7 +234,7 @@ func showApproval(ctx context.Context, c *client, args []string) error {
 func (a *approvalItem) write(out screen, args []byte) error {
 	rows := [][]cell{
 		cells("approval", a.ID), {{text: "state"}, stateCell(a.State)}, cells("tool", a.Tool+" on "+a.Server), cells("requested by", a.Requester.Name), cells("for", a.Requester.Owner),
-		cells("risk", riskCell(a.Level).text), cells("approvals", a.approvalCount()), cells("time left", a.left()), cells("why approval is required", strings.Join(a.Reasons, " ")),
+		cells("risk", riskCell(a.Level).text), cells("approvals", a.approvalCount()), cells("time left", a.timeLeft()), cells("why approval is required", strings.Join(a.Reasons, " ")),
 		cells("not for you", a.Blocked), cells("arguments", a.Digest),
 	}
 	rows = append(rows, a.Decisions.rows()...)

@@ -119,7 +119,7 @@ func verifyAudit(cmd *cobra.Command, r *audit.Reader) error {
 	if err != nil {
 		return fail(exitUnreachable, "%w", err)
 	}
-	return showReport(outOf(cmd), report)
+	return showReport(screenFor(cmd), report)
 }
 
 // showReport prints the result of a verification. Faults are an error.
@@ -161,7 +161,7 @@ func (f *auditFlags) list(cmd *cobra.Command, r *audit.Reader) error {
 	if f.since > 0 {
 		filter.Since = time.Now().Add(-f.since)
 	}
-	out := outOf(cmd)
+	out := screenFor(cmd)
 	for cursor := ""; ; {
 		page, next, err := r.Read(cmd.Context(), schema.AllTenants(), filter, cursor)
 		if err != nil {

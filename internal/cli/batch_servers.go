@@ -50,7 +50,7 @@ func (b *batchServers) ask(ctx context.Context) bool {
 	if err != nil {
 		return false
 	}
-	b.known = bare(known)
+	b.known = withoutDescriptions(known)
 	return true
 }
 

@@ -66,7 +66,7 @@ func listBatches(ctx context.Context, c *client, state string, limit int, now ti
 		query.State = (*callyard.ListBatchesParamsState)(&state)
 	}
 	all, err := readList[batchfile.Batch](ctx, c, limit, func(most int, cursor string) request {
-		query.Limit, query.Cursor = &most, given(cursor)
+		query.Limit, query.Cursor = &most, optional(cursor)
 		return with(c.api.ListBatches, &query)
 	})
 	if err != nil {

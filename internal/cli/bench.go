@@ -95,7 +95,7 @@ func runBench(cmd *cobra.Command, line []string, key string) error {
 	run := exec.CommandContext(ctx, path, line...)
 	run.Stdin, run.Stdout, run.Stderr = cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
 	var report bytes.Buffer
-	out := outOf(cmd)
+	out := screenFor(cmd)
 	if out.format == formatYAML { // the program writes JSON only
 		run.Stdout = &report
 	}

@@ -181,17 +181,17 @@ func TestAToolCannotSteerTheTerminal(t *testing.T) {
 	}
 }
 
-// mute is a front door that takes a request and never answers.
-type mute struct{}
+// unansweringDoor is a front door that takes a request and never answers.
+type unansweringDoor struct{}
 
-func (mute) RoundTrip(r *http.Request) (*http.Response, error) {
+func (unansweringDoor) RoundTrip(r *http.Request) (*http.Response, error) {
 	<-r.Context().Done()
 	return nil, context.Cause(r.Context())
 }
 
 func TestAFrontDoorThatNeverAnswersTimesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := &client{base: "http://door", http: &http.Client{Transport: mute{}}}
+		c := &client{base: "http://door", http: &http.Client{Transport: unansweringDoor{}}}
 		if err := c.connect(); err != nil {
 			t.Fatal(err)
 		}

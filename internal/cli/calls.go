@@ -69,7 +69,7 @@ func (q *callsQuery) values(now time.Time) (*callyard.ListCallsParams, error) {
 	if q.limit < 1 {
 		return nil, fail(exitUsage, "--limit must be at least 1.")
 	}
-	values := &callyard.ListCallsParams{Server: given(q.server), Tool: given(q.tool), Principal: given(q.principal), Tenant: given(q.tenant), Batch: given(q.batch)}
+	values := &callyard.ListCallsParams{Server: optional(q.server), Tool: optional(q.tool), Principal: optional(q.principal), Tenant: optional(q.tenant), Batch: optional(q.batch)}
 	for state := range strings.SplitSeq(q.state, ",") {
 		if state = strings.TrimSpace(state); state != "" && !schema.State(state).Known() {
 			return nil, fail(exitUsage, "--state: %q is not a state of a call; see `callyard calls --help`.", oneLine(state))
@@ -85,8 +85,8 @@ func (q *callsQuery) values(now time.Time) (*callyard.ListCallsParams, error) {
 	return values, err
 }
 
-// given returns a pointer to value, or nil for the zero value, which omits the parameter.
-func given[T comparable](value T) *T {
+// optional returns a pointer to value, or nil for the zero value, which omits the parameter.
+func optional[T comparable](value T) *T {
 	if value == *new(T) {
 		return nil
 	}
@@ -106,15 +106,15 @@ func momentOf(flag, text string, now time.Time) (*time.Time, error) {
 	if text == "" {
 		return nil, nil
 	}
-	at, err := moment(text, now)
+	at, err := parseTime(text, now)
 	if err != nil {
 		return nil, fail(exitUsage, "--%s: %w", flag, err)
 	}
 	return new(at.UTC()), nil
 }
 
-// moment parses a time, or a duration before now.
-func moment(text string, now time.Time) (time.Time, error) {
+// parseTime parses a time, or a duration before now.
+func parseTime(text string, now time.Time) (time.Time, error) {
 	if at, err := time.Parse(time.RFC3339, text); err == nil {
 		return at, nil
 	}
@@ -132,7 +132,7 @@ func moment(text string, now time.Time) (time.Time, error) {
 
 func listCalls(ctx context.Context, c *client, query *callyard.ListCallsParams, limit int, now time.Time) error {
 	all, err := readList[records.View](ctx, c, limit, func(most int, cursor string) request {
-		query.Limit, query.Cursor = &most, given(cursor)
+		query.Limit, query.Cursor = &most, optional(cursor)
 		return with(c.api.ListCalls, query)
 	})
 	if err != nil {

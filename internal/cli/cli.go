@@ -87,7 +87,7 @@ func versionCommand() *cobra.Command {
 		Short: "Print the version of this program",
 		Args:  takes(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			build, out := setup.BuildOf("callyard"), outOf(cmd)
+			build, out := setup.BuildOf("callyard"), screenFor(cmd)
 			if out.structured() {
 				return out.value(build)
 			}

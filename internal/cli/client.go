@@ -50,7 +50,7 @@ type client struct {
 // clientFrom reads the flags --url, --key and --output. For those that are not set it reads
 // CALLYARD_URL, CALLYARD_KEY and CALLYARD_KEY_FILE. Its errors are usage errors.
 func clientFrom(cmd *cobra.Command) (*client, error) {
-	c := &client{flag: "--url", in: cmd.InOrStdin(), out: outOf(cmd), note: screenOf(cmd.ErrOrStderr())}
+	c := &client{flag: "--url", in: cmd.InOrStdin(), out: screenFor(cmd), note: screenOf(cmd.ErrOrStderr())}
 	var err error
 	if c.base, err = baseURL(cmp.Or(textFlag(cmd, "url"), os.Getenv("CALLYARD_URL"), defaultURL), "--url and CALLYARD_URL"); err != nil {
 		return nil, err

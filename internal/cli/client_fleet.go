@@ -56,7 +56,7 @@ func serverWords(s *callyard.ServerItem) string {
 	if s.Tools != nil {
 		text += ", " + count(int(*s.Tools), "tool")
 	}
-	return text + ", " + count(int(s.WorkerCount), "worker") + because(deref(s.Error))
+	return text + ", " + count(int(s.WorkerCount), "worker") + withReason(deref(s.Error))
 }
 
 func count(n int, noun string) string { return countOf(n, noun, noun+"s") }

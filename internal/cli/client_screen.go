@@ -104,12 +104,12 @@ func (s screen) paint(c colour, text string) string {
 // visible escapes the characters that could control a terminal: control characters other than line
 // feed and tab, and bidirectional controls. Text of servers and tools is untrusted.
 func visible(text string) string {
-	if strings.IndexFunc(text, steers) < 0 && utf8.ValidString(text) {
+	if strings.IndexFunc(text, isTerminalControl) < 0 && utf8.ValidString(text) {
 		return text
 	}
 	var b strings.Builder
 	for _, r := range text {
-		if steers(r) {
+		if isTerminalControl(r) {
 			b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
 			continue
 		}
@@ -118,7 +118,7 @@ func visible(text string) string {
 	return b.String()
 }
 
-func steers(r rune) bool {
+func isTerminalControl(r rune) bool {
 	return r != '\n' && r != '\t' && unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)
 }
 

@@ -12,20 +12,20 @@ import (
 	"github.com/callyard/callyard/internal/kit/sse"
 )
 
-// silent is a front door that starts a stream and then sends nothing.
-type silent struct{}
+// silentStream is a front door that starts a stream and then sends nothing.
+type silentStream struct{}
 
-func (silent) RoundTrip(r *http.Request) (*http.Response, error) {
-	body := &silence{ctx: r.Context(), first: strings.NewReader(": alive\n\n")}
+func (silentStream) RoundTrip(r *http.Request) (*http.Response, error) {
+	body := &silentBody{ctx: r.Context(), first: strings.NewReader(": alive\n\n")}
 	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: body}, nil
 }
 
-type silence struct {
+type silentBody struct {
 	ctx   context.Context
 	first io.Reader
 }
 
-func (s *silence) Read(p []byte) (int, error) {
+func (s *silentBody) Read(p []byte) (int, error) {
 	if n, err := s.first.Read(p); err == nil {
 		return n, nil
 	}
@@ -33,11 +33,11 @@ func (s *silence) Read(p []byte) (int, error) {
 	return 0, context.Cause(s.ctx)
 }
 
-func (s *silence) Close() error { return nil }
+func (s *silentBody) Close() error { return nil }
 
 func TestASilentStreamTimesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := &client{base: "http://door", http: &http.Client{Transport: silent{}}}
+		c := &client{base: "http://door", http: &http.Client{Transport: silentStream{}}}
 		began := time.Now()
 		err := c.stream(t.Context(), c.other(http.MethodGet, "/events", nil), func(sse.Event) error { return nil })
 		if exitCode(err) != exitUnreachable || !strings.Contains(err.Error(), "stopped responding") || time.Since(began) != quietMost {

@@ -152,7 +152,7 @@ func (w *wideSwitch) change(ctx context.Context, c *client, args []string, enabl
 	if len(args) > 0 || w.match != "" && !ok {
 		return fail(exitUsage, "Pass either SERVER and TOOL, or --match 'SERVER/TOOL' and --set NAME; '%s/*' is every tool of a server.", oneLine(cmp.Or(server, "SERVER")))
 	}
-	body := marshal(callyard.WideSwitchRequest{Server: given(server), Tool: given(tool), Set: given(w.set), Enabled: enabled, Reason: given(reason)})
+	body := marshal(callyard.WideSwitchRequest{Server: optional(server), Tool: optional(tool), Set: optional(w.set), Enabled: enabled, Reason: optional(reason)})
 	return show(ctx, c, func(ctx context.Context, edit ...callyard.RequestEditorFn) (*http.Response, error) {
 		return c.api.SwitchToolsWithBody(ctx, mediaJSON, bytes.NewReader(body), edit...)
 	}, func(done *struct {
@@ -167,7 +167,7 @@ func (w *wideSwitch) change(ctx context.Context, c *client, args []string, enabl
 }
 
 func switchTool(ctx context.Context, c *client, server, tool string, enabled bool, reason string) error {
-	body := marshal(callyard.SwitchRequest{Enabled: enabled, Reason: given(reason)})
+	body := marshal(callyard.SwitchRequest{Enabled: enabled, Reason: optional(reason)})
 	return show(ctx, c, func(ctx context.Context, edit ...callyard.RequestEditorFn) (*http.Response, error) {
 		return c.api.SwitchToolWithBody(ctx, server, tool, mediaJSON, bytes.NewReader(body), edit...)
 	}, func(t *toolItem) error {

@@ -20,13 +20,13 @@ const completeWait = time.Second
 // completeMost is the number of ids that are offered, the newest first.
 const completeMost = 100
 
-// words returns the completions of the next argument after args. A completion may have a
+// completions returns the completions of the next argument after args. A completion may have a
 // description after a tab. On error, nothing is offered.
-type words func(ctx context.Context, c *client, args []string) ([]string, error)
+type completions func(ctx context.Context, c *client, args []string) ([]string, error)
 
 // completing returns a completion function with a source of words for each position. The words are
 // fetched from the Callyard that the command line and the environment select.
-func completing(places ...words) cobra.CompletionFunc {
+func completing(places ...completions) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 		if len(args) >= len(places) {
 			return nil, cobra.ShellCompDirectiveNoFileComp
@@ -36,7 +36,7 @@ func completing(places ...words) cobra.CompletionFunc {
 }
 
 // completingFlag is [completing] for the value of a flag.
-func completingFlag(cmd *cobra.Command, flag string, give words) {
+func completingFlag(cmd *cobra.Command, flag string, give completions) {
 	err := cmd.RegisterFlagCompletionFunc(flag, func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 		return complete(cmd, give, args, toComplete), cobra.ShellCompDirectiveNoFileComp
 	})
@@ -61,7 +61,7 @@ func offer(cmd *cobra.Command, flag string, fixed ...string) {
 	}
 }
 
-func complete(cmd *cobra.Command, give words, args []string, toComplete string) (found []string) {
+func complete(cmd *cobra.Command, give completions, args []string, toComplete string) (found []string) {
 	ask := func(ctx context.Context, c *client, args []string) error {
 		ctx, cancel := context.WithTimeout(ctx, completeWait)
 		defer cancel()

@@ -33,7 +33,7 @@ func configCommand() *cobra.Command {
 
 func checkConfig(cmd *cobra.Command) error {
 	var roles everyRole
-	p, err := setup.Prepare(cmd.Flags(), cmd.ErrOrStderr(), offered(), roles.all()...)
+	p, err := setup.Prepare(cmd.Flags(), cmd.ErrOrStderr(), defaultServers(), roles.all()...)
 	var all []config.Fault
 	if found, ok := errors.AsType[*config.Faults](err); ok {
 		all = found.List
@@ -53,7 +53,7 @@ func checkConfig(cmd *cobra.Command) error {
 		return err
 	}
 	all = append(all, more...)
-	if out := outOf(cmd); out.structured() {
+	if out := screenFor(cmd); out.structured() {
 		return reportConfig(out, p, all, servers.String()+environments)
 	}
 	if len(all) > 0 {

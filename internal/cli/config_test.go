@@ -31,12 +31,12 @@ func checked(t *testing.T, args ...string) (string, error) {
 }
 
 // A mistake is one file with one fault, the line of the fault, and the expected words.
-type mistake struct {
+type configMistake struct {
 	text, want string
 	line       int
 }
 
-func configMistakes(t *testing.T, dir string) []mistake {
+func configMistakes(t *testing.T, dir string) []configMistake {
 	t.Helper()
 	key, hash := authn.Generate()
 	for name, text := range map[string]string{"text": "no certificate", "secrets": "whsec_short\n"} {
@@ -48,7 +48,7 @@ func configMistakes(t *testing.T, dir string) []mistake {
 	door := func(keys ...string) string {
 		return "front_door:\n  keys:\n    - " + strings.Join(keys, "\n    - ") + "\n"
 	}
-	return []mistake{
+	return []configMistake{
 		{door("{name: a, hash: " + key + "}"), "is the key itself", 3},
 		{door("{name: a, hash: 'sha256:12'}"), "64 hex digits", 3},
 		{door("{name: a, hash: ''}"), "64 hex digits", 3},
@@ -106,7 +106,7 @@ func configMistakes(t *testing.T, dir string) []mistake {
 	}
 }
 
-var serverMistakes = []mistake{
+var serverMistakes = []configMistake{
 	{"{\"mcpServers\": {\n\"x\": {\"command\": \"no-such-program-here\"}}}", "is not in PATH", 2},
 	{"{\"mcpServers\": {\n\"x\": {\"command\": \"/no/such/program\"}}}", "no such file", 2},
 	{"{\"mcpServers\": {\n\"x\": {\"command\": \"/etc/passwd\"}}}", "is not executable", 2},
@@ -132,7 +132,7 @@ var serverMistakes = []mistake{
 	{"{\"mcpServers\": {\n\"a/b\": {\"command\": \"true\"}}}", "server name", 2},
 }
 
-var policyMistakes = []mistake{
+var policyMistakes = []configMistake{
 	{"rules:\n  - {name: a, level: 9}\n", "from 1 to 3", 2},
 	{"rules:\n  - {name: a, levl: 2}\n", `did you mean "level"`, 2},
 	{"rules:\n  - {name: a}\n", "no outcome", 2},
@@ -163,17 +163,17 @@ func TestAllTypicalMistakesAreReportedWithLines(t *testing.T) {
 	config, servers, policy := filepath.Join(dir, "callyard.yaml"), filepath.Join(dir, "mcp.json"), filepath.Join(dir, "policy.yaml")
 	args := []string{"--config", config, "--servers", servers, "--policy", policy}
 	const people = "approver:\n  local_groups: [ops]\n"
-	standing := map[string]mistake{
+	standing := map[string]configMistake{
 		config:  {"log:\n  level: loud\n" + people, "debug, info, warn or error", 2},
 		servers: serverMistakes[0],
 		policy:  policyMistakes[0],
 	}
-	mistakes := map[string][]mistake{config: configMistakes(t, dir), servers: serverMistakes, policy: policyMistakes}
+	mistakes := map[string][]configMistake{config: configMistakes(t, dir), servers: serverMistakes, policy: policyMistakes}
 	n := 0
 	for file, all := range mistakes {
 		for _, m := range all {
 			n++
-			expect := map[string]mistake{file: m}
+			expect := map[string]configMistake{file: m}
 			for other, fault := range standing {
 				if other != file {
 					expect[other] = fault
@@ -190,7 +190,7 @@ func TestAllTypicalMistakesAreReportedWithLines(t *testing.T) {
 				continue
 			}
 			for name, fault := range expect {
-				if !saysAt(said, name, fault) {
+				if !reportsAt(said, name, fault) {
 					t.Errorf("next to %q, %s:%d with %q is not in\n%s", m.text, filepath.Base(name), fault.line, fault.want, said)
 				}
 			}
@@ -204,8 +204,8 @@ func TestAllTypicalMistakesAreReportedWithLines(t *testing.T) {
 	}
 }
 
-// saysAt reports whether a line of the report names the file, the line and the fault.
-func saysAt(said, file string, m mistake) bool {
+// reportsAt reports whether a line of the report names the file, the line and the fault.
+func reportsAt(said, file string, m configMistake) bool {
 	for line := range strings.Lines(said) {
 		if at := strings.Index(line, file+":"); at >= 0 && strings.Contains(line, m.want) {
 			rest := line[at+len(file)+1:]
@@ -224,7 +224,7 @@ func TestMissingFileIsReportedAtItsKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	said, err := checked(t, "--config", config)
-	if exitCode(err) != exitUsage || !saysAt(said, config, mistake{want: "policy: cannot be read", line: 1}) || !saysAt(said, config, mistake{want: "worker.servers: cannot be read", line: 3}) {
+	if exitCode(err) != exitUsage || !reportsAt(said, config, configMistake{want: "policy: cannot be read", line: 1}) || !reportsAt(said, config, configMistake{want: "worker.servers: cannot be read", line: 3}) {
 		t.Errorf("%v\n%s", err, said)
 	}
 }

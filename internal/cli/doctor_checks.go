@@ -70,7 +70,7 @@ func (x *examination) servers(ctx context.Context) {
 // server checks a server and reports whether it is healthy.
 func (x *examination) server(s *callyard.ServerItem) bool {
 	at, faults := "server "+s.ID, x.faults()
-	why, state := because(oneLine(deref(s.Error))), string(s.InitializationState)
+	why, state := withReason(oneLine(deref(s.Error))), string(s.InitializationState)
 	switch state {
 	case "initialized":
 	case "starting":
@@ -85,7 +85,7 @@ func (x *examination) server(s *callyard.ServerItem) bool {
 	for _, w := range s.Workers {
 		restarts += w.Restarts
 		if here := string(w.InitializationState); state == "initialized" && (here == "error" || here == "timeout") {
-			x.fault(at, "it is not running on worker "+w.ID+because(oneLine(deref(w.Error))), "check what is missing on that worker (program, files, variables, network); the other workers serve its calls")
+			x.fault(at, "it is not running on worker "+w.ID+withReason(oneLine(deref(w.Error))), "check what is missing on that worker (program, files, variables, network); the other workers serve its calls")
 		}
 	}
 	if restarts >= restartsMany {
@@ -95,7 +95,7 @@ func (x *examination) server(s *callyard.ServerItem) bool {
 		x.note(at, fmt.Sprintf("all its %d slots are in use and %d calls are waiting: add sessions, raise inFlight, or add a worker", s.Slots, s.Waiting))
 	}
 	if s.Sandbox != nil && !s.Sandbox.Ready {
-		x.fault(at, "calls of high risk cannot run: no "+string(s.Sandbox.Isolation)+" is ready"+because(oneLine(deref(s.Sandbox.Error))), "check that the worker's container engine is running and has the image (docs/how-to/containers.md)")
+		x.fault(at, "calls of high risk cannot run: no "+string(s.Sandbox.Isolation)+" is ready"+withReason(oneLine(deref(s.Sandbox.Error))), "check that the worker's container engine is running and has the image (docs/how-to/containers.md)")
 	}
 	return x.faults() == faults
 }
@@ -145,8 +145,8 @@ func (x *examination) redis(ctx context.Context) {
 	}
 }
 
-// because returns ": " and the text, or "" if the text is empty.
-func because(text string) string {
+// withReason returns ": " and the text, or "" if the text is empty.
+func withReason(text string) string {
 	if text == "" {
 		return ""
 	}

@@ -16,16 +16,16 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// patient is a fake system for the doctor: its response for each path, and its clock skew. Paths
+// fakeSystem is a fake system for the doctor: its response for each path, and its clock skew. Paths
 // that are not listed are not found.
-type patient struct {
+type fakeSystem struct {
 	answers map[string]answer
 	clock   time.Duration
 }
 
-// wellFrontDoor returns a healthy front door.
-func wellFrontDoor() *patient {
-	return &patient{answers: map[string]answer{
+// healthyFrontDoor returns a healthy front door.
+func healthyFrontDoor() *fakeSystem {
+	return &fakeSystem{answers: map[string]answer{
 		"/version":       jsonAnswer(`{"version":"1.2.3","go":"go1.26","started":"2026-01-01T00:00:00Z"}`),
 		"/readyz":        jsonAnswer(`{"status":"ready"}`),
 		"/workers":       jsonAnswer(`{"workers":[{"id":"w1","version":"1.2.3","host":"a","started":"2026-01-01T00:00:00Z"}]}`),
@@ -35,11 +35,11 @@ func wellFrontDoor() *patient {
 	}}
 }
 
-func wellApprover() *patient {
-	return &patient{answers: map[string]answer{"/readyz": jsonAnswer(`{"status":"ready"}`), "/approvals": jsonAnswer(`{"approvals":[]}`)}}
+func healthyApprover() *fakeSystem {
+	return &fakeSystem{answers: map[string]answer{"/readyz": jsonAnswer(`{"status":"ready"}`), "/approvals": jsonAnswer(`{"approvals":[]}`)}}
 }
 
-func (p *patient) open(t *testing.T) string {
+func (p *fakeSystem) open(t *testing.T) string {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet {
@@ -60,7 +60,7 @@ func (p *patient) open(t *testing.T) string {
 	return s.URL
 }
 
-func sayDoctor(t *testing.T, door, approver string, more ...string) (said string, code int) {
+func runDoctor(t *testing.T, door, approver string, more ...string) (said string, code int) {
 	t.Helper()
 	plainEnvironment(t)
 	t.Setenv("CALLYARD_APPROVER_URL", "")
@@ -83,7 +83,7 @@ func sayDoctor(t *testing.T, door, approver string, more ...string) (said string
 }
 
 func TestDoctorReportsNoFaultsInAHealthySystem(t *testing.T) {
-	said, code := sayDoctor(t, wellFrontDoor().open(t), wellApprover().open(t))
+	said, code := runDoctor(t, healthyFrontDoor().open(t), healthyApprover().open(t))
 	if code != exitOK || !strings.Contains(said, "No faults.") || strings.Contains(said, "fault ") || strings.Contains(said, "note") {
 		t.Errorf("code %d:\n%s", code, said)
 	}
@@ -103,9 +103,9 @@ func TestDoctorReportsARedisThatTakesNoTokens(t *testing.T) {
 		"# TYPE callyard_redis_up gauge\ncallyard_redis_up 1\n": {"ok     Redis", exitOK},
 		"callyard_other 0\n": {"No faults.", exitOK}, // without Redis
 	} {
-		door := wellFrontDoor()
+		door := healthyFrontDoor()
 		door.answers["/metrics"] = answer{media: "text/plain", body: metrics}
-		if said, code := sayDoctor(t, door.open(t), wellApprover().open(t)); code != c.code || !strings.Contains(said, c.says) || c.says == "No faults." && strings.Contains(said, "Redis") {
+		if said, code := runDoctor(t, door.open(t), healthyApprover().open(t)); code != c.code || !strings.Contains(said, c.says) || c.says == "No faults." && strings.Contains(said, "Redis") {
 			t.Errorf("with %s code %d:\n%s", metrics, code, said)
 		}
 	}
@@ -148,7 +148,7 @@ func TestTheDoctorChecksTheAccessControlOfNATS(t *testing.T) {
 		`{"host":"127.0.0.1"}`:                    {"listens on this machine only", exitOK},
 		`nonsense`:                                {"its authentication cannot be checked", exitOK},
 	} {
-		said, code := sayDoctor(t, wellFrontDoor().open(t), wellApprover().open(t), "--nats", natsSaying(t, info))
+		said, code := runDoctor(t, healthyFrontDoor().open(t), healthyApprover().open(t), "--nats", natsSaying(t, info))
 		if code != c.code || !strings.Contains(said, c.says) {
 			t.Errorf("%s: code %d:\n%s", info, code, said)
 		}
@@ -161,44 +161,44 @@ func TestTheDoctorNamesFaultsAndFixes(t *testing.T) {
 	}
 	hence := func(d time.Duration) string { return time.Now().Add(d).UTC().Format(time.RFC3339) }
 	for name, c := range map[string]struct {
-		change      func(door, approver *patient)
+		change      func(door, approver *fakeSystem)
 		says, fixes string
 	}{
-		"NATS is not reachable": {func(d, _ *patient) { d.answers["/readyz"] = problem503("Not ready: NATS is RECONNECTING.") }, "NATS is RECONNECTING", "start nats-server"},
-		"the front door drains": {func(d, _ *patient) { d.answers["/readyz"] = problem503("Not ready: the front door is draining.") }, "draining", "restart it"},
-		"no workers":            {func(d, _ *patient) { d.answers["/workers"] = jsonAnswer(`{"workers":[]}`) }, "workers: there are none", "start one"},
-		"all workers drain":     {func(d, _ *patient) { d.answers["/workers"] = jsonAnswer(`{"workers":[{"id":"w","draining":true}]}`) }, "all 1 are draining", "start another one"},
-		"a worker's clock differs": {func(d, _ *patient) {
+		"NATS is not reachable": {func(d, _ *fakeSystem) { d.answers["/readyz"] = problem503("Not ready: NATS is RECONNECTING.") }, "NATS is RECONNECTING", "start nats-server"},
+		"the front door drains": {func(d, _ *fakeSystem) { d.answers["/readyz"] = problem503("Not ready: the front door is draining.") }, "draining", "restart it"},
+		"no workers":            {func(d, _ *fakeSystem) { d.answers["/workers"] = jsonAnswer(`{"workers":[]}`) }, "workers: there are none", "start one"},
+		"all workers drain":     {func(d, _ *fakeSystem) { d.answers["/workers"] = jsonAnswer(`{"workers":[{"id":"w","draining":true}]}`) }, "all 1 are draining", "start another one"},
+		"a worker's clock differs": {func(d, _ *fakeSystem) {
 			d.answers["/workers"] = jsonAnswer(`{"workers":[{"id":"w","host":"sandbox7","started":"` + hence(time.Hour) + `"}]}`)
 		}, "worker w: it reports a start time", "clock of sandbox7"},
-		"a failed server": {func(d, _ *patient) {
+		"a failed server": {func(d, _ *fakeSystem) {
 			d.answers["/servers"] = jsonAnswer(`{"servers":[{"id":"sad","initialization_state":"error","error":"exec: no such file"}]}`)
 		}, "server sad: it is not running: exec: no such file", "callyard servers show sad"},
-		"a slow server": {func(d, _ *patient) {
+		"a slow server": {func(d, _ *fakeSystem) {
 			d.answers["/servers"] = jsonAnswer(`{"servers":[{"id":"sad","initialization_state":"timeout"}]}`)
 		}, "not ready in time", "startTimeout"},
-		"a server that fails on one worker": {func(d, _ *patient) {
+		"a server that fails on one worker": {func(d, _ *fakeSystem) {
 			d.answers["/servers"] = jsonAnswer(`{"servers":[{"id":"s","initialization_state":"initialized","workers":[{"id":"w1","initialization_state":"initialized"},{"id":"w2","initialization_state":"error","error":"no such program"}]}]}`)
 		}, "is not running on worker w2: no such program", "is missing on that worker"},
-		"no sandbox": {func(d, _ *patient) {
+		"no sandbox": {func(d, _ *fakeSystem) {
 			d.answers["/servers"] = jsonAnswer(`{"servers":[{"id":"s","initialization_state":"initialized","sandbox":{"isolation":"container","ready":false,"error":"no engine"}}]}`)
 		}, "no container is ready: no engine", "docs/how-to/containers.md"},
-		"the call records are lost":      {func(d, _ *patient) { d.answers["/calls"] = problem503("The call records cannot be read.") }, "call records: they cannot be read", "JetStream"},
-		"the front door's clock differs": {func(d, _ *patient) { d.clock = -time.Hour }, "front door: its clock and the local clock differ", "NTP"},
-		"the approver's clock differs":   {func(_, a *patient) { a.clock = time.Hour }, "approver: its clock", "NTP"},
-		"an approval waits": {func(_, a *patient) {
+		"the call records are lost":      {func(d, _ *fakeSystem) { d.answers["/calls"] = problem503("The call records cannot be read.") }, "call records: they cannot be read", "JetStream"},
+		"the front door's clock differs": {func(d, _ *fakeSystem) { d.clock = -time.Hour }, "front door: its clock and the local clock differ", "NTP"},
+		"the approver's clock differs":   {func(_, a *fakeSystem) { a.clock = time.Hour }, "approver: its clock", "NTP"},
+		"an approval waits": {func(_, a *fakeSystem) {
 			a.answers["/approvals"] = jsonAnswer(`{"approvals":[{"id":"appr_1","server":"pay","tool":"send","created_at":"` + hence(-2*time.Hour) + `","expires_at":"` + hence(time.Hour) + `"}]}`)
 		}, "approval appr_1: send of pay has been waiting for approval for 2h0m", "callyard approvals show appr_1"},
-		"the approver is not ready":           {func(_, a *patient) { a.answers["/readyz"] = problem503("Not ready: Redis does not answer.") }, "approver: Not ready: Redis", "start Redis"},
-		"the approver cannot read its ledger": {func(_, a *patient) { a.answers["/approvals"] = problem503("The ledger cannot be read.") }, "approver: The ledger cannot be read", "nobody can decide"},
-		"a wrong key": {func(d, _ *patient) {
+		"the approver is not ready":           {func(_, a *fakeSystem) { a.answers["/readyz"] = problem503("Not ready: Redis does not answer.") }, "approver: Not ready: Redis", "start Redis"},
+		"the approver cannot read its ledger": {func(_, a *fakeSystem) { a.answers["/approvals"] = problem503("The ledger cannot be read.") }, "approver: The ledger cannot be read", "nobody can decide"},
+		"a wrong key": {func(d, _ *fakeSystem) {
 			d.answers["/version"] = problemAnswer(http.StatusUnauthorized, `{"title":"No","status":401,"detail":"The API key is not known here."}`)
 		}, "front door: The API key is not known here", "CALLYARD_KEY"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			door, approver := wellFrontDoor(), wellApprover()
+			door, approver := healthyFrontDoor(), healthyApprover()
 			c.change(door, approver)
-			said, code := sayDoctor(t, door.open(t), approver.open(t))
+			said, code := runDoctor(t, door.open(t), approver.open(t))
 			if code != exitToolError || strings.Count(said, "fault  ") != 1 {
 				t.Fatalf("code %d, and one fault was expected:\n%s", code, said)
 			}
@@ -211,11 +211,11 @@ func TestTheDoctorNamesFaultsAndFixes(t *testing.T) {
 }
 
 func TestDoctorNotesDoNotFail(t *testing.T) {
-	door := wellFrontDoor()
+	door := healthyFrontDoor()
 	door.answers["/workers"] = jsonAnswer(`{"workers":[{"id":"a","version":"1"},{"id":"b","version":"2"}]}`)
 	door.answers["/servers"] = jsonAnswer(`{"servers":[{"id":"s","initialization_state":"initialized","slots":2,"in_flight":2,"waiting":7,"workers":[{"id":"a","initialization_state":"initialized","restarts":9}]},{"id":"new","initialization_state":"starting"}]}`)
 	door.answers["/calls"] = jsonAnswer(`{"calls":[{"id":"call_x"}]}`)
-	said, code := sayDoctor(t, door.open(t), wellApprover().open(t))
+	said, code := runDoctor(t, door.open(t), healthyApprover().open(t))
 	if code != exitOK {
 		t.Errorf("code %d:\n%s", code, said)
 	}
@@ -229,11 +229,11 @@ func TestDoctorNotesDoNotFail(t *testing.T) {
 func TestTheDoctorReportsUnreachableProcesses(t *testing.T) {
 	s := httptest.NewServer(http.NotFoundHandler())
 	s.Close()
-	said, code := sayDoctor(t, s.URL, wellApprover().open(t))
+	said, code := runDoctor(t, s.URL, healthyApprover().open(t))
 	if code != exitToolError || !strings.Contains(said, "not reachable") || !strings.Contains(said, "1 fault.") {
 		t.Errorf("the front door is away: code %d:\n%s", code, said)
 	}
-	said, code = sayDoctor(t, wellFrontDoor().open(t), s.URL)
+	said, code = runDoctor(t, healthyFrontDoor().open(t), s.URL)
 	if code != exitToolError || !strings.Contains(said, "nobody can decide") {
 		t.Errorf("the approver is away: code %d:\n%s", code, said)
 	}
@@ -248,9 +248,9 @@ func TestDoctorSkipsApproverWithUnknownAddress(t *testing.T) {
 }
 
 func TestDoctorPrintsJSON(t *testing.T) {
-	door := wellFrontDoor()
+	door := healthyFrontDoor()
 	door.answers["/readyz"] = problemAnswer(http.StatusServiceUnavailable, `{"title":"Unavailable","status":503,"detail":"Not ready: NATS is closed.","retryable":true}`)
-	said, code := sayDoctor(t, door.open(t), wellApprover().open(t), "--json")
+	said, code := runDoctor(t, door.open(t), healthyApprover().open(t), "--json")
 	var report struct {
 		Faults   int       `json:"faults"`
 		Findings []finding `json:"findings"`
@@ -265,25 +265,25 @@ func TestDoctorPrintsJSON(t *testing.T) {
 }
 
 func TestDoctorLimitsListedApprovals(t *testing.T) {
-	approver := wellApprover()
+	approver := healthyApprover()
 	var list []string
 	for i := range shownMost + 3 {
 		list = append(list, fmt.Sprintf(`{"id":"a%d","created_at":"2026-01-01T00:00:00Z","expires_at":"2036-01-01T00:00:00Z"}`, i))
 	}
 	approver.answers["/approvals"] = jsonAnswer(`{"approvals":[` + strings.Join(list, ",") + `]}`)
-	said, code := sayDoctor(t, wellFrontDoor().open(t), approver.open(t))
+	said, code := runDoctor(t, healthyFrontDoor().open(t), approver.open(t))
 	if code != exitToolError || strings.Count(said, "fault  approval a") != shownMost || !strings.Contains(said, "3 more have been waiting longer") {
 		t.Errorf("code %d:\n%s", code, said)
 	}
 }
 
 func TestTheDoctorFindsRefusedEditsAndProcessesThatDisagree(t *testing.T) {
-	p := wellFrontDoor()
+	p := healthyFrontDoor()
 	p.answers["/configuration"] = jsonAnswer(`{"processes":[
 		{"id":"f1","role":"frontdoor","parts":[{"part":"policy","version":"sha256:aaaa","since":"2026-01-01T00:00:00Z","tried":"2026-01-02T00:00:00Z","outcome":"refused","error":"p.yaml:3:1: rules[0].level: must be a whole number from 1 to 3."}]},
 		{"id":"w1","role":"worker","parts":[{"part":"policy","version":"sha256:bbbb","since":"2026-01-02T00:00:00Z","tried":"2026-01-02T00:00:00Z","outcome":"in force"}]}],
 		"disagreements":[{"part":"policy","versions":[{"version":"sha256:aaaa","processes":["f1"]},{"version":"sha256:bbbb","processes":["w1"]}]},{"part":"servers","server":"files","versions":[{"version":"1","processes":["w1"]},{"version":"2","processes":["w2"]}]}]}`)
-	said, code := sayDoctor(t, p.open(t), wellApprover().open(t))
+	said, code := runDoctor(t, p.open(t), healthyApprover().open(t))
 	if code != exitToolError {
 		t.Errorf("code %d", code)
 	}

@@ -113,11 +113,11 @@ func runEnv(cmd *cobra.Command) error {
 	if fleet {
 		roles = roles[:1]
 	}
-	p, err := setup.Prepare(cmd.Flags(), cmd.ErrOrStderr(), offered(), roles...)
+	p, err := setup.Prepare(cmd.Flags(), cmd.ErrOrStderr(), defaultServers(), roles...)
 	if err != nil {
 		return err
 	}
-	p.Tell()
+	p.LogFindings()
 	cfg := p.Config
 	if cfg.FrontDoor.Listen == settings.FrontDoorDefaults().Listen && !cmd.Flags().Changed("listen") {
 		cfg.FrontDoor.Listen = environmentsListen
@@ -197,10 +197,10 @@ func (e *environments) start(ctx context.Context, metrics *telemetry.Metrics, p 
 		defer close(e.serving)
 		listen.Serve(e.http, l, e.cfg.FrontDoor.Listen, failed)
 	}()
-	return e.greet(l.Addr())
+	return e.announce(l.Addr())
 }
 
-func (e *environments) greet(at net.Addr) error {
+func (e *environments) announce(at net.Addr) error {
 	base := listen.Scheme(e.cfg.FrontDoor.CertFile) + "://" + at.String()
 	var names []string
 	for _, one := range e.manager.Environments() {

@@ -14,9 +14,9 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// isolates returns an error if the environment uses the server and the server cannot provide the
+// checkIsolation returns an error if the environment uses the server and the server cannot provide the
 // environment's isolation for each episode.
-func isolates(e *episode.Environment, s *worker.Served) error {
+func checkIsolation(e *episode.Environment, s *worker.Served) error {
 	spec := s.Session.Spec
 	switch {
 	case !e.Uses(string(spec.ID)):
@@ -76,7 +76,7 @@ func checkEnvironments(cmd *cobra.Command, served []worker.Served) (lines string
 				continue
 			}
 			used++
-			if err := isolates(e, &served[i]); err != nil {
+			if err := checkIsolation(e, &served[i]); err != nil {
 				faults = append(faults, config.Fault{Where: path, Message: err.Error() + "."})
 			}
 		}

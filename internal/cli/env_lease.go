@@ -57,7 +57,7 @@ func (e *environments) leaseFor(one *episode.Environment, s *worker.Served) erro
 		return nil
 	}
 	s.Session.Queue += one.Limits.Episodes // each episode has one call at a time, and all may call at once
-	if err := isolates(one, s); err != nil {
+	if err := checkIsolation(one, s); err != nil {
 		return err
 	}
 	if one.Isolation == episode.IsolationSession { // the session must last as long as its episode

@@ -57,7 +57,7 @@ func evalScoreCommand() *cobra.Command {
 			if err != nil {
 				return fail(exitUsage, "%w", err)
 			}
-			return showScored(outOf(cmd), screenOf(cmd.ErrOrStderr()), o.Dir, result)
+			return showScored(screenFor(cmd), screenOf(cmd.ErrOrStderr()), o.Dir, result)
 		},
 	}
 	f := cmd.Flags()
@@ -124,7 +124,7 @@ func showScored(out, note screen, dir string, result *rundir.Result) error {
 	if err := out.table(header, rows); err != nil {
 		return err
 	}
-	return out.text("\n" + otherFigures(r) + "Report: " + filepath.Join(dir, stage.ReportFile) + "\n")
+	return out.text("\n" + rewardLines(r) + "Report: " + filepath.Join(dir, stage.ReportFile) + "\n")
 }
 
 func levelRows(r *report.Report) (rows [][]cell) {
@@ -144,8 +144,8 @@ func levelRows(r *report.Report) (rows [][]cell) {
 	return rows
 }
 
-// otherFigures formats a line for each reward, for the data set's own checker, and for pass@k.
-func otherFigures(r *report.Report) string {
+// rewardLines formats a line for each reward, for the data set's own checker, and for pass@k.
+func rewardLines(r *report.Report) string {
 	var b strings.Builder
 	for _, w := range r.Rewards {
 		fmt.Fprintf(&b, "Reward %s, %s: %.3f [%.3f, %.3f]\n", oneLine(r.Scoring.Reward.Name), w.Name, w.Mean.Mean, w.Mean.Low, w.Mean.High)

@@ -21,7 +21,7 @@ type asked struct {
 }
 
 // session runs a conversation with callyard agent and returns the path of its transcript in folder.
-func (y *yard) session(t *testing.T, folder, name string, conversation []asked, args ...string) string {
+func (y *testFabric) session(t *testing.T, folder, name string, conversation []asked, args ...string) string {
 	t.Helper()
 	path := filepath.Join(folder, name+".jsonl")
 	for i, a := range conversation {
@@ -38,7 +38,7 @@ func (y *yard) session(t *testing.T, folder, name string, conversation []asked, 
 
 func TestAgentCallsAreScoredByTurn(t *testing.T) {
 	plainEnvironment(t)
-	y := openYard(t)
+	y := openTestFabric(t)
 	folder := t.TempDir()
 	end := modeltest.Turn{Text: "It is done."}
 	both := func(first, second modeltest.Turn) []asked {
@@ -102,7 +102,7 @@ func TestAgentCallsAreScoredByTurn(t *testing.T) {
 
 func TestTranscriptIsUsableAsAResponseFile(t *testing.T) {
 	plainEnvironment(t)
-	y := openYard(t)
+	y := openTestFabric(t)
 	path := y.session(t, t.TempDir(), "s", []asked{{"Read a.", modeltest.Script{calls("read a"), {Text: "It is done."}}}})
 	dir := t.TempDir()
 	data, run := filepath.Join(dir, "data.jsonl"), filepath.Join(dir, "run")

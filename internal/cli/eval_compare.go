@@ -58,7 +58,7 @@ func evalCompareCommand() *cobra.Command {
 			if err != nil {
 				return fail(exitUsage, "%w", err)
 			}
-			return showComparison(outOf(cmd), c)
+			return showComparison(screenFor(cmd), c)
 		},
 	}
 	evalLevel(cmd, &level)
@@ -178,7 +178,7 @@ func evalReportCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			out := outOf(cmd)
+			out := screenFor(cmd)
 			if out.structured() {
 				return out.value(page.Report)
 			}

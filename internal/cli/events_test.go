@@ -16,18 +16,20 @@ import (
 	"github.com/callyard/callyard/internal/kit/backoff"
 )
 
-// tap is a writer that signals when a text has been written.
-type tap struct {
+// textWaiter is a writer that signals when a text has been written.
+type textWaiter struct {
 	mu   sync.Mutex
 	b    bytes.Buffer
 	text string
 	seen chan struct{}
 }
 
-func newTap(text string) *tap { return &tap{text: text, seen: make(chan struct{})} }
+func newTextWaiter(text string) *textWaiter {
+	return &textWaiter{text: text, seen: make(chan struct{})}
+}
 
 // Write implements [io.Writer].
-func (w *tap) Write(p []byte) (int, error) {
+func (w *textWaiter) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	before := strings.Contains(w.b.String(), w.text)
@@ -38,7 +40,7 @@ func (w *tap) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (w *tap) String() string {
+func (w *textWaiter) String() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.b.String()
@@ -78,7 +80,7 @@ func fleetEvent(data string) string {
 }
 
 // followed follows the events of the door until out has received the text of its tap.
-func followed(t *testing.T, d *door, out *tap, asJSON bool) (note string) {
+func followed(t *testing.T, d *door, out *textWaiter, asJSON bool) (note string) {
 	t.Helper()
 	var notes bytes.Buffer
 	c := clientOf(t, d, out, &notes)
@@ -106,7 +108,7 @@ func followed(t *testing.T, d *door, out *tap, asJSON bool) (note string) {
 
 func TestEventsArePrintedAsChanges(t *testing.T) {
 	plainEnvironment(t)
-	out := newTap("the end")
+	out := newTextWaiter("the end")
 	followed(t, eventDoor(t, fleetEvent(recorded(t, "fleet-1.json"))+fleetEvent(recorded(t, "fleet-1.json"))+": alive\n\n"+
 		fleetEvent(recorded(t, "fleet-2.json"))+"event: approval\ndata: {\"id\":\"apr_1\",\n"+"data: \"note\":\"the end\"}\n\n"), out, false)
 	golden(t, "events", out.String())
@@ -114,7 +116,7 @@ func TestEventsArePrintedAsChanges(t *testing.T) {
 
 func TestWithJSONEachEventIsOneLine(t *testing.T) {
 	plainEnvironment(t)
-	out := newTap("\"last\"")
+	out := newTextWaiter("\"last\"")
 	followed(t, eventDoor(t, "event: fleet\ndata: {\"at\": 1,\ndata: \"n\": 9007199254740993}\n\nevent: fleet\ndata: {\"the\":\"last\"}\n\n"), out, true)
 	if want := "{\"at\":1,\"n\":9007199254740993}\n{\"the\":\"last\"}\n"; out.String() != want {
 		t.Errorf("%q, want %q", out.String(), want)
@@ -123,7 +125,7 @@ func TestWithJSONEachEventIsOneLine(t *testing.T) {
 
 func TestEventsReconnectWithoutDuplicates(t *testing.T) {
 	plainEnvironment(t)
-	out := newTap("worker-b-1 is draining")
+	out := newTextWaiter("worker-b-1 is draining")
 	note := followed(t, eventDoor(t, fleetEvent(recorded(t, "fleet-1.json")), "", fleetEvent(recorded(t, "fleet-2.json"))), out, false)
 	if strings.Count(out.String(), "worker-a-1 started") != 1 || strings.Count(note, "reconnecting") != 2 {
 		t.Errorf("%s\nnotes: %s", out.String(), note)

@@ -28,7 +28,7 @@ func hubListCommand() *cobra.Command {
 		Use: "list", Short: "List the built-in servers", Args: takes(0, 0),
 		Example: "  callyard hub list",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			out := outOf(cmd)
+			out := screenFor(cmd)
 			all := hub.List()
 			if out.structured() {
 				shown := make([]hubShown, len(all))
@@ -71,7 +71,7 @@ func hubShowCommand() *cobra.Command {
 			return names, cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			out := outOf(cmd)
+			out := screenFor(cmd)
 			var names []string
 			for _, e := range hub.List() {
 				names = append(names, e.Name)

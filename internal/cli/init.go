@@ -36,7 +36,7 @@ func initCommand() *cobra.Command {
 				return fail(exitUnreachable, "%w", err)
 			}
 			progress.end()
-			out := outOf(cmd)
+			out := screenFor(cmd)
 			if out.structured() {
 				return out.value(map[string]bool{"ready": true})
 			}
@@ -60,7 +60,7 @@ func checkRecords(cmd *cobra.Command, cfg *setup.Config, log *slog.Logger, read 
 	for _, f := range found.Faults {
 		faults = append(faults, f.String())
 	}
-	out := outOf(cmd)
+	out := screenFor(cmd)
 	switch {
 	case out.structured():
 		err = out.value(map[string]any{"faults": faults})

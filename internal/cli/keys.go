@@ -20,7 +20,7 @@ func keysCommand() *cobra.Command {
 		Example: "  callyard keys new ci --owner \"build team\" --group dev",
 		Args:    takes(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return newKey(outOf(cmd), keyEntry{Name: args[0], Owner: owner, Groups: groups})
+			return newKey(screenFor(cmd), keyEntry{Name: args[0], Owner: owner, Groups: groups})
 		},
 	}
 	fresh.Flags().StringVar(&owner, "owner", "", "person or team that owns the key")

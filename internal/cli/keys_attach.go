@@ -18,7 +18,7 @@ func attachKeyCommand() *cobra.Command {
 		Example: "  callyard keys attach prices",
 		Args:    takes(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return newAttachKey(outOf(cmd), args[0])
+			return newAttachKey(screenFor(cmd), args[0])
 		},
 	}
 }

@@ -27,7 +27,7 @@ func encryptionKeysCommand() *cobra.Command {
 		Args:    takes(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return withStored(cmd, !cmd.Flags().Lookup("data").Changed, func(ctx context.Context, cfg *setup.Config, conn *bus.Conn, log *slog.Logger) error {
-				return showEncryptionKeys(ctx, outOf(cmd), cfg, conn, log)
+				return showEncryptionKeys(ctx, screenFor(cmd), cfg, conn, log)
 			})
 		},
 	}

@@ -66,8 +66,8 @@ func (f *keyFlags) add(cmd *cobra.Command) {
 	durationVar(flags, &f.expires, "expires", 0, "time from now until the key expires, such as 30d (default 90d)")
 }
 
-// until returns the expiry of a key after the duration in, or nil if in is 0.
-func until(in time.Duration) (*time.Time, error) {
+// expiryAfter returns the expiry of a key after the duration in, or nil if in is 0.
+func expiryAfter(in time.Duration) (*time.Time, error) {
 	if in == 0 {
 		return nil, nil
 	}
@@ -102,7 +102,7 @@ func createKeyCommand() *cobra.Command {
 	f.add(cmd)
 	tenant := cmd.Flags().String("tenant", "", "tenant of the key (default: that of your own key); only keys of the default tenant create keys of other tenants")
 	cmd.RunE = withClient(func(ctx context.Context, c *client, args []string) error {
-		ends, err := until(f.expires)
+		ends, err := expiryAfter(f.expires)
 		if err != nil {
 			return err
 		}
@@ -159,7 +159,7 @@ func updateKeyCommand() *cobra.Command {
 	}
 	f.add(cmd)
 	cmd.RunE = withClient(func(ctx context.Context, c *client, args []string) error {
-		ends, err := until(f.expires)
+		ends, err := expiryAfter(f.expires)
 		if err != nil {
 			return err
 		}
@@ -189,7 +189,7 @@ func rotateKeyCommand() *cobra.Command {
 	durationVar(cmd.Flags(), &grace, "grace", 24*time.Hour, "how long the previous secret stays valid, at most 7d; 0 ends all previous secrets at once")
 	durationVar(cmd.Flags(), &expires, "expires", 0, "time from now until the key expires (default: as before)")
 	cmd.RunE = withClient(func(ctx context.Context, c *client, args []string) error {
-		ends, err := until(expires)
+		ends, err := expiryAfter(expires)
 		if err != nil {
 			return err
 		}

@@ -19,7 +19,7 @@ func warrantKeyCommand() *cobra.Command {
 		Example: "  callyard keys warrant approver\n  callyard keys warrant /etc/callyard/frontdoor",
 		Args:    takes(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return newWarrantKey(outOf(cmd), args[0])
+			return newWarrantKey(screenFor(cmd), args[0])
 		},
 	}
 }

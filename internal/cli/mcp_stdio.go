@@ -242,7 +242,7 @@ func (b *bridge) pass(ctx context.Context, resp *http.Response, m *envelope) boo
 		}
 	case mediaEvents:
 		if err := readEvents(resp.Body, func(e sse.Event) error { write(e.Data); return nil }); err != nil && ctx.Err() == nil {
-			b.say("the stream of an answer was interrupted: %v", err)
+			b.logf("the stream of an answer was interrupted: %v", err)
 		}
 	}
 	return answered
@@ -447,6 +447,6 @@ func (b *bridge) fault(id json.RawMessage, code int64, message string) {
 	b.write(append(mcpwire.AppendError(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,`, id), code, message), '}'))
 }
 
-func (b *bridge) say(format string, args ...any) {
+func (b *bridge) logf(format string, args ...any) {
 	fmt.Fprintf(b.note, "callyard mcp stdio: "+format+"\n", args...)
 }

@@ -82,8 +82,8 @@ func breakAfter(w http.ResponseWriter, event string) {
 	panic(http.ErrAbortHandler)
 }
 
-// bridged starts a bridge to the stub.
-func bridged(t *testing.T, stub *mcpStub, server string) (say func(string), hear func() string, end func()) {
+// startBridgeTo starts a bridge to the stub.
+func startBridgeTo(t *testing.T, stub *mcpStub, server string) (say func(string), hear func() string, end func()) {
 	t.Helper()
 	s := httptest.NewServer(stub)
 	t.Cleanup(s.Close)
@@ -119,7 +119,7 @@ const modernMeta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-
 
 func TestTheBridgePassesModernMessagesWithTheirHeaders(t *testing.T) {
 	stub := &mcpStub{}
-	say, hear, end := bridged(t, stub, "two words")
+	say, hear, end := startBridgeTo(t, stub, "two words")
 	say(`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{` + modernMeta + `}}`)
 	hear()
 	say(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"h","arguments":{"region":"wärme"},` + modernMeta + `}}`)
@@ -137,7 +137,7 @@ func TestTheBridgePassesModernMessagesWithTheirHeaders(t *testing.T) {
 
 func TestTheBridgeClosesACanceledModernRequest(t *testing.T) {
 	stub := &mcpStub{hung: make(chan struct{}), left: make(chan struct{})}
-	say, _, end := bridged(t, stub, "")
+	say, _, end := startBridgeTo(t, stub, "")
 	say(`{"jsonrpc":"2.0","id":"x","method":"hang","params":{` + modernMeta + `}}`)
 	<-stub.hung
 	say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"x"}}`)
@@ -147,7 +147,7 @@ func TestTheBridgeClosesACanceledModernRequest(t *testing.T) {
 
 func TestBridgeReopensALostSession(t *testing.T) {
 	stub := &mcpStub{}
-	say, hear, end := bridged(t, stub, "")
+	say, hear, end := startBridgeTo(t, stub, "")
 	say(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}`)
 	hear()
 	stub.mu.Lock()
@@ -165,7 +165,7 @@ func TestBridgeReopensALostSession(t *testing.T) {
 
 func TestTheBridgeOpensTheStreamOfASessionAgainWhenItBreaks(t *testing.T) {
 	stub := &mcpStub{streams: 3}
-	say, hear, end := bridged(t, stub, "")
+	say, hear, end := startBridgeTo(t, stub, "")
 	say(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}`)
 	hear()
 	say(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
@@ -178,7 +178,7 @@ func TestTheBridgeOpensTheStreamOfASessionAgainWhenItBreaks(t *testing.T) {
 }
 
 func TestTheBridgeAnswersARequestWhoseConnectionBreaks(t *testing.T) {
-	say, hear, end := bridged(t, &mcpStub{}, "")
+	say, hear, end := startBridgeTo(t, &mcpStub{}, "")
 	for _, params := range []string{modernMeta, ""} {
 		say(`{"jsonrpc":"2.0","id":7,"method":"break","params":{` + params + `}}`)
 		if got := hear(); !strings.Contains(got, "notifications/progress") {

@@ -79,8 +79,8 @@ func outputOf(cmd *cobra.Command) format {
 	return formatTable
 }
 
-// outOf returns the screen for the standard output of the command, in the selected format.
-func outOf(cmd *cobra.Command) screen {
+// screenFor returns the screen for the standard output of the command, in the selected format.
+func screenFor(cmd *cobra.Command) screen {
 	s := screenOf(cmd.OutOrStdout())
 	s.format = outputOf(cmd)
 	return s

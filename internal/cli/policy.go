@@ -22,7 +22,7 @@ func policyCommand() *cobra.Command {
 		Short: "Check a policy for faults and for rules that never apply",
 		Args:  takes(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return checkPolicy(outOf(cmd), args[0])
+			return checkPolicy(screenFor(cmd), args[0])
 		},
 	}
 	return group("policy", "Check and test a policy", check, testCommand(), dryRunCommand())
@@ -48,7 +48,7 @@ func testCommand() *cobra.Command {
 		if live {
 			return onLive(cmd, args)
 		}
-		return testPolicy(outOf(cmd), file, args)
+		return testPolicy(screenFor(cmd), file, args)
 	}
 	return cmd
 }
@@ -117,8 +117,8 @@ func reportPolicy(out screen, p *risk.Policy, fault error) error {
 	return ended(exitUsage)
 }
 
-// tried is the result of one example, in the format of --output json.
-type tried struct {
+// exampleResult is the result of one example, in the format of --output json.
+type exampleResult struct {
 	Name     string   `json:"name"`
 	Where    string   `json:"where"`
 	Server   string   `json:"server"`
@@ -145,7 +145,7 @@ func testPolicy(out screen, policy string, files []string) error {
 	if len(faults) > 0 {
 		return fail(exitUsage, "%w", errors.Join(faults...))
 	}
-	report := testReport{Version: p.Version(), Calls: make([]tried, 0, len(examples))}
+	report := testReport{Version: p.Version(), Calls: make([]exampleResult, 0, len(examples))}
 	for i := range examples {
 		a := p.Assess(&examples[i].Input)
 		report.Calls = append(report.Calls, examples[i].tried(&a))
@@ -183,8 +183,8 @@ func readExamples(files []string, faults []error) ([]fileExample, []error) {
 func (e *fileExample) where() string { return e.path + ":" + strconv.Itoa(e.Line) }
 
 // tried returns the result of the example for an assessment.
-func (e *fileExample) tried(a *risk.Assessment) tried {
-	t := tried{
+func (e *fileExample) tried(a *risk.Assessment) exampleResult {
+	t := exampleResult{
 		Name: e.Name, Where: e.where(), Server: e.Input.Server, Tool: e.Input.Tool,
 		Level: a.Level, Deny: a.Deny, Rule: a.Rule, Sandbox: a.Sandbox, Durable: a.Durable, Reasons: a.Reasons, Unmet: e.Expect.Unmet(*a),
 	}
@@ -196,8 +196,8 @@ func (e *fileExample) tried(a *risk.Assessment) tried {
 
 // testReport is the output of `policy test`, in the format of --output json.
 type testReport struct {
-	Version string  `json:"policy_version"`
-	Calls   []tried `json:"calls"`
+	Version string          `json:"policy_version"`
+	Calls   []exampleResult `json:"calls"`
 }
 
 // show prints the report. If expectations are not met, it returns an error with their number.
@@ -224,7 +224,7 @@ func (r *testReport) show(out screen) error {
 }
 
 // showTried prints the table, and below it the differences from the expectations.
-func showTried(out screen, results []tried) error {
+func showTried(out screen, results []exampleResult) error {
 	rows := make([][]cell, 0, len(results))
 	for i := range results {
 		t := &results[i]
@@ -250,7 +250,7 @@ func showTried(out screen, results []tried) error {
 }
 
 // does summarizes the effect of the policy on the call.
-func (t *tried) does() string {
+func (t *exampleResult) does() string {
 	if t.Deny {
 		return "denied"
 	}

@@ -56,7 +56,7 @@ func testLive(ctx context.Context, c *client, policy string, files []string) err
 	if len(faults) > 0 {
 		return fail(exitUsage, "%w", errors.Join(faults...))
 	}
-	report := testReport{Calls: make([]tried, 0, len(examples))}
+	report := testReport{Calls: make([]exampleResult, 0, len(examples))}
 	for i := range examples {
 		t, version, err := askLive(ctx, c, &examples[i], draft)
 		if err != nil {
@@ -72,7 +72,7 @@ func testLive(ctx context.Context, c *client, policy string, files []string) err
 
 // askLive tests one example. version is the version of the policy, or "" if the policy was not
 // evaluated.
-func askLive(ctx context.Context, c *client, e *fileExample, draft *string) (t tried, version string, err error) {
+func askLive(ctx context.Context, c *client, e *fileExample, draft *string) (t exampleResult, version string, err error) {
 	asked := livePolicyTest{Server: e.Input.Server, Tool: e.Input.Tool, Arguments: e.Input.Arguments, Policy: draft}
 	// The default principal of an example is named local.
 	if p := &e.Input.Principal; !reflect.DeepEqual(*p, schema.Principal{Name: "local"}) {

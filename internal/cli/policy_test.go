@@ -80,8 +80,8 @@ func TestPolicyTestFailsIfAnExpectationIsNotMet(t *testing.T) {
 		t.Error(err)
 	}
 	var got struct {
-		Version string  `json:"policy_version"`
-		Calls   []tried `json:"calls"`
+		Version string          `json:"policy_version"`
+		Calls   []exampleResult `json:"calls"`
 	}
 	if err := json.Unmarshal([]byte(out), &got); err != nil || !strings.HasPrefix(got.Version, "sha256:") || len(got.Calls) != 2 || len(got.Calls[0].Unmet) != 1 || got.Calls[1].Needed != 2 {
 		t.Errorf("%v %s", err, out)

@@ -14,14 +14,14 @@ import (
 	"github.com/callyard/callyard/internal/agent/modeltest"
 )
 
-// silentInput is a terminal at which some lines are typed, and then no more.
-type silentInput struct {
+// stalledTerminal is a terminal at which some lines are typed, and then no more.
+type stalledTerminal struct {
 	lines   []string
 	waiting func()        // called when no more input follows
 	left    chan struct{} // ends the read, like the end of the process
 }
 
-func (s *silentInput) Read(p []byte) (int, error) {
+func (s *stalledTerminal) Read(p []byte) (int, error) {
 	if len(s.lines) == 0 {
 		s.waiting()
 		<-s.left
@@ -35,7 +35,7 @@ func (s *silentInput) Read(p []byte) (int, error) {
 // TestAnInterruptEndsACommandThatWaitsForInput interrupts the agent and a question of approve while
 // they wait for input.
 func TestAnInterruptEndsACommandThatWaitsForInput(t *testing.T) {
-	y := openYard(t)
+	y := openTestFabric(t)
 	server := modeltest.New(modeltest.Script{{Text: "Hello."}, calls("delete a"), {Text: "Done."}})
 	api := httptest.NewServer(server)
 	defer api.Close()
@@ -53,7 +53,7 @@ func TestAnInterruptEndsACommandThatWaitsForInput(t *testing.T) {
 		{name: "a confirmation", approve: true, says: "Interrupted."},
 	} {
 		ctx, interrupt := context.WithCancel(t.Context())
-		in := &silentInput{lines: c.lines, waiting: interrupt, left: make(chan struct{})}
+		in := &stalledTerminal{lines: c.lines, waiting: interrupt, left: make(chan struct{})}
 		var stdout, stderr bytes.Buffer
 		cl := &client{in: in, out: screen{w: &stdout}, note: screen{w: &stderr}}
 		var err error
@@ -79,7 +79,7 @@ func TestAnInterruptEndsACommandThatWaitsForInput(t *testing.T) {
 }
 
 // converseAs runs a conversation with the client's person, as at a terminal.
-func (y *yard) converseAs(ctx context.Context, t *testing.T, c *client, api string) error {
+func (y *testFabric) converseAs(ctx context.Context, t *testing.T, c *client, api string) error {
 	t.Helper()
 	o := &agentOptions{baseURL: api, output: "text", confirm: "ask", jsonWidth: 100, transcript: filepath.Join(t.TempDir(), "t.jsonl"), model: "anthropic:test"}
 	transcript, err := o.open()
@@ -112,7 +112,7 @@ func TestAnInterruptEndsACommandThatReadsStandardInput(t *testing.T) {
 		{"tools", "convert", "--from", "openai", "--to", "anthropic", "-"},
 	} {
 		ctx, interrupt := context.WithCancel(t.Context())
-		in := &silentInput{waiting: interrupt, left: make(chan struct{})}
+		in := &stalledTerminal{waiting: interrupt, left: make(chan struct{})}
 		root := rootCommand()
 		root.SetArgs(args)
 		root.SetOut(io.Discard)

@@ -52,7 +52,7 @@ func addServerCommand() *cobra.Command {
 		if len(args) > 1 {
 			entry.Command, entry.Args = args[1], args[2:]
 		}
-		if given := howMany(entry.Command != "", entry.URL != "", file != ""); given != 1 {
+		if given := countTrue(entry.Command != "", entry.URL != "", file != ""); given != 1 {
 			return fail(exitUsage, "Pass one of: a command after --, --server-url, or --entry.")
 		}
 		body, err := untilInterrupt(ctx, func() ([]byte, error) { return entry.body(env, file, c.in) })
@@ -66,7 +66,7 @@ func addServerCommand() *cobra.Command {
 	return cmd
 }
 
-func howMany(all ...bool) (n int) {
+func countTrue(all ...bool) (n int) {
 	for _, is := range all {
 		if is {
 			n++

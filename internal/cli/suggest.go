@@ -109,7 +109,7 @@ func suggestName(ctx context.Context, c *client, args []string) string {
 	if err != nil {
 		return ""
 	}
-	names := bare(known)
+	names := withoutDescriptions(known)
 	if !slices.Contains(names, args[0]) {
 		return didYouMean(args[0], names)
 	}
@@ -120,11 +120,11 @@ func suggestName(ctx context.Context, c *client, args []string) string {
 	if err != nil {
 		return ""
 	}
-	return didYouMean(args[1], bare(known))
+	return didYouMean(args[1], withoutDescriptions(known))
 }
 
-// bare removes the descriptions from completion words.
-func bare(words []string) []string {
+// withoutDescriptions removes the descriptions from completion words.
+func withoutDescriptions(words []string) []string {
 	names := make([]string, len(words))
 	for i, word := range words {
 		names[i], _, _ = strings.Cut(word, "\t")

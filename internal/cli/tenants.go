@@ -48,25 +48,25 @@ func listTenants(ctx context.Context, c *client, _ []string) error {
 		return err
 	}
 	return all.print(c, "tenants", []string{"TENANT", "SERVERS", "CALLS 24H", "FAILED", "DENIED", "HELD NOW", "WAITING", "IN FLIGHT", "KEYS", "SETS", "RULES", "WEIGHT", "RETENTION", "RECEIVERS"}, func(t *callyard.Tenant) []cell {
-		row := cells(t.ID, whole(t.Servers.Seen), "", "", "", whole(t.Held), "", "", whole(t.Keys), whole(len(t.Sets)), "", whole(t.Limits.Weight), retentionOf(t), receiversOf(t))
+		row := cells(t.ID, formatInt(t.Servers.Seen), "", "", "", formatInt(t.Held), "", "", formatInt(t.Keys), formatInt(len(t.Sets)), "", formatInt(t.Limits.Weight), retentionOf(t), receiversOf(t))
 		if u := t.Usage; u != nil {
-			row[2].text, row[3].text, row[4].text = whole(u.Calls), whole(u.Failed), whole(u.Denied)
+			row[2].text, row[3].text, row[4].text = formatInt(u.Calls), formatInt(u.Failed), formatInt(u.Denied)
 		}
 		if t.Waiting != nil {
-			row[6].text = whole(*t.Waiting)
+			row[6].text = formatInt(*t.Waiting)
 		}
 		if f := t.InFlight; f != nil {
-			row[7].text = whole(f.Calls)
+			row[7].text = formatInt(f.Calls)
 		}
 		if t.Policy.Own {
-			row[10].text = whole(t.Policy.Rules)
+			row[10].text = formatInt(t.Policy.Rules)
 		}
 		return row
 	}, "")
 }
 
-// whole formats an integer.
-func whole[T ~int | ~int64](n T) string { return strconv.FormatInt(int64(n), 10) }
+// formatInt formats an integer.
+func formatInt[T ~int | ~int64](n T) string { return strconv.FormatInt(int64(n), 10) }
 
 // retentionOf formats the configured retention of the payloads of the tenant's calls. It returns ""
 // if the platform's retention applies.
@@ -101,20 +101,20 @@ func showTenant(ctx context.Context, c *client, args []string) error {
 		}
 		rows := [][]cell{
 			cells("tenant", t.ID), cells("servers", cmp.Or(strings.Join(t.Servers.Patterns, " "), "all")), cells("sees now", count(int(t.Servers.Seen), "server")), cells("sets", strings.Join(t.Sets, " ")),
-			cells("policy", policy), cells("weight", whole(t.Limits.Weight)), cells("receivers", receiversOf(t)), cells("API keys", whole(t.Keys)+" made at run time"),
-			cells("held now", whole(t.Held)),
+			cells("policy", policy), cells("weight", formatInt(t.Limits.Weight)), cells("receivers", receiversOf(t)), cells("API keys", formatInt(t.Keys)+" made at run time"),
+			cells("held now", formatInt(t.Held)),
 		}
 		if n, b := t.Limits.Nominal, t.Limits.Borrow; n != nil && b != nil {
-			rows = append(rows, cells("calls in flight", fmt.Sprintf("%s of its own, %s borrowed at most", whole(*n), whole(*b))))
+			rows = append(rows, cells("calls in flight", fmt.Sprintf("%s of its own, %s borrowed at most", formatInt(*n), formatInt(*b))))
 		}
 		if f := t.InFlight; f != nil {
-			rows = append(rows, cells("in flight now", fmt.Sprintf("%s, %s of them borrowed; %s lent to others", whole(f.Calls), whole(f.Borrowed), whole(f.Lent))))
+			rows = append(rows, cells("in flight now", fmt.Sprintf("%s, %s of them borrowed; %s lent to others", formatInt(f.Calls), formatInt(f.Borrowed), formatInt(f.Lent))))
 		}
 		if kept := retentionOf(t); kept != "" {
 			rows = append(rows, cells("retention", kept+" after the end of a call"))
 		}
 		if t.Waiting != nil {
-			rows = append(rows, cells("waiting", whole(*t.Waiting)))
+			rows = append(rows, cells("waiting", formatInt(*t.Waiting)))
 		}
 		if u := t.Usage; u != nil {
 			rows = append(rows, cells("calls 24h", fmt.Sprintf("%d: %d failed, %d denied, %d expired, %d unknown, %d not ended; %s, %d held", u.Calls, u.Failed, u.Denied, u.Expired, u.Unknown, u.Unfinished, count(int(u.ToolErrors), "tool error"), u.Held)))

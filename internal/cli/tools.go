@@ -48,9 +48,9 @@ func toolsCommand() *cobra.Command {
 // readTools returns the tools of a server, or of all servers if server is "", and the servers
 // whose tools are unknown at the moment.
 func readTools(ctx context.Context, c *client, server string) (*list[toolItem], error) {
-	q := callyard.ListToolsParams{Server: given(server)}
+	q := callyard.ListToolsParams{Server: optional(server)}
 	return readList[toolItem](ctx, c, 0, func(most int, cursor string) request {
-		q.Limit, q.Cursor = new(int64(most)), given(cursor)
+		q.Limit, q.Cursor = new(int64(most)), optional(cursor)
 		return with(c.api.ListTools, &q)
 	})
 }

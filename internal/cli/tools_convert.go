@@ -52,7 +52,7 @@ func convertToolsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return convertTools(outOf(cmd), screenOf(cmd.ErrOrStderr()), f, t, input, calls)
+			return convertTools(screenFor(cmd), screenOf(cmd.ErrOrStderr()), f, t, input, calls)
 		},
 	}
 	cmd.Flags().StringVar(&from, "from", "", "the format of the file")

@@ -68,8 +68,8 @@ type providerAnswer struct {
 func listForProvider(ctx context.Context, c *client, p providerList) error {
 	format := callyard.ListToolsParamsFormat(p.format)
 	q := callyard.ListToolsParams{
-		Format: &format, Server: given(p.server), Set: given(p.set), Query: given(p.query),
-		MaxTools: given(max(int64(p.maxTools), 0)), BudgetTokens: given(max(int64(p.budget), 0)), Strict: given(p.strict),
+		Format: &format, Server: optional(p.server), Set: optional(p.set), Query: optional(p.query),
+		MaxTools: optional(max(int64(p.maxTools), 0)), BudgetTokens: optional(max(int64(p.budget), 0)), Strict: optional(p.strict),
 	}
 	var answer providerAnswer
 	raw, err := c.report(ctx, with(c.api.ListTools, &q), &answer)

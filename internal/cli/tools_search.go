@@ -45,7 +45,7 @@ func searchToolsCommand() *cobra.Command {
 		if limit < 1 || limit > maxFound {
 			return fail(exitUsage, "--limit must be from 1 to %d.", maxFound)
 		}
-		q := callyard.SearchToolsParams{Q: strings.Join(args, " "), Server: given(server), Set: given(set), Limit: new(limit)}
+		q := callyard.SearchToolsParams{Q: strings.Join(args, " "), Server: optional(server), Set: optional(set), Limit: new(limit)}
 		var found foundTools
 		raw, err := c.report(ctx, with(c.api.SearchTools, &q), &found)
 		if err != nil {

@@ -45,14 +45,14 @@ func upCommand() *cobra.Command {
 }
 
 func up(cmd *cobra.Command) error {
-	stderr, out := newActivity(screenOf(cmd.ErrOrStderr())), outOf(cmd)
+	stderr, out := newActivity(screenOf(cmd.ErrOrStderr())), screenFor(cmd)
 	defer stderr.end()
 	var roles everyRole
-	p, err := setup.Prepare(cmd.Flags(), stderr, offered(), roles.all()...)
+	p, err := setup.Prepare(cmd.Flags(), stderr, defaultServers(), roles.all()...)
 	if err != nil {
 		return err
 	}
-	p.Tell()
+	p.LogFindings()
 	u := &fabric{activity: stderr, out: out}
 	cfg, log, served, policy := p.Config, p.Log, roles.worker.Served(), p.Policy
 	if stderr.out.terminal && !cmd.Flags().Changed("log-level") {
@@ -103,7 +103,7 @@ func up(cmd *cobra.Command) error {
 		roles.approver.Part(cfg, u.connect, policy, metrics, log, func(a *approver.Approver) { u.approver = a }),
 		reload,
 		setup.TrimPart(),
-		lifecycle.Part{Name: "greeting", Start: u.greet, Stop: u.endGreeting},
+		lifecycle.Part{Name: "greeting", Start: u.printBanner, Stop: u.endGreeting},
 	)...)
 	stderr.end()
 	if err != nil {
@@ -142,9 +142,9 @@ func findApprover(cmd *cobra.Command, cfg *setup.Config) net.Listener {
 	return l
 }
 
-// offered returns the servers of a fabric without configured servers: the demo server, started from
+// defaultServers returns the servers of a fabric without configured servers: the demo server, started from
 // this binary, and the built-in servers that need no setting.
-func offered() []config.ServerEntry {
+func defaultServers() []config.ServerEntry {
 	self, err := os.Executable()
 	if err != nil {
 		return nil

@@ -60,8 +60,8 @@ func newApprovalDemo(cfg *setup.Config) (*approvalDemo, error) {
 // holdFor limits the time of the call that is held at the start.
 const holdFor = 10 * time.Second
 
-// say holds a call and returns instructions to try.
-func (d *approvalDemo) say(ctx context.Context, base, pages string) string {
+// instructions holds a call and returns instructions to try.
+func (d *approvalDemo) instructions(ctx context.Context, base, pages string) string {
 	call := fmt.Sprintf("curl -s -H 'X-API-Key: %s' --json '%s' %s/servers/demo/tools/add", d.requester, demoArguments, base)
 	text := fmt.Sprintf("Approval demo\n  requester  %-12s key %s\n  approver   %-12s key %s\n  sign in    %s\n", d.requesterID, d.requester, d.decider, d.approver, pages)
 	held, err := d.hold(ctx, base)

@@ -36,7 +36,7 @@ func TestTheApprovalDemoHasARequesterAndAnApprover(t *testing.T) {
 		_, _ = w.Write([]byte(`{"outcome":"held","call_id":"call_1","approval_id":"appr_1"}`))
 	}))
 	defer door.Close()
-	said := d.say(t.Context(), door.URL, "http://pages")
+	said := d.instructions(t.Context(), door.URL, "http://pages")
 	for _, want := range []string{d.requester, d.approver, "call_1", "http://pages/a/appr_1", door.URL + "/calls/call_1"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("the screen lacks %s:\n%s", want, said)

@@ -28,9 +28,9 @@ const (
 	minServerRows = 4
 )
 
-// greet prints the addresses immediately, and the servers with an example call as soon as their
+// printBanner prints the addresses immediately, and the servers with an example call as soon as their
 // states are known. Each of the two is one write, so that no log line splits it.
-func (u *fabric) greet(ctx context.Context) error {
+func (u *fabric) printBanner(ctx context.Context) error {
 	ctx, u.greetCancel = context.WithCancel(ctx)
 	u.greeted = make(chan struct{})
 	if u.out.structured() {
@@ -301,7 +301,7 @@ func lastLines(text string, n int) []string {
 // try returns a shell command that calls a served tool, and how to stop.
 func (u *fabric) try(ctx context.Context) string {
 	if u.demo != nil {
-		return u.demo.say(ctx, u.door.URL(), u.approver.Base()) + "\nPress Ctrl-C to stop.\n"
+		return u.demo.instructions(ctx, u.door.URL(), u.approver.Base()) + "\nPress Ctrl-C to stop.\n"
 	}
 	text := "Try it in another terminal:\n"
 	if len(u.cfg.FrontDoor.Keys) > 0 {

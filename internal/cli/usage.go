@@ -62,7 +62,7 @@ func usageCommand() *cobra.Command {
 }
 
 func (q *usageQuery) values(now time.Time) (*callyard.GetUsageParams, error) {
-	values := &callyard.GetUsageParams{Tenant: given(q.tenant), Interval: given(callyard.GetUsageParamsInterval(q.interval))}
+	values := &callyard.GetUsageParams{Tenant: optional(q.tenant), Interval: optional(callyard.GetUsageParamsInterval(q.interval))}
 	if q.interval != "" && !slices.Contains(usageIntervals, q.interval) {
 		return nil, fail(exitUsage, "--interval must be hour or day%s.", didYouMean(q.interval, usageIntervals))
 	}

@@ -89,7 +89,7 @@ func readDeliveries(ctx context.Context, c *client, state string) ([]callyard.We
 }
 
 func deliveriesQuery(state, receiver string, limit int) *callyard.ListWebhookDeliveriesParams {
-	return &callyard.ListWebhookDeliveriesParams{State: new(callyard.ListWebhookDeliveriesParamsState(state)), Receiver: given(receiver), Limit: new(int64(limit))}
+	return &callyard.ListWebhookDeliveriesParams{State: new(callyard.ListWebhookDeliveriesParamsState(state)), Receiver: optional(receiver), Limit: new(int64(limit))}
 }
 
 // deadDeliveryIDs returns the ids of deliveries that were given up.
@@ -110,7 +110,7 @@ func listDeliveries(ctx context.Context, c *client, query *callyard.ListWebhookD
 			if d.NextAttemptAt != nil {
 				next = "in " + age(d.NextAttemptAt.Sub(now))
 			}
-			rows = append(rows, cells(d.ID, d.Receiver, d.Type, deref(d.Tenant), whole(d.Attempts), age(now.Sub(d.CreatedAt)), next, cmp.Or(deref(d.Reason), deref(d.LastError))))
+			rows = append(rows, cells(d.ID, d.Receiver, d.Type, deref(d.Tenant), formatInt(d.Attempts), age(now.Sub(d.CreatedAt)), next, cmp.Or(deref(d.Reason), deref(d.LastError))))
 		}
 		if err := c.out.table([]string{"ID", "RECEIVER", "EVENT", "TENANT", "ATTEMPTS", "AGE", "NEXT", "WHY"}, rows); err != nil || all.Total <= int64(len(rows)) {
 			return err

@@ -21,7 +21,7 @@ const hiddenText = "[secret]"
 // it shows if it has a log value (slog.LogValuer) or a text form. The user and password of a URL
 // are hidden in every text. Load reads the rest of the output back to the same values.
 func Dump(w io.Writer, v any) error {
-	out, err := yaml.Marshal(shown(reflect.ValueOf(v), 0))
+	out, err := yaml.Marshal(yamlValue(reflect.ValueOf(v), 0))
 	if err != nil {
 		return fmt.Errorf("writing the configuration: %w", err)
 	}
@@ -42,8 +42,8 @@ func DumpJSON(v any) ([]byte, error) {
 	return bytes.TrimSpace(out), nil
 }
 
-// shown converts a value to a form that the YAML writer accepts.
-func shown(v reflect.Value, depth int) any {
+// yamlValue converts a value to a form that the YAML writer accepts.
+func yamlValue(v reflect.Value, depth int) any {
 	if !v.IsValid() || depth > maxDepth {
 		return nil
 	}
@@ -68,23 +68,23 @@ func shown(v reflect.Value, depth int) any {
 	}
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface:
-		return shown(v.Elem(), depth+1)
+		return yamlValue(v.Elem(), depth+1)
 	case reflect.Struct:
 		m := yaml.MapSlice{}
 		for _, s := range sectionsIn(v) {
-			m = append(m, yaml.MapItem{Key: s.key, Value: shown(s.value, depth+1)})
+			m = append(m, yaml.MapItem{Key: s.key, Value: yamlValue(s.value, depth+1)})
 		}
 		return m
 	case reflect.Map:
 		m := yaml.MapSlice{}
 		for _, key := range sortedKeys(v) {
-			m = append(m, yaml.MapItem{Key: key.String(), Value: shown(v.MapIndex(key), depth+1)})
+			m = append(m, yaml.MapItem{Key: key.String(), Value: yamlValue(v.MapIndex(key), depth+1)})
 		}
 		return m
 	case reflect.Slice, reflect.Array:
 		list := make([]any, v.Len())
 		for i := range list {
-			list[i] = shown(v.Index(i), depth+1)
+			list[i] = yamlValue(v.Index(i), depth+1)
 		}
 		return list
 	case reflect.String:
@@ -106,7 +106,7 @@ func shownLog(v slog.Value, depth int) any {
 	case slog.KindDuration:
 		return formatDuration(v.Duration())
 	}
-	return shown(reflect.ValueOf(v.Any()), depth)
+	return yamlValue(reflect.ValueOf(v.Any()), depth)
 }
 
 var credentials = regexp.MustCompile(`://[^\s/,]*@`)

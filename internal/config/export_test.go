@@ -29,5 +29,5 @@ func cell(v reflect.Value) string {
 	if list, ok := v.Interface().([]string); ok {
 		return "`" + strings.Join(list, ", ") + "`"
 	}
-	return fmt.Sprintf("`%v`", shown(v, 0))
+	return fmt.Sprintf("`%v`", yamlValue(v, 0))
 }

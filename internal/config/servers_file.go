@@ -88,7 +88,7 @@ func (r *serverReader) file(path string, data []byte) {
 	case ours != nil && theirs != nil:
 		r.faults.add(theirs.at, "", "the file has both mcpServers and servers; keep one of them.")
 	case ours == nil && theirs == nil:
-		r.faults.add(root.at, "", "the file has neither mcpServers nor servers%s", likelyRoot(root))
+		r.faults.add(root.at, "", "the file has neither mcpServers nor servers%s", rootFix(root))
 	}
 	for i, m := range root.members {
 		if m.key != "mcpServers" && m.key != "servers" {
@@ -102,8 +102,8 @@ func (r *serverReader) file(path string, data []byte) {
 	}
 }
 
-// likelyRoot returns the fix for a root without servers.
-func likelyRoot(root *node) string {
+// rootFix returns the fix for a root without servers.
+func rootFix(root *node) string {
 	for _, m := range root.members {
 		if near := yamldoc.Nearest(m.key, []string{"mcpServers", "servers"}); near != "" {
 			return "; did you mean \"" + near + "\" where it has " + quote(m.key) + "?"

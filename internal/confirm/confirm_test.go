@@ -25,12 +25,12 @@ import (
 
 func TestRedisGateSatisfiesTheTokenContract(t *testing.T) {
 	s, l := confirmtest.StartRedis(t, "", ""), openLedger(t, bustest.Start(t))
-	confirmtest.Run(t, func(t *testing.T, now func() time.Time) confirmtest.House { return house(t, l, s.Gate(t, now)) })
+	confirmtest.Run(t, func(t *testing.T, now func() time.Time) confirmtest.Store { return newTokenStore(t, l, s.Gate(t, now)) })
 }
 
 func TestLedgerAloneSatisfiesTheTokenContract(t *testing.T) {
 	l := openLedger(t, bustest.Start(t))
-	confirmtest.Run(t, func(t *testing.T, _ func() time.Time) confirmtest.House { return house(t, l, nil) })
+	confirmtest.Run(t, func(t *testing.T, _ func() time.Time) confirmtest.Store { return newTokenStore(t, l, nil) })
 }
 
 func TestRedisClusterWorksAsGate(t *testing.T) {
@@ -45,7 +45,7 @@ func TestRedisClusterWorksAsGate(t *testing.T) {
 		return err == nil && strings.Contains(info, "cluster_state:ok")
 	})
 	l := openLedger(t, bustest.Start(t))
-	h := house(t, l, openGate(t, confirm.RedisOptions{Addresses: []string{address}, Cluster: true}))
+	h := newTokenStore(t, l, openGate(t, confirm.RedisOptions{Addresses: []string{address}, Cluster: true}))
 	for range 20 { // spread over many slots
 		if err := spend(t, h); err != nil {
 			t.Error(err)
@@ -55,7 +55,7 @@ func TestRedisClusterWorksAsGate(t *testing.T) {
 
 func TestOnlyTheHashOfATokenIsStored(t *testing.T) {
 	s, l := confirmtest.StartRedis(t, "", ""), openLedger(t, bustest.Start(t))
-	a, token := house(t, l, s.Gate(t, nil)).Hold(t, time.Now(), time.Minute)
+	a, token := newTokenStore(t, l, s.Gate(t, nil)).Hold(t, time.Now(), time.Minute)
 	keys, err := s.Client.Keys(t.Context(), "*").Result()
 	if err != nil || len(keys) != 1 || !strings.Contains(keys[0], "{"+confirm.Hash(token)+"}") {
 		t.Fatalf("keys %v, %v", keys, err)
@@ -76,7 +76,7 @@ func TestOnlyTheHashOfATokenIsStored(t *testing.T) {
 
 func TestNoTokenIsSpentWhileRedisIsDown(t *testing.T) {
 	s, l := confirmtest.StartRedis(t, "", ""), openLedger(t, bustest.Start(t))
-	h := house(t, l, s.Gate(t, nil))
+	h := newTokenStore(t, l, s.Gate(t, nil))
 	a, token := h.Hold(t, time.Now(), time.Minute)
 	s.Kill()
 	if _, err := h.Spend(t.Context(), token, "a", time.Now()); !errors.Is(err, confirm.ErrDown) {
@@ -100,11 +100,11 @@ func TestNoTokenIsSpentWhileRedisIsDown(t *testing.T) {
 
 func TestTokenCanBeSpentAfterAFailedLedgerWrite(t *testing.T) {
 	s, l := confirmtest.StartRedis(t, "", ""), openLedger(t, bustest.Start(t))
-	h := house(t, l, s.Gate(t, nil))
+	h := newTokenStore(t, l, s.Gate(t, nil))
 	for _, attempt := range []string{"mine", "another"} {
 		_, token := h.Hold(t, time.Now(), time.Minute)
 		no := errors.New("the ledger was away")
-		mark := ledger.Spent{Attempt: "mine", At: time.Now().UTC()}
+		mark := ledger.TokenUse{Attempt: "mine", At: time.Now().UTC()}
 		nobodyMinds := func(*ledger.Approval) error { return nil }
 		if _, err := h.Tokens.Spend(t.Context(), schema.DefaultTenant, token, mark, nobodyMinds, func(*ledger.Approval) error { return no }); !errors.Is(err, no) {
 			t.Fatal(err)
@@ -124,9 +124,9 @@ func TestTokenCanBeSpentAfterAFailedLedgerWrite(t *testing.T) {
 func TestTokenSurvivesNATSOutageDuringSpend(t *testing.T) {
 	server := bustest.Start(t)
 	s, l := confirmtest.StartRedis(t, "", ""), openLedger(t, server)
-	h := house(t, l, s.Gate(t, nil))
+	h := newTokenStore(t, l, s.Gate(t, nil))
 	a, token := h.Hold(t, time.Now(), time.Minute)
-	mark := ledger.Spent{Attempt: "first", At: time.Now().UTC(), By: "ann"}
+	mark := ledger.TokenUse{Attempt: "first", At: time.Now().UTC(), By: "ann"}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	_, err := h.Tokens.Spend(ctx, schema.DefaultTenant, token, mark, func(*ledger.Approval) error { return nil }, func(a *ledger.Approval) error {
@@ -165,7 +165,7 @@ func TestSentinelProvidesTheRedisAddress(t *testing.T) {
 	defer c.Close()
 	polltest.Until(t, "the sentinel knows the main server", func() bool { return c.Ping(t.Context()).Err() == nil })
 	gate := openGate(t, confirm.RedisOptions{Addresses: []string{sentinel}, Master: "main"})
-	if err := spend(t, house(t, openLedger(t, bustest.Start(t)), gate)); err != nil {
+	if err := spend(t, newTokenStore(t, openLedger(t, bustest.Start(t)), gate)); err != nil {
 		t.Error(err)
 	}
 }

@@ -15,10 +15,10 @@ import (
 	"github.com/callyard/callyard/pkg/bus/porttest"
 )
 
-// fence is a run with many tokens, each confirmed by many racers at once, with a fault of Redis in the
+// faultRun is a run with many tokens, each confirmed by many racers at once, with a fault of Redis in the
 // middle.
-type fence struct {
-	house  atomic.Pointer[confirmtest.House]
+type faultRun struct {
+	house  atomic.Pointer[confirmtest.Store]
 	tokens []string
 	runs   []atomic.Int32 // by token
 }
@@ -28,9 +28,9 @@ const (
 	fenceRacers = 100
 )
 
-func newFence(t *testing.T, h confirmtest.House) *fence {
+func newFaultRun(t *testing.T, h confirmtest.Store) *faultRun {
 	t.Helper()
-	f := &fence{runs: make([]atomic.Int32, fenceTokens)}
+	f := &faultRun{runs: make([]atomic.Int32, fenceTokens)}
 	f.house.Store(&h)
 	for range fenceTokens {
 		_, token := h.Hold(t, time.Now(), time.Hour)
@@ -39,7 +39,7 @@ func newFence(t *testing.T, h confirmtest.House) *fence {
 	return f
 }
 
-func (f *fence) confirm(t *testing.T, n int, attempt string) error {
+func (f *faultRun) confirm(t *testing.T, n int, attempt string) error {
 	_, err := f.house.Load().Spend(t.Context(), f.tokens[n], attempt, time.Now())
 	if err == nil {
 		f.runs[n].Add(1)
@@ -49,7 +49,7 @@ func (f *fence) confirm(t *testing.T, n int, attempt string) error {
 
 // race makes all racers confirm with all tokens, a hundred at a time. fault happens after half of them,
 // while others are in flight. Racers that failed because of the fault retry at the end.
-func (f *fence) race(t *testing.T, fault func()) {
+func (f *faultRun) race(t *testing.T, fault func()) {
 	t.Helper()
 	var through atomic.Int32
 	half := make(chan struct{})
@@ -82,7 +82,7 @@ func (f *fence) race(t *testing.T, fault func()) {
 }
 
 // check asserts that no call ran twice, and returns the number of calls that ran.
-func (f *fence) check(t *testing.T) (ran int) {
+func (f *faultRun) check(t *testing.T) (ran int) {
 	t.Helper()
 	for n := range f.runs {
 		got := int(f.runs[n].Load())
@@ -95,7 +95,7 @@ func (f *fence) check(t *testing.T) (ran int) {
 
 func TestNoCallRunsTwiceAfterRedisFlush(t *testing.T) {
 	s := confirmtest.StartRedis(t, "", "")
-	f := newFence(t, house(t, openLedger(t, bustest.Start(t)), s.Gate(t, nil)))
+	f := newFaultRun(t, newTokenStore(t, openLedger(t, bustest.Start(t)), s.Gate(t, nil)))
 	f.race(t, func() {
 		if err := s.Flush(t.Context()); err != nil {
 			t.Error(err)
@@ -109,7 +109,7 @@ func TestNoCallRunsTwiceAfterRedisFlush(t *testing.T) {
 
 func TestNoCallRunsTwiceAfterRedisRestore(t *testing.T) {
 	s := confirmtest.StartRedis(t, "", "")
-	f := newFence(t, house(t, openLedger(t, bustest.Start(t)), s.Gate(t, nil)))
+	f := newFaultRun(t, newTokenStore(t, openLedger(t, bustest.Start(t)), s.Gate(t, nil)))
 	if err := s.Dump(t.Context()); err != nil { // during which no token is spent
 		t.Fatal(err)
 	}
@@ -123,13 +123,13 @@ func TestNoCallRunsTwiceAfterReplicaPromotion(t *testing.T) {
 	main := confirmtest.StartRedis(t, "", porttest.Address(t))
 	replica := main.Replica(t)
 	l := openLedger(t, bustest.Start(t))
-	f := newFence(t, house(t, l, main.Gate(t, nil)))
+	f := newFaultRun(t, newTokenStore(t, l, main.Gate(t, nil)))
 	replica.Has(t, fenceTokens)
 	// The replication link is cut: the replica does not receive later spends.
 	if err := replica.Promote(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	promoted := house(t, l, replica.Gate(t, nil))
+	promoted := newTokenStore(t, l, replica.Gate(t, nil))
 	f.race(t, func() { f.house.Store(&promoted) })
 	if ran := f.check(t); ran != fenceTokens {
 		t.Errorf("%d of %d ran", ran, fenceTokens)
@@ -140,14 +140,14 @@ func TestTokenIsSpentTwiceWithoutASharedLedger(t *testing.T) {
 	// Control experiment: with two independent ledgers behind one Redis, calls run twice. So the
 	// guarantee above comes from the ledger and not from Redis.
 	s := confirmtest.StartRedis(t, "", "")
-	one, two := house(t, openLedger(t, bustest.Start(t)), s.Gate(t, nil)), openLedger(t, bustest.Start(t))
+	one, two := newTokenStore(t, openLedger(t, bustest.Start(t)), s.Gate(t, nil)), openLedger(t, bustest.Start(t))
 	a, token := one.Hold(t, time.Now(), time.Hour)
 	again := a.Clone()
 	if _, err := two.Create(t.Context(), again, []byte("{}")); err != nil {
 		t.Fatal(err)
 	}
 	var spent *confirm.SpentError
-	for _, h := range []confirmtest.House{one, house(t, two, s.Gate(t, nil))} {
+	for _, h := range []confirmtest.Store{one, newTokenStore(t, two, s.Gate(t, nil))} {
 		if _, err := h.Spend(t.Context(), token, "a", time.Now()); err != nil {
 			t.Errorf("a ledger that says that it is unspent: %v", err)
 		}

@@ -25,12 +25,12 @@ func openLedger(t *testing.T, s *bustest.Server) *ledger.Ledger {
 	return l
 }
 
-// house returns tokens on the ledger; gate may be nil.
-func house(t *testing.T, l *ledger.Ledger, gate *confirm.Redis) confirmtest.House {
+// newTokenStore returns tokens on the ledger; gate may be nil.
+func newTokenStore(t *testing.T, l *ledger.Ledger, gate *confirm.Redis) confirmtest.Store {
 	t.Helper()
 	tokens := confirm.New(l, gate)
 	t.Cleanup(tokens.Close)
-	return confirmtest.House{Tokens: tokens, Ledger: l}
+	return confirmtest.Store{Tokens: tokens, Ledger: l}
 }
 
 func openGate(t *testing.T, o confirm.RedisOptions) *confirm.Redis {
@@ -43,7 +43,7 @@ func openGate(t *testing.T, o confirm.RedisOptions) *confirm.Redis {
 }
 
 // spend holds a call and confirms it.
-func spend(t *testing.T, h confirmtest.House) error {
+func spend(t *testing.T, h confirmtest.Store) error {
 	t.Helper()
 	_, token := h.Hold(t, time.Now(), time.Minute)
 	_, err := h.Spend(t.Context(), token, "a", time.Now())

@@ -32,7 +32,7 @@ func TestUnusableRedisIsReportedOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var log logtest.Log
 			gate := openGate(t, confirm.RedisOptions{Addresses: []string{s.Address}, Log: slog.New(slog.NewTextHandler(&log, nil))})
-			h := house(t, l, gate)
+			h := newTokenStore(t, l, gate)
 			_, token := h.Hold(t, time.Now(), time.Minute)
 			gate.Probe(t.Context())
 			if !h.Tokens.Up() || log.String() != "" {
@@ -71,7 +71,7 @@ func TestUnusableRedisIsReportedOnce(t *testing.T) {
 
 func TestMintingUpdatesRedisStatus(t *testing.T) {
 	s, l := confirmtest.StartRedis(t, "", ""), openLedger(t, bustest.Start(t))
-	h := house(t, l, s.Gate(t, nil))
+	h := newTokenStore(t, l, s.Gate(t, nil))
 	s.Kill()
 	if _, err := h.Tokens.Mint(t.Context(), "appr_1", time.Minute); !errors.Is(err, confirm.ErrDown) || h.Tokens.Up() {
 		t.Errorf("up: %t, %v", h.Tokens.Up(), err)
@@ -87,7 +87,7 @@ func TestTokensThatRedisLostAreReportedOnce(t *testing.T) {
 	s, l := confirmtest.StartRedis(t, "", ""), openLedger(t, bustest.Start(t))
 	var log logtest.Log
 	gate := openGate(t, confirm.RedisOptions{Addresses: []string{s.Address}, Log: slog.New(slog.NewTextHandler(&log, nil))})
-	h := house(t, l, gate)
+	h := newTokenStore(t, l, gate)
 	before, _ := h.Hold(t, time.Now(), time.Minute) // by a process with another Redis, for example
 	if err := s.Flush(t.Context()); err != nil {
 		t.Fatal(err)

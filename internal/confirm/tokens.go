@@ -75,7 +75,7 @@ func (t *Tokens) Mint(ctx context.Context, approvalID schema.ApprovalID, ttl tim
 // The caller chooses a text that identifies the attempt, and repeats it when it retries because
 // no answer arrived. A token that Redis released to another attempt can still be spent as long
 // as it is unspent in the ledger: the other attempt may have lost the ledger in between.
-func (t *Tokens) Spend(ctx context.Context, tenant schema.TenantID, token string, mark ledger.Spent, may, apply func(*ledger.Approval) error) (*ledger.Approval, error) {
+func (t *Tokens) Spend(ctx context.Context, tenant schema.TenantID, token string, mark ledger.TokenUse, may, apply func(*ledger.Approval) error) (*ledger.Approval, error) {
 	id := ApprovalOf(token)
 	if id == "" {
 		return nil, ErrUnknown

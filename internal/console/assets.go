@@ -32,7 +32,7 @@ func newPages() *ui.Pages {
 	funcs := template.FuncMap{
 		"count": ui.Number[int64],
 		"ago":   ago,
-		"tone":  tone,
+		"tone":  badgeClass,
 		"label": label,
 		"deref": deref,
 		"at":    at,
@@ -93,8 +93,8 @@ func label(text any) string {
 	return strings.ToUpper(s[:1]) + s[1:]
 }
 
-// tone returns the CSS class of the badge for a state, a risk or a decision.
-func tone(state any) string {
+// badgeClass returns the CSS class of the badge for a state, a risk or a decision.
+func badgeClass(state any) string {
 	switch fmt.Sprint(state) {
 	case "initialized", "succeeded", "accepted", "run", "ready", "done", "completed", "allowed":
 		return "success"

@@ -48,7 +48,7 @@ func (c *Console) audit(w http.ResponseWriter, r *http.Request, v Visit) error {
 	of := func(name string) string { return strings.TrimSpace(q.Get(name)) }
 	page := auditPage{Act: q.Get("act"), Operation: of("operation"), By: of("by"), Tenant: of("tenant"), Call: of("call"), Since: q.Get("since"), Until: q.Get("until"), Groups: actGroups}
 	limit := auditRows
-	params := callyard.ListAuditParams{Operation: given(page.Operation), By: given(page.By), Tenant: given(page.Tenant), Call: given(page.Call), Cursor: given(q.Get("cursor")), Limit: &limit}
+	params := callyard.ListAuditParams{Operation: optional(page.Operation), By: optional(page.By), Tenant: optional(page.Tenant), Call: optional(page.Call), Cursor: optional(q.Get("cursor")), Limit: &limit}
 	for _, g := range actGroups {
 		if g.Name == page.Act {
 			params.Kind = g.kinds

@@ -17,7 +17,7 @@ func TestTheAuditRecordIsShownWithTheStateOfItsChains(t *testing.T) {
 	d := openDoor(t, map[string]string{"GET /audit": `{"records":[` + actRecord + `,` + heldRecord + `],"next":"5-0"}`, "GET /audit/verification": intact})
 	k := openDesk(t, d, nil)
 	p := k.get("/console/audit")
-	p.says(t, "Intact: 1,412 entries of 3 chains verified", "switch-tool", "/servers/files/tools/read", "by ada", "sha256:old", "sha256:new", "bb22", "pay", "on bank", "sha256:args", `href="/console/call?id=call_1"`, `href="/console/audit?cursor=5-0"`)
+	p.has(t, "Intact: 1,412 entries of 3 chains verified", "switch-tool", "/servers/files/tools/read", "by ada", "sha256:old", "sha256:new", "bb22", "pay", "on bank", "sha256:args", `href="/console/call?id=call_1"`, `href="/console/audit?cursor=5-0"`)
 	if i, j := strings.Index(p.body, "switch-tool</strong>"), strings.Index(p.body, "pay</strong>"); i < 0 || j < i {
 		t.Errorf("the order is not that of the answer: %d, %d", i, j)
 	}
@@ -26,7 +26,7 @@ func TestTheAuditRecordIsShownWithTheStateOfItsChains(t *testing.T) {
 	if err != nil || strings.Join(q["kind"], ",") != "act-begun,act-ended,definition-accepted" || q.Get("by") != "ada" || q.Get("tenant") != "red" || q.Get("operation") != "switch-tool" || q.Get("since") != "2026-11-26T01:00:00Z" || q.Get("until") != "2026-11-27T00:00:00Z" || q.Get("limit") != "50" {
 		t.Errorf("asked %v", q)
 	}
-	k.get("/console/audit?since=soon").says(t, "Write a time as")
+	k.get("/console/audit?since=soon").has(t, "Write a time as")
 }
 
 func TestDamagedAuditRecordIsShownFirst(t *testing.T) {
@@ -34,7 +34,7 @@ func TestDamagedAuditRecordIsShownFirst(t *testing.T) {
 		"GET /audit":              `{"records":[]}`,
 		"GET /audit/verification": `{"intact":false,"complete":true,"heads_compared":true,"records":9,"writers":1,"fault_count":1,"faults":[{"writer":"frontdoor_1","seq":4,"kind":"gap","what":"record 4 follows record 2"}],"began_at":"2026-11-26T02:00:00Z","checked_at":"2026-11-26T02:00:00Z"}`,
 	})
-	openDesk(t, d, nil).get("/console/audit").says(t, "The audit log is not intact: 1 fault in 9 records.", "record 4 follows record 2", "No records match")
+	openDesk(t, d, nil).get("/console/audit").has(t, "The audit log is not intact: 1 fault in 9 records.", "record 4 follows record 2", "No records match")
 	for answer, want := range map[string]string{
 		"!forbidden Only the default tenant may.":                                     "The chains are not verified here: Only the default tenant may.",
 		strings.Replace(intact, `"complete":true`, `"complete":false`, 1):             "Intact so far: 1,412 entries verified.",
@@ -42,7 +42,7 @@ func TestDamagedAuditRecordIsShownFirst(t *testing.T) {
 	} {
 		d := openDoor(t, map[string]string{"GET /audit": `{"records":[]}`, "GET /audit/verification": answer})
 		p := openDesk(t, d, nil).get("/console/audit")
-		p.says(t, want)
+		p.has(t, want)
 	}
 }
 

@@ -61,7 +61,7 @@ func (c callPages) batches(w http.ResponseWriter, r *http.Request, v Visit) erro
 	q := r.URL.Query()
 	limit := callRows
 	page := batchesPage{State: q.Get("state"), States: batchStates}
-	params := callyard.ListBatchesParams{Limit: &limit, Cursor: given(q.Get("cursor"))}
+	params := callyard.ListBatchesParams{Limit: &limit, Cursor: optional(q.Get("cursor"))}
 	if slices.Contains(batchStates, page.State) {
 		state := callyard.ListBatchesParamsState(page.State)
 		params.State = &state

@@ -53,7 +53,7 @@ func (c callPages) calls(w http.ResponseWriter, r *http.Request, v Visit) error 
 	}
 	page := callsPage{Server: strings.TrimSpace(q.Get("server")), Tool: strings.TrimSpace(q.Get("tool")), State: q.Get("state"), Key: strings.TrimSpace(q.Get("key")), Tenant: strings.TrimSpace(q.Get("tenant")), Batch: q.Get("batch"), Since: q.Get("since"), Until: q.Get("until"), States: callStates, First: q.Get("cursor") == ""}
 	limit := callRows
-	params := callyard.ListCallsParams{Server: given(page.Server), Tool: given(page.Tool), Tenant: given(page.Tenant), Batch: given(page.Batch), Cursor: given(q.Get("cursor")), Limit: &limit}
+	params := callyard.ListCallsParams{Server: optional(page.Server), Tool: optional(page.Tool), Tenant: optional(page.Tenant), Batch: optional(page.Batch), Cursor: optional(q.Get("cursor")), Limit: &limit}
 	if slices.Contains(callStates, page.State) {
 		params.State = []callyard.ListCallsParamsState{callyard.ListCallsParamsState(page.State)}
 	}
@@ -64,7 +64,7 @@ func (c callPages) calls(w http.ResponseWriter, r *http.Request, v Visit) error 
 		})
 	}
 	if page.Others = page.Tenant != "" || page.Key != ""; page.Others {
-		params.Principal = given(cmp.Or(page.Key, "*"))
+		params.Principal = optional(cmp.Or(page.Key, "*"))
 	}
 	found, err := list()
 	if page.Others && schema.KindOf(err) == schema.KindForbidden { // the key may see only its own calls
@@ -217,7 +217,7 @@ const maxLogPages = 5
 func (c callPages) record(ctx context.Context, v Visit, of *callyard.Call) (*callyard.CallRecord, error) {
 	since, limit := of.Created.Truncate(time.Second), 500
 	until := since.Add(time.Second)
-	params := callyard.ListCallsParams{Server: &of.Server, Tool: given(of.Tool), Since: &since, Until: &until, Limit: &limit}
+	params := callyard.ListCallsParams{Server: &of.Server, Tool: optional(of.Tool), Since: &since, Until: &until, Limit: &limit}
 	for range maxLogPages {
 		list, err := get[callyard.CallList](ctx, c.Console, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
 			return client.ListCalls(ctx, &params)
@@ -258,13 +258,13 @@ func timeLine(call *callyard.Call, record *callyard.CallRecord) []event {
 	}
 	switch ended := call.Ended; {
 	case ended != nil:
-		e := event{At: *ended, Label: label(call.State), Tone: tone(string(call.State))}
+		e := event{At: *ended, Label: label(call.State), Tone: badgeClass(string(call.State))}
 		if record != nil && record.TookMs != nil {
 			e.Note = seconds(*record.TookMs/1000) + " at the server"
 		}
 		events = append(events, e)
 	default:
-		events = append(events, event{Label: "Now " + string(call.State), Tone: tone(string(call.State))})
+		events = append(events, event{Label: "Now " + string(call.State), Tone: badgeClass(string(call.State))})
 	}
 	if call.Settled != nil {
 		events = append(events, event{Label: "Settled", Note: *call.Settled})

@@ -15,33 +15,33 @@ func TestCallsAreListedWithFilters(t *testing.T) {
 	d := openDoor(t, map[string]string{"GET /calls": `{"calls":[` + aRecord + `]}`})
 	k := openDesk(t, d, nil)
 	p := k.get("/console/calls?state=failed&server=demo&tool=echo&since=2026-11-26T01%3A00&until=")
-	p.says(t, `href="/console/call?id=call_1"`, "2 s", "Succeeded", `<option value="failed" selected>`, `data-live="parts"`)
+	p.has(t, `href="/console/call?id=call_1"`, "2 s", "Succeeded", `<option value="failed" selected>`, `data-live="parts"`)
 	if got := d.last("GET /calls").query; got != "server=demo&tool=echo&state=failed&since=2026-11-26T01%3A00%3A00Z&limit=50" {
 		t.Errorf("the list is %q", got)
 	}
-	k.get("/console/calls?since=yesterday").says(t, "Write a time as")
+	k.get("/console/calls?since=yesterday").has(t, "Write a time as")
 	if p = k.get("/console/calls?id=call_7"); p.header.Get("Location") != "/console/call?id=call_7" {
 		t.Errorf("an id leads to %q", p.header.Get("Location"))
 	}
 	d.set("GET /calls", `{"calls":[`+strings.TrimSuffix(strings.Repeat(aRecord+",", 50), ",")+`],"next":"c1"}`)
 	full := k.get("/console/calls?server=demo")
-	full.says(t, `href="/console/calls?cursor=c1&amp;server=demo"`)
-	full.hides(t, "Further calls that match")
+	full.has(t, `href="/console/calls?cursor=c1&amp;server=demo"`)
+	full.hasNot(t, "Further calls that match")
 }
 
 func TestCallsOfAnotherKeyAreListed(t *testing.T) {
 	d := openDoor(t, map[string]string{"GET /calls": `{"calls":[` + aRecord + `]}`})
 	k := openDesk(t, d, nil)
-	k.get("/console/calls?key=bot").says(t, "Calls of the key <strong>bot</strong>", `name="key" value="bot"`, `href="/console/audit?call=call_1"`)
+	k.get("/console/calls?key=bot").has(t, "Calls of the key <strong>bot</strong>", `name="key" value="bot"`, `href="/console/audit?call=call_1"`)
 	if got := d.last("GET /calls").query; got != "principal=bot&limit=50" {
 		t.Errorf("the list is %q", got)
 	}
-	k.get("/console/calls?key=*&tenant=red").says(t, "Calls of all callers of the tenant <strong>red</strong>")
+	k.get("/console/calls?key=*&tenant=red").has(t, "Calls of all callers of the tenant <strong>red</strong>")
 	d.set("GET /calls?principal=bot&limit=50", "!forbidden Your key sees its own calls only.")
 	p := k.get("/console/calls?key=bot")
-	p.says(t, "Your key may list its own calls only.", "Calls of your key", `href="/console/call?id=call_1"`)
+	p.has(t, "Your key may list its own calls only.", "Calls of your key", `href="/console/call?id=call_1"`)
 	d.set("GET /calls", `{"calls":[]}`)
-	k.get("/console/calls").says(t, "Your key has made no calls yet.", `href="/console/tools"`)
+	k.get("/console/calls").has(t, "Your key has made no calls yet.", `href="/console/tools"`)
 }
 
 func TestEmptyCallsPageLinksToTheNext(t *testing.T) {
@@ -50,18 +50,18 @@ func TestEmptyCallsPageLinksToTheNext(t *testing.T) {
 		"GET /calls/call_1": `{"id":"call_1","state":"succeeded","server":"demo","tool":"echo","created":"2026-11-26T02:00:00Z"}`,
 	})
 	k := openDesk(t, d, nil)
-	k.get("/console/calls?state=failed").says(t, "No calls match in this part of the log.", `href="/console/calls?cursor=c1&amp;state=failed"`)
-	k.get("/console/calls?state=denied").says(t, "No calls match these filters.")
+	k.get("/console/calls?state=failed").has(t, "No calls match in this part of the log.", `href="/console/calls?cursor=c1&amp;state=failed"`)
+	k.get("/console/calls?state=denied").has(t, "No calls match these filters.")
 	d.set("GET /calls?state=canceled&limit=50", `{"calls":[`+aRecord+`],"next":"c1"}`)
 	const short = "Further calls that match may be older."
-	k.get("/console/calls?state=canceled").says(t, short, `href="/console/calls?cursor=c1&amp;state=canceled"`)
+	k.get("/console/calls?state=canceled").has(t, short, `href="/console/calls?cursor=c1&amp;state=canceled"`)
 	d.set("GET /calls?state=succeeded&limit=50", `{"calls":[`+aRecord+`]}`)
-	k.get("/console/calls?state=succeeded").hides(t, short)
-	k.get("/console/call?id=call_1").says(t, "not found in the call records")
+	k.get("/console/calls?state=succeeded").hasNot(t, short)
+	k.get("/console/call?id=call_1").has(t, "not found in the call records")
 	of := "GET /calls?" + d.last("GET /calls").query
 	d.set(of, `{"calls":[],"next":"c2"}`)
 	d.set("GET /calls", `{"calls":[`+aRecord+`]}`) // any other cursor
-	k.get("/console/call?id=call_1").says(t, "sha256:a")
+	k.get("/console/call?id=call_1").has(t, "sha256:a")
 }
 
 func TestCallPageShowsTimelineAndCancelsOrSettles(t *testing.T) {
@@ -75,17 +75,17 @@ func TestCallPageShowsTimelineAndCancelsOrSettles(t *testing.T) {
 	})
 	k := openDesk(t, d, nil)
 	p := k.get("/console/call?id=call_1")
-	p.says(t, "Admitted", "Held for approval", "It &lt;writes&gt;.", "Sent to the server", "after 2 s", "attempt 2", "2 s at the server", "Echo: hi", `href="/a/appr_1"`, `href="/console/batch?id=batch_1"`, "sha256:a")
-	p.hides(t, "Cancel the call", "It has run", "data-live")
+	p.has(t, "Admitted", "Held for approval", "It &lt;writes&gt;.", "Sent to the server", "after 2 s", "attempt 2", "2 s at the server", "Echo: hi", `href="/a/appr_1"`, `href="/console/batch?id=batch_1"`, "sha256:a")
+	p.hasNot(t, "Cancel the call", "It has run", "data-live")
 	p = k.get("/console/call?id=call_2")
-	p.says(t, "Now running", "Cancel the call", "not found in the call records", "data-live")
+	p.has(t, "Now running", "Cancel the call", "not found in the call records", "data-live")
 	if csp := p.header.Get("Content-Security-Policy"); !strings.Contains(csp, "img-src 'self' data:") {
 		t.Errorf("an image of the result that is to come is blocked by %q", csp)
 	}
 	if p = k.post("/console/call", "id", "call_2", "do", "cancel"); p.status != http.StatusSeeOther || d.last("POST /calls/call_2/cancel").route == "" {
 		t.Errorf("canceling: %d", p.status)
 	}
-	k.get("/console/call?id=call_3").says(t, "The worker died.", "It has not run", "outcome-unknown")
+	k.get("/console/call?id=call_3").has(t, "The worker died.", "It has not run", "outcome-unknown")
 	k.post("/console/call", "id", "call_3", "do", "done", "reason", "I looked.")
 	if got := d.last("POST /calls/call_3/settle").body; got != `{"as":"done","reason":"I looked."}` {
 		t.Errorf("settled with %s", got)
@@ -111,9 +111,9 @@ func TestABatchShowsRateTimeLeftAndFailuresByKind(t *testing.T) {
 	k := openDesk(t, d, func(o *console.Options) {
 		o.Now = func() time.Time { return time.Date(2026, 11, 26, 2, 0, 20, 0, time.UTC) }
 	})
-	k.get("/console/batches").says(t, `href="/console/batch?id=batch_1"`, "40 of 100 calls ended", "10 held", "run=&lt;7&gt;")
+	k.get("/console/batches").has(t, `href="/console/batch?id=batch_1"`, "40 of 100 calls ended", "10 held", "run=&lt;7&gt;")
 	p := k.get("/console/batch?id=batch_1")
-	p.says(t, "2 calls per second", "about 25s left", `value="40"`, `<strong>timeout</strong><span class="count">2</span>`, "It took too long.", `<strong>tool-error</strong><span class="count">1</span>`, `href="/a/appr_1"`)
+	p.has(t, "2 calls per second", "about 25s left", `value="40"`, `<strong>timeout</strong><span class="count">2</span>`, "It took too long.", `<strong>tool-error</strong><span class="count">1</span>`, `href="/a/appr_1"`)
 	if p = k.get("/console/batch/results?id=batch_1"); p.body != results || !strings.Contains(p.header.Get("Content-Disposition"), `"batch_1.jsonl"`) {
 		t.Errorf("the download is %q %v", p.body, p.header)
 	}
@@ -129,7 +129,7 @@ func TestBatchIsShownWhenResultsCannotBeRead(t *testing.T) {
 	d := openDoor(t, map[string]string{
 		"GET /batches/batch_1": `{"id":"batch_1","state":"running","calls":9,"counts":{"waiting":0,"held":0,"succeeded":0,"tool_errors":0,"failed":9,"denied":0,"expired":0,"canceled":0,"unknown":0},"created":"2026-11-26T02:00:00Z","expires_at":"2026-11-27T02:00:00Z"}`,
 	})
-	openDesk(t, d, nil).get("/console/batch?id=batch_1").says(t, "The failures could not be read; download the results.", "Cancel the batch")
+	openDesk(t, d, nil).get("/console/batch?id=batch_1").has(t, "The failures could not be read; download the results.", "Cancel the batch")
 }
 
 func TestThePolicyPageChecksTools(t *testing.T) {
@@ -139,15 +139,15 @@ func TestThePolicyPageChecksTools(t *testing.T) {
 	})
 	k := openDesk(t, d, nil)
 	p := k.get("/console/policy")
-	p.says(t, "v7", "worker_1")
-	p.hides(t, "Rules in force")
+	p.has(t, "v7", "worker_1")
+	p.hasNot(t, "Rules in force")
 	p = k.get("/console/policy?tools=a%2Fx%0Aa%2Fy")
-	p.hides(t, "0xc")
-	p.says(t, "Held for approval", "Medium", "No &lt;one&gt; may.", "Denied", "unknown", "Missing")
+	p.hasNot(t, "0xc")
+	p.has(t, "Held for approval", "Medium", "No &lt;one&gt; may.", "Denied", "unknown", "Missing")
 	if got := d.last("GET /preflight").query; got != "tool=a%2Fx&tool=a%2Fy" {
 		t.Errorf("asked %q", got)
 	}
-	k.get("/console/policy?tools="+strings.Repeat("a%2Fx+", 201)).says(t, "Name 200 tools at most.")
+	k.get("/console/policy?tools="+strings.Repeat("a%2Fx+", 201)).has(t, "Name 200 tools at most.")
 }
 
 func TestSetsAreShownWithTheirTools(t *testing.T) {
@@ -157,9 +157,9 @@ func TestSetsAreShownWithTheirTools(t *testing.T) {
 	})
 	k := openDesk(t, d, nil)
 	p := k.get("/console/sets")
-	p.says(t, `href="/console/sets?name=research"`, "For &lt;b&gt;")
-	p.hides(t, "Installation")
-	k.get("/console/sets?name=research").says(t, "read_file on files", "Closed.", "Disabled")
+	p.has(t, `href="/console/sets?name=research"`, "For &lt;b&gt;")
+	p.hasNot(t, "Installation")
+	k.get("/console/sets?name=research").has(t, "read_file on files", "Closed.", "Disabled")
 }
 
 func TestSetsShowTheirTenant(t *testing.T) {
@@ -168,6 +168,6 @@ func TestSetsShowTheirTenant(t *testing.T) {
 		"GET /sets/mine": `{"name":"mine","tenant":"red","origin":"api","definition":{"include":[]},"tools":[]}`,
 	})
 	k := openDesk(t, d, nil)
-	k.get("/console/sets").says(t, `<span class="badge">Installation</span>`, `<span class="badge">red</span>`)
-	k.get("/console/sets?name=mine").says(t, "Of the tenant red.")
+	k.get("/console/sets").has(t, `<span class="badge">Installation</span>`, `<span class="badge">red</span>`)
+	k.get("/console/sets?name=mine").has(t, "Of the tenant red.")
 }

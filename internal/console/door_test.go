@@ -109,8 +109,8 @@ func (d *door) last(route string) request {
 	return request{}
 }
 
-// desk is a console in front of a door, and its user.
-type desk struct {
+// testConsole is a console in front of a door, and its user.
+type testConsole struct {
 	t   *testing.T
 	c   *console.Console
 	mux *http.ServeMux
@@ -118,7 +118,7 @@ type desk struct {
 	key string
 }
 
-func openDesk(t *testing.T, d *door, change func(*console.Options)) *desk {
+func openDesk(t *testing.T, d *door, change func(*console.Options)) *testConsole {
 	t.Helper()
 	o := console.Options{FrontDoor: func() string { return d.url }, ArgumentBytes: 1 << 20, Log: slog.New(slog.DiscardHandler)}
 	if change != nil {
@@ -129,7 +129,7 @@ func openDesk(t *testing.T, d *door, change func(*console.Options)) *desk {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
-	k := &desk{t: t, c: c, mux: http.NewServeMux()}
+	k := &testConsole{t: t, c: c, mux: http.NewServeMux()}
 	for _, route := range c.Routes() {
 		k.mux.HandleFunc(route.Pattern, func(w http.ResponseWriter, r *http.Request) {
 			if r.Method == http.MethodPost {
@@ -145,7 +145,7 @@ func openDesk(t *testing.T, d *door, change func(*console.Options)) *desk {
 	return k
 }
 
-func (k *desk) visit() console.Visit {
+func (k *testConsole) visit() console.Visit {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return console.Visit{
@@ -175,13 +175,13 @@ type page struct {
 	body   string
 }
 
-func (k *desk) get(path string) page {
+func (k *testConsole) get(path string) page {
 	k.t.Helper()
 	return k.do(httptest.NewRequestWithContext(k.t.Context(), http.MethodGet, path, http.NoBody))
 }
 
 // post submits a form, given as pairs of names and values.
-func (k *desk) post(path string, pairs ...string) page {
+func (k *testConsole) post(path string, pairs ...string) page {
 	k.t.Helper()
 	form := url.Values{"token": {"token of " + path}}
 	for i := 0; i < len(pairs); i += 2 {
@@ -192,15 +192,15 @@ func (k *desk) post(path string, pairs ...string) page {
 	return k.do(r)
 }
 
-func (k *desk) do(r *http.Request) page {
+func (k *testConsole) do(r *http.Request) page {
 	k.t.Helper()
 	w := httptest.NewRecorder()
 	k.mux.ServeHTTP(w, r)
 	return page{w.Code, w.Header(), w.Body.String()}
 }
 
-// says fails unless the page contains each text.
-func (p page) says(t *testing.T, texts ...string) {
+// has fails unless the page contains each text.
+func (p page) has(t *testing.T, texts ...string) {
 	t.Helper()
 	for _, text := range texts {
 		if !strings.Contains(p.body, text) {
@@ -209,8 +209,8 @@ func (p page) says(t *testing.T, texts ...string) {
 	}
 }
 
-// hides fails if the page contains one of the texts.
-func (p page) hides(t *testing.T, texts ...string) {
+// hasNot fails if the page contains one of the texts.
+func (p page) hasNot(t *testing.T, texts ...string) {
 	t.Helper()
 	for _, text := range texts {
 		if strings.Contains(p.body, text) {

@@ -19,11 +19,11 @@ func TestPolicyPageDryRunsADraft(t *testing.T) {
 		o.Now = func() time.Time { return time.Date(2026, 11, 26, 2, 0, 0, 0, time.UTC) }
 	})
 	p := k.get("/console/policy")
-	p.says(t, "Try a draft", `<option value="7d" selected>`, "Rules in force", "spellcheck=\"false\" autocapitalize=\"off\" autocomplete=\"off\" required>\nrules:\n  - {name: &lt;now&gt;, level: 1}\n</textarea>")
-	p.hides(t, "Decisions by rule")
+	p.has(t, "Try a draft", `<option value="7d" selected>`, "Rules in force", "spellcheck=\"false\" autocapitalize=\"off\" autocomplete=\"off\" required>\nrules:\n  - {name: &lt;now&gt;, level: 1}\n</textarea>")
+	p.hasNot(t, "Decisions by rule")
 	p = k.post("/console/policy", "draft", "rules:\r\n  - {name: large, level: 2}\r\n", "since", "1d")
-	p.says(t, "1,200 calls, 1 decided differently.", "7 cannot be determined", "arguments that are not stored", "4 more were refused", "<strong>large</strong>", `href="/console/audit?call=call_1"`, "Rules in force", "Allowed", "Held", `<option value="1d" selected>`, "- {name: large, level: 2}")
-	p.hides(t, "no rule</span></td><td data-label=\"Allowed\"")
+	p.has(t, "1,200 calls, 1 decided differently.", "7 cannot be determined", "arguments that are not stored", "4 more were refused", "<strong>large</strong>", `href="/console/audit?call=call_1"`, "Rules in force", "Allowed", "Held", `<option value="1d" selected>`, "- {name: large, level: 2}")
+	p.hasNot(t, "no rule</span></td><td data-label=\"Allowed\"")
 	if got := d.last("POST /policy/dry-run").body; got != `{"policy":"rules:\n  - {name: large, level: 2}\n","since":"2026-11-25T02:00:00Z"}` {
 		t.Errorf("asked %s", got)
 	}
@@ -31,7 +31,7 @@ func TestPolicyPageDryRunsADraft(t *testing.T) {
 	if p = k.post("/console/policy", "draft", "rules: []", "since", "never"); p.status != http.StatusForbidden {
 		t.Errorf("without the scope: %d", p.status)
 	}
-	p.says(t, "It requires the scope admin.", "rules: []", `<option value="7d" selected>`)
+	p.has(t, "It requires the scope admin.", "rules: []", `<option value="7d" selected>`)
 }
 
 func TestACallWhoseArgumentsAreStoredIsReplayed(t *testing.T) {
@@ -45,7 +45,7 @@ func TestACallWhoseArgumentsAreStoredIsReplayed(t *testing.T) {
 	})
 	k := openDesk(t, d, nil)
 	p := k.get("/console/call?id=call_1")
-	p.says(t, `&#34;message&#34;:`, "&lt;hi&gt;", "9007199254740993", `value="replay"`, `href="/console/call?id=call_0"`)
+	p.has(t, `&#34;message&#34;:`, "&lt;hi&gt;", "9007199254740993", `value="replay"`, `href="/console/call?id=call_0"`)
 	if got := d.last("GET /calls/call_1").query; got != "include=arguments" {
 		t.Errorf("asked %q", got)
 	}
@@ -58,7 +58,7 @@ func TestACallWhoseArgumentsAreStoredIsReplayed(t *testing.T) {
 	if sent.Get("Prefer") != "respond-async" || !strings.HasPrefix(sent.Get("Idempotency-Key"), once+"-") {
 		t.Errorf("the replay was sent with %v", sent)
 	}
-	k.get("/console/call?id=call_2").hides(t, `value="replay"`)
+	k.get("/console/call?id=call_2").hasNot(t, `value="replay"`)
 	if p = k.post("/console/call", "id", "call_2", "do", "replay"); p.status != http.StatusConflict {
 		t.Errorf("without arguments: %d", p.status)
 	}

@@ -122,7 +122,7 @@ func (c environmentPages) read(ctx context.Context, v Visit, path string) ([]byt
 	if v.Key != "" {
 		r.Header.Set("Authorization", "Bearer "+v.Key)
 	}
-	res, err := (&http.Client{Transport: c.o.Transport, CheckRedirect: stay}).Do(r)
+	res, err := (&http.Client{Transport: c.o.Transport, CheckRedirect: rejectRedirect}).Do(r)
 	if err != nil {
 		return nil, silent(err)
 	}

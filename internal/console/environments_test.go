@@ -21,13 +21,13 @@ func TestEpisodesAndRewardsOfEnvironmentsAreShown(t *testing.T) {
 	})
 	k := openDesk(t, d, func(o *console.Options) { o.Environments = d.url })
 	k.key = "door-key"
-	k.get("/console/environments").says(t, `href="/console/environment?name=notes%2F2"`, "0.250", ">25</td>", "session", `href="/console/environments" aria-current="page"`, "idle")
+	k.get("/console/environments").has(t, `href="/console/environment?name=notes%2F2"`, "0.250", ">25</td>", "session", `href="/console/environments" aria-current="page"`, "idle")
 	if got := d.last("GET /environments").key; got != "door-key" {
 		t.Errorf("asked with the key %q", got)
 	}
 	p := k.get("/console/environment?name=notes%2F2")
-	p.says(t, "Worker lost", "2 episodes", "1 episode<", "episode_1", "t7", "episode_2", "Given up", "from -1.000 to 1.000", `points="0,96 500,50 1000,4"`, `y1="50"`)
-	harmless(t, "an environment", p.body)
+	p.has(t, "Worker lost", "2 episodes", "1 episode<", "episode_1", "t7", "episode_2", "Given up", "from -1.000 to 1.000", `points="0,96 500,50 1000,4"`, `y1="50"`)
+	checkEscaped(t, "an environment", p.body)
 	if p = k.get("/console/environment"); p.status != http.StatusSeeOther {
 		t.Errorf("without a name: %d", p.status)
 	}

@@ -20,14 +20,14 @@ func TestEvaluationRunsAreListedAndReportsSandboxed(t *testing.T) {
 	})
 	k := openDesk(t, d, nil)
 	p := k.get("/console/evaluations")
-	p.says(t, `href="/console/evaluations/report?run=a%26%3Cb%3Erun"`, "1,234", "2,468", "of 2 trials", "50.0 %", "25.0 % to 75.0 %", "0.500", "No report", "callyard eval score", "The newest 2 of 1,000 runs", `href="/console/evaluations" aria-current="page"`)
-	harmless(t, "the list", p.body)
+	p.has(t, `href="/console/evaluations/report?run=a%26%3Cb%3Erun"`, "1,234", "2,468", "of 2 trials", "50.0 %", "25.0 % to 75.0 %", "0.500", "No report", "callyard eval score", "The newest 2 of 1,000 runs", `href="/console/evaluations" aria-current="page"`)
+	checkEscaped(t, "the list", p.body)
 	report := "/console/evaluations/report?run="
 	p = k.get(report + url.QueryEscape(name))
 	if csp := p.header.Get("Content-Security-Policy"); p.status != http.StatusOK || !strings.HasPrefix(csp, "default-src 'none'") || !strings.HasSuffix(csp, "; sandbox") || strings.Contains(csp, "script") {
 		t.Errorf("%d with the policy %q", p.status, csp)
 	}
-	p.says(t, "Tool selection")
+	p.has(t, "Tool selection")
 	for _, name := range []string{"..", ".", "../secret", "asked", "/etc", `..\secret`, "%2e%2e/secret"} {
 		if p = k.get(report + url.QueryEscape(name)); p.status != http.StatusNotFound || p.header.Get("Content-Security-Policy") != "" {
 			t.Errorf("%q: %d", name, p.status)
@@ -51,9 +51,9 @@ func TestEvaluationRunsAreListedAndReportsSandboxed(t *testing.T) {
 
 func TestEvaluationsPageShowsWhyItIsEmpty(t *testing.T) {
 	k := openDesk(t, openDoor(t, map[string]string{"GET /evaluations": "!not-found This front door has no folder of evaluations: set front_door.evaluations."}), nil)
-	k.get("/console/evaluations").says(t, "set front_door.evaluations")
+	k.get("/console/evaluations").has(t, "set front_door.evaluations")
 	k = openDesk(t, openDoor(t, map[string]string{"GET /evaluations": `{"total":0,"evaluations":[]}`}), nil)
-	k.get("/console/evaluations").says(t, "The folder has no runs")
+	k.get("/console/evaluations").has(t, "The folder has no runs")
 	k = openDesk(t, openDoor(t, map[string]string{"GET /evaluations": "!forbidden Your key may not do this."}), nil)
 	if p := k.get("/console/evaluations"); p.status != http.StatusForbidden {
 		t.Errorf("a key without the scope: %d", p.status)
@@ -67,5 +67,5 @@ func TestUnconfiguredPagesReturnNotFound(t *testing.T) {
 			t.Errorf("%s: %d", path, p.status)
 		}
 	}
-	k.get("/console/state").hides(t, "/console/environments")
+	k.get("/console/state").hasNot(t, "/console/environments")
 }

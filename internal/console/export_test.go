@@ -3,7 +3,7 @@ package console
 import "time"
 
 // Back returns the page to redirect to.
-func Back(text string) string { return back(text) }
+func Back(text string) string { return returnPage(text) }
 
 // Pretty returns indented JSON.
 func Pretty(raw string) string { return string(pretty([]byte(raw))) }

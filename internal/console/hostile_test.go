@@ -24,8 +24,8 @@ var attacks = []string{
 // allowed lists the elements of our pages. Each is inert, or checked with its source below.
 var allowed = strings.Fields("html head meta title link script body a header div p img span nav form input button main h1 h2 h3 h4 ul ol li section aside table thead tbody tr th td label select option textarea dl dt dd details summary pre code strong br q fieldset legend progress noscript b ins del mark figure figcaption time svg rect polyline line")
 
-// harmless fails the test if a text of others has become markup.
-func harmless(t *testing.T, path, body string) {
+// checkEscaped fails the test if a text of others has become markup.
+func checkEscaped(t *testing.T, path, body string) {
 	t.Helper()
 	z := html.NewTokenizer(strings.NewReader(body))
 	for {
@@ -166,26 +166,26 @@ func TestTextOfServersAndCallersIsEscaped(t *testing.T) {
 			if p.status != 200 {
 				t.Errorf("%s: %d %.200s", path, p.status, p.body)
 			}
-			harmless(t, path, p.body)
-			p.hides(t, "cy_secret")
+			checkEscaped(t, path, p.body)
+			p.hasNot(t, "cy_secret")
 			if strings.Contains(html.UnescapeString(p.body), attack) {
 				seen++
 			}
 		}
-		harmless(t, "a time that is none", k.get("/console/usage?from="+url.QueryEscape(attack)+"&interval="+url.QueryEscape(attack)).body)
+		checkEscaped(t, "a time that is none", k.get("/console/usage?from="+url.QueryEscape(attack)+"&interval="+url.QueryEscape(attack)).body)
 		p := k.post("/console/tool", "server", "s", "tool", "t", "do", "run", "arguments", attack, "f.a.0", attack, "f.a.2", "0")
-		harmless(t, "a tried call", p.body)
-		harmless(t, "a key that somebody else changed", k.post("/console/keys/key", "do", "change", "id", "k", "etag", "1", "owner", attack, "scopes", attack, "note", attack, "expires", attack).body)
-		harmless(t, "a state", k.post("/console/state", "file", attack, "etag", attack).body)
-		harmless(t, "a new key", k.post("/console/keys/new", "name", attack, "scopes", attack).body)
-		harmless(t, "a key that is refused", k.post("/console/keys/new", "name", attack, "owner", attack, "scopes", attack, "groups", attack, "tools", attack, "tenant", attack, "note", attack, "expires", attack).body)
+		checkEscaped(t, "a tried call", p.body)
+		checkEscaped(t, "a key that somebody else changed", k.post("/console/keys/key", "do", "change", "id", "k", "etag", "1", "owner", attack, "scopes", attack, "note", attack, "expires", attack).body)
+		checkEscaped(t, "a state", k.post("/console/state", "file", attack, "etag", attack).body)
+		checkEscaped(t, "a new key", k.post("/console/keys/new", "name", attack, "scopes", attack).body)
+		checkEscaped(t, "a key that is refused", k.post("/console/keys/new", "name", attack, "owner", attack, "scopes", attack, "groups", attack, "tools", attack, "tenant", attack, "note", attack, "expires", attack).body)
 		p = k.post("/console/policy", "draft", attack, "since", attack)
-		harmless(t, "a tried draft", p.body)
+		checkEscaped(t, "a tried draft", p.body)
 		if p = k.post("/console/policy", "do", "test", "call", "s/"+attack, "arguments", "{}", "draft", attack, "drafted", "on"); p.status != 200 || i != 16 && !strings.Contains(html.UnescapeString(p.body), attack) {
 			t.Errorf("a tested call: %d", p.status)
 		}
-		harmless(t, "a tested call", p.body)
-		harmless(t, "a call that cannot be tested", k.post("/console/policy", "do", "test", "call", attack, "arguments", attack, "draft", attack).body)
+		checkEscaped(t, "a tested call", p.body)
+		checkEscaped(t, "a call that cannot be tested", k.post("/console/policy", "do", "test", "call", attack, "arguments", attack, "draft", attack).body)
 		if i != 16 && seen < 10 { // number 16 has characters that are shown as marks
 			t.Errorf("%q is on %d pages only; does this test reach them?", attack, seen)
 		}

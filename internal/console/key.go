@@ -29,8 +29,8 @@ func (c *Console) orKey(w http.ResponseWriter, r *http.Request, err error) error
 	return nil
 }
 
-// back returns a page of the console for any requested address.
-func back(text string) string {
+// returnPage returns a page of the console for any requested address.
+func returnPage(text string) string {
 	u, err := url.Parse(text)
 	if err != nil || u.Host != "" || u.Scheme != "" || u.Opaque != "" || u.User != nil || strings.ContainsAny(text, "\\\r\n\t") {
 		return Root
@@ -42,7 +42,7 @@ func back(text string) string {
 }
 
 func (c *Console) askKey(w http.ResponseWriter, r *http.Request, v Visit) error {
-	return c.showKey(w, v, http.StatusOK, back(r.URL.Query().Get("next")), "")
+	return c.showKey(w, v, http.StatusOK, returnPage(r.URL.Query().Get("next")), "")
 }
 
 func (c *Console) showKey(w http.ResponseWriter, v Visit, status int, next, refusal string) error {
@@ -52,7 +52,7 @@ func (c *Console) showKey(w http.ResponseWriter, v Visit, status int, next, refu
 
 // takeKey stores a key for the user's session if the front door accepts it.
 func (c *Console) takeKey(w http.ResponseWriter, r *http.Request, v Visit) error {
-	next, key := back(r.PostForm.Get("next")), strings.TrimSpace(r.PostForm.Get("key"))
+	next, key := returnPage(r.PostForm.Get("next")), strings.TrimSpace(r.PostForm.Get("key"))
 	if r.PostForm.Get("do") == "forget" {
 		v.Keep("")
 		http.Redirect(w, r, Root+"/key", http.StatusSeeOther)

@@ -55,7 +55,7 @@ func formOf(k *callyard.APIKey) keyForm {
 		Groups: strings.Join(k.Groups, "\n"), Scopes: strings.Join(k.Scopes, "\n"), Tools: strings.Join(k.Tools, "\n"),
 	}
 	if l := k.Limits; l != nil {
-		form.Rate, form.Burst, form.InFlight = decimal(l.Rate), whole(l.Burst), whole(l.InFlight)
+		form.Rate, form.Burst, form.InFlight = decimal(l.Rate), formatWhole(l.Burst), formatWhole(l.InFlight)
 	}
 	if k.ExpiresAt != nil {
 		form.Expires = k.ExpiresAt.UTC().Format(expiresForm)
@@ -71,8 +71,8 @@ func decimal(x *float64) string {
 	return strconv.FormatFloat(*x, 'f', -1, 64)
 }
 
-// whole is [decimal] for a whole number.
-func whole(x *int64) string {
+// formatWhole is [decimal] for a whole number.
+func formatWhole(x *int64) string {
 	if x == nil {
 		return ""
 	}
@@ -112,7 +112,7 @@ func (f *keyForm) values(scopes []string) (v values, err error) {
 	}
 	if f.Rate != "" {
 		if x, err := strconv.ParseFloat(f.Rate, 64); err == nil && x == x && x > -1e300 && x < 1e300 { // JSON has no NaN and no infinity
-			v.Limits.Rate = unlessZero(x)
+			v.Limits.Rate = nilIfZero(x)
 		} else {
 			fault("/limits/rate", "must be a number, such as 5 or 0.5")
 		}
@@ -125,7 +125,7 @@ func (f *keyForm) values(scopes []string) (v values, err error) {
 			continue
 		}
 		if x, err := strconv.ParseInt(n.text, 10, 64); err == nil {
-			*n.to = unlessZero(x)
+			*n.to = nilIfZero(x)
 		} else {
 			fault("/limits/"+n.name, "must be a whole number")
 		}
@@ -142,8 +142,8 @@ func (f *keyForm) values(scopes []string) (v values, err error) {
 	return v, nil
 }
 
-// unlessZero returns nil for 0, which means no limit.
-func unlessZero[T int64 | float64](x T) *T {
+// nilIfZero returns nil for 0, which means no limit.
+func nilIfZero[T int64 | float64](x T) *T {
 	if x == 0 {
 		return nil
 	}

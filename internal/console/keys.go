@@ -121,7 +121,7 @@ type secretPage struct {
 // create creates a key and shows its secret.
 func (c keyPages) create(w http.ResponseWriter, r *http.Request, v Visit) error {
 	form := readForm(r.PostForm)
-	body := callyard.APIKeyRequest{Name: form.Name, Owner: given(form.Owner), Tenant: given(form.Tenant), Note: given(form.Note), Groups: listed(form.Groups), Tools: listed(form.Tools)}
+	body := callyard.APIKeyRequest{Name: form.Name, Owner: optional(form.Owner), Tenant: optional(form.Tenant), Note: optional(form.Note), Groups: listed(form.Groups), Tools: listed(form.Tools)}
 	if form.Role == "" {
 		body.Scopes = listed(form.Scopes)
 	} else {

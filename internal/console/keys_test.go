@@ -34,14 +34,14 @@ func TestKeysAreListedWithTheirProperties(t *testing.T) {
 		o.Now = func() time.Time { return time.Date(2026, 12, 30, 0, 0, 0, 0, time.UTC) }
 	})
 	p := k.get("/console/keys")
-	p.says(t, "ci", "k1", "build team", "tools:call", "2027-01-01", "2026-11-26 02:00 UTC", "Ends soon", "Configuration", `href="/console/keys/new"`)
+	p.has(t, "ci", "k1", "build team", "tools:call", "2027-01-01", "2026-11-26 02:00 UTC", "Ends soon", "Configuration", `href="/console/keys/new"`)
 	p = k.get("/console/keys?q=BUILD")
-	p.says(t, "ci")
-	p.hides(t, "root")
-	k.get("/console/keys?q=nobody").says(t, "No keys match")
+	p.has(t, "ci")
+	p.hasNot(t, "root")
+	k.get("/console/keys?q=nobody").has(t, "No keys match")
 	p = k.get("/console/keys/key?id=k0")
-	p.says(t, "front_door.keys")
-	p.hides(t, "Revoke the key", "Store the changes")
+	p.has(t, "front_door.keys")
+	p.hasNot(t, "Revoke the key", "Store the changes")
 	if p = k.get("/console/keys/key"); p.status != http.StatusSeeOther {
 		t.Errorf("without an id: %d", p.status)
 	}
@@ -57,7 +57,7 @@ func TestKeySecretIsShownOnceAndNotInURLsOrLogs(t *testing.T) {
 	if p.status != http.StatusCreated || p.header.Get("Location") != "" {
 		t.Errorf("%d, Location %q", p.status, p.header.Get("Location"))
 	}
-	p.says(t, secret, `data-copy="secret"`)
+	p.has(t, secret, `data-copy="secret"`)
 	if strings.Count(p.body, secret) != 1 {
 		t.Errorf("the page has the secret %d times", strings.Count(p.body, secret))
 	}
@@ -66,12 +66,12 @@ func TestKeySecretIsShownOnceAndNotInURLsOrLogs(t *testing.T) {
 		t.Errorf("sent %s", got)
 	}
 	p = k.post("/console/keys/key", "do", "rotate", "id", "k1", "etag", `"12"`, "grace", "3600")
-	p.says(t, secret, "accepted until 2026-11-27 02:00 UTC")
+	p.has(t, secret, "accepted until 2026-11-27 02:00 UTC")
 	if r := d.last("POST /keys/k1/rotate"); r.body != `{"grace_seconds":3600}` || r.header.Get("If-Match") != `"12"` {
 		t.Errorf("sent %s with %q", r.body, r.header.Get("If-Match"))
 	}
 	for _, path := range []string{"/console/keys", "/console/keys/key?id=k1"} {
-		k.get(path).hides(t, secret)
+		k.get(path).hasNot(t, secret)
 	}
 	if strings.Contains(log.String(), secret) || !strings.Contains(log.String(), "make an API key") {
 		t.Errorf("the log is %s", log.String())
@@ -82,7 +82,7 @@ func TestKeyIsChangedOnlyIfUnmodifiedSinceShown(t *testing.T) {
 	d := keysDoor(t)
 	d.set("PATCH /keys/k1", ciKey)
 	k := openDesk(t, d, nil)
-	k.get("/console/keys/key?id=k1").says(t, `name="etag" value="`+html.EscapeString(`"12"`)+`"`, "nightly", "build team")
+	k.get("/console/keys/key?id=k1").has(t, `name="etag" value="`+html.EscapeString(`"12"`)+`"`, "nightly", "build team")
 	form := []string{"do", "change", "id", "k1", "etag", `"12"`, "owner", "build team", "scopes", "tools:read\r\ntools:call", "groups", "", "note", "hourly", "expires", "2027-01-01T00:00:00"}
 	if p := k.post("/console/keys/key", form...); p.status != http.StatusSeeOther || p.header.Get("Location") != "/console/keys/key?done=key&id=k1" {
 		t.Errorf("%d to %q: %s", p.status, p.header.Get("Location"), p.body)
@@ -99,7 +99,7 @@ func TestKeyIsChangedOnlyIfUnmodifiedSinceShown(t *testing.T) {
 		if p.status != http.StatusPreconditionFailed {
 			t.Errorf("%d", p.status)
 		}
-		p.says(t, "Nothing was changed: somebody else changed the key", "The last change is by bob", `<pre class="code">nightly</pre>`, `<pre class="code">hourly</pre>`, `name="etag" value="`+html.EscapeString(`"12"`)+`"`)
+		p.has(t, "Nothing was changed: somebody else changed the key", "The last change is by bob", `<pre class="code">nightly</pre>`, `<pre class="code">hourly</pre>`, `name="etag" value="`+html.EscapeString(`"12"`)+`"`)
 		if strings.Contains(p.body, "<td>Owner</td>") {
 			t.Error("a field that is the same is shown as a difference")
 		}
@@ -107,7 +107,7 @@ func TestKeyIsChangedOnlyIfUnmodifiedSinceShown(t *testing.T) {
 	// A refusal keeps the submitted values.
 	d.set("PATCH /keys/k1", "!forbidden You may not.")
 	p := k.post("/console/keys/key", form...)
-	p.says(t, "You may not.", "hourly")
+	p.has(t, "You may not.", "hourly")
 	form[15] = "tomorrow"
 	if p = k.post("/console/keys/key", form...); p.status != http.StatusBadRequest {
 		t.Errorf("%d", p.status)
@@ -122,7 +122,7 @@ func TestKeyRevocationNeedsConfirmation(t *testing.T) {
 	if p.status != http.StatusBadRequest {
 		t.Errorf("%d", p.status)
 	}
-	p.says(t, "Nothing was revoked")
+	p.has(t, "Nothing was revoked")
 	for _, r := range d.asked {
 		if r.route == "DELETE /keys/k1" {
 			t.Fatal("it was revoked without a confirmation")
@@ -133,7 +133,7 @@ func TestKeyRevocationNeedsConfirmation(t *testing.T) {
 		t.Errorf("%d", p.status)
 	}
 	d.set("DELETE /keys/k1", "!precondition-failed It has changed.")
-	k.post("/console/keys/key", "do", "revoke", "id", "k1", "etag", `"12"`, "sure", "yes").says(t, "somebody else changed the key")
+	k.post("/console/keys/key", "do", "revoke", "id", "k1", "etag", `"12"`, "sure", "yes").has(t, "somebody else changed the key")
 }
 
 func TestNewKeyFormSendsRoleAndLimits(t *testing.T) {
@@ -142,7 +142,7 @@ func TestNewKeyFormSendsRoleAndLimits(t *testing.T) {
 	k := openDesk(t, d, nil)
 	p := k.get("/console/keys/new")
 	for _, role := range scope.Roles() {
-		p.says(t, `<option value="`+string(role)+`"`)
+		p.has(t, `<option value="`+string(role)+`"`)
 	}
 	p = k.post("/console/keys/new", "name", "ci", "role", "developer", "scopes", "tools:read\r\ntools:call", "tools", "files/*", "rate", "0.5", "burst", "20", "in_flight", "10")
 	if p.status != http.StatusCreated {
@@ -176,7 +176,7 @@ func TestKeyFormShowsErrorsAtTheirFields(t *testing.T) {
 			if p.status != http.StatusBadRequest {
 				t.Errorf("the status is %d", p.status)
 			}
-			p.says(t, c.says, "Nothing was stored. Correct the marked fields.", "for the nightly build")
+			p.has(t, c.says, "Nothing was stored. Correct the marked fields.", "for the nightly build")
 			if got := strings.Count(p.body, `aria-invalid="true"`); got != len(c.fields) {
 				t.Errorf("%d fields are marked, want %d", got, len(c.fields))
 			}
@@ -191,7 +191,7 @@ func TestKeyFormShowsErrorsAtTheirFields(t *testing.T) {
 				t.Errorf("%d fields get the focus", got)
 			}
 			if c.answer != "" {
-				p.says(t, "<code>/other</code> is odd")
+				p.has(t, "<code>/other</code> is odd")
 			}
 		})
 	}
@@ -201,7 +201,7 @@ func TestKeyFormChangesRoleAndLimits(t *testing.T) {
 	const role = `{"id":"k1","name":"ci","owner":"build team","role":"developer","scopes":["tools:read","tools:call","calls:read"],"limits":{"rate":5,"in_flight":2000},"origin":"api","etag":"\"12\""}`
 	d := openDoor(t, map[string]string{"GET /keys/k1": role, "PATCH /keys/k1": role})
 	k := openDesk(t, d, nil)
-	k.get("/console/keys/key?id=k1").says(t, `<option value="developer" selected>`, "5 calls per second, 2,000 in flight", `name="in_flight" value="2000"`)
+	k.get("/console/keys/key?id=k1").has(t, `<option value="developer" selected>`, "5 calls per second, 2,000 in flight", `name="in_flight" value="2000"`)
 	change := func(want string, changes ...string) {
 		t.Helper()
 		form := append([]string{"do", "change", "id", "k1", "etag", `"12"`, "owner", "build team", "role", "developer", "scopes", "tools:read\r\ntools:call\r\ncalls:read", "rate", "5", "in_flight", "2000"}, changes...)

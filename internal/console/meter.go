@@ -54,7 +54,7 @@ type meter struct {
 	mu      sync.Mutex
 	last    map[string]seenLoad
 	sum     counts
-	samples []sampled // of the last minute
+	samples []sampleTotal // of the last minute
 }
 
 type seenLoad struct {
@@ -62,8 +62,8 @@ type seenLoad struct {
 	at time.Time
 }
 
-// sampled is the total at a time.
-type sampled struct {
+// sampleTotal is the total at a time.
+type sampleTotal struct {
 	at time.Time
 	counts
 }
@@ -105,7 +105,7 @@ func (m *meter) add(s *measured) {
 	}
 	sum := m.sum
 	sum.buckets = maps.Clone(sum.buckets)
-	m.samples = append(m.samples, sampled{s.at, sum})
+	m.samples = append(m.samples, sampleTotal{s.at, sum})
 	for len(m.samples) > 2 && s.at.Sub(m.samples[1].at) >= window {
 		m.samples = m.samples[1:]
 	}

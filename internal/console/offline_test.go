@@ -15,19 +15,19 @@ func TestToolPageOfDisconnectedServerShowsKnownDetails(t *testing.T) {
 		"GET /servers/none": "!not-found There is no server none.",
 	})
 	k := openDesk(t, d, nil)
-	k.get("/console/tool?server=crm&tool=send").says(t, "Sends letters.", "Offline", "No live worker runs it.")
+	k.get("/console/tool?server=crm&tool=send").has(t, "Sends letters.", "Offline", "No live worker runs it.")
 	// The front door never had the definition.
 	p := k.get("/console/tool?server=crm&tool=pay")
 	if p.status != http.StatusOK {
 		t.Errorf("%d %s", p.status, p.body)
 	}
-	p.says(t, "the definition is not known", "The process &lt;ended&gt;.")
-	p.hides(t, `value="run"`)
+	p.has(t, "the definition is not known", "The process &lt;ended&gt;.")
+	p.hasNot(t, `value="run"`)
 	// The definition was accepted once.
 	d.set("GET /servers/crm/pins", `{"pin":"warn","server":"crm","tools":[{"name":"pay","state":"gone","accepted_definition":{"name":"pay","description":"Pays bills."}}]}`)
 	p = k.get("/console/tool?server=crm&tool=pay")
-	p.says(t, "Pays bills.", "accepted last")
-	p.hides(t, `value="run"`)
+	p.has(t, "Pays bills.", "accepted last")
+	p.hasNot(t, `value="run"`)
 	// A ready server and an unknown server have no such tool.
 	d.set("GET /servers/crm/pins", "!not-found There is no such thing.")
 	d.set("GET /servers/crm", strings.Replace(gone, `"error"`, `"initialized"`, 1))

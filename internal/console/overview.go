@@ -44,8 +44,8 @@ func (c *Console) servers(ctx context.Context, v Visit) ([]callyard.ServerItem, 
 	return list.Servers, err
 }
 
-// inTrouble reports whether some or all workers cannot run calls of a server.
-func inTrouble(s callyard.ServerItem) bool {
+// hasTrouble reports whether some or all workers cannot run calls of a server.
+func hasTrouble(s callyard.ServerItem) bool {
 	return s.InitializationState == "error" || s.InitializationState == "timeout" || s.WorkerCount == 0 ||
 		slices.ContainsFunc(s.Workers, func(w callyard.ServerWorker) bool {
 			return w.InitializationState == "error" || w.InitializationState == "timeout"
@@ -68,7 +68,7 @@ func (c *Console) overview(w http.ResponseWriter, r *http.Request, v Visit) erro
 	}
 	page.Doors, page.Silent = len(m.doors), m.silent
 	for _, s := range servers {
-		if inTrouble(s) {
+		if hasTrouble(s) {
 			page.Trouble = append(page.Trouble, s)
 		}
 		if len(s.ChangedTools) > 0 {
@@ -76,7 +76,7 @@ func (c *Console) overview(w http.ResponseWriter, r *http.Request, v Visit) erro
 		}
 	}
 	slices.SortFunc(page.Trouble, func(a, b callyard.ServerItem) int { return cmp.Compare(a.ID, b.ID) })
-	trouble := troubleOf(len(page.Trouble), len(servers))
+	trouble := troubleFigure(len(page.Trouble), len(servers))
 	if page.Refused != "" {
 		page.Figures = []figure{trouble}
 		return c.render(w, v, http.StatusOK, "overview", view{Title: "Overview", Here: Root, Live: true, Page: page})
@@ -117,8 +117,8 @@ func ratesOf(r rates) []figure {
 	return []figure{calls, errors, p50, p99}
 }
 
-// troubleOf returns the figure of the servers in trouble.
-func troubleOf(trouble, servers int) figure {
+// troubleFigure returns the figure of the servers in trouble.
+func troubleFigure(trouble, servers int) figure {
 	bad := figure{Label: "Servers in trouble", Value: ui.Number(trouble), Note: "of " + ui.Number(servers), To: Root + "/servers?state=trouble"}
 	if trouble > 0 {
 		bad.Tone = "danger"

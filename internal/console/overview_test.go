@@ -26,8 +26,8 @@ func doorText(id string, ended, fast, failed, inFlight int) string {
 	return fmt.Sprintf(`{"id":%q,"version":"1.3","region":"eu","draining":false,"load":{"ended":%d,"failed":%d,"tool_errors":0,"in_flight":%d,"waiting":1,"times":[{"at_most":0.1,"calls":%d},{"at_most":1,"calls":%d},{"calls":0}]}}`, id, ended, failed, inFlight, fast, ended-fast)
 }
 
-// doorsText returns the response of GET /front-doors.
-func doorsText(doors ...string) string {
+// frontDoorsJSON returns the response of GET /front-doors.
+func frontDoorsJSON(doors ...string) string {
 	return `{"fabric":{"workers":2,"approvals":5,"oldest_approval":"1970-01-01T00:15:00Z","batches":1234,"disagreements":3},"front_doors":[` + strings.Join(doors, ",") + `]}`
 }
 
@@ -50,7 +50,7 @@ func TestRatesRestartWithTheFrontDoor(t *testing.T) {
 		id, want string
 	}{{1000, "a", "unknown"}, {1010, "b", "unknown"}, {1020, "b", "10"}, {1200, "b", "unknown"}} {
 		at.Store(c.at)
-		d.set("GET /front-doors", doorsText(doorText(c.id, 100+100*i, 100, 0, 0)))
+		d.set("GET /front-doors", frontDoorsJSON(doorText(c.id, 100+100*i, 100, 0, 0)))
 		if got := figureOf(t, k.get("/console"), "Calls per second"); got != c.want {
 			t.Errorf("at %d: %s", c.at, got)
 		}
@@ -60,7 +60,7 @@ func TestRatesRestartWithTheFrontDoor(t *testing.T) {
 func TestOverviewShowsTheFrontDoorFigures(t *testing.T) {
 	d := openDoor(t, map[string]string{
 		"GET /servers":     `{"servers":[` + okServer + `,` + badServer + `]}`,
-		"GET /front-doors": doorsText(doorText("a", 104, 100, 4, 3)),
+		"GET /front-doors": frontDoorsJSON(doorText("a", 104, 100, 4, 3)),
 	})
 	var at atomic.Int64
 	k := openDesk(t, d, func(o *console.Options) { o.Now = func() time.Time { return time.Unix(at.Load(), 0) } })
@@ -71,10 +71,10 @@ func TestOverviewShowsTheFrontDoorFigures(t *testing.T) {
 			t.Errorf("%s is %q, want %q", label, got, want)
 		}
 	}
-	p.says(t, "The process ended with status 3.", `href="/console/server?id=crm"`, "1 not accepted", "the oldest for 1m40s", "differences in configuration: 3", "waiting for a slot: 1")
+	p.has(t, "The process ended with status 3.", `href="/console/server?id=crm"`, "1 not accepted", "the oldest for 1m40s", "differences in configuration: 3", "waiting for a slot: 1")
 
 	// Ten seconds and 200 calls later.
-	d.set("GET /front-doors", doorsText(doorText("a", 304, 300, 4, 3)))
+	d.set("GET /front-doors", frontDoorsJSON(doorText("a", 304, 300, 4, 3)))
 	at.Store(1010)
 	p = k.get("/console")
 	for label, want := range map[string]string{"Calls per second": "20", "Errors per second": "0", "Latency p50": "50 ms", "Latency p99": "99 ms"} {
@@ -82,7 +82,7 @@ func TestOverviewShowsTheFrontDoorFigures(t *testing.T) {
 			t.Errorf("%s is %q, want %q", label, got, want)
 		}
 	}
-	p.says(t, "of the last 10 s")
+	p.has(t, "of the last 10 s")
 }
 
 func TestFiguresAreTheSumOfAllFrontDoors(t *testing.T) {
@@ -92,7 +92,7 @@ func TestFiguresAreTheSumOfAllFrontDoors(t *testing.T) {
 	look := func(when int64, doors ...string) page {
 		t.Helper()
 		at.Store(when)
-		d.set("GET /front-doors", doorsText(doors...))
+		d.set("GET /front-doors", frontDoorsJSON(doors...))
 		return k.get("/console")
 	}
 	for _, c := range []struct {
@@ -117,15 +117,15 @@ func TestFiguresAreTheSumOfAllFrontDoors(t *testing.T) {
 				t.Errorf("at %d %s is %q, want %q", c.at, label, got, want)
 			}
 		}
-		p.says(t, c.says)
+		p.has(t, c.says)
 	}
 }
 
 func TestPageLoadsShareOneFrontDoorRequest(t *testing.T) {
-	d := openDoor(t, map[string]string{"GET /servers": `{"servers":[]}`, "GET /front-doors": doorsText(doorText("a", 1, 1, 0, 0))})
+	d := openDoor(t, map[string]string{"GET /servers": `{"servers":[]}`, "GET /front-doors": frontDoorsJSON(doorText("a", 1, 1, 0, 0))})
 	k := openDesk(t, d, func(o *console.Options) { o.Now = func() time.Time { return time.Unix(1000, 0) } })
 	for range 50 {
-		k.get("/console").says(t, "There are no servers")
+		k.get("/console").has(t, "There are no servers")
 	}
 	if len(d.asked) != 2 {
 		t.Errorf("the front door was asked %d times", len(d.asked))
@@ -138,23 +138,23 @@ func TestUnreachableFrontDoorIsReported(t *testing.T) {
 	if p.status != http.StatusServiceUnavailable {
 		t.Errorf("the status is %d", p.status)
 	}
-	p.says(t, "The front door at http://127.0.0.1:1 does not answer")
+	p.has(t, "The front door at http://127.0.0.1:1 does not answer")
 }
 
 func TestUserKeyIsRequestedCheckedAndSent(t *testing.T) {
-	d := openDoor(t, map[string]string{"GET /servers": `{"servers":[]}`, "GET /front-doors": doorsText(doorText("a", 1, 1, 0, 0)), "GET /version": `{"version":"1","go":"x","started":"2026-01-01T00:00:00Z"}`})
+	d := openDoor(t, map[string]string{"GET /servers": `{"servers":[]}`, "GET /front-doors": frontDoorsJSON(doorText("a", 1, 1, 0, 0)), "GET /version": `{"version":"1","go":"x","started":"2026-01-01T00:00:00Z"}`})
 	d.require("cy_good")
 	k := openDesk(t, d, nil)
 	if p := k.get("/console"); p.status != http.StatusSeeOther || p.header.Get("Location") != "/console/key?next=%2Fconsole" {
 		t.Fatalf("without a key: %d %v", p.status, p.header)
 	}
-	k.get("/console/key?next=%2F%2Fevil.example%2F").says(t, `name="next" value="/console"`)
+	k.get("/console/key?next=%2F%2Fevil.example%2F").has(t, `name="next" value="/console"`)
 	p := k.post("/console/key", "key", "cy_bad", "next", "/console/tools?q=x")
 	if p.status != http.StatusUnauthorized || k.key != "" {
 		t.Errorf("a wrong key: %d, kept %q", p.status, k.key)
 	}
-	p.says(t, "The API key is unknown.", `value="/console/tools?q=x"`)
-	p.hides(t, "cy_bad")
+	p.has(t, "The API key is unknown.", `value="/console/tools?q=x"`)
+	p.hasNot(t, "cy_bad")
 	if p = k.post("/console/key", "key", "cy_good", "next", "/console"); p.status != http.StatusSeeOther || p.header.Get("Location") != "/console" || k.key != "cy_good" {
 		t.Errorf("the right key: %d %v", p.status, p.header)
 	}

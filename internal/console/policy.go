@@ -24,15 +24,15 @@ type policyPage struct {
 	Ready    bool
 	Checked  bool
 	TooMany  bool
-	Versions []inForce
+	Versions []activeVersion
 	Refused  string // the reason why the key may not see the versions; empty if it may
 	Rules    string // the text of the effective policy; empty if there is none or the key may not see it
 	Draft    draftView
 	Test     testView
 }
 
-// inForce is the version of a part of the configuration in a process.
-type inForce struct{ Process, Part, Version string }
+// activeVersion is the version of a part of the configuration in a process.
+type activeVersion struct{ Process, Part, Version string }
 
 // policy shows the policy of each process, and its decisions for the given tools.
 func (c policyPages) policy(w http.ResponseWriter, r *http.Request, v Visit) error {
@@ -70,7 +70,7 @@ func (c policyPages) inForce(ctx context.Context, v Visit, page *policyPage) err
 	for _, p := range status.Processes {
 		for _, part := range p.Parts {
 			if part.Part == "policy" {
-				page.Versions = append(page.Versions, inForce{p.ID, string(part.Part), part.Version})
+				page.Versions = append(page.Versions, activeVersion{p.ID, string(part.Part), part.Version})
 			}
 		}
 	}

@@ -13,27 +13,27 @@ func TestACallIsTestedOnThePolicyPage(t *testing.T) {
 	})
 	k := openDesk(t, d, nil)
 	p := k.get("/console/policy")
-	p.says(t, "Test a call", `form="policy" name="call"`, `<form id="policy" method="post"`, `form="policy" name="do" value="test" formnovalidate`)
-	p.hides(t, "Decision on the call", "aria-invalid")
+	p.has(t, "Test a call", `form="policy" name="call"`, `<form id="policy" method="post"`, `form="policy" name="do" value="test" formnovalidate`)
+	p.hasNot(t, "Decision on the call", "aria-invalid")
 
 	p = k.post("/console/policy", "do", "test", "call", " bank/pay/now ", "arguments", "{\r\n \"n\": 9007199254740993}", "draft", "rules: [] # mine", "since", "1h")
 	if p.status != http.StatusOK {
 		t.Fatalf("%d %s", p.status, p.body)
 	}
-	p.says(t, "Decision on the call", "Held", "large &lt;payment&gt;", "It is much.", "2 of finance, ops, within 1h30m", "<dt>Risk</dt><dd>medium</dd>", "match the schema", "<dt>Durable</dt><dd>yes</dd>",
+	p.has(t, "Decision on the call", "Held", "large &lt;payment&gt;", "It is much.", "2 of finance, ops, within 1h30m", "<dt>Risk</dt><dd>medium</dd>", "match the schema", "<dt>Durable</dt><dd>yes</dd>",
 		`value="bank/pay/now"`, "9007199254740993}</textarea>", "rules: [] # mine</textarea>", `<option value="1h" selected>`, "Rules in force")
-	p.hides(t, "aria-invalid", " checked")
+	p.hasNot(t, "aria-invalid", " checked")
 	if got := d.last("POST /policy/test").body; got != `{"server":"bank","tool":"pay/now","arguments":{"n":9007199254740993}}` {
 		t.Errorf("asked %s", got)
 	}
 	p = k.post("/console/policy", "do", "test", "call", "bank/pay", "arguments", "", "draft", "rules: [] # <mine>", "drafted", "on")
-	p.says(t, " checked")
+	p.has(t, " checked")
 	if got := d.last("POST /policy/test").body; got != `{"server":"bank","tool":"pay","arguments":{},"policy":"rules: [] # <mine>"}` {
 		t.Errorf("asked %s", got)
 	}
 	// A dry run keeps the values of the test form.
 	d.set("POST /policy/dry-run", "!forbidden It requires the scope admin.")
-	k.post("/console/policy", "draft", "rules: []", "since", "1d", "call", "bank/pay", "arguments", "{typed", "drafted", "on").says(t, `value="bank/pay"`, "{typed", " checked")
+	k.post("/console/policy", "draft", "rules: []", "since", "1d", "call", "bank/pay", "arguments", "{typed", "drafted", "on").has(t, `value="bank/pay"`, "{typed", " checked")
 }
 
 func TestFaultsOfATestedCallAreShownAtTheirFields(t *testing.T) {
@@ -58,7 +58,7 @@ func TestFaultsOfATestedCallAreShownAtTheirFields(t *testing.T) {
 		if p.status != c.status {
 			t.Errorf("%s: %d %s", c.name, p.status, p.body)
 		}
-		p.says(t, append(c.says, `value="`+c.call+`"`)...)
-		p.hides(t, c.hides...)
+		p.has(t, append(c.says, `value="`+c.call+`"`)...)
+		p.hasNot(t, c.hides...)
 	}
 }

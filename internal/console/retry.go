@@ -20,8 +20,8 @@ const (
 	readAtOnce = 8
 )
 
-// retried is a call of the new batch, with the original arguments. Numbers keep all digits.
-type retried struct {
+// retryLine is a call of the new batch, with the original arguments. Numbers keep all digits.
+type retryLine struct {
 	Server    string          `json:"server"`
 	Tool      string          `json:"tool"`
 	Arguments json.RawMessage `json:"arguments,omitempty"`
@@ -35,7 +35,7 @@ func (c callPages) retryFailed(w http.ResponseWriter, r *http.Request, v Visit, 
 	if err != nil {
 		return err
 	}
-	calls := make([]retried, len(ids))
+	calls := make([]retryLine, len(ids))
 	all, ctx := errgroup.WithContext(r.Context())
 	all.SetLimit(readAtOnce)
 	for i, call := range ids {
@@ -84,7 +84,7 @@ func (c callPages) failedOf(ctx context.Context, v Visit, id string) (ids []stri
 }
 
 // again returns the parameters of a call, to call it again.
-func (c callPages) again(ctx context.Context, v Visit, id string) (of retried, err error) {
+func (c callPages) again(ctx context.Context, v Visit, id string) (of retryLine, err error) {
 	include := callyard.GetCallParamsIncludeArguments
 	a, err := c.ask(ctx, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
 		return client.GetCall(ctx, id, &callyard.GetCallParams{Include: &include})
@@ -96,7 +96,7 @@ func (c callPages) again(ctx context.Context, v Visit, id string) (of retried, e
 	if err := json.Unmarshal(a.body, &call); err != nil {
 		return of, schema.Errorf(schema.KindUnavailable, "The answer of the front door cannot be read: %w", err)
 	}
-	of = retried{Server: call.Server, Tool: call.Tool, Arguments: rawjson.Get(a.body, "arguments"), CustomID: text(call.CustomID)}
+	of = retryLine{Server: call.Server, Tool: call.Tool, Arguments: rawjson.Get(a.body, "arguments"), CustomID: text(call.CustomID)}
 	if of.Arguments == nil {
 		return of, schema.Errorf(schema.KindConflict, "The arguments of the call %q are not stored any more, so the failed calls cannot be retried.", id)
 	}

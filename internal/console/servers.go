@@ -32,14 +32,14 @@ func (c *Console) serverList(w http.ResponseWriter, r *http.Request, v Visit) er
 	q := r.URL.Query()
 	page := serversPage{All: len(servers), State: q.Get("state"), Query: strings.TrimSpace(q.Get("q"))}
 	for _, s := range servers {
-		if page.State == "trouble" && !inTrouble(s) || page.State == "changed" && len(s.ChangedTools) == 0 || !strings.Contains(strings.ToLower(s.ID), strings.ToLower(page.Query)) {
+		if page.State == "trouble" && !hasTrouble(s) || page.State == "changed" && len(s.ChangedTools) == 0 || !strings.Contains(strings.ToLower(s.ID), strings.ToLower(page.Query)) {
 			continue
 		}
 		page.Servers = append(page.Servers, s)
 	}
 	// Servers that need attention come first.
 	slices.SortFunc(page.Servers, func(a, b callyard.ServerItem) int {
-		return cmp.Or(-compareBools(inTrouble(a), inTrouble(b)), cmp.Compare(a.ID, b.ID))
+		return cmp.Or(-compareBools(hasTrouble(a), hasTrouble(b)), cmp.Compare(a.ID, b.ID))
 	})
 	page.Found = len(page.Servers)
 	if page.Cut = page.Found > maxRows; page.Cut {
@@ -60,7 +60,7 @@ func compareBools(a, b bool) int {
 
 type serverPage struct {
 	S       callyard.ServerItem
-	Sum     sums
+	Sum     workerTotals
 	Tools   []toolRow
 	More    bool   // there are more tools than are shown
 	Unknown string // the reason why the tools are not known
@@ -73,8 +73,8 @@ type serverPage struct {
 	Notice string
 }
 
-// sums holds totals over the workers of a server.
-type sums struct{ Sessions, Restarts int64 }
+// workerTotals holds totals over the workers of a server.
+type workerTotals struct{ Sessions, Restarts int64 }
 
 // server serves the page of one server.
 func (c *Console) server(w http.ResponseWriter, r *http.Request, v Visit) error {

@@ -43,7 +43,7 @@ func (c switchPages) switchServer(w http.ResponseWriter, r *http.Request, v Visi
 	}
 	body := callyard.WideSwitchRequest{Server: &id, Enabled: to == "on"}
 	if to == "off" {
-		body.Reason = given(strings.TrimSpace(f.Get("reason")))
+		body.Reason = optional(strings.TrimSpace(f.Get("reason")))
 	}
 	if _, err := c.ask(r.Context(), v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
 		return client.SwitchTools(ctx, body)

@@ -9,12 +9,12 @@ func TestServersAreListedWithTheReasonOfAFailure(t *testing.T) {
 	d := openDoor(t, map[string]string{"GET /servers": `{"servers":[` + okServer + `,` + badServer + `]}`})
 	k := openDesk(t, d, nil)
 	p := k.get("/console/servers")
-	p.says(t, `href="/console/server?id=files"`, `href="/console/server?id=crm"`, "The process ended with status 3.", "1 to review")
+	p.has(t, `href="/console/server?id=files"`, `href="/console/server?id=crm"`, "The process ended with status 3.", "1 to review")
 	p = k.get("/console/servers?state=trouble")
-	p.says(t, "id=crm")
-	p.hides(t, "id=files")
-	k.get("/console/servers?q=FIL").hides(t, "id=crm")
-	k.get("/console/servers?q=nothing").says(t, "No servers match")
+	p.has(t, "id=crm")
+	p.hasNot(t, "id=files")
+	k.get("/console/servers?q=FIL").hasNot(t, "id=crm")
+	k.get("/console/servers?q=nothing").has(t, "No servers match")
 }
 
 func TestAServerShowsItsFaultItsToolsAndItsPins(t *testing.T) {
@@ -29,7 +29,7 @@ func TestAServerShowsItsFaultItsToolsAndItsPins(t *testing.T) {
 	})
 	k := openDesk(t, d, nil)
 	p := k.get("/console/server?id=crm")
-	p.says(t, "The process ended with status 3.", "no such module", "Not &lt;now&gt;.", "High risk", "Held for approval", `name="digest" value="sha256:new"`, "<mark>")
+	p.has(t, "The process ended with status 3.", "no such module", "Not &lt;now&gt;.", "High risk", "Held for approval", `name="digest" value="sha256:new"`, "<mark>")
 	p = k.post("/console/server/accept", "server", "crm", "tool", "pay", "digest", "sha256:new")
 	if p.status != http.StatusSeeOther || d.last("POST /servers/crm/pins").body != `{"tools":[{"digest":"sha256:new","name":"pay"}]}` {
 		t.Errorf("accepting: %d, %s", p.status, d.last("POST /servers/crm/pins").body)
@@ -37,7 +37,7 @@ func TestAServerShowsItsFaultItsToolsAndItsPins(t *testing.T) {
 	if p = k.post("/console/server/restart", "server", "crm"); p.status != http.StatusSeeOther || d.last("POST /servers/crm/restart").route == "" {
 		t.Errorf("restarting: %d", p.status)
 	}
-	k.get("/console/server?id=crm&done=restart").says(t, "The server is restarting")
+	k.get("/console/server?id=crm&done=restart").has(t, "The server is restarting")
 }
 
 func TestAllToolsOfAServerAreDisabledAndEnabled(t *testing.T) {
@@ -48,15 +48,15 @@ func TestAllToolsOfAServerAreDisabledAndEnabled(t *testing.T) {
 		"GET /tools/switches": `{"switches":[{"server":"files","tool":"send_*",` + at + `},{"server":"other",` + at + `}]}`,
 	})
 	k := openDesk(t, d, nil)
-	k.get("/console/server?id=files").says(t, "Disable all its tools", "There is no such thing.")
+	k.get("/console/server?id=files").has(t, "Disable all its tools", "There is no such thing.")
 	p := k.post("/console/server/switch", "server", "files", "to", "off", "reason", " Until Monday. ")
 	if got := d.last("PATCH /tools").body; p.status != http.StatusSeeOther || got != `{"enabled":false,"reason":"Until Monday.","server":"files"}` {
 		t.Errorf("disabling: %d, %s", p.status, got)
 	}
 	d.set("GET /tools/switches", `{"switches":[{"server":"files","by":"ada","reason":"Until <Monday>.",`+at+`}]}`)
 	p = k.get("/console/server?id=files&done=all-off")
-	p.says(t, "Enable its tools", "disabled by ada", "Until &lt;Monday&gt;.", "The tools of the server are disabled.")
-	p.hides(t, "Disable all its tools")
+	p.has(t, "Enable its tools", "disabled by ada", "Until &lt;Monday&gt;.", "The tools of the server are disabled.")
+	p.hasNot(t, "Disable all its tools")
 	p = k.post("/console/server/switch", "server", "files", "to", "on")
 	if got := d.last("PATCH /tools").body; p.status != http.StatusSeeOther || got != `{"enabled":true,"server":"files"}` {
 		t.Errorf("enabling: %d, %s", p.status, got)
@@ -73,14 +73,14 @@ func TestTheFleetShowsWorkersAndFrontDoors(t *testing.T) {
 		"GET /workers":       `{"workers":[{"id":"worker_1","name":"west","host":"h1","pid":3,"version":"1.2","draining":true,"in_flight":4,"api_servers":false,"started":"2026-01-01T00:00:00Z","labels":{"region":"eu"},"servers":[]}]}`,
 		"GET /configuration": `{"processes":[{"id":"frontdoor_1","role":"frontdoor","parts":[]},{"id":"approver_1","role":"approver","parts":[]}],"disagreements":[{"part":"policy","versions":[{"version":"a","processes":[]},{"version":"b","processes":[]}]}]}`,
 		"GET /version":       `{"version":"1.2","go":"go1","started":"2026-01-01T00:00:00Z"}`,
-		"GET /front-doors":   doorsText(`{"id":"frontdoor_1","draining":false}`),
+		"GET /front-doors":   frontDoorsJSON(`{"id":"frontdoor_1","draining":false}`),
 	})
 	p := openDesk(t, d, nil).get("/console/fleet")
-	p.says(t, "west", "worker_1", "Draining", "region=eu", "frontdoor_1", "approver_1", "different versions of the configuration", "There is no other worker that takes calls")
+	p.has(t, "west", "worker_1", "Draining", "region=eu", "frontdoor_1", "approver_1", "different versions of the configuration", "There is no other worker that takes calls")
 	d.set("GET /workers", `{"workers":[]}`)
-	d.set("GET /front-doors", doorsText(doorText("frontdoor_1", 1200, 1000, 30, 7), `{"id":"frontdoor_2","draining":true}`))
+	d.set("GET /front-doors", frontDoorsJSON(doorText("frontdoor_1", 1200, 1000, 30, 7), `{"id":"frontdoor_2","draining":true}`))
 	p = openDesk(t, d, nil).get("/console/fleet")
-	p.says(t, "No worker is alive", "frontdoor_2", "1.3", ">eu<", ">7 ", ">1,200<", ">30<", "1 wait", "Draining", ">unknown<")
+	p.has(t, "No worker is alive", "frontdoor_2", "1.3", ">eu<", ">7 ", ">1,200<", ">30<", "1 wait", "Draining", ">unknown<")
 }
 
 func TestAWorkerIsDrained(t *testing.T) {
@@ -89,14 +89,14 @@ func TestAWorkerIsDrained(t *testing.T) {
 	}
 	d := openDoor(t, map[string]string{
 		"GET /workers": `{"workers":[` + worker("worker_1") + `,` + worker("worker_2") + `]}`, "GET /configuration": `{"processes":[],"disagreements":[]}`,
-		"GET /version": `{"version":"1","go":"go1","started":"2026-01-01T00:00:00Z"}`, "GET /front-doors": doorsText(), "POST /workers/worker_2/drain": `{"id":"worker_2","status":"draining"}`,
+		"GET /version": `{"version":"1","go":"go1","started":"2026-01-01T00:00:00Z"}`, "GET /front-doors": frontDoorsJSON(), "POST /workers/worker_2/drain": `{"id":"worker_2","status":"draining"}`,
 	})
 	k := openDesk(t, d, nil)
 	p := k.get("/console/fleet")
-	p.says(t, `<option value="worker_2">`, "callyard workers drain")
-	p.hides(t, "There is no other worker")
+	p.has(t, `<option value="worker_2">`, "callyard workers drain")
+	p.hasNot(t, "There is no other worker")
 	if p = k.post("/console/fleet/drain", "worker", "worker_2"); p.status != http.StatusSeeOther || d.last("POST /workers/worker_2/drain").route == "" {
 		t.Errorf("draining: %d %s", p.status, p.body)
 	}
-	k.get("/console/fleet?done=drain").says(t, "The worker is draining")
+	k.get("/console/fleet?done=drain").has(t, "The worker is draining")
 }

@@ -30,11 +30,11 @@ const (
 
 // client returns a front door client that uses the user's key.
 func (c *Console) client(v Visit) (*callyard.ClientWithResponses, error) {
-	return callyard.New(c.o.FrontDoor(), v.Key, callyard.WithHTTPClient(&http.Client{Transport: c.o.Transport, CheckRedirect: stay}), callyard.WithRetries(0))
+	return callyard.New(c.o.FrontDoor(), v.Key, callyard.WithHTTPClient(&http.Client{Transport: c.o.Transport, CheckRedirect: rejectRedirect}), callyard.WithRetries(0))
 }
 
-// stay rejects redirects, because the key is for the configured address only.
-func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+// rejectRedirect rejects redirects, because the key is for the configured address only.
+func rejectRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // refusal returns the user-facing error for a failed request to the front door, or nil if the
 // status is below 400.

@@ -44,7 +44,7 @@ func TestKeyIsNotSentToRedirectTargets(t *testing.T) {
 		if p.status != http.StatusServiceUnavailable {
 			t.Errorf("%s: %d", path, p.status)
 		}
-		p.says(t, "The front door redirects to another address; set approver.console.front_door to that address.")
+		p.has(t, "The front door redirects to another address; set approver.console.front_door to that address.")
 	}
 	if followed {
 		t.Error("the redirect was followed")

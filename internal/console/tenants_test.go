@@ -14,7 +14,7 @@ const (
 		`"usage":{"from":"2026-01-01T00:00:00Z","to":"2026-01-02T00:00:00Z","complete":false,"calls":1234,"failed":30,"tool_errors":1,"denied":5,"expired":1,"unknown":1,"held":9,"unfinished":4}}`
 )
 
-func tenantsDesk(t *testing.T) (*desk, *door) {
+func openTenantsConsole(t *testing.T) (*testConsole, *door) {
 	t.Helper()
 	d := openDoor(t, map[string]string{"GET /tenants": `{"tenants":[` + homeTenant + `,` + redTenant + `]}`, "GET /tenants/red": redTenant, "GET /tenants/default": homeTenant,
 		"GET /sets": `{"sets":[{"name":"mine","tenant":"default","origin":"api","definition":{"include":[]}},{"name":"reds","tenant":"default","origin":"api","definition":{"include":[]}}]}`})
@@ -22,19 +22,19 @@ func tenantsDesk(t *testing.T) (*desk, *door) {
 }
 
 func TestTenantsAreListedWithLinksToTheirResources(t *testing.T) {
-	k, _ := tenantsDesk(t)
+	k, _ := openTenantsConsole(t)
 	p := k.get("/console/tenants")
-	p.says(t, `href="/console/tenant?id=default"`, `href="/console/tenant?id=red"`, ">1,234<", ">37<", "Own, 1 rule<", `data-label="In flight now">52</td>`, `data-label="Retention">36h</td>`, "not limited", `href="/console/keys?tenant=red"`, `href="/console/calls?tenant=red"`, "not counted yet", "unknown")
+	p.has(t, `href="/console/tenant?id=default"`, `href="/console/tenant?id=red"`, ">1,234<", ">37<", "Own, 1 rule<", `data-label="In flight now">52</td>`, `data-label="Retention">36h</td>`, "not limited", `href="/console/keys?tenant=red"`, `href="/console/calls?tenant=red"`, "not counted yet", "unknown")
 	p = k.get("/console/tenants?q=RE")
-	p.says(t, `href="/console/tenant?id=red"`)
-	p.hides(t, `href="/console/tenant?id=default"`)
-	k.get("/console/tenants?q=nobody").says(t, "No tenants match")
+	p.has(t, `href="/console/tenant?id=red"`)
+	p.hasNot(t, `href="/console/tenant?id=default"`)
+	k.get("/console/tenants?q=nobody").has(t, "No tenants match")
 	p = k.get("/console/tenant?id=red")
-	p.says(t, "red-*", ": 3 of the fleet now", `href="/console/sets?name=reds"`, "<li><p>mine</p></li>", "Its own, with 1 rule, and", "<dt>Weight</dt><dd>7</dd>", "hooks.example.com", "2 channels in Slack", `<span class="figure-value danger">37</span>`, ">6</span>Waiting for a slot now", ">52</span>In flight now: 12 of them borrowed, 3 lent to others", "<dd>36h after the end of a call</dd>",
+	p.has(t, "red-*", ": 3 of the fleet now", `href="/console/sets?name=reds"`, "<li><p>mine</p></li>", "Its own, with 1 rule, and", "<dt>Weight</dt><dd>7</dd>", "hooks.example.com", "2 channels in Slack", `<span class="figure-value danger">37</span>`, ">6</span>Waiting for a slot now", ">52</span>In flight now: 12 of them borrowed, 3 lent to others", "<dd>36h after the end of a call</dd>",
 		`href="/console/usage?by=key&amp;period=24h&amp;tenant=red"`, `href="/console/calls?tenant=red"`, `href="/console/keys?tenant=red"`, `href="/console/audit?tenant=red"`)
 	p = k.get("/console/tenant?id=default")
-	p.hides(t, "In flight now")
-	p.says(t, "<dt>Retention</dt><dd>The platform's</dd>", "sees every server", "sees no sets now", "cannot be read now", `>unknown</span></span>Calls`, `<span class="muted">none</span>`)
+	p.hasNot(t, "In flight now")
+	p.has(t, "<dt>Retention</dt><dd>The platform's</dd>", "sees every server", "sees no sets now", "cannot be read now", `>unknown</span></span>Calls`, `<span class="muted">none</span>`)
 	if p = k.get("/console/tenant"); p.status != http.StatusSeeOther || p.header.Get("Location") != "/console/tenants" {
 		t.Errorf("without an id: %d", p.status)
 	}
@@ -56,17 +56,17 @@ func TestFabricPagesShowATenantOnlyPermittedData(t *testing.T) {
 	if got := figureOf(t, p, "Servers in trouble"); p.status != http.StatusOK || got != "1" {
 		t.Errorf("%d, servers in trouble: %s", p.status, got)
 	}
-	p.says(t, refusal, "The process ended with status 3.")
-	p.hides(t, "Calls per second", "Workers", "Figures of the fabric")
+	p.has(t, refusal, "The process ended with status 3.")
+	p.hasNot(t, "Calls per second", "Workers", "Figures of the fabric")
 	if p = k.get("/console/policy?tools=a%2Fx"); p.status != http.StatusOK {
 		t.Errorf("the policy: %d", p.status)
 	}
-	p.says(t, refusal, "No one may.", "Try a draft")
-	p.hides(t, "No process reports a policy file")
+	p.has(t, refusal, "No one may.", "Try a draft")
+	p.hasNot(t, "No process reports a policy file")
 }
 
 func TestTenantPagesNeedPermission(t *testing.T) {
-	k, d := tenantsDesk(t)
+	k, d := openTenantsConsole(t)
 	d.set("GET /tenants", "!forbidden You may not.")
 	d.set("GET /tenants/red", "!forbidden You may not.")
 	for _, path := range []string{"/console/tenants", "/console/tenant?id=red"} {
@@ -97,14 +97,14 @@ func TestKeysAndCallsAreFilteredByTenant(t *testing.T) {
 	})
 	k := openDesk(t, d, nil)
 	p := k.get("/console/keys?tenant=red")
-	p.says(t, "first", `name="tenant" value="red"`)
-	p.hides(t, "second", "third")
+	p.has(t, "first", `name="tenant" value="red"`)
+	p.hasNot(t, "second", "third")
 	p = k.get("/console/keys?tenant=default")
-	p.says(t, "second")
-	p.hides(t, "first", "third")
+	p.has(t, "second")
+	p.hasNot(t, "first", "third")
 
 	p = k.get("/console/calls?tenant=red&state=failed")
-	p.says(t, "theirs", "all callers of the tenant", `href="/console/audit?call=call_1"`, `name="tenant" value="red"`)
+	p.has(t, "theirs", "all callers of the tenant", `href="/console/audit?call=call_1"`, `name="tenant" value="red"`)
 	if q := d.last("GET /calls").query; !strings.Contains(q, "principal=%2A") || !strings.Contains(q, "tenant=red") || !strings.Contains(q, "state=failed") {
 		t.Errorf("asked %s", q)
 	}
@@ -112,7 +112,7 @@ func TestKeysAndCallsAreFilteredByTenant(t *testing.T) {
 	d.set("GET /calls", "!forbidden You can list only your own calls.")
 	d.set("GET /calls?tenant=red&limit=50", call)
 	p = k.get("/console/calls?tenant=red")
-	p.says(t, "It does not see those of other callers", `href="/console/call?id=call_1"`)
+	p.has(t, "It does not see those of other callers", `href="/console/call?id=call_1"`)
 	if p = k.get("/console/calls?tenant=blue"); p.status != http.StatusForbidden {
 		t.Errorf("%d", p.status)
 	}

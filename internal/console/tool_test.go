@@ -38,8 +38,8 @@ func TestToolsAreSearchedAndListed(t *testing.T) {
 	d := toolDoor(t, "")
 	d.set("GET /tools/search", `{"ranking":"x","searched":9,"unmatched":["zebra"],"tools":[{"server":"demo","tool":"a/b","score":1,"risk":"medium","decision":"sandbox","signature":"a/b(message: string)","summary":"Says it."}]}`)
 	k := openDesk(t, d, nil)
-	k.get("/console/tools").says(t, `href="/console/tool?server=demo&amp;tool=a%2Fb"`, "Says &lt;it&gt;.", "Runs", "Low risk")
-	k.get("/console/tools?q=say+zebra&server=demo").says(t, "a/b(message: string)", "<q>zebra</q>", "Runs in a sandbox", "Medium risk")
+	k.get("/console/tools").has(t, `href="/console/tool?server=demo&amp;tool=a%2Fb"`, "Says &lt;it&gt;.", "Runs", "Low risk")
+	k.get("/console/tools?q=say+zebra&server=demo").has(t, "a/b(message: string)", "<q>zebra</q>", "Runs in a sandbox", "Medium risk")
 	if got := d.last("GET /tools/search").query; got != "q=say+zebra&server=demo&limit=50" {
 		t.Errorf("the search is %q", got)
 	}
@@ -52,7 +52,7 @@ func TestEditedCallIsSentUnchanged(t *testing.T) {
 	if got := editor(t, p); got != "{\n  \"message\": \"\",\n  \"n\": 90071992547409931\n}" {
 		t.Errorf("the defaults are %s", got)
 	}
-	p.says(t, "read-only", "sha256:d")
+	p.has(t, "read-only", "sha256:d")
 
 	p = k.post("/console/tool", "server", "demo", "tool", "a/b", "do", "compose", "f.a.0", "hi \"you\"\r\n&", "f.a.1", "1.50", "f.a.2.n", "1", "f.a.2.0", "x")
 	composed := editor(t, p)
@@ -60,21 +60,21 @@ func TestEditedCallIsSentUnchanged(t *testing.T) {
 		t.Errorf("the form makes %s", composed)
 	}
 	p = k.post("/console/tool", "server", "demo", "tool", "a/b", "do", "grow:a.2", "f.a.0", "m", "f.a.2.n", "1", "f.a.2.0", "x")
-	p.says(t, `name="f.a.2.n" value="2"`, `name="f.a.2.1"`)
+	p.has(t, `name="f.a.2.n" value="2"`, `name="f.a.2.1"`)
 
 	raw := " {\"message\" : \"\\u0041\", \"n\":1e2 , \"other\":null}\t"
 	p = k.post("/console/tool", "server", "demo", "tool", "a/b", "do", "run", "arguments", raw)
 	if got := d.last("POST /servers/demo/tools/a%2Fb").body; got != raw {
 		t.Errorf("the front door got %q", got)
 	}
-	p.says(t, "&lt;script&gt;x&lt;/script&gt;", "U+202E", "data:image/png;base64,iVBORw0KGgo=", `href="https://example.com/x"`, "90071992547409931")
-	p.hides(t, "<script>x", "data:image/svg", `href="javascript`)
+	p.has(t, "&lt;script&gt;x&lt;/script&gt;", "U+202E", "data:image/png;base64,iVBORw0KGgo=", `href="https://example.com/x"`, "90071992547409931")
+	p.hasNot(t, "<script>x", "data:image/svg", `href="javascript`)
 	if csp := p.header.Get("Content-Security-Policy"); !strings.Contains(csp, "img-src 'self' data:") {
 		t.Errorf("the policy of a page with an image is %q", csp)
 	}
 
 	p = k.post("/console/tool", "server", "demo", "tool", "a/b", "do", "fill", "arguments", raw)
-	p.says(t, "cannot show everything", ">\nA</textarea>", `value="1e2"`)
+	p.has(t, "cannot show everything", ">\nA</textarea>", `value="1e2"`)
 	if p = k.post("/console/tool", "server", "demo", "tool", "a/b", "do", "fill", "arguments", "{"); p.status != http.StatusUnprocessableEntity || editor(t, p) != "{" {
 		t.Errorf("no JSON: %d", p.status)
 	}
@@ -137,12 +137,12 @@ func TestRefusedAndHeldCallsAreReported(t *testing.T) {
 	d := toolDoor(t, "!invalid-arguments The arguments are wrong.")
 	k := openDesk(t, d, nil)
 	p := k.post("/console/tool", "server", "demo", "tool", "a/b", "do", "run", "arguments", `{"x":1}`)
-	p.says(t, "The arguments are wrong.")
+	p.has(t, "The arguments are wrong.")
 	if editor(t, p) != `{"x":1}` {
 		t.Error("what was typed is lost")
 	}
 	d.set("POST /servers/demo/tools/a%2Fb", `{"outcome":"held","approval_id":"appr_1","call_id":"call_1","server_id":"demo","tool_name":"a/b","method":"tools/call","requires_confirmation":true,"risk_level":2,"risk_description":"m","expires_at":"2026-01-01T00:00:00Z","reasons":["It <deletes>."]}`)
-	k.post("/console/tool", "server", "demo", "tool", "a/b", "do", "run", "arguments", "{}").says(t, "The call is held.", "It &lt;deletes&gt;.", `href="/a/appr_1"`)
+	k.post("/console/tool", "server", "demo", "tool", "a/b", "do", "run", "arguments", "{}").has(t, "The call is held.", "It &lt;deletes&gt;.", `href="/a/appr_1"`)
 }
 
 func TestAToolIsDisabledWithAReason(t *testing.T) {
@@ -152,12 +152,12 @@ func TestAToolIsDisabledWithAReason(t *testing.T) {
 	if got := d.last("PATCH /servers/demo/tools/a%2Fb").body; p.status != http.StatusSeeOther || got != `{"enabled":false,"reason":"It is \u003cbroken\u003e."}` {
 		t.Errorf("%d %s", p.status, got)
 	}
-	k.get(p.header.Get("Location")).says(t, "The tool is disabled.")
+	k.get(p.header.Get("Location")).has(t, "The tool is disabled.")
 	d.set("PATCH /servers/demo/tools/a%2Fb", "!forbidden Your key lacks the scope admin.")
 	if p = k.post("/console/tool/switch", "server", "demo", "tool", "a/b", "to", "off", "reason", "It is <broken>."); p.status != http.StatusForbidden {
 		t.Errorf("%d", p.status)
 	}
-	p.says(t, "Your key lacks the scope admin.", "Try it", `name="reason" maxlength="500" value="It is &lt;broken&gt;."`)
+	p.has(t, "Your key lacks the scope admin.", "Try it", `name="reason" maxlength="500" value="It is &lt;broken&gt;."`)
 }
 
 func TestCopiedCurlCommandQuotesArguments(t *testing.T) {
@@ -171,7 +171,7 @@ func TestEnterInAFieldNeitherAddsAnItemNorSettlesACall(t *testing.T) {
 	first := regexp.MustCompile(`(?s)<form [^>]*data-compose>.*?(<button [^>]*>)`)
 	k := openDesk(t, toolDoor(t, ""), nil)
 	for _, p := range []page{k.get("/console/tool?server=demo&tool=a%2Fb"), k.post("/console/tool", "server", "demo", "tool", "a/b", "do", "grow:a.2", "f.a.2.n", "1")} {
-		p.says(t, `value="grow:a.2"`)
+		p.has(t, `value="grow:a.2"`)
 		if got := first.FindStringSubmatch(p.body); got == nil || !strings.Contains(got[1], `value="compose"`) {
 			t.Errorf("Enter presses %q", got)
 		}
@@ -181,6 +181,6 @@ func TestEnterInAFieldNeitherAddsAnItemNorSettlesACall(t *testing.T) {
 		"GET /calls/call_3": `{"id":"call_3","state":"unknown","server":"demo","tool":"echo","created":"2026-11-26T02:00:00Z","ended":"2026-11-26T02:00:03Z"}`,
 	}), nil)
 	p := k.get("/console/call?id=call_3")
-	p.says(t, `<textarea name="reason"`, "It has run")
-	p.hides(t, `<input name="reason"`)
+	p.has(t, `<textarea name="reason"`, "It has run")
+	p.hasNot(t, `<input name="reason"`)
 }

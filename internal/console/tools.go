@@ -44,7 +44,7 @@ func (c toolPages) toolPage(ctx context.Context, v Visit, f toolFilter) (*toolRo
 		return c.searchPage(ctx, v, f)
 	}
 	limit, offline := int64(toolRows), callyard.ListToolsParamsInclude("offline")
-	params := callyard.ListToolsParams{Server: given(f.Server), Set: given(f.Set), Cursor: given(f.Cursor)}
+	params := callyard.ListToolsParams{Server: optional(f.Server), Set: optional(f.Set), Cursor: optional(f.Cursor)}
 	if f.Set == "" {
 		params.Limit = &limit // all tools of a set come in one response
 	} else {
@@ -81,7 +81,7 @@ func rowOf(t callyard.ToolItem) toolRow {
 func (c toolPages) searchPage(ctx context.Context, v Visit, f toolFilter) (*toolRowsPage, error) {
 	limit := toolRows
 	found, err := get[callyard.ToolSearch](ctx, c.Console, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
-		return client.SearchTools(ctx, &callyard.SearchToolsParams{Q: f.Query, Server: given(f.Server), Set: given(f.Set), Limit: &limit})
+		return client.SearchTools(ctx, &callyard.SearchToolsParams{Q: f.Query, Server: optional(f.Server), Set: optional(f.Set), Limit: &limit})
 	})
 	if err != nil {
 		return nil, err
@@ -122,8 +122,8 @@ func (c toolPages) decide(ctx context.Context, v Visit, rows []toolRow) {
 	}
 }
 
-// given returns a parameter, or nil if it is empty.
-func given(s string) *string {
+// optional returns a parameter, or nil if it is empty.
+func optional(s string) *string {
 	if s == "" {
 		return nil
 	}
@@ -182,7 +182,7 @@ const maxNesting = 64
 // pretty returns indented JSON, or raw unchanged if it is not JSON or nests too deep.
 func pretty(raw json.RawMessage) []byte {
 	var b bytes.Buffer
-	if len(raw) == 0 || rawjson.Deeper(raw, maxNesting) || json.Indent(&b, raw, "", "  ") != nil {
+	if len(raw) == 0 || rawjson.ExceedsDepth(raw, maxNesting) || json.Indent(&b, raw, "", "  ") != nil {
 		return raw
 	}
 	return bytes.TrimSpace(b.Bytes())

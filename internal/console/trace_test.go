@@ -28,17 +28,17 @@ func TestACallLinksToItsTrace(t *testing.T) {
 	d := openDoor(t, map[string]string{"GET /calls": `{"calls":[` + aRecord + `]}`, "GET /calls/call_1": tracedCall(t, aTraceID)})
 	const link = `<a href="https://jaeger.example/trace/` + aTraceID + `?uiEmbed=v0" rel="noreferrer"><code class="small">` + aTraceID
 	p := openDesk(t, d, withTraces).get("/console/call?id=call_1")
-	p.says(t, link)
-	p.hides(t, "target=")
+	p.has(t, link)
+	p.hasNot(t, "target=")
 	// Without the address of a trace viewer, only the ID is shown.
 	p = openDesk(t, d, nil).get("/console/call?id=call_1")
-	p.says(t, `<code class="small">`+aTraceID)
-	p.hides(t, "noreferrer")
+	p.has(t, `<code class="small">`+aTraceID)
+	p.hasNot(t, "noreferrer")
 	// Only the record has the trace of a batch call.
 	d.set("GET /calls/call_1", strings.Replace(tracedCall(t, ""), `,"trace_id":""`, "", 1))
-	openDesk(t, d, withTraces).get("/console/call?id=call_1").hides(t, "<dt>Trace</dt>")
+	openDesk(t, d, withTraces).get("/console/call?id=call_1").hasNot(t, "<dt>Trace</dt>")
 	d.set("GET /calls", `{"calls":[`+strings.Replace(aRecord, `"attempt"`, `"trace_id":"`+aTraceID+`","attempt"`, 1)+`]}`)
-	openDesk(t, d, withTraces).get("/console/call?id=call_1").says(t, link)
+	openDesk(t, d, withTraces).get("/console/call?id=call_1").has(t, link)
 }
 
 func TestInvalidTraceIDsAreNotLinked(t *testing.T) {
@@ -48,8 +48,8 @@ func TestInvalidTraceIDsAreNotLinked(t *testing.T) {
 	}, attacks...) {
 		d := openDoor(t, map[string]string{"GET /calls": `{"calls":[]}`, "GET /calls/call_1": tracedCall(t, id)})
 		p := openDesk(t, d, withTraces).get("/console/call?id=call_1")
-		p.says(t, "<dt>Trace</dt>")
-		p.hides(t, "jaeger.example", "noreferrer")
-		harmless(t, "/console/call with "+id, p.body)
+		p.has(t, "<dt>Trace</dt>")
+		p.hasNot(t, "jaeger.example", "noreferrer")
+		checkEscaped(t, "/console/call with "+id, p.body)
 	}
 }

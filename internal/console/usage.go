@@ -61,7 +61,7 @@ func usageOf(q url.Values, now time.Time) *usageQuery {
 	if len(q) == 0 {
 		u.By, u.Period = []string{"tool"}, usagePeriods[0].Name
 	}
-	u.params = callyard.GetUsageParams{Tenant: given(u.Tenant)}
+	u.params = callyard.GetUsageParams{Tenant: optional(u.Tenant)}
 	u.params.From, u.params.To, u.Refusal = periodOf(u.From, u.To)
 	for _, p := range usagePeriods {
 		if p.Name == u.Period && u.From == "" && u.To == "" {

@@ -14,7 +14,7 @@ const usageReport = `{"from":"2026-11-25T03:00:00Z","to":"2026-11-26T03:00:00Z",
 	{"start":"2026-11-26T01:00:00Z","key":"ci","tenant":"red","server":"files","tool":"read","calls":9,"succeeded":7,"failed":1,"denied":1,"held":2,"tool_errors":1,"took_ms":1500.25,"bytes_in":2048,"bytes_out":5},
 	{"start":"2026-11-26T02:00:00Z","key":"=cmd()","tenant":"default","calls":5,"succeeded":3,"expired":1,"unknown":1,"took_ms":0,"bytes_in":0,"bytes_out":0}]}`
 
-func usageDesk(t *testing.T) (*desk, *door) {
+func openUsageConsole(t *testing.T) (*testConsole, *door) {
 	t.Helper()
 	d := openDoor(t, map[string]string{"GET /usage": usageReport})
 	return openDesk(t, d, func(o *console.Options) {
@@ -23,9 +23,9 @@ func usageDesk(t *testing.T) (*desk, *door) {
 }
 
 func TestUsageIsSummedAndLinksToCalls(t *testing.T) {
-	k, d := usageDesk(t)
+	k, d := openUsageConsole(t)
 	p := k.get("/console/usage?by=key&by=tool&interval=hour&period=24h")
-	p.says(t, ">14</span>", ">4</span>", "1.5 s", "2 KiB", "red", "read", "=cmd()", `href="/console/calls?server=files&amp;since=2026-11-26T01%3A00&amp;tool=read&amp;until=2026-11-26T02%3A00"`, "at most 9", `<rect class="bad"`, `href="/console/usage/download?by=key&amp;by=tool&amp;interval=hour&amp;period=24h"`)
+	p.has(t, ">14</span>", ">4</span>", "1.5 s", "2 KiB", "red", "read", "=cmd()", `href="/console/calls?server=files&amp;since=2026-11-26T01%3A00&amp;tool=read&amp;until=2026-11-26T02%3A00"`, "at most 9", `<rect class="bad"`, `href="/console/usage/download?by=key&amp;by=tool&amp;interval=hour&amp;period=24h"`)
 	if n := strings.Count(p.body, `<rect class="bar"`); n != 2 {
 		t.Errorf("the chart has %d bars", n)
 	}
@@ -38,22 +38,22 @@ func TestUsageIsSummedAndLinksToCalls(t *testing.T) {
 	}
 	asked("by=key&by=tool&from=2026-11-25T02%3A30%3A00Z&interval=hour")
 	// The default is the last day by tool. The API groups by each filtered dimension.
-	k.get("/console/usage").says(t, "Time of servers")
+	k.get("/console/usage").has(t, "Time of servers")
 	asked("by=tool&from=2026-11-25T02%3A30%3A00Z")
 	p = k.get("/console/usage?server=files&tenant=red&from=2026-11-25&to=2026-11-26&period=7d")
 	asked("by=server&from=2026-11-25T00%3A00%3A00Z&tenant=red&to=2026-11-26T00%3A00%3A00Z")
-	p.says(t, ">9</span>", "red")
-	p.hides(t, "=cmd()")
-	k.get("/console/usage?server=none").says(t, "No calls in this time match")
+	p.has(t, ">9</span>", "red")
+	p.hasNot(t, "=cmd()")
+	k.get("/console/usage?server=none").has(t, "No calls in this time match")
 }
 
 func TestUsageErrorsAreShown(t *testing.T) {
-	k, d := usageDesk(t)
+	k, d := openUsageConsole(t)
 	p := k.get("/console/usage?from=soon")
-	p.says(t, "Write a time as")
+	p.has(t, "Write a time as")
 	d.set("GET /usage", "!invalid-request The report has more than 10000 rows.")
 	q := k.get("/console/usage?by=tool&interval=hour&period=90d")
-	q.says(t, "more than 10000 rows", `value="90d" selected`)
+	q.has(t, "more than 10000 rows", `value="90d" selected`)
 	if p.status != http.StatusBadRequest || q.status != http.StatusBadRequest {
 		t.Errorf("%d, %d", p.status, q.status)
 	}
@@ -68,7 +68,7 @@ func TestUsageErrorsAreShown(t *testing.T) {
 }
 
 func TestUsageIsDownloadedAsCSV(t *testing.T) {
-	k, _ := usageDesk(t)
+	k, _ := openUsageConsole(t)
 	p := k.get("/console/usage/download?by=key&by=tool&interval=hour&period=24h")
 	const want = "start,tenant,key,server,tool,calls,succeeded,tool_errors,failed,denied,expired,canceled,unknown,unfinished,held,took_ms,bytes_in,bytes_out\n" +
 		"2026-11-26T01:00:00Z,red,ci,files,read,9,7,1,1,1,,,,,2,1500.25,2048,5\n" +

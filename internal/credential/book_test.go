@@ -28,9 +28,9 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// world is a NATS server, an authorization server, and an MCP server of which only the
+// testServers is a NATS server, an authorization server, and an MCP server of which only the
 // metadata is used.
-type world struct {
+type testServers struct {
 	nats *bustest.Server
 	as   *oauthtest.Server
 	mcp  *httptest.Server
@@ -39,9 +39,9 @@ type world struct {
 	http *http.Client
 }
 
-func newWorld(t *testing.T) *world {
+func newTestServers(t *testing.T) *testServers {
 	t.Helper()
-	w := &world{nats: bustest.Start(t), as: oauthtest.New(t)}
+	w := &testServers{nats: bustest.Start(t), as: oauthtest.New(t)}
 	w.mcp = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
 		rw.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(rw).Encode(map[string]any{"resource": w.mcp.URL + "/mcp", "authorization_servers": []string{w.as.URL}})
@@ -58,7 +58,7 @@ func newWorld(t *testing.T) *world {
 }
 
 // book returns the book of one process.
-func (w *world) book(t *testing.T, change func(s *Server)) *Book {
+func (w *testServers) book(t *testing.T, change func(s *Server)) *Book {
 	t.Helper()
 	conn, err := bus.Connect(t.Context(), bus.Options{Name: "test", URL: w.nats.URL, Provision: true, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -78,7 +78,7 @@ func (w *world) book(t *testing.T, change func(s *Server)) *Book {
 	return b
 }
 
-func (w *world) connect(t *testing.T, b *Book, person string) {
+func (w *testServers) connect(t *testing.T, b *Book, person string) {
 	t.Helper()
 	w.as.SignIn(person)
 	req, err := b.Begin(t.Context(), "crm")
@@ -99,7 +99,7 @@ func required(t *testing.T, what string, err error) {
 }
 
 func TestAPersonIsReadyOnceConnected(t *testing.T) {
-	w := newWorld(t)
+	w := newTestServers(t)
 	b := w.book(t, nil)
 	ada := &schema.Principal{Owner: "ada"}
 	required(t, "before connecting", b.Ready(t.Context(), ada, "crm"))
@@ -116,7 +116,7 @@ func TestAPersonIsReadyOnceConnected(t *testing.T) {
 }
 
 func TestCredentialsArePerPerson(t *testing.T) {
-	w := newWorld(t)
+	w := newTestServers(t)
 	b, other := w.book(t, nil), w.book(t, nil)
 	_, err := b.Get(t.Context(), "crm", "ada", 0)
 	required(t, "before connecting", err)
@@ -155,7 +155,7 @@ func TestCredentialsArePerPerson(t *testing.T) {
 // TestConcurrentProcessesRenewATokenOnce uses single-use refresh tokens: a second redemption would
 // lose the grant.
 func TestConcurrentProcessesRenewATokenOnce(t *testing.T) {
-	w := newWorld(t)
+	w := newTestServers(t)
 	books := []*Book{w.book(t, nil), w.book(t, nil), w.book(t, nil)}
 	w.connect(t, books[0], "ada")
 	for round := range 3 {
@@ -191,14 +191,14 @@ func TestConcurrentProcessesRenewATokenOnce(t *testing.T) {
 }
 
 func TestGrantSurvivesAuthorizationServerOutage(t *testing.T) {
-	w := newWorld(t)
+	w := newTestServers(t)
 	b := w.book(t, nil)
 	w.connect(t, b, "ada")
 	c, err := b.Get(t.Context(), "crm", "ada", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.servers["crm"].OAuth.HTTP = &http.Client{Transport: away{}}
+	b.servers["crm"].OAuth.HTTP = &http.Client{Transport: unavailableStore{}}
 	_, err = b.Get(t.Context(), "crm", "ada", c.Version)
 	if schema.KindOf(err) != schema.KindUnavailable || strings.Contains(err.Error(), "canary") {
 		t.Errorf("away: %v", err)
@@ -209,12 +209,14 @@ func TestGrantSurvivesAuthorizationServerOutage(t *testing.T) {
 	}
 }
 
-type away struct{}
+type unavailableStore struct{}
 
-func (away) RoundTrip(*http.Request) (*http.Response, error) { return nil, errors.New("away") }
+func (unavailableStore) RoundTrip(*http.Request) (*http.Response, error) {
+	return nil, errors.New("away")
+}
 
 func TestCredentialIsBoundToItsOriginAndRow(t *testing.T) {
-	w := newWorld(t)
+	w := newTestServers(t)
 	b := w.book(t, nil)
 	w.connect(t, b, "ada")
 	moved := w.book(t, func(s *Server) { s.URL = "https://thief.example/mcp" })
@@ -239,7 +241,7 @@ func TestCredentialIsBoundToItsOriginAndRow(t *testing.T) {
 
 func TestCredentialsAreStoredEncrypted(t *testing.T) {
 
-	w := newWorld(t)
+	w := newTestServers(t)
 	b := w.book(t, nil)
 	for i := range 50 {
 		if err := b.SetSecret(t.Context(), "jira", fmt.Sprint("person", i), fmt.Sprint("canary-secret-", i)); err != nil {
@@ -312,7 +314,7 @@ func TestKeysAreRotatedByWritingTheNewOneFirst(t *testing.T) {
 }
 
 func TestAKeyThatIsMissingIsLoggedOnce(t *testing.T) {
-	w := newWorld(t)
+	w := newTestServers(t)
 	b := w.book(t, nil)
 	for _, person := range []string{"ann", "bob"} {
 		if err := b.SetSecret(t.Context(), "jira", person, "canary-secret"); err != nil {

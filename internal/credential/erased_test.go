@@ -15,7 +15,7 @@ func personOf(tenant schema.TenantID, name string) string {
 }
 
 // connection returns a connection to the NATS server of the world.
-func (w *world) connection(t *testing.T) *bus.Conn {
+func (w *testServers) connection(t *testing.T) *bus.Conn {
 	t.Helper()
 	c, err := bus.Connect(t.Context(), bus.Options{Name: "test", URL: w.nats.URL, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -36,7 +36,7 @@ func TestPersonNameContainsItsTenant(t *testing.T) {
 }
 
 func TestTheRowsOfATenantAreRemovedAndNoOthers(t *testing.T) {
-	w := newWorld(t)
+	w := newTestServers(t)
 	b := w.book(t, nil)
 	red, blue, platform, wild := personOf("red", "ada"), personOf("blue", "ada"), personOf("", "ada"), personOf("re", "ada")
 	all := []string{red, blue, platform, wild}
@@ -77,7 +77,7 @@ func TestTheRowsOfATenantAreRemovedAndNoOthers(t *testing.T) {
 // TestRowsOfFormerVersionsGetATenantOnFirstUse uses rows whose keys do not contain the
 // tenant.
 func TestRowsOfFormerVersionsGetATenantOnFirstUse(t *testing.T) {
-	w := newWorld(t)
+	w := newTestServers(t)
 	b, other := w.book(t, nil), w.book(t, nil)
 	red := personOf("red", "ada")
 	s := b.Server("jira")

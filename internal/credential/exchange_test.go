@@ -18,9 +18,9 @@ import (
 
 // exchanging returns a book whose server crm uses exchanged tokens. Tokens of callers are
 // "caller-token-NAME-…".
-func exchanging(t *testing.T) (*world, *Book) {
+func exchanging(t *testing.T) (*testServers, *Book) {
 	t.Helper()
-	w := newWorld(t)
+	w := newTestServers(t)
 	w.as.Subjects = func(token string) (user, refusal string) {
 		switch parts := strings.Split(token, "-"); {
 		case parts[0] != "caller":
@@ -42,7 +42,7 @@ func signedIn(token string) *schema.Principal {
 }
 
 // asked sends a worker's request and returns the response of the book.
-func asked(t *testing.T, w *world, b *Book, who *schema.Principal, refused uint64) (Credential, error) {
+func asked(t *testing.T, w *testServers, b *Book, who *schema.Principal, refused uint64) (Credential, error) {
 	t.Helper()
 	q, err := Ask("call_1", "crm", w.mcp.URL+"/mcp", refused)
 	if err != nil {
@@ -119,7 +119,7 @@ func TestCallWithoutCallerTokenGetsNoCredential(t *testing.T) {
 	ends("consent without a page", signedIn("caller-token-consent"), schema.KindForbidden, "")
 	b.servers["crm"].Exchange.ConsentURL = "https://login.example/consent"
 	ends("consent", signedIn("caller-token-consent"), schema.KindConnectRequired, "https://login.example/consent")
-	b.servers["crm"].OAuth.HTTP = &http.Client{Transport: away{}}
+	b.servers["crm"].OAuth.HTTP = &http.Client{Transport: unavailableStore{}}
 	ends("an authorization server that is away", signedIn("caller-token-ada"), schema.KindUnavailable, "")
 	b.servers["crm"].OAuth.HTTP = w.http
 	b.servers["crm"].OAuth.Secret = func() (string, error) { return "wrong", nil }

@@ -18,7 +18,7 @@ func TestEveryExpiredGrantIsRedeemedOnce(t *testing.T) {
 	if os.Getenv("CALLYARD_CREDENTIALS") == "full" {
 		people = 1000
 	}
-	w := newWorld(t)
+	w := newTestServers(t)
 	books := []*Book{w.book(t, nil), w.book(t, nil), w.book(t, nil)}
 	for i := range people {
 		w.connect(t, books[0], fmt.Sprint("person", i))

@@ -11,7 +11,7 @@ import (
 
 // TestShortLivedTokensAreUsed uses a token that is renewed only in its last tenth.
 func TestShortLivedTokensAreUsed(t *testing.T) {
-	w := newWorld(t)
+	w := newTestServers(t)
 	w.as.Life = 50 * time.Second
 	b := w.book(t, nil)
 	w.connect(t, b, "ada")
@@ -36,7 +36,7 @@ func TestShortLivedTokensAreUsed(t *testing.T) {
 
 // TestGrantSurvivesWrongClientSecret simulates an operator who corrects the settings.
 func TestGrantSurvivesWrongClientSecret(t *testing.T) {
-	w := newWorld(t)
+	w := newTestServers(t)
 	b := w.book(t, nil)
 	w.connect(t, b, "ada")
 	old, err := b.Get(t.Context(), "crm", "ada", 0)

@@ -94,7 +94,7 @@ func TestTwoProcessesDoNotChangeTheKeyOfARowInTurns(t *testing.T) {
 }
 
 func TestACredentialIsEncryptedWithTheNewestKeyAtItsUse(t *testing.T) {
-	w, f := newWorld(t), newKeyFile(t, oldKey)
+	w, f := newTestServers(t), newKeyFile(t, oldKey)
 	w.keys = f.load()
 	former := KeyName(sealedBy(t, w.keys))
 	b := w.book(t, nil)
@@ -137,7 +137,7 @@ func TestACredentialIsEncryptedWithTheNewestKeyAtItsUse(t *testing.T) {
 // TestARowWithALeaseKeepsItsKey reads a row while another process renews its token: that process
 // could not store the token if the row changed.
 func TestARowWithALeaseKeepsItsKey(t *testing.T) {
-	w, f := newWorld(t), newKeyFile(t, oldKey)
+	w, f := newTestServers(t), newKeyFile(t, oldKey)
 	w.keys = f.load()
 	b := w.book(t, nil)
 	w.connect(t, b, "ada")

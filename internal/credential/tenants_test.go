@@ -9,7 +9,7 @@ import (
 // TestSealedCredentialIsBoundToItsCall replays the response for a call of one tenant as
 // the response to a request of another tenant's call, as a worker or a reader of NATS could.
 func TestSealedCredentialIsBoundToItsCall(t *testing.T) {
-	w := newWorld(t)
+	w := newTestServers(t)
 	b := w.book(t, nil)
 	red, blue := schema.Principal{Name: "ann", Tenant: "red"}, schema.Principal{Name: "ann", Tenant: "blue"}
 	if err := b.SetSecret(t.Context(), "jira", Person(&red), "canary-red"); err != nil {

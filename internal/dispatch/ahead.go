@@ -6,14 +6,14 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// ahead holds the asynchronous calls that are placed at one lane and have no slot there yet. Their
+// unsentAsync holds the asynchronous calls that are placed at one lane and have no slot there yet. Their
 // intents are written while earlier calls run, for many of them at once, because each write is
 // synced to disk.
 //
 // Calls that one principal has placed do not delay others: each principal has a share of the
 // places, and calls that are ready to be sent take turns by principal. It is protected by the
 // lock of the route.
-type ahead struct {
+type unsentAsync struct {
 	n     int
 	by    map[schema.PrincipalID]int // only principals with placed calls
 	ready class                      // those that may be sent
@@ -31,7 +31,7 @@ const (
 	runMost = 64
 )
 
-func (a *ahead) add(p *AsyncCall) {
+func (a *unsentAsync) add(p *AsyncCall) {
 	if a.by == nil {
 		a.by = make(map[schema.PrincipalID]int)
 	}
@@ -39,7 +39,7 @@ func (a *ahead) add(p *AsyncCall) {
 	a.by[p.Call.Principal.ID()]++
 }
 
-func (a *ahead) remove(p *AsyncCall) {
+func (a *unsentAsync) remove(p *AsyncCall) {
 	a.n--
 	who := p.Call.Principal.ID()
 	if a.by[who]--; a.by[who] == 0 {
@@ -49,7 +49,7 @@ func (a *ahead) remove(p *AsyncCall) {
 
 // takes reports whether the principal may take another one of the places. All principals with
 // placed calls have an equal share of them.
-func (a *ahead) takes(principal schema.PrincipalID, places int) bool {
+func (a *unsentAsync) takes(principal schema.PrincipalID, places int) bool {
 	own, who := a.by[principal], len(a.by)
 	if own == 0 {
 		who++

@@ -11,27 +11,27 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// hoard is a worker of eight slots with a principal that uses all places it can get there. Each
+// fullWorker is a worker of eight slots with a principal that uses all places it can get there. Each
 // call waits at the worker until it is answered.
-type hoard struct {
-	*carrier
-	here chan hoarded
+type fullWorker struct {
+	*asyncCaller
+	here chan fullWorkerCall
 }
 
-type hoarded struct {
+type fullWorkerCall struct {
 	who    string
 	answer func()
 }
 
 const hoardSlots = 7 // one of eight is reserved for interactive calls
 
-func newHoard(t *testing.T) *hoard {
+func newFullWorker(t *testing.T) *fullWorker {
 	t.Helper()
 	srv := bustest.Start(t)
-	h := &hoard{newCarrier(startRouter(t, srv)), make(chan hoarded, 1000)}
+	h := &fullWorker{newAsyncCaller(startRouter(t, srv)), make(chan fullWorkerCall, 1000)}
 	startScripted(t, srv, h.r, "w", func(w *scripted, f *bus.CallFrame, to bus.ReplyTo) {
 		seq, payload := f.Seq, f.Payload
-		h.here <- hoarded{f.Principal, func() { w.l.Result(to, seq, &schema.Result{Body: payload}) }}
+		h.here <- fullWorkerCall{f.Principal, func() { w.l.Result(to, seq, &schema.Result{Body: payload}) }}
 	})
 	for i := range 10 * aheadMost * hoardSlots {
 		h.placeOf("big", schema.CallID(fmt.Sprint("call_big_", i)), false)
@@ -47,7 +47,7 @@ func newHoard(t *testing.T) *hoard {
 
 // upTo answers calls until one of the principal arrives, and returns the number of calls that
 // arrived before it.
-func (h *hoard) upTo(t *testing.T, who string) (before int) {
+func (h *fullWorker) upTo(t *testing.T, who string) (before int) {
 	t.Helper()
 	for ; ; before++ {
 		got := <-h.here
@@ -62,12 +62,12 @@ func (h *hoard) upTo(t *testing.T, who string) (before int) {
 }
 
 func TestPlacementLimitOfOnePrincipalDoesNotBlockAnother(t *testing.T) {
-	h := newHoard(t)
-	big := drained(h.placed)
+	h := newFullWorker(t)
+	big := receiveAll(h.placed)
 	for i := range 3 {
 		h.placeOf("small", schema.CallID(fmt.Sprint("call_small_", i)), false)
 	}
-	small := drained(h.placed)
+	small := receiveAll(h.placed)
 	if len(small) != 3 || !strings.HasPrefix(string(small[0].Call.ID), "call_small") {
 		t.Fatalf("%d are placed", len(small))
 	}
@@ -82,7 +82,7 @@ func TestPlacementLimitOfOnePrincipalDoesNotBlockAnother(t *testing.T) {
 }
 
 func TestPlacementLimitIsPerTenantAndPrincipal(t *testing.T) {
-	var a ahead
+	var a unsentAsync
 	of := func(tenant schema.TenantID) *AsyncCall {
 		return &AsyncCall{Call: &schema.Call{Principal: schema.Principal{Name: "agent", Tenant: tenant}}}
 	}
@@ -104,8 +104,8 @@ func TestPlacementLimitIsPerTenantAndPrincipal(t *testing.T) {
 }
 
 func TestUnplacedBulkCallDoesNotWaitForPlacedOnes(t *testing.T) {
-	h := newHoard(t)
-	h.r.Leave(drained(h.placed))
+	h := newFullWorker(t)
+	h.r.Leave(receiveAll(h.placed))
 	waiting := h.r.Load()["s"].Bulk
 	one := call(false)
 	one.ID, one.Bulk, one.Principal.Name = "call_small", true, "small"

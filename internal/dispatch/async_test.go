@@ -13,26 +13,26 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// carrier places asynchronous calls and collects their callbacks.
-type carrier struct {
+// asyncCaller places asynchronous calls and collects their callbacks.
+type asyncCaller struct {
 	r      *Router
 	placed chan *AsyncCall
-	ended  chan carried
+	ended  chan asyncResult
 }
 
-type carried struct {
+type asyncResult struct {
 	p *AsyncCall
 	End
 }
 
-func newCarrier(r *Router) *carrier {
-	return &carrier{r: r, placed: make(chan *AsyncCall, 1000), ended: make(chan carried, 1000)}
+func newAsyncCaller(r *Router) *asyncCaller {
+	return &asyncCaller{r: r, placed: make(chan *AsyncCall, 1000), ended: make(chan asyncResult, 1000)}
 }
 
-// loadedCarrier has seven calls placed, the maximum of bulk calls for a worker of eight slots, and
+// newBusyAsyncCaller has seven calls placed, the maximum of bulk calls for a worker of eight slots, and
 // makes the worker seem fast.
-func loadedCarrier(r *Router) *carrier {
-	c := newCarrier(r)
+func newBusyAsyncCaller(r *Router) *asyncCaller {
+	c := newAsyncCaller(r)
 	for i := range 7 {
 		c.place(schema.CallID(fmt.Sprintf("call_%d", i)), false)
 	}
@@ -40,19 +40,19 @@ func loadedCarrier(r *Router) *carrier {
 	return c
 }
 
-func (c *carrier) place(id schema.CallID, safe bool) *AsyncCall { return c.placeOf("", id, safe) }
+func (c *asyncCaller) place(id schema.CallID, safe bool) *AsyncCall { return c.placeOf("", id, safe) }
 
-func (c *carrier) placeOf(principal string, id schema.CallID, safe bool) *AsyncCall {
+func (c *asyncCaller) placeOf(principal string, id schema.CallID, safe bool) *AsyncCall {
 	one := call(safe)
 	one.ID, one.Bulk, one.Durable, one.Principal.Name = id, true, true, principal
-	p := &AsyncCall{Call: one, Placed: func(p *AsyncCall) { c.placed <- p }, Ended: func(p *AsyncCall, e End) { c.ended <- carried{p, e} }}
+	p := &AsyncCall{Call: one, Placed: func(p *AsyncCall) { c.placed <- p }, Ended: func(p *AsyncCall, e End) { c.ended <- asyncResult{p, e} }}
 	c.r.Place(p)
 	return p
 }
 
 const soon = 30 * time.Second
 
-func (c *carrier) nextPlaced(t *testing.T) *AsyncCall {
+func (c *asyncCaller) nextPlaced(t *testing.T) *AsyncCall {
 	t.Helper()
 	select {
 	case p := <-c.placed:
@@ -63,14 +63,14 @@ func (c *carrier) nextPlaced(t *testing.T) *AsyncCall {
 	}
 }
 
-func (c *carrier) nextEnd(t *testing.T) carried {
+func (c *asyncCaller) nextEnd(t *testing.T) asyncResult {
 	t.Helper()
 	select {
 	case e := <-c.ended:
 		return e
 	case <-time.After(soon):
 		t.Fatal("no asynchronous call ended")
-		return carried{}
+		return asyncResult{}
 	}
 }
 
@@ -100,7 +100,7 @@ func TestAsyncCallIsSentOnLeaveAndEndsOnce(t *testing.T) {
 	srv := bustest.Start(t)
 	r := startRouter(t, srv)
 	w, _ := startScripted(t, srv, r, "w", echo)
-	c := newCarrier(r)
+	c := newAsyncCaller(r)
 	p := c.place("call_a", false)
 	if got := c.nextPlaced(t); got != p || got.Worker() != "w" {
 		t.Fatalf("placed %v at %q", got == p, got.Worker())
@@ -128,7 +128,7 @@ func TestAsyncCallsInFlightNeverExceedSlots(t *testing.T) {
 	srv := bustest.Start(t)
 	r := startRouter(t, srv)
 	_, here := blocked(t, srv, r, "w")
-	c := newCarrier(r)
+	c := newAsyncCaller(r)
 	const all, slots = 40, 7 // one of eight is reserved for interactive calls
 	for i := range all {
 		c.place(schema.CallID(fmt.Sprintf("call_%d", i)), false)
@@ -159,7 +159,7 @@ func TestAsyncCallsInFlightNeverExceedSlots(t *testing.T) {
 		answers = answers[1:]
 		c.nextEnd(t)
 		if done++; done+len(answers) < all {
-			r.Leave(drained(c.placed))
+			r.Leave(receiveAll(c.placed))
 			answers = append(answers, arrived(t, here))
 		}
 	}
@@ -178,8 +178,8 @@ func quick(r *Router) {
 	rt.unlock()
 }
 
-// drained receives all calls that are already in the channel.
-func drained(placed chan *AsyncCall) (all []*AsyncCall) {
+// receiveAll receives all calls that are already in the channel.
+func receiveAll(placed chan *AsyncCall) (all []*AsyncCall) {
 	for len(placed) > 0 {
 		all = append(all, <-placed)
 	}
@@ -190,8 +190,8 @@ func TestRecalledAsyncCallIsNotSent(t *testing.T) {
 	srv := bustest.Start(t)
 	r := startRouter(t, srv)
 	w, here := blocked(t, srv, r, "w")
-	c := loadedCarrier(r)
-	runs := drained(c.placed)
+	c := newBusyAsyncCaller(r)
+	runs := receiveAll(c.placed)
 	r.Leave(runs)
 	for range runs {
 		defer arrived(t, here)()
@@ -215,13 +215,13 @@ func TestAsyncCallIsCancelledByIDInEveryState(t *testing.T) {
 	srv := bustest.Start(t)
 	r := startRouter(t, srv)
 	w, here := blocked(t, srv, r, "w")
-	c := newCarrier(r)
+	c := newAsyncCaller(r)
 	const slots = 7
 	for i := range slots {
 		c.place(schema.CallID(fmt.Sprintf("call_%d", i)), false)
 	}
 	quick(r)
-	r.Leave(drained(c.placed))
+	r.Leave(receiveAll(c.placed))
 	var answers []func()
 	for range slots {
 		answers = append(answers, arrived(t, here))
@@ -254,7 +254,7 @@ func TestAsyncCallIsCancelledByIDInEveryState(t *testing.T) {
 		t.Errorf("%s ended with %+v before its worker said how", e.p.Call.ID, e.End)
 	default:
 	}
-	for _, p := range drained(c.placed) {
+	for _, p := range receiveAll(c.placed) {
 		r.Recall(p)
 	}
 	for _, answer := range answers {
@@ -277,7 +277,7 @@ func TestACanceledAsyncCallThatRanIsUnknown(t *testing.T) {
 		seq := f.Seq
 		stop <- func() { w.l.Error(to, seq, schema.Errorf(schema.KindCanceled, "It was told to stop."), true, 0) }
 	})
-	c := newCarrier(r)
+	c := newAsyncCaller(r)
 	for _, safe := range []bool{false, true} {
 		p := c.place(schema.CallID(fmt.Sprint("call_", safe)), safe)
 		r.Leave([]*AsyncCall{c.nextPlaced(t)})
@@ -306,11 +306,11 @@ func TestEndAfterAttemptInDoubtIsOutcomeUnknown(t *testing.T) {
 		{errWaitEnded(), true, schema.KindOutcomeUnknown},
 		{schema.Errorf(schema.KindUnavailable, "Nobody is there."), false, schema.KindUnavailable},
 	} {
-		if e := endOf(one, doubt, c.err, c.canceled); e.Kind != c.want || e.CancelRequested != c.canceled || DoubtOf(e) == nil {
+		if e := endOf(one, doubt, c.err, c.canceled); e.Kind != c.want || e.CancelRequested != c.canceled || UncertainErrorOf(e) == nil {
 			t.Errorf("%v: %+v", c.err, e)
 		}
 	}
-	if e := endOf(one, nil, errWaitEnded(), true); e.Kind != schema.KindCanceled || e.CancelRequested || DoubtOf(e) != nil {
+	if e := endOf(one, nil, errWaitEnded(), true); e.Kind != schema.KindCanceled || e.CancelRequested || UncertainErrorOf(e) != nil {
 		t.Errorf("a call that never left ended with %+v", e)
 	}
 	if e := EndOf(one, doubt, schema.Errorf(schema.KindForbidden, "It is switched off."), false); e.Kind != schema.KindOutcomeUnknown || e.CancelRequested {
@@ -322,8 +322,8 @@ func TestUnsentAsyncCallsOfDrainingWorkerMayTryAnother(t *testing.T) {
 	srv := bustest.Start(t)
 	r := startRouter(t, srv)
 	_, here := blocked(t, srv, r, "w")
-	c := loadedCarrier(r)
-	r.Leave(drained(c.placed))
+	c := newBusyAsyncCaller(r)
+	r.Leave(receiveAll(c.placed))
 	ready, placed := c.place("call_ready", false), c.place("call_placed", false)
 	r.Leave([]*AsyncCall{ready})
 	r.SetWorker(&schema.Worker{ID: "w", Draining: true, Servers: []schema.Server{{ID: "s", State: schema.StateInitialized, Slots: 8}}})
@@ -347,7 +347,7 @@ func TestAnAsyncCallOfALostOrSilentWorkerEndsAsUnknown(t *testing.T) {
 	srv := bustest.Start(t)
 	r := startRouter(t, srv)
 	_, here := blocked(t, srv, r, "w")
-	c := newCarrier(r)
+	c := newAsyncCaller(r)
 	p := c.place("call_silent", false)
 	r.Leave([]*AsyncCall{c.nextPlaced(t)})
 	arrived(t, here)
@@ -380,7 +380,7 @@ func TestALargeResultOfAnAsyncCallArrivesWhole(t *testing.T) {
 	startScripted(t, srv, r, "w", func(w *scripted, f *bus.CallFrame, to bus.ReplyTo) {
 		w.l.Result(to, f.Seq, &schema.Result{Body: body})
 	})
-	c := newCarrier(r)
+	c := newAsyncCaller(r)
 	c.place("call_a", false)
 	r.Leave([]*AsyncCall{c.nextPlaced(t)})
 	if e := c.nextEnd(t); e.Err != nil || !bytes.Equal(e.Result.Body, body) {

@@ -66,9 +66,9 @@ func endOf(call *schema.Call, doubt, err error, canceled bool) *schema.Error {
 	return EndOf(call, doubt, err, canceled)
 }
 
-// DoubtOf returns the error of an attempt that may have run from err, an error of [Router.Do]. It
+// UncertainErrorOf returns the error of an attempt that may have run from err, an error of [Router.Do]. It
 // returns nil if there is none.
-func DoubtOf(err error) error {
+func UncertainErrorOf(err error) error {
 	for ; err != nil; err = errors.Unwrap(err) {
 		if e, ok := errors.AsType[*schema.Error](err); ok && e.Kind == schema.KindOutcomeUnknown {
 			return e

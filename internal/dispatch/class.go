@@ -26,7 +26,7 @@ type lineKey struct {
 	priority  int
 }
 
-func (k lineKey) who() schema.PrincipalID {
+func (k lineKey) principalID() schema.PrincipalID {
 	return schema.PrincipalID{Tenant: k.tenant, Name: k.principal}
 }
 
@@ -82,7 +82,7 @@ func (c *class) line(key lineKey, w *weights) *line {
 	if c.lines == nil {
 		c.lines, c.shares = make(map[lineKey]*line), make(map[schema.PrincipalID]*share)
 	}
-	who := key.who()
+	who := key.principalID()
 	s := c.shares[who]
 	if s == nil {
 		s = &share{weight: weightOf(w.principal, key.principal)}
@@ -141,7 +141,7 @@ func (c *class) drop(l *line) {
 	delete(c.lines, l.key)
 	s := l.share
 	if s.lines--; s.lines == 0 {
-		delete(c.shares, l.key.who())
+		delete(c.shares, l.key.principalID())
 	}
 	s.sum, s.squares = s.sum-l.scale, s.squares-l.scale*l.scale
 	c.spare = l
@@ -209,9 +209,9 @@ func (t *tenantQueue) skip() {
 	}
 }
 
-// before returns the approximate number of calls of its kind that get a slot before a new call
+// callsAhead returns the approximate number of calls of its kind that get a slot before a new call
 // with this key, and the number of waiting calls of the same line.
-func (c *class) before(key lineKey, w *weights) (turns, own int) {
+func (c *class) callsAhead(key lineKey, w *weights) (turns, own int) {
 	mine := weightOf(w.principal, key.principal) * scaleOf(key.priority)
 	all := mine
 	for _, l := range c.lines {

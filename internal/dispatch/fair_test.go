@@ -12,9 +12,9 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// crowd queues calls without a goroutine for each. A call with a slot works for some virtual time
+// callQueue queues calls without a goroutine for each. A call with a slot works for some virtual time
 // and releases the slot.
-type crowd struct {
+type callQueue struct {
 	r    *route
 	work func()
 	wg   sync.WaitGroup
@@ -23,12 +23,12 @@ type crowd struct {
 	waits map[string][]time.Duration // by principal
 }
 
-func newCrowd(r *route, work time.Duration) *crowd {
-	return &crowd{r: r, work: func() { time.Sleep(work) }, waits: make(map[string][]time.Duration)}
+func newCallQueue(r *route, work time.Duration) *callQueue {
+	return &callQueue{r: r, work: func() { time.Sleep(work) }, waits: make(map[string][]time.Duration)}
 }
 
 // queue queues n copies of call.
-func (c *crowd) queue(call *schema.Call, n int) {
+func (c *callQueue) queue(call *schema.Call, n int) {
 	got := make(chan *lane, n)
 	began := time.Now()
 	waiters := make([]waiter, n)
@@ -54,7 +54,7 @@ func (c *crowd) queue(call *schema.Call, n int) {
 	})
 }
 
-func (c *crowd) counts() map[string]int {
+func (c *callQueue) counts() map[string]int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n := make(map[string]int)
@@ -79,10 +79,10 @@ func smallBatches(t *testing.T, name func(i int) string) (worst time.Duration) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRoute(Options{})
 		r.set("w", nil, 32, true)
-		c := newCrowd(r, 2*time.Millisecond)
+		c := newCallQueue(r, 2*time.Millisecond)
 		c.queue(bulkCall("large"), 50_000)
 		time.Sleep(time.Second)
-		small := newCrowd(r, 2*time.Millisecond)
+		small := newCallQueue(r, 2*time.Millisecond)
 		for i := range 20 {
 			small.queue(bulkCall(name(i)), 10)
 		}
@@ -116,7 +116,7 @@ func sharesOf(t *testing.T, o Options, calls ...*schema.Call) (counts map[string
 	synctest.Test(t, func(t *testing.T) {
 		r := newRoute(o)
 		r.set("w", nil, 8, true)
-		c := newCrowd(r, time.Millisecond)
+		c := newCallQueue(r, time.Millisecond)
 		for _, call := range calls {
 			c.queue(call, 4000)
 		}
@@ -193,7 +193,7 @@ func TestAFloodOfBulkCallsDoesNotDelayACaller(t *testing.T) {
 			r := newRoute(Options{})
 			r.set("a", nil, slots, true)
 			r.set("b", nil, slots, true)
-			flood := newCrowd(r, work)
+			flood := newCallQueue(r, work)
 			flood.queue(bulkCall("flood"), 200*slots*2)
 			time.Sleep(10*time.Millisecond + 300*time.Microsecond) // not in step with the flood
 			var times []time.Duration
@@ -224,7 +224,7 @@ func TestBulkCallsLeaveSlotsForOthers(t *testing.T) {
 		for slots, want := range map[int]int{1: 1, 2: 1, 16: 15, 32: 30, 100: 94} {
 			r := newRoute(Options{})
 			r.set("w", nil, slots, true)
-			c := newCrowd(r, time.Millisecond)
+			c := newCallQueue(r, time.Millisecond)
 			c.queue(bulkCall("p"), 1000)
 			if load := r.load(); load.InFlight != want || load.Bulk != 1000-want {
 				t.Errorf("of %d slots bulk calls took %d, not %d", slots, load.InFlight, want)
@@ -238,9 +238,9 @@ func TestBulkCallsDoNotStarve(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRoute(Options{MaxQueue: 100_000, MaxWait: time.Hour})
 		r.set("w", nil, 4, true)
-		busy := newCrowd(r, time.Millisecond)
+		busy := newCallQueue(r, time.Millisecond)
 		busy.queue(&schema.Call{Principal: schema.Principal{Name: "busy"}}, 8000)
-		batch := newCrowd(r, time.Millisecond)
+		batch := newCallQueue(r, time.Millisecond)
 		batch.queue(bulkCall("batch"), 1000)
 		time.Sleep(time.Second - time.Microsecond)
 		ratio(t, "the part of bulk calls", float64(batch.counts()["batch"])/4000, 1.0/bulkTurn)
@@ -284,7 +284,7 @@ func TestAFullQueueStillTakesCallsOfOthers(t *testing.T) {
 		r := newRoute(Options{MaxQueue: 100, MaxWait: 10 * time.Second})
 		r.set("w", nil, 1, true)
 		r.pace.add(150 * time.Millisecond) // the waiting calls take 15 s
-		c := newCrowd(r, 150*time.Millisecond)
+		c := newCallQueue(r, 150*time.Millisecond)
 		c.queue(&schema.Call{Principal: schema.Principal{Name: "flood"}}, 101)
 		if _, err := r.acquire(t.Context(), &schema.Call{Principal: schema.Principal{Name: "flood"}}, nil, nil); schema.KindOf(err) != schema.KindUnavailable {
 			t.Errorf("one more of the flood: %v", err)
@@ -304,7 +304,7 @@ func TestCallAvoidingAWorkerBlocksNoOtherCall(t *testing.T) {
 		r := newRoute(Options{})
 		r.set("a", nil, 1, true)
 		r.set("b", nil, 1, true)
-		c := newCrowd(r, time.Millisecond)
+		c := newCallQueue(r, time.Millisecond)
 		c.queue(&schema.Call{}, 2)
 		blocker := r.lanes[0]
 		var wg sync.WaitGroup

@@ -14,21 +14,21 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// freezer is a proxy in front of a NATS server. Once frozen, it accepts bytes and drops them, as if
+// freezableProxy is a proxy in front of a NATS server. Once frozen, it accepts bytes and drops them, as if
 // the server were stopped by SIGSTOP.
-type freezer struct {
+type freezableProxy struct {
 	mu     sync.Mutex
 	frozen bool
 }
 
-func (f *freezer) freeze() {
+func (f *freezableProxy) freeze() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.frozen = true
 }
 
 // to returns a writer to w that drops all bytes while frozen.
-func (f *freezer) to(w io.Writer) io.Writer {
+func (f *freezableProxy) to(w io.Writer) io.Writer {
 	return writer(func(b []byte) (int, error) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -43,7 +43,7 @@ type writer func([]byte) (int, error)
 
 func (w writer) Write(b []byte) (int, error) { return w(b) }
 
-func freezable(t *testing.T, srv *bustest.Server) *freezer {
+func freezable(t *testing.T, srv *bustest.Server) *freezableProxy {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -51,7 +51,7 @@ func freezable(t *testing.T, srv *bustest.Server) *freezer {
 	}
 	server := strings.TrimPrefix(srv.URL, "nats://")
 	srv.URL = "nats://" + l.Addr().String()
-	f := new(freezer)
+	f := new(freezableProxy)
 	var wait sync.WaitGroup
 	wait.Go(func() {
 		for {

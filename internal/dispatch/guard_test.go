@@ -12,8 +12,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// guarded installs a guard that refuses all calls once off is set.
-func guarded(r *Router) (off *atomic.Bool) {
+// installGuard installs a guard that refuses all calls once off is set.
+func installGuard(r *Router) (off *atomic.Bool) {
 	off = &atomic.Bool{}
 	r.SetGuard(func(*schema.Call) error {
 		if off.Load() {
@@ -28,7 +28,7 @@ func TestQueuedCallIsNotSentOnceTheGuardRefuses(t *testing.T) {
 	srv := bustest.Start(t)
 	r := startRouter(t, srv)
 	w, here := blocked(t, srv, r, "w")
-	off := guarded(r)
+	off := installGuard(r)
 	var all sync.WaitGroup
 	var refused atomic.Int64
 	for i := range 20 { // eight of them have a slot
@@ -65,7 +65,7 @@ func TestGuardIsCheckedBeforeAndAfterTheIntent(t *testing.T) {
 	srv := bustest.Start(t)
 	r := startRouter(t, srv)
 	w, _ := startScripted(t, srv, r, "w", echo)
-	off := guarded(r)
+	off := installGuard(r)
 	intents := 0
 	c := call(false)
 	c.Chosen = func(schema.WorkerID) {
@@ -86,7 +86,7 @@ func TestGuardIsCheckedBeforeAndAfterTheIntent(t *testing.T) {
 func TestGuardIsCheckedForEachAttempt(t *testing.T) {
 	srv := bustest.Start(t)
 	r := startRouter(t, srv)
-	off := guarded(r)
+	off := installGuard(r)
 	var started atomic.Bool
 	w, _ := startScripted(t, srv, r, "w", func(w *scripted, f *bus.CallFrame, to bus.ReplyTo) {
 		off.Store(true)
@@ -113,8 +113,8 @@ func TestReadyAsyncCallsAreNotSentOnceTheGuardRefuses(t *testing.T) {
 	srv := bustest.Start(t)
 	r := startRouter(t, srv)
 	w, _ := startScripted(t, srv, r, "w", echo)
-	off := guarded(r)
-	c := loadedCarrier(r)
+	off := installGuard(r)
+	c := newBusyAsyncCaller(r)
 	placed := make([]*AsyncCall, 7)
 	for i := range placed {
 		placed[i] = c.nextPlaced(t)
@@ -136,7 +136,7 @@ func TestInternalRequestsSkipTheGuard(t *testing.T) {
 	srv := bustest.Start(t)
 	r := startRouter(t, srv)
 	startScripted(t, srv, r, "w", echo)
-	guarded(r).Store(true)
+	installGuard(r).Store(true)
 	if _, err := r.Request(context.Background(), "w", "callyard/describe", "s", []byte(`{}`), soon); err != nil {
 		t.Error(err)
 	}

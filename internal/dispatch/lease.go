@@ -23,7 +23,7 @@ func (r *Router) leased(ctx context.Context, call *schema.Call, fl *flight) (*sc
 	for n := 1; ; n++ {
 		host := r.worker(call.Lease.Worker)
 		if host == nil {
-			return nil, goneErr(call)
+			return nil, errWorkerGone(call)
 		}
 		l := &lane{route: &route{server: call.Server, limits: &r.limits}, worker: call.Lease.Worker, inFlight: 1, slots: 1}
 		l.host.Store(host)
@@ -33,7 +33,7 @@ func (r *Router) leased(ctx context.Context, call *schema.Call, fl *flight) (*sc
 		}
 		failed := schema.AsError(err)
 		if next == tryAny && failed.Kind == schema.KindUnavailable { // the worker no longer listens
-			return nil, goneErr(call)
+			return nil, errWorkerGone(call)
 		}
 		wait := leasedPauses.Delay(n)
 		if next != tryOther || failed.Kind != schema.KindUnavailable || time.Now().Add(wait).After(deadline) {
@@ -45,7 +45,7 @@ func (r *Router) leased(ctx context.Context, call *schema.Call, fl *flight) (*sc
 	}
 }
 
-// goneErr returns the error for a lease whose worker is gone, with all leased state.
-func goneErr(call *schema.Call) *schema.Error {
+// errWorkerGone returns the error for a lease whose worker is gone, with all leased state.
+func errWorkerGone(call *schema.Call) *schema.Error {
 	return schema.Errorf(schema.KindServerFailed, "The worker of the lease, %s, is gone, so the call did not start.", call.Lease.Worker).WithCall(call.ID)
 }

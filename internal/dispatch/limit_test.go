@@ -10,10 +10,10 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// withAFlood runs one caller, with one call at a time, and a flood of bulk calls. It returns the
+// measureWithFlood runs one caller, with one call at a time, and a flood of bulk calls. It returns the
 // 99th percentile of the caller's calls, alone and during the flood, and the rate of the flood,
 // alone and next to the caller.
-func withAFlood(t *testing.T, work func(), each time.Duration) (idle, flooded time.Duration, alone, withFlood float64) {
+func measureWithFlood(t *testing.T, work func(), each time.Duration) (idle, flooded time.Duration, alone, withFlood float64) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRoute(Options{})
@@ -98,7 +98,7 @@ func TestCallerIsNotDelayedByFloodQueuedInTheServer(t *testing.T) {
 		one.Unlock()
 		time.Sleep(time.Until(mine))
 	}
-	idle, flooded, alone, withFlood := withAFlood(t, work, 4*time.Second)
+	idle, flooded, alone, withFlood := measureWithFlood(t, work, 4*time.Second)
 	if flooded > 2*idle {
 		t.Errorf("p99 of the caller is %s beside the flood, %s without", flooded, idle)
 	}
@@ -120,7 +120,7 @@ func TestConcurrentServerIsNotThrottledForOneCaller(t *testing.T) {
 		if seed == 0 {
 			work = func() { time.Sleep(100 * time.Millisecond) }
 		}
-		_, _, alone, withFlood := withAFlood(t, work, 30*time.Second)
+		_, _, alone, withFlood := measureWithFlood(t, work, 30*time.Second)
 		if withFlood < 0.75*alone {
 			t.Errorf("seed %d: the flood does %.0f calls/s beside a caller, %.0f without", seed, withFlood, alone)
 		}

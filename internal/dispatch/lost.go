@@ -31,9 +31,9 @@ const (
 // ledger: it is durable or approved.
 func kept(call *schema.Call) bool { return call.Durable || call.Approval != "" }
 
-// awaited reports whether a call at a possibly disconnected worker waits for that worker, because
+// waitsForWorker reports whether a call at a possibly disconnected worker waits for that worker, because
 // the worker remembers the outcome and no other worker may run the call.
-func awaited(to bus.Receiver) bool {
+func waitsForWorker(to bus.Receiver) bool {
 	a, ok := to.(*attempt)
 	return ok && (kept(a.call) || a.brief) && a.ifSafe(tryAny) == tryNone
 }
@@ -67,8 +67,8 @@ func (q *inquirer) run(ctx context.Context, again <-chan struct{}) {
 	}
 }
 
-// later requests that a worker is asked soon.
-func (q *inquirer) later(worker schema.WorkerID) {
+// askSoon requests that a worker is asked soon.
+func (q *inquirer) askSoon(worker schema.WorkerID) {
 	select {
 	case q.moved <- worker:
 	default: // the queue is full: replace one entry by a query to all workers
@@ -83,8 +83,8 @@ func (q *inquirer) later(worker schema.WorkerID) {
 	}
 }
 
-// addressee is a worker with the kind of its memory: brief, or that of ledger calls.
-type addressee struct {
+// workerMemory is a worker with the kind of its memory: brief, or that of ledger calls.
+type workerMemory struct {
 	worker schema.WorkerID
 	brief  bool
 }
@@ -96,14 +96,14 @@ type lostCall struct {
 }
 
 // unanswered returns the remembered calls that wait for the given worker, or for any worker.
-func (q *inquirer) unanswered(whom schema.WorkerID) map[addressee]map[schema.CallID]lostCall {
-	found := make(map[addressee]map[schema.CallID]lostCall)
+func (q *inquirer) unanswered(whom schema.WorkerID) map[workerMemory]map[schema.CallID]lostCall {
+	found := make(map[workerMemory]map[schema.CallID]lostCall)
 	q.router.client.Waiting(func(seq uint64, worker schema.WorkerID, to bus.Receiver) {
 		a, ok := to.(*attempt)
 		if !ok || worker == anyWorker || whom != allWorkers && whom != worker || !kept(a.call) && !a.brief {
 			return
 		}
-		at := addressee{worker, !kept(a.call)}
+		at := workerMemory{worker, !kept(a.call)}
 		if found[at] == nil {
 			found[at] = make(map[schema.CallID]lostCall)
 		}
@@ -114,7 +114,7 @@ func (q *inquirer) unanswered(whom schema.WorkerID) map[addressee]map[schema.Cal
 
 // askWorker asks one worker until it answers. A call that still runs there is answered later, over
 // the new connection.
-func (q *inquirer) askWorker(ctx context.Context, to addressee, calls map[schema.CallID]lostCall) {
+func (q *inquirer) askWorker(ctx context.Context, to workerMemory, calls map[schema.CallID]lostCall) {
 	query := bus.OutcomeQuery{Brief: to.brief}
 	for id, c := range calls {
 		query.CallIDs, query.Seqs = append(query.CallIDs, id), append(query.Seqs, c.seq)

@@ -242,7 +242,7 @@ func TestToolAnswerIsKeptIfLaterAttemptNeverStarted(t *testing.T) {
 		if got := try(t, t.Context(), nil, c, refuses, guardsItOff); got.err == nil || got.err.Kind != schema.KindProtocol {
 			t.Errorf("%+v, %v", got.res, got.err)
 		}
-		if got := try(t, t.Context(), nil, c, toolFails, isBroken, isFull); got.err == nil || !errors.Is(got.err, DoubtOf(got.err)) || DoubtOf(got.err) == nil {
+		if got := try(t, t.Context(), nil, c, toolFails, isBroken, isFull); got.err == nil || !errors.Is(got.err, UncertainErrorOf(got.err)) || UncertainErrorOf(got.err) == nil {
 			t.Errorf("a later attempt that may have run is forgotten: %+v, %v", got.res, got.err)
 		}
 		if got := try(t, t.Context(), nil, c, isWrong, works); got.sent != 1 || got.err.Kind != schema.KindForbidden {

@@ -30,8 +30,8 @@ type lane struct {
 	host     atomic.Pointer[worker] // nil if unknown; read without the route's lock
 	slots    int                    // this router's share
 	inFlight int
-	bulk     int   // bulk calls among inFlight
-	ahead    ahead // asynchronous calls that are placed here and have no slot
+	bulk     int         // bulk calls among inFlight
+	ahead    unsentAsync // asynchronous calls that are placed here and have no slot
 	pace     average
 	limit    callLimit
 	lastUsed time.Time

@@ -181,7 +181,7 @@ func (r *Router) SetWorker(w *schema.Worker) {
 	before := old.announced
 	if _, back := r.silent[w.ID]; back || known != nil && w.Links > before.Links {
 		delete(r.silent, w.ID)
-		r.lost.later(w.ID)
+		r.lost.askSoon(w.ID)
 	}
 	old.announced = *w
 	old.remote.Store(r.limits.isRemote(w))
@@ -274,7 +274,7 @@ func (r *Router) RemoveWorker(id schema.WorkerID) {
 	r.mu.Unlock()
 	settle(touched)
 	if held {
-		r.client.LostOf(id, func(to bus.Receiver) bool { return !awaited(to) })
+		r.client.LostOf(id, func(to bus.Receiver) bool { return !waitsForWorker(to) })
 		return
 	}
 	r.client.Lost(id)

@@ -10,13 +10,13 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// quiet returns the 99th percentile of the durations of the calls of tenant quiet, while tenant
+// quietTenantLatency returns the 99th percentile of the durations of the calls of tenant quiet, while tenant
 // flood has times as many calls, of as many times the principals.
-func quiet(t *testing.T, times int, o Options) (worst time.Duration) {
+func quietTenantLatency(t *testing.T, times int, o Options) (worst time.Duration) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRoute(o)
 		r.set("w", nil, 32, true)
-		flood, c := newCrowd(r, 2*time.Millisecond), newCrowd(r, 2*time.Millisecond)
+		flood, c := newCallQueue(r, 2*time.Millisecond), newCallQueue(r, 2*time.Millisecond)
 		for range 40 {
 			for p := range times {
 				flood.queue(&schema.Call{Principal: schema.Principal{Name: fmt.Sprintf("f%d", p), Tenant: "flood"}}, 20)
@@ -36,12 +36,12 @@ func equal(schema.TenantID) int { return 1 }
 // TestATenantAtTenTimesTheLoadDelaysNoOther has one tenant send ten times the calls of another,
 // with ten times as many principals.
 func TestATenantAtTenTimesTheLoadDelaysNoOther(t *testing.T) {
-	like := quiet(t, 1, Options{TenantWeight: equal})
-	if worst := quiet(t, 10, Options{TenantWeight: equal}); worst > like*3/2 {
+	like := quietTenantLatency(t, 1, Options{TenantWeight: equal})
+	if worst := quietTenantLatency(t, 10, Options{TenantWeight: equal}); worst > like*3/2 {
 		t.Errorf("p99 is %s next to ten times the load, and %s next to the same", worst, like)
 	}
 	// The limit is meaningful only if it is exceeded by far without tenants.
-	if worst := quiet(t, 10, Options{}); worst < 3*like {
+	if worst := quietTenantLatency(t, 10, Options{}); worst < 3*like {
 		t.Errorf("without tenants p99 is %s: the test proves nothing", worst)
 	}
 }
@@ -68,7 +68,7 @@ func TestAQuietTenantIsAdmittedToAFullQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRoute(Options{MaxQueue: 100, MaxWait: time.Hour, TenantWeight: equal})
 		r.set("w", nil, 1, true)
-		c := newCrowd(r, time.Millisecond)
+		c := newCallQueue(r, time.Millisecond)
 		for p := range 50 {
 			c.queue(&schema.Call{Principal: schema.Principal{Name: fmt.Sprint(p), Tenant: "flood"}}, 5)
 		}

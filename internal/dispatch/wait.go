@@ -123,7 +123,7 @@ func (r *route) mayWaitLocked(call *schema.Call, avoid map[schema.WorkerID]bool,
 	}
 	by := r.limits.weights()
 	key := by.key(call)
-	turns, own := c.before(key, by)
+	turns, own := c.callsAhead(key, by)
 	if c.n >= r.limits.MaxQueue && c.crowded(key, r.limits.MaxQueue, by) && (own >= r.limits.MaxQueue/(len(c.lines)+1) || c.n >= 2*r.limits.MaxQueue) {
 		return r.fullErrorLocked(0)
 	}

@@ -7,13 +7,13 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// holding is a catalog with one worker that has the server "s" with the given transport.
-type holding struct {
+// oneWorkerCatalog is a catalog with one worker that has the server "s" with the given transport.
+type oneWorkerCatalog struct {
 	oneTool
 	transport string
 }
 
-func (h holding) Holders(schema.ServerID) []schema.Worker {
+func (h oneWorkerCatalog) Holders(schema.ServerID) []schema.Worker {
 	return []schema.Worker{{ID: "w", Servers: []schema.Server{{ID: "s", Transport: h.transport, State: schema.StateInitialized}}}}
 }
 
@@ -24,7 +24,7 @@ func TestSessionClockNeedsAServerThatSupportsIt(t *testing.T) {
 		if transport == "sse" {
 			e.Clock, e.State.Seed = "", true
 		}
-		ep := &Episode{m: &Manager{o: Options{Catalog: holding{transport: transport}}}, env: e, key: "k"}
+		ep := &Episode{m: &Manager{o: Options{Catalog: oneWorkerCatalog{transport: transport}}}, env: e, key: "k"}
 		if !refused {
 			if _, err := ep.leaseOf(t.Context(), "s"); err != nil {
 				t.Error(err)

@@ -55,7 +55,7 @@ type Manager struct {
 	o         Options
 	stop      chan struct{}
 	work      sync.WaitGroup
-	oracles   oracles
+	oracles   expectedStatesCache
 	snapshots snapshots
 	lost      lostWorkers
 	tally     tally.Book

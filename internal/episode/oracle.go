@@ -17,13 +17,13 @@ const (
 	maxOracles  = 10_000                // cached states; with seeds, one for each seed
 )
 
-// oracles caches the states after the labelled calls of tasks.
-type oracles struct {
+// expectedStatesCache caches the states after the labelled calls of tasks.
+type expectedStatesCache struct {
 	mu    sync.Mutex
-	known map[string]*oracle
+	known map[string]*expectedStates
 }
 
-type oracle struct {
+type expectedStates struct {
 	mu    sync.Mutex
 	state string
 	found bool
@@ -47,14 +47,14 @@ func (m *Manager) expectedState(ctx context.Context, ep *Episode) (string, error
 	}
 	m.oracles.mu.Lock()
 	if m.oracles.known == nil {
-		m.oracles.known = make(map[string]*oracle)
+		m.oracles.known = make(map[string]*expectedStates)
 	}
 	o := m.oracles.known[key]
 	if o == nil {
 		if len(m.oracles.known) >= maxOracles {
 			clear(m.oracles.known)
 		}
-		o = &oracle{}
+		o = &expectedStates{}
 		m.oracles.known[key] = o
 	}
 	m.oracles.mu.Unlock()

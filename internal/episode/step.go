@@ -74,7 +74,7 @@ func errEnded() error {
 // Step calls a tool. The error is a *schema.Error for a step that did not happen: KindConflict
 // after the end of the episode. Everything else is an observation.
 func (ep *Episode) Step(ctx context.Context, tool string, arguments json.RawMessage) (*Observation, error) {
-	return ep.inTurn(ctx, func(turn int) *Observation {
+	return ep.runInOrder(ctx, func(turn int) *Observation {
 		if len(arguments) == 0 || string(arguments) == "null" {
 			arguments = json.RawMessage("{}")
 		}
@@ -115,7 +115,7 @@ func blockOf(tool string, arguments json.RawMessage) string {
 // blocks in order. A call of the finish tool ends the episode, and calls after it are not made. A
 // text without a call is the answer and ends the episode. Errors are those of Step.
 func (ep *Episode) StepText(ctx context.Context, text string) (*Observation, error) {
-	return ep.inTurn(ctx, func(turn int) *Observation { return ep.text(ctx, turn, text) })
+	return ep.runInOrder(ctx, func(turn int) *Observation { return ep.text(ctx, turn, text) })
 }
 
 func (ep *Episode) text(ctx context.Context, turn int, text string) *Observation {
@@ -149,7 +149,7 @@ func (ep *Episode) text(ctx context.Context, turn int, text string) *Observation
 			ep.calls = append(ep.calls, reward.Call{Name: c.Name, Arguments: c.Arguments, Outcome: reward.Refused})
 		}
 	}
-	o.Text = shown(seen)
+	o.Text = observationText(seen)
 	ep.note(turn, text, x.Calls, seen)
 	if (finished || o.Truncated) && !o.Masked {
 		return ep.finish(ctx, o)
@@ -157,10 +157,10 @@ func (ep *Episode) text(ctx context.Context, turn int, text string) *Observation
 	return ep.after(ctx, turn, o)
 }
 
-// inTurn runs a step after all earlier steps have ended. It does not run the step if the episode has
+// runInOrder runs a step after all earlier steps have ended. It does not run the step if the episode has
 // ended or its time limit has passed. After the last step it closes the episode, because a trainer
 // that never resets must not run out of places and processes.
-func (ep *Episode) inTurn(ctx context.Context, step func(turn int) *Observation) (o *Observation, err error) {
+func (ep *Episode) runInOrder(ctx context.Context, step func(turn int) *Observation) (o *Observation, err error) {
 	defer func() { // last, because Close waits for the running step
 		if err == nil && o.Done && !ep.oracle {
 			ep.Close()
@@ -183,8 +183,8 @@ func (ep *Episode) inTurn(ctx context.Context, step func(turn int) *Observation)
 	return step(turn), nil
 }
 
-// shown returns the results as one text for a model.
-func shown(seen []*Observation) string {
+// observationText returns the results as one text for a model.
+func observationText(seen []*Observation) string {
 	var b strings.Builder
 	for _, o := range seen {
 		body := string(o.Result)
@@ -431,7 +431,7 @@ func (ep *Episode) end(o *Observation) *Observation {
 }
 
 // resultFact returns a result as a variable for conditions.
-func resultFact(name string, known *offered, o *Observation, outcome reward.Outcome) map[string]any {
+func resultFact(name string, known *environmentTool, o *Observation, outcome reward.Outcome) map[string]any {
 	fact := map[string]any{"tool": name, "server": "", "ok": outcome == reward.OK, "outcome": string(outcome), "text": "", "structured": map[string]any{}}
 	if known != nil {
 		fact["server"], fact["tool"] = known.server, known.tool

@@ -12,10 +12,10 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// atHand is a catalog with one tool of a built-in server at one worker.
-type atHand struct{ oneTool }
+// oneToolCatalog is a catalog with one tool of a built-in server at one worker.
+type oneToolCatalog struct{ oneTool }
 
-func (atHand) Holders(schema.ServerID) []schema.Worker {
+func (oneToolCatalog) Holders(schema.ServerID) []schema.Worker {
 	return []schema.Worker{{ID: "w", Servers: []schema.Server{{ID: "files", State: schema.StateInitialized, Transport: "builtin"}}}}
 }
 
@@ -29,7 +29,7 @@ func TestTheFormOfCallsDoesNotChangeTheReward(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := New(Options{File: f, Calls: echoes{}, Catalog: atHand{}, Log: slog.New(slog.DiscardHandler)})
+	m := New(Options{File: f, Calls: echoes{}, Catalog: oneToolCatalog{}, Log: slog.New(slog.DiscardHandler)})
 	defer m.Close()
 	begin := func() *Episode {
 		t.Helper()
@@ -109,7 +109,7 @@ func TestTheTimeLimitEndsATextOfManyCalls(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := New(Options{File: f, Calls: slow{}, Catalog: atHand{}, Log: slog.New(slog.DiscardHandler)})
+		m := New(Options{File: f, Calls: slow{}, Catalog: oneToolCatalog{}, Log: slog.New(slog.DiscardHandler)})
 		defer m.Close()
 		ep, err := m.Begin(t.Context(), f.Environments["notes"], Begin{Task: f.Environments["notes"].tasks.byID["a"]})
 		if err != nil {

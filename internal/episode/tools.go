@@ -19,8 +19,8 @@ type Tool struct {
 	InputSchema json.RawMessage `json:"input_schema"`
 }
 
-// offered is a tool of an environment, with its server.
-type offered struct {
+// environmentTool is a tool of an environment, with its server.
+type environmentTool struct {
 	Tool
 	server schema.ServerID
 	tool   string
@@ -29,8 +29,8 @@ type offered struct {
 
 // table holds the tools of an environment at one point in time.
 type table struct {
-	list    []offered
-	names   map[string]*offered
+	list    []environmentTool
+	names   map[string]*environmentTool
 	tools   []Tool      // including the finish tool
 	graded  []eval.Tool // for rewards
 	known   *eval.Names // the names in graded
@@ -69,7 +69,7 @@ func (m *Manager) table(e *Environment) (*table, error) {
 }
 
 func (m *Manager) makeTable(e *Environment) (*table, error) {
-	t := &table{names: make(map[string]*offered), made: time.Now()}
+	t := &table{names: make(map[string]*environmentTool), made: time.Now()}
 	var digests []string
 	for _, s := range m.o.Catalog.Servers() {
 		all, err := m.o.Catalog.Tools(s.ID)
@@ -109,7 +109,7 @@ func (e *Environment) offers(tool *catalog.Tool) bool {
 // match matches as policies do, so that a pattern means the same in both.
 func match(pattern, name string) bool { return risk.MatchPattern(pattern, name) }
 
-func offer(tool *catalog.Tool) offered {
+func offer(tool *catalog.Tool) environmentTool {
 	var said struct {
 		Description string `json:"description"`
 	}
@@ -118,7 +118,7 @@ func offer(tool *catalog.Tool) offered {
 	if len(input) == 0 {
 		input = json.RawMessage(`{"type":"object"}`)
 	}
-	return offered{Tool: Tool{Name: tool.Name, Description: said.Description, InputSchema: input}, server: tool.Server, tool: tool.Name, risk: tool.Risk}
+	return environmentTool{Tool: Tool{Name: tool.Name, Description: said.Description, InputSchema: input}, server: tool.Server, tool: tool.Name, risk: tool.Risk}
 }
 
 // assignNames gives each tool a unique name and adds the finish tool. A name that several servers have,

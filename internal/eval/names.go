@@ -127,7 +127,7 @@ func (n *Names) steps(name string) (forms [nameSteps]string) {
 		}
 		step++
 	}
-	next(behindLast(s, "::"))
+	next(afterLast(s, "::"))
 	next(strings.TrimPrefix(s, "functions."))
 	next(n.withoutServer(s))
 	next(trimFirst(s, "mcp_", "mcp-"))
@@ -161,8 +161,8 @@ func trimLast(s string, suffixes ...string) string {
 	return s
 }
 
-// behindLast returns the text after the last separator, or the whole text if there is none.
-func behindLast(s, separator string) string {
+// afterLast returns the text after the last separator, or the whole text if there is none.
+func afterLast(s, separator string) string {
 	if at := strings.LastIndex(s, separator); at >= 0 {
 		return s[at+len(separator):]
 	}

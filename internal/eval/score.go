@@ -115,7 +115,7 @@ func Prepare(sample *Sample) *Prepared {
 		p.expected = p.keysOf(sample.Expected, "")
 	}
 	for turn := range sample.Turns {
-		p.expected = append(p.expected, p.keysOf(sample.Turns[turn].Expected, inTurn(turn))...)
+		p.expected = append(p.expected, p.keysOf(sample.Turns[turn].Expected, turnPrefix(turn))...)
 	}
 	return p
 }
@@ -130,7 +130,7 @@ func (p *Prepared) Score(response *Response, reward *Reward) Score {
 // nil if they were not run.
 func (p *Prepared) ScoreExtracted(response *Response, x *Extracted, reward *Reward, executed *Execution) Score {
 	strict, rescued := p.keys(x.Calls), p.keys(x.Rescued)
-	s := Score{ID: p.Sample.ID, Trial: response.Trial, Category: p.Sample.Category, Called: p.shown(rescued), Expected: p.shown(p.expected)}
+	s := Score{ID: p.Sample.ID, Trial: response.Trial, Category: p.Sample.Category, Called: p.reportNames(rescued), Expected: p.reportNames(p.expected)}
 	s.Turns = p.turns(strict, rescued)
 	s.Strict = compare(strict, p.wanted(strict), len(x.Calls))
 	s.Lenient = compare(rescued, p.wanted(rescued), len(x.Rescued))
@@ -200,7 +200,7 @@ func (p *Prepared) keys(calls []Call) (keys []string) {
 	for i := range calls {
 		key := p.Names.Key(calls[i].Name)
 		if len(p.Sample.Turns) > 0 {
-			key = inTurn(min(calls[i].Turn, len(p.Sample.Turns))) + key
+			key = turnPrefix(min(calls[i].Turn, len(p.Sample.Turns))) + key
 		}
 		if !slices.Contains(keys, key) {
 			keys = append(keys, key)
@@ -219,8 +219,8 @@ func (p *Prepared) keysOf(names []string, prefix string) (keys []string) {
 	return keys
 }
 
-// inTurn returns the prefix of the keys of a turn. A call counts for its turn only.
-func inTurn(turn int) string { return strconv.Itoa(turn) + turnEnd }
+// turnPrefix returns the prefix of the keys of a turn. A call counts for its turn only.
+func turnPrefix(turn int) string { return strconv.Itoa(turn) + turnEnd }
 
 const turnEnd = ":"
 
@@ -238,7 +238,7 @@ func (p *Prepared) turns(strict, rescued []string) (all []TurnScore) {
 		other := func(key string) bool { return turnOf(key) != turn }
 		of := func(keys []string) []string { return slices.DeleteFunc(slices.Clone(keys), other) }
 		expected, strict, rescued := of(p.expected), of(strict), of(rescued)
-		t := TurnScore{Called: p.shown(rescued), Expected: p.shown(expected)}
+		t := TurnScore{Called: p.reportNames(rescued), Expected: p.reportNames(expected)}
 		t.Strict = compare(strict, expected, len(strict)).Type
 		t.Lenient = compare(rescued, expected, len(rescued)).Type
 		t.Published = t.Strict
@@ -250,15 +250,15 @@ func (p *Prepared) turns(strict, rescued []string) (all []TurnScore) {
 	return all
 }
 
-// turnOf returns the turn of a key that starts with [inTurn].
+// turnOf returns the turn of a key that starts with [turnPrefix].
 func turnOf(key string) int {
 	prefix, _, _ := strings.Cut(key, turnEnd)
-	turn, _ := strconv.Atoi(prefix) // it was written by inTurn
+	turn, _ := strconv.Atoi(prefix) // it was written by turnPrefix
 	return turn
 }
 
-// shown returns keys as names for reports, without duplicates.
-func (p *Prepared) shown(keys []string) []string {
+// reportNames returns keys as names for reports, without duplicates.
+func (p *Prepared) reportNames(keys []string) []string {
 	names := make([]string, 0, len(keys))
 	for _, key := range keys {
 		if len(p.Sample.Turns) > 0 {

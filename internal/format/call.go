@@ -65,7 +65,7 @@ func (f Format) Calls(raw []byte) ([]Call, error) {
 func (f Format) calls(v *value) ([]Call, error) {
 	r := f.readCalls(v)
 	if len(r.calls) > MaxCalls {
-		return nil, tooMany(len(r.calls))
+		return nil, errTooManyCalls(len(r.calls))
 	}
 	return r.calls, nil
 }
@@ -86,8 +86,8 @@ func (f Format) readCalls(v *value) (r callReader) {
 	return r
 }
 
-// tooMany returns the error for too many tool calls, of KindTooLarge.
-func tooMany(n int) *schema.Error {
+// errTooManyCalls returns the error for too many tool calls, of KindTooLarge.
+func errTooManyCalls(n int) *schema.Error {
 	return schema.Errorf(schema.KindTooLarge, "There are %d tool calls, which exceeds the limit of %d. Send the others in a batch.", n, MaxCalls)
 }
 

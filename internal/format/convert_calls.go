@@ -77,7 +77,7 @@ func (c *converter) id(p *callParts, ids map[string]bool) string {
 		c.on(p.block, NoteChanged, "The call has no id; it is %s here.", quote(id))
 		return id
 	}
-	if fit := spelled(id, nameByte); c.to == Anthropic && fit != id {
+	if fit := replaceOthers(id, nameByte); c.to == Anthropic && fit != id {
 		fit += digestTail(id)
 		c.note(p.id, NoteChanged, "", "The id is %s here, because Anthropic accepts letters, digits, \"_\" and \"-\" only.", quote(fit))
 		return fit

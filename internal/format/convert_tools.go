@@ -192,7 +192,7 @@ func (c *converter) tool(p toolParts, schemas map[string]*value) Tool {
 func sameJSON(a, b []byte) bool {
 	x, errX := read(a)
 	y, errY := read(b)
-	return errX == nil && errY == nil && same(x, y)
+	return errX == nil && errY == nil && equalValues(x, y)
 }
 
 // strict reports whether the definition asks for strict mode and the target supports it. It adds a
@@ -240,7 +240,7 @@ func (c *converter) jsonSchema(v *value, openAPI bool) *value {
 		return v
 	}
 	converted := c.plainSchema(v, v, "", 0)
-	if same(converted, v) {
+	if equalValues(converted, v) {
 		return v
 	}
 	c.note(v, NoteChanged, "", "The schema is written as JSON Schema.")
@@ -364,7 +364,7 @@ func (c *converter) plainSchema(s, root *value, at string, depth int) *value {
 		case "propertyOrdering":
 			c.note(root, NoteDropped, here, "JSON Schema has no order of properties.")
 		default:
-			out.set(name, plainInside(name, m.value, here, sub))
+			out.set(name, convertSubschemas(name, m.value, here, sub))
 		}
 	}
 	if any := out.get("anyOf"); nullable && any.isList() && out.get("type") == nil {
@@ -373,8 +373,8 @@ func (c *converter) plainSchema(s, root *value, at string, depth int) *value {
 	return out
 }
 
-// plainInside converts the schemas inside the value of a keyword.
-func plainInside(name string, v *value, at string, sub func(*value, string) *value) *value {
+// convertSubschemas converts the schemas inside the value of a keyword.
+func convertSubschemas(name string, v *value, at string, sub func(*value, string) *value) *value {
 	alone := object().set(name, v)
 	out := v.clone()
 	i := 0

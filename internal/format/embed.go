@@ -102,8 +102,8 @@ func (e *embedding) schemas() []NamedSchema {
 	return out
 }
 
-// inside calls f for every direct subschema of s, including those of older drafts.
-func inside(s *value, f func(sub *value)) {
+// eachSubschema calls f for every direct subschema of s, including those of older drafts.
+func eachSubschema(s *value, f func(sub *value)) {
 	eachSchema(s, "", func(sub *value, _ string) { f(sub) })
 	if needs := s.get("dependencies"); needs.isObject() {
 		for _, m := range needs.members {
@@ -153,7 +153,7 @@ func (e *embedding) identify(s *value, base *url.URL, old bool) {
 			e.anchors[own.String()+"#"+name] = s
 		}
 	}
-	inside(s, func(sub *value) { e.identify(sub, own, old) })
+	eachSubschema(s, func(sub *value) { e.identify(sub, own, old) })
 }
 
 // refer resolves every reference.
@@ -187,7 +187,7 @@ func (e *embedding) refer(s *value, base *url.URL, old bool) {
 			e.targets[also] = target
 		}
 	}
-	inside(s, func(sub *value) { e.refer(sub, base, old) })
+	eachSubschema(s, func(sub *value) { e.refer(sub, base, old) })
 }
 
 // resolve returns the schema that a reference points to, or nil if it is not in the document.
@@ -261,7 +261,7 @@ func (e *embedding) collect() {
 				own(m.value, m.value)
 			}
 		}
-		inside(s, func(sub *value) {
+		eachSubschema(s, func(sub *value) {
 			if !definitions[sub] {
 				own(sub, owner)
 			}
@@ -288,7 +288,7 @@ func (e *embedding) collect() {
 				}
 			}
 			if s.isObject() {
-				inside(s, func(sub *value) {
+				eachSubschema(s, func(sub *value) {
 					if owners[sub] == part {
 						walk(sub)
 					}

@@ -91,15 +91,15 @@ func (x *extractor) next() {
 		}
 	}
 	if rest[0] == '{' || rest[0] == '[' {
-		x.bare()
+		x.readUntagged()
 		return
 	}
 	x.at++
 }
 
-// until returns the position of the next mark at or after from. If there is none, it returns the
+// indexOrEnd returns the position of the next mark at or after from. If there is none, it returns the
 // end of the text and false.
-func (x *extractor) until(mark string, from int) (int, bool) {
+func (x *extractor) indexOrEnd(mark string, from int) (int, bool) {
 	if x.unclosed[mark] {
 		return len(x.text), false
 	}
@@ -115,7 +115,7 @@ func (x *extractor) until(mark string, from int) (int, bool) {
 // tagged reads the calls inside a tag.
 func (x *extractor) tagged(begin, end string) {
 	from := x.at + len(begin)
-	to, closed := x.until(end, from)
+	to, closed := x.indexOrEnd(end, from)
 	inside := bytes.TrimLeft(x.text[from:to], " \t\r\n")
 	if bytes.HasPrefix(inside, []byte("<")) {
 		x.at = from // it contains other tags, which are found next
@@ -127,7 +127,7 @@ func (x *extractor) tagged(begin, end string) {
 		}
 	}
 	start := x.at
-	n := &nearly{text: inside, steps: x.steps}
+	n := &lenientParser{text: inside, steps: x.steps}
 	if len(inside) == 0 {
 		x.at = from
 		return
@@ -188,7 +188,7 @@ func (x *extractor) add(c Call, start, to int, end string, closed, open, repaire
 }
 
 // anyValue reads a value as JSON or, if that fails, as Python.
-func (x *extractor) anyValue(n *nearly) (v *value, repaired, ok bool) {
+func (x *extractor) anyValue(n *lenientParser) (v *value, repaired, ok bool) {
 	at := n.at
 	if v, repaired, ok = x.value(n); !ok {
 		n.at = at
@@ -199,7 +199,7 @@ func (x *extractor) anyValue(n *nearly) (v *value, repaired, ok bool) {
 }
 
 // value reads one value of near-JSON. repaired reports that it was not valid JSON.
-func (x *extractor) value(n *nearly) (v *value, repaired, ok bool) {
+func (x *extractor) value(n *lenientParser) (v *value, repaired, ok bool) {
 	n.space()
 	if n.at >= len(n.text) || n.text[n.at] != '{' && n.text[n.at] != '[' {
 		return nil, false, false
@@ -216,12 +216,12 @@ func (x *extractor) value(n *nearly) (v *value, repaired, ok bool) {
 	return v, true, err == nil
 }
 
-// bare tries to read a call from a value outside any tag.
-func (x *extractor) bare() {
-	n := &nearly{text: x.text, at: x.at, steps: x.steps}
+// readUntagged tries to read a call from a value outside any tag.
+func (x *extractor) readUntagged() {
+	n := &lenientParser{text: x.text, at: x.at, steps: x.steps}
 	v, repaired, ok := x.value(n)
 	if !ok && x.text[x.at] == '[' { // Llama writes a list of calls in Python syntax
-		n = &nearly{text: x.text, at: x.at, steps: x.steps}
+		n = &lenientParser{text: x.text, at: x.at, steps: x.steps}
 		v, ok = x.python(n)
 		repaired = true
 	}
@@ -246,19 +246,19 @@ func (x *extractor) bare() {
 // fenced tries to read calls from a fenced block.
 func (x *extractor) fenced() {
 	start := x.at
-	line, ok := x.until("\n", x.at)
+	line, ok := x.indexOrEnd("\n", x.at)
 	if !ok {
 		x.at += len("```")
 		return
 	}
 	from := line + 1
-	to, closed := x.until("```", from)
+	to, closed := x.indexOrEnd("```", from)
 	if !closed {
 		x.at = from // continue as if it were not a block
 		return
 	}
 	body := bytes.TrimSpace(x.text[from:to])
-	n := &nearly{text: body, steps: x.steps}
+	n := &lenientParser{text: body, steps: x.steps}
 	var found []Found
 	for n.at < len(body) {
 		v, repaired, ok := x.anyValue(n)
@@ -295,14 +295,14 @@ func (x *extractor) named() bool {
 		return false
 	}
 	start, from := x.at, x.at+head+1
-	to, closed := x.until(end, from)
+	to, closed := x.indexOrEnd(end, from)
 	f := Found{Call: Call{Name: name, Arguments: []byte("{}")}, Start: start, End: min(to+len(end), len(x.text)), Repaired: true}
 	x.at = f.End
 	switch inside := bytes.TrimSpace(x.text[from:to]); {
 	case !closed:
 		f.Err = cutOff()
 	case bytes.HasPrefix(inside, []byte("{")):
-		n := &nearly{text: inside, steps: x.steps}
+		n := &lenientParser{text: inside, steps: x.steps}
 		v, repaired, ok := x.value(n)
 		if f.Repaired = repaired; ok && v.isObject() {
 			f.Arguments = bytes.Clone(v.source())
@@ -366,7 +366,7 @@ func (x *extractor) typed(properties *value, name, said string) *value {
 	if slices.Contains(t, "string") {
 		return str(said)
 	}
-	n := &nearly{text: []byte(strings.TrimSpace(said)), steps: x.steps}
+	n := &lenientParser{text: []byte(strings.TrimSpace(said)), steps: x.steps}
 	if n.value(0) && n.at == len(n.text) && !n.open {
 		if parsed, err := read(n.out); err == nil && (len(t) > 0 || !parsed.isString()) {
 			return parsed
@@ -469,7 +469,7 @@ func (x *extractor) written(c *Call, said string) *schema.Error {
 	if strings.TrimSpace(said) == "" {
 		return nil
 	}
-	n := &nearly{text: []byte(said), steps: x.steps}
+	n := &lenientParser{text: []byte(said), steps: x.steps}
 	v, _, ok := x.value(n)
 	n.space()
 	if !ok || !v.isObject() || n.at < len(n.text) {

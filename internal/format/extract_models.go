@@ -74,7 +74,7 @@ func (x *extractor) put(c Call, end int, repaired bool) bool {
 // arguments reads an object at the start of a text and returns its bytes and its end. whole reports
 // that inside ends at a mark and not at the end of the text, so the object cannot be truncated.
 func (x *extractor) arguments(inside []byte, whole bool) (arguments []byte, end int, repaired bool, err *schema.Error) {
-	n := &nearly{text: inside, steps: x.steps}
+	n := &lenientParser{text: inside, steps: x.steps}
 	v, repaired, ok := x.value(n)
 	switch {
 	case !ok && !whole:
@@ -110,7 +110,7 @@ func (x *extractor) mistral() bool {
 	c.Arguments, end, repaired, c.Err = x.arguments(rest, false)
 	if c.Err != nil && end == len(rest) {
 		// A call that cannot be parsed ends at the next call.
-		if next, more := x.until(mistralBegin, from); more {
+		if next, more := x.indexOrEnd(mistralBegin, from); more {
 			c.Err, end = badArguments(), next-from
 		}
 	}
@@ -127,7 +127,7 @@ func (x *extractor) glm() bool {
 	if name == "" || !pairs && !object && !bytes.HasPrefix(after, []byte(glmEnd)) {
 		return false
 	}
-	to, closed := x.until(glmEnd, from)
+	to, closed := x.indexOrEnd(glmEnd, from)
 	c := Call{Name: name}
 	end := min(to+len(glmEnd), len(x.text))
 	inside := x.text[len(x.text)-len(after) : to]
@@ -166,7 +166,7 @@ func (x *extractor) kimi() bool {
 		return false
 	}
 	begin := from + len(head) + len(kimiArgs)
-	to, closed := x.until(kimiEnd, begin)
+	to, closed := x.indexOrEnd(kimiEnd, begin)
 	c := Call{ID: id, Name: name}
 	var repaired bool
 	c.Arguments, _, repaired, c.Err = x.arguments(x.text[begin:to], closed)
@@ -184,7 +184,7 @@ func (x *extractor) harmony() bool {
 		return false
 	}
 	begin := x.at + len(head) + len(harmonyMessage)
-	end, closed := x.until(harmonyEnd, begin)
+	end, closed := x.indexOrEnd(harmonyEnd, begin)
 	c := Call{Name: name}
 	var repaired bool
 	c.Arguments, _, repaired, c.Err = x.arguments(x.text[begin:end], closed)
@@ -212,7 +212,7 @@ func (x *extractor) functionGemma() bool {
 		c.Err = cutOff()
 	default:
 		c.Err = unreadable("The arguments of the tool call cannot be read. Write one object.")
-		if to, closed := x.until(gemmaEnd, end); closed {
+		if to, closed := x.indexOrEnd(gemmaEnd, end); closed {
 			end = to + len(gemmaEnd)
 		}
 	}

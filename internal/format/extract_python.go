@@ -6,7 +6,7 @@ import (
 )
 
 // python reads calls in Python syntax: tool(a=1, b="x"), or a list of them.
-func (x *extractor) python(n *nearly) (*value, bool) {
+func (x *extractor) python(n *lenientParser) (*value, bool) {
 	calls := list()
 	many := n.at < len(n.text) && n.text[n.at] == '['
 	if many {

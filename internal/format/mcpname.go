@@ -28,8 +28,8 @@ func MCPName(server, tool string) string {
 
 // MarkedMCPName returns a legal name like [MCPName] that ends in a digest of server and tool.
 func MarkedMCPName(server, tool string) string {
-	head := mcpSpelled(server)
-	return marked(head[:min(len(head), mcpServerCut)]+separator+mcpSpelled(tool), server, tool)
+	head := replaceIllegal(server)
+	return marked(head[:min(len(head), mcpServerCut)]+separator+replaceIllegal(tool), server, tool)
 }
 
 // MCPNameAs returns name if it is legal in MCP, else a similar name that ends in a digest of the
@@ -38,7 +38,7 @@ func MCPNameAs(name, server, tool string) string {
 	if name != "" && len(name) <= maxMCPName && mcpLegal(name) {
 		return name
 	}
-	return marked(mcpSpelled(name), server, tool)
+	return marked(replaceIllegal(name), server, tool)
 }
 
 // marked appends a digest of server and tool to a name, shortened if needed.
@@ -59,8 +59,8 @@ func mcpLegal(name string) bool {
 
 func mcpNameByte(c byte) bool { return nameByte(c) || c == '.' }
 
-// mcpSpelled replaces each illegal character.
-func mcpSpelled(name string) string {
+// replaceIllegal replaces each illegal character.
+func replaceIllegal(name string) string {
 	return strings.Map(func(r rune) rune {
 		if r < 0x80 && mcpNameByte(byte(r)) {
 			return r

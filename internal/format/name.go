@@ -23,12 +23,12 @@ const (
 // the tool.
 func Name(server, tool string) string {
 	plain := server + separator + tool
-	if len(plain) <= maxName && legal(plain) == plain && readable(server) && !digested(plain) {
+	if len(plain) <= maxName && legalOnly(plain) == plain && readable(server) && !digested(plain) {
 		return plain
 	}
 	tail := digestTail(server + "\x00" + tool)
 	space := maxName - len(tail) - len(separator)
-	s, t := legal(server), legalRest(tool)
+	s, t := legalOnly(server), legalRest(tool)
 	if len(s)+len(t) > space {
 		s = s[:min(len(s), max(minServerPart, space-len(t)))]
 		t = t[:min(len(t), space-len(s))]
@@ -39,11 +39,11 @@ func Name(server, tool string) string {
 // NameAs returns name if every provider accepts it, else a similar name that ends in a digest of
 // the server and the tool that it stands for.
 func NameAs(name, server, tool string) string {
-	if name != "" && len(name) <= maxName && legal(name) == name {
+	if name != "" && len(name) <= maxName && legalOnly(name) == name {
 		return name
 	}
 	tail := digestTail(server + "\x00" + tool)
-	fit := legal(name)
+	fit := legalOnly(name)
 	return fit[:min(len(fit), maxName-len(tail))] + tail
 }
 
@@ -73,8 +73,8 @@ func digested(name string) bool {
 	return true
 }
 
-// legal returns the text with only the characters that all providers accept in names.
-func legal(text string) string {
+// legalOnly returns the text with only the characters that all providers accept in names.
+func legalOnly(text string) string {
 	rest := legalRest(text)
 	if rest == "" || (rest[0] >= '0' && rest[0] <= '9') || rest[0] == '-' {
 		return "_" + rest
@@ -82,10 +82,10 @@ func legal(text string) string {
 	return rest
 }
 
-func legalRest(text string) string { return spelled(text, nameByte) }
+func legalRest(text string) string { return replaceOthers(text, nameByte) }
 
-// spelled returns the text with _ in place of every character that fits rejects.
-func spelled(text string, fits func(c byte) bool) string {
+// replaceOthers returns the text with _ in place of every character that fits rejects.
+func replaceOthers(text string, fits func(c byte) bool) string {
 	return strings.Map(func(r rune) rune {
 		if r < 0x80 && fits(byte(r)) {
 			return r

@@ -7,10 +7,10 @@ import (
 	"unicode/utf8"
 )
 
-// nearly parses JSON as models write it: single quotes, trailing and missing commas, unquoted names,
+// lenientParser parses JSON as models write it: single quotes, trailing and missing commas, unquoted names,
 // True, False and None, comments, line breaks in strings, and missing closing brackets. It
 // converts the text to JSON and fails if it would have to guess.
-type nearly struct {
+type lenientParser struct {
 	text []byte
 	at   int
 	out  []byte
@@ -23,7 +23,7 @@ type nearly struct {
 const nearlyDepth = 64
 
 // value reads a value and appends its JSON. It reports success.
-func (n *nearly) value(depth int) bool {
+func (n *lenientParser) value(depth int) bool {
 	n.space()
 	if *n.steps -= 4; *n.steps < 0 || depth > nearlyDepth || n.at >= len(n.text) {
 		return false
@@ -43,7 +43,7 @@ func (n *nearly) value(depth int) bool {
 	return n.word()
 }
 
-func (n *nearly) space() {
+func (n *lenientParser) space() {
 	for n.at < len(n.text) {
 		switch c := n.text[n.at]; {
 		case c == ' ', c == '\t', c == '\n', c == '\r':
@@ -63,7 +63,7 @@ func (n *nearly) space() {
 }
 
 // skip advances by that many bytes, or to the end if by is negative.
-func (n *nearly) skip(by int) {
+func (n *lenientParser) skip(by int) {
 	if by < 0 {
 		by = len(n.text) - n.at
 	}
@@ -71,9 +71,9 @@ func (n *nearly) skip(by int) {
 	*n.steps -= by / 8 // limits repeated reading of the same long comment
 }
 
-func (n *nearly) next(s string) bool { return bytes.HasPrefix(n.text[n.at:], []byte(s)) }
+func (n *lenientParser) next(s string) bool { return bytes.HasPrefix(n.text[n.at:], []byte(s)) }
 
-func (n *nearly) object(depth int) bool {
+func (n *lenientParser) object(depth int) bool {
 	n.at++
 	n.out = append(n.out, '{')
 	for first := true; ; first = false {
@@ -105,7 +105,7 @@ func (n *nearly) object(depth int) bool {
 
 // ended skips commas and reports whether the object or list ends here, at its closing bracket or at
 // the end of the text. If so, it appends the closing bracket.
-func (n *nearly) ended(end byte) bool {
+func (n *lenientParser) ended(end byte) bool {
 	n.space()
 	for n.at < len(n.text) && n.text[n.at] == ',' {
 		n.at++
@@ -124,7 +124,7 @@ func (n *nearly) ended(end byte) bool {
 }
 
 // separated reports whether the text after a value can follow it.
-func (n *nearly) separated(end byte) bool {
+func (n *lenientParser) separated(end byte) bool {
 	n.space()
 	if n.at >= len(n.text) {
 		return true
@@ -139,7 +139,7 @@ func (n *nearly) separated(end byte) bool {
 	}
 }
 
-func (n *nearly) name() (string, bool) {
+func (n *lenientParser) name() (string, bool) {
 	if c := n.text[n.at]; c == '"' || c == '\'' || c == '`' {
 		return n.str()
 	}
@@ -151,7 +151,7 @@ func (n *nearly) name() (string, bool) {
 	return name, name != "" && utf8.ValidString(name)
 }
 
-func (n *nearly) list(depth int) bool {
+func (n *lenientParser) list(depth int) bool {
 	n.at++
 	n.out = append(n.out, '[')
 	for first := true; ; first = false {
@@ -169,7 +169,7 @@ func (n *nearly) list(depth int) bool {
 
 // str reads a string in any quotes. It fails without a closing quote, because the end of a
 // truncated string cannot be guessed.
-func (n *nearly) str() (string, bool) {
+func (n *lenientParser) str() (string, bool) {
 	q := n.text[n.at]
 	end := []byte{q}
 	if triple := bytes.Repeat(end, 3); q != '`' && bytes.HasPrefix(n.text[n.at:], triple) {
@@ -195,7 +195,7 @@ func (n *nearly) str() (string, bool) {
 	return "", false
 }
 
-func (n *nearly) escape(b *strings.Builder) {
+func (n *lenientParser) escape(b *strings.Builder) {
 	c := n.text[n.at+1]
 	n.at += 2
 	if i := strings.IndexByte("ntrbf", c); i >= 0 {
@@ -234,7 +234,7 @@ func (n *nearly) escape(b *strings.Builder) {
 	}
 }
 
-func (n *nearly) hex(digits int) (rune, bool) {
+func (n *lenientParser) hex(digits int) (rune, bool) {
 	if n.at+digits > len(n.text) {
 		return 0, false
 	}
@@ -246,7 +246,7 @@ func (n *nearly) hex(digits int) (rune, bool) {
 	return rune(v), true
 }
 
-func (n *nearly) number() bool {
+func (n *lenientParser) number() bool {
 	from := n.at
 	for n.at < len(n.text) && (strings.IndexByte("+-._", n.text[n.at]) >= 0 || n.text[n.at] >= '0' && n.text[n.at] <= '9' || n.text[n.at] == 'e' || n.text[n.at] == 'E') {
 		n.at++
@@ -269,7 +269,7 @@ func (n *nearly) number() bool {
 	return true
 }
 
-func (n *nearly) word() bool {
+func (n *lenientParser) word() bool {
 	from := n.at
 	for n.at < len(n.text) && nameByte(n.text[n.at]) {
 		n.at++

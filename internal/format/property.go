@@ -18,7 +18,7 @@ func (f Format) propertyName(name string) string {
 	default:
 		return name
 	}
-	near := spelled(name, fits)
+	near := replaceOthers(name, fits)
 	if near == "" || f == Gemini && near[0] >= '0' && near[0] <= '9' {
 		near = "_" + near
 	}

@@ -91,7 +91,7 @@ func (d Directory) exact(name string) (Ref, bool) {
 		return Ref{}, false
 	}
 	for _, server := range d.Servers() {
-		if s := legal(server); !strings.HasPrefix(name, s[:min(len(s), minServerPart)]) {
+		if s := legalOnly(server); !strings.HasPrefix(name, s[:min(len(s), minServerPart)]) {
 			continue
 		}
 		for _, tool := range d.Tools(server) {

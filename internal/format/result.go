@@ -63,7 +63,7 @@ func contentOf(a Answer) content {
 			if p.kind != "text" || c.structured == nil {
 				continue
 			}
-			if said, err := read([]byte(p.text)); err == nil && same(said, s) {
+			if said, err := read([]byte(p.text)); err == nil && equalValues(said, s) {
 				c.structured = nil
 			}
 		}

@@ -137,8 +137,8 @@ func sampleObject(root, s *value, full bool, depth int) *value {
 	return v
 }
 
-// spoiled returns variants of arguments, some of which a schema may reject.
-func spoiled(v *value) (all []*value) {
+// variantsOf returns variants of arguments, some of which a schema may reject.
+func variantsOf(v *value) (all []*value) {
 	for i, m := range v.members {
 		without := v.clone()
 		without.members = slices.Delete(without.members, i, i+1)
@@ -149,7 +149,7 @@ func spoiled(v *value) (all []*value) {
 			all = append(all, changed)
 		}
 		if m.value.isObject() {
-			for _, inner := range spoiled(m.value) {
+			for _, inner := range variantsOf(m.value) {
 				changed := v.clone()
 				changed.set(m.name, inner)
 				all = append(all, changed)
@@ -226,7 +226,7 @@ func (j judge) sameMeaning(t *testing.T, f Format, tool *schema.Tool, back []byt
 		if v == nil || !v.isObject() || !j.accepts(t, tool.Input, v) {
 			continue
 		}
-		for i, arguments := range append([]*value{v}, spoiled(v)...) {
+		for i, arguments := range append([]*value{v}, variantsOf(v)...) {
 			wants := j.accepts(t, tool.Input, arguments)
 			shown := f.shown(root, arguments)
 			takes := j.accepts(t, back, shown)

@@ -163,7 +163,7 @@ func (p *plain) flatten(choice string, branches *value) {
 			switch {
 			case was == nil:
 				properties.set(m.name, m.value.clone())
-			case own.get(m.name) != nil || same(was, m.value): // the root's own schema applies to all branches
+			case own.get(m.name) != nil || equalValues(was, m.value): // the root's own schema applies to all branches
 			case was.isObject() && len(was.members) == 1 && was.get("anyOf").isList():
 				was.get("anyOf").items = append(was.get("anyOf").items, m.value.clone())
 			default:
@@ -227,7 +227,7 @@ func merge(s, with *value, at string, n *notes) {
 			}
 		case have == nil:
 			s.set(m.name, m.value)
-		case annotation(m.name) || same(have, m.value):
+		case annotation(m.name) || equalValues(have, m.value):
 		default:
 			n.keyword(at+"/"+escape(m.name), m.name, m.value)
 		}

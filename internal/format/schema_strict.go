@@ -21,9 +21,9 @@ const (
 // strictFormats lists the formats that strict mode supports.
 var strictFormats = []string{"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"}
 
-// strictly converts a schema to strict mode: every object is closed, every property is required,
+// strictConverter converts a schema to strict mode: every object is closed, every property is required,
 // and optional properties become nullable.
-type strictly struct {
+type strictConverter struct {
 	inliner
 	properties, text, enums int
 	why                     string
@@ -31,7 +31,7 @@ type strictly struct {
 
 // strictSchema returns the schema in strict mode, or the reason why that is not possible.
 func strictSchema(root *value, n *notes) (fitting *value, why string) {
-	c := &strictly{inliner: inliner{root: root, notes: n, space: inlineBudget}}
+	c := &strictConverter{inliner: inliner{root: root, notes: n, space: inlineBudget}}
 	out := c.convert(root, "", 1)
 	switch {
 	case c.why != "":
@@ -48,7 +48,7 @@ func strictSchema(root *value, n *notes) (fitting *value, why string) {
 	return out, ""
 }
 
-func (c *strictly) fail(at, format string, args ...any) *value {
+func (c *strictConverter) fail(at, format string, args ...any) *value {
 	if c.why == "" {
 		c.why = strings.TrimPrefix(at+" ", " ") + fmt.Sprintf(format, args...)
 	}
@@ -56,7 +56,7 @@ func (c *strictly) fail(at, format string, args ...any) *value {
 }
 
 // convert returns the schema in strict mode, or nil on failure. level is the nesting of objects.
-func (c *strictly) convert(s *value, at string, level int) *value {
+func (c *strictConverter) convert(s *value, at string, level int) *value {
 	if c.why != "" {
 		return nil
 	}
@@ -143,7 +143,7 @@ func (in *inliner) joined(s *value, at string) *value {
 	return s
 }
 
-func (c *strictly) enum(out, values *value, at string) {
+func (c *strictConverter) enum(out, values *value, at string) {
 	size := 0
 	for _, v := range values.items {
 		size += len(v.raw)
@@ -157,7 +157,7 @@ func (c *strictly) enum(out, values *value, at string) {
 	out.set("enum", values)
 }
 
-func (c *strictly) choice(out *value, m member, at string, level int) {
+func (c *strictConverter) choice(out *value, m member, at string, level int) {
 	if out.get("anyOf") != nil || !m.value.isList() {
 		c.notes.keyword(at, m.name, m.value)
 		return
@@ -178,7 +178,7 @@ func (c *strictly) choice(out *value, m member, at string, level int) {
 	out.set("anyOf", branches)
 }
 
-func (c *strictly) object(out, s *value, at string, level int) {
+func (c *strictConverter) object(out, s *value, at string, level int) {
 	if level > strictLevels {
 		c.fail(at, "nests deeper than %d objects", strictLevels)
 		return
@@ -220,10 +220,10 @@ func (c *strictly) object(out, s *value, at string, level int) {
 	}
 	out.set("properties", all)
 	out.set("required", names)
-	out.set("additionalProperties", no())
+	out.set("additionalProperties", falseSchema())
 }
 
-func (c *strictly) array(out, s *value, at string, level int) {
+func (c *strictConverter) array(out, s *value, at string, level int) {
 	items := s.get("items")
 	if first := s.get("prefixItems"); first.isList() {
 		c.notes.keyword(at+"/prefixItems", "prefixItems", first)
@@ -250,7 +250,7 @@ func ends(out, first, more *value) {
 func itemOf(first, more *value) *value {
 	branches := list()
 	for _, item := range first.items {
-		if !slices.ContainsFunc(branches.items, func(have *value) bool { return same(have, item) }) {
+		if !slices.ContainsFunc(branches.items, func(have *value) bool { return equalValues(have, item) }) {
 			branches.items = append(branches.items, item)
 		}
 	}

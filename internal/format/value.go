@@ -143,7 +143,7 @@ func quote(s string) []byte {
 func str(s string) *value    { return &value{kind: '"', raw: quote(s)} }
 func null() *value           { return &value{kind: 'n', raw: []byte("null")} }
 func ok() *value             { return &value{kind: 't', raw: []byte("true")} }
-func no() *value             { return &value{kind: 'f', raw: []byte("false")} }
+func falseSchema() *value    { return &value{kind: 'f', raw: []byte("false")} }
 func number(s string) *value { return &value{kind: '0', raw: []byte(s)} }
 func list(items ...*value) *value {
 	return &value{kind: '[', items: items}
@@ -305,4 +305,4 @@ func (v *value) size(most int) int {
 	return n
 }
 
-func same(a, b *value) bool { return bytes.Equal(a.encode(nil), b.encode(nil)) }
+func equalValues(a, b *value) bool { return bytes.Equal(a.encode(nil), b.encode(nil)) }

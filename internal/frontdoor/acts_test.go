@@ -46,7 +46,7 @@ func records(t *testing.T, srv *bustest.Server) map[string][]audit.Record {
 // succeeds or is refused. The test includes operations that are added later.
 func TestEveryOperatorActionIsAudited(t *testing.T) {
 	srv := bustest.Start(t)
-	t.Cleanup(openHouse(t, srv).let)
+	t.Cleanup(startCountingWorker(t, srv).let)
 	d := openDoor(t, srv, frontdoor.Options{})
 	weak := d.newKey(d.key, `{"name":"weak","scopes":["tools:read"]}`)
 	_, _, text := d.with(d.key, "GET", "/openapi.json", "")
@@ -69,7 +69,7 @@ func TestEveryOperatorActionIsAudited(t *testing.T) {
 				t.Errorf("%s %s without the scope: %d %s", method, at, status, answer)
 			}
 			status, h, _ := d.with(d.key, method, at, "{}")
-			d.told(t, srv, op.OperationID, at, h.Get("X-Request-Id"), status)
+			d.checkRecorded(t, srv, op.OperationID, at, h.Get("X-Request-Id"), status)
 		}
 	}
 	if acts < 10 {
@@ -78,7 +78,7 @@ func TestEveryOperatorActionIsAudited(t *testing.T) {
 	gone := d.newKey(d.key, `{"name":"gone","scopes":["tools:read"]}`)
 	_, h, _ := d.with(d.key, "POST", "/keys/"+gone.ID+"/rotate", `{"grace_seconds":0}`, "If-Match", gone.ETag)
 	status, h, _ := d.with(d.key, "DELETE", "/keys/"+gone.ID, "", "If-Match", h.Get("Etag"))
-	d.told(t, srv, "revoke-key", "/keys/"+gone.ID, h.Get("X-Request-Id"), status)
+	d.checkRecorded(t, srv, "revoke-key", "/keys/"+gone.ID, h.Get("X-Request-Id"), status)
 	all := records(t, srv)
 	made := all["create-key act-ended"]
 	last := func(of string) audit.Record { return all[of][len(all[of])-1] }
@@ -91,9 +91,9 @@ func TestEveryOperatorActionIsAudited(t *testing.T) {
 	}
 }
 
-// told checks that an operation was recorded: its begin, its end, and the refusal of a key without
+// checkRecorded checks that an operation was recorded: its begin, its end, and the refusal of a key without
 // the scope.
-func (d *door) told(t *testing.T, srv *bustest.Server, operation, path, request string, status int) {
+func (d *door) checkRecorded(t *testing.T, srv *bustest.Server, operation, path, request string, status int) {
 	t.Helper()
 	polltest.Within(t, time.Second, "the records of "+operation, func() bool {
 		all := records(t, srv)

@@ -15,7 +15,7 @@ import (
 
 func TestOperatorsReadAndVerifyTheAuditRecord(t *testing.T) {
 	srv := bustest.Start(t)
-	t.Cleanup(openHouse(t, srv).let)
+	t.Cleanup(startCountingWorker(t, srv).let)
 	red, hash := authn.Generate()
 	d := openDoor(t, srv, frontdoor.Options{Config: settings.FrontDoor{Keys: []authn.Key{{Name: "red", Hash: hash, Tenant: "red"}}}})
 	weak := d.newKey(d.key, `{"name":"weak","scopes":["tools:read"]}`)

@@ -16,7 +16,7 @@ import (
 // TestSealedOrCanceledBatchReportsCurrentCounts uses an open batch of which two calls have ended and one is running.
 func TestSealedOrCanceledBatchReportsCurrentCounts(t *testing.T) {
 	srv := bustest.Start(t)
-	h := openHouse(t, srv)
+	h := startCountingWorker(t, srv)
 	defer h.let()
 	d := openDoor(t, srv, frontdoor.Options{})
 	says := func(status int, _ http.Header, answer string) func(state string) bool {
@@ -46,7 +46,7 @@ func TestSealedOrCanceledBatchReportsCurrentCounts(t *testing.T) {
 
 func TestBatchListRefusesForeignCursors(t *testing.T) {
 	srv := bustest.Start(t)
-	h := openHouse(t, srv)
+	h := startCountingWorker(t, srv)
 	defer h.let()
 	d := openDoor(t, srv, frontdoor.Options{})
 	var made, seen []string

@@ -27,17 +27,17 @@ import (
 	"github.com/callyard/callyard/pkg/bus/bustest"
 )
 
-// authority is a certificate authority.
-type authority struct {
+// certificateAuthority is a certificate authority.
+type certificateAuthority struct {
 	t    *testing.T
 	key  *ecdsa.PrivateKey
 	cert *x509.Certificate
 	pem  []byte
 }
 
-func newAuthority(t *testing.T) *authority {
+func newAuthority(t *testing.T) *certificateAuthority {
 	t.Helper()
-	a := &authority{t: t}
+	a := &certificateAuthority{t: t}
 	a.key = newECKey(t)
 	of := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"}, NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
 	raw, err := x509.CreateCertificate(rand.Reader, of, of, &a.key.PublicKey, a.key)
@@ -61,7 +61,7 @@ func newECKey(t *testing.T) *ecdsa.PrivateKey {
 }
 
 // issue issues a certificate with these URIs and DNS names that expires after lasts.
-func (a *authority) issue(lasts time.Duration, names ...string) *tls.Certificate {
+func (a *certificateAuthority) issue(lasts time.Duration, names ...string) *tls.Certificate {
 	a.t.Helper()
 	key := newECKey(a.t)
 	of := &x509.Certificate{
@@ -83,7 +83,7 @@ func (a *authority) issue(lasts time.Duration, names ...string) *tls.Certificate
 }
 
 // files writes a certificate and its key.
-func (a *authority) files(c *tls.Certificate) (cert, key string) {
+func (a *certificateAuthority) files(c *tls.Certificate) (cert, key string) {
 	a.t.Helper()
 	dir := a.t.TempDir()
 	cert, key = filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
@@ -101,7 +101,7 @@ func (a *authority) files(c *tls.Certificate) (cert, key string) {
 
 func TestClientCertificateAuthenticatesAsItsKey(t *testing.T) {
 	srv := bustest.Start(t)
-	t.Cleanup(openHouse(t, srv).let)
+	t.Cleanup(startCountingWorker(t, srv).let)
 	ca, other, is := newAuthority(t), newAuthority(t), tokentest.Start(t)
 	cas := filepath.Join(t.TempDir(), "cas.pem")
 	if err := os.WriteFile(cas, ca.pem, 0o600); err != nil {

@@ -11,7 +11,7 @@ import (
 
 func TestServerThatIsStillStartingIsNoMistakeInThePolicy(t *testing.T) {
 	srv := bustest.Start(t)
-	openHouse(t, srv)
+	startCountingWorker(t, srv)
 	d := openDoor(t, srv, frontdoor.Options{Policy: policyOf(t, `rules:
   - {name: starting, match: {server: late, tool: any}, level: 2}
   - {name: absent, match: {server: nowhere}, level: 2}

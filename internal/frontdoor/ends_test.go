@@ -55,7 +55,7 @@ func (d *door) hold() (id, token string) {
 // TestHeldCallRecordEndsWithItsApproval denies one call and cancels another.
 func TestHeldCallRecordEndsWithItsApproval(t *testing.T) {
 	srv := bustest.Start(t)
-	t.Cleanup(openHouse(t, srv).let)
+	t.Cleanup(startCountingWorker(t, srv).let)
 	d := openDoor(t, srv, frontdoor.Options{Policy: policyOf(t, "rules:\n  - {name: ask, match: {tool: write}, level: 2}\n")})
 	denied, token := d.hold()
 	canceled, _ := d.hold()
@@ -81,7 +81,7 @@ func TestHeldCallRecordEndsWithItsApproval(t *testing.T) {
 
 func TestHeldCallRecordShowsExpiry(t *testing.T) {
 	srv := bustest.Start(t)
-	t.Cleanup(openHouse(t, srv).let)
+	t.Cleanup(startCountingWorker(t, srv).let)
 	d := openDoor(t, srv, frontdoor.Options{Policy: policyOf(t, "rules:\n  - {name: ask, match: {tool: write}, level: 2, approval: {by: caller, expires: 1s}}\n")})
 	id, _ := d.hold()
 	if got := d.recorded("write"); got[id] != "held" {
@@ -97,7 +97,7 @@ func TestHeldCallRecordShowsExpiry(t *testing.T) {
 // TestFrontDoorRecordsCallsThatExpiredWithoutIt lets calls expire while only an approver is running.
 func TestFrontDoorRecordsCallsThatExpiredWithoutIt(t *testing.T) {
 	srv := bustest.Start(t)
-	t.Cleanup(openHouse(t, srv).let)
+	t.Cleanup(startCountingWorker(t, srv).let)
 	o := frontdoor.Options{Policy: policyOf(t, "rules:\n  - {name: ask, match: {tool: write}, level: 2}\n")}
 	var first, second string
 	t.Run("two calls are held", func(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 
 func TestEvaluationsAreListedAndShown(t *testing.T) {
 	srv := bustest.Start(t)
-	t.Cleanup(openHouse(t, srv).let)
+	t.Cleanup(startCountingWorker(t, srv).let)
 	var o frontdoor.Options
 	o.Config.Evaluations = evaluations(t, "a&<b> run")
 	d := openDoor(t, srv, o)

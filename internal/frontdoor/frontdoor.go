@@ -87,7 +87,7 @@ type Options struct {
 	// Tenants define what each tenant sees, and its share. If nil, tenants are not separated.
 	Tenants *tenants.Book
 	// Told lists the channels that notify approvers, from the section approver. It is only shown.
-	Told tenants.Told
+	Told tenants.Destinations
 	// Lost is the data that was lost with a damaged data folder.
 	Lost Lost
 	// NoListener disables the listener. The program then calls [FrontDoor.Calls] and

@@ -56,7 +56,7 @@ func TestQueuedCallsAreNotSentOnceToolIsDisabled(t *testing.T) {
 		lines, stored, plain = 600, 300, 100 // every queue still has some
 	}
 	srv := bustest.Start(t)
-	h := openHouse(t, srv)
+	h := startCountingWorker(t, srv)
 	defer h.let()
 	o := frontdoor.Options{Config: settings.FrontDoor{MaxWait: 10 * time.Minute}}
 	doors := []*door{openDoor(t, srv, o), openDoor(t, srv, o)}
@@ -143,7 +143,7 @@ func TestQueuedCallsAreNotSentOnceToolIsDisabled(t *testing.T) {
 
 func TestQueuedCallsAreNotSentOnceKeyHasExpired(t *testing.T) {
 	srv := bustest.Start(t)
-	h := openHouse(t, srv)
+	h := startCountingWorker(t, srv)
 	defer h.let()
 	key, hash := authn.Generate()
 	d := openDoor(t, srv, frontdoor.Options{Config: settings.FrontDoor{Keys: []authn.Key{{Name: "short", Hash: hash, Expires: time.Now().Add(5 * time.Second)}}}})
@@ -172,7 +172,7 @@ func TestQueuedCallsAreNotSentOnceKeyHasExpired(t *testing.T) {
 
 func TestWhatWaitsDoesNotLeaveOnceItsKeyLostTheTool(t *testing.T) {
 	srv := bustest.Start(t)
-	h := openHouse(t, srv)
+	h := startCountingWorker(t, srv)
 	defer h.let()
 	key, hash := authn.Generate()
 	d := openDoor(t, srv, frontdoor.Options{Config: settings.FrontDoor{Keys: []authn.Key{{Name: "demoted", Hash: hash, Role: scope.Caller}}}})
@@ -257,7 +257,7 @@ func endOf(t *testing.T, text string) string {
 func TestQueuedCallsAreNotSentOnceKeyIsRevoked(t *testing.T) {
 	const lines, stored, plain = 600, 50, 50 // at each front door
 	srv := bustest.Start(t)
-	h := openHouse(t, srv)
+	h := startCountingWorker(t, srv)
 	defer h.let()
 	key, hash := authn.Generate()
 	o := frontdoor.Options{Config: settings.FrontDoor{MaxWait: 10 * time.Minute, Keys: []authn.Key{{Name: "short", Hash: hash}}}}

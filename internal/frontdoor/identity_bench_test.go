@@ -18,7 +18,7 @@ import (
 // separate connections, and reports the ratio.
 func BenchmarkCallsWithAToken(b *testing.B) {
 	srv := bustest.Start(b)
-	b.Cleanup(openHouse(b, srv).let)
+	b.Cleanup(startCountingWorker(b, srv).let)
 	is := tokentest.Start(b)
 	d := openDoor(b, srv, frontdoor.Options{Config: settings.FrontDoor{PublicURL: publicURL, Issuers: []settings.Issuer{is.Entry("idp")}}})
 	credentials := [2]string{is.Token(b, "ann", publicURL, "tools:call"), d.key}

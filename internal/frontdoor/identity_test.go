@@ -21,7 +21,7 @@ const publicURL = "https://door.example/yard"
 func openWithIssuer(t *testing.T) (*door, *tokentest.Issuer) {
 	t.Helper()
 	srv := bustest.Start(t)
-	t.Cleanup(openHouse(t, srv).let)
+	t.Cleanup(startCountingWorker(t, srv).let)
 	is := tokentest.Start(t)
 	return openDoor(t, srv, frontdoor.Options{Config: settings.FrontDoor{
 		PublicURL: publicURL + "/", Issuers: []settings.Issuer{is.Entry("idp")},

@@ -16,7 +16,7 @@ import (
 
 func TestAKeyIsHeldToItsOwnLimits(t *testing.T) {
 	srv := bustest.Start(t)
-	t.Cleanup(openHouse(t, srv).let)
+	t.Cleanup(startCountingWorker(t, srv).let)
 	slow, hash := authn.Generate()
 	d := openDoor(t, srv, frontdoor.Options{Config: settings.FrontDoor{Keys: []authn.Key{{Name: "slow", Hash: hash, Limits: scope.Limits{Rate: 0.001, Burst: 2}}}}})
 	made := d.newKey(d.key, `{"name":"made","scopes":["tools:call","admin"],"limits":{"rate":0.001,"burst":2}}`)

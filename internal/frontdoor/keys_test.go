@@ -37,7 +37,7 @@ func (d *door) newKey(by, body string) apiKey {
 
 func TestKeysAreMadeChangedRotatedAndRevokedAtAnyFrontDoor(t *testing.T) {
 	srv := bustest.Start(t)
-	t.Cleanup(openHouse(t, srv).let)
+	t.Cleanup(startCountingWorker(t, srv).let)
 	a, b := openDoor(t, srv, frontdoor.Options{}), openDoor(t, srv, frontdoor.Options{})
 	k := a.newKey(a.key, `{"name":"nightly","scopes":["tools:read","tools:call:s"],"tools":["s/read"],"groups":["dev"]}`)
 	for _, c := range []struct {
@@ -96,7 +96,7 @@ func TestKeysAreMadeChangedRotatedAndRevokedAtAnyFrontDoor(t *testing.T) {
 
 func TestKeysOfTheConfigurationAreShownAndNotChanged(t *testing.T) {
 	srv := bustest.Start(t)
-	t.Cleanup(openHouse(t, srv).let)
+	t.Cleanup(startCountingWorker(t, srv).let)
 	d := openDoor(t, srv, frontdoor.Options{})
 	made := d.newKey(d.key, `{"name":"boss","scopes":["admin"]}`)
 	status, _, answer := d.with(made.Secret, "GET", "/keys", "")
@@ -120,7 +120,7 @@ func TestKeysOfTheConfigurationAreShownAndNotChanged(t *testing.T) {
 
 func TestEventStreamEndsWhenKeyIsRevoked(t *testing.T) {
 	srv := bustest.Start(t)
-	t.Cleanup(openHouse(t, srv).let)
+	t.Cleanup(startCountingWorker(t, srv).let)
 	d := openDoor(t, srv, frontdoor.Options{})
 	k := d.newKey(d.key, `{"name":"reader","scopes":["tools:read"]}`)
 	over := make(chan int, 1)
@@ -149,7 +149,7 @@ func TestEventStreamEndsWhenKeyIsRevoked(t *testing.T) {
 // Credentials of a tenant that is not in the section tenants are refused, so a key for it would be
 // useless.
 func TestNoKeyIsMadeForATenantThatIsNotConfigured(t *testing.T) {
-	e := openEstate(t, true)
+	e := openTenantAdminFabric(t, true)
 	const body = `{"name":"nobody/k","tenant":"nobody","role":"developer"}`
 	if got := e.must(400, e.key, "POST", "/keys", body); !strings.Contains(got, `"pointer":"/tenant"`) || !strings.Contains(got, "section tenants") {
 		t.Error(got)
@@ -160,14 +160,14 @@ func TestNoKeyIsMadeForATenantThatIsNotConfigured(t *testing.T) {
 			t.Error(got)
 		}
 	}
-	open := openEstate(t, false)
+	open := openTenantAdminFabric(t, false)
 	open.must(201, open.key, "POST", "/keys", body)
 }
 
 // If erasing a tenant is refused, none of its keys are revoked.
 func TestATenantThatCannotBeErasedKeepsItsKeys(t *testing.T) {
 	srv := bustest.Start(t)
-	t.Cleanup(openHouse(t, srv).let)
+	t.Cleanup(startCountingWorker(t, srv).let)
 	var o frontdoor.Options
 	_, hash := authn.Generate()
 	o.Config.Keys = []authn.Key{{Name: "zed", Tenant: "green", Hash: hash}}

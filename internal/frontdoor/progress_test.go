@@ -12,7 +12,7 @@ import (
 
 func TestConfirmedCallReportsProgress(t *testing.T) {
 	srv := bustest.Start(t)
-	openHouse(t, srv).let()
+	startCountingWorker(t, srv).let()
 	d := openDoor(t, srv, frontdoor.Options{Policy: policyOf(t, "rules:\n  - {name: ask, match: {tool: slow}, level: 2}\n")})
 	call := func(more string) string {
 		body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"slow","arguments":{}%s,"_meta":{"progressToken":"p","io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}}}}`, more)

@@ -119,7 +119,7 @@ func (p *payer) stored(t *testing.T, srv *bustest.Server) (kinds []string) {
 
 func TestPayloadsAreDeletedAfterTheTenantsRetention(t *testing.T) {
 	srv := bustest.Start(t)
-	h := openHouse(t, srv)
+	h := startCountingWorker(t, srv)
 	t.Cleanup(h.let)
 	o := frontdoor.Options{
 		Tenants: tenants.New(settings.Tenants{"red": {Servers: []string{"*"}, Retention: time.Hour}, "blue": {Servers: []string{"*"}}}),

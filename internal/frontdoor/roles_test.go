@@ -107,7 +107,7 @@ func (d *door) lacksScope(key, method, path, body string) (status int, lacks boo
 
 func TestOperationsAreAllowedOnlyToDocumentedRoles(t *testing.T) {
 	srv := bustest.Start(t)
-	t.Cleanup(openHouse(t, srv).let)
+	t.Cleanup(startCountingWorker(t, srv).let)
 	var configured []authn.Key
 	secrets := make(map[string]string) // by role and tenant
 	for _, role := range scope.Roles() {
@@ -165,7 +165,7 @@ func TestOperationsAreAllowedOnlyToDocumentedRoles(t *testing.T) {
 
 func TestKeysCreatedAtRunTimeHaveTheirRoles(t *testing.T) {
 	srv := bustest.Start(t)
-	t.Cleanup(openHouse(t, srv).let)
+	t.Cleanup(startCountingWorker(t, srv).let)
 	boss, hash := authn.Generate()
 	d := openDoor(t, srv, frontdoor.Options{Config: settings.FrontDoor{Keys: []authn.Key{{Name: "boss", Tenant: "billing", Role: scope.TenantAdmin, Hash: hash}}}})
 	auditor := d.newKey(d.key, `{"name":"audit","role":"auditor"}`)

@@ -28,8 +28,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// toolHouse is a worker with tools that count their runs. "slow" waits until it is released.
-type toolHouse struct {
+// countingWorker is a worker with tools that count their runs. "slow" waits until it is released.
+type countingWorker struct {
 	l    *bus.Listener
 	up   chan struct{}
 	runs atomic.Int64
@@ -45,7 +45,7 @@ const houseTools = `{"digest":"d","definitions":{"tools":[
 {"name":"read","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}},{"name":"fail","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}},{"name":"write","inputSchema":{"type":"object"}},{"name":"slow","inputSchema":{"type":"object"}}],
 "resources":[{"uri":"mem:1","name":"one"}],"resourceTemplates":[{"uriTemplate":"mem:{n}","name":"n"}],"prompts":[{"name":"ask"}]}}`
 
-func (h *toolHouse) Call(f *bus.CallFrame, to bus.ReplyTo) {
+func (h *countingWorker) Call(f *bus.CallFrame, to bus.ReplyTo) {
 	<-h.up
 	seq, method, tool, secret := f.Seq, f.Method, f.Tool, secretOf(f.Payload)
 	h.wait.Go(func() {
@@ -73,7 +73,7 @@ func (h *toolHouse) Call(f *bus.CallFrame, to bus.ReplyTo) {
 		h.l.Result(to, seq, &schema.Result{Body: []byte(`{"run":` + strconv.FormatInt(n, 10) + `}`), ToolError: tool == "fail"})
 	})
 }
-func (*toolHouse) Cancel(uint64) {}
+func (*countingWorker) Cancel(uint64) {}
 
 // secretOf returns the argument v, which a tool returns in its result.
 func secretOf(arguments []byte) string {
@@ -85,19 +85,19 @@ func secretOf(arguments []byte) string {
 }
 
 // let releases all slow calls.
-func (h *toolHouse) let() { h.once.Do(func() { close(h.slow) }) }
+func (h *countingWorker) let() { h.once.Do(func() { close(h.slow) }) }
 
-// openHouse starts the worker, which announces itself until the test ends.
-func openHouse(t testing.TB, srv *bustest.Server, more ...schema.ServerID) *toolHouse {
+// startCountingWorker starts the worker, which announces itself until the test ends.
+func startCountingWorker(t testing.TB, srv *bustest.Server, more ...schema.ServerID) *countingWorker {
 	t.Helper()
-	return openHouseAs(t, srv, "w", more...)
+	return startCountingWorkerAs(t, srv, "w", more...)
 }
 
-// openHouseAs is openHouse with another worker id.
-func openHouseAs(t testing.TB, srv *bustest.Server, worker schema.WorkerID, more ...schema.ServerID) *toolHouse {
+// startCountingWorkerAs is startCountingWorker with another worker id.
+func startCountingWorkerAs(t testing.TB, srv *bustest.Server, worker schema.WorkerID, more ...schema.ServerID) *countingWorker {
 	t.Helper()
 	conn := srv.Connect(t, "worker")
-	h := &toolHouse{up: make(chan struct{}), slow: make(chan struct{}), stop: make(chan struct{})}
+	h := &countingWorker{up: make(chan struct{}), slow: make(chan struct{}), stop: make(chan struct{})}
 	var err error
 	if h.l, err = conn.Listen(worker, h); err != nil {
 		t.Fatal(err)
@@ -236,7 +236,7 @@ func policyOf(t *testing.T, text string) *risk.Holder {
 
 func TestRepeatedReadIsServedFromTheSharedCache(t *testing.T) {
 	srv := bustest.Start(t)
-	h := openHouse(t, srv)
+	h := startCountingWorker(t, srv)
 	defer h.let()
 	s := confirmtest.StartRedis(t, "", "")
 	o := frontdoor.Options{Policy: policyOf(t, cachePolicy), Redis: &confirm.RedisOptions{Addresses: []string{s.Address}}}
@@ -286,7 +286,7 @@ func TestRepeatedReadIsServedFromTheSharedCache(t *testing.T) {
 
 func TestCallsAreNotCachedUnlessThePolicyAllowsIt(t *testing.T) {
 	srv := bustest.Start(t)
-	h := openHouse(t, srv)
+	h := startCountingWorker(t, srv)
 	defer h.let()
 	for i, o := range []frontdoor.Options{{}, {Policy: policyOf(t, "rules: [{level: 1}]")}} {
 		d := openDoor(t, srv, o)
@@ -303,7 +303,7 @@ func TestCallsAreNotCachedUnlessThePolicyAllowsIt(t *testing.T) {
 
 func TestRateLimitIsSharedAndReturnsRetryAfter(t *testing.T) {
 	srv := bustest.Start(t)
-	openHouse(t, srv)
+	startCountingWorker(t, srv)
 	s := confirmtest.StartRedis(t, "", "")
 	o := frontdoor.Options{
 		Limits: settings.Limits{Principals: []settings.PrincipalRule{{Names: []string{"ci"}, Rate: 0.01, Burst: 4}}},
@@ -321,7 +321,7 @@ func TestRateLimitIsSharedAndReturnsRetryAfter(t *testing.T) {
 
 func TestFullServerReturns503BeforeAcceptingACall(t *testing.T) {
 	srv := bustest.Start(t)
-	h := openHouse(t, srv)
+	h := startCountingWorker(t, srv)
 	defer h.let()
 	d := openDoor(t, srv, frontdoor.Options{Limits: settings.Limits{Servers: []settings.ServerRule{{Servers: []string{"s"}, InFlight: 2}}}})
 	var calls sync.WaitGroup
@@ -360,7 +360,7 @@ func batchOf(n int, tool string, asLines bool) string {
 
 func TestBatchIsSlowedNotRefusedByPrincipalLimits(t *testing.T) {
 	srv := bustest.Start(t)
-	h := openHouse(t, srv)
+	h := startCountingWorker(t, srv)
 	defer h.let()
 	h.let()
 	d := openDoor(t, srv, frontdoor.Options{Limits: settings.Limits{Principals: []settings.PrincipalRule{{Rate: 100, Burst: 10, InFlight: 4}}}})
@@ -376,7 +376,7 @@ func TestBatchIsSlowedNotRefusedByPrincipalLimits(t *testing.T) {
 
 func TestQueuedCallsAreLimitedAndAStreamWaits(t *testing.T) {
 	srv := bustest.Start(t)
-	h := openHouse(t, srv)
+	h := startCountingWorker(t, srv)
 	defer h.let()
 	d := openDoor(t, srv, frontdoor.Options{Limits: settings.Limits{Principals: []settings.PrincipalRule{{Queued: 40, Batches: 2}}}})
 	if status, _, text := d.do("POST", "/batches", batchOf(41, "slow", false)); status != 429 || !strings.Contains(text, "x-ndjson") {
@@ -448,7 +448,7 @@ func TestQueuedCallsAreLimitedAndAStreamWaits(t *testing.T) {
 
 func TestOpenBatchesAreLimitedPerPrincipal(t *testing.T) {
 	srv := bustest.Start(t)
-	h := openHouse(t, srv)
+	h := startCountingWorker(t, srv)
 	defer h.let()
 	d := openDoor(t, srv, frontdoor.Options{Limits: settings.Limits{Principals: []settings.PrincipalRule{{Batches: 3}}}})
 	var made, refused atomic.Int64
@@ -512,7 +512,7 @@ func (d *door) lines() (into io.Writer, end func()) {
 // No call of it has ended, so its counts are unchanged.
 func TestBatchListCountsCallsOfAnUnfinishedUpload(t *testing.T) {
 	srv := bustest.Start(t)
-	h := openHouse(t, srv)
+	h := startCountingWorker(t, srv)
 	d := openDoor(t, srv, frontdoor.Options{})
 	defer h.let()
 	into, end := d.lines()
@@ -531,7 +531,7 @@ func TestBatchListCountsCallsOfAnUnfinishedUpload(t *testing.T) {
 
 func TestCallsOfASlowUploadRunBeforeItEnds(t *testing.T) {
 	srv := bustest.Start(t)
-	openHouse(t, srv)
+	startCountingWorker(t, srv)
 	d := openDoor(t, srv, frontdoor.Options{})
 	into, end := d.lines()
 	for i := range 3 {
@@ -548,7 +548,7 @@ func TestCallsOfASlowUploadRunBeforeItEnds(t *testing.T) {
 
 func TestAWaitingLineIsStoredWhenSpaceIsFreed(t *testing.T) {
 	srv := bustest.Start(t)
-	h := openHouse(t, srv)
+	h := startCountingWorker(t, srv)
 	defer h.let()
 	d := openDoor(t, srv, frontdoor.Options{Limits: settings.Limits{Principals: []settings.PrincipalRule{{Queued: 2}}}})
 	into, end := d.lines()
@@ -564,7 +564,7 @@ func TestAWaitingLineIsStoredWhenSpaceIsFreed(t *testing.T) {
 
 func TestOpenBatchesAreLimitedAcrossFrontDoors(t *testing.T) {
 	srv := bustest.Start(t)
-	h := openHouse(t, srv)
+	h := startCountingWorker(t, srv)
 	defer h.let()
 	few := frontdoor.Options{Config: settings.FrontDoor{OpenBatches: 3}}
 	d, other := openDoor(t, srv, few), openDoor(t, srv, few)
@@ -600,7 +600,7 @@ func TestOpenBatchesAreLimitedAcrossFrontDoors(t *testing.T) {
 
 func TestQueuedCallsCountAtAllFrontDoors(t *testing.T) {
 	srv := bustest.Start(t)
-	h := openHouse(t, srv)
+	h := startCountingWorker(t, srv)
 	defer h.let()
 	o := frontdoor.Options{Limits: settings.Limits{Principals: []settings.PrincipalRule{{Queued: 40}}}}
 	a := openDoor(t, srv, o)
@@ -622,7 +622,7 @@ func TestQueuedCallsCountAtAllFrontDoors(t *testing.T) {
 
 func TestCanceledBatchStopsWaitingForQuota(t *testing.T) {
 	srv := bustest.Start(t)
-	h := openHouse(t, srv)
+	h := startCountingWorker(t, srv)
 	defer h.let()
 	d := openDoor(t, srv, frontdoor.Options{Limits: settings.Limits{Principals: []settings.PrincipalRule{{Rate: 0.001, Burst: 1}}}})
 	if status, _, text := d.do("POST", "/batches", batchOf(20, "read", false)); status != 201 { // it waits until the front door stops

@@ -37,7 +37,7 @@ func (d *door) ask(key, method, path, body string) (int, string) {
 
 func TestToolsThatAPrincipalMayNotCallAreHidden(t *testing.T) {
 	srv := bustest.Start(t)
-	t.Cleanup(openHouse(t, srv).let)
+	t.Cleanup(startCountingWorker(t, srv).let)
 	policy, err := risk.Parse([]byte(`rules:
   - name: writers
     match: {tool: write}
@@ -120,7 +120,7 @@ func TestToolsThatAPrincipalMayNotCallAreHidden(t *testing.T) {
 
 func TestHiddenToolsAreAnsweredLikeUnknownOnes(t *testing.T) {
 	srv := bustest.Start(t)
-	t.Cleanup(openHouse(t, srv).let)
+	t.Cleanup(startCountingWorker(t, srv).let)
 	d := openDoor(t, srv, frontdoor.Options{Config: settings.FrontDoor{Sets: []toolset.Set{{Name: "both", Include: []toolset.Selector{{Tool: "read"}, {Tool: "write"}}}}}})
 	other := d.newKey(d.key, `{"name":"other","scopes":["tools:read","tools:call:elsewhere"]}`).Secret
 	for _, path := range []string{"/servers/%s", "/servers/%s/tools", "/servers/%s/openapi.json", "/servers/%s/prompts", "/servers/%s/resources", "/servers/%s/resource-templates", "/servers/%s/pins", "/tools?server=%s", "/tools?format=openai&server=%s", "/tools/search?q=read&server=%s", "/preflight?tool=%s/read"} {

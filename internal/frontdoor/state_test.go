@@ -47,7 +47,7 @@ func (d *door) importState(file, query string, status int, header ...string) (c 
 
 func TestStateExportAndImportRoundTrip(t *testing.T) {
 	srv := bustest.Start(t)
-	t.Cleanup(openHouse(t, srv).let)
+	t.Cleanup(startCountingWorker(t, srv).let)
 	d := openDoor(t, srv, frontdoor.Options{})
 	do := func(method, path, body string, want int) {
 		t.Helper()
@@ -128,7 +128,7 @@ func TestStateExportAndImportRoundTrip(t *testing.T) {
 // different content, one succeeds, and the answer to the other reports the change as failed.
 func TestConcurrentImportsReportFailedChanges(t *testing.T) {
 	srv := bustest.Start(t)
-	t.Cleanup(openHouse(t, srv).let)
+	t.Cleanup(startCountingWorker(t, srv).let)
 	doors := []*door{openDoor(t, srv, frontdoor.Options{}), openDoor(t, srv, frontdoor.Options{})}
 	for round := range 5 {
 		name := fmt.Sprintf("set-%d", round)
@@ -184,7 +184,7 @@ func TestAnImportSkipsSetsOfTenantsThatAreNotConfigured(t *testing.T) {
 		true:  "sets ours add done\ntenant_sets nobody/own skip\ntenant_sets red/own add done\n",
 		false: "sets ours add done\ntenant_sets nobody/own add done\ntenant_sets red/own add done\n",
 	} {
-		e := openEstate(t, section)
+		e := openTenantAdminFabric(t, section)
 		dry := e.importState(file, "?dry_run=true", 200)
 		if got := dry.told(); got != strings.ReplaceAll(want, " done", "") {
 			t.Errorf("section %t: it would change\n%s", section, got)
@@ -205,7 +205,7 @@ func TestAnImportSkipsSetsOfTenantsThatAreNotConfigured(t *testing.T) {
 // own, also in an installation that is made from the exported state.
 func TestAnImportRestoresTheSetOfATenantThatHasTheNameOfAnotherSet(t *testing.T) {
 	const file = `{"format":"callyard-state/1","sets":[{"name":"one","include":[{}]}],"tenant_sets":[{"tenant":"red","set":{"name":"one","description":"of red","include":[{}]}}]}`
-	e := openEstate(t, true)
+	e := openTenantAdminFabric(t, true)
 	tag := e.importState(file, "?dry_run=true", 200).ETag
 	if done := e.importState(file, "", 200, "If-Match", tag); done.Failed != 0 || done.told() != "sets one add done\ntenant_sets red/one add done\n" {
 		t.Errorf("it changed\n%s%+v", done.told(), done)
@@ -217,7 +217,7 @@ func TestAnImportRestoresTheSetOfATenantThatHasTheNameOfAnotherSet(t *testing.T)
 
 // The exported scopes of a key with a role are those of the role, as in GET /keys.
 func TestAnExportHasTheScopesOfKeysWithARole(t *testing.T) {
-	e := openEstate(t, true)
+	e := openTenantAdminFabric(t, true)
 	made := e.newKey(e.key, `{"name":"red/reader","tenant":"red","role":"auditor"}`)
 	type list struct {
 		Keys []struct {

@@ -32,7 +32,7 @@ func TestFrontDoorReportsWhyAStoreCannotBeOpened(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			srv := bustest.Start(t)
 			if c.stream != "" {
-				makeUnfit(t, srv, c.stream)
+				createMemoryStream(t, srv, c.stream)
 			}
 			options := settings.FrontDoorDefaults()
 			options.Listen = "127.0.0.1:0"
@@ -51,8 +51,8 @@ func TestFrontDoorReportsWhyAStoreCannotBeOpened(t *testing.T) {
 	}
 }
 
-// makeUnfit creates a stream in memory, in which Callyard's data would be lost.
-func makeUnfit(t *testing.T, srv *bustest.Server, name string) {
+// createMemoryStream creates a stream in memory, in which Callyard's data would be lost.
+func createMemoryStream(t *testing.T, srv *bustest.Server, name string) {
 	t.Helper()
 	nc, err := nats.Connect(srv.URL)
 	if err != nil {

@@ -90,7 +90,7 @@ func endSoon(t *testing.T, streams map[string]<-chan time.Time, begun time.Time)
 
 func TestAllStreamsEndWhenTheirGrantEnds(t *testing.T) {
 	srv := bustest.Start(t)
-	t.Cleanup(openHouse(t, srv).let)
+	t.Cleanup(startCountingWorker(t, srv).let)
 	is := tokentest.Start(t)
 	d := openDoor(t, srv, frontdoor.Options{Config: settings.FrontDoor{PublicURL: publicURL, Issuers: []settings.Issuer{is.Entry("idp")}}})
 	as := func(grant, path string) string {
@@ -124,7 +124,7 @@ func TestAllStreamsEndWhenTheirGrantEnds(t *testing.T) {
 
 func TestAllStreamsEndWhenTheirKeyIsRevoked(t *testing.T) {
 	srv := bustest.Start(t)
-	t.Cleanup(openHouse(t, srv).let)
+	t.Cleanup(startCountingWorker(t, srv).let)
 	d := openDoor(t, srv, frontdoor.Options{})
 	k := d.newKey(d.key, `{"name":"reader","scopes":["tools:read","tools:call","calls:read"]}`)
 	streams := d.allStreams(k.Secret, nil)

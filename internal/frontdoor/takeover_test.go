@@ -22,7 +22,7 @@ func TestFrontDoorAndWorkerThatStopLeaveOnlySentCallsUnknown(t *testing.T) {
 	var batch string
 	var sent int64
 	t.Run("a front door and a worker stop", func(t *testing.T) {
-		h := openHouse(t, srv)
+		h := startCountingWorker(t, srv)
 		d := startDoor(t, srv, frontdoor.Options{})
 		status, header, answer := d.do("POST", "/batches", batchOf(fast, "write", true)+strings.ReplaceAll(batchOf(slow, "slow", true), `:"c`, `:"s`))
 		if status != http.StatusCreated {
@@ -37,7 +37,7 @@ func TestFrontDoorAndWorkerThatStopLeaveOnlySentCallsUnknown(t *testing.T) {
 		sent = h.runs.Load() - fast
 		h.let()
 	})
-	h := openHouseAs(t, srv, "next")
+	h := startCountingWorkerAs(t, srv, "next")
 	d := openDoor(t, srv, frontdoor.Options{})
 	h.let()
 	var end struct {

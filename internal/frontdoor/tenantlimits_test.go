@@ -22,7 +22,7 @@ import (
 // borrows the whole share of the other, which then needs it.
 func TestTenantGetsItsNominalQuotaAtEveryFrontDoor(t *testing.T) {
 	srv := bustest.Start(t)
-	h := openHouse(t, srv)
+	h := startCountingWorker(t, srv)
 	defer h.let()
 	s := confirmtest.StartRedis(t, "", "")
 	red, redHash := authn.Generate()

@@ -58,7 +58,7 @@ func (d *door) listTenants(key string) []toldTenant {
 // openTenants opens a front door with two configured tenants, and keys of every kind.
 func openTenants(t *testing.T) (d *door, keys map[string]string) {
 	srv := bustest.Start(t)
-	t.Cleanup(openHouse(t, srv, "vault").let)
+	t.Cleanup(startCountingWorker(t, srv, "vault").let)
 	rules := func(text string) *risk.Policy {
 		p, err := risk.Parse([]byte(text), "policy")
 		if err != nil {
@@ -70,7 +70,7 @@ func openTenants(t *testing.T) (d *door, keys map[string]string) {
 	holder.ReplaceAll(rules("rules: [{name: held, match: {tool: write}, approval: {by: caller}}]"), map[schema.TenantID]*risk.Policy{
 		"red": rules("rules: [{name: one, match: {tool: fail}, deny: No.}, {name: two, match: {server: none}, level: 1}]"),
 	})
-	o := frontdoor.Options{Policy: holder, Told: tenants.Told{Hosts: []string{"platform.example.com"}, SlackChannels: 2}, Tenants: tenants.New(settings.Tenants{
+	o := frontdoor.Options{Policy: holder, Told: tenants.Destinations{Hosts: []string{"platform.example.com"}, SlackChannels: 2}, Tenants: tenants.New(settings.Tenants{
 		"red":  {Servers: []string{"s", "va*"}, Limits: settings.TenantLimits{Weight: 3, Nominal: 5, Borrow: 2}, Notify: settings.TenantNotify{URLs: []string{"https://user:hidden@red.example.com/hidden?hidden=1"}}},
 		"blue": {Servers: []string{"s"}},
 	})}
@@ -159,9 +159,9 @@ func TestOnlyTheDefaultTenantSeesOtherTenants(t *testing.T) {
 
 func TestWithoutTenantsSectionOnlyDefaultTenantExists(t *testing.T) {
 	srv := bustest.Start(t)
-	t.Cleanup(openHouse(t, srv).let)
+	t.Cleanup(startCountingWorker(t, srv).let)
 	key, hash := authn.Generate()
-	o := frontdoor.Options{Told: tenants.Told{Hosts: []string{"platform.example.com"}}}
+	o := frontdoor.Options{Told: tenants.Destinations{Hosts: []string{"platform.example.com"}}}
 	o.Config.Keys = []authn.Key{{Name: "ann", Tenant: "red", Hash: hash}}
 	d := openDoor(t, srv, o)
 	all := d.listTenants(d.key)

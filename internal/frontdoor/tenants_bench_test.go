@@ -12,7 +12,7 @@ import (
 // BenchmarkForeignIDs alternately requests resources of another tenant and resources that never
 // existed, and reports for each kind of ID the ratio of the median times.
 func BenchmarkForeignIDs(b *testing.B) {
-	w := openTown(b)
+	w := openTenantFabric(b)
 	suffixes := map[string]string{"/servers/": "/tools", "/confirmations/": "?", "/evaluations/": "?"}
 	kinds := slices.Sorted(maps.Keys(w.ids))
 	took := make(map[string]*[2][]time.Duration)

@@ -28,10 +28,10 @@ import (
 // pair is an ID of another tenant, and one in the same format that never existed.
 type pair struct{ foreign, unknown string }
 
-// town is a front door for two tenants. Red owns the server vault, the sets reds and redown, a call,
+// tenantFabric is a front door for two tenants. Red owns the server vault, the sets reds and redown, a call,
 // a batch and a key; blue sees none of them. reds is a set of the installation with a tool of vault,
 // redown one that red created.
-type town struct {
+type tenantFabric struct {
 	*door
 	red   string            // a key of red
 	blues map[string]string // keys of blue, by permission
@@ -43,16 +43,16 @@ type town struct {
 
 const never = "06b2t8m3c0w3v2q5n7k9a1d4fz"
 
-func openTown(t testing.TB) *town {
+func openTenantFabric(t testing.TB) *tenantFabric {
 	srv := bustest.Start(t)
-	t.Cleanup(openHouse(t, srv, "vault").let)
+	t.Cleanup(startCountingWorker(t, srv, "vault").let)
 	redKey, redHash := authn.Generate()
 	blueKey, blueHash := authn.Generate()
 	o := frontdoor.Options{Tenants: tenants.New(settings.Tenants{"red": {Servers: []string{"s", "vault"}}, "blue": {Servers: []string{"s"}}})}
 	o.Config.Keys = []authn.Key{{Name: "ann", Hash: redHash, Tenant: "red"}, {Name: "bob", Hash: blueHash, Tenant: "blue"}}
 	o.Config.Evaluations = evaluations(t, "scored")
 	o.Config.Sets = []toolset.Set{{Name: "reds", Include: []toolset.Selector{{Server: "vault", Tool: "read"}}}, {Name: "all", Include: []toolset.Selector{{Server: "s", Tool: "read"}}}}
-	w := &town{door: openDoor(t, srv, o), red: redKey}
+	w := &tenantFabric{door: openDoor(t, srv, o), red: redKey}
 	changes, done := w.in.Catalog().Changes()
 	defer done()
 	for {
@@ -95,7 +95,7 @@ func evaluations(t testing.TB, name string) string {
 }
 
 // made creates a resource of red and returns its ID.
-func (w *town) made(path, body, below string) pair {
+func (w *tenantFabric) made(path, body, below string) pair {
 	w.t.Helper()
 	status, h, answer := w.with(w.red, "POST", path, body, "Prefer", "respond-async")
 	id := strings.TrimPrefix(h.Get("Location"), below)
@@ -115,7 +115,7 @@ func (w *town) made(path, body, below string) pair {
 // apiOperation is an operation of the document.
 type apiOperation struct{ id, method, path string }
 
-func (w *town) operations() (all []apiOperation) {
+func (w *tenantFabric) operations() (all []apiOperation) {
 	w.t.Helper()
 	var doc struct {
 		Paths map[string]map[string]struct{ OperationID string }
@@ -167,7 +167,7 @@ var volatile = regexp.MustCompile(`"(call_|batch_)[0-9a-z]+"|"(uptime|next_curso
 
 // alike sends the same request for a foreign and for an unknown ID. Other requests change numbers
 // in lists in the meantime, so only a lasting difference is an error.
-func (w *town) alike(what, key, method, path, body string, header []string, words map[string]pair) {
+func (w *tenantFabric) alike(what, key, method, path, body string, header []string, words map[string]pair) {
 	w.t.Helper()
 	status, got := w.answers(what, key, method, path, body, header, words)
 	for again := 0; again < 5 && method == "GET" && (status[0] != status[1] || got[0] != got[1]); again++ {
@@ -181,8 +181,8 @@ func (w *town) alike(what, key, method, path, body string, header []string, word
 	}
 }
 
-// answers returns the answers to both requests of [town.alike].
-func (w *town) answers(what, key, method, path, body string, header []string, words map[string]pair) (status [2]int, got [2]string) {
+// answers returns the answers to both requests of [tenantFabric.alike].
+func (w *tenantFabric) answers(what, key, method, path, body string, header []string, words map[string]pair) (status [2]int, got [2]string) {
 	w.t.Helper()
 	for i := range got {
 		fill := make([]string, 0, 2*len(words))
@@ -221,7 +221,7 @@ func replaced(f *strings.Replacer, all []string) []string {
 // several credentials of another tenant. An operation that has no ID in its path and is not in the
 // table fails the test.
 func TestForeignTenantIDsAreAnsweredLikeUnknownOnes(t *testing.T) {
-	w := openTown(t)
+	w := openTenantFabric(t)
 	asked := 0
 	for _, set := range []string{"reds", "redown"} {
 		w.ids["/sets/"] = pair{set, "grey"}
@@ -248,7 +248,7 @@ func TestForeignTenantIDsAreAnsweredLikeUnknownOnes(t *testing.T) {
 }
 
 // askAll sends all operations, or those that name a set, and returns the number of requests.
-func (w *town) askAll(all bool) (asked int) {
+func (w *tenantFabric) askAll(all bool) (asked int) {
 	t := w.t
 	t.Helper()
 	for _, op := range w.operations() {
@@ -299,7 +299,7 @@ func (w *town) askAll(all bool) (asked int) {
 
 // batches compares a line for a hidden server with one for an unknown server. Both wait, because the
 // server may appear. The second line of each batch shows that the first was tried.
-func (w *town) batches() {
+func (w *tenantFabric) batches() {
 	var counts [2]string
 	for i, server := range []string{"vault", "crypt"} {
 		_, h, _ := w.with(w.blues["all"], "POST", "/batches", fmt.Sprintf(`{"calls":[{"server":%q,"tool":"read"},{"server":"s","tool":"read"}]}`, server))
@@ -316,7 +316,7 @@ func (w *town) batches() {
 }
 
 // events reads the first event of each stream: the visible fleet.
-func (w *town) events() {
+func (w *tenantFabric) events() {
 	for key, wants := range map[string]bool{w.red: true, w.blues["all"]: false} {
 		r, err := http.NewRequestWithContext(w.t.Context(), http.MethodGet, w.base+"/events?include=changes", nil)
 		if err != nil {
@@ -340,7 +340,7 @@ func (w *town) events() {
 
 // TestAnMCPClientOfAnotherTenantFindsNothing does the same for the MCP methods.
 func TestAnMCPClientOfAnotherTenantFindsNothing(t *testing.T) {
-	w := openTown(t)
+	w := openTenantFabric(t)
 	words := map[string]pair{"SERVER": w.ids["/servers/"], "SET": w.ids["/sets/"], "CALL": w.ids["/calls/"]}
 	ask := func(key, mount, method, name, members string) {
 		t.Helper()
@@ -393,7 +393,7 @@ func modern(method, members string) string {
 // TestCredentialsOfAnUnknownTenantAreRefused checks keys of a tenant that is not in the section.
 func TestCredentialsOfAnUnknownTenantAreRefused(t *testing.T) {
 	srv := bustest.Start(t)
-	t.Cleanup(openHouse(t, srv).let)
+	t.Cleanup(startCountingWorker(t, srv).let)
 	key, hash := authn.Generate()
 	o := frontdoor.Options{Tenants: tenants.New(settings.Tenants{"red": {Servers: []string{"*"}}})}
 	o.Config.Keys = []authn.Key{{Name: "eve", Hash: hash, Tenant: "green"}}
@@ -409,7 +409,7 @@ func TestCredentialsOfAnUnknownTenantAreRefused(t *testing.T) {
 // TestPolicyTestOfDraftOrOtherPrincipalNeedsDryRunRights tests calls with keys that see the tool. One
 // of them belongs to an administrator, but not of the default tenant.
 func TestPolicyTestOfDraftOrOtherPrincipalNeedsDryRunRights(t *testing.T) {
-	w := openTown(t)
+	w := openTenantFabric(t)
 	for _, as := range []string{"reader", "wide"} {
 		for body, want := range map[string]int{
 			`{"server":"s","tool":"read"}`: http.StatusOK, `{"server":"s","tool":"read","policy":"rules: []"}`: http.StatusForbidden, `{"server":"s","tool":"read","principal":{"name":"ada"}}`: http.StatusForbidden,

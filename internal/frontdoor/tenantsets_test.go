@@ -21,21 +21,21 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// estate is a front door for the tenants red and blue, each with an administrator and a developer.
+// tenantAdminFabric is a front door for the tenants red and blue, each with an administrator and a developer.
 // Its servers are s and vault. The installation has the set all of both, and reads of s.
-type estate struct {
+type tenantAdminFabric struct {
 	*door
 	srv  *bustest.Server
 	keys map[string]string // by tenant and role: red-admin, red-dev, and so on
 }
 
-// openEstate opens an estate. A root has all scopes. With the section tenants, blue does not see
+// openTenantAdminFabric opens the fabric. A root has all scopes. With the section tenants, blue does not see
 // vault; without it, every caller sees everything.
-func openEstate(t *testing.T, section bool) *estate {
+func openTenantAdminFabric(t *testing.T, section bool) *tenantAdminFabric {
 	t.Helper()
 	srv := bustest.Start(t)
-	t.Cleanup(openHouse(t, srv, "vault").let)
-	e := &estate{srv: srv, keys: make(map[string]string)}
+	t.Cleanup(startCountingWorker(t, srv, "vault").let)
+	e := &tenantAdminFabric{srv: srv, keys: make(map[string]string)}
 	var o frontdoor.Options
 	if section {
 		o.Tenants = tenants.New(settings.Tenants{"red": {Servers: []string{"s", "vault"}}, "blue": {Servers: []string{"s"}}})
@@ -55,7 +55,7 @@ func openEstate(t *testing.T, section bool) *estate {
 }
 
 // knows waits until the tools of a server are known.
-func (e *estate) knows(server schema.ServerID) {
+func (e *tenantAdminFabric) knows(server schema.ServerID) {
 	changes, done := e.in.Catalog().Changes()
 	defer done()
 	for {
@@ -67,7 +67,7 @@ func (e *estate) knows(server schema.ServerID) {
 }
 
 // must sends a request, checks the status of the answer, and returns the answer.
-func (e *estate) must(status int, key, method, path, body string, header ...string) string {
+func (e *tenantAdminFabric) must(status int, key, method, path, body string, header ...string) string {
 	e.t.Helper()
 	got, _, answer := e.with(key, method, path, body, header...)
 	if got != status {
@@ -85,7 +85,7 @@ var surfaces = []struct{ method, path, body string }{
 }
 
 // asked returns the answer of a surface about a set, without the name of the set.
-func (e *estate) asked(key, set string, n int) string {
+func (e *tenantAdminFabric) asked(key, set string, n int) string {
 	e.t.Helper()
 	s := surfaces[n]
 	var header []string
@@ -108,7 +108,7 @@ func (e *estate) asked(key, set string, n int) string {
 // find it, all others get the answer for a set that never existed.
 func TestTenantSetIsVisibleOnlyToItsTenant(t *testing.T) {
 	for _, section := range []bool{true, false} {
-		e := openEstate(t, section)
+		e := openTenantAdminFabric(t, section)
 		e.must(200, e.keys["red-admin"], "PUT", "/sets/mine", `{"include":[{"tool":"read"}]}`)
 		for n, s := range surfaces {
 			for _, as := range []string{"red-admin", "red-dev"} {
@@ -145,7 +145,7 @@ func TestTenantSetIsVisibleOnlyToItsTenant(t *testing.T) {
 }
 
 func TestTenantAdministratorsManageTheSetsOfTheirTenant(t *testing.T) {
-	e := openEstate(t, true)
+	e := openTenantAdminFabric(t, true)
 	admin, dev := e.keys["red-admin"], e.keys["red-dev"]
 	const body = `{"include":[{"tool":"read"}]}`
 	status, h, answer := e.with(admin, "PUT", "/sets/mine", body)
@@ -200,7 +200,7 @@ func TestTenantAdministratorsManageTheSetsOfTheirTenant(t *testing.T) {
 }
 
 // mayCall returns the tools that a key sees, as SERVER/TOOL, and calls one to compare.
-func (e *estate) mayCall(key string) string {
+func (e *tenantAdminFabric) mayCall(key string) string {
 	e.t.Helper()
 	var list struct {
 		Tools []struct{ Server, Name string }
@@ -228,7 +228,7 @@ func (e *estate) mayCall(key string) string {
 // TestTenantSetsNeverWidenPlatformPermissions lets administrators of a tenant do everything
 // possible with the name of a set to which the platform limits a key.
 func TestTenantSetsNeverWidenPlatformPermissions(t *testing.T) {
-	e := openEstate(t, true)
+	e := openTenantAdminFabric(t, true)
 	admin := e.keys["red-admin"]
 	const wide = `{"include":[{}]}`
 	e.must(200, e.key, "PUT", "/sets/gone", `{"include":[{"server":"s","tool":"read"}]}`)
@@ -275,7 +275,7 @@ func TestTenantSetsNeverWidenPlatformPermissions(t *testing.T) {
 // TestAdminLimitedToASetCannotChangeIt uses an administrator of a tenant that may only call the
 // tools of a set.
 func TestAdminLimitedToASetCannotChangeIt(t *testing.T) {
-	e := openEstate(t, true)
+	e := openTenantAdminFabric(t, true)
 	e.must(200, e.keys["red-admin"], "PUT", "/sets/reads2", `{"include":[{"server":"s","tool":"read"}]}`)
 	for _, limits := range []string{`"scopes":["tools:read","admin:tenant","tools:call:@reads2"]`, `"scopes":["tools:read","admin:tenant","tools:call:s"]`, `"scopes":["tools:read","admin:tenant","tools:call"],"tools":["s/read"]`} {
 		limited := e.newKey(e.keys["red-admin"], `{"name":"red/limited`+fmt.Sprint(len(limits))+`","owner":"red-admin",`+limits+`}`)
@@ -303,7 +303,7 @@ func TestAdminLimitedToASetCannotChangeIt(t *testing.T) {
 }
 
 func TestTheSetsOfATenantAreCountedErasedExportedAndImported(t *testing.T) {
-	e := openEstate(t, false)
+	e := openTenantAdminFabric(t, false)
 	for _, as := range []string{"red-admin", "blue-admin"} {
 		e.must(200, e.keys[as], "PUT", "/sets/inner", `{"include":[{"tool":"read"}]}`)
 		e.must(200, e.keys[as], "PUT", "/sets/outer", `{"include":[{"set":"inner"},{"set":"reads"}]}`)
@@ -378,7 +378,7 @@ func TestTheSetsOfATenantAreCountedErasedExportedAndImported(t *testing.T) {
 // TestSameScopesResolveToEachTenantsOwnSets runs without the section tenants: the view of
 // a key is cached, and the keys differ only in their tenant.
 func TestSameScopesResolveToEachTenantsOwnSets(t *testing.T) {
-	e := openEstate(t, false)
+	e := openTenantAdminFabric(t, false)
 	for tenant, tool := range map[string]string{"red": "read", "blue": "write"} {
 		e.must(200, e.keys[tenant+"-admin"], "PUT", "/sets/mine", `{"include":[{"tool":"`+tool+`"}]}`)
 	}

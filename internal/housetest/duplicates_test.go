@@ -71,8 +71,8 @@ func TestDuplicateIsFoundWhateverItsIndentation(t *testing.T) {
 	}
 }
 
-// said is a line that counts.
-type said struct {
+// countedLine is a line that counts.
+type countedLine struct {
 	text string
 	line int
 }
@@ -87,7 +87,7 @@ var (
 // not tests and not generated.
 func copiesIn(tree fs.FS, least int) (found []copied, files int, err error) {
 	var names []string
-	var all [][]said
+	var all [][]countedLine
 	for _, root := range []string{"cmd", "pkg", "internal", "bench"} {
 		if _, err := fs.Stat(tree, root); err != nil {
 			continue
@@ -98,7 +98,7 @@ func copiesIn(tree fs.FS, least int) (found []copied, files int, err error) {
 		}
 		err = eachGoFile(sub, skipped, func(name string, source []byte) error {
 			if !strings.HasSuffix(name, "_test.go") && !strings.HasSuffix(path.Dir(name), "test") && !generated.Match(source) {
-				names, all = append(names, path.Join(root, name)), append(all, saidIn(string(source)))
+				names, all = append(names, path.Join(root, name)), append(all, countedLines(string(source)))
 			}
 			return nil
 		})
@@ -135,8 +135,8 @@ func copiesIn(tree fs.FS, least int) (found []copied, files int, err error) {
 	return found, len(names), nil
 }
 
-// saidIn returns the lines of a file that count, without their indentation.
-func saidIn(source string) (lines []said) {
+// countedLines returns the lines of a file that count, without their indentation.
+func countedLines(source string) (lines []countedLine) {
 	importing := false
 	n := 0
 	for line := range strings.Lines(source) {
@@ -153,7 +153,7 @@ func saidIn(source string) (lines []said) {
 			continue
 		}
 		if text = lineComment.ReplaceAllString(text, ""); !wordless.MatchString(text) {
-			lines = append(lines, said{text, n})
+			lines = append(lines, countedLine{text, n})
 		}
 	}
 	return lines

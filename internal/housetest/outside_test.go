@@ -43,7 +43,7 @@ const whyOutside = "end-to-end tests use Callyard as its users do, so that they 
 
 // fromOutside returns the imports of product code in e2e that no row permits.
 func fromOutside(module string, units []*unit) []violation {
-	h := house{module: module, units: units}
+	h := treeCheck{module: module, units: units}
 	for _, u := range units {
 		if !within(u.dir, "e2e") {
 			continue
@@ -51,7 +51,7 @@ func fromOutside(module string, units []*unit) []violation {
 		for _, f := range u.files {
 			for _, imp := range f.imports {
 				dir, ours := h.own(imp.what)
-				if !ours || !within(dir, "internal") || isDouble(dir) || mayLookInside(f.path, dir) {
+				if !ours || !within(dir, "internal") || isDouble(dir) || mayRead(f.path, dir) {
 					continue
 				}
 				h.report(at(f, imp), whyOutside, "%s imports %s", u.dir, dir)
@@ -65,7 +65,7 @@ func isDouble(dir string) bool {
 	return slices.ContainsFunc(doubles, func(d struct{ root, reason string }) bool { return d.root == dir })
 }
 
-func mayLookInside(file, dir string) bool {
+func mayRead(file, dir string) bool {
 	return slices.ContainsFunc(insiders, func(i struct{ file, root, reason string }) bool { return within(file, i.file) && within(dir, i.root) })
 }
 

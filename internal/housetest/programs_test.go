@@ -9,47 +9,47 @@ import (
 // program lists the packages that a program must not link.
 type program struct {
 	root   string // its package, relative to the root of the module
-	barred []barred
+	barred []forbiddenPackages
 }
 
-// barred lists packages that some program must not link: packages of the module by directory, or
+// forbiddenPackages lists packages that some program must not link: packages of the module by directory, or
 // external ones by import path, each with all packages below it.
-type barred struct {
+type forbiddenPackages struct {
 	reason string
 	roots  []string
 }
 
 // Restrictions of more than one program.
 var (
-	worksNot = barred{"only a worker starts processes and holds sessions of servers", []string{
+	worksNot = forbiddenPackages{"only a worker starts processes and holds sessions of servers", []string{
 		"internal/launch", "internal/session", "internal/worker", "internal/setup/workerrole",
 		"github.com/moby", "github.com/docker", "github.com/getkin/kin-openapi",
 	}}
-	decidesNot = barred{"only an approver can let people decide", []string{
+	decidesNot = forbiddenPackages{"only an approver can let people decide", []string{
 		"internal/approver", "internal/setup/approverrole", "internal/authserver", "internal/store/oauthtable", "internal/store/slacktable", "internal/store/noticetable", "github.com/slack-go/slack", "github.com/coreos/go-oidc",
 	}}
-	servesNoCaller = barred{"only a front door serves callers, admits and routes calls", []string{
+	servesNoCaller = forbiddenPackages{"only a front door serves callers, admits and routes calls", []string{
 		"internal/frontdoor", "internal/setup/frontdoorrole", "internal/calls", "internal/calls/admission", "internal/batch", "internal/catalog", "internal/dispatch",
 		"internal/calls/quota", "internal/calls/cache", "internal/calls/records", "internal/store/journal", "github.com/rs/cors",
 	}}
-	isNoCommand = barred{"the command line and the embedded NATS are parts of callyard", []string{
+	isNoCommand = forbiddenPackages{"the command line and the embedded NATS are parts of callyard", []string{
 		"internal/cli", "internal/demo", "internal/embedded", "github.com/nats-io/nats-server", "github.com/spf13/cobra", "charm.land", "gonum.org",
 	}}
-	drawsNothing = barred{"plots are drawn by the module bench, whose program `callyard bench` starts", []string{
+	drawsNothing = forbiddenPackages{"plots are drawn by the module bench, whose program `callyard bench` starts", []string{
 		"gonum.org", "codeberg.org/go-fonts", "codeberg.org/go-pdf", "codeberg.org/go-latex", "git.sr.ht/~sbinet", "github.com/ajstarks/svgo",
 		"github.com/golang/freetype", "golang.org/x/image", "image/jpeg", "image/png",
 	}}
-	testsNothing = barred{"a program must not contain test code", []string{
+	testsNothing = forbiddenPackages{"a program must not contain test code", []string{
 		"testing", "net/http/httptest", "pkg/bus/bustest", "pkg/bus/porttest", "internal/mcptest", "internal/openapitest", "internal/housetest", "internal/kit/goldentest", "internal/kit/logtest", "internal/kit/polltest", "internal/upstream/oauth/oauthtest",
 	}}
 )
 
 // programs are all shipped programs. `callyard` contains every role.
 var programs = []program{
-	{"cmd/callyard", []barred{drawsNothing, testsNothing}},
-	{"cmd/frontdoor", []barred{worksNot, decidesNot, isNoCommand, testsNothing}},
-	{"cmd/approver", []barred{worksNot, servesNoCaller, isNoCommand, testsNothing}},
-	{"cmd/worker", []barred{decidesNot, servesNoCaller, isNoCommand, testsNothing, {"a worker uses core NATS only and owns no persistent data", []string{
+	{"cmd/callyard", []forbiddenPackages{drawsNothing, testsNothing}},
+	{"cmd/frontdoor", []forbiddenPackages{worksNot, decidesNot, isNoCommand, testsNothing}},
+	{"cmd/approver", []forbiddenPackages{worksNot, servesNoCaller, isNoCommand, testsNothing}},
+	{"cmd/worker", []forbiddenPackages{decidesNot, servesNoCaller, isNoCommand, testsNothing, {"a worker uses core NATS only and owns no persistent data", []string{
 		"internal/store/ledger", "internal/store/audit", "internal/approval", "internal/confirm", "internal/webhook", "github.com/redis/go-redis", "github.com/danielgtaylor/huma",
 	}}}},
 }

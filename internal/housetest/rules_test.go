@@ -47,8 +47,8 @@ const (
 	onePackage = "It is one package because"
 )
 
-// house is the state of a check of the whole tree.
-type house struct {
+// treeCheck is the state of a check of the whole tree.
+type treeCheck struct {
 	module string
 	units  []*unit
 	found  []violation
@@ -56,7 +56,7 @@ type house struct {
 
 // check returns every violation in the tree, ordered by rule and then by place.
 func check(module string, units []*unit) []violation {
-	h := house{module: module, units: units}
+	h := treeCheck{module: module, units: units}
 	for _, u := range units {
 		h.arrows(u)
 	}
@@ -74,14 +74,14 @@ func check(module string, units []*unit) []violation {
 	return h.found
 }
 
-func (h *house) report(where, reason, format string, args ...any) {
+func (h *treeCheck) report(where, reason, format string, args ...any) {
 	h.found = append(h.found, violation{where, fmt.Sprintf(format, args...), reason})
 }
 
 func at(f file, r reference) string { return fmt.Sprintf("%s:%d", f.path, r.line) }
 
 // own returns the directory of an imported package of this module.
-func (h *house) own(imported string) (string, bool) {
+func (h *treeCheck) own(imported string) (string, bool) {
 	if imported == h.module {
 		return ".", true
 	}
@@ -100,7 +100,7 @@ func placed(dir string) (layer, bool) {
 }
 
 // arrows checks rules 1 and 2.
-func (h *house) arrows(u *unit) {
+func (h *treeCheck) arrows(u *unit) {
 	from, ok := placed(u.dir)
 	if !ok {
 		h.report(u.dir, whyPlace, "the package belongs to no layer")
@@ -115,7 +115,7 @@ func (h *house) arrows(u *unit) {
 			case f.test || u.testOnly():
 			case ours && isWithin(u.dir, endpoints) && isWithin(dir, behindCalls):
 				h.report(at(f, imp), whyOneEntry, "%s imports %s", u.dir, dir)
-			case ours && isWithin(dir, callStores) && !knowsCallStores(f.path) && !isWithin(u.dir, callStores):
+			case ours && isWithin(dir, callStores) && !mayImportCallStores(f.path) && !isWithin(u.dir, callStores):
 				h.report(at(f, imp), whyStores, "%s imports %s", f.path, dir)
 			case ours && isResource(u.dir) && isResource(dir) && dir != u.dir:
 				h.report(at(f, imp), whyResources, "%s imports %s", u.dir, dir)
@@ -128,8 +128,8 @@ func (h *house) arrows(u *unit) {
 	}
 }
 
-// knowsCallStores reports whether a file may import the stores of calls.
-func knowsCallStores(file string) bool {
+// mayImportCallStores reports whether a file may import the stores of calls.
+func mayImportCallStores(file string) bool {
 	return slices.ContainsFunc(knowCallStores, func(k struct{ root, reason string }) bool { return within(file, k.root) })
 }
 
@@ -142,7 +142,7 @@ func isResource(dir string) bool {
 	return strings.HasPrefix(dir, restAPI+"/") && !isWithin(dir, restShared)
 }
 
-func (h *house) arrow(u *unit, from layer, dir, where string) {
+func (h *treeCheck) arrow(u *unit, from layer, dir, where string) {
 	to, ok := placed(dir)
 	if !ok {
 		return // reported for the package itself
@@ -167,7 +167,7 @@ func outside(imported string) bool {
 }
 
 // owners checks rule 3 for the libraries with a row.
-func (h *house) owners(u *unit) {
+func (h *treeCheck) owners(u *unit) {
 	if u.testOnly() {
 		return
 	}
@@ -207,7 +207,7 @@ func rowFor(imported string) *library {
 }
 
 // homes checks rule 3 for the libraries without a row.
-func (h *house) homes() {
+func (h *treeCheck) homes() {
 	first := map[string]string{} // library → the first package that imports it
 	for _, u := range h.units {
 		if l, ok := placed(u.dir); u.testOnly() || !ok || l.rank == command && l.root != "cmd" {
@@ -241,7 +241,7 @@ func root(imported string) string {
 }
 
 // subjects checks rule 4.
-func (h *house) subjects(u *unit) {
+func (h *treeCheck) subjects(u *unit) {
 	if within(u.dir, "pkg/bus") || within(u.dir, "internal/housetest") || u.testOnly() {
 		return
 	}
@@ -282,7 +282,7 @@ func named(text, dir string) bool {
 }
 
 // shape checks the rest of rule 7: package comments and file sizes.
-func (h *house) shape(u *unit) {
+func (h *treeCheck) shape(u *unit) {
 	var comment string
 	for _, f := range u.files {
 		if f.comment != "" && (!f.test || u.testOnly()) {
@@ -301,7 +301,7 @@ func (h *house) shape(u *unit) {
 }
 
 // testing fails on direct and indirect imports of the testing package in shipped code.
-func (h *house) testing(u *unit) {
+func (h *treeCheck) testing(u *unit) {
 	if u.testOnly() {
 		return
 	}
@@ -320,7 +320,7 @@ func (h *house) testing(u *unit) {
 	}
 }
 
-func (h *house) usesTesting(dir string) bool {
+func (h *treeCheck) usesTesting(dir string) bool {
 	for _, u := range h.units {
 		if u.dir != dir {
 			continue

@@ -29,7 +29,7 @@ func TestEachProgramContainsOnlyItsRole(t *testing.T) {
 
 func TestLinkToAnotherRoleIsFoundWithItsImportChain(t *testing.T) {
 	l := readLinked("m/internal/worker/deep\nm/internal/work\nm/internal/shared m/internal/worker/deep m/internal/work\nm/cmd/frontdoor fmt m/internal/shared\n")
-	p := program{"cmd/frontdoor", []barred{{"it runs no servers", []string{"internal/worker", "github.com/moby"}}}}
+	p := program{"cmd/frontdoor", []forbiddenPackages{{"it runs no servers", []string{"internal/worker", "github.com/moby"}}}}
 	found := p.unsealed("m", l)
 	if len(found) != 1 || !strings.Contains(found[0], "cmd/frontdoor > internal/shared > internal/worker/deep") || !strings.Contains(found[0], "it runs no servers") {
 		t.Errorf("%q", found)

@@ -12,7 +12,7 @@ func (u *unit) shipped() bool {
 }
 
 // sizes reports types with too many methods, and large packages without a reason.
-func (h *house) sizes(u *unit) {
+func (h *treeCheck) sizes(u *unit) {
 	if !u.shipped() {
 		return
 	}
@@ -42,7 +42,7 @@ func (h *house) sizes(u *unit) {
 var machines = []string{"linux", "unix", "darwin", "amd64", "arm64"}
 
 // variants reports build constraints of product files that depend on anything but the machine.
-func (h *house) variants(u *unit) {
+func (h *treeCheck) variants(u *unit) {
 	if !u.shipped() {
 		return
 	}

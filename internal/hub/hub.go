@@ -72,7 +72,7 @@ func builtins() []builtin {
 				Description: "Evaluates arithmetic expressions with exact integers, mathematical functions and statistics.",
 				Tools:       []string{"evaluate", "list_allowed_fns", "help"},
 			},
-			open: holdsNothing(calculator.Tools),
+			open: withoutSettings(calculator.Tools),
 		},
 		{
 			Entry: Entry{
@@ -128,7 +128,7 @@ func builtins() []builtin {
 				Description: "Gives a model a place to reason before it acts.",
 				Tools:       []string{"think"},
 			},
-			open: holdsNothing(think.Tools),
+			open: withoutSettings(think.Tools),
 		},
 		{
 			Entry: Entry{
@@ -136,7 +136,7 @@ func builtins() []builtin {
 				Description: "Keeps a to-do list for each session.",
 				Tools:       []string{"update", "list"},
 			},
-			open: holdsNothing(func() []native.Tool { return todo.Tools(time.Now) }),
+			open: withoutSettings(func() []native.Tool { return todo.Tools(time.Now) }),
 		},
 		{
 			Entry: Entry{
@@ -144,13 +144,13 @@ func builtins() []builtin {
 				Description: "Converts between units of temperature, length, weight, speed, energy and others.",
 				Tools:       []string{"convert", "list_conversions", "help"},
 			},
-			open: holdsNothing(units.Tools),
+			open: withoutSettings(units.Tools),
 		},
 	}
 }
 
-// holdsNothing wraps tools that need no settings and hold nothing to close.
-func holdsNothing(tools func() []native.Tool) func(Settings, *slog.Logger) ([]native.Tool, func(), error) {
+// withoutSettings wraps tools that need no settings and hold nothing to close.
+func withoutSettings(tools func() []native.Tool) func(Settings, *slog.Logger) ([]native.Tool, func(), error) {
 	return func(Settings, *slog.Logger) ([]native.Tool, func(), error) { return tools(), func() {}, nil }
 }
 
@@ -181,7 +181,7 @@ func Open(name string, s Settings, log *slog.Logger) (server *native.Server, clo
 		return nil, nil, fmt.Errorf("there is no built-in server %q; use one of %s", name, strings.Join(names, ", "))
 	}
 	b := all[i]
-	if err := b.fits(s); err != nil {
+	if err := b.checkSettings(s); err != nil {
 		return nil, nil, err
 	}
 	if log == nil {
@@ -202,8 +202,8 @@ func Open(name string, s Settings, log *slog.Logger) (server *native.Server, clo
 	return server, closeServer, nil
 }
 
-// fits reports settings that the server does not have, and required ones that are missing.
-func (b *builtin) fits(s Settings) error {
+// checkSettings reports settings that the server does not have, and required ones that are missing.
+func (b *builtin) checkSettings(s Settings) error {
 	given := []struct {
 		name string
 		is   bool

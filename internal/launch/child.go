@@ -76,7 +76,7 @@ func (c *Child) Stop(grace time.Duration) {
 			<-c.done
 		}
 	}
-	letDrain(c.Stdout)
+	waitUntilEmpty(c.Stdout)
 	c.Stdout.Close()
 }
 

@@ -70,7 +70,7 @@ func (s *sweeper) sweep(cookie string) {
 	for _, w := range batch {
 		cookies[w.cookie] = struct{}{}
 	}
-	eradicate(func(c []byte) bool { _, ok := cookies[string(c)]; return ok }, sweepLimit)
+	killMatching(func(c []byte) bool { _, ok := cookies[string(c)]; return ok }, sweepLimit)
 	for _, w := range batch {
 		w.done = true
 	}

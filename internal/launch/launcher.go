@@ -64,7 +64,7 @@ func newLauncher(log *slog.Logger, opt options) (*Launcher, error) {
 	if _, err := rand.Read(random[:]); err != nil {
 		return nil, fmt.Errorf("creating the launcher's cookie: %w", err)
 	}
-	keepDescriptors()
+	closeDescriptorsOnExec()
 	l := &Launcher{log: log, cookie: hex.EncodeToString(random[:]), children: make(map[*Child]struct{})}
 	if !opt.noReaper {
 		g, err := startReaper(log, l.cookie, opt.reaperStarted)
@@ -76,9 +76,9 @@ func newLauncher(log *slog.Logger, opt options) (*Launcher, error) {
 	return l, nil
 }
 
-// keepDescriptors marks every descriptor above 2 close-on-exec. Go opens its own descriptors that way;
+// closeDescriptorsOnExec marks every descriptor above 2 close-on-exec. Go opens its own descriptors that way;
 // this handles those inherited from the parent process.
-func keepDescriptors() {
+func closeDescriptorsOnExec() {
 	names, err := readNames("/dev/fd")
 	if err != nil {
 		return
@@ -184,7 +184,7 @@ func (l *Launcher) Forget(note string) {
 
 // forget is the last step of a child's owner.
 func (l *Launcher) forget(c *Child) {
-	l.budget.giveBack(c.borrowed)
+	l.budget.release(c.borrowed)
 	l.mu.Lock()
 	delete(l.children, c)
 	l.mu.Unlock()

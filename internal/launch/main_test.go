@@ -25,15 +25,15 @@ const partPrefix = "launch-test-"
 
 func TestMain(m *testing.M) {
 	if IsReaper() {
-		os.Exit(RunReaper(touchNote))
+		os.Exit(RunReaper(handleNote))
 	}
 	if len(os.Args) > 1 && strings.HasPrefix(os.Args[1], partPrefix) {
-		os.Exit(play(strings.TrimPrefix(os.Args[1], partPrefix), os.Args[2:]))
+		os.Exit(playPart(strings.TrimPrefix(os.Args[1], partPrefix), os.Args[2:]))
 	}
 	goleak.VerifyTestMain(m)
 }
 
-func play(part string, args []string) int {
+func playPart(part string, args []string) int {
 	switch part {
 	case "sleep":
 		return sleep()
@@ -77,7 +77,7 @@ func play(part string, args []string) int {
 	case "worker":
 		return worker(args[0], args[1])
 	default:
-		return playHere(part)
+		return playPlatformPart(part)
 	}
 	return 0
 }

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// playHere plays the parts that need Linux.
-func playHere(part string) int {
+// playPlatformPart plays the parts that need Linux.
+func playPlatformPart(part string) int {
 	if part != "fds" {
 		fmt.Fprintln(os.Stderr, "unknown part", part)
 		return 99

@@ -74,15 +74,15 @@ func (b *pipeBudget) enlarge(f *os.File) int64 {
 	return size
 }
 
-func (b *pipeBudget) giveBack(n int64) { b.used.Add(-n) }
+func (b *pipeBudget) release(n int64) { b.used.Add(-n) }
 
 // drainTime limits the time for which Stop waits for a reader.
 const drainTime = 250 * time.Millisecond
 
-// letDrain returns when the pipe is empty, or after drainTime, so that the last responses of a server
+// waitUntilEmpty returns when the pipe is empty, or after drainTime, so that the last responses of a server
 // that ended cleanly are not lost. A pipe reports its fill level but sends no event when it becomes
-// empty, so letDrain polls.
-func letDrain(f *os.File) {
+// empty, so waitUntilEmpty polls.
+func waitUntilEmpty(f *os.File) {
 	pause := time.Millisecond
 	for deadline := time.Now().Add(drainTime); unread(f) > 0 && time.Now().Before(deadline); pause *= 2 {
 		time.Sleep(pause)

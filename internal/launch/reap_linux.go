@@ -100,9 +100,9 @@ func killIf(pid int, still func() bool) {
 	}
 }
 
-// eradicate kills every process whose cookie matches until two scans in a row find none, because one
+// killMatching kills every process whose cookie matches until two scans in a row find none, because one
 // scan can miss a process that is being forked. It gives up after limit.
-func eradicate(match func(cookie []byte) bool, limit time.Duration) {
+func killMatching(match func(cookie []byte) bool, limit time.Duration) {
 	deadline := time.Now().Add(limit)
 	var buf []byte
 	for clean := 0; clean < 2; clean++ {

@@ -87,7 +87,7 @@ func (g *reaper) forget(text string) {
 	defer g.mu.Unlock()
 	if i := slices.Index(g.notes, text); i >= 0 {
 		g.notes = slices.Delete(g.notes, i, i+1)
-		g.tell(unnoteLine(text))
+		g.tell(removeNoteLine(text))
 	}
 }
 
@@ -191,7 +191,7 @@ func (g *reaper) spawn() (*process, error) {
 		return nil, err
 	}
 
-	err = greet(ready, pipe, g.cookie)
+	err = startReading(ready, pipe, g.cookie)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if err != nil {
@@ -218,8 +218,8 @@ func (g *reaper) spawn() (*process, error) {
 	return proc, nil
 }
 
-// greet waits for the ready word of the reaper and sends it the cookie.
-func greet(ready, pipe *os.File, cookie string) error {
+// startReading waits for the ready word of the reaper and sends it the cookie.
+func startReading(ready, pipe *os.File, cookie string) error {
 	_ = ready.SetReadDeadline(time.Now().Add(reaperReady))
 	var word [len(readyWord)]byte
 	if _, err := io.ReadFull(ready, word[:]); err != nil {

@@ -16,11 +16,11 @@ import (
 // only output is the ready word, once.
 const readyWord = "reaper\n"
 
-func cookieLine(cookie string) string { return "=" + cookie + "\n" }
-func addLine(pgid int) string         { return "+" + strconv.Itoa(pgid) + "\n" }
-func removeLine(pgid int) string      { return "-" + strconv.Itoa(pgid) + "\n" }
-func noteLine(text string) string     { return "!" + text + "\n" }
-func unnoteLine(text string) string   { return "~" + text + "\n" }
+func cookieLine(cookie string) string   { return "=" + cookie + "\n" }
+func addLine(pgid int) string           { return "+" + strconv.Itoa(pgid) + "\n" }
+func removeLine(pgid int) string        { return "-" + strconv.Itoa(pgid) + "\n" }
+func noteLine(text string) string       { return "!" + text + "\n" }
+func removeNoteLine(text string) string { return "~" + text + "\n" }
 
 // IsReaper reports whether this process was started as a reaper. A main must call it first.
 func IsReaper() bool { return os.Getenv(reaperVariable) == "1" }
@@ -126,7 +126,7 @@ func (w *watchlist) kill() {
 	killTree(tree)
 	if w.cookie != "" {
 		prefix := w.cookie + "."
-		eradicate(func(cookie []byte) bool {
+		killMatching(func(cookie []byte) bool {
 			return len(cookie) > len(prefix) && string(cookie[:len(prefix)]) == prefix
 		}, sweepLimit)
 	}

@@ -12,7 +12,7 @@ import (
 
 func TestReaperReturnsNotesOfADeadWorker(t *testing.T) {
 	list := watchlist{groups: make(map[int]struct{})}
-	if err := list.read(strings.NewReader(cookieLine("c") + noteLine(`{"a":1}`) + addLine(70) + noteLine("gone") + unnoteLine("gone") + unnoteLine("never") + noteLine("b") + "!half a note")); err != nil {
+	if err := list.read(strings.NewReader(cookieLine("c") + noteLine(`{"a":1}`) + addLine(70) + noteLine("gone") + removeNoteLine("gone") + removeNoteLine("never") + noteLine("b") + "!half a note")); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{`{"a":1}`, "b"}, list.notes); diff != "" {
@@ -41,8 +41,8 @@ func TestNotesOutliveTheirLauncher(t *testing.T) {
 	}
 }
 
-// touchNote is what the reaper of these tests does with notes.
-func touchNote(note string) {
+// handleNote is what the reaper of these tests does with notes.
+func handleNote(note string) {
 	if file, ok := strings.CutPrefix(note, "touch "); ok {
 		_ = os.WriteFile(file, []byte(note), 0o600)
 	}

@@ -81,7 +81,7 @@ func (t *tail) String() string {
 		text, lost = text[len(text)-tailSize:], true
 	}
 	if lost {
-		text = truncate.Whole(text)
+		text = truncate.DropPartialRune(text)
 	}
 	return clean(text)
 }

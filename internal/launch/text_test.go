@@ -201,7 +201,7 @@ func TestProgramThatDoesNotBecomeAReaperIsReported(t *testing.T) {
 			t.Fatal(err)
 		}
 		output.Close()
-		if err := greet(ready, nil, "c"); err == nil || !strings.Contains(err.Error(), want) {
+		if err := startReading(ready, nil, "c"); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("after %q: %v", word, err)
 		}
 		ready.Close()

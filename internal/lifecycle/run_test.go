@@ -19,19 +19,19 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// diary records the events of parts, in order.
-type diary struct {
+// eventLog records the events of parts, in order.
+type eventLog struct {
 	mu    sync.Mutex
 	lines []string
 }
 
-func (d *diary) note(format string, args ...any) {
+func (d *eventLog) note(format string, args ...any) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.lines = append(d.lines, fmt.Sprintf(format, args...))
 }
 
-func (d *diary) want(t *testing.T, want ...string) {
+func (d *eventLog) want(t *testing.T, want ...string) {
 	t.Helper()
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -40,7 +40,7 @@ func (d *diary) want(t *testing.T, want ...string) {
 	}
 }
 
-func (d *diary) part(name string) Part {
+func (d *eventLog) part(name string) Part {
 	return Part{
 		Name:  name,
 		Start: func(context.Context) error { d.note("start %s", name); return nil },
@@ -59,7 +59,7 @@ func begin(ctx context.Context, parts ...Part) (chan<- os.Signal, <-chan error) 
 
 func TestPartsStartInOrderAndStopInReverse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var d diary
+		var d eventLog
 		signals, ended := begin(t.Context(), d.part("a"), d.part("b"), Part{Name: "nothing to do"}, d.part("c"))
 		d.want(t, "start a", "start b", "start c")
 		signals <- syscall.SIGTERM
@@ -72,7 +72,7 @@ func TestPartsStartInOrderAndStopInReverse(t *testing.T) {
 
 func TestCanceledContextIsACleanStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var d diary
+		var d eventLog
 		ctx, cancel := context.WithCancel(t.Context())
 		var stopCtx error
 		p := d.part("a")
@@ -91,7 +91,7 @@ func TestCanceledContextIsACleanStop(t *testing.T) {
 
 func TestCanceledContextStartsNoPart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var d diary
+		var d eventLog
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		_, ended := begin(ctx, d.part("a"))
@@ -104,7 +104,7 @@ func TestCanceledContextStartsNoPart(t *testing.T) {
 
 func TestFailedStartStopsThePartsAlreadyStarted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var d diary
+		var d eventLog
 		broken := errors.New("no port")
 		b := d.part("b")
 		b.Start = func(context.Context) error { d.note("start b"); return broken }
@@ -128,7 +128,7 @@ func TestAPartThatFailsStopsEverythingWithItsError(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var d diary
+				var d eventLog
 				failed := make(chan error)
 				b := d.part("b")
 				b.Failed = failed
@@ -146,7 +146,7 @@ func TestAPartThatFailsStopsEverythingWithItsError(t *testing.T) {
 
 func TestFailureOfAPartCancelsTheStartInProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var d diary
+		var d eventLog
 		failed := make(chan error)
 		a := d.part("a")
 		a.Failed = failed
@@ -163,7 +163,7 @@ func TestFailureOfAPartCancelsTheStartInProgress(t *testing.T) {
 
 func TestASignalWhileStartingCancelsThatStartOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var d diary
+		var d eventLog
 		a := d.part("a")
 		var held context.Context
 		a.Start = func(ctx context.Context) error { held = ctx; return nil }
@@ -184,7 +184,7 @@ func TestASignalWhileStartingCancelsThatStartOnly(t *testing.T) {
 
 func TestPartThatStartsDespiteCancelIsStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var d diary
+		var d eventLog
 		a := d.part("a")
 		a.Start = func(ctx context.Context) error { <-ctx.Done(); return nil }
 		signals, ended := begin(t.Context(), a, d.part("b"))
@@ -198,7 +198,7 @@ func TestPartThatStartsDespiteCancelIsStopped(t *testing.T) {
 
 func TestStartErrorDuringShutdownIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var d diary
+		var d eventLog
 		a := d.part("a")
 		a.Start = func(ctx context.Context) error { <-ctx.Done(); return errors.New("half done") }
 		signals, ended := begin(t.Context(), a)
@@ -211,7 +211,7 @@ func TestStartErrorDuringShutdownIsReported(t *testing.T) {
 
 func TestPartOverItsGracePeriodIsNamedAndAbandoned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var d diary
+		var d eventLog
 		hang := make(chan struct{})
 		b := d.part("b")
 		b.Grace = 3 * time.Second
@@ -233,7 +233,7 @@ func TestPartOverItsGracePeriodIsNamedAndAbandoned(t *testing.T) {
 
 func TestStopErrorAfterItsGracePeriodIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var d diary
+		var d eventLog
 		a := d.part("a")
 		a.Stop = func(ctx context.Context) error {
 			<-ctx.Done()
@@ -254,7 +254,7 @@ func TestStopErrorAfterItsGracePeriodIsReported(t *testing.T) {
 
 func TestEveryFaultOfStoppingIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var d diary
+		var d eventLog
 		bad := func(name string) Part {
 			p := d.part(name)
 			p.Stop = func(context.Context) error { return errors.New("disk full") }
@@ -274,7 +274,7 @@ func TestASecondSignalEndsTheRunAtOnce(t *testing.T) {
 		code   int
 	}{{syscall.SIGINT, 130}, {syscall.SIGTERM, 143}} {
 		synctest.Test(t, func(t *testing.T) {
-			var d diary
+			var d eventLog
 			hang := make(chan struct{})
 			b := d.part("b")
 			b.Stop = func(context.Context) error { <-hang; return nil }
@@ -299,7 +299,7 @@ func TestASecondSignalEndsTheRunAtOnce(t *testing.T) {
 
 func TestASecondSignalEndsARunThatHangsWhileStarting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var d diary
+		var d eventLog
 		hang := make(chan struct{})
 		b := d.part("b")
 		b.Start = func(context.Context) error { <-hang; return nil }
@@ -317,7 +317,7 @@ func TestASecondSignalEndsARunThatHangsWhileStarting(t *testing.T) {
 
 // TestRunHandlesRealSignals is the one test without an injected channel.
 func TestRunHandlesRealSignals(t *testing.T) {
-	var d diary
+	var d eventLog
 	up := Part{Name: "up", Start: func(context.Context) error { return syscall.Kill(os.Getpid(), syscall.SIGTERM) }}
 	if err := Run(t.Context(), slog.New(slog.DiscardHandler), d.part("a"), up); err != nil {
 		t.Error(err)

@@ -53,7 +53,7 @@ type Reloader struct {
 
 type watched struct {
 	Part
-	lookers []looker
+	lookers []cachedFile
 	last    Stamp // at the last check
 	done    Stamp // at the last attempt
 	asked   bool  // reload even if unchanged
@@ -68,7 +68,7 @@ func New(log *slog.Logger, parts ...Part) *Reloader {
 	for _, p := range parts {
 		w := &watched{Part: p, last: p.Seen, done: p.Seen, inForce: schema.InForce{Part: p.Name, Version: p.Version, Since: now, Tried: now, Entries: p.Entries}}
 		for _, file := range p.Files {
-			w.lookers = append(w.lookers, looker{path: file})
+			w.lookers = append(w.lookers, cachedFile{path: file})
 		}
 		r.parts = append(r.parts, w)
 	}

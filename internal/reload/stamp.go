@@ -55,14 +55,14 @@ func failedStamp(err error) Stamp {
 // An edit within one tick of the file system's clock changes neither.
 const trusted = 2 * time.Second
 
-// looker caches the last check of a file, so that an unchanged file is not read again.
-type looker struct {
+// cachedFile caches the last check of a file, so that an unchanged file is not read again.
+type cachedFile struct {
 	path  string
 	stamp Stamp
 	info  fs.FileInfo // if nil, the file is read again
 }
 
-func (l *looker) look() Stamp {
+func (l *cachedFile) look() Stamp {
 	if l.info != nil {
 		now, err := os.Stat(l.path)
 		if err == nil && os.SameFile(now, l.info) && now.Size() == l.info.Size() && now.ModTime().Equal(l.info.ModTime()) {
@@ -77,7 +77,7 @@ func (l *looker) look() Stamp {
 }
 
 // lookAt returns the combined stamp of all files.
-func lookAt(all []looker) Stamp {
+func lookAt(all []cachedFile) Stamp {
 	var stamp Stamp
 	for i := range all {
 		stamp += all[i].look() + "\n"

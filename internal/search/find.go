@@ -34,14 +34,14 @@ type Result struct {
 	Unmatched []string
 }
 
-// tally is the state of one tool during a search.
-type tally struct {
+// toolMatch is the state of one tool during a search.
+type toolMatch struct {
 	score, share float64 // share is the matched share of the weight of content words
 	words        int32   // the number of matched content words
 	named        bool    // one of them is in the name, the title, the labels or the server
 }
 
-func before(a, b Hit) int {
+func compareHits(a, b Hit) int {
 	return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.place, b.place))
 }
 
@@ -50,7 +50,7 @@ func before(a, b Hit) int {
 // docs/reference/search.md. Of two equal tools the earlier one comes first. The work grows with the
 // number of tools that have a word of the query. It is safe for concurrent use.
 func Find(parts []Part, query string, most int) (r Result) {
-	f := finder{parts: parts, tallies: make([][]tally, len(parts))}
+	f := finder{parts: parts, tallies: make([][]toolMatch, len(parts))}
 	f.measure()
 	f.weigh(parse(query), &r)
 	if !f.anyFits() {
@@ -66,7 +66,7 @@ func Find(parts []Part, query string, most int) (r Result) {
 		place += len(parts[i].tools)
 	}
 	if most <= 0 {
-		slices.SortFunc(r.Hits, before)
+		slices.SortFunc(r.Hits, compareHits)
 	}
 	return r
 }
@@ -77,12 +77,12 @@ func (r *Result) add(h Hit, most int) {
 	case most <= 0:
 		r.Hits = append(r.Hits, h)
 		return
-	case len(r.Hits) == most && before(h, r.Hits[most-1]) > 0:
+	case len(r.Hits) == most && compareHits(h, r.Hits[most-1]) > 0:
 		return
 	case len(r.Hits) == most:
 		r.Hits = r.Hits[:most-1]
 	}
-	to, _ := slices.BinarySearchFunc(r.Hits, h, before)
+	to, _ := slices.BinarySearchFunc(r.Hits, h, compareHits)
 	r.Hits = slices.Insert(r.Hits, to, h)
 }
 
@@ -91,7 +91,7 @@ type finder struct {
 	total   int             // number of searched tools
 	average [fields]float64 // average length of each field
 	content float64         // the weight of the content words
-	tallies [][]tally       // by part and index; nil for a part without matches
+	tallies [][]toolMatch   // by part and index; nil for a part without matches
 }
 
 func (f *finder) measure() {
@@ -169,7 +169,7 @@ func (f *finder) add(word string, rare, times float64, content bool) {
 				continue
 			}
 			if f.tallies[i] == nil {
-				f.tallies[i] = make([]tally, len(p.tools))
+				f.tallies[i] = make([]toolMatch, len(p.tools))
 			}
 			t := &f.tallies[i][x.at]
 			n := 0.0

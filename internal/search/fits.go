@@ -10,9 +10,9 @@ const (
 	shareOfOther = 0.46 // with one word elsewhere
 )
 
-// fits reports whether a tool matches the query well enough. content is the weight of all content
+// isRelevant reports whether a tool matches the query well enough. content is the weight of all content
 // words, including those that no tool has.
-func (t *tally) fits(content float64) bool {
+func (t *toolMatch) isRelevant(content float64) bool {
 	switch {
 	case t.score <= 0:
 		return false
@@ -33,7 +33,7 @@ func (t *tally) fits(content float64) bool {
 func (f *finder) anyFits() bool {
 	for i := range f.tallies {
 		for at := range f.tallies[i] {
-			if f.tallies[i][at].fits(f.content) {
+			if f.tallies[i][at].isRelevant(f.content) {
 				return true
 			}
 		}

@@ -66,7 +66,7 @@ func FindWith(parts []Part, query string, m Meaning, most int) Result {
 	for _, h := range fused {
 		r.Hits = append(r.Hits, *h)
 	}
-	slices.SortFunc(r.Hits, before)
+	slices.SortFunc(r.Hits, compareHits)
 	if most > 0 && len(r.Hits) > most {
 		r.Hits = r.Hits[:most]
 	}

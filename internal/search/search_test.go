@@ -120,7 +120,7 @@ func phrase(r *rand.Rand, most int) string {
 	return strings.Join(all, " ")
 }
 
-func some(t testing.TB, r *rand.Rand, server schema.ServerID, n int) (all []*schema.Tool) {
+func randomTools(t testing.TB, r *rand.Rand, server schema.ServerID, n int) (all []*schema.Tool) {
 	for i := range n {
 		all = append(all, tool(t, server, fmt.Sprintf("%s %d", phrase(r, 2), i), phrase(r, 12), vocabulary[r.IntN(len(vocabulary))], vocabulary[r.IntN(len(vocabulary))]))
 	}
@@ -134,7 +134,7 @@ func TestHiddenToolsDoNotAffectResults(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		var with, without []Part
 		for s := range 1 + r.IntN(5) {
-			all := some(t, r, schema.ServerID(fmt.Sprint("server", s)), 1+r.IntN(20))
+			all := randomTools(t, r, schema.ServerID(fmt.Sprint("server", s)), 1+r.IntN(20))
 			var hidden []string
 			var left []*schema.Tool
 			for _, x := range all {
@@ -166,7 +166,7 @@ func TestHiddenToolsDoNotAffectResults(t *testing.T) {
 // A description that repeats everything must not come before the tool that is meant.
 func TestKeywordStuffedDescriptionIsNotRankedFirst(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
-	tools := some(t, r, "s", 200)
+	tools := randomTools(t, r, "s", 200)
 	stuffed := tool(t, "s", "best", strings.Repeat("the best tool for "+strings.Join(vocabulary, " ")+" ", 50))
 	parts := []Part{NewSegment(append(tools, stuffed), nil).Without(nil)}
 	top := 0
@@ -194,8 +194,8 @@ func FuzzFind(f *testing.F) {
 	})
 }
 
-// letters is a word for a number, with its first letters as different as those of a language.
-func letters(n uint64) string {
+// wordFor is a word for a number, with its first letters as different as those of a language.
+func wordFor(n uint64) string {
 	b := []byte("xxxx")
 	for i, x := 0, n*2654435761%(26*26*26*26); i < 4; i, x = i+1, x/26 {
 		b[i] = 'a' + byte(x%26)
@@ -210,7 +210,7 @@ func largeFleet(b *testing.B, servers, each int) (parts []Part) {
 	text := func(n int) string {
 		all := make([]string, n)
 		for i := range all {
-			all[i] = letters(zipf.Uint64())
+			all[i] = wordFor(zipf.Uint64())
 		}
 		return strings.Join(all, " ")
 	}

@@ -25,7 +25,7 @@ func Signature(name string, input json.RawMessage) string {
 	_ = json.Unmarshal(rawjson.Get(input, "required"), &required) // a value of another type requires nothing
 	var first, then []string
 	rawjson.Members(rawjson.Get(input, "properties"), func(name string, schema []byte) {
-		p := shown(name, maxWord)
+		p := printable(name, maxWord)
 		if slices.Contains(required, name) {
 			first = append(first, p+": "+typeOf(schema))
 		} else {
@@ -33,7 +33,7 @@ func Signature(name string, input json.RawMessage) string {
 		}
 	})
 	var b strings.Builder
-	b.WriteString(shown(name, 2*maxWord) + "(")
+	b.WriteString(printable(name, 2*maxWord) + "(")
 	for i, p := range append(first, then...) {
 		if b.Len()+len(p) > maxSignature {
 			b.WriteString(", …")
@@ -56,7 +56,7 @@ func typeOf(schema []byte) string {
 	if json.Unmarshal(rawjson.Get(schema, "enum"), &values) == nil && len(values) > 0 {
 		all := make([]string, 0, len(values))
 		for _, v := range values[:min(len(values), 6)] {
-			all = append(all, shown(string(v), maxWord))
+			all = append(all, printable(string(v), maxWord))
 		}
 		if len(values) > 6 {
 			all = append(all, "…")
@@ -66,13 +66,13 @@ func typeOf(schema []byte) string {
 	raw := rawjson.Get(schema, "type")
 	var several []string
 	if json.Unmarshal(raw, &several) == nil && len(several) > 0 {
-		return shown(strings.Join(several, "|"), maxWord)
+		return printable(strings.Join(several, "|"), maxWord)
 	}
 	switch name, ok := rawjson.Text(raw); {
 	case ok && name == "array" && rawjson.Get(schema, "items") != nil:
-		return shown(typeWord(rawjson.Get(schema, "items")), maxWord) + "[]"
+		return printable(typeWord(rawjson.Get(schema, "items")), maxWord) + "[]"
 	case ok && name != "":
-		return shown(name, maxWord)
+		return printable(name, maxWord)
 	}
 	return "any"
 }
@@ -94,11 +94,11 @@ func Summary(definition json.RawMessage) string {
 	if head, _, found := strings.Cut(text, ". "); found {
 		text = head + "."
 	}
-	return shown(text, maxSummary)
+	return printable(text, maxSummary)
 }
 
-// shown removes non-printable characters and shortens a text to at most that many bytes.
-func shown(text string, most int) string {
+// printable removes non-printable characters and shortens a text to at most that many bytes.
+func printable(text string, most int) string {
 	text = strings.Map(func(c rune) rune {
 		switch {
 		case c == unicode.ReplacementChar, !unicode.IsPrint(c) && !unicode.IsSpace(c):

@@ -20,7 +20,7 @@ const maxText = 8 << 10
 func words(text string, singles bool, visit func(word string)) {
 	text = truncate.Head(text, maxText)
 	if isPlain(text) {
-		plainWords(text, visit)
+		asciiWords(text, visit)
 		return
 	}
 	var run []rune // of one word, or of letters of a script without spaces
@@ -46,7 +46,7 @@ func words(text string, singles bool, visit func(word string)) {
 	}
 	var before rune // the previous letter, as written
 	for _, c := range norm.NFKC.String(text) {
-		c = bare(c)
+		c = withoutAccent(c)
 		switch {
 		case unicode.Is(unicode.Mn, c) && hasAccents(before):
 			// A combining accent without a composed form.
@@ -72,8 +72,8 @@ func words(text string, singles bool, visit func(word string)) {
 	end()
 }
 
-// plainWords is words for ASCII texts, which are the most common.
-func plainWords(text string, visit func(word string)) {
+// asciiWords is words for ASCII texts, which are the most common.
+func asciiWords(text string, visit func(word string)) {
 	var buffer [64]byte
 	run := buffer[:0]
 	end := func() {
@@ -125,8 +125,8 @@ func isDense(c rune) bool { return c >= 0x0e00 && (unicode.In(c, denseScripts...
 // hasAccents reports whether accents on the letter are removed.
 func hasAccents(c rune) bool { return unicode.In(c, unicode.Latin, unicode.Greek, unicode.Cyrillic) }
 
-// bare returns a letter without its accent, so that résumé and resume are equal.
-func bare(c rune) rune {
+// withoutAccent returns a letter without its accent, so that résumé and resume are equal.
+func withoutAccent(c rune) rune {
 	if c < utf8.RuneSelf || !hasAccents(c) || c == 'й' || c == 'Й' {
 		return c
 	}
@@ -150,9 +150,9 @@ func stem(w string) string {
 	}
 	switch {
 	case strings.HasSuffix(w, "ing") && hasVowel(w[:len(w)-3]) && len(w) > 5:
-		w = undoubled(w[:len(w)-3])
+		w = withoutDoubledEnd(w[:len(w)-3])
 	case strings.HasSuffix(w, "ed") && hasVowel(w[:len(w)-2]) && len(w) > 4:
-		w = undoubled(w[:len(w)-2])
+		w = withoutDoubledEnd(w[:len(w)-2])
 	}
 	// movie and movies, city and cities
 	if n := len(w); n > 4 && w[n-1] == 'e' {
@@ -165,8 +165,8 @@ func stem(w string) string {
 
 func hasVowel(w string) bool { return strings.ContainsAny(w, "aeiouy") }
 
-// undoubled returns plan for plann.
-func undoubled(w string) string {
+// withoutDoubledEnd returns plan for plann.
+func withoutDoubledEnd(w string) string {
 	if n := len(w); n > 3 && w[n-1] == w[n-2] && !strings.ContainsRune("lsz", rune(w[n-1])) {
 		return w[:n-1]
 	}

@@ -159,7 +159,7 @@ func (p *Pool) Attach(program attach.Program, accept func(maxMessage int) (*atta
 		p.pump()
 		p.changed()
 	}
-	p.stay(ctx, s)
+	p.monitor(ctx, s)
 	why := s.cause()
 	log.Info("program detached", "why", why.Error())
 	return nil
@@ -291,8 +291,8 @@ func (p *Pool) joinProgram(ctx context.Context, s *session) bool {
 	return true
 }
 
-// stay monitors a session until it ends, and closes it once its calls have ended.
-func (p *Pool) stay(ctx context.Context, s *session) {
+// monitor monitors a session until it ends, and closes it once its calls have ended.
+func (p *Pool) monitor(ctx context.Context, s *session) {
 	health := time.NewTicker(p.cfg.HealthEvery)
 	defer health.Stop()
 	k := &keeper{pool: p}
@@ -333,7 +333,7 @@ func (p *Pool) stay(ctx context.Context, s *session) {
 	p.programs.changedLocked()
 	p.mu.Unlock()
 	for _, r := range lost {
-		r.end(r.req.bound.left())
+		r.end(r.req.bound.outcomeOfLeft())
 	}
 	p.changed()
 	k.part(s)

@@ -22,19 +22,19 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// pad is a pool for attached programs, with the address where they attach.
-type pad struct {
+// attachPool is a pool for attached programs, with the address where they attach.
+type attachPool struct {
 	*watched
 	url string
 }
 
-func openPad(t *testing.T, cfg Config, ping time.Duration) *pad {
+func openAttachPool(t *testing.T, cfg Config, ping time.Duration) *attachPool {
 	t.Helper()
 	cfg.Spec, cfg.Attached = launch.Spec{ID: "prices", Type: "attach"}, true
 	if cfg.Sessions == 0 {
 		cfg.Sessions = 10
 	}
-	p := &pad{watched: openNoClose(t, cfg)}
+	p := &attachPool{watched: openNoClose(t, cfg)}
 	var serving sync.WaitGroup
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		serving.Add(1)
@@ -59,7 +59,7 @@ func openPad(t *testing.T, cfg Config, ping time.Duration) *pad {
 }
 
 // attach attaches a program and kills it when the test ends.
-func (p *pad) attach(program *attachtest.Program) *attachtest.Attached {
+func (p *attachPool) attach(program *attachtest.Program) *attachtest.Attached {
 	p.t.Helper()
 	a, err := program.Attach(p.t.Context(), p.url, "prices", "")
 	if err != nil {
@@ -69,7 +69,7 @@ func (p *pad) attach(program *attachtest.Program) *attachtest.Attached {
 	return a
 }
 
-func (p *pad) sessions(n int) schema.Server {
+func (p *attachPool) sessions(n int) schema.Server {
 	p.t.Helper()
 	return p.until(fmt.Sprintf("%d programs are attached", n), func(s schema.Server) bool { return s.Sessions == n })
 }
@@ -97,7 +97,7 @@ func newHeld(instance string, inFlight int) *held {
 }
 
 func TestAttachedProgramsServeCalls(t *testing.T) {
-	p := openPad(t, Config{InFlight: 8}, 0)
+	p := openAttachPool(t, Config{InFlight: 8}, 0)
 	if s := p.Snapshot(); s.State != schema.StateStarting || s.Slots != 0 || !strings.Contains(s.Error, "No program is attached") {
 		t.Fatalf("without a program: %+v", s)
 	}
@@ -117,7 +117,7 @@ func TestAttachedProgramsServeCalls(t *testing.T) {
 }
 
 func TestDrainingProgramFinishesItsCallsAndGetsNoNewOnes(t *testing.T) {
-	p := openPad(t, Config{InFlight: 1}, 0)
+	p := openAttachPool(t, Config{InFlight: 1}, 0)
 	old := newHeld("old", 1)
 	a := p.attach(&old.Program)
 	p.sessions(1)
@@ -149,7 +149,7 @@ func TestDrainingProgramFinishesItsCallsAndGetsNoNewOnes(t *testing.T) {
 }
 
 func TestOnlySentCallsOfAKilledProgramHaveUnknownOutcome(t *testing.T) {
-	p := openPad(t, Config{InFlight: 2}, 0)
+	p := openAttachPool(t, Config{InFlight: 2}, 0)
 	old := newHeld("old", 2)
 	a := p.attach(&old.Program)
 	p.sessions(1)
@@ -177,7 +177,7 @@ func TestOnlySentCallsOfAKilledProgramHaveUnknownOutcome(t *testing.T) {
 }
 
 func TestQueuedCallsFailWhenNoProgramAttaches(t *testing.T) {
-	p := openPad(t, Config{InFlight: 1}, 0)
+	p := openAttachPool(t, Config{InFlight: 1}, 0)
 	old := newHeld("old", 1)
 	a := p.attach(&old.Program)
 	p.sessions(1)
@@ -191,7 +191,7 @@ func TestQueuedCallsFailWhenNoProgramAttaches(t *testing.T) {
 }
 
 func TestProgramWithOtherDefinitionsGetsNoCalls(t *testing.T) {
-	p := openPad(t, Config{InFlight: 4}, 0)
+	p := openAttachPool(t, Config{InFlight: 4}, 0)
 	old := p.attach(&attachtest.Program{Version: "1"})
 	digest := p.sessions(1).Digest
 	next := p.attach(&attachtest.Program{Version: "2"})
@@ -210,7 +210,7 @@ func TestProgramWithOtherDefinitionsGetsNoCalls(t *testing.T) {
 }
 
 func TestNewDefinitionsApplyAfterTheLastOldProgramDetaches(t *testing.T) {
-	p := openPad(t, Config{InFlight: 4}, 0)
+	p := openAttachPool(t, Config{InFlight: 4}, 0)
 	old := p.attach(&attachtest.Program{Version: "1"})
 	digest := p.sessions(1).Digest
 	for range 2 {
@@ -226,7 +226,7 @@ func TestNewDefinitionsApplyAfterTheLastOldProgramDetaches(t *testing.T) {
 }
 
 func TestProgramThatChangesItsToolsIsDetached(t *testing.T) {
-	p := openPad(t, Config{InFlight: 4}, 0)
+	p := openAttachPool(t, Config{InFlight: 4}, 0)
 	changing := &attachtest.Program{}
 	a := p.attach(changing)
 	digest := p.sessions(1).Digest
@@ -247,7 +247,7 @@ func TestProgramThatChangesItsToolsIsDetached(t *testing.T) {
 }
 
 func TestReattachedProgramReplacesItsOldConnection(t *testing.T) {
-	p := openPad(t, Config{InFlight: 1, Sessions: 1}, 0)
+	p := openAttachPool(t, Config{InFlight: 1, Sessions: 1}, 0)
 	old := newHeld("same", 1)
 	a := p.attach(&old.Program)
 	p.sessions(1)
@@ -266,7 +266,7 @@ func TestReattachedProgramReplacesItsOldConnection(t *testing.T) {
 }
 
 func TestAProgramThatDoesNotAnswerPingsIsDetached(t *testing.T) {
-	p := openPad(t, Config{InFlight: 1}, 250*time.Millisecond)
+	p := openAttachPool(t, Config{InFlight: 1}, 250*time.Millisecond)
 	mute := newHeld("mute", 1)
 	a := p.attach(&mute.Program)
 	p.sessions(1)
@@ -284,7 +284,7 @@ func TestAProgramThatDoesNotAnswerPingsIsDetached(t *testing.T) {
 }
 
 func TestAFailedHandshakeIsReportedToTheProgram(t *testing.T) {
-	p := openPad(t, Config{StartTimeout: 100 * time.Millisecond}, 0)
+	p := openAttachPool(t, Config{StartTimeout: 100 * time.Millisecond}, 0)
 	a := p.attach(&attachtest.Program{Silent: true})
 	if code := a.Wait(); code != attach.CodeFailed {
 		t.Errorf("closed with %d", code)
@@ -295,7 +295,7 @@ func TestAFailedHandshakeIsReportedToTheProgram(t *testing.T) {
 
 // A program that is never ready connects again every few seconds, for days.
 func TestAProgramThatIsNotReadyIsLoggedOnceForEachReason(t *testing.T) {
-	p := openPad(t, Config{StartTimeout: 100 * time.Millisecond}, 0)
+	p := openAttachPool(t, Config{StartTimeout: 100 * time.Millisecond}, 0)
 	var log logtest.Log
 	p.log = slog.New(slog.NewTextHandler(&log, nil)) // nothing is attached, so nothing logs yet
 	attempts := func(program *attachtest.Program, n int) {
@@ -322,7 +322,7 @@ func TestAProgramThatIsNotReadyIsLoggedOnceForEachReason(t *testing.T) {
 }
 
 func TestInvalidFramesEndOnlyTheirConnection(t *testing.T) {
-	p := openPad(t, Config{MaxResult: 1 << 10}, 0)
+	p := openAttachPool(t, Config{MaxResult: 1 << 10}, 0)
 	p.attach(&attachtest.Program{Instance: "good"})
 	p.sessions(1)
 	for name, c := range map[string]struct {
@@ -352,7 +352,7 @@ func TestInvalidFramesEndOnlyTheirConnection(t *testing.T) {
 }
 
 func TestExpelledProgramFinishesItsCalls(t *testing.T) {
-	p := openPad(t, Config{}, 0)
+	p := openAttachPool(t, Config{}, 0)
 	h := newHeld("h", 1)
 	a := p.attach(&h.Program)
 	p.sessions(1)
@@ -368,7 +368,7 @@ func TestExpelledProgramFinishesItsCalls(t *testing.T) {
 }
 
 func TestCallsRunExactlyOnceWhileProgramsAttachAndDrain(t *testing.T) {
-	p := openPad(t, Config{InFlight: 4, Queue: 10_000, Sessions: 50}, 0)
+	p := openAttachPool(t, Config{InFlight: 4, Queue: 10_000, Sessions: 50}, 0)
 	var mu sync.Mutex
 	runs := map[string]int{}
 	program := func() *attachtest.Program {

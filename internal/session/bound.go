@@ -85,8 +85,8 @@ func (b *Binding) Close() {
 	})
 }
 
-// left returns the outcome of a call whose program left before the call was sent.
-func (b *Binding) left() Outcome {
+// outcomeOfLeft returns the outcome of a call whose program left before the call was sent.
+func (b *Binding) outcomeOfLeft() Outcome {
 	return Outcome{Err: schema.Errorf(schema.KindServerFailed, "The program of the server %q that had the state of this session has left; the call did not start.", b.pool.cfg.Spec.ID)}
 }
 
@@ -97,7 +97,7 @@ func free(p *Pool, s *session) bool { return s.load < s.places && !p.rereads(s) 
 // (gone). The caller holds p.mu.
 func pickFor(p *Pool, req *Request) (s *session, gone bool) {
 	if req.bound == nil {
-		return p.pick(), false
+		return p.leastLoaded(), false
 	}
 	s = req.bound.s
 	switch {
@@ -134,7 +134,7 @@ func nextCall(p *Pool) (*session, *Running) {
 			at, from = s, queue
 		}
 	}
-	if s := p.pick(); s != nil {
+	if s := p.leastLoaded(); s != nil {
 		first(s, &p.queue)
 	}
 	for _, s := range p.live {
@@ -150,9 +150,9 @@ func nextCall(p *Pool) (*session, *Running) {
 	return at, r
 }
 
-// behind reports whether a call must wait behind older calls although s is free. A bound call
+// mustQueue reports whether a call must wait behind older calls although s is free. A bound call
 // passes those that wait for other programs. The caller holds p.mu.
-func behind(p *Pool, s *session, req *Request) bool {
+func mustQueue(p *Pool, s *session, req *Request) bool {
 	if req.bound == nil {
 		return p.waiting > 0
 	}
@@ -169,7 +169,7 @@ func withoutEnded(queue []*Running) []*Running {
 }
 
 // takeBound removes and returns the calls that wait for a session which takes no more calls. The
-// caller holds p.mu, and ends the calls with [Binding.left] after it has released p.mu.
+// caller holds p.mu, and ends the calls with [Binding.outcomeOfLeft] after it has released p.mu.
 func (s *session) takeBound() []*Running {
 	bound := s.bound
 	s.bound = nil

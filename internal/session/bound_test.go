@@ -23,7 +23,7 @@ func keeps(instance string, inFlight int) (*attachtest.Program, chan string) {
 }
 
 // bind binds a holder and returns a function for its calls.
-func (p *pad) bind(name string) (*Binding, func(req *Request) Outcome) {
+func (p *attachPool) bind(name string) (*Binding, func(req *Request) Outcome) {
 	p.t.Helper()
 	b, err := Bind(p.Pool, name)
 	if err != nil {
@@ -38,7 +38,7 @@ func (p *pad) bind(name string) (*Binding, func(req *Request) Outcome) {
 }
 
 func TestBoundCallsReachOneProgramWithTheirSessionName(t *testing.T) {
-	p := openPad(t, Config{InFlight: 8}, 0)
+	p := openAttachPool(t, Config{InFlight: 8}, 0)
 	if _, err := Bind(p.Pool, "early"); schema.KindOf(err) != schema.KindUnavailable {
 		t.Errorf("without a program: %v", err)
 	}
@@ -80,14 +80,14 @@ func TestBoundCallsReachOneProgramWithTheirSessionName(t *testing.T) {
 }
 
 // callWith makes a call without a binding.
-func (p *pad) callWith(extra []byte) Outcome {
+func (p *attachPool) callWith(extra []byte) Outcome {
 	p.t.Helper()
 	_, end := p.begin(&Request{Name: "echo", Extra: extra})
 	return end()
 }
 
 func TestBoundCallsWaitForTheirProgramAndFailWithIt(t *testing.T) {
-	p := openPad(t, Config{InFlight: 1}, 0)
+	p := openAttachPool(t, Config{InFlight: 1}, 0)
 	busy := newHeld("busy", 1)
 	a := p.attach(&busy.Program)
 	p.sessions(1)
@@ -125,7 +125,7 @@ func TestBoundCallsWaitForTheirProgramAndFailWithIt(t *testing.T) {
 // TestBoundAndUnboundCallsRunInOrderOfArrival makes both kinds of calls wait for the only place of a
 // program. The oldest call gets the place, so that no call starves behind later ones.
 func TestBoundAndUnboundCallsRunInOrderOfArrival(t *testing.T) {
-	p := openPad(t, Config{InFlight: 1}, 0)
+	p := openAttachPool(t, Config{InFlight: 1}, 0)
 	busy := newHeld("busy", 1)
 	p.attach(&busy.Program)
 	p.sessions(1)

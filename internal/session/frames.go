@@ -14,9 +14,9 @@ import (
 // collide, and a double represents both exactly.
 const firstID = int64(1) << 32
 
-// ourID returns the id in raw if it is one of ours, else 0. Some servers hold ids as
+// ownRequestID returns the id in raw if it is one of ours, else 0. Some servers hold ids as
 // floating-point numbers and write them back as such.
-func ourID(raw []byte) int64 {
+func ownRequestID(raw []byte) int64 {
 	if len(raw) == 0 || raw[0]-'1' > 8 {
 		return 0
 	}

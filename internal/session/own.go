@@ -150,7 +150,7 @@ func (o *Own) Release(one *Owned, again bool) {
 	}
 	one.s.asks.giveUp()
 	one.Close()
-	o.gone(one.key)
+	o.sessionClosed(one.key)
 }
 
 // sweep closes sessions that are lost or that their callers do not use.
@@ -184,7 +184,7 @@ func (o *Own) drop(meant func(*Owned) bool) {
 	for _, one := range out {
 		closing.Go(func() {
 			one.Close()
-			o.gone(one.key)
+			o.sessionClosed(one.key)
 		})
 	}
 	closing.Wait()

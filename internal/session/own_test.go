@@ -18,8 +18,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// talker returns a server of the SDK with sessions, whose tool asks its caller.
-func talker(t *testing.T) (*mcp.Server, launch.Spec) {
+// askingServer returns a server of the SDK with sessions, whose tool asks its caller.
+func askingServer(t *testing.T) (*mcp.Server, launch.Spec) {
 	t.Helper()
 	server := mcp.NewServer(&mcp.Implementation{Name: "talker", Version: "1"}, &mcp.ServerOptions{
 		SubscribeHandler:   func(context.Context, *mcp.SubscribeRequest) error { return nil },
@@ -44,7 +44,7 @@ func talker(t *testing.T) (*mcp.Server, launch.Spec) {
 
 func openOwn(t *testing.T) *Own {
 	t.Helper()
-	_, spec := talker(t)
+	_, spec := askingServer(t)
 	o := OpenOwn(Config{Spec: spec}, nil, slog.New(slog.DiscardHandler))
 	t.Cleanup(o.Close)
 	return o
@@ -74,13 +74,13 @@ func asker(heard chan word) *Request {
 	}}
 }
 
-func canBeAsked(id string) Caller {
+func askableCaller(id string) Caller {
 	return CallerOf(id, []byte(`{"_meta":{"`+mcpwire.MetaClientCapabilities+`":{"elicitation":{}},"`+mcpwire.MetaLogLevel+`":"info"}}`))
 }
 
 func TestServerRequestReachesTheCallerAndIsAnswered(t *testing.T) {
 	o := openOwn(t)
-	one := takeOwn(t, o, canBeAsked("a"))
+	one := takeOwn(t, o, askableCaller("a"))
 	heard := make(chan word, 10)
 	over := make(chan Outcome, 1)
 	one.Do(asker(heard), func(_ *Request, out Outcome) { over <- out })
@@ -112,19 +112,19 @@ func TestServerRequestIsNotSentToIncapableCaller(t *testing.T) {
 
 func TestASessionIsReservedForItsCaller(t *testing.T) {
 	o := openOwn(t)
-	first := takeOwn(t, o, canBeAsked("a"))
-	if other := takeOwn(t, o, canBeAsked("a")); other == first {
+	first := takeOwn(t, o, askableCaller("a"))
+	if other := takeOwn(t, o, askableCaller("a")); other == first {
 		t.Error("two calls at once have one session")
 	} else {
 		o.Release(other, false)
 	}
 	o.Release(first, true)
-	if other := takeOwn(t, o, canBeAsked("b")); other == first {
+	if other := takeOwn(t, o, askableCaller("b")); other == first {
 		t.Error("another caller got the session")
 	} else {
 		o.Release(other, true)
 	}
-	if again := takeOwn(t, o, canBeAsked("a")); again != first {
+	if again := takeOwn(t, o, askableCaller("a")); again != first {
 		t.Error("the session did not stay for its caller")
 	} else {
 		o.Release(again, true)
@@ -136,7 +136,7 @@ func TestASessionIsReservedForItsCaller(t *testing.T) {
 
 func TestSessionWithAPendingServerRequestIsNotReused(t *testing.T) {
 	o := openOwn(t)
-	one := takeOwn(t, o, canBeAsked("a"))
+	one := takeOwn(t, o, askableCaller("a"))
 	heard := make(chan word, 10)
 	over := make(chan Outcome, 1)
 	running := one.Do(asker(heard), func(_ *Request, out Outcome) { over <- out })
@@ -153,12 +153,12 @@ func TestSessionWithAPendingServerRequestIsNotReused(t *testing.T) {
 func TestSessionLimitIsEnforced(t *testing.T) {
 	o := openOwn(t)
 	o.open, o.wait = maxOwn-1, time.Millisecond
-	idle := takeOwn(t, o, canBeAsked("a"))
-	if _, err := o.Take(t.Context(), canBeAsked("b")); schema.KindOf(err) != schema.KindUnavailable {
+	idle := takeOwn(t, o, askableCaller("a"))
+	if _, err := o.Take(t.Context(), askableCaller("b")); schema.KindOf(err) != schema.KindUnavailable {
 		t.Fatalf("one more was opened, or: %v", err)
 	}
 	o.Release(idle, true)
-	o.Release(takeOwn(t, o, canBeAsked("b")), true) // evicts the unused one
+	o.Release(takeOwn(t, o, askableCaller("b")), true) // evicts the unused one
 	select {
 	case <-idle.s.dead:
 	case <-time.After(patience):
@@ -173,7 +173,7 @@ func TestConcurrentCallsOfACallerShareItsSession(t *testing.T) {
 	var work sync.WaitGroup
 	for range calls {
 		work.Go(func() {
-			one := takeOwn(t, o, canBeAsked("a"))
+			one := takeOwn(t, o, askableCaller("a"))
 			once(t, one.Single, &Request{CallID: "call_1", Name: "ask", Params: []byte(`{}`), Said: func(number int64, _ []byte) bool {
 				if number > 0 {
 					one.Answer(number, []byte(`{"result":{"action":"decline"}}`))
@@ -192,8 +192,8 @@ func TestConcurrentCallsOfACallerShareItsSession(t *testing.T) {
 func TestACallerThatKeepsWaitingGetsOneMoreSession(t *testing.T) {
 	o := openOwn(t)
 	o.grow = time.Millisecond
-	one := takeOwn(t, o, canBeAsked("a"))
-	two := takeOwn(t, o, canBeAsked("a"))
+	one := takeOwn(t, o, askableCaller("a"))
+	two := takeOwn(t, o, askableCaller("a"))
 	if one == two {
 		t.Error("two calls at once have one session")
 	}
@@ -204,7 +204,7 @@ func TestACallerThatKeepsWaitingGetsOneMoreSession(t *testing.T) {
 func TestReleasedSlotGoesToACallerWithoutASession(t *testing.T) {
 	o := openOwn(t)
 	o.grow = time.Millisecond
-	one, two := takeOwn(t, o, canBeAsked("a")), takeOwn(t, o, canBeAsked("a"))
+	one, two := takeOwn(t, o, askableCaller("a")), takeOwn(t, o, askableCaller("a"))
 	o.mu.Lock()
 	o.open, o.grow = maxOwn, time.Hour
 	o.mu.Unlock()
@@ -213,7 +213,7 @@ func TestReleasedSlotGoesToACallerWithoutASession(t *testing.T) {
 		o.mu.Lock()
 		before := len(o.waiting)
 		o.mu.Unlock()
-		go func() { got <- takeOwn(t, o, canBeAsked(id)) }()
+		go func() { got <- takeOwn(t, o, askableCaller(id)) }()
 		for waits := before; waits == before; {
 			o.mu.Lock()
 			waits = len(o.waiting)
@@ -245,7 +245,7 @@ func TestFailedSessionOpenFailsAllWaitingCalls(t *testing.T) {
 	var work sync.WaitGroup
 	for range 20 {
 		work.Go(func() {
-			if _, err := o.Take(t.Context(), canBeAsked("a")); schema.KindOf(err) != schema.KindServerFailed {
+			if _, err := o.Take(t.Context(), askableCaller("a")); schema.KindOf(err) != schema.KindServerFailed {
 				t.Errorf("%v", err)
 			}
 		})
@@ -283,7 +283,7 @@ func TestCapabilitiesAreDeclaredAndServerInfoIsKept(t *testing.T) {
 }
 
 func TestResourceUpdatesAreReportedWhileWatched(t *testing.T) {
-	server, spec := talker(t)
+	server, spec := askingServer(t)
 	told := make(chan []string, 10)
 	p := open(t, Config{Spec: spec, Updated: func(uris []string) { told <- uris }})
 	p.ready()

@@ -182,7 +182,7 @@ func (o *Own) opened(ctx context.Context, key string, err error) {
 	}
 	o.mu.Unlock()
 	if err != nil {
-		o.gone(key)
+		o.sessionClosed(key)
 	}
 }
 
@@ -199,7 +199,7 @@ func (o *Own) grantLocked(i int, g grant) {
 func (o *Own) keep(one *Owned) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.closed || one.s.cause() != nil || one.s.asks.left() > 0 {
+	if o.closed || one.s.cause() != nil || one.s.asks.remaining() > 0 {
 		return false
 	}
 	several := o.callers[one.key] != nil && o.callers[one.key].open > 1
@@ -220,9 +220,9 @@ func (o *Own) keep(one *Owned) bool {
 	return true
 }
 
-// gone records that a session of the caller is closed, and gives its place to the first waiting
+// sessionClosed records that a session of the caller is closed, and gives its place to the first waiting
 // caller that has none.
-func (o *Own) gone(key string) {
+func (o *Own) sessionClosed(key string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.open--

@@ -507,10 +507,10 @@ func TestUnsentCallsRunOnTheNextSession(t *testing.T) {
 	}
 }
 
-// slowToReturn delays the return of a failed write, as a goroutine on a busy machine does.
-type slowToReturn struct{ io.WriteCloser }
+// slowWriter delays the return of a failed write, as a goroutine on a busy machine does.
+type slowWriter struct{ io.WriteCloser }
 
-func (w slowToReturn) Write(b []byte) (int, error) {
+func (w slowWriter) Write(b []byte) (int, error) {
 	n, err := w.WriteCloser.Write(b)
 	if err != nil {
 		time.Sleep(100 * time.Millisecond)
@@ -524,7 +524,7 @@ func TestUnsentCallsRunAgainWhenTheWriteReturnsLate(t *testing.T) {
 	p.mu.Lock()
 	link := p.live[0].link.(*pipeLink)
 	p.mu.Unlock()
-	link.child.Stdin = slowToReturn{link.child.Stdin}
+	link.child.Stdin = slowWriter{link.child.Stdin}
 	_, waitStop := p.begin(&Request{Name: "stopreading"})
 	// More than any pipe holds; the rest is in one write with the later calls.
 	big := []byte(`{"a":"` + strings.Repeat("x", 4<<20) + `"}`)

@@ -25,7 +25,7 @@ func (p *Pool) Do(req *Request, done func(*Request, Outcome)) *Running {
 	s, gone := pickFor(p, req)
 	p.calls++
 	r.came = p.calls
-	behind := s != nil && behind(p, s, req) // first come, first served
+	behind := s != nil && mustQueue(p, s, req) // first come, first served
 	if behind {
 		s = nil
 	}
@@ -35,7 +35,7 @@ func (p *Pool) Do(req *Request, done func(*Request, Outcome)) *Running {
 		return p.refuse(r, schema.KindUnavailable, true, "The sessions of the server %q are being closed; send the call again.", p.cfg.Spec.ID)
 	case gone:
 		p.mu.Unlock()
-		r.end(req.bound.left())
+		r.end(req.bound.outcomeOfLeft())
 		return r
 	case s == nil && p.broken():
 		err := p.faultLocked()
@@ -93,9 +93,9 @@ func (p *Pool) send(s *session, r *Running) {
 	p.requeue(r)
 }
 
-// pick returns the live session with the fewest calls, or nil if all are full. The caller holds
+// leastLoaded returns the live session with the fewest calls, or nil if all are full. The caller holds
 // p.mu.
-func (p *Pool) pick() *session {
+func (p *Pool) leastLoaded() *session {
 	var best *session
 	for _, s := range p.live {
 		if free(p, s) && (best == nil || s.load < best.load) {
@@ -164,7 +164,7 @@ func (p *Pool) requeue(r *Running) {
 	}
 	if b := r.req.bound; b != nil && !slices.Contains(p.live, b.s) { // it frees its place when it ends
 		p.mu.Unlock()
-		r.end(b.left())
+		r.end(b.outcomeOfLeft())
 		return
 	}
 	r.on.load--

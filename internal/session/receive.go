@@ -28,7 +28,7 @@ func (s *session) receive(text []byte) {
 		if string(f.fault) == "null" {
 			f.fault = nil
 		}
-		if id := ourID(f.id); id == 0 {
+		if id := ownRequestID(f.id); id == 0 {
 			if !s.sdk.deliver(f.id, text) {
 				s.noise()
 				return
@@ -60,10 +60,10 @@ func (s *session) broken(f *frame, text []byte) {
 	if i := bytes.LastIndex(text, []byte(`"id":`)); f.id == nil && i >= 0 {
 		f.id = bytes.TrimRight(text[i+len(`"id":`):], " \t}") // many servers write the id last
 	}
-	if id := ourID(f.id); id != 0 && f.method == nil {
+	if id := ownRequestID(f.id); id != 0 && f.method == nil {
 		if r := s.take(id); r != nil {
 			e := schema.Errorf(schema.KindProtocol, "The server %q returned an answer that is not valid JSON.", s.pool.cfg.Spec.ID)
-			if rawjson.Deeper(text, rawjson.MaxNesting) {
+			if rawjson.ExceedsDepth(text, rawjson.MaxNesting) {
 				e = schema.Errorf(schema.KindResultTooLarge, "The tool ran, but the answer of server %q nests deeper than the limit of %d levels; request less data from the tool.", s.pool.cfg.Spec.ID, rawjson.MaxNesting)
 			}
 			r.end(Outcome{Started: true, Err: e})
@@ -122,7 +122,7 @@ func (s *session) progress(params []byte) {
 			token = value
 		}
 	})
-	id := ourID(token)
+	id := ownRequestID(token)
 	if id == 0 {
 		return
 	}

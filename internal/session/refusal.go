@@ -14,8 +14,8 @@ type answers struct {
 	fault atomic.Pointer[string] // nil if the last answer can be an MCP answer
 }
 
-// noted returns a copy of client whose answers are recorded.
-func noted(client *http.Client) (*http.Client, *answers) {
+// recordAnswers returns a copy of client whose answers are recorded.
+func recordAnswers(client *http.Client) (*http.Client, *answers) {
 	a := &answers{base: client.Transport}
 	if a.base == nil {
 		a.base = http.DefaultTransport

@@ -212,7 +212,7 @@ func (l *remoteLink) answer(scan *scanner, f *frame, text []byte, id int64) (o O
 	}
 	// The server could not read the request. An error of a gateway has no id either, but no "jsonrpc".
 	nameless := f.fault != nil && (f.id == nil || string(f.id) == "null") && member(text, "jsonrpc") == "2.0"
-	if ourID(f.id) != id && !nameless || f.fault == nil && f.result == nil {
+	if ownRequestID(f.id) != id && !nameless || f.fault == nil && f.result == nil {
 		return Outcome{}, false
 	}
 	return l.s.outcome(f, true), true

@@ -42,7 +42,7 @@ func (q *questions) take(number int64) []byte {
 	return id
 }
 
-func (q *questions) left() int {
+func (q *questions) remaining() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return len(q.open)

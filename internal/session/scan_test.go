@@ -82,8 +82,8 @@ func TestOwnRequestIDsAreRecognized(t *testing.T) {
 		"4294967296": firstID, "4294967297": firstID + 1, "4.294967297e9": firstID + 1, "4294967298.0": firstID + 2,
 		"1": 0, `"4294967296"`: 0, "null": 0, "": 0, "99999999999999999999": 0, "-4294967296": 0, "4294967296.5": 0, "1e400": 0,
 	} {
-		if got := ourID([]byte(text)); got != want {
-			t.Errorf("ourID(%s) = %d, want %d", text, got, want)
+		if got := ownRequestID([]byte(text)); got != want {
+			t.Errorf("ownRequestID(%s) = %d, want %d", text, got, want)
 		}
 	}
 }

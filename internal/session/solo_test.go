@@ -13,8 +13,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// alone starts a scripted server and opens a session for one call on it.
-func alone(t *testing.T, l *launch.Launcher, o *Solo, script string) (*Single, *launch.Child, error) {
+// openSolo starts a scripted server and opens a session for one call on it.
+func openSolo(t *testing.T, l *launch.Launcher, o *Solo, script string) (*Single, *launch.Child, error) {
 	t.Helper()
 	child, err := l.Start(scripted(script))
 	if err != nil {
@@ -47,7 +47,7 @@ func once(t *testing.T, one *Single, req *Request) Outcome {
 }
 
 func TestASessionForOneCallRunsOnTheGivenProgram(t *testing.T) {
-	one, child, err := alone(t, launcher(t), solo(Config{}), "legacy")
+	one, child, err := openSolo(t, launcher(t), solo(Config{}), "legacy")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func TestASessionForOneCallRunsOnTheGivenProgram(t *testing.T) {
 }
 
 func TestClosingASessionForOneCallEndsTheCall(t *testing.T) {
-	one, _, err := alone(t, launcher(t), solo(Config{}), "legacy")
+	one, _, err := openSolo(t, launcher(t), solo(Config{}), "legacy")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,19 +86,19 @@ func TestClosingASessionForOneCallEndsTheCall(t *testing.T) {
 	}
 }
 
-// unconfirmed is a killed program whose end is not confirmed before Stop, like a container of an
+// unconfirmedChild is a killed program whose end is not confirmed before Stop, like a container of an
 // engine that does not respond.
-type unconfirmed struct {
+type unconfirmedChild struct {
 	*launch.Child
 	ended context.Context
 	end   context.CancelFunc
 }
 
-func (u unconfirmed) Done() <-chan struct{} { return u.ended.Done() }
+func (u unconfirmedChild) Done() <-chan struct{} { return u.ended.Done() }
 
-func (u unconfirmed) Err() error { return errors.New("was killed at its time limit") }
+func (u unconfirmedChild) Err() error { return errors.New("was killed at its time limit") }
 
-func (u unconfirmed) Stop(grace time.Duration) {
+func (u unconfirmedChild) Stop(grace time.Duration) {
 	u.Child.Stop(grace)
 	u.end()
 }
@@ -108,7 +108,7 @@ func TestCallOfAKilledProgramSaysWhyBeforeTheEndIsConfirmed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	program := unconfirmed{Child: child}
+	program := unconfirmedChild{Child: child}
 	program.ended, program.end = context.WithCancel(context.Background())
 	t.Cleanup(func() { program.Stop(0) })
 	o := solo(Config{})
@@ -129,7 +129,7 @@ func TestCallOfAKilledProgramSaysWhyBeforeTheEndIsConfirmed(t *testing.T) {
 }
 
 func TestProgramThatDoesNotBecomeReadyIsStoppedWithStderrKept(t *testing.T) {
-	_, child, err := alone(t, launcher(t), solo(Config{}), "exits")
+	_, child, err := openSolo(t, launcher(t), solo(Config{}), "exits")
 	if err == nil {
 		t.Fatal("it became ready")
 	}
@@ -145,7 +145,7 @@ func TestProgramThatDoesNotBecomeReadyIsStoppedWithStderrKept(t *testing.T) {
 
 func TestTheNextSessionSkipsTheProbeOfALegacyServer(t *testing.T) {
 	l, o := launcher(t), solo(Config{ProbeTimeout: 300 * time.Millisecond})
-	first, _, err := alone(t, l, o, "ignores")
+	first, _, err := openSolo(t, l, o, "ignores")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +153,7 @@ func TestTheNextSessionSkipsTheProbeOfALegacyServer(t *testing.T) {
 	if o.guess != eraLegacy {
 		t.Errorf("it is taken for era %d", o.guess)
 	}
-	second, _, err := alone(t, l, o, "ignores")
+	second, _, err := openSolo(t, l, o, "ignores")
 	if err != nil {
 		t.Fatal(err)
 	}

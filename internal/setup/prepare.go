@@ -154,8 +154,8 @@ func PrepareWith(values map[string]string, w io.Writer, roles ...RoleSetup) (*Pr
 	return Prepare(fs, w, nil, roles...)
 }
 
-// Tell logs the findings of Prepare that did not prevent the start.
-func (p *Prepared) Tell() {
+// LogFindings logs the findings of Prepare that did not prevent the start.
+func (p *Prepared) LogFindings() {
 	for _, note := range p.Notes {
 		p.Log.Info("servers file", "note", note)
 	}

@@ -49,7 +49,7 @@ func Run(o Program) int {
 		Fail(os.Stderr, o.Name, err)
 		return 2
 	}
-	p.Tell()
+	p.LogFindings()
 	TuneRuntime(len(p.Servers))
 	connect := func(ctx context.Context, name string, keep bool) (*bus.Conn, error) {
 		return p.Config.Connect(ctx, name, keep, p.Log)

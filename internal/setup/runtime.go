@@ -54,11 +54,11 @@ func TuneRuntime(servers int) {
 // measured, so with more cores a worker uses all of them, like any Go program.
 const fewProcessors = 2
 
-// LeaveProcessors limits the Go code of this process to half of its processors, rounded up, if there
+// LimitProcessors limits the Go code of this process to half of its processors, rounded up, if there
 // are few. The tools of a worker run next to it and take much more CPU time than the worker, whose
 // threads would otherwise search for work on processors that the tools could use. GOMAXPROCS in the
 // environment takes precedence.
-func LeaveProcessors() {
+func LimitProcessors() {
 	if n := runtime.GOMAXPROCS(0); n <= fewProcessors && os.Getenv("GOMAXPROCS") == "" {
 		runtime.GOMAXPROCS((n + 1) / 2)
 	}

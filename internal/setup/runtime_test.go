@@ -12,13 +12,13 @@ func TestWorkerLimitsGOMAXPROCSOnSmallMachines(t *testing.T) {
 	for had, keeps := range map[int]int{1: 1, 2: 1, 3: 3, 8: 8, 64: 64} {
 		t.Setenv("GOMAXPROCS", "")
 		runtime.GOMAXPROCS(had)
-		LeaveProcessors()
+		LimitProcessors()
 		if got := runtime.GOMAXPROCS(0); got != keeps {
 			t.Errorf("of %d it keeps %d, not %d", had, got, keeps)
 		}
 		t.Setenv("GOMAXPROCS", "2") // the runtime has already applied the environment
 		runtime.GOMAXPROCS(2)
-		LeaveProcessors()
+		LimitProcessors()
 		if got := runtime.GOMAXPROCS(0); got != 2 {
 			t.Errorf("GOMAXPROCS says 2, and it keeps %d", got)
 		}

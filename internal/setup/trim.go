@@ -34,7 +34,7 @@ func TrimPart() lifecycle.Part {
 		Start: func(context.Context) error {
 			go func() {
 				defer close(done)
-				trim(ctx, readHeap, giveBack)
+				trim(ctx, readHeap, releaseMemory)
 			}()
 			return nil
 		},
@@ -46,9 +46,9 @@ func TrimPart() lifecycle.Part {
 	}
 }
 
-// giveBack collects the heap and returns free memory and pages of the program that were needed
+// releaseMemory collects the heap and returns free memory and pages of the program that were needed
 // only once.
-func giveBack() {
+func releaseMemory() {
 	debug.FreeOSMemory()
 	dropProgram()
 }

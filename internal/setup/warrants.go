@@ -13,7 +13,7 @@ import (
 
 // Signer reads the private key with which this process signs warrants for the given ways of
 // deciding. It returns nil if no key is configured.
-func (c *Config) Signer(may ...warrant.How) (*warrant.Signer, error) {
+func (c *Config) Signer(may ...warrant.Decider) (*warrant.Signer, error) {
 	switch {
 	case c.own != nil:
 		return c.own.For(may...), nil
@@ -38,7 +38,7 @@ func (c *Config) Trust() (*warrant.Trust, error) {
 	for _, role := range [...]struct {
 		key   string
 		files []string
-		how   warrant.How
+		how   warrant.Decider
 	}{{"people_keys", w.PeopleKeys, warrant.People}, {"caller_keys", w.CallerKeys, warrant.Caller}, {"standing_keys", w.StandingKeys, warrant.Standing}} {
 		for _, file := range role.files {
 			keys, err := warrant.LoadPublic(file)
@@ -107,6 +107,6 @@ func (c *Config) OwnKey() error {
 		_, others := c.Trust()
 		return errors.Join(fmt.Errorf("warrants.key_file: %w", err), others)
 	}
-	c.own = warrant.NewSigner(key, warrant.Hows()...).Here()
+	c.own = warrant.NewSigner(key, warrant.Deciders()...).Here()
 	return c.checkWarrants()
 }

@@ -35,7 +35,7 @@ func signing(keyFile string) *Config {
 }
 
 // runs reports whether a worker with this trust runs calls that the signer has signed.
-func runs(t *testing.T, trust *warrant.Trust, s *warrant.Signer, how warrant.How, by string) bool {
+func runs(t *testing.T, trust *warrant.Trust, s *warrant.Signer, how warrant.Decider, by string) bool {
 	t.Helper()
 	now := time.Now()
 	rule := &risk.Approval{By: by, Groups: []string{"ops"}, Needed: 1}
@@ -72,11 +72,11 @@ func TestEachRoleIsTrustedOnlyForItsOwnSignatures(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stolen := warrant.NewSigner(key, warrant.Hows()...)
+	stolen := warrant.NewSigner(key, warrant.Deciders()...)
 	for _, c := range []struct {
 		name string
 		s    *warrant.Signer
-		how  warrant.How
+		how  warrant.Decider
 		by   string
 		want bool
 	}{
@@ -135,7 +135,7 @@ func TestUpMakesItsOwnKeyOnceAndKeepsIt(t *testing.T) {
 			t.Fatalf("another key, %v", err)
 		}
 		first = key
-		s, err := c.Signer(warrant.Hows()...)
+		s, err := c.Signer(warrant.Deciders()...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -159,7 +159,7 @@ func TestUpSignsWithTheKeyThatIsConfigured(t *testing.T) {
 	if err := c.OwnKey(); err != nil {
 		t.Fatal(err)
 	}
-	s, err := c.Signer(warrant.Hows()...)
+	s, err := c.Signer(warrant.Deciders()...)
 	if err != nil {
 		t.Fatal(err)
 	}

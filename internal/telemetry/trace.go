@@ -81,7 +81,7 @@ func (t *Traces) follow(parent, asked schema.Trace, name string, share float64) 
 		return t.begin(ctx, Internal, name)
 	}
 	if !trace.SpanContextFromContext(ctx).IsValid() {
-		ctx = context.WithValue(ctx, wanted{}, link.IsSampled() && chance(share))
+		ctx = context.WithValue(ctx, wanted{}, link.IsSampled() && sampled(share))
 	}
 	return t.begin(ctx, Internal, name, trace.WithLinks(trace.Link{SpanContext: link}))
 }

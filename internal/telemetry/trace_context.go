@@ -85,5 +85,5 @@ func remote(ctx context.Context, parent schema.Trace) context.Context {
 	return ctx
 }
 
-// chance returns true with the given probability.
-func chance(share float64) bool { return share >= 1 || share > 0 && rand.Float64() < share }
+// sampled returns true with the given probability.
+func sampled(share float64) bool { return share >= 1 || share > 0 && rand.Float64() < share }

@@ -158,30 +158,30 @@ func (b *Book) Retentions() retention.Periods {
 	return all
 }
 
-// Told summarizes the destinations of approval notifications. Of URLs it contains only the host.
-type Told struct {
+// Destinations summarizes the destinations of approval notifications. Of URLs it contains only the host.
+type Destinations struct {
 	Hosts         []string // of the receivers, with the port if given; without duplicates
 	SlackChannels int
 }
 
-// ToldBy returns the destinations of the section approver. They belong to the default tenant or,
+// DestinationsOf returns the destinations of the section approver. They belong to the default tenant or,
 // without a section tenants, to all.
-func ToldBy(a *settings.Approver) Told {
-	t := Told{Hosts: hostsOf(a.Notify.URLs)}
+func DestinationsOf(a *settings.Approver) Destinations {
+	t := Destinations{Hosts: hostsOf(a.Notify.URLs)}
 	if a.Slack.Configured() {
 		t.SlackChannels = channelsOf(a.Slack.Channels, a.Slack.DefaultChannel)
 	}
 	return t
 }
 
-// Told returns the destinations of the tenant. platform is the return value of [ToldBy]. It follows
+// Told returns the destinations of the tenant. platform is the return value of [DestinationsOf]. It follows
 // the rules of [Book.Receivers] and [Book.SlackChannel].
-func (b *Book) Told(tenant schema.TenantID, platform Told) Told {
+func (b *Book) Told(tenant schema.TenantID, platform Destinations) Destinations {
 	if b == nil {
 		return platform
 	}
 	n := b.of[tenant.OrDefault()].Notify
-	own := Told{Hosts: hostsOf(n.URLs), SlackChannels: channelsOf(n.SlackChannels, n.SlackDefaultChannel)}
+	own := Destinations{Hosts: hostsOf(n.URLs), SlackChannels: channelsOf(n.SlackChannels, n.SlackDefaultChannel)}
 	if tenant.Is(schema.DefaultTenant) {
 		if len(n.URLs) == 0 {
 			own.Hosts = platform.Hosts

@@ -75,14 +75,14 @@ func TestApprovalRequestsUseOnlyTheTenantsChannels(t *testing.T) {
 }
 
 func TestNotificationTargetsAreShownWithoutSecrets(t *testing.T) {
-	platform := tenants.ToldBy(&settings.Approver{
+	platform := tenants.DestinationsOf(&settings.Approver{
 		Notify: settings.Notify{URLs: []string{"https://user:secret@hooks.example.com:8443/secret?token=secret#secret", "https://hooks.example.com:8443/other", "https://a.example.com"}},
 		Slack:  settings.Slack{BotTokenFile: "token", Channels: map[string]string{"ops": "C1", "dev": "C2"}, DefaultChannel: "C2"},
 	})
-	if want := (tenants.Told{Hosts: []string{"a.example.com", "hooks.example.com:8443"}, SlackChannels: 2}); !reflect.DeepEqual(platform, want) {
+	if want := (tenants.Destinations{Hosts: []string{"a.example.com", "hooks.example.com:8443"}, SlackChannels: 2}); !reflect.DeepEqual(platform, want) {
 		t.Errorf("%+v", platform)
 	}
-	if got := tenants.ToldBy(&settings.Approver{Slack: settings.Slack{Channels: map[string]string{"ops": "C1"}}}); got.SlackChannels != 0 {
+	if got := tenants.DestinationsOf(&settings.Approver{Slack: settings.Slack{Channels: map[string]string{"ops": "C1"}}}); got.SlackChannels != 0 {
 		t.Errorf("without an app: %+v", got)
 	}
 	b := tenants.New(settings.Tenants{"red": {Servers: []string{"r-*"}, Notify: settings.TenantNotify{URLs: []string{"https://red.example.com/x"}, SlackDefaultChannel: "C3"}}, "blue": {Servers: []string{"*"}}})
@@ -90,10 +90,10 @@ func TestNotificationTargetsAreShownWithoutSecrets(t *testing.T) {
 	for _, c := range []struct {
 		book   *tenants.Book
 		tenant schema.TenantID
-		want   tenants.Told
+		want   tenants.Destinations
 	}{
-		{nil, "red", platform}, {b, "default", platform}, {b, "", platform}, {b, "blue", tenants.Told{}}, {b, "green", tenants.Told{}},
-		{b, "red", tenants.Told{Hosts: []string{"red.example.com"}, SlackChannels: 1}}, {own, "default", tenants.Told{Hosts: []string{"home.example.com"}, SlackChannels: 2}},
+		{nil, "red", platform}, {b, "default", platform}, {b, "", platform}, {b, "blue", tenants.Destinations{}}, {b, "green", tenants.Destinations{}},
+		{b, "red", tenants.Destinations{Hosts: []string{"red.example.com"}, SlackChannels: 1}}, {own, "default", tenants.Destinations{Hosts: []string{"home.example.com"}, SlackChannels: 2}},
 	} {
 		if got := c.book.Told(c.tenant, platform); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%q is told at %+v", c.tenant, got)

@@ -48,8 +48,8 @@ func sets(all ...Set) All {
 	return m
 }
 
-func yes() *bool    { return new(true) }
-func bare() *Naming { return &Naming{Prefix: new("")} }
+func truePointer() *bool { return new(true) }
+func bare() *Naming      { return &Naming{Prefix: new("")} }
 
 func TestSetContainsSelectedToolsInOrder(t *testing.T) {
 	for what, c := range map[string]struct {
@@ -60,11 +60,11 @@ func TestSetContainsSelectedToolsInOrder(t *testing.T) {
 		"order of selectors":     {Set{Include: []Selector{{Server: "web"}, {Server: "files", Tool: "read"}}}, "web__search files__read"},
 		"each tool once":         {Set{Include: []Selector{{Tool: "search"}, {}}}, "files__search web__search bank__balance bank__pay files__delete files__read shell__run"},
 		"patterns":               {Set{Include: []Selector{{Server: "*e*", Tool: "s?arch"}}}, "files__search web__search"},
-		"read-only":              {Set{Include: []Selector{{ReadOnly: yes()}}}, "bank__balance files__read files__search web__search"},
+		"read-only":              {Set{Include: []Selector{{ReadOnly: truePointer()}}}, "bank__balance files__read files__search web__search"},
 		"not destructive":        {Set{Include: []Selector{{Destructive: new(false), Server: "bank"}}}, "bank__balance"},
 		"all tags":               {Set{Include: []Selector{{Tags: []string{"money", "read"}}}}, "bank__balance"},
 		"risk, none counts as 1": {Set{Include: []Selector{{MaxRiskLevel: 1}}}, "files__delete files__read files__search web__search"},
-		"exclude":                {Set{Include: []Selector{{}}, Exclude: []Selector{{MaxRiskLevel: 2, ReadOnly: yes()}, {Server: "shell"}}}, "bank__pay files__delete"},
+		"exclude":                {Set{Include: []Selector{{}}, Exclude: []Selector{{MaxRiskLevel: 2, ReadOnly: truePointer()}, {Server: "shell"}}}, "bank__pay files__delete"},
 		"own prefix":             {Set{Include: []Selector{{Server: "bank"}}, Names: &Naming{Prefix: new("my-{server}"), Separator: new(".")}}, "my-bank.balance my-bank.pay"},
 		"no prefix":              {Set{Include: []Selector{{Server: "bank"}}, Names: bare()}, "balance pay"},
 	} {
@@ -111,9 +111,9 @@ func TestNameConflictsFollowTheConflictPolicy(t *testing.T) {
 func TestSetsOfSetsMergeNarrowAndRename(t *testing.T) {
 	all := sets(
 		Set{Name: "money", Include: []Selector{{Tags: []string{"money"}}}, Names: bare()},
-		Set{Name: "reading", Include: []Selector{{Server: "files", ReadOnly: yes()}}},
+		Set{Name: "reading", Include: []Selector{{Server: "files", ReadOnly: truePointer()}}},
 		Set{Name: "merged", Include: []Selector{{Set: "money"}, {Set: "reading"}}},
-		Set{Name: "part", Include: []Selector{{Set: "merged", ReadOnly: yes()}}},
+		Set{Name: "part", Include: []Selector{{Set: "merged", ReadOnly: truePointer()}}},
 		Set{Name: "flat", Include: []Selector{{Set: "merged"}}, Names: &Naming{Prefix: new("x")}},
 		Set{Name: "less", Include: []Selector{{Set: "merged"}}, Exclude: []Selector{{Set: "money"}}},
 	)
@@ -146,7 +146,7 @@ func TestUncomposableSetsReportTheReason(t *testing.T) {
 // TestSetsOfOtherOwnersKeepTheirOwnIncludes has a set of the same name as one that another owner's set
 // includes: what that one has does not change.
 func TestSetsOfOtherOwnersKeepTheirOwnIncludes(t *testing.T) {
-	others := sets(Set{Name: "inner", Include: []Selector{{Server: "files", ReadOnly: yes()}}, Names: bare()}, Set{Name: "outer", Include: []Selector{{Set: "inner"}}})
+	others := sets(Set{Name: "inner", Include: []Selector{{Server: "files", ReadOnly: truePointer()}}, Names: bare()}, Set{Name: "outer", Include: []Selector{{Set: "inner"}}})
 	tools := fleet()
 	find := func(name string) *Composition {
 		made, err := others.Compose(name, tools, nil)
@@ -223,7 +223,7 @@ func BenchmarkCompose5000(b *testing.B) {
 		}
 	}
 	s := sets(
-		Set{Name: "a", Include: []Selector{{Server: "server-0*"}, {ReadOnly: yes()}}},
+		Set{Name: "a", Include: []Selector{{Server: "server-0*"}, {ReadOnly: truePointer()}}},
 		Set{Name: "s", Include: []Selector{{Set: "a"}, {Tool: "*_00?"}}, Exclude: []Selector{{Tool: "*99"}}, Names: &Naming{Prefix: new(""), Conflict: ConflictRename}},
 	)
 	for b.Loop() {

@@ -122,7 +122,7 @@ func inVault(t *testing.T, v *vault, change func(c *config.Vault)) *static {
 	return s
 }
 
-func sends(t *testing.T, s *static, want string) {
+func checkSends(t *testing.T, s *static, want string) {
 	t.Helper()
 	h := http.Header{}
 	if err := s.Authorize(t.Context(), h); err != nil || h.Get("Authorization") != "Bearer "+want {
@@ -142,16 +142,16 @@ func TestVaultSecretIsRereadWhenOldOrRefused(t *testing.T) {
 	s := inVault(t, v, nil)
 	var calls sync.WaitGroup
 	for range 50 {
-		calls.Go(func() { sends(t, s, "canary-one") })
+		calls.Go(func() { checkSends(t, s, "canary-one") })
 	}
 	calls.Wait()
 	if n := v.reads.Load(); n != 1 {
 		t.Errorf("%d reads", n)
 	}
 	v.change(func() { v.value, v.version = "canary-two", 2 })
-	sends(t, s, "canary-one")
+	checkSends(t, s, "canary-one")
 	old(s)
-	sends(t, s, "canary-two")
+	checkSends(t, s, "canary-two")
 	// The server refuses it because there is a new version: no call fails.
 	v.change(func() { v.value, v.version = "canary-three", 3 })
 	m := newMCP(t, func(value string) bool { return value == "Bearer canary-three" })
@@ -163,11 +163,11 @@ func TestVaultSecretIsRereadWhenOldOrRefused(t *testing.T) {
 func TestLastSecretIsUsedDuringVaultOutageUnlessDeleted(t *testing.T) {
 	v := newVault(t)
 	s := inVault(t, v, nil)
-	sends(t, s, "canary-one")
+	checkSends(t, s, "canary-one")
 	for _, status := range []int{403, 429, 500, 503} {
 		v.change(func() { v.status = status })
 		old(s)
-		sends(t, s, "canary-one")
+		checkSends(t, s, "canary-one")
 	}
 	v.change(func() { v.status, v.value = 0, "" })
 	old(s)
@@ -176,7 +176,7 @@ func TestLastSecretIsUsedDuringVaultOutageUnlessDeleted(t *testing.T) {
 		t.Errorf("a deleted secret: %v, %v", h, err)
 	}
 	v.change(func() { v.value = "canary-back" })
-	sends(t, s, "canary-back")
+	checkSends(t, s, "canary-back")
 }
 
 func TestVaultErrorFailsTheCallWithoutRevealingSecrets(t *testing.T) {
@@ -208,18 +208,18 @@ func TestServiceAccountLoginIsRepeatedWhenItsTokenEnds(t *testing.T) {
 	account := filepath.Join(t.TempDir(), "account")
 	write(t, account, "canary-account")
 	s := inVault(t, v, func(c *config.Vault) { c.KubernetesRole, c.TokenFile = "callyard", account })
-	sends(t, s, "canary-one")
+	checkSends(t, s, "canary-one")
 	old(s)
-	sends(t, s, "canary-one")
+	checkSends(t, s, "canary-one")
 	if n := v.logins.Load(); n != 1 {
 		t.Errorf("%d logins for two reads", n)
 	}
 	v.change(func() { v.token, v.value = "revoked", "canary-two" })
 	old(s)
-	sends(t, s, "canary-two")
+	checkSends(t, s, "canary-two")
 	s.value.(*vaultSecret).login.until = time.Now()
 	old(s)
-	sends(t, s, "canary-two")
+	checkSends(t, s, "canary-two")
 	if n := v.logins.Load(); n != 3 {
 		t.Errorf("%d logins", n)
 	}
@@ -249,33 +249,33 @@ func TestAppRoleLoginIsRenewedBeforeItEnds(t *testing.T) {
 			t.Errorf("%s: %d logins and %d renewals, want %d and %d", what, l, r, logins, renewals)
 		}
 	}
-	sends(t, s, "canary-one")
+	checkSends(t, s, "canary-one")
 	old(s)
-	sends(t, s, "canary-one")
+	checkSends(t, s, "canary-one")
 	count("two reads", 1, 0)
 	if left := time.Until(s.value.(*vaultSecret).login.until); left > 40*time.Minute || left < 39*time.Minute {
 		t.Errorf("the token is renewed after %s", left)
 	}
 	due(s)
-	sends(t, s, "canary-one")
+	checkSends(t, s, "canary-one")
 	count("when it is due", 1, 1)
 	// The longest life of the token is nearly over.
 	v.change(func() { v.renewed = 60 })
 	due(s)
-	sends(t, s, "canary-one")
+	checkSends(t, s, "canary-one")
 	count("a short renewal", 2, 2)
 	v.change(func() { v.renewable = false })
 	due(s)
-	sends(t, s, "canary-one")
+	checkSends(t, s, "canary-one")
 	count("no renewal", 3, 2)
 	due(s)
-	sends(t, s, "canary-one")
+	checkSends(t, s, "canary-one")
 	count("a token that says so", 4, 2)
 	// 403: one more login, with the secret id that is in the file now.
 	v.change(func() { v.token, v.value, v.secretID = "revoked", "canary-two", "canary-new" })
 	write(t, secretID, "canary-new")
 	old(s)
-	sends(t, s, "canary-two")
+	checkSends(t, s, "canary-two")
 	count("after 403", 5, 2)
 }
 
@@ -309,7 +309,7 @@ func TestTheSecretIDOfAnAppRoleCanBeInTheEnvironment(t *testing.T) {
 	v.change(func() { v.secretID, v.lease = "canary-id", 3600 })
 	t.Setenv("TEST_VAULT_SECRET_ID", "canary-id")
 	s := inVault(t, v, func(c *config.Vault) { c.TokenFile, c.RoleID, c.SecretIDEnv = "", "role-1", "TEST_VAULT_SECRET_ID" })
-	sends(t, s, "canary-one")
+	checkSends(t, s, "canary-one")
 	t.Setenv("TEST_VAULT_SECRET_ID", "")
 	h := http.Header{}
 	if err := inVault(t, v, func(c *config.Vault) { c.TokenFile, c.RoleID, c.SecretIDEnv = "", "role-1", "TEST_VAULT_SECRET_ID" }).Authorize(t.Context(), h); err == nil || len(h) != 0 {

@@ -5,10 +5,10 @@ import (
 	"unicode/utf8"
 )
 
-// fits reads the value at i and returns the index after it, or -1 if the full validator must
+// match reads the value at i and returns the index after it, or -1 if the full validator must
 // decide: the value does not match, or its bytes alone do not decide it (escapes in a relevant
 // string, exponents, duplicate keys, invalid JSON).
-func (p *plan) fits(s *scanner, i, depth int) int {
+func (p *plan) match(s *scanner, i, depth int) int {
 	if i >= len(s.raw) {
 		return -1
 	}
@@ -75,11 +75,11 @@ func (p *plan) fitsObject(s *scanner, i, depth int) int {
 				return -1
 			}
 			seen |= 1 << at
-			i = p.props[at].plan.fits(s, next, depth+1)
+			i = p.props[at].plan.match(s, next, depth+1)
 		case p.closed:
 			return -1
 		case p.extra != nil:
-			i = p.extra.fits(s, next, depth+1)
+			i = p.extra.match(s, next, depth+1)
 		default:
 			i = s.value(next, depth+1)
 		}
@@ -128,7 +128,7 @@ func (p *plan) fitsArray(s *scanner, i, depth int) int {
 	}
 	for count := 1; ; count++ {
 		if p.items != nil {
-			i = p.items.fits(s, i, depth+1)
+			i = p.items.match(s, i, depth+1)
 		} else {
 			i = s.value(i, depth+1)
 		}

@@ -16,11 +16,11 @@ const (
 	maxLevels = 2_000
 )
 
-// ways returns the number of paths through s. A cycle counts as endless, which is maxApplications.
-func ways(s *jsonschema.Schema) int { return waysFrom(s, map[*jsonschema.Schema]int{}) }
+// pathCount returns the number of paths through s. A cycle counts as endless, which is maxApplications.
+func pathCount(s *jsonschema.Schema) int { return pathCountFrom(s, map[*jsonschema.Schema]int{}) }
 
 // known holds 0 for schemas in progress.
-func waysFrom(s *jsonschema.Schema, known map[*jsonschema.Schema]int) int {
+func pathCountFrom(s *jsonschema.Schema, known map[*jsonschema.Schema]int) int {
 	if n, ok := known[s]; ok {
 		if n == 0 {
 			return maxApplications
@@ -31,7 +31,7 @@ func waysFrom(s *jsonschema.Schema, known map[*jsonschema.Schema]int) int {
 	n := ownCost(s)
 	each(s, func(sub *jsonschema.Schema) {
 		if n < maxApplications {
-			n += waysFrom(sub, known)
+			n += pathCountFrom(sub, known)
 		}
 	})
 	n = min(n, maxApplications)
@@ -60,7 +60,7 @@ func affordable(s *jsonschema.Schema, ways int, doc any, size int) bool {
 
 // each visits the schemas that s applies to the same value or to its parts.
 func each(s *jsonschema.Schema, visit func(*jsonschema.Schema)) {
-	same(s, visit)
+	eachInPlace(s, visit)
 	for _, sub := range s.Properties {
 		visit(sub)
 	}
@@ -91,8 +91,8 @@ func each(s *jsonschema.Schema, visit func(*jsonschema.Schema)) {
 	}
 }
 
-// same visits the schemas that s applies to the same value.
-func same(s *jsonschema.Schema, visit func(*jsonschema.Schema)) {
+// eachInPlace visits the schemas that s applies to the same value.
+func eachInPlace(s *jsonschema.Schema, visit func(*jsonschema.Schema)) {
 	for _, sub := range []*jsonschema.Schema{s.Ref, s.RecursiveRef, s.Not, s.If, s.Then, s.Else} {
 		if sub != nil {
 			visit(sub)
@@ -132,7 +132,7 @@ func (m *meter) apply(s *jsonschema.Schema, v any, level int) {
 		m.left = 0
 		return
 	}
-	same(s, func(sub *jsonschema.Schema) {
+	eachInPlace(s, func(sub *jsonschema.Schema) {
 		if m.left > 0 {
 			m.apply(sub, v, level+1)
 		}

@@ -11,26 +11,26 @@ import (
 // make it fail.
 const farDigits = 400
 
-// tamed returns doc with each number outside the exact range replaced by one with the same result
+// boundNumbers returns doc with each number outside the exact range replaced by one with the same result
 // for bounds and types: the same sign, an integer if the original is one, and larger than any
 // bound. It does not change the bytes of the call.
-func tamed(doc any) any {
+func boundNumbers(doc any) any {
 	switch doc := doc.(type) {
 	case json.Number:
-		return tame(doc)
+		return boundNumber(doc)
 	case []any:
 		for i, item := range doc {
-			doc[i] = tamed(item)
+			doc[i] = boundNumbers(item)
 		}
 	case map[string]any:
 		for name, item := range doc {
-			doc[name] = tamed(item)
+			doc[name] = boundNumbers(item)
 		}
 	}
 	return doc
 }
 
-func tame(n json.Number) json.Number {
+func boundNumber(n json.Number) json.Number {
 	text := string(n)
 	mantissa, exponent := text, 0
 	if e := strings.IndexAny(text, "eE"); e >= 0 {

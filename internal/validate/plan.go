@@ -61,7 +61,7 @@ func newPlan(s *jsonschema.Schema, depth int) *plan {
 	if s == nil || s.Bool != nil && *s.Bool {
 		return anything()
 	}
-	if s.Bool != nil || depth > 16 || beyondPlan(s) {
+	if s.Bool != nil || depth > 16 || needsValidator(s) {
 		return nil
 	}
 	p := &plan{types: isAny, maxLen: -1, maxCount: -1}
@@ -81,8 +81,8 @@ func (p *plan) asksNothing() bool {
 		p.minLen <= 0 && p.maxLen < 0 && p.minCount <= 0 && p.maxCount < 0 && !p.bounded
 }
 
-// beyondPlan reports whether a schema uses a keyword that plans leave to the validator.
-func beyondPlan(s *jsonschema.Schema) bool {
+// needsValidator reports whether a schema uses a keyword that plans leave to the validator.
+func needsValidator(s *jsonschema.Schema) bool {
 	return s.Ref != nil || s.RecursiveRef != nil || s.DynamicRef != nil || s.Const != nil ||
 		s.Not != nil || s.AllOf != nil || s.AnyOf != nil || s.OneOf != nil ||
 		s.If != nil || s.Then != nil || s.Else != nil || s.Format != nil ||
@@ -164,10 +164,10 @@ func (p *plan) addBounds(s *jsonschema.Schema) bool {
 		return true
 	}
 	p.bounded, p.low, p.high = true, math.MinInt64, math.MaxInt64
-	return whole(&p.low, s.Minimum) && whole(&p.high, s.Maximum)
+	return toInt64(&p.low, s.Minimum) && toInt64(&p.high, s.Maximum)
 }
 
-func whole(to *int64, from *big.Rat) bool {
+func toInt64(to *int64, from *big.Rat) bool {
 	if from == nil {
 		return true
 	}

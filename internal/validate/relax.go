@@ -58,7 +58,7 @@ func (r *relax) dropSwitches(obj map[string]any, path, patterns []string) {
 		}
 		inside := pointer(append(path, group[0])) + "/"
 		hit := slices.ContainsFunc(patterns, func(p string) bool { return len(p) > len(inside) && p[:len(inside)] == inside })
-		if hit || refers(sub) {
+		if hit || hasReference(sub) {
 			for _, keyword := range group {
 				r.drop(obj, path, keyword)
 			}
@@ -78,17 +78,17 @@ func compiles(source string) bool {
 	return err == nil
 }
 
-// refers reports whether a schema contains a reference.
-func refers(doc any) bool {
+// hasReference reports whether a schema contains a reference.
+func hasReference(doc any) bool {
 	switch doc := doc.(type) {
 	case map[string]any:
 		for name, sub := range doc {
-			if name == "$ref" || name == "$dynamicRef" || name == "$recursiveRef" || refers(sub) {
+			if name == "$ref" || name == "$dynamicRef" || name == "$recursiveRef" || hasReference(sub) {
 				return true
 			}
 		}
 	case []any:
-		return slices.ContainsFunc(doc, refers)
+		return slices.ContainsFunc(doc, hasReference)
 	}
 	return false
 }

@@ -60,7 +60,7 @@ func Compile(raw json.RawMessage) (s *Schema, err error) {
 			s, err = nil, unusable(errors.New("the compiler gave up on it"))
 		}
 	}()
-	doc = tamed(doc)
+	doc = boundNumbers(doc)
 	s = &Schema{unenforced: relaxed(doc)}
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(jsonschema.Draft2020)
@@ -75,7 +75,7 @@ func Compile(raw json.RawMessage) (s *Schema, err error) {
 	if s.plan = newPlan(s.full, 0); s.plan != nil {
 		s.plan = s.plan.forObjects()
 	}
-	s.ways = ways(s.full)
+	s.ways = pathCount(s.full)
 	return s, nil
 }
 
@@ -123,7 +123,7 @@ func (s *Schema) Validate(args []byte) []schema.Fault {
 	}
 	if s.plan != nil {
 		sc := scanner{raw: args, maxDepth: DefaultDepth}
-		if end := s.plan.fits(&sc, sc.space(0), 1); end >= 0 && sc.space(end) == len(args) {
+		if end := s.plan.match(&sc, sc.space(0), 1); end >= 0 && sc.space(end) == len(args) {
 			return nil
 		}
 	}
@@ -138,7 +138,7 @@ func (s *Schema) faults(args []byte) (faults []schema.Fault) {
 	if s.full == nil {
 		return nil
 	}
-	doc = tamed(doc)
+	doc = boundNumbers(doc)
 	if !affordable(s.full, s.ways, doc, len(args)) {
 		return []schema.Fault{{Message: "expected arguments that the tool's schema can be applied to within bounds; send smaller or flatter ones"}}
 	}

@@ -13,10 +13,10 @@ const (
 	eachHigh = 0x8080808080808080
 )
 
-// unplain sets the highest bit of each of the eight bytes that ends a run of plain text: a control
+// nonPlainBits sets the highest bit of each of the eight bytes that ends a run of plain text: a control
 // character, a quote, a backslash or a byte of a longer UTF-8 sequence. It may also set the bit of
 // a plain byte, but only above such a byte. Long strings make up most bytes of large arguments.
-func unplain(eight uint64) uint64 {
+func nonPlainBits(eight uint64) uint64 {
 	quote := eight ^ (eachByte * '"')
 	slash := eight ^ (eachByte * '\\')
 	return (eight | (eight - eachByte*0x20) | (quote - eachByte) | (slash - eachByte)) & eachHigh
@@ -27,7 +27,7 @@ func (s *scanner) text(i int) (end int, escaped bool) {
 	raw := s.raw
 	for i++; ; {
 		for len(raw)-i >= 8 {
-			if found := unplain(binary.LittleEndian.Uint64(raw[i:])); found != 0 {
+			if found := nonPlainBits(binary.LittleEndian.Uint64(raw[i:])); found != 0 {
 				i += bits.TrailingZeros64(found) / 8
 				break
 			}

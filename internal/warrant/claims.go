@@ -11,23 +11,23 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// How is the way in which an approval was given.
-type How string
+// Decider is the way in which an approval was given.
+type Decider string
 
 const (
 	// Caller means that the caller confirmed its own call with the single-use token.
-	Caller How = "caller"
+	Caller Decider = "caller"
 	// People means that another person reviewed and approved the call.
-	People How = "people"
+	People Decider = "people"
 	// Standing means that a person approved calls like this one in advance.
-	Standing How = "standing"
+	Standing Decider = "standing"
 )
 
-// Hows returns all ways of deciding.
-func Hows() []How { return []How{Caller, People, Standing} }
+// Deciders returns all ways of deciding.
+func Deciders() []Decider { return []Decider{Caller, People, Standing} }
 
 // hows maps wire values to ways of deciding. A value never gets a second meaning.
-var hows = [...]How{1: Caller, 2: People, 3: Standing}
+var hows = [...]Decider{1: Caller, 2: People, 3: Standing}
 
 // Claims is the content of a warrant.
 type Claims struct {
@@ -45,7 +45,7 @@ type Claims struct {
 	// Level is the approved risk level, 1 to 3.
 	Level         int
 	PolicyVersion string
-	How           How
+	How           Decider
 	// Requirement is the approval requirement that was satisfied, in the format of
 	// [risk.Requirement]. It is empty only in a warrant of version 1, which the previous release
 	// signs.

@@ -30,7 +30,7 @@ func keyOf(name string) ed25519.PrivateKey {
 
 func public(key ed25519.PrivateKey) ed25519.PublicKey { return key.Public().(ed25519.PublicKey) }
 
-func claims(how warrant.How) warrant.Claims {
+func claims(how warrant.Decider) warrant.Claims {
 	return warrant.Claims{
 		ApprovalID: "appr_01jd0000000000000000000000", CallID: "call_01jd0000000000000000000000", Server: "payments", Tool: "send-é",
 		ToolDefinitionDigest: schema.Digest([]byte(definition)), ArgumentsDigest: schema.Digest([]byte(warranttest.JSON)),
@@ -40,7 +40,7 @@ func claims(how warrant.How) warrant.Claims {
 }
 
 // ruleOf returns the rule under which a call was approved in that way.
-func ruleOf(how warrant.How) *risk.Approval {
+func ruleOf(how warrant.Decider) *risk.Approval {
 	if how == warrant.Caller {
 		return &risk.Approval{By: risk.ByCaller, Needed: 1}
 	}
@@ -49,7 +49,7 @@ func ruleOf(how warrant.How) *risk.Approval {
 
 func sign(t testing.TB, key ed25519.PrivateKey, c warrant.Claims) []byte {
 	t.Helper()
-	w, err := warrant.NewSigner(key, warrant.Hows()...).Sign(c)
+	w, err := warrant.NewSigner(key, warrant.Deciders()...).Sign(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func TestWarrantOfThePreviousReleaseIsRead(t *testing.T) {
 }
 
 func TestClaimsRoundTrip(t *testing.T) {
-	for _, how := range warrant.Hows() {
+	for _, how := range warrant.Deciders() {
 		want := claims(how)
 		got, err := warrant.Parse(sign(t, keyOf("k"), want))
 		if err != nil {
@@ -142,18 +142,18 @@ func TestUnencodableClaimsAreNotSigned(t *testing.T) {
 	} {
 		c := claims(warrant.People)
 		change(&c)
-		if w, err := warrant.NewSigner(keyOf("k"), warrant.Hows()...).Sign(c); err == nil {
+		if w, err := warrant.NewSigner(keyOf("k"), warrant.Deciders()...).Sign(c); err == nil {
 			t.Errorf("%s was signed: %x", name, w)
 		}
 	}
 }
 
 func TestSignerRefusesClaimsOutsideItsScope(t *testing.T) {
-	door := warrant.NewSigner(keyOf("door"), warrant.Hows()...).For(warrant.Caller, warrant.Standing)
+	door := warrant.NewSigner(keyOf("door"), warrant.Deciders()...).For(warrant.Caller, warrant.Standing)
 	if _, err := door.Sign(claims(warrant.People)); err == nil {
 		t.Error("a front door signed for people")
 	}
-	for _, how := range []warrant.How{warrant.Caller, warrant.Standing} {
+	for _, how := range []warrant.Decider{warrant.Caller, warrant.Standing} {
 		if _, err := door.Sign(claims(how)); err != nil {
 			t.Errorf("%s: %v", how, err)
 		}
@@ -163,7 +163,7 @@ func TestSignerRefusesClaimsOutsideItsScope(t *testing.T) {
 // Every warrant has exactly one encoding. Parsing arbitrary bytes neither panics nor accepts a second
 // encoding of a warrant.
 func FuzzParse(f *testing.F) {
-	for _, how := range warrant.Hows() {
+	for _, how := range warrant.Deciders() {
 		good := sign(f, keyOf("k"), claims(how))
 		f.Add(good)
 		f.Add(good[:len(good)-1])
@@ -172,7 +172,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte{1})
 	f.Add(bytes.Repeat([]byte{1}, 200))
-	signer := warrant.NewSigner(keyOf("k"), warrant.Hows()...)
+	signer := warrant.NewSigner(keyOf("k"), warrant.Deciders()...)
 	f.Fuzz(func(t *testing.T, text []byte) {
 		before := bytes.Clone(text)
 		c, err := warrant.Parse(text)

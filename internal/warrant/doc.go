@@ -9,5 +9,5 @@
 // arguments: two texts with the same meaning are different texts.
 //
 // A warrant is not secret. It lets its reader run only the call that it names, and a worker runs
-// that once ([Spent]).
+// that once ([UsedWarrants]).
 package warrant

@@ -17,12 +17,12 @@ const (
 type Signer struct {
 	key  ed25519.PrivateKey
 	id   string
-	may  []How
-	made *made // nil if no verifier shares the process
+	may  []Decider
+	made *recentWarrants // nil if no verifier shares the process
 }
 
 // NewSigner returns a signer that signs only for the given ways of deciding.
-func NewSigner(key ed25519.PrivateKey, may ...How) *Signer {
+func NewSigner(key ed25519.PrivateKey, may ...Decider) *Signer {
 	return &Signer{key: key, id: KeyID(key.Public().(ed25519.PublicKey)), may: may}
 }
 
@@ -30,14 +30,14 @@ func NewSigner(key ed25519.PrivateKey, may ...How) *Signer {
 // with [Trust.AddSigner] need not verify warrants that this signer, or one derived from it with
 // [Signer.For], has just signed.
 func (s *Signer) Here() *Signer {
-	return &Signer{key: s.key, id: s.id, may: s.may, made: new(made)}
+	return &Signer{key: s.key, id: s.id, may: s.may, made: new(recentWarrants)}
 }
 
 // KeyID returns the id of the signing key; see [KeyID].
 func (s *Signer) KeyID() string { return s.id }
 
 // For returns a signer with the same key that signs only for the given ways of deciding.
-func (s *Signer) For(may ...How) *Signer {
+func (s *Signer) For(may ...Decider) *Signer {
 	return &Signer{key: s.key, id: s.id, may: may, made: s.made}
 }
 

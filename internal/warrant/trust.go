@@ -22,12 +22,12 @@ type Trust struct {
 
 type trusted struct {
 	key  ed25519.PublicKey
-	may  []How
-	made *made // warrants signed with the key in this process, if known
+	may  []Decider
+	made *recentWarrants // warrants signed with the key in this process, if known
 }
 
 // Add trusts the key for the given ways of deciding, in addition to those already trusted.
-func (t *Trust) Add(key ed25519.PublicKey, may ...How) {
+func (t *Trust) Add(key ed25519.PublicKey, may ...Decider) {
 	if t.keys == nil {
 		t.keys = make(map[string]*trusted)
 	}
@@ -49,7 +49,7 @@ func (t *Trust) AddSigner(s *Signer) {
 }
 
 // Keys returns the ids of the keys that are trusted for this way of deciding, sorted.
-func (t *Trust) Keys(how How) (ids []string) {
+func (t *Trust) Keys(how Decider) (ids []string) {
 	if t == nil {
 		return nil
 	}

@@ -35,14 +35,14 @@ func useOf(by string) *warrant.Use {
 
 func TestWarrantIsLimitedToTheTrustOfItsKey(t *testing.T) {
 	all := &warrant.Trust{}
-	all.Add(public(keyOf("approver")), warrant.Hows()...)
+	all.Add(public(keyOf("approver")), warrant.Deciders()...)
 	standing := trust()
 	standing.Add(public(keyOf("door")), warrant.Standing)
 	for _, c := range []struct {
 		name  string
 		trust *warrant.Trust
 		key   string
-		how   warrant.How
+		how   warrant.Decider
 		by    string
 		want  bool
 	}{
@@ -243,7 +243,7 @@ func TestOnlyTheUnchangedCallOfTenThousandIsAdmitted(t *testing.T) {
 			return append(w[:len(w)-64:len(w)-64], theirs[len(theirs)-64:]...), during
 		}},
 		{"role", func(*warrant.Use, []byte) ([]byte, time.Time) {
-			return sign(t, keyOf("door"), claims([]warrant.How{warrant.People, warrant.Standing, warrant.Caller}[r.IntN(3)])), during
+			return sign(t, keyOf("door"), claims([]warrant.Decider{warrant.People, warrant.Standing, warrant.Caller}[r.IntN(3)])), during
 		}},
 		{"another warrant of the same key", func(*warrant.Use, []byte) ([]byte, time.Time) { return sign(t, keyOf("approver"), other), during }},
 	}

@@ -63,8 +63,8 @@ func ownAddress(t *testing.T) string {
 	return "10.255.255.1"
 }
 
-// inner is a listener on every address of this machine that counts connections.
-func inner(t *testing.T) (port string, hits *atomic.Int64) {
+// countConnections is a listener on every address of this machine that counts connections.
+func countConnections(t *testing.T) (port string, hits *atomic.Int64) {
 	t.Helper()
 	hits = new(atomic.Int64)
 	l, err := net.Listen("tcp", ":0")
@@ -142,7 +142,7 @@ func dnsReply(q []byte, answer func(string, bool) []netip.Addr) []byte {
 	return reply
 }
 
-func guarded(t *testing.T, rules Rules, resolver *net.Resolver) *poster {
+func newGuardedPoster(t *testing.T, rules Rules, resolver *net.Resolver) *poster {
 	t.Helper()
 	signer, fault := newSigner([]string{secretA})
 	if fault != nil {
@@ -172,7 +172,7 @@ func stubNames(name string, v6 bool) []netip.Addr {
 }
 
 func TestInternalAddressesAreRefusedInEverySpelling(t *testing.T) {
-	port, hits := inner(t)
+	port, hits := countConnections(t)
 	own := ownAddress(t)
 	urls := spellings(own, port)
 	if len(urls) < 60 {
@@ -182,7 +182,7 @@ func TestInternalAddressesAreRefusedInEverySpelling(t *testing.T) {
 	// The port and http must not be what saves us: the rules allow the port, and
 	// the second pass goes behind the look at the URL.
 	rules := Rules{Ports: []int{portNumber(port)}}
-	p := guarded(t, rules, resolver)
+	p := newGuardedPoster(t, rules, resolver)
 	reached := map[string]bool{}
 	for _, u := range urls {
 		for _, scheme := range []string{"http", "https"} {
@@ -227,7 +227,7 @@ func TestInternalAddressesAreRefusedInEverySpelling(t *testing.T) {
 }
 
 func TestDNSRebindingIsRefused(t *testing.T) {
-	port, hits := inner(t)
+	port, hits := countConnections(t)
 	var questions atomic.Int64
 	resolver := names(t, func(_ string, v6 bool) []netip.Addr {
 		if v6 {
@@ -249,11 +249,11 @@ func TestDNSRebindingIsRefused(t *testing.T) {
 	if hits.Load() != 0 || questions.Load() < 2 {
 		t.Errorf("%d connections to the inner listener, %d questions", hits.Load(), questions.Load())
 	}
-	says(t, only(t, s.Deliveries(schema.AllTenants(), true)).Dead, "internal network")
+	checkContains(t, only(t, s.Deliveries(schema.AllTenants(), true)).Dead, "internal network")
 }
 
 func TestARedirectIsNotFollowed(t *testing.T) {
-	port, hits := inner(t)
+	port, hits := countConnections(t)
 	for _, code := range []int{301, 302, 303, 307, 308} {
 		srv, requests := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "http://127.0.0.1:"+port+"/", code)
@@ -267,7 +267,7 @@ func TestARedirectIsNotFollowed(t *testing.T) {
 		if hits.Load() != 0 || len(requests) != 1 {
 			t.Errorf("%d: %d connections to the redirect's end, %d requests", code, hits.Load(), len(requests))
 		}
-		says(t, only(t, s.Deliveries(schema.AllTenants(), true)).Dead, "redirect")
+		checkContains(t, only(t, s.Deliveries(schema.AllTenants(), true)).Dead, "redirect")
 	}
 }
 
@@ -290,7 +290,7 @@ func TestAllowedHostsAreReachedAtPrivateAddresses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := guarded(t, Rules{AllowedHosts: []string{"inner.example:" + port}}, names(t, stubNames))
+	p := newGuardedPoster(t, Rules{AllowedHosts: []string{"inner.example:" + port}}, names(t, stubNames))
 	if a := p.post(t.Context(), request{id: "m", url: "http://inner.example:" + port, body: []byte("{}")}); a.status != 204 || len(requests) != 1 {
 		t.Errorf("%+v", a)
 	}

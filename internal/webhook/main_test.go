@@ -228,17 +228,17 @@ func send(t *testing.T, s *Sender, id, url string) {
 	}
 }
 
-// got is a request that a receiver had.
-type got struct {
+// receivedRequest is a request that a receiver had.
+type receivedRequest struct {
 	header http.Header
 	body   []byte
 }
 
 // serve runs a receiver until the test ends; answer is called for request n,
 // from 1. Close of the returned server may be called before.
-func serve(t *testing.T, answer func(n int, w http.ResponseWriter, r *http.Request)) (*httptest.Server, chan got) {
+func serve(t *testing.T, answer func(n int, w http.ResponseWriter, r *http.Request)) (*httptest.Server, chan receivedRequest) {
 	t.Helper()
-	requests := make(chan got, 10_000)
+	requests := make(chan receivedRequest, 10_000)
 	var mu sync.Mutex
 	n := 0
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -250,7 +250,7 @@ func serve(t *testing.T, answer func(n int, w http.ResponseWriter, r *http.Reque
 		n++
 		m := n
 		mu.Unlock()
-		requests <- got{r.Header.Clone(), body}
+		requests <- receivedRequest{r.Header.Clone(), body}
 		answer(m, w, r)
 	}))
 	t.Cleanup(srv.Close)
@@ -284,7 +284,7 @@ func only(t *testing.T, list []Delivery) Delivery {
 	return list[0]
 }
 
-func says(t *testing.T, sentence, part string) {
+func checkContains(t *testing.T, sentence, part string) {
 	t.Helper()
 	if !strings.Contains(sentence, part) {
 		t.Errorf("%q does not say %q", sentence, part)

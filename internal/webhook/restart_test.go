@@ -112,9 +112,9 @@ func TestStoreContract(t *testing.T) {
 	}
 }
 
-// empties waits until nothing is left to deliver or under way: a delivery is
+// waitUntilEmpty waits until nothing is left to deliver or under way: a delivery is
 // counted before its attempt is taken off the list.
-func empties(t *testing.T, s *Sender) {
+func waitUntilEmpty(t *testing.T, s *Sender) {
 	t.Helper()
 	for end := time.Now().Add(5 * time.Second); s.Load() != (Load{}); runtime.Gosched() {
 		if time.Now().After(end) {
@@ -155,7 +155,7 @@ func TestDeliverySurvivesRestartBetweenRetries(t *testing.T) {
 	for range 20 {
 		again.wait(t, Delivered)
 	}
-	empties(t, second)
+	waitUntilEmpty(t, second)
 	if len(requests) != 40 {
 		t.Errorf("%d requests", len(requests))
 	}
@@ -191,7 +191,7 @@ func TestADeadProcessLosesNoDeliveryOnJetStream(t *testing.T) {
 	if d := time.Since(began); d < time.Second {
 		t.Errorf("taken over after %v", d)
 	}
-	empties(t, second)
+	waitUntilEmpty(t, second)
 	shut(t, first)
 }
 
@@ -255,7 +255,7 @@ func TestDeliveriesAreVisibleToOtherProcesses(t *testing.T) {
 	c.wait(t, Dead)
 	second := start(t, Options{Rules: Rules{AllowPrivate: true}, Store: deliveries(t, nats.Connect(t, "two")), Secrets: []string{secretA}, Log: slog.New(slog.DiscardHandler)})
 	d := only(t, second.Deliveries(schema.AllTenants(), true))
-	says(t, d.Dead, "answered 404")
+	checkContains(t, d.Dead, "answered 404")
 	if d.ID != "m1" || d.Attempts != 1 || d.Ended.IsZero() {
 		t.Errorf("%+v", d)
 	}

@@ -187,7 +187,7 @@ func (s *Sender) Send(ctx context.Context, m Message) error {
 		return err
 	}
 	s.mu.Lock()
-	if fault = s.fits(to.receiver, len(body)); fault != nil {
+	if fault = s.checkSize(to.receiver, len(body)); fault != nil {
 		s.mu.Unlock()
 		s.o.Count(Refused)
 		return fault
@@ -220,10 +220,10 @@ func (s *Sender) Check(raw string) *schema.Error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.fits(to.receiver, 0)
+	return s.checkSize(to.receiver, 0)
 }
 
-func (s *Sender) fits(receiver string, size int) *schema.Error {
+func (s *Sender) checkSize(receiver string, size int) *schema.Error {
 	if s.shut {
 		return &schema.Error{Kind: schema.KindUnavailable, Retryable: true, RetryAfter: time.Second, Detail: "This process is stopping and accepts no more webhooks: try again."}
 	}

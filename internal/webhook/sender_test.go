@@ -104,7 +104,7 @@ func TestFailedDeliveryFollowsScheduleAndKeepsItsReason(t *testing.T) {
 			}
 		}
 		d := only(t, s.Deliveries(schema.AllTenants(), true))
-		says(t, d.Dead, "answered 500. That was attempt 8, the last one.")
+		checkContains(t, d.Dead, "answered 500. That was attempt 8, the last one.")
 		if d.Attempts != 8 || d.URL != hook || !d.Next.IsZero() || c.of(Retried) != 7 || c.of(Dead) != 1 || len(s.Deliveries(schema.AllTenants(), false)) != 0 {
 			t.Errorf("%+v, %v", d, c.n)
 		}
@@ -296,7 +296,7 @@ func TestDeliveryThatCrashesProcessesIsGivenUp(t *testing.T) {
 		if r.requests() != 0 || c.of(Dead) != 1 {
 			t.Errorf("%d requests, %v", r.requests(), c.n)
 		}
-		says(t, only(t, s.Deliveries(schema.AllTenants(), true)).Dead, "stopped during it")
+		checkContains(t, only(t, s.Deliveries(schema.AllTenants(), true)).Dead, "stopped during it")
 	})
 }
 
@@ -449,7 +449,7 @@ func TestFullOutboxRefusesAndLogsNoSecrets(t *testing.T) {
 				t.Errorf("the log holds %q:\n%s", secret, log.String())
 			}
 		}
-		says(t, log.String(), "answered 404")
+		checkContains(t, log.String(), "answered 404")
 	})
 }
 
@@ -504,7 +504,7 @@ func TestAnEventThatIsNoLongerKeptIsGivenUp(t *testing.T) {
 		s := begin(t, Options{Store: m}, r)
 		defer shut(t, s)
 		synctest.Wait()
-		says(t, only(t, s.Deliveries(schema.AllTenants(), true)).Dead, "no longer kept")
+		checkContains(t, only(t, s.Deliveries(schema.AllTenants(), true)).Dead, "no longer kept")
 		if _, err := m.Body(t.Context(), schema.DefaultTenant, "m1"); !errors.Is(err, bus.ErrNotFound) || r.requests() != 0 {
 			t.Errorf("%v, %d requests", err, r.requests())
 		}

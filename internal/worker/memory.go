@@ -43,15 +43,15 @@ type memory struct {
 	}
 
 	mu     sync.Mutex
-	calls  map[schema.CallID]*kept
-	owners map[bus.ReplyTo]*owned
+	calls  map[schema.CallID]*rememberedCall
+	owners map[bus.ReplyTo]*routerCalls
 	size   int // bytes of all chained calls
 	count  int
 	seen   duplicateFilter
 }
 
-// kept is one remembered call.
-type kept struct {
+// rememberedCall is one remembered call.
+type rememberedCall struct {
 	id    schema.CallID
 	state bus.OutcomeState
 	// only, if set, is the router that last asked about the call. The call is refused if it comes
@@ -64,19 +64,19 @@ type kept struct {
 	since time.Time       // time of its end, or of the query about it
 	size  int
 
-	in         *owned // nil while it is running
-	next, prev *kept
+	in         *routerCalls // nil while it is running
+	next, prev *rememberedCall
 }
 
-// owned holds the calls of one router that are not running, oldest first.
-type owned struct {
+// routerCalls holds the calls of one router that are not running, oldest first.
+type routerCalls struct {
 	router      bus.ReplyTo
 	size        int
-	first, last *kept
+	first, last *rememberedCall
 }
 
 func newMemory(worker schema.WorkerID, now time.Time) *memory {
-	m := &memory{worker: worker, calls: make(map[schema.CallID]*kept), owners: make(map[bus.ReplyTo]*owned), seen: newDuplicateFilter(now)}
+	m := &memory{worker: worker, calls: make(map[schema.CallID]*rememberedCall), owners: make(map[bus.ReplyTo]*routerCalls), seen: newDuplicateFilter(now)}
 	m.most.calls, m.most.bytes, m.most.age = keptCalls, keptBytes, keptFor
 	return m
 }
@@ -96,7 +96,7 @@ func (m *memory) begin(id schema.CallID, seq uint64, from bus.ReplyTo, now time.
 	k := m.calls[id]
 	if k == nil {
 		m.seen.add(id, now)
-		m.calls[id] = &kept{id: id, state: bus.OutcomeRunning}
+		m.calls[id] = &rememberedCall{id: id, state: bus.OutcomeRunning}
 		return nil
 	}
 	if k.only != "" && k.only != from {
@@ -165,7 +165,7 @@ func (m *memory) asked(q *bus.OutcomeQuery, from bus.ReplyTo, now time.Time) []b
 			if !m.seen.maybe(id) && m.seen.covers(q.Within, now) {
 				f.State = bus.OutcomeNever
 			}
-			k = &kept{id: id, state: f.State, since: now, size: keptOverhead}
+			k = &rememberedCall{id: id, state: f.State, since: now, size: keptOverhead}
 			m.calls[id] = k
 			m.chain(k, from)
 		}
@@ -192,10 +192,10 @@ func (m *memory) sweep(now time.Time) {
 	m.trim(now)
 }
 
-func (m *memory) chain(k *kept, router bus.ReplyTo) {
+func (m *memory) chain(k *rememberedCall, router bus.ReplyTo) {
 	o := m.owners[router]
 	if o == nil {
-		o = &owned{router: router}
+		o = &routerCalls{router: router}
 		m.owners[router] = o
 	}
 	k.in, k.prev, k.next = o, o.last, nil
@@ -211,7 +211,7 @@ func (m *memory) chain(k *kept, router bus.ReplyTo) {
 }
 
 // unchain removes the call from its chain, if it is in one.
-func (m *memory) unchain(k *kept) {
+func (m *memory) unchain(k *rememberedCall) {
 	o := k.in
 	if o == nil {
 		return
@@ -235,7 +235,7 @@ func (m *memory) unchain(k *kept) {
 	}
 }
 
-func (m *memory) forget(k *kept) {
+func (m *memory) forget(k *rememberedCall) {
 	m.unchain(k)
 	delete(m.calls, k.id)
 }
@@ -257,7 +257,7 @@ func (m *memory) bound() {
 		return
 	}
 	for bytes, calls := m.most.bytes-m.most.bytes/64, m.most.calls-m.most.calls/64; m.size > bytes || m.count > calls; {
-		var most *owned
+		var most *routerCalls
 		for _, o := range m.owners {
 			if most == nil || o.size > most.size {
 				most = o

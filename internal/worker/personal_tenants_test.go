@@ -12,15 +12,15 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// annOf returns a principal with the same name and owner in each tenant.
-func annOf(tenant schema.TenantID) schema.Principal {
+// samePersonIn returns a principal with the same name and owner in each tenant.
+func samePersonIn(tenant schema.TenantID) schema.Principal {
 	return schema.Principal{Name: "ann", Owner: "ann@x", Tenant: tenant}
 }
 
 // accountOf calls as ann of a tenant, and returns the account that the server saw.
 func accountOf(t *testing.T, r *dispatch.Router, tenant schema.TenantID) (string, error) {
 	t.Helper()
-	res, err := r.Do(t.Context(), &schema.Call{ID: schema.NewCallID(), Server: "accounts", Tool: "whoami", Arguments: []byte(`{}`), Timeout: 20 * time.Second, Principal: annOf(tenant)})
+	res, err := r.Do(t.Context(), &schema.Call{ID: schema.NewCallID(), Server: "accounts", Tool: "whoami", Arguments: []byte(`{}`), Timeout: 20 * time.Second, Principal: samePersonIn(tenant)})
 	if err != nil {
 		return "", err
 	}
@@ -39,7 +39,7 @@ func TestPeopleOfOneNameInTwoTenantsShareNothing(t *testing.T) {
 	defer stop(t, w)
 	r, c, book := personalFront(t, srv, keys, mcp.URL+"/mcp")
 	await(t, c, "accounts is ready", hasTools(c, "accounts"))
-	person := func(tenant schema.TenantID) string { who := annOf(tenant); return credential.Person(&who) }
+	person := func(tenant schema.TenantID) string { who := samePersonIn(tenant); return credential.Person(&who) }
 	set := func(tenant schema.TenantID, key string) {
 		t.Helper()
 		if err := book.SetSecret(t.Context(), "accounts", person(tenant), key); err != nil {

@@ -23,8 +23,8 @@ const stopTimeout = 10 * time.Second
 type servers struct {
 	w       *Worker
 	held    map[schema.ServerID]*held
-	coming  map[schema.ServerID]*arrival // servers that replace held ones once they are ready
-	leaving sync.WaitGroup               // one per server that is starting as a replacement or draining
+	coming  map[schema.ServerID]*startingServer // servers that replace held ones once they are ready
+	leaving sync.WaitGroup                      // one per server that is starting as a replacement or draining
 }
 
 // open starts a server. It takes no calls before it is held. changed is called after each change of
@@ -70,8 +70,8 @@ func (v *servers) find(id schema.ServerID) *held {
 	return v.held[id]
 }
 
-// arrival is a server that is starting to replace a held one.
-type arrival struct {
+// startingServer is a server that is starting to replace a held one.
+type startingServer struct {
 	next    *held
 	changed chan struct{}
 	cancel  context.CancelFunc
@@ -122,21 +122,21 @@ func (v *servers) changeLocked(old *held, s Served) {
 	w := v.w
 	id := s.Session.Spec.ID
 	if a := v.coming[id]; a != nil {
-		if same(&a.next.served, &s) {
+		if sameDefinition(&a.next.served, &s) {
 			return
 		}
 		v.dropArrivalLocked(id)
 	}
-	if same(&old.served, &s) {
+	if sameDefinition(&old.served, &s) {
 		return
 	}
 	w.log.Info("a server was changed", "server", id)
 	v.replaceLocked(old, s)
 }
 
-// same reports whether two entries define the same server. The keys of attached programs do not
+// sameDefinition reports whether two entries define the same server. The keys of attached programs do not
 // count, because they are applied separately.
-func same(a, b *Served) bool {
+func sameDefinition(a, b *Served) bool {
 	x, y := a.Entry, b.Entry
 	x.Where, y.Where = "", ""
 	if x.Attach != nil && y.Attach != nil {
@@ -181,7 +181,7 @@ func (v *servers) pending() []string {
 func (v *servers) replaceLocked(old *held, s Served) {
 	w := v.w
 	id := s.Session.Spec.ID
-	a := &arrival{changed: make(chan struct{}, 1)}
+	a := &startingServer{changed: make(chan struct{}, 1)}
 	a.next = v.open(s, old.added, func() {
 		select {
 		case a.changed <- struct{}{}:
@@ -203,7 +203,7 @@ func (v *servers) replaceLocked(old *held, s Served) {
 }
 
 // arrive replaces the old server with the new one as soon as that is ready.
-func (v *servers) arrive(ctx context.Context, id schema.ServerID, old *held, a *arrival) {
+func (v *servers) arrive(ctx context.Context, id schema.ServerID, old *held, a *startingServer) {
 	w := v.w
 	for {
 		w.mu.Lock()

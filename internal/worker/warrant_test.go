@@ -59,10 +59,10 @@ func startFleet(t *testing.T, policy string, entries ...config.ServerEntry) *fle
 	for _, signs := range []struct {
 		as   **warrant.Signer
 		name string
-		may  []warrant.How
-	}{{&f.approver, "approver", []warrant.How{warrant.People}}, {&f.door, "door", []warrant.How{warrant.Caller}}, {&f.stranger, "stranger", nil}} {
+		may  []warrant.Decider
+	}{{&f.approver, "approver", []warrant.Decider{warrant.People}}, {&f.door, "door", []warrant.Decider{warrant.Caller}}, {&f.stranger, "stranger", nil}} {
 		k := key(signs.name)
-		*signs.as = warrant.NewSigner(k, warrant.Hows()...)
+		*signs.as = warrant.NewSigner(k, warrant.Deciders()...)
 		if signs.may != nil {
 			trust.Add(k.Public().(ed25519.PublicKey), signs.may...)
 		}
@@ -124,7 +124,7 @@ func (f *fleet) effect(server schema.ServerID, id string) *bus.CallFrame {
 }
 
 // claimsOf returns the claims of a warrant for exactly this frame.
-func claimsOf(frame *bus.CallFrame, how warrant.How) warrant.Claims {
+func claimsOf(frame *bus.CallFrame, how warrant.Decider) warrant.Claims {
 	now, rule := time.Now(), &risk.Approval{By: risk.ByGroups, Groups: []string{"ops"}, Needed: 1}
 	if how == warrant.Caller {
 		rule = &risk.Approval{By: risk.ByCaller, Needed: 1}
@@ -368,7 +368,7 @@ func TestWorkerWithoutTrustedKeysRefusesApprovedCalls(t *testing.T) {
 	for _, trust := range []*warrant.Trust{nil, {}} {
 		var log bytes.Buffer
 		w := startTrusting(t, srv, trust, "", slog.New(slog.NewTextHandler(&log, nil)), held(entry("pay", mcptest.Echo)), entry("calm", mcptest.Echo))
-		f := &fleet{t: t, worker: w, effects: filepath.Join(t.TempDir(), "effects"), approver: warrant.NewSigner(key("approver"), warrant.Hows()...)}
+		f := &fleet{t: t, worker: w, effects: filepath.Join(t.TempDir(), "effects"), approver: warrant.NewSigner(key("approver"), warrant.Deciders()...)}
 		f.router, f.catalog = front(t, srv)
 		var err error
 		if f.client, err = srv.Connect(t, "anybody").NewClient(schema.NewID("router")); err != nil {

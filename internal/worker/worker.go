@@ -112,7 +112,7 @@ type Worker struct {
 	listener *bus.Listener
 	launcher *launch.Launcher
 	engine   *lazyEngine
-	spent    *warrant.Spent
+	spent    *warrant.UsedWarrants
 	memory   *memory
 	brief    *memory
 	started  time.Time
@@ -151,9 +151,9 @@ func Start(o Options) (*Worker, error) {
 	o.MaxUnfetched = cmp.Or(o.MaxUnfetched, defaultMaxUnfetched)
 	w := &Worker{
 		id: schema.WorkerID(schema.NewID(o.Name)), o: o, log: o.Log, launcher: launcher, started: time.Now().UTC(), host: host,
-		jobs: make(map[uint64]*job), idle: make(chan struct{}, 1), spent: warrant.NewSpent(spentWarrants),
+		jobs: make(map[uint64]*job), idle: make(chan struct{}, 1), spent: warrant.NewUsedWarrants(spentWarrants),
 	}
-	w.servers = servers{w: w, held: make(map[schema.ServerID]*held), coming: make(map[schema.ServerID]*arrival)}
+	w.servers = servers{w: w, held: make(map[schema.ServerID]*held), coming: make(map[schema.ServerID]*startingServer)}
 	w.announcer = newAnnouncer(w)
 	if w.attachable.keys, err = authn.NewKeys(nil); err != nil {
 		return nil, err

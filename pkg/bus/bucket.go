@@ -216,21 +216,21 @@ func (b *Bucket) watch(ctx context.Context, f func(key string, m *nats.Msg, revi
 
 func removal(m *nats.Msg) bool { return m.Header.Get(kvOperation) != "" }
 
-// Once records used names across all processes, for as long as its table keeps rows.
-type Once struct{ b *Bucket }
+// Claims records used names across all processes, for as long as its table keeps rows.
+type Claims struct{ b *Bucket }
 
 // OpenOnce opens the table that records the names.
-func OpenOnce(ctx context.Context, c *Conn, spec TableSpec) (*Once, error) {
+func OpenOnce(ctx context.Context, c *Conn, spec TableSpec) (*Claims, error) {
 	b, err := OpenBucket(ctx, c, spec)
 	if err != nil {
 		return nil, err
 	}
-	return &Once{b}, nil
+	return &Claims{b}, nil
 }
 
 // Take returns nil to the first caller that takes a name, and [ErrConflict] to all others.
 // After any other error it is unknown whether the name is taken.
-func (o *Once) Take(ctx context.Context, name string) error {
+func (o *Claims) Take(ctx context.Context, name string) error {
 	_, err := o.b.Create(ctx, Token(name), []byte{'1'})
 	return err
 }

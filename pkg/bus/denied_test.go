@@ -14,7 +14,7 @@ import (
 // TestAStreamThatNATSDeniesIsAnErrorAtOnce has NATS with the permissions of an earlier version, which do
 // not have a new stream and a new table. NATS answers such requests with nothing.
 func TestAStreamThatNATSDeniesIsAnErrorAtOnce(t *testing.T) {
-	s := guarded(t, server.Options{JetStream: true, StoreDir: t.TempDir(), Users: []*server.User{{
+	s := startGatedServer(t, server.Options{JetStream: true, StoreDir: t.TempDir(), Users: []*server.User{{
 		Username: "frontdoor", Password: "x",
 		Permissions: &server.Permissions{Publish: &server.SubjectPermission{Deny: []string{"$JS.API.STREAM.INFO.callyard_data_keys", "$JS.API.STREAM.INFO.KV_callyard_sets", "$JS.API.CONSUMER.CREATE.KV_callyard_pins.>"}}},
 	}}})
@@ -49,7 +49,7 @@ func TestAStreamThatNATSDeniesIsAnErrorAtOnce(t *testing.T) {
 // TestAProcessWithTheUserOfAnotherRoleFailsAtOnce has an approver that signs in as a front door, which may
 // use other inboxes.
 func TestAProcessWithTheUserOfAnotherRoleFailsAtOnce(t *testing.T) {
-	s := guarded(t, server.Options{JetStream: true, StoreDir: t.TempDir(), Users: []*server.User{{
+	s := startGatedServer(t, server.Options{JetStream: true, StoreDir: t.TempDir(), Users: []*server.User{{
 		Username: "frontdoor", Password: "x", Permissions: &server.Permissions{Subscribe: &server.SubjectPermission{Allow: []string{"_INBOX.frontdoor.>"}}},
 	}}})
 	c, err := bus.Connect(t.Context(), bus.Options{Name: "test", Role: "approver", URL: s.ClientURL(), User: "frontdoor", Password: "x", Log: slog.New(slog.DiscardHandler)})
@@ -71,7 +71,7 @@ func (l lines) Write(p []byte) (int, error) { l <- string(p); return len(p), nil
 // TestAWorkerThatMayNotReceiveCallsIsNotReady has a worker that signs in with the user of another role.
 // Otherwise a rolling update would replace all workers by such ones.
 func TestAWorkerThatMayNotReceiveCallsIsNotReady(t *testing.T) {
-	s := guarded(t, server.Options{Users: []*server.User{{
+	s := startGatedServer(t, server.Options{Users: []*server.User{{
 		Username: "approver", Password: "x", Permissions: &server.Permissions{Subscribe: &server.SubjectPermission{Deny: []string{"callyard.v1.serve.*"}}},
 	}}})
 	log := make(lines, 10)

@@ -12,8 +12,8 @@ import (
 	"github.com/callyard/callyard/pkg/bus"
 )
 
-// says is a server that sends one line to each client.
-func says(t *testing.T, line string) string {
+// lineServer is a server that sends one line to each client.
+func lineServer(t *testing.T, line string) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -50,14 +50,14 @@ func TestExposureIsReadFromTheServerInfo(t *testing.T) {
 		`INFO {"host":"0.0.0.0","tls_verify":true}`:          {Credential: true, Beyond: true},
 		`INFO {"host":"localhost","connect_urls":["a","b"]}`: {},
 	} {
-		want.Address = says(t, line+"\r\n")
+		want.Address = lineServer(t, line+"\r\n")
 		got, err := bus.Exposures(t.Context(), "nats://"+want.Address)
 		if err != nil || len(got) != 1 || got[0] != want {
 			t.Errorf("%s: %+v, %v, want %+v", line, got, err, want)
 		}
 	}
 	for _, line := range []string{"HTTP/1.1 400 Bad Request\r\n", "INFO nothing\r\n", "INFO " + strings.Repeat("x", 1<<17), "\n"} {
-		if _, err := bus.Exposures(t.Context(), says(t, line)); err == nil {
+		if _, err := bus.Exposures(t.Context(), lineServer(t, line)); err == nil {
 			t.Errorf("%.20q is taken for a NATS server", line)
 		}
 	}

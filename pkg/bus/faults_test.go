@@ -32,7 +32,7 @@ func (g *gate) Check(server.ClientAuthentication) bool {
 	return false
 }
 
-func guarded(t *testing.T, o server.Options) *server.Server {
+func startGatedServer(t *testing.T, o server.Options) *server.Server {
 	t.Helper()
 	o.Host, o.Port, o.NoSigs, o.NoLog = "127.0.0.1", porttest.Port(t), true, true
 	s, err := server.NewServer(&o)
@@ -68,7 +68,7 @@ func (s *said) String() string {
 func TestConnectionSurvivesTemporarilyRefusedCredential(t *testing.T) {
 	g := &gate{refused: make(chan struct{}, 64)}
 	g.open.Store(true)
-	s := guarded(t, server.Options{CustomClientAuthentication: g})
+	s := startGatedServer(t, server.Options{CustomClientAuthentication: g})
 	var log said
 	c, err := bus.Connect(t.Context(), bus.Options{URL: s.ClientURL(), Name: "w", Log: slog.New(slog.NewTextHandler(&log, nil))})
 	if err != nil {
@@ -112,10 +112,10 @@ func TestConnectionSurvivesTemporarilyRefusedCredential(t *testing.T) {
 func TestConnectErrorsNameTheSettingToCorrect(t *testing.T) {
 	web := httptest.NewTLSServer(nil)
 	defer web.Close()
-	secret := guarded(t, server.Options{Username: "a", Password: "b"})
-	encrypted := guarded(t, server.Options{TLS: true, TLSConfig: &tls.Config{Certificates: web.TLS.Certificates, MinVersion: tls.VersionTLS12}})
-	mutual := guarded(t, server.Options{TLS: true, TLSVerify: true, TLSConfig: &tls.Config{Certificates: web.TLS.Certificates, ClientAuth: tls.RequireAnyClientCert, MinVersion: tls.VersionTLS12}})
-	small := guarded(t, server.Options{MaxPayload: 64<<10 - 1})
+	secret := startGatedServer(t, server.Options{Username: "a", Password: "b"})
+	encrypted := startGatedServer(t, server.Options{TLS: true, TLSConfig: &tls.Config{Certificates: web.TLS.Certificates, MinVersion: tls.VersionTLS12}})
+	mutual := startGatedServer(t, server.Options{TLS: true, TLSVerify: true, TLSConfig: &tls.Config{Certificates: web.TLS.Certificates, ClientAuth: tls.RequireAnyClientCert, MinVersion: tls.VersionTLS12}})
+	small := startGatedServer(t, server.Options{MaxPayload: 64<<10 - 1})
 	for name, c := range map[string]struct {
 		o    bus.Options
 		want string
@@ -139,7 +139,7 @@ func TestConnectErrorsNameTheSettingToCorrect(t *testing.T) {
 }
 
 func TestMissingJetStreamErrorSuggestsTheFix(t *testing.T) {
-	bare := guarded(t, server.Options{})
+	bare := startGatedServer(t, server.Options{})
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	c, err := bus.Connect(ctx, bus.Options{URL: bare.ClientURL(), Provision: true, Log: slog.New(slog.DiscardHandler)})

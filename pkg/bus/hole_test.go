@@ -14,9 +14,9 @@ import (
 	"github.com/callyard/callyard/pkg/bus/bustest"
 )
 
-// hole is a proxy in front of a server. When it opens, existing connections transmit no more data
+// blackHoleProxy is a proxy in front of a server. When it opens, existing connections transmit no more data
 // but stay open.
-type hole struct {
+type blackHoleProxy struct {
 	net.Listener
 	mu    sync.Mutex
 	open  chan struct{} // closed when the existing connections stop transmitting
@@ -25,13 +25,13 @@ type hole struct {
 	until chan struct{} // closed at the end of the test
 }
 
-func before(t *testing.T, server string) *hole {
+func before(t *testing.T, server string) *blackHoleProxy {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &hole{Listener: l, open: make(chan struct{}), until: make(chan struct{})}
+	h := &blackHoleProxy{Listener: l, open: make(chan struct{}), until: make(chan struct{})}
 	h.wait.Go(func() {
 		for {
 			from, err := l.Accept()
@@ -64,7 +64,7 @@ func before(t *testing.T, server string) *hole {
 	return h
 }
 
-func (h *hole) pass(from, to net.Conn, open chan struct{}) {
+func (h *blackHoleProxy) pass(from, to net.Conn, open chan struct{}) {
 	h.wait.Go(func() {
 		buf := make([]byte, 32<<10)
 		for {
@@ -88,7 +88,7 @@ func (h *hole) pass(from, to net.Conn, open chan struct{}) {
 }
 
 // swallow opens the hole for the existing connections.
-func (h *hole) swallow() {
+func (h *blackHoleProxy) swallow() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	close(h.open)

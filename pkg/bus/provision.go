@@ -18,7 +18,7 @@ import (
 // ends.
 func Provision(ctx context.Context, c *Conn, streams []StreamSpec, tables []TableSpec) error {
 	for _, spec := range streams {
-		if err := patiently(ctx, c, func() error {
+		if err := retryWhileStarting(ctx, c, func() error {
 			_, err := OpenStream(ctx, c, spec)
 			return err
 		}); err != nil {
@@ -26,7 +26,7 @@ func Provision(ctx context.Context, c *Conn, streams []StreamSpec, tables []Tabl
 		}
 	}
 	for _, spec := range tables {
-		if err := patiently(ctx, c, func() error {
+		if err := retryWhileStarting(ctx, c, func() error {
 			_, err := OpenBucket(ctx, c, spec)
 			return err
 		}); err != nil {
@@ -36,11 +36,11 @@ func Provision(ctx context.Context, c *Conn, streams []StreamSpec, tables []Tabl
 	return nil
 }
 
-// patiently repeats open while the cluster starts, until ctx ends.
-func patiently(ctx context.Context, c *Conn, open func() error) error {
+// retryWhileStarting repeats open while the cluster starts, until ctx ends.
+func retryWhileStarting(ctx context.Context, c *Conn, open func() error) error {
 	for {
 		err := open()
-		if err == nil || ctx.Err() != nil || !comingUp(err) {
+		if err == nil || ctx.Err() != nil || !isStarting(err) {
 			return err
 		}
 		c.log.Warn("the NATS cluster cannot create streams yet; retrying", "replicas", c.replicas, "error", err)
@@ -52,10 +52,10 @@ func patiently(ctx context.Context, c *Conn, open func() error) error {
 	}
 }
 
-// comingUp reports whether an error of JetStream may be temporary while a cluster starts: the
+// isStarting reports whether an error of JetStream may be temporary while a cluster starts: the
 // cluster lacks a leader or servers for the replicas (code 503), or the connection moved to
 // another server before the response.
-func comingUp(err error) bool {
+func isStarting(err error) bool {
 	if api, ok := errors.AsType[*jetstream.APIError](err); ok {
 		return api.Code == 503
 	}

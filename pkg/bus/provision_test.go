@@ -20,7 +20,7 @@ func TestProvisioningWaitsForAClusterThatComesUp(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			tries := 0
-			err := patiently(t.Context(), &Conn{log: slog.New(slog.DiscardHandler)}, func() error {
+			err := retryWhileStarting(t.Context(), &Conn{log: slog.New(slog.DiscardHandler)}, func() error {
 				if tries++; tries < 3 {
 					return transient
 				}
@@ -36,12 +36,12 @@ func TestProvisioningWaitsForAClusterThatComesUp(t *testing.T) {
 func TestProvisioningEndsAtPermanentErrorOrDeadline(t *testing.T) {
 	refused := &jetstream.APIError{Code: 400, ErrorCode: 10052}
 	tries := 0
-	if err := patiently(t.Context(), &Conn{log: slog.New(slog.DiscardHandler)}, func() error { tries++; return refused }); !errors.Is(err, refused) || tries != 1 {
+	if err := retryWhileStarting(t.Context(), &Conn{log: slog.New(slog.DiscardHandler)}, func() error { tries++; return refused }); !errors.Is(err, refused) || tries != 1 {
 		t.Errorf("ended with %v after %d tries", err, tries)
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := patiently(ended, &Conn{log: slog.New(slog.DiscardHandler)}, func() error { return nats.ErrDisconnected }); !errors.Is(err, nats.ErrDisconnected) {
+	if err := retryWhileStarting(ended, &Conn{log: slog.New(slog.DiscardHandler)}, func() error { return nats.ErrDisconnected }); !errors.Is(err, nats.ErrDisconnected) {
 		t.Errorf("ended with %v", err)
 	}
 }

@@ -59,18 +59,18 @@ func table(bucket string) Store {
 	return Store{Stream: kvStream + bucket, Writes: []string{rows}, Follows: rows}
 }
 
-// contested returns a table whose rows are changed by compare-and-set. If a row cannot be created,
+// compareAndSetTable returns a table whose rows are changed by compare-and-set. If a row cannot be created,
 // the NATS client reads the existing row directly, and Callyard reads it from the leader.
-func contested(bucket string) Store {
+func compareAndSetTable(bucket string) Store {
 	s := table(bucket)
 	s.Last, s.Direct = true, true
 	return s
 }
 
-// unfollowed returns a contested table that is read row by row from the leader and is not
+// unwatchedTable returns a contested table that is read row by row from the leader and is not
 // watched.
-func unfollowed(bucket string) Store {
-	s := contested(bucket)
+func unwatchedTable(bucket string) Store {
+	s := compareAndSetTable(bucket)
 	s.Follows = ""
 	return s
 }
@@ -82,9 +82,9 @@ func followed(bucket string) Store {
 	return s
 }
 
-// takenOnce returns a table of names, each of which can be taken once.
-func takenOnce(bucket string) Store {
-	s := contested(bucket)
+// claimTable returns a table of names, each of which can be taken once.
+func claimTable(bucket string) Store {
+	s := compareAndSetTable(bucket)
 	s.Follows, s.Last = "", false
 	return s
 }
@@ -100,7 +100,7 @@ func shared() []Store {
 		},
 		{Stream: StreamHeld, Writes: []string{SubjectHeld + "*.*.*.*"}, Last: true, Direct: true, Purge: true},
 		{Stream: StreamAudit, Writes: []string{SubjectAudit + "*"}, Last: true, Range: true},
-		heads, contested(BucketPermissions), unfollowed(BucketCredentials),
+		heads, compareAndSetTable(BucketPermissions), unwatchedTable(BucketCredentials),
 		{Stream: StreamDataKeys, Writes: []string{SubjectDataKey + "*"}, Last: true, Follows: SubjectDataKey + "*", Erase: true},
 	}
 }
@@ -129,7 +129,7 @@ func frontDoorRole() Role {
 	sessions := table(BucketSessions)
 	sessions.Last = true
 	stores := append(shared(),
-		table(BucketSwitches), table(BucketServers), contested(BucketSets), contested(BucketAPIKeys), table(BucketKeyUses), sessions, contested(BucketPins), followed(BucketOAuthEnded),
+		table(BucketSwitches), table(BucketServers), compareAndSetTable(BucketSets), compareAndSetTable(BucketAPIKeys), table(BucketKeyUses), sessions, compareAndSetTable(BucketPins), followed(BucketOAuthEnded),
 		Store{Stream: StreamExecutions, Writes: []string{SubjectRecord + "*.*"}, Range: true},
 		Store{Stream: StreamUsage, Writes: []string{SubjectUsage + "*"}, Last: true},
 		deliveries(StreamDeliveries, SubjectDelivery),
@@ -156,8 +156,8 @@ func approverRole() Role {
 	ended := table(BucketOAuthEnded)
 	ended.Follows = "" // front doors, not the approver, refuse the tokens of these grants
 	return Role{Name: RoleApprover, Sends: []string{subjectApprover + "*"}}.with(append(shared(),
-		unfollowed(BucketOAuthKeys), contested(BucketOAuthGrants), ended, takenOnce(BucketOAuthOnce),
-		contested(BucketSlackPeople), contested(BucketSlackCodes), contested(BucketSlackMessages), takenOnce(BucketSlackOnce), contested(BucketNotices),
+		unwatchedTable(BucketOAuthKeys), compareAndSetTable(BucketOAuthGrants), ended, claimTable(BucketOAuthOnce),
+		compareAndSetTable(BucketSlackPeople), compareAndSetTable(BucketSlackCodes), compareAndSetTable(BucketSlackMessages), claimTable(BucketSlackOnce), compareAndSetTable(BucketNotices),
 		deliveries(StreamNoticeDeliveries, SubjectNotice),
 	))
 }

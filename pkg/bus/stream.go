@@ -451,13 +451,13 @@ func watched(m *nats.Msg, sequence uint64) Message {
 	return message(m.Subject, sequence, m.Header, m.Data, time.Time{})
 }
 
-// Tell notifies listeners of the subject, which is not a subject of the stream, that a message with
+// Notify notifies listeners of the subject, which is not a subject of the stream, that a message with
 // the sequence was stored. It is only a hint and can be lost.
-func (s *Stream) Tell(subject string, sequence uint64) {
+func (s *Stream) Notify(subject string, sequence uint64) {
 	_ = s.c.nc.Publish(subject, binary.BigEndian.AppendUint64(nil, sequence))
 }
 
-// Listen calls f with each sequence that [Stream.Tell] sends on the subject, on one goroutine, until
+// Listen calls f with each sequence that [Stream.Notify] sends on the subject, on one goroutine, until
 // stop is called.
 func (s *Stream) Listen(subject string, f func(sequence uint64)) (stop func(), err error) {
 	done := make(chan struct{})

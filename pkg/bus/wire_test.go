@@ -12,11 +12,11 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// deaf is a worker that must not receive any call.
-type deaf struct{ t *testing.T }
+// noCallsWorker is a worker that must not receive any call.
+type noCallsWorker struct{ t *testing.T }
 
-func (d deaf) Call(f *CallFrame, _ ReplyTo) { d.t.Errorf("call %s was read", f.ID) }
-func (d deaf) Cancel(uint64)                { d.t.Error("a cancel was read") }
+func (d noCallsWorker) Call(f *CallFrame, _ ReplyTo) { d.t.Errorf("call %s was read", f.ID) }
+func (d noCallsWorker) Cancel(uint64)                { d.t.Error("a cancel was read") }
 
 func TestMessageOfAnotherVersionIsRefusedAsNeverStarted(t *testing.T) {
 	srv, err := server.NewServer(&server.Options{DontListen: true, NoSigs: true, NoLog: true})
@@ -34,7 +34,7 @@ func TestMessageOfAnotherVersionIsRefusedAsNeverStarted(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	l, err := conn.Listen("w", deaf{t})
+	l, err := conn.Listen("w", noCallsWorker{t})
 	if err != nil {
 		t.Fatal(err)
 	}

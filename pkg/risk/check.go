@@ -115,7 +115,7 @@ func covers(a, b []glob) bool {
 	for _, inner := range b {
 		if !slices.ContainsFunc(a, func(outer glob) bool {
 			// Only a star of the outer pattern can match a star of the inner one.
-			return outer.any || wild(outer.text, inner.text, func(p, n rune) bool { return p == n && n != '*' && n != '?' }) && !slips(outer.text, inner.text)
+			return outer.any || matchWildcard(outer.text, inner.text, func(p, n rune) bool { return p == n && n != '*' && n != '?' }) && !mayExceed(outer.text, inner.text)
 		}) {
 			return false
 		}
@@ -123,9 +123,9 @@ func covers(a, b []glob) bool {
 	return true
 }
 
-// slips reports whether a "?" of the outer pattern could be the only match for a "*" of the
+// mayExceed reports whether a "?" of the outer pattern could be the only match for a "*" of the
 // inner one.
-func slips(outer, inner string) bool {
+func mayExceed(outer, inner string) bool {
 	return strings.Contains(outer, "?") && strings.Contains(inner, "*")
 }
 

@@ -22,11 +22,11 @@ type glob struct {
 // characters, including none and slashes. "?" matches one character. Everything else matches
 // exactly.
 func MatchPattern(pattern, name string) bool {
-	return wild(pattern, name, func(a, b rune) bool { return a == b })
+	return matchWildcard(pattern, name, func(a, b rune) bool { return a == b })
 }
 
 func newGlob(text string) glob {
-	return glob{text: text, literal: !strings.ContainsAny(text, "*?"), any: text != "" && strings.Trim(text, "*") == "", plain: isPlain(text), bare: bare(text)}
+	return glob{text: text, literal: !strings.ContainsAny(text, "*?"), any: text != "" && strings.Trim(text, "*") == "", plain: isPlain(text), bare: stripInvisible(text)}
 }
 
 func matchesAny(globs []glob, name string) bool {
@@ -45,7 +45,7 @@ func (g *glob) matches(name string) bool {
 	if g.literal {
 		return g.text == name
 	}
-	return wild(g.text, name, func(a, b rune) bool { return a == b })
+	return matchWildcard(g.text, name, func(a, b rune) bool { return a == b })
 }
 
 // resemblesAny is matchesAny for names that look like the names of the patterns.
@@ -56,7 +56,7 @@ func resemblesAny(globs []glob, name string) bool {
 	// Visible ASCII needs no stripped copy, because lookalikes in it differ only in case.
 	stripped := name
 	if !isPlain(name) {
-		stripped = bare(name)
+		stripped = stripInvisible(name)
 	}
 	for i := range globs {
 		if globs[i].resembles(stripped) {
@@ -73,12 +73,12 @@ func (g *glob) resembles(stripped string) bool {
 	if g.literal && g.plain && len(g.bare) > len(stripped) {
 		return false // a lookalike letter has at least as many bytes as the original
 	}
-	return wild(g.bare, stripped, alike)
+	return matchWildcard(g.bare, stripped, resembles)
 }
 
-// wild matches with backtracking over the last star only, which limits it to
+// matchWildcard matches with backtracking over the last star only, which limits it to
 // len(pattern) × len(name) steps. Invalid UTF-8 in a name matches no letter.
-func wild(pattern, name string, same func(p, n rune) bool) bool {
+func matchWildcard(pattern, name string, same func(p, n rune) bool) bool {
 	star, resume := -1, 0
 	i, j := 0, 0
 	for j < len(name) {
@@ -125,9 +125,9 @@ func isPlain(name string) bool {
 	return true
 }
 
-// bare removes characters that are invisible or hard to see: spaces, controls and marks on
+// stripInvisible removes characters that are invisible or hard to see: spaces, controls and marks on
 // letters.
-func bare(name string) string {
+func stripInvisible(name string) string {
 	return strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || unicode.IsSpace(r) || unicode.In(r, unicode.C, unicode.M, unicode.Z) {
 			return -1
@@ -136,10 +136,10 @@ func bare(name string) string {
 	}, name)
 }
 
-// alike reports whether n can pass for p. Any letter of an alphabet with Latin-like shapes
+// resembles reports whether n can pass for p. Any letter of an alphabet with Latin-like shapes
 // passes for any ASCII letter or digit, and any other dash or line for those of ASCII. This
 // holds too many calls rather than too few: a table of lookalikes would have gaps.
-func alike(p, n rune) bool {
+func resembles(p, n rune) bool {
 	if p == n {
 		return true
 	}

@@ -146,13 +146,13 @@ func (r *reader) duration(path string, n *yamldoc.Node, least, most time.Duratio
 		r.faults.add(n.At, path, "%s is not a duration; write a number with its unit, such as \"90s\", \"10m\", \"4h\" or \"2d\".", quote(text))
 		return 0
 	case d < least || d > most:
-		r.faults.add(n.At, path, "must be from %s to %s.", spelled(least), spelled(most))
+		r.faults.add(n.At, path, "must be from %s to %s.", durationText(least), durationText(most))
 		return 0
 	}
 	return d
 }
 
-func spelled(d time.Duration) string {
+func durationText(d time.Duration) string {
 	if d >= day {
 		return strconv.Itoa(int(d/day)) + "d"
 	}

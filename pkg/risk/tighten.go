@@ -50,11 +50,11 @@ func narrower(platform, tenant *Approval) *Approval {
 		return platform
 	case platform.By == ByCaller && tenant.By == ByGroups:
 		a := *tenant
-		a.Expires = sooner(platform.Expires, tenant.Expires)
+		a.Expires = shorter(platform.Expires, tenant.Expires)
 		return &a
 	}
 	a := *platform
-	a.Expires = sooner(platform.Expires, tenant.Expires)
+	a.Expires = shorter(platform.Expires, tenant.Expires)
 	if platform.By != ByGroups || tenant.By != ByGroups {
 		return &a
 	}
@@ -73,8 +73,8 @@ func common(a, b []string) []string {
 	return slices.DeleteFunc(slices.Clone(a), func(name string) bool { return !slices.Contains(b, name) })
 }
 
-// sooner returns the shorter of two times. 0 means that there is none.
-func sooner(a, b time.Duration) time.Duration {
+// shorter returns the shorter of two times. 0 means that there is none.
+func shorter(a, b time.Duration) time.Duration {
 	if a == 0 || b == 0 {
 		return max(a, b)
 	}

@@ -59,7 +59,7 @@ func TestTenantPolicyNeverLoosensThePlatforms(t *testing.T) {
 		h.ReplaceAll(platform, map[schema.TenantID]*risk.Policy{"acme": own})
 		in := &risk.Input{Server: "s", Tool: string("abcd"[r.IntN(4)]), ServerRisk: r.IntN(4), Arguments: fmt.Appendf(nil, `{"n":%d}`, r.IntN(5)), Principal: schema.Principal{Name: "p", Tenant: "acme"}}
 		was, is := platform.Assess(in), h.Assess(in)
-		if why := looser(&was, &is); why != "" {
+		if why := weakerThan(&was, &is); why != "" {
 			t.Fatalf("%s:\n%+v\n%+v\nplatform:\n%s\ntenant:\n%s", why, was, is, texts[0], texts[1])
 		}
 		if was.Deny != is.Deny || was.Level != is.Level || was.Approval == nil && is.Approval != nil {
@@ -76,8 +76,8 @@ func TestTenantPolicyNeverLoosensThePlatforms(t *testing.T) {
 	}
 }
 
-// looser returns how is requires less than was, or "".
-func looser(was, is *risk.Assessment) string {
+// weakerThan returns how is requires less than was, or "".
+func weakerThan(was, is *risk.Assessment) string {
 	switch {
 	case was.Deny && !is.Deny:
 		return "it does not deny"

@@ -14,8 +14,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// telling is an MCP server of the SDK whose tool returns the metadata that it received.
-func telling() *mcp.Server {
+// metadataServer is an MCP server of the SDK whose tool returns the metadata that it received.
+func metadataServer() *mcp.Server {
 	server := mcp.NewServer(&mcp.Implementation{Name: "telling", Version: "1.0.0"}, nil)
 	mcp.AddTool(server, &mcp.Tool{Name: "told", Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}}, func(ctx context.Context, _ *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
 		now, hasClock := Clock(ctx)
@@ -27,7 +27,7 @@ func telling() *mcp.Server {
 }
 
 func TestEmbeddedMCPServerGetsSessionClockAndSeed(t *testing.T) {
-	server := telling()
+	server := metadataServer()
 	f := open(t, Serve(New(""), server))
 	for _, c := range []struct {
 		call schema.Call

@@ -123,7 +123,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.Tell()
+	p.LogFindings()
 	connect := func(ctx context.Context, name string, keep bool) (*bus.Conn, error) {
 		return p.Config.Connect(ctx, name, keep, p.Log)
 	}

@@ -215,9 +215,9 @@ func (b *anthropicBlock) add(delta map[string]json.RawMessage, say func(string))
 	}
 }
 
-// whole returns the block in its non-streaming form. It returns nil for a tool call with incomplete
+// assembled returns the block in its non-streaming form. It returns nil for a tool call with incomplete
 // input, which occurs if the answer reached max_tokens.
-func (b *anthropicBlock) whole() json.RawMessage {
+func (b *anthropicBlock) assembled() json.RawMessage {
 	for name, more := range b.texts {
 		var first string
 		_ = json.Unmarshal(b.members[name], &first) // "" if the block has no initial text
@@ -246,7 +246,7 @@ func (s *anthropicStream) Answer() (*Answer, error) {
 		if b == nil {
 			return nil, &shapeError{"a content block is missing"}
 		}
-		if raw := b.whole(); raw != nil {
+		if raw := b.assembled(); raw != nil {
 			blocks = append(blocks, raw)
 		}
 	}

@@ -131,7 +131,7 @@ func (c *Client) Ask(ctx context.Context, r *Request, text func(string), restart
 			stream = false // some versions of Ollama lose calls in streams
 			continue
 		}
-		if err == nil || ctx.Err() != nil || n == attempts || !worthRetrying(err) {
+		if err == nil || ctx.Err() != nil || n == attempts || !isRetryable(err) {
 			return a, err
 		}
 		if said && restart != nil {
@@ -150,8 +150,8 @@ func (c *Client) Ask(ctx context.Context, r *Request, text func(string), restart
 	}
 }
 
-// worthRetrying reports whether a retry may help. A retry is safe because requests have no side effects.
-func worthRetrying(err error) bool {
+// isRetryable reports whether a retry may help. A retry is safe because requests have no side effects.
+func isRetryable(err error) bool {
 	if fault, ok := errors.AsType[*Error](err); ok {
 		return fault.retryable()
 	}

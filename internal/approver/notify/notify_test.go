@@ -33,7 +33,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-type house struct {
+type testNotifier struct {
 	t      *testing.T
 	conn   *bus.Conn
 	ledger *ledger.Ledger
@@ -42,9 +42,9 @@ type house struct {
 	tenants *tenants.Book
 }
 
-func build(t *testing.T) *house {
+func build(t *testing.T) *testNotifier {
 	t.Helper()
-	h := &house{t: t, conn: bustest.Start(t).Connect(t, "approver")}
+	h := &testNotifier{t: t, conn: bustest.Start(t).Connect(t, "approver")}
 	var err error
 	if h.ledger, err = ledger.Open(t.Context(), h.conn, ledger.Options{Log: slog.New(slog.DiscardHandler)}); err != nil {
 		t.Fatal(err)
@@ -54,12 +54,12 @@ func build(t *testing.T) *house {
 	return h
 }
 
-func (h *house) hold(change func(*risk.Approval)) *ledger.Approval {
+func (h *testNotifier) hold(change func(*risk.Approval)) *ledger.Approval {
 	h.t.Helper()
 	return h.holdOf("", change)
 }
 
-func (h *house) holdOf(tenant schema.TenantID, change func(*risk.Approval)) *ledger.Approval {
+func (h *testNotifier) holdOf(tenant schema.TenantID, change func(*risk.Approval)) *ledger.Approval {
 	h.t.Helper()
 	rule := &risk.Approval{By: risk.ByGroups, Groups: []string{"ops"}, Needed: 1, Expires: time.Minute, EscalateTo: []string{"board"}}
 	if change != nil {
@@ -72,15 +72,15 @@ func (h *house) holdOf(tenant schema.TenantID, change func(*risk.Approval)) *led
 	return held.Approval
 }
 
-func (h *house) decide(a *ledger.Approval, kind ledger.DecisionKind, reason string) {
+func (h *testNotifier) decide(a *ledger.Approval, kind ledger.DecisionKind, reason string) {
 	h.t.Helper()
 	if _, err := h.desk.Decide(h.t.Context(), a.ID, approval.Answer{Kind: kind, Digest: a.Binding.ArgumentsDigest, Reason: reason}, schema.Principal{Name: "ada", Groups: []string{"ops"}}, "web"); err != nil {
 		h.t.Fatal(err)
 	}
 }
 
-// walls is a channel of places that fail on demand.
-type walls struct {
+// failingChannel is a channel of places that fail on demand.
+type failingChannel struct {
 	mu     sync.Mutex
 	places []string
 	shown  map[string][]ledger.State // by place and approval
@@ -89,13 +89,13 @@ type walls struct {
 	tries  map[string]int
 }
 
-func newWalls(places ...string) *walls {
-	return &walls{places: places, shown: map[string][]ledger.State{}, fail: map[string]error{}, hold: map[string]chan struct{}{}, tries: map[string]int{}}
+func newFailingChannel(places ...string) *failingChannel {
+	return &failingChannel{places: places, shown: map[string][]ledger.State{}, fail: map[string]error{}, hold: map[string]chan struct{}{}, tries: map[string]int{}}
 }
 
-func (w *walls) Places(*ledger.Approval) []string { return w.places }
+func (w *failingChannel) Places(*ledger.Approval) []string { return w.places }
 
-func (w *walls) Show(ctx context.Context, place string, a *ledger.Approval) error {
+func (w *failingChannel) Show(ctx context.Context, place string, a *ledger.Approval) error {
 	w.mu.Lock()
 	hold := w.hold[place]
 	w.tries[place]++
@@ -118,13 +118,13 @@ func (w *walls) Show(ctx context.Context, place string, a *ledger.Approval) erro
 	return nil
 }
 
-func (w *walls) set(f func()) {
+func (w *failingChannel) set(f func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	f()
 }
 
-func (w *walls) last(place string, a *ledger.Approval) ledger.State {
+func (w *failingChannel) last(place string, a *ledger.Approval) ledger.State {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if s := w.shown[place+string(a.ID)]; len(s) > 0 {
@@ -133,12 +133,12 @@ func (w *walls) last(place string, a *ledger.Approval) ledger.State {
 	return ""
 }
 
-func start(h *house, f notify.Channel) *notify.Feed {
+func start(h *testNotifier, f notify.Channel) *notify.Feed {
 	return notify.Start(notify.Options{Ledger: h.ledger, Channel: f, Name: "walls", Log: slog.New(slog.DiscardHandler)})
 }
 
 func TestSlowChannelDelaysNoOthers(t *testing.T) {
-	h, w := build(t), newWalls("slow", "quick")
+	h, w := build(t), newFailingChannel("slow", "quick")
 	gate := make(chan struct{})
 	w.hold["slow"] = gate
 	defer start(h, w).Close()
@@ -155,7 +155,7 @@ func TestSlowChannelDelaysNoOthers(t *testing.T) {
 }
 
 func TestCloseWaitsForNotificationInProgress(t *testing.T) {
-	h, w := build(t), newWalls("p")
+	h, w := build(t), newFailingChannel("p")
 	gate := make(chan struct{})
 	w.hold["p"] = gate
 	f := start(h, w)
@@ -179,7 +179,7 @@ func TestCloseWaitsForNotificationInProgress(t *testing.T) {
 }
 
 func TestRecoveredChannelShowsTheLatestState(t *testing.T) {
-	h, w := build(t), newWalls("p")
+	h, w := build(t), newFailingChannel("p")
 	w.fail["p"] = errors.New("down")
 	defer start(h, w).Close()
 	a, b := h.hold(nil), h.hold(nil)
@@ -199,7 +199,7 @@ func TestRecoveredChannelShowsTheLatestState(t *testing.T) {
 }
 
 func TestDelayedNotificationDoesNotBlockOthers(t *testing.T) {
-	h, w := build(t), newWalls("p")
+	h, w := build(t), newFailingChannel("p")
 	a := h.hold(nil)
 	w.fail["p"+string(a.ID)] = &notify.Wait{For: 50 * time.Millisecond, Alone: true, Err: errors.New("later")}
 	defer start(h, w).Close()
@@ -211,7 +211,7 @@ func TestDelayedNotificationDoesNotBlockOthers(t *testing.T) {
 }
 
 func TestFeedBeginsWithExistingApprovals(t *testing.T) {
-	h, w := build(t), newWalls("p")
+	h, w := build(t), newFailingChannel("p")
 	heard := make(chan struct{}, 10)
 	defer h.ledger.Watch(schema.AllTenants(), func(a *ledger.Approval) {
 		if a.State == ledger.Denied {
@@ -296,7 +296,7 @@ func (r *receiver) types(a *ledger.Approval) []string {
 	return all
 }
 
-func (h *house) webhooks(c settings.Notify) (stop func()) {
+func (h *testNotifier) webhooks(c settings.Notify) (stop func()) {
 	h.t.Helper()
 	w, err := notify.OpenWebhooks(h.t.Context(), c, h.tenants, h.conn, func(id schema.ApprovalID) string { return "http://page/a/" + string(id) }, slog.New(slog.DiscardHandler))
 	if err != nil {

@@ -132,9 +132,9 @@ func (p *Provider) distrust(why string, err error) error {
 	return schema.Errorf(schema.KindForbidden, "The identity data from %s cannot be trusted; you are not signed in. Ask the operator to check the log.", p.Name())
 }
 
-// proof holds the claims of an ID token that are checked in addition to those that go-oidc
+// idTokenClaims holds the claims of an ID token that are checked in addition to those that go-oidc
 // checks.
-type proof struct {
+type idTokenClaims struct {
 	Party    string      `json:"azp"`
 	AuthTime json.Number `json:"auth_time"`
 }
@@ -148,7 +148,7 @@ func (p *Provider) person(ctx context.Context, found *oidc.Provider, f Flow, raw
 	if subtle.ConstantTimeCompare([]byte(token.Nonce), []byte(f.Nonce)) != 1 {
 		return Person{}, p.distrust("it was issued for another sign-in", nil)
 	}
-	var more proof
+	var more idTokenClaims
 	var claims map[string]json.RawMessage
 	if err := errors.Join(token.Claims(&more), token.Claims(&claims)); err != nil {
 		return Person{}, p.distrust("its claims cannot be read", nil)

@@ -112,7 +112,7 @@ func clip(text string, most int) string {
 	return fmt.Sprintf("%s… (%d more bytes)", head, len(text)-len(head))
 }
 
-func who(name, owner string) string {
+func displayName(name, owner string) string {
 	name = strings.TrimPrefix(name, settings.NamePrefix)
 	if owner == "" || owner == name {
 		return clean(name)
@@ -184,7 +184,7 @@ func (q *asked) card(denials []string) card {
 	if len(head) > maxHeader {
 		head = append(head[:maxHeader-1:maxHeader-1], '…')
 	}
-	c := card{text: q.verdict() + ": " + subject + ", requested by " + who(q.Binding.Requester.Name, q.Binding.Requester.Owner)}
+	c := card{text: q.verdict() + ": " + subject + ", requested by " + displayName(q.Binding.Requester.Name, q.Binding.Requester.Owner)}
 	c.blocks = []api.Block{api.NewHeaderBlock(plain(string(head))), api.NewRichTextBlock("about", q.about()...)}
 	if q.State == ledger.Pending {
 		c.blocks = append(c.blocks, api.NewActionBlock("answer", q.buttons(denials)...))
@@ -204,8 +204,8 @@ func (q *asked) moved() card {
 	return c.sealed()
 }
 
-// bare returns a minimal card, for when Slack rejects the full one.
-func (q *asked) bare() card {
+// minimal returns a minimal card, for when Slack rejects the full one.
+func (q *asked) minimal() card {
 	c := card{text: q.verdict() + ": " + clip(clean(q.Binding.Tool), 80) + " on " + clip(clean(string(q.Binding.Server)), 80) + ". See " + q.page}
 	return c.sealed()
 }
@@ -241,7 +241,7 @@ func (q *asked) about() []api.RichTextElement {
 		lines = append(lines, text("\nExpires on "), date(q.Expires), text(fmt.Sprintf(" (%s in total); the call does not run after that", span(q.Expires.Sub(q.Since())))))
 	}
 	for _, d := range q.Decisions {
-		lines = append(lines, text("\n"), bold(who(d.By, "")), text(" "+did(d.Kind)+" "+where(d.Channel)+", "), date(d.At))
+		lines = append(lines, text("\n"), bold(displayName(d.By, "")), text(" "+decisionVerb(d.Kind)+" "+where(d.Channel)+", "), date(d.At))
 		if d.Reason != "" {
 			lines = append(lines, text(": “"+clean(d.Reason)+"”"))
 		}
@@ -252,7 +252,7 @@ func (q *asked) about() []api.RichTextElement {
 	}
 	label := "Arguments"
 	if q.Edited != nil {
-		label = "Arguments, edited by " + who(q.Edited.By, "")
+		label = "Arguments, edited by " + displayName(q.Edited.By, "")
 	}
 	shown, rest := q.fold()
 	lines = append(lines, text("\n"+label+":"))
@@ -328,7 +328,7 @@ func (q *asked) elsewhere() string {
 	return "On the request's page you can also edit the arguments or extend the deadline."
 }
 
-func did(k ledger.DecisionKind) string {
+func decisionVerb(k ledger.DecisionKind) string {
 	switch k {
 	case ledger.Approve:
 		return "approved"

@@ -177,8 +177,8 @@ func (c *cards) Show(ctx context.Context, channel string, a *ledger.Approval) er
 	return c.rewrite(ctx, q, m, revision)
 }
 
-// errOther reports that another approver is posting the message.
-func errOther(after time.Duration) error {
+// errPostedElsewhere reports that another approver is posting the message.
+func errPostedElsewhere(after time.Duration) error {
 	return &notify.Wait{For: max(after, 100*time.Millisecond), Alone: true, Err: errors.New("another approver posts it")}
 }
 
@@ -186,7 +186,7 @@ func errOther(after time.Duration) error {
 func (c *cards) hold(ctx context.Context, m message, revision uint64) (message, uint64, error) {
 	now := time.Now().UTC()
 	if m.Holder != "" && m.Holder != c.id && now.Before(m.Until) {
-		return m, revision, errOther(m.Until.Sub(now))
+		return m, revision, errPostedElsewhere(m.Until.Sub(now))
 	}
 	m.Holder, m.Until = c.id, now.Add(holdFor)
 	return c.store(ctx, m, revision)
@@ -200,7 +200,7 @@ func (c *cards) store(ctx context.Context, m message, revision uint64) (message,
 		revision, err = c.messages.Replace(ctx, m, revision)
 	}
 	if errors.Is(err, bus.ErrConflict) {
-		return m, revision, errOther(0)
+		return m, revision, errPostedElsewhere(0)
 	}
 	return m, revision, err
 }
@@ -221,7 +221,7 @@ func (c *cards) post(ctx context.Context, q *asked, m message, revision uint64) 
 	shown := q.card(c.o.Config.DenyReasons)
 	m.TS, err = c.client.send(ctx, m.Channel, shown)
 	if unfit(err) {
-		shown = q.bare()
+		shown = q.minimal()
 		m.TS, err = c.client.send(ctx, m.Channel, shown)
 	}
 	if err != nil {
@@ -240,10 +240,10 @@ func (c *cards) rewrite(ctx context.Context, q *asked, m message, revision uint6
 	if shown.sum != m.Shown || c.isStale(key) {
 		err := c.client.update(ctx, m.Channel, m.TS, shown)
 		if unfit(err) {
-			err = c.client.update(ctx, m.Channel, m.TS, q.bare())
+			err = c.client.update(ctx, m.Channel, m.TS, q.minimal())
 		}
 		switch {
-		case gone(err):
+		case isMessageGone(err):
 			over, told = true, true // the message was deleted
 		case err != nil:
 			return retry(err)
@@ -261,7 +261,7 @@ func (c *cards) rewrite(ctx context.Context, q *asked, m message, revision uint6
 		if m, revision, err = c.hold(ctx, m, revision); err != nil {
 			return err
 		}
-		if _, err := c.client.send(ctx, m.Channel, card{text: ending + " " + q.page}, api.MsgOptionTS(m.TS)); err != nil && !gone(err) {
+		if _, err := c.client.send(ctx, m.Channel, card{text: ending + " " + q.page}, api.MsgOptionTS(m.TS)); err != nil && !isMessageGone(err) {
 			return retry(err)
 		}
 		m.Told, m.Holder, m.Until, m.Final = true, "", time.Time{}, over

@@ -67,8 +67,8 @@ func unfit(err error) bool {
 	return slices.Contains([]string{"invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long", "msg_too_long", "invalid_arguments"}, codeOf(err))
 }
 
-// gone reports whether the message does not exist, or cannot be changed any longer.
-func gone(err error) bool {
+// isMessageGone reports whether the message does not exist, or cannot be changed any longer.
+func isMessageGone(err error) bool {
 	return slices.Contains([]string{"message_not_found", "cant_update_message", "edit_window_closed", "thread_not_found"}, codeOf(err))
 }
 

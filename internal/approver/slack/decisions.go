@@ -35,7 +35,7 @@ type click struct {
 
 // act processes a click after Slack was acknowledged. Only the person who clicked sees its messages.
 func (d *decisions) act(ctx context.Context, c *api.InteractionCallback) {
-	k, ok := clicked(c)
+	k, ok := parseClick(c)
 	if !ok {
 		return
 	}
@@ -44,8 +44,8 @@ func (d *decisions) act(ctx context.Context, c *api.InteractionCallback) {
 	}
 }
 
-// clicked parses a click. It returns false for actions that are not handled here.
-func clicked(c *api.InteractionCallback) (click, bool) {
+// parseClick parses a click. It returns false for actions that are not handled here.
+func parseClick(c *api.InteractionCallback) (click, bool) {
 	k := click{team: c.Team.ID, user: c.User.ID, channel: c.Container.ChannelID, ts: c.Container.MessageTs, trigger: c.TriggerID}
 	if k.channel == "" {
 		k.channel = c.Channel.ID
@@ -106,7 +106,7 @@ func (d *decisions) take(ctx context.Context, k click) error {
 	if err != nil {
 		return err
 	}
-	if !concerned(rule, who) {
+	if !maySee(rule, who) {
 		return none
 	}
 	defer d.cards.heal(ctx, who.Tenant, k)
@@ -136,9 +136,9 @@ func (d *decisions) take(ctx context.Context, k click) error {
 	return err
 }
 
-// concerned reports whether a person may see the call because they are asked, or will be on
+// maySee reports whether a person may see the call because they are asked, or will be on
 // escalation.
-func concerned(rule *risk.Approval, who schema.Principal) bool {
+func maySee(rule *risk.Approval, who schema.Principal) bool {
 	return slices.ContainsFunc(who.Groups, func(g string) bool { return slices.Contains(rule.Groups, g) || slices.Contains(rule.EscalateTo, g) })
 }
 

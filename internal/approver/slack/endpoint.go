@@ -142,7 +142,7 @@ func (i *intake) serveCommand(ctx context.Context, w http.ResponseWriter, form u
 		}
 	}
 	c := api.SlashCommand{TeamID: form.Get("team_id"), APIAppID: form.Get("api_app_id"), UserID: form.Get("user_id"), UserName: form.Get("user_name"), Command: form.Get("command"), Text: form.Get("text")}
-	if !i.ours(&c) {
+	if !i.isOurCommand(&c) {
 		i.o.Log.Warn("a command from Slack was refused: it belongs to another workspace or app")
 		w.WriteHeader(http.StatusForbidden)
 		return

@@ -186,7 +186,7 @@ func (r *fixture) card(in string, a *ledger.Approval, what string, fits func(sla
 
 func anyCard(slacktest.Message) bool { return true }
 
-func says(text string) func(slacktest.Message) bool {
+func hasText(text string) func(slacktest.Message) bool {
 	return func(m slacktest.Message) bool { return strings.Contains(m.Blocks, text) }
 }
 
@@ -219,8 +219,8 @@ func (r *fixture) click(name string, m slacktest.Message, action string, n int) 
 	}
 }
 
-// told waits until a person receives a message with the text.
-func (r *fixture) told(name, text string) {
+// waitForMessage waits until a person receives a message with the text.
+func (r *fixture) waitForMessage(name, text string) {
 	r.t.Helper()
 	r.slack.Until(r.t, fmt.Sprintf("%s is told %q", name, text), func() bool {
 		for _, m := range r.slack.Ephemerals() {

@@ -20,8 +20,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// forgery is a request that must have no effect.
-type forgery struct {
+// forgedRequest is a request that must have no effect.
+type forgedRequest struct {
 	what   string
 	status int // 0 means that it is authentic, and refused after the response
 	body   []byte
@@ -31,8 +31,8 @@ type forgery struct {
 }
 
 // forge returns the corpus. Each item is a valid click except for the fault in its name.
-func (r *fixture) forge() []forgery {
-	var all []forgery
+func (r *fixture) forge() []forgedRequest {
+	var all []forgedRequest
 	a := r.hold(2, `{"n":1}`, nil)
 	m := r.card(channel, a, "", anyCard)
 	value, _, _ := m.Button("approve", 0)
@@ -45,7 +45,7 @@ func (r *fixture) forge() []forgery {
 		return slacktest.Form(p)
 	}
 	add := func(what string, status int, body []byte, header http.Header) {
-		all = append(all, forgery{what, status, body, header, slack.InteractionsPath, a})
+		all = append(all, forgedRequest{what, status, body, header, slack.InteractionsPath, a})
 	}
 	now, secret := time.Now(), slacktest.SigningSecret
 	sign := func(at time.Time, body []byte) http.Header { return slacktest.Sign(secret, at, body) }
@@ -179,12 +179,12 @@ func (r *fixture) forge() []forgery {
 					v, text = own+".0", "Not needed"
 				}
 				body := slacktest.Form(slacktest.Click(userOf("ada"), m, action, v, text))
-				all = append(all, forgery{what, 0, body, sign(now, body), slack.InteractionsPath, b})
+				all = append(all, forgedRequest{what, 0, body, sign(now, body), slack.InteractionsPath, b})
 			}
 		}
 		window := fmt.Sprintf(`{"type":"modal","callback_id":"reason","private_metadata":%q}`, fmt.Sprintf(`{"ref":%q,"kind":"approve","channel":%q}`, own, channel))
 		body := slacktest.Form(slacktest.Submission(userOf("ada"), window, "by a window"))
-		all = append(all, forgery{what + ", by a window", 0, body, sign(now, body), slack.InteractionsPath, b})
+		all = append(all, forgedRequest{what + ", by a window", 0, body, sign(now, body), slack.InteractionsPath, b})
 	}
 	for _, kind := range []string{"edit", "extend", "revoke", "", "Approve"} {
 		window := fmt.Sprintf(`{"type":"modal","callback_id":"reason","private_metadata":%q}`, fmt.Sprintf(`{"ref":%q,"kind":%q,"channel":%q}`, value, kind, channel))
@@ -246,7 +246,7 @@ func (r *fixture) settle() {
 	r.t.Helper()
 	last := r.hold(2, `{"last":1}`, nil)
 	r.click("bob", r.card(channel, last, "", anyCard), "approve", 0)
-	r.card(channel, last, "that is approved", says("Approved"))
+	r.card(channel, last, "that is approved", hasText("Approved"))
 	r.stop() // waits for work in progress
 	r.start()
 }
@@ -294,14 +294,14 @@ func TestClickIsRefusedAfterLeavingTheGroup(t *testing.T) {
 	first, second := r.hold(2, `{"n":1}`, nil), r.hold(2, `{"n":2}`, nil)
 	m := r.card(channel, second, "", anyCard)
 	r.click("grace", r.card(channel, first, "", anyCard), "approve", 0)
-	r.card(channel, first, "that is approved", says("Approved"))
+	r.card(channel, first, "that is approved", hasText("Approved"))
 	who.Groups = []string{"guests"} // as of the next sign-in
 	r.slack.Until(t, "the link is known", func() bool { _, ok := r.book.Connected(who); return ok })
 	if err := r.book.SignedIn(t.Context(), who); err != nil {
 		t.Fatal(err)
 	}
 	r.click("grace", m, "approve", 0)
-	r.told("grace", "may not see it")
+	r.waitForMessage("grace", "may not see it")
 	if is := r.now(second); is.State != ledger.Pending {
 		t.Errorf("it counts: %+v", is.Decisions)
 	}
@@ -313,7 +313,7 @@ func TestRefusedClickGetsTheReason(t *testing.T) {
 	m := r.card(channel, a, "", anyCard)
 	for name, why := range map[string]string{"stranger": "not connected", "eve": "may not see it", "agent": "somebody else must decide"} {
 		r.click(name, m, "approve", 0)
-		r.told(name, why)
+		r.waitForMessage(name, why)
 	}
 	if r.now(a).State != ledger.Pending {
 		t.Error("one of them counts")

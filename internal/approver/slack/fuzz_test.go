@@ -42,7 +42,7 @@ func FuzzInteractionIsAClickOrIgnored(f *testing.F) {
 		if json.Unmarshal(payload, &c) != nil {
 			return
 		}
-		k, ok := clicked(&c)
+		k, ok := parseClick(&c)
 		if !ok {
 			return
 		}

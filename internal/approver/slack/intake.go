@@ -16,7 +16,7 @@ type intake struct {
 	o         *Options
 	signing   string // the signing secret of HTTP requests
 	client    *client
-	once      *bus.Once
+	once      *bus.Claims
 	decisions *decisions
 	commands  *commands
 	slots     chan struct{}
@@ -86,6 +86,6 @@ func (i *intake) foreign(c *api.InteractionCallback) string {
 	return ""
 }
 
-func (i *intake) ours(c *api.SlashCommand) bool {
+func (i *intake) isOurCommand(c *api.SlashCommand) bool {
 	return c.TeamID == i.o.Config.TeamID && c.APIAppID == i.o.Config.AppID && c.UserID != ""
 }

@@ -44,7 +44,7 @@ func TestLongArgumentsAreTruncatedWithANote(t *testing.T) {
 	r := open(t, nil)
 	long := strings.Repeat("0123456789", 300)
 	a := r.hold(2, `{"target":"`+long+`END"}`, nil)
-	m := r.card(channel, a, "", says("more bytes, sha256:"))
+	m := r.card(channel, a, "", hasText("more bytes, sha256:"))
 	r.click("ada", m, "show", 0)
 	r.slack.Until(t, "the window opens", func() bool { return len(r.slack.Views()) == 1 })
 	if v := r.slack.Views()[0]; !strings.Contains(v, "END") {
@@ -65,7 +65,7 @@ func TestClickDecidesAndUpdatesCardAndThread(t *testing.T) {
 	r := open(t, nil)
 	a := r.hold(2, `{"target":"x"}`, nil)
 	r.click("ada", r.card(channel, a, "", anyCard), "approve", 0)
-	m := r.card(channel, a, "that is approved", says("Approved"))
+	m := r.card(channel, a, "that is approved", hasText("Approved"))
 	if is := r.now(a); is.State != ledger.Approved || len(is.Decisions) != 1 || is.Decisions[0].By != "ada" || is.Decisions[0].Channel != "slack" {
 		t.Fatalf("%+v", is)
 	}
@@ -102,7 +102,7 @@ func TestReasonIsRequestedInAModal(t *testing.T) {
 	if status := r.send(slack.InteractionsPath, slacktest.Form(slacktest.Submission(userOf("ada"), r.slack.Views()[0], "because <@U1>")), nil); status != http.StatusOK {
 		t.Fatal(status)
 	}
-	r.card(channel, a, "with the reason", says("because"))
+	r.card(channel, a, "with the reason", hasText("because"))
 	if is := r.now(a); is.State != ledger.Approved || is.Decisions[0].Reason != "because <@U1>" {
 		t.Errorf("%+v", is)
 	}
@@ -110,7 +110,7 @@ func TestReasonIsRequestedInAModal(t *testing.T) {
 	r.click("ada", r.card(channel, b, "", anyCard), "deny", len(r.config.DenyReasons))
 	r.slack.Until(t, "the window opens", func() bool { return len(r.slack.Views()) == 2 })
 	r.send(slack.InteractionsPath, slacktest.Form(slacktest.Submission(userOf("ada"), r.slack.Views()[1], "no")), nil)
-	r.card(channel, b, "that is denied", says("Denied"))
+	r.card(channel, b, "that is denied", hasText("Denied"))
 }
 
 func TestCardAboveTheSlackLevelHasALinkOnly(t *testing.T) {
@@ -148,13 +148,13 @@ func TestACardFollowsExpiryRevocationEscalationAndEdits(t *testing.T) {
 	if err := r.decide(revoked, ledger.Revoke, "bob"); err != nil {
 		t.Fatal(err)
 	}
-	r.card(channel, revoked, "that is taken back", says("Withdrawn"))
+	r.card(channel, revoked, "that is taken back", hasText("Withdrawn"))
 	if _, err := r.desk.Decide(t.Context(), edited.ID, approval.Answer{Kind: ledger.Edit, Arguments: []byte(`{"n":33}`)}, schema.Principal{Name: "bob", Groups: []string{"ops"}}, "web"); err != nil {
 		t.Fatal(err)
 	}
-	r.card(channel, edited, "with what was changed", says("33"))
+	r.card(channel, edited, "with what was changed", hasText("33"))
 	r.click("ada", before, "approve", 0) // an outdated card
-	r.told("ada", "changed since")
+	r.waitForMessage("ada", "changed since")
 	if len(r.now(edited).Decisions) != 1 {
 		t.Error("a click on other arguments counts")
 	}
@@ -166,7 +166,7 @@ func TestACardFollowsExpiryRevocationEscalationAndEdits(t *testing.T) {
 		return r.now(expires).State == ledger.Expired
 	}
 	r.slack.Until(t, "it expires", reconcile)
-	r.card(channel, expires, "that is expired", says("Expired"))
+	r.card(channel, expires, "that is expired", hasText("Expired"))
 }
 
 func TestEscalationPostsACardToTheNextGroup(t *testing.T) {
@@ -180,7 +180,7 @@ func TestEscalationPostsACardToTheNextGroup(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.card(board, a, "", anyCard)
-	r.card(channel, a, "that tells of it", says("Escalated to"))
+	r.card(channel, a, "that tells of it", hasText("Escalated to"))
 }
 
 // A decision counts once, regardless of repeated clicks and concurrent approvers.
@@ -216,7 +216,7 @@ func TestOneOfManyConcurrentClicksDecides(t *testing.T) {
 		if taken != 1 {
 			t.Errorf("the same request was taken %d times", taken)
 		}
-		r.card(channel, a, "that is approved", says("Approved"))
+		r.card(channel, a, "that is approved", hasText("Approved"))
 		is := r.now(a)
 		if len(is.Decisions) != 1 || is.State != ledger.Approved {
 			t.Errorf("%d decisions", len(is.Decisions))
@@ -262,7 +262,7 @@ func TestSlackOutageDelaysNoDecisionsAndCardsCatchUp(t *testing.T) {
 		}
 		r.slack.Feel(slacktest.Well)
 		well := time.Now()
-		r.card(channel, shown, "that is denied", says("Denied"))
+		r.card(channel, shown, "that is denied", hasText("Denied"))
 		r.card(channel, waits, "", anyCard)
 		if took := time.Since(well); took > 30*time.Second {
 			t.Errorf("mode %d: right after %v", mode, took)
@@ -286,7 +286,7 @@ func TestACardIsRewrittenAfterARestart(t *testing.T) {
 	}
 	release()
 	r.start()
-	r.card(channel, a, "that is approved", says("Approved"))
+	r.card(channel, a, "that is approved", hasText("Approved"))
 	if n := len(r.slack.Messages(channel)); n != 1 {
 		t.Errorf("%d cards", n)
 	}
@@ -327,7 +327,7 @@ func TestOnlyOneOfSeveralApproversPosts(t *testing.T) {
 		if err := r.decide(a, ledger.Deny, "bob"); err != nil {
 			t.Fatal(err)
 		}
-		r.card(channel, a, "that is denied", says("Denied"))
+		r.card(channel, a, "that is denied", hasText("Denied"))
 	}
 	if n := len(r.slack.Messages(channel)); n != 11 {
 		t.Errorf("%d cards for 11 calls", n)
@@ -343,7 +343,7 @@ func TestAStaleCardIsRepairedWhenItIsClicked(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.click("ada", left, "approve", 0)
-	r.told("ada", "already been decided")
+	r.waitForMessage("ada", "already been decided")
 	r.slack.Until(t, "it is repaired", func() bool {
 		for _, m := range r.slack.Messages(channel) {
 			if m.TS == left.TS {
@@ -392,7 +392,7 @@ func TestSocketModeHandlesClicksAndReconnects(t *testing.T) {
 	for range 3 { // redelivered by Slack
 		r.slack.Send(t, "env-1", "interactive", slacktest.Click(userOf("ada"), m, "approve", value, ""))
 	}
-	r.card(channel, a, "that is approved", says("Approved"))
+	r.card(channel, a, "that is approved", hasText("Approved"))
 	if _, ok := r.slack.Ack("env-1"); !ok {
 		t.Error("it is not answered")
 	}
@@ -416,9 +416,9 @@ func TestCallOfAnotherTenantIsNotFound(t *testing.T) {
 	a := r.hold(2, `{"target":"`+strings.Repeat("0123456789", 300)+`END"}`, nil)
 	m := r.card(channel, a, "", anyCard)
 	r.click("ada", m, "show", 0)
-	r.told("ada", "does not exist, or you may not see it")
+	r.waitForMessage("ada", "does not exist, or you may not see it")
 	r.click("bob", m, "deny", 0)
-	r.told("bob", "does not exist, or you may not see it")
+	r.waitForMessage("bob", "does not exist, or you may not see it")
 	if views := r.slack.Views(); len(views) > 0 || r.now(a).State != ledger.Pending {
 		t.Errorf("%v, %s", views, r.now(a).State)
 	}
@@ -437,11 +437,11 @@ func TestAPersonOfARemovedTenantDecidesNothing(t *testing.T) {
 	a, b := r.hold(2, `{"n":1}`, nil), r.hold(2, `{"n":2}`, nil)
 	m := r.card(channel, b, "", anyCard)
 	r.click("rita", r.card(channel, a, "", anyCard), "approve", 0)
-	r.card(channel, a, "that is approved", says("Approved"))
+	r.card(channel, a, "that is approved", hasText("Approved"))
 	r.of = settings.Tenants{"blue": {}} // the tenant red was removed
 	r.swap(all)
 	r.click("rita", m, "approve", 0)
-	r.told("rita", "Your tenant is not configured")
+	r.waitForMessage("rita", "Your tenant is not configured")
 	if is := r.now(b); is.State != ledger.Pending || len(is.Decisions) != 0 {
 		t.Errorf("it counts: %+v", is.Decisions)
 	}

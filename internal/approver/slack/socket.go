@@ -97,7 +97,7 @@ func (i *intake) envelope(ctx context.Context, c *socketmode.Client, e socketmod
 		}
 		_ = c.AckCtx(ctx, id, nil) // as above
 	case api.SlashCommand:
-		if !i.ours(&data) {
+		if !i.isOurCommand(&data) {
 			i.o.Log.Warn("a command from Slack was refused: it belongs to another workspace or app")
 			_ = c.AckCtx(ctx, id, nil) // as above
 			return

@@ -18,9 +18,9 @@ const (
 	maxReason    = 1000 // characters
 )
 
-// errand is the private metadata of a modal: its purpose and call. Slack stores it and sends it
+// modalData is the private metadata of a modal: its purpose and call. Slack stores it and sends it
 // back, signed. It contains no secret.
-type errand struct {
+type modalData struct {
 	Ref     string              `json:"ref"`
 	Kind    ledger.DecisionKind `json:"kind"`
 	Channel string              `json:"channel"`
@@ -28,7 +28,7 @@ type errand struct {
 
 // askReason opens the modal that asks for a reason.
 func (d *decisions) askReason(ctx context.Context, k click, a *ledger.Approval) error {
-	meta, err := json.Marshal(errand{Ref: k.ref.String(), Kind: k.kind, Channel: k.channel})
+	meta, err := json.Marshal(modalData{Ref: k.ref.String(), Kind: k.kind, Channel: k.channel})
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func (d *decisions) askReason(ctx context.Context, k click, a *ledger.Approval) 
 
 // submission parses the submission of that modal.
 func (k *click) submission(v *api.View) (ok bool) {
-	var e errand
+	var e modalData
 	if v.CallbackID != windowReason || json.Unmarshal([]byte(v.PrivateMetadata), &e) != nil || v.State == nil {
 		return false
 	}

@@ -25,8 +25,8 @@ func spans() []span {
 	return []span{{"1 hour", time.Hour}, {"8 hours", 8 * time.Hour}, {"1 day", 24 * time.Hour}, {"3 days", 72 * time.Hour}, {"7 days", 7 * 24 * time.Hour}}
 }
 
-// leaf is a value in the arguments that a permission can fix.
-type leaf struct {
+// scalarValue is a value in the arguments that a permission can fix.
+type scalarValue struct {
 	Pointer string
 	Text    []byte
 	Long    int // its size in bytes, if it is too long to show
@@ -38,12 +38,12 @@ const (
 	samePlace = "same." // prefix of the fields that select a value
 )
 
-// leaves returns the scalar values in the arguments, in their order. It returns nil if there are
+// scalarValues returns the scalar values in the arguments, in their order. It returns nil if there are
 // none, or too many to select from.
-func leaves(args []byte) (found []leaf) {
+func scalarValues(args []byte) (found []scalarValue) {
 	d := json.NewDecoder(bytes.NewReader(args))
 	ok := walk(d, "", 0, func(pointer string, raw []byte) bool {
-		l := leaf{Pointer: pointer, Text: raw}
+		l := scalarValue{Pointer: pointer, Text: raw}
 		if len(raw) > longLeaf {
 			l.Text, l.Long = nil, len(raw)
 		}
@@ -102,7 +102,7 @@ func (q *approvalView) NotAgain() string {
 }
 
 // Leaves returns the values that a permission can fix.
-func (p detailPage) Leaves() []leaf { return leaves(p.Arguments) }
+func (p detailPage) Leaves() []scalarValue { return scalarValues(p.Arguments) }
 
 // Spans returns the validity periods to select from.
 func (detailPage) Spans() []span { return spans() }

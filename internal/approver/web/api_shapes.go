@@ -118,7 +118,7 @@ func (a *api) summaryOf(q *approvalView) Summary {
 		Created: q.Created, Expires: q.Expires, Kinds: []ledger.DecisionKind{}, Blocked: q.Blocked,
 	}
 	if !q.State.Ended() {
-		s.ExpiresIn = left(q.Approval, a.o.Now()).Milliseconds()
+		s.ExpiresIn = timeLeft(q.Approval, a.o.Now()).Milliseconds()
 	}
 	if q.Blocked == "" {
 		s.Kinds = notnull.List(q.Kinds)

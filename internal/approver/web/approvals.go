@@ -82,7 +82,7 @@ type approvalView struct {
 	// Change compares the tool's definition with the one last approved.
 	Change *ToolChange
 	// Peek is the beginning of the arguments, in lists of pending calls.
-	Peek *peek
+	Peek *preview
 	// ToolChanged reports whether the definition changed, in lists of pending calls.
 	ToolChanged bool
 }
@@ -236,7 +236,7 @@ func blocked(q *approvalView, who schema.Principal) string {
 	if len(q.Kinds) == 0 {
 		return approval.WhyClosed(q.Approval)
 	}
-	return approval.WhyNot(q.Approval, q.Rule, who)
+	return approval.RefusalReason(q.Approval, q.Rule, who)
 }
 
 // decide records a decision from a page or the API.
@@ -300,12 +300,12 @@ func (v *approvals) mayEdit(ctx context.Context, q *approvalView, answer *approv
 	if err != nil {
 		return err
 	}
-	return fits(definition, answer.Arguments)
+	return validateArguments(definition, answer.Arguments)
 }
 
-// fits validates edited arguments against the tool's schema. As at the front door, an unusable
+// validateArguments validates edited arguments against the tool's schema. As at the front door, an unusable
 // schema accepts everything.
-func fits(definition, args []byte) error {
+func validateArguments(definition, args []byte) error {
 	var tool struct {
 		Input json.RawMessage `json:"inputSchema"`
 	}
@@ -324,8 +324,8 @@ func fits(definition, args []byte) error {
 	return nil
 }
 
-// left returns the remaining time, at least zero.
-func left(a *ledger.Approval, now time.Time) time.Duration { return max(a.Expires.Sub(now), 0) }
+// timeLeft returns the remaining time, at least zero.
+func timeLeft(a *ledger.Approval, now time.Time) time.Duration { return max(a.Expires.Sub(now), 0) }
 
 // indented returns indented JSON with unchanged values, or nil if raw is not JSON or would grow too
 // much.

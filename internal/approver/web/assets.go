@@ -30,7 +30,7 @@ func newPages() *ui.Pages {
 		"wait":  wait,
 		"level": risk.LevelName,
 		"label": label,
-		"tone":  tone,
+		"tone":  badgeClass,
 		"past":  pastTense,
 		"via":   via,
 		"who":   personOf,
@@ -90,8 +90,8 @@ func label(text any) string {
 	}
 }
 
-// tone returns the CSS class of the badge for a state.
-func tone(state any) string {
+// badgeClass returns the CSS class of the badge for a state.
+func badgeClass(state any) string {
 	switch fmt.Sprint(state) {
 	case string(ledger.Pending):
 		return "warning"

@@ -73,8 +73,8 @@ func consent(page, answer string) url.Values {
 
 var continues = regexp.MustCompile(`http-equiv="refresh" content="0; url=([^"]+)"`)
 
-// ledBack returns the address to which a page continues, or nil.
-func ledBack(t *testing.T, a answer) *url.URL {
+// continuesTo returns the address to which a page continues, or nil.
+func continuesTo(t *testing.T, a answer) *url.URL {
 	t.Helper()
 	m := continues.FindStringSubmatch(a.body)
 	if m == nil {
@@ -106,7 +106,7 @@ func TestProgramCallsInTheNameOfThePersonWhoGrantedAccess(t *testing.T) {
 	if page.status != http.StatusOK || strings.Contains(page.body, "\u202e") || page.header.Get("X-Frame-Options") != "DENY" || !strings.Contains(page.header.Get("Content-Security-Policy"), "frame-ancestors 'none'") || page.header.Get("Cache-Control") != "no-store" {
 		t.Errorf("%d %v", page.status, page.header)
 	}
-	back := ledBack(t, f.post(b, authserver.AuthorizePath, consent(page.body, "allow")))
+	back := continuesTo(t, f.post(b, authserver.AuthorizePath, consent(page.body, "allow")))
 	if back == nil || !strings.HasPrefix(back.String(), appBack+"&") || back.Query().Get("state") != "a&b" || back.Query().Get("iss") != f.url || back.Query().Get("error") != "" {
 		t.Fatalf("led to %v", back)
 	}
@@ -124,7 +124,7 @@ func TestProgramCallsInTheNameOfThePersonWhoGrantedAccess(t *testing.T) {
 	if !strings.Contains(string(claims), `"sub":"ada"`) || !strings.Contains(string(claims), `"owner":"ada@x"`) {
 		t.Errorf("%s", claims)
 	}
-	back = ledBack(t, f.post(b, authserver.AuthorizePath, consent(page.body, "deny")))
+	back = continuesTo(t, f.post(b, authserver.AuthorizePath, consent(page.body, "deny")))
 	if back == nil || back.Query().Get("error") != "access_denied" || back.Query().Has("code") || back.Query().Get("iss") != f.url {
 		t.Errorf("denied: led to %v", back)
 	}
@@ -155,11 +155,11 @@ func TestConsentNeedsThePersonsOwnForm(t *testing.T) {
 		"plain PKCE":              f.post(ada, authserver.AuthorizePath, with("code_challenge_method", "plain")),
 		"answered by the address": f.do(ada, "GET", authorize("answer", "allow"), ""),
 	} {
-		if back := ledBack(t, a); back != nil || strings.Contains(a.body, "cyc_") || strings.Contains(a.header.Get("Location"), "cyc_") {
+		if back := continuesTo(t, a); back != nil || strings.Contains(a.body, "cyc_") || strings.Contains(a.header.Get("Location"), "cyc_") {
 			t.Errorf("%s: %d, led to %v", what, a.status, back)
 		}
 	}
-	if a := f.post(bob, authserver.AuthorizePath, consent(f.do(bob, "GET", authorize(), "").body, "allow")); ledBack(t, a) == nil {
+	if a := f.post(bob, authserver.AuthorizePath, consent(f.do(bob, "GET", authorize(), "").body, "allow")); continuesTo(t, a) == nil {
 		t.Errorf("the form itself does not work: %d %s", a.status, a.body)
 	}
 }
@@ -172,7 +172,7 @@ func TestInvalidAuthorizationRequestIsNotRedirected(t *testing.T) {
 		"another resource": authorize("resource", "https://evil.example/"), "no scope": authorize("scope", "openid"),
 	} {
 		a := f.do(ada, "GET", path, "")
-		if a.status != http.StatusBadRequest || ledBack(t, a) != nil || a.header.Get("Location") != "" || strings.Contains(a.body, `href="https://evil`) {
+		if a.status != http.StatusBadRequest || continuesTo(t, a) != nil || a.header.Get("Location") != "" || strings.Contains(a.body, `href="https://evil`) {
 			t.Errorf("%s: %d %s", what, a.status, a.body)
 		}
 	}

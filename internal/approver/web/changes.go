@@ -49,8 +49,8 @@ func toolOf(a *ledger.Approval) tool { return tool{a.Binding.Server, a.Binding.T
 // The zero time means now.
 type lastAllowed map[tool]map[time.Time]*ledger.Approval
 
-// before returns the time to use for an approval: now if it is pending, else its creation.
-func before(a *ledger.Approval) time.Time {
+// evaluationTime returns the time to use for an approval: now if it is pending, else its creation.
+func evaluationTime(a *ledger.Approval) time.Time {
 	if a.State == ledger.Pending {
 		return time.Time{}
 	}
@@ -58,7 +58,7 @@ func before(a *ledger.Approval) time.Time {
 }
 
 // of returns the last approved call of an approval's tool, or nil.
-func (l lastAllowed) of(a *ledger.Approval) *ledger.Approval { return l[toolOf(a)][before(a)] }
+func (l lastAllowed) of(a *ledger.Approval) *ledger.Approval { return l[toolOf(a)][evaluationTime(a)] }
 
 // lastAllowed returns the last approved calls for these approvals of a tenant. It may include calls
 // that the person cannot see, because only the tool's definition is shown. It scans all approvals
@@ -69,7 +69,7 @@ func (v *approvals) lastAllowed(tenant schema.TenantID, all ...*approvalView) la
 		if found[toolOf(q.Approval)] == nil {
 			found[toolOf(q.Approval)] = make(map[time.Time]*ledger.Approval)
 		}
-		found[toolOf(q.Approval)][before(q.Approval)] = nil
+		found[toolOf(q.Approval)][evaluationTime(q.Approval)] = nil
 	}
 	v.o.Ledger.Each(schema.OnlyTenant(tenant), func(a *ledger.Approval) {
 		for until, newest := range found[toolOf(a)] {

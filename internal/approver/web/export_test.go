@@ -51,7 +51,7 @@ func Decisions(body []byte) (ids []schema.ApprovalID, err error) {
 
 // Places returns the JSON pointers of the values that a permission can fix.
 func Places(args []byte) (pointers []string) {
-	for _, l := range leaves(args) {
+	for _, l := range scalarValues(args) {
 		pointers = append(pointers, l.Pointer)
 	}
 	return pointers

@@ -16,7 +16,7 @@ import (
 func (f *fabric) give(c *http.Client) (refresh string) {
 	f.t.Helper()
 	page := f.do(c, "GET", authorize(), "")
-	back := ledBack(f.t, f.post(c, authserver.AuthorizePath, consent(page.body, "allow")))
+	back := continuesTo(f.t, f.post(c, authserver.AuthorizePath, consent(page.body, "allow")))
 	if back == nil {
 		f.t.Fatalf("led nowhere: %d %s", page.status, page.body)
 	}

@@ -111,7 +111,7 @@ type Handler struct {
 	access *access
 	site   *site
 	api    *api
-	live   *live
+	live   *pageUpdates
 }
 
 // routes is the multiplexer together with the list of its routes. Nothing else is served.

@@ -152,8 +152,8 @@ func (v *approvals) pending(ctx context.Context, after schema.ApprovalID, who sc
 	return p
 }
 
-// past is a row of the history.
-type past struct {
+// historyRow is a row of the history.
+type historyRow struct {
 	*approvalView
 	// Lines is the diff of an edit of the arguments, if it is short.
 	Lines []textdiff.Line
@@ -164,8 +164,8 @@ const maxPastDiff = 64 << 10
 
 // past adds the diff of an edit. If it cannot be read or is long, only the page of the approval
 // shows it.
-func (v *approvals) past(ctx context.Context, q *approvalView) past {
-	p := past{approvalView: q}
+func (v *approvals) past(ctx context.Context, q *approvalView) historyRow {
+	p := historyRow{approvalView: q}
 	if q.Edited == nil {
 		return p
 	}

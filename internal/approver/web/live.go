@@ -19,8 +19,8 @@ const (
 	settleFor = 250 * time.Millisecond
 )
 
-// live notifies open pages of changes. The pages load the changes themselves.
-type live struct {
+// pageUpdates notifies open pages of changes. The pages load the changes themselves.
+type pageUpdates struct {
 	access  *access
 	ready   func() error
 	beat    time.Duration
@@ -31,13 +31,13 @@ type live struct {
 	closed  bool
 }
 
-func newLive(l *ledger.Ledger, a *access) *live {
-	v := &live{access: a, ready: a.o.Ready, beat: heartbeat, streams: make(map[chan struct{}]struct{}), done: make(chan struct{})}
+func newLive(l *ledger.Ledger, a *access) *pageUpdates {
+	v := &pageUpdates{access: a, ready: a.o.Ready, beat: heartbeat, streams: make(map[chan struct{}]struct{}), done: make(chan struct{})}
 	v.stop = l.Watch(schema.AllTenants(), func(*ledger.Approval) { v.notify() })
 	return v
 }
 
-func (v *live) notify() {
+func (v *pageUpdates) notify() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for c := range v.streams {
@@ -48,7 +48,7 @@ func (v *live) notify() {
 	}
 }
 
-func (v *live) open() (chan struct{}, bool) {
+func (v *pageUpdates) open() (chan struct{}, bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.closed || len(v.streams) >= maxStreams {
@@ -59,13 +59,13 @@ func (v *live) open() (chan struct{}, bool) {
 	return c, true
 }
 
-func (v *live) leave(c chan struct{}) {
+func (v *pageUpdates) leave(c chan struct{}) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	delete(v.streams, c)
 }
 
-func (v *live) close() {
+func (v *pageUpdates) close() {
 	v.stop()
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -77,7 +77,7 @@ func (v *live) close() {
 
 // serve writes the stream: an event named "changed", without content, whenever an approval changed,
 // or whether decisions can be recorded.
-func (v *live) serve(w http.ResponseWriter, r *http.Request) {
+func (v *pageUpdates) serve(w http.ResponseWriter, r *http.Request) {
 	if who := v.access.visit(w, r); !who.known {
 		problem.Write(w, schema.Errorf(schema.KindUnauthenticated, "Sign in to receive live updates."))
 		return
@@ -89,7 +89,7 @@ func (v *live) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	defer v.leave(changed)
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // the request has been read, and the stream may last
-	ready := v.ready() == nil // before the page is told that it has the stream, and loads what is then shown
+	ready := v.ready() == nil                                      // before the page is told that it has the stream, and loads what is then shown
 	out := sse.Writer{W: w, Within: func(int) time.Duration { return writeWithin }}
 	if out.Retry(3*time.Second) != nil || r.Method == http.MethodHead {
 		return

@@ -41,7 +41,7 @@ func (f *fabric) stored() map[string]string {
 }
 
 func TestGetRequestsDoNotChangeTheLedger(t *testing.T) {
-	c := openClub(t, people(), nil)
+	c := openSignInFabric(t, people(), nil)
 	type held struct {
 		id     schema.ApprovalID
 		digest string

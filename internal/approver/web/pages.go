@@ -56,7 +56,7 @@ func (g *approvalPages) unready() string {
 }
 
 type historyPage struct {
-	Found   []past
+	Found   []historyRow
 	Next    string // the address of the next page
 	Unready string
 	State   string
@@ -179,7 +179,7 @@ func (g *approvalPages) decide(w http.ResponseWriter, r *http.Request, v visitor
 	if kind == allowKind {
 		answer.Kind = ledger.Approve
 		var err error
-		if answer.Allow, err = wish(r.PostForm, g.site.o.Now()); err != nil {
+		if answer.Allow, err = parsePermission(r.PostForm, g.site.o.Now()); err != nil {
 			return g.refuse(w, r, v, id, kind, answer, err)
 		}
 	}
@@ -214,8 +214,8 @@ func (g *approvalPages) refuse(w http.ResponseWriter, r *http.Request, v visitor
 	return g.renderDetail(w, d.Status, v, p)
 }
 
-// wish parses the form of a permission.
-func wish(f url.Values, now time.Time) (*ledger.Allow, error) {
+// parsePermission parses the form of a permission.
+func parsePermission(f url.Values, now time.Time) (*ledger.Allow, error) {
 	allow := &ledger.Allow{Pattern: ledger.Pattern{Kind: ledger.PatternKind(f.Get("pattern"))}}
 	i := slices.IndexFunc(spans(), func(s span) bool { return s.For.String() == f.Get("for") })
 	if i < 0 {

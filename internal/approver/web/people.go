@@ -26,8 +26,8 @@ const flowAge = 10 * time.Minute
 // maxFlow is an upper bound of the size of a sealed flow.
 const maxFlow = 3900
 
-// passage is the content of the sealed cookie.
-type passage struct {
+// sessionContent is the content of the sealed cookie.
+type sessionContent struct {
 	Flow oidc.Flow `json:"flow"`
 	Next string    `json:"next"`
 	// Before is the hash of the session cookie that the new session replaces.
@@ -47,7 +47,7 @@ func newSeal() (cipher.AEAD, error) {
 }
 
 // passage opens the sealed cookie. It returns false if there is no valid one.
-func (s *signInPages) passage(r *http.Request) (p passage, ok bool) {
+func (s *signInPages) passage(r *http.Request) (p sessionContent, ok bool) {
 	c, err := r.Cookie(s.site.access.named(passageCookie))
 	if err != nil || len(c.Value) > maxFlow {
 		return p, false
@@ -81,7 +81,7 @@ func (s *signInPages) goToProvider(w http.ResponseWriter, r *http.Request) error
 	if err != nil {
 		return err
 	}
-	p := passage{Flow: flow, Next: next(q.Get("next"))}
+	p := sessionContent{Flow: flow, Next: next(q.Get("next"))}
 	if cookie := s.site.access.cookie(r); cookie != "" {
 		sum := sha256.Sum256([]byte(cookie))
 		p.Before = sum[:]

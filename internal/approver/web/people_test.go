@@ -20,21 +20,21 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// club is a fabric in which people sign in at a provider.
-type club struct {
+// signInFabric is a fabric in which people sign in at a provider.
+type signInFabric struct {
 	*fabric
 	idp *oidctest.Provider
 }
 
-func openClub(t *testing.T, keys []authn.Key, change func(*web.Options)) *club {
+func openSignInFabric(t *testing.T, keys []authn.Key, change func(*web.Options)) *signInFabric {
 	t.Helper()
-	return openClubOf(t, keys, "", change)
+	return openSignInFabricWithClaim(t, keys, "", change)
 }
 
-// openClubOf is like openClub, with a claim that names the tenant.
-func openClubOf(t *testing.T, keys []authn.Key, tenantClaim string, change func(*web.Options)) *club {
+// openSignInFabricWithClaim is like openSignInFabric, with a claim that names the tenant.
+func openSignInFabricWithClaim(t *testing.T, keys []authn.Key, tenantClaim string, change func(*web.Options)) *signInFabric {
 	t.Helper()
-	c := &club{idp: oidctest.Start(t)}
+	c := &signInFabric{idp: oidctest.Start(t)}
 	c.idp.SignsIn(oidctest.Claims{"email": "ada@x.example", "email_verified": true, "groups": []string{"ops"}})
 	c.fabric = openAt(t, keys, func(at string, o *web.Options) {
 		set := settings.OIDCDefaults()
@@ -51,7 +51,7 @@ func openClubOf(t *testing.T, keys []authn.Key, tenantClaim string, change func(
 }
 
 // leave goes to the provider and returns the address of its redirect.
-func (c *club) leave(b *http.Client, path string) *url.URL {
+func (c *signInFabric) leave(b *http.Client, path string) *url.URL {
 	c.t.Helper()
 	away := c.do(b, "GET", path, "")
 	to := away.header.Get("Location")
@@ -75,13 +75,13 @@ func (c *club) leave(b *http.Client, path string) *url.URL {
 }
 
 // arrive follows the provider's redirect, like a browser that comes from another site.
-func (c *club) arrive(b *http.Client, back *url.URL) answer {
+func (c *signInFabric) arrive(b *http.Client, back *url.URL) answer {
 	c.t.Helper()
 	return c.do(b, "GET", back.RequestURI(), "", "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate")
 }
 
 // comeIn performs a complete sign-in.
-func (c *club) comeIn(b *http.Client) answer {
+func (c *signInFabric) comeIn(b *http.Client) answer {
 	c.t.Helper()
 	return c.arrive(b, c.leave(b, "/sign-in/provider"))
 }
@@ -96,7 +96,7 @@ func session(a answer) string {
 }
 
 func TestProviderSignInDecidesUnderThePersonsName(t *testing.T) {
-	c := openClub(t, people(), nil)
+	c := openSignInFabric(t, people(), nil)
 	a := c.hold(`{"target":"x"}`, requester(), nil)
 	mine := c.hold(`{"target":"mine"}`, schema.Principal{Name: "ada-bot", Owner: "ada@x.example"}, nil)
 	b := c.browser()
@@ -134,7 +134,7 @@ func TestProviderSignInDecidesUnderThePersonsName(t *testing.T) {
 }
 
 func TestSignInCallbackIsBoundToTheBrowser(t *testing.T) {
-	c := openClub(t, people(), nil)
+	c := openSignInFabric(t, people(), nil)
 	for what, f := range map[string]func(b *http.Client) answer{
 		"the way back of another browser": func(b *http.Client) answer {
 			return c.arrive(b, c.leave(c.browser(), "/sign-in/provider"))
@@ -203,7 +203,7 @@ func TestSignInCallbackIsBoundToTheBrowser(t *testing.T) {
 }
 
 func TestSignInCallbackRedirectsToOwnPagesOnly(t *testing.T) {
-	c := openClub(t, nil, nil)
+	c := openSignInFabric(t, nil, nil)
 	for to, want := range map[string]string{"/history": "/history", "https://evil.example/": "/", "//evil.example": "/", `/\evil.example`: "/", "/sign-out": "/", "javascript:alert(1)": "/"} {
 		b := c.browser()
 		got := c.arrive(b, c.leave(b, "/sign-in/provider?next="+url.QueryEscape(to)))
@@ -222,7 +222,7 @@ func TestSignInCallbackRedirectsToOwnPagesOnly(t *testing.T) {
 }
 
 func TestFreshProviderSignInIsRequestedAndVerified(t *testing.T) {
-	c := openClub(t, nil, nil)
+	c := openSignInFabric(t, nil, nil)
 	a := c.hold(`{"target":"x"}`, requester(), func(r *risk.Approval) { r.FreshLogin = true })
 	path := "/a/" + a.ID
 	who := func(since time.Duration) {
@@ -271,7 +271,7 @@ func TestFreshProviderSignInIsRequestedAndVerified(t *testing.T) {
 }
 
 func TestWithProviderSignInLocalAccessIsRefused(t *testing.T) {
-	c := openClub(t, nil, nil)
+	c := openSignInFabric(t, nil, nil)
 	a := c.hold(`{"target":"x"}`, requester(), nil)
 	for _, p := range []string{"/", "/history", "/a/" + string(a.ID), "/review?id=" + string(a.ID)} {
 		if got := c.do(c.browser(), "GET", p, ""); got.status != http.StatusSeeOther {
@@ -337,7 +337,7 @@ func TestIdleSessionEnds(t *testing.T) {
 }
 
 func TestProviderOutageIsReportedAndKeysStillWork(t *testing.T) {
-	c := openClub(t, people(), nil)
+	c := openSignInFabric(t, people(), nil)
 	c.idp.Down(true)
 	got := c.do(c.browser(), "GET", "/sign-in/provider", "")
 	if got.status != http.StatusServiceUnavailable || !strings.Contains(got.body, "cannot be used at the moment") {

@@ -11,7 +11,7 @@ import (
 // slackPage is the page on which a person connects a Slack account.
 type slackPage struct {
 	Link    *enrol.Link // nil if none is connected
-	Offered []offered   // accounts that typed a code of this person
+	Offered []linkForm  // accounts that typed a code of this person
 	Code    string      // a new code, shown once
 	Until   time.Time
 	// Tokens of the forms.
@@ -19,8 +19,8 @@ type slackPage struct {
 	Done                 string
 }
 
-// offered is an account and its form token.
-type offered struct {
+// linkForm is an account and its form token.
+type linkForm struct {
 	enrol.User
 	Token string
 }
@@ -44,7 +44,7 @@ func (g *slackPages) page(v visitor) slackPage {
 		p.Link = &l
 	}
 	for _, u := range g.site.o.Slack.Offered(v.who) {
-		p.Offered = append(p.Offered, offered{u, g.site.access.formToken(v.cookie, "/slack/connect")})
+		p.Offered = append(p.Offered, linkForm{u, g.site.access.formToken(v.cookie, "/slack/connect")})
 	}
 	return p
 }

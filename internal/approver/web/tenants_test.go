@@ -67,7 +67,7 @@ func TestApprovalsOfAnotherTenantAreNotFound(t *testing.T) {
 }
 
 func TestSignInOfAnUnconfiguredTenantIsRefused(t *testing.T) {
-	c := openClubOf(t, people(), "team", func(o *web.Options) { o.Tenants = tenants.New(settings.Tenants{"red": {Servers: []string{"*"}}}) })
+	c := openSignInFabricWithClaim(t, people(), "team", func(o *web.Options) { o.Tenants = tenants.New(settings.Tenants{"red": {Servers: []string{"*"}}}) })
 	for tenant, status := range map[string]int{"red": http.StatusOK, "gone": http.StatusUnauthorized} {
 		c.idp.SignsIn(oidctest.Claims{"email": "ada@x.example", "email_verified": true, "groups": []string{"ops"}, "team": tenant})
 		got := c.comeIn(c.browser())

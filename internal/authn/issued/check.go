@@ -24,7 +24,7 @@ const (
 
 // check validates the properties of a key and sets defaults. The error is of KindInvalidRequest and
 // names each fault.
-func (k *Keys) check(w *Wish, now time.Time) error {
+func (k *Keys) check(w *Settings, now time.Time) error {
 	var faults []schema.Fault
 	fault := func(member, format string, args ...any) {
 		faults = append(faults, schema.Fault{Pointer: "/" + member, Message: fmt.Sprintf(format, args...)})
@@ -101,7 +101,7 @@ func (k *Keys) check(w *Wish, now time.Time) error {
 
 // inTenant requires a name that no other tenant can give, because data under the name of a revoked
 // key must not come to a new key of another tenant.
-func inTenant(w *Wish) error {
+func inTenant(w *Settings) error {
 	if w.Tenant.Is(schema.DefaultTenant) {
 		return nil
 	}

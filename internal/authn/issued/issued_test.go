@@ -36,7 +36,7 @@ func open(t testing.TB, srv *bustest.Server) *Keys {
 
 func (k *Keys) must(t testing.TB, name string, scopes ...string) (Key, string) {
 	t.Helper()
-	key, secret, err := k.Create(t.Context(), everything, Wish{Name: name, Scopes: scopes})
+	key, secret, err := k.Create(t.Context(), everything, Settings{Name: name, Scopes: scopes})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +167,7 @@ func TestConcurrentCreationOfAKeyNameSucceedsOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range 20 {
 		all.Go(func() {
-			_, _, err := doors[i%2].Create(t.Context(), everything, Wish{Name: "one", Scopes: []string{scope.ReadTools}})
+			_, _, err := doors[i%2].Create(t.Context(), everything, Settings{Name: "one", Scopes: []string{scope.ReadTools}})
 			if err == nil {
 				won.Add(1)
 			} else if schema.KindOf(err) != schema.KindConflict {
@@ -193,18 +193,18 @@ func TestKeyCannotExceedTheScopesOfItsCreator(t *testing.T) {
 	admin := []string{scope.Admin, "tools:call:files"}
 	for i, c := range []struct {
 		by *schema.Principal
-		w  Wish
+		w  Settings
 		ok bool
 	}{
-		{everything, Wish{Scopes: scope.All(), Groups: []string{"approvers"}}, true},
-		{by(admin, nil), Wish{Scopes: []string{"tools:call:files"}}, true},
-		{by(admin, nil), Wish{Scopes: []string{scope.CallTools}}, false},
-		{by(admin, nil), Wish{Scopes: []string{scope.Admin}, Groups: []string{"approvers"}}, false},
-		{by(admin, nil, "approvers"), Wish{Scopes: []string{scope.Admin}, Groups: []string{"approvers"}}, true},
-		{by(admin, []string{"files/read_*"}), Wish{Scopes: []string{"tools:call:files"}}, false},
-		{by(admin, []string{"files/read_*"}), Wish{Scopes: []string{"tools:call:files"}, Tools: []string{"files/*"}}, false},
-		{by(admin, []string{"files/read_*"}), Wish{Scopes: []string{"tools:call:files"}, Tools: []string{"files/read_*", "files/read_x"}}, true},
-		{by(admin, []string{"files/*"}), Wish{Scopes: []string{"tools:call:files"}, Tools: []string{"files/read_*"}}, false}, // it is not found out whether patterns are narrower
+		{everything, Settings{Scopes: scope.All(), Groups: []string{"approvers"}}, true},
+		{by(admin, nil), Settings{Scopes: []string{"tools:call:files"}}, true},
+		{by(admin, nil), Settings{Scopes: []string{scope.CallTools}}, false},
+		{by(admin, nil), Settings{Scopes: []string{scope.Admin}, Groups: []string{"approvers"}}, false},
+		{by(admin, nil, "approvers"), Settings{Scopes: []string{scope.Admin}, Groups: []string{"approvers"}}, true},
+		{by(admin, []string{"files/read_*"}), Settings{Scopes: []string{"tools:call:files"}}, false},
+		{by(admin, []string{"files/read_*"}), Settings{Scopes: []string{"tools:call:files"}, Tools: []string{"files/*"}}, false},
+		{by(admin, []string{"files/read_*"}), Settings{Scopes: []string{"tools:call:files"}, Tools: []string{"files/read_*", "files/read_x"}}, true},
+		{by(admin, []string{"files/*"}), Settings{Scopes: []string{"tools:call:files"}, Tools: []string{"files/read_*"}}, false}, // it is not found out whether patterns are narrower
 	} {
 		c.w.Name = fmt.Sprint("key ", i)
 		_, _, err := k.Create(t.Context(), c.by, c.w)
@@ -215,13 +215,13 @@ func TestKeyCannotExceedTheScopesOfItsCreator(t *testing.T) {
 	strong, _ := k.must(t, "strong", scope.CallTools)
 	_, _, err := k.Rotate(t.Context(), by(admin, nil), strong.ID, strong.Revision, 0, time.Time{})
 	kindOf(t, err, schema.KindForbidden) // it would hold the key afterwards
-	_, err = k.Update(t.Context(), by(admin, nil), strong.ID, strong.Revision, func(w *Wish) { w.Note = "mine" })
+	_, err = k.Update(t.Context(), by(admin, nil), strong.ID, strong.Revision, func(w *Settings) { w.Note = "mine" })
 	kindOf(t, err, schema.KindForbidden)
-	mine, _, err := k.Create(t.Context(), by(admin, nil), Wish{Name: "mine", Scopes: []string{scope.Admin}})
+	mine, _, err := k.Create(t.Context(), by(admin, nil), Settings{Name: "mine", Scopes: []string{scope.Admin}})
 	if err != nil || mine.Owner != "maker" {
 		t.Error(mine.Owner, err)
 	}
-	_, err = k.Update(t.Context(), everything, strong.ID, strong.Revision+1, func(*Wish) {})
+	_, err = k.Update(t.Context(), everything, strong.ID, strong.Revision+1, func(*Settings) {})
 	if !errors.Is(err, ErrChanged) {
 		t.Error(err)
 	}
@@ -230,13 +230,13 @@ func TestKeyCannotExceedTheScopesOfItsCreator(t *testing.T) {
 func TestInvalidKeysAreRefusedWithTheirFaults(t *testing.T) {
 	k := open(t, bustest.Start(t))
 	k.o.Reserved = func(name string) string { return map[bool]string{true: "is reserved"}[name == "taken"] }
-	good := Wish{Name: "x", Scopes: []string{scope.ReadTools}}
-	for what, change := range map[string]func(*Wish){
-		"/name": func(w *Wish) { w.Name = "" }, "/name ": func(w *Wish) { w.Name = "local" }, "/name  ": func(w *Wish) { w.Name = "taken" }, "/name   ": func(w *Wish) { w.Name = "a\nb" },
-		"/name    ": func(w *Wish) { w.Name = "oidc:ann" }, "/name     ": func(w *Wish) { w.Name = " x" }, "/owner ": func(w *Wish) { w.Owner = "al\u200bice" }, "/tenant": func(w *Wish) { w.Tenant = "-x" },
-		"/owner": func(w *Wish) { w.Owner = strings.Repeat("x", 129) }, "/note": func(w *Wish) { w.Note = "\xff" }, "/scopes": func(w *Wish) { w.Scopes = nil }, "/scopes ": func(w *Wish) { w.Scopes = []string{"all"} },
-		"/groups/0": func(w *Wish) { w.Groups = []string{""} }, "/groups": func(w *Wish) { w.Groups = make([]string, 65) }, "/tools/0": func(w *Wish) { w.Tools = []string{"files"} },
-		"/expires_at": func(w *Wish) { w.Expires = time.Now().Add(-time.Second) }, "/expires_at ": func(w *Wish) { w.Expires = time.Now().Add(2 * MostLasts) },
+	good := Settings{Name: "x", Scopes: []string{scope.ReadTools}}
+	for what, change := range map[string]func(*Settings){
+		"/name": func(w *Settings) { w.Name = "" }, "/name ": func(w *Settings) { w.Name = "local" }, "/name  ": func(w *Settings) { w.Name = "taken" }, "/name   ": func(w *Settings) { w.Name = "a\nb" },
+		"/name    ": func(w *Settings) { w.Name = "oidc:ann" }, "/name     ": func(w *Settings) { w.Name = " x" }, "/owner ": func(w *Settings) { w.Owner = "al\u200bice" }, "/tenant": func(w *Settings) { w.Tenant = "-x" },
+		"/owner": func(w *Settings) { w.Owner = strings.Repeat("x", 129) }, "/note": func(w *Settings) { w.Note = "\xff" }, "/scopes": func(w *Settings) { w.Scopes = nil }, "/scopes ": func(w *Settings) { w.Scopes = []string{"all"} },
+		"/groups/0": func(w *Settings) { w.Groups = []string{""} }, "/groups": func(w *Settings) { w.Groups = make([]string, 65) }, "/tools/0": func(w *Settings) { w.Tools = []string{"files"} },
+		"/expires_at": func(w *Settings) { w.Expires = time.Now().Add(-time.Second) }, "/expires_at ": func(w *Settings) { w.Expires = time.Now().Add(2 * MostLasts) },
 	} {
 		w := good
 		change(&w)
@@ -277,7 +277,7 @@ func TestWithoutItsTableKeysAreUnavailable(t *testing.T) {
 	k := &Keys{o: Options{Log: slog.New(slog.DiscardHandler)}, fault: errors.New("no table")}
 	_, err := k.Authenticate(t.Context(), newSecret(IDOf("x")))
 	kindOf(t, err, schema.KindUnavailable)
-	_, _, err = k.Create(t.Context(), everything, Wish{Name: "x", Scopes: []string{scope.ReadTools}})
+	_, _, err = k.Create(t.Context(), everything, Settings{Name: "x", Scopes: []string{scope.ReadTools}})
 	kindOf(t, err, schema.KindUnavailable)
 	if len(k.List(everything)) > 0 || k.Some() {
 		t.Error("there are keys")
@@ -290,7 +290,7 @@ func TestTenantOperatorSeesKeysOfItsTenantOnly(t *testing.T) {
 	k := open(t, bustest.Start(t))
 	all := scope.Of(scope.All())
 	ofA, ofB := &schema.Principal{Name: "a", Tenant: "a", Grant: &scope.Grant{Scopes: all}}, &schema.Principal{Name: "b", Tenant: "b", Grant: &scope.Grant{Scopes: all}}
-	key, secret, err := k.Create(t.Context(), ofA, Wish{Name: "a/x", Scopes: scope.All()})
+	key, secret, err := k.Create(t.Context(), ofA, Settings{Name: "a/x", Scopes: scope.All()})
 	if err != nil || key.Tenant != "a" {
 		t.Fatal(key, err)
 	}
@@ -305,14 +305,14 @@ func TestTenantOperatorSeesKeysOfItsTenantOnly(t *testing.T) {
 	if foreign == nil || unknown == nil || foreign.Error() != unknown.Error() {
 		t.Errorf("%v, %v", foreign, unknown)
 	}
-	_, err = k.Update(t.Context(), ofB, key.ID, key.Revision, func(*Wish) {})
+	_, err = k.Update(t.Context(), ofB, key.ID, key.Revision, func(*Settings) {})
 	kindOf(t, err, schema.KindNotFound)
 	_, _, err = k.Rotate(t.Context(), ofB, key.ID, key.Revision, 0, time.Time{})
 	kindOf(t, err, schema.KindNotFound)
 	kindOf(t, k.Revoke(t.Context(), ofB, key.ID, key.Revision), schema.KindNotFound)
-	_, _, err = k.Create(t.Context(), ofB, Wish{Name: "a/y", Tenant: "a", Scopes: scope.All()})
+	_, _, err = k.Create(t.Context(), ofB, Settings{Name: "a/y", Tenant: "a", Scopes: scope.All()})
 	kindOf(t, err, schema.KindForbidden)
-	made, _, err := k.Create(t.Context(), everything, Wish{Name: "b/z", Tenant: "b", Scopes: scope.All()})
+	made, _, err := k.Create(t.Context(), everything, Settings{Name: "b/z", Tenant: "b", Scopes: scope.All()})
 	if err != nil || made.Tenant != "b" {
 		t.Error(made, err)
 	}
@@ -322,23 +322,23 @@ func TestKeyForAnotherOwnerIsRefused(t *testing.T) {
 	k := open(t, bustest.Start(t))
 	admin := &schema.Principal{Name: "ops-1", Owner: "olga", Tenant: "a", Grant: &scope.Grant{Scopes: scope.Of(scope.All())}}
 	scopes := []string{scope.CallTools}
-	own, _, err := k.Create(t.Context(), admin, Wish{Name: "a/own", Scopes: scopes})
+	own, _, err := k.Create(t.Context(), admin, Settings{Name: "a/own", Scopes: scopes})
 	if err != nil || own.Owner != "olga" {
 		t.Fatal(own.Owner, err)
 	}
-	_, _, err = k.Create(t.Context(), admin, Wish{Name: "a/other", Owner: "alice", Scopes: scopes})
+	_, _, err = k.Create(t.Context(), admin, Settings{Name: "a/other", Owner: "alice", Scopes: scopes})
 	kindOf(t, err, schema.KindForbidden)
 	for _, owner := range []string{"alice", ""} { // without an owner it would act for its name
-		_, err = k.Update(t.Context(), admin, own.ID, own.Revision, func(w *Wish) { w.Owner = owner })
+		_, err = k.Update(t.Context(), admin, own.ID, own.Revision, func(w *Settings) { w.Owner = owner })
 		kindOf(t, err, schema.KindForbidden)
 	}
-	hers, _, err := k.Create(t.Context(), everything, Wish{Name: "a/hers", Tenant: "a", Owner: "alice", Scopes: scopes})
+	hers, _, err := k.Create(t.Context(), everything, Settings{Name: "a/hers", Tenant: "a", Owner: "alice", Scopes: scopes})
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, _, err = k.Rotate(t.Context(), admin, hers.ID, hers.Revision, 0, time.Time{})
 	kindOf(t, err, schema.KindForbidden)
-	if _, err = k.Update(t.Context(), admin, hers.ID, hers.Revision, func(w *Wish) { w.Note = "seen" }); err != nil {
+	if _, err = k.Update(t.Context(), admin, hers.ID, hers.Revision, func(w *Settings) { w.Note = "seen" }); err != nil {
 		t.Error(err)
 	}
 }
@@ -346,7 +346,7 @@ func TestKeyForAnotherOwnerIsRefused(t *testing.T) {
 func TestTenantKeyNamesNeedTheTenantPrefix(t *testing.T) {
 	k := open(t, bustest.Start(t))
 	for name, ok := range map[string]bool{"a/ci": true, "ci": false, "a/": false, "b/ci": false, "a": false} {
-		_, _, err := k.Create(t.Context(), everything, Wish{Name: name, Tenant: "a", Scopes: []string{scope.ReadTools}})
+		_, _, err := k.Create(t.Context(), everything, Settings{Name: name, Tenant: "a", Scopes: []string{scope.ReadTools}})
 		if e := schema.AsError(err); ok != (err == nil) || err != nil && (e.Kind != schema.KindInvalidRequest || e.Faults[0].Pointer != "/name") {
 			t.Errorf("%q: %v", name, err)
 		}
@@ -380,14 +380,14 @@ func TestARotationShortensTheGraceOfEarlierSecrets(t *testing.T) {
 
 func TestKeyLargerThanARowIsRefused(t *testing.T) {
 	k := open(t, bustest.Start(t))
-	w := Wish{Name: "ci", Scopes: []string{scope.ReadTools}}
+	w := Settings{Name: "ci", Scopes: []string{scope.ReadTools}}
 	for i := range MostTools {
 		w.Tools = append(w.Tools, fmt.Sprintf("files/%0100d", i))
 	}
 	_, _, err := k.Create(t.Context(), everything, w)
 	kindOf(t, err, schema.KindInvalidRequest)
 	key, _ := k.must(t, "ci", scope.ReadTools)
-	_, err = k.Update(t.Context(), everything, key.ID, key.Revision, func(now *Wish) { now.Tools = w.Tools })
+	_, err = k.Update(t.Context(), everything, key.ID, key.Revision, func(now *Settings) { now.Tools = w.Tools })
 	kindOf(t, err, schema.KindInvalidRequest)
 }
 

@@ -50,8 +50,8 @@ type Key struct {
 	LastUsed time.Time
 }
 
-// Wish holds the requested properties of a key.
-type Wish struct {
+// Settings holds the requested properties of a key.
+type Settings struct {
 	Name, Owner           string
 	Role                  scope.Role // if set, its scopes replace Scopes
 	Groups, Scopes, Tools []string
@@ -66,7 +66,7 @@ type Wish struct {
 // nameSets decides which sets the set names in the scopes of a key refer to. For the creator they
 // are the sets of its tenant. A creator that is itself limited to sets gives them with the same
 // meaning. Scopes that stay keep their meaning, whoever changes the rest of the key.
-func (w *Wish) nameSets(by *schema.Principal, had *Wish) {
+func (w *Settings) nameSets(by *schema.Principal, had *Settings) {
 	if had != nil && w.Role == had.Role && slices.Equal(w.Scopes, had.Scopes) {
 		w.ownSets = had.ownSets
 		return
@@ -80,7 +80,7 @@ func (w *Wish) nameSets(by *schema.Principal, had *Wish) {
 }
 
 // scopes returns the requested scopes.
-func (w *Wish) scopes() scope.Set {
+func (w *Settings) scopes() scope.Set {
 	if w.Role != "" {
 		return scope.Of(w.Role.Scopes())
 	}
@@ -155,7 +155,7 @@ func (k *Keys) configured() (all []Key) {
 // Create creates a key for by and returns it with its secret, which is not stored. Errors are of
 // KindInvalidRequest for invalid properties, KindForbidden for more than by has, KindConflict if
 // the name is taken, and KindUnavailable if the key cannot be stored.
-func (k *Keys) Create(ctx context.Context, by *schema.Principal, w Wish) (Key, string, error) {
+func (k *Keys) Create(ctx context.Context, by *schema.Principal, w Settings) (Key, string, error) {
 	now := time.Now().UTC().Truncate(time.Second)
 	if w.Tenant == "" {
 		w.Tenant = by.Tenant
@@ -189,7 +189,7 @@ func (k *Keys) Create(ctx context.Context, by *schema.Principal, w Wish) (Key, s
 	secret := newSecret(id)
 	row := keytable.Key{ID: id, Name: w.Name, Tenant: w.Tenant, Hash: sha256.Sum256([]byte(secret)), Created: keytable.At(now), CreatedBy: by.Name}
 	w.into(&row, by, now)
-	if err := small(&row); err != nil {
+	if err := checkSize(&row); err != nil {
 		return Key{}, "", err
 	}
 	revision, err := k.table().Create(ctx, row)
@@ -220,8 +220,8 @@ func (k *Keys) space(tenant schema.TenantID) error {
 	return nil
 }
 
-// small returns an error if a key is too large to be stored. Each field and the total size are limited.
-func small(row *keytable.Key) error {
+// checkSize returns an error if a key is too large to be stored. Each field and the total size are limited.
+func checkSize(row *keytable.Key) error {
 	body, err := json.Marshal(row)
 	if err != nil {
 		return notStored(err)
@@ -237,23 +237,23 @@ func taken(name, id string) error {
 }
 
 // into writes the requested properties to the row.
-func (w *Wish) into(row *keytable.Key, by *schema.Principal, now time.Time) {
+func (w *Settings) into(row *keytable.Key, by *schema.Principal, now time.Time) {
 	row.Role, row.Owner, row.Groups, row.Scopes, row.OwnSets, row.Tools, row.Note, row.Limits, row.Expires = string(w.Role), w.Owner, w.Groups, w.Scopes, w.ownSets, w.Tools, w.Note, keytable.LimitsOf(w.Limits), keytable.At(w.Expires)
 	row.Changed, row.ChangedBy = keytable.At(now), by.Name
 }
 
-// wishOf returns the current properties of a key.
-func wishOf(row *keytable.Key) Wish {
-	return Wish{Name: row.Name, Tenant: row.Tenant, Owner: row.Owner, Role: scope.Role(row.Role), Groups: row.Groups, Scopes: row.Scopes, Tools: row.Tools, Note: row.Note, Limits: row.Bounds(), Expires: row.Expires.Time(), ownSets: row.OwnSets}
+// settingsOf returns the current properties of a key.
+func settingsOf(row *keytable.Key) Settings {
+	return Settings{Name: row.Name, Tenant: row.Tenant, Owner: row.Owner, Role: scope.Role(row.Role), Groups: row.Groups, Scopes: row.Scopes, Tools: row.Tools, Note: row.Note, Limits: row.Bounds(), Expires: row.Expires.Time(), ownSets: row.OwnSets}
 }
 
 // Update changes a key that has the revision. change receives the current properties and sets the
 // new ones; the name and the tenant stay. Errors are [ErrChanged] for another revision,
 // KindNotFound, KindConflict for a configured key, and those of [Keys.Create].
-func (k *Keys) Update(ctx context.Context, by *schema.Principal, id string, revision uint64, change func(*Wish)) (Key, error) {
+func (k *Keys) Update(ctx context.Context, by *schema.Principal, id string, revision uint64, change func(*Settings)) (Key, error) {
 	now := time.Now().UTC().Truncate(time.Second)
 	return k.replace(ctx, by, id, revision, func(row *keytable.Key) error {
-		was, w := wishOf(row), wishOf(row)
+		was, w := settingsOf(row), settingsOf(row)
 		change(&w)
 		w.Name, w.Tenant = row.Name, row.Tenant
 		if err := k.check(&w, now); err != nil {
@@ -275,7 +275,7 @@ func (k *Keys) Rotate(ctx context.Context, by *schema.Principal, id string, revi
 	now := time.Now().UTC().Truncate(time.Second)
 	secret = newSecret(id)
 	key, err = k.replace(ctx, by, id, revision, func(row *keytable.Key) error {
-		w := wishOf(row)
+		w := settingsOf(row)
 		if !expires.IsZero() {
 			w.Expires = expires
 		}
@@ -326,7 +326,7 @@ func (k *Keys) replace(ctx context.Context, by *schema.Principal, id string, rev
 	if err := change(&row); err != nil {
 		return Key{}, err
 	}
-	if err := small(&row); err != nil {
+	if err := checkSize(&row); err != nil {
 		return Key{}, err
 	}
 	next, err := k.table().Replace(ctx, row.Tenant, row, revision)
@@ -390,7 +390,7 @@ func notStored(err error) error {
 // mayGive returns nil if the creator of a key has everything that the key gets, and is the person
 // that the key acts for. had are the previous properties, which may stay; if nil, the creator will
 // know the secret.
-func (k *Keys) mayGive(by *schema.Principal, w, had *Wish) error {
+func (k *Keys) mayGive(by *schema.Principal, w, had *Settings) error {
 	if !scope.TenantsOf(by, scope.Admin).Include(w.Tenant) {
 		return schema.Errorf(schema.KindForbidden, "An API key of tenant %q cannot be made with a credential of tenant %q.", w.Tenant, by.Tenant)
 	}

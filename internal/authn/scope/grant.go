@@ -60,7 +60,7 @@ func (g *Grant) Has(scopes ...string) bool { return g.Scopes.Has(scopes...) }
 
 // MayCall reports whether the tool may be called.
 func (g *Grant) MayCall(server schema.ServerID, tool string) bool {
-	return g.Scopes.MayCall(server, tool, g.Member) && (len(g.Tools) == 0 || fits(g.Tools, string(server)+"/"+tool))
+	return g.Scopes.MayCall(server, tool, g.Member) && (len(g.Tools) == 0 || matchesAny(g.Tools, string(server)+"/"+tool))
 }
 
 // calls reports whether any tool may be called.
@@ -79,7 +79,7 @@ func (g *Grant) Shows(server schema.ServerID, tool string) bool {
 	if g.calls() {
 		return g.MayCall(server, tool)
 	}
-	return len(g.Tools) == 0 || fits(g.Tools, string(server)+"/"+tool)
+	return len(g.Tools) == 0 || matchesAny(g.Tools, string(server)+"/"+tool)
 }
 
 // Key returns the same value for grants that show the same tools.
@@ -104,12 +104,12 @@ func (g *Grant) Gives(scopes *Set, tools []string) bool {
 		return true
 	}
 	wider := func(tool string) bool {
-		return !slices.Contains(g.Tools, tool) && (strings.ContainsAny(tool, "*?") || !fits(g.Tools, tool))
+		return !slices.Contains(g.Tools, tool) && (strings.ContainsAny(tool, "*?") || !matchesAny(g.Tools, tool))
 	}
 	return len(tools) > 0 && !slices.ContainsFunc(tools, wider)
 }
 
-func fits(patterns []string, name string) bool {
+func matchesAny(patterns []string, name string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool { return risk.MatchPattern(p, name) })
 }
 

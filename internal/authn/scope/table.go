@@ -8,8 +8,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Need is the requirement of an operation. The zero value requires only a valid credential.
-type Need struct {
+// Requirement is the requirement of an operation. The zero value requires only a valid credential.
+type Requirement struct {
 	// Scopes are alternatives: one is sufficient.
 	Scopes []string
 	// InDefault are the alternatives for the default tenant, instead of Scopes, because the
@@ -24,24 +24,24 @@ type Need struct {
 }
 
 var (
-	nothing    = Need{}
-	readTools  = Need{Scopes: []string{ReadTools}}
-	wholeFleet = Need{Scopes: []string{ReadTools}, AllServers: true}
-	listTools  = Need{Scopes: []string{ReadTools, ListTools}}
-	callTools  = Need{Scopes: []string{CallTools}}
+	nothing    = Requirement{}
+	readTools  = Requirement{Scopes: []string{ReadTools}}
+	wholeFleet = Requirement{Scopes: []string{ReadTools}, AllServers: true}
+	listTools  = Requirement{Scopes: []string{ReadTools, ListTools}}
+	callTools  = Requirement{Scopes: []string{CallTools}}
 	// A principal that may call tools may read the outcomes of its calls.
-	ownCalls = Need{Scopes: []string{ReadCalls, CallTools}}
-	admin    = Need{Scopes: []string{Admin}, DefaultTenant: true}
+	ownCalls = Requirement{Scopes: []string{ReadCalls, CallTools}}
+	admin    = Requirement{Scopes: []string{Admin}, DefaultTenant: true}
 	// These concern only the principal's tenant.
-	tenantAdmin = Need{Scopes: []string{Admin, AdminTenant}}
+	tenantAdmin = Requirement{Scopes: []string{Admin, AdminTenant}}
 	// The sets of the default tenant belong to the installation.
-	ownSets = Need{Scopes: []string{Admin, AdminTenant}, InDefault: []string{Admin}}
-	audits  = Need{Scopes: []string{Admin, AdminTenant, ReadAllCalls}}
+	ownSets = Requirement{Scopes: []string{Admin, AdminTenant}, InDefault: []string{Admin}}
+	audits  = Requirement{Scopes: []string{Admin, AdminTenant, ReadAllCalls}}
 )
 
 // operations maps the id of each REST operation to its requirement. Admission also checks the
 // server and tool of calls.
-var operations = map[string]Need{
+var operations = map[string]Requirement{
 	"get-health": nothing, "get-livez": nothing, "get-readyz": nothing, "get-version": nothing,
 
 	"get-metrics": wholeFleet, "list-front-doors": wholeFleet, "get-configuration": wholeFleet,
@@ -74,13 +74,13 @@ var operations = map[string]Need{
 }
 
 // OfOperation returns the requirement of a REST operation. ok is false if it is not in the table.
-func OfOperation(id string) (need Need, ok bool) {
+func OfOperation(id string) (need Requirement, ok bool) {
 	need, ok = operations[id]
 	return need, ok
 }
 
 // methods maps MCP methods to requirements, except those of the session itself.
-var methods = map[string]Need{
+var methods = map[string]Requirement{
 	mcpwire.MethodListTools: listTools, mcpwire.MethodListResources: listTools, mcpwire.MethodListResourceTemplates: listTools, mcpwire.MethodListPrompts: listTools,
 	mcpwire.MethodListen: listTools, mcpwire.MethodSubscribe: listTools, mcpwire.MethodUnsubscribe: listTools,
 	schema.MethodCallTool: callTools, schema.MethodReadResource: callTools, schema.MethodGetPrompt: callTools, schema.MethodComplete: callTools,
@@ -89,7 +89,7 @@ var methods = map[string]Need{
 
 // OfMethod returns the requirement of an MCP method. A method that is not in the table belongs to
 // the session itself or is unknown.
-func OfMethod(method string) Need { return methods[method] }
+func OfMethod(method string) Requirement { return methods[method] }
 
 // Methods returns the methods of MCP in the table, sorted.
 func Methods() []string { return slices.Sorted(maps.Keys(methods)) }

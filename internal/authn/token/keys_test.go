@@ -20,8 +20,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// idp is an issuer without a network.
-type idp struct {
+// fakeIssuer is an issuer without a network.
+type fakeIssuer struct {
 	mu      sync.Mutex
 	keys    []*tokentest.Key
 	fetches int
@@ -29,7 +29,7 @@ type idp struct {
 	takes   time.Duration
 }
 
-func (i *idp) fetch(ctx context.Context) ([]byte, error) {
+func (i *fakeIssuer) fetch(ctx context.Context) ([]byte, error) {
 	i.mu.Lock()
 	i.fetches++
 	down, set, takes := i.down, tokentest.KeySet(i.keys...), i.takes
@@ -45,13 +45,13 @@ func (i *idp) fetch(ctx context.Context) ([]byte, error) {
 	return set, nil
 }
 
-func (i *idp) change(f func()) {
+func (i *fakeIssuer) change(f func()) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	f()
 }
 
-func (i *idp) count() (n int) {
+func (i *fakeIssuer) count() (n int) {
 	i.change(func() { n = i.fetches })
 	return n
 }
@@ -59,7 +59,7 @@ func (i *idp) count() (n int) {
 const idpURL = "https://idp.example"
 
 // open returns a verifier for an issuer with one key.
-func (i *idp) open(t testing.TB) *Verifier {
+func (i *fakeIssuer) open(t testing.TB) *Verifier {
 	t.Helper()
 	v, err := New([]settings.Issuer{{Name: "idp", Issuer: idpURL, Audiences: []string{"door"}}}, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -78,7 +78,7 @@ func sign(t testing.TB, k *tokentest.Key, subject string) string {
 func TestTenThousandUnknownKeysCostOneFetchInThirtySeconds(t *testing.T) {
 	good := tokentest.NewKey(t, "good", jose.ES256)
 	synctest.Test(t, func(t *testing.T) {
-		i := &idp{keys: []*tokentest.Key{good}, takes: 50 * time.Millisecond}
+		i := &fakeIssuer{keys: []*tokentest.Key{good}, takes: 50 * time.Millisecond}
 		v := i.open(t)
 		defer v.Close()
 		if _, err := v.Verify(t.Context(), sign(t, good, "ann"), "https://door.example"); err != nil {
@@ -112,7 +112,7 @@ func TestRotationUnderLoadRefusesNoValidToken(t *testing.T) {
 		keys = append(keys, tokentest.NewKey(t, fmt.Sprint("key-", n), jose.EdDSA))
 	}
 	synctest.Test(t, func(t *testing.T) {
-		i := &idp{keys: keys[:1], takes: 200 * time.Millisecond}
+		i := &fakeIssuer{keys: keys[:1], takes: 200 * time.Millisecond}
 		v := i.open(t)
 		defer v.Close()
 		stop := make(chan struct{})
@@ -161,7 +161,7 @@ func TestRotationUnderLoadRefusesNoValidToken(t *testing.T) {
 func TestKnownKeysWorkDuringAnIssuerOutage(t *testing.T) {
 	key, other := tokentest.NewKey(t, "key", jose.ES256), tokentest.NewKey(t, "other", jose.ES256)
 	synctest.Test(t, func(t *testing.T) {
-		i := &idp{keys: []*tokentest.Key{key}}
+		i := &fakeIssuer{keys: []*tokentest.Key{key}}
 		v := i.open(t)
 		defer v.Close()
 		verify := func(k *tokentest.Key) error {
@@ -198,7 +198,7 @@ func TestKnownKeysWorkDuringAnIssuerOutage(t *testing.T) {
 func TestUnknownKeyDuringAnIssuerOutageIsNoFaultOfTheToken(t *testing.T) {
 	old, rotated := tokentest.NewKey(t, "old", jose.ES256), tokentest.NewKey(t, "rotated", jose.ES256)
 	synctest.Test(t, func(t *testing.T) {
-		i := &idp{keys: []*tokentest.Key{old}}
+		i := &fakeIssuer{keys: []*tokentest.Key{old}}
 		v := i.open(t)
 		defer v.Close()
 		verify := func(k *tokentest.Key) schema.Kind {
@@ -230,7 +230,7 @@ func TestUnknownKeyDuringAnIssuerOutageIsNoFaultOfTheToken(t *testing.T) {
 func TestTokenThatIsNewerThanTheKnownKeysIsNotRefused(t *testing.T) {
 	old, rotated, forged := tokentest.NewKey(t, "old", jose.ES256), tokentest.NewKey(t, "rotated", jose.ES256), tokentest.NewKey(t, "forged", jose.ES256)
 	synctest.Test(t, func(t *testing.T) {
-		i := &idp{keys: []*tokentest.Key{old}}
+		i := &fakeIssuer{keys: []*tokentest.Key{old}}
 		v := i.open(t)
 		defer v.Close()
 		verify := func(raw string) schema.Kind {
@@ -264,7 +264,7 @@ func TestTokenThatIsNewerThanTheKnownKeysIsNotRefused(t *testing.T) {
 func TestCachedTokensExpireAndKeysAreRefreshed(t *testing.T) {
 	key, next := tokentest.NewKey(t, "key", jose.ES256), tokentest.NewKey(t, "next", jose.ES256)
 	synctest.Test(t, func(t *testing.T) {
-		i := &idp{keys: []*tokentest.Key{key}}
+		i := &fakeIssuer{keys: []*tokentest.Key{key}}
 		v := i.open(t)
 		defer v.Close()
 		short := key.Sign(t, tokentest.Claims{"iss": idpURL, "sub": "ann", "aud": "door", "exp": time.Now().Add(20 * time.Second).Unix()}, nil)
@@ -318,7 +318,7 @@ func publicWith(t *testing.T, use string) string {
 
 func BenchmarkCachedToken(b *testing.B) {
 	key := tokentest.NewKey(b, "key", jose.ES256)
-	v := (&idp{keys: []*tokentest.Key{key}}).open(b)
+	v := (&fakeIssuer{keys: []*tokentest.Key{key}}).open(b)
 	defer v.Close()
 	raw := sign(b, key, "ann")
 	if _, err := v.Verify(b.Context(), raw, ""); err != nil {
@@ -340,7 +340,7 @@ func BenchmarkColdToken(b *testing.B) {
 	for _, alg := range []jose.SignatureAlgorithm{jose.ES256, jose.RS256, jose.EdDSA} {
 		b.Run(string(alg), func(b *testing.B) {
 			key := tokentest.NewKey(b, "key", alg)
-			v := (&idp{keys: []*tokentest.Key{key}}).open(b)
+			v := (&fakeIssuer{keys: []*tokentest.Key{key}}).open(b)
 			defer v.Close()
 			raw := sign(b, key, "ann")
 			b.ReportAllocs()

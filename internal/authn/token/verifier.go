@@ -184,13 +184,13 @@ func refused(format string, args ...any) *schema.Error {
 func keyFault(err error) *schema.Error {
 	switch {
 	case errors.Is(err, errAway):
-		return later("the keys of its issuer cannot be fetched")
+		return tryLater("the keys of its issuer cannot be fetched")
 	case errors.Is(err, errTooNew):
-		return later("it was issued after the keys of its issuer were last fetched, with a key that was not among them")
+		return tryLater("it was issued after the keys of its issuer were last fetched, with a key that was not among them")
 	}
 	return refused("%s", err)
 }
 
-func later(why string) *schema.Error {
+func tryLater(why string) *schema.Error {
 	return schema.Errorf(schema.KindUnavailable, "The access token cannot be checked at the moment, because %s. Try again in a moment.", why).RetryableAfter(cooldown)
 }

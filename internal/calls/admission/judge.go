@@ -68,8 +68,8 @@ type judge struct {
 // Key implements [catalog.Judge].
 func (j *judge) Key() string { return j.key }
 
-// Whole implements [catalog.Judge].
-func (j *judge) Whole() bool { return j.tenants == nil && j.grant == nil }
+// SeesEverything implements [catalog.Judge].
+func (j *judge) SeesEverything() bool { return j.tenants == nil && j.grant == nil }
 
 // Server implements [catalog.Judge].
 func (j *judge) Server(server schema.ServerID) bool {

@@ -88,7 +88,7 @@ func (c *Cache) Do(ctx context.Context, call *schema.Call, rule risk.Cache, run 
 	}
 	if c.memory != nil {
 		if body, at, ok := c.memory.get(ctx, k); ok {
-			if res := hit(body, at, rule.TTL); res != nil {
+			if res := freshResult(body, at, rule.TTL); res != nil {
 				return res, nil
 			}
 		}
@@ -135,9 +135,9 @@ func (c *Cache) keep(ctx context.Context, call *schema.Call, k key, res *schema.
 	return !call.NoStore && !res.ToolError && !res.InputRequired && len(res.Body) <= c.most && c.kept.put(ctx, call.Principal.Tenant, k, res.Body, ttl)
 }
 
-// hit returns the response for a result cached at a time, or nil if it is older than ttl, the current
+// freshResult returns the response for a result cached at a time, or nil if it is older than ttl, the current
 // limit of the policy.
-func hit(body []byte, at time.Time, ttl time.Duration) *schema.Result {
+func freshResult(body []byte, at time.Time, ttl time.Duration) *schema.Result {
 	age := max(time.Since(at), 0)
 	if age >= ttl {
 		return nil
@@ -202,7 +202,7 @@ func (c *Cache) fly(f *flight, call *schema.Call, rule risk.Cache, run func(cont
 	}()
 	k := f.key.key
 	if body, at, ok := c.kept.get(f.ctx, k); ok {
-		if f.res = hit(body, at, rule.TTL); f.res != nil {
+		if f.res = freshResult(body, at, rule.TTL); f.res != nil {
 			return
 		}
 	}

@@ -23,7 +23,7 @@ type admitted struct {
 	held    *approval.Held
 	durable *admission.Verdict
 	cache   *risk.Cache // how long the result may be cached; nil means not at all
-	judged  records.Judged
+	judged  records.PolicyDecision
 }
 
 // holding asks the gate, and holds calls that need an approval.
@@ -35,7 +35,7 @@ type holding struct {
 
 func (h *holding) admit(ctx context.Context, call *schema.Call) (a admitted, err error) {
 	verdict, err := h.gate.Admit(call)
-	a.judged = JudgedOf(&verdict, err)
+	a.judged = DecisionOf(&verdict, err)
 	switch {
 	case err != nil:
 		return a, err

@@ -77,7 +77,7 @@ func New(o Options) *Chain {
 
 	c.accepted = &metricsLayer{recorded(routerRunner{o.Router}), c.meter}
 	if o.Quota != nil {
-		c.accepted = &quotaLayer{c.accepted, ofBoth(o.Quota)}
+		c.accepted = &quotaLayer{c.accepted, enterPrincipalAndServer(o.Quota)}
 	}
 	return c
 }
@@ -165,7 +165,7 @@ func (c *Chain) Start(a *dispatch.AsyncCall, plan Plan) bool {
 func (c *Chain) Refused(call *schema.Call, record *records.Record, verdict *admission.Verdict, err error) {
 	c.meter.start()
 	c.meter.end(call, nil, err, time.Now())
-	judged := JudgedOf(verdict, err)
+	judged := DecisionOf(verdict, err)
 	c.log.refused(call, record, &judged, err)
 }
 
@@ -183,13 +183,13 @@ func (c *Chain) Settled(call *schema.Call, record *records.Record, res *schema.R
 func (c *Chain) Held(call *schema.Call, record *records.Record, verdict *admission.Verdict, held *approval.Held) {
 	c.meter.start()
 	c.meter.deferred(call, "held")
-	judged := JudgedOf(verdict, nil)
+	judged := DecisionOf(verdict, nil)
 	c.log.held(call, record, &judged, held)
 }
 
-// JudgedOf returns the policy decision of a verdict as recorded in the call record. err is the error
+// DecisionOf returns the policy decision of a verdict as recorded in the call record. err is the error
 // that the gate returned with it.
-func JudgedOf(verdict *admission.Verdict, err error) (j records.Judged) {
+func DecisionOf(verdict *admission.Verdict, err error) (j records.PolicyDecision) {
 	j.Decision, j.Rule = verdict.Decision(err)
 	return j
 }

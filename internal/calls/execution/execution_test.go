@@ -61,13 +61,15 @@ func (i *inner) Do(context.Context, *schema.Call) (*schema.Result, error) {
 
 func (i *inner) Place(a *dispatch.AsyncCall) { i.placed = a }
 
-// admits is an admission with a fixed verdict.
-type admits struct {
+// fixedVerdict is an admission with a fixed verdict.
+type fixedVerdict struct {
 	admitted
 	err error
 }
 
-func (a admits) admit(context.Context, *schema.Call) (admitted, error) { return a.admitted, a.err }
+func (a fixedVerdict) admit(context.Context, *schema.Call) (admitted, error) {
+	return a.admitted, a.err
+}
 
 func call() *schema.Call {
 	return &schema.Call{ID: schema.NewCallID(), Server: "bank", Tool: "pay", Safe: true, Arguments: []byte(`{"amount":1}`), Principal: schema.Principal{Name: "ada"}}
@@ -145,7 +147,7 @@ func TestServerQuotaRefusesExcessCallsAndReleasesSlots(t *testing.T) {
 
 func TestTheQuotaLayerWaitsAndABulkCallEndsWithItsContext(t *testing.T) {
 	next := &inner{}
-	l := &quotaLayer{next, ofBoth(oneAtATime(t))}
+	l := &quotaLayer{next, enterPrincipalAndServer(oneAtATime(t))}
 	next.during = func() {
 		next.during = nil
 		ctx, cancel := context.WithCancel(t.Context())
@@ -265,13 +267,13 @@ func TestRecordHasTheTraceIDIfTraced(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	on.refused(refused, nil, &records.Judged{}, errBusy)
+	on.refused(refused, nil, &records.PolicyDecision{}, errBusy)
 	for id, want := range map[schema.CallID]string{traced.ID: "4bf92f3577b34da6a3ce929d0e0e4736", refused.ID: "4bf92f3577b34da6a3ce929d0e0e4736", unsampled.ID: "", untraced.ID: ""} {
 		if rec := recorded(t, r, id); rec.Trace.String() != want {
 			t.Errorf("the trace is %s, want %q", rec.Trace, want)
 		}
 	}
-	if with, without := testing.AllocsPerRun(100, func() { on.recordOf(traced, nil, &records.Judged{}) }), testing.AllocsPerRun(100, func() { off.recordOf(traced, nil, &records.Judged{}) }); with != without {
+	if with, without := testing.AllocsPerRun(100, func() { on.recordOf(traced, nil, &records.PolicyDecision{}) }), testing.AllocsPerRun(100, func() { off.recordOf(traced, nil, &records.PolicyDecision{}) }); with != without {
 		t.Errorf("%v allocations with traces, %v without", with, without)
 	}
 }
@@ -300,7 +302,7 @@ func TestARecordHasTheNumberOfAttemptsThatARuleMade(t *testing.T) {
 
 func TestRetryableCallIsNotStartedAsynchronously(t *testing.T) {
 	next := &inner{}
-	c, _ := chain(next, admits{}, nil, nil)
+	c, _ := chain(next, fixedVerdict{}, nil, nil)
 	ruled := call()
 	ruled.Safe, ruled.Retry = true, &schema.Retry{Attempts: 2}
 	if c.Start(&dispatch.AsyncCall{Call: ruled}, Plan{}) || next.placed != nil {
@@ -343,7 +345,7 @@ func TestTheMetricsLayerCountsEachEndOnce(t *testing.T) {
 }
 
 // chain returns a chain around next with a fixed admission.
-func chain(next *inner, a admits, r *records.Recorder, q *quota.Quota) (*Chain, *telemetry.Metrics) {
+func chain(next *inner, a fixedVerdict, r *records.Recorder, q *quota.Quota) (*Chain, *telemetry.Metrics) {
 	m := telemetry.NewMetrics()
 	c := New(Options{Router: next, Metrics: m, Records: r, Quota: q})
 	c.admit = a
@@ -354,7 +356,7 @@ func TestACallThatIsHeldStoredOrRefusedDoesNotRun(t *testing.T) {
 	r := recorder(t)
 	next := &inner{}
 	held := call()
-	c, m := chain(next, admits{admitted: admitted{held: &approval.Held{Approval: &ledger.Approval{ID: "approval_1"}}}}, r, nil)
+	c, m := chain(next, fixedVerdict{admitted: admitted{held: &approval.Held{Approval: &ledger.Approval{ID: "approval_1"}}}}, r, nil)
 	if o, err := c.Submit(t.Context(), held); err != nil || o.Held == nil || o.Result != nil || o.Durable != nil {
 		t.Errorf("%+v, %v", o, err)
 	}
@@ -362,7 +364,7 @@ func TestACallThatIsHeldStoredOrRefusedDoesNotRun(t *testing.T) {
 		t.Errorf("%+v", rec)
 	}
 	stored := call()
-	c, m = chain(next, admits{admitted: admitted{durable: &admission.Verdict{}}}, r, nil)
+	c, m = chain(next, fixedVerdict{admitted: admitted{durable: &admission.Verdict{}}}, r, nil)
 	if o, err := c.Submit(t.Context(), stored); err != nil || o.Durable == nil || o.Result != nil || o.Held != nil {
 		t.Errorf("%+v, %v", o, err)
 	}
@@ -370,7 +372,7 @@ func TestACallThatIsHeldStoredOrRefusedDoesNotRun(t *testing.T) {
 		t.Errorf("a call that is to be stored has a record: %v", err)
 	}
 	unknown := call()
-	c, _ = chain(next, admits{err: schema.Errorf(schema.KindNotFound, "There is no tool.")}, r, nil)
+	c, _ = chain(next, fixedVerdict{err: schema.Errorf(schema.KindNotFound, "There is no tool.")}, r, nil)
 	if _, err := c.Submit(t.Context(), unknown); schema.KindOf(err) != schema.KindNotFound || schema.AsError(err).CallID != unknown.ID {
 		t.Errorf("%v", err)
 	}
@@ -385,7 +387,7 @@ func TestACallThatIsHeldStoredOrRefusedDoesNotRun(t *testing.T) {
 func TestASubmittedCallGetsAnIDAndTheCacheRuleOfItsVerdict(t *testing.T) {
 	next := &inner{}
 	rule := &risk.Cache{TTL: time.Minute}
-	c, m := chain(next, admits{admitted: admitted{cache: rule}}, nil, nil)
+	c, m := chain(next, fixedVerdict{admitted: admitted{cache: rule}}, nil, nil)
 	c.fresh = next
 	one := call()
 	one.ID = ""
@@ -400,10 +402,10 @@ func TestASubmittedCallGetsAnIDAndTheCacheRuleOfItsVerdict(t *testing.T) {
 func TestAPrincipalOverItsQuotaIsRefusedBeforeAdmission(t *testing.T) {
 	next := &inner{}
 	q := limits(t, settings.Limits{Principals: []settings.PrincipalRule{{InFlight: 1}}})
-	c, _ := chain(next, admits{}, nil, q)
+	c, _ := chain(next, fixedVerdict{}, nil, q)
 	next.during = func() {
 		next.during = nil
-		c.admit = admits{err: schema.Errorf(schema.KindInternal, "It was asked.")}
+		c.admit = fixedVerdict{err: schema.Errorf(schema.KindInternal, "It was asked.")}
 		second := call()
 		if _, err := c.Submit(t.Context(), second); schema.KindOf(err) != schema.KindQuota || schema.AsError(err).CallID != second.ID {
 			t.Errorf("%v", err)
@@ -424,7 +426,7 @@ func TestAPrincipalOverItsQuotaIsRefusedBeforeAdmission(t *testing.T) {
 func TestAsynchronousCallIsCountedBeforeItsCallback(t *testing.T) {
 	next := &inner{}
 	r := recorder(t)
-	c, m := chain(next, admits{}, r, nil)
+	c, m := chain(next, fixedVerdict{}, r, nil)
 	told := false
 	async := &dispatch.AsyncCall{Call: call(), Ended: func(*dispatch.AsyncCall, dispatch.End) {
 		told = true
@@ -444,7 +446,7 @@ func TestAsynchronousCallIsCountedBeforeItsCallback(t *testing.T) {
 func TestARunOfAnAcceptedCallIsCountedAndRecorded(t *testing.T) {
 	next := &inner{}
 	r := recorder(t)
-	c, m := chain(next, admits{err: schema.Errorf(schema.KindInternal, "It was asked again.")}, r, nil)
+	c, m := chain(next, fixedVerdict{err: schema.Errorf(schema.KindInternal, "It was asked again.")}, r, nil)
 	one := call()
 	if _, err := c.Run(t.Context(), one, Plan{Record: &records.Record{Approval: "approval_1"}}); err != nil {
 		t.Fatal(err)

@@ -26,7 +26,7 @@ type Plan struct {
 	// Record has fields of the execution record that the call does not contain. It may be nil.
 	Record *records.Record
 	// Judged is the policy decision on a call that was just admitted.
-	Judged records.Judged
+	Judged records.PolicyDecision
 	// Left reports whether the next owner of the call's journal continues the call after an attempt
 	// that failed with err. The attempt is then not recorded as the end of the call. It may be nil.
 	Left func(err error) bool
@@ -69,9 +69,9 @@ func ofServer(q *quota.Quota) func(context.Context, *schema.Call) (quota.Pass, e
 	return func(ctx context.Context, call *schema.Call) (quota.Pass, error) { return q.Serve(ctx, call.Server) }
 }
 
-// ofBoth returns an enter function that waits until neither the principal nor the server is at its
+// enterPrincipalAndServer returns an enter function that waits until neither the principal nor the server is at its
 // limit.
-func ofBoth(q *quota.Quota) func(context.Context, *schema.Call) (quota.Pass, error) {
+func enterPrincipalAndServer(q *quota.Quota) func(context.Context, *schema.Call) (quota.Pass, error) {
 	return func(ctx context.Context, call *schema.Call) (quota.Pass, error) {
 		return q.Wait(ctx, &call.Principal, call.Server, call.Bulk)
 	}
@@ -148,13 +148,13 @@ type log struct {
 
 // recordOf returns the execution record of a call, with the fields of known. judged supplies the
 // policy decision if known does not contain one.
-func (l log) recordOf(call *schema.Call, known *records.Record, judged *records.Judged) records.Record {
+func (l log) recordOf(call *schema.Call, known *records.Record, judged *records.PolicyDecision) records.Record {
 	var rec records.Record
 	if known != nil {
 		rec = *known
 	}
 	if rec.Decision == "" {
-		rec.Judged = *judged
+		rec.PolicyDecision = *judged
 	}
 	if rec.ID == "" {
 		rec.ID = call.ID
@@ -172,7 +172,7 @@ func (l log) recordOf(call *schema.Call, known *records.Record, judged *records.
 
 // begin records that a call runs. The argument bytes are immutable, so they may be hashed later. The
 // returned entry may be nil, and End may be called on it anyway.
-func (l log) begin(call *schema.Call, known *records.Record, judged *records.Judged) *records.Call {
+func (l log) begin(call *schema.Call, known *records.Record, judged *records.PolicyDecision) *records.Call {
 	if l.recorder == nil {
 		return nil
 	}
@@ -182,7 +182,7 @@ func (l log) begin(call *schema.Call, known *records.Record, judged *records.Jud
 
 // refused records a call that never ran. It omits names that do not exist, because callers can make
 // them up.
-func (l log) refused(call *schema.Call, known *records.Record, judged *records.Judged, err error) {
+func (l log) refused(call *schema.Call, known *records.Record, judged *records.PolicyDecision, err error) {
 	if l.recorder == nil {
 		return
 	}
@@ -198,12 +198,12 @@ func (l log) settled(call *schema.Call, known *records.Record, res *schema.Resul
 	if l.recorder == nil {
 		return
 	}
-	rec := l.recordOf(call, known, &records.Judged{})
+	rec := l.recordOf(call, known, &records.PolicyDecision{})
 	l.recorder.BeginWith(&rec, call.Arguments, true).End(records.Outcome{Result: res, Err: err})
 }
 
 // held records a call that waits for an approval.
-func (l log) held(call *schema.Call, known *records.Record, judged *records.Judged, held *approval.Held) {
+func (l log) held(call *schema.Call, known *records.Record, judged *records.PolicyDecision, held *approval.Held) {
 	if l.recorder == nil {
 		return
 	}

@@ -38,7 +38,7 @@ func TestWithoutLimitsQuotaIsNil(t *testing.T) {
 }
 
 func TestACallWithinItsLimitsAllocatesNothing(t *testing.T) {
-	q := alone(t, Options{Rules: settings.Limits{Principals: []settings.PrincipalRule{{Names: []string{"x*"}}, {Names: []string{"c*"}, Rate: 1e6, Burst: 1e6, InFlight: 10}}, Servers: []settings.ServerRule{{InFlight: 10}}}})
+	q := openWithoutRedis(t, Options{Rules: settings.Limits{Principals: []settings.PrincipalRule{{Names: []string{"x*"}}, {Names: []string{"c*"}, Rate: 1e6, Burst: 1e6, InFlight: 10}}, Servers: []settings.ServerRule{{InFlight: 10}}}})
 	ctx := t.Context()
 	if allocs := testing.AllocsPerRun(1000, func() {
 		a, errA := q.Enter(ctx, ci)
@@ -55,7 +55,7 @@ func TestACallWithinItsLimitsAllocatesNothing(t *testing.T) {
 
 func TestOverloadIsAdmittedAtExactlyTheRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := alone(t, Options{Rules: forAll(settings.PrincipalRule{Rate: 100, Burst: 20})})
+		q := openWithoutRedis(t, Options{Rules: forAll(settings.PrincipalRule{Rate: 100, Burst: 20})})
 		admitted, refused := 0, 0
 		for range 60 * 300 {
 			if pass, err := q.Enter(t.Context(), ci); err == nil {
@@ -76,7 +76,7 @@ func TestOverloadIsAdmittedAtExactlyTheRate(t *testing.T) {
 
 func TestRetryAfterTheReportedWaitIsAdmitted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := alone(t, Options{Rules: forAll(settings.PrincipalRule{Rate: 0.1, Burst: 1})})
+		q := openWithoutRedis(t, Options{Rules: forAll(settings.PrincipalRule{Rate: 0.1, Burst: 1})})
 		enter(t, q).Leave()
 		for range 5 {
 			_, err := q.Enter(t.Context(), ci)
@@ -93,7 +93,7 @@ func TestRetryAfterTheReportedWaitIsAdmitted(t *testing.T) {
 
 func TestABatchWaitsForItsRateAndYieldsToSingleCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := alone(t, Options{Rules: forAll(settings.PrincipalRule{Rate: 50, Burst: 50, InFlight: 1000})})
+		q := openWithoutRedis(t, Options{Rules: forAll(settings.PrincipalRule{Rate: 50, Burst: 50, InFlight: 1000})})
 		ctx, cancel := context.WithCancel(t.Context())
 		var lines sync.WaitGroup
 		var sent atomic.Int64
@@ -129,7 +129,7 @@ func TestABatchWaitsForItsRateAndYieldsToSingleCalls(t *testing.T) {
 
 func TestBulkCallsNeverTakeTheLastSlotsAndAllOfThemRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := alone(t, Options{Rules: forAll(settings.PrincipalRule{InFlight: 16})})
+		q := openWithoutRedis(t, Options{Rules: forAll(settings.PrincipalRule{InFlight: 16})})
 		var now, most, done atomic.Int64
 		var all sync.WaitGroup
 		for range 200 {
@@ -167,7 +167,7 @@ func TestBulkCallsNeverTakeTheLastSlotsAndAllOfThemRun(t *testing.T) {
 
 func TestServerOverItsLimitIsUnavailableAndNotQuota(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := alone(t, Options{Rules: settings.Limits{Servers: []settings.ServerRule{{Servers: []string{"slow*"}, InFlight: 2}, {Servers: []string{"paced"}, Rate: 1}}}})
+		q := openWithoutRedis(t, Options{Rules: settings.Limits{Servers: []settings.ServerRule{{Servers: []string{"slow*"}, InFlight: 2}, {Servers: []string{"paced"}, Rate: 1}}}})
 		for range 5 { // whoever asks, and for whatever else
 			if _, err := q.Enter(t.Context(), ci); err != nil {
 				t.Fatal(err)
@@ -199,7 +199,7 @@ func TestServerOverItsLimitIsUnavailableAndNotQuota(t *testing.T) {
 
 func TestWaitForAServerHoldsNoPrincipalSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := alone(t, Options{Rules: settings.Limits{Principals: []settings.PrincipalRule{{Rate: 10, Burst: 1, InFlight: 2}}, Servers: []settings.ServerRule{{Servers: []string{"slow"}, InFlight: 1}}}})
+		q := openWithoutRedis(t, Options{Rules: settings.Limits{Principals: []settings.PrincipalRule{{Rate: 10, Burst: 1, InFlight: 2}}, Servers: []settings.ServerRule{{Servers: []string{"slow"}, InFlight: 1}}}})
 		busy, err := q.Wait(t.Context(), ci, "slow", false)
 		if err != nil {
 			t.Fatal(err)
@@ -224,7 +224,7 @@ func TestWaitForAServerHoldsNoPrincipalSlot(t *testing.T) {
 
 func TestWaitEndsWithContextOrAfterHalfAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := alone(t, Options{InFlight: 1})
+		q := openWithoutRedis(t, Options{InFlight: 1})
 		pass := enter(t, q)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
@@ -256,7 +256,7 @@ func TestWithoutRedisEachFrontDoorTakesItsShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		doors := atomic.Int64{}
 		doors.Store(2)
-		q := alone(t, Options{Rules: forAll(settings.PrincipalRule{InFlight: 9, Queued: 10}), Routers: func() int { return int(doors.Load()) }})
+		q := openWithoutRedis(t, Options{Rules: forAll(settings.PrincipalRule{InFlight: 9, Queued: 10}), Routers: func() int { return int(doors.Load()) }})
 		if n := len(takeAll(q, 100)); n != 4 {
 			t.Errorf("%d of 9 at one of two front doors", n)
 		}
@@ -277,7 +277,7 @@ func TestCombinedRateOfFrontDoorsIsTheLimit(t *testing.T) {
 		admitted := 0
 		var doors []*Quota
 		for range 3 {
-			doors = append(doors, alone(t, Options{Rules: forAll(settings.PrincipalRule{Rate: 90}), Routers: func() int { return 3 }}))
+			doors = append(doors, openWithoutRedis(t, Options{Rules: forAll(settings.PrincipalRule{Rate: 90}), Routers: func() int { return 3 }}))
 		}
 		for range 10 * 1000 {
 			for _, q := range doors {
@@ -295,7 +295,7 @@ func TestCombinedRateOfFrontDoorsIsTheLimit(t *testing.T) {
 }
 
 func TestLimitsDependOnTheGroupsOfTheSignIn(t *testing.T) {
-	q := alone(t, Options{Rules: settings.Limits{Principals: []settings.PrincipalRule{{Groups: []string{"dev"}, InFlight: 1}, {Groups: []string{"ops"}, InFlight: 3}}}})
+	q := openWithoutRedis(t, Options{Rules: settings.Limits{Principals: []settings.PrincipalRule{{Groups: []string{"dev"}, InFlight: 1}, {Groups: []string{"ops"}, InFlight: 3}}}})
 	first := enter(t, q)
 	ops := &schema.Principal{Name: ci.Name, Groups: []string{"ops"}}
 	for i := range 3 {
@@ -311,7 +311,7 @@ func TestLimitsDependOnTheGroupsOfTheSignIn(t *testing.T) {
 
 func TestIdlePrincipalsAreEvictedAndAdmittedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := alone(t, Options{InFlight: 2})
+		q := openWithoutRedis(t, Options{InFlight: 2})
 		known := func() (n int) {
 			q.byPrincipal.Range(func(any, any) bool { n++; return true })
 			return n
@@ -337,7 +337,7 @@ func TestIdlePrincipalsAreEvictedAndAdmittedAgain(t *testing.T) {
 }
 
 func TestQueueLimitIsCheckedBeforeAccepting(t *testing.T) {
-	q := alone(t, Options{Rules: forAll(settings.PrincipalRule{Queued: 10, Batches: 2})})
+	q := openWithoutRedis(t, Options{Rules: forAll(settings.PrincipalRule{Queued: 10, Batches: 2})})
 	if !q.Queues(ci) || q.Queues(&schema.Principal{}) != true {
 		t.Error("nothing is counted")
 	}
@@ -362,7 +362,7 @@ func TestQueueLimitIsCheckedBeforeAccepting(t *testing.T) {
 }
 
 func BenchmarkEnterAndLeave(b *testing.B) {
-	q := alone(b, Options{Rules: settings.Limits{Principals: []settings.PrincipalRule{{Rate: 1e6, Burst: 1e9, InFlight: 1000}}, Servers: []settings.ServerRule{{InFlight: 1000}}}})
+	q := openWithoutRedis(b, Options{Rules: settings.Limits{Principals: []settings.PrincipalRule{{Rate: 1e6, Burst: 1e9, InFlight: 1000}}, Servers: []settings.ServerRule{{InFlight: 1000}}}})
 	b.ReportAllocs()
 	for b.Loop() {
 		pass, err := q.Enter(b.Context(), ci)
@@ -379,7 +379,7 @@ func BenchmarkEnterAndLeave(b *testing.B) {
 }
 
 func TestHeldCallsCountAsQueued(t *testing.T) {
-	q := alone(t, Options{Rules: forAll(settings.PrincipalRule{Queued: 10}), Held: func(p *schema.Principal) int {
+	q := openWithoutRedis(t, Options{Rules: forAll(settings.PrincipalRule{Queued: 10}), Held: func(p *schema.Principal) int {
 		if p.Name != ci.Name {
 			t.Errorf("the held calls of %q", p.Name)
 		}

@@ -167,7 +167,7 @@ func (p *cohort) take(m *member, now time.Time, c class, doors int) bool {
 }
 
 // takeLocked implements [subject.takeLocked] for a tenant.
-func (m *member) takeLocked(now time.Time, c class, doors int, remote bool) (verdict, need) {
+func (m *member) takeLocked(now time.Time, c class, doors int, remote bool) (verdict, redisRequest) {
 	s := &m.subject.slots
 	if remote {
 		ok, ask := s.look(now, c, m.nominal+m.borrow, doors, true)
@@ -189,8 +189,8 @@ func (m *member) takeLocked(now time.Time, c class, doors int, remote bool) (ver
 	return verdict{wait: guess, lent: s.used < nominal}, nothing
 }
 
-// left releases a slot.
-func (m *member) left() {
+// releaseSlot releases a slot.
+func (m *member) releaseSlot() {
 	m.used.Add(-1)
 	m.cohort.free()
 }

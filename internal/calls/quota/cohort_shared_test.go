@@ -35,7 +35,7 @@ func TestTwoFrontDoorsShareTenantCapacity(t *testing.T) {
 	has(t, "red at the other", takes(t, b, "red", 1), 0)
 	has(t, "another tenant", takes(t, b, "other", 2), 1)
 
-	in, refused, done := recalls(t, b, "blue", 12)
+	in, refused, done := enterConcurrently(t, b, "blue", 12)
 	polltest.Until(t, "two calls are refused", func() bool { return refused.Load() == 2 })
 	for i, pass := range red[10:] {
 		pass.Leave()
@@ -74,7 +74,7 @@ func TestTenantReclaimsItsNominalFromAnotherFrontDoor(t *testing.T) {
 	}
 	polltest.Until(t, "red has borrowed the slots", func() bool { return a.cohort.members["red"].used.Load() >= 17 })
 	began := time.Now()
-	in, refused, done := recalls(t, b, "blue", 15)
+	in, refused, done := enterConcurrently(t, b, "blue", 15)
 	polltest.Until(t, "all calls of blue have an answer", func() bool { return in.Load()+refused.Load() == 15 })
 	// A call of 20 ms and a renewal of 100 ms, and a machine that is busy.
 	if took := time.Since(began); refused.Load() > 0 || took > 4*time.Second {

@@ -43,7 +43,7 @@ func has(t testing.TB, what string, passes []Pass, want int) {
 
 func TestTenantBorrowsUnusedCapacityUpToItsLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := alone(t, Options{Tenants: parts{"red": {Nominal: 5, Borrow: 3}, "blue": {Nominal: 2, Borrow: 100}, "guests": {Borrow: 4}, "free": {Weight: 7}}})
+		q := openWithoutRedis(t, Options{Tenants: parts{"red": {Nominal: 5, Borrow: 3}, "blue": {Nominal: 2, Borrow: 100}, "guests": {Borrow: 4}, "free": {Weight: 7}}})
 		red := takes(t, q, "red", 100)
 		has(t, "nominal and borrow", red, 7) // 3 more, and blue has 2
 		has(t, "guests of what is not left", takes(t, q, "guests", 100), 0)
@@ -58,15 +58,15 @@ func TestTenantBorrowsUnusedCapacityUpToItsLimit(t *testing.T) {
 				t.Errorf("%q is limited by %+v", tenant, by)
 			}
 		}
-		wide := alone(t, Options{Tenants: parts{"red": {Nominal: 5, Borrow: 3}, "default": {Nominal: 20}}})
+		wide := openWithoutRedis(t, Options{Tenants: parts{"red": {Nominal: 5, Borrow: 3}, "default": {Nominal: 20}}})
 		has(t, "borrow", takes(t, wide, "red", 100), 8)
 		has(t, "nominal of the default tenant", takes(t, wide, "", 100), 17)
 		time.Sleep(claimFor)
 	})
 }
 
-// recalls has n calls of the tenant enter at once, and counts them when they are in.
-func recalls(t *testing.T, q *Quota, tenant schema.TenantID, n int) (in, refused *atomic.Int64, done *sync.WaitGroup) {
+// enterConcurrently has n calls of the tenant enter at once, and counts them when they are in.
+func enterConcurrently(t *testing.T, q *Quota, tenant schema.TenantID, n int) (in, refused *atomic.Int64, done *sync.WaitGroup) {
 	in, refused, done = new(atomic.Int64), new(atomic.Int64), new(sync.WaitGroup)
 	for range n {
 		done.Go(func() {
@@ -100,7 +100,7 @@ func raise(most *atomic.Int64, n int64) {
 func TestTenantReclaimsItsNominalWithinOneCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const length = 300 * time.Millisecond
-		q := alone(t, Options{Tenants: parts{"red": {Nominal: 2, Borrow: 10}, "blue": {Nominal: 10}}})
+		q := openWithoutRedis(t, Options{Tenants: parts{"red": {Nominal: 2, Borrow: 10}, "blue": {Nominal: 10}}})
 		ctx, cancel := context.WithCancel(t.Context())
 		var flood sync.WaitGroup
 		var most atomic.Int64
@@ -126,7 +126,7 @@ func TestTenantReclaimsItsNominalWithinOneCall(t *testing.T) {
 			t.Errorf("red has %d", n)
 		}
 		began := time.Now()
-		in, refused, done := recalls(t, q, "blue", 15)
+		in, refused, done := enterConcurrently(t, q, "blue", 15)
 		done.Wait()
 		if took := time.Since(began); in.Load() != 10 || refused.Load() != 5 || took > length+time.Millisecond {
 			t.Errorf("%d calls of blue after %s, %d refused", in.Load(), took, refused.Load())
@@ -141,7 +141,7 @@ func TestTenantReclaimsItsNominalWithinOneCall(t *testing.T) {
 
 func TestWaitForLentCapacityEndsWithCallerOrTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := alone(t, Options{Tenants: parts{"red": {Nominal: 1, Borrow: 2}, "blue": {Nominal: 2}}})
+		q := openWithoutRedis(t, Options{Tenants: parts{"red": {Nominal: 1, Borrow: 2}, "blue": {Nominal: 2}}})
 		red := takes(t, q, "red", 3)
 		began := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -170,7 +170,7 @@ func TestWaitForLentCapacityEndsWithCallerOrTimeout(t *testing.T) {
 
 func TestBulkCallsOfATenantWaitAndLeaveASlotToOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := alone(t, Options{Tenants: parts{"red": {Nominal: 8, Borrow: 8}, "blue": {Nominal: 8}}})
+		q := openWithoutRedis(t, Options{Tenants: parts{"red": {Nominal: 8, Borrow: 8}, "blue": {Nominal: 8}}})
 		blue := takes(t, q, "blue", 4)
 		var done, now, most atomic.Int64
 		var all sync.WaitGroup
@@ -208,7 +208,7 @@ func TestBulkCallsOfATenantWaitAndLeaveASlotToOthers(t *testing.T) {
 // TestTenantsThatBorrowShareByWeight has two of them want all that a third leaves unused.
 func TestTenantsThatBorrowShareByWeight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := alone(t, Options{Tenants: parts{"one": {Nominal: 5, Borrow: 100}, "three": {Nominal: 5, Borrow: 100, Weight: 3}, "idle": {Nominal: 40}}})
+		q := openWithoutRedis(t, Options{Tenants: parts{"one": {Nominal: 5, Borrow: 100}, "three": {Nominal: 5, Borrow: 100, Weight: 3}, "idle": {Nominal: 40}}})
 		ctx, cancel := context.WithCancel(t.Context())
 		var all sync.WaitGroup
 		var in [2]atomic.Int64
@@ -251,7 +251,7 @@ func TestTenantsThatBorrowShareByWeight(t *testing.T) {
 func TestTenantLimitsHoldUnderRandomLoad(t *testing.T) {
 	limits := parts{"a": {Nominal: 7, Borrow: 5}, "b": {Nominal: 3, Borrow: 20, Weight: 2}, "c": {Nominal: 10}, "d": {Borrow: 6}}
 	synctest.Test(t, func(t *testing.T) {
-		q := alone(t, Options{Tenants: limits})
+		q := openWithoutRedis(t, Options{Tenants: limits})
 		ctx, cancel := context.WithCancel(t.Context())
 		var all sync.WaitGroup
 		for i, tenant := range []schema.TenantID{"a", "b", "c", "d"} {
@@ -296,7 +296,7 @@ func TestTenantLimitsHoldUnderRandomLoad(t *testing.T) {
 
 func TestWithoutRedisTenantCapacityIsSplitByFrontDoor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := alone(t, Options{Tenants: parts{"red": {Nominal: 9, Borrow: 4}, "blue": {Nominal: 20}}, Routers: func() int { return 2 }})
+		q := openWithoutRedis(t, Options{Tenants: parts{"red": {Nominal: 9, Borrow: 4}, "blue": {Nominal: 20}}, Routers: func() int { return 2 }})
 		has(t, "red", takes(t, q, "red", 100), 6)
 		has(t, "blue", takes(t, q, "blue", 100), 8)
 		time.Sleep(claimFor)
@@ -304,7 +304,7 @@ func TestWithoutRedisTenantCapacityIsSplitByFrontDoor(t *testing.T) {
 }
 
 func TestACallOfALimitedTenantAllocatesNothing(t *testing.T) {
-	q := alone(t, Options{Tenants: parts{"red": {Nominal: 10}, "blue": {Nominal: 10, Borrow: 1}}})
+	q := openWithoutRedis(t, Options{Tenants: parts{"red": {Nominal: 10}, "blue": {Nominal: 10, Borrow: 1}}})
 	who, ctx := of("red"), t.Context()
 	if allocs := testing.AllocsPerRun(1000, func() {
 		pass, err := q.Enter(ctx, who)
@@ -317,13 +317,13 @@ func TestACallOfALimitedTenantAllocatesNothing(t *testing.T) {
 	}
 }
 
-// quietly returns the 99th percentile of the time from the request to the end of the calls
+// latencyWithFlood returns the 99th percentile of the time from the request to the end of the calls
 // of one tenant, and the part of the calls that is its own, while another one asks that many
 // times as much.
-func quietly(t *testing.T, times int, limits parts) (worst time.Duration, part float64) {
+func latencyWithFlood(t *testing.T, times int, limits parts) (worst time.Duration, part float64) {
 	synctest.Test(t, func(t *testing.T) {
 		const length, asked = 50 * time.Millisecond, 100 // calls a second, a quarter of the slots
-		q := alone(t, Options{Tenants: limits})
+		q := openWithoutRedis(t, Options{Tenants: limits})
 		slots := make(chan struct{}, 20) // of the servers
 		var mu sync.Mutex
 		var took []time.Duration
@@ -367,13 +367,13 @@ func quietly(t *testing.T, times int, limits parts) (worst time.Duration, part f
 // what another asks, and borrow of it.
 func TestOverloadedTenantDoesNotDelayOthers(t *testing.T) {
 	limits := parts{"quiet": {Nominal: 10}, "flood": {Nominal: 10, Borrow: 10}}
-	like, _ := quietly(t, 1, limits)
-	worst, part := quietly(t, 10, limits)
+	like, _ := latencyWithFlood(t, 1, limits)
+	worst, part := latencyWithFlood(t, 10, limits)
 	if worst > like*3/2 || part < 0.9 {
 		t.Errorf("p99 is %s next to ten times the load, and %s next to the same; %.0f %% of its calls ran", worst, like, part*100)
 	}
 	// The figure says something only if without limits it would be missed by far.
-	if worst, _ := quietly(t, 10, nil); worst < 3*like {
+	if worst, _ := latencyWithFlood(t, 10, nil); worst < 3*like {
 		t.Errorf("without limits p99 is %s: the test proves nothing", worst)
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Loan describes the calls in flight of a tenant with limits, at all front doors.
-type Loan struct {
+// TenantLoad describes the calls in flight of a tenant with limits, at all front doors.
+type TenantLoad struct {
 	InFlight int
 	// Borrowed is the number of InFlight calls beyond the nominal limit. Lent is the number of
 	// unused nominal calls that other tenants have borrowed.
@@ -35,15 +35,15 @@ func (q *Quota) InFlight() map[schema.TenantID]int {
 // doors. A borrowed call has no particular lender, so Lent is split among the tenants with unused
 // calls, in proportion to these. The sum of Lent equals the sum of Borrowed if the counts of the
 // front doors are from the same moment.
-func Loans(limits map[schema.TenantID]settings.TenantLimits, used map[schema.TenantID]int) map[schema.TenantID]Loan {
-	loans := make(map[schema.TenantID]Loan)
+func Loans(limits map[schema.TenantID]settings.TenantLimits, used map[schema.TenantID]int) map[schema.TenantID]TenantLoad {
+	loans := make(map[schema.TenantID]TenantLoad)
 	borrowed, unused := 0, 0
 	for id, l := range limits {
 		if !l.Limited() {
 			continue
 		}
 		id = id.OrDefault()
-		loan := Loan{InFlight: used[id], Borrowed: max(0, used[id]-l.Nominal)}
+		loan := TenantLoad{InFlight: used[id], Borrowed: max(0, used[id]-l.Nominal)}
 		loans[id] = loan
 		borrowed += loan.Borrowed
 		unused += max(0, l.Nominal-used[id])

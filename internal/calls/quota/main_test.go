@@ -19,8 +19,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// alone opens limits without Redis.
-func alone(t testing.TB, o Options) *Quota {
+// openWithoutRedis opens limits without Redis.
+func openWithoutRedis(t testing.TB, o Options) *Quota {
 	t.Helper()
 	o.Log = slog.New(slog.DiscardHandler)
 	q := Open(o)

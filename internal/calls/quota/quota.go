@@ -99,7 +99,7 @@ func (q *Quota) Close() {
 	q.stop()
 	q.work.Wait()
 	if q.shared != nil {
-		q.giveBack()
+		q.releaseAll()
 	}
 }
 

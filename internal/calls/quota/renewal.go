@@ -115,8 +115,8 @@ func (s *subject) renewed(r *renewal, ok bool, sent time.Time) {
 	}
 }
 
-// giveBack tells Redis that this front door holds no slots.
-func (q *Quota) giveBack() {
+// releaseAll tells Redis that this front door holds no slots.
+func (q *Quota) releaseAll() {
 	var all []*renewal
 	q.each(func(s *subject) {
 		s.mu.Lock()

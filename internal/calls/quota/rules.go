@@ -110,16 +110,16 @@ func matchPrincipal(rules []rule, p *schema.Principal) *limits { return match(ru
 
 func anyOf(patterns []string, name string) bool {
 	for _, p := range patterns {
-		if fits(p, name) {
+		if matchPattern(p, name) {
 			return true
 		}
 	}
 	return len(patterns) == 0
 }
 
-// fits matches with backtracking over the last star only: at most len(pattern) × len(name) steps.
+// matchPattern matches with backtracking over the last star only: at most len(pattern) × len(name) steps.
 // "?" matches one character.
-func fits(pattern, name string) bool {
+func matchPattern(pattern, name string) bool {
 	star, resume := -1, 0
 	i, j := 0, 0
 	for j < len(name) {

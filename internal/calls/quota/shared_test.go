@@ -16,9 +16,9 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// hammer calls at both doors from many goroutines until ctx ends, each holding its
+// callConcurrently calls at both doors from many goroutines until ctx ends, each holding its
 // space for hold, and says how many were admitted and the most at once.
-func hammer(ctx context.Context, doors []*Quota, hold time.Duration) (admitted []int64, most int64) {
+func callConcurrently(ctx context.Context, doors []*Quota, hold time.Duration) (admitted []int64, most int64) {
 	var now, peak atomic.Int64
 	counts := make([]atomic.Int64, len(doors))
 	var all sync.WaitGroup
@@ -65,7 +65,7 @@ func TestTwoFrontDoorsShareARateThroughRedis(t *testing.T) {
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
-	got, _ := hammer(ctx, []*Quota{a, b}, time.Millisecond)
+	got, _ := callConcurrently(ctx, []*Quota{a, b}, time.Millisecond)
 	want := 400*time.Since(began).Seconds() + 40
 	// A machine that stands still for a while loses what the burst does not cover.
 	if all := float64(got[0] + got[1]); all > want*1.02 || all < want*0.5 {
@@ -83,7 +83,7 @@ func TestTwoFrontDoorsShareTheInFlightLimitThroughRedis(t *testing.T) {
 	b, _, _ := door(t, s, "b", c)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
-	got, most := hammer(ctx, []*Quota{a, b}, 10*time.Millisecond)
+	got, most := callConcurrently(ctx, []*Quota{a, b}, 10*time.Millisecond)
 	if most > 60 || most < 40 {
 		t.Errorf("%d at once, the limit is 60", most)
 	}
@@ -128,7 +128,7 @@ func TestLateFrontDoorGetsItsShareOfUsedSlots(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		hammer(ctx, []*Quota{a}, 5*time.Millisecond) // all of it, all the time
+		callConcurrently(ctx, []*Quota{a}, 5*time.Millisecond) // all of it, all the time
 	}()
 	polltest.Until(t, "the slots are in use", func() bool { return a.principal(ci).inUse() >= 38 })
 	gets(t, b, 15)

@@ -96,11 +96,11 @@ func (s *subject) try(ctx context.Context, c class, signal bool) verdict {
 	}
 }
 
-// need is the request to send to Redis.
-type need int
+// redisRequest is the request to send to Redis.
+type redisRequest int
 
 const (
-	nothing need = iota
+	nothing redisRequest = iota
 	aLease
 	tokens
 )
@@ -109,7 +109,7 @@ const (
 const guess = time.Second
 
 // takeLocked takes a slot from the local leases, or returns the request to send to Redis.
-func (s *subject) takeLocked(now time.Time, c class) (verdict, need) {
+func (s *subject) takeLocked(now time.Time, c class) (verdict, redisRequest) {
 	l := s.terms()
 	if l == nil {
 		l = &limits{}
@@ -141,7 +141,7 @@ func (s *subject) takeLocked(now time.Time, c class) (verdict, need) {
 }
 
 // ask sends a request to Redis, and wakes the callers that wait for the response.
-func (s *subject) ask(n need, c class) {
+func (s *subject) ask(n redisRequest, c class) {
 	l := s.terms()
 	if l == nil {
 		l = &limits{}
@@ -185,7 +185,7 @@ func (s *subject) leave() {
 	s.mu.Lock()
 	s.slots.used--
 	if s.member != nil {
-		s.member.left()
+		s.member.releaseSlot()
 	}
 	if s.freed != nil {
 		close(s.freed)

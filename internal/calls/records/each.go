@@ -35,14 +35,14 @@ func (r *Recorder) Each(ctx context.Context, of schema.Tenants, f Filter, visit 
 		if !from.less(next) {
 			return nil // the remaining hours are older
 		}
-		rows, whole, err := r.hour(ctx, hour, later(from, first), before, &f)
+		rows, whole, err := r.hour(ctx, hour, laterKey(from, first), before, &f)
 		if err != nil {
 			return readError(err)
 		}
 		var more bool
 		if whole {
 			more = r.visitAll(rows, &f, visit)
-		} else if more, err = r.eachOfSlots(ctx, f, later(from, first), next, before, visit); err != nil {
+		} else if more, err = r.eachOfSlots(ctx, f, laterKey(from, first), next, before, visit); err != nil {
 			return err
 		}
 		if !more {

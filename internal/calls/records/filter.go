@@ -38,8 +38,8 @@ func may[S ~string](want, got S) bool { return want == "" || got == "" || want =
 // is reports whether got equals want. An empty want matches any.
 func is[S ~string](want, got S) bool { return want == "" || want == got }
 
-// fits reports whether a merged record matches.
-func (f *Filter) fits(r *Record) bool {
+// matches reports whether a merged record matches.
+func (f *Filter) matches(r *Record) bool {
 	return f.tenants.Include(r.Tenant) && (len(f.Principals) == 0 || slices.Contains(f.Principals, r.Principal)) &&
 		is(f.Server, r.Server) && is(f.Tool, r.Tool) && is(f.Batch, r.Batch) &&
 		(len(f.States) == 0 || slices.Contains(f.States, r.State))

@@ -102,7 +102,7 @@ func (p *part) add(k key) {
 	if k.less(p.first) {
 		p.first = k
 	}
-	p.last = later(p.last, k)
+	p.last = laterKey(p.last, k)
 	p.count++
 }
 

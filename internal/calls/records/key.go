@@ -125,7 +125,7 @@ func lastKey() (k key) {
 	return k
 }
 
-func later(a, b key) key {
+func laterKey(a, b key) key {
 	if a.less(b) {
 		return b
 	}

@@ -37,7 +37,7 @@ func (m *model) list(f Filter) (all []Record) {
 		}
 		k, _ := keyOf(string(seen.ID))
 		at := time.UnixMilli(k.milli())
-		if f.fits(&seen) && (f.From.IsZero() || !at.Before(f.From)) && (f.To.IsZero() || at.Before(f.To)) {
+		if f.matches(&seen) && (f.From.IsZero() || !at.Before(f.From)) && (f.To.IsZero() || at.Before(f.To)) {
 			all = append(all, seen)
 		}
 	}
@@ -158,7 +158,7 @@ func checkModel(t *testing.T, rnd *rand.Rand) {
 		for j := range want {
 			want[j].Error, want[j].Detail = "", ""
 		}
-		got := everything(t, reader, f, 1+rnd.IntN(200))
+		got := readAllPages(t, reader, f, 1+rnd.IntN(200))
 		for j := range got {
 			got[j].Error, got[j].Detail = "", ""
 		}
@@ -211,7 +211,7 @@ func TestASlotWithMoreCallsThanAReaderHoldsIsReadInParts(t *testing.T) {
 	}
 	for _, limit := range []int{300, mostPage} {
 		seen := map[schema.CallID]int{}
-		for _, rec := range everything(t, r, Filter{}, limit) {
+		for _, rec := range readAllPages(t, r, Filter{}, limit) {
 			seen[rec.ID]++
 			if !rec.State.Ended() {
 				t.Fatalf("%s is listed as %s", rec.ID, rec.State)
@@ -222,7 +222,7 @@ func TestASlotWithMoreCallsThanAReaderHoldsIsReadInParts(t *testing.T) {
 		}
 	}
 	listed := func(f Filter) (got []schema.CallID) {
-		for _, rec := range everything(t, r, f, 7) {
+		for _, rec := range readAllPages(t, r, f, 7) {
 			got = append(got, rec.ID)
 		}
 		slices.Sort(got)

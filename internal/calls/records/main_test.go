@@ -44,8 +44,8 @@ func idAt(at time.Time, rnd *rand.Rand) string {
 	return string(k.id())
 }
 
-// everything reads all pages.
-func everything(t testing.TB, r *Recorder, f Filter, limit int) []Record {
+// readAllPages reads all pages.
+func readAllPages(t testing.TB, r *Recorder, f Filter, limit int) []Record {
 	t.Helper()
 	var all []Record
 	of, cursor := f.tenants, ""

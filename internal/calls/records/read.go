@@ -97,7 +97,7 @@ func (r *Record) ContinuesElsewhere() bool {
 // shows prepares a record for display and reports whether the filter selects it.
 func (r *Recorder) shows(rec *Record, f *Filter) bool {
 	r.resolve(rec)
-	return f.fits(rec) && (!rec.ContinuesElsewhere() || r.Alive(rec.FrontDoor))
+	return f.matches(rec) && (!rec.ContinuesElsewhere() || r.Alive(rec.FrontDoor))
 }
 
 // Alive reports whether a front door is alive or may be; see [Options].
@@ -209,7 +209,7 @@ func (l *listing) step(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	l.before = later(calls.floor, slotStart(slot))
+	l.before = laterKey(calls.floor, slotStart(slot))
 	for _, k := range calls.newest() {
 		rec := calls.rows[k]
 		if !l.shows(rec, l.filter) {
@@ -225,8 +225,8 @@ func (l *listing) step(ctx context.Context) (bool, error) {
 }
 
 // slot reads the newest calls of a slot that may match.
-func (l *listing) slot(ctx context.Context, slot int64) (*newest, error) {
-	calls := &newest{rows: map[key]*Record{}}
+func (l *listing) slot(ctx context.Context, slot int64) (*newestCalls, error) {
+	calls := &newestCalls{rows: map[key]*Record{}}
 	floor, n, err := l.scan(ctx, slot, l.from, l.before, l.reach, func(k key) bool {
 		return !k.less(l.from) && k.less(l.before) && !k.less(calls.floor)
 	}, func(_ uint64, k key, r *Record) {
@@ -239,19 +239,19 @@ func (l *listing) slot(ctx context.Context, slot int64) (*newest, error) {
 	if err != nil {
 		return nil, err
 	}
-	calls.floor = later(calls.floor, floor)
+	calls.floor = laterKey(calls.floor, floor)
 	calls.shrink()
 	return calls, nil
 }
 
-// newest collects the calls with the highest keys, at least atOnce of them if there are that many.
+// newestCalls collects the calls with the highest keys, at least atOnce of them if there are that many.
 // Calls below floor were dropped.
-type newest struct {
+type newestCalls struct {
 	rows  map[key]*Record
 	floor key
 }
 
-func (n *newest) add(k key, r *Record) {
+func (n *newestCalls) add(k key, r *Record) {
 	if was := n.rows[k]; was != nil {
 		r = merge(was, r)
 	}
@@ -262,7 +262,7 @@ func (n *newest) add(k key, r *Record) {
 }
 
 // shrink drops all but the newest calls.
-func (n *newest) shrink() {
+func (n *newestCalls) shrink() {
 	if len(n.rows) <= atOnce {
 		return
 	}
@@ -274,7 +274,7 @@ func (n *newest) shrink() {
 }
 
 // newest returns the keys, highest first.
-func (n *newest) newest() []key {
+func (n *newestCalls) newest() []key {
 	keys := make([]key, 0, len(n.rows))
 	for k := range n.rows {
 		keys = append(keys, k)

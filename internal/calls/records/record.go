@@ -100,7 +100,7 @@ type Record struct {
 	CustomID string
 	// Approval is the approval for which the call waits or under which it ran.
 	Approval schema.ApprovalID
-	Judged
+	PolicyDecision
 	// ReplayOf is the call that this call replays, if any.
 	ReplayOf schema.CallID
 	// Trace is the trace that contains the spans of the call. It is zero if the call was not
@@ -119,9 +119,9 @@ func (t TraceID) String() string {
 	return hex.EncodeToString(t[:])
 }
 
-// Judged is the policy's decision on a call. The zero value means that the policy was not evaluated,
+// PolicyDecision is the policy's decision on a call. The zero value means that the policy was not evaluated,
 // or that the decision is unknown.
-type Judged struct {
+type PolicyDecision struct {
 	Decision risk.Decision
 	// Rule is the rule that decided, or "" if there was none or it is unknown.
 	Rule string
@@ -130,7 +130,7 @@ type Judged struct {
 	Groups string
 }
 
-// groupEnd terminates each group in [Judged.Groups].
+// groupEnd terminates each group in [PolicyDecision.Groups].
 const groupEnd = "\x00"
 
 // JoinGroups encodes groups as one string.
@@ -186,7 +186,7 @@ func merge(r, next *Record) *Record {
 	fill(&r.CustomID, old.CustomID)
 	fill(&r.Known, old.Known)
 	fill(&r.Approval, old.Approval)
-	fill(&r.Judged, old.Judged)
+	fill(&r.PolicyDecision, old.PolicyDecision)
 	if r.Decision == old.Decision {
 		fill(&r.Rule, old.Rule) // the runner of an approved call does not know it
 	}

@@ -50,7 +50,7 @@ func TestEveryCallOfManyCallersIsFound(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	seen := map[schema.CallID]*Record{}
-	for _, rec := range everything(t, r, Filter{}, mostPage) {
+	for _, rec := range readAllPages(t, r, Filter{}, mostPage) {
 		if seen[rec.ID] != nil {
 			t.Fatalf("%s is listed twice", rec.ID)
 		}
@@ -135,7 +135,7 @@ func TestCallsOfALostFrontDoorEndUnknown(t *testing.T) {
 	}
 	for state, want := range map[schema.State][]schema.CallID{schema.StateUnknown: {plain}, schema.StateRunning: {mine, durable}, schema.StateSucceeded: {ended}} {
 		var got []schema.CallID
-		for _, rec := range everything(t, here, Filter{States: []schema.State{state}}, 10) {
+		for _, rec := range readAllPages(t, here, Filter{States: []schema.State{state}}, 10) {
 			got = append(got, rec.ID)
 		}
 		if len(got) != len(want) {
@@ -192,7 +192,7 @@ func TestRecordsWaitWhileNATSIsAway(t *testing.T) {
 	s = up()
 	defer func() { _ = s.Close() }()
 	polltest.Until(t, "what waited is stored", func() bool { return r.Sync(t.Context()) == nil })
-	got := everything(t, r, Filter{}, 100)
+	got := readAllPages(t, r, Filter{}, 100)
 	for _, rec := range got {
 		if !told[rec.ID] {
 			t.Errorf("nobody told of %s", rec.ID)

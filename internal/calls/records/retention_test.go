@@ -44,7 +44,7 @@ func TestErrorsAreWithheldWhenTheRetentionOfTheirTenantIsOver(t *testing.T) {
 			return rec
 		})
 		all := map[schema.CallID]*Record{}
-		for _, rec := range everything(t, r, Filter{}, 10) {
+		for _, rec := range readAllPages(t, r, Filter{}, 10) {
 			all[rec.ID] = &rec
 		}
 		seen("in a list", func(id schema.CallID) *Record { return all[id] })

@@ -27,11 +27,11 @@ type Tail struct {
 type tailOfSlot struct {
 	messages []bus.Message
 	parts    []part // their index entries
-	calls    map[key]mention
+	calls    map[key]callPosition
 }
 
-// mention locates a call in a tail.
-type mention struct {
+// callPosition locates a call in a tail.
+type callPosition struct {
 	last    uint64 // the sequence of the last message with a record of it
 	records int
 }
@@ -62,12 +62,12 @@ func (t *Tail) add(m bus.Message) {
 	_ = unpack(m.Data, func(k key) bool {
 		if of == nil {
 			if of = t.slots[k.slot()]; of == nil {
-				of = &tailOfSlot{calls: map[key]mention{}}
+				of = &tailOfSlot{calls: map[key]callPosition{}}
 				t.slots[k.slot()] = of
 			}
 		}
 		p.add(k)
-		of.calls[k] = mention{m.Sequence, of.calls[k].records + 1}
+		of.calls[k] = callPosition{m.Sequence, of.calls[k].records + 1}
 		return false
 	}, nil) // readers log decoding errors, and skip the rest as well
 	if of == nil {
@@ -138,7 +138,7 @@ func (r *Recorder) changes(ctx context.Context, t *Tail, slot int64, counted uin
 		if k.less(first) {
 			first = k
 		}
-		last = later(last, k)
+		last = laterKey(last, k)
 	}
 	if last.less(first) {
 		return nil

@@ -132,7 +132,7 @@ func TestTailsOfAnySizeReportEachCallOnce(t *testing.T) {
 			t.Fatal(tail, err)
 		}
 		if rnd.IntN(5) == 0 {
-			everything(t, r, Filter{}, 1000) // has all of it in the index
+			readAllPages(t, r, Filter{}, 1000) // has all of it in the index
 		}
 		for _, hour := range tail.Hours() {
 			once := map[schema.CallID]bool{}
@@ -156,7 +156,7 @@ func TestTailsOfAnySizeReportEachCallOnce(t *testing.T) {
 		}
 	}
 	listed := map[schema.CallID]Record{}
-	for _, rec := range everything(t, r, Filter{}, 1000) {
+	for _, rec := range readAllPages(t, r, Filter{}, 1000) {
 		listed[rec.ID] = rec
 	}
 	if diff := cmp.Diff(listed, told); diff != "" || len(told) < len(all)*8/10 {

@@ -63,7 +63,7 @@ func (r *Record) View() View {
 	v := View{
 		ID: r.ID, State: r.State, Server: r.Server, Tool: r.Tool, Method: r.Method, Principal: r.Principal, Owner: r.Owner, Tenant: r.Tenant,
 		ToolError: r.ToolError, ArgumentsDigest: r.Arguments.String(), ArgumentBytes: r.ArgumentBytes,
-		ResultDigest: r.Result.String(), ResultBytes: r.ResultBytes, Started: moment(r.Started), Ended: moment(r.Ended),
+		ResultDigest: r.Result.String(), ResultBytes: r.ResultBytes, Started: timeOf(r.Started), Ended: timeOf(r.Ended),
 		TookMs: float64(r.Took/time.Microsecond) / 1000, Worker: r.Worker, FrontDoor: r.FrontDoor, Attempt: r.Attempt,
 		Durable: r.Durable, Replayed: r.Replayed, CancelRequested: r.CancelRequested, BatchID: r.Batch, CustomID: r.CustomID, ApprovalID: r.Approval,
 		Decision: r.Decision, Rule: r.Rule, ReplayOf: r.ReplayOf, TraceID: r.Trace.String(),
@@ -74,7 +74,7 @@ func (r *Record) View() View {
 	if v.Method == "" {
 		v.Method = schema.MethodCallTool
 	}
-	if at := moment(r.Admitted); at != nil {
+	if at := timeOf(r.Admitted); at != nil {
 		v.Created = *at
 	}
 	if r.Error != "" {
@@ -87,7 +87,7 @@ func (r *Record) View() View {
 	return v
 }
 
-func moment(ns int64) *time.Time {
+func timeOf(ns int64) *time.Time {
 	if ns == 0 {
 		return nil
 	}

@@ -80,11 +80,11 @@ func TestMessageRoundTripsRecords(t *testing.T) {
 // message.golden is from before records had traces.
 func TestWireFormatIsStable(t *testing.T) {
 	for name, records := range map[string][]Record{"message.golden": samples(), "message-traced.golden": tracedSamples()} {
-		t.Run(name, func(t *testing.T) { staysAsItIs(t, name, records) })
+		t.Run(name, func(t *testing.T) { checkGoldenStable(t, name, records) })
 	}
 }
 
-func staysAsItIs(t *testing.T, name string, records []Record) {
+func checkGoldenStable(t *testing.T, name string, records []Record) {
 	b := packOf(t, "frontdoor_x", records)
 	var text strings.Builder
 	for len(b) > 0 {

@@ -29,40 +29,40 @@ func (c *Clock) Now() time.Time {
 // Advance moves the clock.
 func (c *Clock) Advance(d time.Duration) { c.ahead.Add(int64(d)) }
 
-// House holds tokens and the ledger on which they are spent.
-type House struct {
+// Store holds tokens and the ledger on which they are spent.
+type Store struct {
 	Tokens *confirm.Tokens
 	Ledger *ledger.Ledger
 }
 
-// Run runs the suite. open returns a house whose gate, if any, uses now as its clock. open must
-// also arrange to close the house.
-func Run(t *testing.T, open func(t *testing.T, now func() time.Time) House) {
-	for name, f := range map[string]func(*testing.T, *bench){
-		"ATokenIsSpentOnceByManyRacers":          func(t *testing.T, b *bench) { race(t, b, 200, 100) },
-		"AnAttemptOfAStrangerBurnsNothing":       stranger,
-		"ATokenIsOfOneApproval":                  bound,
-		"WhatWasDecidedOtherwiseIsSpent":         decided,
-		"ManyTriesOfOneAttemptSpendOnce":         retries,
-		"ATokenExpires":                          expiry,
-		"WhatWasNotMintedIsUnknown":              unknown,
-		"ARefusalAtTheLastMomentSpendsNothing":   refused,
-		"ACallerThatIsGoneIsNeverToldToRunTwice": gone,
+// Run runs the suite. open returns a store whose gate, if any, uses now as its clock. open must
+// also arrange to close the store.
+func Run(t *testing.T, open func(t *testing.T, now func() time.Time) Store) {
+	for name, f := range map[string]func(*testing.T, *testBench){
+		"TokenIsSpentOnceByConcurrentConfirmations": func(t *testing.T, b *testBench) { confirmConcurrently(t, b, 200, 100) },
+		"RefusedAttemptLeavesTheTokenValid":         testForeignTokens,
+		"TokenBelongsToOneApproval":                 bound,
+		"TokenOfADecidedCallIsSpent":                decided,
+		"RepeatedAttemptSpendsOnce":                 retries,
+		"TokenExpires":                              expiry,
+		"TokenThatWasNotMintedIsUnknown":            unknown,
+		"RefusalByTheLedgerSpendsNothing":           refused,
+		"LostAnswerNeverAllowsASecondRun":           testLostTokens,
 	} {
 		t.Run(name, func(t *testing.T) {
 			clock := new(Clock)
-			f(t, &bench{open(t, clock.Now), clock})
+			f(t, &testBench{open(t, clock.Now), clock})
 		})
 	}
 }
 
-type bench struct {
-	House
+type testBench struct {
+	Store
 	*Clock
 }
 
 // Hold stores an approval with a token in the ledger.
-func (h House) Hold(t testing.TB, now time.Time, ttl time.Duration) (*ledger.Approval, string) {
+func (h Store) Hold(t testing.TB, now time.Time, ttl time.Duration) (*ledger.Approval, string) {
 	t.Helper()
 	call := schema.NewCallID()
 	token, err := h.Tokens.Mint(t.Context(), ledger.IDFor(call), ttl)
@@ -76,12 +76,12 @@ func (h House) Hold(t testing.TB, now time.Time, ttl time.Duration) (*ledger.App
 	return a, token
 }
 
-func (b *bench) hold(t *testing.T) (*ledger.Approval, string) {
+func (b *testBench) hold(t *testing.T) (*ledger.Approval, string) {
 	t.Helper()
 	return b.Hold(t, b.Now(), time.Minute)
 }
 
-func nobodyMinds(*ledger.Approval) error { return nil }
+func noCheck(*ledger.Approval) error { return nil }
 
 // Running returns the change that a front door makes when it spends a token.
 func Running(runner string) func(*ledger.Approval) error {
@@ -92,16 +92,16 @@ func Running(runner string) func(*ledger.Approval) error {
 }
 
 // Spend spends a token as a front door does.
-func (h House) Spend(ctx context.Context, token, attempt string, at time.Time) (*ledger.Approval, error) {
-	return h.Tokens.Spend(ctx, schema.DefaultTenant, token, ledger.Spent{Attempt: attempt, At: at.UTC(), By: "ann"}, nobodyMinds, Running(attempt))
+func (h Store) Spend(ctx context.Context, token, attempt string, at time.Time) (*ledger.Approval, error) {
+	return h.Tokens.Spend(ctx, schema.DefaultTenant, token, ledger.TokenUse{Attempt: attempt, At: at.UTC(), By: "ann"}, noCheck, Running(attempt))
 }
 
-func (b *bench) spend(t *testing.T, token, attempt string) (*ledger.Approval, error) {
+func (b *testBench) spend(t *testing.T, token, attempt string) (*ledger.Approval, error) {
 	t.Helper()
 	return b.Spend(t.Context(), token, attempt, b.Now())
 }
 
-func race(t *testing.T, b *bench, tokens, racers int) {
+func confirmConcurrently(t *testing.T, b *testBench, tokens, racers int) {
 	for i := range tokens {
 		a, token := b.hold(t)
 		var won, spent atomic.Int32
@@ -130,11 +130,11 @@ func race(t *testing.T, b *bench, tokens, racers int) {
 	}
 }
 
-func stranger(t *testing.T, b *bench) {
+func testForeignTokens(t *testing.T, b *testBench) {
 	_, token := b.hold(t)
 	no := errors.New("not yours")
 	for i := range 3 {
-		mark := ledger.Spent{Attempt: fmt.Sprint("stranger ", i), At: b.Now()}
+		mark := ledger.TokenUse{Attempt: fmt.Sprint("stranger ", i), At: b.Now()}
 		if _, err := b.Tokens.Spend(t.Context(), schema.DefaultTenant, token, mark, func(*ledger.Approval) error { return no }, Running("x")); !errors.Is(err, no) {
 			t.Errorf("a stranger: %v", err)
 		}
@@ -144,7 +144,7 @@ func stranger(t *testing.T, b *bench) {
 	}
 }
 
-func bound(t *testing.T, b *bench) {
+func bound(t *testing.T, b *testBench) {
 	one, first := b.hold(t)
 	two, second := b.hold(t)
 	if first == second || confirm.ApprovalOf(first) != one.ID || confirm.ApprovalOf(second) != two.ID || !strings.HasPrefix(first, "cyt_") {
@@ -174,7 +174,7 @@ func bound(t *testing.T, b *bench) {
 
 func second2[T any](_ T, err error) error { return err }
 
-func decided(t *testing.T, b *bench) {
+func decided(t *testing.T, b *testBench) {
 	for _, state := range []ledger.State{ledger.Denied, ledger.Canceled, ledger.Revoked, ledger.Expired} {
 		a, token := b.hold(t)
 		if _, err := b.Ledger.Change(t.Context(), schema.DefaultTenant, a.ID, func(a *ledger.Approval) error { a.State = state; return nil }); err != nil {
@@ -188,7 +188,7 @@ func decided(t *testing.T, b *bench) {
 	}
 }
 
-func retries(t *testing.T, b *bench) {
+func retries(t *testing.T, b *testBench) {
 	a, token := b.hold(t)
 	var all sync.WaitGroup
 	var won atomic.Int32
@@ -209,7 +209,7 @@ func retries(t *testing.T, b *bench) {
 	}
 }
 
-func expiry(t *testing.T, b *bench) {
+func expiry(t *testing.T, b *testBench) {
 	_, early := b.hold(t)
 	late, lateToken := b.hold(t)
 	b.Advance(time.Minute - time.Millisecond)
@@ -225,7 +225,7 @@ func expiry(t *testing.T, b *bench) {
 	}
 }
 
-func unknown(t *testing.T, b *bench) {
+func unknown(t *testing.T, b *testBench) {
 	a, token := b.hold(t)
 	flipped := []byte(token)
 	if flipped[len(token)-3]++; flipped[len(token)-3] > 'z' || flipped[len(token)-3] == '[' || flipped[len(token)-3] == ':' {
@@ -254,11 +254,11 @@ func unknown(t *testing.T, b *bench) {
 	}
 }
 
-func refused(t *testing.T, b *bench) {
+func refused(t *testing.T, b *testBench) {
 	_, token := b.hold(t)
 	no := errors.New("not now")
-	mark := ledger.Spent{Attempt: "mine", At: b.Now()}
-	if _, err := b.Tokens.Spend(t.Context(), schema.DefaultTenant, token, mark, nobodyMinds, func(*ledger.Approval) error { return no }); !errors.Is(err, no) {
+	mark := ledger.TokenUse{Attempt: "mine", At: b.Now()}
+	if _, err := b.Tokens.Spend(t.Context(), schema.DefaultTenant, token, mark, noCheck, func(*ledger.Approval) error { return no }); !errors.Is(err, no) {
 		t.Error(err)
 	}
 	if _, err := b.spend(t, token, "mine"); err != nil {
@@ -266,7 +266,7 @@ func refused(t *testing.T, b *bench) {
 	}
 }
 
-func gone(t *testing.T, b *bench) {
+func testLostTokens(t *testing.T, b *testBench) {
 	for range 20 {
 		a, token := b.hold(t)
 		ctx, cancel := context.WithCancel(t.Context())

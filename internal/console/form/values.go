@@ -29,7 +29,7 @@ func (f *Form) JSON() (json.RawMessage, []Fault) {
 	if !ok {
 		compact = []byte("{}")
 	}
-	if rawjson.Deeper(compact, maxNesting) {
+	if rawjson.ExceedsDepth(compact, maxNesting) {
 		return compact, w.faults
 	}
 	var b bytes.Buffer

@@ -20,14 +20,14 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// parrot calls the first tool of each request.
-type parrot struct {
+// firstToolModel calls the first tool of each request.
+type firstToolModel struct {
 	wire  model.Wire
 	asked atomic.Int64
 	fails func(n int64) error
 }
 
-func (p *parrot) Ask(_ context.Context, r *model.Request, _ func(string), _ func()) (*model.Answer, error) {
+func (p *firstToolModel) Ask(_ context.Context, r *model.Request, _ func(string), _ func()) (*model.Answer, error) {
 	n := p.asked.Add(1)
 	if p.fails != nil {
 		if err := p.fails(n); err != nil {
@@ -57,7 +57,7 @@ func samplesOf(t *testing.T, n int) []stage.Sample {
 	return digested
 }
 
-func optionsOf(t *testing.T, spec string) (Options, *parrot) {
+func optionsOf(t *testing.T, spec string) (Options, *firstToolModel) {
 	t.Helper()
 	s, err := model.ParseSpec(spec)
 	if err != nil {
@@ -67,7 +67,7 @@ func optionsOf(t *testing.T, spec string) (Options, *parrot) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &parrot{wire: c.Wire}
+	p := &firstToolModel{wire: c.Wire}
 	return Options{Model: p, Wire: c.Wire, Name: spec, Parallel: 4}, p
 }
 

@@ -17,18 +17,18 @@ import (
 	"github.com/callyard/callyard/internal/eval/stage"
 )
 
-// tape is a fabric that notes what it is told.
-type tape struct {
+// recordingFabric is a fabric that notes what it is told.
+type recordingFabric struct {
 	ran   []string
 	fault error
 }
 
-func (f *tape) Reset(_ context.Context, s *eval.Sample) error {
+func (f *recordingFabric) Reset(_ context.Context, s *eval.Sample) error {
 	f.ran = append(f.ran, "reset "+string(s.State))
 	return f.fault
 }
 
-func (f *tape) Call(_ context.Context, _ *eval.Sample, c eval.Call) (string, bool, error) {
+func (f *recordingFabric) Call(_ context.Context, _ *eval.Sample, c eval.Call) (string, bool, error) {
 	f.ran = append(f.ran, c.Name+string(c.Arguments))
 	return "result of " + c.Name, c.Name == "cp", nil
 }
@@ -72,7 +72,7 @@ func TestConversationRunsTurnByTurn(t *testing.T) {
 			{Calls: []modeltest.Call{{ID: "d", Name: "sort", Arguments: `{}`}}},
 			{Text: "Sorted."},
 		})
-		fabric := &tape{}
+		fabric := &recordingFabric{}
 		o.Fabric = fabric
 		path := filepath.Join(t.TempDir(), "responses.jsonl")
 		done, err := Run(t.Context(), path, conversations(t), o)
@@ -101,7 +101,7 @@ func TestConversationRunsTurnByTurn(t *testing.T) {
 
 func TestConversationEndsAtTheStepLimit(t *testing.T) {
 	o, server := scripted(t, "openai:m", modeltest.Script{{Calls: []modeltest.Call{{ID: "a", Name: "ls", Arguments: `{}`}}}})
-	o.Fabric = &tape{}
+	o.Fabric = &recordingFabric{}
 	path := filepath.Join(t.TempDir(), "responses.jsonl")
 	if done, err := Run(t.Context(), path, conversations(t), o); err != nil || done.Asked != 1 || len(server.Asked()) != maxSteps {
 		t.Fatalf("%+v, %v, %d requests", done, err, len(server.Asked()))
@@ -117,7 +117,7 @@ func TestAConversationNeedsAFabric(t *testing.T) {
 	if _, err := Run(t.Context(), path, conversations(t), o); err == nil || !strings.Contains(err.Error(), "resets its state") {
 		t.Errorf("without a fabric: %v", err)
 	}
-	o.Fabric = &tape{fault: errors.New("gone")}
+	o.Fabric = &recordingFabric{fault: errors.New("gone")}
 	done, err := Run(t.Context(), path, conversations(t), o)
 	if err != nil || done.Failed != 1 || !strings.Contains(fmt.Sprint(done.Fault), "resetting the state: gone") || len(server.Asked()) != 0 {
 		t.Errorf("a state that cannot be reset: %+v, %v", done, err)
@@ -133,7 +133,7 @@ func TestConversationRunsInTextMode(t *testing.T) {
 			{Text: `<tool_call>{"name":"sort","arguments":{}}</tool_call>`},
 			{Text: "Sorted."},
 		})
-		fabric := &tape{}
+		fabric := &recordingFabric{}
 		o.Fabric, o.Text = fabric, true
 		path := filepath.Join(t.TempDir(), "responses.jsonl")
 		done, err := Run(t.Context(), path, conversations(t), o)

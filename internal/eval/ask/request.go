@@ -80,7 +80,7 @@ func (o *Options) tools(tools []eval.Tool) (json.RawMessage, map[string]string, 
 		if err != nil {
 			return nil, nil, fmt.Errorf("writing the tool %s: %w", t.Name, err)
 		}
-		name := legal(t, names)
+		name := uniqueName(t, names)
 		names[name] = t.Name
 		list = append(list, f.Tool(name, &schema.Tool{Name: t.Name, Input: input, Raw: raw}, false))
 	}
@@ -93,9 +93,9 @@ func (o *Options) tools(tools []eval.Tool) (json.RawMessage, map[string]string, 
 	return f.Wrap(list), names, nil
 }
 
-// legal returns the name of a tool if all APIs accept it and no other tool has it. Otherwise it
+// uniqueName returns the name of a tool if all APIs accept it and no other tool has it. Otherwise it
 // creates one from the server and the name.
-func legal(t *eval.Tool, taken map[string]string) string {
+func uniqueName(t *eval.Tool, taken map[string]string) string {
 	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_"
 	if name := t.Name; len(name) > 0 && len(name) <= 64 && strings.ContainsRune(letters, rune(name[0])) && strings.Trim(name, letters+"0123456789-") == "" {
 		if _, twice := taken[name]; !twice {

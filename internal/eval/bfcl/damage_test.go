@@ -53,7 +53,7 @@ func (m maker) damages(functions []any) []damage {
 				return i
 			})
 		}},
-		{"other number", func(v any) any { return m.inNumber(v, func(s string) any { return guessed(s + "1") }) }},
+		{"other number", func(v any) any { return m.inNumber(v, func(s string) any { return untypedValue(s + "1") }) }},
 		{"null", func(any) any { return nil }},
 		{"bool", func(any) any { return m.IntN(2) == 0 }},
 		{"zero or one", func(any) any { return big.NewInt(int64(m.IntN(2))) }},

@@ -22,7 +22,7 @@ func javaValue(text, declared, nested string) (v any, ok bool) {
 	switch declared {
 	case "byte", "short", "integer":
 		if wholeNumber.MatchString(text) {
-			return whole(text), true
+			return pythonInt(text), true
 		}
 	case "float":
 		if floatNumber.MatchString(text) {
@@ -34,7 +34,7 @@ func javaValue(text, declared, nested string) (v any, ok bool) {
 		}
 	case "long":
 		if longNumber.MatchString(text) {
-			return whole(strings.TrimRight(strings.TrimSuffix(text, "\n"), "lL")), true
+			return pythonInt(strings.TrimRight(strings.TrimSuffix(text, "\n"), "lL")), true
 		}
 	case "boolean":
 		if text == "true" || text == "false" {
@@ -70,7 +70,7 @@ func javaList(text, nested string) (any, bool) {
 	for _, part := range parts {
 		item, ok := javaItem(strings.TrimSpace(part), nested)
 		if nested == "char" || nested == "String" {
-			item, ok = inside(strings.TrimSpace(part)), true
+			item, ok = withoutEnds(strings.TrimSpace(part)), true
 		}
 		if !ok {
 			return nil, false
@@ -129,11 +129,11 @@ func javaGuessed(text string) any {
 	case text == "false":
 		return false
 	case quoted(text, `"`):
-		return inside(text)
+		return withoutEnds(text)
 	case longNumber.MatchString(text):
-		return whole(text[:len(text)-1])
+		return pythonInt(text[:len(text)-1])
 	case floatNumber.MatchString(text):
 		return fraction(strings.TrimRight(strings.TrimSuffix(text, "\n"), "fF"))
 	}
-	return guessed(text)
+	return untypedValue(text)
 }

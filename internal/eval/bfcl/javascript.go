@@ -19,11 +19,11 @@ func javascriptValue(text, declared, nested string) (v any, ok bool) {
 	switch declared {
 	case "String":
 		if quoted(text, `"`) || quoted(text, "'") {
-			return inside(text), true
+			return withoutEnds(text), true
 		}
 	case "integer":
 		if wholeNumber.MatchString(text) {
-			return whole(text), true
+			return pythonInt(text), true
 		}
 	case "float":
 		if decimalNumber.MatchString(text) {
@@ -31,7 +31,7 @@ func javascriptValue(text, declared, nested string) (v any, ok bool) {
 		}
 	case "Bigint":
 		if bigNumber.MatchString(text) {
-			return whole(strings.TrimRight(strings.TrimSuffix(text, "\n"), "n")), true
+			return pythonInt(strings.TrimRight(strings.TrimSuffix(text, "\n"), "n")), true
 		}
 	case "Boolean":
 		if text == "true" || text == "false" {
@@ -141,7 +141,7 @@ func javascriptPairs(content string) (pairs [][2]string) {
 			if content[comma] != ',' {
 				continue
 			}
-			if start, ok := memberBehind(content, comma+1); ok {
+			if start, ok := nextMember(content, comma+1); ok {
 				value, next = content[from:comma], start
 				break
 			}
@@ -152,9 +152,9 @@ func javascriptPairs(content string) (pairs [][2]string) {
 	return pairs
 }
 
-// memberBehind returns the start of the next member after a comma, with as much white space before
+// nextMember returns the start of the next member after a comma, with as much white space before
 // it as possible.
-func memberBehind(content string, from int) (int, bool) {
+func nextMember(content string, from int) (int, bool) {
 	space := len(content[from:]) - len(strings.TrimLeft(content[from:], " \t\r\n\f\v"))
 	for start := from + space; start >= from; start-- {
 		if jsSeparator.MatchString(content[start:]) {
@@ -173,7 +173,7 @@ func javascriptGuessed(text string) any {
 	case text == "false":
 		return false
 	case quoted(text, `"`), quoted(text, "'"):
-		return inside(text)
+		return withoutEnds(text)
 	}
-	return guessed(text)
+	return untypedValue(text)
 }

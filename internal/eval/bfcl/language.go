@@ -86,8 +86,8 @@ var (
 	pythonFloat   = regexp.MustCompile(`^[+-]?(\d+(_\d+)*\.?(\d+(_\d+)*)?|\.\d+(_\d+)*)([eE][+-]?\d+(_\d+)*)?$`)
 )
 
-// whole is Python's int(text), or nil if the text is not an integer.
-func whole(text string) any {
+// pythonInt is Python's int(text), or nil if the text is not an integer.
+func pythonInt(text string) any {
 	text = strings.TrimSpace(text)
 	if !pythonInteger.MatchString(text) {
 		return nil
@@ -118,9 +118,9 @@ func fraction(text string) any {
 	return f
 }
 
-// guessed returns a value without a declared type: a number, or the text itself.
-func guessed(text string) any {
-	if n := whole(text); n != nil {
+// untypedValue returns a value without a declared type: a number, or the text itself.
+func untypedValue(text string) any {
+	if n := pythonInt(text); n != nil {
 		return n
 	}
 	if f := fraction(text); f != nil {
@@ -129,8 +129,8 @@ func guessed(text string) any {
 	return text
 }
 
-// inside returns a text without its first and last character, like Python's text[1:-1].
-func inside(text string) string {
+// withoutEnds returns a text without its first and last character, like Python's text[1:-1].
+func withoutEnds(text string) string {
 	runes := []rune(text)
 	if len(runes) < 2 {
 		return ""

@@ -42,15 +42,15 @@ func CheckTurns(labels, answer []Turn) Fault {
 			return EmptyTurn
 		case labels[i].State != answer[i].State:
 			return WrongState
-		case !among(labels[i].Results, have):
+		case !containsAll(labels[i].Results, have):
 			return WrongResults
 		}
 	}
 	return ""
 }
 
-// among reports whether have contains all elements of want, counting duplicates.
-func among(want, have []string) bool {
+// containsAll reports whether have contains all elements of want, counting duplicates.
+func containsAll(want, have []string) bool {
 	have = slices.Clone(have)
 	for _, text := range want {
 		at := slices.Index(have, text)

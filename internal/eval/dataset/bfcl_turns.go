@@ -80,7 +80,7 @@ func turnsSet(set string, questions, answers *source, functions map[string]*sour
 		if s.Tools, s.Check.Hidden, parameters, err = c.tools(tools); err != nil {
 			return s, line.fault("%w", err)
 		}
-		if s.Check.Later, err = c.later(); err != nil {
+		if s.Check.Later, err = c.functionsAddedLater(); err != nil {
 			return s, line.fault("missed_function: %w", err)
 		}
 		if s.Labels, err = calls(label.turns, parameters); err != nil {
@@ -172,8 +172,8 @@ func (c *conversation) tools(of map[string][]classTool) (tools []eval.Tool, hidd
 	return tools, hidden, parameters, nil
 }
 
-// later maps the functions that the model is offered only from a later turn to that turn.
-func (c *conversation) later() (map[string]int, error) {
+// functionsAddedLater maps the functions that the model is offered only from a later turn to that turn.
+func (c *conversation) functionsAddedLater() (map[string]int, error) {
 	later := map[string]int{}
 	for turn, names := range c.Missed {
 		n, err := strconv.Atoi(turn)

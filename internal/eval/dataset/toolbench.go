@@ -36,11 +36,11 @@ func (t *toolBenchTask) quick(raw []byte) bool {
 	ok := rawjson.Members(raw, func(name string, value []byte) {
 		switch fits = fits && lowerCase(name); name {
 		case "uuid":
-			fits = fits && quickText(&t.UUID, value)
+			fits = fits && decodeText(&t.UUID, value)
 		case "category":
-			fits = fits && quickText(&t.Category, value)
+			fits = fits && decodeText(&t.Category, value)
 		case "query":
-			fits = fits && quickText(&t.Query, value)
+			fits = fits && decodeText(&t.Query, value)
 		case "tools":
 			t.Tools = value
 		case "mcp_tools_dict":
@@ -64,9 +64,9 @@ func (l *toolBenchLabel) quick(raw []byte) bool {
 	ok := rawjson.Members(raw, func(name string, value []byte) {
 		switch fits = fits && lowerCase(name); name {
 		case "name":
-			fits = fits && quickText(&l.Name, value)
+			fits = fits && decodeText(&l.Name, value)
 		case "mcp_server":
-			fits = fits && quickText(&l.Server, value)
+			fits = fits && decodeText(&l.Server, value)
 		case "similar_tools":
 			fits = fits && l.Similar == nil && json.Unmarshal(value, &l.Similar) == nil
 		case "input":
@@ -76,7 +76,7 @@ func (l *toolBenchLabel) quick(raw []byte) bool {
 	return ok && fits
 }
 
-func quickText(to *string, value []byte) (ok bool) {
+func decodeText(to *string, value []byte) (ok bool) {
 	*to, ok = rawjson.Text(value)
 	return ok
 }

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// prompted finds the sample that a session answers.
-type prompted struct {
+// sampleFinder finds the sample that a session answers.
+type sampleFinder struct {
 	byID map[string]*Sample
 	// byFirst groups samples by their first prompt.
 	byFirst map[string][]withPrompts
@@ -17,8 +17,8 @@ type withPrompts struct {
 	prompts []string
 }
 
-func newPrompted(samples []Sample) *prompted {
-	p := &prompted{byID: make(map[string]*Sample, len(samples)), byFirst: make(map[string][]withPrompts, len(samples))}
+func newPrompted(samples []Sample) *sampleFinder {
+	p := &sampleFinder{byID: make(map[string]*Sample, len(samples)), byFirst: make(map[string][]withPrompts, len(samples))}
 	for i := range samples {
 		s := &samples[i]
 		p.byID[s.ID] = s
@@ -59,7 +59,7 @@ func promptsOf(s *Sample) (all []string) {
 // of returns the sample that a session answers, or nil. It prefers the sample with the id of the
 // session's task or of the session. Otherwise it returns the sample with the longest common prefix of
 // prompts, and among those the one with the closest number of prompts.
-func (p *prompted) of(begin *step, steps []step) *Sample {
+func (p *sampleFinder) of(begin *step, steps []step) *Sample {
 	for _, id := range []string{begin.Task, begin.Session} {
 		if s := p.byID[id]; id != "" && (s != nil || id == begin.Task) {
 			return s

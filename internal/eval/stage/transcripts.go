@@ -127,7 +127,7 @@ var errNoLine = errors.New("it has no complete line")
 
 // readTranscript reads one file. It ignores an incomplete last line, which a killed process leaves.
 // The error is errNoLine if no other line is left.
-func readTranscript(path string, known *prompted) (*transcript, error) {
+func readTranscript(path string, known *sampleFinder) (*transcript, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
@@ -145,7 +145,7 @@ func readTranscript(path string, known *prompted) (*transcript, error) {
 	return takeSteps(path, steps, known)
 }
 
-func takeSteps(path string, steps []step, known *prompted) (*transcript, error) {
+func takeSteps(path string, steps []step, known *sampleFinder) (*transcript, error) {
 	begin := &steps[0]
 	sample := known.of(begin, steps)
 	t := &transcript{path: path, began: begin.Time, response: eval.Response{ID: cmp.Or(begin.Task, begin.Session)}}

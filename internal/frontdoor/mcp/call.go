@@ -188,13 +188,13 @@ func (r *requests) submit(ctx context.Context, x *exchange, call *schema.Call) (
 	for {
 		select {
 		case w := <-words:
-			if x.say(w) != nil && x.modern {
+			if x.sendNotification(w) != nil && x.modern {
 				cancel() // the client disconnected
 			}
 		case end := <-done:
 			// Send queued notifications before the result.
 			for len(words) > 0 {
-				_ = x.say(<-words)
+				_ = x.sendNotification(<-words)
 			}
 			return end
 		}
@@ -213,10 +213,10 @@ func (x *exchange) passProgress() (progress func(params []byte), stop func()) {
 		for {
 			select {
 			case w := <-words:
-				_ = x.say(w) // if the client disconnected, the request context is canceled
+				_ = x.sendNotification(w) // if the client disconnected, the request context is canceled
 			case <-over:
 				for len(words) > 0 {
-					_ = x.say(<-words)
+					_ = x.sendNotification(<-words)
 				}
 				return
 			}
@@ -228,7 +228,7 @@ func (x *exchange) passProgress() (progress func(params []byte), stop func()) {
 	}
 }
 
-func (x *exchange) say(w notification) error {
+func (x *exchange) sendNotification(w notification) error {
 	if w.method == "" {
 		return x.progress(w.params)
 	}

@@ -45,7 +45,7 @@ func (d *discovery) server(x *exchange) []byte {
 		return nil
 	}
 	defs, err := d.catalog.Definitions(schema.ServerID(x.mount))
-	if err != nil || !x.shown().Has(schema.ServerID(x.mount)) {
+	if err != nil || !x.visibleCatalog().Has(schema.ServerID(x.mount)) {
 		return nil // its workers are disconnected or have not read it yet, or the caller may not see it
 	}
 	return defs.About

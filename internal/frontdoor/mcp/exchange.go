@@ -40,8 +40,8 @@ type exchange struct {
 	looked *catalog.Seen // see shown
 }
 
-// shown returns the catalog as the caller may see it, once the caller is authenticated.
-func (x *exchange) shown() *catalog.Seen {
+// visibleCatalog returns the catalog as the caller may see it, once the caller is authenticated.
+func (x *exchange) visibleCatalog() *catalog.Seen {
 	x.look.Do(func() {
 		x.looked = catalog.SeenBy(x.ep.o.Catalog, x.principal.Tenant, calls.Judge(x.ep.o.Calls, &x.principal))
 	})

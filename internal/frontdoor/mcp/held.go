@@ -321,7 +321,7 @@ func (hc *heldCalls) decide(ctx context.Context, x *exchange, h *calls.Held, tok
 		case err != nil && c.CallID != "": // it was confirmed, and this is its outcome
 			result, e = x.toolFault(err)
 		case err != nil:
-			result, e = hc.spent(ctx, x, h, err)
+			result, e = hc.answerSpentToken(ctx, x, h, err)
 		case c.Denied:
 			result = errorResult("The call was rejected and will not run.", "callyard/error", nil)
 		default:
@@ -348,8 +348,8 @@ func (hc *heldCalls) changed(ctx context.Context, x *exchange, h *calls.Held, re
 	return err == nil && s.State == schema.StateHeld && s.Held != nil && (s.Held.ByCaller != h.ByCaller || s.Held.Level != h.Level)
 }
 
-// spent answers a token that is no longer valid, with the outcome of its call if that is known.
-func (hc *heldCalls) spent(ctx context.Context, x *exchange, h *calls.Held, err error) ([]byte, *fault) {
+// answerSpentToken answers a token that is no longer valid, with the outcome of its call if that is known.
+func (hc *heldCalls) answerSpentToken(ctx context.Context, x *exchange, h *calls.Held, err error) ([]byte, *fault) {
 	if schema.KindOf(err) == schema.KindNotFound {
 		if s, findErr := hc.calls.Get(ctx, h.CallID, x.principal); findErr == nil && s.State.Ended() {
 			return hc.tasks.end(ctx, x, s)

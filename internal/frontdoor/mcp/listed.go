@@ -15,8 +15,8 @@ import (
 // server could hide the tools of all others. A definition is therefore listed without the members
 // that clients cannot read. It keeps its bytes if there are none.
 
-// fitter makes the entries of the lists of a server.
-type fitter struct {
+// entryMaker makes the entries of the lists of a server.
+type entryMaker struct {
 	log     *slog.Logger
 	server  schema.ServerID
 	changed int
@@ -24,7 +24,7 @@ type fitter struct {
 }
 
 // one returns a definition as clients can read it.
-func (f *fitter) one(of check, raw json.RawMessage, name string) json.RawMessage {
+func (f *entryMaker) one(of check, raw json.RawMessage, name string) json.RawMessage {
 	fits := of(raw)
 	if !bytes.Equal(fits, raw) {
 		f.changed++
@@ -33,7 +33,7 @@ func (f *fitter) one(of check, raw json.RawMessage, name string) json.RawMessage
 	return fits
 }
 
-func (f *fitter) tool(raw json.RawMessage, name string) entry {
+func (f *entryMaker) tool(raw json.RawMessage, name string) entry {
 	raw = f.one(listedTool, raw, name)
 	e := entryOf(raw, name)
 	if legacy := legacyTool(raw); !bytes.Equal(legacy, raw) {
@@ -44,7 +44,7 @@ func (f *fitter) tool(raw json.RawMessage, name string) entry {
 }
 
 // resource returns a resource or a template. One without a name, which is required, gets its URI as name.
-func (f *fitter) resource(raw json.RawMessage, uri string) json.RawMessage {
+func (f *entryMaker) resource(raw json.RawMessage, uri string) json.RawMessage {
 	fits := f.one(listedResource, raw, uri)
 	if get(fits, "name") == nil {
 		fits = rawjson.With(fits, "name", quote(uri))
@@ -53,7 +53,7 @@ func (f *fitter) resource(raw json.RawMessage, uri string) json.RawMessage {
 }
 
 // done logs one line: there may be thousands of such definitions.
-func (f *fitter) done() {
+func (f *entryMaker) done() {
 	if f.changed > 0 {
 		f.log.Warn("definitions that MCP clients cannot read are listed without the faulty members", "server", f.server, "definitions", f.changed, "one", f.last)
 	}
@@ -72,7 +72,7 @@ var (
 	anyObject  = fields{}.check()
 	anyIcons   = array(fields{"src": anyText, "mimeType": anyText, "sizes": anyTexts, "theme": word("light", "dark")}.check("src"))
 	hints      = fields{"title": anyText, "readOnlyHint": anyBoolean, "destructiveHint": anyBoolean, "idempotentHint": anyBoolean, "openWorldHint": anyBoolean}.check()
-	notes      = fields{"audience": array(word("user", "assistant")), "priority": fraction, "lastModified": moment}.check()
+	notes      = fields{"audience": array(word("user", "assistant")), "priority": fraction, "lastModified": checkTime}.check()
 	input      = array(fields{"name": anyText, "title": anyText, "description": anyText, "required": anyBoolean}.check("name"))
 
 	listedTool = fields{
@@ -179,8 +179,8 @@ func fraction(value []byte) []byte {
 	return value
 }
 
-// moment accepts a time with its offset.
-func moment(value []byte) []byte {
+// checkTime accepts a time with its offset.
+func checkTime(value []byte) []byte {
 	s, ok := str(value)
 	if _, err := time.Parse(time.RFC3339, s); !ok || err != nil {
 		return nil

@@ -90,8 +90,8 @@ func (ls *lists) sees(at place, id schema.ServerID) bool {
 	return at.tenant == "" || catalog.TenantsOf(ls.catalog).Sees(at.tenant, id)
 }
 
-// shown returns the catalog visible at a place, before the principal's permissions are applied.
-func (ls *lists) shown(at place) *catalog.Seen {
+// catalogAt returns the catalog visible at a place, before the principal's permissions are applied.
+func (ls *lists) catalogAt(at place) *catalog.Seen {
 	if at.tenant == "" {
 		return catalog.SeenBy(ls.catalog, schema.DefaultTenant, nil)
 	}
@@ -234,12 +234,12 @@ func (ls *lists) serverLocked(id schema.ServerID) *serverLists {
 func (ls *lists) encode(id schema.ServerID, defs *schema.Definitions, tools []catalog.Tool) *serverLists {
 	p := &serverLists{server: id, defs: defs, headers: make(map[string][]mcpwire.ParamHeader)}
 	sums := [3]uint64{}
-	fit := fitter{log: ls.log, server: id}
+	fit := entryMaker{log: ls.log, server: id}
 	for _, t := range tools {
 		if !t.Offered() {
 			continue
 		}
-		if why := unsound(t.Raw); why != "" {
+		if why := parseFault(t.Raw); why != "" {
 			ls.log.Warn("a tool is not offered over MCP", "server", id, "tool", t.Name, "reason", why)
 			continue
 		}
@@ -282,9 +282,9 @@ func mix(sum uint64, text []byte) uint64 {
 	return h.Sum64()
 }
 
-// unsound returns the reason why clients cannot parse a definition: both eras require an object
+// parseFault returns the reason why clients cannot parse a definition: both eras require an object
 // schema for the arguments.
-func unsound(raw []byte) string {
+func parseFault(raw []byte) string {
 	input := get(raw, "inputSchema")
 	if !isObject(input) {
 		return "its inputSchema is not an object"

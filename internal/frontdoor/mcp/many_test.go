@@ -16,20 +16,20 @@ const (
 	manyEach    = 25
 )
 
-// crowd adds servers with many tools to the worker, in one announcement.
-func (f *fabric) crowd() {
+// addManyServers adds servers with many tools to the worker, in one announcement.
+func (f *fabric) addManyServers() {
 	f.t.Helper()
 	all := make(map[schema.ServerID]schema.Definitions)
 	for n := range manyServers {
-		all[crowdID(n)] = crowdTools(n, "")
+		all[manyServerID(n)] = manyServerTools(n, "")
 	}
 	f.Worker.Define(all, func(s *schema.Server) { s.Risk = 1 })
 	f.WaitFor("the tools of the crowd", func() bool { return f.crowded() == manyServers*manyEach })
 }
 
-func crowdID(n int) schema.ServerID { return schema.ServerID(fmt.Sprintf("crowd-%03d", n)) }
+func manyServerID(n int) schema.ServerID { return schema.ServerID(fmt.Sprintf("crowd-%03d", n)) }
 
-func crowdTools(n int, more string) (defs schema.Definitions) {
+func manyServerTools(n int, more string) (defs schema.Definitions) {
 	for i := range manyEach {
 		defs.Tools = append(defs.Tools, raw(fmt.Sprintf(`{"name":"echo_%02d","description":"number %d of %d%s","inputSchema":{"type":"object","properties":{"text":{"type":"string"}}}}`, i, i, n, more)))
 	}
@@ -48,7 +48,7 @@ func (f *fabric) crowded() (n int) {
 
 func TestFiveThousandToolsAreListedOnceEachAndCalled(t *testing.T) {
 	f := openFabric(t, quiet)
-	f.crowd()
+	f.addManyServers()
 	seen := make(map[string]bool)
 	pages, cursor := 0, ""
 	for {
@@ -81,13 +81,13 @@ func TestFiveThousandToolsAreListedOnceEachAndCalled(t *testing.T) {
 	}
 	for n := range manyServers {
 		for i := range manyEach {
-			if name := fmt.Sprintf("%s__echo_%02d", crowdID(n), i); !seen[name] {
+			if name := fmt.Sprintf("%s__echo_%02d", manyServerID(n), i); !seen[name] {
 				t.Fatalf("%s is not listed", name)
 			}
 		}
 	}
 	for _, n := range []int{0, 99, manyServers - 1} {
-		if got := f.call("/mcp", string(crowdID(n))+"__echo_24", `{"text":"a"}`).result(t); !strings.Contains(got, `"got":{"text":"a"}`) || f.Worker.Last().Server != crowdID(n) {
+		if got := f.call("/mcp", string(manyServerID(n))+"__echo_24", `{"text":"a"}`).result(t); !strings.Contains(got, `"got":{"text":"a"}`) || f.Worker.Last().Server != manyServerID(n) {
 			t.Errorf("%s went to %s", got, f.Worker.Last().Server)
 		}
 	}
@@ -95,13 +95,13 @@ func TestFiveThousandToolsAreListedOnceEachAndCalled(t *testing.T) {
 
 func TestToolListIsEncodedOnceAndRebuiltPerServer(t *testing.T) {
 	f := openFabric(t, quiet)
-	f.crowd()
+	f.addManyServers()
 	before := f.endpoint.lists.view(place{})
 	f.ask("/mcp", "tools/list", "", "").result(t)
 	if again := f.endpoint.lists.view(place{}); &again.tools.pages[0][0] != &before.tools.pages[0][0] {
 		t.Error("the list was encoded again, and nothing had changed")
 	}
-	f.define(crowdID(7), crowdTools(7, ", changed"))
+	f.define(manyServerID(7), manyServerTools(7, ", changed"))
 	f.WaitFor("the changed tools", func() bool {
 		return strings.Contains(string(slices.Concat(f.endpoint.lists.view(place{}).tools.pages...)), "number 0 of 7, changed")
 	})
@@ -114,7 +114,7 @@ func TestToolListIsEncodedOnceAndRebuiltPerServer(t *testing.T) {
 	}
 	was, is := pieceOf(before), pieceOf(f.endpoint.lists.view(place{}))
 	for n := range manyServers {
-		if id := crowdID(n); (was[id] != is[id]) != (n == 7) {
+		if id := manyServerID(n); (was[id] != is[id]) != (n == 7) {
 			t.Errorf("%s was read again: %v", id, was[id] != is[id])
 		}
 	}
@@ -122,7 +122,7 @@ func TestToolListIsEncodedOnceAndRebuiltPerServer(t *testing.T) {
 
 func TestACallTakesNoLongerAmongFiveThousandTools(t *testing.T) {
 	few, many := openFabric(t, quiet), openFabric(t, quiet)
-	many.crowd()
+	many.addManyServers()
 	// Alternate between both, so that other load on the machine slows both.
 	const turns = 150
 	took := make(map[*fabric][]time.Duration)

@@ -113,7 +113,7 @@ func readMessage(text []byte, limit, depth int) (m message, f *fault) {
 	switch {
 	case !ok || version != "2.0":
 		return m, invalid("The body is not a JSON-RPC 2.0 message.")
-	case m.id != nil && !soundID(m.id):
+	case m.id != nil && !validID(m.id):
 		m.id = nil
 		return m, invalid("The request id must be a string or an integer.")
 	case m.params != nil && !isObject(m.params):
@@ -127,7 +127,7 @@ func readMessage(text []byte, limit, depth int) (m message, f *fault) {
 // maxIDBytes limits the length of an ID, because it is sent back.
 const maxIDBytes = 1 << 10
 
-func soundID(id []byte) bool {
+func validID(id []byte) bool {
 	if len(id) > maxIDBytes {
 		return false
 	}
@@ -179,7 +179,7 @@ func readMeta(raw []byte) (m meta) {
 				m.level = unknownLevel
 			}
 		case "progressToken":
-			if len(value) <= maxTokenBytes && soundID(value) {
+			if len(value) <= maxTokenBytes && validID(value) {
 				m.token = value
 			}
 		case "traceparent":

@@ -29,7 +29,7 @@ type part struct {
 }
 
 // seen returns the entries of the mount that the caller may see.
-func (ls *lists) seen(x *exchange) *view { return ls.part(ls.place(x), x.shown()) }
+func (ls *lists) seen(x *exchange) *view { return ls.part(ls.place(x), x.visibleCatalog()) }
 
 func (ls *lists) part(at place, shown *catalog.Seen) *view {
 	v := ls.view(at)

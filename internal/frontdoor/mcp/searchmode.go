@@ -126,7 +126,7 @@ func (r *requests) findTools(x *exchange, query string, most int) ([]byte, *faul
 	} else {
 		q.Server = schema.ServerID(x.mount)
 	}
-	found, err := x.shown().Search(x.r.Context(), q)
+	found, err := x.visibleCatalog().Search(x.r.Context(), q)
 	if err != nil {
 		return nil, x.faultOf(err)
 	}
@@ -142,7 +142,7 @@ func (r *requests) findTools(x *exchange, query string, most int) ([]byte, *faul
 			b.WriteString(": " + about)
 		}
 		a := r.calls.Preview(&t.Tool, x.principal)
-		b.WriteString(remark(&a) + "\n")
+		b.WriteString(callConditions(&a) + "\n")
 	}
 	if b.Len() == 0 {
 		b.WriteString("No tool fits.\n")
@@ -153,8 +153,8 @@ func (r *requests) findTools(x *exchange, query string, most int) ([]byte, *faul
 	return textResult(strings.TrimSuffix(b.String(), "\n")), nil
 }
 
-// remark describes the special conditions of calls of a tool.
-func remark(a *risk.Assessment) string {
+// callConditions describes the special conditions of calls of a tool.
+func callConditions(a *risk.Assessment) string {
 	level := ""
 	if a.Level > risk.Low {
 		level = " (" + risk.LevelName(a.Level) + " risk)"

@@ -21,16 +21,16 @@ func ofServer(mount string) bool { return mount != "" && !strings.HasPrefix(moun
 // known returns an error if the mount does not exist.
 func (ls *lists) known(at place) (err error) {
 	if set, of := setOf(at.mount); of {
-		return ls.shown(at).KnowsSet(set)
+		return ls.catalogAt(at).KnowsSet(set)
 	} else if at.mount != "" {
-		_, err = ls.shown(at).Server(schema.ServerID(at.mount))
+		_, err = ls.catalogAt(at).Server(schema.ServerID(at.mount))
 	}
 	return err
 }
 
 // set returns a set as it is visible at a place.
 func (ls *lists) set(at place, set string) (*catalog.SetView, error) {
-	return ls.shown(at).SetView(set)
+	return ls.catalogAt(at).SetView(set)
 }
 
 // buildSet builds the view of a set: its tools, in its order and with its names. A set has

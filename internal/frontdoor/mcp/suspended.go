@@ -128,9 +128,9 @@ func (s *suspendedCalls) add(x *exchange, call *schema.Call) *suspendedCall {
 	return t
 }
 
-// leaves records that the client of a call leaves with a question. It returns false if the
+// suspend records that the client of a call leaves with a question. It returns false if the
 // principal has reached its limit.
-func (s *suspendedCalls) leaves(t *suspendedCall) bool {
+func (s *suspendedCalls) suspend(t *suspendedCall) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.away[t.principal] >= maxAway {
@@ -286,7 +286,7 @@ func (s *suspendedCalls) attend(ctx context.Context, x *exchange, t *suspendedCa
 	for {
 		select {
 		case w := <-t.notifications:
-			if x.wants(w) && x.say(w) != nil {
+			if x.wants(w) && x.sendNotification(w) != nil {
 				t.cancel() // the client disconnected
 			}
 		case <-t.asked:
@@ -297,7 +297,7 @@ func (s *suspendedCalls) attend(ctx context.Context, x *exchange, t *suspendedCa
 			s.forget(t)
 			for len(t.notifications) > 0 {
 				if w := <-t.notifications; x.wants(w) {
-					_ = x.say(w) // send queued notifications before the result
+					_ = x.sendNotification(w) // send queued notifications before the result
 				}
 			}
 			return s.requests.finish(ctx, x, t.call, t.end)
@@ -326,7 +326,7 @@ func (s *suspendedCalls) park(t *suspendedCall) []byte {
 	if len(t.open) == 0 {
 		return nil
 	}
-	if !s.leaves(t) {
+	if !s.suspend(t) {
 		for _, q := range t.open {
 			q.answer(refusal(mcpwire.CodeInternal, tooMany))
 		}

@@ -94,7 +94,7 @@ type Options struct {
 	Policy func() (version, text string)
 	// Tenants, Told and Policies configure the operations on tenants; see [resttenants.Options].
 	Tenants  *tenants.Book
-	Told     tenants.Told
+	Told     tenants.Destinations
 	Policies *risk.Holder
 	// EraseTenant erases a tenant. If nil, tenants cannot be erased.
 	EraseTenant resttenants.EraseFunc

@@ -60,8 +60,8 @@ func (f *fabric) lines(id schema.BatchID) map[uint64]batches.BatchResult {
 	return found
 }
 
-// riskyFabric has another server like demo whose calls are held until their caller confirms them.
-func riskyFabric(t *testing.T) *fabric {
+// openHeldCallsFabric has another server like demo whose calls are held until their caller confirms them.
+func openHeldCallsFabric(t *testing.T) *fabric {
 	f := openFabric(t, func(o *Options) { o.AllowAddServers = true })
 	if a := f.do("POST", "/servers", `{"id":"risky","command":"cat","riskLevel":2}`); a.status >= 300 {
 		t.Fatalf("%d %s", a.status, a.body)
@@ -106,7 +106,7 @@ func (f *fabric) runApproved(callID schema.CallID) (ended <-chan error) {
 
 func TestCanceledBatchWaitsForRunningApprovedCall(t *testing.T) {
 	t.Parallel()
-	f := riskyFabric(t)
+	f := openHeldCallsFabric(t)
 	b := f.batch(twoHeld)
 	held := f.held(b.ID, 2)
 	a := f.do("POST", "/confirmations", `{"confirm":true,"calls":["`+string(held[0].CallID)+`"]}`, "Content-Type", "application/json")
@@ -136,7 +136,7 @@ func TestCanceledBatchWaitsForRunningApprovedCall(t *testing.T) {
 
 func TestHeldCallsOfABatchAreCountedListedAndConfirmedByTheirCaller(t *testing.T) {
 	t.Parallel()
-	f := riskyFabric(t)
+	f := openHeldCallsFabric(t)
 	b := f.batch(`{"calls":[{"custom_id":"a","server":"risky","tool":"echo"},{"custom_id":"b","server":"risky","tool":"echo"},{"custom_id":"c","server":"risky","tool":"echo"}]}`)
 	held := f.held(b.ID, 3)
 	for i, h := range held {

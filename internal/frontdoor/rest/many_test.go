@@ -12,9 +12,9 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// crowd makes the worker announce more servers, each with the definitions of demo, and returns the
+// addManyServers makes the worker announce more servers, each with the definitions of demo, and returns the
 // resulting number of tools.
-func (f *fabric) crowd(servers int) (tools int) {
+func (f *fabric) addManyServers(servers int) (tools int) {
 	f.t.Helper()
 	ids := make([]schema.ServerID, servers)
 	f.Worker.Change(func(w *schema.Worker) {
@@ -39,7 +39,7 @@ const crowdServers = 400
 
 func TestFiveThousandToolsAreListedInPagesOnceEach(t *testing.T) {
 	f := openFabric(t, nil)
-	want := f.crowd(crowdServers)
+	want := f.addManyServers(crowdServers)
 	seen := make(map[[2]string]bool)
 	for cursor := ""; ; {
 		var page tools.ToolList
@@ -65,7 +65,7 @@ func TestFiveThousandToolsAreListedInPagesOnceEach(t *testing.T) {
 
 func TestSearchConvertsOnlyTheToolsItReturns(t *testing.T) {
 	f := openFabric(t, nil)
-	all := f.crowd(crowdServers)
+	all := f.addManyServers(crowdServers)
 	for _, query := range []string{"says it again", "hang", "again"} {
 		got := providerList(t, f, "format=openai&max_tools=5&query="+url.QueryEscape(query))
 		if got.Count != 5 || got.Omitted != all-5 {
@@ -79,8 +79,8 @@ func TestSearchConvertsOnlyTheToolsItReturns(t *testing.T) {
 
 func TestSearchTimeGrowsLinearlyWithTools(t *testing.T) {
 	few, many := openFabric(t, nil), openFabric(t, nil)
-	few.crowd(crowdServers / 10)
-	many.crowd(crowdServers)
+	few.addManyServers(crowdServers / 10)
+	many.addManyServers(crowdServers)
 	const turns = 11
 	took := make(map[*fabric][]time.Duration)
 	for turn := range turns + 1 {

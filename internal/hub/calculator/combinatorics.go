@@ -14,17 +14,17 @@ var errNegative = errors.New("the arguments must not be negative")
 
 func combinatorics() []*function {
 	return []*function{
-		whole("factorial", "n", "Factorial of an integer from 0 to 10,000.", func(m *machine, a []*big.Int) (value, error) { return m.factorial(a[0]) }),
-		whole("gcd", "a b", "Greatest common divisor of two integers.", func(m *machine, a []*big.Int) (value, error) { return m.gcd(a[0], a[1]) }),
+		integerFunction("factorial", "n", "Factorial of an integer from 0 to 10,000.", func(m *machine, a []*big.Int) (value, error) { return m.factorial(a[0]) }),
+		integerFunction("gcd", "a b", "Greatest common divisor of two integers.", func(m *machine, a []*big.Int) (value, error) { return m.gcd(a[0], a[1]) }),
 		define("lcm", "a b", "Least common multiple of two integers.", func(m *machine, a []value) (value, error) { return m.lcm(a[0], a[1]) }),
-		whole("comb", "n k", "Number of ways to choose k of n items without order.", func(m *machine, a []*big.Int) (value, error) { return m.comb(a[0], a[1]) }),
-		whole("perm", "n k=None", "Number of ways to choose k of n items with order; all n by default.", func(m *machine, a []*big.Int) (value, error) {
+		integerFunction("comb", "n k", "Number of ways to choose k of n items without order.", func(m *machine, a []*big.Int) (value, error) { return m.comb(a[0], a[1]) }),
+		integerFunction("perm", "n k=None", "Number of ways to choose k of n items with order; all n by default.", func(m *machine, a []*big.Int) (value, error) {
 			if a[1] == nil {
 				return m.factorial(a[0])
 			}
 			return m.perm(a[0], a[1])
 		}),
-		whole("isqrt", "n", "Integer part of the square root of an integer that is not negative.", func(m *machine, a []*big.Int) (value, error) {
+		integerFunction("isqrt", "n", "Integer part of the square root of an integer that is not negative.", func(m *machine, a []*big.Int) (value, error) {
 			if a[0].Sign() < 0 {
 				return nil, errNegative
 			}
@@ -56,7 +56,7 @@ func (m *machine) gcd(a, b *big.Int) (value, error) {
 
 // lcm returns a result for zero and any other number, as the reference does.
 func (m *machine) lcm(v, w value) (value, error) {
-	if !truth(v) || !truth(w) {
+	if !isTruthy(v) || !isTruthy(w) {
 		return new(big.Int), nil
 	}
 	a, err := integer(v)

@@ -19,7 +19,7 @@ func (s sign) eval(m *machine) (value, error) {
 		return nil, err
 	}
 	if s.op == "not" {
-		return !truth(v), nil
+		return !isTruthy(v), nil
 	}
 	n, err := toNumber(v)
 	if err != nil || s.op == "+" {
@@ -120,7 +120,7 @@ func (l logical) eval(m *machine) (value, error) {
 	var v value
 	for _, n := range l.of {
 		var err error
-		if v, err = n.eval(m); err != nil || truth(v) != l.and {
+		if v, err = n.eval(m); err != nil || isTruthy(v) != l.and {
 			return v, err
 		}
 	}

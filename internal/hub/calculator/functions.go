@@ -133,9 +133,9 @@ func operator(name, op, doc string) *function {
 	return define(name, "a b", doc, func(m *machine, a []value) (value, error) { return m.apply(op, a[0], a[1]) })
 }
 
-// real is a function of one float. An infinite result of a finite argument, or nan of a
+// floatFunction is a function of one float. An infinite result of a finite argument, or nan of a
 // number, is an error, as in Python.
-func real(name, doc string, f func(float64) float64) *function {
+func floatFunction(name, doc string, f func(float64) float64) *function {
 	return define(name, "x", doc, func(_ *machine, a []value) (value, error) {
 		x, err := float(a[0])
 		if err != nil {
@@ -175,8 +175,8 @@ func real2(name, list, doc string, f func(x, y float64) float64) *function {
 	})
 }
 
-// whole is a function of integers.
-func whole(name, list, doc string, f func(m *machine, a []*big.Int) (value, error)) *function {
+// integerFunction is a function of integers.
+func integerFunction(name, list, doc string, f func(m *machine, a []*big.Int) (value, error)) *function {
 	return define(name, list, doc, func(m *machine, a []value) (value, error) {
 		ints := make([]*big.Int, len(a))
 		for i, v := range a {

@@ -342,8 +342,8 @@ func compareMixed(x *big.Int, f float64) (int, bool) {
 	return new(big.Float).SetInt(x).Cmp(big.NewFloat(f)), true
 }
 
-// truth returns the result of Python's bool().
-func truth(v value) bool {
+// isTruthy returns the result of Python's bool().
+func isTruthy(v value) bool {
 	switch v := v.(type) {
 	case bool:
 		return v

@@ -33,16 +33,16 @@ func arithmetic() []*function {
 			return n, err
 		}),
 		define("float", "x", "x as a float.", func(_ *machine, a []value) (value, error) { return float(a[0]) }),
-		define("bool", "x", "False for 0 and an empty list, else True.", func(_ *machine, a []value) (value, error) { return truth(a[0]), nil }),
+		define("bool", "x", "False for 0 and an empty list, else True.", func(_ *machine, a []value) (value, error) { return isTruthy(a[0]), nil }),
 		toInteger("floor", "Largest integer that is not above x.", math.Floor),
 		toInteger("ceil", "Smallest integer that is not below x.", math.Ceil),
 		toInteger("trunc", "Integer part of x.", math.Trunc),
-		real("fabs", "Absolute value of x as a float.", math.Abs),
+		floatFunction("fabs", "Absolute value of x as a float.", math.Abs),
 		real2("copysign", "x y", "x with the sign of y.", math.Copysign),
 		real2("fmod", "x y", "Remainder of x divided by y, with the sign of x.", math.Mod),
 		real2("remainder", "x y", "IEEE 754 remainder: the difference between x and the closest multiple of y.", math.Remainder),
 		real2("nextafter", "x y", "Next float after x towards y.", math.Nextafter),
-		real("ulp", "Value of the least significant bit of x.", func(x float64) float64 {
+		floatFunction("ulp", "Value of the least significant bit of x.", func(x float64) float64 {
 			x = math.Abs(x)
 			if next := math.Nextafter(x, math.Inf(1)); !math.IsInf(next, 0) {
 				return next - x
@@ -89,7 +89,7 @@ func arithmetic() []*function {
 func analysis() []*function {
 	return []*function{
 		real2("pow", "base exponent", "base to the power of exponent, as a float.", math.Pow),
-		real("sqrt", "Square root of x. x must not be negative.", math.Sqrt),
+		floatFunction("sqrt", "Square root of x. x must not be negative.", math.Sqrt),
 		define("cbrt", "x", "Cube root of x.", func(m *machine, a []value) (value, error) {
 			x, err := float(a[0])
 			return math.Copysign(math.Pow(math.Abs(x), 1.0/3), x), err
@@ -111,20 +111,20 @@ func analysis() []*function {
 		define("ln", "x", "Natural logarithm of x. x must be positive.", func(_ *machine, a []value) (value, error) { return logarithm(math.Log, a[0]) }),
 		define("log10", "x", "Logarithm of x to base 10. x must be positive.", func(_ *machine, a []value) (value, error) { return logarithm(math.Log10, a[0]) }),
 		define("log2", "x", "Logarithm of x to base 2. x must be positive.", func(_ *machine, a []value) (value, error) { return logarithm(math.Log2, a[0]) }),
-		real("log1p", "Natural logarithm of 1+x.", math.Log1p),
-		real("exp", "e to the power of x.", math.Exp),
-		real("exp2", "2 to the power of x.", math.Exp2),
-		real("expm1", "e to the power of x, minus 1.", math.Expm1),
-		real("sin", "Sine of x radians.", math.Sin), real("cos", "Cosine of x radians.", math.Cos), real("tan", "Tangent of x radians.", math.Tan),
-		real("asin", "Arc sine of x in radians.", math.Asin), real("acos", "Arc cosine of x in radians.", math.Acos), real("atan", "Arc tangent of x in radians.", math.Atan),
-		real("sinh", "Hyperbolic sine of x.", math.Sinh), real("cosh", "Hyperbolic cosine of x.", math.Cosh), real("tanh", "Hyperbolic tangent of x.", math.Tanh),
-		real("asinh", "Inverse hyperbolic sine of x.", math.Asinh), real("acosh", "Inverse hyperbolic cosine of x.", math.Acosh), real("atanh", "Inverse hyperbolic tangent of x.", math.Atanh),
+		floatFunction("log1p", "Natural logarithm of 1+x.", math.Log1p),
+		floatFunction("exp", "e to the power of x.", math.Exp),
+		floatFunction("exp2", "2 to the power of x.", math.Exp2),
+		floatFunction("expm1", "e to the power of x, minus 1.", math.Expm1),
+		floatFunction("sin", "Sine of x radians.", math.Sin), floatFunction("cos", "Cosine of x radians.", math.Cos), floatFunction("tan", "Tangent of x radians.", math.Tan),
+		floatFunction("asin", "Arc sine of x in radians.", math.Asin), floatFunction("acos", "Arc cosine of x in radians.", math.Acos), floatFunction("atan", "Arc tangent of x in radians.", math.Atan),
+		floatFunction("sinh", "Hyperbolic sine of x.", math.Sinh), floatFunction("cosh", "Hyperbolic cosine of x.", math.Cosh), floatFunction("tanh", "Hyperbolic tangent of x.", math.Tanh),
+		floatFunction("asinh", "Inverse hyperbolic sine of x.", math.Asinh), floatFunction("acosh", "Inverse hyperbolic cosine of x.", math.Acosh), floatFunction("atanh", "Inverse hyperbolic tangent of x.", math.Atanh),
 		real2("atan2", "y x", "Arc tangent of y/x in radians, in the quadrant of the point.", math.Atan2),
-		real("degrees", "x radians in degrees.", func(x float64) float64 { return x * (180 / math.Pi) }),
-		real("radians", "x degrees in radians.", func(x float64) float64 { return x * (math.Pi / 180) }),
-		real("erf", "Error function of x.", math.Erf), real("erfc", "Complementary error function of x.", math.Erfc),
-		real("gamma", "Gamma function of x.", gamma),
-		real("lgamma", "Natural logarithm of the absolute value of the gamma function of x.", func(x float64) float64 { y, _ := math.Lgamma(x); return y }),
+		floatFunction("degrees", "x radians in degrees.", func(x float64) float64 { return x * (180 / math.Pi) }),
+		floatFunction("radians", "x degrees in radians.", func(x float64) float64 { return x * (math.Pi / 180) }),
+		floatFunction("erf", "Error function of x.", math.Erf), floatFunction("erfc", "Complementary error function of x.", math.Erfc),
+		floatFunction("gamma", "Gamma function of x.", gamma),
+		floatFunction("lgamma", "Natural logarithm of the absolute value of the gamma function of x.", func(x float64) float64 { y, _ := math.Lgamma(x); return y }),
 		define("hypot", "*args", "Euclidean norm of the arguments.", func(_ *machine, a []value) (value, error) { return norm(a) }),
 		define("norm_euclidean", "p", "Euclidean norm of a point, which is a list.", func(_ *machine, a []value) (value, error) {
 			p, err := numbers(a[0])

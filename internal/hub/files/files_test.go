@@ -61,7 +61,7 @@ func contentOf(t *testing.T, path string) string {
 	return string(b)
 }
 
-func wants(t *testing.T, err error, want string) {
+func wantError(t *testing.T, err error, want string) {
 	t.Helper()
 	if err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("the error is %v, want %q", err, want)
@@ -99,7 +99,7 @@ func TestReadReturnsLinesAndTheDigestOfTheWholeFile(t *testing.T) {
 		"outside the allowed ":             {Path: "../" + filepath.Base(dir) + "x/b"},
 	} {
 		_, err := s.read(t.Context(), nil, in)
-		wants(t, err, want)
+		wantError(t, err, want)
 	}
 }
 
@@ -119,9 +119,9 @@ func TestReadIsBounded(t *testing.T) {
 		t.Error(err)
 	}
 	_, err = s.read(t.Context(), nil, readArguments{Path: "long"})
-	wants(t, err, "lines of at most")
+	wantError(t, err, "lines of at most")
 	_, err = s.read(t.Context(), nil, readArguments{Path: "large"})
-	wants(t, err, "files of at most")
+	wantError(t, err, "files of at most")
 }
 
 func TestWriteNeedsTheDigestOfWhatItReplaces(t *testing.T) {
@@ -130,9 +130,9 @@ func TestWriteNeedsTheDigestOfWhatItReplaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := s.writeFile(t.Context(), nil, writeArguments{Path: "a", Content: "new"})
-	wants(t, err, "exists; read it and give its digest")
+	wantError(t, err, "exists; read it and give its digest")
 	_, err = s.writeFile(t.Context(), nil, writeArguments{Path: "a", Content: "new", Digest: digest([]byte("other"))})
-	wants(t, err, "has changed since the digest was taken")
+	wantError(t, err, "has changed since the digest was taken")
 	if contentOf(t, dir+"/a") != "old" {
 		t.Error("the file was changed")
 	}
@@ -150,15 +150,15 @@ func TestWriteNeedsTheDigestOfWhatItReplaces(t *testing.T) {
 		t.Error(err)
 	}
 	_, err = s.writeFile(t.Context(), nil, writeArguments{Path: "c", Content: "x", Digest: r.Digest})
-	wants(t, err, "there is no file")
+	wantError(t, err, "there is no file")
 	_, err = s.writeFile(t.Context(), nil, writeArguments{Path: "no/c", Content: "x"})
-	wants(t, err, "there is no file or directory")
+	wantError(t, err, "there is no file or directory")
 	_, err = s.writeFile(t.Context(), nil, writeArguments{Path: "c", Content: strings.Repeat("x", maxFile+1)})
-	wants(t, err, "files of at most")
+	wantError(t, err, "files of at most")
 	_, err = s.writeFile(t.Context(), nil, writeArguments{Path: "c", Mode: "truncate"})
-	wants(t, err, "use overwrite or append")
+	wantError(t, err, "use overwrite or append")
 	_, err = s.writeFile(t.Context(), nil, writeArguments{Path: "."})
-	wants(t, err, "is a root and cannot be changed")
+	wantError(t, err, "is a root and cannot be changed")
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 2 {
 		t.Errorf("temporary files are left: %v, %v", left, err)
 	}
@@ -221,11 +221,11 @@ func TestEditReplacesOneExactText(t *testing.T) {
 			put(t, dir+"/a", "1\ne e\ne\n")
 		}
 		_, err := s.edit(t.Context(), nil, in)
-		wants(t, err, want)
+		wantError(t, err, want)
 	}
 	put(t, dir+"/a", strings.Repeat("x", 1<<20))
 	_, err = s.edit(t.Context(), nil, editArguments{Path: "a", Old: "x", New: strings.Repeat("y", 1<<20), ReplaceAll: true})
-	wants(t, err, "files of at most")
+	wantError(t, err, "files of at most")
 }
 
 func TestListTreeGlobGrepAndInfoDescribeADirectory(t *testing.T) {
@@ -284,7 +284,7 @@ func TestListTreeGlobGrepAndInfoDescribeADirectory(t *testing.T) {
 		t.Errorf("%+v, %v", g, err)
 	}
 	_, err = s.grep(t.Context(), nil, grepArguments{Pattern: `(`})
-	wants(t, err, "not a regular expression in RE2 syntax")
+	wantError(t, err, "not a regular expression in RE2 syntax")
 	i, err := s.info(t.Context(), nil, infoArguments{Path: "src/main.go"})
 	if err != nil || !i.Exists || i.Type != "file" || i.Permissions != "rw-r--r--" || i.Links != 1 || !i.Writable || i.Modified == "" {
 		t.Errorf("%+v, %v", i, err)
@@ -344,11 +344,11 @@ func TestCopyMoveDeleteAndCreateDirChangeTheRoot(t *testing.T) {
 		t.Error(err)
 	}
 	_, err := s.copyFile(ctx, nil, fromTo{"a", "d/b"})
-	wants(t, err, "exists; delete it first")
+	wantError(t, err, "exists; delete it first")
 	_, err = s.copyFile(ctx, nil, fromTo{"d", "f"})
-	wants(t, err, "is a directory")
+	wantError(t, err, "is a directory")
 	_, err = s.move(ctx, nil, fromTo{"a", "d/b"})
-	wants(t, err, "exists; delete it first")
+	wantError(t, err, "exists; delete it first")
 	if _, err := s.move(ctx, nil, fromTo{"d", "x/d"}); err != nil || contentOf(t, dir+"/x/d/e/c") != "3" {
 		t.Error(err)
 	}
@@ -357,7 +357,7 @@ func TestCopyMoveDeleteAndCreateDirChangeTheRoot(t *testing.T) {
 		t.Error("a directory was moved into itself")
 	}
 	_, err = s.remove(ctx, nil, deleteArguments{Path: "x/d"})
-	wants(t, err, "set recursive")
+	wantError(t, err, "set recursive")
 	if _, err := s.remove(ctx, nil, deleteArguments{Path: "x/d", Recursive: true}); err != nil {
 		t.Error(err)
 	}
@@ -368,9 +368,9 @@ func TestCopyMoveDeleteAndCreateDirChangeTheRoot(t *testing.T) {
 		t.Error(err)
 	}
 	_, err = s.remove(ctx, nil, deleteArguments{Path: "a"})
-	wants(t, err, "there is no file")
+	wantError(t, err, "there is no file")
 	_, err = s.remove(ctx, nil, deleteArguments{Path: dir, Recursive: true})
-	wants(t, err, "is a root")
+	wantError(t, err, "is a root")
 }
 
 func TestADirectoryWithTooManyEntriesIsNotDeleted(t *testing.T) {
@@ -384,7 +384,7 @@ func TestADirectoryWithTooManyEntriesIsNotDeleted(t *testing.T) {
 		}
 	}
 	_, err := s.remove(t.Context(), nil, deleteArguments{Path: "d", Recursive: true})
-	wants(t, err, "more than 10000 entries")
+	wantError(t, err, "more than 10000 entries")
 	if left, _ := os.ReadDir(dir + "/d"); len(left) != maxDelete+1 {
 		t.Errorf("%d entries are left", len(left))
 	}
@@ -419,7 +419,7 @@ func TestReadOnlyRootHidesAndRefusesWriteTools(t *testing.T) {
 		t.Error(err)
 	}
 	_, err := s.read(ctx, nil, readArguments{Path: "f"})
-	wants(t, err, "is not an absolute path; begin it with one of "+a+" (read only), "+b+" (writable)")
+	wantError(t, err, "is not an absolute path; begin it with one of "+a+" (read only), "+b+" (writable)")
 	if l, err := s.list(ctx, nil, listArguments{}); err != nil || fmt.Sprint(names(l)) != fmt.Sprint([]string{a, b}) {
 		t.Error(l, err)
 	}
@@ -443,7 +443,7 @@ func TestInvalidRootsAreRefused(t *testing.T) {
 		"roots is empty":                           nil,
 	} {
 		_, err := Open(roots)
-		wants(t, err, want)
+		wantError(t, err, want)
 	}
 	s := open(t, dir, dir+"/in:rw")
 	if _, err := s.writeFile(t.Context(), nil, writeArguments{Path: dir + "/in/new", Content: "x"}); err != nil {

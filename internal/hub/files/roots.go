@@ -32,7 +32,7 @@ func Open(paths []string) (*Server, error) {
 	for _, text := range paths {
 		r, err := openRoot(text)
 		if err == nil {
-			err = s.fits(r)
+			err = s.checkRoot(r)
 			s.roots = append(s.roots, r)
 		}
 		if err != nil {
@@ -64,7 +64,7 @@ func openRoot(text string) (*root, error) {
 		return nil, fmt.Errorf("the root %s cannot be opened: %w; create the directory or remove the root", path, cause(err))
 	}
 	for _, system := range [...]string{"/", "/proc", "/sys", "/dev"} {
-		if real == system || system != "/" && inside(real, system) {
+		if real == system || system != "/" && isWithin(real, system) {
 			return nil, fmt.Errorf("the root %s is a system directory; choose a directory of files", path)
 		}
 	}
@@ -79,25 +79,25 @@ func openRoot(text string) (*root, error) {
 	return &root{Root: opened, path: path, real: real, writable: writable}, nil
 }
 
-// fits returns an error if a root is given twice, or is read-only inside a writable one.
-func (s *Server) fits(n *root) error {
+// checkRoot returns an error if a root is given twice, or is read-only inside a writable one.
+func (s *Server) checkRoot(n *root) error {
 	for _, o := range s.roots {
 		outer, inner := o, n
-		if inside(o.real, n.real) {
+		if isWithin(o.real, n.real) {
 			outer, inner = n, o
 		}
 		switch {
 		case o.real == n.real:
 			return fmt.Errorf("the root %s is given twice; remove one", n.path)
-		case inside(inner.real, outer.real) && outer.writable && !inner.writable:
+		case isWithin(inner.real, outer.real) && outer.writable && !inner.writable:
 			return fmt.Errorf("the read-only root %s is inside the writable root %s, which leads into it; make both read only or both writable", inner.path, outer.path)
 		}
 	}
 	return nil
 }
 
-// inside reports whether a path is a directory or is below it.
-func inside(path, dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") }
+// isWithin reports whether a path is a directory or is below it.
+func isWithin(path, dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") }
 
 // place is a path of a call: a name in a root.
 type place struct {
@@ -128,7 +128,7 @@ func (s *Server) find(path string) (place, error) {
 	var best place
 	for _, r := range s.roots {
 		for _, prefix := range [...]string{r.path, r.real} {
-			if inside(path, prefix) && (best.root == nil || len(r.real) > len(best.real)) {
+			if isWithin(path, prefix) && (best.root == nil || len(r.real) > len(best.real)) {
 				name := strings.TrimPrefix(strings.TrimPrefix(path, prefix), "/")
 				if name == "" {
 					name = "."

@@ -126,7 +126,7 @@ func (s *Server) grep(ctx context.Context, _ *native.Call, in grepArguments) (gr
 	if _, err := path.Match(in.FilePattern, ""); err != nil || len(in.FilePattern) > maxPattern {
 		return grepResult{}, errPattern
 	}
-	g := grepper{ctx: ctx, re: re, left: maxScan, max: in.Max, result: grepResult{Matches: []grepMatch{}}}
+	g := matchCollector{ctx: ctx, re: re, left: maxScan, max: in.Max, result: grepResult{Matches: []grepMatch{}}}
 	if g.max <= 0 {
 		g.max = 50
 	}
@@ -158,8 +158,8 @@ func (s *Server) grep(ctx context.Context, _ *native.Call, in grepArguments) (gr
 	return g.done(err)
 }
 
-// grepper collects the matches of one call.
-type grepper struct {
+// matchCollector collects the matches of one call.
+type matchCollector struct {
 	ctx    context.Context
 	re     *regexp.Regexp
 	left   int64 // bytes that may still be read
@@ -168,14 +168,14 @@ type grepper struct {
 }
 
 // done returns the result unless the call failed.
-func (g *grepper) done(err error) (grepResult, error) {
+func (g *matchCollector) done(err error) (grepResult, error) {
 	if err != nil && !errors.Is(err, errStop) {
 		return grepResult{}, err
 	}
 	return g.result, nil
 }
 
-func (g *grepper) file(p place, info fs.FileInfo, name string) error {
+func (g *matchCollector) file(p place, info fs.FileInfo, name string) error {
 	if info.Size() > maxFile {
 		g.result.Skipped++
 		return nil
@@ -195,7 +195,7 @@ func (g *grepper) file(p place, info fs.FileInfo, name string) error {
 	return g.scan(name, b)
 }
 
-func (g *grepper) scan(name string, b []byte) error {
+func (g *matchCollector) scan(name string, b []byte) error {
 	number := 0
 	for line := range bytes.Lines(b) {
 		if number++; number%1000 == 0 && g.ctx.Err() != nil {

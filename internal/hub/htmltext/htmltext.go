@@ -36,8 +36,8 @@ func skipped(a atom.Atom) bool {
 	return false
 }
 
-// breaks returns the number of line breaks around an element.
-func breaks(a atom.Atom) int {
+// lineBreaks returns the number of line breaks around an element.
+func lineBreaks(a atom.Atom) int {
 	switch a {
 	case atom.P, atom.H1, atom.H2, atom.H3, atom.H4, atom.H5, atom.H6, atom.Blockquote, atom.Pre, atom.Table, atom.Ul, atom.Ol, atom.Dl, atom.Section, atom.Article:
 		return 2
@@ -119,7 +119,7 @@ func (e *extractor) start(a atom.Atom, attribute func(string) string) {
 		e.inTitle = true
 		return
 	}
-	e.breakLine(breaks(a))
+	e.breakLine(lineBreaks(a))
 	switch a {
 	case atom.Pre:
 		e.pre++
@@ -155,7 +155,7 @@ func (e *extractor) end(a atom.Atom) {
 	case a == atom.A:
 		e.link()
 	}
-	e.breakLine(breaks(a))
+	e.breakLine(lineBreaks(a))
 }
 
 // link writes the target of a link after its text.

@@ -126,7 +126,7 @@ func (s *server) search(ctx context.Context, _ *native.Call, in arguments) (resu
 	if err != nil {
 		return results{}, fmt.Errorf("the answer of %s is not in its format; check the setting engine_url", s.engine.title)
 	}
-	return results{tidy(found, count)}, nil
+	return results{toPlainResults(found, count)}, nil
 }
 
 // fault turns an error of the client into a sentence without the address, which contains the
@@ -156,8 +156,8 @@ func (s *server) status(code int) error {
 	return fmt.Errorf("%s answers with the status %d", s.engine.title, code)
 }
 
-// tidy limits the results and converts them to plain text.
-func tidy(found []result, count int) []result {
+// toPlainResults limits the results and converts them to plain text.
+func toPlainResults(found []result, count int) []result {
 	out := []result{}
 	for _, r := range found {
 		if len(out) == count {

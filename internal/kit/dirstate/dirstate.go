@@ -128,13 +128,13 @@ func digestOnce(dir string) (string, error) {
 		return errors.Join(err, f.Close())
 	})
 	if err != nil {
-		return "", blame(err)
+		return "", asUnusable(err)
 	}
 	return hex.EncodeToString(whole.Sum(nil)), nil
 }
 
-// blame adds [ErrUnusable] to an error that is not a fault of the machine.
-func blame(err error) error {
+// asUnusable adds [ErrUnusable] to an error that is not a fault of the machine.
+func asUnusable(err error) error {
 	for _, machine := range []unix.Errno{unix.EIO, unix.EMFILE, unix.ENFILE, unix.ENOMEM, unix.ESTALE, unix.EINTR, unix.ETIMEDOUT} {
 		if errors.Is(err, machine) {
 			return fmt.Errorf("reading the directory: %w", err)

@@ -149,7 +149,7 @@ func TestTooDeeplyNestedDirectoriesAreRefused(t *testing.T) {
 // Errors caused by the owner of a directory are distinguished from errors of the machine.
 func TestDirectoryFaultsAreDistinguishedFromMachineErrors(t *testing.T) {
 	for number, own := range map[unix.Errno]bool{unix.EACCES: true, unix.ELOOP: true, unix.ENOENT: true, unix.EIO: false, unix.EMFILE: false} {
-		err := blame(&fs.PathError{Op: "open", Path: "secret-name", Err: number})
+		err := asUnusable(&fs.PathError{Op: "open", Path: "secret-name", Err: number})
 		if errors.Is(err, ErrUnusable) != own {
 			t.Errorf("%v is blamed on the directory: %v", number, !own)
 		}

@@ -12,7 +12,7 @@ func TestNestingDeeperThanMaxIsDetected(t *testing.T) {
 		`"[` + open + `"`: false, `"\"[` + open + `"`: false, strings.Repeat("[]", 2*MaxNesting): false,
 		`"\\"` + "[" + open: true,
 	} {
-		if got := Deeper([]byte(text), MaxNesting); got != want {
+		if got := ExceedsDepth([]byte(text), MaxNesting); got != want {
 			t.Errorf("%.20q…: %t", text, got)
 		}
 	}

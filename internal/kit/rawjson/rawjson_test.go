@@ -21,7 +21,7 @@ func FuzzObjectsAreReadLikeEncodingJSON(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		listIsReadAsEncodingJSONReadsIt(t, text)
+		compareListWithEncodingJSON(t, text)
 		got := map[string]string{}
 		ok := Members(text, func(name string, value []byte) { got[name] = string(value) })
 		want := json.Valid(text) && bytes.HasPrefix(bytes.TrimLeft(text, " \t\r\n"), []byte("{"))
@@ -59,7 +59,7 @@ func FuzzObjectsAreReadLikeEncodingJSON(f *testing.F) {
 	})
 }
 
-func listIsReadAsEncodingJSONReadsIt(t *testing.T, text []byte) {
+func compareListWithEncodingJSON(t *testing.T, text []byte) {
 	t.Helper()
 	var got []string
 	ok := Elements(text, func(from, to int) { got = append(got, string(text[from:to])) })

@@ -9,9 +9,9 @@ import (
 // MaxNesting is the maximum nesting depth, the same as in encoding/json.
 const MaxNesting = 10000
 
-// Deeper reports whether objects and arrays in text nest deeper than the given depth. The text need
+// ExceedsDepth reports whether objects and arrays in text nest deeper than the given depth. The text need
 // not be JSON.
-func Deeper(text []byte, than int) bool {
+func ExceedsDepth(text []byte, than int) bool {
 	depth, quoted := 0, false
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; {

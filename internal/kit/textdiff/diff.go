@@ -61,12 +61,12 @@ func compared(before, after []byte) []Line {
 	if bytes.Equal(before, after) {
 		return nil
 	}
-	return folded(whole(before, after))
+	return folded(fullDiff(before, after))
 }
 
-// whole returns the diff with all unchanged lines. A line feed at the end of a text is shown as a
+// fullDiff returns the diff with all unchanged lines. A line feed at the end of a text is shown as a
 // separate line, so that a difference in it is visible.
-func whole(before, after []byte) []Line {
+func fullDiff(before, after []byte) []Line {
 	return paired(differing(nil, strings.Split(string(before), "\n"), strings.Split(string(after), "\n"), searches))
 }
 
@@ -188,7 +188,7 @@ const maxNesting = 64
 // indented returns indented JSON, or nil if the text is not JSON or would grow too much.
 func indented(raw []byte) []byte {
 	var b bytes.Buffer
-	if len(raw) == 0 || rawjson.Deeper(raw, maxNesting) || json.Indent(&b, raw, "", "  ") != nil || b.Len() > 4*len(raw)+1<<20 {
+	if len(raw) == 0 || rawjson.ExceedsDepth(raw, maxNesting) || json.Indent(&b, raw, "", "  ") != nil || b.Len() > 4*len(raw)+1<<20 {
 		return nil
 	}
 	return b.Bytes()

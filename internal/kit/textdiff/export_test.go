@@ -12,7 +12,7 @@ func Sides(before, after []byte) (a, b []byte, inOrder bool) {
 	inOrder = true
 	valid := utf8.Valid(before) && utf8.Valid(after)
 	var x, y [][]byte
-	for _, l := range whole(before, after) {
+	for _, l := range fullDiff(before, after) {
 		text := slices.Concat(l.Head, l.Body, l.Tail)
 		inOrder = inOrder && (!valid || utf8.Valid(l.Head) && utf8.Valid(l.Body) && utf8.Valid(l.Tail))
 		if l.Op != added {

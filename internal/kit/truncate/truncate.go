@@ -30,11 +30,11 @@ func Tail[T ~string | ~[]byte](text T, most int) T {
 	if most = max(most, 0); len(text) <= most {
 		return text
 	}
-	return Whole(text[len(text)-most:])
+	return DropPartialRune(text[len(text)-most:])
 }
 
-// Whole returns a text without an incomplete character at its start.
-func Whole[T ~string | ~[]byte](text T) T {
+// DropPartialRune returns a text without an incomplete character at its start.
+func DropPartialRune[T ~string | ~[]byte](text T) T {
 	for i := range min(len(text), utf8.UTFMax) {
 		if utf8.RuneStart(text[i]) {
 			return text[i:]

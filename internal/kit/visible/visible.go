@@ -13,14 +13,14 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// concern is the reason why a character is not displayed verbatim.
-type concern int
+// hiddenKind is the reason why a character is not displayed verbatim.
+type hiddenKind int
 
 const (
-	harmless  concern = iota
-	hidden            // invisible or affects layout: control, format, bidirectional, unusual spaces
-	lookalike         // looks like an ASCII character
-	broken            // not UTF-8
+	harmless  hiddenKind = iota
+	hidden               // invisible or affects layout: control, format, bidirectional, unusual spaces
+	lookalike            // looks like an ASCII character
+	broken               // not UTF-8
 )
 
 // HTML returns text in which every character that could deceive is a mark with its code point. Line
@@ -59,7 +59,7 @@ func HTML(b []byte) template.HTML {
 }
 
 // mark writes a run of n equal characters as one mark.
-func mark(out *strings.Builder, r rune, first byte, why concern, n int) {
+func mark(out *strings.Builder, r rune, first byte, why hiddenKind, n int) {
 	switch why {
 	case lookalike:
 		fmt.Fprintf(out, `<b class="l">%c U+%04X`, r, r)
@@ -78,22 +78,22 @@ func mark(out *strings.Builder, r rune, first byte, why concern, n int) {
 	out.WriteString("</b>")
 }
 
-func concernOf(r rune, size int) concern {
+func concernOf(r rune, size int) hiddenKind {
 	switch {
 	case r == utf8.RuneError && size <= 1:
 		return broken
 	case r == '\n' || r >= ' ' && r < 0x7f:
 		return harmless
-	case blank(r) || !unicode.IsGraphic(r) || unicode.Is(unicode.M, r) || unicode.Is(unicode.Zs, r):
+	case isInvisibleLetter(r) || !unicode.IsGraphic(r) || unicode.Is(unicode.M, r) || unicode.Is(unicode.Zs, r):
 		return hidden
-	case likeASCII(r):
+	case resemblesASCII(r):
 		return lookalike
 	}
 	return harmless
 }
 
-// blank reports whether a character counts as a letter or symbol but is invisible.
-func blank(r rune) bool {
+// isInvisibleLetter reports whether a character counts as a letter or symbol but is invisible.
+func isInvisibleLetter(r rune) bool {
 	switch r {
 	case 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0, 0xFFFC, 0x1D159:
 		return true
@@ -160,7 +160,7 @@ const twins = "АВЕЅІЈКМНОРСТУХЬаеорсухѕіјԁԛԝһӏҮ�
 	"꘎〔〕❨❩❲❳﴾﴿‹›❮❯˂˃⟨⟩〈〉∗⁎٭⋆˜∼⁓＿ˍ✕×÷¡" +
 	"٠۰०০੦૦௦౦೦൦๐໐၀ס०ഠ۵Օ" // digits like 0 and o
 
-func likeASCII(r rune) bool {
+func resemblesASCII(r rune) bool {
 	if strings.ContainsRune(twins, r) {
 		return true
 	}

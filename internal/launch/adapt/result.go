@@ -154,7 +154,7 @@ func IsJSON(kind string) bool { return kind == "application/json" || strings.Has
 // structure returns the structured content of a body, or nil if there is none.
 func structure(kind string, body []byte, wrap bool) []byte {
 	text := bytes.TrimSpace(bom.Trim(body)) // some services of .NET begin with a byte order mark
-	if !IsJSON(kind) || len(text) == 0 || !utf8.Valid(text) || rawjson.Deeper(text, maxDepth) || !json.Valid(text) {
+	if !IsJSON(kind) || len(text) == 0 || !utf8.Valid(text) || rawjson.ExceedsDepth(text, maxDepth) || !json.Valid(text) {
 		return nil
 	}
 	switch {

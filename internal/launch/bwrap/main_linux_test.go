@@ -73,8 +73,8 @@ func maker(t testing.TB) *Maker {
 	return m
 }
 
-// probing is a sandbox of the prober.
-func probing(t testing.TB, dir string, change func(*Config, *Program)) Spec {
+// proberSpec is a sandbox of the prober.
+func proberSpec(t testing.TB, dir string, change func(*Config, *Program)) Spec {
 	t.Helper()
 	c, p := Config{Volumes: []string{dir + ":/srv/prober:ro"}}, Program{Command: "/srv/prober/prober"}
 	if change != nil {

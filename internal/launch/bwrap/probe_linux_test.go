@@ -31,7 +31,7 @@ func TestEscapeAttemptsAreBlocked(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	k := start(t, m, probing(t, dir, nil))
+	k := start(t, m, proberSpec(t, dir, nil))
 	for _, name := range attempts {
 		if got := k.must(t, name, map[string]string{"address": l.Addr().String()}); !strings.HasPrefix(got, "blocked: ") {
 			t.Errorf("%s got out of the sandbox: %s", name, got)
@@ -44,14 +44,14 @@ func TestEscapeAttemptsAreBlocked(t *testing.T) {
 
 func TestSandboxHasOnlyItsOwnEnvironment(t *testing.T) {
 	t.Setenv("HOST_SECRET", "do-not-show")
-	k := start(t, maker(t), probing(t, program(t), func(_ *Config, p *Program) { p.Env = map[string]string{"API_KEY": "for the server"} }))
+	k := start(t, maker(t), proberSpec(t, program(t), func(_ *Config, p *Program) { p.Env = map[string]string{"API_KEY": "for the server"} }))
 	if got, want := k.must(t, "env", nil), "API_KEY=for the server\nHOME=/tmp\nLANG=C.UTF-8\nPATH=/usr/local/bin:/usr/bin:/bin\nPWD=/tmp\nTZ=UTC"; got != want {
 		t.Errorf("the environment is\n%s\nwant\n%s", got, want)
 	}
 }
 
 func TestNoFilesRemainForTheNextSandbox(t *testing.T) {
-	m, s := maker(t), probing(t, program(t), nil)
+	m, s := maker(t), proberSpec(t, program(t), nil)
 	for range 2 {
 		k := start(t, m, s)
 		if got := k.must(t, "leave", nil); got != "clean" {
@@ -63,21 +63,21 @@ func TestNoFilesRemainForTheNextSandbox(t *testing.T) {
 
 func TestMemoryAndForkBombsAreStopped(t *testing.T) {
 	m, dir := maker(t), program(t)
-	neighbour := start(t, m, probing(t, dir, nil))
+	neighbour := start(t, m, proberSpec(t, dir, nil))
 	answers := func() {
 		t.Helper()
 		if got := neighbour.must(t, "echo", map[string]string{"text": "x"}); got != "x" {
 			t.Errorf("the neighbour answers %q", got)
 		}
 	}
-	memory := start(t, m, probing(t, dir, nil))
+	memory := start(t, m, proberSpec(t, dir, nil))
 	if got, err := memory.tool("memory-bomb", nil); err == nil {
 		t.Errorf("a memory bomb came to its end: %s", got)
 	}
 	t.Logf("the memory bomb %s", ended(t, memory.p))
 	answers()
 
-	processes := start(t, m, probing(t, dir, nil))
+	processes := start(t, m, proberSpec(t, dir, nil))
 	gone := make(chan error, 1)
 	go func() { _, err := processes.tool("processes-bomb", nil); gone <- err }()
 	answers()
@@ -97,7 +97,7 @@ func TestMemoryAndForkBombsAreStopped(t *testing.T) {
 func TestHungSandboxIsKilledAtItsTimeLimit(t *testing.T) {
 	mark := "BWRAP_TEST_MARK=" + t.TempDir()
 	name, value, _ := strings.Cut(mark, "=")
-	k := start(t, maker(t), probing(t, program(t), func(c *Config, p *Program) {
+	k := start(t, maker(t), proberSpec(t, program(t), func(c *Config, p *Program) {
 		c.Time, p.Args, p.Env = 300*time.Millisecond, []string{"deaf"}, map[string]string{name: value}
 	}))
 	if how := ended(t, k.p); !strings.Contains(how, "time limit") || k.p.Cause() != Deadline {
@@ -109,7 +109,7 @@ func TestHungSandboxIsKilledAtItsTimeLimit(t *testing.T) {
 }
 
 func TestExitCodeOfAServerIsReported(t *testing.T) {
-	k := start(t, maker(t), probing(t, program(t), func(_ *Config, p *Program) { p.Args = []string{"exit"} }))
+	k := start(t, maker(t), proberSpec(t, program(t), func(_ *Config, p *Program) { p.Args = []string{"exit"} }))
 	if how := ended(t, k.p); how != "exited with code 7" || k.p.Cause() != "" {
 		t.Errorf("it %s, %q", how, k.p.Cause())
 	}
@@ -180,7 +180,7 @@ func TestWithoutBubblewrapStartIsRefused(t *testing.T) {
 	// A program that makes no sandbox is not trusted with the server.
 	m := maker(t)
 	m.path = "/bin/true"
-	if _, err := m.Start(t.Context(), probing(t, program(t), nil)); err == nil || !strings.Contains(err.Error(), "not run without") {
+	if _, err := m.Start(t.Context(), proberSpec(t, program(t), nil)); err == nil || !strings.Contains(err.Error(), "not run without") {
 		t.Errorf("it starts with %v", err)
 	}
 }
@@ -192,7 +192,7 @@ func TestVolumeReplacedByASymlinkIsNotMounted(t *testing.T) {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	s := probing(t, open, func(c *Config, _ *Program) { c.Volumes = append(c.Volumes, dir+":/data:ro") })
+	s := proberSpec(t, open, func(c *Config, _ *Program) { c.Volumes = append(c.Volumes, dir+":/data:ro") })
 	start(t, m, s)
 	if err := os.Remove(dir); err != nil {
 		t.Fatal(err)

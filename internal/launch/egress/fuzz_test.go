@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// blackHole takes what is written.
-type blackHole struct{}
+// discardConn takes what is written.
+type discardConn struct{}
 
-func (blackHole) Write(p []byte) (int, error) { return len(p), nil }
-func (blackHole) Close() error                { return nil }
+func (discardConn) Write(p []byte) (int, error) { return len(p), nil }
+func (discardConn) Close() error                { return nil }
 
 func FuzzProxyInputFromASandbox(f *testing.F) {
 	preface := "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00"
@@ -31,7 +31,7 @@ func FuzzProxyInputFromASandbox(f *testing.F) {
 	f.Fuzz(func(t *testing.T, said []byte) {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		tunnel, err := OpenTunnel(ctx, blackHole{}, io.NopCloser(bytes.NewReader(said)))
+		tunnel, err := OpenTunnel(ctx, discardConn{}, io.NopCloser(bytes.NewReader(said)))
 		if ctx.Err() != nil {
 			t.Fatalf("%q holds the worker up", said)
 		}

@@ -75,8 +75,8 @@ func names(t *testing.T, answer map[string]string) (*net.Resolver, func() []stri
 	}
 }
 
-// through is a proxy on a port of its own, and a client that uses it.
-func through(t *testing.T, o Options) (*Proxy, *http.Client, string) {
+// startProxy is a proxy on a port of its own, and a client that uses it.
+func startProxy(t *testing.T, o Options) (*Proxy, *http.Client, string) {
 	t.Helper()
 	o.Server, o.Log = "s", slog.New(slog.DiscardHandler)
 	p := New(o)
@@ -142,7 +142,7 @@ func TestListedNameWithPrivateAddressIsRefused(t *testing.T) {
 		places = append(places, name+":"+port)
 	}
 	var refused atomic.Int64
-	_, client, _ := through(t, Options{List: listOf(t, places...), Resolver: resolver, Decided: func(ok bool) {
+	_, client, _ := startProxy(t, Options{List: listOf(t, places...), Resolver: resolver, Decided: func(ok bool) {
 		if !ok {
 			refused.Add(1)
 		}
@@ -159,7 +159,7 @@ func TestListedNameWithPrivateAddressIsRefused(t *testing.T) {
 	for name, never := range map[string]bool{"metadata.example": true, "azure.example": true, "aws.example": true, "link.example": true, "nowhere.example": true} {
 		l := listOf(t, name+":"+port)
 		l.AllowPrivate(name + ":" + port)
-		_, client, _ := through(t, Options{List: l, Resolver: resolver})
+		_, client, _ := startProxy(t, Options{List: l, Resolver: resolver})
 		if code, _ := status(t, client, "http://"+name+":"+port+"/"); never && code != http.StatusForbidden {
 			t.Errorf("%s, allowed by name, answers %d", name, code)
 		}
@@ -168,7 +168,7 @@ func TestListedNameWithPrivateAddressIsRefused(t *testing.T) {
 
 func TestUnlistedNamesAreNotResolved(t *testing.T) {
 	resolver, asked := names(t, map[string]string{"listed.example": "10.0.0.1"})
-	_, client, _ := through(t, Options{List: listOf(t, "listed.example:80"), Resolver: resolver})
+	_, client, _ := startProxy(t, Options{List: listOf(t, "listed.example:80"), Resolver: resolver})
 	for _, name := range []string{"c2VjcmV0.tunnel.example", "listed.example.tunnel.example", "listed.example:81"} {
 		if code, _ := status(t, client, "http://"+name+"/"); code != http.StatusForbidden {
 			t.Errorf("%s answers %d", name, code)
@@ -194,7 +194,7 @@ func TestRedirectsAreReturnedAndCheckedAgain(t *testing.T) {
 	place := "127.0.0.1:" + portOf(t, here.URL)
 	l := listOf(t, place)
 	l.AllowPrivate(place)
-	_, client, _ := through(t, Options{List: l})
+	_, client, _ := startProxy(t, Options{List: l})
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, here.URL, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -224,7 +224,7 @@ func TestClosingAProxyEndsItsTunnels(t *testing.T) {
 	defer there.Close()
 	l := listOf(t, there.Addr().String())
 	l.AllowPrivate(there.Addr().String())
-	p, _, address := through(t, Options{List: l})
+	p, _, address := startProxy(t, Options{List: l})
 	conn, err := net.Dial("tcp", address)
 	if err != nil {
 		t.Fatal(err)
@@ -254,7 +254,7 @@ func TestClosingAProxyEndsItsTunnels(t *testing.T) {
 }
 
 func TestRequestsToTheProxyItselfAreRefused(t *testing.T) {
-	_, _, address := through(t, Options{List: listOf(t, "example.com:443")})
+	_, _, address := startProxy(t, Options{List: listOf(t, "example.com:443")})
 	for request, want := range map[string]string{
 		"GET / HTTP/1.1\r\nHost: x\r\n\r\n":                                                 "400",
 		"GET https://example.com/ HTTP/1.1\r\nHost: example.com\r\n\r\n":                    "400",
@@ -284,7 +284,7 @@ func TestHostHeaderIsReplacedByTheCheckedAddress(t *testing.T) {
 	place := "127.0.0.1:" + portOf(t, here.URL)
 	l := listOf(t, place)
 	l.AllowPrivate(place)
-	_, _, address := through(t, Options{List: l})
+	_, _, address := startProxy(t, Options{List: l})
 	conn, err := net.Dial("tcp", address)
 	if err != nil {
 		t.Fatal(err)

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// relayed is a forwarder and the tunnel at the other end of its pipes.
-func relayed(t *testing.T) (t2 *Tunnel, address string, forwarder <-chan error) {
+// startTunnel is a forwarder and the tunnel at the other end of its pipes.
+func startTunnel(t *testing.T) (t2 *Tunnel, address string, forwarder <-chan error) {
 	t.Helper()
 	inRead, inWrite, err := os.Pipe()
 	if err != nil {
@@ -41,7 +41,7 @@ func relayed(t *testing.T) (t2 *Tunnel, address string, forwarder <-chan error) 
 }
 
 func TestConnectionsShareOnePairOfPipes(t *testing.T) {
-	tunnel, address, _ := relayed(t)
+	tunnel, address, _ := startTunnel(t)
 	var served sync.WaitGroup
 	served.Go(func() {
 		for {
@@ -98,7 +98,7 @@ func TestConnectionsShareOnePairOfPipes(t *testing.T) {
 }
 
 func TestAForwarderEndsWithItsWorker(t *testing.T) {
-	tunnel, address, forwarder := relayed(t)
+	tunnel, address, forwarder := startTunnel(t)
 	conn, err := net.Dial("tcp", address)
 	if err != nil {
 		t.Fatal(err)

@@ -45,14 +45,14 @@ func listOf(text []byte, ids ...schema.CallID) ([]*message, error) {
 		if json.Unmarshal(raw, m) != nil || m.Role != "" && m.Role != "tool" && m.Role != "function" {
 			continue
 		}
-		m.tidy(ids)
+		m.normalize(ids)
 		found = append(found, m)
 	}
 	return found, nil
 }
 
-// pick returns the message for the only call of a request.
-func pick(text []byte, id schema.CallID) (*message, error) {
+// messageFor returns the message for the only call of a request.
+func messageFor(text []byte, id schema.CallID) (*message, error) {
 	messages, err := listOf(text, id)
 	if err != nil {
 		return nil, err
@@ -62,14 +62,14 @@ func pick(text []byte, id schema.CallID) (*message, error) {
 			return m, nil
 		}
 	}
-	if m := nameless(messages); m != nil {
+	if m := messageWithoutID(messages); m != nil {
 		return m, nil
 	}
 	return nil, &unreadable{"it contains no tool message for the call."}
 }
 
-// nameless returns the only message without a call id, or nil if there is none or more than one.
-func nameless(messages []*message) (found *message) {
+// messageWithoutID returns the only message without a call id, or nil if there is none or more than one.
+func messageWithoutID(messages []*message) (found *message) {
 	for _, m := range messages {
 		if m.ID != "" || m.Content == nil && m.Output == nil && m.Error == nil {
 			continue
@@ -82,8 +82,8 @@ func nameless(messages []*message) (found *message) {
 	return found
 }
 
-// tidy moves values from alternative member names to the usual ones.
-func (m *message) tidy(ids []schema.CallID) {
+// normalize moves values from alternative member names to the usual ones.
+func (m *message) normalize(ids []schema.CallID) {
 	var own schema.CallID
 	if m.ID == "" {
 		m.ID = m.CallID
@@ -118,14 +118,14 @@ func messages(text json.RawMessage) []json.RawMessage {
 		}
 	}
 	for i, raw := range list {
-		list[i] = inside(raw)
+		list[i] = unwrapResponse(raw)
 	}
 	return list
 }
 
-// inside returns the message in an object that holds it as tool_response, and any other message
+// unwrapResponse returns the message in an object that holds it as tool_response, and any other message
 // unchanged. If that member is a string, it is the content of the message.
-func inside(raw json.RawMessage) json.RawMessage {
+func unwrapResponse(raw json.RawMessage) json.RawMessage {
 	var held struct {
 		ID       json.RawMessage `json:"tool_call_id"`
 		Content  json.RawMessage `json:"content"`

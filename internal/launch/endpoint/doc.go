@@ -125,7 +125,7 @@ func (s *Server) Call(ctx context.Context, tool string, arguments json.RawMessag
 	if resp.StatusCode/100 != 2 {
 		return adapt.Result(tool, resp, text, false), nil
 	}
-	m, err := pick(text, one.id)
+	m, err := messageFor(text, one.id)
 	if err != nil {
 		if why, ok := errors.AsType[*unreadable](err); ok {
 			return adapt.Failure("The endpoint accepted the call and returned an invalid answer: " + why.Error()), nil

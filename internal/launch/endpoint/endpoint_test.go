@@ -195,7 +195,7 @@ func FuzzResponses(f *testing.F) {
 				t.Fatalf("%s: %s, %v", c.id, c.result, c.err)
 			}
 		}
-		m, err := pick([]byte(text), "id")
+		m, err := messageFor([]byte(text), "id")
 		if err != nil {
 			var u *unreadable
 			if !errors.As(err, &u) {

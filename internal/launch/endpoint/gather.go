@@ -38,8 +38,8 @@ type waiting struct {
 	err    error
 }
 
-// left reports on the httptrace of the call that it may have been sent.
-func (c *waiting) left(info httptrace.GotConnInfo) {
+// markSent reports on the httptrace of the call that it may have been sent.
+func (c *waiting) markSent(info httptrace.GotConnInfo) {
 	if t := httptrace.ContextClientTrace(c.ctx); t != nil && t.GotConn != nil {
 		t.GotConn(info)
 	}
@@ -95,7 +95,7 @@ func (g *gatherer) call(ctx context.Context, c *waiting) ([]byte, error) {
 	r.callers--
 	last := r.callers == 0
 	g.mu.Unlock()
-	c.left(httptrace.GotConnInfo{}) // the request continues for the others and includes this call
+	c.markSent(httptrace.GotConnInfo{}) // the request continues for the others and includes this call
 	if last {
 		r.cancel()
 		<-r.over
@@ -123,7 +123,7 @@ func (g *gatherer) sendLocked() {
 			}
 		}
 		r := &request{calls: slices.Clone(g.queue[:n]), callers: n, over: make(chan struct{})}
-		r.ctx, r.cancel = context.WithCancel(httptrace.WithClientTrace(context.Background(), &httptrace.ClientTrace{GotConn: r.left}))
+		r.ctx, r.cancel = context.WithCancel(httptrace.WithClientTrace(context.Background(), &httptrace.ClientTrace{GotConn: r.markSent}))
 		for _, c := range r.calls {
 			c.sent = r
 		}
@@ -133,9 +133,9 @@ func (g *gatherer) sendLocked() {
 	}
 }
 
-func (r *request) left(info httptrace.GotConnInfo) {
+func (r *request) markSent(info httptrace.GotConnInfo) {
 	for _, c := range r.calls {
-		c.left(info)
+		c.markSent(info)
 	}
 }
 
@@ -185,8 +185,8 @@ func (g *gatherer) answer(calls []*waiting, text []byte) {
 			c.result = found[0].result()
 		case len(found) > 1:
 			c.err = g.unknown("its answer has several tool messages for the call.")
-		case len(calls) == 1 && nameless(messages) != nil:
-			c.result = nameless(messages).result()
+		case len(calls) == 1 && messageWithoutID(messages) != nil:
+			c.result = messageWithoutID(messages).result()
 		default:
 			c.err = g.unknown("its answer contains no tool message for the call.")
 		}

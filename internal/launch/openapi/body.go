@@ -272,7 +272,7 @@ func (b *body) part(w *multipart.Writer, name string, v value) error {
 		if data, err = decodeBytes(v.text); err != nil {
 			return p.refused("is not base64; encode the bytes in base64.")
 		}
-		head.Set("Content-Disposition", multipart.FileContentDisposition(name, legal(name)))
+		head.Set("Content-Disposition", multipart.FileContentDisposition(name, legalName(name)))
 		if kind == "" {
 			kind = "application/octet-stream"
 		}

@@ -18,13 +18,13 @@ type chosen struct {
 func (c *chosen) wants(op *operation) bool {
 	in := len(c.include) == 0
 	for i, s := range c.include {
-		if fits(&s, op) {
+		if selects(&s, op) {
 			in = true
 			c.mark("include", i)
 		}
 	}
 	for i, s := range c.exclude {
-		if fits(&s, op) {
+		if selects(&s, op) {
 			in = false
 			c.mark("exclude", i)
 		}
@@ -41,7 +41,7 @@ func (c *chosen) mark(list string, i int) {
 
 func (c *chosen) hits(list string, i int) bool { return c.hit[list+strconv.Itoa(i)] }
 
-func fits(s *config.Selector, op *operation) bool {
+func selects(s *config.Selector, op *operation) bool {
 	some := func(list []string, match func(string) bool) bool {
 		return len(list) == 0 || slices.ContainsFunc(list, match)
 	}

@@ -46,7 +46,7 @@ func parse(ctx context.Context, text []byte) (_ *document, err error) {
 		d.doubt = brief(unreadable(text, err))
 		rest, root, ok := withoutSchemas(ctx, text)
 		switch {
-		case !ok && refersElsewhere(root):
+		case !ok && hasExternalReference(root):
 			// The loader may find a reference in place of a text first, such as in a description.
 			return nil, errElsewhere
 		case !ok:
@@ -187,9 +187,9 @@ func (d *document) at(v any, keys ...string) any {
 	}
 }
 
-// ownBase returns the address of the service according to a fetched document. The operator must
+// serviceURL returns the address of the service according to a fetched document. The operator must
 // configure any other origin than that of the document.
-func ownBase(d *document, fetchedFrom string) (*url.URL, error) {
+func serviceURL(d *document, fetchedFrom string) (*url.URL, error) {
 	from, err := url.Parse(fetchedFrom)
 	if err != nil {
 		return nil, errors.New("its address cannot be read; correct it.")

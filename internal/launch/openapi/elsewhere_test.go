@@ -15,8 +15,8 @@ import (
 	"github.com/callyard/callyard/internal/launch/adapt"
 )
 
-// trap is a service that nobody must reach.
-func trap(t *testing.T) (address string) {
+// unreachableService is a service that nobody must reach.
+func unreachableService(t *testing.T) (address string) {
 	var hits atomic.Int32
 	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { hits.Add(1) }))
 	t.Cleanup(func() {
@@ -29,7 +29,7 @@ func trap(t *testing.T) (address string) {
 }
 
 func TestReferencesToOtherDocumentsAreNotFollowed(t *testing.T) {
-	elsewhere := trap(t)
+	elsewhere := unreachableService(t)
 	secret := write(t, `{"type":"string","description":"a file of this machine"}`)
 	for _, ref := range []string{elsewhere + "/s.json", elsewhere + "/s.json#/a", secret, "file://" + secret, "../../../etc/passwd", "s.json", "//" + strings.TrimPrefix(elsewhere, "http://") + "/s"} {
 		for _, where := range []string{
@@ -102,7 +102,7 @@ func FuzzDocument(f *testing.F) {
 }
 
 func TestNoRequestLeavesTheNamedHost(t *testing.T) {
-	elsewhere := trap(t)
+	elsewhere := unreachableService(t)
 	srv := newService(t)
 	srv.answers(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
@@ -142,19 +142,19 @@ func TestNoRequestLeavesTheNamedHost(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	srv.last(t)
-	works(t, s, "near", `{}`)
+	callOK(t, s, "near", `{}`)
 	if got := srv.last(t); got.Target != "/v1/there" {
 		t.Errorf("it went to %s", got.Target)
 	}
 	if r := call(t, s, "put", `{}`); !r.IsError || r.Meta.HTTP.Status != http.StatusTemporaryRedirect || srv.last(t).Target != "/v1/near" {
 		t.Errorf("%+v", r)
 	}
-	works(t, s, "next", `{}`)
+	callOK(t, s, "next", `{}`)
 	if got := srv.last(t); got.Target != "/v2/next" {
 		t.Errorf("it went to %s", got.Target)
 	}
 	if op := current(t, s).byName["slashes"]; op != nil {
-		works(t, s, "slashes", `{}`)
+		callOK(t, s, "slashes", `{}`)
 		if got := srv.last(t); got.Target != "/v1//evil.invalid/x" {
 			t.Errorf("it went to %s", got.Target)
 		}
@@ -181,7 +181,7 @@ func TestPathParametersCannotChangeThePath(t *testing.T) {
 		"@evil.invalid": "/v1/pets/%40evil.invalid", "%00": "/v1/pets/%2500", "\r\n": "/v1/pets/%0D%0A",
 	} {
 		quoted, _ := json.Marshal(value)
-		works(t, s, "getPet", `{"petId":`+string(quoted)+`}`)
+		callOK(t, s, "getPet", `{"petId":`+string(quoted)+`}`)
 		if got := srv.last(t); got.Target != want {
 			t.Errorf("%q went to %s, want %s", value, got.Target, want)
 		}
@@ -194,14 +194,14 @@ func TestHeaderAndCookieInjectionIsPrevented(t *testing.T) {
 	for _, bad := range []string{`"a\r\nX-Evil: 1"`, `"a\nb"`, `"a\u0000b"`, `"a\u007f"`} {
 		refused(t, s, srv, "listPets", `{"X-Trace":`+bad+`}`)
 	}
-	works(t, s, "listPets", `{"session":"a; crumb=mine\r\nX: y"}`)
+	callOK(t, s, "listPets", `{"session":"a; crumb=mine\r\nX: y"}`)
 	if got := srv.last(t); got.Header.Get("Cookie") != "session=a%3B%20crumb%3Dmine%0D%0AX%3A%20y" || got.Header.Get("X") != "" {
 		t.Errorf("headers %v", got.Header)
 	}
 }
 
 func TestFetchedDocumentMayOnlyNameItsOwnOrigin(t *testing.T) {
-	elsewhere := trap(t)
+	elsewhere := unreachableService(t)
 	const rest = `,"info":{"title":"t","version":"1"},"paths":{"/a":{"get":{"operationId":"a","responses":{"200":{"description":"ok"}}}}}}`
 	serve := func(servers string) (*service, config.OpenAPI) {
 		srv := newService(t)
@@ -226,7 +226,7 @@ func TestFetchedDocumentMayOnlyNameItsOwnOrigin(t *testing.T) {
 		if _, err := s.Offer(t.Context()); err != nil || srv.last(t).Header.Get("If-None-Match") == "" {
 			t.Errorf("the document was fetched again in full; %v", err)
 		}
-		works(t, s, "a", `{}`)
+		callOK(t, s, "a", `{}`)
 		if got := srv.last(t); got.Target != want {
 			t.Errorf("%s: it went to %s, want %s", servers, got.Target, want)
 		}

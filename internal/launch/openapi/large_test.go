@@ -15,9 +15,9 @@ import (
 	"github.com/callyard/callyard/internal/kit/plainjson"
 )
 
-// linked is a document of 1,000 operations, one in ten with a body, over 400 schemas of
+// linkedDocument is a document of 1,000 operations, one in ten with a body, over 400 schemas of
 // which each leads to all others: each object has links to four more.
-func linked(tb testing.TB) *document {
+func linkedDocument(tb testing.TB) *document {
 	tb.Helper()
 	const operations, all = 1000, 400
 	schemas, paths := map[string]any{}, map[string]any{}
@@ -66,9 +66,9 @@ func built(tb testing.TB, doc *document) []*operation {
 	return b.operations
 }
 
-// tangled is a document of schemas with random references: into circles, to names that
+// randomDocument is a document of schemas with random references: into circles, to names that
 // are alike under $defs, to nothing, and with more values than fit into a tool.
-func tangled(r *rand.Rand) *document {
+func randomDocument(r *rand.Rand) *document {
 	all := 1 + r.IntN(150)
 	name := func(i int) string {
 		if i%17 == 3 { // as that of another, once it is legal
@@ -111,7 +111,7 @@ func TestSharedSchemasEqualSchemasBuiltPerTool(t *testing.T) {
 	linkedAtAll := 0
 	for seed := range uint64(100) {
 		r := rand.New(rand.NewPCG(seed, 1))
-		doc := tangled(r)
+		doc := randomDocument(r)
 		schemas, _ := doc.at(doc.root, "components", "schemas").(map[string]any)
 		for range 5 {
 			var roots []any
@@ -164,7 +164,7 @@ type conversion struct {
 }
 
 func TestToolsOfADocumentShareConvertedSchemas(t *testing.T) {
-	doc := linked(t)
+	doc := linkedDocument(t)
 	built(t, doc)
 	if n := len(doc.parts); n != 2*400 {
 		t.Errorf("%d parts were converted for 400 schemas as input and as output", n)
@@ -172,7 +172,7 @@ func TestToolsOfADocumentShareConvertedSchemas(t *testing.T) {
 }
 
 func BenchmarkToolsOfALargeDocument(b *testing.B) {
-	doc := linked(b)
+	doc := linkedDocument(b)
 	sum := sha256.New()
 	n := 0
 	for _, op := range built(b, doc) {

@@ -23,7 +23,7 @@ func withoutSchemas(ctx context.Context, text []byte) (model *openapi3.T, root a
 			root, ok = decoded(raw)
 		}
 	}
-	if !ok || refersElsewhere(root) {
+	if !ok || hasExternalReference(root) {
 		return nil, root, false
 	}
 	rest, err := json.Marshal(strip(root, false))
@@ -70,20 +70,20 @@ func strip(v any, names bool) any {
 	return v
 }
 
-// refersElsewhere reports whether v has a reference to another document, outside of extensions.
-func refersElsewhere(v any) bool {
+// hasExternalReference reports whether v has a reference to another document, outside of extensions.
+func hasExternalReference(v any) bool {
 	switch v := v.(type) {
 	case map[string]any:
 		if ref, ok := v["$ref"].(string); ok && !strings.HasPrefix(ref, "#") {
 			return true
 		}
 		for key, value := range v {
-			if !strings.HasPrefix(key, "x-") && refersElsewhere(value) {
+			if !strings.HasPrefix(key, "x-") && hasExternalReference(value) {
 				return true
 			}
 		}
 	case []any:
-		return slices.ContainsFunc(v, refersElsewhere)
+		return slices.ContainsFunc(v, hasExternalReference)
 	}
 	return false
 }

@@ -151,8 +151,8 @@ func call(t *testing.T, s *Server, tool, arguments string) result {
 	return r
 }
 
-// works is call for what must not be refused.
-func works(t *testing.T, s *Server, tool, arguments string) result {
+// callOK is call for what must not be refused.
+func callOK(t *testing.T, s *Server, tool, arguments string) result {
 	t.Helper()
 	r := call(t, s, tool, arguments)
 	if r.IsError {
@@ -205,7 +205,7 @@ func toolNames(o *adapt.Offer) []string {
 }
 
 // current returns what the server read last.
-func current(t *testing.T, s *Server) offered {
+func current(t *testing.T, s *Server) documentTools {
 	t.Helper()
 	r, err := s.offers.Last(t.Context())
 	if err != nil {

@@ -18,7 +18,7 @@ func names(ops []*operation) {
 		if plain == "" {
 			plain = strings.ToLower(op.method) + "_" + op.template
 		}
-		op.name = legal(plain)
+		op.name = legalName(plain)
 		if len(op.name) > longestName {
 			op.name = op.name[:longestName-7] + "_" + sum(op)
 		}
@@ -47,7 +47,7 @@ func alone(op *operation, rivals []*operation) bool {
 	return true
 }
 
-func legal(s string) string {
+func legalName(s string) string {
 	var b strings.Builder
 	gap := false
 	for _, c := range s {

@@ -172,7 +172,7 @@ func TestRequestsAreBuiltFromArguments(t *testing.T) {
 			method: "GET", target: "/v1/styles/a,1/.x/;matrix=y;matrix=z/1,2.json", header: map[string]string{"X-List": "p,q", "X-Object": "k=v", "Cookie": "many=m,n"},
 		},
 	} {
-		works(t, s, c.tool, c.arguments)
+		callOK(t, s, c.tool, c.arguments)
 		got := srv.last(t)
 		if got.Method != c.method || got.Target != c.target || got.Body != c.body {
 			t.Errorf("%s: got  %s %s\n%s\nwant %s %s\n%s", c.tool, got.Method, got.Target, got.Body, c.method, c.target, c.body)
@@ -188,7 +188,7 @@ func TestRequestsAreBuiltFromArguments(t *testing.T) {
 func TestAMultipartBodyArrivesInItsParts(t *testing.T) {
 	srv := newService(t)
 	s := petstore(t, srv)
-	works(t, s, "uploadPhoto", `{"petId":"1","body":{"photo":"iVBORw==","caption":"a\r\nX: \"y\"","place":{"x":1.0},"labels":["a","b"],"no\r\nname\"":"z"}}`)
+	callOK(t, s, "uploadPhoto", `{"petId":"1","body":{"photo":"iVBORw==","caption":"a\r\nX: \"y\"","place":{"x":1.0},"labels":["a","b"],"no\r\nname\"":"z"}}`)
 	got := srv.last(t)
 	_, params, err := mime.ParseMediaType(got.Header.Get("Content-Type"))
 	if err != nil {
@@ -231,27 +231,27 @@ func TestAnswersBecomeResults(t *testing.T) {
 	}
 	const odd = `{ "id":9007199254740993, "z":1.0,"e":"\u00e9" }`
 	answer(200, "application/json; charset=utf-8", odd)
-	if r := works(t, s, "getPet", `{"petId":"1"}`); r.Content[0].Text != odd || string(r.Structured) != odd || r.Meta.HTTP.Status != 200 || r.Meta.HTTP.Location != "/pets/1" {
+	if r := callOK(t, s, "getPet", `{"petId":"1"}`); r.Content[0].Text != odd || string(r.Structured) != odd || r.Meta.HTTP.Status != 200 || r.Meta.HTTP.Location != "/pets/1" {
 		t.Errorf("JSON: %+v", r)
 	}
 	answer(200, "application/json", "\xef\xbb\xbf"+odd)
-	if r := works(t, s, "getPet", `{"petId":"1"}`); string(r.Structured) != odd {
+	if r := callOK(t, s, "getPet", `{"petId":"1"}`); string(r.Structured) != odd {
 		t.Errorf("JSON after a byte order mark: %+v", r)
 	}
 	answer(200, "application/json", `[1.0, 2]`)
-	if r := works(t, s, "listPets", `{}`); r.Content[0].Text != `[1.0, 2]` || string(r.Structured) != `{"result":[1.0, 2]}` {
+	if r := callOK(t, s, "listPets", `{}`); r.Content[0].Text != `[1.0, 2]` || string(r.Structured) != `{"result":[1.0, 2]}` {
 		t.Errorf("a list: %+v", r)
 	}
 	answer(200, "application/json", `{"broken":`)
-	if r := works(t, s, "getPet", `{"petId":"1"}`); r.Content[0].Text != `{"broken":` || r.Structured != nil {
+	if r := callOK(t, s, "getPet", `{"petId":"1"}`); r.Content[0].Text != `{"broken":` || r.Structured != nil {
 		t.Errorf("broken JSON: %+v", r)
 	}
 	answer(200, "application/json", strings.Repeat(`[`, 5000)+strings.Repeat(`]`, 5000))
-	if r := works(t, s, "listPets", `{}`); r.Structured != nil || len(r.Content[0].Text) != 10000 {
+	if r := callOK(t, s, "listPets", `{}`); r.Structured != nil || len(r.Content[0].Text) != 10000 {
 		t.Errorf("deep JSON: %d, %s", len(r.Content[0].Text), r.Structured)
 	}
 	answer(204, "", "")
-	if r := works(t, s, "delete_pet", `{"petId":"1"}`); r.Content[0].Text != "HTTP 204 No Content" {
+	if r := callOK(t, s, "delete_pet", `{"petId":"1"}`); r.Content[0].Text != "HTTP 204 No Content" {
 		t.Errorf("nothing: %+v", r)
 	}
 	answer(404, "application/problem+json", `{"detail":"no such pet"}`)
@@ -267,31 +267,31 @@ func TestAnswersBecomeResults(t *testing.T) {
 		t.Errorf("a redirect of a POST: %+v", r)
 	}
 	answer(200, "image/png", "\x89PNG")
-	if r := works(t, s, "getPhoto", `{"petId":"1"}`); r.Content[0].Type != "image" || r.Content[0].Data != "iVBORw==" || r.Content[0].MimeType != "image/png" {
+	if r := callOK(t, s, "getPhoto", `{"petId":"1"}`); r.Content[0].Type != "image" || r.Content[0].Data != "iVBORw==" || r.Content[0].MimeType != "image/png" {
 		t.Errorf("an image: %+v", r)
 	}
 	answer(200, "audio/wav", "RIFF")
-	if r := works(t, s, "getPhoto", `{"petId":"1"}`); r.Content[0].Type != "audio" || r.Content[0].Data != "UklGRg==" {
+	if r := callOK(t, s, "getPhoto", `{"petId":"1"}`); r.Content[0].Type != "audio" || r.Content[0].Data != "UklGRg==" {
 		t.Errorf("audio: %+v", r)
 	}
 	answer(200, "text/plain", "\xff\xfe")
-	if r := works(t, s, "setNote", `{"body":""}`); r.Content[0].Resource.Blob != "//4=" || r.Content[0].Resource.MimeType != "text/plain" {
+	if r := callOK(t, s, "setNote", `{"body":""}`); r.Content[0].Resource.Blob != "//4=" || r.Content[0].Resource.MimeType != "text/plain" {
 		t.Errorf("text that is none: %+v", r)
 	}
 	answer(200, "text/plain; charset=iso-8859-1", "caf\xe9")
-	if r := works(t, s, "setNote", `{"body":""}`); r.Content[0].Text != "café" {
+	if r := callOK(t, s, "setNote", `{"body":""}`); r.Content[0].Text != "café" {
 		t.Errorf("text in Latin-1: %+v", r)
 	}
 	answer(200, "application/json; charset=utf-16", "\xff\xfe{\x00\"\x00a\x00\"\x00:\x00\"\x00\xe9\x00\"\x00}\x00")
-	if r := works(t, s, "getPet", `{"petId":"1"}`); r.Content[0].Text != `{"a":"é"}` || string(r.Structured) != `{"a":"é"}` {
+	if r := callOK(t, s, "getPet", `{"petId":"1"}`); r.Content[0].Text != `{"a":"é"}` || string(r.Structured) != `{"a":"é"}` {
 		t.Errorf("JSON in UTF-16: %+v", r)
 	}
 	answer(200, "text/plain; charset=iso-8859-1", "café") // a wrong charset
-	if r := works(t, s, "setNote", `{"body":""}`); r.Content[0].Text != "café" {
+	if r := callOK(t, s, "setNote", `{"body":""}`); r.Content[0].Text != "café" {
 		t.Errorf("text in UTF-8 that is called Latin-1: %+v", r)
 	}
 	answer(200, "text/csv", "a;ä")
-	if r := works(t, s, "setNote", `{"body":""}`); r.Content[0].Text != "a;ä" {
+	if r := callOK(t, s, "setNote", `{"body":""}`); r.Content[0].Text != "a;ä" {
 		t.Errorf("text: %+v", r)
 	}
 }
@@ -301,7 +301,7 @@ func TestCredentialsComeOnlyFromTheConfiguration(t *testing.T) {
 	s := petstore(t, srv)
 	// Arguments that the schema does not have change nothing, even where nobody has
 	// checked them.
-	works(t, s, "listPets", `{"X-Key":"mine","Authorization":"mine","authorization":"mine"}`)
+	callOK(t, s, "listPets", `{"X-Key":"mine","Authorization":"mine","authorization":"mine"}`)
 	if got := srv.last(t); got.Header.Get("X-Key") != "k-secret" || got.Header.Get("Authorization") != "" {
 		t.Errorf("headers %v", got.Header)
 	}
@@ -318,7 +318,7 @@ func TestCredentialsComeOnlyFromTheConfiguration(t *testing.T) {
 	if !strings.Contains(strings.Join(o.Notes, "\n"), `requires the credential "certificate", but none is configured`) || len(toolNames(o)) < 10 {
 		t.Errorf("without credentials there are %v, notes %q", toolNames(o), o.Notes)
 	}
-	works(t, bare, "listPets", `{"X-Key":"mine"}`)
+	callOK(t, bare, "listPets", `{"X-Key":"mine"}`)
 	if got := srv.last(t); got.Header.Get("X-Key") != "" {
 		t.Errorf("headers %v", got.Header)
 	}
@@ -332,12 +332,12 @@ func TestCredentialsComeOnlyFromTheConfiguration(t *testing.T) {
 	if !strings.Contains(strings.Join(o.Notes, "\n"), `GET /pets is skipped: it requires the credential "key"`) {
 		t.Errorf("notes %q", o.Notes)
 	}
-	works(t, some, "order", `{}`)
+	callOK(t, some, "order", `{}`)
 	if got := srv.last(t); got.Header.Get("Authorization") != "Bearer t-secret" {
 		t.Errorf("headers %v", got.Header)
 	}
 	headers := open(t, Config{ID: "pets", Headers: map[string]string{"x-key": "h-secret", "Authorization": "Bearer h"}, OpenAPI: config.OpenAPI{Document: "testdata/petstore.yaml", BaseURL: srv.URL}})
-	works(t, headers, "order", `{}`)
+	callOK(t, headers, "order", `{}`)
 	if got := srv.last(t); got.Header.Get("Authorization") != "Bearer h" || got.Header.Get("X-Key") != "h-secret" {
 		t.Errorf("headers %v", got.Header)
 	}
@@ -435,7 +435,7 @@ func TestAQueryInAPathIsSentAndCannotBeReplaced(t *testing.T) {
 	if diff := cmp.Diff([]string{"plain", "beta"}, toolNames(o)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	works(t, s, "beta", `{"id":"a?b","n":{"x":1}}`)
+	callOK(t, s, "beta", `{"id":"a?b","n":{"x":1}}`)
 	if got, want := srv.last(t).Target, "/m/a%3Fb?beta=true&x=1&key=secret"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}

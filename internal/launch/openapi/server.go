@@ -38,15 +38,15 @@ type Config struct {
 type Server struct {
 	cfg    Config
 	docs   *http.Client // for the document; nil if it is a file
-	offers adapt.Offers[offered]
+	offers adapt.Offers[documentTools]
 
 	mu     sync.Mutex
 	client *http.Client
 	base   *url.URL
 }
 
-// offered is the result of reading one document.
-type offered struct {
+// documentTools is the result of reading one document.
+type documentTools struct {
 	client *http.Client
 	byName map[string]*operation
 }
@@ -108,7 +108,7 @@ func (s *Server) CloseIdle() {
 func (s *Server) Offer(ctx context.Context) (*adapt.Offer, error) { return s.offers.Offer(ctx) }
 
 // read returns the tools of a document.
-func (s *Server) read(ctx context.Context, text []byte) (*adapt.Reading[offered], error) {
+func (s *Server) read(ctx context.Context, text []byte) (*adapt.Reading[documentTools], error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	doc, err := parse(ctx, text)
@@ -116,7 +116,7 @@ func (s *Server) read(ctx context.Context, text []byte) (*adapt.Reading[offered]
 		return nil, launch.Failed("The OpenAPI document of the server %q cannot be used: %w", s.cfg.ID, err)
 	}
 	if s.cfg.OpenAPI.BaseURL == "" {
-		base, err := ownBase(doc, s.cfg.OpenAPI.Document)
+		base, err := serviceURL(doc, s.cfg.OpenAPI.Document)
 		if err != nil {
 			return nil, launch.Failed("The OpenAPI document of server %q does not contain the URL of the service: %w", s.cfg.ID, err)
 		}
@@ -126,7 +126,7 @@ func (s *Server) read(ctx context.Context, text []byte) (*adapt.Reading[offered]
 	if err := b.build(); err != nil {
 		return nil, launch.Failed("The OpenAPI document of server %q does not match its entry: %w", s.cfg.ID, err)
 	}
-	next := &adapt.Reading[offered]{Own: offered{client: s.client, byName: make(map[string]*operation, len(b.operations))}}
+	next := &adapt.Reading[documentTools]{Own: documentTools{client: s.client, byName: make(map[string]*operation, len(b.operations))}}
 	next.Notes = b.notes
 	if doc.model.Info != nil {
 		next.Title, next.Version = doc.model.Info.Title, doc.model.Info.Version

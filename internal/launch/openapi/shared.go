@@ -25,7 +25,7 @@ type partKey struct {
 
 // partName returns the name of a reference's target under $defs, unless another reference has that
 // name.
-func partName(ref string) string { return legal(ref[strings.LastIndexByte(ref, '/')+1:]) }
+func partName(ref string) string { return legalName(ref[strings.LastIndexByte(ref, '/')+1:]) }
 
 // partOf returns the target of a reference. It returns nil if there is no target or if it does not
 // fit into any tool.

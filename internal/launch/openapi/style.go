@@ -284,14 +284,14 @@ func escape(s, keep string) string {
 	const hex = "0123456789ABCDEF"
 	plain := true
 	for i := 0; i < len(s) && plain; i++ {
-		plain = stays(s[i], keep)
+		plain = isUnescaped(s[i], keep)
 	}
 	if plain {
 		return s
 	}
 	b := make([]byte, 0, len(s)+16)
 	for i := 0; i < len(s); i++ {
-		if c := s[i]; stays(c, keep) {
+		if c := s[i]; isUnescaped(c, keep) {
 			b = append(b, c)
 		} else {
 			b = append(b, '%', hex[c>>4], hex[c&15])
@@ -300,7 +300,7 @@ func escape(s, keep string) string {
 	return string(b)
 }
 
-func stays(c byte, keep string) bool {
+func isUnescaped(c byte, keep string) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '.' || c == '_' || c == '~' ||
 		strings.IndexByte(keep, c) >= 0
 }

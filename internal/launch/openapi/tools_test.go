@@ -213,7 +213,7 @@ func TestToolNamesAreValidUniqueAndStable(t *testing.T) {
 	names(list)
 	seen := map[string]bool{}
 	for _, op := range list {
-		if seen[op.name] || op.name == "" || len(op.name) > longestName || legal(op.name) != op.name {
+		if seen[op.name] || op.name == "" || len(op.name) > longestName || legalName(op.name) != op.name {
 			t.Errorf("%q has the name %q", op.id, op.name)
 		}
 		seen[op.name] = true

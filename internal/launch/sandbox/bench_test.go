@@ -25,7 +25,7 @@ func quantiles(b *testing.B, name string, times []time.Duration) {
 // From the wish for a container to its open MCP session, one after the other.
 func BenchmarkColdStart(b *testing.B) {
 	e := engine(b)
-	p := OpenPool(e, PoolOptions[*mcpClient]{Spec: spec(b, e), Handshake: shake, Log: quiet()})
+	p := OpenPool(e, PoolOptions[*mcpClient]{Spec: spec(b, e), Handshake: handshake, Log: quiet()})
 	defer p.Close()
 	var times []time.Duration
 	for b.Loop() {
@@ -44,7 +44,7 @@ func BenchmarkColdStart(b *testing.B) {
 // The hand-over of a container that waits.
 func BenchmarkWarmHandOver(b *testing.B) {
 	e := engine(b)
-	p := OpenPool(e, PoolOptions[*mcpClient]{Spec: spec(b, e, func(c *Config) { c.Pool = 2 }), Handshake: shake, Log: quiet()})
+	p := OpenPool(e, PoolOptions[*mcpClient]{Spec: spec(b, e, func(c *Config) { c.Pool = 2 }), Handshake: handshake, Log: quiet()})
 	defer p.Close()
 	var times []time.Duration
 	for b.Loop() {
@@ -63,7 +63,7 @@ func BenchmarkWarmHandOver(b *testing.B) {
 // Calls at ten at once, each in a container of its own. In the end no container is left.
 func BenchmarkCallsAtTenAtOnce(b *testing.B) {
 	e := engine(b)
-	p := OpenPool(e, PoolOptions[*mcpClient]{Spec: spec(b, e, func(c *Config) { c.Pool = 2 }), Handshake: shake, Log: quiet(), StartTimeout: time.Minute})
+	p := OpenPool(e, PoolOptions[*mcpClient]{Spec: spec(b, e, func(c *Config) { c.Pool = 2 }), Handshake: handshake, Log: quiet(), StartTimeout: time.Minute})
 	var mu sync.Mutex
 	var times []time.Duration
 	var next atomic.Int64

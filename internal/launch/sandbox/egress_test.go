@@ -29,8 +29,8 @@ func site(t *testing.T, says string) (port string) {
 	return u.Port()
 }
 
-// withWay returns an engine with a forwarder, and the decisions that were made.
-func withWay(t *testing.T) (e *Engine, allowed, refused *atomic.Int64) {
+// engineWithForwarder returns an engine with a forwarder, and the decisions that were made.
+func engineWithForwarder(t *testing.T) (e *Engine, allowed, refused *atomic.Int64) {
 	t.Helper()
 	allowed, refused = new(atomic.Int64), new(atomic.Int64)
 	forwarder := forwarderImage.made(t, "sandbox-forwarder", "callyard-sandbox-forwarder-test")
@@ -47,7 +47,7 @@ func withWay(t *testing.T) (e *Engine, allowed, refused *atomic.Int64) {
 }
 
 func TestSandboxReachesOnlyListedDestinations(t *testing.T) {
-	e, allowed, refused := withWay(t)
+	e, allowed, refused := engineWithForwarder(t)
 	listed, other, inner := site(t, "listed"), site(t, "other"), site(t, "inner")
 	gateway := hostListener(t)
 	c := start(t, e, spec(t, e, func(c *Config) {
@@ -110,7 +110,7 @@ func TestSandboxReachesOnlyListedDestinations(t *testing.T) {
 }
 
 func TestEachSandboxHasItsOwnEgress(t *testing.T) {
-	e, _, _ := withWay(t)
+	e, _, _ := engineWithForwarder(t)
 	port := site(t, "listed")
 	s := spec(t, e, func(c *Config) {
 		c.Egress, c.Allow = []string{"127.0.0.1:" + port}, []string{"private:127.0.0.1:" + port}
@@ -169,7 +169,7 @@ func inspectNetwork(t *testing.T, ask *client.Client, c *Container) string {
 }
 
 func TestWarmSandboxHasEgressAndIsRemovedAfterUse(t *testing.T) {
-	e, _, _ := withWay(t)
+	e, _, _ := engineWithForwarder(t)
 	port := site(t, "listed")
 	p := pool(t, e, spec(t, e, func(c *Config) {
 		c.Egress, c.Allow, c.Pool = []string{"localhost:" + port}, []string{"private:localhost:" + port}, 1

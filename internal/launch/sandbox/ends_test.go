@@ -239,7 +239,7 @@ func TestExpiredContainersOfAnyWorkerAreRemoved(t *testing.T) {
 	c, err := theirs.Start(t.Context(), s)
 	if err == nil { // its own timer may be quicker
 		defer c.Stop(0)
-		if _, err := ours.tidy(t.Context(), nil, nil); err != nil {
+		if _, err := ours.scan(t.Context(), nil, nil); err != nil {
 			t.Fatal(err)
 		}
 		ended(t, c, 10*time.Second)

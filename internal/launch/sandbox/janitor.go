@@ -29,7 +29,7 @@ func (e *Engine) Janitor(ctx context.Context, alive func(owner string) bool) {
 	failed := false
 	for {
 		var err error
-		marks, err = e.tidy(ctx, alive, marks)
+		marks, err = e.scan(ctx, alive, marks)
 		switch closing := ctx.Err() != nil || e.ctx.Err() != nil; {
 		case closing:
 		case err != nil && !failed: // once for each outage of the engine, not every three seconds
@@ -56,8 +56,8 @@ const (
 	ghost   mark = "ghost"   // the engine lists it but does not know it
 )
 
-// tidy runs one scan. before is the return value of the previous scan.
-func (e *Engine) tidy(ctx context.Context, alive func(string) bool, before map[string]mark) (map[string]mark, error) {
+// scan runs one scan. before is the return value of the previous scan.
+func (e *Engine) scan(ctx context.Context, alive func(string) bool, before map[string]mark) (map[string]mark, error) {
 	ctx, cancel := context.WithTimeout(ctx, opTimeout)
 	defer cancel()
 	list, err := e.client.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: make(client.Filters).Add("label", labelOwner)})

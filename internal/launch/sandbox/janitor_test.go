@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// ghostly is an engine that lists a container for ever that it does not know: what
+// fakeEngineWithStuckContainer is an engine that lists a container for ever that it does not know: what
 // moby 20.10 does with one that is removed twice at once. It counts removals.
-func ghostly(t *testing.T, owner string) (host string, removals *int) {
+func fakeEngineWithStuckContainer(t *testing.T, owner string) (host string, removals *int) {
 	t.Helper()
 	removals = new(int)
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -43,7 +43,7 @@ func ghostly(t *testing.T, owner string) (host string, removals *int) {
 
 func TestContainerThatIsListedButGoneCountsAsRemoved(t *testing.T) {
 	owner := owner(t)
-	host, removals := ghostly(t, owner)
+	host, removals := fakeEngineWithStuckContainer(t, owner)
 	c := clientAt(t, host)
 	defer c.Close()
 	var log strings.Builder
@@ -52,7 +52,7 @@ func TestContainerThatIsListedButGoneCountsAsRemoved(t *testing.T) {
 	var marks map[string]mark
 	for range 6 {
 		var err error
-		if marks, err = e.tidy(t.Context(), nil, marks); err != nil {
+		if marks, err = e.scan(t.Context(), nil, marks); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -78,7 +78,7 @@ func TestJanitorKeepsContainersThatAreBeingCreated(t *testing.T) {
 			default:
 			}
 			var err error
-			if marks, err = e.tidy(t.Context(), nil, marks); err != nil {
+			if marks, err = e.scan(t.Context(), nil, marks); err != nil {
 				t.Error(err)
 				return
 			}

@@ -233,9 +233,9 @@ func TestDockerEngineFailureEndsCallsAndRefusesStarts(t *testing.T) {
 	}
 
 	// What survived the engine's kill is found by two looks.
-	suspects, err := e.tidy(t.Context(), nil, nil)
+	suspects, err := e.scan(t.Context(), nil, nil)
 	if err == nil {
-		_, err = e.tidy(t.Context(), nil, suspects)
+		_, err = e.scan(t.Context(), nil, suspects)
 	}
 	if err != nil {
 		t.Error(err)

@@ -261,8 +261,8 @@ type mcpClient struct {
 	next int
 }
 
-// shake is the handshake of the tests.
-func shake(ctx context.Context, c *Container) (*mcpClient, error) {
+// handshake is the handshake of the tests.
+func handshake(ctx context.Context, c *Container) (*mcpClient, error) {
 	k := &mcpClient{c: c, in: bufio.NewReaderSize(c.Stdout, 64<<10)}
 	if _, err := k.ask("initialize", map[string]any{
 		"protocolVersion": "2025-11-25", "capabilities": map[string]any{}, "clientInfo": map[string]any{"name": "test", "version": "1"},
@@ -331,7 +331,7 @@ func (k *mcpClient) tool(name string, args map[string]string) (string, error) {
 
 func opened(t testing.TB, c *Container) *mcpClient {
 	t.Helper()
-	k, err := shake(t.Context(), c)
+	k, err := handshake(t.Context(), c)
 	if err != nil {
 		t.Fatalf("%v; the container %v; stderr %q", err, c.Err(), c.StderrTail())
 	}
@@ -352,7 +352,7 @@ func ended(t testing.TB, c *Container, within time.Duration) string {
 
 func pool(t testing.TB, e *Engine, s Spec) *Pool[*mcpClient] {
 	t.Helper()
-	p := OpenPool(e, PoolOptions[*mcpClient]{Spec: s, Handshake: shake, Log: quiet()})
+	p := OpenPool(e, PoolOptions[*mcpClient]{Spec: s, Handshake: handshake, Log: quiet()})
 	t.Cleanup(p.Close)
 	return p
 }

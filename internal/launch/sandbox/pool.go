@@ -21,12 +21,12 @@ var pauses = backoff.Policy{First: 500 * time.Millisecond, Max: 30 * time.Second
 // offers what it should. An error destroys the container. ctx ends at the start timeout.
 type Handshake[S any] func(ctx context.Context, c *Container) (S, error)
 
-// Ends is the part of a session that the pool needs. Close ends the session and waits for
+// Closer is the part of a session that the pool needs. Close ends the session and waits for
 // everything that it started. It is called before the container is stopped.
-type Ends interface{ Close() }
+type Closer interface{ Close() }
 
 // PoolOptions configure a [Pool].
-type PoolOptions[S Ends] struct {
+type PoolOptions[S Closer] struct {
 	Spec      Spec // pinned; Spec.Pool is the number of containers kept ready
 	Handshake Handshake[S]
 	// StartTimeout limits the start and the handshake. The default is 20 s.
@@ -36,7 +36,7 @@ type PoolOptions[S Ends] struct {
 
 // Pool keeps containers of one server ready. Each is handed out once, to one principal, and destroyed
 // afterwards. It is safe for concurrent use.
-type Pool[S Ends] struct {
+type Pool[S Closer] struct {
 	o      PoolOptions[S]
 	engine *Engine
 	log    *slog.Logger
@@ -55,23 +55,23 @@ type Pool[S Ends] struct {
 }
 
 // ready is a container that waits for its use.
-type ready[S Ends] struct {
+type ready[S Closer] struct {
 	c       *Container
 	session S
 	taken   chan struct{} // closed when it is no longer idle
 }
 
-type waiter[S Ends] struct {
+type waiter[S Closer] struct {
 	got chan outcome[S] // has capacity 1
 }
 
-type outcome[S Ends] struct {
+type outcome[S Closer] struct {
 	r   *ready[S]
 	err error
 }
 
 // Use is the one use of a container.
-type Use[S Ends] struct {
+type Use[S Closer] struct {
 	// Session is the result of the handshake.
 	Session S
 	// Container is the container of the session.
@@ -84,7 +84,7 @@ type Use[S Ends] struct {
 }
 
 // OpenPool returns a Pool that fills itself in the background.
-func OpenPool[S Ends](e *Engine, o PoolOptions[S]) *Pool[S] {
+func OpenPool[S Closer](e *Engine, o PoolOptions[S]) *Pool[S] {
 	if o.StartTimeout <= 0 {
 		o.StartTimeout = 20 * time.Second
 	}

@@ -92,7 +92,7 @@ func TestHundredConcurrentCallsLeaveNoContainers(t *testing.T) {
 	e := engine(t)
 	ask := asker(t)
 	// The engine is slow where ten containers start at once on two cores.
-	p := OpenPool(e, PoolOptions[*mcpClient]{Spec: spec(t, e, func(c *Config) { c.Pool = 4 }), Handshake: shake, Log: quiet(), StartTimeout: 2 * time.Minute})
+	p := OpenPool(e, PoolOptions[*mcpClient]{Spec: spec(t, e, func(c *Config) { c.Pool = 4 }), Handshake: handshake, Log: quiet(), StartTimeout: 2 * time.Minute})
 	t.Cleanup(p.Close)
 	began := time.Now()
 	var next, warm atomic.Int64
@@ -141,7 +141,7 @@ func TestContainerIsHandedOutOnlyAfterItsHandshake(t *testing.T) {
 	p := OpenPool(e, PoolOptions[*mcpClient]{Spec: spec(t, e, func(c *Config) { c.Pool = 1 }), Log: quiet(),
 		Handshake: func(ctx context.Context, c *Container) (*mcpClient, error) {
 			tries.Add(1)
-			if _, err := shake(ctx, c); err != nil {
+			if _, err := handshake(ctx, c); err != nil {
 				return nil, err
 			}
 			return nil, refused
@@ -158,7 +158,7 @@ func TestContainerIsHandedOutOnlyAfterItsHandshake(t *testing.T) {
 
 func TestHandshakeThatHangsTimesOut(t *testing.T) {
 	e := engine(t)
-	p := OpenPool(e, PoolOptions[*mcpClient]{Spec: spec(t, e, func(c *Config) { c.Args = []string{"deaf"} }), Handshake: shake, StartTimeout: 1500 * time.Millisecond, Log: quiet()})
+	p := OpenPool(e, PoolOptions[*mcpClient]{Spec: spec(t, e, func(c *Config) { c.Args = []string{"deaf"} }), Handshake: handshake, StartTimeout: 1500 * time.Millisecond, Log: quiet()})
 	defer p.Close()
 	began := time.Now()
 	_, err := p.Take(t.Context(), "somebody", time.Now().Add(time.Minute))

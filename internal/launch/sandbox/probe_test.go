@@ -60,7 +60,7 @@ func TestSandboxBlocksEscapesPossibleInAStockContainer(t *testing.T) {
 	e := engine(t)
 	args := map[string]string{"address": hostListener(t)}
 	sandboxed := opened(t, start(t, e, spec(t, e)))
-	stock := opened(t, stockContainer(t, e))
+	stock := opened(t, plainContainer(t, e))
 	var through []string
 	for _, name := range attempts {
 		plain, err := stock.tool(name, args)
@@ -88,8 +88,8 @@ func TestSandboxBlocksEscapesPossibleInAStockContainer(t *testing.T) {
 	}
 }
 
-// stockContainer is one as an engine makes it when nobody asks for more.
-func stockContainer(t *testing.T, e *Engine) *Container {
+// plainContainer is one as an engine makes it when nobody asks for more.
+func plainContainer(t *testing.T, e *Engine) *Container {
 	t.Helper()
 	s := spec(t, e)
 	s.host = container.HostConfig{AutoRemove: true, Resources: container.Resources{PidsLimit: new(int64)}}

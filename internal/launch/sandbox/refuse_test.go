@@ -17,9 +17,9 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files of this package, the seccomp profile among them")
 
-// widenings are ways to make a sandbox wider. allow is what accepts it; empty where
+// weakenedSettings are ways to make a sandbox wider. allow is what accepts it; empty where
 // nothing does.
-func widenings(t *testing.T) []struct {
+func weakenedSettings(t *testing.T) []struct {
 	name  string
 	c     Config
 	key   string
@@ -127,7 +127,7 @@ func TestUnsafeSettingsAreRefusedUnlessAllowedByName(t *testing.T) {
 	if _, err := Resolve("s", Config{Image: "image"}); err != nil {
 		t.Fatalf("a sandbox with nothing special is refused: %v", err)
 	}
-	ways := widenings(t)
+	ways := weakenedSettings(t)
 	t.Logf("%d ways", len(ways))
 	for _, w := range ways {
 		t.Run(w.name, func(t *testing.T) {

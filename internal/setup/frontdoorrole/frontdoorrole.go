@@ -86,7 +86,7 @@ func (s *Setup) Part(c *setup.Config, connect setup.Connector, policy *risk.Hold
 				return err
 			}
 			opened.Add(people.Close)
-			door, err = frontdoor.Start(opening, frontdoor.Options{Config: c.FrontDoor, Lost: s.lost(), NoListener: s.NoListener, Region: c.Region, InForce: c.InForce, Conn: conn, Stored: stored, Metrics: m, Traces: c.Spans(), Baggage: c.Traces.Baggage, Log: log, Version: setup.Version(), Failed: failed, Policy: policy, Redis: confirm.OptionsOf(c.Redis), Webhooks: c.Webhooks, Limits: c.Limits, Cache: c.Cache, Tenants: tenants.New(c.Tenants), Told: tenants.ToldBy(&c.Approver), Signer: signer, Credentials: people, DataKeys: ring})
+			door, err = frontdoor.Start(opening, frontdoor.Options{Config: c.FrontDoor, Lost: s.lost(), NoListener: s.NoListener, Region: c.Region, InForce: c.InForce, Conn: conn, Stored: stored, Metrics: m, Traces: c.Spans(), Baggage: c.Traces.Baggage, Log: log, Version: setup.Version(), Failed: failed, Policy: policy, Redis: confirm.OptionsOf(c.Redis), Webhooks: c.Webhooks, Limits: c.Limits, Cache: c.Cache, Tenants: tenants.New(c.Tenants), Told: tenants.DestinationsOf(&c.Approver), Signer: signer, Credentials: people, DataKeys: ring})
 			if err != nil {
 				return err
 			}

@@ -65,7 +65,7 @@ func (s *Setup) hold(served []worker.Served) setup.Held {
 	var held setup.Held
 	for i := range served {
 		held.Servers = append(held.Servers, served[i].Entry)
-		held.Troubles = append(held.Troubles, troubles(&served[i])...)
+		held.Troubles = append(held.Troubles, startFaults(&served[i])...)
 	}
 	held.Apply = func() {
 		s.served = served
@@ -76,8 +76,8 @@ func (s *Setup) hold(served []worker.Served) setup.Held {
 	return held
 }
 
-// troubles returns the reasons why a server cannot start on this machine.
-func troubles(s *worker.Served) []config.Fault {
+// startFaults returns the reasons why a server cannot start on this machine.
+func startFaults(s *worker.Served) []config.Fault {
 	var found []config.Fault
 	say := func(err error) {
 		found = append(found, config.Fault{Where: s.Entry.Where, Message: err.Error()})

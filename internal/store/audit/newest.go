@@ -48,7 +48,7 @@ func (l *Reader) Newest(ctx context.Context, of schema.Tenants, f Filter, cursor
 			}
 			for n := len(records) - 1 - skip; n >= 0; n-- {
 				r := records[n]
-				if r == nil || !f.fits(of, r) {
+				if r == nil || !f.matches(of, r) {
 					continue
 				}
 				if len(found) == limit {

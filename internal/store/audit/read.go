@@ -45,7 +45,7 @@ type Filter struct {
 	Limit int
 }
 
-func (f *Filter) fits(of schema.Tenants, r *Record) bool {
+func (f *Filter) matches(of schema.Tenants, r *Record) bool {
 	return of.Include(r.Tenant) && (len(f.Kinds) == 0 || slices.Contains(f.Kinds, r.Kind)) && is(f.CallID, r.CallID) && is(f.ApprovalID, r.ApprovalID) &&
 		is(f.By, r.By) && is(f.Server, r.Server) && is(f.Tool, r.Tool) && is(f.Operation, r.Operation) &&
 		(f.Since.IsZero() || !r.At.Before(f.Since)) && (f.Until.IsZero() || r.At.Before(f.Until))
@@ -88,7 +88,7 @@ func (l *Reader) Read(ctx context.Context, of schema.Tenants, f Filter, cursor s
 				continue
 			}
 			r, err := parseLine(bytes.TrimSuffix(line, []byte{'\n'}))
-			if err != nil || !f.fits(of, r) {
+			if err != nil || !f.matches(of, r) {
 				continue
 			}
 			if len(found) == limit {

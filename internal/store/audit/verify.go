@@ -227,12 +227,12 @@ func (c *checker) finish(later map[string][]byte) *Report {
 
 // old reports whether a writer started so long ago that its first records may have expired.
 func (c *checker) old(writer string) bool {
-	born, ok := birth(writer)
+	born, ok := writerCreated(writer)
 	return ok && c.maxAge > 0 && c.now.Sub(born) > c.maxAge-slack
 }
 
-// birth decodes the time in a writer's name; see schema.NewID.
-func birth(writer string) (time.Time, bool) {
+// writerCreated decodes the time in a writer's name; see schema.NewID.
+func writerCreated(writer string) (time.Time, bool) {
 	tail := writer[strings.LastIndexByte(writer, '_')+1:]
 	if len(tail) != 26 {
 		return time.Time{}, false

@@ -49,7 +49,7 @@ func (s leases) of(ctx context.Context, id schema.BatchID) (lease, uint64, error
 }
 
 func (s *Store) claim(ctx context.Context, of schema.Tenants, id schema.BatchID, owner string, o *Owned) (*Owned, error) {
-	if _, err := mine(ctx, s, of, id); err != nil {
+	if _, err := manifestOf(ctx, s, of, id); err != nil {
 		return nil, err
 	}
 	held, revision, err := s.leases.of(ctx, id)

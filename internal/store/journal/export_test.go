@@ -23,8 +23,8 @@ func (s *Store) OwnerOf(ctx context.Context, id schema.BatchID) (string, error) 
 }
 
 // Unsettled returns the calls that a person may settle.
-func (p *Progress) Unsettled() map[uint64]Standing {
-	return p.choose(Standing.Open)
+func (p *Progress) Unsettled() map[uint64]EffectiveOutcome {
+	return p.choose(EffectiveOutcome.Open)
 }
 
 // Logs are the logs as they are stored.

@@ -27,9 +27,9 @@ func overdue(s *journal.Store, now time.Time) (ids []schema.BatchID) {
 	return ids
 }
 
-// secretive stores a journal of the tenant that has ended, with arguments and results that
+// storeSecrets stores a journal of the tenant that has ended, with arguments and results that
 // contain its id: one of each in the log, and one of each outside.
-func secretive(t *testing.T, s *journal.Store, m *journal.Manifest) {
+func storeSecrets(t *testing.T, s *journal.Store, m *journal.Manifest) {
 	t.Helper()
 	ctx := t.Context()
 	w, err := s.Begin(ctx, m)
@@ -77,8 +77,8 @@ func TestJournalPayloadsAreDeletedAfterTenantRetention(t *testing.T) {
 	conn, s := connectTo(t, server, journal.Options{Retention: hourly})
 	_, far := connectTo(t, server, journal.Options{Retention: hourly})
 	red, blue, runs := of("red"), of("blue"), of("red")
-	secretive(t, s, red)
-	secretive(t, s, blue)
+	storeSecrets(t, s, red)
+	storeSecrets(t, s, blue)
 	w, err := s.Begin(ctx, runs)
 	ok(t, err)
 	c := calls(0, 1)
@@ -144,7 +144,7 @@ func TestInterruptedForgettingIsCompleted(t *testing.T) {
 	server := bustest.Start(t)
 	conn, s := connectTo(t, server, journal.Options{Retention: hourly})
 	red := of("red")
-	secretive(t, s, red)
+	storeSecrets(t, s, red)
 	_, err := s.Change(ctx, "red", red.ID, func(m *journal.Manifest) error { m.Purged, m.Forgotten = true, true; return nil })
 	ok(t, err)
 	quiet := slog.New(slog.DiscardHandler)
@@ -184,7 +184,7 @@ func TestOwnedJournalIsForgottenAfterItsRelease(t *testing.T) {
 	server := bustest.Start(t)
 	_, s := connectTo(t, server, journal.Options{Retention: hourly})
 	red := of("red")
-	secretive(t, s, red)
+	storeSecrets(t, s, red)
 	o, err := s.Claim(ctx, "red", red.ID, "fd-1")
 	ok(t, err)
 	kind(t, s.Payloads.Forget(ctx, "red", red.ID), schema.KindConflict)
@@ -217,7 +217,7 @@ func TestRetentionAppliesOnlyToItsTenantsJournals(t *testing.T) {
 		{Kind: journal.Lane, Expires: time.Now().Add(time.Hour), LaneTenant: "red"},
 		{Kind: journal.Lane, Expires: time.Now().Add(time.Hour), LaneTenant: "green"},
 	} {
-		secretive(t, s, m)
+		storeSecrets(t, s, m)
 		if m.Principal.Tenant == "green" || m.LaneTenant == "green" {
 			want = append(want, m.ID)
 		}

@@ -120,7 +120,7 @@ func (l *logs) writable(log Log) error { return l.of(log).Writable() }
 // tell notifies listeners that the log has a message with the sequence. Notifications can be lost;
 // listeners also poll.
 func (l *logs) tell(id schema.BatchID, log Log, sequence uint64) {
-	l.of(log).Tell(changedSubject(id, log), sequence)
+	l.of(log).Notify(changedSubject(id, log), sequence)
 }
 
 // listen calls f with the sequence of each announced message of the log, on one goroutine, until stop is

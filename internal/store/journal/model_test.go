@@ -15,7 +15,7 @@ import (
 // model is what a journal should be.
 type model struct {
 	calls   []string // custom ids
-	stand   map[uint64]journal.Standing
+	stand   map[uint64]journal.EffectiveOutcome
 	intents map[uint64]journal.OpenIntent // of earlier owners
 	mine    map[uint64]journal.OpenIntent
 	tool    uint64
@@ -77,7 +77,7 @@ func runModel(t *testing.T, rng *rand.Rand) {
 	other, ow := begin(t, s) // noise in the same streams
 	oo := claim(t, s, other)
 	defer func() { ow.Close() }()
-	m := &model{stand: map[uint64]journal.Standing{}, intents: map[uint64]journal.OpenIntent{}, mine: map[uint64]journal.OpenIntent{}, epoch: 1}
+	m := &model{stand: map[uint64]journal.EffectiveOutcome{}, intents: map[uint64]journal.OpenIntent{}, mine: map[uint64]journal.OpenIntent{}, epoch: 1}
 	o, err := s.Claim(ctx, schema.DefaultTenant, id, "fd")
 	ok(t, err)
 	defer func() { o.Close() }()
@@ -192,7 +192,7 @@ func runModel(t *testing.T, rng *rand.Rand) {
 		}
 	}
 	// What readers see, record for record, leads to the same.
-	stand := map[uint64]journal.Standing{}
+	stand := map[uint64]journal.EffectiveOutcome{}
 	for cursor, more := (journal.Cursor{}), true; more; {
 		var rs []journal.ResultRecord
 		rs, cursor, err = s.Results(ctx, schema.DefaultTenant, id, cursor, 17)

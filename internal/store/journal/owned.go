@@ -221,7 +221,7 @@ func (o *Owned) revert(taken []applied) {
 
 // applied is a record that counts and is being appended to the log.
 type applied struct {
-	undo undo
+	undo previousState
 	mark Mark
 }
 

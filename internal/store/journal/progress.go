@@ -27,14 +27,14 @@ type Progress struct {
 	mu         sync.Mutex
 	accepted   uint64
 	ended      []uint64 // a bit per index
-	odd        map[uint64]Standing
+	odd        map[uint64]EffectiveOutcome
 	open       map[uint64]OpenIntent
 	counts     [outcomeCount]uint64
 	toolErrors uint64
 }
 
 func newProgress(accepted uint64) *Progress {
-	return &Progress{accepted: accepted, odd: map[uint64]Standing{}, open: map[uint64]OpenIntent{}, ended: make([]uint64, 0, (min(accepted, maxIndex)+63)/64)}
+	return &Progress{accepted: accepted, odd: map[uint64]EffectiveOutcome{}, open: map[uint64]OpenIntent{}, ended: make([]uint64, 0, (min(accepted, maxIndex)+63)/64)}
 }
 
 // know records that the call with the index was accepted. A later record proves that, even if the
@@ -53,18 +53,18 @@ func (p *Progress) stored(m Mark) {
 	p.apply(m)
 }
 
-// undo is the state before a record was applied.
-type undo struct {
+// previousState is the state before a record was applied.
+type previousState struct {
 	index     uint64
-	was       Standing
+	was       EffectiveOutcome
 	open      OpenIntent
 	hadOpen   bool
 	toolError bool
 }
 
 // apply applies a record and reports whether it counts.
-func (p *Progress) apply(m Mark) (undo, bool) {
-	u := undo{index: m.Index}
+func (p *Progress) apply(m Mark) (previousState, bool) {
+	u := previousState{index: m.Index}
 	if m.Index >= maxIndex {
 		return u, false
 	}
@@ -89,7 +89,7 @@ func (p *Progress) apply(m Mark) (undo, bool) {
 }
 
 // stand changes the standing of a call from now to next.
-func (p *Progress) stand(i uint64, now, next Standing) {
+func (p *Progress) stand(i uint64, now, next EffectiveOutcome) {
 	if now.Outcome != 0 {
 		p.counts[now.Outcome]--
 	}
@@ -107,7 +107,7 @@ func (p *Progress) stand(i uint64, now, next Standing) {
 }
 
 // revert undoes a record that was applied but could not be stored.
-func (p *Progress) revert(u undo, m Mark) {
+func (p *Progress) revert(u previousState, m Mark) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	next, _ := Judge(u.was, m)
@@ -195,7 +195,7 @@ func (p *Progress) Open() map[uint64]OpenIntent {
 
 // Standing returns the standing of a call that is unknown, dead, or ordered to run again. It is zero
 // for all other calls, ended or not.
-func (p *Progress) Standing(index uint64) Standing {
+func (p *Progress) Standing(index uint64) EffectiveOutcome {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.odd[index]
@@ -203,14 +203,14 @@ func (p *Progress) Standing(index uint64) Standing {
 
 // Again returns the calls that a person ordered to run again and that have no result since. Attempt is
 // the last one before the order.
-func (p *Progress) Again() map[uint64]Standing {
-	return p.choose(func(s Standing) bool { return s.Outcome == 0 })
+func (p *Progress) Again() map[uint64]EffectiveOutcome {
+	return p.choose(func(s EffectiveOutcome) bool { return s.Outcome == 0 })
 }
 
-func (p *Progress) choose(fits func(Standing) bool) map[uint64]Standing {
+func (p *Progress) choose(fits func(EffectiveOutcome) bool) map[uint64]EffectiveOutcome {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	found := map[uint64]Standing{}
+	found := map[uint64]EffectiveOutcome{}
 	for i, s := range p.odd {
 		if fits(s) {
 			found[i] = s

@@ -130,7 +130,7 @@ func (s *Store) Calls(ctx context.Context, tenant schema.TenantID, id schema.Bat
 // readerOf returns a reader of a journal of these tenants, and the tenants whose records are visible to
 // them.
 func readerOf(ctx context.Context, s *Store, of schema.Tenants, id schema.BatchID) (*reader, schema.Tenants, error) {
-	m, err := mine(ctx, s, of, id)
+	m, err := manifestOf(ctx, s, of, id)
 	if err != nil {
 		return nil, of, err
 	}
@@ -183,7 +183,7 @@ func (s *Store) FindCall(ctx context.Context, of schema.Tenants, id schema.Batch
 
 // Accepted returns the current number of calls in the log of a journal of the tenant.
 func (s *Store) Accepted(ctx context.Context, tenant schema.TenantID, id schema.BatchID) (uint64, error) {
-	if _, err := mine(ctx, s, schema.OnlyTenant(tenant), id); err != nil {
+	if _, err := manifestOf(ctx, s, schema.OnlyTenant(tenant), id); err != nil {
 		return 0, err
 	}
 	m, err := s.logs.Last(ctx, id, LogCalls)

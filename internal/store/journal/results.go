@@ -17,7 +17,7 @@ import (
 // are not loaded; see [Store.ResultBody]. In a lane, results of other tenants are omitted.
 func (s *Store) Results(ctx context.Context, tenant schema.TenantID, id schema.BatchID, after Cursor, max int) ([]ResultRecord, Cursor, error) {
 	of := schema.OnlyTenant(tenant)
-	m, err := mine(ctx, s, of, id)
+	m, err := manifestOf(ctx, s, of, id)
 	if err != nil {
 		return nil, after, err
 	}
@@ -83,7 +83,7 @@ const pageSize = 1000
 // of f if f returns one, or the error of ctx. f runs on the caller's goroutine and may block.
 func (s *Store) Follow(ctx context.Context, tenant schema.TenantID, id schema.BatchID, after Cursor, f func([]ResultRecord, Cursor) error) error {
 	of := schema.OnlyTenant(tenant)
-	m, err := mine(ctx, s, of, id)
+	m, err := manifestOf(ctx, s, of, id)
 	if err != nil {
 		return err
 	}
@@ -130,7 +130,7 @@ func follow(ctx context.Context, s *Store, of schema.Tenants, id schema.BatchID,
 		if len(page) > 0 {
 			continue
 		}
-		over, err := seenAll(ctx, s, id, after)
+		over, err := allRead(ctx, s, id, after)
 		if err != nil || over {
 			return err
 		}
@@ -150,8 +150,8 @@ func (v *view) hasEnded(id schema.BatchID) bool {
 	return !ok || m.State == Ended
 }
 
-// seenAll reports whether a journal has ended and no result follows the cursor.
-func seenAll(ctx context.Context, s *Store, id schema.BatchID, after Cursor) (bool, error) {
+// allRead reports whether a journal has ended and no result follows the cursor.
+func allRead(ctx context.Context, s *Store, id schema.BatchID, after Cursor) (bool, error) {
 	if !s.view.hasEnded(id) {
 		return false, nil
 	}
@@ -173,7 +173,7 @@ func seenAll(ctx context.Context, s *Store, id schema.BatchID, after Cursor) (bo
 // reads the log from the cursor on until the result is certain; a million results take a second or
 // more.
 func (s *Store) FindResult(ctx context.Context, tenant schema.TenantID, id schema.BatchID, index uint64, after Cursor) (*ResultRecord, error) {
-	m, err := mine(ctx, s, schema.OnlyTenant(tenant), id)
+	m, err := manifestOf(ctx, s, schema.OnlyTenant(tenant), id)
 	if err != nil {
 		return nil, err
 	}
@@ -216,7 +216,7 @@ func ofTenant(ctx context.Context, s *Store, tenant schema.TenantID, id schema.B
 // WaitResult waits for the result of one call of the tenant and returns it. The error is that of ctx, or
 // [schema.KindNotFound] if the journal has ended without it.
 func (s *Store) WaitResult(ctx context.Context, tenant schema.TenantID, id schema.BatchID, index uint64) (*ResultRecord, error) {
-	m, err := mine(ctx, s, schema.OnlyTenant(tenant), id)
+	m, err := manifestOf(ctx, s, schema.OnlyTenant(tenant), id)
 	if err != nil {
 		return nil, err
 	}
@@ -248,7 +248,7 @@ func (s *Store) WaitResult(ctx context.Context, tenant schema.TenantID, id schem
 // findResult reads the effective result of one call, or returns nil if there is none.
 func (l *logs) findResult(ctx context.Context, id schema.BatchID, index uint64, after Cursor) (*ResultRecord, error) {
 	var found *ResultRecord
-	var now Standing
+	var now EffectiveOutcome
 	for from := after.Sequence; ; {
 		page, err := l.Read(ctx, id, LogResults, from, readMessages, readBytes)
 		if err != nil {

@@ -1,7 +1,7 @@
 package journal
 
-// Standing is the effective outcome of a call, and its attempt.
-type Standing struct {
+// EffectiveOutcome is the effective outcome of a call, and its attempt.
+type EffectiveOutcome struct {
 	// Outcome is 0 for a call that has not ended. If Attempt is greater than 0 in that case, a
 	// person ordered it to run again, and results of attempts up to that one do not count.
 	Outcome Outcome
@@ -11,7 +11,9 @@ type Standing struct {
 }
 
 // Open reports whether a person may settle the call: its outcome is unknown, or it was given up.
-func (s Standing) Open() bool { return !s.Settled && (s.Outcome == Unknown || s.Outcome == Dead) }
+func (s EffectiveOutcome) Open() bool {
+	return !s.Settled && (s.Outcome == Unknown || s.Outcome == Dead)
+}
 
 // Judge returns the standing of a call after a record, and reports whether the record counts. The rules:
 //
@@ -22,18 +24,18 @@ func (s Standing) Open() bool { return !s.Settled && (s.Outcome == Unknown || s.
 //   - A person may instead order it to run again. Then the call has not ended, and only results of
 //     later attempts count. Canceled, expired and denied always count, because only the owner
 //     writes them, for a call that was not sent.
-func Judge(now Standing, r Mark) (Standing, bool) {
+func Judge(now EffectiveOutcome, r Mark) (EffectiveOutcome, bool) {
 	switch {
 	case r.Settle == SettleAgain:
 		if !now.Open() {
 			return now, false
 		}
-		return Standing{Attempt: max(now.Attempt, r.Attempt, 1)}, true
+		return EffectiveOutcome{Attempt: max(now.Attempt, r.Attempt, 1)}, true
 	case r.Settle == SettleDone:
 		if !now.Open() || r.Outcome != Succeeded && r.Outcome != Failed {
 			return now, false
 		}
-		return Standing{Outcome: r.Outcome, Attempt: now.Attempt, Settled: true}, true
+		return EffectiveOutcome{Outcome: r.Outcome, Attempt: now.Attempt, Settled: true}, true
 	case r.Settle != 0, r.Outcome == 0, int(r.Outcome) >= outcomeCount:
 		return now, false // from a later version, or damaged
 	case now.Outcome == 0:
@@ -41,9 +43,9 @@ func Judge(now Standing, r Mark) (Standing, bool) {
 		if now.Attempt > 0 && r.Attempt <= now.Attempt && !neverLeft {
 			return now, false
 		}
-		return Standing{Outcome: r.Outcome, Attempt: max(r.Attempt, now.Attempt)}, true
+		return EffectiveOutcome{Outcome: r.Outcome, Attempt: max(r.Attempt, now.Attempt)}, true
 	case now.Outcome == Unknown && !now.Settled && (r.Outcome == Succeeded || r.Outcome == Failed):
-		return Standing{Outcome: r.Outcome, Attempt: max(r.Attempt, now.Attempt)}, true
+		return EffectiveOutcome{Outcome: r.Outcome, Attempt: max(r.Attempt, now.Attempt)}, true
 	}
 	return now, false
 }

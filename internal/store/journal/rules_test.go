@@ -6,49 +6,49 @@ import (
 )
 
 func TestResultPrecedence(t *testing.T) {
-	open := Standing{}
-	unknown := Standing{Outcome: Unknown, Attempt: 1}
-	dead := Standing{Outcome: Dead, Attempt: 3}
-	good := Standing{Outcome: Succeeded, Attempt: 1}
-	settled := Standing{Outcome: Failed, Attempt: 1, Settled: true}
-	again := Standing{Attempt: 3}
+	open := EffectiveOutcome{}
+	unknown := EffectiveOutcome{Outcome: Unknown, Attempt: 1}
+	dead := EffectiveOutcome{Outcome: Dead, Attempt: 3}
+	good := EffectiveOutcome{Outcome: Succeeded, Attempt: 1}
+	settled := EffectiveOutcome{Outcome: Failed, Attempt: 1, Settled: true}
+	again := EffectiveOutcome{Attempt: 3}
 	mark := func(o Outcome, attempt int) Mark { return Mark{Outcome: o, Attempt: attempt} }
 	said := func(s Settle, o Outcome) Mark { return Mark{Outcome: o, Settle: s} }
 	for _, c := range []struct {
 		why    string
-		now    Standing
+		now    EffectiveOutcome
 		r      Mark
-		want   Standing
+		want   EffectiveOutcome
 		counts bool
 	}{
 		{"the first end counts", open, mark(Succeeded, 1), good, true},
-		{"so does a first failure", open, mark(Failed, 2), Standing{Outcome: Failed, Attempt: 2}, true},
+		{"so does a first failure", open, mark(Failed, 2), EffectiveOutcome{Outcome: Failed, Attempt: 2}, true},
 		{"so does not knowing", open, mark(Unknown, 1), unknown, true},
 		{"a second end does not", good, mark(Failed, 2), good, false},
 		{"nor the same one again", good, mark(Succeeded, 1), good, false},
 		{"a late answer counts after unknown", unknown, mark(Succeeded, 1), good, true},
-		{"a late failure too", unknown, mark(Failed, 1), Standing{Outcome: Failed, Attempt: 1}, true},
+		{"a late failure too", unknown, mark(Failed, 1), EffectiveOutcome{Outcome: Failed, Attempt: 1}, true},
 		{"unknown twice does not", unknown, mark(Unknown, 2), unknown, false},
 		{"unknown is not canceled", unknown, mark(Canceled, 0), unknown, false},
 		{"a late answer does not raise the dead", dead, mark(Succeeded, 2), dead, false},
 		{"a person settles unknown", unknown, said(SettleDone, Failed), settled, true},
-		{"a person settles dead", dead, said(SettleDone, Succeeded), Standing{Outcome: Succeeded, Attempt: 3, Settled: true}, true},
+		{"a person settles dead", dead, said(SettleDone, Succeeded), EffectiveOutcome{Outcome: Succeeded, Attempt: 3, Settled: true}, true},
 		{"but only as succeeded or failed", unknown, said(SettleDone, Canceled), unknown, false},
 		{"and only once", settled, said(SettleDone, Succeeded), settled, false},
 		{"a late answer does not overrule a person", settled, mark(Succeeded, 1), settled, false},
 		{"what is known is not settled", good, said(SettleDone, Failed), good, false},
 		{"nor what has not ended", open, said(SettleDone, Failed), open, false},
-		{"a person orders unknown to run again", unknown, said(SettleAgain, 0), Standing{Attempt: 1}, true},
+		{"a person orders unknown to run again", unknown, said(SettleAgain, 0), EffectiveOutcome{Attempt: 1}, true},
 		{"a person orders dead to run again", dead, said(SettleAgain, 0), again, true},
 		{"what is known does not run again", good, said(SettleAgain, 0), good, false},
 		{"nor what was settled", settled, said(SettleAgain, 0), settled, false},
 		{"nor what has not ended", open, said(SettleAgain, 0), open, false},
 		{"an order is given once", again, said(SettleAgain, 0), again, false},
 		{"after the order an old attempt does not count", again, mark(Succeeded, 3), again, false},
-		{"a new one does", again, mark(Succeeded, 4), Standing{Outcome: Succeeded, Attempt: 4}, true},
-		{"it can be canceled", again, mark(Canceled, 0), Standing{Outcome: Canceled, Attempt: 3}, true},
-		{"or expire", again, mark(Expired, 0), Standing{Outcome: Expired, Attempt: 3}, true},
-		{"it can become unknown once more", again, mark(Unknown, 4), Standing{Outcome: Unknown, Attempt: 4}, true},
+		{"a new one does", again, mark(Succeeded, 4), EffectiveOutcome{Outcome: Succeeded, Attempt: 4}, true},
+		{"it can be canceled", again, mark(Canceled, 0), EffectiveOutcome{Outcome: Canceled, Attempt: 3}, true},
+		{"or expire", again, mark(Expired, 0), EffectiveOutcome{Outcome: Expired, Attempt: 3}, true},
+		{"it can become unknown once more", again, mark(Unknown, 4), EffectiveOutcome{Outcome: Unknown, Attempt: 4}, true},
 		{"no outcome is no end", open, mark(0, 1), open, false},
 		{"an outcome of a later version is none", open, mark(200, 1), open, false},
 		{"a settlement of a later version is none", unknown, Mark{Outcome: Succeeded, Settle: 9}, unknown, false},

@@ -14,8 +14,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// sealing is a store that seals, its server, and the data keys.
-func sealing(t *testing.T) (*Store, *bustest.Server, *datakey.Ring) {
+// openSealed is a store that seals, its server, and the data keys.
+func openSealed(t *testing.T) (*Store, *bustest.Server, *datakey.Ring) {
 	t.Helper()
 	nats := bustest.Start(t)
 	conn, err := bus.Connect(t.Context(), bus.Options{Name: "test", URL: nats.URL, Provision: true, Log: slog.New(slog.DiscardHandler)})
@@ -44,7 +44,7 @@ func sealing(t *testing.T) (*Store, *bustest.Server, *datakey.Ring) {
 func canary(n int) []byte { return bytes.Repeat([]byte("canary-"), n/7+1) }
 
 func TestJournalsAreEncryptedAndUnreadableAfterTenantErasure(t *testing.T) {
-	s, nats, ring := sealing(t)
+	s, nats, ring := openSealed(t)
 	m := &Manifest{Kind: Lane, Principal: schema.Principal{Name: "frontdoor"}, Expires: time.Now().Add(time.Hour)}
 	w, err := s.Begin(t.Context(), m)
 	if err != nil {

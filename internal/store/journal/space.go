@@ -8,10 +8,10 @@ import (
 	"github.com/callyard/callyard/pkg/bus"
 )
 
-// space refuses calls shortly before their stream is full, to leave space for the messages that end a
+// spaceGuard refuses calls shortly before their stream is full, to leave space for the messages that end a
 // journal: seals, and those by which writers take over. It also refuses calls if the results stream is
 // almost full, because each call will need a result.
-type space struct {
+type spaceGuard struct {
 	mu   sync.Mutex
 	left int64 // bytes that may be appended before the next check
 }
@@ -19,7 +19,7 @@ type space struct {
 const reserve = 16 // 1/reserve of the space is kept free
 
 // take reserves space for an append of n bytes.
-func (s *space) take(ctx context.Context, logs *logs, n int) error {
+func (s *spaceGuard) take(ctx context.Context, logs *logs, n int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.left -= int64(n); s.left >= 0 {

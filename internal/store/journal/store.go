@@ -74,7 +74,7 @@ type Store struct {
 	most, inline int // maximum size of a message and of an inline body, in bytes
 	log          *slog.Logger
 	born         time.Time
-	space        space
+	space        spaceGuard
 	recent       recent
 	lostKey      func(hash string) bool
 	secret       []byte
@@ -187,9 +187,9 @@ func (s *Store) Get(ctx context.Context, tenant schema.TenantID, id schema.Batch
 	return m, err
 }
 
-// mine returns a journal of these tenants, from the view if it is there. Looking up a journal of another
+// manifestOf returns a journal of these tenants, from the view if it is there. Looking up a journal of another
 // tenant takes as long as looking up one that does not exist.
-func mine(ctx context.Context, s *Store, of schema.Tenants, id schema.BatchID) (*Manifest, error) {
+func manifestOf(ctx context.Context, s *Store, of schema.Tenants, id schema.BatchID) (*Manifest, error) {
 	if m, _, ok := s.view.get(id); ok && m.of(of) {
 		return m, nil
 	}

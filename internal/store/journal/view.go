@@ -110,17 +110,17 @@ func (s *Store) seen(id schema.BatchID, data []byte, revision uint64) {
 // stop is called. Of writes in quick succession, f may see only the last. Calls of f are sequential, on
 // one goroutine; f must not block or change the manifest, and may still run when stop returns.
 func (s *Store) Watch(of schema.Tenants, f func(*Manifest)) (stop func()) {
-	return s.view.watchers.Add("", those(of, f))
+	return s.view.watchers.Add("", ofTenants(of, f))
 }
 
 // WatchOne is [Store.Watch] for one journal. Writes of other journals cost nothing, regardless of the
 // number of watchers.
 func (s *Store) WatchOne(of schema.Tenants, id schema.BatchID, f func(*Manifest)) (stop func()) {
-	return s.view.watchers.Add(string(id), those(of, f))
+	return s.view.watchers.Add(string(id), ofTenants(of, f))
 }
 
-// those returns a function that calls f for journals of these tenants only.
-func those(of schema.Tenants, f func(*Manifest)) func(*Manifest) {
+// ofTenants returns a function that calls f for journals of these tenants only.
+func ofTenants(of schema.Tenants, f func(*Manifest)) func(*Manifest) {
 	return func(m *Manifest) {
 		if m.of(of) {
 			f(m)
@@ -133,7 +133,7 @@ func those(of schema.Tenants, f func(*Manifest)) func(*Manifest) {
 func (s *Store) Each(of schema.Tenants, f func(*Manifest)) {
 	s.view.mu.RLock()
 	defer s.view.mu.RUnlock()
-	f = those(of, f)
+	f = ofTenants(of, f)
 	for _, r := range s.view.rows {
 		f(r.m)
 	}
@@ -184,7 +184,7 @@ func IsCursor(text string) bool {
 func (s *Store) EachOpen(of schema.Tenants, f func(*Manifest)) {
 	s.view.mu.RLock()
 	defer s.view.mu.RUnlock()
-	f = those(of, f)
+	f = ofTenants(of, f)
 	for _, r := range s.view.unended {
 		f(r.m)
 	}

@@ -38,14 +38,14 @@ func (s *Store) Write(ctx context.Context, tenant schema.TenantID, id schema.Bat
 		return nil, err
 	}
 	if m.State != Receiving {
-		return nil, noMore(m)
+		return nil, errNotOpen(m)
 	}
 	t, err := s.attach(ctx, id, LogCalls, 0, false)
 	if errors.Is(err, errSealed) { // an earlier writer sealed the log but did not update the manifest
 		if m, err = s.sealed(ctx, of, id, t.count); err != nil {
 			return nil, err
 		}
-		return nil, noMore(m)
+		return nil, errNotOpen(m)
 	}
 	if err != nil {
 		return nil, appendFault(id, err)
@@ -54,7 +54,7 @@ func (s *Store) Write(ctx context.Context, tenant schema.TenantID, id schema.Bat
 	return &Writer{s: s, of: of, tenant: m.Principal.Tenant, id: id, t: t}, nil
 }
 
-func noMore(m *Manifest) error {
+func errNotOpen(m *Manifest) error {
 	return schema.Errorf(schema.KindConflict, "Journal %s is %s; it accepts no more calls.", m.ID, m.State)
 }
 
@@ -90,7 +90,7 @@ func (w *Writer) AppendThen(ctx context.Context, done func(first uint64, err err
 // pack encodes calls into pieces.
 func (w *Writer) pack(ctx context.Context, calls []CallRecord) (_ []piece, err error) {
 	if m, _, ok := w.s.view.get(w.id); ok && m.State != Receiving {
-		return nil, noMore(m)
+		return nil, errNotOpen(m)
 	}
 	if err := w.s.logs.writable(LogCalls); err != nil {
 		return nil, unavailable(err)
@@ -198,7 +198,7 @@ func (s *Store) Arguments(ctx context.Context, tenant schema.TenantID, id schema
 // mayOpen returns an error if data outside the log of the journal does not belong to the tenant. by is
 // the tenant in the record, which is used for lanes.
 func mayOpen(ctx context.Context, s *Store, tenant schema.TenantID, id schema.BatchID, by schema.TenantID) error {
-	m, err := mine(ctx, s, schema.OnlyTenant(tenant), id)
+	m, err := manifestOf(ctx, s, schema.OnlyTenant(tenant), id)
 	if err == nil && m.Kind == Lane && !by.Is(tenant) {
 		return notFound(id)
 	}

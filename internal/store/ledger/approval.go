@@ -53,7 +53,7 @@ type Approval struct {
 	// TokenHash is the hex SHA-256 of the confirmation token, if there is one.
 	TokenHash string `json:"token_hash,omitempty"`
 	// Spent records who spent the token. It is set once.
-	Spent *Spent `json:"spent,omitempty"`
+	Spent *TokenUse `json:"spent,omitempty"`
 	// Runner is the front door that runs the call. It is set once.
 	Runner *Runner `json:"runner,omitempty"`
 	// Permission is the standing permission under which the call runs without approval. It is set
@@ -135,8 +135,8 @@ type Decision struct {
 	Allow *Allow `json:"allow,omitempty" doc:"The calls that the person allowed to run without approval from then on."`
 }
 
-// Spent records the use of the token.
-type Spent struct {
+// TokenUse records the use of the token.
+type TokenUse struct {
 	Attempt string    `json:"attempt"`
 	At      time.Time `json:"at"`
 	By      string    `json:"by"`
@@ -196,7 +196,7 @@ func copied[T any](p *T) *T {
 // IDFor returns the approval id of a call: "appr_" and the part of the call id after "call_", or a
 // digest of a call id in another format.
 func IDFor(callID schema.CallID) schema.ApprovalID {
-	if tail, ok := strings.CutPrefix(string(callID), "call_"); ok && plainTail(tail) {
+	if tail, ok := strings.CutPrefix(string(callID), "call_"); ok && validTail(tail) {
 		return schema.ApprovalID("appr_" + tail)
 	}
 	sum := sha256.Sum256([]byte(callID))
@@ -204,7 +204,7 @@ func IDFor(callID schema.CallID) schema.ApprovalID {
 	return schema.ApprovalID("appr_" + base32.StdEncoding.EncodeToString(sum[:])[:26])
 }
 
-func plainTail(s string) bool {
+func validTail(s string) bool {
 	if s == "" || len(s) > 40 {
 		return false
 	}

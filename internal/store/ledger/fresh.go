@@ -8,9 +8,9 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// reads shares reads from the leader: all callers that asked for a record before a read began get its
+// sharedReads shares reads from the leader: all callers that asked for a record before a read began get its
 // result. So a thousand writers that lost a race cause two reads.
-type reads struct {
+type sharedReads struct {
 	store *Records
 	mu    sync.Mutex
 	byID  map[schema.ApprovalID]*asked
@@ -26,12 +26,12 @@ type read struct {
 	err    error
 }
 
-func newReads(store *Records) *reads {
-	return &reads{store: store, byID: map[schema.ApprovalID]*asked{}}
+func newReads(store *Records) *sharedReads {
+	return &sharedReads{store: store, byID: map[schema.ApprovalID]*asked{}}
 }
 
 // read reads a record from the leader. The read begins after the call of this method.
-func (r *reads) read(ctx context.Context, id schema.ApprovalID) (Stored, error) {
+func (r *sharedReads) read(ctx context.Context, id schema.ApprovalID) (Stored, error) {
 	r.mu.Lock()
 	a := r.byID[id]
 	var mine *read
@@ -56,7 +56,7 @@ func (r *reads) read(ctx context.Context, id schema.ApprovalID) (Stored, error) 
 	}
 }
 
-func (r *reads) run(id schema.ApprovalID, a *asked) {
+func (r *sharedReads) run(id schema.ApprovalID, a *asked) {
 	for {
 		ctx, cancel := context.WithTimeout(context.Background(), readTimeout)
 		a.now.record, a.now.err = r.store.get(ctx, id, bus.Leader)
@@ -73,4 +73,4 @@ func (r *reads) run(id schema.ApprovalID, a *asked) {
 }
 
 // close waits for reads in progress.
-func (r *reads) close() { r.work.Wait() }
+func (r *sharedReads) close() { r.work.Wait() }

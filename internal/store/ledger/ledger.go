@@ -65,7 +65,7 @@ type Ledger struct {
 
 	store   *Records
 	allowed *bus.Table[Permission]
-	reads   *reads
+	reads   *sharedReads
 	turns   turns
 	view    *view
 	watch   *bus.StreamWatch
@@ -418,7 +418,7 @@ func (l *Ledger) Current(ctx context.Context, of schema.Tenants, id schema.Appro
 	return a, err
 }
 
-func (r *reads) fresh(ctx context.Context, of schema.Tenants, id schema.ApprovalID) (*Approval, uint64, error) {
+func (r *sharedReads) fresh(ctx context.Context, of schema.Tenants, id schema.ApprovalID) (*Approval, uint64, error) {
 	found, err := r.read(ctx, id)
 	if err != nil {
 		return nil, 0, readError(err, id)
@@ -432,7 +432,7 @@ func (r *reads) fresh(ctx context.Context, of schema.Tenants, id schema.Approval
 
 // landed reads the record and returns it decoded if one of the marked writes created it. It may outlive
 // ctx by a moment, because a caller that gave up must still learn that its write was stored.
-func (r *reads) landed(ctx context.Context, id schema.ApprovalID, marks []string) (*Approval, Stored, error) {
+func (r *sharedReads) landed(ctx context.Context, id schema.ApprovalID, marks []string) (*Approval, Stored, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settle)
 	defer cancel()
 	found, err := r.read(ctx, id)

@@ -269,7 +269,7 @@ func TestSettledFieldsCannotBeChanged(t *testing.T) {
 	l := start(t)
 	a := create(t, l, "{}")
 	if _, err := l.Change(t.Context(), schema.DefaultTenant, a.ID, func(a *ledger.Approval) error {
-		a.TokenHash, a.Spent = "ab", &ledger.Spent{Attempt: "1", At: time.Now()}
+		a.TokenHash, a.Spent = "ab", &ledger.TokenUse{Attempt: "1", At: time.Now()}
 		a.Decisions = []ledger.Decision{{By: "bob", Kind: ledger.Approve, At: time.Now()}}
 		a.State, a.Warrant = ledger.Approved, []byte("signed")
 		return nil

@@ -190,8 +190,8 @@ func (r *Records) forgetOpening(ctx context.Context, a *Approval) error {
 	return err
 }
 
-// retains is the part of a view for retentions.
-type retains struct {
+// retentionView is the part of a view for retentions.
+type retentionView struct {
 	retention retention.Periods
 	maxAge    time.Duration // retention of records in the ledger
 	due       map[schema.ApprovalID]due

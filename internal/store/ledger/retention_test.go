@@ -17,8 +17,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// hourly opens a ledger in which the tenant red keeps payloads for an hour.
-func hourly(t *testing.T, s *bustest.Server, name string) *Ledger {
+// openHourlyRetention opens a ledger in which the tenant red keeps payloads for an hour.
+func openHourlyRetention(t *testing.T, s *bustest.Server, name string) *Ledger {
 	t.Helper()
 	l, err := Open(t.Context(), s.Connect(t, name), Options{Retention: retention.Periods{"red": time.Hour}, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -31,10 +31,10 @@ func hourly(t *testing.T, s *bustest.Server, name string) *Ledger {
 // needless is for [Payloads.Forget] where nobody needs an approval.
 func needless(context.Context, *Approval) (bool, error) { return false, nil }
 
-// secretive stores a held call of the tenant that has ended. Its arguments, edited arguments,
+// storeSecrets stores a held call of the tenant that has ended. Its arguments, edited arguments,
 // result, error and reasons contain its id; arguments that were asked for are small, as are the
 // edited ones of every other call, and the result is large.
-func secretive(t *testing.T, l *Ledger, tenant schema.TenantID, last State) *Approval {
+func storeSecrets(t *testing.T, l *Ledger, tenant schema.TenantID, last State) *Approval {
 	t.Helper()
 	ctx := t.Context()
 	a := &Approval{CallID: schema.NewCallID(), Definition: []byte(`{"name":"pay"}`), Binding: Binding{Requester: Requester{Name: "ann"}, Tenant: tenant}, Expires: time.Now().Add(time.Hour)}
@@ -80,8 +80,8 @@ func streamsOf(t *testing.T, s *bustest.Server, a *Approval) []string {
 func TestHeldCallsAreForgottenAfterTenantRetention(t *testing.T) {
 	ctx := t.Context()
 	s := bustest.Start(t)
-	l, other, approver := hourly(t, s, "a"), hourly(t, s, "b"), openFor(t, s, "approver")
-	red, blue, waits, kept := secretive(t, l, "red", Succeeded), secretive(t, l, "blue", Succeeded), secretive(t, l, "red", Pending), secretive(t, l, "red", Failed)
+	l, other, approver := openHourlyRetention(t, s, "a"), openHourlyRetention(t, s, "b"), openFor(t, s, "approver")
+	red, blue, waits, kept := storeSecrets(t, l, "red", Succeeded), storeSecrets(t, l, "blue", Succeeded), storeSecrets(t, l, "red", Pending), storeSecrets(t, l, "red", Failed)
 	// Arguments of a process that was killed between them and the end.
 	large := []byte(strings.Repeat(" ", smallArguments) + "secret of " + string(red.CallID))
 	if err := l.store.putParts(ctx, "red", inHeld, red.ID, kindArguments, schema.Digest(large), large); err != nil {
@@ -125,7 +125,7 @@ func TestHeldCallsAreForgottenAfterTenantRetention(t *testing.T) {
 			break
 		}
 	}
-	for name, who := range map[string]*Ledger{"who forgot it": l, "another front door": other, "an approver": approver, "one that starts": hourly(t, s, "c")} {
+	for name, who := range map[string]*Ledger{"who forgot it": l, "another front door": other, "an approver": approver, "one that starts": openHourlyRetention(t, s, "c")} {
 		unknown := func(what string, err error) {
 			t.Helper()
 			if want := NoApproval(red.ID); err == nil || err.Error() != want.Error() {
@@ -158,8 +158,8 @@ func TestHeldCallsAreForgottenAfterTenantRetention(t *testing.T) {
 // A late answer moves the end, and the view of who forgets may be behind.
 func TestRetentionCountsFromTheLastEnd(t *testing.T) {
 	s := bustest.Start(t)
-	l := hourly(t, s, "a")
-	a := secretive(t, l, "red", Unknown)
+	l := openHourlyRetention(t, s, "a")
+	a := storeSecrets(t, l, "red", Unknown)
 	if _, err := l.End(t.Context(), "red", a.ID, []byte("{}"), func(a *Approval) error {
 		a.State, a.Ended, a.Error = Succeeded, a.Ended.Add(30*time.Minute), nil
 		return nil
@@ -204,8 +204,8 @@ func TestCallBeingForgottenNeverBecomesPendingAgain(t *testing.T) {
 	for _, last := range []State{Succeeded, Unknown} {
 		for killed := range steps {
 			s := bustest.Start(t)
-			l := hourly(t, s, "a")
-			a := secretive(t, l, "red", last)
+			l := openHourlyRetention(t, s, "a")
+			a := storeSecrets(t, l, "red", last)
 			pending := row{a: a.Clone(), revision: 0, sequence: 1}
 			r, err := l.store.get(ctx, a.ID, bus.Leader)
 			if err != nil {
@@ -220,8 +220,8 @@ func TestCallBeingForgottenNeverBecomesPendingAgain(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			next := hourly(t, s, "b")
-			for name, who := range map[string]*Ledger{"the next process": next, "one with an old view": hourly(t, s, "c")} {
+			next := openHourlyRetention(t, s, "b")
+			for name, who := range map[string]*Ledger{"the next process": next, "one with an old view": openHourlyRetention(t, s, "c")} {
 				if name == "one with an old view" { // as of a process that was stopped for hours
 					who.view.mu.Lock()
 					who.view.rows[a.ID] = pending
@@ -252,7 +252,7 @@ func TestCallBeingForgottenNeverBecomesPendingAgain(t *testing.T) {
 			if got := streamsOf(t, s, a); len(got) != 0 {
 				t.Errorf("killed after step %d, payloads are in %v after the next look", killed, got)
 			}
-			if got := hourly(t, s, "d").view.due; len(got) != 0 {
+			if got := openHourlyRetention(t, s, "d").view.due; len(got) != 0 {
 				t.Errorf("killed after step %d, the one after that is to forget %v", killed, got)
 			}
 			// The state grows old before the opening, which says the same.

@@ -14,8 +14,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// sealing is two ledgers that seal, as two processes have them.
-func sealing(t *testing.T) (a, b *Ledger, nats *bustest.Server, destroy func(schema.TenantID)) {
+// openSealed is two ledgers that seal, as two processes have them.
+func openSealed(t *testing.T) (a, b *Ledger, nats *bustest.Server, destroy func(schema.TenantID)) {
 	t.Helper()
 	var ring *datakey.Ring
 	told := make(chan schema.TenantID, 8)
@@ -56,7 +56,7 @@ func sealing(t *testing.T) (a, b *Ledger, nats *bustest.Server, destroy func(sch
 }
 
 func TestLedgerIsEncryptedAndUnreadableAfterTenantErasure(t *testing.T) {
-	l, other, nats, destroy := sealing(t)
+	l, other, nats, destroy := openSealed(t)
 	small, large := []byte(`{"text":"canary"}`), bytes.Repeat([]byte("canary-"), 1<<20)
 	hold := func(tenant schema.TenantID, args []byte) *Approval {
 		t.Helper()

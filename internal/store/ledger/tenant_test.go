@@ -14,9 +14,9 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// hides asks with an id of another tenant and with one that was never given, and expects the
+// checkHidden asks with an id of another tenant and with one that was never given, and expects the
 // same error, but for the id.
-func hides[ID ~string](t *testing.T, what string, foreign, unknown ID, ask func(ID) error) {
+func checkHidden[ID ~string](t *testing.T, what string, foreign, unknown ID, ask func(ID) error) {
 	t.Helper()
 	is, want := ask(foreign), ask(unknown)
 	if is == nil || want == nil || schema.KindOf(is) != schema.KindNotFound || schema.KindOf(want) != schema.KindNotFound ||
@@ -85,11 +85,11 @@ func TestAnApprovalOfAnotherTenantIsUnknown(t *testing.T) {
 			},
 		} {
 			unknown := ledger.IDFor(schema.NewCallID())
-			hides(t, name+", "+what, red.ID, unknown, func(id schema.ApprovalID) error { return ask(blue, id) })
-			hides(t, name+", by the default tenant, "+what, red.ID, unknown, func(id schema.ApprovalID) error { return ask("", id) })
-			hides(t, name+", of the default tenant, "+what, none.ID, unknown, func(id schema.ApprovalID) error { return ask("red", id) })
+			checkHidden(t, name+", "+what, red.ID, unknown, func(id schema.ApprovalID) error { return ask(blue, id) })
+			checkHidden(t, name+", by the default tenant, "+what, red.ID, unknown, func(id schema.ApprovalID) error { return ask("", id) })
+			checkHidden(t, name+", of the default tenant, "+what, none.ID, unknown, func(id schema.ApprovalID) error { return ask("red", id) })
 		}
-		hides(t, name+", by call", red.CallID, schema.NewCallID(), func(id schema.CallID) error {
+		checkHidden(t, name+", by call", red.CallID, schema.NewCallID(), func(id schema.CallID) error {
 			_, _, err := l.ByCall(ctx, schema.OnlyTenant(blue), id)
 			return schema.Errorf(schema.KindOf(err), "%s", strings.ReplaceAll(err.Error(), string(ledger.IDFor(id)), string(id)))
 		})
@@ -145,8 +145,8 @@ func TestAPermissionOfAnotherTenantIsUnknown(t *testing.T) {
 		}
 	}
 	shown := func(*ledger.Permission) error { t.Error("somebody else's permission was shown"); return nil }
-	hides(t, "Use", p.ID, "perm_2", func(id string) error { _, err := l.Use(ctx, "blue", id, shown); return err })
-	hides(t, "RevokePermission", p.ID, "perm_2", func(id string) error {
+	checkHidden(t, "Use", p.ID, "perm_2", func(id string) error { _, err := l.Use(ctx, "blue", id, shown); return err })
+	checkHidden(t, "RevokePermission", p.ID, "perm_2", func(id string) error {
 		_, err := l.RevokePermission(ctx, "", id, ledger.Revocation{By: "eve"}, shown)
 		return err
 	})

@@ -14,8 +14,8 @@ import (
 // view caches the ledger in memory: every approval that waits or runs, and the latest ended ones. For open
 // approvals that were created here it also caches the arguments, within a memory budget.
 type view struct {
-	maxEnded int
-	retains  // due is guarded by mu
+	maxEnded      int
+	retentionView // due is guarded by mu
 
 	mu       sync.RWMutex
 	rows     map[schema.ApprovalID]row
@@ -41,7 +41,7 @@ const (
 )
 
 func newView(maxEnded int) *view {
-	return &view{maxEnded: maxEnded, rows: map[schema.ApprovalID]row{}, openOf: map[schema.PrincipalID]usage{}, reserved: map[schema.ApprovalID]*Approval{}, retains: retains{due: map[schema.ApprovalID]due{}}}
+	return &view{maxEnded: maxEnded, rows: map[schema.ApprovalID]row{}, openOf: map[schema.PrincipalID]usage{}, reserved: map[schema.ApprovalID]*Approval{}, retentionView: retentionView{due: map[schema.ApprovalID]due{}}}
 }
 
 // put applies a write unless a newer one is known, and reports whether it is the newest. A forgotten record
@@ -158,17 +158,17 @@ func (l *Ledger) seen(r Stored) {
 // goroutine; f must not block, and may still run when stop returns. f is not called after
 // [Ledger.Close].
 func (l *Ledger) Watch(of schema.Tenants, f func(*Approval)) (stop func()) {
-	return l.view.watchers.Add("", those(of, f))
+	return l.view.watchers.Add("", ofTenants(of, f))
 }
 
 // WatchOne is [Ledger.Watch] for one approval. Writes of other approvals cost nothing, regardless of the
 // number of watchers.
 func (l *Ledger) WatchOne(of schema.Tenants, id schema.ApprovalID, f func(*Approval)) (stop func()) {
-	return l.view.watchers.Add(string(id), those(of, f))
+	return l.view.watchers.Add(string(id), ofTenants(of, f))
 }
 
-// those returns a function that calls f for approvals of these tenants only.
-func those(of schema.Tenants, f func(*Approval)) func(*Approval) {
+// ofTenants returns a function that calls f for approvals of these tenants only.
+func ofTenants(of schema.Tenants, f func(*Approval)) func(*Approval) {
 	return func(a *Approval) {
 		if of.Include(a.Binding.Tenant) {
 			f(a)
@@ -186,7 +186,7 @@ type Filter struct {
 	Limit int
 }
 
-func (f *Filter) fits(a *Approval) bool {
+func (f *Filter) matches(a *Approval) bool {
 	b := &a.Binding
 	return (len(f.States) == 0 || slices.Contains(f.States, a.State)) &&
 		(f.Requester == "" || f.Requester == b.Requester.Name) && (f.Server == "" || f.Server == b.Server) && (f.Tool == "" || f.Tool == b.Tool)
@@ -198,7 +198,7 @@ func (f *Filter) fits(a *Approval) bool {
 func (l *Ledger) List(of schema.Tenants, f Filter, cursor string) ([]*Approval, schema.ApprovalID) {
 	limit := min(cmp.Or(max(f.Limit, 0), 100), 1000)
 	found := l.view.fitting(func(a *Approval) bool {
-		return (cursor == "" || a.ID < schema.ApprovalID(cursor)) && of.Include(a.Binding.Tenant) && f.fits(a)
+		return (cursor == "" || a.ID < schema.ApprovalID(cursor)) && of.Include(a.Binding.Tenant) && f.matches(a)
 	})
 	slices.SortFunc(found, func(a, b *Approval) int { return strings.Compare(string(b.ID), string(a.ID)) })
 	next := schema.ApprovalID("")

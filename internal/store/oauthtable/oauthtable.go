@@ -49,4 +49,6 @@ func Rows(ctx context.Context, c *bus.Conn) (ofKeys, ofGrants map[string][]byte,
 }
 
 // OpenOnce opens the table of accepted client assertions.
-func OpenOnce(ctx context.Context, c *bus.Conn) (*bus.Once, error) { return bus.OpenOnce(ctx, c, once) }
+func OpenOnce(ctx context.Context, c *bus.Conn) (*bus.Claims, error) {
+	return bus.OpenOnce(ctx, c, once)
+}

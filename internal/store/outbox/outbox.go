@@ -105,14 +105,14 @@ func (o *Outbox) free(ctx context.Context, id string) (uint64, error) {
 // Replace stores the state of a delivery of the tenant if its current revision is the given one, and returns
 // the new revision.
 func (o *Outbox) Replace(ctx context.Context, tenant schema.TenantID, id string, state []byte, revision uint64) (uint64, error) {
-	if err := o.mine(ctx, tenant, id); err != nil {
+	if err := o.checkTenant(ctx, tenant, id); err != nil {
 		return 0, err
 	}
 	return o.s.PutAfter(ctx, bus.Message{Subject: o.stateOf(id), Record: recordOf(tenant), Data: state}, revision)
 }
 
-// mine returns a conflict if the delivery does not exist or belongs to another tenant.
-func (o *Outbox) mine(ctx context.Context, tenant schema.TenantID, id string) error {
+// checkTenant returns a conflict if the delivery does not exist or belongs to another tenant.
+func (o *Outbox) checkTenant(ctx context.Context, tenant schema.TenantID, id string) error {
 	_, _, err := o.Get(ctx, schema.OnlyTenant(tenant), id)
 	if errors.Is(err, bus.ErrNotFound) {
 		return bus.ErrConflict
@@ -123,7 +123,7 @@ func (o *Outbox) mine(ctx context.Context, tenant schema.TenantID, id string) er
 // Remove ends a delivery of the tenant if its current revision is the given one, and returns the revision of
 // the end.
 func (o *Outbox) Remove(ctx context.Context, tenant schema.TenantID, id string, revision uint64) (uint64, error) {
-	if err := o.mine(ctx, tenant, id); err != nil {
+	if err := o.checkTenant(ctx, tenant, id); err != nil {
 		return 0, err
 	}
 	end, err := o.s.PutAfter(ctx, bus.Message{Subject: o.stateOf(id), TTL: endedFor}, revision)

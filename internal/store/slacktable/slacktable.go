@@ -50,4 +50,6 @@ func OpenMessages[T any](ctx context.Context, c *bus.Conn, key func(*T) string) 
 }
 
 // OpenOnce opens the table of accepted Slack requests. Each is remembered for 15 minutes.
-func OpenOnce(ctx context.Context, c *bus.Conn) (*bus.Once, error) { return bus.OpenOnce(ctx, c, once) }
+func OpenOnce(ctx context.Context, c *bus.Conn) (*bus.Claims, error) {
+	return bus.OpenOnce(ctx, c, once)
+}

@@ -83,7 +83,9 @@ func Register(d *httpapi.Document, o Options) {
 	a := &handlers{o}
 	httpapi.Get(d, opHealth(), func(context.Context, *httpapi.NoInput) (Health, error) { return a.health(), nil })
 	httpapi.Get(d, opLive(), func(context.Context, *httpapi.NoInput) (ProbeStatus, error) { return ProbeStatus{Status: "ok"}, nil })
-	httpapi.Get(d, opReady(), func(context.Context, *httpapi.NoInput) (ProbeStatus, error) { return ProbeStatus{Status: "ready"}, a.ready() })
+	httpapi.Get(d, opReady(), func(context.Context, *httpapi.NoInput) (ProbeStatus, error) {
+		return ProbeStatus{Status: "ready"}, a.ready()
+	})
 	httpapi.Get(d, opVersion(), func(context.Context, *httpapi.NoInput) (Version, error) {
 		return Version{Version: a.o.Version, Go: runtime.Version(), Started: a.o.Started.UTC()}, nil
 	})

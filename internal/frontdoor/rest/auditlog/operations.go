@@ -33,14 +33,14 @@ func Register(d *httpapi.Document, reader *audit.Reader) {
 	httpapi.Get(d, opVerify(), h.verify)
 }
 
-func absent() error {
+func errNoAuditLog() error {
 	return schema.Errorf(schema.KindUnavailable, "This front door has no audit log.")
 }
 
 // list serves GET /audit.
 func (h *handlers) list(x *httpapi.Exchange, r *http.Request) (list AuditRecordList, err error) {
 	if h.reader == nil {
-		return list, absent()
+		return list, errNoAuditLog()
 	}
 	q := x.Query
 	f := audit.Filter{
@@ -71,7 +71,7 @@ func (h *handlers) list(x *httpapi.Exchange, r *http.Request) (list AuditRecordL
 // verify serves GET /audit/verification.
 func (h *handlers) verify(ctx context.Context, _ *httpapi.NoInput) (answer AuditVerification, err error) {
 	if h.verifier == nil {
-		return answer, absent()
+		return answer, errNoAuditLog()
 	}
 	v, err := h.verifier.Verify(ctx, verifyWithin)
 	if err != nil {

@@ -253,7 +253,7 @@ func (b *handlers) create(x *httpapi.Exchange, r *http.Request) error {
 	return b.created(x, taken.m, taken, false, r)
 }
 
-func (b *handlers) created(x *httpapi.Exchange, m *batch.Manifest, t *taken, stream bool, r *http.Request) error {
+func (b *handlers) created(x *httpapi.Exchange, m *batch.Manifest, t *intakeResult, stream bool, r *http.Request) error {
 	if stream {
 		return b.streamResults(r.Context(), x, m.ID, batch.Cursor{}, true, 0)
 	}
@@ -368,7 +368,7 @@ func (b *handlers) events(x *httpapi.Exchange, r *http.Request) error {
 	}
 	n, last := 0, ""
 	changes := func() (<-chan struct{}, func()) { return b.batches.Changes(m.Principal.Tenant, id) }
-	return httpapi.Live{Heartbeat: b.heartbeat, Draining: b.draining, Changes: changes, Tell: func(out *sse.Writer, why httpapi.Why) (bool, error) {
+	return httpapi.EventStream{Heartbeat: b.heartbeat, Draining: b.draining, Changes: changes, Tell: func(out *sse.Writer, why httpapi.TellReason) (bool, error) {
 		if why != httpapi.First {
 			if m, err = b.batches.Get(r.Context(), id, x.Principal); err != nil {
 				return false, err

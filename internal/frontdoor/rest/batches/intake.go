@@ -29,8 +29,8 @@ type callSource interface {
 	next() (rec batch.Line, customID string, err error)
 }
 
-// taken is the outcome of storing the calls of a request.
-type taken struct {
+// intakeResult is the outcome of storing the calls of a request.
+type intakeResult struct {
 	m        *batch.Manifest
 	stored   uint64
 	refused  uint64
@@ -49,7 +49,7 @@ type takeOptions struct {
 
 // take stores the calls of the source. If another request also sends them, it may have completed the
 // batch in the meantime. Then there is nothing to store.
-func (b *handlers) take(ctx context.Context, id schema.BatchID, who schema.Principal, source callSource, o takeOptions) (*taken, error) {
+func (b *handlers) take(ctx context.Context, id schema.BatchID, who schema.Principal, source callSource, o takeOptions) (*intakeResult, error) {
 	t, err := b.takeAll(ctx, id, who, source, o)
 	if !o.again || schema.KindOf(err) != schema.KindConflict {
 		return t, err
@@ -63,10 +63,10 @@ func (b *handlers) take(ctx context.Context, id schema.BatchID, who schema.Princ
 			return nil, err
 		}
 	}
-	return &taken{m: m, stored: m.Calls}, nil
+	return &intakeResult{m: m, stored: m.Calls}, nil
 }
 
-func (b *handlers) takeAll(ctx context.Context, id schema.BatchID, who schema.Principal, source callSource, o takeOptions) (*taken, error) {
+func (b *handlers) takeAll(ctx context.Context, id schema.BatchID, who schema.Principal, source callSource, o takeOptions) (*intakeResult, error) {
 	in, err := b.batches.Intake(ctx, id, who)
 	if err != nil {
 		return nil, err
@@ -79,7 +79,7 @@ func (b *handlers) takeAll(ctx context.Context, id schema.BatchID, who schema.Pr
 	if o.again {
 		skip = in.Next()
 	}
-	t := &taken{}
+	t := &intakeResult{}
 	inRow, refused := 0, in.Refused() // inRow counts refused lines since the last accepted one
 	var first LineRefusal             // the first of these lines
 	for {
@@ -121,7 +121,7 @@ func (b *handlers) takeAll(ctx context.Context, id schema.BatchID, who schema.Pr
 			if flushErr := in.Flush(flushing); flushErr != nil {
 				err = errors.Join(err, flushErr)
 			}
-			return nil, partlyStored(id, in.Stored(), o, err)
+			return nil, errPartlyStored(id, in.Stored(), o, err)
 		}
 	}
 	if o.seal {
@@ -134,15 +134,15 @@ func (b *handlers) takeAll(ctx context.Context, id schema.BatchID, who schema.Pr
 		t.m, err = b.batches.Get(ctx, id, who)
 	}
 	if err != nil {
-		return nil, partlyStored(id, in.Stored(), o, err)
+		return nil, errPartlyStored(id, in.Stored(), o, err)
 	}
 	t.stored, t.refused = in.Stored(), in.Refused()
 	return t, nil
 }
 
-// partlyStored returns the error for a batch whose next calls cannot be stored. The stored ones
+// errPartlyStored returns the error for a batch whose next calls cannot be stored. The stored ones
 // run, so the caller must not take the error for that of a batch that does not exist.
-func partlyStored(id schema.BatchID, stored uint64, o takeOptions, err error) error {
+func errPartlyStored(id schema.BatchID, stored uint64, o takeOptions, err error) error {
 	e, ok := errors.AsType[*schema.Error](err)
 	if !ok || e.Kind != schema.KindUnavailable || stored == 0 {
 		return err
@@ -169,7 +169,7 @@ func (b *handlers) giveUp(ctx context.Context, id schema.BatchID, who schema.Pri
 	return schema.Errorf(schema.KindInvalidRequest, "%s Check that the body has one JSON call on each line, and send it as a new batch. GET /batches/%s returns the state of the earlier lines.", why, id)
 }
 
-func (t *taken) note(index uint64, customID, detail string) {
+func (t *intakeResult) note(index uint64, customID, detail string) {
 	t.last = LineRefusal{Index: index, CustomID: customID, Detail: detail}
 	if len(t.refusals) < shownRefusals {
 		t.refusals = append(t.refusals, t.last)

@@ -76,7 +76,7 @@ func TestABatchThatIsPartlyStoredSaysThatItsFirstCallsRun(t *testing.T) {
 		{7, takeOptions{from: 5}, full, "calls?from=7", true},
 		{7, takeOptions{from: -1}, schema.Errorf(schema.KindConflict, "another"), "another", false},
 	} {
-		e := schema.AsError(partlyStored("batch_1", c.stored, c.o, c.err))
+		e := schema.AsError(errPartlyStored("batch_1", c.stored, c.o, c.err))
 		if !strings.Contains(e.Detail, c.says) || e.Retryable != c.retryable || e.Kind == schema.KindUnavailable && e.RetryAfter != full.RetryAfter {
 			t.Errorf("%d stored, %+v: %+v", c.stored, c.o, e)
 		}

@@ -42,7 +42,7 @@ func (b *handlers) describe(d *httpapi.Document) {
 		},
 	}
 	d.AtLast(func(all map[string]*huma.Schema) {
-		openapi.RefuseMore(all, "ConfirmCalls")
+		openapi.ForbidUnknownMembers(all, "ConfirmCalls")
 		submit.DescribeCall(all, schemaLine)
 	})
 }

@@ -57,7 +57,7 @@ func (c *handlers) callTool(x *httpapi.Exchange, r *http.Request) error {
 	if call.Timeout, err = x.Timeout(r, c.limits.MaxTimeout); err != nil {
 		return schema.AsError(err).WithCall(call.ID)
 	}
-	w, err := submit.ReadWish(r, arguments)
+	w, err := submit.ReadDurableOptions(r, arguments)
 	if err != nil {
 		return schema.AsError(err).WithCall(call.ID)
 	}
@@ -74,7 +74,7 @@ func (c *handlers) call(x *httpapi.Exchange, r *http.Request) error {
 	if err != nil {
 		return schema.AsError(err).WithCall(call.ID)
 	}
-	w, err := submit.ReadWish(r, body)
+	w, err := submit.ReadDurableOptions(r, body)
 	if err == nil {
 		w.TellOutcome = true
 		err = c.readCall(x, r, body, call, &w)
@@ -85,7 +85,7 @@ func (c *handlers) call(x *httpapi.Exchange, r *http.Request) error {
 	return c.runner.Run(x, r, call, w)
 }
 
-func (c *handlers) readCall(x *httpapi.Exchange, r *http.Request, body []byte, call *schema.Call, w *submit.Wish) error {
+func (c *handlers) readCall(x *httpapi.Exchange, r *http.Request, body []byte, call *schema.Call, w *submit.DurableOptions) error {
 	limit := c.limits.ArgumentBytes + submit.EnvelopeBytes
 	members, err := httpapi.ReadObject(body, limit, c.limits.ArgumentDepth+1, "server", "tool", "arguments", "timeout_ms", "callback_url")
 	if err != nil {

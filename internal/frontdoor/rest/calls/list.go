@@ -16,11 +16,11 @@ import (
 // anyPrincipal selects the calls of all principals.
 const anyPrincipal = "*"
 
-// whose returns the filter of listed calls: these tenants and these principals, or all principals if
+// listFilter returns the filter of listed calls: these tenants and these principals, or all principals if
 // nil. Auditors and administrators of a tenant see its calls. Those of the default tenant operate
 // the installation and see the calls of all tenants. If tenant is not "", only its calls are
 // listed, which are none if who may not see them.
-func whose(who *schema.Principal, asked, tenant string) (of schema.Tenants, principals []string, err error) {
+func listFilter(who *schema.Principal, asked, tenant string) (of schema.Tenants, principals []string, err error) {
 	if of, principals, err = seenBy(who, asked); err != nil || tenant == "" {
 		return of, principals, err
 	}
@@ -49,10 +49,10 @@ func seenBy(who *schema.Principal, asked string) (of schema.Tenants, principals 
 }
 
 // listCalls serves GET /calls: the records of the caller's own calls, or those of other
-// principals; see [whose].
+// principals; see [listFilter].
 func (c *handlers) listCalls(x *httpapi.Exchange, r *http.Request) (page calls.Page, err error) {
 	values := x.Query
-	of, principals, err := whose(&x.Principal, values.Get("principal"), values.Get("tenant"))
+	of, principals, err := listFilter(&x.Principal, values.Get("principal"), values.Get("tenant"))
 	if err != nil {
 		return page, err
 	}

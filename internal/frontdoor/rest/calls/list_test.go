@@ -29,7 +29,7 @@ func TestCallsOfOtherPrincipalsAreLimitedToTheTenant(t *testing.T) {
 		{schema.Principal{Name: "ann", Grant: grant(scope.AdminTenant)}, "*", home, nil},
 		{schema.Principal{Name: "ann", Grant: grant(scope.CallTools)}, "*", schema.Tenants{}, nil},
 	} {
-		of, principals, err := whose(&c.who, c.asked, "")
+		of, principals, err := listFilter(&c.who, c.asked, "")
 		if of != c.of || !slices.Equal(principals, c.exactly) || (err == nil) != (c.of != schema.Tenants{}) || err != nil && schema.KindOf(err) != schema.KindForbidden {
 			t.Errorf("%+v asks for %q: %+v, %q, %v", c.who, c.asked, of, principals, err)
 		}
@@ -51,7 +51,7 @@ func TestTenantFilterIsLimitedToVisibleTenants(t *testing.T) {
 		{schema.Principal{Name: "ann", Tenant: "red", Grant: auditor}, "*", "default", schema.Tenants{}},
 		{schema.Principal{Name: "ann", Tenant: "red"}, "", "red", schema.OnlyTenant("red")},
 	} {
-		if of, _, err := whose(&c.who, c.asked, c.tenant); of != c.of || err != nil {
+		if of, _, err := listFilter(&c.who, c.asked, c.tenant); of != c.of || err != nil {
 			t.Errorf("%+v asks for %q of %q: %+v, %v", c.who, c.asked, c.tenant, of, err)
 		}
 	}

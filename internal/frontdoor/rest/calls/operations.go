@@ -80,7 +80,7 @@ func (c *handlers) describe(d *httpapi.Document) {
 		},
 	}
 	d.AtLast(func(all map[string]*huma.Schema) {
-		openapi.RefuseMore(all, "ConfirmRequest", "SettleRequest", "PolicyDryRunRequest", "PolicyTestRequest", "PolicyTestPrincipal")
+		openapi.ForbidUnknownMembers(all, "ConfirmRequest", "SettleRequest", "PolicyDryRunRequest", "PolicyTestRequest", "PolicyTestPrincipal")
 		openapi.DescribeMember(all, "PolicyTestRequest", "arguments", openapi.Object(""))
 		submit.DescribeCall(all, schemaRecord)
 	})

@@ -22,7 +22,7 @@ func (c *handlers) replayCall(x *httpapi.Exchange, r *http.Request) error {
 	if call.Timeout, err = x.Timeout(r, c.limits.MaxTimeout); err != nil {
 		return schema.AsError(err).WithCall(call.ID)
 	}
-	w, err := submit.ReadWish(r, []byte(id)) // the idempotency key applies to the replay of this call
+	w, err := submit.ReadDurableOptions(r, []byte(id)) // the idempotency key applies to the replay of this call
 	if err != nil {
 		return schema.AsError(err).WithCall(call.ID)
 	}

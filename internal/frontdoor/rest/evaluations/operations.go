@@ -31,8 +31,8 @@ func Register(d *httpapi.Document, folder *runs.Folder) {
 	d.Handle(opPage(), h.page)
 }
 
-// absent returns the error of a front door without a folder of runs.
-func absent() error {
+// errNoRuns returns the error of a front door without a folder of runs.
+func errNoRuns() error {
 	return schema.Errorf(schema.KindNotFound, "This front door has no folder of evaluations: set front_door.evaluations to the folder that contains the folders of the runs.")
 }
 
@@ -40,7 +40,7 @@ func absent() error {
 func (h *handlers) list(*httpapi.Exchange, *http.Request) (EvaluationList, error) {
 	list := EvaluationList{Evaluations: []Evaluation{}}
 	if h.runs == nil {
-		return list, absent()
+		return list, errNoRuns()
 	}
 	all, total, err := h.runs.List()
 	for i := range all {
@@ -65,7 +65,7 @@ func estimateOf(e stats.Estimate) *EvaluationEstimate {
 // get serves GET /evaluations/{id}.
 func (h *handlers) get(_ *httpapi.Exchange, r *http.Request) (answer EvaluationReport, err error) {
 	if h.runs == nil {
-		return answer, absent()
+		return answer, errNoRuns()
 	}
 	id := r.PathValue("id")
 	of, err := h.runs.Report(id)
@@ -106,7 +106,7 @@ func shapeOf(id string, of *report.Report) (answer EvaluationReport, err error) 
 // page serves GET /evaluations/{id}/page.
 func (h *handlers) page(x *httpapi.Exchange, r *http.Request) error {
 	if h.runs == nil {
-		return absent()
+		return errNoRuns()
 	}
 	var page bytes.Buffer
 	if err := h.runs.Write(&page, r.PathValue("id")); err != nil {

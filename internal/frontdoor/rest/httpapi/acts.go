@@ -45,14 +45,14 @@ func digestOf(v any) string {
 }
 
 // IsAct reports whether an operation with these requirements is a change by an operator.
-func IsAct(method string, need scope.Need) bool {
+func IsAct(method string, need scope.Requirement) bool {
 	return method != http.MethodGet && slices.Contains(need.Scopes, scope.Admin)
 }
 
 // operation holds the access rules of an operation of the document.
 type operation struct {
 	id   string
-	need scope.Need
+	need scope.Requirement
 	act  bool // see [IsAct]
 }
 

@@ -15,24 +15,24 @@ const DrainLook = 500 * time.Millisecond
 // NewEvents returns a writer that sends an event stream as the answer.
 func NewEvents(x *Exchange) *sse.Writer { return &sse.Writer{W: x, Within: bodies.TimeFor} }
 
-// Why is the reason for a call of [Live].Tell.
-type Why int
+// TellReason is the reason for a call of [EventStream].Tell.
+type TellReason int
 
 const (
-	First   Why = iota // the stream begins
-	Changed            // there was a change
-	Looked             // DrainLook has passed
+	First   TellReason = iota // the stream begins
+	Changed                   // there was a change
+	Looked                    // DrainLook has passed
 )
 
-// Live is an event stream that continues until its reader disconnects, its credential is no longer
+// EventStream is an event stream that continues until its reader disconnects, its credential is no longer
 // valid, the front door drains, or Tell ends it.
-type Live struct {
+type EventStream struct {
 	Heartbeat time.Duration
 	Draining  func() bool
 	// Changes subscribes to the changes that the stream reports.
 	Changes func() (changes <-chan struct{}, stop func())
 	// Tell writes the pending events. If it returns false or an error, the stream ends.
-	Tell func(out *sse.Writer, why Why) (more bool, err error)
+	Tell func(out *sse.Writer, why TellReason) (more bool, err error)
 }
 
 // Continues reports whether the credential of the request is still valid: it was not revoked, has
@@ -44,7 +44,7 @@ func (x *Exchange) Continues() bool {
 // Follow answers with the stream. A HEAD request gets only its headers. It returns an error only
 // before the stream begins. A later error cannot be reported to the reader, which connects again
 // and then receives it as the answer; it is logged for debugging.
-func (l Live) Follow(x *Exchange, r *http.Request) error {
+func (l EventStream) Follow(x *Exchange, r *http.Request) error {
 	out := NewEvents(x)
 	defer out.End()
 	if r.Method == http.MethodHead {

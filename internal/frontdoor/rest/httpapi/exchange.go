@@ -210,7 +210,7 @@ func (x *Exchange) MayDo(operation string) error {
 
 // allow returns nil if the credential meets the needs of the operation, else the error to answer
 // with.
-func (x *Exchange) allow(need *scope.Need) error {
+func (x *Exchange) allow(need *scope.Requirement) error {
 	scopes := need.Scopes
 	if len(need.InDefault) > 0 && x.Principal.Tenant.Is(schema.DefaultTenant) {
 		scopes = need.InDefault

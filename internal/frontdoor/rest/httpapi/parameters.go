@@ -61,7 +61,7 @@ func (p parameters) read(u *url.URL) (url.Values, error) {
 			return nil, BadParameter(name, fmt.Sprintf("appears %d times; send it once", len(given)))
 		}
 		for _, text := range values[name] {
-			if want := mismatch(s, text); want != "" {
+			if want := expectedValue(s, text); want != "" {
 				return nil, BadParameter(name, "must be "+want)
 			}
 		}
@@ -69,8 +69,8 @@ func (p parameters) read(u *url.URL) (url.Values, error) {
 	return values, nil
 }
 
-// mismatch returns what a value must be to match the schema of a parameter, or "" if it matches.
-func mismatch(s *huma.Schema, text string) string {
+// expectedValue returns what a value must be to match the schema of a parameter, or "" if it matches.
+func expectedValue(s *huma.Schema, text string) string {
 	switch {
 	case len(s.Enum) > 0:
 		if !slices.Contains(s.Enum, any(text)) {

@@ -124,16 +124,16 @@ func (c withOurStatus) Header(name string) string {
 func (c withOurStatus) BodyWriter() io.Writer {
 	w := c.humaContext.BodyWriter()
 	if x, ok := w.(*Exchange); ok {
-		return inTime{x}
+		return timedWriter{x}
 	}
 	return w
 }
 
-// inTime is a writer that limits the time for a client to read a large answer.
-type inTime struct{ x *Exchange }
+// timedWriter is a writer that limits the time for a client to read a large answer.
+type timedWriter struct{ x *Exchange }
 
 // Write writes a whole answer.
-func (t inTime) Write(body []byte) (int, error) {
+func (t timedWriter) Write(body []byte) (int, error) {
 	defer t.x.limitWrite(len(body))()
 	return t.x.Write(body)
 }

@@ -31,9 +31,9 @@ func (h *handlers) read(x *httpapi.Exchange, r *http.Request, known ...string) (
 	return httpapi.ReadObject(body, maxBodyBytes, h.depth, known...)
 }
 
-// wish applies the requested settings of a key. Absent members leave a setting unchanged. A role
+// applyTo applies the requested settings of a key. Absent members leave a setting unchanged. A role
 // replaces the listed scopes, and scopes replace the role.
-func (m members) wish(w *issued.Wish) error {
+func (m members) applyTo(w *issued.Settings) error {
 	_, role := m["role"]
 	_, scopes := m["scopes"]
 	switch {

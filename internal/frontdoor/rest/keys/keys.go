@@ -71,8 +71,8 @@ func (h *handlers) create(x *httpapi.Exchange, r *http.Request) (made NewAPIKey,
 	if err != nil {
 		return made, err
 	}
-	var w issued.Wish
-	if err := cmp.Or(in.text("name", true, issued.MostName, &w.Name), in.text("tenant", false, issued.MostTenant, (*string)(&w.Tenant)), in.wish(&w)); err != nil {
+	var w issued.Settings
+	if err := cmp.Or(in.text("name", true, issued.MostName, &w.Name), in.text("tenant", false, issued.MostTenant, (*string)(&w.Tenant)), in.applyTo(&w)); err != nil {
 		return made, err
 	}
 	key, secret, err := h.keys.Create(r.Context(), &x.Principal, w)
@@ -93,7 +93,7 @@ func (h *handlers) update(x *httpapi.Exchange, r *http.Request) (answer APIKey, 
 	if err != nil {
 		return answer, err
 	}
-	if err := in.wish(new(issued.Wish)); err != nil { // validate the body before the key is looked up
+	if err := in.applyTo(new(issued.Settings)); err != nil { // validate the body before the key is looked up
 		return answer, err
 	}
 	id := r.PathValue("id")
@@ -101,7 +101,7 @@ func (h *handlers) update(x *httpapi.Exchange, r *http.Request) (answer APIKey, 
 	if err != nil {
 		return answer, err
 	}
-	key, err := h.keys.Update(r.Context(), &x.Principal, id, revision, func(w *issued.Wish) { _ = in.wish(w) }) // in was validated before
+	key, err := h.keys.Update(r.Context(), &x.Principal, id, revision, func(w *issued.Settings) { _ = in.applyTo(w) }) // in was validated before
 	if err != nil {
 		return answer, changed(err)
 	}

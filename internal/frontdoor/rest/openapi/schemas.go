@@ -70,9 +70,9 @@ func Described(s *huma.Schema, description string) *huma.Schema {
 	return s
 }
 
-// RefuseMore makes schemas of bodies refuse members that they do not list. It ignores names that are
+// ForbidUnknownMembers makes schemas of bodies refuse members that they do not list. It ignores names that are
 // not in the document.
-func RefuseMore(schemas map[string]*huma.Schema, names ...string) {
+func ForbidUnknownMembers(schemas map[string]*huma.Schema, names ...string) {
 	for _, name := range names {
 		if s := schemas[name]; s != nil {
 			s.AdditionalProperties = false

@@ -121,7 +121,7 @@ func (f *fleetHandlers) workerItems(seen *catalog.Seen) []WorkerItem {
 	items := make([]WorkerItem, 0, len(workers))
 	for i := range workers {
 		item := workerItem(seen, &workers[i])
-		if !seen.Whole() {
+		if !seen.SeesEverything() {
 			if len(item.Servers) == 0 {
 				continue
 			}
@@ -153,7 +153,7 @@ func workerItem(seen *catalog.Seen, w *schema.Worker) WorkerItem {
 func (f *fleetHandlers) follow(x *httpapi.Exchange, r *http.Request) error {
 	n := 0
 	tell := func(*sse.Writer) error { return nil }
-	return httpapi.Live{Heartbeat: f.heartbeat, Draining: f.draining, Changes: f.catalog.Changes, Tell: func(out *sse.Writer, why httpapi.Why) (bool, error) {
+	return httpapi.EventStream{Heartbeat: f.heartbeat, Draining: f.draining, Changes: f.catalog.Changes, Tell: func(out *sse.Writer, why httpapi.TellReason) (bool, error) {
 		since := time.Now()
 		switch why {
 		case httpapi.Looked:

@@ -62,7 +62,7 @@ type pinHandlers struct {
 }
 
 func (h *pinHandlers) register(d *httpapi.Document) {
-	d.AtLast(func(all map[string]*huma.Schema) { openapi.RefuseMore(all, "AcceptRequest", "AcceptTool") })
+	d.AtLast(func(all map[string]*huma.Schema) { openapi.ForbidUnknownMembers(all, "AcceptRequest", "AcceptTool") })
 	httpapi.Get(d, opGetPins(), func(ctx context.Context, in *serverInput) (*ServerPins, error) {
 		return pins(httpapi.Of(ctx).Operated(h.catalog), in.ID)
 	})

@@ -171,7 +171,7 @@ func onlyStrings(body []byte) error {
 func (h *resourceHandlers) ask(x *httpapi.Exchange, r *http.Request, call *schema.Call) error {
 	call.ID, call.Server, call.Principal, call.Safe = schema.NewCallID(), schema.ServerID(r.PathValue("id")), x.Principal, true
 	call.Trace = x.Trace(r)
-	return unknownName(call, h.runner.Run(x, r, call, submit.Wish{}))
+	return unknownName(call, h.runner.Run(x, r, call, submit.DurableOptions{}))
 }
 
 // unknownName converts a server's error for an unknown resource, or for the name or arguments of a

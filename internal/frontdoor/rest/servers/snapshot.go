@@ -16,7 +16,7 @@ import (
 // stream would take time proportional to their number.
 type snapshot struct {
 	mu   sync.Mutex
-	last *picture
+	last *encodedFleet
 }
 
 // snapshots are the snapshots for callers who see different parts of the fleet, by the key of
@@ -43,7 +43,7 @@ func (s *snapshots) of(key string) *snapshot {
 	return one
 }
 
-type picture struct {
+type encodedFleet struct {
 	began time.Time
 	done  chan struct{}
 	data  []byte
@@ -58,7 +58,7 @@ func (s *snapshot) get(since time.Time, fleet func() Fleet) []byte {
 		<-p.done
 		return p.data
 	}
-	p = &picture{began: time.Now(), done: make(chan struct{})}
+	p = &encodedFleet{began: time.Now(), done: make(chan struct{})}
 	s.last = p
 	s.mu.Unlock()
 	defer close(p.done)

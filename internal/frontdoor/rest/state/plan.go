@@ -71,7 +71,7 @@ func (h *handlers) planSets(part string, file []TenantSet, had []catalog.Set, by
 		delete(now, at)
 		s := step{StateChange: StateChange{Part: part, Name: at, Action: add}}
 		switch {
-		case known && same(had.Set, one.Set):
+		case known && equalJSON(had.Set, one.Set):
 			continue
 		case known && had.Configured:
 			s.Action, s.Note = skip, "A set of the configuration has this name."
@@ -194,7 +194,7 @@ func planKeys(file, now []ExportedKey) (all []step) {
 		switch {
 		case !known:
 			note(k.Name, "There is no such key here. A file has no secrets: make the key with POST /keys.")
-		case !same(k, here):
+		case !equalJSON(k, here):
 			note(k.Name, "The key is another here: owner, tenant, groups, scopes, tools, note, origin or end differ.")
 		}
 	}

@@ -126,8 +126,8 @@ func (d DisabledTools) where() DisabledTools {
 
 func (p *AcceptedDigest) name() string { return string(p.Server) + "/" + p.Tool }
 
-// same reports whether two values have the same JSON.
-func same(a, b any) bool {
+// equalJSON reports whether two values have the same JSON.
+func equalJSON(a, b any) bool {
 	one, err := json.Marshal(a)
 	other, fault := json.Marshal(b)
 	return err == nil && fault == nil && string(one) == string(other)

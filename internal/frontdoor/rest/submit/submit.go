@@ -46,7 +46,7 @@ func New(d *httpapi.Document, o Options) *Runner {
 
 // Run submits the call and answers with its outcome. It answers with an event stream if the caller
 // requested one and does not want the call stored.
-func (u *Runner) Run(x *httpapi.Exchange, r *http.Request, call *schema.Call, w Wish) error {
+func (u *Runner) Run(x *httpapi.Exchange, r *http.Request, call *schema.Call, w DurableOptions) error {
 	req := calls.Request{Call: call, Durable: w.preference.durable(), Key: w.key, Fingerprint: w.fingerprint, CallbackURL: w.Callback, Async: w.AtOnce()}
 	ctx := r.Context()
 	if x.Span != nil {
@@ -76,7 +76,7 @@ func (u *Runner) Run(x *httpapi.Exchange, r *http.Request, call *schema.Call, w 
 
 // acceptedOr answers a call that was stored: with its outcome, or with its status if the caller
 // does not wait that long.
-func (u *Runner) acceptedOr(ctx context.Context, x *httpapi.Exchange, r *http.Request, c *calls.Accepted, w Wish) error {
+func (u *Runner) acceptedOr(ctx context.Context, x *httpapi.Exchange, r *http.Request, c *calls.Accepted, w DurableOptions) error {
 	x.Set("Callyard-Call-Id", string(c.CallID))
 	if c.Replayed {
 		x.Set("Idempotency-Replayed", "true")

@@ -25,7 +25,7 @@ type Options struct {
 	// Book is the section tenants. If nil, there is none.
 	Book *tenants.Book
 	// Told lists the channels that notify approvers, from the section approver.
-	Told tenants.Told
+	Told tenants.Destinations
 	// Policy holds the effective policies. If nil, no tenant has one.
 	Policy *risk.Holder
 	// Issued are the API keys created at run time. If nil, there are none.

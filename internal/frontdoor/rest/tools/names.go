@@ -21,19 +21,19 @@ type names struct {
 	may   func(schema.ServerID, string) error
 
 	once   sync.Once
-	folded format.Folding[meant]
+	folded format.Folding[namedTool]
 }
 
-// meant is a tool that a name can refer to.
-type meant struct {
+// namedTool is a tool that a name can refer to.
+type namedTool struct {
 	own    string // the caller's own tool; "" for a tool of a server
 	name   string // in the set, or for all providers
 	server schema.ServerID
 	tool   string
 }
 
-// shown returns the name of the tool for errors.
-func (m *meant) shown() string {
+// displayName returns the name of the tool for errors.
+func (m *namedTool) displayName() string {
 	if m.own != "" {
 		return m.own
 	}
@@ -73,7 +73,7 @@ func (n *names) find(name string) (tool catalog.Tool, own string, ambiguous bool
 	default:
 		candidates := make([]string, len(found))
 		for i := range found {
-			candidates[i] = found[i].shown()
+			candidates[i] = found[i].displayName()
 		}
 		return tool, "", true, format.Ambiguous(name, candidates)
 	}
@@ -151,7 +151,7 @@ func (n *names) directory() format.Directory {
 // refused for that reason and never runs another tool.
 func (n *names) fold() {
 	for _, own := range n.own {
-		n.folded.Add(own, meant{own: own})
+		n.folded.Add(own, namedTool{own: own})
 	}
 	if n.set != "" {
 		view, err := n.catalog.SetView(n.set)
@@ -160,14 +160,14 @@ func (n *names) fold() {
 		}
 		for i := range view.Tools {
 			t := &view.Tools[i]
-			n.folded.Add(t.Name, meant{name: t.Name, server: t.Server, tool: t.Tool.Name})
+			n.folded.Add(t.Name, namedTool{name: t.Name, server: t.Server, tool: t.Tool.Name})
 		}
 		return
 	}
 	d := n.directory()
 	for _, server := range d.Servers() {
 		for _, tool := range d.Tools(server) {
-			m := meant{name: format.Name(server, tool), server: schema.ServerID(server), tool: tool}
+			m := namedTool{name: format.Name(server, tool), server: schema.ServerID(server), tool: tool}
 			n.folded.Add(m.name, m)
 			n.folded.Add(server+"__"+tool, m)
 			n.folded.Add(tool, m)

@@ -50,7 +50,7 @@ type WideSwitchRequest struct {
 func (h *toolHandlers) switches(seen *catalog.Seen) SwitchList {
 	list := SwitchList{Switches: make([]Switch, 0)}
 	for _, sw := range h.catalog.Switches().List() {
-		if sw.Wide && !seen.Whole() || !sw.Wide && !seen.Would(sw.Server, sw.Tool) {
+		if sw.Wide && !seen.SeesEverything() || !sw.Wide && !seen.Would(sw.Server, sw.Tool) {
 			continue // patterns and sets reveal hidden tools
 		}
 		list.Switches = append(list.Switches, switchOf(&sw))

@@ -77,7 +77,7 @@ type toolCallHandlers struct {
 }
 
 func (h *toolCallHandlers) register(d *httpapi.Document) {
-	d.AtLast(func(all map[string]*huma.Schema) { openapi.RefuseMore(all, "ConversionRequest") })
+	d.AtLast(func(all map[string]*huma.Schema) { openapi.ForbidUnknownMembers(all, "ConversionRequest") })
 	d.Handle(h.opToolCalls(d), h.toolCalls)
 	httpapi.HandleValue(d, opConvert(d), "The converted tools and calls, with the differences.", map[string]any{
 		"from": "openai", "to": "anthropic",
@@ -109,7 +109,7 @@ func (h *toolCallHandlers) toolCalls(x *httpapi.Exchange, r *http.Request) error
 	b := &block{handlers: h, ctx: x.Span.Carry(r.Context()), base: base, names: names{
 		catalog: x.Seen(h.catalog), whole: catalog.TenantsOf(h.catalog).Seen(x.Principal.Tenant), may: x.Principal.MayCall, set: x.Query.Get("set"),
 	}}
-	if b.wish, err = submit.ReadWish(r, body); err != nil {
+	if b.wish, err = submit.ReadDurableOptions(r, body); err != nil {
 		return err
 	}
 	if b.key, err = httpapi.IdempotencyKey(r); err != nil {
@@ -167,7 +167,7 @@ type block struct {
 	base     *schema.Call    // template of all calls
 	key      string          // the Idempotency-Key; "" if there is none
 	print    string
-	wish     submit.Wish
+	wish     submit.DurableOptions
 	names    names
 
 	format  format.Format

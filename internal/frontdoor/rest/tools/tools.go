@@ -130,7 +130,9 @@ type toolHandlers struct {
 }
 
 func (h *toolHandlers) register(d *httpapi.Document) {
-	d.AtLast(func(all map[string]*huma.Schema) { openapi.RefuseMore(all, "SwitchRequest", "WideSwitchRequest") })
+	d.AtLast(func(all map[string]*huma.Schema) {
+		openapi.ForbidUnknownMembers(all, "SwitchRequest", "WideSwitchRequest")
+	})
 	httpapi.Register(d, opListTools(), h.list)
 	httpapi.Get(d, opListSwitches(), func(ctx context.Context, _ *httpapi.NoInput) (SwitchList, error) {
 		return h.switches(httpapi.Of(ctx).Operated(h.catalog)), nil

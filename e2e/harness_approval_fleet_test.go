@@ -19,7 +19,7 @@ import (
 	"github.com/callyard/callyard/internal/mcptest"
 )
 
-// The servers of a bureau. Calls of the first wait for their caller, and calls
+// The servers of a fleet. Calls of the first wait for their caller, and calls
 // of the second for approvers. The approval of an effect whose ID ends in "overdue" expires
 // after a moment.
 const (
@@ -27,8 +27,8 @@ const (
 	peoplesServer = "grant"
 )
 
-// bureau is a fleet of separate processes, whose calls need an approval.
-type bureau struct {
+// approvalFleet is a fleet of separate processes, whose calls need an approval.
+type approvalFleet struct {
 	nats      *natsProcess
 	doors     []*door
 	approvers []*door // doors, because they have a port and readiness like front doors
@@ -41,16 +41,16 @@ type bureau struct {
 	natsDir                string
 }
 
-// staff is the number of processes of each kind in a bureau, and its Redis: a
+// staff is the number of processes of each kind in a fleet, and its Redis: a
 // section of the configuration, or none.
 type staff struct {
 	doors, approvers, workers int
 	redis                     string
 	env                       []string         // of all of them
-	servers                   map[string]entry // in addition to those of a bureau
+	servers                   map[string]entry // in addition to those of the fleet
 }
 
-// The approvers of a bureau, and an observer who may decide nothing. Their
+// The approvers of the fleet, and an observer who may decide nothing. Their
 // names are their keys.
 var deciders = [...]string{"ann", "ben", "cleo", "dora"}
 
@@ -75,10 +75,10 @@ rules:
     approval: {groups: [ops], expires: 20m}
 `
 
-// openBureau starts a bureau and waits until calls can be held and run.
-func openBureau(t testing.TB, s staff) *bureau {
+// openApprovalFleet starts a fleet and waits until calls can be held and run.
+func openApprovalFleet(t testing.TB, s staff) *approvalFleet {
 	t.Helper()
-	b := &bureau{effects: filepath.Join(t.TempDir(), "effects"), natsDir: t.TempDir(), wide: wideClient(t)}
+	b := &approvalFleet{effects: filepath.Join(t.TempDir(), "effects"), natsDir: t.TempDir(), wide: newParallelClient(t)}
 	b.nats = startNATS(t, b.natsDir)
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "policy.yaml"), bureauPolicy)
@@ -121,7 +121,7 @@ func openBureau(t testing.TB, s staff) *bureau {
 }
 
 // ready waits until every front door reports the servers on every worker.
-func (b *bureau) ready(t testing.TB) {
+func (b *approvalFleet) ready(t testing.TB) {
 	t.Helper()
 	for _, d := range b.doors {
 		d.waitServers(t, len(b.workers), callersServer, peoplesServer)
@@ -136,8 +136,8 @@ func startApprover(t testing.TB, s setup) *door {
 	return d
 }
 
-// wideClient returns a client for many concurrent requests.
-func wideClient(t testing.TB) *http.Client {
+// newParallelClient returns a client for many concurrent requests.
+func newParallelClient(t testing.TB) *http.Client {
 	transport := &http.Transport{
 		DialContext: (&net.Dialer{Timeout: 20 * time.Second}).DialContext, MaxIdleConnsPerHost: 1000, DisableCompression: true,
 	}
@@ -176,7 +176,7 @@ type heldCall struct {
 
 // asked holds a call of the tool effect at a front door. ms is the time that the tool
 // takes after its effect.
-func (b *bureau) asked(t testing.TB, d *door, people bool, id string, ms int) *heldCall {
+func (b *approvalFleet) asked(t testing.TB, d *door, people bool, id string, ms int) *heldCall {
 	t.Helper()
 	q := &heldCall{id: id, people: people}
 	server := callersServer
@@ -191,7 +191,7 @@ func (b *bureau) asked(t testing.TB, d *door, people bool, id string, ms int) *h
 }
 
 // shown loads the call as an approver, because a decision names the arguments that were seen.
-func (b *bureau) shown(t testing.TB, at *door, q *heldCall) {
+func (b *approvalFleet) shown(t testing.TB, at *door, q *heldCall) {
 	t.Helper()
 	var seen struct {
 		Digest string `json:"arguments_digest"`
@@ -212,18 +212,18 @@ func (b *bureau) shown(t testing.TB, at *door, q *heldCall) {
 }
 
 // confirms sends the caller's confirmation or refusal.
-func (b *bureau) confirms(at *door, q *heldCall, yes bool) (answer, error) {
+func (b *approvalFleet) confirms(at *door, q *heldCall, yes bool) (answer, error) {
 	return send(b.wide, at.url, "POST", "/confirmations/"+q.ID, fmt.Sprintf(`{"confirm":%t}`, yes))
 }
 
 // decides sends an approver's decision.
-func (b *bureau) decides(at *door, q *heldCall, person, kind string) (answer, error) {
+func (b *approvalFleet) decides(at *door, q *heldCall, person, kind string) (answer, error) {
 	return send(b.wide, at.url, "POST", "/approvals/"+q.ApprovalID+"/decisions", fmt.Sprintf(`{"kind":%q,"digest":%q}`, kind, q.digest), "X-API-Key: "+person)
 }
 
 // ended polls the call until it has ended, and returns its state. It asks again if a front door
 // does not know the state.
-func (b *bureau) ended(t testing.TB, at *door, q *heldCall) (s callState) {
+func (b *approvalFleet) ended(t testing.TB, at *door, q *heldCall) (s callState) {
 	t.Helper()
 	at.eventually(t, answerWithin, "telling what came of "+q.id, func() error {
 		a, err := send(b.wide, at.url, "GET", "/calls/"+q.CallID+"?wait=5", "")
@@ -242,9 +242,9 @@ func (b *bureau) ended(t testing.TB, at *door, q *heldCall) (s callState) {
 	return s
 }
 
-// honest returns an error unless the state that a caller sees matches the number of
+// checkState returns an error unless the state that a caller sees matches the number of
 // effects.
-func (q *heldCall) honest(s callState, effects int) error {
+func (q *heldCall) checkState(s callState, effects int) error {
 	switch s.State {
 	case "succeeded":
 		if effects != 1 || !strings.Contains(string(s.Result), "done "+q.id) {
@@ -268,11 +268,11 @@ func (p *process) freeze(t testing.TB) {
 	t.Helper()
 	p.signal(t, syscall.SIGSTOP)
 	t.Cleanup(p.thaw)
-	standsStill(t, p.pid())
+	waitUntilStopped(t, p.pid())
 }
 
-// standsStill waits until a process that got SIGSTOP has stopped.
-func standsStill(t testing.TB, pid int) {
+// waitUntilStopped waits until a process that got SIGSTOP has stopped.
+func waitUntilStopped(t testing.TB, pid int) {
 	t.Helper()
 	eventually(t, soon, "standing still", func() error {
 		if !frozen(pid) {

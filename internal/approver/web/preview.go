@@ -16,8 +16,8 @@ const (
 	peekWidth    = 120 // bytes per line
 )
 
-// peek is the beginning of arguments.
-type peek struct {
+// preview is the beginning of arguments.
+type preview struct {
 	Lines []peekLine
 	Rest  int // the number of lines that are not shown; -1 means that the lines were not counted
 	Size  int // total size in bytes
@@ -31,7 +31,7 @@ type peekLine struct {
 
 // peek returns the beginning of the effective arguments, or nil if they cannot be read; the list
 // is shown without them. Large arguments are not read.
-func (v *approvals) peek(ctx context.Context, a *ledger.Approval) *peek {
+func (v *approvals) peek(ctx context.Context, a *ledger.Approval) *preview {
 	bound := a.Bound()
 	key := [2]string{string(a.ID), bound.ArgumentsDigest}
 	if p, ok := v.peeks.get(key); ok {
@@ -41,22 +41,22 @@ func (v *approvals) peek(ctx context.Context, a *ledger.Approval) *peek {
 	if a.Edited != nil {
 		size = a.Edited.Size
 	}
-	p := &peek{Size: int(size), Rest: -1}
+	p := &preview{Size: int(size), Rest: -1}
 	if !a.Apart {
 		args, err := v.o.Ledger.ArgumentsOf(ctx, a)
 		if err != nil {
 			v.o.Log.Debug("the arguments of a pending call cannot be shown in the list", "approval_id", a.ID, "error", err)
 			return nil
 		}
-		p = peekOf(args)
+		p = previewOf(args)
 	}
 	v.peeks.put(key, p)
 	return p
 }
 
-// peekOf returns the beginning of arguments, on one line if all of them fit on one.
-func peekOf(args []byte) *peek {
-	p := &peek{Size: len(args)}
+// previewOf returns the beginning of arguments, on one line if all of them fit on one.
+func previewOf(args []byte) *preview {
+	p := &preview{Size: len(args)}
 	text := args
 	if len(args) > peekWidth {
 		if pretty := indented(args); pretty != nil {
@@ -76,10 +76,10 @@ func peekOf(args []byte) *peek {
 // is empty.
 type peeks struct {
 	mu   sync.Mutex
-	kept map[[2]string]*peek
+	kept map[[2]string]*preview
 }
 
-func (p *peeks) get(key [2]string) (*peek, bool) {
+func (p *peeks) get(key [2]string) (*preview, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	found, ok := p.kept[key]
@@ -87,11 +87,11 @@ func (p *peeks) get(key [2]string) (*peek, bool) {
 }
 
 // put adds a peek. It clears a full cache, which also removes the calls that were decided long ago.
-func (p *peeks) put(key [2]string, found *peek) {
+func (p *peeks) put(key [2]string, found *preview) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.kept == nil || len(p.kept) >= maxKeptPeeks {
-		p.kept = make(map[[2]string]*peek)
+		p.kept = make(map[[2]string]*preview)
 	}
 	p.kept[key] = found
 }

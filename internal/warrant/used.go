@@ -7,12 +7,12 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// Spent remembers the warrants that were used in this process until they expire. It is safe for
+// UsedWarrants remembers the warrants that were used in this process until they expire. It is safe for
 // concurrent use.
 //
 // It is the second fence. The first is the ledger, which gives an approved call to one runner
-// once. Spent keeps a message that is sent again, by any sender, from running again here.
-type Spent struct {
+// once. UsedWarrants keeps a message that is sent again, by any sender, from running again here.
+type UsedWarrants struct {
 	most int
 
 	mu        sync.Mutex
@@ -27,9 +27,9 @@ type use struct {
 	deadline int64
 }
 
-// NewSpent returns a Spent that holds at most that number of warrants.
-func NewSpent(most int) *Spent {
-	return &Spent{most: most, calls: make(map[schema.CallID]use), approvals: make(map[schema.ApprovalID]struct{})}
+// NewUsedWarrants returns UsedWarrants that hold at most that number of warrants.
+func NewUsedWarrants(most int) *UsedWarrants {
+	return &UsedWarrants{most: most, calls: make(map[schema.CallID]use), approvals: make(map[schema.ApprovalID]struct{})}
 }
 
 // Expired warrants are swept periodically, and sooner if the memory is full.
@@ -41,7 +41,7 @@ const (
 // Take marks the warrant as used. c comes from [Trust.Admit] with the same now. Errors:
 // KindConflict if this call or this approval was already used here; KindForbidden if its
 // deadline is too old to tell; KindUnavailable if the memory is full.
-func (s *Spent) Take(c *Claims, now time.Time) *schema.Error {
+func (s *UsedWarrants) Take(c *Claims, now time.Time) *schema.Error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, call := s.calls[c.CallID]
@@ -66,9 +66,9 @@ func (s *Spent) Take(c *Claims, now time.Time) *schema.Error {
 	return nil
 }
 
-// Return undoes [Spent.Take] for a call that provably did not reach its server, so that it can
+// Return undoes [UsedWarrants.Take] for a call that provably did not reach its server, so that it can
 // be sent here again.
-func (s *Spent) Return(c *Claims) {
+func (s *UsedWarrants) Return(c *Claims) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.calls, c.CallID)
@@ -76,7 +76,7 @@ func (s *Spent) Return(c *Claims) {
 }
 
 // sweep forgets warrants that no worker would admit any longer.
-func (s *Spent) sweep(now time.Time) {
+func (s *UsedWarrants) sweep(now time.Time) {
 	s.swept = now
 	over := now.Add(-Leeway).UnixMilli()
 	for id, u := range s.calls {

@@ -11,7 +11,7 @@ func FuzzPeek(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, args []byte) {
-		p := peekOf(args)
+		p := previewOf(args)
 		if len(p.Lines) > peekLines || p.Rest < 0 || p.Size != len(args) {
 			t.Errorf("%d lines, %d more, of %d bytes", len(p.Lines), p.Rest, p.Size)
 		}

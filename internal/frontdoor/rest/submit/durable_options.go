@@ -9,8 +9,8 @@ import (
 	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
 )
 
-// Wish holds the caller's wishes for storing a call and waiting for it.
-type Wish struct {
+// DurableOptions holds the caller's wishes for storing a call and waiting for it.
+type DurableOptions struct {
 	preference
 	key, fingerprint string
 	Callback         string
@@ -19,11 +19,13 @@ type Wish struct {
 }
 
 // durable reports whether the call must be stored before it runs.
-func (w *Wish) durable() bool { return w.preference.durable() || w.key != "" || w.Callback != "" }
+func (w *DurableOptions) durable() bool {
+	return w.preference.durable() || w.key != "" || w.Callback != ""
+}
 
-// ReadWish reads the headers that make a call durable. Most calls have none. The fingerprint of the
+// ReadDurableOptions reads the headers that make a call durable. Most calls have none. The fingerprint of the
 // idempotency key is computed from body.
-func ReadWish(r *http.Request, body []byte) (w Wish, err error) {
+func ReadDurableOptions(r *http.Request, body []byte) (w DurableOptions, err error) {
 	if headers := r.Header["Prefer"]; len(headers) > 0 {
 		w.preference = preferred(headers)
 	}
@@ -40,17 +42,17 @@ func ReadWish(r *http.Request, body []byte) (w Wish, err error) {
 }
 
 // AtOnce reports whether the caller does not wait for the end of the call.
-func (w *Wish) AtOnce() bool { return w.async && !w.waits }
+func (w *DurableOptions) AtOnce() bool { return w.async && !w.waits }
 
 // Preferred reports whether the caller requested a stored call with Prefer.
-func (w *Wish) Preferred() bool { return w.preference.durable() }
+func (w *DurableOptions) Preferred() bool { return w.preference.durable() }
 
 // Wait returns the time that the caller waits for the end of a stored call. false means that it
 // waits without limit.
-func (w *Wish) Wait() (time.Duration, bool) { return min(w.wait, MaxWait), w.waits }
+func (w *DurableOptions) Wait() (time.Duration, bool) { return min(w.wait, MaxWait), w.waits }
 
 // Applied returns the value of Preference-Applied for a stored call.
-func (w *Wish) Applied() string {
+func (w *DurableOptions) Applied() string {
 	if w.waits {
 		return "wait=" + strconv.Itoa(int(w.wait/time.Second))
 	}

@@ -16,7 +16,7 @@ func claimsOf(call schema.CallID, approval schema.ApprovalID, deadline time.Time
 }
 
 func TestWarrantIsUsedOnceUnderConcurrency(t *testing.T) {
-	s := warrant.NewSpent(100)
+	s := warrant.NewUsedWarrants(100)
 	c := claimsOf("call", "approval", during.Add(time.Minute))
 	var won, told atomic.Int64
 	var wg sync.WaitGroup
@@ -37,7 +37,7 @@ func TestWarrantIsUsedOnceUnderConcurrency(t *testing.T) {
 }
 
 func TestNeitherACallNorAnApprovalIsUsedTwice(t *testing.T) {
-	s := warrant.NewSpent(100)
+	s := warrant.NewUsedWarrants(100)
 	later := during.Add(time.Minute)
 	if refusal := s.Take(claimsOf("call", "approval", later), during); refusal != nil {
 		t.Fatal(refusal)
@@ -55,7 +55,7 @@ func TestNeitherACallNorAnApprovalIsUsedTwice(t *testing.T) {
 }
 
 func TestReturnedWarrantCanBeUsedAgain(t *testing.T) {
-	s := warrant.NewSpent(1)
+	s := warrant.NewUsedWarrants(1)
 	c := claimsOf("call", "approval", during.Add(time.Minute))
 	for range 3 {
 		if refusal := s.Take(c, during); refusal != nil {
@@ -67,7 +67,7 @@ func TestReturnedWarrantCanBeUsedAgain(t *testing.T) {
 
 func TestFullSpentMemoryRefusesWarrants(t *testing.T) {
 	const most = 50
-	s := warrant.NewSpent(most)
+	s := warrant.NewUsedWarrants(most)
 	ends := during.Add(time.Minute)
 	for i := range most {
 		if refusal := s.Take(claimsOf(schema.CallID(fmt.Sprint("call", i)), schema.ApprovalID(fmt.Sprint("approval", i)), ends), during); refusal != nil {
@@ -86,7 +86,7 @@ func TestFullSpentMemoryRefusesWarrants(t *testing.T) {
 }
 
 func TestClockSetBackDoesNotAllowReuse(t *testing.T) {
-	s := warrant.NewSpent(100)
+	s := warrant.NewUsedWarrants(100)
 	c := claimsOf("call", "approval", during.Add(time.Minute))
 	if refusal := s.Take(c, during); refusal != nil {
 		t.Fatal(refusal)

@@ -11,11 +11,11 @@ import (
 // The trust of a process that also signs knows the warrants signed there. It must give the same answer
 // for every text as the trust of any other process.
 func TestTrustWithASignerAdmitsTheSameWarrants(t *testing.T) {
-	own := warrant.NewSigner(keyOf("approver"), warrant.Hows()...).Here()
+	own := warrant.NewSigner(keyOf("approver"), warrant.Deciders()...).Here()
 	here, elsewhere := &warrant.Trust{}, &warrant.Trust{}
 	here.AddSigner(own)
-	elsewhere.Add(public(keyOf("approver")), warrant.Hows()...)
-	for _, how := range warrant.Hows() {
+	elsewhere.Add(public(keyOf("approver")), warrant.Deciders()...)
+	for _, how := range warrant.Deciders() {
 		good, err := own.For(how).Sign(claims(how))
 		if err != nil {
 			t.Fatal(err)

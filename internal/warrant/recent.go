@@ -5,17 +5,17 @@ import (
 	"sync"
 )
 
-// made remembers the last warrants that were signed in this process and not used yet. A warrant
+// recentWarrants remembers the last warrants that were signed in this process and not used yet. A warrant
 // that equals one of them byte by byte was signed with the key that it names. Verifying its
 // signature again would be redundant, and takes longer than all other work of the process for an
 // approved call.
-type made struct {
+type recentWarrants struct {
 	mu    sync.Mutex
 	texts [256][]byte
 	next  int
 }
 
-func (m *made) put(text []byte) {
+func (m *recentWarrants) put(text []byte) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.texts[m.next] = bytes.Clone(text) // the caller may change its slice
@@ -23,7 +23,7 @@ func (m *made) put(text []byte) {
 }
 
 // take reports whether the warrant was signed here, and forgets it. A nil receiver returns false.
-func (m *made) take(text []byte) bool {
+func (m *recentWarrants) take(text []byte) bool {
 	if m == nil {
 		return false
 	}
