@@ -164,7 +164,7 @@ func TestTheConsoleWithoutJavaScript(t *testing.T) {
 	p.sees("another element", `document.querySelectorAll("fieldset fieldset").length === 1`)
 	p.open(pages + "/console/tool?server=crm&tool=echo")
 	p.do(chromedp.SendKeys(chromedp.CSS(`textarea[name="f.a.0"]`), "no script"))
-	p.do(chromedp.Click(chromedp.CSS(`button[value=compose]`)))
+	p.do(chromedp.Click(chromedp.CSS(`button[value=compose]:not([hidden])`)))
 	p.sees("the editor", `document.getElementById("arguments").value.includes("no script")`)
 	p.do(chromedp.Click(chromedp.CSS(`button[value=run]`)))
 	p.sees("the result", `document.querySelector(".result .badge.success") !== null`)

@@ -179,8 +179,8 @@ func TestTheReleaseHasEveryProgramOnEveryPlatform(t *testing.T) {
 	if !slices.EqualFunc(c.Checksum.ExtraFiles, chart, sameMap) || !slices.EqualFunc(c.Release.ExtraFiles, chart, sameMap) {
 		t.Errorf("the chart is missing from the checksums or the release files: %v %v", c.Checksum.ExtraFiles, c.Release.ExtraFiles)
 	}
-	if len(c.SBOMs) != 1 || c.SBOMs[0].Cmd != "syft" || len(c.Signs) != 1 || c.Signs[0].Artifacts != "checksum" || len(c.ImageSigns) != 1 {
-		t.Errorf("the release must have SBOMs by syft and signatures of checksums and images: %+v, %+v %+v", c.SBOMs, c.Signs, c.ImageSigns)
+	if len(c.SBOMs) != 1 || c.SBOMs[0].Cmd != "cyclonedx-gomod" || len(c.Signs) != 1 || c.Signs[0].Artifacts != "checksum" || len(c.ImageSigns) != 1 {
+		t.Errorf("the release must have SBOMs by cyclonedx-gomod and signatures of checksums and images: %+v, %+v %+v", c.SBOMs, c.Signs, c.ImageSigns)
 	}
 }
 
