@@ -50,7 +50,7 @@ for program in callyard frontdoor worker approver; do
   go version -m "$file" | awk '$1 == "dep" { if (dep) print dep; dep = $2 "@" $3 } $1 == "=>" { dep = "" } END { if (dep) print dep }' >"$work/modules"
   [ -s "$work/modules" ] || die "$program names no modules"
   modules=$((modules + $(wc -l <"$work/modules")))
-  cyclonedx-gomod bin -json -std -output "$work/sbom.json" "$file"
+  cyclonedx-gomod bin -json -std -version v0.0.1 -output "$work/sbom.json" "$file"
   node -e '
     const read = (name) => require("fs").readFileSync(name, "utf8");
     const components = new Set(JSON.parse(read(process.argv[1])).components.map((c) => `${c.name}@${c.version}`));
