@@ -63,6 +63,7 @@ type releaseConfig struct {
 	SBOMs []struct {
 		ID        string   `yaml:"id"`
 		Artifacts string   `yaml:"artifacts"`
+		IDs       []string `yaml:"ids"`
 		Cmd       string   `yaml:"cmd"`
 		Args      []string `yaml:"args"`
 		Documents []string `yaml:"documents"`
@@ -179,8 +180,8 @@ func TestTheReleaseHasEveryProgramOnEveryPlatform(t *testing.T) {
 	if !slices.EqualFunc(c.Checksum.ExtraFiles, chart, sameMap) || !slices.EqualFunc(c.Release.ExtraFiles, chart, sameMap) {
 		t.Errorf("the chart is missing from the checksums or the release files: %v %v", c.Checksum.ExtraFiles, c.Release.ExtraFiles)
 	}
-	if len(c.SBOMs) != 1 || c.SBOMs[0].Cmd != "cyclonedx-gomod" || len(c.Signs) != 1 || c.Signs[0].Artifacts != "checksum" || len(c.ImageSigns) != 1 {
-		t.Errorf("the release must have SBOMs by cyclonedx-gomod and signatures of checksums and images: %+v, %+v %+v", c.SBOMs, c.Signs, c.ImageSigns)
+	if len(c.SBOMs) != 1 || c.SBOMs[0].Cmd != "cyclonedx-gomod" || !slices.Equal(c.SBOMs[0].IDs, c.Archives[0].IDs) || len(c.Signs) != 1 || c.Signs[0].Artifacts != "checksum" || len(c.ImageSigns) != 1 {
+		t.Errorf("the release must have an SBOM by cyclonedx-gomod of each program in the archives, and signatures of checksums and images: %+v, %+v %+v", c.SBOMs, c.Signs, c.ImageSigns)
 	}
 }
 
