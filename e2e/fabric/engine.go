@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	cerrdefs "github.com/containerd/errdefs"
 	"github.com/moby/moby/client"
@@ -93,8 +94,7 @@ func (e *engine) remove(ctx context.Context, filters client.Filters, chosen func
 	failed(err)
 	for _, c := range containers.Items {
 		if chosen(c.Labels) {
-			_, err := e.docker.ContainerRemove(ctx, c.ID, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
-			failed(err)
+			failed(e.removeContainer(ctx, c.ID))
 		}
 	}
 	networks, err := e.docker.NetworkList(ctx, client.NetworkListOptions{Filters: filters})
@@ -118,6 +118,23 @@ func (e *engine) remove(ctx context.Context, filters client.Filters, chosen func
 	}
 	return nil
 }
+
+// removeContainer removes a container and waits until it is gone. The engine may refuse that while it
+// restarts the container, and another process may be removing it, so it is tried again.
+func (e *engine) removeContainer(ctx context.Context, id string) error {
+	ctx, cancel := context.WithTimeout(ctx, removeWithin)
+	defer cancel()
+	return Until(ctx, func() error {
+		_, err := e.docker.ContainerRemove(ctx, id, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+		if cerrdefs.IsNotFound(err) {
+			return nil
+		}
+		return err
+	})
+}
+
+// removeWithin limits the time to remove a container.
+const removeWithin = 30 * time.Second
 
 // alive reports whether a process exists, also if it belongs to another user.
 func alive(pid int) bool {
