@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -86,7 +85,7 @@ func (e *engine) clear(ctx context.Context) error {
 func (e *engine) remove(ctx context.Context, filters client.Filters, chosen func(labels map[string]string) bool) error {
 	var errs []error
 	failed := func(err error) {
-		if err != nil && !cerrdefs.IsNotFound(err) && !strings.Contains(err.Error(), "already in progress") {
+		if err != nil && !cerrdefs.IsNotFound(err) {
 			errs = append(errs, err)
 		}
 	}
