@@ -27,9 +27,10 @@ type NamedSchema struct {
 // match ^[a-zA-Z0-9._-]+$. Each definition ($defs and definitions) becomes a separate schema
 // "name.X". Every reference, including recursive ones, is rewritten to the location of its target
 // in the document. Keywords of older drafts are converted to 2020-12. A schema with several types
-// becomes an anyOf, because generators of Go clients fail on a list of types, and so do the named
-// values of lists in a choice, which become schemas "name.enum". References that lead outside the schema, and keywords with values that JSON Schema does not allow, are omitted and
-// listed, because they would make the whole document invalid.
+// becomes an anyOf, and the items of a list in a choice become a schema "name.enum" if they have an
+// enum, because generators of Go clients fail on both. References that lead outside the schema, and
+// keywords with values that JSON Schema does not allow, are omitted and listed, because they would
+// make the whole document invalid.
 func Embed(raw json.RawMessage, name string) Embedded {
 	n := &notes{}
 	root, err := read(raw)
@@ -102,8 +103,8 @@ func (e *embedding) schemas() []NamedSchema {
 	return out
 }
 
-// eachSubschema calls f for every direct subschema of s, including those of older drafts.
-func eachSubschema(s *value, f func(sub *value)) {
+// eachSchemaOfAnyDraft is [eachSchema] including the keywords of older drafts.
+func eachSchemaOfAnyDraft(s *value, f func(sub *value)) {
 	eachSchema(s, "", func(sub *value, _ string) { f(sub) })
 	if needs := s.get("dependencies"); needs.isObject() {
 		for _, m := range needs.members {
@@ -153,7 +154,7 @@ func (e *embedding) identify(s *value, base *url.URL, old bool) {
 			e.anchors[own.String()+"#"+name] = s
 		}
 	}
-	eachSubschema(s, func(sub *value) { e.identify(sub, own, old) })
+	eachSchemaOfAnyDraft(s, func(sub *value) { e.identify(sub, own, old) })
 }
 
 // refer resolves every reference.
@@ -187,7 +188,7 @@ func (e *embedding) refer(s *value, base *url.URL, old bool) {
 			e.targets[also] = target
 		}
 	}
-	eachSubschema(s, func(sub *value) { e.refer(sub, base, old) })
+	eachSchemaOfAnyDraft(s, func(sub *value) { e.refer(sub, base, old) })
 }
 
 // resolve returns the schema that a reference points to, or nil if it is not in the document.
@@ -261,7 +262,7 @@ func (e *embedding) collect() {
 				own(m.value, m.value)
 			}
 		}
-		eachSubschema(s, func(sub *value) {
+		eachSchemaOfAnyDraft(s, func(sub *value) {
 			if !definitions[sub] {
 				own(sub, owner)
 			}
@@ -288,7 +289,7 @@ func (e *embedding) collect() {
 				}
 			}
 			if s.isObject() {
-				eachSubschema(s, func(sub *value) {
+				eachSchemaOfAnyDraft(s, func(sub *value) {
 					if owners[sub] == part {
 						walk(sub)
 					}

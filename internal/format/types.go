@@ -72,26 +72,30 @@ func (e *embedding) liftItems() {
 	for _, p := range slices.Clone(e.parts) {
 		everySchema(p.value, 0, func(s *value) {
 			for _, word := range []string{"anyOf", "oneOf"} {
-				choice := s.get(word)
-				if !choice.isList() {
-					continue
-				}
-				for _, branch := range choice.items {
-					item := branch.get("items")
-					if !item.get("enum").isList() {
-						continue
-					}
-					name := p.name + ".enum"
-					for i := 2; taken[name]; i++ {
-						name = p.name + ".enum_" + strconv.Itoa(i)
-					}
-					taken[name] = true
-					lifted := object()
-					branch.set("items", lifted)
-					e.targets[lifted] = item
-					e.parts = append(e.parts, embeddedPart{name, item})
+				if choice := s.get(word); choice.isList() {
+					e.liftItemsOf(choice.items, p.name+".enum", taken)
 				}
 			}
 		})
+	}
+}
+
+// liftItemsOf lifts the items of the branches of a choice; see [embedding.liftItems]. The new parts
+// get the name, with a number if it is taken.
+func (e *embedding) liftItemsOf(branches []*value, name string, taken map[string]bool) {
+	for _, branch := range branches {
+		item := branch.get("items")
+		if !item.get("enum").isList() {
+			continue
+		}
+		free := name
+		for i := 2; taken[free]; i++ {
+			free = name + "_" + strconv.Itoa(i)
+		}
+		taken[free] = true
+		lifted := object()
+		branch.set("items", lifted)
+		e.targets[lifted] = item
+		e.parts = append(e.parts, embeddedPart{free, item})
 	}
 }
