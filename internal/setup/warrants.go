@@ -85,8 +85,8 @@ func (c *Config) unusable(err error) error {
 }
 
 // OwnKey creates the data folder, and sets the key of a process that is front door, approver and
-// worker in one: the configured key, otherwise that of the data folder, which the first start creates. The worker trusts it in
-// addition to the configured keys.
+// worker in one: the configured key, otherwise that of the data folder, which the first start
+// creates. The worker trusts it in addition to the configured keys.
 func (c *Config) OwnKey() error {
 	c.whole = true
 	w := &c.Warrants

@@ -13,7 +13,8 @@ import (
 const ownSecret = "webhooks.secret"
 
 // OwnSecret sets the secret of webhooks for a process without a configured one. It is read from the
-// data folder, which [Config.OwnKey] has created and where the first start creates it. Receivers need it to verify deliveries.
+// data folder, which [Config.OwnKey] has created and where the first start creates it. Receivers
+// need it to verify deliveries.
 func (c *Config) OwnSecret() error {
 	if c.Webhooks.SecretsFile != "" {
 		return nil
