@@ -17,6 +17,7 @@ import (
 	"github.com/callyard/callyard/internal/approver/web"
 	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/kit/goldentest"
+	"github.com/callyard/callyard/internal/kit/polltest"
 	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema"
@@ -80,7 +81,7 @@ func TestDeletedArgumentsAreReportedAsDeleted(t *testing.T) {
 		t.Errorf("while it waits: %.200s, %v", raw, err)
 	}
 	decode(t, f.api("ada", "POST", "/approvals/"+string(a.ID)+"/decisions", decision("deny", a.Binding.ArgumentsDigest, `,"reason":"no"`)), &struct{}{})
-	eventually(t, func() bool {
+	polltest.Within(t, 20*time.Second, "the arguments are deleted", func() bool {
 		_, err := f.ledger.Asked(t.Context(), schema.DefaultTenant, a.ID)
 		return schema.KindOf(err) == schema.KindNotFound
 	})
@@ -94,18 +95,6 @@ func TestDeletedArgumentsAreReportedAsDeleted(t *testing.T) {
 	}
 	if page := f.do(ada, "GET", "/history", ""); page.status != http.StatusOK || !strings.Contains(page.body, string(a.ID)) {
 		t.Errorf("the history is %d", page.status)
-	}
-}
-
-// eventually waits until a condition is true.
-func eventually(t *testing.T, so func() bool) {
-	t.Helper()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for until := time.Now().Add(20 * time.Second); !so(); <-tick.C {
-		if time.Now().After(until) {
-			t.Fatal("it did not happen within 20 s")
-		}
 	}
 }
 

@@ -13,6 +13,23 @@ import (
 	"github.com/callyard/callyard/internal/approver/web"
 )
 
+// events opens the stream of changes and returns its lines. They end after 20 s at the latest.
+func (f *fabric) events(c *http.Client) *bufio.Scanner {
+	f.t.Helper()
+	ctx, cancel := context.WithTimeout(f.t.Context(), 20*time.Second)
+	f.t.Cleanup(cancel)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, f.url+"/events", http.NoBody)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	resp, err := c.Do(r)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(func() { _ = resp.Body.Close() })
+	return bufio.NewScanner(resp.Body)
+}
+
 // Without NATS, the lists come from this process's copy.
 func TestListsSayThatDecisionsCannotBeRecorded(t *testing.T) {
 	var away atomic.Bool
@@ -26,18 +43,7 @@ func TestListsSayThatDecisionsCannotBeRecorded(t *testing.T) {
 	})
 	f.web.SetHeartbeat(10 * time.Millisecond)
 	c := f.signedIn("ada")
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, f.url+"/events", http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := c.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	lines := bufio.NewScanner(resp.Body)
+	lines := f.events(c)
 	for _, is := range []bool{false, true, false} {
 		changes := is != away.Swap(is)
 		for changes && lines.Scan() && lines.Text() != "event: changed" {

@@ -1,8 +1,6 @@
 package web_test
 
 import (
-	"bufio"
-	"context"
 	"fmt"
 	"maps"
 	"net/http"
@@ -328,18 +326,7 @@ func TestExternalTextIsEscaped(t *testing.T) {
 func TestOpenPagesGetChangeEvents(t *testing.T) {
 	f := open(t, people(), nil)
 	c := f.signedIn("ada")
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, "GET", f.url+"/events", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := c.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	lines := bufio.NewScanner(resp.Body)
+	lines := f.events(c)
 	if !lines.Scan() || lines.Text() != "retry: 3000" {
 		t.Fatalf("%q", lines.Text())
 	}

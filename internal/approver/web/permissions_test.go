@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/approver/web"
+	"github.com/callyard/callyard/internal/kit/polltest"
 	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema"
@@ -119,14 +121,7 @@ func cookieOf(t *testing.T, f *fabric, c *http.Client) string {
 // permitted waits until the desk has n permissions.
 func (f *fabric) permitted(n int) {
 	f.t.Helper()
-	deadline := time.After(10 * time.Second)
-	for len(f.desk.Permissions.List(schema.DefaultTenant)) != n {
-		select {
-		case <-deadline:
-			f.t.Fatalf("there are %d permissions, not %d", len(f.desk.Permissions.List(schema.DefaultTenant)), n)
-		default:
-		}
-	}
+	polltest.Within(f.t, 10*time.Second, fmt.Sprintf("there are %d permissions", n), func() bool { return len(f.desk.Permissions.List(schema.DefaultTenant)) == n })
 }
 
 func TestPermissionsAreGrantedOverTheAPI(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"github.com/callyard/callyard/internal/approver/slack/enrol"
 	"github.com/callyard/callyard/internal/approver/web"
 	"github.com/callyard/callyard/internal/authn"
+	"github.com/callyard/callyard/internal/kit/polltest"
 	"github.com/callyard/callyard/pkg/bus/bustest"
 )
 
@@ -45,17 +46,12 @@ func (f *fabric) codeOf(c *http.Client) string {
 // offer waits until the page asks for a confirmation, and returns the page.
 func (f *fabric) offer(c *http.Client) string {
 	f.t.Helper()
-	for range 1000 {
-		if page := f.do(c, "GET", "/slack", ""); strings.Contains(page.body, `action="/slack/connect"`) {
-			return page.body
-		}
-		select {
-		case <-f.t.Context().Done():
-		case <-time.After(10 * time.Millisecond): // updates arrive asynchronously
-		}
-	}
-	f.t.Fatal("the page never asks for a confirmation")
-	return ""
+	var page answer
+	polltest.Within(f.t, 10*time.Second, "the page asks for a confirmation", func() bool { // updates arrive asynchronously
+		page = f.do(c, "GET", "/slack", "")
+		return strings.Contains(page.body, `action="/slack/connect"`)
+	})
+	return page.body
 }
 
 func TestSlackAccountIsConnectedByItsCodeOnly(t *testing.T) {

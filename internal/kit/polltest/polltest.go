@@ -13,7 +13,7 @@ func Until(t testing.TB, what string, met func() bool) {
 	Within(t, time.Minute, what, met)
 }
 
-// Within is Until for a time that the code under test promises.
+// Within is Until with another limit, such as a time that the code under test promises.
 func Within(t testing.TB, limit time.Duration, what string, met func() bool) {
 	t.Helper()
 	late := time.NewTimer(limit)

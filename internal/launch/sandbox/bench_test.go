@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/callyard/callyard/internal/kit/polltest"
 )
 
 // quantiles reports times as milliseconds.
@@ -48,7 +50,7 @@ func BenchmarkWarmHandOver(b *testing.B) {
 	defer p.Close()
 	var times []time.Duration
 	for b.Loop() {
-		until(b, "a container is ready", func() bool { return p.Ready() > 0 })
+		polltest.Within(b, 30*time.Second, "a container is ready", func() bool { return p.Ready() > 0 })
 		began := time.Now()
 		u, err := p.Take(b.Context(), "somebody", time.Now().Add(time.Minute))
 		if err != nil {

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/callyard/callyard/internal/kit/logtest"
+	"github.com/callyard/callyard/internal/kit/polltest"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -78,7 +79,7 @@ func (o *ownEngine) start(t *testing.T) {
 			t.Logf("%s", text[max(0, len(text)-6000):])
 		}
 	})
-	until(t, "the engine answers", func() bool {
+	polltest.Within(t, 30*time.Second, "the engine answers", func() bool {
 		c := o.client(t)
 		defer c.Close()
 		_, err := c.Ping(context.Background(), client.PingOptions{})
@@ -247,7 +248,7 @@ func TestDockerEngineFailureEndsCallsAndRefusesStarts(t *testing.T) {
 			t.Logf("left: %q", left)
 		}
 	}()
-	until(t, "nothing being left", func() bool { left = own.all(t); return len(left) == 0 })
+	polltest.Within(t, 30*time.Second, "nothing being left", func() bool { left = own.all(t); return len(left) == 0 })
 
 	// The image is taken away under the worker.
 	c = own.client(t)

@@ -10,22 +10,9 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-)
 
-// until waits for a condition that other goroutines bring about.
-func until(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	late := time.After(30 * time.Second)
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-late:
-			t.Fatalf("not within 30 s: %s", what)
-		}
-	}
-}
+	"github.com/callyard/callyard/internal/kit/polltest"
+)
 
 func take(t testing.TB, p *Pool[*mcpClient]) *Use[*mcpClient] {
 	t.Helper()
@@ -42,7 +29,7 @@ func TestWarmContainerIsHandedOverImmediatelyAndUsedOnce(t *testing.T) {
 	seen := map[string]bool{}
 	var took []time.Duration
 	for range 15 {
-		until(t, "a container is ready", func() bool { return p.Ready() > 0 })
+		polltest.Within(t, 30*time.Second, "a container is ready", func() bool { return p.Ready() > 0 })
 		began := time.Now()
 		u := take(t, p)
 		took = append(took, time.Since(began))
@@ -150,7 +137,7 @@ func TestContainerIsHandedOutOnlyAfterItsHandshake(t *testing.T) {
 	if _, err := p.Take(t.Context(), "somebody", time.Now().Add(time.Minute)); !errors.Is(err, refused) {
 		t.Errorf("the container came with %v", err)
 	}
-	until(t, "the pool tries again", func() bool { return tries.Load() >= 2 })
+	polltest.Within(t, 30*time.Second, "the pool tries again", func() bool { return tries.Load() >= 2 })
 	if n := p.Ready(); n != 0 {
 		t.Errorf("%d containers are ready", n)
 	}
@@ -181,7 +168,7 @@ func TestImmediateExitOfAServerIsReported(t *testing.T) {
 func TestWarmContainerThatDiesIsReplaced(t *testing.T) {
 	e := engine(t)
 	p := pool(t, e, spec(t, e, func(c *Config) { c.Pool = 1 }))
-	until(t, "one is ready", func() bool { return p.Ready() == 1 })
+	polltest.Within(t, 30*time.Second, "one is ready", func() bool { return p.Ready() == 1 })
 	p.mu.Lock()
 	dead := p.idle[0].c
 	p.mu.Unlock()
@@ -210,7 +197,7 @@ func TestCanceledTakeUsesNoContainer(t *testing.T) {
 func TestWarmContainersLeaveSlotsForOtherPools(t *testing.T) {
 	e := engine(t, func(o *Options) { o.Limits.Containers, o.Limits.Warm = 3, 2 })
 	greedy := pool(t, e, spec(t, e, func(c *Config) { c.Pool = 10 }))
-	until(t, "two are ready", func() bool { return greedy.Ready() == 2 })
+	polltest.Within(t, 30*time.Second, "two are ready", func() bool { return greedy.Ready() == 2 })
 	u := take(t, pool(t, e, spec(t, e)))
 	defer u.Release()
 	if n := greedy.Ready(); n > 2 {
