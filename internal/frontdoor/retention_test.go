@@ -147,6 +147,7 @@ func TestPayloadsAreDeletedAfterTheTenantsRetention(t *testing.T) {
 		_, _, lines := d.with(red.key, "GET", "/batches/"+runs+"/results", "")
 		return strings.Contains(lines, "secret-slow-red")
 	})
+	polltest.Until(t, "the other call runs", func() bool { return h.now.Load() == 1 })
 	ran := h.runs.Load()
 	all := []string{"batch", "large", "durable", "error", "held", "denied"}
 	d.in.Forget(t.Context(), time.Now().Add(59*time.Minute))
