@@ -3,11 +3,11 @@ package approval
 import (
 	"context"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/callyard/callyard/internal/store/audit"
 	"github.com/callyard/callyard/internal/store/ledger"
+	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -30,7 +30,7 @@ func history(a *ledger.Approval) []audit.Entry {
 	if a.Permission != "" {
 		held.Kind = audit.PermissionUsed
 	}
-	held.By, held.Owner, held.DefinitionDigest, held.Reason = b.Requester.Name, b.Requester.Owner, b.ToolDefinitionDigest, strings.Join(a.FirstReasons(), "; ")
+	held.By, held.Owner, held.DefinitionDigest, held.Reason = b.Requester.Name, b.Requester.Owner, b.ToolDefinitionDigest, risk.JoinReasons(a.FirstReasons())
 	all = append(all, held)
 	for i := range a.Decisions {
 		d := &a.Decisions[i]

@@ -64,7 +64,7 @@ func forbidden(a *ledger.Approval, now *risk.Assessment) error {
 	if !now.Deny {
 		return nil
 	}
-	return schema.Errorf(schema.KindForbidden, "The policy in force forbids this call: %s", strings.Join(now.Reasons, "; ")).WithCall(a.CallID)
+	return schema.Errorf(schema.KindForbidden, "The policy in force forbids this call: %s", risk.JoinReasons(now.Reasons)).WithCall(a.CallID)
 }
 
 // reassessor assesses held calls again under the current policy, and restarts approvals whose

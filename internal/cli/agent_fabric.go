@@ -13,6 +13,7 @@ import (
 	callyard "github.com/callyard/callyard/clients/go"
 	"github.com/callyard/callyard/internal/agent"
 	"github.com/callyard/callyard/internal/kit/sleep"
+	"github.com/callyard/callyard/pkg/risk"
 )
 
 // agentFabric implements [agent.Fabric] with a running Callyard.
@@ -103,7 +104,7 @@ func (f *agentFabric) results(ctx context.Context, resp *http.Response) (*agent.
 		if h := item.Confirmation; h != nil {
 			r.Confirmation = &agent.Confirmation{
 				ID: deref(h.ConfirmationID), People: h.ConfirmationID == nil, Risk: int(h.RiskLevel), Page: deref(h.ApprovalURL), Expires: h.ExpiresAt,
-				Reason: cmp.Or(strings.Join(h.Reasons, " "), h.RiskDescription),
+				Reason: cmp.Or(risk.JoinReasons(h.Reasons), h.RiskDescription),
 			}
 		}
 		results.Calls = append(results.Calls, r)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/callyard/callyard/internal/kit/httpguard"
 	"github.com/callyard/callyard/internal/kit/urls"
+	"github.com/callyard/callyard/pkg/risk"
 )
 
 const defaultApproverURL = "http://127.0.0.1:8081"
@@ -234,7 +235,7 @@ func showApproval(ctx context.Context, c *client, args []string) error {
 func (a *approvalItem) write(out screen, args []byte) error {
 	rows := [][]cell{
 		cells("approval", a.ID), {{text: "state"}, stateCell(a.State)}, cells("tool", a.Tool+" on "+a.Server), cells("requested by", a.Requester.Name), cells("for", a.Requester.Owner),
-		cells("risk", riskCell(a.Level).text), cells("approvals", a.approvalCount()), cells("time left", a.timeLeft()), cells("why approval is required", strings.Join(a.Reasons, " ")),
+		cells("risk", riskCell(a.Level).text), cells("approvals", a.approvalCount()), cells("time left", a.timeLeft()), cells("why approval is required", risk.JoinReasons(a.Reasons)),
 		cells("not for you", a.Blocked), cells("arguments", a.Digest),
 	}
 	rows = append(rows, a.Decisions.rows()...)

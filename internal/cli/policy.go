@@ -232,7 +232,7 @@ func showTried(out screen, results []exampleResult) error {
 		if len(t.Unmet) > 0 {
 			state = cell{text: "FAILED", paint: red}
 		}
-		rows = append(rows, []cell{state, {text: t.Name}, {text: strconv.Itoa(t.Level)}, {text: t.does()}, {text: t.Rule}, {text: strings.Join(t.Reasons, " ")}})
+		rows = append(rows, []cell{state, {text: t.Name}, {text: strconv.Itoa(t.Level)}, {text: t.does()}, {text: t.Rule}, {text: risk.JoinReasons(t.Reasons)}})
 	}
 	if err := out.table([]string{"", "CALL", "LEVEL", "OUTCOME", "RULE", "WHY"}, rows); err != nil {
 		return err

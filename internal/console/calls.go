@@ -14,6 +14,7 @@ import (
 	callyard "github.com/callyard/callyard/clients/go"
 	"github.com/callyard/callyard/internal/kit/rawjson"
 	"github.com/callyard/callyard/internal/kit/ui"
+	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -244,7 +245,7 @@ func (c callPages) record(ctx context.Context, v Visit, of *callyard.Call) (*cal
 func timeLine(call *callyard.Call, record *callyard.CallRecord) []event {
 	events := []event{{At: call.Created, Label: "Admitted"}}
 	if len(call.Reasons) > 0 || call.ApprovalID != nil {
-		events = append(events, event{Label: "Held for approval", Note: strings.Join(call.Reasons, " "), Tone: "warning"})
+		events = append(events, event{Label: "Held for approval", Note: risk.JoinReasons(call.Reasons), Tone: "warning"})
 	}
 	for _, d := range call.Decisions {
 		events = append(events, event{At: d.At, Label: label(d.Kind) + " by " + d.By, Note: text(d.Reason)})

@@ -11,6 +11,7 @@ import (
 	"github.com/callyard/callyard/internal/calls"
 	"github.com/callyard/callyard/internal/eval"
 	"github.com/callyard/callyard/internal/reward"
+	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -317,7 +318,7 @@ func (ep *Episode) observe(o *Observation, res *schema.Result, held *calls.Held,
 	case err != nil:
 		return ep.failed(o, schema.AsError(err))
 	case res == nil:
-		o.Error = &StepError{ErrorExecution, "The call was denied: " + strings.Join(held.Reasons, " ")}
+		o.Error = &StepError{ErrorExecution, "The call was denied: " + risk.JoinReasons(held.Reasons)}
 		return reward.Denied
 	}
 	o.Result, o.ToolError = res.Body, res.ToolError

@@ -2,7 +2,6 @@ package worker
 
 import (
 	"encoding/json"
-	"strings"
 	"time"
 
 	"github.com/callyard/callyard/internal/warrant"
@@ -72,7 +71,7 @@ func (w *Worker) judge(h *held, f *bus.CallFrame) (verdict, *schema.Error) {
 		v.level = risk.High // overrides any rule for this tool
 	}
 	if a.Deny {
-		return v, schema.Errorf(schema.KindForbidden, "The policy of worker %s forbids this call: %s", w.id, strings.Join(a.Reasons, "; "))
+		return v, schema.Errorf(schema.KindForbidden, "The policy of worker %s forbids this call: %s", w.id, risk.JoinReasons(a.Reasons))
 	}
 	if v.sandboxed {
 		if refusal := w.sandboxFault(h, f, &v); refusal != nil {

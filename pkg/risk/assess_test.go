@@ -343,3 +343,19 @@ func TestOnlyExplicitContainerRulesOutWeakerSandboxes(t *testing.T) {
 		}
 	}
 }
+
+func TestReasonsAreJoinedBySentences(t *testing.T) {
+	for _, c := range []struct {
+		want    string
+		reasons []string
+	}{
+		{"", nil},
+		{"riskLevel 2", []string{"riskLevel 2"}},
+		{"Rule \"a\" holds this call until it is approved. It writes.", []string{"Rule \"a\" holds this call until it is approved.", "It writes."}},
+		{"riskLevel 2; the server has no hints", []string{"riskLevel 2", "the server has no hints"}},
+	} {
+		if got := JoinReasons(c.reasons); got != c.want {
+			t.Errorf("%q is joined to %q, want %q", c.reasons, got, c.want)
+		}
+	}
+}

@@ -3,7 +3,6 @@ package risk
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -64,7 +63,7 @@ var noPolicy = []string{"there is no policy, and the server has no risk level ab
 // server's riskLevel as the operator set it.
 func CheckMethod(policy *Holder, server int, sandboxed bool, call *schema.Call) *schema.Error {
 	a := Assess(policy, server, false, nil, call)
-	reasons := strings.Join(a.Reasons, "; ")
+	reasons := JoinReasons(a.Reasons)
 	switch {
 	case a.Deny:
 		return schema.Errorf(schema.KindForbidden, "The policy forbids %s of server %q: %s", call.Method, call.Server, reasons)

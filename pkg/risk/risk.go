@@ -2,6 +2,7 @@ package risk
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 
 	"github.com/callyard/callyard/pkg/schema"
@@ -90,6 +91,23 @@ type Assessment struct {
 	// ServerRisk and TrustAnnotations are copied from the [Input].
 	ServerRisk       int
 	TrustAnnotations bool
+}
+
+// JoinReasons returns the reasons of an assessment as one text: a space follows a sentence, and a
+// semicolon separates anything else from the next reason.
+func JoinReasons(reasons []string) string {
+	var b strings.Builder
+	for i, reason := range reasons {
+		switch {
+		case i == 0:
+		case strings.HasSuffix(reasons[i-1], "."):
+			b.WriteByte(' ')
+		default:
+			b.WriteString("; ")
+		}
+		b.WriteString(reason)
+	}
+	return b.String()
 }
 
 // Cache defines how long and for which principals a result is cached.

@@ -11,7 +11,6 @@ package admission
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"github.com/callyard/callyard/internal/approval"
@@ -167,7 +166,7 @@ func (g *Gate) Check(call *schema.Call) (v Verdict, err error) {
 func (g *Gate) refusal(tool *catalog.Tool, call *schema.Call, a *risk.Assessment) error {
 	switch {
 	case a.Deny:
-		return schema.Errorf(schema.KindForbidden, "The policy forbids this call: %s", strings.Join(a.Reasons, "; "))
+		return schema.Errorf(schema.KindForbidden, "The policy forbids this call: %s", risk.JoinReasons(a.Reasons))
 	case a.Level >= risk.High || a.Sandbox != "":
 		return isolated(call, tool.Sandbox, a)
 	}
@@ -201,7 +200,7 @@ func (g *Gate) PolicyVersion() string {
 // has a suitable sandbox. This check gives the caller an early error and is not a security boundary:
 // the worker checks the call again and never runs it with less isolation.
 func isolated(call *schema.Call, sandbox *schema.Sandbox, a *risk.Assessment) error {
-	switch reasons := strings.Join(a.Reasons, "; "); {
+	switch reasons := risk.JoinReasons(a.Reasons); {
 	case sandbox == nil:
 		return schema.Errorf(schema.KindForbidden, "This call must run in a container, and server %q has none; it was not run with weaker isolation. Add a docker section with an image to the server's entry. (%s)", call.Server, reasons)
 	case a.Container && sandbox.Isolation != schema.IsolationContainer:

@@ -9,7 +9,6 @@ package release
 import (
 	"context"
 	"log/slog"
-	"strings"
 	"sync"
 	"time"
 
@@ -239,7 +238,7 @@ func (r *Runner) unchanged(ctx context.Context, a *ledger.Approval, args []byte)
 	case err != nil:
 		return err
 	case now.Deny:
-		return schema.Errorf(schema.KindForbidden, "The policy in force forbids this call, and it was not run: %s", strings.Join(now.Reasons, "; ")).WithCall(a.CallID)
+		return schema.Errorf(schema.KindForbidden, "The policy in force forbids this call, and it was not run: %s", risk.JoinReasons(now.Reasons)).WithCall(a.CallID)
 	case !approval.Covered(a, &now):
 		return schema.Errorf(schema.KindForbidden, "The policy in force has stricter requirements than the approval of this call met; it was not run. Send the call again.").WithCall(a.CallID)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/callyard/callyard/internal/kit/mcpwire"
 	"github.com/callyard/callyard/internal/kit/sleep"
 	"github.com/callyard/callyard/internal/kit/visible"
+	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -205,7 +206,7 @@ func (hc *heldCalls) page(h *calls.Held) string {
 func words(h *calls.Held, arguments []byte, own bool) string {
 	text := fmt.Sprintf("The tool %q of server %q requires approval before it runs", h.Tool, h.Server)
 	if len(h.Reasons) > 0 {
-		text += " (" + strings.Join(h.Reasons, "; ") + ")"
+		text += " (" + risk.JoinReasons(h.Reasons) + ")"
 	}
 	if !own {
 		text += ". Somebody else must approve it on this page; then the call continues."
@@ -404,7 +405,7 @@ func (hc *heldCalls) result(h *calls.Held, token string) []byte {
 	}
 	text := fmt.Sprintf("This call is held and has not run: the tool %q of server %q requires approval", h.Tool, h.Server)
 	if len(h.Reasons) > 0 {
-		text += " (" + strings.Join(h.Reasons, "; ") + ")"
+		text += " (" + risk.JoinReasons(h.Reasons) + ")"
 	}
 	until := h.Expires.UTC().Format(time.RFC3339)
 	if token != "" {

@@ -9,6 +9,7 @@ import (
 	"github.com/callyard/callyard/internal/catalog"
 	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
 	"github.com/callyard/callyard/internal/frontdoor/rest/openapi"
+	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -88,7 +89,7 @@ func (h *searchHandlers) check(seen, whole *catalog.Seen, server schema.ServerID
 	case refusal != nil:
 		return not("offline", schema.AsError(refusal).Detail)
 	case a.Deny:
-		return not("denied", strings.Join(a.Reasons, "; "))
+		return not("denied", risk.JoinReasons(a.Reasons))
 	}
 	p.Ready = true
 	return p

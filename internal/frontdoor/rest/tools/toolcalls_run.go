@@ -7,13 +7,13 @@ import (
 	"net/http"
 	"runtime/debug"
 	"strconv"
-	"strings"
 	"sync"
 
 	"github.com/callyard/callyard/internal/calls"
 	"github.com/callyard/callyard/internal/format"
 	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
 	"github.com/callyard/callyard/internal/frontdoor/rest/submit"
+	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -145,7 +145,7 @@ func (b *block) held(i int, h *calls.Held) {
 	item.State, item.CallID, item.Confirmation, item.Location = "held", c.CallID, &c, "/calls/"+string(c.CallID)
 	answer.Text = "This call has not run. It is held until a person approves it"
 	if len(c.Reasons) > 0 {
-		answer.Text += " (" + strings.Join(c.Reasons, "; ") + ")"
+		answer.Text += " (" + risk.JoinReasons(c.Reasons) + ")"
 	}
 	answer.Text += ". Do not send it again: it runs once it is approved, and GET /calls/" + string(c.CallID) + " returns its outcome."
 }
