@@ -188,7 +188,7 @@ func (f *keyForm) Fields() []keyField {
 		{Name: "rate", Label: "Calls per second", Hint: "empty: no limit of its own", Value: f.Rate, Kind: "number"},
 		{Name: "burst", Label: "Calls at once within the rate", Hint: "empty: those of one second", Value: f.Burst, Kind: "number"},
 		{Name: "in_flight", Label: "Calls in flight", Hint: "empty: no limit of its own", Value: f.InFlight, Kind: "number"},
-		{Name: "expires", Label: "Expires (UTC)", Hint: hint("empty: as before", "empty: in 90 days"), Value: f.Expires, Kind: "time"},
+		{Name: "expires", Label: "Expires", Hint: hint("empty: as before", "empty: in 90 days"), Value: f.Expires, Kind: "time"},
 		{Name: "note", Label: "Note", Value: f.Note, Kind: "note", Rows: 2, Max: 1000},
 		{Name: "tenant", Label: "Tenant", Hint: "empty: yours", Value: f.Tenant, Max: 64},
 	}

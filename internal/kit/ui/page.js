@@ -18,8 +18,16 @@
   tick();
   setInterval(tick, 1000);
 
-  // Times are shown in the time zone and format of the reader; the title holds UTC.
+  // Times are shown in the time zone and format of the reader; the title holds UTC. Fields of times
+  // are filled in in that zone too; the server writes and reads them in UTC.
+  const inUTC = (at, like) => Number.isNaN(at.getTime()) ? like : at.toISOString().slice(0, like.length);
   const zone = (root) => {
+    for (const el of root.querySelectorAll("[data-zone]")) el.textContent = "(local time)";
+    for (const el of root.querySelectorAll("input[type=datetime-local]:not([data-local])")) {
+      const at = new Date(el.defaultValue + "Z");
+      if (el.defaultValue) el.defaultValue = inUTC(new Date(at - at.getTimezoneOffset() * 60000), el.defaultValue);
+      el.dataset.local = "";
+    }
     for (const el of root.querySelectorAll("time:not([data-until])")) {
       const at = new Date(el.dateTime);
       if (el.title || Number.isNaN(at.getTime())) continue;
@@ -28,6 +36,11 @@
     }
   };
   zone(document);
+  addEventListener("formdata", (event) => {
+    for (const el of event.target.querySelectorAll("input[type=datetime-local]")) {
+      if (el.value) event.formData.set(el.name, inUTC(new Date(el.value), el.value));
+    }
+  });
 
   // A page that says what came of a form is read from there on.
   const said = document.querySelector("main .notice:is([role=alert], [role=status])");
