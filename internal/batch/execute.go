@@ -101,10 +101,10 @@ func (x *executor) try(it *item, t *retryState) (*schema.Result, error) {
 			x.l.absent.note(it.call.Server, t, schema.KindOf(err) == schema.KindNotFound && x.missing(it, err))
 			if err == nil && verdict.Assessment.Approval != nil {
 				res, err := x.held.hold(it, verdict)
-				if err == nil || errors.Is(err, errHeld) || !schema.AsError(err).Retryable {
+				if err == nil || errors.Is(err, errHeld) || !mayHoldLater(err) {
 					return res, err
 				}
-				t.wait = pauses.Delay(t.failures) // until other approvals are decided
+				t.wait = pauses.Delay(t.failures)
 				t.failures++
 				continue
 			}

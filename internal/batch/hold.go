@@ -30,8 +30,8 @@ type heldCalls struct {
 
 // hold requests an approval for the call and returns without waiting for the decision, so a held
 // call takes no place in the window. The front door that claims an approved call runs it, under
-// the fence of the ledger; its outcome is copied into the journal. A retryable error means that
-// there is no capacity for it yet.
+// the fence of the ledger; its outcome is copied into the journal. After an error for which
+// mayHoldLater returns true, the call must be held again.
 func (h *heldCalls) hold(it *item, v admission.Verdict) (*schema.Result, error) {
 	for {
 		if h.l.calls.heldCount() < maxHeld {
@@ -65,11 +65,19 @@ func (h *heldCalls) hold(it *item, v admission.Verdict) (*schema.Result, error) 
 		h.watchEnd(it) // it may have ended before it was watched
 		return nil, errHeld
 	}
-	if schema.AsError(err).Retryable && h.l.life.stopping.Err() != nil {
+	if mayHoldLater(err) && h.l.life.stopping.Err() != nil {
 		return nil, errHeld // it may be held nevertheless: the next owner checks
 	}
 	h.l.calls.drop(it)
 	return nil, err
+}
+
+// mayHoldLater reports whether a call that was not held can be held later: there is no capacity for it
+// yet, or the ledger is not available. In the latter case the approval may be stored nevertheless, and
+// then approved, so the call must not end; holding it again finds the approval.
+func mayHoldLater(err error) bool {
+	e := schema.AsError(err)
+	return e.Retryable || e.Kind == schema.KindUnavailable
 }
 
 // forget drops the arguments of a held call. The journal and the ledger have them, and they are
