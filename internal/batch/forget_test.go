@@ -141,9 +141,7 @@ func TestDeletedJournalIsNotSettled(t *testing.T) {
 		}
 	})()
 	id := l.job.l.owned.ID()
-	if _, err := l.writer.Append(t.Context(), []journal.CallRecord{{Method: methodAnswers, Principal: schema.Principal{Name: "ann", Tenant: "red"}, Accepted: time.Now()}}); err != nil {
-		t.Fatal(err)
-	}
+	endedCall(t, l, "red")
 	leave()
 	take(t, ls, "red") // the next lane
 	<-over

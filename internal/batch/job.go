@@ -221,15 +221,25 @@ func (j *job) writeProgress(done <-chan struct{}) {
 	}
 }
 
-// complete reports whether the journal gets no further calls and each call has its result.
+// errUnfinished means that a journal cannot end, because calls have no result or may still be added.
+var errUnfinished = errors.New("calls of the journal have no result")
+
+// finished reports whether the journal gets no further calls and each call has its result. Before it
+// is sealed, the number of its calls in the manifest is only an estimate.
+func (j *job) finished(m *journal.Manifest) bool {
+	return !m.Sealed.IsZero() && j.l.owned.Progress().Next(0) >= m.Calls
+}
+
+// complete is finished for the stored manifest.
 func (j *job) complete() bool {
 	ctx, cancel := bound(context.Background())
 	defer cancel()
 	m, err := j.l.o.Store.Get(ctx, j.l.m.Principal.Tenant, j.l.owned.ID())
-	return err == nil && m.State != journal.Receiving && j.l.owned.Progress().Next(0) >= m.Calls
+	return err == nil && j.finished(m)
 }
 
-// end stores that the journal has ended, or releases it to another owner.
+// end stores that the journal has ended, or releases it to another owner. It never ends a journal with
+// calls that have no result: their approved calls may still run, or their results could not be stored.
 func (j *job) end(err, cause error) {
 	defer j.l.life.giveUp()
 	if errors.Is(cause, errLost) {
@@ -243,6 +253,8 @@ func (j *job) end(err, cause error) {
 		ctx, cancel := bound(context.Background())
 		m, endErr := j.l.owned.SetState(ctx, func(m *journal.Manifest) error {
 			switch {
+			case !j.finished(m):
+				return errUnfinished
 			case errors.Is(cause, errCanceled):
 				m.End(journal.EndedByCancel, cmp.Or(m.Reason, canceledByCaller))
 			case errors.Is(cause, errExpired):
@@ -257,7 +269,9 @@ func (j *job) end(err, cause error) {
 			return nil
 		})
 		cancel()
-		if endErr != nil {
+		if errors.Is(endErr, errUnfinished) {
+			j.l.o.Log.Info("a journal has calls without a result; its next owner continues", "journal", j.l.owned.ID())
+		} else if endErr != nil {
 			j.l.o.Log.Warn("ending a journal failed", "journal", j.l.owned.ID(), "error", endErr)
 		} else if m.Kind == journal.Batch {
 			j.l.o.Ended(End{Batch: m, Journal: m.ID, Principal: m.Principal})

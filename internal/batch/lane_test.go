@@ -11,6 +11,7 @@ import (
 	"github.com/callyard/callyard/internal/store/journal"
 	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/internal/tenants/retention"
+	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/bus/bustest"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -26,7 +27,13 @@ func working(t *testing.T) (o *Options, js *jobs, stop context.CancelFunc, work 
 // workingWith is working with retention periods of tenants.
 func workingWith(t *testing.T, periods retention.Periods) (o *Options, js *jobs, stop context.CancelFunc, work *sync.WaitGroup) {
 	t.Helper()
-	conn := bustest.Start(t).Connect(t, "frontdoor")
+	o, js, stop, work = workingOn(t, bustest.Start(t).Connect(t, "frontdoor"), periods)
+	return o, js, stop, work
+}
+
+// workingOn is workingWith on a connection.
+func workingOn(t *testing.T, conn *bus.Conn, periods retention.Periods) (o *Options, js *jobs, stop context.CancelFunc, work *sync.WaitGroup) {
+	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	store, err := journal.Open(t.Context(), conn, journal.Options{Retention: periods, Log: log})
 	if err != nil {
@@ -57,11 +64,21 @@ func take(t *testing.T, ls *lanes, tenant schema.TenantID) schema.BatchID {
 		t.Fatal(err)
 	}
 	defer leave()
+	endedCall(t, l, tenant)
+	return l.job.l.owned.ID()
+}
+
+// endedCall stores a call and its result in a lane.
+func endedCall(t *testing.T, l *lane, tenant schema.TenantID) {
+	t.Helper()
 	rec := journal.CallRecord{Method: methodAnswers, Principal: schema.Principal{Name: "ann", Tenant: tenant}, Accepted: time.Now()}
-	if _, err := l.writer.Append(t.Context(), []journal.CallRecord{rec}); err != nil {
+	first, err := l.writer.Append(t.Context(), []journal.CallRecord{rec})
+	if err != nil {
 		t.Fatal(err)
 	}
-	return l.job.l.owned.ID()
+	if err := l.job.l.owned.Results(t.Context(), journal.ResultRecord{Index: first, Tenant: tenant, Outcome: journal.Succeeded, Ended: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func TestTenantWithRetentionHasASeparateLane(t *testing.T) {
