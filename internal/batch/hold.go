@@ -136,7 +136,7 @@ func (h *heldCalls) endOf(it *item) (rec journal.ResultRecord, ended bool, err e
 		return rec, false, err
 	}
 	rec = journal.ResultRecord{
-		Index: it.rec.Index, CallID: it.call.ID, Tenant: it.call.Principal.Tenant, CustomID: it.rec.CustomID, Attempt: 1, Ended: a.Ended, Digest: a.ResultDigest, ToolError: a.ToolError,
+		Index: it.rec.Index, CallID: it.call.ID, Tenant: it.call.Principal.Tenant, CustomID: it.rec.CustomID, Attempt: attemptOf(h.l.owned.Progress(), it.rec.Index, 1), Ended: a.Ended, Digest: a.ResultDigest, ToolError: a.ToolError,
 	}
 	say := func(o journal.Outcome, e *schema.Error) {
 		rec.Outcome = o
@@ -178,7 +178,7 @@ const readTries = 8
 // wait waits until no call is held or being canceled, or until the context ends.
 func (h *heldCalls) wait(until context.Context) error {
 	for {
-		h.l.window.flying.Wait()
+		h.l.window.wait()
 		if h.l.calls.unsettled() == 0 {
 			return nil
 		}

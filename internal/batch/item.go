@@ -68,6 +68,16 @@ func (it *item) done(res *journal.ResultRecord) {
 	})
 }
 
+// isOver reports whether the processing of the item here has ended.
+func (it *item) isOver() bool {
+	select {
+	case <-it.over:
+		return true
+	default:
+		return false
+	}
+}
+
 // methodRefused marks a refused line of a batch; its arguments are the error. It has an index in
 // the journal, so that every line gets a result.
 const methodRefused = journal.MethodRefused

@@ -94,7 +94,7 @@ func (j *job) run() {
 	if err == nil {
 		err = j.reader.run(open)
 	}
-	j.l.window.flying.Wait()
+	j.l.window.wait()
 	cause := j.l.life.cause()
 	if err == nil && (errors.Is(cause, errCanceled) || errors.Is(cause, errExpired) || errors.Is(cause, errDamaged)) {
 		err = j.finisher.endAll(cause)
@@ -115,7 +115,7 @@ func (j *job) runLane() {
 	case <-j.sealed:
 	case <-j.l.life.stopping.Done():
 	}
-	j.l.window.flying.Wait()
+	j.l.window.wait()
 	err := j.held.wait(j.l.life.stopping)
 	j.finish()
 	close(done)
@@ -127,21 +127,38 @@ func (j *job) runLane() {
 // finish lets no further call begin and waits for the last one.
 func (j *job) finish() {
 	j.l.calls.close()
-	j.l.window.flying.Wait()
+	j.l.window.wait()
 	j.held.copies.Wait()
 }
 
-// handOver starts a call of a lane.
+// handOver starts a call of a lane, or one that a person ordered to run again.
 func (j *job) handOver(it *item) {
 	j.l.window.begin()
 	j.l.o.Quota.Queued(&it.call.Principal, 1)
-	j.l.calls.enlist(it)
+	begun := j.l.calls.enlist(it)
 	go func() {
 		defer j.l.window.end()
 		defer j.l.o.Quota.Queued(&it.call.Principal, -1)
+		if !begun && !j.enlistNext(it) {
+			it.done(nil) // the reader was faster
+			return
+		}
 		defer j.l.calls.delist(it)
 		j.exec.execute(it)
 	}()
+}
+
+// enlistNext enlists a call after the run in progress, which may be the one before the order or one that
+// the reader started after it. It returns false if the call has ended then.
+func (j *job) enlistNext(it *item) bool {
+	if earlier := j.l.calls.find(it.rec.Index); earlier != nil {
+		select {
+		case <-earlier.over:
+		case <-j.l.life.gone.Done():
+			return false
+		}
+	}
+	return j.l.calls.enlist(it)
 }
 
 // takeBack cancels a call that has not been sent. If the call was not read yet, takeBack stores

@@ -67,7 +67,9 @@ func endUnknown(ctx context.Context, ids *IDs, o *journal.Owned, from, known uin
 					if m.Kind == journal.Batch {
 						id = ids.CallID(m.ID, i, m.Principal.Name)
 					}
-					ends = append(ends, lostResult(id, i))
+					lost := lostResult(id, i)
+					lost.Attempt = attemptOf(progress, i, 0)
+					ends = append(ends, lost)
 				}
 			}
 		}
@@ -81,7 +83,7 @@ func endUnknown(ctx context.Context, ids *IDs, o *journal.Owned, from, known uin
 				ends = append(ends, refusal(m, c, refusedLine(c.Arguments), now))
 			default:
 				id := ids.of(m, c)
-				ends = append(ends, journal.ResultRecord{Index: c.Index, CallID: id, Tenant: requester(m, c).Tenant, CustomID: c.CustomID, Outcome: journal.Unknown, Ended: now, Error: encodeError(notKnown().WithCall(id))})
+				ends = append(ends, journal.ResultRecord{Index: c.Index, CallID: id, Tenant: requester(m, c).Tenant, CustomID: c.CustomID, Attempt: attemptOf(progress, c.Index, 0), Outcome: journal.Unknown, Ended: now, Error: encodeError(notKnown().WithCall(id))})
 			}
 		}
 		next = until

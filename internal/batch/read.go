@@ -24,7 +24,6 @@ type reader struct {
 func (r *reader) run(open map[uint64]journal.OpenIntent) error {
 	progress := r.l.owned.Progress()
 	next := progress.Next(0)
-	again := progress.Again()
 	ahead := newReadAhead()
 	dry := false // the log is read to its end; it is read again once the read-ahead buffer is empty
 	for {
@@ -58,7 +57,7 @@ func (r *reader) run(open map[uint64]journal.OpenIntent) error {
 			continue
 		}
 		for _, c := range calls {
-			if !r.begin(c, again[c.Index].Attempt) {
+			if !r.begin(c) {
 				return nil
 			}
 		}
@@ -91,8 +90,8 @@ func (r *reader) readAll(next uint64) (over bool, err error) {
 }
 
 // begin starts a call once the window permits. It returns false if nothing new may start.
-func (r *reader) begin(c *journal.CallRecord, attempt int) bool {
-	it := r.l.item(c, attempt)
+func (r *reader) begin(c *journal.CallRecord) bool {
+	it := r.l.item(c, r.l.owned.Progress().Standing(c.Index).Attempt) // after a person's order to run it again
 	if !r.l.calls.enlist(it) {
 		return true
 	}

@@ -84,10 +84,20 @@ func (s *results) stored(it *item, rec *journal.ResultRecord, err error) {
 	}
 }
 
+// attemptOf returns the attempt for the result of a call. A call that a person ordered to run again can
+// end without another attempt, for example because its server is gone; only results of later attempts
+// count.
+func attemptOf(p *journal.Progress, index uint64, attempt int) int {
+	if again := p.Standing(index); again.Outcome == 0 && again.Attempt > 0 {
+		return max(attempt, again.Attempt+1)
+	}
+	return attempt
+}
+
 // record returns the result record of a call.
 func (s *results) record(it *item, res *schema.Result, err error) journal.ResultRecord {
 	now := time.Now()
-	rec := journal.ResultRecord{Index: it.rec.Index, CallID: it.call.ID, Tenant: it.call.Principal.Tenant, CustomID: it.rec.CustomID, Attempt: it.attempt, Ended: now}
+	rec := journal.ResultRecord{Index: it.rec.Index, CallID: it.call.ID, Tenant: it.call.Principal.Tenant, CustomID: it.rec.CustomID, Attempt: attemptOf(s.l.owned.Progress(), it.rec.Index, it.attempt), Ended: now}
 	if err == nil {
 		rec.Outcome, rec.Body, rec.ToolError, rec.Worker = journal.Succeeded, res.Body, res.ToolError, res.Worker
 		rec.Started, rec.Digest, rec.Input = now.Add(-res.Took), schema.Digest(res.Body), asks(it, res)

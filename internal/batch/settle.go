@@ -30,6 +30,9 @@ func (c *Calls) Settle(ctx context.Context, id schema.CallID, who schema.Princip
 	if s.Head != id {
 		return c.Settle(ctx, s.Head, who, v) // the round with the unknown outcome
 	}
+	if v.Again && s.Call == nil {
+		return nil, schema.Errorf(schema.KindConflict, "The record of call %s was lost or has been deleted, so it cannot run again. Settle it as succeeded or failed.", id).WithCall(id)
+	}
 	if s.Result == nil || s.Result.Outcome != journal.Unknown && s.Result.Outcome != journal.Dead {
 		return nil, schema.Errorf(schema.KindConflict, "Call %s is %s; only a call whose outcome is unknown, or that was given up, can be settled.", id, s.State).WithCall(id)
 	}
@@ -41,11 +44,9 @@ func (c *Calls) Settle(ctx context.Context, id schema.CallID, who schema.Princip
 	if err != nil {
 		return nil, err
 	}
-	if err := owned.Results(ctx, verdictRecord(s, who, v)); err != nil {
-		owned.Close()
-		return nil, err
-	}
 	if v.Again {
+		// This comes first: in an ended journal, nothing would run the call if this process died after it
+		// stored the order. A journal that runs and has no call left just ends again.
 		if _, err := owned.SetState(ctx, func(m *journal.Manifest) error {
 			m.State, m.Ending, m.Reason = journal.Running, "", ""
 			return nil
@@ -53,6 +54,12 @@ func (c *Calls) Settle(ctx context.Context, id schema.CallID, who schema.Princip
 			owned.Close()
 			return nil, err
 		}
+	}
+	if err := owned.Results(ctx, verdictRecord(s, who, v)); err != nil {
+		owned.Close()
+		return nil, err
+	}
+	if v.Again {
 		c.jobs.start(owned, false)
 	} else if err := owned.Release(ctx); err != nil {
 		c.o.Log.Debug("releasing a journal failed", "journal", journalID, "error", err)
@@ -62,6 +69,10 @@ func (c *Calls) Settle(ctx context.Context, id schema.CallID, who schema.Princip
 
 // settleHere settles a call of a journal that runs here.
 func (c *Calls) settleHere(ctx context.Context, j *job, s *Status, who schema.Principal, v Verdict) (*Status, error) {
+	if !j.l.calls.whileOpen(j.l.window.begin) {
+		return nil, schema.Errorf(schema.KindConflict, "The journal of call %s is ending; settle the call again.", s.CallID).WithCall(s.CallID).RetryableAfter(time.Second)
+	}
+	defer j.l.window.end() // the journal does not end in the meantime
 	if err := j.l.owned.Results(ctx, verdictRecord(s, who, v)); err != nil {
 		return nil, err
 	}

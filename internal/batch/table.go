@@ -22,20 +22,23 @@ type callTable struct {
 	held      map[uint64]*item
 	ending    map[uint64]struct{} // held calls whose results are being stored
 	canceling map[uint64]struct{} // calls canceled before they were read
-	closed    bool                // no further call may begin
+	closed    bool                // no further call may begin, and no person may order one
 }
 
 func newCallTable(ended func(index uint64) bool) *callTable {
 	return &callTable{ended: ended, changed: make(chan struct{}, 1), running: make(map[uint64]*item), held: make(map[uint64]*item), ending: make(map[uint64]struct{}), canceling: make(map[uint64]struct{})}
 }
 
-// enlist adds a call in progress. It returns false if the call must not run, because it is held,
-// has ended, or was canceled before it was read.
+// enlist adds a call in progress. It returns false if the call must not run, because it runs already, is
+// held, has ended, or was canceled before it was read.
 func (t *callTable) enlist(it *item) bool {
 	index := it.rec.Index
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if _, canceled := t.canceling[index]; canceled || t.held[index] != nil || t.ended(index) {
+		return false
+	}
+	if other := t.running[index]; other != nil && !other.isOver() {
 		return false
 	}
 	t.running[index] = it
@@ -186,6 +189,16 @@ func (t *callTable) sent() []*dispatch.AsyncCall {
 		}
 	}
 	return all
+}
+
+// whileOpen calls begin if the table is open, and reports whether it is. begin must not block.
+func (t *callTable) whileOpen(begin func()) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.closed {
+		begin()
+	}
+	return !t.closed
 }
 
 // close lets no further watcher begin.

@@ -109,6 +109,8 @@ func TestOutcomeIsCopiedOnlyWhileCallIsHeldAndTableOpen(t *testing.T) {
 func TestEndedCallKeepsItsNextRunInTheTable(t *testing.T) {
 	table, first, second := newCallTable(noneEnded), callAt(1), callAt(1)
 	table.enlist(first)
+	first.over = make(chan struct{})
+	close(first.over)    // its result is stored
 	table.enlist(second) // another run of the same call was requested
 	table.delist(first)
 	if table.find(1) != second {

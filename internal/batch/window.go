@@ -17,12 +17,15 @@ type window struct {
 	bytes    *semaphore.Weighted
 	maxBytes int64
 
-	flying sync.WaitGroup // calls in flight
-	count  atomic.Int64   // calls in flight
+	mu    sync.Mutex
+	none  sync.Cond    // signaled when count is 0
+	count atomic.Int64 // calls in flight; changed with mu held
 }
 
 func newWindow(calls int, bytes int64) *window {
-	return &window{places: semaphore.NewWeighted(int64(calls)), bytes: semaphore.NewWeighted(bytes), maxBytes: bytes}
+	w := &window{places: semaphore.NewWeighted(int64(calls)), bytes: semaphore.NewWeighted(bytes), maxBytes: bytes}
+	w.none.L = &w.mu
+	return w
 }
 
 // enter acquires a place for the call. It returns false if ctx ended first.
@@ -47,13 +50,26 @@ func (w *window) leave(weight int64) {
 
 // begin counts a call that needs no place because its caller waits for it.
 func (w *window) begin() {
-	w.flying.Add(1)
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.count.Add(1)
 }
 
 func (w *window) end() {
-	w.count.Add(-1)
-	w.flying.Done()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.count.Add(-1) == 0 {
+		w.none.Broadcast()
+	}
+}
+
+// wait waits until no call is in flight. A call may begin meanwhile, for which a [sync.WaitGroup] panics.
+func (w *window) wait() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for w.count.Load() > 0 {
+		w.none.Wait()
+	}
 }
 
 // weight returns the bytes of the window that a call takes: at least one, and at most all of them.

@@ -200,21 +200,3 @@ func (p *Progress) Standing(index uint64) EffectiveOutcome {
 	defer p.mu.Unlock()
 	return p.odd[index]
 }
-
-// Again returns the calls that a person ordered to run again and that have no result since. Attempt is
-// the last one before the order.
-func (p *Progress) Again() map[uint64]EffectiveOutcome {
-	return p.choose(func(s EffectiveOutcome) bool { return s.Outcome == 0 })
-}
-
-func (p *Progress) choose(fits func(EffectiveOutcome) bool) map[uint64]EffectiveOutcome {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	found := map[uint64]EffectiveOutcome{}
-	for i, s := range p.odd {
-		if fits(s) {
-			found[i] = s
-		}
-	}
-	return found
-}
