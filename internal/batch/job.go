@@ -85,9 +85,12 @@ func (j *job) run() {
 	}
 	err := j.losses.settle()
 	open := j.l.owned.Progress().Open()
+	var due callbacks
 	if err == nil {
-		err = j.recovery.remind()
+		due, err = j.recovery.endedBefore()
 	}
+	reminded := make(chan error, 1)
+	go func() { reminded <- j.recovery.remind(due) }()
 	if err == nil {
 		err = j.recovery.run(open)
 	}
@@ -95,6 +98,9 @@ func (j *job) run() {
 		err = j.reader.run(open)
 	}
 	j.l.window.wait()
+	if remindErr := <-reminded; err == nil {
+		err = remindErr
+	}
 	cause := j.l.life.cause()
 	if err == nil && (errors.Is(cause, errCanceled) || errors.Is(cause, errExpired) || errors.Is(cause, errDamaged)) {
 		err = j.finisher.endAll(cause)

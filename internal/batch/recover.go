@@ -63,11 +63,15 @@ func (r *recovery) run(open map[uint64]journal.OpenIntent) error {
 	return nil
 }
 
-// remind sends the callbacks of a lane's calls again that ended under an earlier owner, which may
-// have died before it sent them. Receivers detect duplicates by the call id.
-func (r *recovery) remind() error {
+// callbacks are the calls of a lane with a callback that ended under an earlier owner, by stored tenant
+// and index.
+type callbacks map[schema.TenantID]map[uint64]*journal.CallRecord
+
+// endedBefore returns the calls whose callbacks an earlier owner may not have sent before it died.
+func (r *recovery) endedBefore() (callbacks, error) {
+	due := callbacks{}
 	if r.l.m.Kind != journal.Lane {
-		return nil
+		return due, nil
 	}
 	progress := r.l.owned.Progress()
 	for next := uint64(0); next < progress.Accepted(); {
@@ -77,25 +81,72 @@ func (r *recovery) remind() error {
 			continue
 		}
 		if err != nil || len(calls) == 0 {
-			return err
+			return due, err
 		}
 		for i := range calls {
-			c := &calls[i]
+			c := calls[i]
 			next = c.Index + 1
 			if c.CallbackURL == "" || !progress.Ended(c.Index) {
 				continue
 			}
-			rec, err := r.l.o.Store.FindResult(r.l.life.gone, requester(r.l.m, c).Tenant, r.l.owned.ID(), c.Index, journal.Cursor{})
-			if schema.KindOf(err) == schema.KindNotFound {
-				continue
+			c.Arguments, c.Extra = nil, nil // no callback needs them
+			of := c.Principal.Tenant.Stored()
+			if due[of] == nil {
+				due[of] = make(map[uint64]*journal.CallRecord)
 			}
-			if err != nil {
-				return err
+			due[of][c.Index] = &c
+		}
+	}
+	return due, nil
+}
+
+// remind sends the callbacks again. Receivers detect duplicates by the call id. It runs next to the
+// recovery, because it waits while the queue of callbacks is full, and workers remember outcomes only
+// for a while.
+func (r *recovery) remind(due callbacks) error {
+	type position struct {
+		sequence uint64
+		within   uint32
+	}
+	for tenant, calls := range due {
+		last := make(map[uint64]position, len(calls)) // of several results of a call, the last one counts
+		if err := r.eachResult(tenant, func(rec *journal.ResultRecord) {
+			if calls[rec.Index] != nil {
+				last[rec.Index] = position{rec.Sequence, rec.Position}
 			}
-			r.l.o.Ended(End{Call: c, Result: rec, CallID: r.l.id(c), Journal: r.l.owned.ID(), Principal: c.Principal})
+		}); err != nil {
+			return err
+		}
+		if err := r.eachResult(tenant, func(rec *journal.ResultRecord) {
+			c := calls[rec.Index]
+			if c == nil || last[rec.Index] != (position{rec.Sequence, rec.Position}) || rec.Settle == journal.SettleAgain {
+				return
+			}
+			kept := *rec
+			r.l.o.Ended(End{Call: c, Result: &kept, CallID: r.l.id(c), Journal: r.l.owned.ID(), Principal: c.Principal})
+		}); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// eachResult calls f with the results of the tenant's calls, in stored order, until the job leaves the
+// journal. f must not keep its argument.
+func (r *recovery) eachResult(tenant schema.TenantID, f func(*journal.ResultRecord)) error {
+	for after := (journal.Cursor{}); ; {
+		page, next, err := r.l.o.Store.Results(r.l.life.gone, tenant, r.l.owned.ID(), after, readMost)
+		if err != nil || len(page) == 0 {
+			return err
+		}
+		for i := range page {
+			if r.l.life.leaving.Err() != nil {
+				return nil // the next owner sends them
+			}
+			f(&page[i])
+		}
+		after = next
+	}
 }
 
 // ask settles the calls that were sent to one worker.
