@@ -2,7 +2,6 @@ package batch
 
 import (
 	"context"
-	"errors"
 	"iter"
 	"time"
 
@@ -70,15 +69,16 @@ func (o *Options) needsApproval(ctx context.Context, a *ledger.Approval) (bool, 
 
 // purgeCalls deletes the calls of journals that ended longer than KeepCalls ago.
 func (o *Options) purgeCalls(ctx context.Context, now time.Time) {
-	for m := range o.journals(schema.AllTenants(), journal.Filter{States: []journal.State{journal.Ended}}) {
-		if m.Purged || now.Sub(m.Ended) < o.KeepCalls {
-			continue
-		}
+	for _, j := range o.Store.Payloads.WithCalls(now.Add(-o.KeepCalls)) {
 		bounded, cancel := bound(ctx)
-		if err := o.Store.PurgeCalls(bounded, m.Principal.Tenant, m.ID); err != nil && !errors.Is(err, context.Canceled) {
-			o.Log.Warn("deleting the calls of an ended journal failed", "journal", m.ID, "error", err)
-		}
+		err := o.Store.PurgeCalls(bounded, j.Tenant, j.ID)
 		cancel()
+		if kind := schema.KindOf(err); err != nil && kind != schema.KindNotFound && kind != schema.KindConflict && ctx.Err() == nil {
+			o.Log.Warn("deleting the calls of an ended journal failed; it is tried again", "journal", j.ID, "error", err)
+		}
+		if ctx.Err() != nil {
+			return
+		}
 	}
 }
 

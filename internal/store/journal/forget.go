@@ -47,9 +47,9 @@ func (p *Payloads) Retention(tenant schema.TenantID) time.Duration {
 	return p.s.view.retention.Within(tenant, p.s.view.keepPayloads)
 }
 
-// Overdue is a journal whose payloads are to be deleted.
+// Overdue is an ended journal with data to delete.
 type Overdue struct {
-	Tenant schema.TenantID // for [Payloads.Forget]
+	Tenant schema.TenantID // for [Payloads.Forget] and [Store.PurgeCalls]
 	ID     schema.BatchID
 	Ended  time.Time
 }
@@ -66,7 +66,25 @@ func (p *Payloads) Overdue(now time.Time) []Overdue {
 		}
 	}
 	v.mu.RUnlock()
-	slices.SortFunc(all, func(a, b Overdue) int { return a.Ended.Compare(b.Ended) })
+	slices.SortFunc(all, byEnd)
+	return all
+}
+
+func byEnd(a, b Overdue) int { return a.Ended.Compare(b.Ended) }
+
+// WithCalls returns the journals that ended before a time and whose calls are not deleted yet, according
+// to this process's view, oldest end first.
+func (p *Payloads) WithCalls(before time.Time) []Overdue {
+	v := p.s.view
+	v.mu.RLock()
+	var all []Overdue
+	for _, o := range v.withCalls {
+		if o.Ended.Before(before) {
+			all = append(all, o)
+		}
+	}
+	v.mu.RUnlock()
+	slices.SortFunc(all, byEnd)
 	return all
 }
 
@@ -76,8 +94,13 @@ type due struct {
 	ended          time.Time
 }
 
-// noteLocked records whether the payloads of a journal must be deleted at some time.
+// noteLocked records whether the calls and the payloads of a journal must be deleted at some time.
 func (v *view) noteLocked(m *Manifest) {
+	if m.State != Ended || m.CallsDeleted || m.Emptied || m.Deleted {
+		delete(v.withCalls, m.ID)
+	} else {
+		v.withCalls[m.ID] = Overdue{m.Principal.Tenant, m.ID, m.Ended}
+	}
 	tenant, ok := m.payloadsOf()
 	if !ok || m.State != Ended || m.Emptied || m.Deleted || v.retention.Within(tenant, v.keepPayloads) == 0 {
 		delete(v.due, m.ID)
@@ -86,10 +109,13 @@ func (v *view) noteLocked(m *Manifest) {
 	v.due[m.ID] = due{tenant, m.Principal.Tenant, m.Ended}
 }
 
-// drop removes a journal of the tenant from the list of payloads to delete.
+// drop removes a journal of the tenant from the lists of data to delete.
 func (v *view) drop(tenant schema.TenantID, id schema.BatchID) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	if o, ok := v.withCalls[id]; ok && o.Tenant.Is(tenant) {
+		delete(v.withCalls, id)
+	}
 	if v.due[id].access.Is(tenant) {
 		delete(v.due, id)
 	}

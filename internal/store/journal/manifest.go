@@ -101,8 +101,10 @@ type Manifest struct {
 	// Owner and Epoch are those of the last claim.
 	Owner string `json:"owner,omitempty"`
 	Epoch uint64 `json:"epoch,omitempty"`
-	// Purged is set if the calls were deleted. The results remain.
-	Purged bool `json:"purged,omitempty"`
+	// Purged is set before the calls are deleted. The results remain. CallsDeleted is set after they
+	// have been deleted.
+	Purged       bool `json:"purged,omitempty"`
+	CallsDeleted bool `json:"calls_deleted,omitempty"`
 	// Forgotten is set after the retention period of its tenant: calls and results are no longer
 	// available. Emptied is set after they have been deleted.
 	Forgotten bool `json:"forgotten,omitempty"`

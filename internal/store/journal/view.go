@@ -18,12 +18,14 @@ type view struct {
 	retention    retention.Periods
 	keepPayloads time.Duration // for tenants without a retention; 0 means no limit
 
-	mu       sync.RWMutex
-	rows     map[schema.BatchID]row
-	unended  map[schema.BatchID]row // rows that have not ended
-	due      map[schema.BatchID]due // journals with payloads to delete, even if they are no longer in rows
-	ended    []schema.BatchID       // ids in the order of their observed end
-	watchers watchers.Set[*Manifest]
+	mu      sync.RWMutex
+	rows    map[schema.BatchID]row
+	unended map[schema.BatchID]row // rows that have not ended
+	due     map[schema.BatchID]due // journals with payloads to delete, even if they are no longer in rows
+	ended   []schema.BatchID       // ids in the order of their observed end
+	// withCalls holds the ended journals whose calls are not deleted, even if they are no longer in rows.
+	withCalls map[schema.BatchID]Overdue
+	watchers  watchers.Set[*Manifest]
 }
 
 type row struct {
@@ -32,7 +34,7 @@ type row struct {
 }
 
 func newView(maxEnded int) *view {
-	return &view{maxEnded: maxEnded, rows: map[schema.BatchID]row{}, unended: map[schema.BatchID]row{}, due: map[schema.BatchID]due{}}
+	return &view{maxEnded: maxEnded, rows: map[schema.BatchID]row{}, unended: map[schema.BatchID]row{}, due: map[schema.BatchID]due{}, withCalls: map[schema.BatchID]Overdue{}}
 }
 
 // put applies a write unless a newer one is known.
