@@ -99,3 +99,21 @@ func TestExtensionSurvivesClockJumps(t *testing.T) {
 		t.Errorf("after 31 of 30 minutes: %v", err)
 	}
 }
+
+// The ledger deletes the arguments of a call 30 days after it was held. An approval after that would be of
+// a call that cannot run any more.
+func TestDeadlineEndsBeforeTheArgumentsAreDeleted(t *testing.T) {
+	const day = 24 * time.Hour
+	r := open(t, bustest.Start(t), nil)
+	rule := byOperators(1)
+	rule.Expires = 20 * day
+	held := r.hold(rule).Approval
+	r.clock.advance(19 * day)
+	a, err := r.say(held.ID, ledger.Extend, ben)
+	if err != nil || !a.Expires.After(held.Expires) || a.Expires.After(held.Created.Add(30*day)) {
+		t.Fatalf("the deadline is %s after the request: %v", a.Expires.Sub(held.Created), err)
+	}
+	if _, err := r.say(held.ID, ledger.Extend, cleo); schema.KindOf(err) != schema.KindConflict {
+		t.Errorf("a second extension: %v", err)
+	}
+}

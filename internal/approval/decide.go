@@ -206,6 +206,9 @@ func mayRepeat(a *ledger.Approval, answer *Answer, who schema.Principal) error {
 		if n >= maxExtensions {
 			return schema.Errorf(schema.KindConflict, "The deadline of this approval has already been extended %d times.", n).WithCall(a.CallID)
 		}
+		if !a.Expires.Before(latest(a)) {
+			return schema.Errorf(schema.KindConflict, "The deadline of this approval cannot be extended further: a call is held for at most 30 days.").WithCall(a.CallID)
+		}
 	case ledger.Deny, ledger.Revoke, ledger.Edit:
 	default:
 		return schema.Errorf(schema.KindInvalidRequest, "A decision must be approve, deny, edit, extend or revoke.")
@@ -221,7 +224,7 @@ func apply(a *ledger.Approval, rule *risk.Approval, answer *Answer, edited strin
 	case ledger.Revoke:
 		a.State = ledger.Revoked
 	case ledger.Extend:
-		a.Expires = a.Expires.Add(rule.Expires)
+		a.Expires = deadline(a, a.Expires.Add(rule.Expires))
 	case ledger.Edit:
 		// Earlier approvals were for other arguments, so those approvers must review again.
 		a.Edited = &ledger.Edited{By: who.Name, ArgumentsDigest: edited, Size: int64(len(answer.Arguments)), At: now, Reason: answer.Reason}
@@ -229,6 +232,17 @@ func apply(a *ledger.Approval, rule *risk.Approval, answer *Answer, edited strin
 	case ledger.Approve:
 		settle(a, rule)
 	}
+}
+
+// latest returns the latest deadline of an approval.
+func latest(a *ledger.Approval) time.Time { return a.Created.Add(ledger.MaxHeld) }
+
+// deadline returns t, or the latest deadline of the approval if that is earlier.
+func deadline(a *ledger.Approval, t time.Time) time.Time {
+	if last := latest(a); last.Before(t) {
+		return last
+	}
+	return t
 }
 
 // settle marks the call as approved once enough people have approved it.

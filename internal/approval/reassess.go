@@ -89,7 +89,7 @@ func (r *reassessor) restart(a *ledger.Approval, now *risk.Assessment, by *schem
 	} else {
 		again.Reason = fmt.Sprintf("The policy has changed since the call was held: it now requires %s.", needs(now.Approval))
 	}
-	a.Restart(again, rule, now.Reasons, at.Add(now.Approval.Expires))
+	a.Restart(again, rule, now.Reasons, deadline(a, at.Add(now.Approval.Expires)))
 	return nil
 }
 

@@ -42,8 +42,11 @@ type Options struct {
 }
 
 const (
-	// keepFor is how long an approval is kept after its last change.
-	keepFor         = 30 * 24 * time.Hour
+	// keepFor is how long an approval is kept after its last change, and its arguments after it was
+	// created.
+	keepFor = 30 * 24 * time.Hour
+	// MaxHeld is how long a call can be held, so that its arguments still exist when it runs.
+	MaxHeld         = keepFor - time.Hour
 	defaultMaxEnded = 10_000
 
 	// maxTries limits the attempts at a change that conflicts with other writers. One writer
