@@ -278,11 +278,15 @@ func untilStored(ctx context.Context, log *slog.Logger, finish func(context.Cont
 		err := finish(try)
 		done()
 		switch {
+		case err == nil || ctx.Err() != nil:
+			return err
+		case schema.AsError(err).Retryable: // also a conflict with many writers, or with an attempt that a cluster still stores
 		case schema.KindOf(err) == schema.KindConflict && again > recordAgain:
 			return nil // an earlier attempt had stored it, but its reply was lost
-		case schema.KindOf(err) != schema.KindUnavailable || ctx.Err() != nil:
+		case schema.KindOf(err) != schema.KindUnavailable:
 			return err
-		case !warned && time.Since(began) >= recordTimeout:
+		}
+		if !warned && time.Since(began) >= recordTimeout {
 			warned = true
 			log.Warn("the outcome of a call could not be recorded yet; it is tried again until this process stops", "error", err)
 		}

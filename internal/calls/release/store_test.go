@@ -60,6 +60,15 @@ func TestAnOutcomeIsStoredOnceIfAReplyIsLost(t *testing.T) {
 		if err != nil || len(answers) != 0 {
 			t.Errorf("%v, %d answers left", err, len(answers))
 		}
+		// A cluster that still stores the first attempt refuses the next one.
+		answers = []error{schema.Errorf(schema.KindUnavailable, "no answer"), schema.Errorf(schema.KindConflict, "too many concurrent changes").RetryableAfter(0), nil}
+		if err := untilStored(t.Context(), slog.New(slog.DiscardHandler), func(context.Context) error {
+			next := answers[0]
+			answers = answers[1:]
+			return next
+		}); err != nil || len(answers) != 0 {
+			t.Errorf("%v, %d answers left", err, len(answers))
+		}
 		first := schema.Errorf(schema.KindConflict, "it has ended")
 		if err := untilStored(t.Context(), slog.New(slog.DiscardHandler), func(context.Context) error { return first }); !errors.Is(err, first) {
 			t.Errorf("a conflict at the first attempt: %v", err)

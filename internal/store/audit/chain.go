@@ -109,6 +109,9 @@ func cut(e *Entry) {
 	}
 }
 
+// errStoring means that an earlier attempt to store the same records may still succeed.
+var errStoring = errors.New("an earlier write is still in progress")
+
 // store appends lines to the stream and retries until they are stored. It gives up only after the log
 // was closed, or if another writer appends to the chain.
 func (c *chain) store(lines []byte) error {
@@ -119,10 +122,15 @@ func (c *chain) store(lines []byte) error {
 		ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
 		seq, err := c.log.store.append(ctx, c.log.writer, lines, c.last)
 		if errors.Is(err, bus.ErrConflict) {
-			// An attempt whose reply was lost may have stored them.
+			// An attempt whose reply was lost may have stored them, or a cluster may still be storing them:
+			// then it refuses a repeated write, and the last message is still the one before.
 			var m message
 			if m, err = c.log.store.last(ctx, c.log.writer); err == nil {
-				if seq = m.Sequence; !bytes.Equal(m.Data, lines) {
+				switch seq = m.Sequence; {
+				case bytes.Equal(m.Data, lines):
+				case seq == c.last:
+					err = errStoring
+				default:
 					cancel()
 					c.log.log.Error("another process writes this process's audit chain; no further records are stored", "writer", c.log.writer, "sequence", m.Sequence)
 					return schema.Errorf(schema.KindInternal, "Another process writes the audit chain %s.", c.log.writer)
