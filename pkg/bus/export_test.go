@@ -8,5 +8,16 @@ func (t *Table[T]) GiveUp() error {
 	return sub.Unsubscribe()
 }
 
+// Hold blocks changes of the cached rows until release is called.
+func (t *Table[T]) Hold() (release func()) {
+	t.mu.RLock()
+	return t.mu.RUnlock
+}
+
+// See sets a cached row, as the watch does. Changes must be blocked.
+func (t *Table[T]) See(v T, revision uint64) {
+	t.rows[t.key(&v)] = row[T]{value: v, revision: revision}
+}
+
 // Publish publishes a message of core NATS.
 func (c *Conn) Publish(subject string, data []byte) error { return c.nc.Publish(subject, data) }

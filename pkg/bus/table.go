@@ -145,12 +145,17 @@ func (t *Table[T]) Fresh(ctx context.Context, key string) (v T, revision uint64,
 
 // Delete removes a row and waits until the removal is stored. This process sees it at once.
 func (t *Table[T]) Delete(ctx context.Context, key string) error {
+	t.mu.RLock()
+	known := t.rows[key].revision
+	t.mu.RUnlock()
 	if err := t.b.Delete(ctx, key); err != nil {
 		return err
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.rows[key] = row[T]{revision: t.rows[key].revision, removed: true}
+	if t.rows[key].revision == known { // otherwise the watch is further, possibly at a row that was written after the removal
+		t.rows[key] = row[T]{revision: known, removed: true}
+	}
 	return nil
 }
 

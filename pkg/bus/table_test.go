@@ -109,3 +109,47 @@ func TestNameIsTakenOnceAcrossProcesses(t *testing.T) {
 		t.Errorf("%d took it", won.Load())
 	}
 }
+
+// TestRowWrittenAfterItsRemovalIsSeen has another process write the row before this one has noted that it
+// was removed. The watch of this process is closed, so that the test decides what it delivers.
+func TestRowWrittenAfterItsRemovalIsSeen(t *testing.T) {
+	srv := bustest.Start(t)
+	open := func() *bus.Table[message] {
+		table, err := bus.OpenTable(t.Context(), srv.Connect(t, "approver"), bus.TableSpec{Bucket: bus.BucketSlackMessages, What: "messages"}, func(m *message) string { return m.Name }, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(table.Close)
+		return table
+	}
+	here, there := open(), open()
+	if _, err := here.Create(t.Context(), message{"row", "first"}); err != nil {
+		t.Fatal(err)
+	}
+	here.Close()
+	release := here.Hold()
+	deleted := make(chan error, 1)
+	go func() { deleted <- here.Delete(t.Context(), "row") }()
+	for {
+		if _, _, err := there.Fresh(t.Context(), "row"); errors.Is(err, bus.ErrNotFound) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := there.Put(t.Context(), message{"row", "second"}); err != nil {
+		t.Fatal(err)
+	}
+	_, revision, err := there.Fresh(t.Context(), "row")
+	if err != nil {
+		t.Fatal(err)
+	}
+	here.See(message{"row", "second"}, revision)
+	release()
+	if err := <-deleted; err != nil {
+		t.Fatal(err)
+	}
+	if m, ok := here.Get("row"); !ok || m.Who != "second" {
+		t.Errorf("the row is %v, %t", m, ok)
+	}
+}
