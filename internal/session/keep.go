@@ -216,8 +216,13 @@ func (k *keeper) examine(s *session) {
 		return
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		if s.heard.Load() != heard {
+		switch {
+		case s.heard.Load() != heard:
 			return // it is slow but alive
+		case s.busy() && s.late.Load() < maxLate:
+			// Many servers run one call at a time and answer nothing else meanwhile. If such a
+			// server hangs, its calls reach their timeouts.
+			return
 		}
 		err = errors.New("it did not answer a health check")
 	}

@@ -557,6 +557,15 @@ func TestIdleServerThatHangsIsReplaced(t *testing.T) {
 	must(t, p.call("echo", "{}"))
 }
 
+func TestAServerThatIsBusyWithACallIsKept(t *testing.T) {
+	p := open(t, Config{Spec: scripted("legacy"), HealthEvery: 100 * time.Millisecond, checkTime: 200 * time.Millisecond})
+	pid := p.ready().PID
+	must(t, p.call("busy", `{"n":1500}`)) // longer than a check may take
+	if s := p.Snapshot(); s.PID != pid || s.Restarts != 0 {
+		t.Errorf("it was replaced: %+v", s)
+	}
+}
+
 func TestFailingServerDoesNotAffectOtherServers(t *testing.T) {
 	t.Parallel()
 	l := launcher(t)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -127,6 +128,9 @@ func (s *script) result(id json.RawMessage, result string) {
 }
 
 func (s *script) handle(m *scriptMessage, line []byte) {
+	if s.mode == "floats" && len(m.ID) > 0 { // it holds numbers as floating-point numbers
+		m.ID = append(slices.Clip(m.ID), ".0"...)
+	}
 	switch {
 	case s.mode == "silent":
 		return
@@ -164,6 +168,10 @@ func (s *script) handle(m *scriptMessage, line []byte) {
 	case m.Method == "tools/list" && s.mode == "latin":
 		s.result(m.ID, "{\"tools\":[{\"name\":\"latin\",\"description\":\"caf\xe9\",\"inputSchema\":{\"type\":\"object\"}}]}")
 	case m.Method == "tools/list":
+		if s.mode == "eager" { // reports a change once, as some servers do when they have started
+			s.mode = "legacy"
+			s.print(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
+		}
 		s.list(m)
 	case m.Method == "tools/call":
 		s.call(m, line)
@@ -243,6 +251,15 @@ func (s *script) call(m *scriptMessage, line []byte) {
 		s.print(`{"id":%s,"result":{"a":}}`, m.ID)
 	case "brokenend":
 		s.print(`{"result":{"a":},"id":%s}`, m.ID)
+	case "busy": // reads nothing meanwhile, like a server with one thread
+		<-time.After(time.Duration(number.N) * time.Millisecond)
+		s.result(m.ID, `{"busy":false}`)
+	case "loud": // logs on stdout the request that it received, and its answer
+		s.print(`received: {"method":"tools/call","params":{},"jsonrpc":"2.0","id":%s}`, m.ID)
+		s.print(`sending: {"result":{},"jsonrpc":"2.0","id":%s}`, m.ID)
+		s.result(m.ID, `{"loud":true}`)
+	case "texterror":
+		s.print(`{"jsonrpc":"2.0","id":%s,"error":"the disk is full"}`, m.ID)
 	case "hang":
 	case "sleep":
 		go func() {

@@ -299,6 +299,13 @@ func (s *session) ask(ctx context.Context, method string, params []byte) ([]byte
 	}
 }
 
+// busy reports whether a request is running.
+func (s *session) busy() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.calls) > 0
+}
+
 // check asks the server for a sign of life. Any answer counts.
 func (s *session) check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.pool.cfg.checkTime)
