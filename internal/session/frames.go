@@ -38,6 +38,15 @@ func ownRequestID(raw []byte) int64 {
 	return n
 }
 
+// wholeNumber returns a number without a fraction as decimal digits, such as 1 for 1.0, and any other
+// text unchanged.
+func wholeNumber(raw []byte) string {
+	if f, err := strconv.ParseFloat(string(raw), 64); err == nil && f == math.Trunc(f) && math.Abs(f) < 1<<53 {
+		return strconv.FormatInt(int64(f), 10)
+	}
+	return string(raw)
+}
+
 // envelope holds the members that a session adds to _meta in the params of each request.
 type envelope struct {
 	// fixed holds the members that the modern era requires, without braces. It is empty in

@@ -102,12 +102,31 @@ func TestUnusualAnswersAreReportedByKind(t *testing.T) {
 	if diff := cmp.Diff(want, e.RPC); diff != "" {
 		t.Errorf("RPC (-want +got):\n%s", diff)
 	}
+	if e := wantKind(t, p.call("texterror", "{}"), schema.KindProtocol, true); e.RPC.Message != "the disk is full" || !strings.Contains(e.Detail, "no code") {
+		t.Errorf("an error that is a text is reported as %+v: %s", e.RPC, e.Detail)
+	}
 	wantKind(t, p.call("input", "{}"), schema.KindInputRequired, true)
 	wantKind(t, p.call("task", "{}"), schema.KindProtocol, true)
 	wantKind(t, p.call("array", "{}"), schema.KindProtocol, true)
 	wantKind(t, p.call("brokenjson", "{}"), schema.KindProtocol, true)
 	wantKind(t, p.call("brokenend", "{}"), schema.KindProtocol, true)
 	must(t, p.call("echo", "{}"))
+}
+
+func TestAServerMayWriteIDsAsFloatingPointNumbers(t *testing.T) {
+	p := open(t, Config{Spec: scripted("floats"), StartTimeout: 5 * time.Second})
+	p.ready()
+	must(t, p.call("echo", "{}"))
+}
+
+func TestALogLineThatEndsWithAMessageIsNotAnAnswer(t *testing.T) {
+	p := open(t, Config{Spec: scripted("legacy")})
+	if o := must(t, p.call("loud", "{}")); string(o.Body) != `{"loud":true}` {
+		t.Errorf("the result is %s", o.Body)
+	}
+	if n := p.Noise(); n != 2 {
+		t.Errorf("%d of 2 lines count as unexpected", n)
+	}
 }
 
 func TestProgressComesInOrderBeforeTheResult(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/callyard/callyard/internal/kit/mcpwire"
@@ -54,10 +55,12 @@ func (s *session) answered(r *Running) {
 	}
 }
 
-// broken handles text that is not a JSON object. If it names one of our calls, that call ends
-// without waiting for its timeout.
+// broken handles text that is not a JSON object. If it is an object with a fault and names one of our
+// calls, that call ends without waiting for its timeout. A line of a log that ends with a message
+// does not count: the message itself may follow.
 func (s *session) broken(f *frame, text []byte) {
-	if i := bytes.LastIndex(text, []byte(`"id":`)); f.id == nil && i >= 0 {
+	begun := bytes.HasPrefix(bytes.TrimLeft(text, " \t"), []byte("{"))
+	if i := bytes.LastIndex(text, []byte(`"id":`)); begun && f.id == nil && i >= 0 {
 		f.id = bytes.TrimRight(text[i+len(`"id":`):], " \t}") // many servers write the id last
 	}
 	if id := ownRequestID(f.id); id != 0 && f.method == nil {
@@ -189,8 +192,13 @@ func tooLarge(cfg *Config) Outcome {
 // message, because servers often repeat arguments in it.
 func rpcFault(server schema.ServerID, raw []byte) *schema.Error {
 	rpc := &schema.RPCError{}
-	_ = json.Unmarshal(raw, rpc) // a value that is not an error object has code 0 and no message
+	if json.Unmarshal(raw, rpc) != nil {
+		_ = json.Unmarshal(raw, &rpc.Message) // some servers send a text instead of an error object
+	}
 	e := schema.Errorf(schema.KindProtocol, "The server %q refused the request with the JSON-RPC error %d.", server, rpc.Code)
+	if rpc.Code == 0 {
+		e.Detail = fmt.Sprintf("The server %q refused the request with an error that has no code; it does not follow the protocol.", server)
+	}
 	e.RPC = rpc
 	return e
 }

@@ -106,8 +106,9 @@ func (c *sdkConn) expects(id string) bool {
 }
 
 // deliver passes an answer to the SDK. It returns false if the message is not an answer.
-func (c *sdkConn) deliver(id, text []byte) bool {
-	if !c.expects(string(id)) {
+func (c *sdkConn) deliver(raw, text []byte) bool {
+	id := wholeNumber(raw)
+	if !c.expects(id) {
 		c.recordLate(id, text)
 		return true
 	}
@@ -120,11 +121,11 @@ func (c *sdkConn) deliver(id, text []byte) bool {
 }
 
 // recordLate records that an abandoned server/discover was answered successfully.
-func (c *sdkConn) recordLate(id, text []byte) {
+func (c *sdkConn) recordLate(id string, text []byte) {
 	c.mu.Lock()
 	givenUp := c.givenUp
 	c.mu.Unlock()
-	if givenUp == "" || string(id) != givenUp {
+	if givenUp == "" || id != givenUp {
 		return
 	}
 	if msg, err := jsonrpc.DecodeMessage(bytes.Clone(text)); err == nil {
