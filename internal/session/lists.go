@@ -47,6 +47,7 @@ func (o *offers) run() {
 		defer ticker.Stop()
 		retry = ticker.C
 	}
+	var failing warnings
 	for {
 		all := false
 		select {
@@ -71,8 +72,10 @@ func (o *offers) run() {
 			if err != nil && p.cfg.Pinned {
 				s.changes.Store(true)
 			}
-			if err != nil && p.ctx.Err() == nil {
-				p.log.Warn("reading the lists of the server failed; the last known lists stay in use", "error", err.Error())
+			if err == nil {
+				failing = warnings{}
+			} else if unsaid, ok := failing.due(time.Now()); ok && p.ctx.Err() == nil {
+				p.log.Warn("reading the lists of the server failed; the last known lists stay in use", "error", bounded(err.Error()), "not_logged", unsaid)
 			}
 		}
 	}
@@ -214,6 +217,7 @@ func introduction(s *session) json.RawMessage {
 func readList(ctx context.Context, s *session, l list) error {
 	found := []json.RawMessage{}
 	seen := make(map[string]bool)
+	var skipped skippedEntries
 	size := 0
 	var params []byte
 	cursors := make(map[string]bool)
@@ -240,21 +244,20 @@ func readList(ctx context.Context, s *session, l list) error {
 			return errors.New("it is not an array")
 		}
 		for _, item := range items {
-			name := member(item, l.key)
-			if name == "" {
-				s.pool.log.Warn("skipped an entry without a name", "method", l.method)
-				continue
+			switch name := member(item, l.key); {
+			case name == "":
+				skipped.nameless++
+			case seen[name]:
+				skipped.repeated, skipped.name = skipped.repeated+1, name
+			default:
+				seen[name] = true
+				found = append(found, item)
 			}
-			if seen[name] {
-				s.pool.log.Warn("skipped an entry with the name of another one", "method", l.method, "name", name)
-				continue
-			}
-			seen[name] = true
-			found = append(found, item)
 		}
 		// Most clients treat an empty cursor as the end of the list, and so does this one.
 		if len(cursor) == 0 || cursor[0] != '"' || string(cursor) == `""` {
 			*l.into = found
+			skipped.log(s, l)
 			return nil
 		}
 		if cursors[string(cursor)] {
@@ -264,6 +267,22 @@ func readList(ctx context.Context, s *session, l list) error {
 		params = append(append([]byte(`{"cursor":`), cursor...), '}')
 	}
 	return fmt.Errorf("it has more than %d pages", maxPages)
+}
+
+// skippedEntries counts the entries of a list that are left out. A list may have millions of them, so
+// they are not logged one by one.
+type skippedEntries struct {
+	nameless, repeated int
+	name               string // one of the repeated names
+}
+
+func (k *skippedEntries) log(s *session, l list) {
+	if k.nameless > 0 {
+		s.pool.log.Warn("skipped entries without a name", "method", l.method, "entries", k.nameless)
+	}
+	if k.repeated > 0 {
+		s.pool.log.Warn("skipped entries with the name of another one", "method", l.method, "entries", k.repeated, "name", bounded(k.name))
+	}
 }
 
 // member returns the string value of a member of an object, or "" if there is none.
