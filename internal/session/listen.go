@@ -68,9 +68,9 @@ func (l *remoteLink) listenOn(opened chan<- struct{}) {
 		case errors.As(err, &status) && status.code/100 == 4:
 			return
 		}
-		wait := reopens.Delay(failures)
-		if in.Retry > 0 {
-			wait = in.Retry
+		wait := in.Retry
+		if wait <= 0 || failures > 0 { // a short time of the server must not make it busy with failing attempts
+			wait = max(wait, reopens.Delay(failures))
 		}
 		if !sleep.For(wait, l.ctx.Done()) {
 			return
@@ -79,14 +79,16 @@ func (l *remoteLink) listenOn(opened chan<- struct{}) {
 	}
 }
 
-// readStream reads the GET stream to its end. It reports whether it read any event.
+// readStream reads the GET stream to its end. It reports whether it read any event, including those
+// without content, with which servers announce the id from which to continue.
 func (l *remoteLink) readStream(in *sse.Reader) (some bool) {
 	var scan scanner
 	var f frame
+	before := in.LastID
 	for {
 		ev, err := nextEvent(in)
 		if err != nil {
-			return some
+			return some || in.LastID != before
 		}
 		some = true
 		if !isMessage(ev) {
