@@ -208,7 +208,7 @@ func (o opening) overEvents(ctx context.Context) error {
 func (o opening) overHTTP(ctx context.Context, guess era, probe time.Duration) (how probeResult, err error) {
 	s := o.s
 	shake := func(ctx context.Context, guess era) error {
-		client, answered := recordAnswers(s.pool.client)
+		client, answered := recordAnswers(s.pool.client, s.pool.cfg.MaxResult+frameHeadroom)
 		t := &keptTransport{StreamableClientTransport: mcp.StreamableClientTransport{
 			Endpoint: s.pool.cfg.Spec.URL, HTTPClient: client, MaxEventSize: s.pool.cfg.MaxResult + frameHeadroom,
 			DisableStandaloneSSE: true, // remoteLink.listen reads it
