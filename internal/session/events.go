@@ -131,6 +131,8 @@ func (l *eventLink) send(r *Running) bool {
 
 // push posts one message. If that fails, it returns the outcome for a call in the message.
 func (l *eventLink) push(ctx context.Context, body []byte) (Outcome, bool) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
 	resp, connected, err := postMessage(ctx, l.client, l.to, nil, body)
 	if err != nil {
 		if ctx.Err() == nil {
@@ -138,7 +140,7 @@ func (l *eventLink) push(ctx context.Context, body []byte) (Outcome, bool) {
 		}
 		return unreachable(&l.s.pool.cfg, connected, err), false
 	}
-	resp.Body.Close()
+	defer drain(resp, stop)
 	if resp.StatusCode/100 == 2 {
 		return Outcome{}, true
 	}

@@ -290,7 +290,7 @@ func (l *remoteLink) post(body []byte) {
 	ctx, cancel := context.WithTimeout(l.ctx, postTime)
 	defer cancel()
 	if resp, _, err := postMessage(ctx, l.client, l.url, l.header(nil), body); err == nil {
-		resp.Body.Close()
+		drain(resp, cancel)
 	}
 }
 
