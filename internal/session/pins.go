@@ -1,6 +1,7 @@
 package session
 
 import (
+	"context"
 	"sync/atomic"
 	"time"
 
@@ -79,6 +80,31 @@ func (p *Pool) rereads(s *session) bool {
 	}
 	last := s.pins.last.Load()
 	return last == nil || last.asOf != s.pins.changes.Load()
+}
+
+// maxReadFirst limits the reads for one call of a server that reports a change after each.
+const maxReadFirst = 3
+
+// readFirst sends a call after it has read the lists of the session, if no calls may wait in the
+// pool: then nothing else reads the lists again. It does not wait for that. It returns false if calls
+// may wait, or the pool is closing.
+func readFirst(p *Pool, s *session, r *Running) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.cutOff || p.closing {
+		return false
+	}
+	p.work.Go(func() {
+		ctx, cancel := context.WithTimeout(p.ctx, r.timeout)
+		defer cancel()
+		for range maxReadFirst {
+			if err := p.offers.read(ctx, s); err != nil || s.pins.check(r.req) != pinStale {
+				break
+			}
+		}
+		sendNow(p, s, r) // it ends a call whose tool could not be read
+	})
+	return true
 }
 
 // doubtOthers makes all other sessions read their lists again, because the lists of one have

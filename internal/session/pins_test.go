@@ -46,6 +46,25 @@ func TestACallRunsOnlyWithTheDefinitionThatItWasCheckedAgainst(t *testing.T) {
 	must(t, w.calls("echo", "")) // no check was made; the worker refuses such a call
 }
 
+// A caller's own session has nothing that reads the lists in the background.
+func TestOwnSessionOfAPinnedServerReadsTheToolsAgainAfterAChange(t *testing.T) {
+	o := OpenOwn(Config{Spec: scripted("eager"), Pinned: true}, launcher(t), slog.New(slog.DiscardHandler))
+	t.Cleanup(o.Close)
+	one := takeOwn(t, o, askableCaller("a"))
+	defs, _ := one.Definitions()
+	echo := schema.Digest(defs.Tools[0])
+	call := func(tool, digest string) Outcome {
+		over := make(chan Outcome, 1)
+		one.Do(&Request{Name: tool, Params: []byte(`{}`), Digest: digest}, func(_ *Request, out Outcome) { over <- out })
+		return <-over
+	}
+	must(t, call("echo", echo)) // the server reported a change while its tools were read
+	must(t, call("change", ""))
+	must(t, call("echo", echo))
+	wantKind(t, call("echo", "sha256:00"), schema.KindUnavailable, false)
+	o.Release(one, true)
+}
+
 // A call that arrives after the server reported a change of its tools waits until they were read,
 // and runs only if its own tool is unchanged.
 func TestCallsWaitWhileToolsOfAPinnedServerAreReloaded(t *testing.T) {

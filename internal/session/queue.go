@@ -73,6 +73,12 @@ func (p *Pool) refuse(r *Running, kind schema.Kind, retry bool, format string, a
 }
 
 func (p *Pool) send(s *session, r *Running) {
+	if r.req.Digest == "" || s.pins.check(r.req) != pinStale || !readFirst(p, s, r) {
+		sendNow(p, s, r)
+	}
+}
+
+func sendNow(p *Pool, s *session, r *Running) {
 	if r.req.Digest != "" {
 		switch s.pins.check(r.req) {
 		case pinStale:

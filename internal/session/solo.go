@@ -175,9 +175,13 @@ func (o *Single) Do(req *Request, done func(*Request, Outcome)) *Running {
 // more than once.
 func (o *Single) Close() {
 	o.once.Do(func() {
+		o.pool.mu.Lock()
+		o.pool.closing = true
+		o.pool.mu.Unlock()
 		o.pool.cut()
 		o.s.failed.Store(true) // it need not shut down gracefully
 		o.s.close()
 		o.pool.cancel()
+		o.pool.work.Wait()
 	})
 }
