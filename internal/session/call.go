@@ -111,8 +111,8 @@ func (r *Running) Cancel() {
 		return
 	}
 	r.timer.Stop()
-	s, sent := r.leave()
-	o := Outcome{Started: sent, Took: r.took(), Err: CanceledEarly()}
+	s, sent, took := r.leave()
+	o := Outcome{Started: sent, Took: took, Err: CanceledEarly()}
 	if sent {
 		o.Err.Retryable = false
 		o.Err.Detail = "The call was canceled while it was running; the server was notified and may have done part of it."
@@ -146,8 +146,8 @@ func (r *Running) expire() {
 	if !r.ended.CompareAndSwap(false, true) {
 		return
 	}
-	s, sent := r.leave()
-	o := Outcome{Started: sent, Took: r.took()}
+	s, sent, took := r.leave()
+	o := Outcome{Started: sent, Took: took}
 	if sent {
 		o.Err = schema.Errorf(schema.KindOutcomeUnknown,
 			"The server %q did not answer within %v; the call was given up, but it may have run.", s.pool.cfg.Spec.ID, r.timeout)
@@ -187,27 +187,30 @@ func (r *Running) sendAgain(o *Outcome) bool {
 	r.pool.drop(s)
 	r.pool.mu.Unlock()
 	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r.ended.Load() { // leave locks the session after that, and reads what is reset here
+		return false
+	}
 	r.id, r.sent, r.logs = 0, time.Time{}, false
 	if r.span != nil {
 		endSpan(r.span, o)
 		r.span = nil
 	}
-	s.mu.Unlock()
 	return true
 }
 
-// leave releases the place of the call in a session or in the queue. It returns the session, and
-// whether the request was handed to its connection.
-func (r *Running) leave() (s *session, sent bool) {
+// leave releases the place of the call in a session or in the queue. It returns the session, whether
+// the request was handed to its connection, and how long ago.
+func (r *Running) leave() (s *session, sent bool, took time.Duration) {
 	if r.pool != nil {
 		s = r.pool.release(r)
 	}
 	if s == nil {
-		return nil, false
+		return nil, false, 0
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s, r.id != 0
+	return s, r.id != 0, r.took()
 }
 
 // finish reports the outcome to the caller. The place has been released by then, so done may
