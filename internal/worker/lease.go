@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/kit/dirstate"
+	"github.com/callyard/callyard/internal/kit/sleep"
 	"github.com/callyard/callyard/internal/launch"
 	"github.com/callyard/callyard/internal/launch/sandbox"
 	"github.com/callyard/callyard/internal/session"
@@ -58,7 +59,6 @@ const EpisodeDir = "{EPISODE_DIR}"
 const (
 	leaseStart = time.Minute // timeout for a process to become ready
 	leaseSweep = 5 * time.Second
-	leasePause = time.Second // after a failed start
 
 	maxDialed  = 10_000           // sessions of holders, per server
 	dialedIdle = 20 * time.Minute // minimum of the idle time
@@ -133,7 +133,7 @@ func openLeases(w *Worker, s *Served, pool *session.Pool) *leases {
 
 // refill keeps warm processes ready.
 func (l *leases) refill() {
-	for {
+	for failures := 0; ; {
 		l.mu.Lock()
 		missing := len(l.warm) < l.set.Warm && l.count < l.set.Max
 		if missing {
@@ -167,12 +167,13 @@ func (l *leases) refill() {
 				return
 			}
 			l.w.log.Warn("a process to be leased did not start", "server", l.served.Session.Spec.ID, "error", err)
-			select {
-			case <-l.ctx.Done():
+			if !sleep.For(pauses.Delay(failures), l.ctx.Done()) {
 				return
-			case <-time.After(leasePause):
 			}
+			failures++
+			continue
 		}
+		failures = 0
 	}
 }
 

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"bytes"
 	"context"
 	"log/slog"
 	"net/http"
@@ -10,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -45,6 +47,25 @@ func (l *leases) taken() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.count
+}
+
+func TestProcessesThatDoNotStartAreTriedLessAndLessOften(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := session.Config{Spec: launch.Spec{ID: "s"}, Attached: true}
+		pool := session.Open(cfg, nil, slog.New(slog.DiscardHandler), func() {}) // it has no program that could keep a session
+		var log bytes.Buffer
+		l := openLeases(&Worker{log: slog.New(slog.NewTextHandler(&log, nil))}, &Served{Session: cfg}, pool)
+		l.set.Warm, l.set.Max = 1, 1
+		l.work.Go(l.refill)
+		time.Sleep(10 * time.Minute)
+		l.close()
+		if err := pool.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if n := strings.Count(log.String(), "did not start"); n < 10 || n > 60 {
+			t.Errorf("%d attempts in 10 minutes", n)
+		}
+	})
 }
 
 func TestSnapshotLeaseReplacesAWarmProcess(t *testing.T) {

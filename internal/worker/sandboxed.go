@@ -23,7 +23,7 @@ const (
 	sandboxTimedOut = "deadline"
 )
 
-// pauses sets the pauses between attempts to prepare the sandbox.
+// pauses sets the pauses between attempts to prepare the sandbox, or to start a process in advance.
 var pauses = backoff.Policy{First: time.Second, Max: 15 * time.Second}
 
 // sandboxed runs calls of one server in containers or sandboxes. Each call has its own, which is
