@@ -108,12 +108,14 @@ func (m *Manager) sweep() {
 		case <-tick.C:
 		}
 		now := m.o.Now()
+		var closing sync.WaitGroup // in parallel: a worker that does not answer must not keep the processes of others leased
 		for _, ep := range m.all() {
 			if ep.IdleTime(now) > ep.env.Limits.Idle {
 				m.o.Log.Info("an episode was given up, because nobody used it", "environment", ep.env.name, "episode", ep.id)
-				ep.Close()
+				closing.Go(ep.Close)
 			}
 		}
+		closing.Wait()
 	}
 }
 

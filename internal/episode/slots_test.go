@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -20,6 +21,7 @@ type slots struct {
 	workers []schema.WorkerID
 	opened  func(asked int) error // error of an open that succeeded; nil means none
 	states  []string              // successive digests; after them, "same"
+	hung    string                // prefix of workers that do not answer when a lease is closed; "" means none
 
 	mu    sync.Mutex
 	taken map[schema.WorkerID]string
@@ -34,10 +36,13 @@ func (s *slots) Holders(schema.ServerID) (out []schema.Worker) {
 	return out
 }
 
-func (s *slots) Request(_ context.Context, worker schema.WorkerID, method string, _ schema.ServerID, payload []byte, _ time.Duration) ([]byte, error) {
+func (s *slots) Request(_ context.Context, worker schema.WorkerID, method string, _ schema.ServerID, payload []byte, timeout time.Duration) ([]byte, error) {
 	var q bus.LeaseRequest
 	if err := json.Unmarshal(payload, &q); err != nil {
 		return nil, err
+	}
+	if method == bus.MethodCloseLease && s.hung != "" && strings.HasPrefix(string(worker), s.hung) {
+		time.Sleep(timeout)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,6 +145,26 @@ func TestAReplayWaitsForAFreeProcess(t *testing.T) {
 		s.mu.Unlock()
 		if err := <-over; err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+func TestWorkersThatDoNotAnswerDoNotDelayTheEndOfIdleEpisodes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &slots{workers: []schema.WorkerID{"hung1", "hung2", "hung3", "hung4", "w"}, hung: "hung"}
+		m, e := slotted(t, s)
+		defer m.Close()
+		for range s.workers {
+			if _, err := m.Begin(t.Context(), e, Begin{Task: e.tasks.byID["a"]}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := s.leased(); n != len(s.workers) {
+			t.Fatalf("%d processes are leased", n)
+		}
+		time.Sleep(e.Limits.Idle + 2*leaseTime)
+		if n := s.leased(); n != 0 {
+			t.Errorf("%d processes are still leased", n)
 		}
 	})
 }

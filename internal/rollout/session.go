@@ -97,11 +97,13 @@ func (s *Server) sweep() {
 		case <-s.ctx.Done():
 			return
 		case now := <-tick.C:
+			var closing sync.WaitGroup // in parallel, because a worker may not answer
 			for _, one := range s.sessions.all() {
 				if one.idle(now) {
-					s.sessions.remove(one)
+					closing.Go(func() { s.sessions.remove(one) })
 				}
 			}
+			closing.Wait()
 		}
 	}
 }
