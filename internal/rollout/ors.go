@@ -302,12 +302,16 @@ func (s ors) call(w http.ResponseWriter, r *http.Request, who schema.Principal) 
 }
 
 // beginCall starts a call, which continues if its client disconnects. It returns nil if the episode
-// of the session has ended. ctx ends with the server.
+// of the session or the server has ended. ctx ends with the server.
 func (s ors) beginCall(ctx context.Context, one *session, ep *episode.Episode, id, name string, input json.RawMessage) *pendingCall {
+	if !s.enter() {
+		return nil
+	}
 	p := &pendingCall{done: make(chan struct{})}
 	one.mu.Lock()
 	if one.ep != ep {
 		one.mu.Unlock()
+		s.work.Done()
 		return nil
 	}
 	if len(one.pending) >= maxPending {
@@ -315,11 +319,12 @@ func (s ors) beginCall(ctx context.Context, one *session, ep *episode.Episode, i
 	}
 	one.pending[id] = p
 	one.mu.Unlock()
-	s.work.Go(func() {
+	go func() {
+		defer s.work.Done()
 		defer close(p.done)
 		o, err := ep.Step(ctx, name, withoutNulls(input, ep.Tools(), name))
 		p.body = outputOf(o, err)
-	})
+	}()
 	return p
 }
 

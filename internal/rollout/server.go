@@ -41,7 +41,10 @@ type Server struct {
 	handler  http.Handler
 	ctx      context.Context // canceled when the server closes
 	stop     context.CancelFunc
-	work     sync.WaitGroup // running connections, calls and the session sweep
+
+	mu     sync.Mutex
+	closed bool
+	work   sync.WaitGroup // running connections, calls and the session sweep; added to under mu while not closed
 }
 
 // New returns a server. Close it after use.
@@ -54,11 +57,31 @@ func New(o Options) *Server {
 	return s
 }
 
-// Close ends all connections, calls and sessions, and waits until they have ended.
+// Close ends all connections, calls and sessions, and waits until they have ended. Requests that
+// arrive later begin none.
 func (s *Server) Close() {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
 	s.stop()
 	s.work.Wait()
 	s.sessions.closeAll()
+}
+
+// enter registers a connection or a call, which ends with s.work.Done. It returns false if the server
+// is closed.
+func (s *Server) enter() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	s.work.Add(1)
+	return true
+}
+
+func errClosing() error {
+	return schema.Errorf(schema.KindUnavailable, "The environments are shutting down.")
 }
 
 // ServeHTTP implements http.Handler.

@@ -124,6 +124,26 @@ func TestASessionLastsWhileItsStepRuns(t *testing.T) {
 	})
 }
 
+func TestAClosedServerBeginsNothing(t *testing.T) {
+	s, end := serving(t, "{}", 0)
+	begun := post(t, s, "/seed_session", "{}", nil)
+	s.Close()
+	defer end()
+	for _, path := range []string{"/seed_session", "/reset", "/create_session"} {
+		if got := post(t, s, path, "{}", nil); got.Code != http.StatusServiceUnavailable {
+			t.Errorf("%s: %d %s", path, got.Code, got.Body)
+		}
+	}
+	if got := post(t, s, "/add", "{}", begun); got.Code != http.StatusNotFound {
+		t.Errorf("a step: %d %s", got.Code, got.Body)
+	}
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1/ws", nil))
+	if w.Code != http.StatusServiceUnavailable {
+		t.Errorf("a connection: %d %s", w.Code, w.Body)
+	}
+}
+
 func TestVerifyTakesABodyThatIsNull(t *testing.T) {
 	s, end := serving(t, "{}", 0)
 	defer end()

@@ -38,14 +38,19 @@ type session struct {
 
 // sessions holds the sessions of clients, by id.
 type sessions struct {
-	mu    sync.Mutex
-	known map[string]*session
+	mu     sync.Mutex
+	known  map[string]*session
+	closed bool
 }
 
-// add creates a session. The error is of KindUnavailable if there are too many.
+// add creates a session. The error is of KindUnavailable if there are too many, or the server is
+// closed.
 func (t *sessions) add(who schema.Principal, env *episode.Environment) (*session, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.closed {
+		return nil, errClosing()
+	}
 	if len(t.known) >= maxSessions {
 		return nil, schema.Errorf(schema.KindUnavailable, "There are %d sessions, the most that there may be.", maxSessions)
 	}
@@ -81,6 +86,9 @@ func (t *sessions) all() []*session {
 }
 
 func (t *sessions) closeAll() {
+	t.mu.Lock()
+	t.closed = true
+	t.mu.Unlock()
 	var closing sync.WaitGroup
 	for _, s := range t.all() {
 		closing.Go(func() { t.remove(s) })

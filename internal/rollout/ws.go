@@ -38,6 +38,10 @@ func (s *Server) connect(w http.ResponseWriter, r *http.Request, who schema.Prin
 	if err != nil {
 		return nil, err
 	}
+	if !s.enter() {
+		return nil, errClosing()
+	}
+	defer s.work.Done()
 	var one *session
 	own := true
 	if id := r.URL.Query().Get("session_id"); id != "" {
@@ -48,8 +52,6 @@ func (s *Server) connect(w http.ResponseWriter, r *http.Request, who schema.Prin
 	} else if one, err = s.sessions.add(who, env); err != nil {
 		return nil, err
 	}
-	s.work.Add(1)
-	defer s.work.Done()
 	if own {
 		defer s.sessions.remove(one)
 	}
