@@ -12,7 +12,6 @@ import (
 	"net/netip"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/callyard/callyard/internal/kit/addresses"
@@ -20,11 +19,11 @@ import (
 )
 
 const (
-	headerTime  = 10 * time.Second
-	idleTime    = time.Minute
-	dialTime    = 10 * time.Second
-	mostHeader  = 16 << 10
-	mostRefused = 50 // logged refusals per proxy; all are counted
+	headerTime = 10 * time.Second
+	idleTime   = time.Minute
+	dialTime   = 10 * time.Second
+	mostHeader = 16 << 10
+	mostLogged = 100 // logged decisions per proxy, each once; all are counted
 )
 
 // Options configure a [Proxy].
@@ -48,17 +47,24 @@ type Proxy struct {
 	forward   *httputil.ReverseProxy
 	ctx       context.Context
 	cancel    context.CancelFunc
-	refused   atomic.Int64
 
 	mu      sync.Mutex
 	closed  bool
 	tunnels map[net.Conn]struct{}
+	logged  map[decision]struct{}
 	work    sync.WaitGroup // Serve calls and requests
+}
+
+// decision is a decision about a destination.
+type decision struct {
+	host    string
+	port    uint16
+	allowed bool
 }
 
 // New returns a Proxy that does not serve yet. The caller must close it.
 func New(o Options) *Proxy {
-	p := &Proxy{o: o, log: o.Log.With("server", o.Server), tunnels: make(map[net.Conn]struct{})}
+	p := &Proxy{o: o, log: o.Log.With("server", o.Server), tunnels: make(map[net.Conn]struct{}), logged: make(map[decision]struct{})}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.transport = &http.Transport{
 		Proxy:                  nil, // another proxy would connect without the guard
@@ -189,18 +195,31 @@ func (p *Proxy) dial(ctx context.Context, address string) (net.Conn, error) {
 	return conn, err
 }
 
-// decide counts and logs a decision.
+// decide counts a decision, and logs it if it is the first for the destination: a sandbox can repeat
+// its requests without end.
 func (p *Proxy) decide(host string, port uint16, allowed bool, why string) {
 	if p.o.Decided != nil {
 		p.o.Decided(allowed)
 	}
 	host = truncate.Head(host, mostName)
 	switch {
+	case !p.isNew(decision{host, port, allowed}):
 	case allowed:
 		p.log.Info("a sandbox connects to an allowed destination", "host", host, "port", port)
-	case p.refused.Add(1) <= mostRefused:
+	default:
 		p.log.Warn("a sandbox is not allowed to reach this destination", "host", host, "port", port, "reason", why)
 	}
+}
+
+// isNew reports whether a decision is to be logged, once.
+func (p *Proxy) isNew(d decision) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, known := p.logged[d]; known || len(p.logged) >= mostLogged {
+		return false
+	}
+	p.logged[d] = struct{}{}
+	return true
 }
 
 func (p *Proxy) failed(w http.ResponseWriter, err error) {

@@ -2,6 +2,7 @@ package egress
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -118,6 +119,26 @@ func status(t *testing.T, c *http.Client, address string) (int, string) {
 		t.Fatal(err)
 	}
 	return answer.StatusCode, string(body)
+}
+
+func TestASandboxCannotFillTheLog(t *testing.T) {
+	var log bytes.Buffer
+	counted := 0
+	p := New(Options{Server: "s", Log: slog.New(slog.NewTextHandler(&log, nil)), Decided: func(bool) { counted++ }})
+	defer p.Close()
+	for i := range 1000 {
+		p.decide("api.example", 443, true, "")
+		p.decide("other.example", 443, false, "it is not on the list")
+		if text := log.String(); i == 500 && strings.Count(text, "\n") != 2 {
+			t.Errorf("repeated decisions were logged: %.1000s", text)
+		}
+		if i > 500 {
+			p.decide(fmt.Sprintf("%d.example", i), 443, false, "it is not on the list")
+		}
+	}
+	if n := strings.Count(log.String(), "\n"); n != mostLogged || counted != 2499 {
+		t.Errorf("%d lines, %d counted", n, counted)
+	}
 }
 
 func TestListedNameWithPrivateAddressIsRefused(t *testing.T) {
