@@ -143,8 +143,11 @@ func (s *anthropicStream) Add(_ string, data []byte) (done bool, err error) {
 		for len(s.blocks) <= in.Index && len(s.blocks) < maxBlocks {
 			s.blocks = append(s.blocks, nil)
 		}
-		if in.Index < 0 || in.Index >= len(s.blocks) {
+		switch {
+		case in.Index < 0 || in.Index >= len(s.blocks):
 			return false, &shapeError{"a content block has an index that is out of range"}
+		case in.Block == nil:
+			return false, &shapeError{"a content block begins without its members"}
 		}
 		s.blocks[in.Index] = &anthropicBlock{members: in.Block, texts: make(map[string]*strings.Builder)}
 		var text string

@@ -131,7 +131,7 @@ func (c *Client) Ask(ctx context.Context, r *Request, text func(string), restart
 			stream = false // some versions of Ollama lose calls in streams
 			continue
 		}
-		if err == nil || ctx.Err() != nil || n == attempts || !isRetryable(err) {
+		if err == nil || ctx.Err() != nil || n >= attempts || !isRetryable(err) {
 			return a, err
 		}
 		if said && restart != nil {

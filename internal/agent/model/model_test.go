@@ -272,6 +272,17 @@ func TestAnEmptyStreamIsRequestedAgainWithoutStreaming(t *testing.T) {
 	}
 }
 
+func TestRetriesEndAlsoAfterAnEmptyStream(t *testing.T) {
+	pauses.First, pauses.Max = 0, 0
+	empty := answers("text/event-stream", []byte("data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n"))
+	down := fails(503, "down")
+	client, f := serve(t, "ollama:qwen3", nil, down, down, down, empty, down, down, down, down, fails(400, "gave up"))
+	var fault *Error
+	if _, err := client.Ask(context.Background(), &Request{}, func(string) {}, nil); !errors.As(err, &fault) || fault.Status != 503 || len(f.asked) != 5 {
+		t.Errorf("%v after %d requests", err, len(f.asked))
+	}
+}
+
 func TestUnknownModelsAndMissingKeysAreReported(t *testing.T) {
 	for _, text := range []string{"", "gpt-5", "openai:", "closedai:x"} {
 		if _, err := ParseSpec(text); err == nil {
@@ -309,6 +320,30 @@ func TestErrorsOfAnAPIAreRead(t *testing.T) {
 	for _, body := range []string{"", "{}", `{"error":null}`, "x", "[]"} {
 		if e := faultOf([]byte(body)); e != nil {
 			t.Errorf("%q: %v", body, e)
+		}
+	}
+}
+
+func TestAMalformedStreamIsAnError(t *testing.T) {
+	for stream, wire := range map[string]Wire{
+		`data: {"type":"message_start","message":{}}
+
+data: {"type":"content_block_start","index":0}
+
+data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"a"}}
+
+data: {"type":"message_stop"}
+
+`: anthropic{},
+		`data: {"type":"response.output_item.done","item":{"type":"message"}}
+
+data: {"type":"response.completed","response":null}
+
+`: responses{},
+	} {
+		a, err := Assemble(strings.NewReader(stream), wire.Stream(func(string) {}))
+		if invalid := (*shapeError)(nil); !errors.As(err, &invalid) {
+			t.Errorf("%T: %+v, %v", wire, a, err)
 		}
 	}
 }

@@ -146,8 +146,11 @@ func (s *responsesStream) Answer() (*Answer, error) {
 		return nil, ErrTruncated
 	}
 	var members map[string]json.RawMessage
-	if err := json.Unmarshal(s.whole, &members); err != nil {
+	switch err := json.Unmarshal(s.whole, &members); {
+	case err != nil:
 		return nil, &shapeError{err.Error()}
+	case members == nil: // null
+		return nil, &shapeError{"its last event has no response"}
 	}
 	var output []json.RawMessage
 	_ = json.Unmarshal(members["output"], &output) // other shapes have no items
