@@ -309,5 +309,13 @@ func (a *Agent) turn(ctx context.Context, r *Report, e *entry) (more bool, err e
 // truncated reports whether the model was stopped before its answer was complete. The last call of
 // such an answer may be incomplete.
 func truncated(stop string) bool {
-	return slices.Contains([]string{"length", "max_tokens", "MAX_TOKENS", "max_output_tokens", "incomplete", "content_filter", "refusal", "SAFETY", "MALFORMED_FUNCTION_CALL"}, stop)
+	switch stop {
+	case "length", "content_filter", // OpenAI chat completions
+		"max_output_tokens", "incomplete", // OpenAI Responses
+		"max_tokens", "refusal", "model_context_window_exceeded", // Anthropic
+		"MAX_TOKENS", "SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY", "OTHER", // Gemini
+		"MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS":
+		return true
+	}
+	return false
 }

@@ -66,6 +66,20 @@ func TestAPromptFollowsCallsThatDidNotRun(t *testing.T) {
 	}
 }
 
+func TestAnswerThatTheAPIEndedIsTruncated(t *testing.T) {
+	for spec, stops := range map[string][]string{
+		"anthropic:m": {"model_context_window_exceeded", "refusal"},
+		"gemini:m":    {"RECITATION", "PROHIBITED_CONTENT", "SPII", "OTHER"},
+	} {
+		for _, stop := range stops {
+			s := newTestAgent(t, spec, modeltest.Script{{Text: "The answer is", Stop: stop}}, "s__one")
+			if report, err := s.Ask(t.Context(), "Ask."); err != nil || report.Stop != agent.Truncated || report.Reason != stop {
+				t.Errorf("%s, %s: %+v, %v", spec, stop, report, err)
+			}
+		}
+	}
+}
+
 // TestCallsThatABudgetStoppedRunIfTheSessionGoesOn continues a session whose calls a budget stopped
 // with a larger budget, and loses the response of Callyard. The next prompt gets the results of the
 // calls, because they ran.
