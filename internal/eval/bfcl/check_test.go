@@ -3,6 +3,7 @@ package bfcl
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 )
 
@@ -48,6 +49,21 @@ func TestSingleCallRules(t *testing.T) {
 		got, err := Check("simple_python", json.RawMessage(orderFunction), json.RawMessage(orderAnswer), []Call{{"shop.order", json.RawMessage(c.arguments)}}, Options{})
 		if err != nil || got != c.want {
 			t.Errorf("%s: %q, %v, want %q", c.arguments, got, err, c.want)
+		}
+	}
+}
+
+// The time grew with the square of the white space: it would take hours.
+func TestWhiteSpaceInAJavaScriptObjectIsSkipped(t *testing.T) {
+	functions := `[{"name":"f","parameters":{"properties":{"m":{"type":"dict"}}}}]`
+	for _, between := range []string{"", " ", strings.Repeat(" ", 1<<20)} {
+		text, err := json.Marshal(map[string]string{"m": "{a: 1," + between + "b: 2," + between + "}"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := Check("simple_javascript", json.RawMessage(functions), json.RawMessage(`[{"f":{"m":[{"a":[1],"b":["2,"]}]}}]`), []Call{{"f", text}}, Options{})
+		if err != nil || got != "" {
+			t.Errorf("%d spaces: %q, %v", len(between), got, err)
 		}
 	}
 }

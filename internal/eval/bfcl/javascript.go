@@ -156,7 +156,8 @@ func javascriptPairs(content string) (pairs [][2]string) {
 // it as possible.
 func nextMember(content string, from int) (int, bool) {
 	space := len(content[from:]) - len(strings.TrimLeft(content[from:], " \t\r\n\f\v"))
-	for start := from + space; start >= from; start-- {
+	// At most one character of white space matters: the one before a colon that begins the member.
+	for start := from + space; start >= max(from, from+space-1); start-- {
 		if jsSeparator.MatchString(content[start:]) {
 			return start, true
 		}
