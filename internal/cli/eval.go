@@ -84,6 +84,12 @@ func showScored(out, note screen, dir string, result *rundir.Result) error {
 			return err
 		}
 	}
+	if n := len(result.Unoffered); n > 0 {
+		first := result.Unoffered[0]
+		if err := note.text(fmt.Sprintf("%d samples expect a tool that they do not offer, such as %q in sample %q.\n", n, oneLine(first.Tool), oneLine(first.Sample))); err != nil {
+			return err
+		}
+	}
 	if n := len(result.Skipped); n > 0 {
 		if err := note.text(fmt.Sprintf("%d samples have no response and do not count, such as %q.\n", n, oneLine(result.Skipped[0]))); err != nil {
 			return err

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"slices"
 )
 
 // Sample is one question with the tools that a model may choose from and the tools that it is
@@ -40,6 +41,26 @@ type Sample struct {
 type Turn struct {
 	Question string   `json:"question"`
 	Expected []string `json:"expected"`
+}
+
+// Unoffered returns the expected tools that are not among the tools of the sample, usually because
+// of a misspelled name. It returns nil if the sample has no tools, or if a call of another expected
+// tool is enough.
+func (s *Sample) Unoffered() (missing []string) {
+	if len(s.Tools) == 0 {
+		return nil
+	}
+	names := NewNames(s.Tools)
+	for _, name := range s.Expected {
+		_, known := names.Known(name)
+		if !known && (s.Check == nil || !slices.Contains(s.Check.Hidden, name)) {
+			missing = append(missing, name)
+		}
+	}
+	if s.AnyExpected && len(missing) < len(s.Expected) {
+		return nil
+	}
+	return missing
 }
 
 // Converses reports whether the sample is a conversation of several turns, so that an answer has

@@ -52,10 +52,15 @@ type Result struct {
 	Skipped        []string
 	// Unknown are ids of responses that no sample has.
 	Unknown []string
+	// Unoffered are expected tools that their samples do not offer, one for each such sample.
+	Unoffered []Unoffered
 	// LeftOut is the number of transcripts that were read but have no answer to score: those of
 	// masked episodes, and those without an answer.
 	LeftOut int
 }
+
+// Unoffered is an expected tool that is not among the tools of its sample.
+type Unoffered struct{ Sample, Tool string }
 
 // Score scores the responses of a run and writes scores.jsonl and report.json.
 func Score(ctx context.Context, o Options) (*Result, error) {
@@ -92,6 +97,11 @@ func Score(ctx context.Context, o Options) (*Result, error) {
 		return nil, err
 	}
 	out := &Result{Computed: done.Computed, Kept: len(done.Scores) - done.Computed, Skipped: done.Skipped, Unknown: done.Unknown, LeftOut: leftOut}
+	for i := range samples {
+		if missing := samples[i].Unoffered(); len(missing) > 0 {
+			out.Unoffered = append(out.Unoffered, Unoffered{samples[i].ID, missing[0]})
+		}
+	}
 	out.Report, out.Reused, err = o.report(ctx, done)
 	return out, err
 }

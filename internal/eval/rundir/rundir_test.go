@@ -66,6 +66,19 @@ func TestSecondRunReusesExistingScores(t *testing.T) {
 	}
 }
 
+func TestExpectedToolThatASampleDoesNotOfferIsNamed(t *testing.T) {
+	data := data + `{"id":"3","question":"q","tools":[{"name":"read","server":"fs"}],"target_tools":"fs_read,raed"}
+{"id":"4","question":"q","target_tools":"any"}
+`
+	answered := answered + `{"id":"3","text":""}
+{"id":"4","text":""}
+`
+	done, err := Score(t.Context(), Options{Dir: t.TempDir(), Data: "jsonl:" + write(t, "d.jsonl", data), Responses: write(t, "r.jsonl", answered)})
+	if err != nil || len(done.Unoffered) != 1 || done.Unoffered[0] != (Unoffered{"3", "raed"}) {
+		t.Errorf("%+v, %v", done, err)
+	}
+}
+
 func TestResponsesAreNeverReplaced(t *testing.T) {
 	dir := t.TempDir()
 	o := Options{Dir: dir, Data: "jsonl:" + write(t, "d.jsonl", data), Responses: write(t, "r.jsonl", answered)}
