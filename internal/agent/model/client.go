@@ -120,6 +120,7 @@ var ErrTruncated = errors.New("the stream of the model's answer ended early")
 // the API is an [*Error].
 func (c *Client) Ask(ctx context.Context, r *Request, text func(string), restart func()) (*Answer, error) {
 	stream := text != nil
+	var spent Usage // on an answer without content
 	for n := 1; ; n++ {
 		said := false
 		say := func(s string) {
@@ -128,8 +129,11 @@ func (c *Client) Ask(ctx context.Context, r *Request, text func(string), restart
 		}
 		a, err := c.once(ctx, r, stream, say)
 		if err == nil && stream && c.Loose && a.Text == "" && len(a.Calls) == 0 {
-			stream = false // some versions of Ollama lose calls in streams
+			stream, spent = false, a.Usage // some versions of Ollama lose calls in streams
 			continue
+		}
+		if err == nil && spent.Reported && a.Usage.Reported {
+			a.Usage = a.Usage.Add(spent)
 		}
 		if err == nil || ctx.Err() != nil || n >= attempts || !isRetryable(err) {
 			return a, err

@@ -264,9 +264,17 @@ func TestARequestThatFailedForAMomentIsSentAgain(t *testing.T) {
 }
 
 func TestAnEmptyStreamIsRequestedAgainWithoutStreaming(t *testing.T) {
-	empty := []byte("data: {\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n")
-	client, f := serve(t, "ollama:qwen3", nil, answers("text/event-stream", empty), answers("application/json", read(t, "chat-ollama.json")))
+	empty := []byte("data: {\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"\"},\"finish_reason\":\"stop\"}],\"usage\":{\"prompt_tokens\":1000,\"completion_tokens\":10}}\n\ndata: [DONE]\n\n")
+	body := read(t, "chat-ollama.json")
+	alone, err := chat{}.Read(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, f := serve(t, "ollama:qwen3", nil, answers("text/event-stream", empty), answers("application/json", body))
 	a, err := client.Ask(context.Background(), &Request{}, func(string) {}, nil)
+	if err != nil || a.Usage.Input != alone.Usage.Input+1000 || a.Usage.Output != alone.Usage.Output+10 {
+		t.Errorf("both answers cost %+v, %v", a, err)
+	}
 	if err != nil || len(a.Calls) != 2 || len(f.asked) != 2 || strings.Contains(f.asked[1], `"stream":true`) {
 		t.Errorf("%+v, %v after %q", a, err, f.asked)
 	}
