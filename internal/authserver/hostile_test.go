@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -232,6 +233,37 @@ func TestGrantEndsByPersonTimeOrRevocation(t *testing.T) {
 	}
 	if a := post(t, s.ServeToken, redemption(code)); a.Error != "invalid_grant" {
 		t.Errorf("somebody who left redeems: %+v", a)
+	}
+}
+
+func TestGrantLosesAdminWithThePersonsGroup(t *testing.T) {
+	var demoted atomic.Bool
+	w, s := newInstallation(t, func(o *authserver.Options) {
+		o.Current = func(p *authserver.Person) (*authserver.Person, bool) {
+			now := *p
+			if demoted.Load() {
+				now.Groups = []string{"staff"}
+			}
+			return &now, true
+		}
+	})
+	g, code := w.login(s, "scope", "admin tools:read"), w.code(s, "scope", "admin tools:read")
+	only := w.login(s, "scope", "admin")
+	if g.Scope != "admin tools:read" || only.Scope != "admin" {
+		t.Fatalf("%+v, %+v", g, only)
+	}
+	demoted.Store(true)
+	if a := post(t, s.ServeToken, redemption(code)); a.Scope != "tools:read" {
+		t.Errorf("a code that was not redeemed yet: %+v", a)
+	}
+	if a := post(t, s.ServeToken, renewal(g.Refresh, "scope", "admin")); a.Error != "invalid_scope" {
+		t.Errorf("a refresh for admin alone: %+v", a)
+	}
+	if a := post(t, s.ServeToken, renewal(g.Refresh)); a.Scope != "tools:read" {
+		t.Errorf("a refresh: %+v", a)
+	}
+	if a := post(t, s.ServeToken, renewal(only.Refresh)); a.Error != "invalid_scope" || a.Access != "" {
+		t.Errorf("a refresh of a grant of admin alone: %+v", a)
 	}
 }
 

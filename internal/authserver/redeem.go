@@ -80,8 +80,14 @@ func (s *Server) redeem(ctx context.Context, r *redemption) (*issued, error) {
 	if err := s.confirm(ctx, r.client, one); err != nil {
 		return nil, err
 	}
-	if _, ok := s.current(&one.Person); !ok {
+	person, ok := s.current(&one.Person)
+	if !ok {
 		return nil, errNoGrant
+	}
+	one.Person = *person
+	scopes, err := s.remaining(one)
+	if err != nil {
+		return nil, err
 	}
 	token := makeRefresh(ring.secret, id, 1)
 	one.Used, one.Serial, one.Refresh, one.Renewed = true, 1, digest(token), s.o.Now().UTC()
@@ -96,7 +102,7 @@ func (s *Server) redeem(ctx context.Context, r *redemption) (*issued, error) {
 		return nil, err
 	}
 	s.record(ctx, id, one, Event{Kind: Redeemed})
-	return &issued{id, one, one.Scopes, freshPrefix + base64.RawURLEncoding.EncodeToString(token)}, nil
+	return &issued{id, one, scopes, freshPrefix + base64.RawURLEncoding.EncodeToString(token)}, nil
 }
 
 // reused ends a grant whose code or refresh token was used twice.
@@ -154,11 +160,11 @@ func (s *Server) renew(ctx context.Context, r *redemption) (*issued, error) {
 		case !now.Before(one.Until):
 			return nil, errors.Join(errNoGrant, s.end(ctx, id, one, Event{Why: ByExpiry}))
 		}
-		scopes, err := narrowed(one, r)
+		one.Person = *person
+		scopes, err := s.narrowed(one, r)
 		if err != nil {
 			return nil, err
 		}
-		one.Person = *person
 		switch {
 		case last:
 			token := makeRefresh(ring.secret, id, one.Serial+1)
@@ -179,19 +185,30 @@ func (s *Server) renew(ctx context.Context, r *redemption) (*issued, error) {
 	}
 }
 
-// narrowed returns the scopes of the new access token: those of the grant, or the subset that the
-// client requests.
-func narrowed(one *grant, r *redemption) ([]string, error) {
+// remaining returns the scopes of the grant that its person can still give. The person may have left
+// the groups of administrators, or an operator may have removed a scope, since the consent.
+func (s *Server) remaining(one *grant) ([]string, error) {
+	list := s.grantable(strings.Join(one.Scopes, " "), &one.Person)
+	if len(list) == 0 {
+		return nil, &fault{badScope, "the person can give none of the scopes of the grant any more"}
+	}
+	return list, nil
+}
+
+// narrowed returns the scopes of the new access token: those that remain of the grant, or the subset
+// that the client requests.
+func (s *Server) narrowed(one *grant, r *redemption) ([]string, error) {
 	if r.resource != "" && r.resource != one.Resource {
 		return nil, &fault{badTarget, "resource is not the one of the grant"}
 	}
+	remaining, err := s.remaining(one)
 	asked := strings.Fields(r.scope)
-	if len(asked) == 0 {
-		return one.Scopes, nil
+	if err != nil || len(asked) == 0 {
+		return remaining, err
 	}
 	var list []string
 	for _, name := range asked {
-		if slices.Contains(one.Scopes, name) && !slices.Contains(list, name) {
+		if slices.Contains(remaining, name) && !slices.Contains(list, name) {
 			list = append(list, name)
 		}
 	}
