@@ -236,6 +236,15 @@ func TestAFrontDoorAcceptsTheTokensForTheirResourceOnly(t *testing.T) {
 	}
 }
 
+// Nobody approves the calls of their own programs: the approver compares the owners.
+func TestTokenNamesItsPersonWithoutOwnerClaimSetting(t *testing.T) {
+	w, s := newInstallation(t, nil)
+	tok, err := w.frontDoor(func(i *settings.Issuer) { i.Claims.Owner = "" }).Verify(t.Context(), w.login(s).Access, resource)
+	if err != nil || tok.Principal.Owner != ada.Owner {
+		t.Errorf("%+v, %v", tok, err)
+	}
+}
+
 func TestTenantTokenIsRefusedWithoutTenantClaimSetting(t *testing.T) {
 	w, s := newInstallation(t, nil)
 	r, err := s.Ask(t.Context(), request(), &ada)

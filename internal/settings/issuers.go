@@ -49,7 +49,7 @@ type Issuer struct {
 // ClaimNames are names of claims. A name may be a path with dots.
 type ClaimNames struct {
 	Name   string `yaml:"name"`   // of the principal, after the name of the issuer; default sub
-	Owner  string `yaml:"owner"`  // the person or team; none if empty
+	Owner  string `yaml:"owner"`  // the person or team; if empty, none, or "owner" for tokens of the approver
 	Groups string `yaml:"groups"` // default groups
 	Tenant string `yaml:"tenant"` // none if empty
 	Scopes string `yaml:"scopes"` // default scope

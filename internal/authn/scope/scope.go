@@ -37,6 +37,9 @@ const TenantClaim = "urn:callyard:tenant"
 // GrantClaim is the claim in which it names the grant of a token.
 const GrantClaim = "urn:callyard:grant"
 
+// OwnerClaim is the claim in which it names the person, as the approver does.
+const OwnerClaim = "owner"
+
 // All returns the published scopes.
 func All() []string {
 	return []string{ReadTools, ListTools, CallTools, ReadCalls, ReadAllCalls, Approve, Admin, AdminTenant}

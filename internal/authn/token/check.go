@@ -189,6 +189,12 @@ func (i *issuer) fill(t *Token, c claims) *schema.Error {
 		return refused("the claim %s, which names the principal, is missing or not a short text", cmp.Or(names.Name, "sub"))
 	}
 	t.Principal = schema.Principal{Name: i.c.Name + ":" + name, Groups: i.groups(c)}
+	// Without the owner, a person could approve the calls of their own programs, which have another
+	// name.
+	t.Grant, _ = c[scope.GrantClaim].(string)
+	if names.Owner == "" && t.Grant != "" {
+		names.Owner = scope.OwnerClaim
+	}
 	if names.Owner != "" {
 		if t.Principal.Owner, ok = lookUp(c, names.Owner).(string); !ok || !authn.ValidName(t.Principal.Owner) {
 			return refused("the claim %s, which names the owner, is missing or not a short text", names.Owner)
@@ -213,7 +219,6 @@ func (i *issuer) fill(t *Token, c claims) *schema.Error {
 	if t.Client, ok = c["client_id"].(string); !ok {
 		t.Client, _ = c["azp"].(string)
 	}
-	t.Grant, _ = c[scope.GrantClaim].(string)
 	t.Scopes = i.scopes
 	if raw := lookUp(c, cmp.Or(names.Scopes, "scope")); raw != nil {
 		var list []string
