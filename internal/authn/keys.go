@@ -56,6 +56,7 @@ const maxCredential = 512
 type Keys struct {
 	table    atomic.Pointer[table]
 	failures *failures
+	tokens   *failures // refused access tokens, for the log
 	log      *slog.Logger
 }
 
@@ -88,7 +89,7 @@ func CheckKeys(keys []Key) []Fault {
 
 // NewKeys returns the table of the configured keys. The error names every invalid key.
 func NewKeys(keys []Key) (*Keys, error) {
-	k := &Keys{failures: newFailures(), log: slog.New(slog.DiscardHandler)}
+	k := &Keys{failures: newFailures(), tokens: newFailures(), log: slog.New(slog.DiscardHandler)}
 	if err := k.Replace(keys); err != nil {
 		return nil, err
 	}
@@ -267,6 +268,17 @@ func (k *Keys) Refuse(r *http.Request, reason string) error {
 		k.log.Info("an API key was refused", "from", r.RemoteAddr, "reason", reason)
 	} else {
 		return schema.Errorf(schema.KindQuota, "Too many invalid API keys were sent from your address. Wait, then send a valid key.").RetryableAfter(wait)
+	}
+	return schema.Errorf(schema.KindUnauthenticated, "%s", reason)
+}
+
+// RefuseToken is Refuse for an access token: it limits what it logs and returns the reason always.
+// Tokens expire in normal operation, and their clients get another one only after KindUnauthenticated.
+// With a limit, clients that share the address of a gateway would keep each other out. It would protect
+// nothing, because a limit refuses no valid credential.
+func (k *Keys) RefuseToken(r *http.Request, reason string) error {
+	if k.tokens.count(r.RemoteAddr) == 0 {
+		k.log.Info("an access token was refused", "from", r.RemoteAddr, "reason", reason)
 	}
 	return schema.Errorf(schema.KindUnauthenticated, "%s", reason)
 }

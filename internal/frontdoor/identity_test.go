@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/callyard/callyard/internal/authn/token/tokentest"
 	"github.com/callyard/callyard/internal/frontdoor"
@@ -69,7 +70,7 @@ func TestTokenAudienceNeverComesFromTheRequest(t *testing.T) {
 		if want := `resource_metadata="https://door.example/.well-known/oauth-protected-resource/yard/mcp/s"`; status == 401 && !strings.Contains(h.Get("Www-Authenticate"), want) || status != 401 && status != 400 {
 			t.Errorf("%v: %d %v %s", header, status, h, body)
 		}
-		if status, _, body := d.mcp(other, "/mcp/s", initialize, header...); status != 401 && status != 429 && status != 400 {
+		if status, _, body := d.mcp(other, "/mcp/s", initialize, header...); status != 401 && status != 400 {
 			t.Errorf("%v: a token for another resource: %d %s", header, status, body)
 		}
 		if status, _, body := d.mcp(own, "/mcp/s", initialize, header...); status != 200 && status != 400 {
@@ -97,6 +98,25 @@ func TestTextThatIsNoTokenIsRefusedWithoutAPIKeys(t *testing.T) {
 	}
 	if status, _, body := d.mcp(is.Token(t, "ann", publicURL, "tools:read"), "/mcp/s", initialize); status != 200 {
 		t.Errorf("a token: %d %s", status, body)
+	}
+}
+
+// Tokens of many clients expire at once behind the address of one gateway. A client that is answered 429
+// does not fetch a new token.
+func TestExpiredTokensAreAlwaysChallenged(t *testing.T) {
+	d, is := openWithIssuer(t)
+	expired := is.Key().Sign(t, is.Claims("ann", publicURL, tokentest.Claims{"exp": time.Now().Add(-2 * time.Minute).Unix()}), nil)
+	for i := range 20 {
+		status, h, body := d.mcp(expired, "/mcp/s", initialize)
+		if i%2 == 0 {
+			status, h, body = d.do("GET", "/servers", "", "Authorization", "Bearer "+expired)
+		}
+		if status != 401 || !strings.Contains(h.Get("Www-Authenticate"), `error="invalid_token"`) {
+			t.Fatalf("request %d: %d %v %s", i, status, h, body)
+		}
+	}
+	if status, _, body := d.do("GET", "/servers", "", "Authorization", "Bearer cyk_unknown"); status != 401 {
+		t.Errorf("the first wrong API key of the address: %d %s", status, body)
 	}
 }
 

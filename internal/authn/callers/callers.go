@@ -61,7 +61,7 @@ func (c *Callers) Configured() bool { return c.o.Keys.Configured() || c.o.Tokens
 
 // Authenticate returns the principal of a request. path is the path of the requested resource: ""
 // for the REST API, or the mount of an MCP endpoint. The error is a *schema.Error of
-// KindUnauthenticated, of KindQuota after too many wrong credentials from one address, or of
+// KindUnauthenticated, of KindQuota after too many wrong keys from one address, or of
 // KindUnavailable while a token cannot be checked.
 func (c *Callers) Authenticate(r *http.Request, path string) (schema.Principal, error) {
 	who, err := c.identify(r, path)
@@ -69,7 +69,11 @@ func (c *Callers) Authenticate(r *http.Request, path string) (schema.Principal, 
 		return who, err
 	}
 	if err := c.o.Tenants.Check(who.Tenant); err != nil {
-		return schema.Principal{}, c.o.Keys.Refuse(r, schema.AsError(err).Detail)
+		refuse := c.o.Keys.Refuse
+		if c.o.Tokens.Names(who.Name) {
+			refuse = c.o.Keys.RefuseToken
+		}
+		return schema.Principal{}, refuse(r, schema.AsError(err).Detail)
 	}
 	return who, nil
 }
@@ -98,11 +102,11 @@ func (c *Callers) identify(r *http.Request, path string) (schema.Principal, erro
 		return c.o.Keys.Authenticate(r)
 	}
 	if !bearer {
-		return schema.Principal{}, c.o.Keys.Refuse(r, "An access token must be sent as Authorization: Bearer TOKEN.")
+		return schema.Principal{}, c.o.Keys.RefuseToken(r, "An access token must be sent as Authorization: Bearer TOKEN.")
 	}
 	who, err := c.ofToken(r, credential, path)
 	if schema.KindOf(err) == schema.KindUnauthenticated {
-		return schema.Principal{}, c.o.Keys.Refuse(r, schema.AsError(err).Detail)
+		return schema.Principal{}, c.o.Keys.RefuseToken(r, schema.AsError(err).Detail)
 	}
 	return who, err
 }
