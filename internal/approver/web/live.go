@@ -19,28 +19,32 @@ const (
 	settleFor = 250 * time.Millisecond
 )
 
-// pageUpdates notifies open pages of changes. The pages load the changes themselves.
+// pageUpdates notifies open pages of changes of their tenant: people must not learn when others
+// request and decide calls. The pages load the changes themselves.
 type pageUpdates struct {
 	access  *access
 	ready   func() error
 	beat    time.Duration
 	stop    func()
 	mu      sync.Mutex
-	streams map[chan struct{}]struct{}
+	streams map[chan struct{}]schema.TenantID
 	done    chan struct{}
 	closed  bool
 }
 
 func newLive(l *ledger.Ledger, a *access) *pageUpdates {
-	v := &pageUpdates{access: a, ready: a.o.Ready, beat: heartbeat, streams: make(map[chan struct{}]struct{}), done: make(chan struct{})}
-	v.stop = l.Watch(schema.AllTenants(), func(*ledger.Approval) { v.notify() })
+	v := &pageUpdates{access: a, ready: a.o.Ready, beat: heartbeat, streams: make(map[chan struct{}]schema.TenantID), done: make(chan struct{})}
+	v.stop = l.Watch(schema.AllTenants(), func(a *ledger.Approval) { v.notify(a.Binding.Tenant) })
 	return v
 }
 
-func (v *pageUpdates) notify() {
+func (v *pageUpdates) notify(tenant schema.TenantID) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	for c := range v.streams {
+	for c, of := range v.streams {
+		if !of.Is(tenant) {
+			continue
+		}
 		select {
 		case c <- struct{}{}:
 		default: // already notified
@@ -48,14 +52,14 @@ func (v *pageUpdates) notify() {
 	}
 }
 
-func (v *pageUpdates) open() (chan struct{}, bool) {
+func (v *pageUpdates) open(tenant schema.TenantID) (chan struct{}, bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.closed || len(v.streams) >= maxStreams {
 		return nil, false
 	}
 	c := make(chan struct{}, 1)
-	v.streams[c] = struct{}{}
+	v.streams[c] = tenant
 	return c, true
 }
 
@@ -78,11 +82,12 @@ func (v *pageUpdates) close() {
 // serve writes the stream: an event named "changed", without content, whenever an approval changed,
 // or whether decisions can be recorded.
 func (v *pageUpdates) serve(w http.ResponseWriter, r *http.Request) {
-	if who := v.access.visit(w, r); !who.known {
+	visitor := v.access.visit(w, r)
+	if !visitor.known {
 		problem.Write(w, schema.Errorf(schema.KindUnauthenticated, "Sign in to receive live updates."))
 		return
 	}
-	changed, ok := v.open()
+	changed, ok := v.open(visitor.who.Tenant)
 	if !ok {
 		problem.Write(w, schema.Errorf(schema.KindUnavailable, "Too many pages receive live updates; reload the page to update it."))
 		return

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/approver/web"
+	"github.com/callyard/callyard/internal/authn"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // events opens the stream of changes and returns its lines. They end after 20 s at the latest.
@@ -59,4 +61,36 @@ func TestListsSayThatDecisionsCannotBeRecorded(t *testing.T) {
 		}
 	}
 	f.web.Close() // ends the stream, so that the server can stop
+}
+
+func TestPagesAreNotToldOfChangesOfAnotherTenant(t *testing.T) {
+	f := open(t, []authn.Key{{Name: "rita", Groups: []string{"ops"}, Tenant: "red"}, {Name: "bo", Groups: []string{"ops"}, Tenant: "blue"}}, nil)
+	told := func(lines *bufio.Scanner) bool {
+		for lines.Scan() {
+			if lines.Text() == "event: changed" {
+				return true
+			}
+		}
+		return false
+	}
+	red, blue := f.events(f.signedIn("rita")), f.events(f.signedIn("bo"))
+	red.Scan()
+	blue.Scan() // both streams are open
+	f.hold(`{"target":"x"}`, schema.Principal{Name: "agent", Tenant: "red"}, nil)
+	if !told(red) {
+		t.Fatal("no change was told: ", red.Err())
+	}
+	f.hold(`{"target":"x"}`, schema.Principal{Name: "other", Tenant: "blue"}, nil)
+	if !told(blue) {
+		t.Fatal("no change was told: ", blue.Err())
+	}
+	// An event about the call of the other tenant would have come before or soon after that one.
+	f.hold(`{"target":"y"}`, schema.Principal{Name: "agent", Tenant: "red"}, nil)
+	if !told(red) {
+		t.Fatal("no change was told: ", red.Err())
+	}
+	f.web.Close() // ends the streams
+	if told(blue) {
+		t.Error("a person is told when another tenant requests a call")
+	}
 }
