@@ -24,7 +24,7 @@ var labels = map[string]string{"reason": "Comment", "preset": "Reason for denial
 // entered returns the input of the person in the submitted form r, so that it is not lost.
 func entered(r *http.Request) (all []entry) {
 	for name, values := range r.PostForm {
-		if len(values) == 1 && strings.TrimSpace(values[0]) != "" && !strings.Contains(name, ".") && !slices.Contains(unshown, name) {
+		if name != "" && len(values) == 1 && strings.TrimSpace(values[0]) != "" && !strings.Contains(name, ".") && !slices.Contains(unshown, name) {
 			label := labels[name]
 			if label == "" {
 				label = strings.ToUpper(name[:1]) + name[1:]

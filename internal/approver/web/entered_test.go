@@ -57,6 +57,16 @@ func TestFormIsRestoredAfterSessionEnds(t *testing.T) {
 	}
 }
 
+// A form without a name for one of its fields needs no session, and must not make the server panic.
+func TestFieldWithoutANameIsNotRepeated(t *testing.T) {
+	f := open(t, people(), nil)
+	a := f.hold(`{"target":"x"}`, requester(), nil)
+	got := f.post(f.browser(), "/a/"+string(a.ID)+"/approve", url.Values{"": {"x"}, "reason": {"typed"}})
+	if got.status != http.StatusUnauthorized || !strings.Contains(got.body, "typed") {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+}
+
 // If the page of a form cannot show it again, the error shows the input.
 func TestAFormThatFailsShowsWhatWasEntered(t *testing.T) {
 	f := open(t, people(), nil)
