@@ -3,7 +3,8 @@
 // The bodies that are read with a [Budget], and held until their [Reservation] is released, never
 // exceed the budget. Large bodies cannot use the memory of small ones: a client that sends a few
 // kilobytes is served even while others send, or start to send and then stall, as much as they may.
-// Memory is reserved for received bytes, not for announced ones.
+// Memory is reserved for received bytes, not for announced ones. No caller gets more than three
+// quarters of it, however many requests it sends.
 //
 // The package never waits: a body for which no memory is left is refused at once.
 package bodies
@@ -11,7 +12,9 @@ package bodies
 import (
 	"errors"
 	"io"
-	"sync/atomic"
+	"sync"
+
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // ErrFull means that the budget currently has no memory left for the body.
@@ -23,59 +26,95 @@ var ErrTooLong = errors.New("bodies: the body is too long")
 // maxSmall is the maximum size of a small body.
 const maxSmall = 64 << 10
 
-// first is the initial reservation for a body of unknown length.
+// first is the initial reservation for a body.
 const first = 4 << 10
 
 // Budget is the memory that bodies may use at once. It is safe for concurrent use.
 type Budget struct {
-	small, large atomic.Int64 // remaining bytes
+	all, each memory // the limits of all callers, and of each
+
+	mu   sync.Mutex
+	used memory
+	by   map[schema.PrincipalID]memory // used by each caller; no zero entries
+}
+
+// memory is a number of bytes of small bodies, and of the part of larger ones beyond that.
+type memory struct{ small, large int64 }
+
+func (m memory) add(n memory) memory { return memory{m.small + n.small, m.large + n.large} }
+
+func (m memory) negative() memory { return memory{-m.small, -m.large} }
+
+// exceeds reports whether adding n to m leads beyond a limit. A part to which n adds nothing does not
+// count.
+func (m memory) exceeds(n, limit memory) bool {
+	return n.small > 0 && m.small+n.small > limit.small || n.large > 0 && m.large+n.large > limit.large
 }
 
 // New returns a budget of small bytes for small bodies of at most 64 KiB, and of large bytes for
 // the part of larger bodies beyond that.
 func New(small, large int64) *Budget {
-	b := &Budget{}
-	b.small.Store(small)
-	b.large.Store(large)
-	return b
+	return &Budget{all: memory{small, large}, each: memory{small - small/4, large - large/4}, by: make(map[schema.PrincipalID]memory)}
 }
 
 // Left returns the bytes that are free, for tests and metrics.
-func (b *Budget) Left() (small, large int64) { return b.small.Load(), b.large.Load() }
+func (b *Budget) Left() (small, large int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	left := b.all.add(b.used.negative())
+	return left.small, left.large
+}
+
+// take adds n, which may be negative, to what a caller uses. It returns false if a limit forbids it. An
+// unknown caller has no limit of its own.
+func (b *Budget) take(by schema.PrincipalID, n memory) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	own, known := b.by[by], by != (schema.PrincipalID{})
+	if b.used.exceeds(n, b.all) || known && own.exceeds(n, b.each) {
+		return false
+	}
+	b.used = b.used.add(n)
+	if !known {
+		return true
+	}
+	if own = own.add(n); own == (memory{}) {
+		delete(b.by, by)
+	} else {
+		b.by[by] = own
+	}
+	return true
+}
 
 // Reservation is the memory that one request uses of a budget. The zero value uses none. It must be
 // used by one goroutine only.
 type Reservation struct {
-	budget       *Budget
-	small, large int64
+	budget *Budget
+	by     schema.PrincipalID // zero if the caller is unknown
+	held   memory
+}
+
+// By sets the caller of the request, before its body is read. The callers of a tenant other than the
+// default one count as one, so that no tenant can use the memory of the others.
+func (r *Reservation) By(who *schema.Principal) {
+	if r.by = who.ID(); r.by.Tenant != "" {
+		r.by.Name = ""
+	}
 }
 
 // Grow extends the reservation to at least size bytes. It returns false if the budget does not have
 // them. A reservation must always be used with the same budget.
 func (r *Reservation) Grow(b *Budget, size int) bool {
-	small := min(int64(size), maxSmall) - r.small
-	large := int64(size) - maxSmall - r.large
-	if small > 0 && !take(&b.small, small) {
-		return false
-	}
-	if large > 0 && !take(&b.large, large) {
-		if small > 0 {
-			b.small.Add(small)
-		}
-		return false
-	}
-	r.budget = b
-	r.small += max(small, 0)
-	r.large += max(large, 0)
-	return true
-}
-
-func take(left *atomic.Int64, n int64) bool {
-	if left.Add(-n) >= 0 {
+	small := max(min(int64(size), maxSmall)-r.held.small, 0)
+	more := memory{small, max(int64(size)-maxSmall-r.held.large, 0)}
+	if more == (memory{}) {
 		return true
 	}
-	left.Add(n)
-	return false
+	if !b.take(r.by, more) {
+		return false
+	}
+	r.budget, r.held = b, r.held.add(more)
+	return true
 }
 
 // Release returns all memory. It may be called more than once.
@@ -83,8 +122,7 @@ func (r *Reservation) Release() {
 	if r.budget == nil {
 		return
 	}
-	r.budget.small.Add(r.small)
-	r.budget.large.Add(r.large)
+	r.budget.take(r.by, r.held.negative())
 	*r = Reservation{}
 }
 
@@ -98,7 +136,7 @@ func (b *Budget) Read(r *Reservation, from io.Reader, length int64, limit int) (
 	end := int64(limit) + 1 // one byte more reveals that the body is too long
 	size := int64(first)
 	if length >= 0 {
-		end, size = length, maxSmall
+		end = length
 	}
 	var body []byte
 	for n := 0; ; {

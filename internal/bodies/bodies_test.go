@@ -12,6 +12,8 @@ import (
 	"testing/iotest"
 
 	"go.uber.org/goleak"
+
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -72,7 +74,7 @@ func TestAnnouncedBytesReserveLittleMemory(t *testing.T) {
 	if _, err := came.Write(make([]byte, 10)); err != nil {
 		t.Fatal(err)
 	}
-	if small, large := r.Left(); small != 0 || large != 64<<20 {
+	if small, large := r.Left(); small != maxSmall-first || large != 64<<20 {
 		t.Errorf("10 bytes take %d and %d", maxSmall-small, 64<<20-large)
 	}
 	_ = came.Close()
@@ -103,6 +105,44 @@ func TestLargeBodiesDoNotUseTheReserveOfSmallOnes(t *testing.T) {
 	}
 }
 
+func TestNoCallerUsesTheMemoryOfOthers(t *testing.T) {
+	who := func(name, tenant string) *schema.Principal {
+		return &schema.Principal{Name: name, Tenant: schema.TenantID(tenant)}
+	}
+	for _, c := range []struct {
+		name          string
+		hog, also, of *schema.Principal
+	}{
+		{"a principal", who("ada", ""), who("ada", "default"), who("bob", "")},
+		{"a tenant", who("acme/ada", "acme"), who("acme/eve", "acme"), who("bob", "umbrella")},
+	} {
+		for _, size := range []int{first, maxSmall, 3 * maxSmall} {
+			b := New(16*maxSmall, 16*maxSmall)
+			var all []*Reservation
+			grow := func(p *schema.Principal) bool {
+				r := new(Reservation)
+				r.By(p)
+				all = append(all, r)
+				return r.Grow(b, size)
+			}
+			for grow(c.hog) {
+			}
+			if grow(c.also) {
+				t.Errorf("%s, bodies of %d bytes: more than its part", c.name, size)
+			}
+			if !grow(c.of) {
+				t.Errorf("%s, bodies of %d bytes: nothing is left for another", c.name, size)
+			}
+			for _, r := range all {
+				r.Release()
+			}
+			if small, large := b.Left(); small != 16*maxSmall || large != 16*maxSmall || len(b.by) != 0 {
+				t.Errorf("%s: %d and %d are left, and %v is used", c.name, small, large, b.by)
+			}
+		}
+	}
+}
+
 func TestMemoryNeverExceedsTheBudget(t *testing.T) {
 	const all = 1 << 20
 	r := New(all, all)
@@ -116,8 +156,8 @@ func TestMemoryNeverExceedsTheBudget(t *testing.T) {
 				mine := int64(0)
 				for range 3 {
 					if l.Grow(r, chance.IntN(all/2)) {
-						held.Add(l.large - mine)
-						mine = l.large
+						held.Add(l.held.large - mine)
+						mine = l.held.large
 					}
 					if n := held.Load(); n > all {
 						t.Errorf("%d bytes are held", n)

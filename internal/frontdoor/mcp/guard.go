@@ -17,6 +17,7 @@ func (ep *Endpoint) authenticate(x *exchange, r *http.Request) bool {
 	who, err := ep.o.Keys.Authenticate(r, resourceOf(r))
 	if err == nil {
 		x.principal = who
+		x.reservation.By(&x.principal)
 		return true
 	}
 	if e := schema.AsError(err); e.Kind == schema.KindQuota || e.Kind == schema.KindUnavailable {

@@ -68,6 +68,7 @@ func (a *API) handle(x *httpapi.Exchange, r *http.Request) {
 			x.Fail(err)
 			return
 		}
+		x.Identified()
 	}
 	if escaped := r.URL.EscapedPath(); !clean(escaped) {
 		// The mux would redirect to another path. The only valid path of this form is a resource

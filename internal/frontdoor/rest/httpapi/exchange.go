@@ -107,6 +107,9 @@ func (x *Exchange) Operated(c *catalog.Catalog) *catalog.Seen {
 	return x.Seen(c)
 }
 
+// Identified lets the body count as one of the principal, which must be set.
+func (x *Exchange) Identified() { x.reservation.By(&x.Principal) }
+
 // Release returns the memory budget of the body.
 func (x *Exchange) Release() { x.reservation.Release() }
 
