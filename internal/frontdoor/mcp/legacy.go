@@ -141,7 +141,7 @@ func (ep *Endpoint) getStream(x *exchange, r *http.Request) {
 	if !ep.enter(x, r) {
 		return
 	}
-	done, err := ep.o.Waits.Take(x.principal.Name)
+	done, err := ep.o.Waits.Take(&x.principal)
 	if err != nil {
 		x.res.w.Header().Set("Connection", "close")
 		x.putOff(schema.AsError(err), "1")

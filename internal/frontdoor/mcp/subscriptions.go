@@ -70,7 +70,7 @@ func (s *subscriptions) listen(ctx context.Context, x *exchange) *fault {
 			return &fault{Code: mcpwire.CodeInvalidParams, Message: "taskIds must be a list of task ids."}
 		}
 	}
-	done, err := s.waits.Take(x.principal.Name)
+	done, err := s.waits.Take(&x.principal)
 	if err != nil {
 		return x.faultOf(err)
 	}

@@ -195,7 +195,7 @@ func (x *Exchange) Reserve(size int) bool { return x.reservation.Grow(x.shared.b
 // error of KindQuota or KindUnavailable if too many requests wait already. The connection of a
 // refused request is closed: kept open it would take half the memory of a waiting one.
 func (x *Exchange) Wait() (done func(), err error) {
-	if done, err = x.shared.waits.Take(x.Principal.Name); err != nil {
+	if done, err = x.shared.waits.Take(&x.Principal); err != nil {
 		x.Set("Connection", "close")
 	}
 	return done, err
