@@ -16,6 +16,7 @@ import (
 	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/internal/tenants"
 	"github.com/callyard/callyard/pkg/bus/bustest"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // TestTenantGetsItsNominalQuotaAtEveryFrontDoor uses two tenants at two front doors: one
@@ -92,4 +93,32 @@ func TestTenantGetsItsNominalQuotaAtEveryFrontDoor(t *testing.T) {
 		_, _, text := a.do("GET", header.Get("Location"), "", "Authorization", "Bearer "+red)
 		return strings.Contains(text, `"succeeded":3`) && h.runs.Load() == ran+3+4
 	})
+}
+
+// A tenant must learn neither when others call a server that they share, nor what the server wrote about
+// these calls.
+func TestTenantDoesNotSeeTheCallsOfOthersAtASharedServer(t *testing.T) {
+	srv := bustest.Start(t)
+	h := startCountingWorker(t, srv)
+	red, redHash := authn.Generate()
+	o := frontdoor.Options{Tenants: tenants.New(settings.Tenants{"red": {Servers: []string{"s", "broken"}}})}
+	o.Config.Keys = []authn.Key{{Name: "ann", Hash: redHash, Tenant: "red"}}
+	d := openDoor(t, srv, o)
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer h.let()
+	all.Go(func() { d.do("POST", "/servers/s/tools/slow", `{}`) })
+	conn := srv.Connect(t, "worker")
+	const running, wrote = `"in_flight":1`, "the arguments of another tenant"
+	polltest.Until(t, "an operator sees the call and the output", func() bool {
+		err := conn.Announce(&schema.Worker{ID: "failing", Servers: []schema.Server{{ID: "broken", State: schema.StateError, Error: "It crashed.", StderrTail: wrote, Digest: "d"}}})
+		_, _, list := d.do("GET", "/servers", "")
+		return err == nil && strings.Contains(list, running) && strings.Contains(list, wrote)
+	})
+	for _, path := range []string{"/servers", "/servers/s", "/servers/broken"} {
+		status, _, text := d.do("GET", path, "", "Authorization", "Bearer "+red)
+		if status != http.StatusOK || strings.Contains(text, running) || strings.Contains(text, wrote) {
+			t.Errorf("%s: %d %s", path, status, text)
+		}
+	}
 }

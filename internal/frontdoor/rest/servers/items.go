@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/callyard/callyard/internal/catalog"
+	"github.com/callyard/callyard/internal/dispatch"
 	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -60,19 +61,26 @@ func (s *serverHandlers) items(seen *catalog.Seen) []ServerItem {
 	servers, loads := seen.Servers(), s.router.Load()
 	items := make([]ServerItem, 0, len(servers))
 	for i := range servers {
-		item := item(seen, &servers[i])
-		load := loads[item.ID]
-		item.Slots, item.InFlight, item.Waiting = load.Slots, load.InFlight, load.Waiting
-		items = append(items, item)
+		items = append(items, loadedItem(seen, &servers[i], loads[servers[i].ID]))
 	}
 	return items
+}
+
+// loadedItem returns a server with its load. A caller who does not see everything may share the server
+// with other tenants, and learns neither when they call it nor what it wrote about their calls.
+func loadedItem(seen *catalog.Seen, of *catalog.Server, load dispatch.Load) ServerItem {
+	item := item(seen, of)
+	if item.Slots = load.Slots; seen.SeesEverything() {
+		item.InFlight, item.Waiting, item.StderrTail = load.InFlight, load.Waiting, of.StderrTail
+	}
+	return item
 }
 
 func item(seen *catalog.Seen, of *catalog.Server) ServerItem {
 	item := ServerItem{
 		ID: of.ID, Connected: of.Connected, PID: of.PID, InitializationState: string(of.State), Transport: of.Transport,
 		WorkerCount: len(of.Workers), Workers: make([]ServerWorker, 0, len(of.Workers)),
-		Pin: of.PinMode, Title: of.Title, Version: of.Server.Version, ProtocolVersion: of.Protocol, Error: of.Error, StderrTail: of.StderrTail,
+		Pin: of.PinMode, Title: of.Title, Version: of.Server.Version, ProtocolVersion: of.Protocol, Error: of.Error,
 	}
 	item.RiskLevel, item.RiskDescription, item.RunningInDocker = httpapi.Risk(of.Risk, of.BestSandbox)
 	if b := of.BestSandbox; b != nil {

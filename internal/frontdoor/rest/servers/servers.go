@@ -122,8 +122,7 @@ func (s *serverHandlers) register(d *httpapi.Document) {
 		if err != nil {
 			return nil, err
 		}
-		item, load := item(seen, &of), s.router.Load()[in.ID]
-		item.Slots, item.InFlight, item.Waiting = load.Slots, load.InFlight, load.Waiting
+		item := loadedItem(seen, &of, s.router.Load()[in.ID])
 		return &item, nil
 	})
 	httpapi.HandleValue(d, opAddServer(), "The server is connected.", map[string]any{
