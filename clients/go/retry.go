@@ -1,7 +1,9 @@
 package callyard
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"math/rand/v2"
@@ -27,9 +29,9 @@ const (
 // default is [DefaultRetries]. It is an option of [New].
 //
 // A request is retried only when that is safe:
-//   - after status 429 or 503, if the response is a problem document with Retry-After, which
-//     means that nothing has started, or if the request is repeatable: it is neither a POST
-//     nor a PATCH, or it has an Idempotency-Key;
+//   - after status 429 or 503, if the response is a problem document with Retry-After whose
+//     member retryable is true, which means that nothing has started, or if the request is
+//     repeatable: it is neither a POST nor a PATCH, or it has an Idempotency-Key;
 //   - after status 409 with Retry-After, if the request has a key, because its call is still
 //     running;
 //   - after a network error, if the request is repeatable or no connection was established.
@@ -119,8 +121,7 @@ func again(req *http.Request, res *http.Response, err error, attempt int) (time.
 			return 0, false
 		}
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
-		media, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
-		if !repeatable && (!said || media != "application/problem+json") {
+		if !repeatable && (!said || !nothingStarted(res)) {
 			return 0, false
 		}
 	default:
@@ -130,6 +131,24 @@ func again(req *http.Request, res *http.Response, err error, attempt int) (time.
 		return backoff(attempt), true
 	}
 	return after, after <= maxRetryAfter
+}
+
+// nothingStarted reports whether an error response is a problem that says so. A refusal without it may
+// be about a request that was stored in part, such as a batch. It leaves the body to be read again.
+func nothingStarted(res *http.Response) bool {
+	media, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
+	if media != "application/problem+json" {
+		return false
+	}
+	body, _ := io.ReadAll(io.LimitReader(res.Body, refusalMost)) // the caller gets the error, too
+	res.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(body), res.Body), res.Body}
+	var problem struct {
+		Retryable bool `json:"retryable"`
+	}
+	return json.Unmarshal(body, &problem) == nil && problem.Retryable
 }
 
 // inTime reports whether ctx lasts longer than the pause. If it does not, the caller learns more

@@ -47,6 +47,13 @@ func refuse(status int, mediaType, after string) func() (*http.Response, error) 
 	}
 }
 
+// partly answers as for a batch whose first calls are stored and run.
+func partly() (*http.Response, error) {
+	res, _ := answer(503, ours, `{"type":"/problems/unavailable","title":"X","status":503,"detail":"The first calls are stored.","error":"","retryable":false}`)
+	res.Header.Set("Retry-After", "1")
+	return res, nil
+}
+
 func breaks(err error) func() (*http.Response, error) {
 	return func() (*http.Response, error) { return nil, err }
 }
@@ -70,6 +77,8 @@ func TestOnlyRepeatableRequestsAreRetried(t *testing.T) {
 		"three retries are configured":  {refusals: refusals{refuse(429, ours, "3"), refuse(503, ours, "4"), refuse(429, ours, "5")}, options: []ClientOption{WithRetries(3)}, sent: 4, took: 12 * time.Second},
 		"retries are disabled":          {refusals: refusals{refuse(429, ours, "3")}, options: []ClientOption{WithRetries(0)}, sent: 1, status: 429},
 		"Retry-After exceeds the limit": {refusals: refusals{refuse(503, ours, "61")}, sent: 1, status: 503},
+		"stored in part":                {refusals: refusals{partly}, sent: 1, status: 503},
+		"stored in part, with a key":    {refusals: refusals{partly}, editors: []RequestEditorFn{WithIdempotencyKey("k")}, sent: 2, took: time.Second},
 		"a proxy":                       {refusals: refusals{refuse(503, "text/html", "1")}, sent: 1, status: 503},
 		"refusal without Retry-After":   {refusals: refusals{refuse(503, ours, "")}, sent: 1, status: 503},
 		"a proxy, with a key":           {refusals: refusals{refuse(503, "text/html", ""), refuse(503, "text/html", "2")}, editors: []RequestEditorFn{WithIdempotencyKey("k")}, sent: 3, took: 2375 * time.Millisecond},

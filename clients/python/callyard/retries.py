@@ -2,9 +2,9 @@
 
 A request is retried:
 
-- after status 429 or 503, if the response is a problem document with Retry-After, which
-  means that nothing has started, or if the request is repeatable: it is neither a POST
-  nor a PATCH, or it has an Idempotency-Key
+- after status 429 or 503, if the response is a problem document with Retry-After whose
+  member retryable is true, which means that nothing has started, or if the request is
+  repeatable: it is neither a POST nor a PATCH, or it has an Idempotency-Key
 - after status 409 with Retry-After, if the request has a key, because its call is still
   running
 - after a network error, if the request is repeatable or no connection was established
@@ -31,11 +31,15 @@ RETRIES = 2
 LONGEST = 60.0
 """The longest Retry-After that is honored, in seconds. If it is longer, the caller gets the response immediately."""
 
+_TEMPORARY = frozenset({429, 503})
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
 
 
 def pause(request: httpx.Request, answer: httpx.Response | httpx.TransportError, attempt: int) -> float | None:
-    """Return the seconds to wait before attempt + 1, or None if the request is not retried."""
+    """Return the seconds to wait before attempt + 1, or None if the request is not retried.
+
+    The body of a response with status 429 or 503 must have been read.
+    """
     keyed = "Idempotency-Key" in request.headers
     repeatable = keyed or request.method in _SAFE
     if not isinstance(request.stream, httpx.ByteStream):
@@ -48,15 +52,28 @@ def pause(request: httpx.Request, answer: httpx.Response | httpx.TransportError,
     if answer.status_code == 409:
         if not keyed or after is None:
             return None
-    elif answer.status_code in (429, 503):
-        ours = answer.headers.get("Content-Type", "").startswith("application/problem+json")
-        if not repeatable and (after is None or not ours):
+    elif answer.status_code in _TEMPORARY:
+        if not repeatable and (after is None or not _nothing_started(answer)):
             return None
     else:
         return None
     if after is None:
         return _backoff(attempt)
     return after if after <= LONGEST else None
+
+
+def _nothing_started(answer: httpx.Response) -> bool:
+    """Report whether an error response is a problem that says so.
+
+    A refusal without it may be about a request that was stored in part, such as a batch.
+    """
+    if not answer.headers.get("Content-Type", "").startswith("application/problem+json"):
+        return False
+    try:
+        problem = answer.json()
+    except ValueError:
+        return False
+    return isinstance(problem, dict) and problem.get("retryable") is True
 
 
 def _backoff(attempt: int) -> float:
@@ -82,6 +99,8 @@ class RetryingClient(httpx.Client):
             answer: httpx.Response | httpx.TransportError
             try:
                 answer = super().send(request, **options)
+                if answer.status_code in _TEMPORARY:
+                    answer.read()
             except httpx.TransportError as fault:
                 answer = fault
             wait = pause(request, answer, attempt)
@@ -114,6 +133,8 @@ class RetryingAsyncClient(httpx.AsyncClient):
             answer: httpx.Response | httpx.TransportError
             try:
                 answer = await super().send(request, **options)
+                if answer.status_code in _TEMPORARY:
+                    await answer.aread()
             except httpx.TransportError as fault:
                 answer = fault
             wait = pause(request, answer, attempt)

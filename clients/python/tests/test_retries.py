@@ -2,6 +2,7 @@
 
 import asyncio
 import http.server
+import json
 import threading
 import unittest
 from collections.abc import Mapping
@@ -112,6 +113,24 @@ class Retries(unittest.TestCase):
         self.assertEqual(callyard.text(client.call("demo", "echo", idempotency_key="k")), "done")
         first, second = self.slept
         self.assertTrue(0.3 < first <= 0.5 and second == 1, self.slept)
+
+    def test_a_request_that_was_stored_in_part_is_repeated_only_with_a_key(self) -> None:
+        sent: list[httpx.Request] = []
+
+        def answer(request: httpx.Request) -> httpx.Response:
+            sent.append(request)
+            if len(sent) > 1:
+                return httpx.Response(200, content=DONE, headers={"Content-Type": JSON})
+            problem = {"type": "/problems/unavailable", "title": "X", "status": 503, "detail": "The first calls are stored.", "error": "", "retryable": False}
+            return httpx.Response(503, content=json.dumps(problem), headers={"Content-Type": OURS, "Retry-After": "1"})
+
+        with callyard.connect("http://callyard.test", httpx_args={"transport": httpx.MockTransport(answer)}) as client:
+            with self.assertRaises(callyard.ProblemError) as raised:
+                client.call("demo", "echo")
+            self.assertEqual((str(raised.exception), len(sent)), ("The first calls are stored.", 1))
+            sent.clear()
+            self.assertEqual(callyard.text(client.call("demo", "echo", idempotency_key="k")), "done")
+        self.assertEqual(self.slept, [1.0])
 
     def test_a_broken_connection_is_tried_again_only_with_a_key(self) -> None:
         client = self.connect((0, "", {}))

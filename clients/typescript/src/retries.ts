@@ -1,9 +1,9 @@
 // Retries of requests when that is safe.
 //
 // A request is retried:
-//   - after status 429 or 503, if the response is a problem document with Retry-After, which
-//     means that nothing has started, or if the request is repeatable: it is neither a POST
-//     nor a PATCH, or it has an Idempotency-Key
+//   - after status 429 or 503, if the response is a problem document with Retry-After whose
+//     member retryable is true, which means that nothing has started, or if the request is
+//     repeatable: it is neither a POST nor a PATCH, or it has an Idempotency-Key
 //   - after status 409 with Retry-After, if the request has a key, because its call is still
 //     running
 //   - after a network error, if the request is repeatable
@@ -28,7 +28,7 @@ export function retrying(fetch: (request: Request) => Promise<Response>, retries
       let seconds: number | undefined;
       try {
         answer = await fetch(request);
-        seconds = pause(request, answer, attempt);
+        seconds = await pause(request, answer, attempt);
       } catch (fault) {
         if (request.signal.aborted || !repeatable(request)) {
           throw fault;
@@ -51,15 +51,14 @@ function repeatable(request: Request): boolean {
 }
 
 /** Returns the seconds to wait before the next attempt, or undefined if the request is not retried. */
-function pause(request: Request, answer: Response, attempt: number): number | undefined {
+async function pause(request: Request, answer: Response, attempt: number): Promise<number | undefined> {
   const after = retryAfter(answer.headers);
   if (answer.status === 409) {
     if (after === undefined || !request.headers.has("Idempotency-Key")) {
       return undefined;
     }
   } else if (answer.status === 429 || answer.status === 503) {
-    const ours = answer.headers.get("Content-Type")?.startsWith("application/problem+json");
-    if (!repeatable(request) && (after === undefined || !ours)) {
+    if (!repeatable(request) && (after === undefined || !(await nothingStarted(answer)))) {
       return undefined;
     }
   } else {
@@ -69,6 +68,22 @@ function pause(request: Request, answer: Response, attempt: number): number | un
     return backoff(attempt);
   }
   return after <= longest ? after : undefined;
+}
+
+/**
+ * Reports whether an error response is a problem that says so. A refusal without it may be about a
+ * request that was stored in part, such as a batch. The body can still be read.
+ */
+async function nothingStarted(answer: Response): Promise<boolean> {
+  if (!answer.headers.get("Content-Type")?.startsWith("application/problem+json")) {
+    return false;
+  }
+  try {
+    const problem: unknown = await answer.clone().json();
+    return typeof problem === "object" && problem !== null && "retryable" in problem && problem.retryable === true;
+  } catch {
+    return false;
+  }
 }
 
 function backoff(attempt: number): number {

@@ -76,6 +76,24 @@ test("what a proxy says counts only for requests that may be repeated", async (t
   assert.equal(bodies.length, 3);
 });
 
+test("a request that was stored in part is repeated only with a key", async () => {
+  let sent = 0;
+  const fetch = async () => {
+    sent++;
+    if (sent > 1) {
+      return new Response(done, { headers: { "Content-Type": "application/json" } });
+    }
+    const partly = { type: "/problems/unavailable", title: "X", status: 503, detail: "The first calls are stored.", error: "", retryable: false };
+    return new Response(JSON.stringify(partly), { status: 503, headers: { "Content-Type": ours, "Retry-After": "0" } });
+  };
+  const client = createClient("http://callyard.test", { fetch });
+  await assert.rejects(client.call("demo", "echo"), { message: "The first calls are stored." });
+  assert.equal(sent, 1);
+  sent = 0;
+  assert.equal(textOf(await client.call("demo", "echo", {}, { idempotencyKey: "k" })), "done");
+  assert.equal(sent, 2);
+});
+
 test("a broken connection is tried again only with a key", async (t) => {
   const first = await refusing(t, [0]);
   await assert.rejects(createClient(first.url).call("demo", "echo"), TypeError);
