@@ -57,5 +57,8 @@ python clients/python/adapt.py "$document" >"$adapted"
 rm -rf "$into/python/callyard/rest"
 openapi-python-client generate --path "$adapted" --meta none --overwrite --fail-on-warning \
   --config clients/python/openapi-python-client.yaml --output-path "$into/python/callyard/rest" >/dev/null
+# The names "." and ".." must remain path segments here, too.
+find "$into/python/callyard/rest/api" -name '*.py' -exec sed -i -E \
+  -e 's/^from urllib\.parse import quote$/from ....paths import segment/' -e 's/quote\(str\(([a-z_]+)\), safe=""\)/segment(\1)/' {} +
 python clients/python/dicts.py "$document" "$into/python/callyard/rest"
 ruff format --quiet --isolated --no-cache --line-length 120 "$into/python/callyard/rest"

@@ -9,7 +9,8 @@ import (
 // New returns a client of the front door at the base URL url, such as
 // "http://127.0.0.1:8080". key is an API key; it is "" if the front door requires none.
 // Options replace the HTTP client or edit requests. The client retries temporary refusals
-// when that is safe: see [WithRetries].
+// when that is safe: see [WithRetries]. It sets no time limit: use a context with a deadline, or
+// the Timeout of an HTTP client, which limits each attempt.
 func New(url, key string, options ...ClientOption) (*ClientWithResponses, error) {
 	if key != "" {
 		bearer := WithRequestEditorFn(func(_ context.Context, r *http.Request) error {

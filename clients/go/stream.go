@@ -121,7 +121,7 @@ func readEvents(r io.Reader, each func(Event) bool) error {
 // open returns nil if the response can be streamed. Otherwise it closes the response and
 // returns its error.
 func open(res *http.Response, err error) error {
-	if err != nil || res.StatusCode < http.StatusBadRequest {
+	if err != nil || res.StatusCode < http.StatusBadRequest && !isForeignPage(res) {
 		return err
 	}
 	defer res.Body.Close()

@@ -80,6 +80,8 @@ func kindOf(p *callyard.ProblemError) schema.Kind {
 		return schema.Kind(kind)
 	}
 	switch {
+	case p.Problem.Status < http.StatusBadRequest: // the page of a proxy
+		return schema.KindUnavailable
 	case p.Problem.Status == http.StatusUnauthorized:
 		return schema.KindUnauthenticated
 	case p.Problem.Status == http.StatusForbidden:

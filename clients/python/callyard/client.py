@@ -6,12 +6,12 @@ import math
 import time
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import quote
 
 import httpx
 from attrs import define, field
 
 from .errors import CallError, HeldError, problem_of
+from .paths import segment
 from .rest.client import Client as RestClient
 from .rest.models import Call, CallState, CallToolResult, ConfirmationRequest
 from .rest.types import Unset
@@ -51,7 +51,8 @@ class Client(RestClient):
     ) -> CallToolResult:
         """Call a tool and return its result.
 
-        If the tool itself fails, `is_error` of the result is true. Raises `HeldError` if the
+        `timeout_ms` is the timeout of the call in milliseconds; None means the timeout of the
+        server. If the tool itself fails, `is_error` of the result is true. Raises `HeldError` if the
         call needs an approval first, `CallError` if it was stored and ended without a
         result, and `ProblemError` if the front door refused the request. With an
         `idempotency_key`, the call runs once even if it is sent repeatedly.
@@ -112,7 +113,8 @@ def connect(url: str, key: str = "", *, retries: int = RETRIES, **options: Any) 
     `key` is an API key; it is empty if the front door requires none. `retries` is the
     maximum number of retries of a request when that is safe; 0 disables retries. The
     options are those of the generated client, such as timeout, verify_ssl and httpx_args.
-    The client is a context manager, for `with` and `async with`, that closes its connections.
+    `timeout` is an `httpx.Timeout`, whose values are in seconds; it limits each attempt of
+    a request, and without it there is no limit. The client is a context manager, for `with` and `async with`, that closes its connections.
     """
     if key:
         options["headers"] = {**options.get("headers", {}), "Authorization": f"Bearer {key}"}
@@ -161,7 +163,7 @@ def _answer(response: httpx.Response) -> dict[str, Any]:
 
 
 def _path(call_id: str) -> str:
-    return f"/calls/{quote(call_id, safe='')}"
+    return f"/calls/{segment(call_id)}"
 
 
 def _deadline(timeout: float | None) -> float:

@@ -17,10 +17,11 @@ class CallyardError(Exception):
 
 
 class ProblemError(CallyardError):
-    """An error response: a response with status 400 or higher.
+    """An error response: a response with status 400 or higher, or a redirect or an HTML page
+    of a proxy, such as its sign-in page.
 
     `problem` is the problem document of the front door. If the response comes from a
-    proxy, only the title and the status are set. The text of the exception names each
+    proxy, only the title, the status and, for a redirect or a page, the detail are set. The text of the exception names each
     fault with its location. `status` is the HTTP status.
     `retry_after` is the number of seconds to wait before repeating the request, or None
     if the response did not specify it.
@@ -93,9 +94,29 @@ def blank(status: int, title: str, detail: str = "") -> Problem:
 
 
 def foreign(response: httpx.Response) -> bool:
-    """Report whether the response is a refusal or a redirect of a proxy, not an answer of the front door."""
-    refused = response.status_code >= 400 or response.has_redirect_location
-    return refused and "json" not in response.headers.get("Content-Type", "")
+    """Report whether the response is a refusal, a redirect or a page of a proxy, not an answer of the front door."""
+    if response.status_code >= 400 or response.has_redirect_location:
+        return "json" not in response.headers.get("Content-Type", "")
+    return _is_page(response)
+
+
+def _is_page(response: httpx.Response) -> bool:
+    """Report whether the response is an HTML page that no operation returns. Only GET /evaluations/{id}/page returns one."""
+    media = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+    path = response.url.path
+    return media in ("text/html", "application/xhtml+xml") and not ("/evaluations/" in path and path.endswith("/page"))
+
+
+def _why_foreign(response: httpx.Response) -> str:
+    if response.has_redirect_location:
+        return f"The answer redirects to {response.headers['Location']}; connect to the front door itself."
+    if response.status_code < 400 and _is_page(response):
+        origin = f"{response.url.scheme}://{response.url.netloc.decode()}"
+        return (
+            f"{origin} answered with status {response.status_code} and an HTML page, such as the sign-in page of a proxy, "
+            "and not as a front door does. Connect to the front door itself, or sign in to the proxy."
+        )
+    return ""
 
 
 def problem_of(response: httpx.Response) -> ProblemError:
@@ -103,6 +124,5 @@ def problem_of(response: httpx.Response) -> ProblemError:
     try:
         problem = Problem.from_dict(response.json())
     except (ValueError, KeyError, TypeError, AttributeError):
-        moved = f"The answer redirects to {response.headers['Location']}; connect to the front door itself." if response.has_redirect_location else ""
-        problem = blank(response.status_code, response.reason_phrase, moved)
+        problem = blank(response.status_code, response.reason_phrase, _why_foreign(response))
     return ProblemError(problem, retry_after(response.headers))

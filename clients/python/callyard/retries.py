@@ -12,8 +12,8 @@ A request is retried:
 The pause is Retry-After, or a backoff that grows from 0.5 s to 8 s without it. A request
 whose body is generated while it is sent is not retried.
 
-The last answer of a proxy that is no result raises `ProblemError`, because the generated
-functions expect JSON.
+The last answer of a proxy that is no result, such as a redirect or its sign-in page, raises
+`ProblemError`, because the generated functions expect JSON.
 """
 
 from __future__ import annotations

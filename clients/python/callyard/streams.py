@@ -12,12 +12,12 @@ import json
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import quote
 
 import httpx
 
 from .check import AnyClient
-from .errors import problem_of
+from .errors import foreign, problem_of
+from .paths import segment
 from .rest.bodies import BatchCallDict
 from .rest.models import BatchCall, BatchResult
 
@@ -164,7 +164,7 @@ def _from(batch_id: str, cursor: str | None, follow: bool) -> dict[str, Any]:
     params = {"follow": "true" if follow else "false"}
     if cursor is not None:
         params["cursor"] = cursor
-    return {"method": "GET", "url": f"/batches/{quote(batch_id, safe='')}/results", "params": params}
+    return {"method": "GET", "url": f"/batches/{segment(batch_id)}/results", "params": params}
 
 
 def _events(method: str, path: str, request: dict[str, Any]) -> dict[str, Any]:
@@ -198,7 +198,7 @@ async def _results_async(client: AnyClient, started: Callable[[str], None] | Non
 
 def _stream(client: AnyClient, started: Callable[[str], None] | None, **request: Any) -> Generator[tuple[str, bool], None, None]:
     with client.get_httpx_client().stream(timeout=None, **request) as response:
-        if response.status_code >= 400:
+        if response.status_code >= 400 or foreign(response):
             response.read()
             raise problem_of(response)
         if started is not None:
@@ -211,7 +211,7 @@ def _stream(client: AnyClient, started: Callable[[str], None] | None, **request:
 
 async def _stream_async(client: AnyClient, started: Callable[[str], None] | None, **request: Any) -> AsyncGenerator[tuple[str, bool], None]:
     async with client.get_async_httpx_client().stream(timeout=None, **request) as response:
-        if response.status_code >= 400:
+        if response.status_code >= 400 or foreign(response):
             await response.aread()
             raise problem_of(response)
         if started is not None:

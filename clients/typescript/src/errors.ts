@@ -10,14 +10,17 @@ export class CallyardError extends Error {
   override readonly name: string = "CallyardError";
 }
 
-/** An error response: a response with status 400 or higher. Its message names each fault with its location. */
+/**
+ * An error response: a response with status 400 or higher, or an HTML page of a proxy, such as its
+ * sign-in page. Its message names each fault with its location.
+ */
 export class ProblemError extends CallyardError {
   override readonly name = "ProblemError";
   /** The HTTP status. */
   readonly status: number;
 
   constructor(
-    /** The problem document of the front door. If the response comes from a proxy, only title and status are set. */
+    /** The problem document of the front door. If the response comes from a proxy, only title and status are set and, for a page, detail. */
     readonly problem: Problem,
     /** Seconds to wait before repeating the request; undefined if the response did not specify it. */
     readonly retryAfter?: number | undefined,
@@ -76,6 +79,22 @@ export function retryAfter(headers: Headers): number | undefined {
   }
   const at = said === "" ? NaN : Date.parse(said);
   return Number.isNaN(at) ? undefined : Math.max((at - Date.now()) / 1000, 0);
+}
+
+/**
+ * Returns the error for a response that is an HTML page although no operation at the URL returns one, or
+ * undefined. Only GET /evaluations/{id}/page returns one.
+ */
+export function foreignPage(response: Response, url: string): ProblemError | undefined {
+  const media = response.headers.get("Content-Type")?.split(";")[0]?.trim().toLowerCase();
+  if (!response.ok || (media !== "text/html" && media !== "application/xhtml+xml") || /\/evaluations\/[^/]+\/page$/.test(url.split(/[?#]/)[0] ?? "")) {
+    return undefined;
+  }
+  const from = URL.canParse(url) ? new URL(url).origin : "A proxy";
+  const detail =
+    `${from} answered with status ${response.status} and an HTML page, such as the sign-in page of a proxy, ` +
+    "and not as a front door does. Connect to the front door itself, or sign in to the proxy.";
+  return new ProblemError({ type: "about:blank", title: response.statusText, status: response.status, detail, error: detail, retryable: false });
 }
 
 /** Returns the error for an error response; said is its decoded body or its text. */

@@ -4,9 +4,10 @@
 // openapi-fetch turns into a client. The other files are handwritten and small. They add
 // what the generator does not provide.
 
-import createFetchClient, { type Client, type ClientOptions } from "openapi-fetch";
+import createFetchClient, { type Client, type ClientOptions, defaultPathSerializer } from "openapi-fetch";
 
 import { type Calls, callsOf } from "./calls.js";
+import { CallyardError } from "./errors.js";
 import { defaultRetries, retrying } from "./retries.js";
 import type { components, operations, paths } from "./schema.js";
 
@@ -39,7 +40,10 @@ export type CallyardClient = Client<paths, "application/json" | "application/pro
 export interface Options extends Omit<ClientOptions, "baseUrl"> {
   /** An API key. Omit it if the front door requires none. */
   key?: string | undefined;
-  /** The maximum number of retries of a request when that is safe; the default is 2, and 0 disables retries. */
+  /**
+   * The maximum number of retries of a request when that is safe; the default is 2, and 0 disables retries.
+   * The client sets no time limit: pass a signal with a request, such as AbortSignal.timeout(milliseconds).
+   */
   retries?: number | undefined;
 }
 
@@ -50,12 +54,26 @@ export interface Options extends Omit<ClientOptions, "baseUrl"> {
 export function createClient(url: string, { key, headers, retries = defaultRetries, fetch = (request) => globalThis.fetch(request), ...rest }: Options = {}): CallyardClient {
   const authorization = key ? { Authorization: `Bearer ${key}` } : {};
   const client = createFetchClient<paths, "application/json" | "application/problem+json">({
+    pathSerializer,
     ...rest,
     baseUrl: url,
     fetch: retrying(fetch, retries),
     headers: { ...authorization, ...(headers as Record<string, string> | undefined) },
   });
   return Object.assign(client, callsOf(client));
+}
+
+/**
+ * Inserts the parameters into a path. It refuses the names "." and "..", which cannot be escaped: a URL
+ * resolves both as relative paths, and the request would go to another operation.
+ */
+function pathSerializer(path: string, params: Record<string, unknown>): string {
+  for (const [name, value] of Object.entries(params)) {
+    if (value === "." || value === "..") {
+      throw new CallyardError(`The parameter ${name} is "${value}", which cannot be sent in a path. Nothing was sent.`);
+    }
+  }
+  return defaultPathSerializer(path, params);
 }
 
 /** Reports whether a call has not run because it waits for an approval. */

@@ -8,8 +8,10 @@
 //     running
 //   - after a network error, if the request is repeatable
 // The pause is Retry-After, or a backoff that grows from 0.5 s to 8 s without it.
+//
+// An HTML page of a proxy is thrown as a ProblemError, because the caller expects JSON.
 
-import { retryAfter } from "./errors.js";
+import { foreignPage, retryAfter } from "./errors.js";
 
 /** The default number of retries of a request. */
 export const defaultRetries = 2;
@@ -36,14 +38,23 @@ export function retrying(fetch: (request: Request) => Promise<Response>, retries
         seconds = backoff(attempt);
       }
       if (answer && seconds === undefined) {
-        return answer;
+        return withoutPage(answer, request);
       }
       await answer?.body?.cancel();
       await sleep((seconds ?? 0) * 1000, request.signal);
       request = spare;
     }
-    return fetch(request);
+    return withoutPage(await fetch(request), request);
   };
+}
+
+async function withoutPage(answer: Response, request: Request): Promise<Response> {
+  const page = foreignPage(answer, answer.url || request.url);
+  if (page) {
+    await answer.body?.cancel();
+    throw page;
+  }
+  return answer;
 }
 
 function repeatable(request: Request): boolean {

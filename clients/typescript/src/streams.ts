@@ -1,6 +1,6 @@
 // Streamed responses: JSON lines and server-sent events.
 
-import { refusal } from "./errors.js";
+import { foreignPage, refusal } from "./errors.js";
 
 /** A Response, or the result of openapi-fetch for a request with parseAs: "stream". */
 export type Streamed =
@@ -78,6 +78,11 @@ async function open(answer: Streamed): Promise<ReadableStream<Uint8Array>> {
   const body = answer instanceof Response ? answer.body : answer.data;
   if (!response.ok) {
     throw refusal(answer instanceof Response ? await response.text() : answer.error, response);
+  }
+  const page = foreignPage(response, response.url);
+  if (page) {
+    await body?.cancel();
+    throw page;
   }
   if (!body) {
     throw new TypeError("The answer has no body to read: send the request with parseAs: \"stream\".");

@@ -1,7 +1,7 @@
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, cast
-from urllib.parse import quote
+from ....paths import segment
 
 import httpx
 
@@ -63,8 +63,8 @@ def _get_kwargs(
     _kwargs: dict[str, Any] = {
         "method": "post",
         "url": "/servers/{id}/tools/{tool}".format(
-            id=quote(str(id), safe=""),
-            tool=quote(str(tool), safe=""),
+            id=segment(id),
+            tool=segment(tool),
         ),
         "params": params,
     }

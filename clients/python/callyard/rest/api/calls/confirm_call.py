@@ -1,7 +1,7 @@
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, cast
-from urllib.parse import quote
+from ....paths import segment
 
 import httpx
 
@@ -31,7 +31,7 @@ def _get_kwargs(
     _kwargs: dict[str, Any] = {
         "method": "post",
         "url": "/confirmations/{id}".format(
-            id=quote(str(id), safe=""),
+            id=segment(id),
         ),
     }
 

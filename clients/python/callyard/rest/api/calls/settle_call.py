@@ -1,7 +1,7 @@
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, cast
-from urllib.parse import quote
+from ....paths import segment
 
 import httpx
 
@@ -26,7 +26,7 @@ def _get_kwargs(
     _kwargs: dict[str, Any] = {
         "method": "post",
         "url": "/calls/{id}/settle".format(
-            id=quote(str(id), safe=""),
+            id=segment(id),
         ),
     }
 

@@ -1,7 +1,7 @@
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, cast
-from urllib.parse import quote
+from ....paths import segment
 
 import httpx
 
@@ -49,8 +49,8 @@ def _get_kwargs(
     _kwargs: dict[str, Any] = {
         "method": "post",
         "url": "/servers/{id}/prompts/{name}".format(
-            id=quote(str(id), safe=""),
-            name=quote(str(name), safe=""),
+            id=segment(id),
+            name=segment(name),
         ),
         "params": params,
     }

@@ -1,6 +1,6 @@
 from http import HTTPStatus
 from typing import Any, cast
-from urllib.parse import quote
+from ....paths import segment
 
 import httpx
 
@@ -20,7 +20,7 @@ def _get_kwargs(
     _kwargs: dict[str, Any] = {
         "method": "get",
         "url": "/servers/{id}/openapi.json".format(
-            id=quote(str(id), safe=""),
+            id=segment(id),
         ),
     }
 

@@ -1,6 +1,6 @@
 from http import HTTPStatus
 from typing import Any, cast
-from urllib.parse import quote
+from ....paths import segment
 
 import httpx
 
@@ -46,8 +46,8 @@ def _get_kwargs(
     _kwargs: dict[str, Any] = {
         "method": "get",
         "url": "/servers/{id}/resources/{uri}".format(
-            id=quote(str(id), safe=""),
-            uri=quote(str(uri), safe=""),
+            id=segment(id),
+            uri=segment(uri),
         ),
         "params": params,
     }

@@ -1,7 +1,7 @@
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, cast
-from urllib.parse import quote
+from ....paths import segment
 
 import httpx
 
@@ -35,7 +35,7 @@ def _get_kwargs(
     _kwargs: dict[str, Any] = {
         "method": "put",
         "url": "/sets/{name}".format(
-            name=quote(str(name), safe=""),
+            name=segment(name),
         ),
     }
 

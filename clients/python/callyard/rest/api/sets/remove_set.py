@@ -1,6 +1,6 @@
 from http import HTTPStatus
 from typing import Any, cast
-from urllib.parse import quote
+from ....paths import segment
 
 import httpx
 
@@ -26,7 +26,7 @@ def _get_kwargs(
     _kwargs: dict[str, Any] = {
         "method": "delete",
         "url": "/sets/{name}".format(
-            name=quote(str(name), safe=""),
+            name=segment(name),
         ),
     }
 

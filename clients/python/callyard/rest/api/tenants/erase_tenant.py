@@ -1,6 +1,6 @@
 from http import HTTPStatus
 from typing import Any, cast
-from urllib.parse import quote
+from ....paths import segment
 
 import httpx
 
@@ -28,7 +28,7 @@ def _get_kwargs(
     _kwargs: dict[str, Any] = {
         "method": "delete",
         "url": "/tenants/{tenant}".format(
-            tenant=quote(str(tenant), safe=""),
+            tenant=segment(tenant),
         ),
         "params": params,
     }
