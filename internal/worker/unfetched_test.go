@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/config"
+	"github.com/callyard/callyard/internal/kit/polltest"
 	"github.com/callyard/callyard/internal/mcptest"
 	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/internal/telemetry"
@@ -50,7 +51,8 @@ func TestAWorkerStartsNoCallsWhileItHoldsTooManyResultsThatNobodyFetched(t *test
 	if _, err := client.Fetch(t.Context(), w.ID(), first, parts); err != nil {
 		t.Fatal(err)
 	}
-	if f, _ := send("echo", `{}`); f.Kind != bus.ReplyResult {
-		t.Errorf("after the result was fetched: kind %d: %s", f.Kind, f.Payload)
-	}
+	polltest.Until(t, "a call after the result was fetched", func() bool {
+		f, _ := send("echo", `{}`)
+		return f.Kind == bus.ReplyResult
+	})
 }

@@ -249,10 +249,54 @@ func TestAResultOverTheMessageLimitArrivesWhole(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if n := a.l.Transfers(); n != 0 {
-			t.Errorf("%d results are still kept", n)
+		w, _ := send(t, cl, "w1", "echo", "{}")
+		for w.next(t); a.l.Transfers() != 0; w.next(t) { // see TestAReaderThatGivesUpFreesTheResult
+			w, _ = send(t, cl, "w1", "echo", "{}")
 		}
 	})
+}
+
+// lossy is a waiter that loses parts of a large result, as a connection does that is re-established.
+type lossy struct {
+	*waiter
+	lose func(f *bus.ReplyFrame) bool
+}
+
+func (l lossy) Reply(f *bus.ReplyFrame) {
+	if f.Kind != bus.ReplyPart || !l.lose(f) {
+		l.waiter.Reply(f)
+	}
+}
+
+func TestALostPartOfAResultIsRequestedAgain(t *testing.T) {
+	t.Parallel()
+	s := bustest.Start(t)
+	a := listen(t, s.Connect(t, "worker"), "w1")
+	cl := client(t, s.Connect(t, "router"))
+	const n = 9 << 20
+	for name, lost := range map[string]func(offset, end int64) bool{
+		"one in the middle": func(offset, _ int64) bool { return offset > 1<<20 },
+		"the last one":      func(_, end int64) bool { return end == n },
+	} {
+		t.Run(name, func(t *testing.T) {
+			done := false
+			w := lossy{newWaiter(), func(f *bus.ReplyFrame) bool {
+				lose := !done && lost(f.Offset, f.Offset+int64(len(f.Payload)))
+				done = done || lose
+				return lose
+			}}
+			if _, err := cl.Send("w1", &bus.CallFrame{ID: "c", Server: "s", Tool: "big", Payload: fmt.Append(nil, n)}, w); err != nil {
+				t.Fatal(err)
+			}
+			body, err := cl.Fetch(t.Context(), "w1", w.next(t), w.frames)
+			if err != nil || !bytes.Equal(body, pattern(n)) || !done {
+				t.Errorf("%d bytes, %v; a part was lost: %t", len(body), err, done)
+			}
+		})
+	}
+	for w, _ := send(t, cl, "w1", "echo", "{}"); a.l.Transfers() != 0; w, _ = send(t, cl, "w1", "echo", "{}") {
+		w.next(t)
+	}
 }
 
 func TestAReaderThatGivesUpFreesTheResult(t *testing.T) {

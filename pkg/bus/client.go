@@ -65,8 +65,11 @@ const (
 	grantBytes = 4 << 20
 	// assemblyBytes limits the memory for large results that are being assembled.
 	assemblyBytes = 1 << 30
-	// partTimeout is the maximum time between two parts from a worker.
+	// partTimeout is the maximum time between two parts from a worker. After half of it, the rest of
+	// a grant is requested again.
 	partTimeout = 10 * time.Second
+	// maxUnexpected limits the parts of one grant that are not the next one: a grant has 16 parts.
+	maxUnexpected = 256
 	// pendingBytes limits the bytes that wait to be read by the subscription.
 	pendingBytes = 512 << 20
 	// probeTimeout is the time in which a worker must answer a probe.
@@ -393,12 +396,14 @@ func (cl *Client) Listens(ctx context.Context, worker schema.WorkerID) bool {
 }
 
 // Fetch fetches the rest of a large result. first is the frame of kind [ReplyFirst], and parts
-// provides the frames of kind [ReplyPart] that the receiver passes on. It returns the whole
-// result, or an error if ctx ends, the worker is lost, or a part is missing.
+// provides the frames of kind [ReplyPart] that the receiver passes on. It requests parts again that
+// were lost on the way, as when a connection to NATS was re-established. It returns the whole result,
+// or an error if ctx ends, the worker is lost, or a part does not arrive.
 func (cl *Client) Fetch(ctx context.Context, worker schema.WorkerID, first ReplyFrame, parts <-chan ReplyFrame) ([]byte, error) {
 	defer cl.Forget(first.Seq)
+	// The worker keeps the result until then.
+	defer cl.control(worker, &ControlFrame{Kind: ControlForget, Seq: first.Seq})
 	if err := cl.assembly.Acquire(ctx, first.Total); err != nil {
-		cl.control(worker, &ControlFrame{Kind: ControlForget, Seq: first.Seq})
 		return nil, fmt.Errorf("waiting for memory for a result of %d bytes: %w", first.Total, err)
 	}
 	defer cl.assembly.Release(first.Total)
@@ -407,7 +412,6 @@ func (cl *Client) Fetch(ctx context.Context, worker schema.WorkerID, first Reply
 	for int64(len(body)) < first.Total {
 		want := min(first.Total-int64(len(body)), grantBytes)
 		if err := cl.fetchPart(ctx, worker, first.Seq, &body, want, parts); err != nil {
-			cl.control(worker, &ControlFrame{Kind: ControlForget, Seq: first.Seq})
 			return nil, err
 		}
 	}
@@ -419,12 +423,19 @@ func (cl *Client) fetchPart(ctx context.Context, worker schema.WorkerID, seq uin
 		return fmt.Errorf("waiting to fetch the rest of the result: %w", err)
 	}
 	defer cl.credit.Release(want)
-	cl.control(worker, &ControlFrame{Kind: ControlGrant, Seq: seq, Offset: int64(len(*body)), Length: want})
+	end := int64(len(*body)) + want
+	grant := func() {
+		at := int64(len(*body))
+		cl.control(worker, &ControlFrame{Kind: ControlGrant, Seq: seq, Offset: at, Length: end - at})
+	}
+	grant()
 	const half = partTimeout / 2
 	silence := time.NewTimer(half)
 	defer silence.Stop()
-	silent := 0 // half periods without a part
-	for end := int64(len(*body)) + want; int64(len(*body)) < end; silence.Reset(half) {
+	silent := 0     // half periods without the next part
+	again := false  // the next part was lost and requested again
+	unexpected := 0 // parts other than the next one
+	for int64(len(*body)) < end {
 		select {
 		case <-silence.C:
 			// If this process was stopped for longer than the timeout, the timer fires before
@@ -432,13 +443,22 @@ func (cl *Client) fetchPart(ctx context.Context, worker schema.WorkerID, seq uin
 			if silent++; silent == 2 {
 				return fmt.Errorf("the worker sent no data for %s", partTimeout)
 			}
+			grant()
+			silence.Reset(half)
 		case <-ctx.Done():
 			return fmt.Errorf("fetching the rest of the result: %w", ctx.Err())
 		case p := <-parts:
-			silent = 0
 			switch {
 			case p.Kind == ReplyPart && p.Offset == int64(len(*body)) && int64(len(*body)+len(p.Payload)) <= end:
 				*body = append(*body, p.Payload...)
+				silent, again = 0, false
+				silence.Reset(half)
+			case p.Kind == ReplyPart && p.Offset != int64(len(*body)) && unexpected < maxUnexpected:
+				// A part before it was lost, or it was sent twice because it was requested again.
+				if unexpected++; p.Offset > int64(len(*body)) && !again {
+					again = true
+					grant()
+				}
 			case p.Kind == ReplyLost:
 				return errors.New("the worker was lost")
 			case p.Kind == ReplyError:

@@ -66,12 +66,17 @@ type transfer struct {
 	to      ReplyTo
 	body    []byte
 	touched time.Time
+	served  bool // all of it was sent, and the router may still request a lost part again
 }
 
 const (
 	// transferKept is the time for which the rest of a result is kept after the last grant.
 	transferKept = 30 * time.Second
-	grantQueue   = 1024
+	// servedKept is the time for which a result is kept after all of it was sent, unless the router
+	// confirms that it has arrived. Routers of version 0.1 do not.
+	servedKept = partTimeout
+	sweepEvery = 5 * time.Second
+	grantQueue = 1024
 )
 
 // Listen starts to accept calls for the worker.
@@ -297,7 +302,7 @@ func (l *Listener) outboxOf(to ReplyTo) *outbox {
 // send serves grants one after the other, so that a slow socket does not block a subscription.
 func (l *Listener) send() {
 	defer close(l.done)
-	tick := time.NewTicker(transferKept / 2)
+	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
 	for {
 		select {
@@ -316,9 +321,7 @@ func (l *Listener) serve(g ControlFrame) {
 	t := l.transfers[g.Seq]
 	if t != nil {
 		t.touched = time.Now()
-		if g.Offset+g.Length >= int64(len(t.body)) {
-			l.dropLocked(g.Seq)
-		}
+		t.served = g.Offset+g.Length >= int64(len(t.body))
 	}
 	l.mu.Unlock()
 	if t == nil || g.Offset < 0 || g.Length < 0 || g.Offset > int64(len(t.body)) {
@@ -336,7 +339,11 @@ func (l *Listener) sweep(now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for seq, t := range l.transfers {
-		if now.Sub(t.touched) > transferKept {
+		kept := transferKept
+		if t.served {
+			kept = servedKept
+		}
+		if now.Sub(t.touched) > kept {
 			l.dropLocked(seq)
 		}
 	}
