@@ -89,6 +89,9 @@ func (d *FrontDoor) openBatches(ctx context.Context) (err error) {
 // closeBatches lets durable calls that were sent finish until ctx ends. Another front door settles
 // the remaining ones.
 func (d *FrontDoor) closeBatches(ctx context.Context) {
+	if d.notifier != nil {
+		close(d.notifier.stop) // first, because calls that end wait while their webhooks cannot be stored
+	}
 	if d.durable != nil {
 		if err := d.durable.Close(ctx); err != nil {
 			d.o.Log.Warn("stopping durable calls failed", "error", err)

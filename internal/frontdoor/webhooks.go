@@ -2,6 +2,7 @@ package frontdoor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -10,6 +11,7 @@ import (
 	"github.com/callyard/callyard/internal/batch"
 	"github.com/callyard/callyard/internal/calls"
 	"github.com/callyard/callyard/internal/frontdoor/rest/batches"
+	"github.com/callyard/callyard/internal/kit/backoff"
 	"github.com/callyard/callyard/internal/kit/sleep"
 	"github.com/callyard/callyard/internal/store/outbox"
 	"github.com/callyard/callyard/internal/webhook"
@@ -65,9 +67,8 @@ func (t *notifier) start() {
 }
 
 // close adds all known ends and closes the outbox. Messages that were not delivered are
-// delivered by other front doors, or after a restart.
+// delivered by other front doors, or after a restart. t.stop must be closed.
 func (t *notifier) close(ctx context.Context) {
-	close(t.stop)
 	close(t.ends)
 	t.done.Wait()
 	if err := t.sender.Close(ctx); err != nil {
@@ -85,16 +86,41 @@ func (t *notifier) ended(e batch.End) {
 
 func (t *notifier) run() {
 	for e := range t.ends {
-		ctx, cancel := context.WithTimeout(context.Background(), messageTimeout)
-		m, err := t.message(ctx, e)
-		if err == nil {
-			err = t.sender.Send(ctx, m)
-		}
-		cancel()
-		if err != nil {
-			t.d.o.Log.Warn("a webhook could not be added to the outbox", "call", e.CallID, "journal", e.Journal, "error", err)
+		for n := 0; ; n++ {
+			again, err := t.add(e)
+			if err == nil {
+				break
+			}
+			log := t.d.o.Log.With("call", e.CallID, "journal", e.Journal, "error", err)
+			if !again {
+				log.Warn("a webhook could not be added to the outbox")
+				break
+			}
+			if n == 0 {
+				log.Warn("a webhook could not be added to the outbox; it is tried again until NATS stores it")
+			}
+			if !sleep.For(addAgain.Delay(n), t.stop) {
+				log.Warn("a webhook could not be added to the outbox before this front door stopped")
+				break
+			}
 		}
 	}
+}
+
+// addAgain is the backoff between the attempts to add a message to the outbox.
+var addAgain = backoff.Policy{First: 100 * time.Millisecond, Max: 2 * time.Second}
+
+// add adds the message about an end to the outbox. again reports whether NATS could not be read or
+// written, so that the message must be added later.
+func (t *notifier) add(e batch.End) (again bool, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), messageTimeout)
+	defer cancel()
+	m, err := t.message(ctx, e)
+	if err != nil {
+		return schema.KindOf(err) == schema.KindUnavailable, err
+	}
+	err = t.sender.Send(ctx, m)
+	return errors.Is(err, webhook.ErrNotStored), err
 }
 
 const (

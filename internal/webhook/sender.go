@@ -161,6 +161,10 @@ type Message struct {
 	Event  Event
 }
 
+// ErrNotStored is the cause of the error of [Sender.Send] if the outbox cannot be written. The delivery
+// may be stored nevertheless; send it again with the same id.
+var ErrNotStored = errors.New("the outbox cannot be written")
+
 // bodyKind is the kind of a sealed body.
 const bodyKind = "webhook"
 
@@ -205,7 +209,7 @@ func (s *Sender) Send(ctx context.Context, m Message) error {
 	case errors.Is(err, bus.ErrConflict):
 		return nil // already accepted
 	case err != nil:
-		return &schema.Error{Kind: schema.KindUnavailable, Retryable: true, RetryAfter: time.Second, Detail: "The webhook could not be stored: " + err.Error() + "; send it again with the same id."}
+		return schema.Errorf(schema.KindUnavailable, "The webhook could not be stored (%w); send it again with the same id.", fmt.Errorf("%w: %w", ErrNotStored, err)).RetryableAfter(time.Second)
 	}
 	s.keep(m.ID, st, revision)
 	return nil
