@@ -2,6 +2,7 @@ package rest
 
 import (
 	"bufio"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/callyard/callyard/internal/bodies"
 	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
+	"github.com/callyard/callyard/internal/kit/polltest"
 	"github.com/callyard/callyard/internal/waits"
 )
 
@@ -57,4 +59,35 @@ func TestBodyIsRefusedOnlyWhileMemoryIsExhausted(t *testing.T) {
 	if small, _ := budget.Left(); small != 1000 {
 		t.Errorf("of the budget %d bytes are left", small)
 	}
+}
+
+// A client that loses its connection before the first call does not know the batch.
+func TestBatchOfARequestWithoutAnyCallEnds(t *testing.T) {
+	t.Parallel()
+	f := openFabric(t, nil)
+	host := strings.TrimPrefix(f.url, "http://")
+	conn, err := net.Dial("tcp", host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_, _ = fmt.Fprintf(conn, "POST /batches HTTP/1.1\r\nHost: %s\r\nContent-Type: application/x-ndjson\r\nTransfer-Encoding: chunked\r\n\r\nno chunk\r\n", host)
+	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = res.Body.Close()
+	if res.StatusCode != http.StatusBadRequest {
+		t.Errorf("the answer is %d", res.StatusCode)
+	}
+	polltest.Until(t, "the end of the batch", func() bool {
+		var page struct {
+			Batches []struct{ State, Reason string }
+		}
+		a := f.do("GET", "/batches", "")
+		if err := json.Unmarshal(a.body, &page); err != nil || a.status != http.StatusOK || len(page.Batches) != 1 {
+			t.Fatalf("%d %s", a.status, a.body)
+		}
+		return page.Batches[0].State == "canceled" && strings.Contains(page.Batches[0].Reason, "none of its calls was stored")
+	})
 }

@@ -248,9 +248,27 @@ func (b *handlers) create(x *httpapi.Exchange, r *http.Request) error {
 	}
 	taken, err := b.take(r.Context(), m.ID, x.Principal, source, takeOptions{seal: !open, again: again, from: -1})
 	if err != nil {
+		if !again {
+			b.endUnused(x, m.ID)
+		}
 		return err
 	}
 	return b.created(x, taken.m, taken, false, r)
+}
+
+// endUnused ends the new batch of a request that failed before it stored a call. Its caller got an error
+// and sends a new batch, so this one would only count as open until it expires. A request with a key
+// continues its batch when it is repeated.
+func (b *handlers) endUnused(x *httpapi.Exchange, id schema.BatchID) {
+	ctx, cancel := context.WithTimeout(context.Background(), lastFlush)
+	defer cancel()
+	m, err := b.batches.Get(ctx, id, x.Principal)
+	if err == nil && m.Calls == 0 && m.State == batch.Receiving {
+		_, err = b.batches.End(ctx, id, x.Principal, "the request that created it failed, and none of its calls was stored")
+	}
+	if err != nil {
+		b.log.Warn("ending a batch without calls failed; it ends when it expires", "batch", id, "error", err)
+	}
 }
 
 func (b *handlers) created(x *httpapi.Exchange, m *batch.Manifest, t *intakeResult, stream bool, r *http.Request) error {

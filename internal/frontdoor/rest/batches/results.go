@@ -63,6 +63,9 @@ func (b *handlers) takeAndStream(x *httpapi.Exchange, r *http.Request, m *batch.
 	err := b.streamResults(ctx, x, m.ID, batch.Cursor{}, true, 0)
 	cancel()
 	if takeErr := <-failed; takeErr != nil && x.Status == 0 {
+		if !again {
+			b.endUnused(x, m.ID)
+		}
 		return takeErr
 	}
 	return err
