@@ -88,15 +88,15 @@ func (b *Batches) Create(ctx context.Context, o Order) (m *journal.Manifest, rep
 		}
 		return m, false, nil
 	}
+	if err != nil {
+		return nil, false, err // the key may be stored nevertheless; a repeated request then finds the batch open
+	}
 	// The batch is empty and no caller knows its id. The front door that adopts it ends it.
 	if _, cancelErr := b.o.Store.Change(ctx, m.Principal.Tenant, m.ID, func(m *journal.Manifest) error {
 		m.State, m.Reason = journal.Canceling, "two concurrent requests used the same key"
 		return nil
 	}); cancelErr != nil {
 		b.o.Log.Warn("ending a batch whose key belongs to another batch", "journal", m.ID, "error", cancelErr)
-	}
-	if err != nil {
-		return nil, false, err
 	}
 	return b.sameBatch(ctx, &o, kept)
 }
