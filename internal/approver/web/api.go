@@ -180,6 +180,7 @@ func post[I, B, O any](a *api, op huma.Operation, limit int, f func(context.Cont
 	get(a, op, func(ctx context.Context, in *I) (O, error) {
 		var none O
 		x := exchangeOf(ctx)
+		attribute(x.r, &x.who)
 		raw, err := a.bodies.json(x.w, x.r, limit)
 		if err != nil {
 			return none, err

@@ -24,6 +24,25 @@ const (
 // reservationKey is the context key of the memory reservation for a request body.
 type reservationKey struct{}
 
+// visitors is the caller of all requests of people who have not signed in. They must not use up the
+// memory for the decisions of others. An API key is known later; see [attribute].
+var visitors = &schema.Principal{Name: "(visitors)"}
+
+// sender returns the principal whose body is read.
+func (h *Handler) sender(r *http.Request) *schema.Principal {
+	if in, ok := h.access.session(h.access.cookie(r), false); ok {
+		return &in.who
+	}
+	return visitors
+}
+
+// attribute lets the body of a request, which must not be read yet, count as one of the principal.
+func attribute(r *http.Request, who *schema.Principal) {
+	if reservation, ok := r.Context().Value(reservationKey{}).(*bodies.Reservation); ok {
+		reservation.By(who)
+	}
+}
+
 // bodyReader reads bodies within one memory budget for all requests. It is safe for
 // concurrent use.
 type bodyReader struct{ budget *bodies.Budget }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/callyard/callyard/internal/bodies"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -24,6 +25,15 @@ func (h *Handler) FormToken(cookie, path string) string {
 
 // SetHeartbeat sets the interval of the checks of later event streams.
 func (h *Handler) SetHeartbeat(d time.Duration) { h.live.beat = d }
+
+// SetBodyMemory sets the memory budget of later bodies.
+func (h *Handler) SetBodyMemory(small, large int64) { h.api.bodies.budget = bodies.New(small, large) }
+
+// FreeBodyMemory returns the free part of the budget for small bodies.
+func (h *Handler) FreeBodyMemory() int64 {
+	small, _ := h.api.bodies.budget.Left()
+	return small
+}
 
 // PermissionState returns the state of a permission.
 var PermissionState = permissionState

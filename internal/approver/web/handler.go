@@ -223,6 +223,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodPost {
 		reservation := new(bodies.Reservation)
 		defer reservation.Release()
+		reservation.By(h.sender(r))
 		r = r.WithContext(context.WithValue(r.Context(), reservationKey{}, reservation))
 	}
 	if h.o.Traces != nil && r.Method == http.MethodPost {
