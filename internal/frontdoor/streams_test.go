@@ -94,7 +94,7 @@ func TestAllStreamsEndWhenTheirGrantEnds(t *testing.T) {
 	is := tokentest.Start(t)
 	d := openDoor(t, srv, frontdoor.Options{Config: settings.FrontDoor{PublicURL: publicURL, Issuers: []settings.Issuer{is.Entry("idp")}}})
 	as := func(grant, path string) string {
-		return is.Key().Sign(t, is.Claims("ann", publicURL+path, tokentest.Claims{"scope": "tools:read tools:call calls:read", scope.GrantClaim: grant}), nil)
+		return is.Key().Sign(t, is.Claims("ann", publicURL+path, tokentest.Claims{"scope": "tools:read tools:call calls:read", scope.GrantClaim: grant, scope.OwnerClaim: "ann"}), nil)
 	}
 	open := func(grant string) map[string]<-chan time.Time {
 		return d.allStreams(as(grant, "/mcp/s"), func() string { return as(grant, "") })
