@@ -35,9 +35,9 @@ type Options struct {
 	Traced bool
 	// Usage counts the calls of the log by hour. If nil, usage is not counted.
 	Usage *usage.Usage
-	// CheckCallback returns an error if a callback URL is not allowed. If nil, callbacks are
-	// disabled.
-	CheckCallback func(url string) error
+	// CheckCallback returns an error if a callback URL of a caller of the tenant is not allowed. If
+	// nil, callbacks are disabled.
+	CheckCallback func(url string, tenant schema.TenantID) error
 	// ApprovalLost reports whether the approval of a call may have been lost with a damaged data
 	// folder. If nil, none was lost.
 	ApprovalLost func(callID schema.CallID) bool
@@ -144,7 +144,7 @@ func (c *Calls) store(ctx context.Context, r *Request, verdict *admission.Verdic
 	case c.o.Durable == nil:
 		return Outcome{}, schema.Errorf(schema.KindUnavailable, "Durable calls are not available here; send the call without Prefer, Idempotency-Key and callback.")
 	}
-	if err := c.CheckCallback(r.CallbackURL); err != nil {
+	if err := c.CheckCallback(r.CallbackURL, r.Call.Principal.Tenant); err != nil {
 		return Outcome{}, err
 	}
 	t, err := c.o.Durable.Calls.Submit(ctx, batch.Submission{
@@ -160,16 +160,16 @@ func (c *Calls) store(ctx context.Context, r *Request, verdict *admission.Verdic
 	return Outcome{Accepted: &Accepted{CallID: t.CallID, Replayed: t.Replayed, ticket: t, call: r.Call}}, nil
 }
 
-// CheckCallback returns an error if the URL cannot be used as the callback of a call or batch. It
+// CheckCallback returns an error if a caller of the tenant cannot use the URL as callback now. It
 // returns nil for an allowed or empty URL.
-func (c *Calls) CheckCallback(url string) error {
+func (c *Calls) CheckCallback(url string, tenant schema.TenantID) error {
 	switch {
 	case url == "":
 		return nil
 	case c.o.CheckCallback == nil:
 		return schema.Errorf(schema.KindInvalidRequest, "Callbacks are not enabled here; the operator enables them with webhooks.secrets_file. Omit callback_url and poll GET /calls/{id}.")
 	}
-	return c.o.CheckCallback(url)
+	return c.o.CheckCallback(url, tenant)
 }
 
 // hold returns a held call to its caller, or runs it if it is already approved.

@@ -17,17 +17,18 @@ import (
 	"github.com/callyard/callyard/internal/listen"
 	"github.com/callyard/callyard/internal/waits"
 	"github.com/callyard/callyard/internal/webhook"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // serve creates the endpoints and opens the listener, if there is one.
 func (d *FrontDoor) serve() error {
 	o := d.o
-	var checkCallback func(string) error
+	var checkCallback func(string, schema.TenantID) error
 	var outbox *webhook.Sender
 	if d.notifier != nil {
 		outbox = d.notifier.sender
-		checkCallback = func(url string) error {
-			if e := outbox.Check(url); e != nil {
+		checkCallback = func(url string, tenant schema.TenantID) error {
+			if e := outbox.Check(url, tenant); e != nil {
 				return e // avoid a nil pointer in a non-nil interface
 			}
 			return nil

@@ -25,6 +25,7 @@ type queue struct {
 	ready     ordered[*receiver] // receivers that may be sent to, by due time
 	underWay  int
 	waiting   total
+	tenants   map[schema.TenantID]total // waiting, without the default tenant; no zero entries
 	dead      total
 }
 
@@ -45,6 +46,7 @@ type receiver struct {
 	rows     ordered[*row] // neither busy nor dead, by due time
 	underWay int
 	waiting  total
+	tenants  map[schema.TenantID]total // waiting, by tenant; no zero entries
 	paused   time.Time
 	place    int
 }
@@ -57,20 +59,43 @@ type total struct {
 func (t *total) add(n int, size int) { t.n += n; t.bytes += int64(n) * int64(size) }
 
 func newQueue(l limits) *queue {
-	return &queue{limits: l, rows: map[string]*row{}, receivers: map[string]*receiver{}}
+	return &queue{limits: l, rows: map[string]*row{}, receivers: map[string]*receiver{}, tenants: map[schema.TenantID]total{}}
 }
 
-// space returns nil if a delivery of that size may be added for a receiver.
-func (q *queue) space(name string, size int) *schema.Error {
+// wait adds n deliveries of a tenant, which may be negative, to the waiting ones of a receiver.
+func (q *queue) wait(to *receiver, tenant schema.TenantID, n, size int) {
+	q.waiting.add(n, size)
+	to.waiting.add(n, size)
+	put := func(of map[schema.TenantID]total) {
+		t := of[tenant]
+		if t.add(n, size); t.n == 0 {
+			delete(of, tenant)
+		} else {
+			of[tenant] = t
+		}
+	}
+	if put(to.tenants); tenant != "" {
+		put(q.tenants)
+	}
+}
+
+// space returns nil if a delivery of that size may be added for a receiver. The deliveries of other
+// tenants to the same receiver do not count, and no tenant other than the default one gets more than
+// three quarters of the outbox.
+func (q *queue) space(name string, tenant schema.TenantID, size int) *schema.Error {
+	tenant = tenant.Stored()
 	var each total
 	if r := q.receivers[name]; r != nil {
-		each = r.waiting
+		each = r.tenants[tenant]
 	}
-	l := q.limits
+	l, own := q.limits, q.tenants[tenant]
 	switch {
 	case each.n >= l.waitingEach || each.bytes+int64(size) > l.bytesEach:
 		return &schema.Error{Kind: schema.KindQuota, Retryable: true, RetryAfter: time.Minute,
 			Detail: "Too many webhooks wait for this receiver, which does not accept them: repair the receiver, or use another callback_url."}
+	case tenant != "" && (own.n >= l.waiting-l.waiting/4 || own.bytes+int64(size) > l.bytes-l.bytes/4):
+		return &schema.Error{Kind: schema.KindQuota, Retryable: true, RetryAfter: time.Minute,
+			Detail: "Too many webhooks of your tenant wait for their receivers, which do not accept them: repair the receivers, or omit callback_url."}
 	case q.waiting.n >= l.waiting || q.waiting.bytes+int64(size) > l.bytes:
 		return &schema.Error{Kind: schema.KindUnavailable, Retryable: true, RetryAfter: time.Minute,
 			Detail: "Too many webhooks wait for their receivers: try again later, or omit callback_url."}
@@ -79,10 +104,8 @@ func (q *queue) space(name string, size int) *schema.Error {
 }
 
 // reserve adds n deliveries to the counts before their rows exist. n may be negative.
-func (q *queue) reserve(name string, n, size int) {
-	r := q.receiver(name)
-	r.waiting.add(n, size)
-	q.waiting.add(n, size)
+func (q *queue) reserve(name string, tenant schema.TenantID, n, size int) {
+	q.wait(q.receiver(name), tenant.Stored(), n, size)
 	q.forget(name)
 }
 
@@ -130,8 +153,7 @@ func (q *queue) count(r *row, n int) {
 		return
 	}
 	to := q.receiver(r.state.Receiver)
-	q.waiting.add(n, r.state.Size)
-	to.waiting.add(n, r.state.Size)
+	q.wait(to, r.state.Tenant.Stored(), n, r.state.Size)
 	if r.place >= 0 {
 		heap.Remove(&to.rows, r.place)
 	}
@@ -144,7 +166,7 @@ func (q *queue) count(r *row, n int) {
 func (q *queue) receiver(name string) *receiver {
 	r := q.receivers[name]
 	if r == nil {
-		r = &receiver{name: name, place: -1}
+		r = &receiver{name: name, tenants: map[schema.TenantID]total{}, place: -1}
 		q.receivers[name] = r
 	}
 	return r

@@ -95,23 +95,59 @@ func TestOutboxIsBoundedByCountAndBytes(t *testing.T) {
 	} {
 		q := newQueue(c.limits)
 		for i := range 2 {
-			if fault := q.space("a:443", 10); fault != nil {
+			if fault := q.space("a:443", "", 10); fault != nil {
 				t.Fatalf("%s: %v", name, fault)
 			}
 			q.put(fmt.Sprint(i), state{Receiver: "a:443", Size: 10}, uint64(i+1), time.Now())
 		}
-		fault := q.space("a:443", 10)
+		fault := q.space("a:443", "", 10)
 		if fault == nil || fault.Kind != c.kind || fault.RetryAfter == 0 {
 			t.Errorf("%s: %v", name, fault)
 		}
-		if fault := q.space("b:443", 10); (fault != nil) != (c.kind == schema.KindUnavailable) {
+		if fault := q.space("b:443", "", 10); (fault != nil) != (c.kind == schema.KindUnavailable) {
 			t.Errorf("%s: another receiver: %v", name, fault)
 		}
 		// What was given up makes room.
 		q.put("0", state{Receiver: "a:443", Size: 10, Dead: "x"}, 9, time.Now())
-		if fault := q.space("a:443", 10); fault != nil {
+		if fault := q.space("a:443", "", 10); fault != nil {
 			t.Errorf("%s: %v", name, fault)
 		}
+	}
+}
+
+func TestTenantsDoNotUseTheOutboxOfOthers(t *testing.T) {
+	q := newQueue(limits{waiting: 8, waitingEach: 3, bytes: 1000, bytesEach: 1000})
+	fill := func(receiver string) (kind schema.Kind) {
+		for {
+			if fault := q.space(receiver, "red", 10); fault != nil {
+				return fault.Kind
+			}
+			n := len(q.rows)
+			q.put(fmt.Sprint(n), state{Receiver: receiver, Tenant: "red", Size: 10}, uint64(n+1), time.Now())
+		}
+	}
+	if kind := fill("a:443"); kind != schema.KindQuota || len(q.rows) != 3 {
+		t.Errorf("%d deliveries to one receiver: %s", len(q.rows), kind)
+	}
+	for _, tenant := range []schema.TenantID{"blue", "default", ""} {
+		if fault := q.space("a:443", tenant, 10); fault != nil {
+			t.Errorf("tenant %q, the same receiver: %v", tenant, fault)
+		}
+	}
+	fill("b:443")
+	if kind := fill("c:443"); kind != schema.KindQuota || len(q.rows) != 6 {
+		t.Errorf("%d deliveries of one tenant: %s", len(q.rows), kind)
+	}
+	for _, tenant := range []schema.TenantID{"blue", ""} {
+		if fault := q.space("d:443", tenant, 10); fault != nil {
+			t.Errorf("tenant %q, the rest of the outbox: %v", tenant, fault)
+		}
+	}
+	for id := range q.rows {
+		q.drop(id, 99, true)
+	}
+	if len(q.tenants) != 0 || len(q.receivers) != 0 || q.waiting != (total{}) {
+		t.Errorf("%v, %v and %v are left", q.tenants, q.receivers, q.waiting)
 	}
 }
 
@@ -149,8 +185,8 @@ func TestQueueTotalsStayConsistent(t *testing.T) {
 				busy = append(busy[:i], busy[i+1:]...)
 			}
 		case 5:
-			q.reserve(name, 1, 3)
-			q.reserve(name, -1, 3)
+			q.reserve(name, "red", 1, 3)
+			q.reserve(name, "red", -1, 3)
 		}
 		balanced(t, q, len(busy))
 	}

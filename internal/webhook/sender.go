@@ -39,7 +39,7 @@ type Options struct {
 	// UnderWay limits concurrent attempts in total (128) and per receiver (4).
 	UnderWay, UnderWayEach int
 	// Waiting limits the waiting deliveries of all processes, in total (10,000) and per receiver
-	// (1,000). WaitingBytes limits the size of their bodies (256 MiB, 32 MiB). Processes that accept
+	// of each tenant (1,000). WaitingBytes limits the size of their bodies (256 MiB, 32 MiB). Processes that accept
 	// deliveries at the same moment can exceed the limits by those deliveries. As many dead
 	// deliveries as Waiting are kept.
 	Waiting, WaitingEach           int
@@ -191,19 +191,19 @@ func (s *Sender) Send(ctx context.Context, m Message) error {
 		return err
 	}
 	s.mu.Lock()
-	if fault = s.checkSize(to.receiver, len(body)); fault != nil {
+	if fault = s.checkSize(to.receiver, m.Tenant, len(body)); fault != nil {
 		s.mu.Unlock()
 		s.o.Count(Refused)
 		return fault
 	}
-	s.queue.reserve(to.receiver, 1, len(body))
+	s.queue.reserve(to.receiver, m.Tenant, 1, len(body))
 	s.mu.Unlock()
 
 	now := s.o.Now().UTC()
 	st := state{V: stateVersion, URL: m.URL, Tenant: m.Tenant.Stored(), Receiver: to.receiver, Type: m.Event.Type, Size: len(body), Created: now, Next: now, By: s.id}
 	revision, err := s.o.Store.Create(ctx, st.Tenant, m.ID, st.encode(), stored)
 	s.mu.Lock()
-	s.queue.reserve(to.receiver, -1, len(body))
+	s.queue.reserve(to.receiver, m.Tenant, -1, len(body))
 	s.mu.Unlock()
 	switch {
 	case errors.Is(err, bus.ErrConflict):
@@ -215,23 +215,23 @@ func (s *Sender) Send(ctx context.Context, m Message) error {
 	return nil
 }
 
-// Check returns nil if a callback_url can be accepted now: [CheckURL], and space for one more
-// delivery to its receiver.
-func (s *Sender) Check(raw string) *schema.Error {
+// Check returns nil if a callback_url of the tenant can be accepted now: [CheckURL], and space for one
+// more delivery to its receiver.
+func (s *Sender) Check(raw string, tenant schema.TenantID) *schema.Error {
 	to, fault := parseURL(raw, s.o.Rules)
 	if fault != nil {
 		return fault
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.checkSize(to.receiver, 0)
+	return s.checkSize(to.receiver, tenant, 0)
 }
 
-func (s *Sender) checkSize(receiver string, size int) *schema.Error {
+func (s *Sender) checkSize(receiver string, tenant schema.TenantID, size int) *schema.Error {
 	if s.shut {
 		return &schema.Error{Kind: schema.KindUnavailable, Retryable: true, RetryAfter: time.Second, Detail: "This process is stopping and accepts no more webhooks: try again."}
 	}
-	return s.queue.space(receiver, size)
+	return s.queue.space(receiver, tenant, size)
 }
 
 // seen applies an update of the watch.

@@ -425,17 +425,17 @@ func TestFullOutboxRefusesAndLogsNoSecrets(t *testing.T) {
 		for i := range 3 {
 			send(t, s, fmt.Sprint("m", i), hook)
 		}
-		if err := s.Send(t.Context(), Message{URL: hook, Event: event(1)}); schema.KindOf(err) != schema.KindQuota || s.Check(hook) == nil {
-			t.Errorf("the receiver's part is full: %v, %v", err, s.Check(hook))
+		if err := s.Send(t.Context(), Message{URL: hook, Event: event(1)}); schema.KindOf(err) != schema.KindQuota || s.Check(hook, "") == nil {
+			t.Errorf("the receiver's part is full: %v, %v", err, s.Check(hook, ""))
 		}
 		send(t, s, "other", "https://other.example.com/")
-		if fault := s.Check("https://third.example.com/"); fault == nil || fault.Kind != schema.KindUnavailable || fault.RetryAfter == 0 {
+		if fault := s.Check("https://third.example.com/", ""); fault == nil || fault.Kind != schema.KindUnavailable || fault.RetryAfter == 0 {
 			t.Errorf("the outbox is full: %v", fault)
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if c.of(Refused) != 1 || c.of(Dead) != 4 || s.Check(hook) != nil {
-			t.Errorf("%v, %v", c.n, s.Check(hook))
+		if c.of(Refused) != 1 || c.of(Dead) != 4 || s.Check(hook, "") != nil {
+			t.Errorf("%v, %v", c.n, s.Check(hook, ""))
 		}
 		// As many dead ones are kept as may wait; the oldest go.
 		send(t, s, "more", hook)

@@ -220,7 +220,7 @@ func (b *handlers) create(x *httpapi.Exchange, r *http.Request) error {
 			return err
 		}
 	}
-	if err := b.calls.CheckCallback(order.CallbackURL); err != nil {
+	if err := b.calls.CheckCallback(order.CallbackURL, x.Principal.Tenant); err != nil {
 		return err
 	}
 	order.Trace = x.Span.Trace().Parent
