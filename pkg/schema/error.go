@@ -38,34 +38,34 @@ const (
 // Error is a failure as reported to callers. Detail is a full sentence that describes the
 // error and, if there is one, the remedy. It never contains argument values.
 type Error struct {
-	Kind   Kind   `json:"kind"`
-	Detail string `json:"detail"`
+	Kind   Kind   `json:"kind" doc:"The kind of the error: the last segment of the type of its problem document."`
+	Detail string `json:"detail" doc:"The fault and the fix. It never contains an argument."`
 	// CallID is the call that failed. It is empty if the call has no id yet.
-	CallID CallID `json:"call_id,omitempty"`
+	CallID CallID `json:"call_id,omitempty" doc:"The call that failed, if it had an id."`
 	// Retryable means that the same request can be sent again without a second side effect,
 	// because nothing started or because the tool is safe to repeat.
-	Retryable bool `json:"retryable,omitempty"`
+	Retryable bool `json:"retryable,omitempty" doc:"Whether the same request can be sent again without a second side effect; absent means false."`
 	// RetryAfter is the time to wait before a retry. Zero means unknown.
-	RetryAfter time.Duration `json:"retry_after_ns,omitempty"`
+	RetryAfter time.Duration `json:"retry_after_ns,omitempty" doc:"The number of nanoseconds to wait before a retry; absent if it is not known."`
 	// CancelRequested is set with [KindOutcomeUnknown] if cancellation of the call was
 	// requested while it ran. [KindCanceled] is for calls that never ran.
-	CancelRequested bool `json:"cancel_requested,omitempty"`
+	CancelRequested bool `json:"cancel_requested,omitempty" doc:"Whether the call was asked to stop while it ran; absent means false. It may have done part of its work."`
 	// TimedOut is set with [KindOutcomeUnknown] if the MCP server did not answer within the
 	// timeout of the call and its session continues.
-	TimedOut bool `json:"timed_out,omitempty"`
+	TimedOut bool `json:"timed_out,omitempty" doc:"Whether the MCP server did not answer within the timeout of the call; absent means false."`
 	// RateLimited is set with [KindServerFailed] if the server rejected the call because of
 	// its rate limit. RetryAfter then holds the delay that the server requested.
-	RateLimited bool `json:"rate_limited,omitempty"`
+	RateLimited bool `json:"rate_limited,omitempty" doc:"Whether the server rejected the call because of its rate limit; absent means false."`
 	// Attempts is the number of times that the call was sent if a [Retry] applied to it, and
 	// zero otherwise. It is not sent over the bus.
 	Attempts int `json:"-"`
 	// ConnectURL is the page on which a person connects to the server, for
 	// [KindConnectRequired].
-	ConnectURL string `json:"connect_url,omitempty"`
+	ConnectURL string `json:"connect_url,omitempty" doc:"The page on which the person behind the call connects to the server, if it requires a credential of that person."`
 	// Faults lists every fault in the arguments.
-	Faults []Fault `json:"faults,omitempty"`
+	Faults []Fault `json:"faults,omitempty" doc:"Each fault of the arguments; absent if there is none."`
 	// RPC is the JSON-RPC error of the MCP server, for [KindProtocol].
-	RPC *RPCError `json:"rpc,omitempty"`
+	RPC *RPCError `json:"rpc,omitempty" doc:"The JSON-RPC error of the MCP server; absent for other errors."`
 
 	cause error
 }
@@ -80,9 +80,9 @@ type Fault struct {
 
 // RPCError is a JSON-RPC error as the MCP server sent it.
 type RPCError struct {
-	Code    int64           `json:"code"`
-	Message string          `json:"message"`
-	Data    json.RawMessage `json:"data,omitempty"`
+	Code    int64           `json:"code" doc:"The code of the JSON-RPC error."`
+	Message string          `json:"message" doc:"The message of the JSON-RPC error, as the MCP server sent it."`
+	Data    json.RawMessage `json:"data,omitempty" doc:"Any JSON value, as the MCP server sent it."`
 }
 
 // Errorf returns an *Error of the kind. %w wraps a cause, which is not part of the JSON form.

@@ -47,18 +47,28 @@ func newAPI(o *Options, who *access, b *bodyReader, r *routes, as *approvals, ps
 
 // register registers the operations. listPage shows the permissions to browsers.
 func (a *api) register(listPage http.HandlerFunc) {
-	get(a, operation("listApprovals", "GET /approvals", "List approvals, newest first", "A page of the approvals that you can see.", toPage("/")), a.listApprovals)
-	get(a, operation("getApproval", "GET /approvals/{id}", "Get an approval with everything needed to decide", "The approval.", toPage("/a/")), a.getApproval)
-	post(a, operation("decide", "POST /approvals/{id}/decisions", "Decide an approval", "The approval after the decision; still pending if more approvals are required.", nil), a.o.ArgumentBytes+maxEnvelope, a.decide)
-	several := operation("decideTogether", "POST /decisions", "Decide several approvals independently", "The outcome of each decision, in the order of the list.", nil)
-	several.Description = "Each decision is accepted or refused independently; the answer has the outcome of each. An invalid list decides nothing."
-	post(a, several, a.o.ArgumentBytes+maxEnvelope, a.decideSeveral)
-	get(a, operation("listPermissions", "GET /permissions", "List the standing permissions that you can see", "Newest first; permissions that ended or were revoked stay for some days.", listPage), a.listPermissions)
-	post(a, operation("revokePermission", "POST /permissions/{id}/revocations", "Revoke a standing permission", "The permission; it allows no further calls.", nil), maxEnvelope, a.revokePermission)
+	get(a, operation("listApprovals", "GET /approvals", "List approvals, newest first",
+		"You see an approval if you are in a group that decides it, requested it, took part in it, or are an observer. A browser without a key gets the page instead.",
+		"A page of the approvals that you can see.", toPage("/")), a.listApprovals)
+	get(a, operation("getApproval", "GET /approvals/{id}", "Get an approval with everything needed to decide",
+		"The approval with its arguments, the definition of the tool, the rule and all decisions. An approval that you may not see returns the same answer as one that does not exist: 404. A browser without a key gets the page instead.",
+		"The approval.", toPage("/a/")), a.getApproval)
+	post(a, operation("decide", "POST /approvals/{id}/decisions", "Decide an approval",
+		"Records your decision. It is refused with 403 if you may not decide, with 409 if the approval is decided already or its arguments have changed, and with 410 if it has expired. After a refusal, the approval is as before.",
+		"The approval after the decision; still pending if more approvals are required.", nil), body{a.o.ArgumentBytes + maxEnvelope, "The decision.", exampleAnswer()}, a.decide)
+	post(a, operation("decideTogether", "POST /decisions", "Decide several approvals independently",
+		"Each decision is accepted or refused independently; the answer has the outcome of each. An invalid list decides nothing.",
+		"The outcome of each decision, in the order of the list.", nil), body{a.o.ArgumentBytes + maxEnvelope, "The decisions.", exampleAnswers()}, a.decideSeveral)
+	get(a, operation("listPermissions", "GET /permissions", "List the standing permissions that you can see",
+		"You see a permission if you gave it, are in a group that decides such calls, are the caller whose calls it allows, or are an observer. A browser without a key gets the page instead.",
+		"Newest first; permissions that ended or were revoked stay for some days.", listPage), a.listPermissions)
+	post(a, operation("revokePermission", "POST /permissions/{id}/revocations", "Revoke a standing permission",
+		"The person who gave the permission may revoke it, and so may members of the groups that decide such calls. If it is revoked already, the answer is 409.",
+		"The permission; it allows no further calls.", nil), body{maxEnvelope, "The revocation.", map[string]any{"reason": "The migration is done."}}, a.revokePermission)
 	a.registerDeliveries()
-	get(a, public(operation("openapi", "GET /openapi.json", "This document", "This document.", nil)), func(context.Context, *struct{}) (object, error) { return a.document, nil })
-	get(a, public(operation("livez", "GET /livez", "Liveness probe", "The process is running.", nil)), func(context.Context, *struct{}) (Status, error) { return Status{"ok"}, nil })
-	get(a, public(operation("readyz", readyPattern, "Readiness probe", "Decisions are accepted.", nil)), func(context.Context, *struct{}) (Status, error) {
+	get(a, public(operation("openapi", "GET /openapi.json", "This document", "The OpenAPI document of this approver. It requires no credential.", "This document.", nil)), func(context.Context, *struct{}) (object, error) { return a.document, nil })
+	get(a, public(operation("livez", "GET /livez", "Liveness probe", "Succeeds while the process serves requests.", "The process is running.", nil)), func(context.Context, *struct{}) (Status, error) { return Status{"ok"}, nil })
+	get(a, public(operation("readyz", readyPattern, "Readiness probe", "Succeeds while decisions can be recorded; else the answer is 503, and detail has the reason.", "Decisions are accepted.", nil)), func(context.Context, *struct{}) (Status, error) {
 		if err := a.o.Ready(); err != nil {
 			return Status{}, schema.Errorf(schema.KindUnavailable, "Not ready: %v.", err).RetryableAfter(time.Second)
 		}
@@ -170,10 +180,16 @@ func get[I, O any](a *api, op huma.Operation, f func(context.Context, *I) (O, er
 	})
 }
 
-// post registers an operation with a JSON body of at most limit bytes. Huma does not read the
-// body, because it must stay within the memory budget and be validated strictly against the
-// document.
-func post[I, B, O any](a *api, op huma.Operation, limit int, f func(context.Context, *I, *B) (O, error)) {
+// body describes a JSON body of at most limit bytes.
+type body struct {
+	limit   int
+	text    string
+	example any
+}
+
+// post registers an operation with a JSON body. Huma does not read the body, because it must stay
+// within the memory budget and be validated strictly against the document.
+func post[I, B, O any](a *api, op huma.Operation, of body, f func(context.Context, *I, *B) (O, error)) {
 	shape := a.huma.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[B](), true, "")
 	name := strings.TrimPrefix(shape.Ref, schemaPrefix)
 	a.shapes[name] = nil // compiled later, with the whole document
@@ -181,17 +197,27 @@ func post[I, B, O any](a *api, op huma.Operation, limit int, f func(context.Cont
 		var none O
 		x := exchangeOf(ctx)
 		attribute(x.r, &x.who)
-		raw, err := a.bodies.json(x.w, x.r, limit)
+		raw, err := a.bodies.json(x.w, x.r, of.limit)
 		if err != nil {
 			return none, err
 		}
-		body := new(B)
-		if err := a.shapes.read(name, raw, body); err != nil {
+		sent := new(B)
+		if err := a.shapes.read(name, raw, sent); err != nil {
 			return none, err
 		}
-		return f(ctx, in, body)
+		return f(ctx, in, sent)
 	})
-	a.huma.OpenAPI().Paths[op.Path].Post.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"application/json": {Schema: shape}}}
+	a.huma.OpenAPI().Paths[op.Path].Post.RequestBody = &huma.RequestBody{Description: of.text, Required: true, Content: map[string]*huma.MediaType{"application/json": {Schema: shape, Example: of.example}}}
+}
+
+func exampleAnswer() map[string]any {
+	return map[string]any{"kind": "approve", "digest": "sha256:2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824", "reason": "The invoice is paid."}
+}
+
+func exampleAnswers() map[string]any {
+	one := exampleAnswer()
+	one["id"] = "appr_06b2t8m3c0w3v2q5n7k9a1d4fz"
+	return map[string]any{"decisions": []any{one, map[string]any{"id": "appr_06b2t8m3c0w3v2q5n7k9a1d4g0", "kind": "deny", "reason": "Wrong account."}}}
 }
 
 // listInput holds the parameters of the list.

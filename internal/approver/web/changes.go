@@ -14,12 +14,12 @@ import (
 // removed from the ledger after some time, so "first" means that no earlier one is stored.
 type ToolChange struct {
 	// Is is "first", "unchanged" or "changed".
-	Is string `json:"is" enum:"first,unchanged,changed" doc:"first: no earlier call is on record."`
+	Is string `json:"is" enum:"first,unchanged,changed" doc:"first: no earlier call of the tool that a person approved is on record. unchanged: the definition is that of the last approved call. changed: it differs."`
 	// At is the time at which the last approved call was requested.
-	At *time.Time `json:"last_asked_at,omitempty"`
+	At *time.Time `json:"last_asked_at,omitempty" doc:"When the last approved call was requested; absent with first."`
 	// Digest is the digest of the earlier definition. Before is the definition itself, if it
 	// changed and is stored.
-	Digest string `json:"last_tool_definition_digest,omitempty"`
+	Digest string `json:"last_tool_definition_digest,omitempty" doc:"The digest of the definition of the last approved call; absent with first."`
 	Before *Bytes `json:"last_tool_definition,omitempty" doc:"The earlier definition, if it has changed and is stored."`
 
 	// Lines is the diff, for pages.

@@ -39,12 +39,9 @@ type deliveryInput struct {
 // registerDeliveries registers the operations on the deliveries of approval events. They have the
 // shape of those of the front door, so that the same commands work.
 func (a *api) registerDeliveries() {
-	list := operation(opDeliveries, "GET "+deliveriesPath, "List the deliveries of approval events that failed or wait", "The deliveries of your tenant; those of all tenants for administrators of the default tenant.", nil)
-	list.Description = "Requires a group of approver.notify.admin_groups."
-	get(a, list, a.listDeliveries)
-	retry := operation(opRetry, "POST "+deliveriesPath+"/{id}/retry", "Send a delivery that was given up again", "The delivery, which waits for its first attempt.", nil)
-	retry.Description = list.Description
-	get(a, retry, a.retryDelivery)
+	const who = "Requires a group of approver.notify.admin_groups."
+	get(a, operation(opDeliveries, "GET "+deliveriesPath, "List the deliveries of approval events that failed or wait", who, "The deliveries of your tenant; those of all tenants for administrators of the default tenant.", nil), a.listDeliveries)
+	get(a, operation(opRetry, "POST "+deliveriesPath+"/{id}/retry", "Send a delivery that was given up again", who, "The delivery, which waits for its first attempt.", nil), a.retryDelivery)
 }
 
 // checkDeliveriesQuery refuses invalid parameters of the list, with messages of our own.

@@ -29,7 +29,8 @@ func documentConfig() huma.Config {
 	config.Servers = []*huma.Server{{URL: "/", Description: "This approver"}}
 	config.Security = []map[string][]string{{"bearer": {}}, {"apiKey": {}}}
 	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
-		"bearer": {Type: "http", Scheme: "bearer"}, "apiKey": {Type: "apiKey", In: "header", Name: "X-API-Key"},
+		"bearer": {Type: "http", Scheme: "bearer", Description: "An API key. An approver without keys and without an identity provider requires none and serves loopback only."},
+		"apiKey": {Type: "apiKey", In: "header", Name: "X-API-Key", Description: "The same API key in its own header."},
 	}
 	// The document is an operation of our own. Huma's hook would add a $schema member to every
 	// body.
@@ -55,12 +56,12 @@ func documentConfig() huma.Config {
 	return config
 }
 
-// operation returns the description of an operation. answer describes its response. page, if not
-// nil, serves browsers instead.
-func operation(id, route, summary, answer string, page http.HandlerFunc) huma.Operation {
+// operation returns an operation with its summary and description. answer describes its response.
+// page, if not nil, serves browsers instead.
+func operation(id, route, summary, description, answer string, page http.HandlerFunc) huma.Operation {
 	method, path, _ := strings.Cut(route, " ")
 	return huma.Operation{
-		OperationID: id, Method: method, Path: path, Summary: summary, Metadata: map[string]any{pageKey: page},
+		OperationID: id, Method: method, Path: path, Summary: summary, Description: description, Metadata: map[string]any{pageKey: page},
 		SkipValidateParams: true, // parameters are validated earlier, with our own messages
 		Responses: map[string]*huma.Response{
 			"200":     {Description: answer},
@@ -97,11 +98,13 @@ func (a *api) finishDocument() error {
 		plain(s)
 	}
 	all["State"], all["Kind"] = words(ledger.States()...), words(ledger.Approve, ledger.Deny, ledger.Edit, ledger.Extend, ledger.Revoke)
+	all["State"].Description, all["Kind"].Description = stateText, kindText
 	for _, name := range []string{"Summary", "Approval"} {
-		all[name].Properties["state"], all[name].Properties["may"].Items = ref("State"), ref("Kind")
+		replace(all[name], "state", ref("State"))
+		all[name].Properties["may"].Items = ref("Kind")
 	}
 	for _, name := range []string{"Decision", "Answer", "ListedAnswer"} {
-		all[name].Properties["kind"] = ref("Kind")
+		replace(all[name], "kind", ref("Kind"))
 	}
 	for _, name := range []string{"Answer", "ListedAnswer", "Answers", "Revocation", "Allow", "Pattern", "PatternValue"} {
 		all[name].AdditionalProperties = false
@@ -116,13 +119,11 @@ func (a *api) finishDocument() error {
 	}
 	pattern, allow := all["Pattern"], all["Allow"]
 	pattern.Description = "The matching arguments: exactly the same, the same values in some members, or any."
-	pattern.Properties["kind"] = words(ledger.ExactArguments, ledger.SameValues, ledger.AnyArguments)
+	replace(pattern, "kind", words(ledger.ExactArguments, ledger.SameValues, ledger.AnyArguments))
 	maxValues, none := maxLeaves, 0.0
 	pattern.Properties["values"].MaxItems = &maxValues
 	allow.Properties["max_uses"].Minimum = &none
-	all["ArgumentsEdit"].Properties["size"].Description = "The number of bytes of the edited arguments."
-	decision := all["Decision"].Properties
-	decision["channel"] = words("web", "api", "slack", ledger.ChannelToken, ledger.ChannelStanding)
+	replace(all["Decision"], "channel", words("web", "api", "slack", ledger.ChannelToken, ledger.ChannelStanding, ledger.ChannelCaller))
 	all["Outcome"].Description = "The outcome of one decision: the approval after it, or the reason for a refusal."
 	all["ToolChange"].Description = "A comparison of the tool's definition with the one with which a person last approved a call of the tool."
 	var err error
@@ -130,6 +131,21 @@ func (a *api) finishDocument() error {
 		return fmt.Errorf("web: encoding the OpenAPI document: %w", err)
 	}
 	return a.shapes.compile(all)
+}
+
+// Descriptions of named values.
+const (
+	stateText = "pending: it waits for decisions. approved: it has the required approvals, and the call has not begun to run. denied: a person denied it. expired: it did not get the required approvals, or did not run, in time. " +
+		"revoked: it was withdrawn before the call ran. canceled: the caller canceled the call. running: the call runs. succeeded: the tool returned a result, which can be an error of the tool. " +
+		"failed: the call did not run, or certainly failed. unknown: the call was sent, and its outcome cannot be determined; it becomes succeeded or failed if the outcome arrives later. denied, expired, revoked, canceled, succeeded and failed are final."
+	kindText = "approve: approve the arguments that were shown. deny: refuse the call; one denial is enough, also after an approval if the call has not begun to run. edit: replace the arguments, and approve the new ones. " +
+		"extend: move the deadline by the time for which the rule holds such calls. revoke: withdraw the request or its approval before the call runs."
+)
+
+// replace replaces the schema of a member and keeps its description.
+func replace(of *huma.Schema, member string, s *huma.Schema) {
+	s.Description = of.Properties[member].Description
+	of.Properties[member] = s
 }
 
 // plain restricts the schema of a Go type to the values that are sent: lists are absent but never

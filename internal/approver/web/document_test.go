@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"testing"
 
+	"github.com/callyard/callyard/internal/openapitest"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -37,6 +38,26 @@ func TestDocumentDefinesAllReferencedSchemas(t *testing.T) {
 		t.Fatal(err)
 	}
 	visit("", whole)
+}
+
+func TestEveryMemberAndParameterOfTheDocumentHasADescription(t *testing.T) {
+	missing, members, err := openapitest.Undescribed(unserved().document.RawMessage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range missing {
+		t.Errorf("%s has no description: add a doc tag to the Go field, or a description to the operation", name)
+	}
+	if members < 200 {
+		t.Errorf("only %d members and parameters were found", members)
+	}
+}
+
+func TestEveryExampleOfTheDocumentMatchesItsSchema(t *testing.T) {
+	bad, examples, err := openapitest.BadExamples(unserved().document.RawMessage)
+	if err != nil || len(bad) > 0 || examples == 0 {
+		t.Errorf("%d examples, bad: %q, %v", examples, bad, err)
+	}
 }
 
 func TestBodyMustMatchItsSchemaExactly(t *testing.T) {

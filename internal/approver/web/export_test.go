@@ -38,9 +38,9 @@ func (h *Handler) FreeBodyMemory() int64 {
 // PermissionState returns the state of a permission.
 var PermissionState = permissionState
 
-// unserved returns an API that only parses bodies.
+// unserved returns an API with every operation, which only parses bodies.
 var unserved = sync.OnceValue(func() *api {
-	a, err := newAPI(&Options{}, nil, nil, &routes{mux: http.NewServeMux()}, nil, nil, nil, nil)
+	a, err := newAPI(&Options{}, nil, nil, &routes{mux: http.NewServeMux()}, nil, nil, nil, &grantPages{})
 	if err != nil {
 		panic(err)
 	}

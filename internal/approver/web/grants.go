@@ -36,22 +36,22 @@ func (g *grants) end(ctx context.Context, who *schema.Principal, id, channel str
 
 // Grant is the access that a person gave a program.
 type Grant struct {
-	ID         string     `json:"id"`
-	Client     string     `json:"client_id"`
-	ClientName string     `json:"client_name,omitempty" doc:"The name that the program gave."`
+	ID         string     `json:"id" doc:"The id of the access."`
+	Client     string     `json:"client_id" doc:"The client id of the program: the URL of its metadata document, or its id in the configuration."`
+	ClientName string     `json:"client_name,omitempty" doc:"The name that the program gave; absent if it gave none. It is not verified."`
 	ClientHost string     `json:"client_host,omitempty" doc:"The host of its metadata document; absent for a program of the configuration."`
-	Person     string     `json:"person"`
-	Owner      string     `json:"owner,omitempty"`
+	Person     string     `json:"person" doc:"The principal of the person who gave the access."`
+	Owner      string     `json:"owner,omitempty" doc:"The owner of that principal; absent if it has none."`
 	Resource   string     `json:"resource" doc:"The resource for which its tokens are valid."`
-	Scopes     []string   `json:"scopes"`
-	Created    time.Time  `json:"created_at"`
+	Scopes     []string   `json:"scopes" doc:"What the program may do for the person, such as tools:read and tools:call."`
+	Created    time.Time  `json:"created_at" doc:"When the person gave the access."`
 	Used       *time.Time `json:"last_used_at,omitempty" doc:"When the program last got a token; absent: it has none yet."`
-	Expires    time.Time  `json:"expires_at"`
+	Expires    time.Time  `json:"expires_at" doc:"When the access ends by itself."`
 }
 
 // GrantList lists the grants that the caller may end.
 type GrantList struct {
-	Grants []Grant `json:"grants"`
+	Grants []Grant `json:"grants" doc:"The accesses that have not ended, newest first. All are in this list; it has no pages."`
 }
 
 func grantOf(a *authserver.Access) Grant {
@@ -72,7 +72,7 @@ type grantInput struct {
 
 // registerGrants registers the operations on grants. listPage shows them to browsers.
 func (a *api) registerGrants(g *grants, listPage http.HandlerFunc) {
-	get(a, operation("listGrants", "GET "+grantsPath, "List the programs that you gave access to", "Newest first; an administrator of the authorization server sees those of everybody in the same tenant.", listPage), func(ctx context.Context, _ *struct{}) (GrantList, error) {
+	get(a, operation("listGrants", "GET "+grantsPath, "List the programs that you gave access to", "The accesses that have not ended. A browser without a key gets the page instead.", "Newest first; an administrator of the authorization server sees those of everybody in the same tenant.", listPage), func(ctx context.Context, _ *struct{}) (GrantList, error) {
 		who := exchangeOf(ctx).who
 		all, err := g.list(ctx, &who)
 		list := GrantList{make([]Grant, 0, len(all))}
@@ -81,7 +81,7 @@ func (a *api) registerGrants(g *grants, listPage http.HandlerFunc) {
 		}
 		return list, err
 	})
-	get(a, operation("endGrant", "DELETE "+grantsPath+"/{id}", "End the access of a program", "The access, which has ended: its refresh token is refused at once, and its access tokens within a second at every front door.", nil), func(ctx context.Context, in *grantInput) (Grant, error) {
+	get(a, operation("endGrant", "DELETE "+grantsPath+"/{id}", "End the access of a program", "You can end an access that you gave. An administrator of the authorization server can end those of everybody in the same tenant. If you may not see it, the answer is 404.", "The access, which has ended: its refresh token is refused at once, and its access tokens within a second at every front door.", nil), func(ctx context.Context, in *grantInput) (Grant, error) {
 		who := exchangeOf(ctx).who
 		one, err := g.end(ctx, &who, in.ID, authserver.ChannelAPI)
 		if err != nil {

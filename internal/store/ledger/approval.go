@@ -103,12 +103,12 @@ type Approval struct {
 // Edited is set if the approved arguments differ from the requested ones. The bytes are stored with
 // [Ledger.PutEdited].
 type Edited struct {
-	By              string `json:"by"`
-	ArgumentsDigest string `json:"arguments_digest"`
+	By              string `json:"by" doc:"The person who edited the arguments."`
+	ArgumentsDigest string `json:"arguments_digest" doc:"The SHA-256 digest of the edited arguments."`
 	// Size is their size in bytes; 0 in records of older versions.
-	Size   int64     `json:"size,omitempty"`
-	At     time.Time `json:"at"`
-	Reason string    `json:"reason,omitempty"`
+	Size   int64     `json:"size,omitempty" doc:"The number of bytes of the edited arguments; absent in records of older versions."`
+	At     time.Time `json:"at" doc:"When they were edited."`
+	Reason string    `json:"reason,omitempty" doc:"The reason of the person; absent if there was none."`
 }
 
 // DecisionKind is the kind of a person's decision.

@@ -12,9 +12,9 @@ import (
 
 // Requester is the requester of the call.
 type Requester struct {
-	Name string `json:"name"`
+	Name string `json:"name" doc:"The principal that made the call." example:"billing-agent"`
 	// Owner is the person or team behind the name. If empty, it is Name.
-	Owner string `json:"owner,omitempty"`
+	Owner string `json:"owner,omitempty" doc:"The person or team behind the principal; absent if there is none but the principal."`
 }
 
 // Binding identifies the call that an approval is for; no other call may run under it.

@@ -48,10 +48,10 @@ type Permission struct {
 
 // Revocation records who revoked a permission.
 type Revocation struct {
-	By     string    `json:"by"`
-	Owner  string    `json:"owner,omitempty"`
-	At     time.Time `json:"at"`
-	Reason string    `json:"reason,omitempty"`
+	By     string    `json:"by" doc:"The person who revoked it."`
+	Owner  string    `json:"owner,omitempty" doc:"The owner of the credential of that person; absent if it has none."`
+	At     time.Time `json:"at" doc:"When it was revoked."`
+	Reason string    `json:"reason,omitempty" doc:"The reason that the person gave; absent if there was none."`
 }
 
 // PermissionID returns the id of the permission that an approval gives. Each gives at most one.
