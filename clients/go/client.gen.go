@@ -2102,13 +2102,13 @@ type AcceptTool struct {
 
 // AcceptedCall A call that is stored and continues without its caller; GET /calls/{id} returns its state.
 type AcceptedCall struct {
-	// ApprovalID The approval that the call requires or required, if it was held.
+	// ApprovalID The approval that the call requires or required; absent if it was never held.
 	ApprovalID *string `json:"approval_id,omitempty"`
 
 	// Arguments The arguments as the caller sent them, if the request asks for them and they are stored.
 	Arguments map[string]interface{} `json:"arguments,omitempty"`
 
-	// Attempt The number of attempts.
+	// Attempt The number of attempts; absent before the first.
 	Attempt *int64 `json:"attempt,omitempty"`
 
 	// BatchID The batch of the call; absent if it is in none.
@@ -2132,7 +2132,7 @@ type AcceptedCall struct {
 	// Ended When the call ended; absent until then.
 	Ended *time.Time `json:"ended,omitempty"`
 
-	// ExpiresAt The time until which it can be approved or sent.
+	// ExpiresAt The time until which it can be approved or sent; absent if there is no limit.
 	ExpiresAt *time.Time `json:"expires_at,omitempty"`
 
 	// GivenUp Whether every attempt failed; POST /calls/{id}/settle can start another.
@@ -2141,7 +2141,7 @@ type AcceptedCall struct {
 	// ID The id of the call.
 	ID string `json:"id"`
 
-	// Index Its position in the batch.
+	// Index Its position in the batch, from 0; absent if it is in none.
 	Index *int64 `json:"index,omitempty"`
 
 	// Outcome Always accepted; other answers to a call have a different value.
@@ -2151,7 +2151,7 @@ type AcceptedCall struct {
 	// Reasons The reasons for which it was held.
 	Reasons []string `json:"reasons,omitempty"`
 
-	// ReplayOf The call that this one repeats with the same arguments.
+	// ReplayOf The call that this one repeats with the same arguments; absent if it repeats none.
 	ReplayOf *string `json:"replay_of,omitempty"`
 
 	// Result The result of the tool, exactly as the MCP server sent it. A tool that failed has isError true.
@@ -2160,10 +2160,10 @@ type AcceptedCall struct {
 	// Server The id of the server.
 	Server string `json:"server"`
 
-	// Settled The person who settled a call with unknown outcome, and the reason.
+	// Settled The person who settled a call with unknown outcome, and the reason; absent if nobody did.
 	Settled *string `json:"settled,omitempty"`
 
-	// State The state of a call. It only advances, and the last six states are final. unknown: the call was sent, and its outcome cannot be determined.
+	// State The state of a call. held: it waits for an approval. queued: no attempt was sent yet. running: it was admitted or sent, or waits for input. succeeded: the tool returned a result, which can be an error of the tool. failed: it was refused, or ended without a result. denied, expired, canceled: it never ran. unknown: it was sent, and its outcome cannot be determined. The last six states are final, except that a late answer or POST /calls/{id}/settle can change unknown, and settle also failed if given_up is true.
 	State CallState `json:"state"`
 
 	// Tool The name of the tool.
@@ -2452,12 +2452,12 @@ type AuditRecord struct {
 
 // AuditRecordList defines model for AuditRecordList.
 type AuditRecordList struct {
-	// Next The cursor of the next page; absent on the last one.
+	// Next The cursor of the next page; absent on the last page.
 	//
 	// Examples: 412-0
 	Next *string `json:"next,omitempty"`
 
-	// Records The records, in the order of the request.
+	// Records The records, newest first.
 	Records []AuditRecord `json:"records"`
 }
 
@@ -2531,10 +2531,10 @@ type Batch struct {
 	// Reason The reason for the state, if it failed, expired or was canceled.
 	Reason *string `json:"reason,omitempty"`
 
-	// Refusals The first refused lines; the results list all of them.
+	// Refusals The first 100 refused lines of this request; the results list all of them.
 	Refusals []LineRefusal `json:"refusals,omitempty"`
 
-	// Refused The number of lines of this request that are not valid calls.
+	// Refused The number of lines of this request that are not valid calls; only in the answer to a request that sends calls.
 	Refused *int64 `json:"refused,omitempty"`
 
 	// Started When its first call started; absent until then.
@@ -2558,7 +2558,7 @@ type BatchCall struct {
 	// Server The id of the server.
 	Server string `json:"server"`
 
-	// TimeoutMs The timeout of the call.
+	// TimeoutMs The timeout of the call, in milliseconds. The default is the timeout of the server.
 	TimeoutMs *int `json:"timeout_ms,omitempty"`
 
 	// Tool The name of the tool.
@@ -2591,7 +2591,7 @@ type BatchCounts struct {
 	// Unknown Calls that were sent and whose outcome cannot be determined.
 	Unknown int64 `json:"unknown"`
 
-	// Waiting Queued, held or running.
+	// Waiting Calls that are queued, held or running.
 	Waiting int64 `json:"waiting"`
 }
 
@@ -2600,7 +2600,7 @@ type BatchList struct {
 	// Batches The batches, newest first.
 	Batches []Batch `json:"batches"`
 
-	// Next The cursor of the next page.
+	// Next The cursor of the next page; absent on the last page.
 	Next *string `json:"next,omitempty"`
 }
 
@@ -2655,7 +2655,7 @@ type BatchResult struct {
 	// Settled The person who settled a call with unknown outcome, and the reason.
 	Settled *string `json:"settled,omitempty"`
 
-	// State The state of a call. It only advances, and the last six states are final. unknown: the call was sent, and its outcome cannot be determined.
+	// State The state of a call. held: it waits for an approval. queued: no attempt was sent yet. running: it was admitted or sent, or waits for input. succeeded: the tool returned a result, which can be an error of the tool. failed: it was refused, or ended without a result. denied, expired, canceled: it never ran. unknown: it was sent, and its outcome cannot be determined. The last six states are final, except that a late answer or POST /calls/{id}/settle can change unknown, and settle also failed if given_up is true.
 	State CallState `json:"state"`
 
 	// ToolError Whether the tool's result is an error.
@@ -2667,13 +2667,13 @@ type BatchResult struct {
 
 // Call defines model for Call.
 type Call struct {
-	// ApprovalID The approval that the call requires or required, if it was held.
+	// ApprovalID The approval that the call requires or required; absent if it was never held.
 	ApprovalID *string `json:"approval_id,omitempty"`
 
 	// Arguments The arguments as the caller sent them, if the request asks for them and they are stored.
 	Arguments map[string]interface{} `json:"arguments,omitempty"`
 
-	// Attempt The number of attempts.
+	// Attempt The number of attempts; absent before the first.
 	Attempt *int64 `json:"attempt,omitempty"`
 
 	// BatchID The batch of the call; absent if it is in none.
@@ -2697,7 +2697,7 @@ type Call struct {
 	// Ended When the call ended; absent until then.
 	Ended *time.Time `json:"ended,omitempty"`
 
-	// ExpiresAt The time until which it can be approved or sent.
+	// ExpiresAt The time until which it can be approved or sent; absent if there is no limit.
 	ExpiresAt *time.Time `json:"expires_at,omitempty"`
 
 	// GivenUp Whether every attempt failed; POST /calls/{id}/settle can start another.
@@ -2706,14 +2706,14 @@ type Call struct {
 	// ID The id of the call.
 	ID string `json:"id"`
 
-	// Index Its position in the batch.
+	// Index Its position in the batch, from 0; absent if it is in none.
 	Index   *int64   `json:"index,omitempty"`
 	Problem *Problem `json:"problem,omitempty"`
 
 	// Reasons The reasons for which it was held.
 	Reasons []string `json:"reasons,omitempty"`
 
-	// ReplayOf The call that this one repeats with the same arguments.
+	// ReplayOf The call that this one repeats with the same arguments; absent if it repeats none.
 	ReplayOf *string `json:"replay_of,omitempty"`
 
 	// Result The result of the tool, exactly as the MCP server sent it. A tool that failed has isError true.
@@ -2722,10 +2722,10 @@ type Call struct {
 	// Server The id of the server.
 	Server string `json:"server"`
 
-	// Settled The person who settled a call with unknown outcome, and the reason.
+	// Settled The person who settled a call with unknown outcome, and the reason; absent if nobody did.
 	Settled *string `json:"settled,omitempty"`
 
-	// State The state of a call. It only advances, and the last six states are final. unknown: the call was sent, and its outcome cannot be determined.
+	// State The state of a call. held: it waits for an approval. queued: no attempt was sent yet. running: it was admitted or sent, or waits for input. succeeded: the tool returned a result, which can be an error of the tool. failed: it was refused, or ended without a result. denied, expired, canceled: it never ran. unknown: it was sent, and its outcome cannot be determined. The last six states are final, except that a late answer or POST /calls/{id}/settle can change unknown, and settle also failed if given_up is true.
 	State CallState `json:"state"`
 
 	// Tool The name of the tool.
@@ -2830,13 +2830,13 @@ type CallRecord struct {
 	// Started The time at which its last attempt was sent to the MCP server, if known.
 	Started *time.Time `json:"started,omitempty"`
 
-	// State The state of a call. It only advances, and the last six states are final. unknown: the call was sent, and its outcome cannot be determined.
+	// State The state of a call. held: it waits for an approval. queued: no attempt was sent yet. running: it was admitted or sent, or waits for input. succeeded: the tool returned a result, which can be an error of the tool. failed: it was refused, or ended without a result. denied, expired, canceled: it never ran. unknown: it was sent, and its outcome cannot be determined. The last six states are final, except that a late answer or POST /calls/{id}/settle can change unknown, and settle also failed if given_up is true.
 	State CallState `json:"state"`
 
 	// Tenant The tenant of the principal; absent for the default one.
 	Tenant *string `json:"tenant,omitempty"`
 
-	// TookMs The time that the MCP server took, measured by the worker.
+	// TookMs The time that the MCP server took, in milliseconds, measured by the worker; absent if it is not known.
 	TookMs *float64 `json:"took_ms,omitempty"`
 
 	// Tool The name of the tool; absent for a request that is not a tool call.
@@ -2875,14 +2875,14 @@ type CallRequest struct {
 	// Server The id of the server.
 	Server string `json:"server"`
 
-	// TimeoutMs The timeout of the call. The default is the timeout of the server.
+	// TimeoutMs The timeout of the call, in milliseconds. The default is the timeout of the server.
 	TimeoutMs *int `json:"timeout_ms,omitempty"`
 
 	// Tool The name of the tool.
 	Tool string `json:"tool"`
 }
 
-// CallState The state of a call. It only advances, and the last six states are final. unknown: the call was sent, and its outcome cannot be determined.
+// CallState The state of a call. held: it waits for an approval. queued: no attempt was sent yet. running: it was admitted or sent, or waits for input. succeeded: the tool returned a result, which can be an error of the tool. failed: it was refused, or ended without a result. denied, expired, canceled: it never ran. unknown: it was sent, and its outcome cannot be determined. The last six states are final, except that a late answer or POST /calls/{id}/settle can change unknown, and settle also failed if given_up is true.
 type CallState string
 
 // CallToolResult The result of the tool, exactly as the MCP server sent it. A tool that failed has isError true.
@@ -3083,7 +3083,7 @@ type ConfirmationRequest struct {
 	// ApprovalID The id of the approval, for approvers.
 	ApprovalID string `json:"approval_id"`
 
-	// ApprovalURL The page on which approvers decide.
+	// ApprovalURL The page on which approvers decide; absent if the front door does not know the address of the approver.
 	ApprovalURL *string `json:"approval_url,omitempty"`
 
 	// CallID The id of the call; GET /calls/{id} returns its state and then its result.
@@ -3234,22 +3234,22 @@ type Decision struct {
 	// At The time of the decision.
 	At time.Time `json:"at"`
 
-	// By The person who decided.
+	// By The principal of the person or the caller that decided; for standing, of the person who gave the permission.
 	By string `json:"by"`
 
-	// Channel How the person decided, such as web, api or slack.
+	// Channel How the decision was made. web, api, slack: by a person on the pages, with the API of the approver or in Slack. token: by the caller with its token. caller: by the caller without a token, for a call of a batch. standing: by a standing permission.
 	Channel *string `json:"channel,omitempty"`
 
-	// Groups The groups of the person at that time.
+	// Groups The groups of the person at that time; absent if there were none.
 	Groups []string `json:"groups,omitempty"`
 
-	// Kind The kind of the decision.
+	// Kind The kind of the decision: approve, deny, edit, extend or revoke.
 	Kind string `json:"kind"`
 
-	// Owner The owner of the credential with which the person decided.
+	// Owner The owner of the credential with which the person decided; absent if it has none.
 	Owner *string `json:"owner,omitempty"`
 
-	// Reason The reason that the person gave.
+	// Reason The reason that the person gave; absent if there was none.
 	Reason *string `json:"reason,omitempty"`
 }
 
@@ -3790,7 +3790,7 @@ type Health struct {
 	// Examples: 4
 	ServerCount int64 `json:"serverCount"`
 
-	// Servers The servers that this front door knows.
+	// Servers The servers that this front door knows. Empty if tenants see different servers, because the request has no credential.
 	Servers []HealthServer `json:"servers"`
 
 	// Status Always ok.
@@ -3917,7 +3917,7 @@ type HeldCall struct {
 	// ExpiresAt When the approval expires.
 	ExpiresAt time.Time `json:"expires_at"`
 
-	// Index Its position in the batch.
+	// Index Its position in the batch, from 0.
 	Index int64 `json:"index"`
 
 	// Reasons The reasons for which it is held.
@@ -4378,7 +4378,7 @@ type Problem struct {
 	// Error The same text as detail, for clients that read this member.
 	Error string `json:"error"`
 
-	// Errors Each fault.
+	// Errors Each fault of the arguments, the body or a parameter; absent if there is none.
 	Errors []ProblemFault `json:"errors,omitempty"`
 
 	// Retryable Whether the same request can be sent again without a second side effect.
@@ -4712,7 +4712,7 @@ type ServerItem struct {
 	// Examples: 1
 	RiskLevel *int64 `json:"risk_level,omitempty"`
 
-	// RunningInDocker Present if a risk level is set.
+	// RunningInDocker Whether calls run in a container, as at risk level 3; present if a risk level is set.
 	RunningInDocker *bool          `json:"running_in_docker,omitempty"`
 	Sandbox         *ServerSandbox `json:"sandbox,omitempty"`
 
@@ -5018,7 +5018,7 @@ type SettleRequest struct {
 	// As done: it has run. failed: it has not run and will not run. run-again: run it once more.
 	As SettleRequestAs `json:"as"`
 
-	// Reason The reason; it is stored.
+	// Reason The reason. Its first 1000 printable ASCII characters are stored.
 	Reason string `json:"reason"`
 }
 
@@ -5716,7 +5716,7 @@ type UsageCounts struct {
 	// Succeeded Calls with a result, tool errors included.
 	Succeeded int64 `json:"succeeded"`
 
-	// TookMs The time that the MCP servers took, measured by the workers.
+	// TookMs The sum of the times that the MCP servers took, in milliseconds, measured by the workers.
 	TookMs float64 `json:"took_ms"`
 
 	// ToolErrors The succeeded calls whose result is an error of the tool.
@@ -5771,7 +5771,7 @@ type UsageRow struct {
 	// Held The calls that waited for an approval, or ran with one.
 	Held int64 `json:"held"`
 
-	// Key The principal: the name of the API key, or the subject of the token. (other) is the sum of the principals beyond the limit for an hour.
+	// Key The principal: the name of the API key, or the subject of the token; with by=key. (other) is the sum of the principals beyond the limit for an hour.
 	Key *string `json:"key,omitempty"`
 
 	// Server The server; with by=server or by=tool. Absent for calls that named no server that exists.
@@ -5786,10 +5786,10 @@ type UsageRow struct {
 	// Tenant The tenant of the principal; with by=tenant or by=key.
 	Tenant *string `json:"tenant,omitempty"`
 
-	// TookMs The time that the MCP servers took, measured by the workers.
+	// TookMs The sum of the times that the MCP servers took, in milliseconds, measured by the workers.
 	TookMs float64 `json:"took_ms"`
 
-	// Tool The tool, or the MCP method of a request that is not a tool call.
+	// Tool The tool, or the MCP method of a request that is not a tool call; with by=tool.
 	Tool *string `json:"tool,omitempty"`
 
 	// ToolErrors The succeeded calls whose result is an error of the tool.
@@ -6149,7 +6149,7 @@ type ListAuditParams struct {
 	// Limit The maximum number of records on a page; the default is 100.
 	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The next cursor of the previous page.
+	// Cursor The member next of the previous page.
 	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
@@ -6158,13 +6158,13 @@ type ListAuditParamsKind string
 
 // ListBatchesParams defines parameters for ListBatches.
 type ListBatchesParams struct {
-	// State Only batches in this state.
+	// State Only batches in this state. ended: those in a final state, which are completed, canceled, expired and failed.
 	State *ListBatchesParamsState `form:"state,omitempty" json:"state,omitempty"`
 
 	// Limit The maximum number of batches on a page; the default is 100.
 	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The next cursor of the previous page.
+	// Cursor The member next of the previous page.
 	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
@@ -6188,7 +6188,7 @@ type CreateBatchParams struct {
 	// CallbackURL The URL that is notified when the batch ends.
 	CallbackURL *string `form:"callback_url,omitempty" json:"callback_url,omitempty"`
 
-	// IdempotencyKey Makes a retry safe: for 24 hours, a request with the same key and the same content starts nothing again. The same key with different content is refused with 422.
+	// IdempotencyKey Makes a retry safe: for 24 hours, a request with the same key and the same content starts nothing again. While the first request runs, the answer is 409 with Retry-After. The same key with different content is refused with 422.
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 }
 
@@ -6239,7 +6239,7 @@ type ListCallsParams struct {
 	// Limit The maximum number of calls on a page; the default is 100.
 	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The next cursor of the previous page.
+	// Cursor The member next of the previous page.
 	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
@@ -6266,7 +6266,7 @@ type CreateCallParams struct {
 	// Prefer respond-async: store the call and answer at once with 202 and its path; wait=SECONDS: do so if it takes longer (RFC 7240).
 	Prefer *string `json:"Prefer,omitempty"`
 
-	// IdempotencyKey Makes a retry safe: for 24 hours, a request with the same key and the same content starts nothing again. The same key with different content is refused with 422.
+	// IdempotencyKey Makes a retry safe: for 24 hours, a request with the same key and the same content starts nothing again. While the first request runs, the answer is 409 with Retry-After. The same key with different content is refused with 422.
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 
 	// CallyardCallbackURL The URL that is notified when the call ends; the call becomes durable. Available only if the operator enabled callbacks.
@@ -6275,7 +6275,7 @@ type CreateCallParams struct {
 
 // GetCallParams defines parameters for GetCall.
 type GetCallParams struct {
-	// Wait The number of seconds to wait for the call to end, at most 60.
+	// Wait The number of seconds to wait for the call to end, at most 60. Without it, or with 0, the answer is sent at once.
 	Wait *int `form:"wait,omitempty" json:"wait,omitempty"`
 
 	// Include With the value arguments, the answer also has the arguments of the call, if they are stored.
@@ -6305,7 +6305,7 @@ type ReplayCallParams struct {
 	// Prefer respond-async: store the call and answer at once with 202 and its path; wait=SECONDS: do so if it takes longer (RFC 7240).
 	Prefer *string `json:"Prefer,omitempty"`
 
-	// IdempotencyKey Makes a retry safe: for 24 hours, a request with the same key and the same content starts nothing again. The same key with different content is refused with 422.
+	// IdempotencyKey Makes a retry safe: for 24 hours, a request with the same key and the same content starts nothing again. While the first request runs, the answer is 409 with Retry-After. The same key with different content is refused with 422.
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 
 	// CallyardCallbackURL The URL that is notified when the call ends; the call becomes durable. Available only if the operator enabled callbacks.
@@ -6432,7 +6432,7 @@ type CallToolParams struct {
 	// Prefer respond-async: store the call and answer at once with 202 and its path; wait=SECONDS: do so if it takes longer (RFC 7240).
 	Prefer *string `json:"Prefer,omitempty"`
 
-	// IdempotencyKey Makes a retry safe: for 24 hours, a request with the same key and the same content starts nothing again. The same key with different content is refused with 422.
+	// IdempotencyKey Makes a retry safe: for 24 hours, a request with the same key and the same content starts nothing again. While the first request runs, the answer is 409 with Retry-After. The same key with different content is refused with 422.
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 
 	// CallyardCallbackURL The URL that is notified when the call ends; the call becomes durable. Available only if the operator enabled callbacks.
@@ -8280,7 +8280,7 @@ type ClientInterface interface {
 
 	// GetBatchHeld List the held calls of a batch
 	//
-	// The calls of the batch that wait for approval, in their order. Those with by: caller wait for you: review them, then POST /confirmations.
+	// The calls of the batch that wait for approval, in their order, at most the first 1000. Those with by: caller wait for you: review them, then POST /confirmations.
 	//
 	// Corresponds with GET /batches/{id}/held (the `GetBatchHeld` operationId).
 	GetBatchHeld(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -8461,7 +8461,7 @@ type ClientInterface interface {
 
 	// GetHealth Health summary
 	//
-	// The uptime of the front door and the servers that it knows.
+	// The uptime of the front door and the servers that it knows. It requires no credential.
 	//
 	// Corresponds with GET /health (the `GetHealth` operationId).
 	GetHealth(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -8543,7 +8543,7 @@ type ClientInterface interface {
 
 	// GetLivez Liveness probe
 	//
-	// Succeeds while the process serves requests.
+	// Succeeds while the process serves requests. It requires no credential.
 	//
 	// Corresponds with GET /livez (the `GetLivez` operationId).
 	GetLivez(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -8600,7 +8600,7 @@ type ClientInterface interface {
 
 	// GetReadyz Readiness probe
 	//
-	// Succeeds while calls are accepted. Fails while a dependency is down, and names it, and while the front door drains.
+	// Succeeds while calls are accepted. Fails with 503 while a dependency is down, which detail names, and while the front door drains. It requires no credential.
 	//
 	// Corresponds with GET /readyz (the `GetReadyz` operationId).
 	GetReadyz(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -9125,7 +9125,7 @@ func (c *Client) GetBatchEvents(ctx context.Context, id string, reqEditors ...Re
 
 // GetBatchHeld List the held calls of a batch
 //
-// The calls of the batch that wait for approval, in their order. Those with by: caller wait for you: review them, then POST /confirmations.
+// The calls of the batch that wait for approval, in their order, at most the first 1000. Those with by: caller wait for you: review them, then POST /confirmations.
 //
 // Corresponds with GET /batches/{id}/held (the `GetBatchHeld` operationId).
 func (c *Client) GetBatchHeld(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -9536,7 +9536,7 @@ func (c *Client) ListFrontDoors(ctx context.Context, reqEditors ...RequestEditor
 
 // GetHealth Health summary
 //
-// The uptime of the front door and the servers that it knows.
+// The uptime of the front door and the servers that it knows. It requires no credential.
 //
 // Corresponds with GET /health (the `GetHealth` operationId).
 func (c *Client) GetHealth(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -9718,7 +9718,7 @@ func (c *Client) RotateKey(ctx context.Context, id string, params *RotateKeyPara
 
 // GetLivez Liveness probe
 //
-// Succeeds while the process serves requests.
+// Succeeds while the process serves requests. It requires no credential.
 //
 // Corresponds with GET /livez (the `GetLivez` operationId).
 func (c *Client) GetLivez(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -9845,7 +9845,7 @@ func (c *Client) Preflight(ctx context.Context, params *PreflightParams, reqEdit
 
 // GetReadyz Readiness probe
 //
-// Succeeds while calls are accepted. Fails while a dependency is down, and names it, and while the front door drains.
+// Succeeds while calls are accepted. Fails with 503 while a dependency is down, which detail names, and while the front door drains. It requires no credential.
 //
 // Corresponds with GET /readyz (the `GetReadyz` operationId).
 func (c *Client) GetReadyz(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -15177,7 +15177,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetBatchHeldWithResponse List the held calls of a batch
 	//
-	// The calls of the batch that wait for approval, in their order. Those with by: caller wait for you: review them, then POST /confirmations.
+	// The calls of the batch that wait for approval, in their order, at most the first 1000. Those with by: caller wait for you: review them, then POST /confirmations.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -15384,7 +15384,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetHealthWithResponse Health summary
 	//
-	// The uptime of the front door and the servers that it knows.
+	// The uptime of the front door and the servers that it knows. It requires no credential.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -15474,7 +15474,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetLivezWithResponse Liveness probe
 	//
-	// Succeeds while the process serves requests.
+	// Succeeds while the process serves requests. It requires no credential.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -15537,7 +15537,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetReadyzWithResponse Readiness probe
 	//
-	// Succeeds while calls are accepted. Fails while a dependency is down, and names it, and while the front door drains.
+	// Succeeds while calls are accepted. Fails with 503 while a dependency is down, which detail names, and while the front door drains. It requires no credential.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -15964,6 +15964,11 @@ type ListAuditResponse401Headers struct {
 	WWWAuthenticate *string
 }
 
+// ListAuditResponse429Headers the declared response headers of an HTTP 429 response for ListAudit
+type ListAuditResponse429Headers struct {
+	RetryAfter *int
+}
+
 // ListAuditResponse503Headers the declared response headers of an HTTP 503 response for ListAudit
 type ListAuditResponse503Headers struct {
 	RetryAfter *int
@@ -15980,12 +15985,16 @@ type ListAuditResponse struct {
 	ApplicationProblemJSON401 *Problem401
 	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
 	ApplicationProblemJSON403 *Problem403
+	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationProblemJSON429 *Problem429
 	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationProblemJSON503 *Problem503
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *ListAuditResponse401Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *ListAuditResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
 	Headers503 *ListAuditResponse503Headers
 }
@@ -16008,6 +16017,11 @@ func (r ListAuditResponse) GetApplicationProblemJSON401() *Problem401 {
 // GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
 func (r ListAuditResponse) GetApplicationProblemJSON403() *Problem403 {
 	return r.ApplicationProblemJSON403
+}
+
+// GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r ListAuditResponse) GetApplicationProblemJSON429() *Problem429 {
+	return r.ApplicationProblemJSON429
 }
 
 // GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
@@ -16054,6 +16068,11 @@ type VerifyAuditResponse401Headers struct {
 	WWWAuthenticate *string
 }
 
+// VerifyAuditResponse429Headers the declared response headers of an HTTP 429 response for VerifyAudit
+type VerifyAuditResponse429Headers struct {
+	RetryAfter *int
+}
+
 // VerifyAuditResponse503Headers the declared response headers of an HTTP 503 response for VerifyAudit
 type VerifyAuditResponse503Headers struct {
 	RetryAfter *int
@@ -16070,12 +16089,16 @@ type VerifyAuditResponse struct {
 	ApplicationProblemJSON401 *Problem401
 	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
 	ApplicationProblemJSON403 *Problem403
+	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationProblemJSON429 *Problem429
 	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationProblemJSON503 *Problem503
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *VerifyAuditResponse401Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *VerifyAuditResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
 	Headers503 *VerifyAuditResponse503Headers
 }
@@ -16098,6 +16121,11 @@ func (r VerifyAuditResponse) GetApplicationProblemJSON401() *Problem401 {
 // GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
 func (r VerifyAuditResponse) GetApplicationProblemJSON403() *Problem403 {
 	return r.ApplicationProblemJSON403
+}
+
+// GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r VerifyAuditResponse) GetApplicationProblemJSON429() *Problem429 {
+	return r.ApplicationProblemJSON429
 }
 
 // GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
@@ -16144,6 +16172,16 @@ type ListBatchesResponse401Headers struct {
 	WWWAuthenticate *string
 }
 
+// ListBatchesResponse429Headers the declared response headers of an HTTP 429 response for ListBatches
+type ListBatchesResponse429Headers struct {
+	RetryAfter *int
+}
+
+// ListBatchesResponse503Headers the declared response headers of an HTTP 503 response for ListBatches
+type ListBatchesResponse503Headers struct {
+	RetryAfter *int
+}
+
 type ListBatchesResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -16155,10 +16193,18 @@ type ListBatchesResponse struct {
 	ApplicationProblemJSON401 *Problem401
 	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
 	ApplicationProblemJSON403 *Problem403
+	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationProblemJSON429 *Problem429
+	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
+	ApplicationProblemJSON503 *Problem503
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *ListBatchesResponse401Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *ListBatchesResponse429Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *ListBatchesResponse503Headers
 }
 
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
@@ -16179,6 +16225,16 @@ func (r ListBatchesResponse) GetApplicationProblemJSON401() *Problem401 {
 // GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
 func (r ListBatchesResponse) GetApplicationProblemJSON403() *Problem403 {
 	return r.ApplicationProblemJSON403
+}
+
+// GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r ListBatchesResponse) GetApplicationProblemJSON429() *Problem429 {
+	return r.ApplicationProblemJSON429
+}
+
+// GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
+func (r ListBatchesResponse) GetApplicationProblemJSON503() *Problem503 {
+	return r.ApplicationProblemJSON503
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -16215,14 +16271,25 @@ func (r ListBatchesResponse) ContentType() string {
 	return ""
 }
 
+// CreateBatchResponse200Headers the declared response headers of an HTTP 200 response for CreateBatch
+type CreateBatchResponse200Headers struct {
+	IdempotencyReplayed *string
+}
+
 // CreateBatchResponse201Headers the declared response headers of an HTTP 201 response for CreateBatch
 type CreateBatchResponse201Headers struct {
-	Location *string
+	IdempotencyReplayed *string
+	Location            *string
 }
 
 // CreateBatchResponse401Headers the declared response headers of an HTTP 401 response for CreateBatch
 type CreateBatchResponse401Headers struct {
 	WWWAuthenticate *string
+}
+
+// CreateBatchResponse409Headers the declared response headers of an HTTP 409 response for CreateBatch
+type CreateBatchResponse409Headers struct {
+	RetryAfter *int
 }
 
 // CreateBatchResponse429Headers the declared response headers of an HTTP 429 response for CreateBatch
@@ -16264,10 +16331,14 @@ type CreateBatchResponse struct {
 	ApplicationProblemJSON503 *Problem503
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *CreateBatchResponse200Headers
 	// Headers201 the parsed response headers for an HTTP 201 response
 	Headers201 *CreateBatchResponse201Headers
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *CreateBatchResponse401Headers
+	// Headers409 the parsed response headers for an HTTP 409 response
+	Headers409 *CreateBatchResponse409Headers
 	// Headers429 the parsed response headers for an HTTP 429 response
 	Headers429 *CreateBatchResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
@@ -16373,6 +16444,11 @@ type GetBatchResponse401Headers struct {
 	WWWAuthenticate *string
 }
 
+// GetBatchResponse429Headers the declared response headers of an HTTP 429 response for GetBatch
+type GetBatchResponse429Headers struct {
+	RetryAfter *int
+}
+
 // GetBatchResponse503Headers the declared response headers of an HTTP 503 response for GetBatch
 type GetBatchResponse503Headers struct {
 	RetryAfter *int
@@ -16383,18 +16459,24 @@ type GetBatchResponse struct {
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *Batch
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *Problem400
 	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
 	ApplicationProblemJSON401 *Problem401
 	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
 	ApplicationProblemJSON403 *Problem403
 	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
 	ApplicationProblemJSON404 *Problem404
+	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationProblemJSON429 *Problem429
 	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationProblemJSON503 *Problem503
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *GetBatchResponse401Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *GetBatchResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
 	Headers503 *GetBatchResponse503Headers
 }
@@ -16402,6 +16484,11 @@ type GetBatchResponse struct {
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
 func (r GetBatchResponse) GetJSON200() *Batch {
 	return r.JSON200
+}
+
+// GetApplicationProblemJSON400 returns the response for an HTTP 400 `application/problem+json` response
+func (r GetBatchResponse) GetApplicationProblemJSON400() *Problem400 {
+	return r.ApplicationProblemJSON400
 }
 
 // GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
@@ -16417,6 +16504,11 @@ func (r GetBatchResponse) GetApplicationProblemJSON403() *Problem403 {
 // GetApplicationProblemJSON404 returns the response for an HTTP 404 `application/problem+json` response
 func (r GetBatchResponse) GetApplicationProblemJSON404() *Problem404 {
 	return r.ApplicationProblemJSON404
+}
+
+// GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r GetBatchResponse) GetApplicationProblemJSON429() *Problem429 {
+	return r.ApplicationProblemJSON429
 }
 
 // GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
@@ -16463,6 +16555,16 @@ type AddBatchCallsResponse401Headers struct {
 	WWWAuthenticate *string
 }
 
+// AddBatchCallsResponse409Headers the declared response headers of an HTTP 409 response for AddBatchCalls
+type AddBatchCallsResponse409Headers struct {
+	RetryAfter *int
+}
+
+// AddBatchCallsResponse429Headers the declared response headers of an HTTP 429 response for AddBatchCalls
+type AddBatchCallsResponse429Headers struct {
+	RetryAfter *int
+}
+
 // AddBatchCallsResponse503Headers the declared response headers of an HTTP 503 response for AddBatchCalls
 type AddBatchCallsResponse503Headers struct {
 	RetryAfter *int
@@ -16487,12 +16589,18 @@ type AddBatchCallsResponse struct {
 	ApplicationProblemJSON413 *Problem413
 	// ApplicationProblemJSON415 the response for an HTTP 415 `application/problem+json` response
 	ApplicationProblemJSON415 *Problem415
+	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationProblemJSON429 *Problem429
 	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationProblemJSON503 *Problem503
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *AddBatchCallsResponse401Headers
+	// Headers409 the parsed response headers for an HTTP 409 response
+	Headers409 *AddBatchCallsResponse409Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *AddBatchCallsResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
 	Headers503 *AddBatchCallsResponse503Headers
 }
@@ -16535,6 +16643,11 @@ func (r AddBatchCallsResponse) GetApplicationProblemJSON413() *Problem413 {
 // GetApplicationProblemJSON415 returns the response for an HTTP 415 `application/problem+json` response
 func (r AddBatchCallsResponse) GetApplicationProblemJSON415() *Problem415 {
 	return r.ApplicationProblemJSON415
+}
+
+// GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r AddBatchCallsResponse) GetApplicationProblemJSON429() *Problem429 {
+	return r.ApplicationProblemJSON429
 }
 
 // GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
@@ -16581,6 +16694,16 @@ type CancelBatchResponse401Headers struct {
 	WWWAuthenticate *string
 }
 
+// CancelBatchResponse409Headers the declared response headers of an HTTP 409 response for CancelBatch
+type CancelBatchResponse409Headers struct {
+	RetryAfter *int
+}
+
+// CancelBatchResponse429Headers the declared response headers of an HTTP 429 response for CancelBatch
+type CancelBatchResponse429Headers struct {
+	RetryAfter *int
+}
+
 // CancelBatchResponse503Headers the declared response headers of an HTTP 503 response for CancelBatch
 type CancelBatchResponse503Headers struct {
 	RetryAfter *int
@@ -16601,12 +16724,18 @@ type CancelBatchResponse struct {
 	ApplicationProblemJSON404 *Problem404
 	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
 	ApplicationProblemJSON409 *Problem409
+	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationProblemJSON429 *Problem429
 	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationProblemJSON503 *Problem503
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *CancelBatchResponse401Headers
+	// Headers409 the parsed response headers for an HTTP 409 response
+	Headers409 *CancelBatchResponse409Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *CancelBatchResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
 	Headers503 *CancelBatchResponse503Headers
 }
@@ -16639,6 +16768,11 @@ func (r CancelBatchResponse) GetApplicationProblemJSON404() *Problem404 {
 // GetApplicationProblemJSON409 returns the response for an HTTP 409 `application/problem+json` response
 func (r CancelBatchResponse) GetApplicationProblemJSON409() *Problem409 {
 	return r.ApplicationProblemJSON409
+}
+
+// GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r CancelBatchResponse) GetApplicationProblemJSON429() *Problem429 {
+	return r.ApplicationProblemJSON429
 }
 
 // GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
@@ -16789,6 +16923,11 @@ type GetBatchHeldResponse401Headers struct {
 	WWWAuthenticate *string
 }
 
+// GetBatchHeldResponse429Headers the declared response headers of an HTTP 429 response for GetBatchHeld
+type GetBatchHeldResponse429Headers struct {
+	RetryAfter *int
+}
+
 // GetBatchHeldResponse503Headers the declared response headers of an HTTP 503 response for GetBatchHeld
 type GetBatchHeldResponse503Headers struct {
 	RetryAfter *int
@@ -16807,12 +16946,16 @@ type GetBatchHeldResponse struct {
 	ApplicationProblemJSON403 *Problem403
 	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
 	ApplicationProblemJSON404 *Problem404
+	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationProblemJSON429 *Problem429
 	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationProblemJSON503 *Problem503
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *GetBatchHeldResponse401Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *GetBatchHeldResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
 	Headers503 *GetBatchHeldResponse503Headers
 }
@@ -16840,6 +16983,11 @@ func (r GetBatchHeldResponse) GetApplicationProblemJSON403() *Problem403 {
 // GetApplicationProblemJSON404 returns the response for an HTTP 404 `application/problem+json` response
 func (r GetBatchHeldResponse) GetApplicationProblemJSON404() *Problem404 {
 	return r.ApplicationProblemJSON404
+}
+
+// GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r GetBatchHeldResponse) GetApplicationProblemJSON429() *Problem429 {
+	return r.ApplicationProblemJSON429
 }
 
 // GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
@@ -16886,6 +17034,11 @@ type GetBatchResultsResponse401Headers struct {
 	WWWAuthenticate *string
 }
 
+// GetBatchResultsResponse409Headers the declared response headers of an HTTP 409 response for GetBatchResults
+type GetBatchResultsResponse409Headers struct {
+	RetryAfter *int
+}
+
 // GetBatchResultsResponse429Headers the declared response headers of an HTTP 429 response for GetBatchResults
 type GetBatchResultsResponse429Headers struct {
 	RetryAfter *int
@@ -16917,6 +17070,8 @@ type GetBatchResultsResponse struct {
 	ApplicationProblemJSONDefault *Problem
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *GetBatchResultsResponse401Headers
+	// Headers409 the parsed response headers for an HTTP 409 response
+	Headers409 *GetBatchResultsResponse409Headers
 	// Headers429 the parsed response headers for an HTTP 429 response
 	Headers429 *GetBatchResultsResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
@@ -16997,6 +17152,16 @@ type SealBatchResponse401Headers struct {
 	WWWAuthenticate *string
 }
 
+// SealBatchResponse409Headers the declared response headers of an HTTP 409 response for SealBatch
+type SealBatchResponse409Headers struct {
+	RetryAfter *int
+}
+
+// SealBatchResponse429Headers the declared response headers of an HTTP 429 response for SealBatch
+type SealBatchResponse429Headers struct {
+	RetryAfter *int
+}
+
 // SealBatchResponse503Headers the declared response headers of an HTTP 503 response for SealBatch
 type SealBatchResponse503Headers struct {
 	RetryAfter *int
@@ -17017,12 +17182,18 @@ type SealBatchResponse struct {
 	ApplicationProblemJSON404 *Problem404
 	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
 	ApplicationProblemJSON409 *Problem409
+	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationProblemJSON429 *Problem429
 	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationProblemJSON503 *Problem503
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *SealBatchResponse401Headers
+	// Headers409 the parsed response headers for an HTTP 409 response
+	Headers409 *SealBatchResponse409Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *SealBatchResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
 	Headers503 *SealBatchResponse503Headers
 }
@@ -17055,6 +17226,11 @@ func (r SealBatchResponse) GetApplicationProblemJSON404() *Problem404 {
 // GetApplicationProblemJSON409 returns the response for an HTTP 409 `application/problem+json` response
 func (r SealBatchResponse) GetApplicationProblemJSON409() *Problem409 {
 	return r.ApplicationProblemJSON409
+}
+
+// GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r SealBatchResponse) GetApplicationProblemJSON429() *Problem429 {
+	return r.ApplicationProblemJSON429
 }
 
 // GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
@@ -17101,6 +17277,11 @@ type ListCallsResponse401Headers struct {
 	WWWAuthenticate *string
 }
 
+// ListCallsResponse429Headers the declared response headers of an HTTP 429 response for ListCalls
+type ListCallsResponse429Headers struct {
+	RetryAfter *int
+}
+
 // ListCallsResponse503Headers the declared response headers of an HTTP 503 response for ListCalls
 type ListCallsResponse503Headers struct {
 	RetryAfter *int
@@ -17117,12 +17298,16 @@ type ListCallsResponse struct {
 	ApplicationProblemJSON401 *Problem401
 	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
 	ApplicationProblemJSON403 *Problem403
+	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationProblemJSON429 *Problem429
 	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationProblemJSON503 *Problem503
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *ListCallsResponse401Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *ListCallsResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
 	Headers503 *ListCallsResponse503Headers
 }
@@ -17145,6 +17330,11 @@ func (r ListCallsResponse) GetApplicationProblemJSON401() *Problem401 {
 // GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
 func (r ListCallsResponse) GetApplicationProblemJSON403() *Problem403 {
 	return r.ApplicationProblemJSON403
+}
+
+// GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r ListCallsResponse) GetApplicationProblemJSON429() *Problem429 {
+	return r.ApplicationProblemJSON429
 }
 
 // GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
@@ -17188,21 +17378,28 @@ func (r ListCallsResponse) ContentType() string {
 
 // CreateCallResponse200Headers the declared response headers of an HTTP 200 response for CreateCall
 type CreateCallResponse200Headers struct {
-	Age            *int
-	CacheStatus    *string
-	CallyardCallID *string
-	CallyardWorker *string
-	XRequestID     *string
+	Age                 *int
+	CacheStatus         *string
+	CallyardCallID      *string
+	CallyardWorker      *string
+	IdempotencyReplayed *string
+	XRequestID          *string
 }
 
 // CreateCallResponse202Headers the declared response headers of an HTTP 202 response for CreateCall
 type CreateCallResponse202Headers struct {
-	Location *string
+	IdempotencyReplayed *string
+	Location            *string
 }
 
 // CreateCallResponse401Headers the declared response headers of an HTTP 401 response for CreateCall
 type CreateCallResponse401Headers struct {
 	WWWAuthenticate *string
+}
+
+// CreateCallResponse409Headers the declared response headers of an HTTP 409 response for CreateCall
+type CreateCallResponse409Headers struct {
+	RetryAfter *int
 }
 
 // CreateCallResponse429Headers the declared response headers of an HTTP 429 response for CreateCall
@@ -17256,6 +17453,8 @@ type CreateCallResponse struct {
 	Headers202 *CreateCallResponse202Headers
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *CreateCallResponse401Headers
+	// Headers409 the parsed response headers for an HTTP 409 response
+	Headers409 *CreateCallResponse409Headers
 	// Headers429 the parsed response headers for an HTTP 429 response
 	Headers429 *CreateCallResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
@@ -17487,6 +17686,16 @@ type CancelCallResponse401Headers struct {
 	WWWAuthenticate *string
 }
 
+// CancelCallResponse409Headers the declared response headers of an HTTP 409 response for CancelCall
+type CancelCallResponse409Headers struct {
+	RetryAfter *int
+}
+
+// CancelCallResponse429Headers the declared response headers of an HTTP 429 response for CancelCall
+type CancelCallResponse429Headers struct {
+	RetryAfter *int
+}
+
 // CancelCallResponse503Headers the declared response headers of an HTTP 503 response for CancelCall
 type CancelCallResponse503Headers struct {
 	RetryAfter *int
@@ -17507,12 +17716,18 @@ type CancelCallResponse struct {
 	ApplicationProblemJSON404 *Problem404
 	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
 	ApplicationProblemJSON409 *Problem409
+	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationProblemJSON429 *Problem429
 	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationProblemJSON503 *Problem503
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *CancelCallResponse401Headers
+	// Headers409 the parsed response headers for an HTTP 409 response
+	Headers409 *CancelCallResponse409Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *CancelCallResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
 	Headers503 *CancelCallResponse503Headers
 }
@@ -17545,6 +17760,11 @@ func (r CancelCallResponse) GetApplicationProblemJSON404() *Problem404 {
 // GetApplicationProblemJSON409 returns the response for an HTTP 409 `application/problem+json` response
 func (r CancelCallResponse) GetApplicationProblemJSON409() *Problem409 {
 	return r.ApplicationProblemJSON409
+}
+
+// GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r CancelCallResponse) GetApplicationProblemJSON429() *Problem429 {
+	return r.ApplicationProblemJSON429
 }
 
 // GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
@@ -17588,21 +17808,28 @@ func (r CancelCallResponse) ContentType() string {
 
 // ReplayCallResponse200Headers the declared response headers of an HTTP 200 response for ReplayCall
 type ReplayCallResponse200Headers struct {
-	Age            *int
-	CacheStatus    *string
-	CallyardCallID *string
-	CallyardWorker *string
-	XRequestID     *string
+	Age                 *int
+	CacheStatus         *string
+	CallyardCallID      *string
+	CallyardWorker      *string
+	IdempotencyReplayed *string
+	XRequestID          *string
 }
 
 // ReplayCallResponse202Headers the declared response headers of an HTTP 202 response for ReplayCall
 type ReplayCallResponse202Headers struct {
-	Location *string
+	IdempotencyReplayed *string
+	Location            *string
 }
 
 // ReplayCallResponse401Headers the declared response headers of an HTTP 401 response for ReplayCall
 type ReplayCallResponse401Headers struct {
 	WWWAuthenticate *string
+}
+
+// ReplayCallResponse409Headers the declared response headers of an HTTP 409 response for ReplayCall
+type ReplayCallResponse409Headers struct {
+	RetryAfter *int
 }
 
 // ReplayCallResponse429Headers the declared response headers of an HTTP 429 response for ReplayCall
@@ -17630,14 +17857,10 @@ type ReplayCallResponse struct {
 	ApplicationProblemJSON403 *Problem403
 	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
 	ApplicationProblemJSON404 *Problem404
-	// ApplicationProblemJSON408 the response for an HTTP 408 `application/problem+json` response
-	ApplicationProblemJSON408 *Problem408
 	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
 	ApplicationProblemJSON409 *Problem409
 	// ApplicationProblemJSON413 the response for an HTTP 413 `application/problem+json` response
 	ApplicationProblemJSON413 *Problem413
-	// ApplicationProblemJSON415 the response for an HTTP 415 `application/problem+json` response
-	ApplicationProblemJSON415 *Problem415
 	// ApplicationProblemJSON422 the response for an HTTP 422 `application/problem+json` response
 	ApplicationProblemJSON422 *Problem422
 	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
@@ -17656,6 +17879,8 @@ type ReplayCallResponse struct {
 	Headers202 *ReplayCallResponse202Headers
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *ReplayCallResponse401Headers
+	// Headers409 the parsed response headers for an HTTP 409 response
+	Headers409 *ReplayCallResponse409Headers
 	// Headers429 the parsed response headers for an HTTP 429 response
 	Headers429 *ReplayCallResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
@@ -17692,11 +17917,6 @@ func (r ReplayCallResponse) GetApplicationProblemJSON404() *Problem404 {
 	return r.ApplicationProblemJSON404
 }
 
-// GetApplicationProblemJSON408 returns the response for an HTTP 408 `application/problem+json` response
-func (r ReplayCallResponse) GetApplicationProblemJSON408() *Problem408 {
-	return r.ApplicationProblemJSON408
-}
-
 // GetApplicationProblemJSON409 returns the response for an HTTP 409 `application/problem+json` response
 func (r ReplayCallResponse) GetApplicationProblemJSON409() *Problem409 {
 	return r.ApplicationProblemJSON409
@@ -17705,11 +17925,6 @@ func (r ReplayCallResponse) GetApplicationProblemJSON409() *Problem409 {
 // GetApplicationProblemJSON413 returns the response for an HTTP 413 `application/problem+json` response
 func (r ReplayCallResponse) GetApplicationProblemJSON413() *Problem413 {
 	return r.ApplicationProblemJSON413
-}
-
-// GetApplicationProblemJSON415 returns the response for an HTTP 415 `application/problem+json` response
-func (r ReplayCallResponse) GetApplicationProblemJSON415() *Problem415 {
-	return r.ApplicationProblemJSON415
 }
 
 // GetApplicationProblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
@@ -17776,6 +17991,16 @@ type SettleCallResponse401Headers struct {
 	WWWAuthenticate *string
 }
 
+// SettleCallResponse409Headers the declared response headers of an HTTP 409 response for SettleCall
+type SettleCallResponse409Headers struct {
+	RetryAfter *int
+}
+
+// SettleCallResponse429Headers the declared response headers of an HTTP 429 response for SettleCall
+type SettleCallResponse429Headers struct {
+	RetryAfter *int
+}
+
 // SettleCallResponse503Headers the declared response headers of an HTTP 503 response for SettleCall
 type SettleCallResponse503Headers struct {
 	RetryAfter *int
@@ -17794,14 +18019,26 @@ type SettleCallResponse struct {
 	ApplicationProblemJSON403 *Problem403
 	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
 	ApplicationProblemJSON404 *Problem404
+	// ApplicationProblemJSON408 the response for an HTTP 408 `application/problem+json` response
+	ApplicationProblemJSON408 *Problem408
 	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
 	ApplicationProblemJSON409 *Problem409
+	// ApplicationProblemJSON413 the response for an HTTP 413 `application/problem+json` response
+	ApplicationProblemJSON413 *Problem413
+	// ApplicationProblemJSON415 the response for an HTTP 415 `application/problem+json` response
+	ApplicationProblemJSON415 *Problem415
+	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationProblemJSON429 *Problem429
 	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationProblemJSON503 *Problem503
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *SettleCallResponse401Headers
+	// Headers409 the parsed response headers for an HTTP 409 response
+	Headers409 *SettleCallResponse409Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *SettleCallResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
 	Headers503 *SettleCallResponse503Headers
 }
@@ -17831,9 +18068,29 @@ func (r SettleCallResponse) GetApplicationProblemJSON404() *Problem404 {
 	return r.ApplicationProblemJSON404
 }
 
+// GetApplicationProblemJSON408 returns the response for an HTTP 408 `application/problem+json` response
+func (r SettleCallResponse) GetApplicationProblemJSON408() *Problem408 {
+	return r.ApplicationProblemJSON408
+}
+
 // GetApplicationProblemJSON409 returns the response for an HTTP 409 `application/problem+json` response
 func (r SettleCallResponse) GetApplicationProblemJSON409() *Problem409 {
 	return r.ApplicationProblemJSON409
+}
+
+// GetApplicationProblemJSON413 returns the response for an HTTP 413 `application/problem+json` response
+func (r SettleCallResponse) GetApplicationProblemJSON413() *Problem413 {
+	return r.ApplicationProblemJSON413
+}
+
+// GetApplicationProblemJSON415 returns the response for an HTTP 415 `application/problem+json` response
+func (r SettleCallResponse) GetApplicationProblemJSON415() *Problem415 {
+	return r.ApplicationProblemJSON415
+}
+
+// GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r SettleCallResponse) GetApplicationProblemJSON429() *Problem429 {
+	return r.ApplicationProblemJSON429
 }
 
 // GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
@@ -17880,6 +18137,16 @@ type GetConfigurationResponse401Headers struct {
 	WWWAuthenticate *string
 }
 
+// GetConfigurationResponse429Headers the declared response headers of an HTTP 429 response for GetConfiguration
+type GetConfigurationResponse429Headers struct {
+	RetryAfter *int
+}
+
+// GetConfigurationResponse503Headers the declared response headers of an HTTP 503 response for GetConfiguration
+type GetConfigurationResponse503Headers struct {
+	RetryAfter *int
+}
+
 type GetConfigurationResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -17891,10 +18158,18 @@ type GetConfigurationResponse struct {
 	ApplicationProblemJSON401 *Problem401
 	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
 	ApplicationProblemJSON403 *Problem403
+	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationProblemJSON429 *Problem429
+	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
+	ApplicationProblemJSON503 *Problem503
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *GetConfigurationResponse401Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *GetConfigurationResponse429Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *GetConfigurationResponse503Headers
 }
 
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
@@ -17915,6 +18190,16 @@ func (r GetConfigurationResponse) GetApplicationProblemJSON401() *Problem401 {
 // GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
 func (r GetConfigurationResponse) GetApplicationProblemJSON403() *Problem403 {
 	return r.ApplicationProblemJSON403
+}
+
+// GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r GetConfigurationResponse) GetApplicationProblemJSON429() *Problem429 {
+	return r.ApplicationProblemJSON429
+}
+
+// GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
+func (r GetConfigurationResponse) GetApplicationProblemJSON503() *Problem503 {
+	return r.ApplicationProblemJSON503
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -17956,6 +18241,16 @@ type ConfirmCallsResponse401Headers struct {
 	WWWAuthenticate *string
 }
 
+// ConfirmCallsResponse429Headers the declared response headers of an HTTP 429 response for ConfirmCalls
+type ConfirmCallsResponse429Headers struct {
+	RetryAfter *int
+}
+
+// ConfirmCallsResponse503Headers the declared response headers of an HTTP 503 response for ConfirmCalls
+type ConfirmCallsResponse503Headers struct {
+	RetryAfter *int
+}
+
 type ConfirmCallsResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -17967,14 +18262,24 @@ type ConfirmCallsResponse struct {
 	ApplicationProblemJSON401 *Problem401
 	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
 	ApplicationProblemJSON403 *Problem403
+	// ApplicationProblemJSON408 the response for an HTTP 408 `application/problem+json` response
+	ApplicationProblemJSON408 *Problem408
 	// ApplicationProblemJSON413 the response for an HTTP 413 `application/problem+json` response
 	ApplicationProblemJSON413 *Problem413
 	// ApplicationProblemJSON415 the response for an HTTP 415 `application/problem+json` response
 	ApplicationProblemJSON415 *Problem415
+	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationProblemJSON429 *Problem429
+	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
+	ApplicationProblemJSON503 *Problem503
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *ConfirmCallsResponse401Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *ConfirmCallsResponse429Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *ConfirmCallsResponse503Headers
 }
 
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
@@ -17997,6 +18302,11 @@ func (r ConfirmCallsResponse) GetApplicationProblemJSON403() *Problem403 {
 	return r.ApplicationProblemJSON403
 }
 
+// GetApplicationProblemJSON408 returns the response for an HTTP 408 `application/problem+json` response
+func (r ConfirmCallsResponse) GetApplicationProblemJSON408() *Problem408 {
+	return r.ApplicationProblemJSON408
+}
+
 // GetApplicationProblemJSON413 returns the response for an HTTP 413 `application/problem+json` response
 func (r ConfirmCallsResponse) GetApplicationProblemJSON413() *Problem413 {
 	return r.ApplicationProblemJSON413
@@ -18005,6 +18315,16 @@ func (r ConfirmCallsResponse) GetApplicationProblemJSON413() *Problem413 {
 // GetApplicationProblemJSON415 returns the response for an HTTP 415 `application/problem+json` response
 func (r ConfirmCallsResponse) GetApplicationProblemJSON415() *Problem415 {
 	return r.ApplicationProblemJSON415
+}
+
+// GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r ConfirmCallsResponse) GetApplicationProblemJSON429() *Problem429 {
+	return r.ApplicationProblemJSON429
+}
+
+// GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
+func (r ConfirmCallsResponse) GetApplicationProblemJSON503() *Problem503 {
+	return r.ApplicationProblemJSON503
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -18043,16 +18363,22 @@ func (r ConfirmCallsResponse) ContentType() string {
 
 // ConfirmCallResponse200Headers the declared response headers of an HTTP 200 response for ConfirmCall
 type ConfirmCallResponse200Headers struct {
-	Age            *int
-	CacheStatus    *string
-	CallyardCallID *string
-	CallyardWorker *string
-	XRequestID     *string
+	Age                 *int
+	CacheStatus         *string
+	CallyardCallID      *string
+	CallyardWorker      *string
+	IdempotencyReplayed *string
+	XRequestID          *string
 }
 
 // ConfirmCallResponse401Headers the declared response headers of an HTTP 401 response for ConfirmCall
 type ConfirmCallResponse401Headers struct {
 	WWWAuthenticate *string
+}
+
+// ConfirmCallResponse409Headers the declared response headers of an HTTP 409 response for ConfirmCall
+type ConfirmCallResponse409Headers struct {
+	RetryAfter *int
 }
 
 // ConfirmCallResponse429Headers the declared response headers of an HTTP 429 response for ConfirmCall
@@ -18104,6 +18430,8 @@ type ConfirmCallResponse struct {
 	Headers200 *ConfirmCallResponse200Headers
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *ConfirmCallResponse401Headers
+	// Headers409 the parsed response headers for an HTTP 409 response
+	Headers409 *ConfirmCallResponse409Headers
 	// Headers429 the parsed response headers for an HTTP 429 response
 	Headers429 *ConfirmCallResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
@@ -18224,6 +18552,11 @@ type ConvertToolsResponse401Headers struct {
 	WWWAuthenticate *string
 }
 
+// ConvertToolsResponse429Headers the declared response headers of an HTTP 429 response for ConvertTools
+type ConvertToolsResponse429Headers struct {
+	RetryAfter *int
+}
+
 // ConvertToolsResponse503Headers the declared response headers of an HTTP 503 response for ConvertTools
 type ConvertToolsResponse503Headers struct {
 	RetryAfter *int
@@ -18246,12 +18579,16 @@ type ConvertToolsResponse struct {
 	ApplicationProblemJSON413 *Problem413
 	// ApplicationProblemJSON415 the response for an HTTP 415 `application/problem+json` response
 	ApplicationProblemJSON415 *Problem415
+	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationProblemJSON429 *Problem429
 	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationProblemJSON503 *Problem503
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *ConvertToolsResponse401Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *ConvertToolsResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
 	Headers503 *ConvertToolsResponse503Headers
 }
@@ -18289,6 +18626,11 @@ func (r ConvertToolsResponse) GetApplicationProblemJSON413() *Problem413 {
 // GetApplicationProblemJSON415 returns the response for an HTTP 415 `application/problem+json` response
 func (r ConvertToolsResponse) GetApplicationProblemJSON415() *Problem415 {
 	return r.ApplicationProblemJSON415
+}
+
+// GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r ConvertToolsResponse) GetApplicationProblemJSON429() *Problem429 {
+	return r.ApplicationProblemJSON429
 }
 
 // GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
@@ -18335,6 +18677,11 @@ type ListEvaluationsResponse401Headers struct {
 	WWWAuthenticate *string
 }
 
+// ListEvaluationsResponse429Headers the declared response headers of an HTTP 429 response for ListEvaluations
+type ListEvaluationsResponse429Headers struct {
+	RetryAfter *int
+}
+
 // ListEvaluationsResponse503Headers the declared response headers of an HTTP 503 response for ListEvaluations
 type ListEvaluationsResponse503Headers struct {
 	RetryAfter *int
@@ -18345,18 +18692,24 @@ type ListEvaluationsResponse struct {
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *EvaluationList
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *Problem400
 	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
 	ApplicationProblemJSON401 *Problem401
 	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
 	ApplicationProblemJSON403 *Problem403
 	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
 	ApplicationProblemJSON404 *Problem404
+	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationProblemJSON429 *Problem429
 	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationProblemJSON503 *Problem503
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *ListEvaluationsResponse401Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *ListEvaluationsResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
 	Headers503 *ListEvaluationsResponse503Headers
 }
@@ -18364,6 +18717,11 @@ type ListEvaluationsResponse struct {
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
 func (r ListEvaluationsResponse) GetJSON200() *EvaluationList {
 	return r.JSON200
+}
+
+// GetApplicationProblemJSON400 returns the response for an HTTP 400 `application/problem+json` response
+func (r ListEvaluationsResponse) GetApplicationProblemJSON400() *Problem400 {
+	return r.ApplicationProblemJSON400
 }
 
 // GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
@@ -18379,6 +18737,11 @@ func (r ListEvaluationsResponse) GetApplicationProblemJSON403() *Problem403 {
 // GetApplicationProblemJSON404 returns the response for an HTTP 404 `application/problem+json` response
 func (r ListEvaluationsResponse) GetApplicationProblemJSON404() *Problem404 {
 	return r.ApplicationProblemJSON404
+}
+
+// GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r ListEvaluationsResponse) GetApplicationProblemJSON429() *Problem429 {
+	return r.ApplicationProblemJSON429
 }
 
 // GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
@@ -18425,26 +18788,51 @@ type GetEvaluationResponse401Headers struct {
 	WWWAuthenticate *string
 }
 
+// GetEvaluationResponse429Headers the declared response headers of an HTTP 429 response for GetEvaluation
+type GetEvaluationResponse429Headers struct {
+	RetryAfter *int
+}
+
+// GetEvaluationResponse503Headers the declared response headers of an HTTP 503 response for GetEvaluation
+type GetEvaluationResponse503Headers struct {
+	RetryAfter *int
+}
+
 type GetEvaluationResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *EvaluationReport
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *Problem400
 	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
 	ApplicationProblemJSON401 *Problem401
 	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
 	ApplicationProblemJSON403 *Problem403
 	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
 	ApplicationProblemJSON404 *Problem404
+	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationProblemJSON429 *Problem429
+	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
+	ApplicationProblemJSON503 *Problem503
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *GetEvaluationResponse401Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *GetEvaluationResponse429Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *GetEvaluationResponse503Headers
 }
 
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
 func (r GetEvaluationResponse) GetJSON200() *EvaluationReport {
 	return r.JSON200
+}
+
+// GetApplicationProblemJSON400 returns the response for an HTTP 400 `application/problem+json` response
+func (r GetEvaluationResponse) GetApplicationProblemJSON400() *Problem400 {
+	return r.ApplicationProblemJSON400
 }
 
 // GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
@@ -18460,6 +18848,16 @@ func (r GetEvaluationResponse) GetApplicationProblemJSON403() *Problem403 {
 // GetApplicationProblemJSON404 returns the response for an HTTP 404 `application/problem+json` response
 func (r GetEvaluationResponse) GetApplicationProblemJSON404() *Problem404 {
 	return r.ApplicationProblemJSON404
+}
+
+// GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r GetEvaluationResponse) GetApplicationProblemJSON429() *Problem429 {
+	return r.ApplicationProblemJSON429
+}
+
+// GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
+func (r GetEvaluationResponse) GetApplicationProblemJSON503() *Problem503 {
+	return r.ApplicationProblemJSON503
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -18501,6 +18899,11 @@ type GetEvaluationPageResponse401Headers struct {
 	WWWAuthenticate *string
 }
 
+// GetEvaluationPageResponse429Headers the declared response headers of an HTTP 429 response for GetEvaluationPage
+type GetEvaluationPageResponse429Headers struct {
+	RetryAfter *int
+}
+
 // GetEvaluationPageResponse503Headers the declared response headers of an HTTP 503 response for GetEvaluationPage
 type GetEvaluationPageResponse503Headers struct {
 	RetryAfter *int
@@ -18509,20 +18912,31 @@ type GetEvaluationPageResponse503Headers struct {
 type GetEvaluationPageResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *Problem400
 	// ApplicationProblemJSON401 the response for an HTTP 401 `application/problem+json` response
 	ApplicationProblemJSON401 *Problem401
 	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
 	ApplicationProblemJSON403 *Problem403
 	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
 	ApplicationProblemJSON404 *Problem404
+	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationProblemJSON429 *Problem429
 	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationProblemJSON503 *Problem503
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *GetEvaluationPageResponse401Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *GetEvaluationPageResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
 	Headers503 *GetEvaluationPageResponse503Headers
+}
+
+// GetApplicationProblemJSON400 returns the response for an HTTP 400 `application/problem+json` response
+func (r GetEvaluationPageResponse) GetApplicationProblemJSON400() *Problem400 {
+	return r.ApplicationProblemJSON400
 }
 
 // GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
@@ -18538,6 +18952,11 @@ func (r GetEvaluationPageResponse) GetApplicationProblemJSON403() *Problem403 {
 // GetApplicationProblemJSON404 returns the response for an HTTP 404 `application/problem+json` response
 func (r GetEvaluationPageResponse) GetApplicationProblemJSON404() *Problem404 {
 	return r.ApplicationProblemJSON404
+}
+
+// GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r GetEvaluationPageResponse) GetApplicationProblemJSON429() *Problem429 {
+	return r.ApplicationProblemJSON429
 }
 
 // GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
@@ -18681,6 +19100,16 @@ type ListFrontDoorsResponse401Headers struct {
 	WWWAuthenticate *string
 }
 
+// ListFrontDoorsResponse429Headers the declared response headers of an HTTP 429 response for ListFrontDoors
+type ListFrontDoorsResponse429Headers struct {
+	RetryAfter *int
+}
+
+// ListFrontDoorsResponse503Headers the declared response headers of an HTTP 503 response for ListFrontDoors
+type ListFrontDoorsResponse503Headers struct {
+	RetryAfter *int
+}
+
 type ListFrontDoorsResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -18692,10 +19121,18 @@ type ListFrontDoorsResponse struct {
 	ApplicationProblemJSON401 *Problem401
 	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
 	ApplicationProblemJSON403 *Problem403
+	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationProblemJSON429 *Problem429
+	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
+	ApplicationProblemJSON503 *Problem503
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *ListFrontDoorsResponse401Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *ListFrontDoorsResponse429Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *ListFrontDoorsResponse503Headers
 }
 
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
@@ -18716,6 +19153,16 @@ func (r ListFrontDoorsResponse) GetApplicationProblemJSON401() *Problem401 {
 // GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
 func (r ListFrontDoorsResponse) GetApplicationProblemJSON403() *Problem403 {
 	return r.ApplicationProblemJSON403
+}
+
+// GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r ListFrontDoorsResponse) GetApplicationProblemJSON429() *Problem429 {
+	return r.ApplicationProblemJSON429
+}
+
+// GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
+func (r ListFrontDoorsResponse) GetApplicationProblemJSON503() *Problem503 {
+	return r.ApplicationProblemJSON503
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -18757,6 +19204,8 @@ type GetHealthResponse struct {
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *Health
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *Problem400
 	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
 	ApplicationProblemJSON403 *Problem403
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
@@ -18766,6 +19215,11 @@ type GetHealthResponse struct {
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
 func (r GetHealthResponse) GetJSON200() *Health {
 	return r.JSON200
+}
+
+// GetApplicationProblemJSON400 returns the response for an HTTP 400 `application/problem+json` response
+func (r GetHealthResponse) GetApplicationProblemJSON400() *Problem400 {
+	return r.ApplicationProblemJSON400
 }
 
 // GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
@@ -18812,6 +19266,16 @@ type ListKeysResponse401Headers struct {
 	WWWAuthenticate *string
 }
 
+// ListKeysResponse429Headers the declared response headers of an HTTP 429 response for ListKeys
+type ListKeysResponse429Headers struct {
+	RetryAfter *int
+}
+
+// ListKeysResponse503Headers the declared response headers of an HTTP 503 response for ListKeys
+type ListKeysResponse503Headers struct {
+	RetryAfter *int
+}
+
 type ListKeysResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -18823,10 +19287,18 @@ type ListKeysResponse struct {
 	ApplicationProblemJSON401 *Problem401
 	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
 	ApplicationProblemJSON403 *Problem403
+	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationProblemJSON429 *Problem429
+	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
+	ApplicationProblemJSON503 *Problem503
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *ListKeysResponse401Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *ListKeysResponse429Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *ListKeysResponse503Headers
 }
 
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
@@ -18847,6 +19319,16 @@ func (r ListKeysResponse) GetApplicationProblemJSON401() *Problem401 {
 // GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
 func (r ListKeysResponse) GetApplicationProblemJSON403() *Problem403 {
 	return r.ApplicationProblemJSON403
+}
+
+// GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r ListKeysResponse) GetApplicationProblemJSON429() *Problem429 {
+	return r.ApplicationProblemJSON429
+}
+
+// GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
+func (r ListKeysResponse) GetApplicationProblemJSON503() *Problem503 {
+	return r.ApplicationProblemJSON503
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -18894,6 +19376,16 @@ type CreateKeyResponse401Headers struct {
 	WWWAuthenticate *string
 }
 
+// CreateKeyResponse409Headers the declared response headers of an HTTP 409 response for CreateKey
+type CreateKeyResponse409Headers struct {
+	RetryAfter *int
+}
+
+// CreateKeyResponse429Headers the declared response headers of an HTTP 429 response for CreateKey
+type CreateKeyResponse429Headers struct {
+	RetryAfter *int
+}
+
 // CreateKeyResponse503Headers the declared response headers of an HTTP 503 response for CreateKey
 type CreateKeyResponse503Headers struct {
 	RetryAfter *int
@@ -18910,12 +19402,16 @@ type CreateKeyResponse struct {
 	ApplicationProblemJSON401 *Problem401
 	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
 	ApplicationProblemJSON403 *Problem403
+	// ApplicationProblemJSON408 the response for an HTTP 408 `application/problem+json` response
+	ApplicationProblemJSON408 *Problem408
 	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
 	ApplicationProblemJSON409 *Problem409
 	// ApplicationProblemJSON413 the response for an HTTP 413 `application/problem+json` response
 	ApplicationProblemJSON413 *Problem413
 	// ApplicationProblemJSON415 the response for an HTTP 415 `application/problem+json` response
 	ApplicationProblemJSON415 *Problem415
+	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationProblemJSON429 *Problem429
 	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationProblemJSON503 *Problem503
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
@@ -18924,6 +19420,10 @@ type CreateKeyResponse struct {
 	Headers201 *CreateKeyResponse201Headers
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *CreateKeyResponse401Headers
+	// Headers409 the parsed response headers for an HTTP 409 response
+	Headers409 *CreateKeyResponse409Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *CreateKeyResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
 	Headers503 *CreateKeyResponse503Headers
 }
@@ -18948,6 +19448,11 @@ func (r CreateKeyResponse) GetApplicationProblemJSON403() *Problem403 {
 	return r.ApplicationProblemJSON403
 }
 
+// GetApplicationProblemJSON408 returns the response for an HTTP 408 `application/problem+json` response
+func (r CreateKeyResponse) GetApplicationProblemJSON408() *Problem408 {
+	return r.ApplicationProblemJSON408
+}
+
 // GetApplicationProblemJSON409 returns the response for an HTTP 409 `application/problem+json` response
 func (r CreateKeyResponse) GetApplicationProblemJSON409() *Problem409 {
 	return r.ApplicationProblemJSON409
@@ -18961,6 +19466,11 @@ func (r CreateKeyResponse) GetApplicationProblemJSON413() *Problem413 {
 // GetApplicationProblemJSON415 returns the response for an HTTP 415 `application/problem+json` response
 func (r CreateKeyResponse) GetApplicationProblemJSON415() *Problem415 {
 	return r.ApplicationProblemJSON415
+}
+
+// GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r CreateKeyResponse) GetApplicationProblemJSON429() *Problem429 {
+	return r.ApplicationProblemJSON429
 }
 
 // GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
@@ -19007,6 +19517,16 @@ type RevokeKeyResponse401Headers struct {
 	WWWAuthenticate *string
 }
 
+// RevokeKeyResponse409Headers the declared response headers of an HTTP 409 response for RevokeKey
+type RevokeKeyResponse409Headers struct {
+	RetryAfter *int
+}
+
+// RevokeKeyResponse429Headers the declared response headers of an HTTP 429 response for RevokeKey
+type RevokeKeyResponse429Headers struct {
+	RetryAfter *int
+}
+
 // RevokeKeyResponse503Headers the declared response headers of an HTTP 503 response for RevokeKey
 type RevokeKeyResponse503Headers struct {
 	RetryAfter *int
@@ -19031,12 +19551,18 @@ type RevokeKeyResponse struct {
 	ApplicationProblemJSON412 *Problem412
 	// ApplicationProblemJSON428 the response for an HTTP 428 `application/problem+json` response
 	ApplicationProblemJSON428 *Problem428
+	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationProblemJSON429 *Problem429
 	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationProblemJSON503 *Problem503
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *RevokeKeyResponse401Headers
+	// Headers409 the parsed response headers for an HTTP 409 response
+	Headers409 *RevokeKeyResponse409Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *RevokeKeyResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
 	Headers503 *RevokeKeyResponse503Headers
 }
@@ -19079,6 +19605,11 @@ func (r RevokeKeyResponse) GetApplicationProblemJSON412() *Problem412 {
 // GetApplicationProblemJSON428 returns the response for an HTTP 428 `application/problem+json` response
 func (r RevokeKeyResponse) GetApplicationProblemJSON428() *Problem428 {
 	return r.ApplicationProblemJSON428
+}
+
+// GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r RevokeKeyResponse) GetApplicationProblemJSON429() *Problem429 {
+	return r.ApplicationProblemJSON429
 }
 
 // GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
@@ -19130,6 +19661,16 @@ type GetKeyResponse401Headers struct {
 	WWWAuthenticate *string
 }
 
+// GetKeyResponse429Headers the declared response headers of an HTTP 429 response for GetKey
+type GetKeyResponse429Headers struct {
+	RetryAfter *int
+}
+
+// GetKeyResponse503Headers the declared response headers of an HTTP 503 response for GetKey
+type GetKeyResponse503Headers struct {
+	RetryAfter *int
+}
+
 type GetKeyResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -19143,12 +19684,20 @@ type GetKeyResponse struct {
 	ApplicationProblemJSON403 *Problem403
 	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
 	ApplicationProblemJSON404 *Problem404
+	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationProblemJSON429 *Problem429
+	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
+	ApplicationProblemJSON503 *Problem503
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *GetKeyResponse200Headers
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *GetKeyResponse401Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *GetKeyResponse429Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *GetKeyResponse503Headers
 }
 
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
@@ -19174,6 +19723,16 @@ func (r GetKeyResponse) GetApplicationProblemJSON403() *Problem403 {
 // GetApplicationProblemJSON404 returns the response for an HTTP 404 `application/problem+json` response
 func (r GetKeyResponse) GetApplicationProblemJSON404() *Problem404 {
 	return r.ApplicationProblemJSON404
+}
+
+// GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r GetKeyResponse) GetApplicationProblemJSON429() *Problem429 {
+	return r.ApplicationProblemJSON429
+}
+
+// GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
+func (r GetKeyResponse) GetApplicationProblemJSON503() *Problem503 {
+	return r.ApplicationProblemJSON503
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -19220,6 +19779,16 @@ type UpdateKeyResponse401Headers struct {
 	WWWAuthenticate *string
 }
 
+// UpdateKeyResponse409Headers the declared response headers of an HTTP 409 response for UpdateKey
+type UpdateKeyResponse409Headers struct {
+	RetryAfter *int
+}
+
+// UpdateKeyResponse429Headers the declared response headers of an HTTP 429 response for UpdateKey
+type UpdateKeyResponse429Headers struct {
+	RetryAfter *int
+}
+
 // UpdateKeyResponse503Headers the declared response headers of an HTTP 503 response for UpdateKey
 type UpdateKeyResponse503Headers struct {
 	RetryAfter *int
@@ -19238,6 +19807,8 @@ type UpdateKeyResponse struct {
 	ApplicationProblemJSON403 *Problem403
 	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
 	ApplicationProblemJSON404 *Problem404
+	// ApplicationProblemJSON408 the response for an HTTP 408 `application/problem+json` response
+	ApplicationProblemJSON408 *Problem408
 	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
 	ApplicationProblemJSON409 *Problem409
 	// ApplicationProblemJSON412 the response for an HTTP 412 `application/problem+json` response
@@ -19248,6 +19819,8 @@ type UpdateKeyResponse struct {
 	ApplicationProblemJSON415 *Problem415
 	// ApplicationProblemJSON428 the response for an HTTP 428 `application/problem+json` response
 	ApplicationProblemJSON428 *Problem428
+	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationProblemJSON429 *Problem429
 	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationProblemJSON503 *Problem503
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
@@ -19256,6 +19829,10 @@ type UpdateKeyResponse struct {
 	Headers200 *UpdateKeyResponse200Headers
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *UpdateKeyResponse401Headers
+	// Headers409 the parsed response headers for an HTTP 409 response
+	Headers409 *UpdateKeyResponse409Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *UpdateKeyResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
 	Headers503 *UpdateKeyResponse503Headers
 }
@@ -19285,6 +19862,11 @@ func (r UpdateKeyResponse) GetApplicationProblemJSON404() *Problem404 {
 	return r.ApplicationProblemJSON404
 }
 
+// GetApplicationProblemJSON408 returns the response for an HTTP 408 `application/problem+json` response
+func (r UpdateKeyResponse) GetApplicationProblemJSON408() *Problem408 {
+	return r.ApplicationProblemJSON408
+}
+
 // GetApplicationProblemJSON409 returns the response for an HTTP 409 `application/problem+json` response
 func (r UpdateKeyResponse) GetApplicationProblemJSON409() *Problem409 {
 	return r.ApplicationProblemJSON409
@@ -19308,6 +19890,11 @@ func (r UpdateKeyResponse) GetApplicationProblemJSON415() *Problem415 {
 // GetApplicationProblemJSON428 returns the response for an HTTP 428 `application/problem+json` response
 func (r UpdateKeyResponse) GetApplicationProblemJSON428() *Problem428 {
 	return r.ApplicationProblemJSON428
+}
+
+// GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r UpdateKeyResponse) GetApplicationProblemJSON429() *Problem429 {
+	return r.ApplicationProblemJSON429
 }
 
 // GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
@@ -19359,6 +19946,16 @@ type RotateKeyResponse401Headers struct {
 	WWWAuthenticate *string
 }
 
+// RotateKeyResponse409Headers the declared response headers of an HTTP 409 response for RotateKey
+type RotateKeyResponse409Headers struct {
+	RetryAfter *int
+}
+
+// RotateKeyResponse429Headers the declared response headers of an HTTP 429 response for RotateKey
+type RotateKeyResponse429Headers struct {
+	RetryAfter *int
+}
+
 // RotateKeyResponse503Headers the declared response headers of an HTTP 503 response for RotateKey
 type RotateKeyResponse503Headers struct {
 	RetryAfter *int
@@ -19377,6 +19974,8 @@ type RotateKeyResponse struct {
 	ApplicationProblemJSON403 *Problem403
 	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
 	ApplicationProblemJSON404 *Problem404
+	// ApplicationProblemJSON408 the response for an HTTP 408 `application/problem+json` response
+	ApplicationProblemJSON408 *Problem408
 	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
 	ApplicationProblemJSON409 *Problem409
 	// ApplicationProblemJSON412 the response for an HTTP 412 `application/problem+json` response
@@ -19387,6 +19986,8 @@ type RotateKeyResponse struct {
 	ApplicationProblemJSON415 *Problem415
 	// ApplicationProblemJSON428 the response for an HTTP 428 `application/problem+json` response
 	ApplicationProblemJSON428 *Problem428
+	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationProblemJSON429 *Problem429
 	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationProblemJSON503 *Problem503
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
@@ -19395,6 +19996,10 @@ type RotateKeyResponse struct {
 	Headers200 *RotateKeyResponse200Headers
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *RotateKeyResponse401Headers
+	// Headers409 the parsed response headers for an HTTP 409 response
+	Headers409 *RotateKeyResponse409Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *RotateKeyResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
 	Headers503 *RotateKeyResponse503Headers
 }
@@ -19424,6 +20029,11 @@ func (r RotateKeyResponse) GetApplicationProblemJSON404() *Problem404 {
 	return r.ApplicationProblemJSON404
 }
 
+// GetApplicationProblemJSON408 returns the response for an HTTP 408 `application/problem+json` response
+func (r RotateKeyResponse) GetApplicationProblemJSON408() *Problem408 {
+	return r.ApplicationProblemJSON408
+}
+
 // GetApplicationProblemJSON409 returns the response for an HTTP 409 `application/problem+json` response
 func (r RotateKeyResponse) GetApplicationProblemJSON409() *Problem409 {
 	return r.ApplicationProblemJSON409
@@ -19447,6 +20057,11 @@ func (r RotateKeyResponse) GetApplicationProblemJSON415() *Problem415 {
 // GetApplicationProblemJSON428 returns the response for an HTTP 428 `application/problem+json` response
 func (r RotateKeyResponse) GetApplicationProblemJSON428() *Problem428 {
 	return r.ApplicationProblemJSON428
+}
+
+// GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r RotateKeyResponse) GetApplicationProblemJSON429() *Problem429 {
+	return r.ApplicationProblemJSON429
 }
 
 // GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
@@ -19493,6 +20108,8 @@ type GetLivezResponse struct {
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *ProbeStatus
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *Problem400
 	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
 	ApplicationProblemJSON403 *Problem403
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
@@ -19502,6 +20119,11 @@ type GetLivezResponse struct {
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
 func (r GetLivezResponse) GetJSON200() *ProbeStatus {
 	return r.JSON200
+}
+
+// GetApplicationProblemJSON400 returns the response for an HTTP 400 `application/problem+json` response
+func (r GetLivezResponse) GetApplicationProblemJSON400() *Problem400 {
+	return r.ApplicationProblemJSON400
 }
 
 // GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
@@ -19548,6 +20170,16 @@ type GetMetricsResponse401Headers struct {
 	WWWAuthenticate *string
 }
 
+// GetMetricsResponse429Headers the declared response headers of an HTTP 429 response for GetMetrics
+type GetMetricsResponse429Headers struct {
+	RetryAfter *int
+}
+
+// GetMetricsResponse503Headers the declared response headers of an HTTP 503 response for GetMetrics
+type GetMetricsResponse503Headers struct {
+	RetryAfter *int
+}
+
 type GetMetricsResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -19555,10 +20187,18 @@ type GetMetricsResponse struct {
 	ApplicationProblemJSON401 *Problem401
 	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
 	ApplicationProblemJSON403 *Problem403
+	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationProblemJSON429 *Problem429
+	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
+	ApplicationProblemJSON503 *Problem503
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *GetMetricsResponse401Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *GetMetricsResponse429Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *GetMetricsResponse503Headers
 }
 
 // GetApplicationProblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
@@ -19569,6 +20209,16 @@ func (r GetMetricsResponse) GetApplicationProblemJSON401() *Problem401 {
 // GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
 func (r GetMetricsResponse) GetApplicationProblemJSON403() *Problem403 {
 	return r.ApplicationProblemJSON403
+}
+
+// GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r GetMetricsResponse) GetApplicationProblemJSON429() *Problem429 {
+	return r.ApplicationProblemJSON429
+}
+
+// GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
+func (r GetMetricsResponse) GetApplicationProblemJSON503() *Problem503 {
+	return r.ApplicationProblemJSON503
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -19610,6 +20260,11 @@ type DryRunPolicyResponse401Headers struct {
 	WWWAuthenticate *string
 }
 
+// DryRunPolicyResponse429Headers the declared response headers of an HTTP 429 response for DryRunPolicy
+type DryRunPolicyResponse429Headers struct {
+	RetryAfter *int
+}
+
 // DryRunPolicyResponse503Headers the declared response headers of an HTTP 503 response for DryRunPolicy
 type DryRunPolicyResponse503Headers struct {
 	RetryAfter *int
@@ -19626,18 +20281,24 @@ type DryRunPolicyResponse struct {
 	ApplicationProblemJSON401 *Problem401
 	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
 	ApplicationProblemJSON403 *Problem403
+	// ApplicationProblemJSON408 the response for an HTTP 408 `application/problem+json` response
+	ApplicationProblemJSON408 *Problem408
 	// ApplicationProblemJSON413 the response for an HTTP 413 `application/problem+json` response
 	ApplicationProblemJSON413 *Problem413
 	// ApplicationProblemJSON415 the response for an HTTP 415 `application/problem+json` response
 	ApplicationProblemJSON415 *Problem415
 	// ApplicationProblemJSON422 the response for an HTTP 422 `application/problem+json` response
 	ApplicationProblemJSON422 *Problem422
+	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationProblemJSON429 *Problem429
 	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationProblemJSON503 *Problem503
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *DryRunPolicyResponse401Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *DryRunPolicyResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
 	Headers503 *DryRunPolicyResponse503Headers
 }
@@ -19662,6 +20323,11 @@ func (r DryRunPolicyResponse) GetApplicationProblemJSON403() *Problem403 {
 	return r.ApplicationProblemJSON403
 }
 
+// GetApplicationProblemJSON408 returns the response for an HTTP 408 `application/problem+json` response
+func (r DryRunPolicyResponse) GetApplicationProblemJSON408() *Problem408 {
+	return r.ApplicationProblemJSON408
+}
+
 // GetApplicationProblemJSON413 returns the response for an HTTP 413 `application/problem+json` response
 func (r DryRunPolicyResponse) GetApplicationProblemJSON413() *Problem413 {
 	return r.ApplicationProblemJSON413
@@ -19675,6 +20341,11 @@ func (r DryRunPolicyResponse) GetApplicationProblemJSON415() *Problem415 {
 // GetApplicationProblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
 func (r DryRunPolicyResponse) GetApplicationProblemJSON422() *Problem422 {
 	return r.ApplicationProblemJSON422
+}
+
+// GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r DryRunPolicyResponse) GetApplicationProblemJSON429() *Problem429 {
+	return r.ApplicationProblemJSON429
 }
 
 // GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
@@ -19721,6 +20392,16 @@ type TestPolicyResponse401Headers struct {
 	WWWAuthenticate *string
 }
 
+// TestPolicyResponse429Headers the declared response headers of an HTTP 429 response for TestPolicy
+type TestPolicyResponse429Headers struct {
+	RetryAfter *int
+}
+
+// TestPolicyResponse503Headers the declared response headers of an HTTP 503 response for TestPolicy
+type TestPolicyResponse503Headers struct {
+	RetryAfter *int
+}
+
 type TestPolicyResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -19734,16 +20415,26 @@ type TestPolicyResponse struct {
 	ApplicationProblemJSON403 *Problem403
 	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
 	ApplicationProblemJSON404 *Problem404
+	// ApplicationProblemJSON408 the response for an HTTP 408 `application/problem+json` response
+	ApplicationProblemJSON408 *Problem408
 	// ApplicationProblemJSON413 the response for an HTTP 413 `application/problem+json` response
 	ApplicationProblemJSON413 *Problem413
 	// ApplicationProblemJSON415 the response for an HTTP 415 `application/problem+json` response
 	ApplicationProblemJSON415 *Problem415
 	// ApplicationProblemJSON422 the response for an HTTP 422 `application/problem+json` response
 	ApplicationProblemJSON422 *Problem422
+	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationProblemJSON429 *Problem429
+	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
+	ApplicationProblemJSON503 *Problem503
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *TestPolicyResponse401Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *TestPolicyResponse429Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *TestPolicyResponse503Headers
 }
 
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
@@ -19771,6 +20462,11 @@ func (r TestPolicyResponse) GetApplicationProblemJSON404() *Problem404 {
 	return r.ApplicationProblemJSON404
 }
 
+// GetApplicationProblemJSON408 returns the response for an HTTP 408 `application/problem+json` response
+func (r TestPolicyResponse) GetApplicationProblemJSON408() *Problem408 {
+	return r.ApplicationProblemJSON408
+}
+
 // GetApplicationProblemJSON413 returns the response for an HTTP 413 `application/problem+json` response
 func (r TestPolicyResponse) GetApplicationProblemJSON413() *Problem413 {
 	return r.ApplicationProblemJSON413
@@ -19784,6 +20480,16 @@ func (r TestPolicyResponse) GetApplicationProblemJSON415() *Problem415 {
 // GetApplicationProblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
 func (r TestPolicyResponse) GetApplicationProblemJSON422() *Problem422 {
 	return r.ApplicationProblemJSON422
+}
+
+// GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r TestPolicyResponse) GetApplicationProblemJSON429() *Problem429 {
+	return r.ApplicationProblemJSON429
+}
+
+// GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
+func (r TestPolicyResponse) GetApplicationProblemJSON503() *Problem503 {
+	return r.ApplicationProblemJSON503
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -19825,6 +20531,16 @@ type PreflightResponse401Headers struct {
 	WWWAuthenticate *string
 }
 
+// PreflightResponse429Headers the declared response headers of an HTTP 429 response for Preflight
+type PreflightResponse429Headers struct {
+	RetryAfter *int
+}
+
+// PreflightResponse503Headers the declared response headers of an HTTP 503 response for Preflight
+type PreflightResponse503Headers struct {
+	RetryAfter *int
+}
+
 type PreflightResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -19836,10 +20552,18 @@ type PreflightResponse struct {
 	ApplicationProblemJSON401 *Problem401
 	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
 	ApplicationProblemJSON403 *Problem403
+	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationProblemJSON429 *Problem429
+	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
+	ApplicationProblemJSON503 *Problem503
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *PreflightResponse401Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *PreflightResponse429Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *PreflightResponse503Headers
 }
 
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
@@ -19860,6 +20584,16 @@ func (r PreflightResponse) GetApplicationProblemJSON401() *Problem401 {
 // GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
 func (r PreflightResponse) GetApplicationProblemJSON403() *Problem403 {
 	return r.ApplicationProblemJSON403
+}
+
+// GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r PreflightResponse) GetApplicationProblemJSON429() *Problem429 {
+	return r.ApplicationProblemJSON429
+}
+
+// GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
+func (r PreflightResponse) GetApplicationProblemJSON503() *Problem503 {
+	return r.ApplicationProblemJSON503
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -19906,6 +20640,8 @@ type GetReadyzResponse struct {
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *ProbeStatus
+	// ApplicationProblemJSON400 the response for an HTTP 400 `application/problem+json` response
+	ApplicationProblemJSON400 *Problem400
 	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
 	ApplicationProblemJSON403 *Problem403
 	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
@@ -19919,6 +20655,11 @@ type GetReadyzResponse struct {
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
 func (r GetReadyzResponse) GetJSON200() *ProbeStatus {
 	return r.JSON200
+}
+
+// GetApplicationProblemJSON400 returns the response for an HTTP 400 `application/problem+json` response
+func (r GetReadyzResponse) GetApplicationProblemJSON400() *Problem400 {
+	return r.ApplicationProblemJSON400
 }
 
 // GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
@@ -19970,6 +20711,16 @@ type ListServersResponse401Headers struct {
 	WWWAuthenticate *string
 }
 
+// ListServersResponse429Headers the declared response headers of an HTTP 429 response for ListServers
+type ListServersResponse429Headers struct {
+	RetryAfter *int
+}
+
+// ListServersResponse503Headers the declared response headers of an HTTP 503 response for ListServers
+type ListServersResponse503Headers struct {
+	RetryAfter *int
+}
+
 type ListServersResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -19981,10 +20732,18 @@ type ListServersResponse struct {
 	ApplicationProblemJSON401 *Problem401
 	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
 	ApplicationProblemJSON403 *Problem403
+	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationProblemJSON429 *Problem429
+	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
+	ApplicationProblemJSON503 *Problem503
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *ListServersResponse401Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *ListServersResponse429Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *ListServersResponse503Headers
 }
 
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
@@ -20005,6 +20764,16 @@ func (r ListServersResponse) GetApplicationProblemJSON401() *Problem401 {
 // GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
 func (r ListServersResponse) GetApplicationProblemJSON403() *Problem403 {
 	return r.ApplicationProblemJSON403
+}
+
+// GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r ListServersResponse) GetApplicationProblemJSON429() *Problem429 {
+	return r.ApplicationProblemJSON429
+}
+
+// GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
+func (r ListServersResponse) GetApplicationProblemJSON503() *Problem503 {
+	return r.ApplicationProblemJSON503
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -20051,6 +20820,16 @@ type AddServerResponse401Headers struct {
 	WWWAuthenticate *string
 }
 
+// AddServerResponse409Headers the declared response headers of an HTTP 409 response for AddServer
+type AddServerResponse409Headers struct {
+	RetryAfter *int
+}
+
+// AddServerResponse429Headers the declared response headers of an HTTP 429 response for AddServer
+type AddServerResponse429Headers struct {
+	RetryAfter *int
+}
+
 // AddServerResponse503Headers the declared response headers of an HTTP 503 response for AddServer
 type AddServerResponse503Headers struct {
 	RetryAfter *int
@@ -20067,12 +20846,16 @@ type AddServerResponse struct {
 	ApplicationProblemJSON401 *Problem401
 	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
 	ApplicationProblemJSON403 *Problem403
+	// ApplicationProblemJSON408 the response for an HTTP 408 `application/problem+json` response
+	ApplicationProblemJSON408 *Problem408
 	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
 	ApplicationProblemJSON409 *Problem409
 	// ApplicationProblemJSON413 the response for an HTTP 413 `application/problem+json` response
 	ApplicationProblemJSON413 *Problem413
 	// ApplicationProblemJSON415 the response for an HTTP 415 `application/problem+json` response
 	ApplicationProblemJSON415 *Problem415
+	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationProblemJSON429 *Problem429
 	// ApplicationProblemJSON502 the response for an HTTP 502 `application/problem+json` response
 	ApplicationProblemJSON502 *Problem502
 	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
@@ -20083,6 +20866,10 @@ type AddServerResponse struct {
 	Headers201 *AddServerResponse201Headers
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *AddServerResponse401Headers
+	// Headers409 the parsed response headers for an HTTP 409 response
+	Headers409 *AddServerResponse409Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *AddServerResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
 	Headers503 *AddServerResponse503Headers
 }
@@ -20107,6 +20894,11 @@ func (r AddServerResponse) GetApplicationProblemJSON403() *Problem403 {
 	return r.ApplicationProblemJSON403
 }
 
+// GetApplicationProblemJSON408 returns the response for an HTTP 408 `application/problem+json` response
+func (r AddServerResponse) GetApplicationProblemJSON408() *Problem408 {
+	return r.ApplicationProblemJSON408
+}
+
 // GetApplicationProblemJSON409 returns the response for an HTTP 409 `application/problem+json` response
 func (r AddServerResponse) GetApplicationProblemJSON409() *Problem409 {
 	return r.ApplicationProblemJSON409
@@ -20120,6 +20912,11 @@ func (r AddServerResponse) GetApplicationProblemJSON413() *Problem413 {
 // GetApplicationProblemJSON415 returns the response for an HTTP 415 `application/problem+json` response
 func (r AddServerResponse) GetApplicationProblemJSON415() *Problem415 {
 	return r.ApplicationProblemJSON415
+}
+
+// GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r AddServerResponse) GetApplicationProblemJSON429() *Problem429 {
+	return r.ApplicationProblemJSON429
 }
 
 // GetApplicationProblemJSON502 returns the response for an HTTP 502 `application/problem+json` response
@@ -20171,6 +20968,16 @@ type RemoveServerResponse401Headers struct {
 	WWWAuthenticate *string
 }
 
+// RemoveServerResponse409Headers the declared response headers of an HTTP 409 response for RemoveServer
+type RemoveServerResponse409Headers struct {
+	RetryAfter *int
+}
+
+// RemoveServerResponse429Headers the declared response headers of an HTTP 429 response for RemoveServer
+type RemoveServerResponse429Headers struct {
+	RetryAfter *int
+}
+
 // RemoveServerResponse503Headers the declared response headers of an HTTP 503 response for RemoveServer
 type RemoveServerResponse503Headers struct {
 	RetryAfter *int
@@ -20191,12 +20998,18 @@ type RemoveServerResponse struct {
 	ApplicationProblemJSON404 *Problem404
 	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
 	ApplicationProblemJSON409 *Problem409
+	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationProblemJSON429 *Problem429
 	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationProblemJSON503 *Problem503
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *RemoveServerResponse401Headers
+	// Headers409 the parsed response headers for an HTTP 409 response
+	Headers409 *RemoveServerResponse409Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *RemoveServerResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
 	Headers503 *RemoveServerResponse503Headers
 }
@@ -20229,6 +21042,11 @@ func (r RemoveServerResponse) GetApplicationProblemJSON404() *Problem404 {
 // GetApplicationProblemJSON409 returns the response for an HTTP 409 `application/problem+json` response
 func (r RemoveServerResponse) GetApplicationProblemJSON409() *Problem409 {
 	return r.ApplicationProblemJSON409
+}
+
+// GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r RemoveServerResponse) GetApplicationProblemJSON429() *Problem429 {
+	return r.ApplicationProblemJSON429
 }
 
 // GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
@@ -20275,6 +21093,16 @@ type GetServerResponse401Headers struct {
 	WWWAuthenticate *string
 }
 
+// GetServerResponse429Headers the declared response headers of an HTTP 429 response for GetServer
+type GetServerResponse429Headers struct {
+	RetryAfter *int
+}
+
+// GetServerResponse503Headers the declared response headers of an HTTP 503 response for GetServer
+type GetServerResponse503Headers struct {
+	RetryAfter *int
+}
+
 type GetServerResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -20288,10 +21116,18 @@ type GetServerResponse struct {
 	ApplicationProblemJSON403 *Problem403
 	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
 	ApplicationProblemJSON404 *Problem404
+	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationProblemJSON429 *Problem429
+	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
+	ApplicationProblemJSON503 *Problem503
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *GetServerResponse401Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *GetServerResponse429Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *GetServerResponse503Headers
 }
 
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
@@ -20317,6 +21153,16 @@ func (r GetServerResponse) GetApplicationProblemJSON403() *Problem403 {
 // GetApplicationProblemJSON404 returns the response for an HTTP 404 `application/problem+json` response
 func (r GetServerResponse) GetApplicationProblemJSON404() *Problem404 {
 	return r.ApplicationProblemJSON404
+}
+
+// GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r GetServerResponse) GetApplicationProblemJSON429() *Problem429 {
+	return r.ApplicationProblemJSON429
+}
+
+// GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
+func (r GetServerResponse) GetApplicationProblemJSON503() *Problem503 {
+	return r.ApplicationProblemJSON503
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -20358,6 +21204,11 @@ type GetServerOpenapiResponse401Headers struct {
 	WWWAuthenticate *string
 }
 
+// GetServerOpenapiResponse429Headers the declared response headers of an HTTP 429 response for GetServerOpenapi
+type GetServerOpenapiResponse429Headers struct {
+	RetryAfter *int
+}
+
 // GetServerOpenapiResponse503Headers the declared response headers of an HTTP 503 response for GetServerOpenapi
 type GetServerOpenapiResponse503Headers struct {
 	RetryAfter *int
@@ -20376,12 +21227,16 @@ type GetServerOpenapiResponse struct {
 	ApplicationProblemJSON403 *Problem403
 	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
 	ApplicationProblemJSON404 *Problem404
+	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationProblemJSON429 *Problem429
 	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationProblemJSON503 *Problem503
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *GetServerOpenapiResponse401Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *GetServerOpenapiResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
 	Headers503 *GetServerOpenapiResponse503Headers
 }
@@ -20409,6 +21264,11 @@ func (r GetServerOpenapiResponse) GetApplicationProblemJSON403() *Problem403 {
 // GetApplicationProblemJSON404 returns the response for an HTTP 404 `application/problem+json` response
 func (r GetServerOpenapiResponse) GetApplicationProblemJSON404() *Problem404 {
 	return r.ApplicationProblemJSON404
+}
+
+// GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r GetServerOpenapiResponse) GetApplicationProblemJSON429() *Problem429 {
+	return r.ApplicationProblemJSON429
 }
 
 // GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
@@ -20455,6 +21315,16 @@ type GetServerPinsResponse401Headers struct {
 	WWWAuthenticate *string
 }
 
+// GetServerPinsResponse409Headers the declared response headers of an HTTP 409 response for GetServerPins
+type GetServerPinsResponse409Headers struct {
+	RetryAfter *int
+}
+
+// GetServerPinsResponse429Headers the declared response headers of an HTTP 429 response for GetServerPins
+type GetServerPinsResponse429Headers struct {
+	RetryAfter *int
+}
+
 // GetServerPinsResponse503Headers the declared response headers of an HTTP 503 response for GetServerPins
 type GetServerPinsResponse503Headers struct {
 	RetryAfter *int
@@ -20475,12 +21345,18 @@ type GetServerPinsResponse struct {
 	ApplicationProblemJSON404 *Problem404
 	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
 	ApplicationProblemJSON409 *Problem409
+	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationProblemJSON429 *Problem429
 	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationProblemJSON503 *Problem503
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *GetServerPinsResponse401Headers
+	// Headers409 the parsed response headers for an HTTP 409 response
+	Headers409 *GetServerPinsResponse409Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *GetServerPinsResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
 	Headers503 *GetServerPinsResponse503Headers
 }
@@ -20513,6 +21389,11 @@ func (r GetServerPinsResponse) GetApplicationProblemJSON404() *Problem404 {
 // GetApplicationProblemJSON409 returns the response for an HTTP 409 `application/problem+json` response
 func (r GetServerPinsResponse) GetApplicationProblemJSON409() *Problem409 {
 	return r.ApplicationProblemJSON409
+}
+
+// GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r GetServerPinsResponse) GetApplicationProblemJSON429() *Problem429 {
+	return r.ApplicationProblemJSON429
 }
 
 // GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
@@ -20559,6 +21440,16 @@ type AcceptServerPinsResponse401Headers struct {
 	WWWAuthenticate *string
 }
 
+// AcceptServerPinsResponse409Headers the declared response headers of an HTTP 409 response for AcceptServerPins
+type AcceptServerPinsResponse409Headers struct {
+	RetryAfter *int
+}
+
+// AcceptServerPinsResponse429Headers the declared response headers of an HTTP 429 response for AcceptServerPins
+type AcceptServerPinsResponse429Headers struct {
+	RetryAfter *int
+}
+
 // AcceptServerPinsResponse503Headers the declared response headers of an HTTP 503 response for AcceptServerPins
 type AcceptServerPinsResponse503Headers struct {
 	RetryAfter *int
@@ -20577,18 +21468,26 @@ type AcceptServerPinsResponse struct {
 	ApplicationProblemJSON403 *Problem403
 	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
 	ApplicationProblemJSON404 *Problem404
+	// ApplicationProblemJSON408 the response for an HTTP 408 `application/problem+json` response
+	ApplicationProblemJSON408 *Problem408
 	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
 	ApplicationProblemJSON409 *Problem409
 	// ApplicationProblemJSON413 the response for an HTTP 413 `application/problem+json` response
 	ApplicationProblemJSON413 *Problem413
 	// ApplicationProblemJSON415 the response for an HTTP 415 `application/problem+json` response
 	ApplicationProblemJSON415 *Problem415
+	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationProblemJSON429 *Problem429
 	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationProblemJSON503 *Problem503
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *AcceptServerPinsResponse401Headers
+	// Headers409 the parsed response headers for an HTTP 409 response
+	Headers409 *AcceptServerPinsResponse409Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *AcceptServerPinsResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
 	Headers503 *AcceptServerPinsResponse503Headers
 }
@@ -20618,6 +21517,11 @@ func (r AcceptServerPinsResponse) GetApplicationProblemJSON404() *Problem404 {
 	return r.ApplicationProblemJSON404
 }
 
+// GetApplicationProblemJSON408 returns the response for an HTTP 408 `application/problem+json` response
+func (r AcceptServerPinsResponse) GetApplicationProblemJSON408() *Problem408 {
+	return r.ApplicationProblemJSON408
+}
+
 // GetApplicationProblemJSON409 returns the response for an HTTP 409 `application/problem+json` response
 func (r AcceptServerPinsResponse) GetApplicationProblemJSON409() *Problem409 {
 	return r.ApplicationProblemJSON409
@@ -20631,6 +21535,11 @@ func (r AcceptServerPinsResponse) GetApplicationProblemJSON413() *Problem413 {
 // GetApplicationProblemJSON415 returns the response for an HTTP 415 `application/problem+json` response
 func (r AcceptServerPinsResponse) GetApplicationProblemJSON415() *Problem415 {
 	return r.ApplicationProblemJSON415
+}
+
+// GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r AcceptServerPinsResponse) GetApplicationProblemJSON429() *Problem429 {
+	return r.ApplicationProblemJSON429
 }
 
 // GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
@@ -20677,6 +21586,11 @@ type ListServerPromptsResponse401Headers struct {
 	WWWAuthenticate *string
 }
 
+// ListServerPromptsResponse429Headers the declared response headers of an HTTP 429 response for ListServerPrompts
+type ListServerPromptsResponse429Headers struct {
+	RetryAfter *int
+}
+
 // ListServerPromptsResponse503Headers the declared response headers of an HTTP 503 response for ListServerPrompts
 type ListServerPromptsResponse503Headers struct {
 	RetryAfter *int
@@ -20695,12 +21609,16 @@ type ListServerPromptsResponse struct {
 	ApplicationProblemJSON403 *Problem403
 	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
 	ApplicationProblemJSON404 *Problem404
+	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationProblemJSON429 *Problem429
 	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationProblemJSON503 *Problem503
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *ListServerPromptsResponse401Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *ListServerPromptsResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
 	Headers503 *ListServerPromptsResponse503Headers
 }
@@ -20728,6 +21646,11 @@ func (r ListServerPromptsResponse) GetApplicationProblemJSON403() *Problem403 {
 // GetApplicationProblemJSON404 returns the response for an HTTP 404 `application/problem+json` response
 func (r ListServerPromptsResponse) GetApplicationProblemJSON404() *Problem404 {
 	return r.ApplicationProblemJSON404
+}
+
+// GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r ListServerPromptsResponse) GetApplicationProblemJSON429() *Problem429 {
+	return r.ApplicationProblemJSON429
 }
 
 // GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
@@ -20783,6 +21706,11 @@ type GetPromptResponse401Headers struct {
 	WWWAuthenticate *string
 }
 
+// GetPromptResponse409Headers the declared response headers of an HTTP 409 response for GetPrompt
+type GetPromptResponse409Headers struct {
+	RetryAfter *int
+}
+
 // GetPromptResponse429Headers the declared response headers of an HTTP 429 response for GetPrompt
 type GetPromptResponse429Headers struct {
 	RetryAfter *int
@@ -20830,6 +21758,8 @@ type GetPromptResponse struct {
 	Headers200 *GetPromptResponse200Headers
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *GetPromptResponse401Headers
+	// Headers409 the parsed response headers for an HTTP 409 response
+	Headers409 *GetPromptResponse409Headers
 	// Headers429 the parsed response headers for an HTTP 429 response
 	Headers429 *GetPromptResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
@@ -20945,6 +21875,11 @@ type ListServerResourcesResponse401Headers struct {
 	WWWAuthenticate *string
 }
 
+// ListServerResourcesResponse409Headers the declared response headers of an HTTP 409 response for ListServerResources
+type ListServerResourcesResponse409Headers struct {
+	RetryAfter *int
+}
+
 // ListServerResourcesResponse429Headers the declared response headers of an HTTP 429 response for ListServerResources
 type ListServerResourcesResponse429Headers struct {
 	RetryAfter *int
@@ -20968,16 +21903,8 @@ type ListServerResourcesResponse struct {
 	ApplicationProblemJSON403 *Problem403
 	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
 	ApplicationProblemJSON404 *Problem404
-	// ApplicationProblemJSON408 the response for an HTTP 408 `application/problem+json` response
-	ApplicationProblemJSON408 *Problem408
 	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
 	ApplicationProblemJSON409 *Problem409
-	// ApplicationProblemJSON413 the response for an HTTP 413 `application/problem+json` response
-	ApplicationProblemJSON413 *Problem413
-	// ApplicationProblemJSON415 the response for an HTTP 415 `application/problem+json` response
-	ApplicationProblemJSON415 *Problem415
-	// ApplicationProblemJSON422 the response for an HTTP 422 `application/problem+json` response
-	ApplicationProblemJSON422 *Problem422
 	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
 	ApplicationProblemJSON429 *Problem429
 	// ApplicationProblemJSON502 the response for an HTTP 502 `application/problem+json` response
@@ -20990,6 +21917,8 @@ type ListServerResourcesResponse struct {
 	ApplicationProblemJSONDefault *Problem
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *ListServerResourcesResponse401Headers
+	// Headers409 the parsed response headers for an HTTP 409 response
+	Headers409 *ListServerResourcesResponse409Headers
 	// Headers429 the parsed response headers for an HTTP 429 response
 	Headers429 *ListServerResourcesResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
@@ -21021,29 +21950,9 @@ func (r ListServerResourcesResponse) GetApplicationProblemJSON404() *Problem404 
 	return r.ApplicationProblemJSON404
 }
 
-// GetApplicationProblemJSON408 returns the response for an HTTP 408 `application/problem+json` response
-func (r ListServerResourcesResponse) GetApplicationProblemJSON408() *Problem408 {
-	return r.ApplicationProblemJSON408
-}
-
 // GetApplicationProblemJSON409 returns the response for an HTTP 409 `application/problem+json` response
 func (r ListServerResourcesResponse) GetApplicationProblemJSON409() *Problem409 {
 	return r.ApplicationProblemJSON409
-}
-
-// GetApplicationProblemJSON413 returns the response for an HTTP 413 `application/problem+json` response
-func (r ListServerResourcesResponse) GetApplicationProblemJSON413() *Problem413 {
-	return r.ApplicationProblemJSON413
-}
-
-// GetApplicationProblemJSON415 returns the response for an HTTP 415 `application/problem+json` response
-func (r ListServerResourcesResponse) GetApplicationProblemJSON415() *Problem415 {
-	return r.ApplicationProblemJSON415
-}
-
-// GetApplicationProblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
-func (r ListServerResourcesResponse) GetApplicationProblemJSON422() *Problem422 {
-	return r.ApplicationProblemJSON422
 }
 
 // GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
@@ -21105,6 +22014,11 @@ type ListServerResourceTemplatesResponse401Headers struct {
 	WWWAuthenticate *string
 }
 
+// ListServerResourceTemplatesResponse429Headers the declared response headers of an HTTP 429 response for ListServerResourceTemplates
+type ListServerResourceTemplatesResponse429Headers struct {
+	RetryAfter *int
+}
+
 // ListServerResourceTemplatesResponse503Headers the declared response headers of an HTTP 503 response for ListServerResourceTemplates
 type ListServerResourceTemplatesResponse503Headers struct {
 	RetryAfter *int
@@ -21123,12 +22037,16 @@ type ListServerResourceTemplatesResponse struct {
 	ApplicationProblemJSON403 *Problem403
 	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
 	ApplicationProblemJSON404 *Problem404
+	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationProblemJSON429 *Problem429
 	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationProblemJSON503 *Problem503
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *ListServerResourceTemplatesResponse401Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *ListServerResourceTemplatesResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
 	Headers503 *ListServerResourceTemplatesResponse503Headers
 }
@@ -21156,6 +22074,11 @@ func (r ListServerResourceTemplatesResponse) GetApplicationProblemJSON403() *Pro
 // GetApplicationProblemJSON404 returns the response for an HTTP 404 `application/problem+json` response
 func (r ListServerResourceTemplatesResponse) GetApplicationProblemJSON404() *Problem404 {
 	return r.ApplicationProblemJSON404
+}
+
+// GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r ListServerResourceTemplatesResponse) GetApplicationProblemJSON429() *Problem429 {
+	return r.ApplicationProblemJSON429
 }
 
 // GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
@@ -21211,6 +22134,11 @@ type ReadResourceResponse401Headers struct {
 	WWWAuthenticate *string
 }
 
+// ReadResourceResponse409Headers the declared response headers of an HTTP 409 response for ReadResource
+type ReadResourceResponse409Headers struct {
+	RetryAfter *int
+}
+
 // ReadResourceResponse429Headers the declared response headers of an HTTP 429 response for ReadResource
 type ReadResourceResponse429Headers struct {
 	RetryAfter *int
@@ -21234,16 +22162,8 @@ type ReadResourceResponse struct {
 	ApplicationProblemJSON403 *Problem403
 	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
 	ApplicationProblemJSON404 *Problem404
-	// ApplicationProblemJSON408 the response for an HTTP 408 `application/problem+json` response
-	ApplicationProblemJSON408 *Problem408
 	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
 	ApplicationProblemJSON409 *Problem409
-	// ApplicationProblemJSON413 the response for an HTTP 413 `application/problem+json` response
-	ApplicationProblemJSON413 *Problem413
-	// ApplicationProblemJSON415 the response for an HTTP 415 `application/problem+json` response
-	ApplicationProblemJSON415 *Problem415
-	// ApplicationProblemJSON422 the response for an HTTP 422 `application/problem+json` response
-	ApplicationProblemJSON422 *Problem422
 	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
 	ApplicationProblemJSON429 *Problem429
 	// ApplicationProblemJSON502 the response for an HTTP 502 `application/problem+json` response
@@ -21258,6 +22178,8 @@ type ReadResourceResponse struct {
 	Headers200 *ReadResourceResponse200Headers
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *ReadResourceResponse401Headers
+	// Headers409 the parsed response headers for an HTTP 409 response
+	Headers409 *ReadResourceResponse409Headers
 	// Headers429 the parsed response headers for an HTTP 429 response
 	Headers429 *ReadResourceResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
@@ -21289,29 +22211,9 @@ func (r ReadResourceResponse) GetApplicationProblemJSON404() *Problem404 {
 	return r.ApplicationProblemJSON404
 }
 
-// GetApplicationProblemJSON408 returns the response for an HTTP 408 `application/problem+json` response
-func (r ReadResourceResponse) GetApplicationProblemJSON408() *Problem408 {
-	return r.ApplicationProblemJSON408
-}
-
 // GetApplicationProblemJSON409 returns the response for an HTTP 409 `application/problem+json` response
 func (r ReadResourceResponse) GetApplicationProblemJSON409() *Problem409 {
 	return r.ApplicationProblemJSON409
-}
-
-// GetApplicationProblemJSON413 returns the response for an HTTP 413 `application/problem+json` response
-func (r ReadResourceResponse) GetApplicationProblemJSON413() *Problem413 {
-	return r.ApplicationProblemJSON413
-}
-
-// GetApplicationProblemJSON415 returns the response for an HTTP 415 `application/problem+json` response
-func (r ReadResourceResponse) GetApplicationProblemJSON415() *Problem415 {
-	return r.ApplicationProblemJSON415
-}
-
-// GetApplicationProblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
-func (r ReadResourceResponse) GetApplicationProblemJSON422() *Problem422 {
-	return r.ApplicationProblemJSON422
 }
 
 // GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
@@ -21373,6 +22275,11 @@ type RestartServerResponse401Headers struct {
 	WWWAuthenticate *string
 }
 
+// RestartServerResponse429Headers the declared response headers of an HTTP 429 response for RestartServer
+type RestartServerResponse429Headers struct {
+	RetryAfter *int
+}
+
 // RestartServerResponse503Headers the declared response headers of an HTTP 503 response for RestartServer
 type RestartServerResponse503Headers struct {
 	RetryAfter *int
@@ -21391,12 +22298,16 @@ type RestartServerResponse struct {
 	ApplicationProblemJSON403 *Problem403
 	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
 	ApplicationProblemJSON404 *Problem404
+	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationProblemJSON429 *Problem429
 	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationProblemJSON503 *Problem503
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *RestartServerResponse401Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *RestartServerResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
 	Headers503 *RestartServerResponse503Headers
 }
@@ -21424,6 +22335,11 @@ func (r RestartServerResponse) GetApplicationProblemJSON403() *Problem403 {
 // GetApplicationProblemJSON404 returns the response for an HTTP 404 `application/problem+json` response
 func (r RestartServerResponse) GetApplicationProblemJSON404() *Problem404 {
 	return r.ApplicationProblemJSON404
+}
+
+// GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r RestartServerResponse) GetApplicationProblemJSON429() *Problem429 {
+	return r.ApplicationProblemJSON429
 }
 
 // GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
@@ -21470,6 +22386,11 @@ type ListServerToolsResponse401Headers struct {
 	WWWAuthenticate *string
 }
 
+// ListServerToolsResponse429Headers the declared response headers of an HTTP 429 response for ListServerTools
+type ListServerToolsResponse429Headers struct {
+	RetryAfter *int
+}
+
 // ListServerToolsResponse503Headers the declared response headers of an HTTP 503 response for ListServerTools
 type ListServerToolsResponse503Headers struct {
 	RetryAfter *int
@@ -21488,12 +22409,16 @@ type ListServerToolsResponse struct {
 	ApplicationProblemJSON403 *Problem403
 	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
 	ApplicationProblemJSON404 *Problem404
+	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationProblemJSON429 *Problem429
 	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationProblemJSON503 *Problem503
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *ListServerToolsResponse401Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *ListServerToolsResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
 	Headers503 *ListServerToolsResponse503Headers
 }
@@ -21521,6 +22446,11 @@ func (r ListServerToolsResponse) GetApplicationProblemJSON403() *Problem403 {
 // GetApplicationProblemJSON404 returns the response for an HTTP 404 `application/problem+json` response
 func (r ListServerToolsResponse) GetApplicationProblemJSON404() *Problem404 {
 	return r.ApplicationProblemJSON404
+}
+
+// GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r ListServerToolsResponse) GetApplicationProblemJSON429() *Problem429 {
+	return r.ApplicationProblemJSON429
 }
 
 // GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
@@ -21567,6 +22497,11 @@ type SwitchToolResponse401Headers struct {
 	WWWAuthenticate *string
 }
 
+// SwitchToolResponse429Headers the declared response headers of an HTTP 429 response for SwitchTool
+type SwitchToolResponse429Headers struct {
+	RetryAfter *int
+}
+
 // SwitchToolResponse503Headers the declared response headers of an HTTP 503 response for SwitchTool
 type SwitchToolResponse503Headers struct {
 	RetryAfter *int
@@ -21585,16 +22520,22 @@ type SwitchToolResponse struct {
 	ApplicationProblemJSON403 *Problem403
 	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
 	ApplicationProblemJSON404 *Problem404
+	// ApplicationProblemJSON408 the response for an HTTP 408 `application/problem+json` response
+	ApplicationProblemJSON408 *Problem408
 	// ApplicationProblemJSON413 the response for an HTTP 413 `application/problem+json` response
 	ApplicationProblemJSON413 *Problem413
 	// ApplicationProblemJSON415 the response for an HTTP 415 `application/problem+json` response
 	ApplicationProblemJSON415 *Problem415
+	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationProblemJSON429 *Problem429
 	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationProblemJSON503 *Problem503
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *SwitchToolResponse401Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *SwitchToolResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
 	Headers503 *SwitchToolResponse503Headers
 }
@@ -21624,6 +22565,11 @@ func (r SwitchToolResponse) GetApplicationProblemJSON404() *Problem404 {
 	return r.ApplicationProblemJSON404
 }
 
+// GetApplicationProblemJSON408 returns the response for an HTTP 408 `application/problem+json` response
+func (r SwitchToolResponse) GetApplicationProblemJSON408() *Problem408 {
+	return r.ApplicationProblemJSON408
+}
+
 // GetApplicationProblemJSON413 returns the response for an HTTP 413 `application/problem+json` response
 func (r SwitchToolResponse) GetApplicationProblemJSON413() *Problem413 {
 	return r.ApplicationProblemJSON413
@@ -21632,6 +22578,11 @@ func (r SwitchToolResponse) GetApplicationProblemJSON413() *Problem413 {
 // GetApplicationProblemJSON415 returns the response for an HTTP 415 `application/problem+json` response
 func (r SwitchToolResponse) GetApplicationProblemJSON415() *Problem415 {
 	return r.ApplicationProblemJSON415
+}
+
+// GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r SwitchToolResponse) GetApplicationProblemJSON429() *Problem429 {
+	return r.ApplicationProblemJSON429
 }
 
 // GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
@@ -21675,21 +22626,28 @@ func (r SwitchToolResponse) ContentType() string {
 
 // CallToolResponse200Headers the declared response headers of an HTTP 200 response for CallTool
 type CallToolResponse200Headers struct {
-	Age            *int
-	CacheStatus    *string
-	CallyardCallID *string
-	CallyardWorker *string
-	XRequestID     *string
+	Age                 *int
+	CacheStatus         *string
+	CallyardCallID      *string
+	CallyardWorker      *string
+	IdempotencyReplayed *string
+	XRequestID          *string
 }
 
 // CallToolResponse202Headers the declared response headers of an HTTP 202 response for CallTool
 type CallToolResponse202Headers struct {
-	Location *string
+	IdempotencyReplayed *string
+	Location            *string
 }
 
 // CallToolResponse401Headers the declared response headers of an HTTP 401 response for CallTool
 type CallToolResponse401Headers struct {
 	WWWAuthenticate *string
+}
+
+// CallToolResponse409Headers the declared response headers of an HTTP 409 response for CallTool
+type CallToolResponse409Headers struct {
+	RetryAfter *int
 }
 
 // CallToolResponse429Headers the declared response headers of an HTTP 429 response for CallTool
@@ -21743,6 +22701,8 @@ type CallToolResponse struct {
 	Headers202 *CallToolResponse202Headers
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *CallToolResponse401Headers
+	// Headers409 the parsed response headers for an HTTP 409 response
+	Headers409 *CallToolResponse409Headers
 	// Headers429 the parsed response headers for an HTTP 429 response
 	Headers429 *CallToolResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
@@ -21863,6 +22823,16 @@ type ListSetsResponse401Headers struct {
 	WWWAuthenticate *string
 }
 
+// ListSetsResponse429Headers the declared response headers of an HTTP 429 response for ListSets
+type ListSetsResponse429Headers struct {
+	RetryAfter *int
+}
+
+// ListSetsResponse503Headers the declared response headers of an HTTP 503 response for ListSets
+type ListSetsResponse503Headers struct {
+	RetryAfter *int
+}
+
 type ListSetsResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -21874,10 +22844,18 @@ type ListSetsResponse struct {
 	ApplicationProblemJSON401 *Problem401
 	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
 	ApplicationProblemJSON403 *Problem403
+	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationProblemJSON429 *Problem429
+	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
+	ApplicationProblemJSON503 *Problem503
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *ListSetsResponse401Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *ListSetsResponse429Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *ListSetsResponse503Headers
 }
 
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
@@ -21898,6 +22876,16 @@ func (r ListSetsResponse) GetApplicationProblemJSON401() *Problem401 {
 // GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
 func (r ListSetsResponse) GetApplicationProblemJSON403() *Problem403 {
 	return r.ApplicationProblemJSON403
+}
+
+// GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r ListSetsResponse) GetApplicationProblemJSON429() *Problem429 {
+	return r.ApplicationProblemJSON429
+}
+
+// GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
+func (r ListSetsResponse) GetApplicationProblemJSON503() *Problem503 {
+	return r.ApplicationProblemJSON503
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -21939,6 +22927,16 @@ type RemoveSetResponse401Headers struct {
 	WWWAuthenticate *string
 }
 
+// RemoveSetResponse409Headers the declared response headers of an HTTP 409 response for RemoveSet
+type RemoveSetResponse409Headers struct {
+	RetryAfter *int
+}
+
+// RemoveSetResponse429Headers the declared response headers of an HTTP 429 response for RemoveSet
+type RemoveSetResponse429Headers struct {
+	RetryAfter *int
+}
+
 // RemoveSetResponse503Headers the declared response headers of an HTTP 503 response for RemoveSet
 type RemoveSetResponse503Headers struct {
 	RetryAfter *int
@@ -21963,12 +22961,18 @@ type RemoveSetResponse struct {
 	ApplicationProblemJSON412 *Problem412
 	// ApplicationProblemJSON428 the response for an HTTP 428 `application/problem+json` response
 	ApplicationProblemJSON428 *Problem428
+	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationProblemJSON429 *Problem429
 	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationProblemJSON503 *Problem503
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *RemoveSetResponse401Headers
+	// Headers409 the parsed response headers for an HTTP 409 response
+	Headers409 *RemoveSetResponse409Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *RemoveSetResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
 	Headers503 *RemoveSetResponse503Headers
 }
@@ -22011,6 +23015,11 @@ func (r RemoveSetResponse) GetApplicationProblemJSON412() *Problem412 {
 // GetApplicationProblemJSON428 returns the response for an HTTP 428 `application/problem+json` response
 func (r RemoveSetResponse) GetApplicationProblemJSON428() *Problem428 {
 	return r.ApplicationProblemJSON428
+}
+
+// GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r RemoveSetResponse) GetApplicationProblemJSON429() *Problem429 {
+	return r.ApplicationProblemJSON429
 }
 
 // GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
@@ -22062,6 +23071,21 @@ type GetSetResponse401Headers struct {
 	WWWAuthenticate *string
 }
 
+// GetSetResponse409Headers the declared response headers of an HTTP 409 response for GetSet
+type GetSetResponse409Headers struct {
+	RetryAfter *int
+}
+
+// GetSetResponse429Headers the declared response headers of an HTTP 429 response for GetSet
+type GetSetResponse429Headers struct {
+	RetryAfter *int
+}
+
+// GetSetResponse503Headers the declared response headers of an HTTP 503 response for GetSet
+type GetSetResponse503Headers struct {
+	RetryAfter *int
+}
+
 type GetSetResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -22077,12 +23101,22 @@ type GetSetResponse struct {
 	ApplicationProblemJSON404 *Problem404
 	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
 	ApplicationProblemJSON409 *Problem409
+	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationProblemJSON429 *Problem429
+	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
+	ApplicationProblemJSON503 *Problem503
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *GetSetResponse200Headers
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *GetSetResponse401Headers
+	// Headers409 the parsed response headers for an HTTP 409 response
+	Headers409 *GetSetResponse409Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *GetSetResponse429Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *GetSetResponse503Headers
 }
 
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
@@ -22113,6 +23147,16 @@ func (r GetSetResponse) GetApplicationProblemJSON404() *Problem404 {
 // GetApplicationProblemJSON409 returns the response for an HTTP 409 `application/problem+json` response
 func (r GetSetResponse) GetApplicationProblemJSON409() *Problem409 {
 	return r.ApplicationProblemJSON409
+}
+
+// GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r GetSetResponse) GetApplicationProblemJSON429() *Problem429 {
+	return r.ApplicationProblemJSON429
+}
+
+// GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
+func (r GetSetResponse) GetApplicationProblemJSON503() *Problem503 {
+	return r.ApplicationProblemJSON503
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -22159,6 +23203,16 @@ type PutSetResponse401Headers struct {
 	WWWAuthenticate *string
 }
 
+// PutSetResponse409Headers the declared response headers of an HTTP 409 response for PutSet
+type PutSetResponse409Headers struct {
+	RetryAfter *int
+}
+
+// PutSetResponse429Headers the declared response headers of an HTTP 429 response for PutSet
+type PutSetResponse429Headers struct {
+	RetryAfter *int
+}
+
 // PutSetResponse503Headers the declared response headers of an HTTP 503 response for PutSet
 type PutSetResponse503Headers struct {
 	RetryAfter *int
@@ -22175,6 +23229,8 @@ type PutSetResponse struct {
 	ApplicationProblemJSON401 *Problem401
 	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
 	ApplicationProblemJSON403 *Problem403
+	// ApplicationProblemJSON408 the response for an HTTP 408 `application/problem+json` response
+	ApplicationProblemJSON408 *Problem408
 	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
 	ApplicationProblemJSON409 *Problem409
 	// ApplicationProblemJSON412 the response for an HTTP 412 `application/problem+json` response
@@ -22185,6 +23241,8 @@ type PutSetResponse struct {
 	ApplicationProblemJSON415 *Problem415
 	// ApplicationProblemJSON428 the response for an HTTP 428 `application/problem+json` response
 	ApplicationProblemJSON428 *Problem428
+	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationProblemJSON429 *Problem429
 	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationProblemJSON503 *Problem503
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
@@ -22193,6 +23251,10 @@ type PutSetResponse struct {
 	Headers200 *PutSetResponse200Headers
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *PutSetResponse401Headers
+	// Headers409 the parsed response headers for an HTTP 409 response
+	Headers409 *PutSetResponse409Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *PutSetResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
 	Headers503 *PutSetResponse503Headers
 }
@@ -22215,6 +23277,11 @@ func (r PutSetResponse) GetApplicationProblemJSON401() *Problem401 {
 // GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
 func (r PutSetResponse) GetApplicationProblemJSON403() *Problem403 {
 	return r.ApplicationProblemJSON403
+}
+
+// GetApplicationProblemJSON408 returns the response for an HTTP 408 `application/problem+json` response
+func (r PutSetResponse) GetApplicationProblemJSON408() *Problem408 {
+	return r.ApplicationProblemJSON408
 }
 
 // GetApplicationProblemJSON409 returns the response for an HTTP 409 `application/problem+json` response
@@ -22240,6 +23307,11 @@ func (r PutSetResponse) GetApplicationProblemJSON415() *Problem415 {
 // GetApplicationProblemJSON428 returns the response for an HTTP 428 `application/problem+json` response
 func (r PutSetResponse) GetApplicationProblemJSON428() *Problem428 {
 	return r.ApplicationProblemJSON428
+}
+
+// GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r PutSetResponse) GetApplicationProblemJSON429() *Problem429 {
+	return r.ApplicationProblemJSON429
 }
 
 // GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
@@ -22286,6 +23358,16 @@ type GetSetOpenapiResponse401Headers struct {
 	WWWAuthenticate *string
 }
 
+// GetSetOpenapiResponse409Headers the declared response headers of an HTTP 409 response for GetSetOpenapi
+type GetSetOpenapiResponse409Headers struct {
+	RetryAfter *int
+}
+
+// GetSetOpenapiResponse429Headers the declared response headers of an HTTP 429 response for GetSetOpenapi
+type GetSetOpenapiResponse429Headers struct {
+	RetryAfter *int
+}
+
 // GetSetOpenapiResponse503Headers the declared response headers of an HTTP 503 response for GetSetOpenapi
 type GetSetOpenapiResponse503Headers struct {
 	RetryAfter *int
@@ -22306,12 +23388,18 @@ type GetSetOpenapiResponse struct {
 	ApplicationProblemJSON404 *Problem404
 	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
 	ApplicationProblemJSON409 *Problem409
+	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationProblemJSON429 *Problem429
 	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationProblemJSON503 *Problem503
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *GetSetOpenapiResponse401Headers
+	// Headers409 the parsed response headers for an HTTP 409 response
+	Headers409 *GetSetOpenapiResponse409Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *GetSetOpenapiResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
 	Headers503 *GetSetOpenapiResponse503Headers
 }
@@ -22344,6 +23432,11 @@ func (r GetSetOpenapiResponse) GetApplicationProblemJSON404() *Problem404 {
 // GetApplicationProblemJSON409 returns the response for an HTTP 409 `application/problem+json` response
 func (r GetSetOpenapiResponse) GetApplicationProblemJSON409() *Problem409 {
 	return r.ApplicationProblemJSON409
+}
+
+// GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r GetSetOpenapiResponse) GetApplicationProblemJSON429() *Problem429 {
+	return r.ApplicationProblemJSON429
 }
 
 // GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
@@ -22395,6 +23488,16 @@ type GetStateResponse401Headers struct {
 	WWWAuthenticate *string
 }
 
+// GetStateResponse429Headers the declared response headers of an HTTP 429 response for GetState
+type GetStateResponse429Headers struct {
+	RetryAfter *int
+}
+
+// GetStateResponse503Headers the declared response headers of an HTTP 503 response for GetState
+type GetStateResponse503Headers struct {
+	RetryAfter *int
+}
+
 type GetStateResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -22406,12 +23509,20 @@ type GetStateResponse struct {
 	ApplicationProblemJSON401 *Problem401
 	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
 	ApplicationProblemJSON403 *Problem403
+	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationProblemJSON429 *Problem429
+	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
+	ApplicationProblemJSON503 *Problem503
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *GetStateResponse200Headers
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *GetStateResponse401Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *GetStateResponse429Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *GetStateResponse503Headers
 }
 
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
@@ -22432,6 +23543,16 @@ func (r GetStateResponse) GetApplicationProblemJSON401() *Problem401 {
 // GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
 func (r GetStateResponse) GetApplicationProblemJSON403() *Problem403 {
 	return r.ApplicationProblemJSON403
+}
+
+// GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r GetStateResponse) GetApplicationProblemJSON429() *Problem429 {
+	return r.ApplicationProblemJSON429
+}
+
+// GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
+func (r GetStateResponse) GetApplicationProblemJSON503() *Problem503 {
+	return r.ApplicationProblemJSON503
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -22478,6 +23599,16 @@ type PutStateResponse401Headers struct {
 	WWWAuthenticate *string
 }
 
+// PutStateResponse429Headers the declared response headers of an HTTP 429 response for PutState
+type PutStateResponse429Headers struct {
+	RetryAfter *int
+}
+
+// PutStateResponse503Headers the declared response headers of an HTTP 503 response for PutState
+type PutStateResponse503Headers struct {
+	RetryAfter *int
+}
+
 type PutStateResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -22489,6 +23620,8 @@ type PutStateResponse struct {
 	ApplicationProblemJSON401 *Problem401
 	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
 	ApplicationProblemJSON403 *Problem403
+	// ApplicationProblemJSON408 the response for an HTTP 408 `application/problem+json` response
+	ApplicationProblemJSON408 *Problem408
 	// ApplicationProblemJSON412 the response for an HTTP 412 `application/problem+json` response
 	ApplicationProblemJSON412 *Problem412
 	// ApplicationProblemJSON413 the response for an HTTP 413 `application/problem+json` response
@@ -22497,12 +23630,20 @@ type PutStateResponse struct {
 	ApplicationProblemJSON415 *Problem415
 	// ApplicationProblemJSON428 the response for an HTTP 428 `application/problem+json` response
 	ApplicationProblemJSON428 *Problem428
+	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationProblemJSON429 *Problem429
+	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
+	ApplicationProblemJSON503 *Problem503
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *PutStateResponse200Headers
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *PutStateResponse401Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *PutStateResponse429Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *PutStateResponse503Headers
 }
 
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
@@ -22525,6 +23666,11 @@ func (r PutStateResponse) GetApplicationProblemJSON403() *Problem403 {
 	return r.ApplicationProblemJSON403
 }
 
+// GetApplicationProblemJSON408 returns the response for an HTTP 408 `application/problem+json` response
+func (r PutStateResponse) GetApplicationProblemJSON408() *Problem408 {
+	return r.ApplicationProblemJSON408
+}
+
 // GetApplicationProblemJSON412 returns the response for an HTTP 412 `application/problem+json` response
 func (r PutStateResponse) GetApplicationProblemJSON412() *Problem412 {
 	return r.ApplicationProblemJSON412
@@ -22543,6 +23689,16 @@ func (r PutStateResponse) GetApplicationProblemJSON415() *Problem415 {
 // GetApplicationProblemJSON428 returns the response for an HTTP 428 `application/problem+json` response
 func (r PutStateResponse) GetApplicationProblemJSON428() *Problem428 {
 	return r.ApplicationProblemJSON428
+}
+
+// GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r PutStateResponse) GetApplicationProblemJSON429() *Problem429 {
+	return r.ApplicationProblemJSON429
+}
+
+// GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
+func (r PutStateResponse) GetApplicationProblemJSON503() *Problem503 {
+	return r.ApplicationProblemJSON503
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -22584,6 +23740,11 @@ type ListTenantsResponse401Headers struct {
 	WWWAuthenticate *string
 }
 
+// ListTenantsResponse429Headers the declared response headers of an HTTP 429 response for ListTenants
+type ListTenantsResponse429Headers struct {
+	RetryAfter *int
+}
+
 // ListTenantsResponse503Headers the declared response headers of an HTTP 503 response for ListTenants
 type ListTenantsResponse503Headers struct {
 	RetryAfter *int
@@ -22600,12 +23761,16 @@ type ListTenantsResponse struct {
 	ApplicationProblemJSON401 *Problem401
 	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
 	ApplicationProblemJSON403 *Problem403
+	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationProblemJSON429 *Problem429
 	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationProblemJSON503 *Problem503
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *ListTenantsResponse401Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *ListTenantsResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
 	Headers503 *ListTenantsResponse503Headers
 }
@@ -22628,6 +23793,11 @@ func (r ListTenantsResponse) GetApplicationProblemJSON401() *Problem401 {
 // GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
 func (r ListTenantsResponse) GetApplicationProblemJSON403() *Problem403 {
 	return r.ApplicationProblemJSON403
+}
+
+// GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r ListTenantsResponse) GetApplicationProblemJSON429() *Problem429 {
+	return r.ApplicationProblemJSON429
 }
 
 // GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
@@ -22674,6 +23844,16 @@ type EraseTenantResponse401Headers struct {
 	WWWAuthenticate *string
 }
 
+// EraseTenantResponse409Headers the declared response headers of an HTTP 409 response for EraseTenant
+type EraseTenantResponse409Headers struct {
+	RetryAfter *int
+}
+
+// EraseTenantResponse429Headers the declared response headers of an HTTP 429 response for EraseTenant
+type EraseTenantResponse429Headers struct {
+	RetryAfter *int
+}
+
 // EraseTenantResponse503Headers the declared response headers of an HTTP 503 response for EraseTenant
 type EraseTenantResponse503Headers struct {
 	RetryAfter *int
@@ -22694,12 +23874,18 @@ type EraseTenantResponse struct {
 	ApplicationProblemJSON404 *Problem404
 	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
 	ApplicationProblemJSON409 *Problem409
+	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationProblemJSON429 *Problem429
 	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationProblemJSON503 *Problem503
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *EraseTenantResponse401Headers
+	// Headers409 the parsed response headers for an HTTP 409 response
+	Headers409 *EraseTenantResponse409Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *EraseTenantResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
 	Headers503 *EraseTenantResponse503Headers
 }
@@ -22732,6 +23918,11 @@ func (r EraseTenantResponse) GetApplicationProblemJSON404() *Problem404 {
 // GetApplicationProblemJSON409 returns the response for an HTTP 409 `application/problem+json` response
 func (r EraseTenantResponse) GetApplicationProblemJSON409() *Problem409 {
 	return r.ApplicationProblemJSON409
+}
+
+// GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r EraseTenantResponse) GetApplicationProblemJSON429() *Problem429 {
+	return r.ApplicationProblemJSON429
 }
 
 // GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
@@ -22778,6 +23969,11 @@ type GetTenantResponse401Headers struct {
 	WWWAuthenticate *string
 }
 
+// GetTenantResponse429Headers the declared response headers of an HTTP 429 response for GetTenant
+type GetTenantResponse429Headers struct {
+	RetryAfter *int
+}
+
 // GetTenantResponse503Headers the declared response headers of an HTTP 503 response for GetTenant
 type GetTenantResponse503Headers struct {
 	RetryAfter *int
@@ -22796,12 +23992,16 @@ type GetTenantResponse struct {
 	ApplicationProblemJSON403 *Problem403
 	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
 	ApplicationProblemJSON404 *Problem404
+	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationProblemJSON429 *Problem429
 	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationProblemJSON503 *Problem503
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *GetTenantResponse401Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *GetTenantResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
 	Headers503 *GetTenantResponse503Headers
 }
@@ -22829,6 +24029,11 @@ func (r GetTenantResponse) GetApplicationProblemJSON403() *Problem403 {
 // GetApplicationProblemJSON404 returns the response for an HTTP 404 `application/problem+json` response
 func (r GetTenantResponse) GetApplicationProblemJSON404() *Problem404 {
 	return r.ApplicationProblemJSON404
+}
+
+// GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r GetTenantResponse) GetApplicationProblemJSON429() *Problem429 {
+	return r.ApplicationProblemJSON429
 }
 
 // GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
@@ -22880,6 +24085,11 @@ type CreateToolCallsResponse401Headers struct {
 	WWWAuthenticate *string
 }
 
+// CreateToolCallsResponse429Headers the declared response headers of an HTTP 429 response for CreateToolCalls
+type CreateToolCallsResponse429Headers struct {
+	RetryAfter *int
+}
+
 // CreateToolCallsResponse503Headers the declared response headers of an HTTP 503 response for CreateToolCalls
 type CreateToolCallsResponse503Headers struct {
 	RetryAfter *int
@@ -22906,6 +24116,8 @@ type CreateToolCallsResponse struct {
 	ApplicationProblemJSON413 *Problem413
 	// ApplicationProblemJSON415 the response for an HTTP 415 `application/problem+json` response
 	ApplicationProblemJSON415 *Problem415
+	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationProblemJSON429 *Problem429
 	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationProblemJSON503 *Problem503
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
@@ -22914,6 +24126,8 @@ type CreateToolCallsResponse struct {
 	Headers202 *CreateToolCallsResponse202Headers
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *CreateToolCallsResponse401Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *CreateToolCallsResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
 	Headers503 *CreateToolCallsResponse503Headers
 }
@@ -22961,6 +24175,11 @@ func (r CreateToolCallsResponse) GetApplicationProblemJSON413() *Problem413 {
 // GetApplicationProblemJSON415 returns the response for an HTTP 415 `application/problem+json` response
 func (r CreateToolCallsResponse) GetApplicationProblemJSON415() *Problem415 {
 	return r.ApplicationProblemJSON415
+}
+
+// GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r CreateToolCallsResponse) GetApplicationProblemJSON429() *Problem429 {
+	return r.ApplicationProblemJSON429
 }
 
 // GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
@@ -23012,6 +24231,16 @@ type ListToolsResponse401Headers struct {
 	WWWAuthenticate *string
 }
 
+// ListToolsResponse429Headers the declared response headers of an HTTP 429 response for ListTools
+type ListToolsResponse429Headers struct {
+	RetryAfter *int
+}
+
+// ListToolsResponse503Headers the declared response headers of an HTTP 503 response for ListTools
+type ListToolsResponse503Headers struct {
+	RetryAfter *int
+}
+
 type ListToolsResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -23025,12 +24254,20 @@ type ListToolsResponse struct {
 	ApplicationProblemJSON403 *Problem403
 	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
 	ApplicationProblemJSON404 *Problem404
+	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationProblemJSON429 *Problem429
+	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
+	ApplicationProblemJSON503 *Problem503
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *ListToolsResponse200Headers
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *ListToolsResponse401Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *ListToolsResponse429Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *ListToolsResponse503Headers
 }
 
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
@@ -23056,6 +24293,16 @@ func (r ListToolsResponse) GetApplicationProblemJSON403() *Problem403 {
 // GetApplicationProblemJSON404 returns the response for an HTTP 404 `application/problem+json` response
 func (r ListToolsResponse) GetApplicationProblemJSON404() *Problem404 {
 	return r.ApplicationProblemJSON404
+}
+
+// GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r ListToolsResponse) GetApplicationProblemJSON429() *Problem429 {
+	return r.ApplicationProblemJSON429
+}
+
+// GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
+func (r ListToolsResponse) GetApplicationProblemJSON503() *Problem503 {
+	return r.ApplicationProblemJSON503
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -23097,6 +24344,11 @@ type SwitchToolsResponse401Headers struct {
 	WWWAuthenticate *string
 }
 
+// SwitchToolsResponse429Headers the declared response headers of an HTTP 429 response for SwitchTools
+type SwitchToolsResponse429Headers struct {
+	RetryAfter *int
+}
+
 // SwitchToolsResponse503Headers the declared response headers of an HTTP 503 response for SwitchTools
 type SwitchToolsResponse503Headers struct {
 	RetryAfter *int
@@ -23115,16 +24367,22 @@ type SwitchToolsResponse struct {
 	ApplicationProblemJSON403 *Problem403
 	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
 	ApplicationProblemJSON404 *Problem404
+	// ApplicationProblemJSON408 the response for an HTTP 408 `application/problem+json` response
+	ApplicationProblemJSON408 *Problem408
 	// ApplicationProblemJSON413 the response for an HTTP 413 `application/problem+json` response
 	ApplicationProblemJSON413 *Problem413
 	// ApplicationProblemJSON415 the response for an HTTP 415 `application/problem+json` response
 	ApplicationProblemJSON415 *Problem415
+	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationProblemJSON429 *Problem429
 	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationProblemJSON503 *Problem503
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *SwitchToolsResponse401Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *SwitchToolsResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
 	Headers503 *SwitchToolsResponse503Headers
 }
@@ -23154,6 +24412,11 @@ func (r SwitchToolsResponse) GetApplicationProblemJSON404() *Problem404 {
 	return r.ApplicationProblemJSON404
 }
 
+// GetApplicationProblemJSON408 returns the response for an HTTP 408 `application/problem+json` response
+func (r SwitchToolsResponse) GetApplicationProblemJSON408() *Problem408 {
+	return r.ApplicationProblemJSON408
+}
+
 // GetApplicationProblemJSON413 returns the response for an HTTP 413 `application/problem+json` response
 func (r SwitchToolsResponse) GetApplicationProblemJSON413() *Problem413 {
 	return r.ApplicationProblemJSON413
@@ -23162,6 +24425,11 @@ func (r SwitchToolsResponse) GetApplicationProblemJSON413() *Problem413 {
 // GetApplicationProblemJSON415 returns the response for an HTTP 415 `application/problem+json` response
 func (r SwitchToolsResponse) GetApplicationProblemJSON415() *Problem415 {
 	return r.ApplicationProblemJSON415
+}
+
+// GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r SwitchToolsResponse) GetApplicationProblemJSON429() *Problem429 {
+	return r.ApplicationProblemJSON429
 }
 
 // GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
@@ -23208,6 +24476,16 @@ type SearchToolsResponse401Headers struct {
 	WWWAuthenticate *string
 }
 
+// SearchToolsResponse429Headers the declared response headers of an HTTP 429 response for SearchTools
+type SearchToolsResponse429Headers struct {
+	RetryAfter *int
+}
+
+// SearchToolsResponse503Headers the declared response headers of an HTTP 503 response for SearchTools
+type SearchToolsResponse503Headers struct {
+	RetryAfter *int
+}
+
 type SearchToolsResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -23221,10 +24499,18 @@ type SearchToolsResponse struct {
 	ApplicationProblemJSON403 *Problem403
 	// ApplicationProblemJSON404 the response for an HTTP 404 `application/problem+json` response
 	ApplicationProblemJSON404 *Problem404
+	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationProblemJSON429 *Problem429
+	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
+	ApplicationProblemJSON503 *Problem503
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *SearchToolsResponse401Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *SearchToolsResponse429Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *SearchToolsResponse503Headers
 }
 
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
@@ -23250,6 +24536,16 @@ func (r SearchToolsResponse) GetApplicationProblemJSON403() *Problem403 {
 // GetApplicationProblemJSON404 returns the response for an HTTP 404 `application/problem+json` response
 func (r SearchToolsResponse) GetApplicationProblemJSON404() *Problem404 {
 	return r.ApplicationProblemJSON404
+}
+
+// GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r SearchToolsResponse) GetApplicationProblemJSON429() *Problem429 {
+	return r.ApplicationProblemJSON429
+}
+
+// GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
+func (r SearchToolsResponse) GetApplicationProblemJSON503() *Problem503 {
+	return r.ApplicationProblemJSON503
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -23291,6 +24587,16 @@ type ListSwitchesResponse401Headers struct {
 	WWWAuthenticate *string
 }
 
+// ListSwitchesResponse429Headers the declared response headers of an HTTP 429 response for ListSwitches
+type ListSwitchesResponse429Headers struct {
+	RetryAfter *int
+}
+
+// ListSwitchesResponse503Headers the declared response headers of an HTTP 503 response for ListSwitches
+type ListSwitchesResponse503Headers struct {
+	RetryAfter *int
+}
+
 type ListSwitchesResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -23302,10 +24608,18 @@ type ListSwitchesResponse struct {
 	ApplicationProblemJSON401 *Problem401
 	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
 	ApplicationProblemJSON403 *Problem403
+	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationProblemJSON429 *Problem429
+	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
+	ApplicationProblemJSON503 *Problem503
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *ListSwitchesResponse401Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *ListSwitchesResponse429Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *ListSwitchesResponse503Headers
 }
 
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
@@ -23326,6 +24640,16 @@ func (r ListSwitchesResponse) GetApplicationProblemJSON401() *Problem401 {
 // GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
 func (r ListSwitchesResponse) GetApplicationProblemJSON403() *Problem403 {
 	return r.ApplicationProblemJSON403
+}
+
+// GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r ListSwitchesResponse) GetApplicationProblemJSON429() *Problem429 {
+	return r.ApplicationProblemJSON429
+}
+
+// GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
+func (r ListSwitchesResponse) GetApplicationProblemJSON503() *Problem503 {
+	return r.ApplicationProblemJSON503
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -23367,6 +24691,11 @@ type GetUsageResponse401Headers struct {
 	WWWAuthenticate *string
 }
 
+// GetUsageResponse429Headers the declared response headers of an HTTP 429 response for GetUsage
+type GetUsageResponse429Headers struct {
+	RetryAfter *int
+}
+
 // GetUsageResponse503Headers the declared response headers of an HTTP 503 response for GetUsage
 type GetUsageResponse503Headers struct {
 	RetryAfter *int
@@ -23383,12 +24712,16 @@ type GetUsageResponse struct {
 	ApplicationProblemJSON401 *Problem401
 	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
 	ApplicationProblemJSON403 *Problem403
+	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationProblemJSON429 *Problem429
 	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationProblemJSON503 *Problem503
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *GetUsageResponse401Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *GetUsageResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
 	Headers503 *GetUsageResponse503Headers
 }
@@ -23411,6 +24744,11 @@ func (r GetUsageResponse) GetApplicationProblemJSON401() *Problem401 {
 // GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
 func (r GetUsageResponse) GetApplicationProblemJSON403() *Problem403 {
 	return r.ApplicationProblemJSON403
+}
+
+// GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r GetUsageResponse) GetApplicationProblemJSON429() *Problem429 {
+	return r.ApplicationProblemJSON429
 }
 
 // GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
@@ -23457,6 +24795,16 @@ type GetVersionResponse401Headers struct {
 	WWWAuthenticate *string
 }
 
+// GetVersionResponse429Headers the declared response headers of an HTTP 429 response for GetVersion
+type GetVersionResponse429Headers struct {
+	RetryAfter *int
+}
+
+// GetVersionResponse503Headers the declared response headers of an HTTP 503 response for GetVersion
+type GetVersionResponse503Headers struct {
+	RetryAfter *int
+}
+
 type GetVersionResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -23468,10 +24816,18 @@ type GetVersionResponse struct {
 	ApplicationProblemJSON401 *Problem401
 	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
 	ApplicationProblemJSON403 *Problem403
+	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationProblemJSON429 *Problem429
+	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
+	ApplicationProblemJSON503 *Problem503
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *GetVersionResponse401Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *GetVersionResponse429Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *GetVersionResponse503Headers
 }
 
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
@@ -23492,6 +24848,16 @@ func (r GetVersionResponse) GetApplicationProblemJSON401() *Problem401 {
 // GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
 func (r GetVersionResponse) GetApplicationProblemJSON403() *Problem403 {
 	return r.ApplicationProblemJSON403
+}
+
+// GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r GetVersionResponse) GetApplicationProblemJSON429() *Problem429 {
+	return r.ApplicationProblemJSON429
+}
+
+// GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
+func (r GetVersionResponse) GetApplicationProblemJSON503() *Problem503 {
+	return r.ApplicationProblemJSON503
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -23533,6 +24899,16 @@ type ListWebhookDeliveriesResponse401Headers struct {
 	WWWAuthenticate *string
 }
 
+// ListWebhookDeliveriesResponse429Headers the declared response headers of an HTTP 429 response for ListWebhookDeliveries
+type ListWebhookDeliveriesResponse429Headers struct {
+	RetryAfter *int
+}
+
+// ListWebhookDeliveriesResponse503Headers the declared response headers of an HTTP 503 response for ListWebhookDeliveries
+type ListWebhookDeliveriesResponse503Headers struct {
+	RetryAfter *int
+}
+
 type ListWebhookDeliveriesResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -23544,10 +24920,18 @@ type ListWebhookDeliveriesResponse struct {
 	ApplicationProblemJSON401 *Problem401
 	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
 	ApplicationProblemJSON403 *Problem403
+	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationProblemJSON429 *Problem429
+	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
+	ApplicationProblemJSON503 *Problem503
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *ListWebhookDeliveriesResponse401Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *ListWebhookDeliveriesResponse429Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *ListWebhookDeliveriesResponse503Headers
 }
 
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
@@ -23568,6 +24952,16 @@ func (r ListWebhookDeliveriesResponse) GetApplicationProblemJSON401() *Problem40
 // GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
 func (r ListWebhookDeliveriesResponse) GetApplicationProblemJSON403() *Problem403 {
 	return r.ApplicationProblemJSON403
+}
+
+// GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r ListWebhookDeliveriesResponse) GetApplicationProblemJSON429() *Problem429 {
+	return r.ApplicationProblemJSON429
+}
+
+// GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
+func (r ListWebhookDeliveriesResponse) GetApplicationProblemJSON503() *Problem503 {
+	return r.ApplicationProblemJSON503
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -23609,6 +25003,16 @@ type RetryWebhookDeliveryResponse401Headers struct {
 	WWWAuthenticate *string
 }
 
+// RetryWebhookDeliveryResponse409Headers the declared response headers of an HTTP 409 response for RetryWebhookDelivery
+type RetryWebhookDeliveryResponse409Headers struct {
+	RetryAfter *int
+}
+
+// RetryWebhookDeliveryResponse429Headers the declared response headers of an HTTP 429 response for RetryWebhookDelivery
+type RetryWebhookDeliveryResponse429Headers struct {
+	RetryAfter *int
+}
+
 // RetryWebhookDeliveryResponse503Headers the declared response headers of an HTTP 503 response for RetryWebhookDelivery
 type RetryWebhookDeliveryResponse503Headers struct {
 	RetryAfter *int
@@ -23629,12 +25033,18 @@ type RetryWebhookDeliveryResponse struct {
 	ApplicationProblemJSON404 *Problem404
 	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
 	ApplicationProblemJSON409 *Problem409
+	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationProblemJSON429 *Problem429
 	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationProblemJSON503 *Problem503
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *RetryWebhookDeliveryResponse401Headers
+	// Headers409 the parsed response headers for an HTTP 409 response
+	Headers409 *RetryWebhookDeliveryResponse409Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *RetryWebhookDeliveryResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
 	Headers503 *RetryWebhookDeliveryResponse503Headers
 }
@@ -23667,6 +25077,11 @@ func (r RetryWebhookDeliveryResponse) GetApplicationProblemJSON404() *Problem404
 // GetApplicationProblemJSON409 returns the response for an HTTP 409 `application/problem+json` response
 func (r RetryWebhookDeliveryResponse) GetApplicationProblemJSON409() *Problem409 {
 	return r.ApplicationProblemJSON409
+}
+
+// GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r RetryWebhookDeliveryResponse) GetApplicationProblemJSON429() *Problem429 {
+	return r.ApplicationProblemJSON429
 }
 
 // GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
@@ -23713,6 +25128,16 @@ type ListWorkersResponse401Headers struct {
 	WWWAuthenticate *string
 }
 
+// ListWorkersResponse429Headers the declared response headers of an HTTP 429 response for ListWorkers
+type ListWorkersResponse429Headers struct {
+	RetryAfter *int
+}
+
+// ListWorkersResponse503Headers the declared response headers of an HTTP 503 response for ListWorkers
+type ListWorkersResponse503Headers struct {
+	RetryAfter *int
+}
+
 type ListWorkersResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -23724,10 +25149,18 @@ type ListWorkersResponse struct {
 	ApplicationProblemJSON401 *Problem401
 	// ApplicationProblemJSON403 the response for an HTTP 403 `application/problem+json` response
 	ApplicationProblemJSON403 *Problem403
+	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationProblemJSON429 *Problem429
+	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
+	ApplicationProblemJSON503 *Problem503
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *ListWorkersResponse401Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *ListWorkersResponse429Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *ListWorkersResponse503Headers
 }
 
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
@@ -23748,6 +25181,16 @@ func (r ListWorkersResponse) GetApplicationProblemJSON401() *Problem401 {
 // GetApplicationProblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
 func (r ListWorkersResponse) GetApplicationProblemJSON403() *Problem403 {
 	return r.ApplicationProblemJSON403
+}
+
+// GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r ListWorkersResponse) GetApplicationProblemJSON429() *Problem429 {
+	return r.ApplicationProblemJSON429
+}
+
+// GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
+func (r ListWorkersResponse) GetApplicationProblemJSON503() *Problem503 {
+	return r.ApplicationProblemJSON503
 }
 
 // GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
@@ -23789,6 +25232,16 @@ type DrainWorkerResponse401Headers struct {
 	WWWAuthenticate *string
 }
 
+// DrainWorkerResponse409Headers the declared response headers of an HTTP 409 response for DrainWorker
+type DrainWorkerResponse409Headers struct {
+	RetryAfter *int
+}
+
+// DrainWorkerResponse429Headers the declared response headers of an HTTP 429 response for DrainWorker
+type DrainWorkerResponse429Headers struct {
+	RetryAfter *int
+}
+
 // DrainWorkerResponse503Headers the declared response headers of an HTTP 503 response for DrainWorker
 type DrainWorkerResponse503Headers struct {
 	RetryAfter *int
@@ -23809,12 +25262,18 @@ type DrainWorkerResponse struct {
 	ApplicationProblemJSON404 *Problem404
 	// ApplicationProblemJSON409 the response for an HTTP 409 `application/problem+json` response
 	ApplicationProblemJSON409 *Problem409
+	// ApplicationProblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationProblemJSON429 *Problem429
 	// ApplicationProblemJSON503 the response for an HTTP 503 `application/problem+json` response
 	ApplicationProblemJSON503 *Problem503
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *DrainWorkerResponse401Headers
+	// Headers409 the parsed response headers for an HTTP 409 response
+	Headers409 *DrainWorkerResponse409Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *DrainWorkerResponse429Headers
 	// Headers503 the parsed response headers for an HTTP 503 response
 	Headers503 *DrainWorkerResponse503Headers
 }
@@ -23847,6 +25306,11 @@ func (r DrainWorkerResponse) GetApplicationProblemJSON404() *Problem404 {
 // GetApplicationProblemJSON409 returns the response for an HTTP 409 `application/problem+json` response
 func (r DrainWorkerResponse) GetApplicationProblemJSON409() *Problem409 {
 	return r.ApplicationProblemJSON409
+}
+
+// GetApplicationProblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r DrainWorkerResponse) GetApplicationProblemJSON429() *Problem429 {
+	return r.ApplicationProblemJSON429
 }
 
 // GetApplicationProblemJSON503 returns the response for an HTTP 503 `application/problem+json` response
@@ -24025,7 +25489,7 @@ func (c *ClientWithResponses) GetBatchEventsWithResponse(ctx context.Context, id
 
 // GetBatchHeldWithResponse List the held calls of a batch
 //
-// The calls of the batch that wait for approval, in their order. Those with by: caller wait for you: review them, then POST /confirmations.
+// The calls of the batch that wait for approval, in their order, at most the first 1000. Those with by: caller wait for you: review them, then POST /confirmations.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -24370,7 +25834,7 @@ func (c *ClientWithResponses) ListFrontDoorsWithResponse(ctx context.Context, re
 
 // GetHealthWithResponse Health summary
 //
-// The uptime of the front door and the servers that it knows.
+// The uptime of the front door and the servers that it knows. It requires no credential.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -24520,7 +25984,7 @@ func (c *ClientWithResponses) RotateKeyWithResponse(ctx context.Context, id stri
 
 // GetLivezWithResponse Liveness probe
 //
-// Succeeds while the process serves requests.
+// Succeeds while the process serves requests. It requires no credential.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -24625,7 +26089,7 @@ func (c *ClientWithResponses) PreflightWithResponse(ctx context.Context, params 
 
 // GetReadyzWithResponse Readiness probe
 //
-// Succeeds while calls are accepted. Fails while a dependency is down, and names it, and while the front door drains.
+// Succeeds while calls are accepted. Fails with 503 while a dependency is down, which detail names, and while the front door drains. It requires no credential.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -25370,6 +26834,13 @@ func ParseListAuditResponse(rsp *http.Response) (*ListAuditResponse, error) {
 		}
 		response.ApplicationProblemJSON403 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem429
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON429 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
 		var dest Problem503
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -25397,6 +26868,16 @@ func ParseListAuditResponse(rsp *http.Response) (*ListAuditResponse, error) {
 			headers.WWWAuthenticate = &value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 429:
+		var headers ListAuditResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
 	case rsp.StatusCode == 503:
 		var headers ListAuditResponse503Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -25454,6 +26935,13 @@ func ParseVerifyAuditResponse(rsp *http.Response) (*VerifyAuditResponse, error) 
 		}
 		response.ApplicationProblemJSON403 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem429
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON429 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
 		var dest Problem503
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -25481,6 +26969,16 @@ func ParseVerifyAuditResponse(rsp *http.Response) (*VerifyAuditResponse, error) 
 			headers.WWWAuthenticate = &value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 429:
+		var headers VerifyAuditResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
 	case rsp.StatusCode == 503:
 		var headers VerifyAuditResponse503Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -25538,6 +27036,20 @@ func ParseListBatchesResponse(rsp *http.Response) (*ListBatchesResponse, error) 
 		}
 		response.ApplicationProblemJSON403 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem429
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Problem503
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON503 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -25558,6 +27070,26 @@ func ParseListBatchesResponse(rsp *http.Response) (*ListBatchesResponse, error) 
 			headers.WWWAuthenticate = &value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 429:
+		var headers ListBatchesResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 503:
+		var headers ListBatchesResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
 	}
 
 	return response, nil
@@ -25671,8 +27203,25 @@ func ParseCreateBatchResponse(rsp *http.Response) (*CreateBatchResponse, error) 
 	}
 
 	switch {
+	case rsp.StatusCode == 200:
+		var headers CreateBatchResponse200Headers
+		if values := rsp.Header.Values("Idempotency-Replayed"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Replayed", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyReplayed = &value
+		}
+		response.Headers200 = &headers
 	case rsp.StatusCode == 201:
 		var headers CreateBatchResponse201Headers
+		if values := rsp.Header.Values("Idempotency-Replayed"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Replayed", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyReplayed = &value
+		}
 		if values := rsp.Header.Values("Location"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Location", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -25691,6 +27240,16 @@ func ParseCreateBatchResponse(rsp *http.Response) (*CreateBatchResponse, error) 
 			headers.WWWAuthenticate = &value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 409:
+		var headers CreateBatchResponse409Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers409 = &headers
 	case rsp.StatusCode == 429:
 		var headers CreateBatchResponse429Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -25737,6 +27296,13 @@ func ParseGetBatchResponse(rsp *http.Response) (*GetBatchResponse, error) {
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest Problem400
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
 		var dest Problem401
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -25757,6 +27323,13 @@ func ParseGetBatchResponse(rsp *http.Response) (*GetBatchResponse, error) {
 			return nil, err
 		}
 		response.ApplicationProblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem429
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON429 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
 		var dest Problem503
@@ -25785,6 +27358,16 @@ func ParseGetBatchResponse(rsp *http.Response) (*GetBatchResponse, error) {
 			headers.WWWAuthenticate = &value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 429:
+		var headers GetBatchResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
 	case rsp.StatusCode == 503:
 		var headers GetBatchResponse503Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -25870,6 +27453,13 @@ func ParseAddBatchCallsResponse(rsp *http.Response) (*AddBatchCallsResponse, err
 		}
 		response.ApplicationProblemJSON415 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem429
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON429 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
 		var dest Problem503
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -25897,6 +27487,26 @@ func ParseAddBatchCallsResponse(rsp *http.Response) (*AddBatchCallsResponse, err
 			headers.WWWAuthenticate = &value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 409:
+		var headers AddBatchCallsResponse409Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers409 = &headers
+	case rsp.StatusCode == 429:
+		var headers AddBatchCallsResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
 	case rsp.StatusCode == 503:
 		var headers AddBatchCallsResponse503Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -25968,6 +27578,13 @@ func ParseCancelBatchResponse(rsp *http.Response) (*CancelBatchResponse, error) 
 		}
 		response.ApplicationProblemJSON409 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem429
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON429 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
 		var dest Problem503
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -25995,6 +27612,26 @@ func ParseCancelBatchResponse(rsp *http.Response) (*CancelBatchResponse, error) 
 			headers.WWWAuthenticate = &value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 409:
+		var headers CancelBatchResponse409Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers409 = &headers
+	case rsp.StatusCode == 429:
+		var headers CancelBatchResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
 	case rsp.StatusCode == 503:
 		var headers CancelBatchResponse503Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -26160,6 +27797,13 @@ func ParseGetBatchHeldResponse(rsp *http.Response) (*GetBatchHeldResponse, error
 		}
 		response.ApplicationProblemJSON404 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem429
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON429 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
 		var dest Problem503
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -26187,6 +27831,16 @@ func ParseGetBatchHeldResponse(rsp *http.Response) (*GetBatchHeldResponse, error
 			headers.WWWAuthenticate = &value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 429:
+		var headers GetBatchHeldResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
 	case rsp.StatusCode == 503:
 		var headers GetBatchHeldResponse503Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -26285,6 +27939,16 @@ func ParseGetBatchResultsResponse(rsp *http.Response) (*GetBatchResultsResponse,
 			headers.WWWAuthenticate = &value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 409:
+		var headers GetBatchResultsResponse409Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers409 = &headers
 	case rsp.StatusCode == 429:
 		var headers GetBatchResultsResponse429Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -26366,6 +28030,13 @@ func ParseSealBatchResponse(rsp *http.Response) (*SealBatchResponse, error) {
 		}
 		response.ApplicationProblemJSON409 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem429
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON429 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
 		var dest Problem503
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -26393,6 +28064,26 @@ func ParseSealBatchResponse(rsp *http.Response) (*SealBatchResponse, error) {
 			headers.WWWAuthenticate = &value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 409:
+		var headers SealBatchResponse409Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers409 = &headers
+	case rsp.StatusCode == 429:
+		var headers SealBatchResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
 	case rsp.StatusCode == 503:
 		var headers SealBatchResponse503Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -26450,6 +28141,13 @@ func ParseListCallsResponse(rsp *http.Response) (*ListCallsResponse, error) {
 		}
 		response.ApplicationProblemJSON403 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem429
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON429 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
 		var dest Problem503
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -26477,6 +28175,16 @@ func ParseListCallsResponse(rsp *http.Response) (*ListCallsResponse, error) {
 			headers.WWWAuthenticate = &value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 429:
+		var headers ListCallsResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
 	case rsp.StatusCode == 503:
 		var headers ListCallsResponse503Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -26654,6 +28362,13 @@ func ParseCreateCallResponse(rsp *http.Response) (*CreateCallResponse, error) {
 			}
 			headers.CallyardWorker = &value
 		}
+		if values := rsp.Header.Values("Idempotency-Replayed"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Replayed", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyReplayed = &value
+		}
 		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -26664,6 +28379,13 @@ func ParseCreateCallResponse(rsp *http.Response) (*CreateCallResponse, error) {
 		response.Headers200 = &headers
 	case rsp.StatusCode == 202:
 		var headers CreateCallResponse202Headers
+		if values := rsp.Header.Values("Idempotency-Replayed"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Replayed", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyReplayed = &value
+		}
 		if values := rsp.Header.Values("Location"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Location", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -26682,6 +28404,16 @@ func ParseCreateCallResponse(rsp *http.Response) (*CreateCallResponse, error) {
 			headers.WWWAuthenticate = &value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 409:
+		var headers CreateCallResponse409Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers409 = &headers
 	case rsp.StatusCode == 429:
 		var headers CreateCallResponse429Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -26871,6 +28603,13 @@ func ParseCancelCallResponse(rsp *http.Response) (*CancelCallResponse, error) {
 		}
 		response.ApplicationProblemJSON409 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem429
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON429 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
 		var dest Problem503
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -26898,6 +28637,26 @@ func ParseCancelCallResponse(rsp *http.Response) (*CancelCallResponse, error) {
 			headers.WWWAuthenticate = &value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 409:
+		var headers CancelCallResponse409Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers409 = &headers
+	case rsp.StatusCode == 429:
+		var headers CancelCallResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
 	case rsp.StatusCode == 503:
 		var headers CancelCallResponse503Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -26969,13 +28728,6 @@ func ParseReplayCallResponse(rsp *http.Response) (*ReplayCallResponse, error) {
 		}
 		response.ApplicationProblemJSON404 = &dest
 
-	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 408:
-		var dest Problem408
-		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
-			return nil, err
-		}
-		response.ApplicationProblemJSON408 = &dest
-
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
 		var dest Problem409
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -26989,13 +28741,6 @@ func ParseReplayCallResponse(rsp *http.Response) (*ReplayCallResponse, error) {
 			return nil, err
 		}
 		response.ApplicationProblemJSON413 = &dest
-
-	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 415:
-		var dest Problem415
-		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
-			return nil, err
-		}
-		response.ApplicationProblemJSON415 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
 		var dest Problem422
@@ -27075,6 +28820,13 @@ func ParseReplayCallResponse(rsp *http.Response) (*ReplayCallResponse, error) {
 			}
 			headers.CallyardWorker = &value
 		}
+		if values := rsp.Header.Values("Idempotency-Replayed"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Replayed", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyReplayed = &value
+		}
 		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -27085,6 +28837,13 @@ func ParseReplayCallResponse(rsp *http.Response) (*ReplayCallResponse, error) {
 		response.Headers200 = &headers
 	case rsp.StatusCode == 202:
 		var headers ReplayCallResponse202Headers
+		if values := rsp.Header.Values("Idempotency-Replayed"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Replayed", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyReplayed = &value
+		}
 		if values := rsp.Header.Values("Location"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Location", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -27103,6 +28862,16 @@ func ParseReplayCallResponse(rsp *http.Response) (*ReplayCallResponse, error) {
 			headers.WWWAuthenticate = &value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 409:
+		var headers ReplayCallResponse409Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers409 = &headers
 	case rsp.StatusCode == 429:
 		var headers ReplayCallResponse429Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -27177,12 +28946,40 @@ func ParseSettleCallResponse(rsp *http.Response) (*SettleCallResponse, error) {
 		}
 		response.ApplicationProblemJSON404 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 408:
+		var dest Problem408
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON408 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
 		var dest Problem409
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
 		response.ApplicationProblemJSON409 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
+		var dest Problem413
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON413 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 415:
+		var dest Problem415
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON415 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem429
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON429 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
 		var dest Problem503
@@ -27211,6 +29008,26 @@ func ParseSettleCallResponse(rsp *http.Response) (*SettleCallResponse, error) {
 			headers.WWWAuthenticate = &value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 409:
+		var headers SettleCallResponse409Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers409 = &headers
+	case rsp.StatusCode == 429:
+		var headers SettleCallResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
 	case rsp.StatusCode == 503:
 		var headers SettleCallResponse503Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -27268,6 +29085,20 @@ func ParseGetConfigurationResponse(rsp *http.Response) (*GetConfigurationRespons
 		}
 		response.ApplicationProblemJSON403 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem429
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Problem503
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON503 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -27288,6 +29119,26 @@ func ParseGetConfigurationResponse(rsp *http.Response) (*GetConfigurationRespons
 			headers.WWWAuthenticate = &value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 429:
+		var headers GetConfigurationResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 503:
+		var headers GetConfigurationResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
 	}
 
 	return response, nil
@@ -27335,6 +29186,13 @@ func ParseConfirmCallsResponse(rsp *http.Response) (*ConfirmCallsResponse, error
 		}
 		response.ApplicationProblemJSON403 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 408:
+		var dest Problem408
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON408 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
 		var dest Problem413
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -27348,6 +29206,20 @@ func ParseConfirmCallsResponse(rsp *http.Response) (*ConfirmCallsResponse, error
 			return nil, err
 		}
 		response.ApplicationProblemJSON415 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem429
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Problem503
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON503 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
@@ -27369,6 +29241,26 @@ func ParseConfirmCallsResponse(rsp *http.Response) (*ConfirmCallsResponse, error
 			headers.WWWAuthenticate = &value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 429:
+		var headers ConfirmCallsResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 503:
+		var headers ConfirmCallsResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
 	}
 
 	return response, nil
@@ -27533,6 +29425,13 @@ func ParseConfirmCallResponse(rsp *http.Response) (*ConfirmCallResponse, error) 
 			}
 			headers.CallyardWorker = &value
 		}
+		if values := rsp.Header.Values("Idempotency-Replayed"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Replayed", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyReplayed = &value
+		}
 		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -27551,6 +29450,16 @@ func ParseConfirmCallResponse(rsp *http.Response) (*ConfirmCallResponse, error) 
 			headers.WWWAuthenticate = &value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 409:
+		var headers ConfirmCallResponse409Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers409 = &headers
 	case rsp.StatusCode == 429:
 		var headers ConfirmCallResponse429Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -27639,6 +29548,13 @@ func ParseConvertToolsResponse(rsp *http.Response) (*ConvertToolsResponse, error
 		}
 		response.ApplicationProblemJSON415 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem429
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON429 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
 		var dest Problem503
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -27666,6 +29582,16 @@ func ParseConvertToolsResponse(rsp *http.Response) (*ConvertToolsResponse, error
 			headers.WWWAuthenticate = &value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 429:
+		var headers ConvertToolsResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
 	case rsp.StatusCode == 503:
 		var headers ConvertToolsResponse503Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -27702,6 +29628,13 @@ func ParseListEvaluationsResponse(rsp *http.Response) (*ListEvaluationsResponse,
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest Problem400
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
 		var dest Problem401
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -27722,6 +29655,13 @@ func ParseListEvaluationsResponse(rsp *http.Response) (*ListEvaluationsResponse,
 			return nil, err
 		}
 		response.ApplicationProblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem429
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON429 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
 		var dest Problem503
@@ -27750,6 +29690,16 @@ func ParseListEvaluationsResponse(rsp *http.Response) (*ListEvaluationsResponse,
 			headers.WWWAuthenticate = &value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 429:
+		var headers ListEvaluationsResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
 	case rsp.StatusCode == 503:
 		var headers ListEvaluationsResponse503Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -27786,6 +29736,13 @@ func ParseGetEvaluationResponse(rsp *http.Response) (*GetEvaluationResponse, err
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest Problem400
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
 		var dest Problem401
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -27806,6 +29763,20 @@ func ParseGetEvaluationResponse(rsp *http.Response) (*GetEvaluationResponse, err
 			return nil, err
 		}
 		response.ApplicationProblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem429
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Problem503
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON503 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
@@ -27827,6 +29798,26 @@ func ParseGetEvaluationResponse(rsp *http.Response) (*GetEvaluationResponse, err
 			headers.WWWAuthenticate = &value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 429:
+		var headers GetEvaluationResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 503:
+		var headers GetEvaluationResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
 	}
 
 	return response, nil
@@ -27846,6 +29837,13 @@ func ParseGetEvaluationPageResponse(rsp *http.Response) (*GetEvaluationPageRespo
 	}
 
 	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest Problem400
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
 		var dest Problem401
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -27866,6 +29864,13 @@ func ParseGetEvaluationPageResponse(rsp *http.Response) (*GetEvaluationPageRespo
 			return nil, err
 		}
 		response.ApplicationProblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem429
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON429 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
 		var dest Problem503
@@ -27894,6 +29899,16 @@ func ParseGetEvaluationPageResponse(rsp *http.Response) (*GetEvaluationPageRespo
 			headers.WWWAuthenticate = &value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 429:
+		var headers GetEvaluationPageResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
 	case rsp.StatusCode == 503:
 		var headers GetEvaluationPageResponse503Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -28045,6 +30060,20 @@ func ParseListFrontDoorsResponse(rsp *http.Response) (*ListFrontDoorsResponse, e
 		}
 		response.ApplicationProblemJSON403 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem429
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Problem503
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON503 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -28065,6 +30094,26 @@ func ParseListFrontDoorsResponse(rsp *http.Response) (*ListFrontDoorsResponse, e
 			headers.WWWAuthenticate = &value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 429:
+		var headers ListFrontDoorsResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 503:
+		var headers ListFrontDoorsResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
 	}
 
 	return response, nil
@@ -28090,6 +30139,13 @@ func ParseGetHealthResponse(rsp *http.Response) (*GetHealthResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest Problem400
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
 		var dest Problem403
@@ -28152,6 +30208,20 @@ func ParseListKeysResponse(rsp *http.Response) (*ListKeysResponse, error) {
 		}
 		response.ApplicationProblemJSON403 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem429
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Problem503
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON503 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -28172,6 +30242,26 @@ func ParseListKeysResponse(rsp *http.Response) (*ListKeysResponse, error) {
 			headers.WWWAuthenticate = &value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 429:
+		var headers ListKeysResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 503:
+		var headers ListKeysResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
 	}
 
 	return response, nil
@@ -28219,6 +30309,13 @@ func ParseCreateKeyResponse(rsp *http.Response) (*CreateKeyResponse, error) {
 		}
 		response.ApplicationProblemJSON403 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 408:
+		var dest Problem408
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON408 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
 		var dest Problem409
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -28239,6 +30336,13 @@ func ParseCreateKeyResponse(rsp *http.Response) (*CreateKeyResponse, error) {
 			return nil, err
 		}
 		response.ApplicationProblemJSON415 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem429
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON429 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
 		var dest Problem503
@@ -28284,6 +30388,26 @@ func ParseCreateKeyResponse(rsp *http.Response) (*CreateKeyResponse, error) {
 			headers.WWWAuthenticate = &value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 409:
+		var headers CreateKeyResponse409Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers409 = &headers
+	case rsp.StatusCode == 429:
+		var headers CreateKeyResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
 	case rsp.StatusCode == 503:
 		var headers CreateKeyResponse503Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -28369,6 +30493,13 @@ func ParseRevokeKeyResponse(rsp *http.Response) (*RevokeKeyResponse, error) {
 		}
 		response.ApplicationProblemJSON428 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem429
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON429 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
 		var dest Problem503
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -28396,6 +30527,26 @@ func ParseRevokeKeyResponse(rsp *http.Response) (*RevokeKeyResponse, error) {
 			headers.WWWAuthenticate = &value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 409:
+		var headers RevokeKeyResponse409Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers409 = &headers
+	case rsp.StatusCode == 429:
+		var headers RevokeKeyResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
 	case rsp.StatusCode == 503:
 		var headers RevokeKeyResponse503Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -28460,6 +30611,20 @@ func ParseGetKeyResponse(rsp *http.Response) (*GetKeyResponse, error) {
 		}
 		response.ApplicationProblemJSON404 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem429
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Problem503
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON503 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -28490,6 +30655,26 @@ func ParseGetKeyResponse(rsp *http.Response) (*GetKeyResponse, error) {
 			headers.WWWAuthenticate = &value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 429:
+		var headers GetKeyResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 503:
+		var headers GetKeyResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
 	}
 
 	return response, nil
@@ -28544,6 +30729,13 @@ func ParseUpdateKeyResponse(rsp *http.Response) (*UpdateKeyResponse, error) {
 		}
 		response.ApplicationProblemJSON404 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 408:
+		var dest Problem408
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON408 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
 		var dest Problem409
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -28578,6 +30770,13 @@ func ParseUpdateKeyResponse(rsp *http.Response) (*UpdateKeyResponse, error) {
 			return nil, err
 		}
 		response.ApplicationProblemJSON428 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem429
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON429 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
 		var dest Problem503
@@ -28616,6 +30815,26 @@ func ParseUpdateKeyResponse(rsp *http.Response) (*UpdateKeyResponse, error) {
 			headers.WWWAuthenticate = &value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 409:
+		var headers UpdateKeyResponse409Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers409 = &headers
+	case rsp.StatusCode == 429:
+		var headers UpdateKeyResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
 	case rsp.StatusCode == 503:
 		var headers UpdateKeyResponse503Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -28680,6 +30899,13 @@ func ParseRotateKeyResponse(rsp *http.Response) (*RotateKeyResponse, error) {
 		}
 		response.ApplicationProblemJSON404 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 408:
+		var dest Problem408
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON408 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
 		var dest Problem409
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -28714,6 +30940,13 @@ func ParseRotateKeyResponse(rsp *http.Response) (*RotateKeyResponse, error) {
 			return nil, err
 		}
 		response.ApplicationProblemJSON428 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem429
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON429 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
 		var dest Problem503
@@ -28752,6 +30985,26 @@ func ParseRotateKeyResponse(rsp *http.Response) (*RotateKeyResponse, error) {
 			headers.WWWAuthenticate = &value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 409:
+		var headers RotateKeyResponse409Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers409 = &headers
+	case rsp.StatusCode == 429:
+		var headers RotateKeyResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
 	case rsp.StatusCode == 503:
 		var headers RotateKeyResponse503Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -28787,6 +31040,13 @@ func ParseGetLivezResponse(rsp *http.Response) (*GetLivezResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest Problem400
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
 		var dest Problem403
@@ -28835,6 +31095,20 @@ func ParseGetMetricsResponse(rsp *http.Response) (*GetMetricsResponse, error) {
 		}
 		response.ApplicationProblemJSON403 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem429
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Problem503
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON503 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -28855,6 +31129,26 @@ func ParseGetMetricsResponse(rsp *http.Response) (*GetMetricsResponse, error) {
 			headers.WWWAuthenticate = &value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 429:
+		var headers GetMetricsResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 503:
+		var headers GetMetricsResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
 	}
 
 	return response, nil
@@ -28902,6 +31196,13 @@ func ParseDryRunPolicyResponse(rsp *http.Response) (*DryRunPolicyResponse, error
 		}
 		response.ApplicationProblemJSON403 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 408:
+		var dest Problem408
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON408 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
 		var dest Problem413
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -28922,6 +31223,13 @@ func ParseDryRunPolicyResponse(rsp *http.Response) (*DryRunPolicyResponse, error
 			return nil, err
 		}
 		response.ApplicationProblemJSON422 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem429
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON429 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
 		var dest Problem503
@@ -28950,6 +31258,16 @@ func ParseDryRunPolicyResponse(rsp *http.Response) (*DryRunPolicyResponse, error
 			headers.WWWAuthenticate = &value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 429:
+		var headers DryRunPolicyResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
 	case rsp.StatusCode == 503:
 		var headers DryRunPolicyResponse503Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -29014,6 +31332,13 @@ func ParseTestPolicyResponse(rsp *http.Response) (*TestPolicyResponse, error) {
 		}
 		response.ApplicationProblemJSON404 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 408:
+		var dest Problem408
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON408 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
 		var dest Problem413
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -29035,6 +31360,20 @@ func ParseTestPolicyResponse(rsp *http.Response) (*TestPolicyResponse, error) {
 		}
 		response.ApplicationProblemJSON422 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem429
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Problem503
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON503 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -29055,6 +31394,26 @@ func ParseTestPolicyResponse(rsp *http.Response) (*TestPolicyResponse, error) {
 			headers.WWWAuthenticate = &value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 429:
+		var headers TestPolicyResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 503:
+		var headers TestPolicyResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
 	}
 
 	return response, nil
@@ -29102,6 +31461,20 @@ func ParsePreflightResponse(rsp *http.Response) (*PreflightResponse, error) {
 		}
 		response.ApplicationProblemJSON403 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem429
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Problem503
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON503 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -29122,6 +31495,26 @@ func ParsePreflightResponse(rsp *http.Response) (*PreflightResponse, error) {
 			headers.WWWAuthenticate = &value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 429:
+		var headers PreflightResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 503:
+		var headers PreflightResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
 	}
 
 	return response, nil
@@ -29147,6 +31540,13 @@ func ParseGetReadyzResponse(rsp *http.Response) (*GetReadyzResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest Problem400
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON400 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
 		var dest Problem403
@@ -29229,6 +31629,20 @@ func ParseListServersResponse(rsp *http.Response) (*ListServersResponse, error) 
 		}
 		response.ApplicationProblemJSON403 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem429
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Problem503
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON503 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -29249,6 +31663,26 @@ func ParseListServersResponse(rsp *http.Response) (*ListServersResponse, error) 
 			headers.WWWAuthenticate = &value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 429:
+		var headers ListServersResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 503:
+		var headers ListServersResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
 	}
 
 	return response, nil
@@ -29296,6 +31730,13 @@ func ParseAddServerResponse(rsp *http.Response) (*AddServerResponse, error) {
 		}
 		response.ApplicationProblemJSON403 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 408:
+		var dest Problem408
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON408 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
 		var dest Problem409
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -29316,6 +31757,13 @@ func ParseAddServerResponse(rsp *http.Response) (*AddServerResponse, error) {
 			return nil, err
 		}
 		response.ApplicationProblemJSON415 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem429
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON429 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 502:
 		var dest Problem502
@@ -29361,6 +31809,26 @@ func ParseAddServerResponse(rsp *http.Response) (*AddServerResponse, error) {
 			headers.WWWAuthenticate = &value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 409:
+		var headers AddServerResponse409Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers409 = &headers
+	case rsp.StatusCode == 429:
+		var headers AddServerResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
 	case rsp.StatusCode == 503:
 		var headers AddServerResponse503Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -29432,6 +31900,13 @@ func ParseRemoveServerResponse(rsp *http.Response) (*RemoveServerResponse, error
 		}
 		response.ApplicationProblemJSON409 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem429
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON429 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
 		var dest Problem503
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -29459,6 +31934,26 @@ func ParseRemoveServerResponse(rsp *http.Response) (*RemoveServerResponse, error
 			headers.WWWAuthenticate = &value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 409:
+		var headers RemoveServerResponse409Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers409 = &headers
+	case rsp.StatusCode == 429:
+		var headers RemoveServerResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
 	case rsp.StatusCode == 503:
 		var headers RemoveServerResponse503Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -29523,6 +32018,20 @@ func ParseGetServerResponse(rsp *http.Response) (*GetServerResponse, error) {
 		}
 		response.ApplicationProblemJSON404 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem429
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Problem503
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON503 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -29543,6 +32052,26 @@ func ParseGetServerResponse(rsp *http.Response) (*GetServerResponse, error) {
 			headers.WWWAuthenticate = &value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 429:
+		var headers GetServerResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 503:
+		var headers GetServerResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
 	}
 
 	return response, nil
@@ -29597,6 +32126,13 @@ func ParseGetServerOpenapiResponse(rsp *http.Response) (*GetServerOpenapiRespons
 		}
 		response.ApplicationProblemJSON404 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem429
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON429 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
 		var dest Problem503
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -29624,6 +32160,16 @@ func ParseGetServerOpenapiResponse(rsp *http.Response) (*GetServerOpenapiRespons
 			headers.WWWAuthenticate = &value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 429:
+		var headers GetServerOpenapiResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
 	case rsp.StatusCode == 503:
 		var headers GetServerOpenapiResponse503Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -29695,6 +32241,13 @@ func ParseGetServerPinsResponse(rsp *http.Response) (*GetServerPinsResponse, err
 		}
 		response.ApplicationProblemJSON409 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem429
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON429 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
 		var dest Problem503
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -29722,6 +32275,26 @@ func ParseGetServerPinsResponse(rsp *http.Response) (*GetServerPinsResponse, err
 			headers.WWWAuthenticate = &value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 409:
+		var headers GetServerPinsResponse409Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers409 = &headers
+	case rsp.StatusCode == 429:
+		var headers GetServerPinsResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
 	case rsp.StatusCode == 503:
 		var headers GetServerPinsResponse503Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -29786,6 +32359,13 @@ func ParseAcceptServerPinsResponse(rsp *http.Response) (*AcceptServerPinsRespons
 		}
 		response.ApplicationProblemJSON404 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 408:
+		var dest Problem408
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON408 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
 		var dest Problem409
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -29806,6 +32386,13 @@ func ParseAcceptServerPinsResponse(rsp *http.Response) (*AcceptServerPinsRespons
 			return nil, err
 		}
 		response.ApplicationProblemJSON415 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem429
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON429 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
 		var dest Problem503
@@ -29834,6 +32421,26 @@ func ParseAcceptServerPinsResponse(rsp *http.Response) (*AcceptServerPinsRespons
 			headers.WWWAuthenticate = &value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 409:
+		var headers AcceptServerPinsResponse409Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers409 = &headers
+	case rsp.StatusCode == 429:
+		var headers AcceptServerPinsResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
 	case rsp.StatusCode == 503:
 		var headers AcceptServerPinsResponse503Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -29898,6 +32505,13 @@ func ParseListServerPromptsResponse(rsp *http.Response) (*ListServerPromptsRespo
 		}
 		response.ApplicationProblemJSON404 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem429
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON429 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
 		var dest Problem503
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -29925,6 +32539,16 @@ func ParseListServerPromptsResponse(rsp *http.Response) (*ListServerPromptsRespo
 			headers.WWWAuthenticate = &value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 429:
+		var headers ListServerPromptsResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
 	case rsp.StatusCode == 503:
 		var headers ListServerPromptsResponse503Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -30113,6 +32737,16 @@ func ParseGetPromptResponse(rsp *http.Response) (*GetPromptResponse, error) {
 			headers.WWWAuthenticate = &value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 409:
+		var headers GetPromptResponse409Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers409 = &headers
 	case rsp.StatusCode == 429:
 		var headers GetPromptResponse429Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -30187,40 +32821,12 @@ func ParseListServerResourcesResponse(rsp *http.Response) (*ListServerResourcesR
 		}
 		response.ApplicationProblemJSON404 = &dest
 
-	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 408:
-		var dest Problem408
-		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
-			return nil, err
-		}
-		response.ApplicationProblemJSON408 = &dest
-
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
 		var dest Problem409
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
 		response.ApplicationProblemJSON409 = &dest
-
-	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
-		var dest Problem413
-		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
-			return nil, err
-		}
-		response.ApplicationProblemJSON413 = &dest
-
-	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 415:
-		var dest Problem415
-		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
-			return nil, err
-		}
-		response.ApplicationProblemJSON415 = &dest
-
-	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
-		var dest Problem422
-		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
-			return nil, err
-		}
-		response.ApplicationProblemJSON422 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
 		var dest Problem429
@@ -30270,6 +32876,16 @@ func ParseListServerResourcesResponse(rsp *http.Response) (*ListServerResourcesR
 			headers.WWWAuthenticate = &value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 409:
+		var headers ListServerResourcesResponse409Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers409 = &headers
 	case rsp.StatusCode == 429:
 		var headers ListServerResourcesResponse429Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -30344,6 +32960,13 @@ func ParseListServerResourceTemplatesResponse(rsp *http.Response) (*ListServerRe
 		}
 		response.ApplicationProblemJSON404 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem429
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON429 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
 		var dest Problem503
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -30371,6 +32994,16 @@ func ParseListServerResourceTemplatesResponse(rsp *http.Response) (*ListServerRe
 			headers.WWWAuthenticate = &value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 429:
+		var headers ListServerResourceTemplatesResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
 	case rsp.StatusCode == 503:
 		var headers ListServerResourceTemplatesResponse503Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -30435,40 +33068,12 @@ func ParseReadResourceResponse(rsp *http.Response) (*ReadResourceResponse, error
 		}
 		response.ApplicationProblemJSON404 = &dest
 
-	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 408:
-		var dest Problem408
-		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
-			return nil, err
-		}
-		response.ApplicationProblemJSON408 = &dest
-
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
 		var dest Problem409
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
 		response.ApplicationProblemJSON409 = &dest
-
-	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
-		var dest Problem413
-		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
-			return nil, err
-		}
-		response.ApplicationProblemJSON413 = &dest
-
-	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 415:
-		var dest Problem415
-		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
-			return nil, err
-		}
-		response.ApplicationProblemJSON415 = &dest
-
-	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
-		var dest Problem422
-		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
-			return nil, err
-		}
-		response.ApplicationProblemJSON422 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
 		var dest Problem429
@@ -30559,6 +33164,16 @@ func ParseReadResourceResponse(rsp *http.Response) (*ReadResourceResponse, error
 			headers.WWWAuthenticate = &value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 409:
+		var headers ReadResourceResponse409Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers409 = &headers
 	case rsp.StatusCode == 429:
 		var headers ReadResourceResponse429Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -30633,6 +33248,13 @@ func ParseRestartServerResponse(rsp *http.Response) (*RestartServerResponse, err
 		}
 		response.ApplicationProblemJSON404 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem429
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON429 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
 		var dest Problem503
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -30660,6 +33282,16 @@ func ParseRestartServerResponse(rsp *http.Response) (*RestartServerResponse, err
 			headers.WWWAuthenticate = &value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 429:
+		var headers RestartServerResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
 	case rsp.StatusCode == 503:
 		var headers RestartServerResponse503Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -30724,6 +33356,13 @@ func ParseListServerToolsResponse(rsp *http.Response) (*ListServerToolsResponse,
 		}
 		response.ApplicationProblemJSON404 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem429
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON429 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
 		var dest Problem503
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -30751,6 +33390,16 @@ func ParseListServerToolsResponse(rsp *http.Response) (*ListServerToolsResponse,
 			headers.WWWAuthenticate = &value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 429:
+		var headers ListServerToolsResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
 	case rsp.StatusCode == 503:
 		var headers ListServerToolsResponse503Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -30815,6 +33464,13 @@ func ParseSwitchToolResponse(rsp *http.Response) (*SwitchToolResponse, error) {
 		}
 		response.ApplicationProblemJSON404 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 408:
+		var dest Problem408
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON408 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
 		var dest Problem413
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -30828,6 +33484,13 @@ func ParseSwitchToolResponse(rsp *http.Response) (*SwitchToolResponse, error) {
 			return nil, err
 		}
 		response.ApplicationProblemJSON415 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem429
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON429 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
 		var dest Problem503
@@ -30856,6 +33519,16 @@ func ParseSwitchToolResponse(rsp *http.Response) (*SwitchToolResponse, error) {
 			headers.WWWAuthenticate = &value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 429:
+		var headers SwitchToolResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
 	case rsp.StatusCode == 503:
 		var headers SwitchToolResponse503Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -31033,6 +33706,13 @@ func ParseCallToolResponse(rsp *http.Response) (*CallToolResponse, error) {
 			}
 			headers.CallyardWorker = &value
 		}
+		if values := rsp.Header.Values("Idempotency-Replayed"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Replayed", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyReplayed = &value
+		}
 		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -31043,6 +33723,13 @@ func ParseCallToolResponse(rsp *http.Response) (*CallToolResponse, error) {
 		response.Headers200 = &headers
 	case rsp.StatusCode == 202:
 		var headers CallToolResponse202Headers
+		if values := rsp.Header.Values("Idempotency-Replayed"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Idempotency-Replayed", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.IdempotencyReplayed = &value
+		}
 		if values := rsp.Header.Values("Location"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Location", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -31061,6 +33748,16 @@ func ParseCallToolResponse(rsp *http.Response) (*CallToolResponse, error) {
 			headers.WWWAuthenticate = &value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 409:
+		var headers CallToolResponse409Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers409 = &headers
 	case rsp.StatusCode == 429:
 		var headers CallToolResponse429Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -31128,6 +33825,20 @@ func ParseListSetsResponse(rsp *http.Response) (*ListSetsResponse, error) {
 		}
 		response.ApplicationProblemJSON403 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem429
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Problem503
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON503 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -31148,6 +33859,26 @@ func ParseListSetsResponse(rsp *http.Response) (*ListSetsResponse, error) {
 			headers.WWWAuthenticate = &value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 429:
+		var headers ListSetsResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 503:
+		var headers ListSetsResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
 	}
 
 	return response, nil
@@ -31223,6 +33954,13 @@ func ParseRemoveSetResponse(rsp *http.Response) (*RemoveSetResponse, error) {
 		}
 		response.ApplicationProblemJSON428 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem429
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON429 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
 		var dest Problem503
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -31250,6 +33988,26 @@ func ParseRemoveSetResponse(rsp *http.Response) (*RemoveSetResponse, error) {
 			headers.WWWAuthenticate = &value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 409:
+		var headers RemoveSetResponse409Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers409 = &headers
+	case rsp.StatusCode == 429:
+		var headers RemoveSetResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
 	case rsp.StatusCode == 503:
 		var headers RemoveSetResponse503Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -31321,6 +34079,20 @@ func ParseGetSetResponse(rsp *http.Response) (*GetSetResponse, error) {
 		}
 		response.ApplicationProblemJSON409 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem429
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Problem503
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON503 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -31351,6 +34123,36 @@ func ParseGetSetResponse(rsp *http.Response) (*GetSetResponse, error) {
 			headers.WWWAuthenticate = &value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 409:
+		var headers GetSetResponse409Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers409 = &headers
+	case rsp.StatusCode == 429:
+		var headers GetSetResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 503:
+		var headers GetSetResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
 	}
 
 	return response, nil
@@ -31398,6 +34200,13 @@ func ParsePutSetResponse(rsp *http.Response) (*PutSetResponse, error) {
 		}
 		response.ApplicationProblemJSON403 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 408:
+		var dest Problem408
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON408 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
 		var dest Problem409
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -31432,6 +34241,13 @@ func ParsePutSetResponse(rsp *http.Response) (*PutSetResponse, error) {
 			return nil, err
 		}
 		response.ApplicationProblemJSON428 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem429
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON429 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
 		var dest Problem503
@@ -31470,6 +34286,26 @@ func ParsePutSetResponse(rsp *http.Response) (*PutSetResponse, error) {
 			headers.WWWAuthenticate = &value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 409:
+		var headers PutSetResponse409Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers409 = &headers
+	case rsp.StatusCode == 429:
+		var headers PutSetResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
 	case rsp.StatusCode == 503:
 		var headers PutSetResponse503Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -31541,6 +34377,13 @@ func ParseGetSetOpenapiResponse(rsp *http.Response) (*GetSetOpenapiResponse, err
 		}
 		response.ApplicationProblemJSON409 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem429
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON429 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
 		var dest Problem503
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -31568,6 +34411,26 @@ func ParseGetSetOpenapiResponse(rsp *http.Response) (*GetSetOpenapiResponse, err
 			headers.WWWAuthenticate = &value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 409:
+		var headers GetSetOpenapiResponse409Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers409 = &headers
+	case rsp.StatusCode == 429:
+		var headers GetSetOpenapiResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
 	case rsp.StatusCode == 503:
 		var headers GetSetOpenapiResponse503Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -31625,6 +34488,20 @@ func ParseGetStateResponse(rsp *http.Response) (*GetStateResponse, error) {
 		}
 		response.ApplicationProblemJSON403 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem429
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Problem503
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON503 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -31655,6 +34532,26 @@ func ParseGetStateResponse(rsp *http.Response) (*GetStateResponse, error) {
 			headers.WWWAuthenticate = &value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 429:
+		var headers GetStateResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 503:
+		var headers GetStateResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
 	}
 
 	return response, nil
@@ -31702,6 +34599,13 @@ func ParsePutStateResponse(rsp *http.Response) (*PutStateResponse, error) {
 		}
 		response.ApplicationProblemJSON403 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 408:
+		var dest Problem408
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON408 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 412:
 		var dest Problem412
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -31729,6 +34633,20 @@ func ParsePutStateResponse(rsp *http.Response) (*PutStateResponse, error) {
 			return nil, err
 		}
 		response.ApplicationProblemJSON428 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem429
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Problem503
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON503 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
@@ -31760,6 +34678,26 @@ func ParsePutStateResponse(rsp *http.Response) (*PutStateResponse, error) {
 			headers.WWWAuthenticate = &value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 429:
+		var headers PutStateResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 503:
+		var headers PutStateResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
 	}
 
 	return response, nil
@@ -31807,6 +34745,13 @@ func ParseListTenantsResponse(rsp *http.Response) (*ListTenantsResponse, error) 
 		}
 		response.ApplicationProblemJSON403 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem429
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON429 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
 		var dest Problem503
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -31834,6 +34779,16 @@ func ParseListTenantsResponse(rsp *http.Response) (*ListTenantsResponse, error) 
 			headers.WWWAuthenticate = &value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 429:
+		var headers ListTenantsResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
 	case rsp.StatusCode == 503:
 		var headers ListTenantsResponse503Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -31905,6 +34860,13 @@ func ParseEraseTenantResponse(rsp *http.Response) (*EraseTenantResponse, error) 
 		}
 		response.ApplicationProblemJSON409 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem429
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON429 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
 		var dest Problem503
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -31932,6 +34894,26 @@ func ParseEraseTenantResponse(rsp *http.Response) (*EraseTenantResponse, error) 
 			headers.WWWAuthenticate = &value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 409:
+		var headers EraseTenantResponse409Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers409 = &headers
+	case rsp.StatusCode == 429:
+		var headers EraseTenantResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
 	case rsp.StatusCode == 503:
 		var headers EraseTenantResponse503Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -31996,6 +34978,13 @@ func ParseGetTenantResponse(rsp *http.Response) (*GetTenantResponse, error) {
 		}
 		response.ApplicationProblemJSON404 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem429
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON429 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
 		var dest Problem503
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -32023,6 +35012,16 @@ func ParseGetTenantResponse(rsp *http.Response) (*GetTenantResponse, error) {
 			headers.WWWAuthenticate = &value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 429:
+		var headers GetTenantResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
 	case rsp.StatusCode == 503:
 		var headers GetTenantResponse503Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -32115,6 +35114,13 @@ func ParseCreateToolCallsResponse(rsp *http.Response) (*CreateToolCallsResponse,
 		}
 		response.ApplicationProblemJSON415 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem429
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON429 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
 		var dest Problem503
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -32155,6 +35161,16 @@ func ParseCreateToolCallsResponse(rsp *http.Response) (*CreateToolCallsResponse,
 			headers.WWWAuthenticate = &value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 429:
+		var headers CreateToolCallsResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
 	case rsp.StatusCode == 503:
 		var headers CreateToolCallsResponse503Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -32219,6 +35235,20 @@ func ParseListToolsResponse(rsp *http.Response) (*ListToolsResponse, error) {
 		}
 		response.ApplicationProblemJSON404 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem429
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Problem503
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON503 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -32249,6 +35279,26 @@ func ParseListToolsResponse(rsp *http.Response) (*ListToolsResponse, error) {
 			headers.WWWAuthenticate = &value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 429:
+		var headers ListToolsResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 503:
+		var headers ListToolsResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
 	}
 
 	return response, nil
@@ -32303,6 +35353,13 @@ func ParseSwitchToolsResponse(rsp *http.Response) (*SwitchToolsResponse, error) 
 		}
 		response.ApplicationProblemJSON404 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 408:
+		var dest Problem408
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON408 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
 		var dest Problem413
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -32316,6 +35373,13 @@ func ParseSwitchToolsResponse(rsp *http.Response) (*SwitchToolsResponse, error) 
 			return nil, err
 		}
 		response.ApplicationProblemJSON415 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem429
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON429 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
 		var dest Problem503
@@ -32344,6 +35408,16 @@ func ParseSwitchToolsResponse(rsp *http.Response) (*SwitchToolsResponse, error) 
 			headers.WWWAuthenticate = &value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 429:
+		var headers SwitchToolsResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
 	case rsp.StatusCode == 503:
 		var headers SwitchToolsResponse503Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -32408,6 +35482,20 @@ func ParseSearchToolsResponse(rsp *http.Response) (*SearchToolsResponse, error) 
 		}
 		response.ApplicationProblemJSON404 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem429
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Problem503
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON503 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -32428,6 +35516,26 @@ func ParseSearchToolsResponse(rsp *http.Response) (*SearchToolsResponse, error) 
 			headers.WWWAuthenticate = &value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 429:
+		var headers SearchToolsResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 503:
+		var headers SearchToolsResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
 	}
 
 	return response, nil
@@ -32475,6 +35583,20 @@ func ParseListSwitchesResponse(rsp *http.Response) (*ListSwitchesResponse, error
 		}
 		response.ApplicationProblemJSON403 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem429
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Problem503
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON503 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -32495,6 +35617,26 @@ func ParseListSwitchesResponse(rsp *http.Response) (*ListSwitchesResponse, error
 			headers.WWWAuthenticate = &value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 429:
+		var headers ListSwitchesResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 503:
+		var headers ListSwitchesResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
 	}
 
 	return response, nil
@@ -32542,6 +35684,13 @@ func ParseGetUsageResponse(rsp *http.Response) (*GetUsageResponse, error) {
 		}
 		response.ApplicationProblemJSON403 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem429
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON429 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
 		var dest Problem503
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -32569,6 +35718,16 @@ func ParseGetUsageResponse(rsp *http.Response) (*GetUsageResponse, error) {
 			headers.WWWAuthenticate = &value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 429:
+		var headers GetUsageResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
 	case rsp.StatusCode == 503:
 		var headers GetUsageResponse503Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -32626,6 +35785,20 @@ func ParseGetVersionResponse(rsp *http.Response) (*GetVersionResponse, error) {
 		}
 		response.ApplicationProblemJSON403 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem429
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Problem503
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON503 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -32646,6 +35819,26 @@ func ParseGetVersionResponse(rsp *http.Response) (*GetVersionResponse, error) {
 			headers.WWWAuthenticate = &value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 429:
+		var headers GetVersionResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 503:
+		var headers GetVersionResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
 	}
 
 	return response, nil
@@ -32693,6 +35886,20 @@ func ParseListWebhookDeliveriesResponse(rsp *http.Response) (*ListWebhookDeliver
 		}
 		response.ApplicationProblemJSON403 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem429
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Problem503
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON503 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -32713,6 +35920,26 @@ func ParseListWebhookDeliveriesResponse(rsp *http.Response) (*ListWebhookDeliver
 			headers.WWWAuthenticate = &value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 429:
+		var headers ListWebhookDeliveriesResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 503:
+		var headers ListWebhookDeliveriesResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
 	}
 
 	return response, nil
@@ -32774,6 +36001,13 @@ func ParseRetryWebhookDeliveryResponse(rsp *http.Response) (*RetryWebhookDeliver
 		}
 		response.ApplicationProblemJSON409 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem429
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON429 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
 		var dest Problem503
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -32801,6 +36035,26 @@ func ParseRetryWebhookDeliveryResponse(rsp *http.Response) (*RetryWebhookDeliver
 			headers.WWWAuthenticate = &value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 409:
+		var headers RetryWebhookDeliveryResponse409Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers409 = &headers
+	case rsp.StatusCode == 429:
+		var headers RetryWebhookDeliveryResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
 	case rsp.StatusCode == 503:
 		var headers RetryWebhookDeliveryResponse503Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -32858,6 +36112,20 @@ func ParseListWorkersResponse(rsp *http.Response) (*ListWorkersResponse, error) 
 		}
 		response.ApplicationProblemJSON403 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem429
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Problem503
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON503 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -32878,6 +36146,26 @@ func ParseListWorkersResponse(rsp *http.Response) (*ListWorkersResponse, error) 
 			headers.WWWAuthenticate = &value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 429:
+		var headers ListWorkersResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 503:
+		var headers ListWorkersResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers503 = &headers
 	}
 
 	return response, nil
@@ -32939,6 +36227,13 @@ func ParseDrainWorkerResponse(rsp *http.Response) (*DrainWorkerResponse, error) 
 		}
 		response.ApplicationProblemJSON409 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem429
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON429 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
 		var dest Problem503
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -32966,6 +36261,26 @@ func ParseDrainWorkerResponse(rsp *http.Response) (*DrainWorkerResponse, error) 
 			headers.WWWAuthenticate = &value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 409:
+		var headers DrainWorkerResponse409Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers409 = &headers
+	case rsp.StatusCode == 429:
+		var headers DrainWorkerResponse429Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.Headers429 = &headers
 	case rsp.StatusCode == 503:
 		var headers DrainWorkerResponse503Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {

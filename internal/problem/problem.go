@@ -31,8 +31,8 @@ type Document struct {
 	Retryable       bool          `json:"retryable" doc:"Whether the same request can be sent again without a second side effect."`
 	CancelRequested bool          `json:"cancel_requested,omitempty" doc:"Whether the call was asked to stop while it ran. It may have done part of its work."`
 	ConnectURL      string        `json:"connect_url,omitempty" format:"uri" doc:"Where the person behind the call connects to the server, if it requires a credential of that person." example:"https://approve.example.com/connect/files"`
-	Errors          []Fault       `json:"errors,omitempty" nullable:"false" doc:"Each fault."`
-	RPC             *RPCError     `json:"rpc,omitempty" doc:"The JSON-RPC error of the MCP server."`
+	Errors          []Fault       `json:"errors,omitempty" nullable:"false" doc:"Each fault of the arguments, the body or a parameter; absent if there is none."`
+	RPC             *RPCError     `json:"rpc,omitempty" doc:"The JSON-RPC error of the MCP server; absent for other problems."`
 
 	retryAfter time.Duration
 }

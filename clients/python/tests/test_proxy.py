@@ -21,7 +21,6 @@ def page(request: httpx.Request) -> httpx.Response:
 
 
 def connect(answer: Answer) -> callyard.Client:
-    # httpx has one argument for the transport of both clients.
     return callyard.connect("http://callyard.test", httpx_args={"transport": httpx.MockTransport(answer)})
 
 
@@ -30,14 +29,15 @@ class Pages(unittest.TestCase):
         body: Any = {"server": "demo", "tool": "echo"}
         plain = RestClient(base_url="http://callyard.test", httpx_args={"transport": httpx.MockTransport(page)})
         with connect(page) as client, plain:
-            for name, do in {
+            cases: dict[str, Callable[[], Any]] = {
                 "call": lambda: client.call("demo", "echo"),
                 "wait": lambda: client.wait("call_1"),
                 "generated": lambda: create_call.sync(client=client, body=body),
                 "batch": lambda: list(callyard.run_batch(client, [body])),
                 "events": lambda: list(callyard.events(client)),
                 "events of a generated client": lambda: list(callyard.events(plain)),
-            }.items():
+            }
+            for name, do in cases.items():
                 with self.subTest(name), self.assertRaises(callyard.ProblemError) as raised:
                     do()
                 self.assertEqual(raised.exception.status, 200)

@@ -157,7 +157,7 @@ export interface paths {
         };
         /**
          * List the held calls of a batch
-         * @description The calls of the batch that wait for approval, in their order. Those with by: caller wait for you: review them, then POST /confirmations.
+         * @description The calls of the batch that wait for approval, in their order, at most the first 1000. Those with by: caller wait for you: review them, then POST /confirmations.
          */
         get: operations["get-batch-held"];
         put?: never;
@@ -501,7 +501,7 @@ export interface paths {
         };
         /**
          * Health summary
-         * @description The uptime of the front door and the servers that it knows.
+         * @description The uptime of the front door and the servers that it knows. It requires no credential.
          */
         get: operations["get-health"];
         put?: never;
@@ -593,7 +593,7 @@ export interface paths {
         };
         /**
          * Liveness probe
-         * @description Succeeds while the process serves requests.
+         * @description Succeeds while the process serves requests. It requires no credential.
          */
         get: operations["get-livez"];
         put?: never;
@@ -693,7 +693,7 @@ export interface paths {
         };
         /**
          * Readiness probe
-         * @description Succeeds while calls are accepted. Fails while a dependency is down, and names it, and while the front door drains.
+         * @description Succeeds while calls are accepted. Fails with 503 while a dependency is down, which detail names, and while the front door drains. It requires no credential.
          */
         get: operations["get-readyz"];
         put?: never;
@@ -1523,7 +1523,7 @@ export interface components {
         };
         /** @description A call that is stored and continues without its caller; GET /calls/{id} returns its state. */
         AcceptedCall: {
-            /** @description The approval that the call requires or required, if it was held. */
+            /** @description The approval that the call requires or required; absent if it was never held. */
             approval_id?: string;
             /** @description The arguments as the caller sent them, if the request asks for them and they are stored. */
             arguments?: {
@@ -1531,7 +1531,7 @@ export interface components {
             };
             /**
              * Format: int64
-             * @description The number of attempts.
+             * @description The number of attempts; absent before the first.
              */
             attempt?: number;
             /** @description The batch of the call; absent if it is in none. */
@@ -1556,7 +1556,7 @@ export interface components {
             ended?: string;
             /**
              * Format: date-time
-             * @description The time until which it can be approved or sent.
+             * @description The time until which it can be approved or sent; absent if there is no limit.
              */
             expires_at?: string;
             /** @description Whether every attempt failed; POST /calls/{id}/settle can start another. */
@@ -1565,7 +1565,7 @@ export interface components {
             id: string;
             /**
              * Format: int64
-             * @description Its position in the batch.
+             * @description Its position in the batch, from 0; absent if it is in none.
              */
             index?: number;
             /**
@@ -1573,17 +1573,17 @@ export interface components {
              * @enum {string}
              */
             outcome: "accepted";
-            /** @description The reason that it did not succeed. */
+            /** @description The reason that it did not succeed; absent if it succeeded or has not ended. */
             problem?: components["schemas"]["Problem"];
             /** @description The reasons for which it was held. */
             reasons?: string[];
-            /** @description The call that this one repeats with the same arguments. */
+            /** @description The call that this one repeats with the same arguments; absent if it repeats none. */
             replay_of?: string;
-            /** @description The result of the tool, once it is available. */
+            /** @description The result of the tool; absent until the call has succeeded. */
             result?: components["schemas"]["CallToolResult"];
             /** @description The id of the server. */
             server: string;
-            /** @description The person who settled a call with unknown outcome, and the reason. */
+            /** @description The person who settled a call with unknown outcome, and the reason; absent if nobody did. */
             settled?: string;
             /** @description The state of the call. */
             state: components["schemas"]["CallState"];
@@ -1832,11 +1832,11 @@ export interface components {
         };
         AuditRecordList: {
             /**
-             * @description The cursor of the next page; absent on the last one.
+             * @description The cursor of the next page; absent on the last page.
              * @example 412-0
              */
             next?: string;
-            /** @description The records, in the order of the request. */
+            /** @description The records, newest first. */
             records: components["schemas"]["AuditRecord"][];
         };
         AuditVerification: {
@@ -1924,11 +1924,11 @@ export interface components {
             priority?: number;
             /** @description The reason for the state, if it failed, expired or was canceled. */
             reason?: string;
-            /** @description The first refused lines; the results list all of them. */
+            /** @description The first 100 refused lines of this request; the results list all of them. */
             refusals?: components["schemas"]["LineRefusal"][];
             /**
              * Format: int64
-             * @description The number of lines of this request that are not valid calls.
+             * @description The number of lines of this request that are not valid calls; only in the answer to a request that sends calls.
              */
             refused?: number;
             /**
@@ -1952,7 +1952,7 @@ export interface components {
             custom_id?: string;
             /** @description The id of the server. */
             server: string;
-            /** @description The timeout of the call. */
+            /** @description The timeout of the call, in milliseconds. The default is the timeout of the server. */
             timeout_ms?: number;
             /** @description The name of the tool. */
             tool: string;
@@ -2000,14 +2000,14 @@ export interface components {
             unknown: number;
             /**
              * Format: int64
-             * @description Queued, held or running.
+             * @description Calls that are queued, held or running.
              */
             waiting: number;
         };
         BatchList: {
             /** @description The batches, newest first. */
             batches: components["schemas"]["Batch"][];
-            /** @description The cursor of the next page. */
+            /** @description The cursor of the next page; absent on the last page. */
             next?: string;
         };
         /** @description A batch in one document. */
@@ -2063,7 +2063,7 @@ export interface components {
             worker?: string;
         };
         Call: {
-            /** @description The approval that the call requires or required, if it was held. */
+            /** @description The approval that the call requires or required; absent if it was never held. */
             approval_id?: string;
             /** @description The arguments as the caller sent them, if the request asks for them and they are stored. */
             arguments?: {
@@ -2071,7 +2071,7 @@ export interface components {
             };
             /**
              * Format: int64
-             * @description The number of attempts.
+             * @description The number of attempts; absent before the first.
              */
             attempt?: number;
             /** @description The batch of the call; absent if it is in none. */
@@ -2096,7 +2096,7 @@ export interface components {
             ended?: string;
             /**
              * Format: date-time
-             * @description The time until which it can be approved or sent.
+             * @description The time until which it can be approved or sent; absent if there is no limit.
              */
             expires_at?: string;
             /** @description Whether every attempt failed; POST /calls/{id}/settle can start another. */
@@ -2105,20 +2105,20 @@ export interface components {
             id: string;
             /**
              * Format: int64
-             * @description Its position in the batch.
+             * @description Its position in the batch, from 0; absent if it is in none.
              */
             index?: number;
-            /** @description The reason that it did not succeed. */
+            /** @description The reason that it did not succeed; absent if it succeeded or has not ended. */
             problem?: components["schemas"]["Problem"];
             /** @description The reasons for which it was held. */
             reasons?: string[];
-            /** @description The call that this one repeats with the same arguments. */
+            /** @description The call that this one repeats with the same arguments; absent if it repeats none. */
             replay_of?: string;
-            /** @description The result of the tool, once it is available. */
+            /** @description The result of the tool; absent until the call has succeeded. */
             result?: components["schemas"]["CallToolResult"];
             /** @description The id of the server. */
             server: string;
-            /** @description The person who settled a call with unknown outcome, and the reason. */
+            /** @description The person who settled a call with unknown outcome, and the reason; absent if nobody did. */
             settled?: string;
             /** @description The state of the call. */
             state: components["schemas"]["CallState"];
@@ -2220,7 +2220,7 @@ export interface components {
             tenant?: string;
             /**
              * Format: double
-             * @description The time that the MCP server took, measured by the worker.
+             * @description The time that the MCP server took, in milliseconds, measured by the worker; absent if it is not known.
              */
             took_ms?: number;
             /** @description The name of the tool; absent for a request that is not a tool call. */
@@ -2247,13 +2247,13 @@ export interface components {
             callback_url?: string;
             /** @description The id of the server. */
             server: string;
-            /** @description The timeout of the call. The default is the timeout of the server. */
+            /** @description The timeout of the call, in milliseconds. The default is the timeout of the server. */
             timeout_ms?: number;
             /** @description The name of the tool. */
             tool: string;
         };
         /**
-         * @description The state of a call. It only advances, and the last six states are final. unknown: the call was sent, and its outcome cannot be determined.
+         * @description The state of a call. held: it waits for an approval. queued: no attempt was sent yet. running: it was admitted or sent, or waits for input. succeeded: the tool returned a result, which can be an error of the tool. failed: it was refused, or ended without a result. denied, expired, canceled: it never ran. unknown: it was sent, and its outcome cannot be determined. The last six states are final, except that a late answer or POST /calls/{id}/settle can change unknown, and settle also failed if given_up is true.
          * @enum {string}
          */
         CallState: "held" | "queued" | "running" | "succeeded" | "failed" | "denied" | "expired" | "canceled" | "unknown";
@@ -2413,7 +2413,7 @@ export interface components {
         ConfirmationRequest: {
             /** @description The id of the approval, for approvers. */
             approval_id: string;
-            /** @description The page on which approvers decide. */
+            /** @description The page on which approvers decide; absent if the front door does not know the address of the approver. */
             approval_url?: string;
             /** @description The id of the call; GET /calls/{id} returns its state and then its result. */
             call_id: string;
@@ -2542,17 +2542,17 @@ export interface components {
              * @description The time of the decision.
              */
             at: string;
-            /** @description The person who decided. */
+            /** @description The principal of the person or the caller that decided; for standing, of the person who gave the permission. */
             by: string;
-            /** @description How the person decided, such as web, api or slack. */
+            /** @description How the decision was made. web, api, slack: by a person on the pages, with the API of the approver or in Slack. token: by the caller with its token. caller: by the caller without a token, for a call of a batch. standing: by a standing permission. */
             channel?: string;
-            /** @description The groups of the person at that time. */
+            /** @description The groups of the person at that time; absent if there were none. */
             groups?: string[];
-            /** @description The kind of the decision. */
+            /** @description The kind of the decision: approve, deny, edit, extend or revoke. */
             kind: string;
-            /** @description The owner of the credential with which the person decided. */
+            /** @description The owner of the credential with which the person decided; absent if it has none. */
             owner?: string;
-            /** @description The reason that the person gave. */
+            /** @description The reason that the person gave; absent if there was none. */
             reason?: string;
         };
         DisabledTools: {
@@ -3120,7 +3120,7 @@ export interface components {
              * @example 4
              */
             serverCount: number;
-            /** @description The servers that this front door knows. */
+            /** @description The servers that this front door knows. Empty if tenants see different servers, because the request has no credential. */
             servers: components["schemas"]["HealthServer"][];
             /**
              * @description Always ok.
@@ -3240,7 +3240,7 @@ export interface components {
             expires_at: string;
             /**
              * Format: int64
-             * @description Its position in the batch.
+             * @description Its position in the batch, from 0.
              */
             index: number;
             /** @description The reasons for which it is held. */
@@ -3692,11 +3692,11 @@ export interface components {
             detail: string;
             /** @description The same text as detail, for clients that read this member. */
             error: string;
-            /** @description Each fault. */
+            /** @description Each fault of the arguments, the body or a parameter; absent if there is none. */
             errors?: components["schemas"]["ProblemFault"][];
             /** @description Whether the same request can be sent again without a second side effect. */
             retryable: boolean;
-            /** @description The JSON-RPC error of the MCP server. */
+            /** @description The JSON-RPC error of the MCP server; absent for other problems. */
             rpc?: components["schemas"]["ProblemRPCError"];
             /**
              * Format: int64
@@ -3992,7 +3992,7 @@ export interface components {
              * @example 1
              */
             risk_level?: number;
-            /** @description Present if a risk level is set. */
+            /** @description Whether calls run in a container, as at risk level 3; present if a risk level is set. */
             running_in_docker?: boolean;
             /** @description The isolation of calls of high risk; absent if isolation is not available. */
             sandbox?: components["schemas"]["ServerSandbox"];
@@ -4270,7 +4270,7 @@ export interface components {
              * @enum {string}
              */
             as: "done" | "failed" | "run-again";
-            /** @description The reason; it is stored. */
+            /** @description The reason. Its first 1000 printable ASCII characters are stored. */
             reason: string;
         };
         StateChange: {
@@ -4985,7 +4985,7 @@ export interface components {
             succeeded: number;
             /**
              * Format: double
-             * @description The time that the MCP servers took, measured by the workers.
+             * @description The sum of the times that the MCP servers took, in milliseconds, measured by the workers.
              */
             took_ms: number;
             /**
@@ -5063,7 +5063,7 @@ export interface components {
              * @description The calls that waited for an approval, or ran with one.
              */
             held: number;
-            /** @description The principal: the name of the API key, or the subject of the token. (other) is the sum of the principals beyond the limit for an hour. */
+            /** @description The principal: the name of the API key, or the subject of the token; with by=key. (other) is the sum of the principals beyond the limit for an hour. */
             key?: string;
             /** @description The server; with by=server or by=tool. Absent for calls that named no server that exists. */
             server?: string;
@@ -5081,10 +5081,10 @@ export interface components {
             tenant?: string;
             /**
              * Format: double
-             * @description The time that the MCP servers took, measured by the workers.
+             * @description The sum of the times that the MCP servers took, in milliseconds, measured by the workers.
              */
             took_ms: number;
-            /** @description The tool, or the MCP method of a request that is not a tool call. */
+            /** @description The tool, or the MCP method of a request that is not a tool call; with by=tool. */
             tool?: string;
             /**
              * Format: int64
@@ -5432,6 +5432,11 @@ export interface components {
         /** @description The resource already exists, or its state does not allow this. Or: The server requires a credential of the person behind the call, and there is none. The call did not start. Or: The tool requested input during the call, which this API cannot provide. */
         Problem409: {
             headers: {
+                /**
+                 * @description The number of seconds to wait, if the conflict ends by itself, such as while a call with the same Idempotency-Key runs.
+                 * @example 1
+                 */
+                "Retry-After"?: number;
                 [name: string]: unknown;
             };
             content: {
@@ -5515,7 +5520,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description No live worker runs the server, or all of them are full. Nothing started. */
+        /** @description No live worker runs the server, all of them are full, or a part of Callyard such as NATS cannot be reached. If retryable is true, nothing started. */
         Problem503: {
             headers: {
                 /**
@@ -5571,7 +5576,7 @@ export interface operations {
                 until?: string;
                 /** @description The maximum number of records on a page; the default is 100. */
                 limit?: number;
-                /** @description The next cursor of the previous page. */
+                /** @description The member next of the previous page. */
                 cursor?: string;
             };
             header?: never;
@@ -5612,6 +5617,7 @@ export interface operations {
             400: components["responses"]["Problem400"];
             401: components["responses"]["Problem401"];
             403: components["responses"]["Problem403"];
+            429: components["responses"]["Problem429"];
             503: components["responses"]["Problem503"];
             default: components["responses"]["Problem"];
         };
@@ -5649,6 +5655,7 @@ export interface operations {
             400: components["responses"]["Problem400"];
             401: components["responses"]["Problem401"];
             403: components["responses"]["Problem403"];
+            429: components["responses"]["Problem429"];
             503: components["responses"]["Problem503"];
             default: components["responses"]["Problem"];
         };
@@ -5656,11 +5663,11 @@ export interface operations {
     "list-batches": {
         parameters: {
             query?: {
-                /** @description Only batches in this state. */
+                /** @description Only batches in this state. ended: those in a final state, which are completed, canceled, expired and failed. */
                 state?: "receiving" | "running" | "canceling" | "ended";
                 /** @description The maximum number of batches on a page; the default is 100. */
                 limit?: number;
-                /** @description The next cursor of the previous page. */
+                /** @description The member next of the previous page. */
                 cursor?: string;
             };
             header?: never;
@@ -5675,12 +5682,40 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "batches": [
+                     *         {
+                     *           "calls": 3,
+                     *           "counts": {
+                     *             "canceled": 0,
+                     *             "denied": 0,
+                     *             "expired": 0,
+                     *             "failed": 0,
+                     *             "held": 0,
+                     *             "succeeded": 2,
+                     *             "tool_errors": 0,
+                     *             "unknown": 0,
+                     *             "waiting": 1
+                     *           },
+                     *           "created": "2026-01-02T03:04:05Z",
+                     *           "expires_at": "2026-01-03T03:04:05Z",
+                     *           "id": "batch_06b2t8m3c0w3v2q5n7k9a1d4fz",
+                     *           "started": "2026-01-02T03:04:05Z",
+                     *           "state": "running"
+                     *         }
+                     *       ],
+                     *       "next": "batch_06b2t8m3c0w3v2q5n7k9a1d4fz"
+                     *     }
+                     */
                     "application/json": components["schemas"]["BatchList"];
                 };
             };
             400: components["responses"]["Problem400"];
             401: components["responses"]["Problem401"];
             403: components["responses"]["Problem403"];
+            429: components["responses"]["Problem429"];
+            503: components["responses"]["Problem503"];
             default: components["responses"]["Problem"];
         };
     };
@@ -5700,7 +5735,7 @@ export interface operations {
             };
             header?: {
                 /**
-                 * @description Makes a retry safe: for 24 hours, a request with the same key and the same content starts nothing again. The same key with different content is refused with 422.
+                 * @description Makes a retry safe: for 24 hours, a request with the same key and the same content starts nothing again. While the first request runs, the answer is 409 with Retry-After. The same key with different content is refused with 422.
                  * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
                  */
                 "Idempotency-Key"?: string;
@@ -5734,6 +5769,11 @@ export interface operations {
             /** @description The results, with stream=true. */
             200: {
                 headers: {
+                    /**
+                     * @description true if an earlier request with the same Idempotency-Key started the work; else absent.
+                     * @example true
+                     */
+                    "Idempotency-Replayed"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5745,6 +5785,11 @@ export interface operations {
             201: {
                 headers: {
                     /**
+                     * @description true if an earlier request with the same Idempotency-Key started the work; else absent.
+                     * @example true
+                     */
+                    "Idempotency-Replayed"?: string;
+                    /**
                      * @description The path of the batch.
                      * @example /batches/batch_06b2t8m3c0w3v2q5n7k9a1d4fz
                      */
@@ -5752,6 +5797,27 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "calls": 3,
+                     *       "counts": {
+                     *         "canceled": 0,
+                     *         "denied": 0,
+                     *         "expired": 0,
+                     *         "failed": 0,
+                     *         "held": 0,
+                     *         "succeeded": 2,
+                     *         "tool_errors": 0,
+                     *         "unknown": 0,
+                     *         "waiting": 1
+                     *       },
+                     *       "created": "2026-01-02T03:04:05Z",
+                     *       "expires_at": "2026-01-03T03:04:05Z",
+                     *       "id": "batch_06b2t8m3c0w3v2q5n7k9a1d4fz",
+                     *       "started": "2026-01-02T03:04:05Z",
+                     *       "state": "running"
+                     *     }
+                     */
                     "application/json": components["schemas"]["Batch"];
                 };
             };
@@ -5790,12 +5856,35 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "calls": 3,
+                     *       "counts": {
+                     *         "canceled": 0,
+                     *         "denied": 0,
+                     *         "expired": 0,
+                     *         "failed": 0,
+                     *         "held": 0,
+                     *         "succeeded": 2,
+                     *         "tool_errors": 0,
+                     *         "unknown": 0,
+                     *         "waiting": 1
+                     *       },
+                     *       "created": "2026-01-02T03:04:05Z",
+                     *       "expires_at": "2026-01-03T03:04:05Z",
+                     *       "id": "batch_06b2t8m3c0w3v2q5n7k9a1d4fz",
+                     *       "started": "2026-01-02T03:04:05Z",
+                     *       "state": "running"
+                     *     }
+                     */
                     "application/json": components["schemas"]["Batch"];
                 };
             };
+            400: components["responses"]["Problem400"];
             401: components["responses"]["Problem401"];
             403: components["responses"]["Problem403"];
             404: components["responses"]["Problem404"];
+            429: components["responses"]["Problem429"];
             503: components["responses"]["Problem503"];
             default: components["responses"]["Problem"];
         };
@@ -5830,6 +5919,27 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "calls": 3,
+                     *       "counts": {
+                     *         "canceled": 0,
+                     *         "denied": 0,
+                     *         "expired": 0,
+                     *         "failed": 0,
+                     *         "held": 0,
+                     *         "succeeded": 2,
+                     *         "tool_errors": 0,
+                     *         "unknown": 0,
+                     *         "waiting": 1
+                     *       },
+                     *       "created": "2026-01-02T03:04:05Z",
+                     *       "expires_at": "2026-01-03T03:04:05Z",
+                     *       "id": "batch_06b2t8m3c0w3v2q5n7k9a1d4fz",
+                     *       "started": "2026-01-02T03:04:05Z",
+                     *       "state": "running"
+                     *     }
+                     */
                     "application/json": components["schemas"]["Batch"];
                 };
             };
@@ -5840,6 +5950,7 @@ export interface operations {
             409: components["responses"]["Problem409"];
             413: components["responses"]["Problem413"];
             415: components["responses"]["Problem415"];
+            429: components["responses"]["Problem429"];
             503: components["responses"]["Problem503"];
             default: components["responses"]["Problem"];
         };
@@ -5865,6 +5976,27 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "calls": 3,
+                     *       "counts": {
+                     *         "canceled": 0,
+                     *         "denied": 0,
+                     *         "expired": 0,
+                     *         "failed": 0,
+                     *         "held": 0,
+                     *         "succeeded": 2,
+                     *         "tool_errors": 0,
+                     *         "unknown": 0,
+                     *         "waiting": 1
+                     *       },
+                     *       "created": "2026-01-02T03:04:05Z",
+                     *       "expires_at": "2026-01-03T03:04:05Z",
+                     *       "id": "batch_06b2t8m3c0w3v2q5n7k9a1d4fz",
+                     *       "started": "2026-01-02T03:04:05Z",
+                     *       "state": "running"
+                     *     }
+                     */
                     "application/json": components["schemas"]["Batch"];
                 };
             };
@@ -5873,6 +6005,7 @@ export interface operations {
             403: components["responses"]["Problem403"];
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
+            429: components["responses"]["Problem429"];
             503: components["responses"]["Problem503"];
             default: components["responses"]["Problem"];
         };
@@ -5931,6 +6064,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "calls": [
+                     *         {
+                     *           "approval_id": "appr_06b2t8m3c0w3v2q5n7k9a1d4fz",
+                     *           "arguments_digest": "sha256:2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824",
+                     *           "by": "caller",
+                     *           "call_id": "call_06b2t8m3c0w3v2q5n7k9a1d4fz-b0-3t9kq0vx7w2e",
+                     *           "custom_id": "a",
+                     *           "expires_at": "2026-01-02T03:14:05Z",
+                     *           "index": 0,
+                     *           "risk_level": 2,
+                     *           "server": "files",
+                     *           "tool": "delete_file"
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["HeldCalls"];
                 };
             };
@@ -5938,6 +6089,7 @@ export interface operations {
             401: components["responses"]["Problem401"];
             403: components["responses"]["Problem403"];
             404: components["responses"]["Problem404"];
+            429: components["responses"]["Problem429"];
             503: components["responses"]["Problem503"];
             default: components["responses"]["Problem"];
         };
@@ -6005,6 +6157,27 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "calls": 3,
+                     *       "counts": {
+                     *         "canceled": 0,
+                     *         "denied": 0,
+                     *         "expired": 0,
+                     *         "failed": 0,
+                     *         "held": 0,
+                     *         "succeeded": 2,
+                     *         "tool_errors": 0,
+                     *         "unknown": 0,
+                     *         "waiting": 1
+                     *       },
+                     *       "created": "2026-01-02T03:04:05Z",
+                     *       "expires_at": "2026-01-03T03:04:05Z",
+                     *       "id": "batch_06b2t8m3c0w3v2q5n7k9a1d4fz",
+                     *       "started": "2026-01-02T03:04:05Z",
+                     *       "state": "running"
+                     *     }
+                     */
                     "application/json": components["schemas"]["Batch"];
                 };
             };
@@ -6013,6 +6186,7 @@ export interface operations {
             403: components["responses"]["Problem403"];
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
+            429: components["responses"]["Problem429"];
             503: components["responses"]["Problem503"];
             default: components["responses"]["Problem"];
         };
@@ -6038,7 +6212,7 @@ export interface operations {
                 until?: string;
                 /** @description The maximum number of calls on a page; the default is 100. */
                 limit?: number;
-                /** @description The next cursor of the previous page. */
+                /** @description The member next of the previous page. */
                 cursor?: string;
             };
             header?: never;
@@ -6053,12 +6227,36 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "calls": [
+                     *         {
+                     *           "arguments_bytes": 19,
+                     *           "attempt": 1,
+                     *           "created": "2026-01-02T03:04:05Z",
+                     *           "decision": "allowed",
+                     *           "ended": "2026-01-02T03:04:06Z",
+                     *           "id": "call_06b2t8m3c0w3v2q5n7k9a1d4fz",
+                     *           "method": "tools/call",
+                     *           "principal": "ci",
+                     *           "result_bytes": 51,
+                     *           "server": "everything",
+                     *           "state": "succeeded",
+                     *           "took_ms": 12.5,
+                     *           "tool": "echo",
+                     *           "worker": "worker-1-7f3k2a"
+                     *         }
+                     *       ],
+                     *       "next": "1767323045000-0"
+                     *     }
+                     */
                     "application/json": components["schemas"]["CallList"];
                 };
             };
             400: components["responses"]["Problem400"];
             401: components["responses"]["Problem401"];
             403: components["responses"]["Problem403"];
+            429: components["responses"]["Problem429"];
             503: components["responses"]["Problem503"];
             default: components["responses"]["Problem"];
         };
@@ -6099,7 +6297,7 @@ export interface operations {
                  */
                 Prefer?: string;
                 /**
-                 * @description Makes a retry safe: for 24 hours, a request with the same key and the same content starts nothing again. The same key with different content is refused with 422.
+                 * @description Makes a retry safe: for 24 hours, a request with the same key and the same content starts nothing again. While the first request runs, the answer is 409 with Retry-After. The same key with different content is refused with 422.
                  * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
                  */
                 "Idempotency-Key"?: string;
@@ -6153,6 +6351,11 @@ export interface operations {
                      */
                     "Callyard-Worker"?: string;
                     /**
+                     * @description true if an earlier request with the same Idempotency-Key started the work; else absent.
+                     * @example true
+                     */
+                    "Idempotency-Replayed"?: string;
+                    /**
                      * @description The id of the request in the operator's log.
                      * @example req_06b2t8m3c0w3v2q5n7k91
                      */
@@ -6186,6 +6389,11 @@ export interface operations {
             202: {
                 headers: {
                     /**
+                     * @description true if an earlier request with the same Idempotency-Key started the work; else absent.
+                     * @example true
+                     */
+                    "Idempotency-Replayed"?: string;
+                    /**
                      * @description The path of the call, which returns its state.
                      * @example /calls/call_06b2t8m3c0w3v2q5n7k9a1d4fz
                      */
@@ -6215,7 +6423,7 @@ export interface operations {
     "get-call": {
         parameters: {
             query?: {
-                /** @description The number of seconds to wait for the call to end, at most 60. */
+                /** @description The number of seconds to wait for the call to end, at most 60. Without it, or with 0, the answer is sent at once. */
                 wait?: number;
                 /**
                  * @description With the value arguments, the answer also has the arguments of the call, if they are stored.
@@ -6241,6 +6449,26 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "attempt": 1,
+                     *       "created": "2026-01-02T03:04:05Z",
+                     *       "ended": "2026-01-02T03:04:06Z",
+                     *       "id": "call_06b2t8m3c0w3v2q5n7k9a1d4fz",
+                     *       "result": {
+                     *         "content": [
+                     *           {
+                     *             "text": "Echo: hello",
+                     *             "type": "text"
+                     *           }
+                     *         ]
+                     *       },
+                     *       "server": "everything",
+                     *       "state": "succeeded",
+                     *       "tool": "echo",
+                     *       "worker": "worker-1-7f3k2a"
+                     *     }
+                     */
                     "application/json": components["schemas"]["Call"];
                 };
             };
@@ -6274,6 +6502,26 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "attempt": 1,
+                     *       "created": "2026-01-02T03:04:05Z",
+                     *       "ended": "2026-01-02T03:04:06Z",
+                     *       "id": "call_06b2t8m3c0w3v2q5n7k9a1d4fz",
+                     *       "result": {
+                     *         "content": [
+                     *           {
+                     *             "text": "Echo: hello",
+                     *             "type": "text"
+                     *           }
+                     *         ]
+                     *       },
+                     *       "server": "everything",
+                     *       "state": "succeeded",
+                     *       "tool": "echo",
+                     *       "worker": "worker-1-7f3k2a"
+                     *     }
+                     */
                     "application/json": components["schemas"]["Call"];
                 };
             };
@@ -6282,6 +6530,7 @@ export interface operations {
             403: components["responses"]["Problem403"];
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
+            429: components["responses"]["Problem429"];
             503: components["responses"]["Problem503"];
             default: components["responses"]["Problem"];
         };
@@ -6322,7 +6571,7 @@ export interface operations {
                  */
                 Prefer?: string;
                 /**
-                 * @description Makes a retry safe: for 24 hours, a request with the same key and the same content starts nothing again. The same key with different content is refused with 422.
+                 * @description Makes a retry safe: for 24 hours, a request with the same key and the same content starts nothing again. While the first request runs, the answer is 409 with Retry-After. The same key with different content is refused with 422.
                  * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
                  */
                 "Idempotency-Key"?: string;
@@ -6367,6 +6616,11 @@ export interface operations {
                      */
                     "Callyard-Worker"?: string;
                     /**
+                     * @description true if an earlier request with the same Idempotency-Key started the work; else absent.
+                     * @example true
+                     */
+                    "Idempotency-Replayed"?: string;
+                    /**
                      * @description The id of the request in the operator's log.
                      * @example req_06b2t8m3c0w3v2q5n7k91
                      */
@@ -6400,6 +6654,11 @@ export interface operations {
             202: {
                 headers: {
                     /**
+                     * @description true if an earlier request with the same Idempotency-Key started the work; else absent.
+                     * @example true
+                     */
+                    "Idempotency-Replayed"?: string;
+                    /**
                      * @description The path of the call, which returns its state.
                      * @example /calls/call_06b2t8m3c0w3v2q5n7k9a1d4fz
                      */
@@ -6414,10 +6673,8 @@ export interface operations {
             401: components["responses"]["Problem401"];
             403: components["responses"]["Problem403"];
             404: components["responses"]["Problem404"];
-            408: components["responses"]["Problem408"];
             409: components["responses"]["Problem409"];
             413: components["responses"]["Problem413"];
-            415: components["responses"]["Problem415"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             502: components["responses"]["Problem502"];
@@ -6458,6 +6715,26 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "attempt": 1,
+                     *       "created": "2026-01-02T03:04:05Z",
+                     *       "ended": "2026-01-02T03:04:06Z",
+                     *       "id": "call_06b2t8m3c0w3v2q5n7k9a1d4fz",
+                     *       "result": {
+                     *         "content": [
+                     *           {
+                     *             "text": "Echo: hello",
+                     *             "type": "text"
+                     *           }
+                     *         ]
+                     *       },
+                     *       "server": "everything",
+                     *       "state": "succeeded",
+                     *       "tool": "echo",
+                     *       "worker": "worker-1-7f3k2a"
+                     *     }
+                     */
                     "application/json": components["schemas"]["Call"];
                 };
             };
@@ -6465,7 +6742,11 @@ export interface operations {
             401: components["responses"]["Problem401"];
             403: components["responses"]["Problem403"];
             404: components["responses"]["Problem404"];
+            408: components["responses"]["Problem408"];
             409: components["responses"]["Problem409"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            429: components["responses"]["Problem429"];
             503: components["responses"]["Problem503"];
             default: components["responses"]["Problem"];
         };
@@ -6479,7 +6760,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description OK */
+            /** @description The processes with their configuration, and the differences. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6491,6 +6772,8 @@ export interface operations {
             400: components["responses"]["Problem400"];
             401: components["responses"]["Problem401"];
             403: components["responses"]["Problem403"];
+            429: components["responses"]["Problem429"];
+            503: components["responses"]["Problem503"];
             default: components["responses"]["Problem"];
         };
     };
@@ -6522,14 +6805,23 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "accepted": 1,
+                     *       "refused": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ConfirmedCalls"];
                 };
             };
             400: components["responses"]["Problem400"];
             401: components["responses"]["Problem401"];
             403: components["responses"]["Problem403"];
+            408: components["responses"]["Problem408"];
             413: components["responses"]["Problem413"];
             415: components["responses"]["Problem415"];
+            429: components["responses"]["Problem429"];
+            503: components["responses"]["Problem503"];
             default: components["responses"]["Problem"];
         };
     };
@@ -6587,6 +6879,11 @@ export interface operations {
                      * @example worker-1-7f3k2a
                      */
                     "Callyard-Worker"?: string;
+                    /**
+                     * @description true if an earlier request with the same Idempotency-Key started the work; else absent.
+                     * @example true
+                     */
+                    "Idempotency-Replayed"?: string;
                     /**
                      * @description The id of the request in the operator's log.
                      * @example req_06b2t8m3c0w3v2q5n7k91
@@ -6703,6 +7000,7 @@ export interface operations {
             408: components["responses"]["Problem408"];
             413: components["responses"]["Problem413"];
             415: components["responses"]["Problem415"];
+            429: components["responses"]["Problem429"];
             503: components["responses"]["Problem503"];
             default: components["responses"]["Problem"];
         };
@@ -6756,9 +7054,11 @@ export interface operations {
                     "application/json": components["schemas"]["EvaluationList"];
                 };
             };
+            400: components["responses"]["Problem400"];
             401: components["responses"]["Problem401"];
             403: components["responses"]["Problem403"];
             404: components["responses"]["Problem404"];
+            429: components["responses"]["Problem429"];
             503: components["responses"]["Problem503"];
             default: components["responses"]["Problem"];
         };
@@ -6787,9 +7087,12 @@ export interface operations {
                     "application/json": components["schemas"]["EvaluationReport"];
                 };
             };
+            400: components["responses"]["Problem400"];
             401: components["responses"]["Problem401"];
             403: components["responses"]["Problem403"];
             404: components["responses"]["Problem404"];
+            429: components["responses"]["Problem429"];
+            503: components["responses"]["Problem503"];
             default: components["responses"]["Problem"];
         };
     };
@@ -6817,9 +7120,11 @@ export interface operations {
                     "text/html": string;
                 };
             };
+            400: components["responses"]["Problem400"];
             401: components["responses"]["Problem401"];
             403: components["responses"]["Problem403"];
             404: components["responses"]["Problem404"];
+            429: components["responses"]["Problem429"];
             503: components["responses"]["Problem503"];
             default: components["responses"]["Problem"];
         };
@@ -6870,7 +7175,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description OK */
+            /** @description The front doors and the figures of the installation. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6882,6 +7187,8 @@ export interface operations {
             400: components["responses"]["Problem400"];
             401: components["responses"]["Problem401"];
             403: components["responses"]["Problem403"];
+            429: components["responses"]["Problem429"];
+            503: components["responses"]["Problem503"];
             default: components["responses"]["Problem"];
         };
     };
@@ -6894,15 +7201,32 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description OK */
+            /** @description The process serves requests. */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "configuration": [],
+                     *       "serverCount": 1,
+                     *       "servers": [
+                     *         {
+                     *           "connected": true,
+                     *           "id": "everything",
+                     *           "initialization_state": "initialized",
+                     *           "pid": 4711
+                     *         }
+                     *       ],
+                     *       "status": "ok",
+                     *       "uptime": 86400.5
+                     *     }
+                     */
                     "application/json": components["schemas"]["Health"];
                 };
             };
+            400: components["responses"]["Problem400"];
             403: components["responses"]["Problem403"];
             default: components["responses"]["Problem"];
         };
@@ -6916,18 +7240,42 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description OK */
+            /** @description The keys that you may manage. */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "keys": [
+                     *         {
+                     *           "changed_at": "2026-01-02T03:04:05Z",
+                     *           "changed_by": "ops",
+                     *           "created_at": "2026-01-02T03:04:05Z",
+                     *           "created_by": "ops",
+                     *           "etag": "\"13\"",
+                     *           "expires_at": "2026-04-02T03:04:05Z",
+                     *           "id": "4vQxWc0aZkPm",
+                     *           "name": "ci",
+                     *           "origin": "api",
+                     *           "owner": "build team",
+                     *           "scopes": [
+                     *             "tools:read",
+                     *             "tools:call:files"
+                     *           ]
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["APIKeyList"];
                 };
             };
             400: components["responses"]["Problem400"];
             401: components["responses"]["Problem401"];
             403: components["responses"]["Problem403"];
+            429: components["responses"]["Problem429"];
+            503: components["responses"]["Problem503"];
             default: components["responses"]["Problem"];
         };
     };
@@ -6996,9 +7344,11 @@ export interface operations {
             400: components["responses"]["Problem400"];
             401: components["responses"]["Problem401"];
             403: components["responses"]["Problem403"];
+            408: components["responses"]["Problem408"];
             409: components["responses"]["Problem409"];
             413: components["responses"]["Problem413"];
             415: components["responses"]["Problem415"];
+            429: components["responses"]["Problem429"];
             503: components["responses"]["Problem503"];
             default: components["responses"]["Problem"];
         };
@@ -7015,13 +7365,31 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description OK */
+            /** @description The key. */
             200: {
                 headers: {
                     ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "changed_at": "2026-01-02T03:04:05Z",
+                     *       "changed_by": "ops",
+                     *       "created_at": "2026-01-02T03:04:05Z",
+                     *       "created_by": "ops",
+                     *       "etag": "\"13\"",
+                     *       "expires_at": "2026-04-02T03:04:05Z",
+                     *       "id": "4vQxWc0aZkPm",
+                     *       "name": "ci",
+                     *       "origin": "api",
+                     *       "owner": "build team",
+                     *       "scopes": [
+                     *         "tools:read",
+                     *         "tools:call:files"
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["APIKey"];
                 };
             };
@@ -7029,6 +7397,8 @@ export interface operations {
             401: components["responses"]["Problem401"];
             403: components["responses"]["Problem403"];
             404: components["responses"]["Problem404"];
+            429: components["responses"]["Problem429"];
+            503: components["responses"]["Problem503"];
             default: components["responses"]["Problem"];
         };
     };
@@ -7074,6 +7444,7 @@ export interface operations {
             409: components["responses"]["Problem409"];
             412: components["responses"]["Problem412"];
             428: components["responses"]["Problem428"];
+            429: components["responses"]["Problem429"];
             503: components["responses"]["Problem503"];
             default: components["responses"]["Problem"];
         };
@@ -7145,11 +7516,13 @@ export interface operations {
             401: components["responses"]["Problem401"];
             403: components["responses"]["Problem403"];
             404: components["responses"]["Problem404"];
+            408: components["responses"]["Problem408"];
             409: components["responses"]["Problem409"];
             412: components["responses"]["Problem412"];
             413: components["responses"]["Problem413"];
             415: components["responses"]["Problem415"];
             428: components["responses"]["Problem428"];
+            429: components["responses"]["Problem429"];
             503: components["responses"]["Problem503"];
             default: components["responses"]["Problem"];
         };
@@ -7222,11 +7595,13 @@ export interface operations {
             401: components["responses"]["Problem401"];
             403: components["responses"]["Problem403"];
             404: components["responses"]["Problem404"];
+            408: components["responses"]["Problem408"];
             409: components["responses"]["Problem409"];
             412: components["responses"]["Problem412"];
             413: components["responses"]["Problem413"];
             415: components["responses"]["Problem415"];
             428: components["responses"]["Problem428"];
+            429: components["responses"]["Problem429"];
             503: components["responses"]["Problem503"];
             default: components["responses"]["Problem"];
         };
@@ -7240,15 +7615,21 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description OK */
+            /** @description The process serves requests. */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "status": "ok"
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProbeStatus"];
                 };
             };
+            400: components["responses"]["Problem400"];
             403: components["responses"]["Problem403"];
             default: components["responses"]["Problem"];
         };
@@ -7273,6 +7654,8 @@ export interface operations {
             };
             401: components["responses"]["Problem401"];
             403: components["responses"]["Problem403"];
+            429: components["responses"]["Problem429"];
+            503: components["responses"]["Problem503"];
             default: components["responses"]["Problem"];
         };
     };
@@ -7308,9 +7691,11 @@ export interface operations {
             400: components["responses"]["Problem400"];
             401: components["responses"]["Problem401"];
             403: components["responses"]["Problem403"];
+            408: components["responses"]["Problem408"];
             413: components["responses"]["Problem413"];
             415: components["responses"]["Problem415"];
             422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
             503: components["responses"]["Problem503"];
             default: components["responses"]["Problem"];
         };
@@ -7345,6 +7730,28 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "approval": {
+                     *         "by": "groups",
+                     *         "expires_ms": 600000,
+                     *         "groups": [
+                     *           "approvers"
+                     *         ],
+                     *         "needed": 1
+                     *       },
+                     *       "arguments": "valid",
+                     *       "decision": "held",
+                     *       "durable": false,
+                     *       "errors": [],
+                     *       "policy_version": "sha256:71accd489c13",
+                     *       "reasons": [
+                     *         "The rule greetings requires an approval."
+                     *       ],
+                     *       "risk_level": 2,
+                     *       "rule": "greetings"
+                     *     }
+                     */
                     "application/json": components["schemas"]["PolicyDecision"];
                 };
             };
@@ -7352,9 +7759,12 @@ export interface operations {
             401: components["responses"]["Problem401"];
             403: components["responses"]["Problem403"];
             404: components["responses"]["Problem404"];
+            408: components["responses"]["Problem408"];
             413: components["responses"]["Problem413"];
             415: components["responses"]["Problem415"];
             422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            503: components["responses"]["Problem503"];
             default: components["responses"]["Problem"];
         };
     };
@@ -7403,6 +7813,8 @@ export interface operations {
             400: components["responses"]["Problem400"];
             401: components["responses"]["Problem401"];
             403: components["responses"]["Problem403"];
+            429: components["responses"]["Problem429"];
+            503: components["responses"]["Problem503"];
             default: components["responses"]["Problem"];
         };
     };
@@ -7415,15 +7827,21 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description OK */
+            /** @description Calls are accepted. */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "status": "ready"
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProbeStatus"];
                 };
             };
+            400: components["responses"]["Problem400"];
             403: components["responses"]["Problem403"];
             503: components["responses"]["Problem503"];
             default: components["responses"]["Problem"];
@@ -7438,18 +7856,53 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description OK */
+            /** @description The servers that you may see. */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "servers": [
+                     *         {
+                     *           "connected": true,
+                     *           "id": "everything",
+                     *           "in_flight": 0,
+                     *           "initialization_state": "initialized",
+                     *           "pid": 4711,
+                     *           "protocol_version": "2025-06-18",
+                     *           "risk_description": "Low risk - Standard execution",
+                     *           "risk_level": 1,
+                     *           "running_in_docker": false,
+                     *           "slots": 64,
+                     *           "tools": 12,
+                     *           "transport": "stdio",
+                     *           "waiting": 0,
+                     *           "worker_count": 1,
+                     *           "workers": [
+                     *             {
+                     *               "draining": false,
+                     *               "id": "worker-1-7f3k2a",
+                     *               "initialization_state": "initialized",
+                     *               "pid": 4711,
+                     *               "restarts": 0,
+                     *               "sessions": 1,
+                     *               "slots": 64
+                     *             }
+                     *           ]
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["ServerList"];
                 };
             };
             400: components["responses"]["Problem400"];
             401: components["responses"]["Problem401"];
             403: components["responses"]["Problem403"];
+            429: components["responses"]["Problem429"];
+            503: components["responses"]["Problem503"];
             default: components["responses"]["Problem"];
         };
     };
@@ -7504,9 +7957,11 @@ export interface operations {
             400: components["responses"]["Problem400"];
             401: components["responses"]["Problem401"];
             403: components["responses"]["Problem403"];
+            408: components["responses"]["Problem408"];
             409: components["responses"]["Problem409"];
             413: components["responses"]["Problem413"];
             415: components["responses"]["Problem415"];
+            429: components["responses"]["Problem429"];
             502: components["responses"]["Problem502"];
             503: components["responses"]["Problem503"];
             default: components["responses"]["Problem"];
@@ -7524,12 +7979,41 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description OK */
+            /** @description The server. */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "connected": true,
+                     *       "id": "everything",
+                     *       "in_flight": 0,
+                     *       "initialization_state": "initialized",
+                     *       "pid": 4711,
+                     *       "protocol_version": "2025-06-18",
+                     *       "risk_description": "Low risk - Standard execution",
+                     *       "risk_level": 1,
+                     *       "running_in_docker": false,
+                     *       "slots": 64,
+                     *       "tools": 12,
+                     *       "transport": "stdio",
+                     *       "waiting": 0,
+                     *       "worker_count": 1,
+                     *       "workers": [
+                     *         {
+                     *           "draining": false,
+                     *           "id": "worker-1-7f3k2a",
+                     *           "initialization_state": "initialized",
+                     *           "pid": 4711,
+                     *           "restarts": 0,
+                     *           "sessions": 1,
+                     *           "slots": 64
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["ServerItem"];
                 };
             };
@@ -7537,6 +8021,8 @@ export interface operations {
             401: components["responses"]["Problem401"];
             403: components["responses"]["Problem403"];
             404: components["responses"]["Problem404"];
+            429: components["responses"]["Problem429"];
+            503: components["responses"]["Problem503"];
             default: components["responses"]["Problem"];
         };
     };
@@ -7574,6 +8060,7 @@ export interface operations {
             403: components["responses"]["Problem403"];
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
+            429: components["responses"]["Problem429"];
             503: components["responses"]["Problem503"];
             default: components["responses"]["Problem"];
         };
@@ -7608,6 +8095,7 @@ export interface operations {
             401: components["responses"]["Problem401"];
             403: components["responses"]["Problem403"];
             404: components["responses"]["Problem404"];
+            429: components["responses"]["Problem429"];
             503: components["responses"]["Problem503"];
             default: components["responses"]["Problem"];
         };
@@ -7627,7 +8115,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description OK */
+            /** @description The tools with the states of their definitions. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7641,6 +8129,7 @@ export interface operations {
             403: components["responses"]["Problem403"];
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
+            429: components["responses"]["Problem429"];
             503: components["responses"]["Problem503"];
             default: components["responses"]["Problem"];
         };
@@ -7705,9 +8194,11 @@ export interface operations {
             401: components["responses"]["Problem401"];
             403: components["responses"]["Problem403"];
             404: components["responses"]["Problem404"];
+            408: components["responses"]["Problem408"];
             409: components["responses"]["Problem409"];
             413: components["responses"]["Problem413"];
             415: components["responses"]["Problem415"];
+            429: components["responses"]["Problem429"];
             503: components["responses"]["Problem503"];
             default: components["responses"]["Problem"];
         };
@@ -7750,6 +8241,7 @@ export interface operations {
             401: components["responses"]["Problem401"];
             403: components["responses"]["Problem403"];
             404: components["responses"]["Problem404"];
+            429: components["responses"]["Problem429"];
             503: components["responses"]["Problem503"];
             default: components["responses"]["Problem"];
         };
@@ -7933,11 +8425,7 @@ export interface operations {
             401: components["responses"]["Problem401"];
             403: components["responses"]["Problem403"];
             404: components["responses"]["Problem404"];
-            408: components["responses"]["Problem408"];
             409: components["responses"]["Problem409"];
-            413: components["responses"]["Problem413"];
-            415: components["responses"]["Problem415"];
-            422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             502: components["responses"]["Problem502"];
             503: components["responses"]["Problem503"];
@@ -7983,6 +8471,7 @@ export interface operations {
             401: components["responses"]["Problem401"];
             403: components["responses"]["Problem403"];
             404: components["responses"]["Problem404"];
+            429: components["responses"]["Problem429"];
             503: components["responses"]["Problem503"];
             default: components["responses"]["Problem"];
         };
@@ -8090,11 +8579,7 @@ export interface operations {
             401: components["responses"]["Problem401"];
             403: components["responses"]["Problem403"];
             404: components["responses"]["Problem404"];
-            408: components["responses"]["Problem408"];
             409: components["responses"]["Problem409"];
-            413: components["responses"]["Problem413"];
-            415: components["responses"]["Problem415"];
-            422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             502: components["responses"]["Problem502"];
             503: components["responses"]["Problem503"];
@@ -8136,6 +8621,7 @@ export interface operations {
             401: components["responses"]["Problem401"];
             403: components["responses"]["Problem403"];
             404: components["responses"]["Problem404"];
+            429: components["responses"]["Problem429"];
             503: components["responses"]["Problem503"];
             default: components["responses"]["Problem"];
         };
@@ -8181,6 +8667,7 @@ export interface operations {
             401: components["responses"]["Problem401"];
             403: components["responses"]["Problem403"];
             404: components["responses"]["Problem404"];
+            429: components["responses"]["Problem429"];
             503: components["responses"]["Problem503"];
             default: components["responses"]["Problem"];
         };
@@ -8221,7 +8708,7 @@ export interface operations {
                  */
                 Prefer?: string;
                 /**
-                 * @description Makes a retry safe: for 24 hours, a request with the same key and the same content starts nothing again. The same key with different content is refused with 422.
+                 * @description Makes a retry safe: for 24 hours, a request with the same key and the same content starts nothing again. While the first request runs, the answer is 409 with Retry-After. The same key with different content is refused with 422.
                  * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
                  */
                 "Idempotency-Key"?: string;
@@ -8283,6 +8770,11 @@ export interface operations {
                      */
                     "Callyard-Worker"?: string;
                     /**
+                     * @description true if an earlier request with the same Idempotency-Key started the work; else absent.
+                     * @example true
+                     */
+                    "Idempotency-Replayed"?: string;
+                    /**
                      * @description The id of the request in the operator's log.
                      * @example req_06b2t8m3c0w3v2q5n7k91
                      */
@@ -8314,6 +8806,11 @@ export interface operations {
             /** @description The tool has not answered. Either the call is held until it is confirmed or approved, and has not run: a ConfirmationRequest with outcome held. Or it was stored, as Prefer requested, and continues without the caller: an AcceptedCall with outcome accepted. */
             202: {
                 headers: {
+                    /**
+                     * @description true if an earlier request with the same Idempotency-Key started the work; else absent.
+                     * @example true
+                     */
+                    "Idempotency-Replayed"?: string;
                     /**
                      * @description The path of the call, which returns its state.
                      * @example /calls/call_06b2t8m3c0w3v2q5n7k9a1d4fz
@@ -8395,8 +8892,10 @@ export interface operations {
             401: components["responses"]["Problem401"];
             403: components["responses"]["Problem403"];
             404: components["responses"]["Problem404"];
+            408: components["responses"]["Problem408"];
             413: components["responses"]["Problem413"];
             415: components["responses"]["Problem415"];
+            429: components["responses"]["Problem429"];
             503: components["responses"]["Problem503"];
             default: components["responses"]["Problem"];
         };
@@ -8410,18 +8909,46 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description OK */
+            /** @description The sets that you may use. */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "sets": [
+                     *         {
+                     *           "at": "2026-01-02T03:04:05Z",
+                     *           "by": "ops",
+                     *           "definition": {
+                     *             "description": "Find and read, change nothing.",
+                     *             "include": [
+                     *               {
+                     *                 "read_only": true,
+                     *                 "server": "files"
+                     *               },
+                     *               {
+                     *                 "tool": "search_*"
+                     *               }
+                     *             ]
+                     *           },
+                     *           "etag": "\"13\"",
+                     *           "name": "research",
+                     *           "origin": "api",
+                     *           "tenant": "default"
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["SetList"];
                 };
             };
             400: components["responses"]["Problem400"];
             401: components["responses"]["Problem401"];
             403: components["responses"]["Problem403"];
+            429: components["responses"]["Problem429"];
+            503: components["responses"]["Problem503"];
             default: components["responses"]["Problem"];
         };
     };
@@ -8437,13 +8964,43 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description OK */
+            /** @description The set with its current tools. */
             200: {
                 headers: {
                     ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "at": "2026-01-02T03:04:05Z",
+                     *       "by": "ops",
+                     *       "definition": {
+                     *         "description": "Find and read, change nothing.",
+                     *         "include": [
+                     *           {
+                     *             "read_only": true,
+                     *             "server": "files"
+                     *           },
+                     *           {
+                     *             "tool": "search_*"
+                     *           }
+                     *         ]
+                     *       },
+                     *       "etag": "\"13\"",
+                     *       "name": "research",
+                     *       "origin": "api",
+                     *       "tenant": "default",
+                     *       "tools": [
+                     *         {
+                     *           "enabled": true,
+                     *           "name": "files__read_text",
+                     *           "server": "files",
+                     *           "tool": "read_text"
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["SetDetail"];
                 };
             };
@@ -8452,6 +9009,8 @@ export interface operations {
             403: components["responses"]["Problem403"];
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
+            429: components["responses"]["Problem429"];
+            503: components["responses"]["Problem503"];
             default: components["responses"]["Problem"];
         };
     };
@@ -8539,11 +9098,13 @@ export interface operations {
             400: components["responses"]["Problem400"];
             401: components["responses"]["Problem401"];
             403: components["responses"]["Problem403"];
+            408: components["responses"]["Problem408"];
             409: components["responses"]["Problem409"];
             412: components["responses"]["Problem412"];
             413: components["responses"]["Problem413"];
             415: components["responses"]["Problem415"];
             428: components["responses"]["Problem428"];
+            429: components["responses"]["Problem429"];
             503: components["responses"]["Problem503"];
             default: components["responses"]["Problem"];
         };
@@ -8590,6 +9151,7 @@ export interface operations {
             409: components["responses"]["Problem409"];
             412: components["responses"]["Problem412"];
             428: components["responses"]["Problem428"];
+            429: components["responses"]["Problem429"];
             503: components["responses"]["Problem503"];
             default: components["responses"]["Problem"];
         };
@@ -8625,6 +9187,7 @@ export interface operations {
             403: components["responses"]["Problem403"];
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
+            429: components["responses"]["Problem429"];
             503: components["responses"]["Problem503"];
             default: components["responses"]["Problem"];
         };
@@ -8673,6 +9236,8 @@ export interface operations {
             400: components["responses"]["Problem400"];
             401: components["responses"]["Problem401"];
             403: components["responses"]["Problem403"];
+            429: components["responses"]["Problem429"];
+            503: components["responses"]["Problem503"];
             default: components["responses"]["Problem"];
         };
     };
@@ -8743,10 +9308,13 @@ export interface operations {
             400: components["responses"]["Problem400"];
             401: components["responses"]["Problem401"];
             403: components["responses"]["Problem403"];
+            408: components["responses"]["Problem408"];
             412: components["responses"]["Problem412"];
             413: components["responses"]["Problem413"];
             415: components["responses"]["Problem415"];
             428: components["responses"]["Problem428"];
+            429: components["responses"]["Problem429"];
+            503: components["responses"]["Problem503"];
             default: components["responses"]["Problem"];
         };
     };
@@ -8820,6 +9388,7 @@ export interface operations {
             400: components["responses"]["Problem400"];
             401: components["responses"]["Problem401"];
             403: components["responses"]["Problem403"];
+            429: components["responses"]["Problem429"];
             503: components["responses"]["Problem503"];
             default: components["responses"]["Problem"];
         };
@@ -8894,6 +9463,7 @@ export interface operations {
             401: components["responses"]["Problem401"];
             403: components["responses"]["Problem403"];
             404: components["responses"]["Problem404"];
+            429: components["responses"]["Problem429"];
             503: components["responses"]["Problem503"];
             default: components["responses"]["Problem"];
         };
@@ -8941,6 +9511,7 @@ export interface operations {
             403: components["responses"]["Problem403"];
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
+            429: components["responses"]["Problem429"];
             503: components["responses"]["Problem503"];
             default: components["responses"]["Problem"];
         };
@@ -9088,6 +9659,7 @@ export interface operations {
             408: components["responses"]["Problem408"];
             413: components["responses"]["Problem413"];
             415: components["responses"]["Problem415"];
+            429: components["responses"]["Problem429"];
             503: components["responses"]["Problem503"];
             default: components["responses"]["Problem"];
         };
@@ -9124,13 +9696,32 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description OK */
+            /** @description A page of tools or, with the format of a model provider, its list of tools. */
             200: {
                 headers: {
                     Link?: string;
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "next_cursor": "ZXZlcnl0aGluZy9lY2hv",
+                     *       "tools": [
+                     *         {
+                     *           "definition": {
+                     *             "description": "Echoes back the input",
+                     *             "inputSchema": {
+                     *               "type": "object"
+                     *             },
+                     *             "name": "echo"
+                     *           },
+                     *           "enabled": true,
+                     *           "name": "echo",
+                     *           "server": "everything"
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["ToolList"] | components["schemas"]["ProviderToolList"];
                 };
             };
@@ -9138,6 +9729,8 @@ export interface operations {
             401: components["responses"]["Problem401"];
             403: components["responses"]["Problem403"];
             404: components["responses"]["Problem404"];
+            429: components["responses"]["Problem429"];
+            503: components["responses"]["Problem503"];
             default: components["responses"]["Problem"];
         };
     };
@@ -9187,8 +9780,10 @@ export interface operations {
             401: components["responses"]["Problem401"];
             403: components["responses"]["Problem403"];
             404: components["responses"]["Problem404"];
+            408: components["responses"]["Problem408"];
             413: components["responses"]["Problem413"];
             415: components["responses"]["Problem415"];
+            429: components["responses"]["Problem429"];
             503: components["responses"]["Problem503"];
             default: components["responses"]["Problem"];
         };
@@ -9245,6 +9840,8 @@ export interface operations {
             401: components["responses"]["Problem401"];
             403: components["responses"]["Problem403"];
             404: components["responses"]["Problem404"];
+            429: components["responses"]["Problem429"];
+            503: components["responses"]["Problem503"];
             default: components["responses"]["Problem"];
         };
     };
@@ -9257,18 +9854,35 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description OK */
+            /** @description The switches. */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "switches": [
+                     *         {
+                     *           "at": "2026-01-02T03:04:05Z",
+                     *           "by": "ops",
+                     *           "enabled": false,
+                     *           "reason": "Read-only until Monday.",
+                     *           "server": "files",
+                     *           "tool": "delete_*",
+                     *           "wide": true
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["SwitchList"];
                 };
             };
             400: components["responses"]["Problem400"];
             401: components["responses"]["Problem401"];
             403: components["responses"]["Problem403"];
+            429: components["responses"]["Problem429"];
+            503: components["responses"]["Problem503"];
             default: components["responses"]["Problem"];
         };
     };
@@ -9345,6 +9959,7 @@ export interface operations {
             400: components["responses"]["Problem400"];
             401: components["responses"]["Problem401"];
             403: components["responses"]["Problem403"];
+            429: components["responses"]["Problem429"];
             503: components["responses"]["Problem503"];
             default: components["responses"]["Problem"];
         };
@@ -9358,18 +9973,27 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description OK */
+            /** @description The version. */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "go": "go1.26.0",
+                     *       "started": "2026-01-02T03:04:05Z",
+                     *       "version": "0.1.0"
+                     *     }
+                     */
                     "application/json": components["schemas"]["Version"];
                 };
             };
             400: components["responses"]["Problem400"];
             401: components["responses"]["Problem401"];
             403: components["responses"]["Problem403"];
+            429: components["responses"]["Problem429"];
+            503: components["responses"]["Problem503"];
             default: components["responses"]["Problem"];
         };
     };
@@ -9421,6 +10045,8 @@ export interface operations {
             400: components["responses"]["Problem400"];
             401: components["responses"]["Problem401"];
             403: components["responses"]["Problem403"];
+            429: components["responses"]["Problem429"];
+            503: components["responses"]["Problem503"];
             default: components["responses"]["Problem"];
         };
     };
@@ -9464,6 +10090,7 @@ export interface operations {
             403: components["responses"]["Problem403"];
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
+            429: components["responses"]["Problem429"];
             503: components["responses"]["Problem503"];
             default: components["responses"]["Problem"];
         };
@@ -9477,18 +10104,48 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description OK */
+            /** @description The workers. */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "workers": [
+                     *         {
+                     *           "api_servers": true,
+                     *           "draining": false,
+                     *           "host": "node-a",
+                     *           "id": "worker-1-7f3k2a",
+                     *           "in_flight": 0,
+                     *           "name": "worker-1",
+                     *           "pid": 4700,
+                     *           "servers": [
+                     *             {
+                     *               "id": "everything",
+                     *               "initialization_state": "initialized",
+                     *               "pid": 4711,
+                     *               "restarts": 0,
+                     *               "sessions": 1,
+                     *               "slots": 64,
+                     *               "transport": "stdio"
+                     *             }
+                     *           ],
+                     *           "started": "2026-01-02T03:04:05Z",
+                     *           "version": "0.1.0"
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["WorkerList"];
                 };
             };
             400: components["responses"]["Problem400"];
             401: components["responses"]["Problem401"];
             403: components["responses"]["Problem403"];
+            429: components["responses"]["Problem429"];
+            503: components["responses"]["Problem503"];
             default: components["responses"]["Problem"];
         };
     };
@@ -9524,6 +10181,7 @@ export interface operations {
             403: components["responses"]["Problem403"];
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
+            429: components["responses"]["Problem429"];
             503: components["responses"]["Problem503"];
             default: components["responses"]["Problem"];
         };

@@ -27,7 +27,7 @@ type View struct {
 	Created         time.Time         `json:"created" doc:"The time at which the call was admitted."`
 	Started         *time.Time        `json:"started,omitempty" doc:"The time at which its last attempt was sent to the MCP server, if known."`
 	Ended           *time.Time        `json:"ended,omitempty" doc:"The time at which the call ended; absent until then."`
-	TookMs          float64           `json:"took_ms,omitempty" doc:"The time that the MCP server took, measured by the worker."`
+	TookMs          float64           `json:"took_ms,omitempty" doc:"The time that the MCP server took, in milliseconds, measured by the worker; absent if it is not known."`
 	Worker          schema.WorkerID   `json:"worker,omitempty" doc:"The worker of the last attempt; absent if the call was sent to none."`
 	FrontDoor       string            `json:"front_door,omitempty" doc:"The front door that admitted the call."`
 	Attempt         int               `json:"attempt" doc:"The number of attempts; 0 if the call was sent to no worker."`

@@ -4,17 +4,21 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/callyard/callyard/internal/calls/admission"
 	"github.com/callyard/callyard/internal/frontdoor/frontdoortest"
+	"github.com/callyard/callyard/internal/openapitest"
 )
 
 // documentOf returns the served OpenAPI document, indented.
@@ -125,6 +129,58 @@ func TestEveryDocumentedOperationIsServed(t *testing.T) {
 	}
 	if operations < 20 {
 		t.Errorf("only %d operations", operations)
+	}
+}
+
+func TestEveryExampleMatchesItsSchema(t *testing.T) {
+	t.Parallel()
+	bad, examples, err := openapitest.BadExamples(documentOf(t, openFabric(t, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range bad {
+		t.Error(one)
+	}
+	if examples < 80 {
+		t.Errorf("only %d examples", examples)
+	}
+}
+
+// TestRefusalsOfEveryOperationAreDeclared sends each operation a request with an unknown parameter, and
+// one with a body that is not JSON.
+func TestRefusalsOfEveryOperationAreDeclared(t *testing.T) {
+	t.Parallel()
+	f := openFabric(t, nil)
+	var doc struct {
+		Paths map[string]map[string]struct {
+			RequestBody *struct {
+				Content map[string]json.RawMessage `json:"content"`
+			} `json:"requestBody"`
+			Responses map[string]json.RawMessage `json:"responses"`
+		} `json:"paths"`
+	}
+	if err := json.Unmarshal(documentOf(t, f), &doc); err != nil {
+		t.Fatal(err)
+	}
+	fill := strings.NewReplacer("{id}", "demo", "{tool}", "echo", "{uri}", "a%3Ab", "{name}", "greet", "{tenant}", "default")
+	for path, methods := range doc.Paths {
+		for method, op := range methods {
+			method = strings.ToUpper(method)
+			if path == "/metrics" {
+				continue // ignores unknown parameters
+			}
+			a := f.do(method, fill.Replace(path)+"?unknown=1", "")
+			if a.status != http.StatusBadRequest || op.Responses["400"] == nil {
+				t.Errorf("%s %s with an unknown parameter: %d, declared: %t", method, path, a.status, op.Responses["400"] != nil)
+			}
+			if op.RequestBody == nil {
+				continue
+			}
+			a = f.do(method, fill.Replace(path), "text", "Content-Type", "text/plain")
+			if status := strconv.Itoa(a.status); op.Responses[status] == nil || op.Responses["415"] == nil || op.Responses["413"] == nil || op.Responses["408"] == nil && op.RequestBody.Content["application/json"] != nil {
+				t.Errorf("%s %s with a body of text: %s, declared: %v", method, path, status, slices.Sorted(maps.Keys(op.Responses)))
+			}
+		}
 	}
 }
 

@@ -124,13 +124,13 @@ const (
 
 // Decision is one person's decision. Decisions are appended and never changed.
 type Decision struct {
-	By      string       `json:"by" doc:"The person who decided."`
-	Owner   string       `json:"owner,omitempty" doc:"The owner of the credential with which the person decided."`
-	Groups  []string     `json:"groups,omitempty" doc:"The groups of the person at that time."`
-	Kind    DecisionKind `json:"kind" doc:"The kind of the decision."`
-	Reason  string       `json:"reason,omitempty" doc:"The reason that the person gave."`
+	By      string       `json:"by" doc:"The principal of the person or the caller that decided; for standing, of the person who gave the permission."`
+	Owner   string       `json:"owner,omitempty" doc:"The owner of the credential with which the person decided; absent if it has none."`
+	Groups  []string     `json:"groups,omitempty" doc:"The groups of the person at that time; absent if there were none."`
+	Kind    DecisionKind `json:"kind" doc:"The kind of the decision: approve, deny, edit, extend or revoke."`
+	Reason  string       `json:"reason,omitempty" doc:"The reason that the person gave; absent if there was none."`
 	At      time.Time    `json:"at" doc:"The time of the decision."`
-	Channel string       `json:"channel,omitempty" doc:"How the person decided, such as web, api or slack."` // web, slack, api …
+	Channel string       `json:"channel,omitempty" doc:"How the decision was made. web, api, slack: by a person on the pages, with the API of the approver or in Slack. token: by the caller with its token. caller: by the caller without a token, for a call of a batch. standing: by a standing permission."`
 	// Allow describes the calls that the person allows to run without approval from now on.
 	Allow *Allow `json:"allow,omitempty" doc:"The calls that the person allowed to run without approval from then on."`
 }

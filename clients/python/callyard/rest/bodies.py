@@ -18,7 +18,7 @@ class BatchCallDict(TypedDict):
     custom_id: NotRequired[str]
     """The caller's own id for the call, unique in the batch."""
     timeout_ms: NotRequired[int]
-    """The timeout of the call."""
+    """The timeout of the call, in milliseconds. The default is the timeout of the server."""
 
 
 class BatchRequestDict(TypedDict):
@@ -52,7 +52,7 @@ class CallRequestDict(TypedDict):
     callback_url: NotRequired[str]
     """The URL that is notified when the call ends; the call becomes durable. Available only if the operator enabled callbacks."""
     timeout_ms: NotRequired[int]
-    """The timeout of the call. The default is the timeout of the server."""
+    """The timeout of the call, in milliseconds. The default is the timeout of the server."""
 
 
 SettleRequestDict = TypedDict(

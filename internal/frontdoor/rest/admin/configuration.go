@@ -69,7 +69,7 @@ type ConfigurationStatus struct {
 
 func opConfiguration() huma.Operation {
 	return openapi.Operation(http.MethodGet, "/configuration", "get-configuration", openapi.TagFleet, "Show the configuration in force",
-		"The versions of the policy, the servers file and the API keys that each live front door, approver and worker uses, the outcome of its last reload, and the differences between them.", http.StatusBadRequest)
+		"The versions of the policy, the servers file and the API keys that each live front door, approver and worker uses, the outcome of its last reload, and the differences between them.")
 }
 
 func (a *handlers) configuration() ConfigurationStatus {

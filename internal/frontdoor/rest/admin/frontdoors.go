@@ -54,7 +54,7 @@ type FrontDoorList struct {
 
 func opFrontDoors() huma.Operation {
 	return openapi.Operation(http.MethodGet, "/front-doors", "list-front-doors", openapi.TagFleet, "List front doors and their load",
-		"The live front doors, with the number of calls that each has counted. Each call is counted once, by the front door at which it ended, so the sum over all front doors is the total of the installation. This is cheaper to read than the metrics, which have these figures for each server and tool.", http.StatusBadRequest)
+		"The live front doors, with the number of calls that each has counted. Each call is counted once, by the front door at which it ended, so the sum over all front doors is the total of the installation. This is cheaper to read than the metrics, which have these figures for each server and tool.")
 }
 
 func (a *handlers) frontDoors() FrontDoorList {

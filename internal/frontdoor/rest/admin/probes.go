@@ -8,6 +8,7 @@ import (
 	"github.com/callyard/callyard/internal/calls"
 	"github.com/callyard/callyard/internal/catalog"
 	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
+	"github.com/callyard/callyard/internal/frontdoor/rest/openapi"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -17,7 +18,7 @@ type Health struct {
 	Status      string         `json:"status" enum:"ok" doc:"Always ok." example:"ok"`
 	Uptime      float64        `json:"uptime" doc:"Seconds since the front door started." example:"86400.5"`
 	ServerCount int            `json:"serverCount" doc:"The number of servers." example:"4"`
-	Servers     []HealthServer `json:"servers" nullable:"false" doc:"The servers that this front door knows."`
+	Servers     []HealthServer `json:"servers" nullable:"false" doc:"The servers that this front door knows. Empty if tenants see different servers, because the request has no credential."`
 	// It is public, so it does not repeat the text of a fault.
 	Configuration []HealthPart `json:"configuration" nullable:"false" doc:"The files that this process reloads."`
 	// Only in callyard up.
@@ -81,19 +82,19 @@ type handlers struct{ o Options }
 // Register registers the probes and the reports.
 func Register(d *httpapi.Document, o Options) {
 	a := &handlers{o}
-	httpapi.Get(d, opHealth(), func(context.Context, *httpapi.NoInput) (Health, error) { return a.health(), nil })
-	httpapi.Get(d, opLive(), func(context.Context, *httpapi.NoInput) (ProbeStatus, error) { return ProbeStatus{Status: "ok"}, nil })
-	httpapi.Get(d, opReady(), func(context.Context, *httpapi.NoInput) (ProbeStatus, error) {
+	httpapi.Get(d, openapi.Answers(opHealth(), "The process serves requests.", exampleHealth()), func(context.Context, *httpapi.NoInput) (Health, error) { return a.health(), nil })
+	httpapi.Get(d, openapi.Answers(opLive(), "The process serves requests.", map[string]any{"status": "ok"}), func(context.Context, *httpapi.NoInput) (ProbeStatus, error) { return ProbeStatus{Status: "ok"}, nil })
+	httpapi.Get(d, openapi.Answers(opReady(), "Calls are accepted.", map[string]any{"status": "ready"}), func(context.Context, *httpapi.NoInput) (ProbeStatus, error) {
 		return ProbeStatus{Status: "ready"}, a.ready()
 	})
-	httpapi.Get(d, opVersion(), func(context.Context, *httpapi.NoInput) (Version, error) {
+	httpapi.Get(d, openapi.Answers(opVersion(), "The version.", map[string]any{"version": "0.1.0", "go": "go1.26.0", "started": "2026-01-02T03:04:05Z"}), func(context.Context, *httpapi.NoInput) (Version, error) {
 		return Version{Version: a.o.Version, Go: runtime.Version(), Started: a.o.Started.UTC()}, nil
 	})
 	if a.o.Metrics != nil {
 		d.HandleHTTP(opMetrics(), a.o.Metrics.Handler()) // scrapers add their own parameters
 	}
-	httpapi.Get(d, opFrontDoors(), func(context.Context, *httpapi.NoInput) (FrontDoorList, error) { return a.frontDoors(), nil })
-	httpapi.Get(d, opConfiguration(), func(context.Context, *httpapi.NoInput) (ConfigurationStatus, error) { return a.configuration(), nil })
+	httpapi.Get(d, openapi.Answers(opFrontDoors(), "The front doors and the figures of the installation.", nil), func(context.Context, *httpapi.NoInput) (FrontDoorList, error) { return a.frontDoors(), nil })
+	httpapi.Get(d, openapi.Answers(opConfiguration(), "The processes with their configuration, and the differences.", nil), func(context.Context, *httpapi.NoInput) (ConfigurationStatus, error) { return a.configuration(), nil })
 }
 
 func (a *handlers) health() Health {

@@ -89,8 +89,7 @@ func kinds() *huma.Schema {
 func opList() huma.Operation {
 	op := openapi.Operation(http.MethodGet, "/audit", "list-audit", openapi.TagAudit, "List audit records",
 		"The records of requests, decisions and runs of calls, and of the actions of operators, newest first. Each record has the digest of the previous record in its chain, and digests instead of arguments, results and reasons. "+
-			"Only the default tenant sees the records of other tenants. A page can be short or empty and still have a next cursor.",
-		http.StatusBadRequest, http.StatusServiceUnavailable)
+			"Only the default tenant sees the records of other tenants. A page can be short or empty and still have a next cursor.")
 	text := openapi.String
 	op.Parameters = []*huma.Param{
 		openapi.QueryParam("kind", "Only records of these kinds.", &huma.Schema{Type: huma.TypeArray, Items: kinds()}), openapi.QueryParam("operation", "Only actions of operators with this operation, such as switch-tool.", text()),
@@ -98,15 +97,14 @@ func opList() huma.Operation {
 		openapi.QueryParam("call", "Only records of this call.", text()), openapi.QueryParam("approval", "Only records of this approval.", text()),
 		openapi.QueryParam("server", "Only records of this server.", text()), openapi.QueryParam("tool", "Only records of this tool.", text()),
 		openapi.QueryParam("since", "Only records of this time or later.", openapi.Time()), openapi.QueryParam("until", "Only records from before this time.", openapi.Time()),
-		openapi.QueryParam("limit", "The maximum number of records on a page; the default is 100.", openapi.Integers(1, httpapi.MaxPageLimit)), openapi.QueryParam("cursor", "The next cursor of the previous page.", text()),
+		openapi.QueryParam("limit", "The maximum number of records on a page; the default is 100.", openapi.Integers(1, httpapi.MaxPageLimit)), openapi.QueryParam("cursor", "The member next of the previous page.", text()),
 	}
 	return op
 }
 
 func opVerify() huma.Operation {
 	op := openapi.Operation(http.MethodGet, "/audit/verification", "verify-audit", openapi.TagAudit, "Verify the audit log",
-		"Checks whether records were changed, removed or inserted, as `callyard audit verify` does. A request verifies for about half a second, and the next request continues from there; repeat it until complete is true. Only the default tenant may use it.",
-		http.StatusBadRequest, http.StatusServiceUnavailable)
+		"Checks whether records were changed, removed or inserted, as `callyard audit verify` does. A request verifies for about half a second, and the next request continues from there; repeat it until complete is true. Only the default tenant may use it.")
 	return openapi.Answers(op, "The progress of the verification, and the faults that it found.", map[string]any{
 		"intact": true, "complete": true, "heads_compared": true, "records": 412, "writers": 3, "fault_count": 0, "began_at": "2026-01-02T03:04:05Z", "checked_at": "2026-01-02T03:04:06Z",
 	})

@@ -56,8 +56,8 @@ type AuditRecord struct {
 
 // AuditRecordList is the answer to GET /audit.
 type AuditRecordList struct {
-	Records []AuditRecord `json:"records" nullable:"false" doc:"The records, in the order of the request."`
-	Next    string        `json:"next,omitempty" doc:"The cursor of the next page; absent on the last one." example:"412-0"`
+	Records []AuditRecord `json:"records" nullable:"false" doc:"The records, newest first."`
+	Next    string        `json:"next,omitempty" doc:"The cursor of the next page; absent on the last page." example:"412-0"`
 }
 
 // AuditFault is a place where the audit log differs from what was written.

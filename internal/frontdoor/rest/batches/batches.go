@@ -57,13 +57,13 @@ type Batch struct {
 	// Missing may be mistyped, or served by workers that have not started yet.
 	Missing []schema.ServerID `json:"missing_servers,omitempty" doc:"Servers that waiting calls need and no worker has announced, the first 20 by name. Their calls wait 10 minutes for a worker, and then fail." example:"[\"evrything\"]"`
 	// Refused and Refusals are only in answers to requests that send calls.
-	Refused  uint64        `json:"refused,omitempty" doc:"The number of lines of this request that are not valid calls."`
-	Refusals []LineRefusal `json:"refusals,omitempty" doc:"The first refused lines; the results list all of them."`
+	Refused  uint64        `json:"refused,omitempty" doc:"The number of lines of this request that are not valid calls; only in the answer to a request that sends calls."`
+	Refusals []LineRefusal `json:"refusals,omitempty" doc:"The first 100 refused lines of this request; the results list all of them."`
 }
 
 // BatchCounts is the number of calls in each state.
 type BatchCounts struct {
-	Waiting    uint64 `json:"waiting" doc:"Queued, held or running."`
+	Waiting    uint64 `json:"waiting" doc:"Calls that are queued, held or running."`
 	Held       uint64 `json:"held" doc:"Waiting calls that require approval. GET /batches/{id}/held lists them."`
 	Succeeded  uint64 `json:"succeeded" doc:"Calls with a result, tool errors included."`
 	ToolErrors uint64 `json:"tool_errors" doc:"Succeeded calls whose tool result is an error."`
@@ -84,7 +84,7 @@ type LineRefusal struct {
 // BatchList is a page of batches.
 type BatchList struct {
 	Batches []Batch `json:"batches" nullable:"false" doc:"The batches, newest first."`
-	Next    string  `json:"next,omitempty" doc:"The cursor of the next page."`
+	Next    string  `json:"next,omitempty" doc:"The cursor of the next page; absent on the last page."`
 }
 
 // items returns the public view of batches of the tenant.
@@ -167,16 +167,16 @@ type handlers struct {
 func (b *handlers) register(d *httpapi.Document) {
 	b.describe(d)
 	d.Handle(b.opCreateBatch(d), b.create)
-	httpapi.Get(d, openapi.Answers(opListBatches(), "A page of batches.", nil), b.list)
-	httpapi.Get(d, openapi.Answers(opBatch(), "The batch.", nil), b.show)
-	httpapi.HandleValue(d, opAddCalls(), "The calls were stored.", nil, b.addCalls)
-	httpapi.Get(d, openapi.Answers(opSealBatch(), "The batch.", nil), b.seal)
+	httpapi.Get(d, openapi.Answers(opListBatches(), "A page of batches.", map[string]any{"batches": []any{exampleBatch()}, "next": "batch_06b2t8m3c0w3v2q5n7k9a1d4fz"}), b.list)
+	httpapi.Get(d, openapi.Answers(opBatch(), "The batch.", exampleBatch()), b.show)
+	httpapi.HandleValue(d, opAddCalls(), "The calls were stored.", exampleBatch(), b.addCalls)
+	httpapi.Get(d, openapi.Answers(opSealBatch(), "The batch.", exampleBatch()), b.seal)
 	d.Handle(opBatchResults(), b.results)
 	d.Handle(opBatchEvents(d), b.events)
-	httpapi.Get(d, openapi.Answers(opCancelBatch(), "The batch.", nil), b.cancel)
+	httpapi.Get(d, openapi.Answers(opCancelBatch(), "The batch.", exampleBatch()), b.cancel)
 	if b.calls.CanHold() {
-		httpapi.Get(d, openapi.Answers(opHeldCalls(), "The calls.", nil), b.heldCalls)
-		httpapi.HandleValue(d, opConfirmCalls(d), "The outcome for each call.", nil, b.confirmCalls)
+		httpapi.Get(d, openapi.Answers(opHeldCalls(), "The calls.", exampleHeld()), b.heldCalls)
+		httpapi.HandleValue(d, opConfirmCalls(d), "The outcome for each call.", map[string]any{"accepted": 1, "refused": []any{}}, b.confirmCalls)
 	}
 }
 

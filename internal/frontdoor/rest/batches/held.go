@@ -2,6 +2,7 @@ package batches
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"reflect"
 	"time"
@@ -25,7 +26,7 @@ type HeldCalls struct {
 
 // HeldCall is a call of a batch that waits for an approval.
 type HeldCall struct {
-	Index           uint64            `json:"index" doc:"Its position in the batch."`
+	Index           uint64            `json:"index" doc:"Its position in the batch, from 0."`
 	CustomID        string            `json:"custom_id,omitempty" doc:"The caller's own id for the call, if it has one."`
 	CallID          schema.CallID     `json:"call_id" doc:"The id of the call."`
 	ApprovalID      schema.ApprovalID `json:"approval_id" doc:"The id of the approval."`
@@ -116,13 +117,12 @@ func (b *handlers) confirmCalls(x *httpapi.Exchange, r *http.Request) (done Conf
 
 func opHeldCalls() huma.Operation {
 	return openapi.With(openapi.Operation(http.MethodGet, "/batches/{id}/held", "get-batch-held", openapi.TagBatches, "List the held calls of a batch",
-		"The calls of the batch that wait for approval, in their order. Those with by: caller wait for you: review them, then POST /confirmations.", http.StatusBadRequest, http.StatusNotFound, http.StatusServiceUnavailable), batchParam())
+		fmt.Sprintf("The calls of the batch that wait for approval, in their order, at most the first %d. Those with by: caller wait for you: review them, then POST /confirmations.", heldAtOnce), http.StatusNotFound), batchParam())
 }
 
 func opConfirmCalls(d *httpapi.Document) huma.Operation {
 	op := openapi.Operation(http.MethodPost, "/confirmations", "confirm-calls", openapi.TagBatches, "Confirm or reject held calls of batches",
-		"Confirms or rejects exactly the listed calls, each as it was held. Confirmed calls run, and their results are part of the results of their batch. Calls that people must approve are refused.",
-		http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
+		"Confirms or rejects exactly the listed calls, each as it was held. Confirmed calls run, and their results are part of the results of their batch. Calls that people must approve are refused.")
 	op.RequestBody = openapi.JSONBody(d.SchemaOf(reflect.TypeFor[ConfirmCalls]()), true, "The answer.", map[string]any{"confirm": true, "calls": []any{"call_06b2t8m3c0w3v2q5n7k9a1d4fz-b0-3t9kq0vx7w2e"}})
 	return op
 }

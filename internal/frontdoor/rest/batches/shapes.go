@@ -23,7 +23,7 @@ func (b *handlers) describe(d *httpapi.Document) {
 		Properties: map[string]*huma.Schema{
 			"custom_id": {Type: huma.TypeString, MaxLength: new(maxCustomID), Description: "The caller's own id for the call, unique in the batch."}, "server": openapi.Text("The id of the server."), "tool": openapi.Text("The name of the tool."),
 			"arguments":  openapi.Object("The arguments; the default is an empty object."),
-			"timeout_ms": b.runner.TimeoutSchema("The timeout of the call."),
+			"timeout_ms": b.runner.TimeoutSchema("The timeout of the call, in milliseconds. The default is the timeout of the server."),
 		},
 	}
 	all[schemaBatchBody] = &huma.Schema{

@@ -34,9 +34,9 @@ func (c *handlers) register(d *httpapi.Document) {
 		}
 		d.Handle(c.opReplay(d), c.replayCall)
 	}
-	httpapi.HandleValue(d, c.opTestPolicy(d), "The decision on the call.", nil, c.testPolicy)
+	httpapi.HandleValue(d, c.opTestPolicy(d), "The decision on the call.", exampleDecision(), c.testPolicy)
 	if c.calls.CanList() {
-		httpapi.HandleValue(d, opListCalls(), "A page of calls.", nil, c.listCalls)
+		httpapi.HandleValue(d, opListCalls(), "A page of calls.", exampleCalls(), c.listCalls)
 		httpapi.HandleValue(d, opDryRun(d), "The decisions of the draft, compared with the recorded ones.", nil, c.dryRunPolicy)
 	}
 }

@@ -81,11 +81,12 @@ func (c *handlers) confirm(x *httpapi.Exchange, r *http.Request) error {
 func opConfirm(d *httpapi.Document) huma.Operation {
 	op := openapi.Operation(http.MethodPost, "/confirmations/{id}", "confirm-call", openapi.TagCalls, "Confirm or reject a held call",
 		"Uses up the single-use token of a confirmation request. With confirm true the call runs once, and the answer is its result.",
-		append([]int{http.StatusForbidden, http.StatusGone}, submit.CallStatuses()...)...)
+		append(submit.CallStatuses(), http.StatusGone)...)
 	op.Parameters = append(op.Parameters, openapi.PathParam("id", "The confirmation_id of the confirmation request.", "cyt_2Jb0Z5nJk3m8q1r7s9t0u2v4w6x8y0z1a3b5c7d9e1f"))
 	op.Parameters = append(op.Parameters, &huma.Param{Name: "Idempotency-Key", In: "header", Description: "A retry with the same key runs nothing again and returns the same answer.", Schema: httpapi.IdempotencySchema(), Example: "8e03978e-40d5-43dd-bc93-6894a57f9324"})
 	op.RequestBody = openapi.JSONBody(d.SchemaOf(reflect.TypeFor[ConfirmRequest]()), true, "The answer.", map[string]any{"confirm": true})
 	op.Responses["200"] = submit.Answered(submit.SchemaResult, "The result of the tool or, for confirm false, the rejection.", exampleResult())
+	submit.MayReplay(op.Responses["200"])
 	delete(op.Responses["200"].Content, "text/event-stream")
 	op.Responses["200"].Content["application/json"].Schema = &huma.Schema{AnyOf: []*huma.Schema{d.SchemaOf(reflect.TypeFor[Rejected]()), openapi.Ref(submit.SchemaResult)}}
 	return op
@@ -94,11 +95,11 @@ func opConfirm(d *httpapi.Document) huma.Operation {
 func opCallState(d *httpapi.Document) huma.Operation {
 	op := openapi.Operation(http.MethodGet, "/calls/{id}", "get-call", openapi.TagCalls, "Get a call",
 		"The state and, once it has run, the result of a held, durable or batch call. With wait the answer is sent when the call has ended, or after that number of seconds.",
-		http.StatusBadRequest, http.StatusNotFound, http.StatusTooManyRequests, http.StatusServiceUnavailable)
+		http.StatusNotFound)
 	op.Parameters = append(op.Parameters, openapi.PathParam("id", "The id of a call, such as the call_id of a confirmation request.", "call_06b2t8m3c0w3v2q5n7k9a1d4fz"),
-		openapi.QueryParam("wait", "The number of seconds to wait for the call to end, at most 60.", openapi.Integers(0, maxLongPoll.Seconds())),
+		openapi.QueryParam("wait", "The number of seconds to wait for the call to end, at most 60. Without it, or with 0, the answer is sent at once.", openapi.Integers(0, maxLongPoll.Seconds())),
 		&huma.Param{Name: "include", In: "query", Description: "With the value arguments, the answer also has the arguments of the call, if they are stored.", Schema: &huma.Schema{Type: huma.TypeString, Enum: []any{"arguments"}}, Example: "arguments"})
-	op.Responses["200"] = &huma.Response{Description: "The call.", Content: map[string]*huma.MediaType{"application/json": {Schema: d.SchemaOf(reflect.TypeFor[submit.CallState]())}}}
+	op.Responses["200"] = &huma.Response{Description: "The call.", Content: map[string]*huma.MediaType{"application/json": {Schema: d.SchemaOf(reflect.TypeFor[submit.CallState]()), Example: submit.ExampleCall()}}}
 	return op
 }
 

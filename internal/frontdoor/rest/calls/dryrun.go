@@ -106,8 +106,7 @@ func draftError(err error) error {
 func opDryRun(d *httpapi.Document) huma.Operation {
 	op := openapi.Operation(http.MethodPost, "/policy/dry-run", operationDryRun, openapi.TagCalls, "Dry-run a draft policy",
 		"Applies a draft of a policy to the recorded calls of all callers, and compares its decisions with the recorded ones: counts for each rule, and the calls whose decision changes. The policy in force does not change. "+
-			"The draft is evaluated as for real calls, with the current definitions of the tools. If a rule needs arguments that are not stored, the decision is counted as unknown.",
-		http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity, http.StatusServiceUnavailable)
+			"The draft is evaluated as for real calls, with the current definitions of the tools. If a rule needs arguments that are not stored, the decision is counted as unknown.", http.StatusUnprocessableEntity)
 	op.RequestBody = openapi.JSONBody(d.SchemaOf(reflect.TypeFor[DryRunRequest]()), true, "The draft and the period.", map[string]any{
 		"policy": "rules:\n  - name: no-deletes\n    match: {tool: \"delete_*\"}\n    deny: nothing is deleted\n", "since": "2026-01-02T03:04:05Z",
 	})

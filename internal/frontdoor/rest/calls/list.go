@@ -66,10 +66,16 @@ func (c *handlers) listCalls(x *httpapi.Exchange, r *http.Request) (page calls.P
 	return c.calls.List(r.Context(), of, f, values.Get("cursor"), httpapi.Number(values, "limit", httpapi.PageLimit))
 }
 
+func exampleCalls() map[string]any {
+	return map[string]any{"next": "1767323045000-0", "calls": []any{map[string]any{
+		"id": "call_06b2t8m3c0w3v2q5n7k9a1d4fz", "state": "succeeded", "principal": "ci", "server": "everything", "method": "tools/call", "tool": "echo", "decision": "allowed",
+		"created": "2026-01-02T03:04:05Z", "ended": "2026-01-02T03:04:06Z", "attempt": 1, "worker": "worker-1-7f3k2a", "took_ms": 12.5, "arguments_bytes": 19, "result_bytes": 51,
+	}}}
+}
+
 func opListCalls() huma.Operation {
 	op := openapi.Operation(http.MethodGet, "/calls", "list-calls", openapi.TagCalls, "List your calls",
-		"The records of your calls, newest first: caller, tool, times and outcome, with digests of arguments and results. Call records are kept for 7 days, or as the operator configured. A page can be short or empty and still have a next cursor.",
-		http.StatusBadRequest, http.StatusServiceUnavailable)
+		"The records of your calls, newest first: caller, tool, times and outcome, with digests of arguments and results. Call records are kept for 7 days, or as the operator configured. A page can be short or empty and still have a next cursor.")
 	op.Parameters = []*huma.Param{
 		openapi.QueryParam("server", "Only calls of this server.", openapi.String()), openapi.QueryParam("tool", "Only calls of this tool.", openapi.String()),
 		openapi.QueryParam("state", "Only calls in these states.", &huma.Schema{Type: huma.TypeArray, Items: submit.CallStateWords()}),
@@ -77,7 +83,7 @@ func opListCalls() huma.Operation {
 		openapi.QueryParam("tenant", "Only calls of this tenant. For a tenant that you may not see, the list is empty.", openapi.String()),
 		openapi.QueryParam("batch", "Only calls of this batch.", openapi.String()), openapi.QueryParam("since", "Only calls admitted at or after this time.", openapi.Time()),
 		openapi.QueryParam("until", "Only calls admitted before this time.", openapi.Time()), openapi.QueryParam("limit", "The maximum number of calls on a page; the default is 100.", openapi.Integers(1, httpapi.MaxPageLimit)),
-		openapi.QueryParam("cursor", "The next cursor of the previous page.", openapi.String()),
+		openapi.QueryParam("cursor", "The member next of the previous page.", openapi.String()),
 	}
 	return op
 }

@@ -75,7 +75,7 @@ func (c *handlers) describe(d *httpapi.Document) {
 			"server":       openapi.Text("The id of the server."),
 			"tool":         openapi.Text("The name of the tool."),
 			"arguments":    openapi.Object("The arguments; they reach the tool unchanged. The default is an empty object."),
-			"timeout_ms":   c.runner.TimeoutSchema("The timeout of the call. The default is the timeout of the server."),
+			"timeout_ms":   c.runner.TimeoutSchema("The timeout of the call, in milliseconds. The default is the timeout of the server."),
 			"callback_url": openapi.Text("The URL that is notified when the call ends; the call becomes durable. Available only if the operator enabled callbacks."),
 		},
 	}

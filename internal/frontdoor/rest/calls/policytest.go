@@ -105,11 +105,17 @@ func readPrincipal(raw json.RawMessage, call *schema.Call) error {
 	return nil
 }
 
+func exampleDecision() map[string]any {
+	return map[string]any{
+		"decision": "held", "arguments": "valid", "durable": false, "risk_level": 2, "rule": "greetings", "policy_version": "sha256:71accd489c13", "errors": []any{},
+		"reasons": []any{"The rule greetings requires an approval."}, "approval": map[string]any{"by": "groups", "groups": []any{"approvers"}, "needed": 1, "expires_ms": 600000},
+	}
+}
+
 func (c *handlers) opTestPolicy(d *httpapi.Document) huma.Operation {
 	op := openapi.Operation(http.MethodPost, "/policy/test", "test-policy", openapi.TagCalls, "Test a call against the policy",
 		"Returns the decision on a call with these arguments: allowed, held or refused, and why. The checks are those of a real call: the tool, its schema, the policy and the required isolation. Nothing is run, held or recorded, and the arguments are not logged. "+
-			"It is judged as a call of the caller by the policy in force. A draft of a policy, or another principal, requires what a dry run of a policy requires. Quotas are not checked, and standing permissions, by which a held call can run at once, are not looked at.",
-		http.StatusBadRequest, http.StatusNotFound, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity)
+			"It is judged as a call of the caller by the policy in force. A draft of a policy, or another principal, requires what a dry run of a policy requires. Quotas are not checked, and standing permissions, by which a held call can run at once, are not looked at.", http.StatusNotFound, http.StatusUnprocessableEntity)
 	op.RequestBody = openapi.JSONBody(d.SchemaOf(reflect.TypeFor[PolicyTestRequest]()), true, "The call and, optionally, another policy or principal.", map[string]any{
 		"server": "everything", "tool": "echo", "arguments": map[string]any{"message": "hello"},
 		"policy": "rules:\n  - name: greetings\n    match: {tool: echo}\n    when: 'args.message.startsWith(\"hello\")'\n    approval: {groups: [approvers]}\n",

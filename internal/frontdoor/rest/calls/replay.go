@@ -41,7 +41,7 @@ func (c *handlers) replayCall(x *httpapi.Exchange, r *http.Request) error {
 func (c *handlers) opReplay(d *httpapi.Document) huma.Operation {
 	op := openapi.Operation(http.MethodPost, "/calls/{id}/replay", "replay-call", openapi.TagCalls, "Replay a call",
 		"Makes a new call of the same tool with exactly the same arguments. It has an id of its own, with replay_of in its state and record, and goes through the policy, quotas and approvals like any other call. "+
-			"Arguments are stored for durable calls, calls of batches and held calls; for other calls the answer is 409. An edit by an approver is not repeated.", submit.CallStatuses()...)
+			"Arguments are stored for durable calls, calls of batches and held calls; for other calls the answer is 409. An edit by an approver is not repeated.", append(submit.CallStatuses(), http.StatusRequestEntityTooLarge)...)
 	op.Parameters = append([]*huma.Param{callIDParam()}, c.runner.StoredCallParams()...)
 	op.Responses["200"] = submit.Answered(submit.SchemaAnswer, "The result of the tool: a CompletedCall, outcome completed.", exampleCompleted())
 	c.runner.MayHold(d, &op, openapi.Ref(submit.SchemaAnswer))

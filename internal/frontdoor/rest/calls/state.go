@@ -88,7 +88,7 @@ func (c *handlers) cancelCall(x *httpapi.Exchange, r *http.Request) error {
 // SettleRequest is the body of POST /calls/{id}/settle.
 type SettleRequest struct {
 	As     string `json:"as" enum:"done,failed,run-again" doc:"done: it has run. failed: it has not run and will not run. run-again: run it once more."`
-	Reason string `json:"reason" doc:"The reason; it is stored."`
+	Reason string `json:"reason" doc:"The reason. Its first 1000 printable ASCII characters are stored."`
 }
 
 // settleCall serves POST /calls/{id}/settle: a person states the outcome of a call whose outcome
@@ -129,7 +129,7 @@ func (c *handlers) settleCall(x *httpapi.Exchange, r *http.Request) error {
 }
 
 func callStateAnswer(d *httpapi.Document, description string) *huma.Response {
-	return &huma.Response{Description: description, Content: map[string]*huma.MediaType{"application/json": {Schema: d.SchemaOf(reflect.TypeFor[submit.CallState]())}}}
+	return &huma.Response{Description: description, Content: map[string]*huma.MediaType{"application/json": {Schema: d.SchemaOf(reflect.TypeFor[submit.CallState]()), Example: submit.ExampleCall()}}}
 }
 
 func callIDParam() *huma.Param {
@@ -138,8 +138,7 @@ func callIDParam() *huma.Param {
 
 func opCancelCall(d *httpapi.Document) huma.Operation {
 	op := openapi.Operation(http.MethodPost, "/calls/{id}/cancel", "cancel-call", openapi.TagCalls, "Cancel a call",
-		"Cancels a call that is held or has not been sent: it ends as canceled and never runs. A running call is asked to stop, and ends as succeeded, as failed, or as unknown with cancel_requested. A call that has ended does not change.",
-		http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusServiceUnavailable)
+		"Cancels a call that is held or has not been sent: it ends as canceled and never runs. A running call is asked to stop, and ends as succeeded, as failed, or as unknown with cancel_requested. A call that has ended does not change.", http.StatusNotFound, http.StatusConflict)
 	op.Parameters = []*huma.Param{callIDParam()}
 	op.Responses["200"] = callStateAnswer(d, "The call.")
 	return op
@@ -147,8 +146,7 @@ func opCancelCall(d *httpapi.Document) huma.Operation {
 
 func opSettle(d *httpapi.Document) huma.Operation {
 	op := openapi.Operation(http.MethodPost, "/calls/{id}/settle", "settle-call", openapi.TagCalls, "Settle a call whose outcome is unknown",
-		"Records the outcome of a call that was sent and whose outcome is unknown, or that was given up: done, failed, or run-again, which runs it once more.",
-		http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusServiceUnavailable)
+		"Records the outcome of a call that was sent and whose outcome is unknown, or that was given up: done, failed, or run-again, which runs it once more.", http.StatusNotFound, http.StatusConflict)
 	op.Parameters = []*huma.Param{callIDParam()}
 	op.RequestBody = openapi.JSONBody(d.SchemaOf(reflect.TypeFor[SettleRequest]()), true, "The outcome and the reason.", map[string]any{"as": "done", "reason": "the invoice is in the books"})
 	op.Responses["200"] = callStateAnswer(d, "The call.")

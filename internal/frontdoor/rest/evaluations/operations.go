@@ -124,7 +124,7 @@ func idParam() *huma.Param {
 func opList() huma.Operation {
 	return openapi.Operation(http.MethodGet, "/evaluations", "list-evaluations", openapi.TagEvaluations, "List evaluations",
 		"The runs of `callyard eval` in the folder `front_door.evaluations`, with their scores. They do not belong to a tenant: a tenant that does not see every server may not list them.",
-		http.StatusNotFound, http.StatusServiceUnavailable)
+		http.StatusNotFound)
 }
 
 func opGet() huma.Operation {
@@ -135,7 +135,7 @@ func opGet() huma.Operation {
 
 func opPage() huma.Operation {
 	op := openapi.Operation(http.MethodGet, "/evaluations/{id}/page", "get-evaluation-page", openapi.TagEvaluations, "Show an evaluation as a page",
-		"The page of `callyard eval report`: one HTML file that runs no script and loads nothing.", http.StatusNotFound, http.StatusServiceUnavailable)
+		"The page of `callyard eval report`: one HTML file that runs no script and loads nothing.", http.StatusNotFound)
 	op.Responses["200"] = &huma.Response{Description: "The page.", Content: map[string]*huma.MediaType{"text/html": {Schema: openapi.Text("HTML.")}}}
 	return openapi.With(op, idParam())
 }

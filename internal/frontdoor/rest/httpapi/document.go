@@ -59,7 +59,7 @@ func NewDocument(version string, mux *http.ServeMux, p *Problems) *Document {
 	}
 	config.Security = []map[string][]string{{"bearer": {}}, {"apiKey": {}}}
 	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
-		"bearer": {Type: "http", Scheme: "bearer", Description: "An API key. A front door without configured keys requires none and serves loopback only."},
+		"bearer": {Type: "http", Scheme: "bearer", Description: "An API key, or an access token of an issuer that the operator configured. A front door without configured keys requires none and serves loopback only."},
 		"apiKey": {Type: "apiKey", In: "header", Name: "X-API-Key", Description: "The same API key in its own header."},
 	}
 	// Callyard serves the document, the page and the links to schemas itself: Huma's load from
@@ -146,8 +146,12 @@ func HandleValue[T any](d *Document, op huma.Operation, description string, exam
 }
 
 // HandleAt registers an operation whose mux pattern differs from the path in the document. It
-// returns the handler, including the check of the parameters.
+// returns the handler, including the check of the parameters. It adds the statuses with which a body
+// can be refused.
 func (d *Document) HandleAt(op huma.Operation, pattern string, h Handler) Handler {
+	if op.RequestBody != nil {
+		maps.Copy(op.Responses, openapi.BodyRefusals(op.RequestBody))
+	}
 	d.huma.OpenAPI().AddOperation(&op)
 	h = permitted(d.operation(&op), checked(&op, h))
 	d.mux.HandleFunc(op.Method+" "+pattern, func(w http.ResponseWriter, r *http.Request) { Serve(w.(*Exchange), r, h) })
@@ -223,13 +227,16 @@ func (d *Document) addProblems() {
 			r.Content["application/problem+json"].Examples[string(k.Kind)] = &huma.Example{
 				Summary: k.Title,
 				Value: map[string]any{
-					"type": "/problems/" + string(k.Kind), "title": k.Title, "status": k.Status, "detail": k.Meaning, "error": k.Meaning, "retryable": false,
+					"type": "/problems/" + string(k.Kind), "title": k.Title, "status": k.Status, "detail": k.Meaning, "error": k.Meaning,
+					"retryable": status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable,
 				},
 			}
 		}
 		switch status {
 		case http.StatusTooManyRequests, http.StatusServiceUnavailable:
 			r.Headers = map[string]*huma.Param{"Retry-After": openapi.Header("The number of seconds to wait, at least 1.", huma.TypeInteger, 1)}
+		case http.StatusConflict:
+			r.Headers = map[string]*huma.Param{"Retry-After": openapi.Header("The number of seconds to wait, if the conflict ends by itself, such as while a call with the same Idempotency-Key runs.", huma.TypeInteger, 1)}
 		case http.StatusUnauthorized:
 			r.Headers = map[string]*huma.Param{"WWW-Authenticate": openapi.Header("How to send a credential.", huma.TypeString, `Bearer realm="callyard"`)}
 		}
@@ -341,4 +348,10 @@ curl --json '{"message":"hello"}' http://127.0.0.1:8080/servers/everything/tools
 ` + "```" + `
 
 Arguments reach the tool, and results reach you, byte for byte. A tool that fails returns a result with ` + "`isError: true`" + ` and status 200;
-every other failure is an RFC 9457 problem document with a stable ` + "`type`" + `, and ` + "`retryable`" + ` says whether the same request can be sent again without a second side effect.`
+every other failure is an RFC 9457 problem document with a stable ` + "`type`" + `, and ` + "`retryable`" + ` says whether the same request can be sent again without a second side effect.
+
+In answers, a member that is not required is absent if it has no value. An absent boolean is false, and an absent list is empty, unless the description of the member says otherwise.
+No member is null, except inside arguments, results, definitions of MCP servers and messages of model providers. Times are in the format of RFC 3339. Digests are ` + "`sha256:`" + ` and 64 hex digits. Integers are exact in a double, except inside arguments and results.
+
+A list with pages has the parameters ` + "`limit`" + ` and ` + "`cursor`" + `. Pass the member ` + "`next`" + ` of an answer (` + "`next_cursor`" + ` of GET /tools) as the cursor of the next request, with the other parameters
+unchanged, until the member is absent. Cursors are opaque. A list without the parameter ` + "`cursor`" + ` has one page.`

@@ -58,5 +58,5 @@ func IdempotencySchema() *huma.Schema {
 // IdempotencyParam describes the header Idempotency-Key of an operation that creates one call or
 // batch.
 func IdempotencyParam() *huma.Param {
-	return &huma.Param{Name: "Idempotency-Key", In: "header", Description: "Makes a retry safe: for 24 hours, a request with the same key and the same content starts nothing again. The same key with different content is refused with 422.", Schema: IdempotencySchema(), Example: "8e03978e-40d5-43dd-bc93-6894a57f9324"}
+	return &huma.Param{Name: "Idempotency-Key", In: "header", Description: "Makes a retry safe: for 24 hours, a request with the same key and the same content starts nothing again. While the first request runs, the answer is 409 with Retry-After. The same key with different content is refused with 422.", Schema: IdempotencySchema(), Example: "8e03978e-40d5-43dd-bc93-6894a57f9324"}
 }

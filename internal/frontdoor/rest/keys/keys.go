@@ -43,7 +43,7 @@ type handlers struct {
 func Register(d *httpapi.Document, keys *issued.Keys, depth int, log *slog.Logger) {
 	h := &handlers{keys: keys, log: log, depth: depth}
 	d.NameSchema(reflect.TypeFor[scope.Limits](), "APIKeyLimits")
-	httpapi.Get(d, opList(), func(ctx context.Context, _ *httpapi.NoInput) (APIKeyList, error) {
+	httpapi.Get(d, openapi.Answers(opList(), "The keys that you may manage.", map[string]any{"keys": []any{exampleKey()}}), func(ctx context.Context, _ *httpapi.NoInput) (APIKeyList, error) {
 		list := APIKeyList{Keys: make([]APIKey, 0)}
 		all := h.keys.List(&httpapi.Of(ctx).Principal)
 		for i := range all {
@@ -51,7 +51,7 @@ func Register(d *httpapi.Document, keys *issued.Keys, depth int, log *slog.Logge
 		}
 		return list, nil
 	})
-	httpapi.Register(d, opGet(), func(ctx context.Context, in *keyInput) (*keyOutput, error) {
+	httpapi.Register(d, openapi.Answers(opGet(), "The key.", exampleKey()), func(ctx context.Context, in *keyInput) (*keyOutput, error) {
 		key, err := h.keys.Get(&httpapi.Of(ctx).Principal, in.ID)
 		if err != nil {
 			return nil, err

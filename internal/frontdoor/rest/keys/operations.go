@@ -11,18 +11,17 @@ import (
 )
 
 func opList() huma.Operation {
-	return openapi.Operation(http.MethodGet, "/keys", "list-keys", openapi.TagKeys, "List the API keys", "All keys, sorted by name: those of the configuration and those that were created with POST /keys. The answer has no secrets.", http.StatusBadRequest)
+	return openapi.Operation(http.MethodGet, "/keys", "list-keys", openapi.TagKeys, "List the API keys", "All keys, sorted by name: those of the configuration and those that were created with POST /keys. The answer has no secrets.")
 }
 
 func opGet() huma.Operation {
-	return openapi.Operation(http.MethodGet, "/keys/{id}", "get-key", openapi.TagKeys, "Show an API key", "The key without its secret, and when it was last used.", http.StatusBadRequest, http.StatusNotFound)
+	return openapi.Operation(http.MethodGet, "/keys/{id}", "get-key", openapi.TagKeys, "Show an API key", "The key without its secret, and when it was last used.", http.StatusNotFound)
 }
 
 func opCreate(d *httpapi.Document) huma.Operation {
 	op := openapi.Operation(http.MethodPost, "/keys", "create-key", openapi.TagKeys, "Create an API key",
 		"The answer has the secret, which is shown only once. Every front door accepts the key within a second. It cannot have scopes, tools or groups that your own credential does not have. "+
-			"Names are unique, so a request that is sent twice creates one key: if the first answer was lost, the second answer is 409, and POST /keys/{id}/rotate creates a new secret.",
-		http.StatusBadRequest, http.StatusConflict, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusServiceUnavailable)
+			"Names are unique, so a request that is sent twice creates one key: if the first answer was lost, the second answer is 409, and POST /keys/{id}/rotate creates a new secret.", http.StatusConflict)
 	op.DefaultStatus = http.StatusCreated
 	op.RequestBody = openapi.JSONBody(d.SchemaOf(reflect.TypeFor[APIKeyRequest]()), true, "The key.", map[string]any{"name": "ci", "owner": "build team", "scopes": []string{"tools:read", "tools:call:files"}})
 	op.Responses["201"] = &huma.Response{Headers: map[string]*huma.Param{"ETag": tagHeader(), "Location": openapi.Header("The path of the key.", huma.TypeString, "/keys/4vQxWc0aZkPm")}}
@@ -44,15 +43,13 @@ func opRotate(d *httpapi.Document) huma.Operation {
 
 func opRevoke() huma.Operation {
 	op := openapi.Operation(http.MethodDelete, "/keys/{id}", "revoke-key", openapi.TagKeys, "Revoke an API key",
-		"Within a second, no front door accepts the key any more, and its waiting calls are refused.",
-		http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusPreconditionFailed, http.StatusPreconditionRequired, http.StatusServiceUnavailable)
+		"Within a second, no front door accepts the key any more, and its waiting calls are refused.", http.StatusNotFound, http.StatusConflict, http.StatusPreconditionFailed, http.StatusPreconditionRequired)
 	op.Parameters = []*huma.Param{idParam(), openapi.MatchParam()}
 	return op
 }
 
 func changing(method, path, id, summary, description string) huma.Operation {
-	op := openapi.Operation(method, path, id, openapi.TagKeys, summary, description,
-		http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusPreconditionFailed, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusPreconditionRequired, http.StatusServiceUnavailable)
+	op := openapi.Operation(method, path, id, openapi.TagKeys, summary, description, http.StatusNotFound, http.StatusConflict, http.StatusPreconditionFailed, http.StatusPreconditionRequired)
 	op.Parameters = []*huma.Param{idParam(), openapi.MatchParam()}
 	op.Responses["200"] = &huma.Response{Headers: map[string]*huma.Param{"ETag": tagHeader()}}
 	return op

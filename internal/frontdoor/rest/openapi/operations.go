@@ -24,11 +24,13 @@ const (
 )
 
 // Operation begins the description of an operation. statuses are those with which it refuses a
-// request, in addition to 401 and to 403 for a foreign web page.
+// request, in addition to those of every operation: 400 for an unknown parameter, 401, 403 for a
+// foreign web page or a missing scope, 429 after too many wrong credentials, and 503 while the
+// credential cannot be checked. [Document.HandleAt] of package httpapi adds those for bodies.
 func Operation(method, path, id, tag, summary, description string, statuses ...int) huma.Operation {
 	return huma.Operation{
 		Method: method, Path: path, OperationID: id, Tags: []string{tag}, Summary: summary, Description: description,
-		Responses: Refusals(append(statuses, http.StatusUnauthorized, http.StatusForbidden)...),
+		Responses: Refusals(append(statuses, http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests, http.StatusServiceUnavailable)...),
 	}
 }
 
@@ -46,9 +48,10 @@ func Answers(op huma.Operation, description string, example any) huma.Operation 
 	return op
 }
 
-// Public returns an operation that requires no credential.
-func Public(op huma.Operation) huma.Operation {
-	delete(op.Responses, strconv.Itoa(http.StatusUnauthorized))
+// Public returns an operation that requires no credential. statuses are those with which it refuses a
+// request, in addition to 400 and 403.
+func Public(op huma.Operation, statuses ...int) huma.Operation {
+	op.Responses = Refusals(append(statuses, http.StatusBadRequest, http.StatusForbidden)...)
 	op.Security = []map[string][]string{}
 	return op
 }
@@ -83,6 +86,17 @@ func Refusals(statuses ...int) map[string]*huma.Response {
 		responses[strconv.Itoa(status)] = &huma.Response{Ref: "#/components/responses/Problem" + strconv.Itoa(status)}
 	}
 	return responses
+}
+
+// BodyRefusals returns the responses of an operation that refuses a body: because it is too large, is
+// not of a supported media type or, if it is JSON, did not arrive in time. A stream of lines that
+// stops is refused with 400.
+func BodyRefusals(body *huma.RequestBody) map[string]*huma.Response {
+	statuses := []int{http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType}
+	if body.Content["application/json"] != nil {
+		statuses = append(statuses, http.StatusRequestTimeout)
+	}
+	return Refusals(statuses...)
 }
 
 // Header describes a response header.

@@ -88,7 +88,7 @@ type fleetHandlers struct {
 }
 
 func (f *fleetHandlers) register(d *httpapi.Document) {
-	httpapi.Get(d, opListWorkers(), func(ctx context.Context, _ *httpapi.NoInput) (WorkerList, error) {
+	httpapi.Get(d, openapi.Answers(opListWorkers(), "The workers.", exampleWorkers()), func(ctx context.Context, _ *httpapi.NoInput) (WorkerList, error) {
 		return WorkerList{f.workerItems(httpapi.Of(ctx).Operated(f.catalog))}, nil
 	})
 	httpapi.Get(d, openapi.Answers(opDrainWorker(), "Draining has begun.", map[string]any{"id": "worker-1-7f3k2a", "status": "draining"}), f.drain)

@@ -17,7 +17,7 @@ type ServerItem struct {
 	InitializationState string          `json:"initialization_state" enum:"starting,initialized,timeout,error" doc:"The state of the server at the worker in the best state." example:"initialized"`
 	RiskLevel           int             `json:"risk_level,omitempty" minimum:"1" maximum:"3" doc:"The risk level that the operator set, if any." example:"1"`
 	RiskDescription     string          `json:"risk_description,omitempty" doc:"The risk level in words; absent if the operator set no level." example:"Low risk - Standard execution"`
-	RunningInDocker     *bool           `json:"running_in_docker,omitempty" doc:"Present if a risk level is set."`
+	RunningInDocker     *bool           `json:"running_in_docker,omitempty" doc:"Whether calls run in a container, as at risk level 3; present if a risk level is set."`
 	Sandbox             *ServerSandbox  `json:"sandbox,omitempty" doc:"The isolation of calls of high risk; absent if isolation is not available."`
 	Transport           string          `json:"transport" enum:"stdio,http,sse,websocket,openapi,tool_endpoint,builtin,native,attach" doc:"How the worker reaches the server." example:"stdio"`
 	Tools               *int            `json:"tools,omitempty" doc:"The number of tools of the server; absent until they were read." example:"12"`

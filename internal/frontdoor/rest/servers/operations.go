@@ -30,18 +30,32 @@ func (s *serverHandlers) describe(d *httpapi.Document) {
 	})
 }
 
+func exampleServer() map[string]any {
+	return map[string]any{
+		"id": "everything", "connected": true, "initialization_state": "initialized", "pid": 4711, "risk_level": 1, "risk_description": "Low risk - Standard execution", "running_in_docker": false,
+		"transport": "stdio", "tools": 12, "worker_count": 1, "slots": 64, "in_flight": 0, "waiting": 0, "protocol_version": "2025-06-18",
+		"workers": []any{map[string]any{"id": "worker-1-7f3k2a", "initialization_state": "initialized", "pid": 4711, "slots": 64, "sessions": 1, "restarts": 0, "draining": false}},
+	}
+}
+
+func exampleWorkers() map[string]any {
+	return map[string]any{"workers": []any{map[string]any{
+		"id": "worker-1-7f3k2a", "name": "worker-1", "version": "0.1.0", "host": "node-a", "pid": 4700, "draining": false, "in_flight": 0, "started": "2026-01-02T03:04:05Z", "api_servers": true,
+		"servers": []any{map[string]any{"id": "everything", "initialization_state": "initialized", "transport": "stdio", "pid": 4711, "slots": 64, "sessions": 1, "restarts": 0}},
+	}}}
+}
+
 func opListServers() huma.Operation {
-	return openapi.Operation(http.MethodGet, "/servers", "list-servers", openapi.TagServers, "List the servers", "All servers that live workers run, sorted by id.", http.StatusBadRequest)
+	return openapi.Operation(http.MethodGet, "/servers", "list-servers", openapi.TagServers, "List the servers", "All servers that live workers run, sorted by id.")
 }
 
 func opGetServer() huma.Operation {
-	return openapi.Operation(http.MethodGet, "/servers/{id}", "get-server", openapi.TagServers, "Show a server", "One server, with its state on each worker that runs it.", http.StatusBadRequest, http.StatusNotFound)
+	return openapi.Operation(http.MethodGet, "/servers/{id}", "get-server", openapi.TagServers, "Show a server", "One server, with its state on each worker that runs it.", http.StatusNotFound)
 }
 
 func opAddServer() huma.Operation {
 	op := openapi.Operation(http.MethodPost, "/servers", "add-server", openapi.TagServers, "Add a server",
-		"Adds a server to the workers, which also run it after restarts, and waits until it is initialized. Disabled unless the operator enables front_door.add_servers, because a caller that can start commands controls the machine.",
-		http.StatusBadRequest, http.StatusConflict, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusBadGateway, http.StatusServiceUnavailable)
+		"Adds a server to the workers, which also run it after restarts, and waits until it is initialized. Disabled unless the operator enables front_door.add_servers, because a caller that can start commands controls the machine.", http.StatusConflict, http.StatusBadGateway)
 	op.RequestBody = openapi.JSONBody(openapi.Ref(schemaEntry), true, "The server.", map[string]any{"id": "files", "command": "mcp-server-filesystem", "args": []any{"/srv/files"}, "riskLevel": 1})
 	op.DefaultStatus = http.StatusCreated
 	op.Responses["201"] = &huma.Response{Headers: map[string]*huma.Param{"Location": openapi.Header("The path of the server.", huma.TypeString, "/servers/files")}}
@@ -50,28 +64,26 @@ func opAddServer() huma.Operation {
 
 func opRemoveServer() huma.Operation {
 	return openapi.With(openapi.Operation(http.MethodDelete, "/servers/{id}", "remove-server", openapi.TagServers, "Remove a server",
-		"Stops and removes a server that was added over the API. A server from a worker's servers file is not affected.", http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusServiceUnavailable), openapi.ServerParam())
+		"Stops and removes a server that was added over the API. A server from a worker's servers file is not affected.", http.StatusNotFound, http.StatusConflict), openapi.ServerParam())
 }
 
 func opRestartServer() huma.Operation {
 	op := openapi.Operation(http.MethodPost, "/servers/{id}/restart", "restart-server", openapi.TagServers, "Restart a server",
 		"Every worker that runs the server replaces it with a new instance of the same entry. Calls do not fail: the old instance accepts calls until the new one is ready, and finishes its running calls. "+
-			"The answer is sent once the restarts have begun; GET /servers/{id} shows their progress. If a new instance fails to start, the old one stays.",
-		http.StatusBadRequest, http.StatusNotFound, http.StatusServiceUnavailable)
+			"The answer is sent once the restarts have begun; GET /servers/{id} shows their progress. If a new instance fails to start, the old one stays.", http.StatusNotFound)
 	op.Parameters = []*huma.Param{openapi.ServerParam()}
 	op.DefaultStatus = http.StatusAccepted
 	return op
 }
 
 func opListWorkers() huma.Operation {
-	return openapi.Operation(http.MethodGet, "/workers", "list-workers", openapi.TagFleet, "List the workers", "Every live worker, with the servers that it runs.", http.StatusBadRequest)
+	return openapi.Operation(http.MethodGet, "/workers", "list-workers", openapi.TagFleet, "List the workers", "Every live worker, with the servers that it runs.")
 }
 
 func opDrainWorker() huma.Operation {
 	op := openapi.Operation(http.MethodPost, "/workers/{id}/drain", "drain-worker", openapi.TagFleet, "Drain a worker",
 		"The worker takes no more calls, finishes those that it runs, within worker.drain_grace, and its process ends, as with SIGTERM. Whatever started the process may start it again. "+
-			"The answer is sent once draining has begun; GET /workers shows its progress. A worker that is part of callyard up cannot be drained alone: 409.",
-		http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusServiceUnavailable)
+			"The answer is sent once draining has begun; GET /workers shows its progress. A worker that is part of callyard up cannot be drained alone: 409.", http.StatusNotFound, http.StatusConflict)
 	op.DefaultStatus = http.StatusAccepted
 	return op
 }
@@ -80,7 +92,7 @@ func (f *fleetHandlers) opEvents(d *httpapi.Document) huma.Operation {
 	op := openapi.Operation(http.MethodGet, "/events", "get-events", openapi.TagFleet, "Follow the fleet",
 		"Server-sent events. Each fleet event is the whole fleet: the first is sent at once, then one after each change, so a reconnect misses nothing. "+
 			"With include=changes, change events before it list the differences: tools, servers and sets that were added, removed, changed, enabled, disabled or went offline, with actor and reason. "+
-			"An idle stream sends a comment every "+f.heartbeat.String()+". It ends when the front door drains.", http.StatusBadRequest, http.StatusTooManyRequests, http.StatusServiceUnavailable)
+			"An idle stream sends a comment every "+f.heartbeat.String()+". It ends when the front door drains.")
 	op.Parameters = []*huma.Param{{Name: "include", In: "query", Description: "changes: also events named change, whose data is a FleetChange.", Schema: &huma.Schema{Type: huma.TypeString, Enum: []any{"changes"}}, Example: "changes"}}
 	// A schema that nothing refers to is not in the document.
 	data := &huma.Schema{AnyOf: []*huma.Schema{d.SchemaOf(reflect.TypeFor[Fleet]()), d.SchemaOf(reflect.TypeFor[FleetChange]())}}

@@ -48,8 +48,7 @@ func opServerTools() huma.Operation {
 
 func opServerDocument() huma.Operation {
 	op := openapi.Operation(http.MethodGet, "/servers/{id}/openapi.json", "get-server-openapi", openapi.TagServers, "Get the tools of a server as an OpenAPI document",
-		"An OpenAPI 3.1 document in which each tool of the server is an operation, with its input schema as the body and its output schema in the answer. Generated clients have a method for each tool. It changes when the tools change.",
-		http.StatusBadRequest, http.StatusNotFound, http.StatusServiceUnavailable)
+		"An OpenAPI 3.1 document in which each tool of the server is an operation, with its input schema as the body and its output schema in the answer. Generated clients have a method for each tool. It changes when the tools change.", http.StatusNotFound)
 	op.Parameters = []*huma.Param{openapi.ServerParam()}
 	op.Responses["200"] = &huma.Response{Description: "The document.", Content: map[string]*huma.MediaType{"application/openapi+json": {Schema: openapi.Object("An OpenAPI 3.1 document.")}}}
 	return op
@@ -57,8 +56,7 @@ func opServerDocument() huma.Operation {
 
 func opSetDocument() huma.Operation {
 	op := openapi.Operation(http.MethodGet, "/sets/{name}/openapi.json", "get-set-openapi", openapi.TagSets, "Get the tools of a set as an OpenAPI document",
-		"The same document as for a server, with the current tools of the set under their names in the set. Each call goes to the server of its tool.",
-		http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusServiceUnavailable)
+		"The same document as for a server, with the current tools of the set under their names in the set. Each call goes to the server of its tool.", http.StatusNotFound, http.StatusConflict)
 	op.Parameters = []*huma.Param{openapi.PathParam("name", "The name of a set.", "research")}
 	op.Responses["200"] = &huma.Response{Description: "The document.", Content: map[string]*huma.MediaType{"application/openapi+json": {Schema: openapi.Object("An OpenAPI 3.1 document.")}}}
 	return op
@@ -68,7 +66,7 @@ func (h *resourceHandlers) opListResources() huma.Operation {
 	op := listOperation("/servers/{id}/resources", "list-server-resources", "List the resources of a server", schemaResources, "The resources or, with uri, the content of that resource.",
 		map[string]any{"resources": []any{map[string]any{"uri": "demo://resource/1", "name": "Resource 1"}}})
 	op.Parameters = append(op.Parameters, &huma.Param{Name: "uri", In: "query", Description: "Reads this resource instead of listing the resources.", Schema: &huma.Schema{Type: huma.TypeString}, Example: "demo://resource/1"}, h.runner.CallParams()[0])
-	maps.Copy(op.Responses, openapi.Refusals(submit.CallStatuses()...))
+	maps.Copy(op.Responses, openapi.Refusals(submit.ReadStatuses()...))
 	op.Responses["200"].Content["application/json"].Schema = &huma.Schema{AnyOf: []*huma.Schema{openapi.Ref(schemaResources), openapi.Ref(schemaReadAnswer)}}
 	return op
 }
@@ -80,7 +78,7 @@ func opListTemplates() huma.Operation {
 
 func (h *resourceHandlers) opReadResource() huma.Operation {
 	op := openapi.Operation(http.MethodGet, "/servers/{id}/resources/{uri}", "read-resource", openapi.TagServers, "Read a resource",
-		"Reads the resource from the server and returns its answer. The URI is percent-encoded; GET /servers/{id}/resources?uri= accepts it as a parameter.", submit.CallStatuses()...)
+		"Reads the resource from the server and returns its answer. The URI is percent-encoded; GET /servers/{id}/resources?uri= accepts it as a parameter.", submit.ReadStatuses()...)
 	op.Parameters = append([]*huma.Param{openapi.ServerParam(), openapi.PathParam("uri", "The URI of the resource, percent-encoded.", "demo%3A%2F%2Fresource%2F1")}, h.runner.CallParams()...)
 	op.Responses["200"] = submit.Answered(schemaReadAnswer, "The content of the resource.", map[string]any{"contents": []any{map[string]any{"uri": "demo://resource/1", "text": "Resource 1"}}})
 	return op
@@ -102,8 +100,7 @@ func (h *resourceHandlers) opGetPrompt() huma.Operation {
 
 // listOperation describes a list that is forwarded from the server verbatim.
 func listOperation(path, id, summary, schemaName, what string, example any) huma.Operation {
-	op := openapi.Operation(http.MethodGet, path, id, openapi.TagServers, summary, "Each entry is exactly as the server sent it.",
-		http.StatusBadRequest, http.StatusNotFound, http.StatusServiceUnavailable)
+	op := openapi.Operation(http.MethodGet, path, id, openapi.TagServers, summary, "Each entry is exactly as the server sent it.", http.StatusNotFound)
 	op.Parameters = []*huma.Param{openapi.ServerParam()}
 	op.Responses["200"] = openapi.JSONAnswer(schemaName, what, example)
 	return op

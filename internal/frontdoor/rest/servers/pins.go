@@ -63,7 +63,7 @@ type pinHandlers struct {
 
 func (h *pinHandlers) register(d *httpapi.Document) {
 	d.AtLast(func(all map[string]*huma.Schema) { openapi.ForbidUnknownMembers(all, "AcceptRequest", "AcceptTool") })
-	httpapi.Get(d, opGetPins(), func(ctx context.Context, in *serverInput) (*ServerPins, error) {
+	httpapi.Get(d, openapi.Answers(opGetPins(), "The tools with the states of their definitions.", nil), func(ctx context.Context, in *serverInput) (*ServerPins, error) {
 		return pins(httpapi.Of(ctx).Operated(h.catalog), in.ID)
 	})
 	httpapi.HandleValue(d, opAcceptPins(d), "The definitions are accepted.", map[string]any{
@@ -75,14 +75,13 @@ func (h *pinHandlers) register(d *httpapi.Document) {
 func opGetPins() huma.Operation {
 	return openapi.With(openapi.Operation(http.MethodGet, "/servers/{id}/pins", "get-server-pins", openapi.TagServers, "Compare tool definitions with the accepted ones",
 		"The tools of a server whose entry has pin: warn or quarantine, each with its state. A changed or new tool has its current definition; a changed tool also has the accepted definition. "+
-			"A server without pin returns 409.", http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusServiceUnavailable), openapi.ServerParam())
+			"A server without pin returns 409.", http.StatusNotFound, http.StatusConflict), openapi.ServerParam())
 }
 
 func opAcceptPins(d *httpapi.Document) huma.Operation {
 	op := openapi.Operation(http.MethodPost, "/servers/{id}/pins", "accept-server-pins", openapi.TagServers, "Accept tool definitions",
 		"Accepts definitions by their digest, all of them or none, for every front door; the audit record names the caller. If a tool has another definition by now, the answer is 409 and nothing is accepted. "+
-			"With front_door.accept_groups only keys in one of these groups can accept definitions.",
-		http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusServiceUnavailable)
+			"With front_door.accept_groups only keys in one of these groups can accept definitions.", http.StatusNotFound, http.StatusConflict)
 	op.Parameters = []*huma.Param{openapi.ServerParam()}
 	op.RequestBody = openapi.JSONBody(d.SchemaOf(reflect.TypeFor[AcceptRequest]()), true, "The reviewed definitions.", map[string]any{"tools": []any{map[string]any{"name": "echo", "digest": "sha256:8f0e…"}}})
 	return op

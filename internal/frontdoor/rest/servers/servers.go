@@ -113,10 +113,10 @@ func newServerHandlers(o *Options) *serverHandlers {
 
 func (s *serverHandlers) register(d *httpapi.Document) {
 	s.describe(d)
-	httpapi.Get(d, opListServers(), func(ctx context.Context, _ *httpapi.NoInput) (ServerList, error) {
+	httpapi.Get(d, openapi.Answers(opListServers(), "The servers that you may see.", map[string]any{"servers": []any{exampleServer()}}), func(ctx context.Context, _ *httpapi.NoInput) (ServerList, error) {
 		return ServerList{s.items(httpapi.Of(ctx).Operated(s.catalog))}, nil
 	})
-	httpapi.Get(d, opGetServer(), func(ctx context.Context, in *serverInput) (*ServerItem, error) {
+	httpapi.Get(d, openapi.Answers(opGetServer(), "The server.", exampleServer()), func(ctx context.Context, in *serverInput) (*ServerItem, error) {
 		seen := httpapi.Of(ctx).Operated(s.catalog)
 		of, err := seen.Server(in.ID)
 		if err != nil {

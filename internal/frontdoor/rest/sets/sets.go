@@ -101,14 +101,14 @@ func Register(d *httpapi.Document, c *catalog.Catalog, depth int, log *slog.Logg
 	d.NameSchema(reflect.TypeFor[toolset.Set](), "ToolSet") // "Set" is a collection in many languages
 	d.NameSchema(reflect.TypeFor[toolset.Selector](), "ToolSelector")
 	d.NameSchema(reflect.TypeFor[toolset.Naming](), "ToolNaming")
-	httpapi.Get(d, opList(), func(ctx context.Context, _ *httpapi.NoInput) (SetList, error) {
+	httpapi.Get(d, openapi.Answers(opList(), "The sets that you may use.", map[string]any{"sets": []any{exampleItem()}}), func(ctx context.Context, _ *httpapi.NoInput) (SetList, error) {
 		list := SetList{Sets: make([]SetItem, 0)}
 		for _, s := range managed(httpapi.Of(ctx), c).Sets() {
 			list.Sets = append(list.Sets, itemOf(&s))
 		}
 		return list, nil
 	})
-	httpapi.Register(d, opGet(), func(ctx context.Context, in *setInput) (*setOutput, error) {
+	httpapi.Register(d, openapi.Answers(opGet(), "The set with its current tools.", exampleDetail()), func(ctx context.Context, in *setInput) (*setOutput, error) {
 		view, err := managed(httpapi.Of(ctx), c).SetView(in.Name)
 		if err != nil {
 			return nil, err

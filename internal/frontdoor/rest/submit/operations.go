@@ -19,12 +19,12 @@ const (
 )
 
 // CallStatuses returns the statuses with which a call can be refused, in addition to those of every
-// operation.
-func CallStatuses() []int {
-	return []int{
-		http.StatusBadRequest, http.StatusNotFound, http.StatusRequestTimeout, http.StatusConflict, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType,
-		http.StatusUnprocessableEntity, http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
-	}
+// operation and of its body.
+func CallStatuses() []int { return append(ReadStatuses(), http.StatusUnprocessableEntity) }
+
+// ReadStatuses returns those of a request to an MCP server whose arguments have no schema.
+func ReadStatuses() []int {
+	return []int{http.StatusNotFound, http.StatusConflict, http.StatusBadGateway, http.StatusGatewayTimeout}
 }
 
 // CallParams returns the parameters that every call accepts in addition to its body.
@@ -73,8 +73,18 @@ func Answered(name, description string, example any) *huma.Response {
 	}
 }
 
-// MayHold documents that a call may be held until it is confirmed.
+// MayReplay documents the header with which an answer tells that an earlier request with the same
+// Idempotency-Key has made it.
+func MayReplay(res *huma.Response) {
+	if res.Headers == nil {
+		res.Headers = make(map[string]*huma.Param)
+	}
+	res.Headers["Idempotency-Replayed"] = openapi.Header("true if an earlier request with the same Idempotency-Key started the work; else absent.", huma.TypeString, "true")
+}
+
+// MayHold documents that a call may be replayed, and held until it is confirmed.
 func (u *Runner) MayHold(d *httpapi.Document, op *huma.Operation, held *huma.Schema) {
+	MayReplay(op.Responses["200"])
 	if !u.calls.CanHold() {
 		return
 	}
@@ -83,7 +93,30 @@ func (u *Runner) MayHold(d *httpapi.Document, op *huma.Operation, held *huma.Sch
 	op.Responses["202"] = &huma.Response{
 		Description: "The tool has not answered. Either the call is held until it is confirmed or approved, and has not run: a ConfirmationRequest with outcome held. Or it was stored, as Prefer requested, and continues without the caller: an AcceptedCall with outcome accepted.",
 		Headers:     map[string]*huma.Param{"Location": openapi.Header("The path of the call, which returns its state.", huma.TypeString, "/calls/call_06b2t8m3c0w3v2q5n7k9a1d4fz")},
-		Content:     map[string]*huma.MediaType{"application/json": {Schema: held}},
+		Content:     map[string]*huma.MediaType{"application/json": {Schema: held, Examples: exampleAnswers()}},
+	}
+	MayReplay(op.Responses["202"])
+}
+
+// exampleAnswers are the answers to a call that has no result yet.
+func exampleAnswers() map[string]*huma.Example {
+	return map[string]*huma.Example{
+		OutcomeHeld: {Summary: "The call is held, and has not run.", Value: map[string]any{
+			MemberOutcome: OutcomeHeld, "requires_confirmation": true, "confirmation_id": "cyt_2Jb0Z5nJk3m8q1r7s9t0u2v4w6x8y0z1a3b5c7d9e1f", "call_id": "call_06b2t8m3c0w3v2q5n7k9a1d4fz",
+			"approval_id": "appr_06b2t8m3c0w3v2q5n7k9a1d4fz", "risk_level": 2, "risk_description": "Medium risk - Requires confirmation", "server_id": "everything", "method": "tools/call",
+			"tool_name": "echo", "expires_at": "2026-01-02T03:14:05Z",
+		}},
+		OutcomeAccepted: {Summary: "The call is stored, and continues.", Value: map[string]any{
+			MemberOutcome: OutcomeAccepted, "id": "call_06b2t8m3c0w3v2q5n7k9a1d4fz", "state": "queued", "server": "everything", "tool": "echo", "created": "2026-01-02T03:04:05Z",
+		}},
+	}
+}
+
+// ExampleCall is the state of a call that has ended.
+func ExampleCall() map[string]any {
+	return map[string]any{
+		"id": "call_06b2t8m3c0w3v2q5n7k9a1d4fz", "state": "succeeded", "server": "everything", "tool": "echo", "created": "2026-01-02T03:04:05Z", "ended": "2026-01-02T03:04:06Z",
+		"worker": "worker-1-7f3k2a", "attempt": 1, "result": map[string]any{"content": []any{map[string]any{"type": "text", "text": "Echo: hello"}}},
 	}
 }
 

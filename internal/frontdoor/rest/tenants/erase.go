@@ -40,8 +40,7 @@ type eraseInput struct {
 func opErase() huma.Operation {
 	op := openapi.Operation(http.MethodDelete, "/tenants/{tenant}", "erase-tenant", openapi.TagTenants, "Erase a tenant",
 		"Removes the data of a tenant and destroys its data key, so that nobody can read its stored arguments and results any more. Remove the tenant from the section tenants first, and its keys from the configuration. "+
-			"Its API keys are revoked, its held calls withdrawn, its batches canceled and deleted, and its sets of tools, its standing permissions and the credentials of its people at MCP servers removed. Access that its people gave to programs at the authorization server ends when an approver runs. Records of calls without their payloads, usage and the audit record stay. It can be repeated. If calls still run, the answer is 409 and the data key stays.",
-		http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusServiceUnavailable)
+			"Its API keys are revoked, its held calls withdrawn, its batches canceled and deleted, and its sets of tools, its standing permissions and the credentials of its people at MCP servers removed. Access that its people gave to programs at the authorization server ends when an approver runs. Records of calls without their payloads, usage and the audit record stay. It can be repeated. If calls still run, the answer is 409 and the data key stays.", http.StatusNotFound, http.StatusConflict)
 	return openapi.Answers(op, "The number of removed items of each kind.", map[string]any{"id": "billing", "found": true, "keys": 3, "held": 1, "canceled": 0, "batches": 2, "sets": 1, "permissions": 0, "credentials": 4, "encrypted": true})
 }
 

@@ -10,15 +10,13 @@ import (
 
 func opList() huma.Operation {
 	op := openapi.Operation(http.MethodGet, "/tenants", "list-tenants", openapi.TagTenants, "List the tenants",
-		"The tenants of the configuration, each with its servers, limits and current use. With the scope admin or calls:read:all of the default tenant you see all tenants, otherwise your own. Without a section tenants in the configuration, the default tenant is the only one.",
-		http.StatusBadRequest, http.StatusServiceUnavailable)
+		"The tenants of the configuration, each with its servers, limits and current use. With the scope admin or calls:read:all of the default tenant you see all tenants, otherwise your own. Without a section tenants in the configuration, the default tenant is the only one.")
 	return openapi.Answers(op, "The tenants that you may see.", map[string]any{"tenants": []any{example()}})
 }
 
 func opGet() huma.Operation {
 	op := openapi.Operation(http.MethodGet, "/tenants/{tenant}", "get-tenant", openapi.TagTenants, "Show a tenant",
-		"One tenant, as in GET /tenants. A tenant that you may not see returns the same answer as one that does not exist.",
-		http.StatusBadRequest, http.StatusNotFound, http.StatusServiceUnavailable)
+		"One tenant, as in GET /tenants. A tenant that you may not see returns the same answer as one that does not exist.", http.StatusNotFound)
 	return openapi.Answers(op, "The tenant.", example())
 }
 

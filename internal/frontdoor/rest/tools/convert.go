@@ -47,8 +47,7 @@ type ConversionNote struct {
 func opConvert(d *httpapi.Document) huma.Operation {
 	op := openapi.Operation(http.MethodPost, "/convert", "convert-tools", openapi.TagServers, "Convert tool definitions and tool calls",
 		"Converts tool definitions and tool calls between the formats of model providers and MCP. Nothing runs, and Callyard does not need to have the tools. "+
-			"Each part that cannot be converted, or that differs in the answer, has a note with a JSON pointer into the request.",
-		http.StatusBadRequest, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusServiceUnavailable)
+			"Each part that cannot be converted, or that differs in the answer, has a note with a JSON pointer into the request.")
 	op.RequestBody = openapi.JSONBody(d.SchemaOf(reflect.TypeFor[ConversionRequest]()), true, "What to convert: tools, calls or both.", map[string]any{
 		"from": "openai", "to": "anthropic",
 		"tools": []any{map[string]any{"type": "function", "function": map[string]any{"name": "echo", "strict": true, "parameters": map[string]any{"type": "object", "properties": map[string]any{"message": map[string]any{"type": "string"}}}}}},

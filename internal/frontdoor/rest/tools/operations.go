@@ -15,8 +15,7 @@ func (h *toolCallHandlers) opToolCalls(d *httpapi.Document) huma.Operation {
 		"The body is the output of a model provider: its whole answer, the assistant message, the list of tool calls, or one of them. The calls run concurrently, each as with POST /calls, "+
 			"and the answer has the provider's tool messages in order. The message of a call that cannot run gives the reason, and the message of a held call says that it is held; the other calls are not affected. "+
 			"With {\"text\":\"…\"} calls are extracted from the plain text of a model, and {\"tool_call\":{\"server_id\":…,\"tool_name\":…,\"parameters\":{…}}} is read as such a text. "+
-			"A name is matched without regard to letter case and separators if that is unambiguous.",
-		http.StatusBadRequest, http.StatusNotFound, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusServiceUnavailable)
+			"A name is matched without regard to letter case and separators if that is unambiguous.", http.StatusNotFound)
 	op.Parameters = append([]*huma.Param{
 		{Name: "format", In: "query", Description: "The provider of the tool calls; by default it is detected. For a text, it is the format of the messages in the answer.",
 			Schema: &huma.Schema{Type: huma.TypeString, Enum: []any{"mcp", "openai", "openai-responses", "anthropic", "gemini"}}, Example: "openai"},
@@ -50,26 +49,30 @@ func (h *toolCallHandlers) opToolCalls(d *httpapi.Document) huma.Operation {
 
 func opListTools() huma.Operation {
 	return openapi.Operation(http.MethodGet, "/tools", "list-tools", openapi.TagServers, "List all tools",
-		"All tools of all servers, sorted by server and name, in pages (a ToolList). With the format of a model provider, all callable tools in that provider's format, under names that it accepts (a ProviderToolList); POST /tool-calls runs the model's tool calls.", http.StatusBadRequest, http.StatusNotFound)
+		"All tools of all servers, sorted by server and name, in pages (a ToolList). With the format of a model provider, all callable tools in that provider's format, under names that it accepts (a ProviderToolList); POST /tool-calls runs the model's tool calls.", http.StatusNotFound)
+}
+
+func exampleTools() map[string]any {
+	return map[string]any{"next_cursor": "ZXZlcnl0aGluZy9lY2hv", "tools": []any{map[string]any{
+		"server": "everything", "name": "echo", "enabled": true, "definition": map[string]any{"name": "echo", "description": "Echoes back the input", "inputSchema": map[string]any{"type": "object"}},
+	}}}
 }
 
 func opListSwitches() huma.Operation {
 	return openapi.Operation(http.MethodGet, "/tools/switches", "list-switches", openapi.TagServers, "List what is disabled",
-		"The disabled tools, and the patterns and sets that disable tools.", http.StatusBadRequest)
+		"The disabled tools, and the patterns and sets that disable tools.")
 }
 
 func opSwitchTools(d *httpapi.Document) huma.Operation {
 	op := openapi.Operation(http.MethodPatch, "/tools", "switch-tools", openapi.TagServers, "Disable or enable tools by server, pattern or set",
-		"Disables all matching tools, and matching tools that are added later, at every front door and after restarts. A tool is enabled when nothing disables it: to enable tools again, send the same server, tool and set with enabled true.",
-		http.StatusBadRequest, http.StatusNotFound, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusServiceUnavailable)
+		"Disables all matching tools, and matching tools that are added later, at every front door and after restarts. A tool is enabled when nothing disables it: to enable tools again, send the same server, tool and set with enabled true.", http.StatusNotFound)
 	op.RequestBody = openapi.JSONBody(d.SchemaOf(reflect.TypeFor[WideSwitchRequest]()), true, "The tools, and their new state.", map[string]any{"server": "files", "tool": "delete_*", "enabled": false, "reason": "Read-only until Monday."})
 	return op
 }
 
 func opSwitchTool(d *httpapi.Document) huma.Operation {
 	op := openapi.Operation(http.MethodPatch, "/servers/{id}/tools/{tool}", "switch-tool", openapi.TagServers, "Disable or enable a tool",
-		"Calls of a disabled tool return 403 with the reason, at every front door and after restarts.",
-		http.StatusBadRequest, http.StatusNotFound, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusServiceUnavailable)
+		"Calls of a disabled tool return 403 with the reason, at every front door and after restarts.", http.StatusNotFound)
 	op.Parameters = []*huma.Param{openapi.ServerParam(), openapi.ToolParam()}
 	op.RequestBody = openapi.JSONBody(d.SchemaOf(reflect.TypeFor[SwitchRequest]()), true, "The new state of the tool.", map[string]any{"enabled": false, "reason": "Deletes files; use archive instead."})
 	return op

@@ -102,7 +102,7 @@ func (h *searchHandlers) pinned(t *catalog.Tool) bool {
 
 func opPreflight() huma.Operation {
 	op := openapi.Operation(http.MethodGet, "/preflight", "preflight", openapi.TagServers, "Check that tools are ready",
-		"Checks whether the tools that a program needs exist and are enabled, accepted, online and not denied to you by the policy. The policy is evaluated for a call without arguments. No tool runs.", http.StatusBadRequest)
+		"Checks whether the tools that a program needs exist and are enabled, accepted, online and not denied to you by the policy. The policy is evaluated for a call without arguments. No tool runs.")
 	tools := openapi.QueryParam("tool", "A tool as SERVER/TOOL, or as SERVER/TOOL@DIGEST to require the definition with this digest. Repeat the parameter for several tools.",
 		&huma.Schema{Type: huma.TypeArray, Items: openapi.String(), MinItems: new(1), MaxItems: new(maxPreflight)})
 	tools.Required, tools.Example = true, []any{"everything/echo"}

@@ -89,8 +89,7 @@ func (h *searchHandlers) search(x *httpapi.Exchange, r *http.Request) (ToolSearc
 
 func opSearchTools() huma.Operation {
 	op := openapi.Operation(http.MethodGet, "/tools/search", "search-tools", openapi.TagServers, "Search tools",
-		"The tools that match a description in words, best first, with how to call each of them and what the policy decides for a call without arguments. Only tools that can be called are searched. If no tool matches, the list is empty, and unmatched has the words that no tool has.",
-		http.StatusBadRequest, http.StatusNotFound)
+		"The tools that match a description in words, best first, with how to call each of them and what the policy decides for a call without arguments. Only tools that can be called are searched. If no tool matches, the list is empty, and unmatched has the words that no tool has.", http.StatusNotFound)
 	text := openapi.String()
 	text.MaxLength, text.MinLength = new(2048), new(1)
 	q := openapi.QueryParam("q", "What the tool should do, in words.", text)

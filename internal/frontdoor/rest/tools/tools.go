@@ -133,8 +133,8 @@ func (h *toolHandlers) register(d *httpapi.Document) {
 	d.AtLast(func(all map[string]*huma.Schema) {
 		openapi.ForbidUnknownMembers(all, "SwitchRequest", "WideSwitchRequest")
 	})
-	httpapi.Register(d, opListTools(), h.list)
-	httpapi.Get(d, opListSwitches(), func(ctx context.Context, _ *httpapi.NoInput) (SwitchList, error) {
+	httpapi.Register(d, openapi.Answers(opListTools(), "A page of tools or, with the format of a model provider, its list of tools.", exampleTools()), h.list)
+	httpapi.Get(d, openapi.Answers(opListSwitches(), "The switches.", map[string]any{"switches": []any{map[string]any{"server": "files", "tool": "delete_*", "wide": true, "enabled": false, "reason": "Read-only until Monday.", "by": "ops", "at": "2026-01-02T03:04:05Z"}}}), func(ctx context.Context, _ *httpapi.NoInput) (SwitchList, error) {
 		return h.switches(httpapi.Of(ctx).Operated(h.catalog)), nil
 	})
 	httpapi.HandleValue(d, opSwitchTools(d), "The tools that were disabled or enabled.", map[string]any{

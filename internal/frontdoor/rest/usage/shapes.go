@@ -21,9 +21,9 @@ type UsageReport struct {
 type UsageRow struct {
 	Start  *time.Time      `json:"start,omitempty" doc:"The start of the hour or day; only with interval."`
 	Tenant schema.TenantID `json:"tenant,omitempty" doc:"The tenant of the principal; with by=tenant or by=key."`
-	Key    string          `json:"key,omitempty" doc:"The principal: the name of the API key, or the subject of the token. (other) is the sum of the principals beyond the limit for an hour."`
+	Key    string          `json:"key,omitempty" doc:"The principal: the name of the API key, or the subject of the token; with by=key. (other) is the sum of the principals beyond the limit for an hour."`
 	Server schema.ServerID `json:"server,omitempty" doc:"The server; with by=server or by=tool. Absent for calls that named no server that exists."`
-	Tool   string          `json:"tool,omitempty" doc:"The tool, or the MCP method of a request that is not a tool call."`
+	Tool   string          `json:"tool,omitempty" doc:"The tool, or the MCP method of a request that is not a tool call; with by=tool."`
 	UsageCounts
 }
 
@@ -39,7 +39,7 @@ type UsageCounts struct {
 	Unfinished int64   `json:"unfinished" doc:"Calls that are held, waiting or running."`
 	ToolErrors int64   `json:"tool_errors" doc:"The succeeded calls whose result is an error of the tool."`
 	Held       int64   `json:"held" doc:"The calls that waited for an approval, or ran with one."`
-	TookMs     float64 `json:"took_ms" doc:"The time that the MCP servers took, measured by the workers."`
+	TookMs     float64 `json:"took_ms" doc:"The sum of the times that the MCP servers took, in milliseconds, measured by the workers."`
 	BytesIn    int64   `json:"bytes_in" doc:"The bytes of the arguments."`
 	BytesOut   int64   `json:"bytes_out" doc:"The bytes of the results."`
 }

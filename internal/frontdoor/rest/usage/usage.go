@@ -73,8 +73,7 @@ func limit(q *calls.UsageQuery, who *schema.Principal, tenant string) {
 func opUsage() huma.Operation {
 	op := openapi.Operation(http.MethodGet, "/usage", "get-usage", openapi.TagUsage, "Show usage by tenant, key, server and tool",
 		"Calls per hour, counted from the call records: the counts equal the records of GET /calls, even if processes were killed. Hours are kept for 90 days. "+
-			"A call counts in the hour in which it was admitted. With the scope admin or calls:read:all you see your tenant, and all tenants if yours is the default one; with admin:tenant, your tenant; without them, your own calls.",
-		http.StatusBadRequest, http.StatusServiceUnavailable)
+			"A call counts in the hour in which it was admitted. With the scope admin or calls:read:all you see your tenant, and all tenants if yours is the default one; with admin:tenant, your tenant; without them, your own calls.")
 	op.Parameters = []*huma.Param{
 		openapi.QueryParam("from", "The start, rounded down to the hour. The default is 24 hours before the end.", openapi.Time()),
 		openapi.QueryParam("to", "The end, rounded up to the hour. The default is now.", openapi.Time()),

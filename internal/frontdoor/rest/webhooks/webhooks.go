@@ -42,15 +42,13 @@ func Register(d *httpapi.Document, sender *webhook.Sender) {
 
 func opList() huma.Operation {
 	op := openapi.Operation(http.MethodGet, "/webhooks/deliveries", "list-webhook-deliveries", openapi.TagWebhooks, "List webhook deliveries",
-		"The deliveries of webhooks for calls and batches that were given up, or that wait for an attempt, oldest first. With the scope admin of the default tenant you see those of all tenants, otherwise those of your own. A delivery that was given up is kept until ten days after it was accepted.",
-		http.StatusBadRequest)
+		"The deliveries of webhooks for calls and batches that were given up, or that wait for an attempt, oldest first. With the scope admin of the default tenant you see those of all tenants, otherwise those of your own. A delivery that was given up is kept until ten days after it was accepted.")
 	return openapi.Answers(op, "The deliveries that you may see.", map[string]any{"total": 1, "deliveries": []any{example()}})
 }
 
 func opRetry() huma.Operation {
 	op := openapi.Operation(http.MethodPost, "/webhooks/deliveries/{id}/retry", "retry-webhook-delivery", openapi.TagWebhooks, "Send a webhook delivery again",
-		"Restarts a delivery that was given up, with all its attempts; the first one is made at once. Its webhook-id stays the same.",
-		http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusServiceUnavailable)
+		"Restarts a delivery that was given up, with all its attempts; the first one is made at once. Its webhook-id stays the same.", http.StatusNotFound, http.StatusConflict)
 	again := example()
 	again["state"], again["attempts"], again["next_attempt_at"] = "waiting", 0, "2026-01-03T10:00:00Z"
 	delete(again, "reason")

@@ -22,8 +22,8 @@ T = TypeVar("T", bound="AuditRecordList")
 class AuditRecordList:
     """
     Attributes:
-        records (list[AuditRecord]): The records, in the order of the request.
-        next_ (str | Unset): The cursor of the next page; absent on the last one.
+        records (list[AuditRecord]): The records, newest first.
+        next_ (str | Unset): The cursor of the next page; absent on the last page.
     """
 
     records: list[AuditRecord]

@@ -41,8 +41,9 @@ class Batch:
             retention of its tenant has ended.
         priority (int | Unset): The priority; each step of 5 doubles its share of the capacity, or halves it. Absent: 0.
         reason (str | Unset): The reason for the state, if it failed, expired or was canceled.
-        refusals (list[LineRefusal] | Unset): The first refused lines; the results list all of them.
-        refused (int | Unset): The number of lines of this request that are not valid calls.
+        refusals (list[LineRefusal] | Unset): The first 100 refused lines of this request; the results list all of them.
+        refused (int | Unset): The number of lines of this request that are not valid calls; only in the answer to a
+            request that sends calls.
         started (datetime.datetime | Unset): When its first call started; absent until then.
     """
 

@@ -27,7 +27,7 @@ class BatchCall:
         tool (str): The name of the tool.
         arguments (BatchCallArguments | Unset): The arguments; the default is an empty object.
         custom_id (str | Unset): The caller's own id for the call, unique in the batch.
-        timeout_ms (int | Unset): The timeout of the call.
+        timeout_ms (int | Unset): The timeout of the call, in milliseconds. The default is the timeout of the server.
     """
 
     server: str

@@ -24,7 +24,7 @@ class BatchCounts:
         succeeded (int): Calls with a result, tool errors included.
         tool_errors (int): Succeeded calls whose tool result is an error.
         unknown (int): Calls that were sent and whose outcome cannot be determined.
-        waiting (int): Queued, held or running.
+        waiting (int): Calls that are queued, held or running.
     """
 
     canceled: int

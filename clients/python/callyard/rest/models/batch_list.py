@@ -23,7 +23,7 @@ class BatchList:
     """
     Attributes:
         batches (list[Batch]): The batches, newest first.
-        next_ (str | Unset): The cursor of the next page.
+        next_ (str | Unset): The cursor of the next page; absent on the last page.
     """
 
     batches: list[Batch]

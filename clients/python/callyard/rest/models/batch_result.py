@@ -28,8 +28,11 @@ class BatchResult:
         call_id (str): The id of the call.
         cursor (str): The cursor with which the next request continues after this line.
         index (int): Its position in the batch, from 0.
-        state (CallState): The state of a call. It only advances, and the last six states are final. unknown: the call
-            was sent, and its outcome cannot be determined.
+        state (CallState): The state of a call. held: it waits for an approval. queued: no attempt was sent yet.
+            running: it was admitted or sent, or waits for input. succeeded: the tool returned a result, which can be an
+            error of the tool. failed: it was refused, or ended without a result. denied, expired, canceled: it never ran.
+            unknown: it was sent, and its outcome cannot be determined. The last six states are final, except that a late
+            answer or POST /calls/{id}/settle can change unknown, and settle also failed if given_up is true.
         attempt (int | Unset): The number of attempts.
         cancel_requested (bool | Unset): With state unknown: the call was asked to stop while it ran. A call in state
             canceled never ran.

@@ -30,13 +30,16 @@ class Call:
         created (datetime.datetime): When the call was admitted.
         id (str): The id of the call.
         server (str): The id of the server.
-        state (CallState): The state of a call. It only advances, and the last six states are final. unknown: the call
-            was sent, and its outcome cannot be determined.
+        state (CallState): The state of a call. held: it waits for an approval. queued: no attempt was sent yet.
+            running: it was admitted or sent, or waits for input. succeeded: the tool returned a result, which can be an
+            error of the tool. failed: it was refused, or ended without a result. denied, expired, canceled: it never ran.
+            unknown: it was sent, and its outcome cannot be determined. The last six states are final, except that a late
+            answer or POST /calls/{id}/settle can change unknown, and settle also failed if given_up is true.
         tool (str): The name of the tool.
-        approval_id (str | Unset): The approval that the call requires or required, if it was held.
+        approval_id (str | Unset): The approval that the call requires or required; absent if it was never held.
         arguments (CallArguments | Unset): The arguments as the caller sent them, if the request asks for them and they
             are stored.
-        attempt (int | Unset): The number of attempts.
+        attempt (int | Unset): The number of attempts; absent before the first.
         batch_id (str | Unset): The batch of the call; absent if it is in none.
         cancel_requested (bool | Unset): With state unknown: the call was asked to stop while it ran. A call in state
             canceled never ran.
@@ -44,15 +47,16 @@ class Call:
         decisions (list[Decision] | Unset): The decisions of people on the call, oldest first.
         edited (bool | Unset): Whether an approver edited the arguments.
         ended (datetime.datetime | Unset): When the call ended; absent until then.
-        expires_at (datetime.datetime | Unset): The time until which it can be approved or sent.
+        expires_at (datetime.datetime | Unset): The time until which it can be approved or sent; absent if there is no
+            limit.
         given_up (bool | Unset): Whether every attempt failed; POST /calls/{id}/settle can start another.
-        index (int | Unset): Its position in the batch.
+        index (int | Unset): Its position in the batch, from 0; absent if it is in none.
         problem (Problem | Unset):
         reasons (list[str] | Unset): The reasons for which it was held.
-        replay_of (str | Unset): The call that this one repeats with the same arguments.
+        replay_of (str | Unset): The call that this one repeats with the same arguments; absent if it repeats none.
         result (CallToolResult | Unset): The result of the tool, exactly as the MCP server sent it. A tool that failed
             has isError true.
-        settled (str | Unset): The person who settled a call with unknown outcome, and the reason.
+        settled (str | Unset): The person who settled a call with unknown outcome, and the reason; absent if nobody did.
         tool_error (bool | Unset): Whether the tool's result is an error.
         trace_id (str | Unset): The trace that has the spans of the call: 32 hex digits. Absent if the call was not
             traced or not sampled. For a call of a batch, GET /calls has it.

@@ -33,8 +33,11 @@ class CallRecord:
         principal (str): The principal that made the call.
         result_bytes (int): The size of the result in bytes; 0 if there is none.
         server (str): The id of the server.
-        state (CallState): The state of a call. It only advances, and the last six states are final. unknown: the call
-            was sent, and its outcome cannot be determined.
+        state (CallState): The state of a call. held: it waits for an approval. queued: no attempt was sent yet.
+            running: it was admitted or sent, or waits for input. succeeded: the tool returned a result, which can be an
+            error of the tool. failed: it was refused, or ended without a result. denied, expired, canceled: it never ran.
+            unknown: it was sent, and its outcome cannot be determined. The last six states are final, except that a late
+            answer or POST /calls/{id}/settle can change unknown, and settle also failed if given_up is true.
         approval_id (str | Unset): The approval that the call required, if it was held.
         arguments_digest (str | Unset): The SHA-256 digest of the arguments.
         batch_id (str | Unset): The batch of the call; absent if it is in none.
@@ -55,7 +58,8 @@ class CallRecord:
         rule (str | Unset): The rule of the policy that decided, if one did and its name was recorded.
         started (datetime.datetime | Unset): The time at which its last attempt was sent to the MCP server, if known.
         tenant (str | Unset): The tenant of the principal; absent for the default one.
-        took_ms (float | Unset): The time that the MCP server took, measured by the worker.
+        took_ms (float | Unset): The time that the MCP server took, in milliseconds, measured by the worker; absent if
+            it is not known.
         tool (str | Unset): The name of the tool; absent for a request that is not a tool call.
         tool_error (bool | Unset): Whether the tool's result is an error.
         trace_id (str | Unset): The trace that has the spans of the call: 32 hex digits. Absent if the call was not

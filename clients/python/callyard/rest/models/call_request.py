@@ -28,7 +28,7 @@ class CallRequest:
             object.
         callback_url (str | Unset): The URL that is notified when the call ends; the call becomes durable. Available
             only if the operator enabled callbacks.
-        timeout_ms (int | Unset): The timeout of the call. The default is the timeout of the server.
+        timeout_ms (int | Unset): The timeout of the call, in milliseconds. The default is the timeout of the server.
     """
 
     server: str

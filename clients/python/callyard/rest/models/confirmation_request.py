@@ -31,7 +31,8 @@ class ConfirmationRequest:
         risk_level (int): The risk level of the call: 1 is low, 3 is high.
         server_id (str): The id of the server.
         tool_name (str): The name of the tool.
-        approval_url (str | Unset): The page on which approvers decide.
+        approval_url (str | Unset): The page on which approvers decide; absent if the front door does not know the
+            address of the approver.
         confirmation_id (str | Unset): The single-use token; absent if somebody else must approve.
         reasons (list[str] | Unset): The reasons for which it is held.
     """

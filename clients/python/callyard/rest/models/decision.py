@@ -24,13 +24,16 @@ class Decision:
     """
     Attributes:
         at (datetime.datetime): The time of the decision.
-        by (str): The person who decided.
-        kind (str): The kind of the decision.
+        by (str): The principal of the person or the caller that decided; for standing, of the person who gave the
+            permission.
+        kind (str): The kind of the decision: approve, deny, edit, extend or revoke.
         allow (Allowance | Unset):
-        channel (str | Unset): How the person decided, such as web, api or slack.
-        groups (list[str] | Unset): The groups of the person at that time.
-        owner (str | Unset): The owner of the credential with which the person decided.
-        reason (str | Unset): The reason that the person gave.
+        channel (str | Unset): How the decision was made. web, api, slack: by a person on the pages, with the API of the
+            approver or in Slack. token: by the caller with its token. caller: by the caller without a token, for a call of
+            a batch. standing: by a standing permission.
+        groups (list[str] | Unset): The groups of the person at that time; absent if there were none.
+        owner (str | Unset): The owner of the credential with which the person decided; absent if it has none.
+        reason (str | Unset): The reason that the person gave; absent if there was none.
     """
 
     at: datetime.datetime

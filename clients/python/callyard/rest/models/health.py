@@ -27,7 +27,8 @@ class Health:
     Attributes:
         configuration (list[HealthPart]): The files that this process reloads.
         server_count (int): The number of servers.
-        servers (list[HealthServer]): The servers that this front door knows.
+        servers (list[HealthServer]): The servers that this front door knows. Empty if tenants see different servers,
+            because the request has no credential.
         status (HealthStatus): Always ok.
         uptime (float): Seconds since the front door started.
         accepted_losses (HealthLosses | Unset):

@@ -26,7 +26,7 @@ class HeldCall:
         by (HeldCallBy): Who must approve: caller means you, with POST /confirmations.
         call_id (str): The id of the call.
         expires_at (datetime.datetime): When the approval expires.
-        index (int): Its position in the batch.
+        index (int): Its position in the batch, from 0.
         risk_level (int): The risk level of the call: 1 is low, 3 is high.
         server (str): The id of the server.
         tool (str): The name of the tool.

@@ -34,7 +34,8 @@ class Problem:
             work.
         connect_url (str | Unset): Where the person behind the call connects to the server, if it requires a credential
             of that person.
-        errors (list[ProblemFault] | Unset): Each fault.
+        errors (list[ProblemFault] | Unset): Each fault of the arguments, the body or a parameter; absent if there is
+            none.
         rpc (ProblemRPCError | Unset):
     """
 

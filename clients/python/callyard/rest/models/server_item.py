@@ -44,7 +44,8 @@ class ServerItem:
         protocol_version (str | Unset): The MCP revision of the session.
         risk_description (str | Unset): The risk level in words; absent if the operator set no level.
         risk_level (int | Unset): The risk level that the operator set, if any.
-        running_in_docker (bool | Unset): Present if a risk level is set.
+        running_in_docker (bool | Unset): Whether calls run in a container, as at risk level 3; present if a risk level
+            is set.
         sandbox (ServerSandbox | Unset):
         stderr_tail (str | Unset): The last lines of the standard error of a failed server process.
         title (str | Unset): The server's own title.

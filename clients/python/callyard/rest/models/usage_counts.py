@@ -25,7 +25,7 @@ class UsageCounts:
         failed (int): Calls that were refused or failed.
         held (int): The calls that waited for an approval, or ran with one.
         succeeded (int): Calls with a result, tool errors included.
-        took_ms (float): The time that the MCP servers took, measured by the workers.
+        took_ms (float): The sum of the times that the MCP servers took, in milliseconds, measured by the workers.
         tool_errors (int): The succeeded calls whose result is an error of the tool.
         unfinished (int): Calls that are held, waiting or running.
         unknown (int): Calls that were sent and whose outcome cannot be determined.

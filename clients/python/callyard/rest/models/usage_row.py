@@ -29,16 +29,16 @@ class UsageRow:
         failed (int): Calls that were refused or failed.
         held (int): The calls that waited for an approval, or ran with one.
         succeeded (int): Calls with a result, tool errors included.
-        took_ms (float): The time that the MCP servers took, measured by the workers.
+        took_ms (float): The sum of the times that the MCP servers took, in milliseconds, measured by the workers.
         tool_errors (int): The succeeded calls whose result is an error of the tool.
         unfinished (int): Calls that are held, waiting or running.
         unknown (int): Calls that were sent and whose outcome cannot be determined.
-        key (str | Unset): The principal: the name of the API key, or the subject of the token. (other) is the sum of
-            the principals beyond the limit for an hour.
+        key (str | Unset): The principal: the name of the API key, or the subject of the token; with by=key. (other) is
+            the sum of the principals beyond the limit for an hour.
         server (str | Unset): The server; with by=server or by=tool. Absent for calls that named no server that exists.
         start (datetime.datetime | Unset): The start of the hour or day; only with interval.
         tenant (str | Unset): The tenant of the principal; with by=tenant or by=key.
-        tool (str | Unset): The tool, or the MCP method of a request that is not a tool call.
+        tool (str | Unset): The tool, or the MCP method of a request that is not a tool call; with by=tool.
     """
 
     bytes_in: int

@@ -53,6 +53,11 @@ def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Res
 
         return response_404
 
+    if response.status_code == 429:
+        response_429 = Problem.from_dict(response.json())
+
+        return response_429
+
     if response.status_code == 503:
         response_503 = Problem.from_dict(response.json())
 
@@ -79,8 +84,8 @@ def sync_detailed(
 ) -> Response[HeldCalls | Problem]:
     """List the held calls of a batch
 
-     The calls of the batch that wait for approval, in their order. Those with by: caller wait for you:
-    review them, then POST /confirmations.
+     The calls of the batch that wait for approval, in their order, at most the first 1000. Those with
+    by: caller wait for you: review them, then POST /confirmations.
 
     Args:
         id (str):
@@ -111,8 +116,8 @@ def sync(
 ) -> HeldCalls | Problem | None:
     """List the held calls of a batch
 
-     The calls of the batch that wait for approval, in their order. Those with by: caller wait for you:
-    review them, then POST /confirmations.
+     The calls of the batch that wait for approval, in their order, at most the first 1000. Those with
+    by: caller wait for you: review them, then POST /confirmations.
 
     Args:
         id (str):
@@ -138,8 +143,8 @@ async def asyncio_detailed(
 ) -> Response[HeldCalls | Problem]:
     """List the held calls of a batch
 
-     The calls of the batch that wait for approval, in their order. Those with by: caller wait for you:
-    review them, then POST /confirmations.
+     The calls of the batch that wait for approval, in their order, at most the first 1000. Those with
+    by: caller wait for you: review them, then POST /confirmations.
 
     Args:
         id (str):
@@ -168,8 +173,8 @@ async def asyncio(
 ) -> HeldCalls | Problem | None:
     """List the held calls of a batch
 
-     The calls of the batch that wait for approval, in their order. Those with by: caller wait for you:
-    review them, then POST /confirmations.
+     The calls of the batch that wait for approval, in their order, at most the first 1000. Those with
+    by: caller wait for you: review them, then POST /confirmations.
 
     Args:
         id (str):

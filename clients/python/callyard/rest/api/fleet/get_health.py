@@ -29,6 +29,11 @@ def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Res
 
         return response_200
 
+    if response.status_code == 400:
+        response_400 = Problem.from_dict(response.json())
+
+        return response_400
+
     if response.status_code == 403:
         response_403 = Problem.from_dict(response.json())
 
@@ -54,7 +59,7 @@ def sync_detailed(
 ) -> Response[Health | Problem]:
     """Health summary
 
-     The uptime of the front door and the servers that it knows.
+     The uptime of the front door and the servers that it knows. It requires no credential.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -79,7 +84,7 @@ def sync(
 ) -> Health | Problem | None:
     """Health summary
 
-     The uptime of the front door and the servers that it knows.
+     The uptime of the front door and the servers that it knows. It requires no credential.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -100,7 +105,7 @@ async def asyncio_detailed(
 ) -> Response[Health | Problem]:
     """Health summary
 
-     The uptime of the front door and the servers that it knows.
+     The uptime of the front door and the servers that it knows. It requires no credential.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -123,7 +128,7 @@ async def asyncio(
 ) -> Health | Problem | None:
     """Health summary
 
-     The uptime of the front door and the servers that it knows.
+     The uptime of the front door and the servers that it knows. It requires no credential.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

@@ -29,6 +29,11 @@ def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Res
 
         return response_200
 
+    if response.status_code == 400:
+        response_400 = Problem.from_dict(response.json())
+
+        return response_400
+
     if response.status_code == 403:
         response_403 = Problem.from_dict(response.json())
 
@@ -56,7 +61,7 @@ def sync_detailed(
 ) -> Response[ProbeStatus | Problem]:
     """Liveness probe
 
-     Succeeds while the process serves requests.
+     Succeeds while the process serves requests. It requires no credential.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -81,7 +86,7 @@ def sync(
 ) -> ProbeStatus | Problem | None:
     """Liveness probe
 
-     Succeeds while the process serves requests.
+     Succeeds while the process serves requests. It requires no credential.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -102,7 +107,7 @@ async def asyncio_detailed(
 ) -> Response[ProbeStatus | Problem]:
     """Liveness probe
 
-     Succeeds while the process serves requests.
+     Succeeds while the process serves requests. It requires no credential.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -125,7 +130,7 @@ async def asyncio(
 ) -> ProbeStatus | Problem | None:
     """Liveness probe
 
-     Succeeds while the process serves requests.
+     Succeeds while the process serves requests. It requires no credential.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

@@ -29,6 +29,11 @@ def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Res
 
         return response_200
 
+    if response.status_code == 400:
+        response_400 = Problem.from_dict(response.json())
+
+        return response_400
+
     if response.status_code == 403:
         response_403 = Problem.from_dict(response.json())
 
@@ -61,8 +66,8 @@ def sync_detailed(
 ) -> Response[ProbeStatus | Problem]:
     """Readiness probe
 
-     Succeeds while calls are accepted. Fails while a dependency is down, and names it, and while the
-    front door drains.
+     Succeeds while calls are accepted. Fails with 503 while a dependency is down, which detail names,
+    and while the front door drains. It requires no credential.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -87,8 +92,8 @@ def sync(
 ) -> ProbeStatus | Problem | None:
     """Readiness probe
 
-     Succeeds while calls are accepted. Fails while a dependency is down, and names it, and while the
-    front door drains.
+     Succeeds while calls are accepted. Fails with 503 while a dependency is down, which detail names,
+    and while the front door drains. It requires no credential.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -109,8 +114,8 @@ async def asyncio_detailed(
 ) -> Response[ProbeStatus | Problem]:
     """Readiness probe
 
-     Succeeds while calls are accepted. Fails while a dependency is down, and names it, and while the
-    front door drains.
+     Succeeds while calls are accepted. Fails with 503 while a dependency is down, which detail names,
+    and while the front door drains. It requires no credential.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -133,8 +138,8 @@ async def asyncio(
 ) -> ProbeStatus | Problem | None:
     """Readiness probe
 
-     Succeeds while calls are accepted. Fails while a dependency is down, and names it, and while the
-    front door drains.
+     Succeeds while calls are accepted. Fails with 503 while a dependency is down, which detail names,
+    and while the front door drains. It requires no credential.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

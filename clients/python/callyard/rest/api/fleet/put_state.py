@@ -68,6 +68,11 @@ def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Res
 
         return response_403
 
+    if response.status_code == 408:
+        response_408 = Problem.from_dict(response.json())
+
+        return response_408
+
     if response.status_code == 412:
         response_412 = Problem.from_dict(response.json())
 
@@ -87,6 +92,16 @@ def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Res
         response_428 = Problem.from_dict(response.json())
 
         return response_428
+
+    if response.status_code == 429:
+        response_429 = Problem.from_dict(response.json())
+
+        return response_429
+
+    if response.status_code == 503:
+        response_503 = Problem.from_dict(response.json())
+
+        return response_503
 
     response_default = Problem.from_dict(response.json())
 
