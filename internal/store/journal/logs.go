@@ -152,6 +152,23 @@ func (l *logs) Read(ctx context.Context, id schema.BatchID, log Log, from uint64
 	return found, err
 }
 
+// readToEnd is Read, but an empty result proves that there are none: the leader confirms it. If a
+// replica lags, the result is the next message.
+func (l *logs) readToEnd(ctx context.Context, id schema.BatchID, log Log, from uint64, most, maxBytes int) ([]bus.Message, error) {
+	page, err := l.Read(ctx, id, log, from, most, maxBytes)
+	if err != nil || len(page) > 0 {
+		return page, err
+	}
+	m, err := l.next(ctx, id, log, from)
+	if isNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return []bus.Message{m}, nil
+}
+
 // scan calls f with every stored message of a log, of all journals, in stored order; see
 // [bus.Stream.Scan].
 func (l *logs) scan(ctx context.Context, log Log, f func(id schema.BatchID, m bus.Message)) error {

@@ -22,7 +22,7 @@ func (s *Store) Results(ctx context.Context, tenant schema.TenantID, id schema.B
 		return nil, after, err
 	}
 	for of = m.withinOf(of); ; {
-		page, err := s.logs.Read(ctx, id, LogResults, after.Sequence, aheadMessages, aheadBytes)
+		page, err := s.logs.readToEnd(ctx, id, LogResults, after.Sequence, aheadMessages, aheadBytes)
 		if err != nil {
 			return nil, after, unavailable(err)
 		}
@@ -250,7 +250,7 @@ func (l *logs) findResult(ctx context.Context, id schema.BatchID, index uint64, 
 	var found *ResultRecord
 	var now EffectiveOutcome
 	for from := after.Sequence; ; {
-		page, err := l.Read(ctx, id, LogResults, from, readMessages, readBytes)
+		page, err := l.readToEnd(ctx, id, LogResults, from, readMessages, readBytes)
 		if err != nil {
 			return nil, unavailable(err)
 		}

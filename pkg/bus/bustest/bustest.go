@@ -135,6 +135,30 @@ func StartProcess(t testing.TB) *Server {
 	return s
 }
 
+// Lag answers direct reads of a stream like a replica that has not received its messages yet. The leader
+// has them.
+func (s *Server) Lag(t testing.TB, stream string) {
+	t.Helper()
+	lagging := "lagging." + stream
+	nc, err := nats.Connect(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	_, err = nc.Subscribe(lagging, func(m *nats.Msg) {
+		_ = m.RespondMsg(&nats.Msg{Header: nats.Header{"Status": {"404"}}}) // a missing answer fails the test
+	})
+	if err == nil {
+		err = nc.Flush()
+	}
+	if err == nil {
+		err = s.s.GlobalAccount().AddMapping("$JS.API.DIRECT.GET."+stream, lagging)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Streams returns the number of streams of an embedded server.
 func (s *Server) Streams(t testing.TB) int {
 	t.Helper()
