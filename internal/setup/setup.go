@@ -73,7 +73,7 @@ func AddFlags(fs *pflag.FlagSet, names ...string) {
 }
 
 // clientVariables are CALLYARD_ variables that are not keys of the file.
-var clientVariables = []string{"CALLYARD_URL", "CALLYARD_APPROVER_URL", "CALLYARD_KEY", "CALLYARD_KEY_FILE", "CALLYARD_TEST_*", "CALLYARD_MCPTEST*", "CALLYARD_COOKIE", "CALLYARD_REAPER", "CALLYARD_BENCH_*", "CALLYARD_CONFIG"}
+var clientVariables = []string{"CALLYARD_URL", "CALLYARD_APPROVER_URL", "CALLYARD_KEY", "CALLYARD_KEY_FILE", "CALLYARD_APPROVER_KEY", "CALLYARD_MODEL", "CALLYARD_TEST_*", "CALLYARD_MCPTEST*", "CALLYARD_COOKIE", "CALLYARD_REAPER", "CALLYARD_BENCH_*", "CALLYARD_CONFIG"}
 
 // Load reads the configuration in this order: defaults, file, environment, flags. The error lists
 // every fault.
