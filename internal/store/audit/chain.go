@@ -20,9 +20,10 @@ type chain struct {
 	prev string
 	last uint64 // sequence of the last message in the stream
 
-	at       time.Time // when the last was stored
-	headSeq  uint64
-	deadline time.Time // set once the log is closed
+	at        time.Time // when the last was stored
+	headSeq   uint64
+	headFails bool      // whether the last attempt to store the head failed
+	deadline  time.Time // set once the log is closed
 }
 
 // run groups queued entries, stores them and updates the head.
@@ -174,9 +175,11 @@ func (c *chain) repairHead() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
 	defer cancel()
-	if err := c.keepHead(ctx, false); err != nil {
+	err := c.keepHead(ctx, false)
+	if err != nil && !c.headFails {
 		c.log.log.Warn("the head of the audit chain cannot be stored; retrying", "error", err)
 	}
+	c.headFails = err != nil
 }
 
 func (c *chain) keepHead(ctx context.Context, closed bool) error {
