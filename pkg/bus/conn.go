@@ -93,7 +93,10 @@ const readQueue = 1 << 10
 func Connect(ctx context.Context, o Options) (*Conn, error) {
 	c := &Conn{log: o.Log, local: o.Local, replicas: max(o.Replicas, 1), provision: o.Provision, closed: make(chan struct{})}
 	c.writes.open(c)
-	natsFaults := &faults{log: o.Log}
+	natsFaults := &faults{log: o.Log, fixDenied: fixPermission}
+	if o.Provision {
+		natsFaults.fixDenied = fixOperator
+	}
 	opts := []nats.Option{
 		nats.Name(o.Name),
 		nats.Timeout(connectTimeout),

@@ -17,13 +17,26 @@ func TestAStreamThatNATSDeniesIsAnErrorAtOnce(t *testing.T) {
 	s := startGatedServer(t, server.Options{JetStream: true, StoreDir: t.TempDir(), Users: []*server.User{{
 		Username: "frontdoor", Password: "x",
 		Permissions: &server.Permissions{Publish: &server.SubjectPermission{Deny: []string{"$JS.API.STREAM.INFO.callyard_data_keys", "$JS.API.STREAM.INFO.KV_callyard_sets", "$JS.API.CONSUMER.CREATE.KV_callyard_pins.>"}}},
-	}}})
+	}, {Username: "operator", Password: "x"}}})
 	log := new(said)
-	c, err := bus.Connect(t.Context(), bus.Options{Name: "test", URL: s.ClientURL(), User: "frontdoor", Password: "x", Provision: true, Log: slog.New(slog.NewTextHandler(log, nil))})
-	if err != nil {
+	connect := func(user string, provision bool) *bus.Conn {
+		t.Helper()
+		c, err := bus.Connect(t.Context(), bus.Options{Name: "test", URL: s.ClientURL(), User: user, Password: "x", Provision: provision, Log: slog.New(slog.NewTextHandler(log, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(c.Close)
+		return c
+	}
+	if _, err := bus.OpenBucket(t.Context(), connect("operator", true), bus.TableSpec{Bucket: "callyard_pins", What: "pins"}); err != nil {
 		t.Fatal(err)
 	}
-	defer c.Close()
+	// A command that creates streams must not be told to run itself.
+	_, err := bus.OpenBucket(context.WithoutCancel(t.Context()), connect("frontdoor", true), bus.TableSpec{Bucket: "callyard_sets", What: "sets of tools"})
+	if err == nil || !strings.Contains(err.Error(), "such as operator") || strings.Contains(err.Error(), "callyard init") || !strings.Contains(err.Error(), "$JS.API.STREAM.INFO.KV_callyard_sets") {
+		t.Errorf("as another user than the operator: %v", err)
+	}
+	c := connect("frontdoor", false)
 	// There is no deadline: the test ends because the error comes without one.
 	_, ofStream := bus.OpenStream(context.WithoutCancel(t.Context()), c, bus.StreamSpec{Name: bus.StreamDataKeys, What: "data keys of tenants", Subjects: []string{"x.*"}})
 	_, ofTable := bus.OpenBucket(context.WithoutCancel(t.Context()), c, bus.TableSpec{Bucket: "callyard_sets", What: "sets of tools"})

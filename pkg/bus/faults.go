@@ -18,6 +18,7 @@ const (
 	fixUnreachable = "start a server there (nats-server -js -a 127.0.0.1), or set another address with --nats"
 	fixCredential  = "NATS refuses the credential of this process: correct nats.user and nats.password, nats.token, nats.credentials_file or nats.nkey_seed_file, and restart it, or correct the users of NATS"
 	fixPermission  = "NATS denies this process the subject: load deploy/nats/permissions.conf of this version into NATS, run `callyard init`, and check that the NATS user of this process has the permissions of its role"
+	fixOperator    = "NATS denies this user the subject: run the command as a NATS user that may create streams, such as operator of deploy/nats"
 	fixTLS         = "check nats.ca_file, nats.cert_file and nats.key_file, and that the certificate of NATS is valid for the host name in nats.url"
 )
 
@@ -127,7 +128,8 @@ const (
 // faults logs errors that NATS reports. An error that repeats with each message or attempt is
 // logged once a minute, with the number of omitted errors. It is safe for concurrent use.
 type faults struct {
-	log *slog.Logger
+	log       *slog.Logger
+	fixDenied string // the fix for a denied subject
 
 	mu    sync.Mutex
 	since time.Time
@@ -158,7 +160,7 @@ func (f *faults) report(subject string, err error) {
 	case refused(err):
 		args = append(args, "fix", fixCredential)
 	case errors.Is(err, nats.ErrPermissionViolation):
-		args = append(args, "fix", fixPermission)
+		args = append(args, "fix", f.fixDenied)
 	}
 	if left > 0 {
 		args = append(args, "left_out", left)

@@ -110,6 +110,9 @@ func openOrMake[T any](ctx context.Context, c *Conn, what, stream, name, of stri
 		}
 		return v, err
 	})
+	if c.provision && errors.Is(err, errDenied) {
+		err = fmt.Errorf("%s (%s)", fixOperator, api+"STREAM.INFO."+stream)
+	}
 	if err != nil {
 		err = opening(err, what, of)
 	}
