@@ -44,5 +44,5 @@ func newWarrantKey(out screen, name string) error {
 	}
 	return out.text(fmt.Sprintf("Key %s\n\n", out.paint(bold, id)) + fmt.Sprintf(
 		"The private key is in %s, for the approver or for the front doors:\n\nwarrants:\n  key_file: %s\n\n", private, yamlText(private)) + fmt.Sprintf(
-		"The public key is in %s, for the workers: under people_keys for the approver's\nkey, under caller_keys for the front doors' key:\n\nwarrants:\n  people_keys: [%s]\n", public, yamlText(public)))
+		"The public key is in %s, for the workers: under people_keys for the approver's\nkey, under caller_keys for the front doors' key:\n\nwarrants:\n  people_keys: [%[2]s]     # only the approver's key\n  caller_keys: [%[2]s]     # only the front doors' key\n", public, yamlText(public)))
 }
