@@ -27,7 +27,7 @@ func doctorCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&o.approver, "approver-url", "", "address of the approver (CALLYARD_APPROVER_URL); without it approvals are checked only if the front door is on this machine and an approver answers at "+defaultApproverURL)
 	flags.StringVar(&o.approverKey, "approver-key", "", "API key for the approver (CALLYARD_APPROVER_KEY; default: the key of the front door)")
-	flags.StringVar(&o.nats, "nats", "", "address of NATS (CALLYARD_NATS_URL), to check that it requires credentials; without it NATS is checked only if it answers at "+defaultNATS)
+	flags.StringVar(&o.nats, "nats", "", "addresses of the NATS servers (CALLYARD_NATS_URL), to check that each responds and requires credentials; without them NATS is checked only at "+defaultNATS)
 	durationVar(flags, &o.held, "held", time.Hour, "report approvals that wait longer than this as faults")
 	cmd.RunE = withClient(func(ctx context.Context, c *client, _ []string) error {
 		if o.held <= 0 {
@@ -96,12 +96,14 @@ func (x *examination) openApprover() (err error) {
 	return x.approver.connect()
 }
 
-// all runs all checks. If the front door does not respond, it skips the others, which depend on it.
+// all runs all checks. If the front door does not respond, it skips those that depend on it. The front door
+// may have stopped because NATS does not respond.
 func (x *examination) all(ctx context.Context) {
-	if !x.frontDoor(ctx) {
+	responds := x.frontDoor(ctx)
+	x.nats(ctx)
+	if !responds {
 		return
 	}
-	x.nats(ctx)
 	x.redis(ctx)
 	x.workers(ctx)
 	x.servers(ctx)
@@ -147,7 +149,7 @@ func (x *examination) ready(ctx context.Context, c *client, what string) {
 	case strings.Contains(lower, "drain"):
 		fix = "it is shutting down: use another one, or restart it"
 	case strings.Contains(lower, "does not store"):
-		fix = "free disk space of NATS, then restart a NATS server that does not recover; docs/how-to/recover-from-a-full-disk.md"
+		fix = "check that each NATS server runs and responds (--nats checks those that it names) and has disk space; a cluster that has lost a server recovers within seconds; docs/how-to/recover-from-a-full-disk.md"
 	case strings.Contains(lower, "nats"):
 		fix = "start nats-server, or repair the network between them; it reconnects automatically. If NATS is running, check nats.url and the credentials of its user"
 	case strings.Contains(lower, "redis"):

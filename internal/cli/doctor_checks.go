@@ -4,12 +4,14 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	callyard "github.com/callyard/callyard/clients/go"
@@ -100,18 +102,19 @@ func (x *examination) server(s *callyard.ServerItem) bool {
 	return x.faults() == faults
 }
 
-// nats checks the access control of NATS.
+// nats checks whether each NATS server responds, and its access control.
 func (x *examination) nats(ctx context.Context) {
 	const at = "NATS"
-	found, err := bus.Exposures(ctx, cmp.Or(x.o.nats, defaultNATS))
-	if err != nil {
-		if x.o.nats != "" {
-			x.note(at, "its authentication cannot be checked: "+oneLine(err.Error()))
-		}
-		return
-	}
-	for _, e := range found {
+	for _, e := range bus.Exposures(ctx, cmp.Or(x.o.nats, defaultNATS)) {
 		switch {
+		case errors.Is(e.Err, bus.ErrSilent):
+			x.fault(at, e.Address+" accepts connections and does not respond: its process is stopped or overloaded",
+				"check its process, its machine and its disk (a stopped process continues after kill -CONT), and restart it if it stays silent")
+		case e.Err != nil && x.o.nats == "": // there may be none at the default address
+		case errors.Is(e.Err, syscall.ECONNREFUSED):
+			x.fault(at, e.Address+" does not run: "+oneLine(e.Err.Error()), "start it; the last line of its log has the reason of its end")
+		case e.Err != nil:
+			x.note(at, e.Address+" cannot be checked from here: "+oneLine(e.Err.Error()))
 		case e.Credential:
 			x.ok(at, e.Address+" requires a credential")
 		case e.Beyond:
@@ -163,15 +166,30 @@ func (x *examination) executions(ctx context.Context) {
 		x.fault(at, "they cannot be read: "+oneLine(err.Error()), "they are in the stream callyard_executions of NATS: check that JetStream is running and has disk space, and that the stream exists (a restart of a front door creates it again)")
 		return
 	}
-	if len(page.Calls) == 0 {
-		x.ok(at, "they can be read; none of your calls of the last day has an unknown outcome")
-		return
-	}
 	more := ""
 	if len(page.Calls) == shownMost {
 		more = " at least"
 	}
+	page.Calls = slices.DeleteFunc(page.Calls, func(call callyard.CallRecord) bool { return x.settled(ctx, call.ID) })
+	if len(page.Calls) == 0 && more == "" {
+		x.ok(at, "they can be read; none of your calls of the last day has an unknown outcome")
+		return
+	}
+	if len(page.Calls) == 0 {
+		x.note(at, "they can be read; the latest calls with an unknown outcome are settled, and there are earlier ones (callyard calls --state unknown --since 24h)")
+		return
+	}
 	x.note(at, fmt.Sprintf("the outcome of%s %d of your calls of the last day is unknown, such as %s: check their effects before you send them again (callyard calls --state unknown --since 24h)", more, len(page.Calls), page.Calls[0].ID))
+}
+
+// settled reports whether a call that ended with an unknown outcome has another state now. Its record keeps
+// the state in which it ended.
+func (x *examination) settled(ctx context.Context, id string) bool {
+	var call struct {
+		State string `json:"state"`
+	}
+	_, err := x.look(ctx, x.c, with2(x.c.api.GetCall, id, (*callyard.GetCallParams)(nil)), &call)
+	return err == nil && call.State != string(callyard.ListCallsParamsStateUnknown)
 }
 
 // approvals checks the approver and the approvals that are pending there.

@@ -146,12 +146,36 @@ func TestTheDoctorChecksTheAccessControlOfNATS(t *testing.T) {
 		`{"host":"0.0.0.0"}`:                      {"fault  NATS", exitToolError},
 		`{"host":"0.0.0.0","auth_required":true}`: {"requires a credential", exitOK},
 		`{"host":"127.0.0.1"}`:                    {"listens on this machine only", exitOK},
-		`nonsense`:                                {"its authentication cannot be checked", exitOK},
+		`nonsense`:                                {"cannot be checked from here", exitOK},
 	} {
 		said, code := runDoctor(t, healthyFrontDoor().open(t), healthyApprover().open(t), "--nats", natsSaying(t, info))
 		if code != c.code || !strings.Contains(said, c.says) {
 			t.Errorf("%s: code %d:\n%s", info, code, said)
 		}
+	}
+}
+
+func TestTheDoctorNamesEachNATSServerThatDoesNotRespond(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // the kernel accepts connections for a stopped process
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed.Close()
+	frozen, dead := silent.Addr().String(), closed.Addr().String()
+	urls := "nats://" + frozen + ",nats://" + dead + "," + natsSaying(t, `{"host":"127.0.0.1","auth_required":true}`)
+	said, code := runDoctor(t, healthyFrontDoor().open(t), healthyApprover().open(t), "--nats", urls)
+	for _, want := range []string{"fault  NATS: " + frozen + " accepts connections and does not respond", "fault  NATS: " + dead + " does not run", "requires a credential", "2 faults"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("it does not say %q:\n%s", want, said)
+		}
+	}
+	if code != exitToolError {
+		t.Errorf("code %d", code)
 	}
 }
 
@@ -223,6 +247,21 @@ func TestDoctorNotesDoNotFail(t *testing.T) {
 		if !strings.Contains(said, want) {
 			t.Errorf("it does not say %q:\n%s", want, said)
 		}
+	}
+}
+
+// The record of a call keeps the state in which the call ended.
+func TestTheDoctorDoesNotNameSettledCalls(t *testing.T) {
+	door := healthyFrontDoor()
+	door.answers["/calls"] = jsonAnswer(`{"calls":[{"id":"call_settled"},{"id":"call_open"}]}`)
+	door.answers["/calls/call_settled"] = jsonAnswer(`{"id":"call_settled","state":"succeeded"}`)
+	door.answers["/calls/call_open"] = jsonAnswer(`{"id":"call_open","state":"unknown"}`)
+	if said, _ := runDoctor(t, door.open(t), healthyApprover().open(t)); !strings.Contains(said, "the outcome of 1 of your calls of the last day is unknown, such as call_open") {
+		t.Errorf("one call is settled:\n%s", said)
+	}
+	door.answers["/calls/call_open"] = jsonAnswer(`{"id":"call_open","state":"failed"}`)
+	if said, _ := runDoctor(t, door.open(t), healthyApprover().open(t)); !strings.Contains(said, "none of your calls of the last day has an unknown outcome") {
+		t.Errorf("all calls are settled:\n%s", said)
 	}
 }
 

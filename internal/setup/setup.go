@@ -158,13 +158,11 @@ func (c *Config) warnExposed(ctx context.Context, log *slog.Logger) {
 		open      = "NATS requires no credential: " + bus.ExposedDanger
 		reachable = "NATS requires no credential and listens beyond this machine: " + bus.ExposedDanger
 	)
-	found, err := bus.Exposures(ctx, c.NATS.URL)
-	if err != nil {
-		log.Warn(open, "fix", bus.ExposedFix, "error", err)
-		return
-	}
-	for _, e := range found {
-		if !e.Credential && e.Beyond {
+	for _, e := range bus.Exposures(ctx, c.NATS.URL) {
+		switch {
+		case e.Err != nil:
+			log.Warn(open, "address", e.Address, "fix", bus.ExposedFix, "error", e.Err)
+		case !e.Credential && e.Beyond:
 			log.Warn(reachable, "address", e.Address, "fix", bus.ExposedFix)
 		}
 	}

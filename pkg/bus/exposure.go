@@ -3,12 +3,14 @@ package bus
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/url"
+	"os"
 	"strings"
 	"time"
 )
@@ -29,7 +31,14 @@ type Exposure struct {
 	Credential bool
 	// Beyond means that it listens on more than loopback.
 	Beyond bool
+	// Err is the reason why the requirements could not be read, or nil. It is [ErrSilent] if the
+	// server accepted the connection and sent nothing.
+	Err error
 }
+
+// ErrSilent means that a server accepts connections and sends nothing. The kernel accepts them for a
+// process that is stopped.
+var ErrSilent = errors.New("it accepts connections and does not respond")
 
 const (
 	exposureTimeout = 2 * time.Second
@@ -39,43 +48,47 @@ const (
 )
 
 // Exposures reads the requirements for clients of each server in urls, a comma-separated list
-// as in [Options.URL]. It does not log in. It returns an error for a server that does not
-// respond within two seconds or that uses TLS from the first byte.
-func Exposures(ctx context.Context, urls string) ([]Exposure, error) {
+// as in [Options.URL]. It does not log in.
+func Exposures(ctx context.Context, urls string) []Exposure {
 	var found []Exposure
 	for address := range strings.SplitSeq(urls, ",") {
-		e, err := exposure(ctx, strings.TrimSpace(address))
-		if err != nil {
-			return found, err
-		}
-		found = append(found, e)
+		found = append(found, exposure(ctx, strings.TrimSpace(address)))
 	}
-	return found, nil
+	return found
 }
 
-func exposure(ctx context.Context, address string) (Exposure, error) {
+func exposure(ctx context.Context, address string) Exposure {
 	if !strings.Contains(address, "://") {
 		address = "nats://" + address
 	}
 	u, err := url.Parse(address)
 	if err != nil || u.Hostname() == "" {
-		return Exposure{}, fmt.Errorf("%q is not a NATS URL", address)
+		return Exposure{Address: address, Err: fmt.Errorf("%q is not a NATS URL", address)}
 	}
 	port := u.Port()
 	if port == "" {
 		port = natsPort
 	}
 	e := Exposure{Address: net.JoinHostPort(u.Hostname(), port)}
+	e.Err = e.read(ctx)
+	if errors.Is(e.Err, ErrSilent) && usesTLSFirst(ctx, e.Address, u.Hostname()) {
+		e.Err = errors.New("it uses TLS from the first byte")
+	}
+	return e
+}
+
+// read reads the first message of the server.
+func (e *Exposure) read(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, exposureTimeout)
 	defer cancel()
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", e.Address)
 	if err != nil {
-		return e, fmt.Errorf("reading the NATS server's requirements for clients: %w", err)
+		return fmt.Errorf("connecting to the NATS server: %w", err)
 	}
 	defer func() { _ = conn.Close() }() // nothing was written
 	deadline, _ := ctx.Deadline()
 	if err := conn.SetReadDeadline(deadline); err != nil {
-		return e, fmt.Errorf("reading the requirements for clients of the NATS server %s: %w", e.Address, err)
+		return fmt.Errorf("limiting the time of the NATS server %s: %w", e.Address, err)
 	}
 	line, err := bufio.NewReader(io.LimitReader(conn, longestInfo)).ReadString('\n')
 	var info struct {
@@ -85,6 +98,8 @@ func exposure(ctx context.Context, address string) (Exposure, error) {
 	}
 	said, isInfo := strings.CutPrefix(line, "INFO ")
 	switch {
+	case line == "" && errors.Is(err, os.ErrDeadlineExceeded):
+		return ErrSilent
 	case err != nil:
 	case !isInfo:
 		err = errors.New("it does not respond like a NATS server")
@@ -92,11 +107,23 @@ func exposure(ctx context.Context, address string) (Exposure, error) {
 		err = json.Unmarshal([]byte(said), &info)
 	}
 	if err != nil {
-		return e, fmt.Errorf("reading the first message of %s: %w", e.Address, err)
+		return fmt.Errorf("reading the first message of %s: %w", e.Address, err)
 	}
 	e.Credential = info.Auth || info.Certificate
 	e.Beyond = !loopback(conn.RemoteAddr()) || !loopbackHost(info.Host)
-	return e, nil
+	return nil
+}
+
+// usesTLSFirst reports whether a server that sends nothing by itself responds to the first message of
+// TLS.
+func usesTLSFirst(ctx context.Context, address, host string) bool {
+	ctx, cancel := context.WithTimeout(ctx, exposureTimeout)
+	defer cancel()
+	conn, err := (&tls.Dialer{Config: &tls.Config{ServerName: host, MinVersion: tls.VersionTLS12}}).DialContext(ctx, "tcp", address)
+	if err == nil {
+		_ = conn.Close() // nothing was written
+	}
+	return ctx.Err() == nil // an invalid certificate is a response too
 }
 
 func loopback(a net.Addr) bool {

@@ -113,7 +113,7 @@ func (w *writes) probe() {
 			all[stream] = *f
 			if !logged[stream] && time.Since(f.since) >= writesFailAfter {
 				logged[stream] = true
-				w.c.log.Error("NATS does not store writes; check that it is running and has disk space", "stream", stream, "since", f.since.UTC(), "error", f.err)
+				w.c.log.Error("NATS does not store writes; check that each NATS server runs, responds and has disk space", "stream", stream, "since", f.since.UTC(), "error", f.err)
 			}
 		}
 		if w.probing = len(all) > 0 && !w.closed; !w.probing {
@@ -177,7 +177,7 @@ type notStored struct {
 }
 
 func (n notStored) err() error {
-	return fmt.Errorf("%w in %s since %s (%w): check that NATS has disk space; restart a NATS server that does not recover", ErrNotStoring, n.stream, n.since.UTC().Format("15:04:05Z"), n.why)
+	return fmt.Errorf("%w in %s since %s (%w): check that each NATS server runs, responds and has disk space; restart one that does not recover", ErrNotStoring, n.stream, n.since.UTC().Format("15:04:05Z"), n.why)
 }
 
 func (w *writes) notStoring() []notStored {
