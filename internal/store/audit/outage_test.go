@@ -39,7 +39,7 @@ func TestAnOutageOfTheTableOfHeadsIsLoggedOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	add(t, l, Entry{Kind: "test"})
-	polltest.Until(t, "five attempts", func() bool { return tries.Load() >= 5 })
+	polltest.Until(t, "three attempts", func() bool { return tries.Load() >= 3 })
 	if n := said.Count("head of the audit chain cannot be stored"); n != 1 {
 		t.Errorf("the outage was logged %d times:\n%s", n, said.String())
 	}
