@@ -3,6 +3,7 @@ package yamldoc
 import (
 	"errors"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
@@ -58,7 +59,7 @@ func (r *reader) parse(text string) (file *ast.File) {
 			r.Report(Position{}, "the file cannot be read as YAML; check its indentation and quotes.")
 		}
 	}()
-	tokens := lexer.Tokenize(text)
+	tokens := joinColons(lexer.Tokenize(text))
 	if deep := r.tooDeep(tokens); deep != nil {
 		r.fault(deep, "the file is nested more than %d levels deep; reduce the nesting.", r.MaxDepth)
 		return nil
@@ -74,6 +75,39 @@ func (r *reader) parse(text string) (file *ast.File) {
 		r.Report(Position{}, "the file is not valid YAML; check its indentation and quotes.")
 	}
 	return nil
+}
+
+// joinColons joins the parts of plain texts such as host:1 and http://host. A colon without a space
+// after it belongs to the text (YAML 1.2.2, section 7.3.3), but within braces the lexer reads a key
+// and its value.
+func joinColons(tokens token.Tokens) token.Tokens {
+	var joined token.Tokens
+	for i := 0; i < len(tokens); i++ {
+		tk := tokens[i]
+		for i+2 < len(tokens) && tokens[i+1].Type == token.MappingValueType && follows(tk, tokens[i+1]) && follows(tokens[i+1], tokens[i+2]) {
+			value := tokens[i+2]
+			tk.Type, tk.Value, tk.Next = token.StringType, tk.Value+":"+value.Value, value.Next
+			tk.Origin = tk.Value
+			if tk.Next != nil {
+				tk.Next.Prev = tk
+			}
+			i += 2
+		}
+		joined = append(joined, tk)
+	}
+	return joined
+}
+
+// follows reports whether one of two tokens is a plain text, and the second begins where the first ends.
+func follows(first, second *token.Token) bool {
+	for _, tk := range []*token.Token{first, second} {
+		switch tk.Type {
+		case token.MappingValueType, token.StringType, token.IntegerType, token.FloatType, token.BoolType, token.NullType, token.OctetIntegerType, token.HexIntegerType, token.BinaryIntegerType:
+		default:
+			return false
+		}
+	}
+	return first.Position.Line == second.Position.Line && first.Position.Column+utf8.RuneCountInString(first.Value) == second.Position.Column
 }
 
 // tooDeep returns the token at which the nesting exceeds the limit, or nil. Block nesting

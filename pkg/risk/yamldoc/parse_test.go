@@ -60,3 +60,36 @@ func TestTooDeepNestingIsRefused(t *testing.T) {
 		}
 	}
 }
+
+func TestAColonWithoutASpaceBelongsToTheText(t *testing.T) {
+	for _, want := range []string{"host:1", "http://host:80/a?b=c", "a:b:c", "12:30", "tools:call:@set", "über:1", "fe80::1", "a::b", "true:1", "x:~"} {
+		for _, source := range []string{"%s", "a: %s", "- %s", "[%s]", "{a: [%s]}", "{a: {b: [%s, 2]}}", "a: {b: [x, %s], c: d}", "{a: %s}", "{a: %s, b: 1}", "a: [{b: %s}]"} {
+			root, faults := read(fmt.Sprintf(source, want), false)
+			if len(faults) > 0 || root == nil {
+				t.Errorf("%s: %q", fmt.Sprintf(source, want), faults)
+				continue
+			}
+			found := false
+			var find func(n *Node)
+			find = func(n *Node) {
+				found = found || n.Kind == Text && n.Text == want
+				for _, item := range n.Items {
+					find(item)
+				}
+				for _, m := range n.Members {
+					find(m.Value)
+				}
+			}
+			if find(root); !found {
+				t.Errorf("%s is not read as that text", fmt.Sprintf(source, want))
+			}
+		}
+	}
+	// Quoted keys, and maps within maps, are not texts.
+	for source, keys := range map[string]int{`{"a":1}`: 1, `{'a':{b: 1}}`: 1, `{a: 1,b: 2}`: 2, `{a: {b: c}}`: 1, "a:\n  b: 1\n": 1, `{a: "b":1}`: 0} {
+		root, faults := read(source, false)
+		if keys > 0 && (len(faults) > 0 || root.Kind != Map || len(root.Members) != keys) || keys == 0 && len(faults) == 0 {
+			t.Errorf("%s: %+v, %q", source, root, faults)
+		}
+	}
+}
