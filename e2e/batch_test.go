@@ -302,7 +302,7 @@ func TestBatchSurvivesKillOfEverything(t *testing.T) {
 			continue
 		}
 		d.ask(t, "POST", "/calls/"+l.CallID+"/settle", `{"as":"done"}`).problem(t, http.StatusBadRequest, "invalid-request")
-		if a := d.ask(t, "POST", "/calls/"+l.CallID+"/settle", `{"as":"done","reason":"it is in the books"}`); a.status != http.StatusOK {
+		if a := d.ask(t, "POST", "/calls/"+l.CallID+"/settle", `{"as":"done","reason":"steht im 書"}`); a.status != http.StatusOK || !strings.Contains(string(a.body), "steht im 書") {
 			t.Errorf("settling: %d %s", a.status, a.body)
 		}
 		if s := d.callState(t, l.CallID); s.State != "succeeded" {

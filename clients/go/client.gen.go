@@ -5018,7 +5018,7 @@ type SettleRequest struct {
 	// As done: it has run. failed: it has not run and will not run. run-again: run it once more.
 	As SettleRequestAs `json:"as"`
 
-	// Reason The reason. Its first 1000 printable ASCII characters are stored.
+	// Reason The reason. At most its first 1000 bytes are stored.
 	Reason string `json:"reason"`
 }
 

@@ -4270,7 +4270,7 @@ export interface components {
              * @enum {string}
              */
             as: "done" | "failed" | "run-again";
-            /** @description The reason. Its first 1000 printable ASCII characters are stored. */
+            /** @description The reason. At most its first 1000 bytes are stored. */
             reason: string;
         };
         StateChange: {

@@ -12,7 +12,7 @@ import (
 	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
 	"github.com/callyard/callyard/internal/frontdoor/rest/openapi"
 	"github.com/callyard/callyard/internal/frontdoor/rest/submit"
-	"github.com/callyard/callyard/internal/problem"
+	"github.com/callyard/callyard/internal/kit/truncate"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -88,8 +88,11 @@ func (c *handlers) cancelCall(x *httpapi.Exchange, r *http.Request) error {
 // SettleRequest is the body of POST /calls/{id}/settle.
 type SettleRequest struct {
 	As     string `json:"as" enum:"done,failed,run-again" doc:"done: it has run. failed: it has not run and will not run. run-again: run it once more."`
-	Reason string `json:"reason" doc:"The reason. Its first 1000 printable ASCII characters are stored."`
+	Reason string `json:"reason" doc:"The reason. At most its first 1000 bytes are stored."`
 }
+
+// maxReason is the maximum size of a stored reason, in bytes.
+const maxReason = 1000
 
 // settleCall serves POST /calls/{id}/settle: a person states the outcome of a call whose outcome
 // is unknown, or that was given up.
@@ -110,7 +113,7 @@ func (c *handlers) settleCall(x *httpapi.Exchange, r *http.Request) error {
 	if err := httpapi.ReadMember(members, "reason", true, "a reason", &reason); err != nil {
 		return err
 	}
-	v := calls.Settlement{Reason: problem.Printable(reason, 1000)}
+	v := calls.Settlement{Reason: truncate.Head(reason, maxReason)}
 	switch as {
 	case "done":
 		v.As = schema.StateSucceeded

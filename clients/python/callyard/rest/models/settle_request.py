@@ -19,7 +19,7 @@ class SettleRequest:
     """
     Attributes:
         as_ (SettleRequestAs): done: it has run. failed: it has not run and will not run. run-again: run it once more.
-        reason (str): The reason. Its first 1000 printable ASCII characters are stored.
+        reason (str): The reason. At most its first 1000 bytes are stored.
     """
 
     as_: SettleRequestAs
