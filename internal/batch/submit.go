@@ -2,6 +2,7 @@ package batch
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/callyard/callyard/internal/approval"
@@ -46,14 +47,18 @@ type Ticket struct {
 // of the principal wait; KindUnavailable if nothing can be stored.
 func (c *Calls) Submit(ctx context.Context, s Submission) (*Ticket, error) {
 	call := s.Call
-	hash := ""
+	hash, again := "", false
 	if s.Key != "" {
 		hash = journal.KeyHash(call.Principal.ID(), s.Key)
 		kept, err := c.o.recall(ctx, &call.Principal, s.Key)
-		if err == nil {
-			return c.replayStored(ctx, kept, &s)
-		}
-		if schema.KindOf(err) != schema.KindNotFound {
+		switch {
+		case err == nil:
+			t, err := c.replayStored(ctx, kept, &s)
+			if !errors.Is(err, errNotHeld) {
+				return t, err
+			}
+			call.ID, again = kept.CallID, true
+		case schema.KindOf(err) != schema.KindNotFound:
 			return nil, err
 		}
 	}
@@ -74,6 +79,9 @@ func (c *Calls) Submit(ctx context.Context, s Submission) (*Ticket, error) {
 	if verdict.Assessment.Approval != nil {
 		return c.submitHeld(ctx, s, hash, verdict)
 	}
+	if again { // the policy requires no approval any more, and the key is that of a held call
+		return nil, journal.LostKey().WithCall(call.ID)
+	}
 	if len(call.Extra) > maxMetadataBytes {
 		return nil, schema.Errorf(schema.KindTooLarge, "The call's metadata next to the arguments has %d bytes and exceeds the limit of %d bytes.", len(call.Extra), maxMetadataBytes)
 	}
@@ -84,7 +92,9 @@ func (c *Calls) Submit(ctx context.Context, s Submission) (*Ticket, error) {
 	}, hash)
 }
 
-// submitHeld holds the call. The approval ledger stores it, so that it outlives its caller.
+// submitHeld holds the call. The approval ledger stores it, so that it outlives its caller. Its key is
+// stored first: otherwise a front door that dies in between leaves a held call that the repeated
+// request does not find, so that a second one is held, and both can be approved.
 func (c *Calls) submitHeld(ctx context.Context, s Submission, hash string, v admission.Verdict) (*Ticket, error) {
 	if s.Call.ID == "" {
 		s.Call.ID = schema.NewCallID()
@@ -93,31 +103,43 @@ func (c *Calls) submitHeld(ctx context.Context, s Submission, hash string, v adm
 	if err != nil {
 		return nil, err
 	}
+	defer counted() // the ledger counts it as held from here on
+	if hash != "" {
+		kept, mine, err := c.o.Store.Remember(ctx, hash, journal.Entry{Fingerprint: s.Fingerprint, CallID: s.Call.ID, Held: true}, keepKeys)
+		if err != nil {
+			return nil, err
+		}
+		if !mine {
+			if t, err := c.replayStored(ctx, kept, &s); !errors.Is(err, errNotHeld) {
+				return t, err
+			}
+			s.Call.ID = kept.CallID
+		}
+	}
 	held, err := c.o.Desk.Open(ctx, s.Call, v.Tool.Raw, &v.Assessment, s.CallbackURL)
-	counted() // the ledger counts it as held from here on
-	if err != nil {
-		return nil, err
-	}
-	ticket := &Ticket{CallID: s.Call.ID, Held: held}
-	kept, mine, err := remember(ctx, c.o.Store, hash, s.Fingerprint, s.Call.ID, "", 0)
-	if err == nil && mine {
-		c.o.Chain.Held(s.Call, nil, &v, held)
-		return ticket, nil
-	}
-	if _, cancelErr := c.o.Desk.Cancel(ctx, s.Call.ID, s.Call.Principal); cancelErr != nil {
-		c.o.Log.Warn("withdrawing a call whose key could not be stored failed", "call", s.Call.ID, "error", cancelErr)
+	if hash != "" && schema.KindOf(err) == schema.KindConflict {
+		return &Ticket{CallID: s.Call.ID, Replayed: true}, nil // another request with the key was faster
 	}
 	if err != nil {
 		return nil, err
 	}
-	return replay(kept, s.Fingerprint)
+	c.o.Chain.Held(s.Call, nil, &v, held)
+	return &Ticket{CallID: s.Call.ID, Held: held}, nil
 }
 
+// errNotHeld means that the key of a request is stored, and its call is not held yet.
+var errNotHeld = errors.New("the call of the key is not held yet")
+
+// holdAgain is how long a call that was not held with its key can be held with it. Later, a call that
+// the ledger does not have counts as lost: it may have been held and run.
+const holdAgain = time.Hour
+
 // replayStored is replay for a repeated request. The call of its key may have been lost in the
-// meantime.
+// meantime. The error is errNotHeld if it must be held now, with the id of the entry.
 func (c *Calls) replayStored(ctx context.Context, kept journal.Entry, s *Submission) (*Ticket, error) {
 	t, err := replay(kept, s.Fingerprint)
-	if err != nil || time.Since(kept.At) < clocksDiffer { // a replica may not have it yet
+	age := time.Since(kept.At)
+	if err != nil || age < clocksDiffer && !kept.Held { // a replica may not have it yet
 		return t, err
 	}
 	tenant, forgotten := s.Call.Principal.Tenant, false
@@ -131,6 +153,9 @@ func (c *Calls) replayStored(ctx context.Context, kept journal.Entry, s *Submiss
 	}
 	if forgotten && schema.KindOf(err) == schema.KindNotFound {
 		return nil, journal.ForgottenKey(kept.CallID)
+	}
+	if kept.Held && age < holdAgain && schema.KindOf(err) == schema.KindNotFound {
+		return nil, errNotHeld
 	}
 	if schema.KindOf(err) == schema.KindNotFound || schema.KindOf(err) == schema.KindOutcomeUnknown {
 		return nil, journal.LostKey().WithCall(kept.CallID)

@@ -217,12 +217,12 @@ func (c *Calls) Result(ctx context.Context, s *Status) (*schema.Result, error) {
 			body = []byte(`{"content":[]}`)
 		}
 		return &schema.Result{Body: body, ToolError: s.ToolError, Worker: s.Worker}, nil
+	case !s.State.Ended():
+		return nil, ErrInProgress(s.ID)
 	case s.State == schema.StateExpired:
 		return nil, schema.Errorf(schema.KindExpired, "The call was not confirmed in time; it did not run.").WithCall(s.ID)
 	case s.approval != nil:
 		return nil, schema.Errorf(schema.KindForbidden, "The call was %s; it did not run.", s.approval.State).WithCall(s.ID)
-	case s.State.Ended():
-		return nil, schema.Errorf(schema.KindInternal, "The call ended as %s, and its error cannot be read.", s.State).WithCall(s.ID)
 	}
-	return nil, ErrInProgress(s.ID)
+	return nil, schema.Errorf(schema.KindInternal, "The call ended as %s, and its error cannot be read.", s.State).WithCall(s.ID)
 }

@@ -1,10 +1,14 @@
 package rest
 
 import (
+	"encoding/json"
 	"fmt"
+	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/callyard/callyard/internal/frontdoor/frontdoortest"
 	"github.com/callyard/callyard/internal/kit/polltest"
@@ -17,29 +21,8 @@ import (
 func TestCallOfABatchWaitsWhileApprovalsCannotBeStored(t *testing.T) {
 	t.Parallel()
 	f := openFabricWith(t, frontdoortest.Options{Policy: policyOf(t, "rules: [{name: ask, level: 2}]")}, nil)
-	js := bustest.JetStream(t, f.NATS.URL)
-	stream, err := js.Stream(t.Context(), bus.StreamLedger)
-	if err != nil {
-		t.Fatal(err)
-	}
-	config := stream.CachedInfo().Config
-	full := config
-	full.MaxBytes = 1
-	if _, err := js.UpdateStream(t.Context(), full); err != nil {
-		t.Fatal(err)
-	}
-	nc, err := nats.Connect(f.NATS.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(nc.Close)
-	attempts := make(chan *nats.Msg, 100)
-	if _, err := nc.ChanSubscribe(bus.SubjectApproval+"*"+bus.SuffixOpen, attempts); err != nil {
-		t.Fatal(err)
-	}
-	if err := nc.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	restore := f.refuseWrites(bus.StreamLedger)
+	attempts := f.writes(bus.SubjectApproval + "*" + bus.SuffixOpen)
 	b := f.batch(`{"calls":[{"server":"demo","tool":"echo","arguments":{}}]}`)
 	now := func() string {
 		c := f.showBatch(b.ID).Counts
@@ -49,8 +32,105 @@ func TestCallOfABatchWaitsWhileApprovalsCannotBeStored(t *testing.T) {
 	if got := now(); got != "0 held, 0 failed" {
 		t.Fatalf("of the call are %s", got)
 	}
-	if _, err := js.UpdateStream(t.Context(), config); err != nil {
-		t.Fatal(err)
-	}
+	restore()
 	polltest.Until(t, "the held call", func() bool { return now() == "1 held, 0 failed" })
+}
+
+// If the key were stored after its call was held, a front door that dies in between would leave a held
+// call that the repeated request does not find.
+func TestKeyIsStoredBeforeItsCallIsHeld(t *testing.T) {
+	t.Parallel()
+	f := openFabricWith(t, frontdoortest.Options{Policy: policyOf(t, "rules: [{name: ask, level: 2, approval: {groups: [ops]}}]")}, nil)
+	opened := f.writes(bus.SubjectApproval + "*" + bus.SuffixOpen)
+	ask := func(arguments string) answer {
+		return f.do("POST", "/servers/demo/tools/echo", arguments, "Content-Type", "application/json", "Idempotency-Key", "k")
+	}
+	restore := f.refuseWrites(bus.StreamKeys)
+	if a := ask(`{}`); a.status != http.StatusServiceUnavailable {
+		t.Fatalf("without its key, the call is answered with %d %s", a.status, a.body)
+	}
+	restore()
+	restore = f.refuseWrites(bus.StreamLedger)
+	if a := ask(`{}`); a.status != http.StatusServiceUnavailable || len(opened) != 1 {
+		t.Fatalf("%d %s; %d approvals were written", a.status, a.body, len(opened))
+	}
+	restore()
+	if a := ask(`{"text":"another"}`); a.status != http.StatusUnprocessableEntity {
+		t.Errorf("another request with the key: %d %s", a.status, a.body)
+	}
+	var ids []string
+	for range 3 {
+		var held struct {
+			ID string `json:"call_id"`
+		}
+		if a := ask(`{}`); a.status != http.StatusAccepted || json.Unmarshal([]byte(a.body), &held) != nil {
+			t.Fatalf("%d %s", a.status, a.body)
+		}
+		ids = append(ids, held.ID)
+	}
+	if ids[0] == "" || ids[1] != ids[0] || ids[2] != ids[0] || len(opened) != 2 {
+		t.Errorf("the calls are %q; %d approvals were written", ids, len(opened))
+	}
+}
+
+func TestRepeatedRequestOfACallThatIsHeld(t *testing.T) {
+	t.Parallel()
+	f := openFabricWith(t, frontdoortest.Options{Policy: policyOf(t, "rules:\n  - {name: own, match: {tool: hang}, level: 2, approval: {by: caller}}\n  - {name: ask, level: 2, approval: {groups: [ops]}}\n")}, nil)
+	for tool, want := range map[string]struct {
+		status int
+		text   string
+	}{
+		"echo": {http.StatusAccepted, `"outcome":"held"`},
+		"hang": {http.StatusConflict, "confirmation_id of the first answer"},
+	} {
+		ask := func() answer {
+			return f.do("POST", "/servers/demo/tools/"+tool, `{}`, "Content-Type", "application/json", "Idempotency-Key", tool)
+		}
+		first, again := ask(), ask()
+		if first.status != http.StatusAccepted {
+			t.Errorf("%s: %d %s", tool, first.status, first.body)
+		}
+		if again.status != want.status || !strings.Contains(string(again.body), want.text) || again.header.Get("Callyard-Call-Id") != first.header.Get("Callyard-Call-Id") {
+			t.Errorf("%s again: %d %s", tool, again.status, again.body)
+		}
+	}
+}
+
+// refuseWrites makes a stream refuse writes, as while a disk is full, until restore is called.
+func (f *fabric) refuseWrites(name string) (restore func()) {
+	f.t.Helper()
+	js := bustest.JetStream(f.t, f.NATS.URL)
+	stream, err := js.Stream(f.t.Context(), name)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	update := func(c jetstream.StreamConfig) {
+		f.t.Helper()
+		if _, err := js.UpdateStream(f.t.Context(), c); err != nil {
+			f.t.Fatal(err)
+		}
+	}
+	config := stream.CachedInfo().Config
+	full := config
+	full.MaxBytes = 1
+	update(full)
+	return func() { update(config) }
+}
+
+// writes returns the messages that are sent to a subject from now on.
+func (f *fabric) writes(subject string) <-chan *nats.Msg {
+	f.t.Helper()
+	nc, err := nats.Connect(f.NATS.URL)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(nc.Close)
+	sent := make(chan *nats.Msg, 100)
+	if _, err := nc.ChanSubscribe(subject, sent); err != nil {
+		f.t.Fatal(err)
+	}
+	if err := nc.Flush(); err != nil {
+		f.t.Fatal(err)
+	}
+	return sent
 }

@@ -26,6 +26,9 @@ type Entry struct {
 	Journal schema.BatchID `json:"journal,omitempty"`
 	Index   uint64         `json:"index"`
 	At      time.Time      `json:"at"`
+	// Held means that the entry was stored before its call was held. If the ledger does not have the
+	// call, its front door has died in between, or could not hold it.
+	Held bool `json:"held,omitempty"`
 	// Write identifies the write, so that a writer can recognize it.
 	Write string `json:"write,omitempty"`
 }
