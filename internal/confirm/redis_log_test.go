@@ -13,4 +13,9 @@ func TestRedisClientMessagesAreLogged(t *testing.T) {
 	if got := text.String(); !strings.Contains(got, "level=WARN") || !strings.Contains(got, `"pool: 3 of many"`) {
 		t.Error(got)
 	}
+	text.Reset()
+	redisLog{slog.New(slog.NewTextHandler(&text, nil))}.Printf(t.Context(), "sentinel: new master=%q addr=%q", "main", "host:1")
+	if got := text.String(); !strings.Contains(got, "level=INFO") {
+		t.Errorf("the message of a Sentinel that works is %s", got)
+	}
 }
