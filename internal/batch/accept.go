@@ -119,7 +119,7 @@ func (a *acceptor) stored(l *lane, it *item, first uint64, err error, hash, fing
 	}
 	ctx, cancel := bound(context.Background())
 	defer cancel()
-	kept, mine, err := remember(ctx, a.o.Store, hash, fingerprint, it.call.ID, l.job.l.owned.ID(), first)
+	kept, mine, err := remember(ctx, a.o.Store, hash, journal.Entry{Fingerprint: fingerprint, CallID: it.call.ID, Journal: l.job.l.owned.ID(), Index: first})
 	it.twin = kept.CallID
 	it.keyed = err == nil
 	l.job.handOver(it)                         // if its key belongs to another call, it ends as canceled

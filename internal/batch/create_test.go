@@ -39,7 +39,7 @@ func TestBatchStaysOpenIfItIsUnknownWhetherItsKeyIsStored(t *testing.T) {
 	if made == nil {
 		t.Fatal("there is no open batch")
 	}
-	if _, _, err := remember(t.Context(), o.Store, journal.KeyHash(ann.ID(), order.Key), order.Fingerprint, "", made.ID, 0); err != nil { // the late write
+	if _, _, err := remember(t.Context(), o.Store, journal.KeyHash(ann.ID(), order.Key), journal.Entry{Fingerprint: order.Fingerprint, Journal: made.ID}); err != nil { // the late write
 		t.Fatal(err)
 	}
 	m, replayed, err := b.Create(t.Context(), order)

@@ -198,7 +198,7 @@ func (t *retryState) end(it *item, err error, canceled bool) *schema.Error {
 func (x *executor) claimKey(it *item) (proceed bool, err error) {
 	for n := 0; it.rec.Key != "" && !it.keyed; n++ {
 		ctx, cancel := bound(x.l.life.stopping)
-		kept, mine, err := remember(ctx, x.l.o.Store, it.rec.Key, "", it.call.ID, x.l.owned.ID(), it.rec.Index)
+		kept, mine, err := remember(ctx, x.l.o.Store, it.rec.Key, journal.Entry{CallID: it.call.ID, Journal: x.l.owned.ID(), Index: it.rec.Index})
 		cancel()
 		if it.keyed = err == nil; it.keyed {
 			if it.twin = kept.CallID; mine {

@@ -9,13 +9,13 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// remember stores the call of a key, unless the key has one already. It returns the stored entry,
-// and true if it is this call's. An empty hash belongs to the call itself and is not stored.
-func remember(ctx context.Context, store *journal.Store, hash, fingerprint string, callID schema.CallID, journalID schema.BatchID, index uint64) (journal.Entry, bool, error) {
+// remember stores the entry of a key, unless the key has one already. It returns the stored entry, and
+// true if it is this one. An empty hash belongs to the call itself and is not stored.
+func remember(ctx context.Context, store *journal.Store, hash string, e journal.Entry) (journal.Entry, bool, error) {
 	if hash == "" {
 		return journal.Entry{}, true, nil
 	}
-	return store.Remember(ctx, hash, journal.Entry{Fingerprint: fingerprint, CallID: callID, Journal: journalID, Index: index, At: time.Now().UTC()}, keepKeys)
+	return store.Remember(ctx, hash, e, keepKeys)
 }
 
 // recall returns the entry of a principal's key. Version 0.1 stored keys by the name of the

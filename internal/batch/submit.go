@@ -104,17 +104,15 @@ func (c *Calls) submitHeld(ctx context.Context, s Submission, hash string, v adm
 		return nil, err
 	}
 	defer counted() // the ledger counts it as held from here on
-	if hash != "" {
-		kept, mine, err := c.o.Store.Remember(ctx, hash, journal.Entry{Fingerprint: s.Fingerprint, CallID: s.Call.ID, Held: true}, keepKeys)
-		if err != nil {
-			return nil, err
+	kept, mine, err := remember(ctx, c.o.Store, hash, journal.Entry{Fingerprint: s.Fingerprint, CallID: s.Call.ID, Held: true})
+	if err != nil {
+		return nil, err
+	}
+	if !mine {
+		if t, err := c.replayStored(ctx, kept, &s); !errors.Is(err, errNotHeld) {
+			return t, err
 		}
-		if !mine {
-			if t, err := c.replayStored(ctx, kept, &s); !errors.Is(err, errNotHeld) {
-				return t, err
-			}
-			s.Call.ID = kept.CallID
-		}
+		s.Call.ID = kept.CallID
 	}
 	held, err := c.o.Desk.Open(ctx, s.Call, v.Tool.Raw, &v.Assessment, s.CallbackURL)
 	if hash != "" && schema.KindOf(err) == schema.KindConflict {

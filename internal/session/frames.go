@@ -23,11 +23,7 @@ func ownRequestID(raw []byte) int64 {
 	n := int64(0)
 	for i, c := range raw {
 		if c-'0' > 9 || i > 17 {
-			f, err := strconv.ParseFloat(string(raw), 64)
-			if err != nil || f != math.Trunc(f) || f >= 1<<53 {
-				return 0
-			}
-			n = int64(f)
+			n, _ = wholeNumber(raw)
 			break
 		}
 		n = n*10 + int64(c-'0')
@@ -38,13 +34,14 @@ func ownRequestID(raw []byte) int64 {
 	return n
 }
 
-// wholeNumber returns a number without a fraction as decimal digits, such as 1 for 1.0, and any other
-// text unchanged.
-func wholeNumber(raw []byte) string {
-	if f, err := strconv.ParseFloat(string(raw), 64); err == nil && f == math.Trunc(f) && math.Abs(f) < 1<<53 {
-		return strconv.FormatInt(int64(f), 10)
+// wholeNumber returns the value of a number without a fraction, such as 1 for 1.0. ok is false, and the
+// value 0, for any other text and for numbers that a float64 may not hold exactly.
+func wholeNumber(raw []byte) (n int64, ok bool) {
+	f, err := strconv.ParseFloat(string(raw), 64)
+	if err != nil || f != math.Trunc(f) || math.Abs(f) >= 1<<53 {
+		return 0, false
 	}
-	return string(raw)
+	return int64(f), true
 }
 
 // envelope holds the members that a session adds to _meta in the params of each request.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -107,7 +108,10 @@ func (c *sdkConn) expects(id string) bool {
 
 // deliver passes an answer to the SDK. It returns false if the message is not an answer.
 func (c *sdkConn) deliver(raw, text []byte) bool {
-	id := wholeNumber(raw)
+	id := string(raw)
+	if n, ok := wholeNumber(raw); ok {
+		id = strconv.FormatInt(n, 10)
+	}
 	if !c.expects(id) {
 		c.recordLate(id, text)
 		return true

@@ -39,9 +39,9 @@ type Options struct {
 	// UnderWay limits concurrent attempts in total (128) and per receiver (4).
 	UnderWay, UnderWayEach int
 	// Waiting limits the waiting deliveries of all processes, in total (10,000) and per receiver
-	// of each tenant (1,000). WaitingBytes limits the size of their bodies (256 MiB, 32 MiB). Processes that accept
-	// deliveries at the same moment can exceed the limits by those deliveries. As many dead
-	// deliveries as Waiting are kept.
+	// of each tenant (1,000). WaitingBytes limits the size of their bodies (256 MiB, 32 MiB).
+	// Processes that accept deliveries at the same moment can exceed the limits by those deliveries.
+	// As many dead deliveries as Waiting are kept.
 	Waiting, WaitingEach           int
 	WaitingBytes, WaitingBytesEach int64
 	// Roots replaces the system's root certificates. If nil, the system's are used.

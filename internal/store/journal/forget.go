@@ -125,20 +125,7 @@ func (v *view) drop(tenant schema.TenantID, id schema.BatchID) {
 // remains. It is idempotent and may run in several processes concurrently.
 func (p *Payloads) Forget(ctx context.Context, tenant schema.TenantID, id schema.BatchID) error {
 	s := p.s
-	_, err := s.Change(ctx, tenant, id, func(m *Manifest) error {
-		switch {
-		case m.State != Ended:
-			return schema.Errorf(schema.KindConflict, "Journal %s is %s; its payloads can be deleted when it has ended.", id, m.State)
-		case m.Forgotten:
-			return errMarked
-		}
-		m.Purged, m.Forgotten = true, true
-		return nil
-	})
-	if schema.KindOf(err) == schema.KindNotFound {
-		s.view.drop(tenant, id) // expired, or of another tenant
-	}
-	if err != nil && !errors.Is(err, errMarked) {
+	if err := p.mark(ctx, tenant, id, "payloads", func(m *Manifest) []*bool { return []*bool{&m.Purged, &m.Forgotten} }); err != nil {
 		return err
 	}
 	// A process that claimed it before the mark, to settle a call, may still append to the logs.
@@ -152,13 +139,29 @@ func (p *Payloads) Forget(ctx context.Context, tenant schema.TenantID, id schema
 	if err := errors.Join(s.logs.purge(ctx, id, LogCalls), s.logs.purge(ctx, id, LogIntents), s.logs.purge(ctx, id, LogResults), s.objects.purge(ctx, id)); err != nil {
 		return unavailable(err)
 	}
-	_, err = s.Change(ctx, tenant, id, func(m *Manifest) error {
-		if m.Emptied {
+	return p.mark(ctx, tenant, id, "payloads", func(m *Manifest) []*bool { return []*bool{&m.Emptied} })
+}
+
+// mark sets marks of an ended journal, which say that a part of it is to be deleted, or has been. It is
+// idempotent. The error is of KindConflict if the journal has not ended.
+func (p *Payloads) mark(ctx context.Context, tenant schema.TenantID, id schema.BatchID, part string, marks func(*Manifest) []*bool) error {
+	_, err := p.s.Change(ctx, tenant, id, func(m *Manifest) error {
+		if m.State != Ended {
+			return schema.Errorf(schema.KindConflict, "Journal %s is %s; its %s can be deleted when it has ended.", id, m.State, part)
+		}
+		set := false
+		for _, mark := range marks(m) {
+			set = set || !*mark
+			*mark = true
+		}
+		if !set {
 			return errMarked
 		}
-		m.Emptied = true
 		return nil
 	})
+	if schema.KindOf(err) == schema.KindNotFound {
+		p.s.view.drop(tenant, id) // expired, or of another tenant
+	}
 	if errors.Is(err, errMarked) {
 		return nil
 	}

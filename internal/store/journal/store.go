@@ -329,36 +329,13 @@ func (s manifests) landed(ctx context.Context, id schema.BatchID, marks []string
 // PurgeCalls deletes the calls and intents of an ended journal of the tenant. The journal cannot be
 // claimed any more. It is idempotent; until it succeeds, [Payloads.WithCalls] returns the journal.
 func (s *Store) PurgeCalls(ctx context.Context, tenant schema.TenantID, id schema.BatchID) error {
-	_, err := s.Change(ctx, tenant, id, func(m *Manifest) error {
-		switch {
-		case m.State != Ended:
-			return schema.Errorf(schema.KindConflict, "Journal %s is %s; its calls can be deleted when it has ended.", id, m.State)
-		case m.Purged:
-			return errMarked
-		}
-		m.Purged = true
-		return nil
-	})
-	if schema.KindOf(err) == schema.KindNotFound {
-		s.view.drop(tenant, id) // expired, or of another tenant
-	}
-	if err != nil && !errors.Is(err, errMarked) {
+	if err := s.Payloads.mark(ctx, tenant, id, "calls", func(m *Manifest) []*bool { return []*bool{&m.Purged} }); err != nil {
 		return err
 	}
 	if err := errors.Join(s.logs.purge(ctx, id, LogCalls), s.logs.purge(ctx, id, LogIntents)); err != nil {
 		return unavailable(err)
 	}
-	_, err = s.Change(ctx, tenant, id, func(m *Manifest) error {
-		if m.CallsDeleted {
-			return errMarked
-		}
-		m.CallsDeleted = true
-		return nil
-	})
-	if errors.Is(err, errMarked) {
-		return nil
-	}
-	return err
+	return s.Payloads.mark(ctx, tenant, id, "calls", func(m *Manifest) []*bool { return []*bool{&m.CallsDeleted} })
 }
 
 // Delete deletes all data of an ended journal of the tenant.
