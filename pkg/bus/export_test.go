@@ -1,5 +1,7 @@
 package bus
 
+import "time"
+
 // GiveUp ends the subscription of the watch, as nats.go does when it gives up.
 func (t *Table[T]) GiveUp() error {
 	t.watch.mu.Lock()
@@ -21,3 +23,10 @@ func (t *Table[T]) See(v T, revision uint64) {
 
 // Publish publishes a message of core NATS.
 func (c *Conn) Publish(subject string, data []byte) error { return c.nc.Publish(subject, data) }
+
+// SetSilentFor sets silentFor and returns a function that restores it.
+func SetSilentFor(d time.Duration) (restore func()) {
+	was := silentFor
+	silentFor = d
+	return func() { silentFor = was }
+}

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -157,6 +158,28 @@ func (s *Server) Lag(t testing.TB, stream string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// Freeze leaves half of the direct reads of a stream unanswered, like a cluster one of whose servers is
+// frozen. It returns the number of these reads.
+func (s *Server) Freeze(t testing.TB, stream string) (unanswered func() int64) {
+	t.Helper()
+	nc, err := nats.Connect(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	var n atomic.Int64
+	if _, err = nc.Subscribe("frozen."+stream, func(*nats.Msg) { n.Add(1) }); err == nil {
+		err = nc.Flush()
+	}
+	if err == nil {
+		err = s.s.GlobalAccount().AddWeightedMappings("$JS.API.DIRECT.GET."+stream, server.NewMapDest("frozen."+stream, 50))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n.Load
 }
 
 // Streams returns the number of streams of an embedded server.
