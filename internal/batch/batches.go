@@ -84,7 +84,7 @@ func (b *Batches) Create(ctx context.Context, o Order) (m *journal.Manifest, rep
 	kept, mine, err := remember(ctx, b.o.Store, hash, journal.Entry{Fingerprint: o.Fingerprint, Journal: m.ID})
 	if err == nil && mine {
 		if owned, claimErr := b.o.Store.Claim(ctx, m.Principal.Tenant, m.ID, b.o.ID); claimErr == nil {
-			b.jobs.start(owned, false)
+			b.jobs.start(newJob(b.o, b.ids, owned))
 		}
 		return m, false, nil
 	}

@@ -180,9 +180,9 @@ func (x *executor) failed(it *item, t *retryState, left bool, err error) (res *s
 // refused ends a call that the gate refused. It adds it to the call records unless an attempt
 // already did.
 func (x *executor) refused(it *item, t *retryState, verdict *admission.Verdict, err error) error {
-	if it.attempt == 0 && it.noted == "" {
+	if !it.begun.Load() {
 		rec := x.l.place(it)
-		rec.Attempt, rec.PolicyDecision = 0, records.PolicyDecision{}
+		rec.Attempt, rec.PolicyDecision = it.attempt, records.PolicyDecision{}
 		x.l.o.Chain.Refused(it.call, rec, verdict, err)
 	}
 	return t.end(it, err, false)

@@ -169,6 +169,9 @@ func (h *heldCalls) endOf(it *item) (rec journal.ResultRecord, ended bool, err e
 	if a.Error != nil {
 		rec.Error = encodeError(a.Error)
 	}
+	if rec.Outcome == journal.Unknown {
+		rec.Recorded = records.IDOfHeld(a.Created, it.call.ID)
+	}
 	return rec, true, nil
 }
 

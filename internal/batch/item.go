@@ -23,7 +23,7 @@ type item struct {
 	// unstarted reports that the last attempt certainly did not start, although its intent is, or may
 	// be, stored.
 	unstarted bool
-	// noted is the id of the call in the call records.
+	// noted is the id of the call in the call records; see recordID.
 	noted schema.CallID
 	// waited reports whether a caller waits for this call.
 	waited bool
@@ -66,6 +66,15 @@ func (it *item) done(res *journal.ResultRecord) {
 		close(it.over)
 		it.takeBack() // releases the context
 	})
+}
+
+// recordID returns the id of the call in the call records, which differs from that of the call: records
+// are found by the time of their ids, and durable calls by their journal.
+func (it *item) recordID() schema.CallID {
+	if it.noted == "" {
+		it.noted = schema.NewCallID()
+	}
+	return it.noted
 }
 
 // isOver reports whether the processing of the item here has ended.

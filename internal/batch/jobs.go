@@ -172,7 +172,7 @@ func (js *jobs) take(m *journal.Manifest) {
 	if m.Kind == journal.Lane {
 		js.sealLane(ctx, m)
 	}
-	js.start(owned, false)
+	js.start(newJob(js.o, js.ids, owned))
 }
 
 // sealLane seals a lane whose front door is gone.
@@ -187,10 +187,9 @@ func (js *jobs) sealLane(ctx context.Context, m *journal.Manifest) {
 	}
 }
 
-// start runs a journal. direct means that a lane hands over its calls.
-func (js *jobs) start(owned *journal.Owned, direct bool) *job {
-	j := newJob(js.o, js.ids, owned)
-	j.direct = direct
+// start runs a job.
+func (js *jobs) start(j *job) {
+	owned := j.l.owned
 	js.mu.Lock()
 	js.owned[owned.ID()] = j
 	js.mu.Unlock()
@@ -198,7 +197,7 @@ func (js *jobs) start(owned *journal.Owned, direct bool) *job {
 		j.l.life.halt(errStopped) // the runner was stopped in the meantime
 	}
 	js.work.Go(func() {
-		if direct {
+		if j.direct {
 			j.runLane()
 		} else {
 			j.run()
@@ -210,7 +209,6 @@ func (js *jobs) start(owned *journal.Owned, direct bool) *job {
 			js.nudge() // released: another front door may have to resume it
 		}
 	})
-	return j
 }
 
 // takeBacks cancels calls of this front door whose cancellation was requested at another one.

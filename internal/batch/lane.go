@@ -161,7 +161,10 @@ func (ls *lanes) open(ctx context.Context, n *line) (*lane, error) {
 		owned.Close()
 		return nil, err
 	}
-	return &lane{job: ls.jobs.start(owned, true), writer: writer, opened: time.Now(), left: make(chan struct{})}, nil
+	j := newJob(ls.o, ls.jobs.ids, owned)
+	j.direct = true
+	ls.jobs.start(j)
+	return &lane{job: j, writer: writer, opened: time.Now(), left: make(chan struct{})}, nil
 }
 
 func (l *lane) use() (leave func()) {

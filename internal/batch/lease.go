@@ -47,14 +47,9 @@ func (l *lease) takenEnd(it *item) error {
 	return e
 }
 
-// place returns the call record of a call, without the call itself. The call has a new
-// id there: the log finds its records by the time of their ids, and the journal finds durable
-// calls.
+// place returns the call record of a call, without the call itself.
 func (l *lease) place(it *item) *records.Record {
-	if it.noted == "" {
-		it.noted = schema.NewCallID()
-	}
-	rec := &records.Record{ID: it.noted, Attempt: it.attempt + 1, Known: it.call.ID, CustomID: it.rec.CustomID}
+	rec := &records.Record{ID: it.recordID(), Attempt: it.attempt + 1, Known: it.call.ID, CustomID: it.rec.CustomID}
 	rec.PolicyDecision = it.judged
 	if l.m.Kind == journal.Batch {
 		rec.Batch, rec.Index = l.m.ID, int64(it.rec.Index)

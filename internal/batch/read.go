@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 
 	"github.com/callyard/callyard/internal/store/journal"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // readMost limits the calls of one read.
@@ -17,6 +18,9 @@ type reader struct {
 	exec     *executor
 	pipeline *pipeline
 	met      atomic.Uint64 // number of calls read
+	// records holds the ids in the call records of calls that run again. It lacks those of orders that
+	// an earlier owner stored; these calls get a second record.
+	records map[uint64]schema.CallID
 }
 
 // run reads the calls and starts them, until all have a result. It skips those of open, which the
@@ -91,7 +95,10 @@ func (r *reader) readAll(next uint64) (over bool, err error) {
 
 // begin starts a call once the window permits. It returns false if nothing new may start.
 func (r *reader) begin(c *journal.CallRecord) bool {
-	it := r.l.item(c, r.l.owned.Progress().Standing(c.Index).Attempt) // after a person's order to run it again
+	it := r.l.item(c, 0)
+	if again := r.l.owned.Progress().Standing(c.Index); again.Attempt > 0 { // a person ordered to run it again
+		it.attempt, it.noted = again.Attempt, r.records[c.Index]
+	}
 	if !r.l.calls.enlist(it) {
 		return true
 	}

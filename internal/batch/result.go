@@ -121,6 +121,9 @@ func (s *results) record(it *item, res *schema.Result, err error) journal.Result
 	case e.Kind == schema.KindCanceled:
 		rec.Outcome = journal.Canceled
 	}
+	if rec.Outcome == journal.Dead || rec.Outcome == journal.Unknown {
+		rec.Recorded = it.recordID()
+	}
 	return rec
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/callyard/callyard/internal/calls/records"
 	"github.com/callyard/callyard/internal/store/journal"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -60,8 +61,13 @@ func (c *Calls) Settle(ctx context.Context, id schema.CallID, who schema.Princip
 		return nil, err
 	}
 	if v.Again {
-		c.jobs.start(owned, false)
-	} else if err := owned.Release(ctx); err != nil {
+		j := newJob(c.o, c.ids, owned)
+		j.reader.records = map[uint64]schema.CallID{s.Index: s.Result.Recorded}
+		c.jobs.start(j)
+		return c.Status(ctx, id, who, 0)
+	}
+	c.record(s, v)
+	if err := owned.Release(ctx); err != nil {
 		c.o.Log.Debug("releasing a journal failed", "journal", journalID, "error", err)
 	}
 	return c.Status(ctx, id, who, 0)
@@ -77,15 +83,29 @@ func (c *Calls) settleHere(ctx context.Context, j *job, s *Status, who schema.Pr
 		return nil, err
 	}
 	if v.Again {
-		j.handOver(j.l.item(s.Call, s.Result.Attempt))
+		it := j.l.item(s.Call, s.Result.Attempt)
+		it.noted = s.Result.Recorded
+		j.handOver(it)
+	} else {
+		c.record(s, v)
 	}
 	return c.Status(ctx, s.CallID, who, 0)
+}
+
+// record writes the verdict to the call records, so that lists no longer show the call as unknown.
+func (c *Calls) record(s *Status, v Verdict) {
+	if s.Call == nil || s.Result.Recorded == "" {
+		return
+	}
+	call := &schema.Call{ID: s.CallID, Method: s.Call.Method, Server: s.Call.Server, Tool: s.Call.Tool, Principal: s.Principal, ReplayOf: s.Call.ReplayOf, Durable: true}
+	rec := &records.Record{ID: s.Result.Recorded, Attempt: max(s.Result.Attempt, 1), Known: s.CallID, Batch: s.Batch, Index: int64(s.Index), CustomID: s.Result.CustomID, State: StateOf(v.Outcome)}
+	c.o.Chain.Decided(call, rec)
 }
 
 func verdictRecord(s *Status, who schema.Principal, v Verdict) journal.ResultRecord {
 	rec := journal.ResultRecord{
 		Index: s.Index, CallID: s.CallID, Tenant: who.Tenant, CustomID: s.Result.CustomID, Attempt: s.Result.Attempt, Ended: time.Now(), Settle: journal.SettleDone, Outcome: v.Outcome,
-		By: who.Name, Reason: v.Reason,
+		By: who.Name, Reason: v.Reason, Recorded: s.Result.Recorded,
 	}
 	if v.Again {
 		rec.Settle, rec.Outcome = journal.SettleAgain, s.Result.Outcome

@@ -202,6 +202,16 @@ func (l log) settled(call *schema.Call, known *records.Record, res *schema.Resul
 	l.recorder.BeginWith(&rec, call.Arguments, true).End(records.Outcome{Result: res, Err: err})
 }
 
+// decided records a state that a person gave to a call.
+func (l log) decided(call *schema.Call, known *records.Record) {
+	if l.recorder == nil {
+		return
+	}
+	rec := l.recordOf(call, known, &records.PolicyDecision{})
+	rec.Ended = time.Now().UnixNano()
+	l.recorder.Add(&rec)
+}
+
 // held records a call that waits for an approval.
 func (l log) held(call *schema.Call, known *records.Record, judged *records.PolicyDecision, held *approval.Held) {
 	if l.recorder == nil {

@@ -66,6 +66,7 @@ const (
 	tagExtra       = 40
 	tagTenant      = 41
 	tagReplayOf    = 43 // 42 is tagSame
+	tagRecorded    = 44
 )
 
 const (

@@ -84,6 +84,7 @@ func appendResult(dst []byte, r *ResultRecord) []byte {
 	dst = frame.AppendString(dst, tagTenant, r.Tenant)
 	dst = frame.AppendString(dst, tagBy, r.By)
 	dst = frame.AppendString(dst, tagReason, r.Reason)
+	dst = frame.AppendString(dst, tagRecorded, r.Recorded)
 	return frame.End(dst, start, payload)
 }
 
@@ -255,6 +256,8 @@ func ReadResults(msg []byte, each func(*ResultRecord)) (Head, error) {
 				r.By = value
 			case tagReason:
 				r.Reason = value
+			case tagRecorded:
+				r.Recorded = schema.CallID(value)
 			default:
 				r.BodyObject.field(tag, value)
 			}

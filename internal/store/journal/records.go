@@ -139,6 +139,9 @@ type ResultRecord struct {
 	Settle Settle
 	By     string
 	Reason string
+	// Recorded is the id under which the call records list the call (records.Record.ID), for an
+	// outcome that a person may settle. It is empty if it is not known.
+	Recorded schema.CallID
 }
 
 // Intent returns the record for one call that is about to be sent.
