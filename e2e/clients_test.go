@@ -28,7 +28,7 @@ var clientSuites = []struct {
 	dir     string
 	command []string
 }{
-	{"go", "clients/go", []string{"env", "CGO_ENABLED=1", "go", "test", "-race", "-count=1", "-tags", "live", "./..."}},
+	{"go", "clients/go", []string{"env", "CGO_ENABLED=1", "go", "test", "-race", "-gcflags=all=-dwarf=false", "-count=1", "-tags", "live", "./..."}},
 	{"typescript", "clients/typescript", []string{"npm", "test", "--silent"}},
 	{"python", "clients/python", []string{"../../.cache/python/bin/python", "-W", "error::ResourceWarning", "-m", "unittest", "discover", "-s", "tests"}},
 	{"python types", "clients/python", []string{"../../.cache/python/bin/python", "-m", "mypy", "--cache-dir=/dev/null"}},

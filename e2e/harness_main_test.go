@@ -56,7 +56,7 @@ func run(m *testing.M) int {
 	})
 	programs.race = sync.OnceValues(func() (string, error) {
 		dir := filepath.Join(temp, "race")
-		return dir, proc.Build(programs.root, dir, []string{"-race"}, "frontdoor", "worker")
+		return dir, proc.Build(programs.root, dir, []string{"-race", "-gcflags=all=-dwarf=false"}, "frontdoor", "worker")
 	})
 	programs.bench = sync.OnceValues(func() (string, error) {
 		dir, err := programs.plain()

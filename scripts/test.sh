@@ -151,8 +151,9 @@ python_install() {
   say "installing the Python packages of $folder"
   log=$(mktemp)
   rm -rf "$venv"
-  # Wheels only, so that no package runs code during installation.
-  if ! { python3 -m venv "$venv" && "$venv/bin/pip" install --disable-pip-version-check --only-binary :all: \
+  # Wheels only, so that no package runs code during installation. Byte code is left to the first
+  # import: the tests import a small part of the modules.
+  if ! { python3 -m venv "$venv" && "$venv/bin/pip" install --disable-pip-version-check --only-binary :all: --no-compile \
     --require-hashes "${flags[@]}" --requirement "$folder/requirements.txt"; } >"$log" 2>&1 </dev/null; then
     cat "$log" >&2
     rm -f "$log"
@@ -304,6 +305,9 @@ packages_of() {
 # it, because they start programs instead of running our code in the test process; they build
 # some of those programs with the detector. $race=false switches the detector off.
 #
+# Without debug information, the builds with the detector take less time. The tests of e2e build such
+# programs with the same flags, so that they share the build cache.
+#
 # GOGC=400 saves a tenth of the time of the compiler and the linker. The tests themselves run
 # without it and without cgo, so that they build and run programs in the usual way.
 test_module() {
@@ -312,7 +316,7 @@ test_module() {
   mapfile -t packages
   [ ${#packages[@]} -gt 0 ] || return 0
   case $module in
-  . | bench) ! $race || cgo=1 flags=(-race) ;;
+  . | bench) ! $race || cgo=1 flags=(-race -gcflags=all=-dwarf=false) ;;
   esac
   GOGC=400 CGO_ENABLED=$cgo go -C "$module" test -exec "env -u GOGC CGO_ENABLED=0" -json -timeout 40m -p "$at_once" "${flags[@]}" "$@" "${packages[@]}" >>"$events"
 }
@@ -394,8 +398,8 @@ if [ "${1-}" = --trainers ]; then
   check_languages
   mkdir -p .cache/bin
   # The trainer itself, which needs torch and accelerate, does not run.
-  python_install e2e/clients-train/trl trl --no-deps --no-compile
-  python_install e2e/clients-train/verifiers verifiers --no-deps --no-compile
+  python_install e2e/clients-train/trl trl --no-deps
+  python_install e2e/clients-train/verifiers verifiers --no-deps
   exit 0
 fi
 trap 'trap - TERM; kill 0' INT TERM # also end the background processes
