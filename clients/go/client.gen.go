@@ -8347,7 +8347,7 @@ type ClientInterface interface {
 
 	// SettleCallWithBody Settle a call whose outcome is unknown
 	//
-	// Records the outcome of a call that was sent and whose outcome is unknown, or that was given up: done, failed, or run-again, which runs it once more.
+	// Records the outcome of a call that was sent and whose outcome is unknown, or that was given up: done, failed, or run-again, which runs it once more for its caller. You can settle your own calls and those of your tenant; with the scope admin in the default tenant, those of all tenants.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -8356,7 +8356,7 @@ type ClientInterface interface {
 
 	// SettleCall Settle a call whose outcome is unknown
 	//
-	// Records the outcome of a call that was sent and whose outcome is unknown, or that was given up: done, failed, or run-again, which runs it once more.
+	// Records the outcome of a call that was sent and whose outcome is unknown, or that was given up: done, failed, or run-again, which runs it once more for its caller. You can settle your own calls and those of your tenant; with the scope admin in the default tenant, those of all tenants.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -9282,7 +9282,7 @@ func (c *Client) ReplayCall(ctx context.Context, id string, params *ReplayCallPa
 
 // SettleCallWithBody Settle a call whose outcome is unknown
 //
-// Records the outcome of a call that was sent and whose outcome is unknown, or that was given up: done, failed, or run-again, which runs it once more.
+// Records the outcome of a call that was sent and whose outcome is unknown, or that was given up: done, failed, or run-again, which runs it once more for its caller. You can settle your own calls and those of your tenant; with the scope admin in the default tenant, those of all tenants.
 //
 // Takes any type of body and a specified content type.
 //
@@ -9301,7 +9301,7 @@ func (c *Client) SettleCallWithBody(ctx context.Context, id string, contentType 
 
 // SettleCall Settle a call whose outcome is unknown
 //
-// Records the outcome of a call that was sent and whose outcome is unknown, or that was given up: done, failed, or run-again, which runs it once more.
+// Records the outcome of a call that was sent and whose outcome is unknown, or that was given up: done, failed, or run-again, which runs it once more for its caller. You can settle your own calls and those of your tenant; with the scope admin in the default tenant, those of all tenants.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -15258,7 +15258,7 @@ type ClientWithResponsesInterface interface {
 
 	// SettleCallWithBodyWithResponse Settle a call whose outcome is unknown
 	//
-	// Records the outcome of a call that was sent and whose outcome is unknown, or that was given up: done, failed, or run-again, which runs it once more.
+	// Records the outcome of a call that was sent and whose outcome is unknown, or that was given up: done, failed, or run-again, which runs it once more for its caller. You can settle your own calls and those of your tenant; with the scope admin in the default tenant, those of all tenants.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15267,7 +15267,7 @@ type ClientWithResponsesInterface interface {
 
 	// SettleCallWithResponse Settle a call whose outcome is unknown
 	//
-	// Records the outcome of a call that was sent and whose outcome is unknown, or that was given up: done, failed, or run-again, which runs it once more.
+	// Records the outcome of a call that was sent and whose outcome is unknown, or that was given up: done, failed, or run-again, which runs it once more for its caller. You can settle your own calls and those of your tenant; with the scope admin in the default tenant, those of all tenants.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -25624,7 +25624,7 @@ func (c *ClientWithResponses) ReplayCallWithResponse(ctx context.Context, id str
 
 // SettleCallWithBodyWithResponse Settle a call whose outcome is unknown
 //
-// Records the outcome of a call that was sent and whose outcome is unknown, or that was given up: done, failed, or run-again, which runs it once more.
+// Records the outcome of a call that was sent and whose outcome is unknown, or that was given up: done, failed, or run-again, which runs it once more for its caller. You can settle your own calls and those of your tenant; with the scope admin in the default tenant, those of all tenants.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -25639,7 +25639,7 @@ func (c *ClientWithResponses) SettleCallWithBodyWithResponse(ctx context.Context
 
 // SettleCallWithResponse Settle a call whose outcome is unknown
 //
-// Records the outcome of a call that was sent and whose outcome is unknown, or that was given up: done, failed, or run-again, which runs it once more.
+// Records the outcome of a call that was sent and whose outcome is unknown, or that was given up: done, failed, or run-again, which runs it once more for its caller. You can settle your own calls and those of your tenant; with the scope admin in the default tenant, those of all tenants.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //

@@ -15,22 +15,39 @@ type Verdict struct {
 	Again   bool
 	Outcome journal.Outcome
 	Reason  string
+	by      string
 }
 
-// Settle stores the decision of a person about a call that is unknown or dead. Errors:
-// KindNotFound; KindConflict for a call in another state, or if another front door currently owns
-// its journal; KindInvalidRequest without a reason.
-func (c *Calls) Settle(ctx context.Context, id schema.CallID, who schema.Principal, v Verdict) (*Status, error) {
+// Settle stores the decision of a person about a call that is unknown or dead. The call is one of the
+// person, or of anybody in these tenants. Errors: KindNotFound; KindConflict for a call in another
+// state, or if another front door currently owns its journal; KindInvalidRequest without a reason.
+func (c *Calls) Settle(ctx context.Context, id schema.CallID, by schema.Principal, of schema.Tenants, v Verdict) (*Status, error) {
 	if v.Reason == "" {
 		return nil, schema.Errorf(schema.KindInvalidRequest, "A reason is required; it is stored with the outcome.")
 	}
-	s, err := c.Status(ctx, id, who, 0)
+	v.by = by.Name
+	s, err := c.Status(ctx, id, by, 0)
+	if schema.KindOf(err) == schema.KindNotFound {
+		owner, none := c.finder.owner(ctx, of, id)
+		switch {
+		case none == nil:
+			s, err = c.Status(ctx, id, owner, 0)
+		case schema.KindOf(none) != schema.KindNotFound:
+			err = none
+		}
+	}
+	if err == nil && s.Head != id {
+		s, err = c.Status(ctx, s.Head, s.Principal, 0) // the round with the unknown outcome
+	}
 	if err != nil {
 		return nil, err
 	}
-	if s.Head != id {
-		return c.Settle(ctx, s.Head, who, v) // the round with the unknown outcome
-	}
+	return c.settle(ctx, s, v)
+}
+
+// settle settles the call with the given state.
+func (c *Calls) settle(ctx context.Context, s *Status, v Verdict) (*Status, error) {
+	id, who := s.CallID, s.Principal
 	if v.Again && s.Call == nil {
 		return nil, schema.Errorf(schema.KindConflict, "The record of call %s was lost or has been deleted, so it cannot run again. Settle it as succeeded or failed.", id).WithCall(id)
 	}
@@ -39,7 +56,7 @@ func (c *Calls) Settle(ctx context.Context, id schema.CallID, who schema.Princip
 	}
 	journalID := journalOf(s)
 	if j := c.jobs.find(journalID); j != nil {
-		return c.settleHere(ctx, j, s, who, v)
+		return c.settleHere(ctx, j, s, v)
 	}
 	owned, err := c.o.Store.Claim(ctx, who.Tenant, journalID, c.o.ID)
 	if err != nil {
@@ -56,7 +73,7 @@ func (c *Calls) Settle(ctx context.Context, id schema.CallID, who schema.Princip
 			return nil, err
 		}
 	}
-	if err := owned.Results(ctx, verdictRecord(s, who, v)); err != nil {
+	if err := owned.Results(ctx, verdictRecord(s, v)); err != nil {
 		owned.Close()
 		return nil, err
 	}
@@ -74,12 +91,12 @@ func (c *Calls) Settle(ctx context.Context, id schema.CallID, who schema.Princip
 }
 
 // settleHere settles a call of a journal that runs here.
-func (c *Calls) settleHere(ctx context.Context, j *job, s *Status, who schema.Principal, v Verdict) (*Status, error) {
+func (c *Calls) settleHere(ctx context.Context, j *job, s *Status, v Verdict) (*Status, error) {
 	if !j.l.calls.whileOpen(j.l.window.begin) {
 		return nil, schema.Errorf(schema.KindConflict, "The journal of call %s is ending; settle the call again.", s.CallID).WithCall(s.CallID).RetryableAfter(time.Second)
 	}
 	defer j.l.window.end() // the journal does not end in the meantime
-	if err := j.l.owned.Results(ctx, verdictRecord(s, who, v)); err != nil {
+	if err := j.l.owned.Results(ctx, verdictRecord(s, v)); err != nil {
 		return nil, err
 	}
 	if v.Again {
@@ -89,7 +106,7 @@ func (c *Calls) settleHere(ctx context.Context, j *job, s *Status, who schema.Pr
 	} else {
 		c.record(s, v)
 	}
-	return c.Status(ctx, s.CallID, who, 0)
+	return c.Status(ctx, s.CallID, s.Principal, 0)
 }
 
 // record writes the verdict to the call records, so that lists no longer show the call as unknown.
@@ -102,10 +119,10 @@ func (c *Calls) record(s *Status, v Verdict) {
 	c.o.Chain.Decided(call, rec)
 }
 
-func verdictRecord(s *Status, who schema.Principal, v Verdict) journal.ResultRecord {
+func verdictRecord(s *Status, v Verdict) journal.ResultRecord {
 	rec := journal.ResultRecord{
-		Index: s.Index, CallID: s.CallID, Tenant: who.Tenant, CustomID: s.Result.CustomID, Attempt: s.Result.Attempt, Ended: time.Now(), Settle: journal.SettleDone, Outcome: v.Outcome,
-		By: who.Name, Reason: v.Reason, Recorded: s.Result.Recorded,
+		Index: s.Index, CallID: s.CallID, Tenant: s.Principal.Tenant, CustomID: s.Result.CustomID, Attempt: s.Result.Attempt, Ended: time.Now(), Settle: journal.SettleDone, Outcome: v.Outcome,
+		By: v.by, Reason: v.Reason, Recorded: s.Result.Recorded,
 	}
 	if v.Again {
 		rec.Settle, rec.Outcome = journal.SettleAgain, s.Result.Outcome

@@ -57,7 +57,7 @@ func TestJournalRunsBeforeTheOrderToRunItsCallAgainIsStored(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := &Calls{o: o, ids: testIDs, jobs: js, finder: &finder{o: o, ids: testIDs, jobs: js}}
-	if _, err := c.Settle(t.Context(), id, ann, Verdict{Again: true, Reason: "it is safe"}); err != nil {
+	if _, err := c.Settle(t.Context(), id, ann, schema.Tenants{}, Verdict{Again: true, Reason: "it is safe"}); err != nil {
 		t.Fatal(err)
 	}
 	work.Wait()
@@ -118,7 +118,7 @@ func TestNoCallIsOrderedAfterItsJournalHasEnded(t *testing.T) {
 	j.finish()
 	c := &Calls{o: o, ids: testIDs, jobs: js, finder: &finder{o: o, ids: testIDs, jobs: js}}
 	s := &Status{CallID: "call_1", Call: &journal.CallRecord{}, Result: &journal.ResultRecord{Outcome: journal.Unknown, Attempt: 1}}
-	if _, err := c.settleHere(t.Context(), j, s, ann, Verdict{Again: true, Reason: "r"}); schema.KindOf(err) != schema.KindConflict {
+	if _, err := c.settleHere(t.Context(), j, s, Verdict{Again: true, Reason: "r"}); schema.KindOf(err) != schema.KindConflict {
 		t.Errorf("%v", err)
 	}
 	if owned.Progress().Standing(0) != (journal.EffectiveOutcome{}) {

@@ -146,9 +146,37 @@ func over(ctx context.Context, it *item, wait time.Duration) *journal.ResultReco
 	}
 }
 
+// owner returns the principal of a call of these tenants, or KindNotFound.
+func (f *finder) owner(ctx context.Context, of schema.Tenants, id schema.CallID) (schema.Principal, error) {
+	journalID, index, ok := ParseCallID(id)
+	if !ok {
+		return schema.Principal{}, noCall(id)
+	}
+	m, err := journal.Find(ctx, f.o.Store, of, journalID)
+	if err != nil {
+		return schema.Principal{}, err
+	}
+	who := m.Principal
+	if m.Kind == journal.Lane {
+		c, err := f.o.Store.FindCall(ctx, of, journalID, index)
+		if err != nil {
+			return schema.Principal{}, err
+		}
+		who = c.Principal
+	}
+	if _, _, ok := f.ids.Find(id, who.Name); !ok || !of.Include(who.Tenant) {
+		return schema.Principal{}, noCall(id)
+	}
+	return who, nil
+}
+
+func noCall(id schema.CallID) error {
+	return schema.Errorf(schema.KindNotFound, "There is no call %q, or it has been deleted.", id)
+}
+
 // find reads the call and checks that it belongs to the principal.
 func (f *finder) find(ctx context.Context, id schema.CallID, who schema.Principal) (*Status, error) {
-	none := schema.Errorf(schema.KindNotFound, "There is no call %q, or it has been deleted.", id)
+	none := noCall(id)
 	journalID, index, ok := f.ids.Find(id, who.Name)
 	if !ok && f.lostID(id) {
 		return nil, journal.LostCall(id)

@@ -153,10 +153,11 @@ type Settlement struct {
 	Reason string
 }
 
-// Settle records a person's settlement of a durable call of the principal. Errors: KindNotFound;
-// KindConflict for a call that is not in a state to be settled; KindInvalidRequest without a
-// reason or for another target state.
-func (c *Calls) Settle(ctx context.Context, id schema.CallID, who schema.Principal, s Settlement) (*Status, error) {
+// Settle records a person's settlement of a durable call of that person, or of anybody in these
+// tenants. The call may have been made by a program that cannot settle it. Errors: KindNotFound;
+// KindConflict for a call that is not in a state to be settled; KindInvalidRequest without a reason or
+// for another target state.
+func (c *Calls) Settle(ctx context.Context, id schema.CallID, by schema.Principal, of schema.Tenants, s Settlement) (*Status, error) {
 	v := batch.Verdict{Reason: s.Reason}
 	switch s.As {
 	case schema.StateSucceeded:
@@ -168,7 +169,7 @@ func (c *Calls) Settle(ctx context.Context, id schema.CallID, who schema.Princip
 	default:
 		return nil, schema.Errorf(schema.KindInvalidRequest, "A call can be settled as succeeded, as failed, or to run again, but not as %s.", s.As)
 	}
-	b, err := c.o.Durable.Calls.Settle(ctx, id, who, v)
+	b, err := c.o.Durable.Calls.Settle(ctx, id, by, of, v)
 	if err != nil {
 		return nil, err
 	}

@@ -156,40 +156,31 @@ func withReason(text string) string {
 	return ": " + text
 }
 
-// executions checks that the call records can be read, and lists calls with an unknown outcome.
+// executions checks that the call records can be read, and lists calls with an unknown outcome: those of
+// all callers, or those of the key if it may not see others.
 func (x *examination) executions(ctx context.Context) {
 	const at = "call records"
 	var page callyard.CallList
 	since := x.clock.Add(-24 * time.Hour).UTC().Truncate(time.Second)
-	query := callyard.ListCallsParams{State: []callyard.ListCallsParamsState{callyard.ListCallsParamsStateUnknown}, Since: &since, Limit: new(shownMost)}
-	if _, err := x.look(ctx, x.c, with(x.c.api.ListCalls, &query), &page); err != nil {
+	query := callyard.ListCallsParams{State: []callyard.ListCallsParamsState{callyard.ListCallsParamsStateUnknown}, Since: &since, Limit: new(shownMost), Principal: new("*")}
+	whose, list := "the calls", "callyard calls --state unknown --since 24h --principal '*'"
+	_, err := x.look(ctx, x.c, with(x.c.api.ListCalls, &query), &page)
+	if refused, ok := errors.AsType[*exitError](err); ok && refused.code == exitRefused {
+		query.Principal, whose, list = nil, "your calls", "callyard calls --state unknown --since 24h"
+		_, err = x.look(ctx, x.c, with(x.c.api.ListCalls, &query), &page)
+	}
+	switch {
+	case err != nil:
 		x.fault(at, "they cannot be read: "+oneLine(err.Error()), "they are in the stream callyard_executions of NATS: check that JetStream is running and has disk space, and that the stream exists (a restart of a front door creates it again)")
-		return
+	case len(page.Calls) == 0:
+		x.ok(at, "they can be read; none of "+whose+" of the last day has an unknown outcome")
+	default:
+		more := ""
+		if len(page.Calls) == shownMost {
+			more = " at least"
+		}
+		x.note(at, fmt.Sprintf("the outcome of%s %d of %s of the last day is unknown, such as %s: check their effects before you send them again (%s)", more, len(page.Calls), whose, page.Calls[0].ID, list))
 	}
-	more := ""
-	if len(page.Calls) == shownMost {
-		more = " at least"
-	}
-	page.Calls = slices.DeleteFunc(page.Calls, func(call callyard.CallRecord) bool { return x.settled(ctx, call.ID) })
-	if len(page.Calls) == 0 && more == "" {
-		x.ok(at, "they can be read; none of your calls of the last day has an unknown outcome")
-		return
-	}
-	if len(page.Calls) == 0 {
-		x.note(at, "they can be read; the latest calls with an unknown outcome are settled, and there are earlier ones (callyard calls --state unknown --since 24h)")
-		return
-	}
-	x.note(at, fmt.Sprintf("the outcome of%s %d of your calls of the last day is unknown, such as %s: check their effects before you send them again (callyard calls --state unknown --since 24h)", more, len(page.Calls), page.Calls[0].ID))
-}
-
-// settled reports whether a call that ended with an unknown outcome has another state now. Its record keeps
-// the state in which it ended.
-func (x *examination) settled(ctx context.Context, id string) bool {
-	var call struct {
-		State string `json:"state"`
-	}
-	_, err := x.look(ctx, x.c, with2(x.c.api.GetCall, id, (*callyard.GetCallParams)(nil)), &call)
-	return err == nil && call.State != string(callyard.ListCallsParamsStateUnknown)
 }
 
 // approvals checks the approver and the approvals that are pending there.

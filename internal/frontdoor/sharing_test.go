@@ -62,6 +62,10 @@ func (h *countingWorker) Call(f *bus.CallFrame, to bus.ReplyTo) {
 			h.l.Progress(to, seq, []byte(`{"progressToken":1,"progress":1}`))
 		}
 		h.now.Add(-1)
+		if secret == "secret-unknown" {
+			h.l.Error(to, seq, schema.Errorf(schema.KindOutcomeUnknown, "The server was lost."), true, 0)
+			return
+		}
 		if strings.HasPrefix(secret, "secret-error") {
 			h.l.Error(to, seq, schema.Errorf(schema.KindProtocol, "The server says %s.", secret), true, 0)
 			return

@@ -303,7 +303,7 @@ export interface paths {
         put?: never;
         /**
          * Settle a call whose outcome is unknown
-         * @description Records the outcome of a call that was sent and whose outcome is unknown, or that was given up: done, failed, or run-again, which runs it once more.
+         * @description Records the outcome of a call that was sent and whose outcome is unknown, or that was given up: done, failed, or run-again, which runs it once more for its caller. You can settle your own calls and those of your tenant; with the scope admin in the default tenant, those of all tenants.
          */
         post: operations["settle-call"];
         delete?: never;

@@ -187,6 +187,11 @@ func (s *Store) Get(ctx context.Context, tenant schema.TenantID, id schema.Batch
 	return m, err
 }
 
+// Find returns a journal of these tenants. Errors: KindNotFound; KindUnavailable.
+func Find(ctx context.Context, s *Store, of schema.Tenants, id schema.BatchID) (*Manifest, error) {
+	return manifestOf(ctx, s, of, id)
+}
+
 // manifestOf returns a journal of these tenants, from the view if it is there. Looking up a journal of another
 // tenant takes as long as looking up one that does not exist.
 func manifestOf(ctx context.Context, s *Store, of schema.Tenants, id schema.BatchID) (*Manifest, error) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/callyard/callyard/internal/authn/scope"
 	"github.com/callyard/callyard/internal/calls"
 	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
 	"github.com/callyard/callyard/internal/frontdoor/rest/openapi"
@@ -124,11 +125,24 @@ func (c *handlers) settleCall(x *httpapi.Exchange, r *http.Request) error {
 	default:
 		return schema.Errorf(schema.KindInvalidRequest, "The member as must be done, failed or run-again.")
 	}
-	s, err := c.calls.Settle(r.Context(), schema.CallID(r.PathValue("id")), x.Principal, v)
+	s, err := c.calls.Settle(r.Context(), schema.CallID(r.PathValue("id")), x.Principal, settledBy(&x.Principal), v)
 	if err != nil {
 		return err
 	}
 	return c.sendCall(x, r, s)
+}
+
+// settledBy returns the tenants whose calls the principal may settle, besides its own calls. Most calls
+// are made by programs whose keys cannot settle them.
+func settledBy(who *schema.Principal) schema.Tenants {
+	switch {
+	case who.Grant == nil: // a key of a file, which sees only its own calls
+	case who.Tenant.Is(schema.DefaultTenant) && who.Has(scope.Admin):
+		return schema.AllTenants()
+	case who.Has(scope.Admin, scope.AdminTenant):
+		return schema.OnlyTenant(who.Tenant)
+	}
+	return schema.Tenants{}
 }
 
 func callStateAnswer(d *httpapi.Document, description string) *huma.Response {
@@ -149,7 +163,7 @@ func opCancelCall(d *httpapi.Document) huma.Operation {
 
 func opSettle(d *httpapi.Document) huma.Operation {
 	op := openapi.Operation(http.MethodPost, "/calls/{id}/settle", "settle-call", openapi.TagCalls, "Settle a call whose outcome is unknown",
-		"Records the outcome of a call that was sent and whose outcome is unknown, or that was given up: done, failed, or run-again, which runs it once more.", http.StatusNotFound, http.StatusConflict)
+		"Records the outcome of a call that was sent and whose outcome is unknown, or that was given up: done, failed, or run-again, which runs it once more for its caller. You can settle your own calls and those of your tenant; with the scope admin in the default tenant, those of all tenants.", http.StatusNotFound, http.StatusConflict)
 	op.Parameters = []*huma.Param{callIDParam()}
 	op.RequestBody = openapi.JSONBody(d.SchemaOf(reflect.TypeFor[SettleRequest]()), true, "The outcome and the reason.", map[string]any{"as": "done", "reason": "the invoice is in the books"})
 	op.Responses["200"] = callStateAnswer(d, "The call.")

@@ -117,7 +117,8 @@ def sync_detailed(
     """Settle a call whose outcome is unknown
 
      Records the outcome of a call that was sent and whose outcome is unknown, or that was given up:
-    done, failed, or run-again, which runs it once more.
+    done, failed, or run-again, which runs it once more for its caller. You can settle your own calls
+    and those of your tenant; with the scope admin in the default tenant, those of all tenants.
 
     Args:
         id (str):
@@ -152,7 +153,8 @@ def sync(
     """Settle a call whose outcome is unknown
 
      Records the outcome of a call that was sent and whose outcome is unknown, or that was given up:
-    done, failed, or run-again, which runs it once more.
+    done, failed, or run-again, which runs it once more for its caller. You can settle your own calls
+    and those of your tenant; with the scope admin in the default tenant, those of all tenants.
 
     Args:
         id (str):
@@ -182,7 +184,8 @@ async def asyncio_detailed(
     """Settle a call whose outcome is unknown
 
      Records the outcome of a call that was sent and whose outcome is unknown, or that was given up:
-    done, failed, or run-again, which runs it once more.
+    done, failed, or run-again, which runs it once more for its caller. You can settle your own calls
+    and those of your tenant; with the scope admin in the default tenant, those of all tenants.
 
     Args:
         id (str):
@@ -215,7 +218,8 @@ async def asyncio(
     """Settle a call whose outcome is unknown
 
      Records the outcome of a call that was sent and whose outcome is unknown, or that was given up:
-    done, failed, or run-again, which runs it once more.
+    done, failed, or run-again, which runs it once more for its caller. You can settle your own calls
+    and those of your tenant; with the scope admin in the default tenant, those of all tenants.
 
     Args:
         id (str):
