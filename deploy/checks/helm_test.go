@@ -174,6 +174,30 @@ func TestChartHasResourcesOfEachRole(t *testing.T) {
 	}
 }
 
+// TestDefaultImagesAreThoseOfTheRelease: with the default values, pods pull what a release publishes.
+func TestDefaultImagesAreThoseOfTheRelease(t *testing.T) {
+	release := read(t, "../../.goreleaser.yaml")
+	for _, o := range rendered(t, minimal) {
+		if o.kind() != "Deployment" && o.kind() != "Job" {
+			continue
+		}
+		image, _, _ := strings.Cut(fmt.Sprint(o.at("spec", "template", "spec", "containers", 0, "image")), ":")
+		if !strings.Contains(release, "images: ["+image+"]") {
+			t.Errorf("%s pulls %s, which .goreleaser.yaml does not publish", o.role(), image)
+		}
+	}
+}
+
+// TestAPersonStaysAtOneApprover: sessions of people are in the memory of one pod.
+func TestAPersonStaysAtOneApprover(t *testing.T) {
+	all := rendered(t, minimal)
+	for role, want := range map[string]any{"approver": "ClientIP", "frontdoor": nil} {
+		if got := onlyObject(t, all, role, "Service").at("spec", "sessionAffinity"); got != want {
+			t.Errorf("the service of %s has the session affinity %v, want %v", role, got, want)
+		}
+	}
+}
+
 func TestOnlyInitJobCreatesStreamsBeforeRolesStart(t *testing.T) {
 	all := rendered(t, everything)
 	for _, o := range all {
@@ -226,7 +250,7 @@ func TestChartSetsSchedulingOfEachRole(t *testing.T) {
 	if !strings.Contains(fmt.Sprint(in("spec", "containers", 0, "volumeMounts")), "/models") {
 		t.Error("the volume of workers is not mounted")
 	}
-	if image := onlyObject(t, all, "frontdoor", "Deployment").at("spec", "template", "spec", "containers", 0, "image"); image != "callyard/frontdoor:0.1.0" {
+	if image := onlyObject(t, all, "frontdoor", "Deployment").at("spec", "template", "spec", "containers", 0, "image"); image != "ghcr.io/callyard/frontdoor:0.1.0" {
 		t.Errorf("the image of front doors is %v", image)
 	}
 	if name := onlyObject(t, all, "frontdoor", "Deployment").at("spec", "template", "spec", "serviceAccountName"); name != "cy-frontdoor" {

@@ -14,7 +14,7 @@ labels:
   {{- include "callyard.labels" . | nindent 2 }}
 {{- end }}
 
-{{/* The pod: what all roles share, then what each has of its own. */}}
+{{/* The pod: the fields of all roles, then those of one role. */}}
 {{- define "callyard.pod" -}}
 metadata:
   labels:
@@ -153,7 +153,7 @@ and .reserve for the rest. */}}
 {{- int (ceil $sum) }}
 {{- end }}
 
-{{/* Completes .config: what all roles share, then settings (the role's own section), then
+{{/* Completes .config: the settings of all roles, then settings (the role's own section), then
 config (any section). The last one wins, key by key. */}}
 {{- define "callyard.complete" -}}
 {{- $section := ternary "front_door" .role (eq .role "frontdoor") }}
@@ -238,6 +238,9 @@ metadata:
   {{- end }}
 spec:
   type: {{ .values.service.type }}
+  {{- if eq .role "approver" }}
+  sessionAffinity: ClientIP # sessions of people are in the memory of one pod
+  {{- end }}
   selector:
     {{- include "callyard.labels" . | nindent 4 }}
   ports:
