@@ -130,7 +130,7 @@ func (c *Calls) ListHeld(ctx context.Context, batchID schema.BatchID, who schema
 
 // Cancel cancels a call of the principal. A call that is held or was not sent ends as canceled
 // and never runs. A running call is asked to stop; it ends with its actual outcome, or as unknown.
-// Errors: KindNotFound; KindConflict for a held call that runs or has ended.
+// Errors: KindNotFound, also for a plain call; KindConflict for a held call that runs or has ended.
 func (c *Calls) Cancel(ctx context.Context, id schema.CallID, who schema.Principal) (*Status, error) {
 	if c.stored(id) {
 		b, err := c.o.Durable.Calls.Cancel(ctx, id, who)
@@ -140,7 +140,10 @@ func (c *Calls) Cancel(ctx context.Context, id schema.CallID, who schema.Princip
 		return ofStored(b), nil
 	}
 	a, err := c.o.Desk.Cancel(ctx, id, who)
-	if err != nil {
+	switch {
+	case schema.KindOf(err) == schema.KindNotFound:
+		return nil, schema.Errorf(schema.KindNotFound, "You have no held or durable call %q. A call that is neither is canceled when its caller disconnects.", id)
+	case err != nil:
 		return nil, err
 	}
 	return OfApproval(a), nil

@@ -16,7 +16,7 @@ import (
 func addChangeCommands(calls *cobra.Command) *cobra.Command {
 	cancel := &cobra.Command{
 		Use:   "cancel ID",
-		Short: "Cancel a waiting or running call",
+		Short: "Cancel a held or durable call",
 		Args:  takes(1, 1),
 		RunE: withClient(func(ctx context.Context, c *client, args []string) error {
 			return changeCall(ctx, c, args[0], with(c.api.CancelCall, args[0]))

@@ -340,6 +340,16 @@ func (f *fabric) cancelCall(id string) string {
 	return s.State
 }
 
+func TestCancelOfAPlainCallSaysHowItIsCanceled(t *testing.T) {
+	t.Parallel()
+	f := openFabric(t, nil)
+	id := f.do("POST", "/servers/demo/tools/echo", `{}`, "Content-Type", "application/json").header.Get("Callyard-Call-Id")
+	a := f.do("POST", "/calls/"+id+"/cancel", "")
+	if id == "" || a.status != http.StatusNotFound || !strings.Contains(string(a.body), "no held or durable call") || !strings.Contains(string(a.body), "when its caller disconnects") {
+		t.Errorf("%s: %d %s", id, a.status, a.body)
+	}
+}
+
 func TestCallCanceledWhileRunningReportsItMayHaveRun(t *testing.T) {
 	t.Parallel()
 	f := openFabric(t, nil)
