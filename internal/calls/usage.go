@@ -26,7 +26,7 @@ type (
 // KindUnavailable.
 func (c *Calls) Usage(ctx context.Context, q UsageQuery) (*UsageReport, error) {
 	if c.o.Usage == nil {
-		return nil, schema.Errorf(schema.KindUnavailable, "Usage is not counted here: the operator must run callyard init, and update NATS to the permissions of this version.")
+		return nil, schema.Errorf(schema.KindUnavailable, "Usage is not counted here: the operator must load the NATS permissions of this version, run callyard init, and then restart the front door.")
 	}
 	return c.o.Usage.Report(ctx, q)
 }

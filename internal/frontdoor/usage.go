@@ -13,7 +13,7 @@ import (
 func (d *FrontDoor) openUsage(ctx context.Context, s *stores) *usage.Usage {
 	u, err := usage.Open(ctx, d.o.Stored, usage.Options{Records: s.records, Lead: d.leads, Counted: usage.CountIn(d.o.Metrics.Usage()), Log: d.o.Log})
 	if err != nil {
-		d.o.Log.Warn("this front door does not count usage: run `callyard init`, update NATS to the permissions of this version, and give it more space", "error", err)
+		d.o.Log.Warn("this front door does not count usage: load the NATS permissions of this version, run `callyard init`, give NATS more space if it lacks that, and then restart this front door", "error", err)
 		return nil
 	}
 	return u
