@@ -99,7 +99,7 @@ func withStored(cmd *cobra.Command, ofNATS bool, use func(ctx context.Context, c
 			return fail(exitUnreachable, "%w", err)
 		}
 		if err != nil {
-			return fail(exitUnreachable, "%w; stop `callyard up` first, or set nats.listen and pass that address with --nats", err)
+			return fail(exitUnreachable, "%w; to read the data of a `callyard up` that runs, set nats.listen and pass that address with --nats; `callyard audit` can also ask the front door, with --url", err)
 		}
 		defer func() {
 			if err := server.Close(); err != nil {

@@ -237,7 +237,7 @@ func putSet(ctx context.Context, c *client, name string, definition []byte) erro
 	if _, err := c.report(ctx, getSet(c, name), &now); err != nil {
 		return err
 	}
-	return c.out.text(oneLine(fmt.Sprintf("The set %s is stored; it has %d tools now. MCP clients use it at /mcp/@%s.", name, len(now.Tools), name)) + "\n")
+	return c.out.text(oneLine(fmt.Sprintf("The set %s is stored; it has %s now. MCP clients use it at /mcp/@%s.", name, count(len(now.Tools), "tool"), name)) + "\n")
 }
 
 func removeSet(ctx context.Context, c *client, args []string) error {
