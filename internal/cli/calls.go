@@ -219,8 +219,8 @@ func (v *shownCall) write(out screen) error {
 		place = string(v.BatchID) + ", call " + strconv.FormatInt(*v.Index, 10)
 	}
 	rows := [][]cell{cells("call", string(v.ID)), {{text: "state"}, callState(&v.View)}, cells("why", why), cells("tool", cmp.Or(v.Tool, v.Method)+" on "+string(v.Server)),
-		cells("requested by", v.Principal), cells("for", v.Owner), cells("came in", at(&v.Created)), cells("started", at(v.Started)), cells("ended", at(v.Ended)),
-		cells("in all", callTook(&v.View)), cells("at the server", when(v.TookMs > 0, time.Duration(v.TookMs*float64(time.Millisecond)).String())),
+		cells("requested by", v.Principal), cells("for", v.Owner), cells("created", at(&v.Created)), cells("started", at(v.Started)), cells("ended", at(v.Ended)),
+		cells("duration", callTook(&v.View)), cells("at the server", when(v.TookMs > 0, time.Duration(v.TookMs*float64(time.Millisecond)).String())),
 		cells("worker", string(v.Worker)), cells("front door", v.FrontDoor), cells("trace", v.TraceID), cells("attempt", when(v.Attempt > 0, strconv.Itoa(v.Attempt))),
 		cells("arguments", bytes(v.ArgumentsDigest, v.ArgumentBytes)), cells("result", bytes(v.ResultDigest, v.ResultBytes)), cells("durable", when(v.Durable, "yes")),
 		cells("replayed", when(v.Replayed, "yes, from an earlier request with the same key")), cells("approval", string(v.ApprovalID)), cells("batch", place),

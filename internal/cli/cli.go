@@ -58,6 +58,7 @@ func rootCommand() *cobra.Command {
 	addLists(root)
 	root.SetFlagErrorFunc(flagFault)
 	root.SetHelpCommand(helpCommand())
+	fitHelp(root)
 	root.Version = buildinfo.Read().String()
 	root.SetVersionTemplate("{{.Name}} {{.Version}}\n") // the same line as the command version
 	return root
