@@ -67,7 +67,7 @@ var newcomerPages = []tutorialPage{
 		{block: "frontdoor --nats", starts: []string{"a", "b"}},
 		{block: "callyard workers", want: []string{`(?m)^a_`, `(?m)^b_`, `42`}},
 		{block: "kill -TERM $A", want: []string{`42`}},
-		{block: "kill $(jobs -p)"},
+		{block: "kill $(jobs -p"},
 	}},
 }
 
