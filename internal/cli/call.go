@@ -148,17 +148,24 @@ func failedEvent(c *client, data []byte) error {
 // heldCall returns the error for a call that waits for approval and has not run.
 func heldCall(body []byte) error {
 	var h struct {
-		Risk         string `json:"risk_description"`
-		Confirmation string `json:"confirmation_id"`
-		Approval     string `json:"approval_url"`
-		Expires      string `json:"expires_at"`
+		Call     string    `json:"call_id"`
+		Risk     string    `json:"risk_description"`
+		Token    string    `json:"confirmation_id"`
+		Approval string    `json:"approval_url"`
+		Expires  time.Time `json:"expires_at"`
 	}
 	if err := json.Unmarshal(body, &h); err != nil {
-		return fail(exitRefused, "The call is held until it is confirmed; it has not run.")
+		return fail(exitRefused, "The call is held and has not run.")
 	}
-	text := "The call is held until it is confirmed; it has not run."
+	text, confirm, until := "The call is held until people approve it; it has not run.", "", ""
+	if h.Token != "" {
+		text, confirm = "The call is held until you confirm it; it has not run.", "POST /confirmations/"+h.Token+` with {"confirm":true}`
+	}
+	if !h.Expires.IsZero() {
+		until = h.Expires.UTC().Format(time.DateTime) + " UTC"
+	}
 	for _, l := range []struct{ name, value string }{
-		{"risk", h.Risk}, {"approve at", h.Approval}, {"confirmation", h.Confirmation}, {"until", h.Expires},
+		{"call", h.Call}, {"risk", h.Risk}, {"approve at", h.Approval}, {"confirm with", confirm}, {"until", until},
 	} {
 		if l.value != "" {
 			text += fmt.Sprintf("\n  %s: %s", l.name, oneLine(l.value))

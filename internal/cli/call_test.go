@@ -93,6 +93,10 @@ func TestHeldCallExitsAsRefused(t *testing.T) {
 	if stdout, _, code := typed(t, "", "call", "demo", "add", "--url", d.URL, "--json"); stdout != body || code != exitRefused {
 		t.Errorf("with --json: code %d, %q", code, stdout)
 	}
+	people := openDoor(t, map[string]answer{addLine: {status: http.StatusAccepted, media: "application/json", body: `{"call_id":"call_1","expires_at":"2026-11-21T13:27:28.123456789Z"}`}})
+	if _, stderr, _ := typed(t, "", "call", "demo", "add", "--url", people.URL); !strings.Contains(stderr, "until people approve it") || !strings.Contains(stderr, "call: call_1\n  until: 2026-11-21 13:27:28 UTC") {
+		t.Errorf("for people: %s", stderr)
+	}
 }
 
 // eventsAnswer is a response with a stream of server-sent events.
