@@ -79,7 +79,7 @@ type askedLine struct {
 func (a *askedLine) show(done, all int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	text := fmt.Sprintf("%d of %s", done, count(all, "question"))
+	text := fmt.Sprintf("%d of %s", done, count(all, "answer"))
 	now := time.Now()
 	switch {
 	case a.s.terminal && now.Sub(a.last) >= drawEvery:

@@ -73,7 +73,7 @@ func showComparison(out screen, c *report.Comparison) error {
 	if out.structured() {
 		return out.value(c)
 	}
-	text := fmt.Sprintf("%d samples in both runs, extraction %s. A is the first run, B the second.", c.Samples, c.Level)
+	text := fmt.Sprintf("%s in both runs, extraction %s. A is the first run, B the second.", count(c.Samples, "sample"), c.Level)
 	if c.OnlyA+c.OnlyB > 0 {
 		text += fmt.Sprintf(" %d only in the first and %d only in the second do not count.", c.OnlyA, c.OnlyB)
 	}
