@@ -50,8 +50,9 @@ bench: ## measure Callyard and direct clients; ARGS="--quick" and other flags
 	scripts/bench.sh $(ARGS)
 
 sandboxes: ## measure containers: warm hand-over, cold start, N calls (1000) at ten at once
-	CALLYARD_TEST_BIN=$(CURDIR)/.cache/bin $(GO) test -run '^$$' -bench 'Cold|Warm' -benchtime 50x ./internal/launch/sandbox
-	CALLYARD_TEST_BIN=$(CURDIR)/.cache/bin $(GO) test -run '^$$' -bench TenAtOnce -benchtime $(or $(N),1000)x -timeout 30m ./internal/launch/sandbox
+	scripts/test.sh --setup
+	$(TESTED) $(GO) test -run '^$$' -bench 'Cold|Warm' -benchtime 50x ./internal/launch/sandbox
+	$(TESTED) $(GO) test -run '^$$' -bench TenAtOnce -benchtime $(or $(N),1000)x -timeout 30m ./internal/launch/sandbox
 
 dead: ## functions that no command or test reaches in the static call graph; it does not include e2e
 	$(GO) tool -modfile=tools/lint/go.mod deadcode -test ./...
@@ -60,15 +61,18 @@ rolling: ## restarts, upgrades, faults of cluster nodes and two regions, under l
 	scripts/test.sh ./e2e/rolling
 
 scale: ## calls per second of one, two and four workers, and the speedup
-	CALLYARD_TEST_BIN=$(CURDIR)/.cache/bin $(GO) -C e2e test -run '^$$' -bench Workers -benchtime 1x ./rolling
+	scripts/test.sh --setup
+	$(TESTED) $(GO) -C e2e test -run '^$$' -bench Workers -benchtime 1x ./rolling
 
 console-scale: ## p50 and p95 of each page of the console with 500 servers, 5,000 tools, 100,000 calls and 10,000 approvals, and the cost of 50 viewers
-	CALLYARD_TEST_BIN=$(CURDIR)/.cache/bin CALLYARD_CONSOLE_SCALE=full $(GO) -C e2e test -run TestPagesOfTheConsoleWithMuchData -count 1 -v -timeout 30m .
+	scripts/test.sh --setup
+	$(TESTED) CALLYARD_CONSOLE_SCALE=full $(GO) -C e2e test -run TestPagesOfTheConsoleWithMuchData -count 1 -v -timeout 30m .
 
 mixed: ## an upgrade from the commit OLD and back, under load, with both versions at the same time
 	rm -rf .cache/old && mkdir -p .cache/old/source && git archive $(or $(OLD),HEAD~1) | tar -x -C .cache/old/source
 	cd .cache/old/source && $(GO) build -buildvcs=false -o ../bin/ ./cmd/frontdoor ./cmd/worker ./cmd/approver
-	CALLYARD_TEST_BIN=$(CURDIR)/.cache/bin CALLYARD_TEST_OLD=$(CURDIR)/.cache/old/bin $(GO) -C e2e test -tags mixed -count=1 -run TestThePreviousReleaseWorksWithThisOne -v ./rolling
+	scripts/test.sh --setup
+	$(TESTED) CALLYARD_TEST_OLD=$(CURDIR)/.cache/old/bin $(GO) -C e2e test -tags mixed -count=1 -run TestThePreviousReleaseWorksWithThisOne -v ./rolling
 
 chaos: ## break a fleet on purpose and check its promises; SHORT=1 or SIZE=medium, MATRIX=1, SEED=n, ONLY=names, OUT=folder
 	$(if $(MATRIX),scripts/test.sh --setup)
