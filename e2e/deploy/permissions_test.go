@@ -23,7 +23,7 @@ func TestPermissionFilesMatchTheBus(t *testing.T) {
 // permissions formats the roles for nats-server.
 func permissions(roles ...bus.Role) string {
 	var b strings.Builder
-	b.WriteString("# What each role may do: made of pkg/bus/roles.go by go -C e2e test ./deploy -update.\n# What is not listed is denied.\n")
+	b.WriteString("# The permissions of each role, generated from pkg/bus/roles.go by go -C e2e test ./deploy -update.\n# Everything else is denied.\n")
 	list := func(what string, subjects []string) {
 		fmt.Fprintf(&b, "  %s: { allow: [\n", what)
 		for _, s := range subjects {
