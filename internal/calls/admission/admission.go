@@ -88,7 +88,7 @@ type Verdict struct {
 // and [Gate.CheckMethod].
 func (g *Gate) Admit(call *schema.Call) (Verdict, error) {
 	if call.Timeout < 0 || call.Timeout > g.limits.MaxTimeout {
-		return Verdict{}, schema.Errorf(schema.KindInvalidRequest, "timeout_ms must be between 1 and %d.", g.limits.MaxTimeout.Milliseconds())
+		return Verdict{}, g.verify(call, call.Tool, schema.Errorf(schema.KindInvalidRequest, "timeout_ms must be between 1 and %d.", g.limits.MaxTimeout.Milliseconds()))
 	}
 	if call.Method == "" || call.Method == schema.MethodCallTool {
 		return g.Check(call)
@@ -108,7 +108,10 @@ func (g *Gate) mayName(call *schema.Call, tool string) error {
 			return err
 		}
 	}
-	return call.Principal.MayCall(call.Server, tool)
+	if err := call.Principal.MayCall(call.Server, tool); err != nil {
+		return g.verify(call, tool, err)
+	}
+	return nil
 }
 
 // CheckMethod checks a request other than tools/call, except for its params.
@@ -135,7 +138,7 @@ func (g *Gate) Check(call *schema.Call) (v Verdict, err error) {
 		return v, err
 	}
 	if v.Tool, err = g.catalog.Tool(call.Server, call.Tool); err != nil {
-		return v, err
+		return v, g.verify(call, call.Tool, err)
 	}
 	tool := &v.Tool
 	if err := tool.Refusal(); err != nil {

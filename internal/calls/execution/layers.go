@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/approval"
+	"github.com/callyard/callyard/internal/calls/admission"
 	"github.com/callyard/callyard/internal/calls/cache"
 	"github.com/callyard/callyard/internal/calls/quota"
 	"github.com/callyard/callyard/internal/calls/records"
@@ -187,9 +188,7 @@ func (l log) refused(call *schema.Call, known *records.Record, judged *records.P
 		return
 	}
 	rec := l.recordOf(call, known, judged)
-	if schema.KindOf(err) == schema.KindNotFound {
-		rec.Server, rec.Tool = "", ""
-	}
+	rec.Server, rec.Tool = admission.Names(call, err)
 	l.recorder.Begin(&rec).End(records.Outcome{Err: err})
 }
 
@@ -222,6 +221,9 @@ func (l log) held(call *schema.Call, known *records.Record, judged *records.Poli
 	l.recorder.Add(&rec)
 }
 
+// unknownName is the label of a server or tool that does not exist.
+const unknownName = "unknown"
+
 // meter counts calls in the metrics.
 type meter struct{ metrics *telemetry.Metrics }
 
@@ -234,12 +236,14 @@ func (m meter) deferred(call *schema.Call, state string) {
 // end counts a call that has ended. Names that do not exist do not become labels, because callers can
 // make them up.
 func (m meter) end(call *schema.Call, res *schema.Result, err error, began time.Time) {
-	server, tool := call.Server, call.Tool
-	if tool == "" {
+	server, tool := admission.Names(call, err)
+	if tool == "" && call.Tool == "" {
 		tool = call.Method
 	}
-	if schema.KindOf(err) == schema.KindNotFound {
-		server, tool = "unknown", "unknown"
+	if server == "" {
+		server, tool = unknownName, unknownName
+	} else if tool == "" {
+		tool = unknownName
 	}
 	m.metrics.CallEnded(string(server), tool, label(res, err), time.Since(began))
 }
