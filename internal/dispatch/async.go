@@ -148,14 +148,10 @@ func (p *AsyncCall) recall() (was asyncState) {
 	return was
 }
 
-// cancelSent sends the cancellation to the worker. The slot remains taken until the worker reports
-// that the call has ended.
+// cancelSent sends the cancellation to the worker.
 func (p *AsyncCall) cancelSent(seq uint64) {
 	p.router.client.Cancel(p.lane.worker, seq)
-	time.AfterFunc(p.attempt.budget+replyGrace, func() {
-		p.router.client.Forget(seq)
-		p.attempt.end(0)
-	})
+	p.attempt.leave(seq)
 }
 
 // takeOutLocked ends an asynchronous call that has not been sent and removes it from its queue.

@@ -122,16 +122,24 @@ type attempt struct {
 	client *bus.Client // for answers to requests of the server
 	router *Router
 	final  chan bus.ReplyFrame
-	parts  chan bus.ReplyFrame // created when a large result begins
-	ended  atomic.Bool         // the slot was released
-	asked  atomic.Int32        // number of credential requests
-	async  *AsyncCall          // if set, receives the final frame
+	parts  atomic.Pointer[chan bus.ReplyFrame] // created when a large result begins
+	ended  atomic.Bool                         // the slot was released
+	asked  atomic.Int32                        // number of credential requests
+	async  *AsyncCall                          // if set, receives the final frame
+	left   atomic.Pointer[leaving]             // set when its caller has left
+}
+
+// leaving is the wait for the end of a call whose caller has left.
+type leaving struct {
+	seq  uint64 // of the message
+	late *time.Timer
 }
 
 // partsWaiting is larger than the number of parts in one grant.
 const partsWaiting = 64
 
-// Reply handles one frame; see [bus.Receiver].
+// Reply handles one frame; see [bus.Receiver]. The loss of the worker may be reported on another
+// goroutine than a reply of the worker, at the same moment.
 func (a *attempt) Reply(f *bus.ReplyFrame) {
 	if a.worker != nil {
 		a.worker.heard.set(time.Now())
@@ -144,16 +152,15 @@ func (a *attempt) Reply(f *bus.ReplyFrame) {
 	case bus.ReplySaid:
 		a.serverMessage(f)
 	case bus.ReplyFirst:
-		if a.parts == nil {
-			a.parts = make(chan bus.ReplyFrame, partsWaiting)
+		parts := make(chan bus.ReplyFrame, partsWaiting)
+		if a.parts.CompareAndSwap(nil, &parts) {
 			a.end(time.Since(a.sent))
 			a.last(f)
 		}
 	case bus.ReplyPart:
 		a.part(f)
 	default:
-		if a.parts != nil {
-			a.part(f)
+		if a.part(f) {
 			return
 		}
 		took := time.Duration(0)
@@ -165,23 +172,30 @@ func (a *attempt) Reply(f *bus.ReplyFrame) {
 	}
 }
 
-// last passes the final frame to the waiting goroutine or the asynchronous call.
+// last passes the final frame to the waiting goroutine or the asynchronous call. It must not block,
+// because all replies of a router arrive on one goroutine.
 func (a *attempt) last(f *bus.ReplyFrame) {
 	if a.async != nil {
 		a.async.answered(a, f)
 		return
 	}
-	a.final <- *f
+	select {
+	case a.final <- *f:
+	default: // another final frame came first
+	}
 }
 
-func (a *attempt) part(f *bus.ReplyFrame) {
-	if a.parts == nil {
-		return
+// part passes a frame to the reader of a large result. It returns false if no large result has begun.
+func (a *attempt) part(f *bus.ReplyFrame) bool {
+	parts := a.parts.Load()
+	if parts == nil {
+		return false
 	}
 	select {
-	case a.parts <- *f:
+	case *parts <- *f:
 	default: // the reader detects the gap
 	}
+	return true
 }
 
 // end releases the slot, once.
@@ -189,10 +203,37 @@ func (a *attempt) end(took time.Duration) {
 	if a.ended.Swap(true) {
 		return
 	}
+	if l := a.left.Load(); l != nil {
+		a.letGo(l)
+	}
 	if a.worker != nil {
 		a.worker.owed.add(-1)
 	}
 	a.lane.release(took, kindOf(a.call))
+}
+
+// leave is called when the caller has left. The slot remains taken until the worker reports that the
+// call has ended, or should have.
+func (a *attempt) leave(seq uint64) {
+	l := &leaving{seq: seq}
+	l.late = time.AfterFunc(a.budget+replyGrace, func() {
+		a.client.Forget(seq)
+		a.end(0)
+	})
+	if !a.left.CompareAndSwap(nil, l) {
+		l.late.Stop() // it was called before
+	} else if a.ended.Load() {
+		a.letGo(l)
+	}
+}
+
+// letGo stops the timer of a call that has ended, because the timer keeps the call's arguments in
+// memory.
+func (a *attempt) letGo(l *leaving) {
+	l.late.Stop()
+	if a.async == nil {
+		a.client.Forget(l.seq) // nobody fetches the rest of a large result
+	}
 }
 
 // try sends the call to the worker of the lane and waits for its end. The second result is the
@@ -254,11 +295,7 @@ func (r *Router) try(ctx context.Context, call *schema.Call, l *lane, n int, sto
 			a.end(budget)
 			return nil, tryNone, errNoAnswer(call, l.worker, budget)
 		}
-		// The slot remains taken until the worker reports that the call has ended.
-		time.AfterFunc(budget+replyGrace, func() {
-			r.client.Forget(seq)
-			a.end(0)
-		})
+		a.leave(seq)
 		return nil, tryNone, errCanceledRunning(call)
 	}
 }
@@ -318,7 +355,7 @@ func (a *attempt) finish(ctx context.Context, f *bus.ReplyFrame) (*schema.Result
 	case bus.ReplyResult:
 		return &schema.Result{Body: f.Payload, ToolError: f.ToolError, InputRequired: f.Input, Worker: f.Worker, Took: f.Took}, tryNone, nil
 	case bus.ReplyFirst:
-		body, err := a.client.Fetch(ctx, f.Worker, *f, a.parts)
+		body, err := a.client.Fetch(ctx, f.Worker, *f, *a.parts.Load())
 		if err != nil {
 			e := unknown(a.call, "the tool ran and returned %d bytes, but they did not arrive in full: %v", f.Total, err)
 			return nil, tryNone, e
