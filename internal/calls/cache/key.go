@@ -30,11 +30,18 @@ func keyOf(call *schema.Call, sharedByAll bool) (k key) {
 	part(string(call.Server))
 	part(call.Tool)
 	part(call.ToolDigest)
-	if b = append(b, 0); !sharedByAll {
-		b[len(b)-1] = 1
+	var of byte // the parts that follow
+	tenant := call.Principal.Tenant.Stored()
+	if !sharedByAll {
+		of |= 1
+	}
+	if tenant != "" {
+		of |= 2
+	}
+	if b = append(b, of); !sharedByAll {
 		part(call.Principal.Name)
-	} else if tenant := call.Principal.Tenant.Stored(); tenant != "" {
-		b[len(b)-1] = 2
+	}
+	if tenant != "" {
 		part(string(tenant))
 	}
 	if len(call.Arguments) <= cap(b)-len(b) {

@@ -13,14 +13,20 @@ import (
 )
 
 func TestResultsAreNotSharedBetweenTenants(t *testing.T) {
-	of := func(tenant schema.TenantID) key {
-		return keyOf(&schema.Call{Server: "s", Tool: "t", Arguments: []byte(`{}`), Principal: schema.Principal{Name: "ann", Tenant: tenant}}, true)
+	// A principal is in two tenants if its key was moved from one to the other.
+	of := func(tenant schema.TenantID, shared bool) key {
+		return keyOf(&schema.Call{Server: "s", Tool: "t", Arguments: []byte(`{}`), Principal: schema.Principal{Name: "ann", Tenant: tenant}}, shared)
 	}
-	if of("red") == of("blue") || of("red") == of("") {
-		t.Error("two tenants have one key")
+	for _, shared := range []bool{false, true} {
+		if of("red", shared) == of("blue", shared) || of("red", shared) == of("", shared) {
+			t.Errorf("shared %t: two tenants have one key", shared)
+		}
+		if of("", shared) != of(schema.DefaultTenant, shared) {
+			t.Errorf("shared %t: the default tenant has two keys", shared)
+		}
 	}
-	if of("") != of(schema.DefaultTenant) {
-		t.Error("the default tenant has two keys")
+	if of("red", true) == of("red", false) {
+		t.Error("a result of one principal is shared")
 	}
 }
 
