@@ -83,8 +83,8 @@ func object(members map[string]json.RawMessage) []byte {
 	return append(b, '}')
 }
 
-// asks reports whether the result of a call requests input. The outcomes that workers keep
-// lack that flag, but only calls whose callers can be asked get input requests.
+// asks reports whether the result of a call requests input. The outcomes that workers of version 0.1
+// keep lack that flag, but only calls whose callers can be asked get input requests.
 func asks(it *item, res *schema.Result) bool {
 	if res.InputRequired || len(it.rec.Extra) == 0 || !bytes.Contains(res.Body, []byte(`"`+inputRequired+`"`)) {
 		return res.InputRequired

@@ -176,7 +176,7 @@ func (m *memory) asked(q *bus.OutcomeQuery, from bus.ReplyTo, now time.Time) []b
 		}
 		if k.state == bus.OutcomeEnded {
 			if f.Err = k.out.Err; f.Err == nil || f.Err.Kind == schema.KindResultTooLarge && k.out.Body == nil {
-				f.Result = &schema.Result{Body: k.out.Body, ToolError: k.out.ToolError, Worker: m.worker, Took: k.out.Took}
+				f.Result = &schema.Result{Body: k.out.Body, ToolError: k.out.ToolError, InputRequired: k.out.Input, Worker: m.worker, Took: k.out.Took}
 			}
 		}
 		answer = bus.AppendOutcome(answer, &f)

@@ -284,3 +284,15 @@ func TestCallsWithoutALedgerEntryAreRememberedBriefly(t *testing.T) {
 		t.Errorf("%d calls are remembered", m.count)
 	}
 }
+
+// Otherwise a front door whose reply was lost takes the question of a server for its final result.
+func TestARememberedRequestForInputIsOne(t *testing.T) {
+	now := time.Now()
+	m := newBriefMemory("w", now)
+	run(t, m, "asks", owner, session.Outcome{Body: []byte("{}"), Input: true, Started: true}, now)
+	run(t, m, "ends", owner, ok("{}"), now)
+	got := ask(t, m, owner, 0, now, "asks", "ends")
+	if !got[0].Result.InputRequired || got[1].Result.InputRequired {
+		t.Errorf("%+v, %+v", got[0].Result, got[1].Result)
+	}
+}

@@ -81,7 +81,7 @@ func AppendOutcome(dst []byte, f *Outcome) []byte {
 	flags := frame.Bit(flagRefused, f.Refused)
 	if f.Result != nil {
 		body = f.Result.Body
-		flags |= flagAnswered | frame.Bit(flagToolError, f.Result.ToolError)
+		flags |= flagAnswered | frame.Bit(flagToolError, f.Result.ToolError) | frame.Bit(flagInput, f.Result.InputRequired)
 	}
 	dst, start := beginFrame(dst)
 	dst = frame.AppendString(dst, tagID, f.CallID)
@@ -120,7 +120,7 @@ func ReadOutcomes(msg []byte, each func(Outcome)) error {
 				r.Took = frame.Duration(value)
 			case tagFlags:
 				flags := frame.Uint(value)
-				answered, r.ToolError = flags&flagAnswered != 0, flags&flagToolError != 0
+				answered, r.ToolError, r.InputRequired = flags&flagAnswered != 0, flags&flagToolError != 0, flags&flagInput != 0
 				f.Refused = flags&flagRefused != 0
 			case tagError:
 				f.Err = &schema.Error{}
