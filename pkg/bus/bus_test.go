@@ -450,6 +450,25 @@ func TestArgumentsOverTheMessageLimitAreRefusedBeforeTheyLeave(t *testing.T) {
 	}
 }
 
+// The message would exceed the limit because of the caller's groups. If NATS refused it, the router
+// would take each worker for one that has stopped.
+func TestCallOfAPrincipalInVeryManyGroupsIsRefusedIfItsMessageIsTooLarge(t *testing.T) {
+	s := bustest.StartProcess(t)
+	cl := client(t, s.Connect(t, "router"))
+	groups := make([]string, 1000)
+	for i := range groups {
+		groups[i] = fmt.Sprintf("%020d", i)
+	}
+	w := newWaiter()
+	_, err := cl.Send("w1", &bus.CallFrame{Groups: groups, Payload: make([]byte, 1<<20-bus.Headroom)}, w)
+	if schema.KindOf(err) != schema.KindTooLarge {
+		t.Errorf("got %v", err)
+	}
+	if _, err := cl.Send("w1", &bus.CallFrame{Groups: groups[:300], Payload: make([]byte, 1<<20-bus.Headroom)}, newWaiter()); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestToolSwitchIsSharedAndPersistent(t *testing.T) {
 	s := bustest.Start(t)
 	ctx := context.Background()

@@ -2,6 +2,7 @@ package bus
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -136,9 +137,9 @@ func (cl *Client) SendAny(f *CallFrame, to Receiver) (uint64, error) {
 }
 
 func (cl *Client) send(subject string, worker schema.WorkerID, f *CallFrame, to Receiver) (uint64, error) {
-	size := len(f.Payload) + len(f.Extra) + Headroom
+	size := len(f.Payload) + len(f.Extra) + headSize(f)
 	if most := cl.conn.MaxPayload(); size > most {
-		return 0, schema.Errorf(schema.KindTooLarge, "The arguments have %d bytes and exceed the limit of %d bytes for a message to a worker. Send less, or raise max_payload of the NATS server.", len(f.Payload), most-Headroom)
+		return 0, schema.Errorf(schema.KindTooLarge, "The arguments have %d bytes and exceed the limit of %d bytes for a message to a worker. Send less, or raise max_payload of the NATS server.", len(f.Payload), most-(size-len(f.Payload)))
 	}
 	p := &pendingCall{to: to, worker: worker, bulk: f.Bulk}
 	cl.mu.Lock()
@@ -159,9 +160,18 @@ func (cl *Client) send(subject string, worker schema.WorkerID, f *CallFrame, to 
 	return f.Seq, nil
 }
 
-// Headroom is an upper bound of the size of a frame head. Ids, names and the trace context
-// are limited where they are received.
+// Headroom is an upper bound of the size of a frame head without Extra, unless the caller is in an
+// extreme number of groups. Ids, names and the trace context are limited where they are received.
 const Headroom = 16 << 10
+
+// headSize returns an upper bound of the size of the head of f without Extra.
+func headSize(f *CallFrame) int {
+	groups := 0
+	for _, group := range f.Groups {
+		groups += len(group) + 1 + binary.MaxVarintLen32
+	}
+	return max(Headroom, groups+Headroom/2)
+}
 
 func (cl *Client) outboxOf(subject string) *outbox {
 	if b, ok := cl.outboxes.Load(subject); ok {
