@@ -67,6 +67,16 @@ func FindBucket(ctx context.Context, c *Conn, spec TableSpec) (*Bucket, error) {
 	return &Bucket{c, kv, spec}, nil
 }
 
+// ttl returns the time for which NATS keeps a row after its last write, which an operator may have
+// changed; 0 means forever.
+func (b *Bucket) ttl(ctx context.Context) (time.Duration, error) {
+	status, err := b.kv.Status(ctx)
+	if err != nil {
+		return 0, opening(err, "table", b.spec.What)
+	}
+	return status.TTL(), nil
+}
+
 // Put writes a row and returns its revision.
 func (b *Bucket) Put(ctx context.Context, key string, row []byte) (uint64, error) {
 	return b.wrote(b.kv.Put(ctx, key, row))

@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"sync"
+	"time"
 
 	"github.com/nats-io/nats.go"
 )
@@ -15,10 +17,12 @@ import (
 type Table[T any] struct {
 	b     *Bucket
 	key   func(*T) string
+	ttl   time.Duration // for which NATS keeps a row; 0 means forever
 	watch *StreamWatch
 
-	mu   sync.RWMutex
-	rows map[string]row[T]
+	mu    sync.RWMutex
+	rows  map[string]row[T]
+	prune int // number of rows at which those that expired are dropped
 }
 
 // row is a value with its revision, so that a delayed notification of an older write does not
@@ -26,8 +30,16 @@ type Table[T any] struct {
 type row[T any] struct {
 	value    T
 	revision uint64
+	at       time.Time // of the write
 	removed  bool
 }
+
+const (
+	// minPrune is the minimum number of rows at which those that expired are dropped.
+	minPrune = 1024
+	// expiredFor is the time for which an expired row remains in memory, because clocks differ.
+	expiredFor = time.Hour
+)
 
 // OpenTable opens a table and reads its rows; ctx limits that. key returns the key of a row.
 // changed, if not nil, is called after every later change, on one goroutine.
@@ -37,6 +49,11 @@ func OpenTable[T any](ctx context.Context, c *Conn, spec TableSpec, key func(*T)
 		return nil, err
 	}
 	t := &Table[T]{b: b, key: key, rows: make(map[string]row[T])}
+	if spec.Keep > 0 {
+		if t.ttl, err = b.ttl(ctx); err != nil {
+			return nil, err
+		}
+	}
 	t.watch, err = b.watch(ctx, func(key string, m *nats.Msg, revision uint64, live bool) {
 		t.take(key, m, revision)
 		if live && changed != nil {
@@ -51,7 +68,10 @@ func OpenTable[T any](ctx context.Context, c *Conn, spec TableSpec, key func(*T)
 
 // take applies one write from the watch.
 func (t *Table[T]) take(key string, m *nats.Msg, revision uint64) {
-	next := row[T]{revision: revision, removed: removal(m)}
+	next := row[T]{revision: revision, at: time.Now(), removed: removal(m)}
+	if meta, err := m.Metadata(); err == nil {
+		next.at = meta.Timestamp
+	}
 	if !next.removed {
 		if err := json.Unmarshal(m.Data, &next.value); err != nil {
 			t.b.c.log.Error("a row cannot be decoded; it is skipped", "bucket", t.b.spec.Bucket, "key", key, "error", err)
@@ -67,6 +87,12 @@ func (t *Table[T]) keep(key string, next row[T]) {
 	defer t.mu.Unlock()
 	if next.revision >= t.rows[key].revision {
 		t.rows[key] = next
+	}
+	if t.ttl > 0 && len(t.rows) >= max(t.prune, minPrune) {
+		// NATS removes expired rows without a notification.
+		oldest := time.Now().Add(-t.ttl - expiredFor)
+		maps.DeleteFunc(t.rows, func(_ string, r row[T]) bool { return r.at.Before(oldest) })
+		t.prune = 2 * len(t.rows)
 	}
 }
 
@@ -124,7 +150,7 @@ func (t *Table[T]) write(v T, store func(key string, body []byte) (uint64, error
 	key := t.key(&v)
 	revision, err := store(key, body)
 	if err == nil {
-		t.keep(key, row[T]{value: v, revision: revision})
+		t.keep(key, row[T]{value: v, revision: revision, at: time.Now()})
 	}
 	return revision, err
 }
@@ -139,7 +165,7 @@ func (t *Table[T]) Fresh(ctx context.Context, key string) (v T, revision uint64,
 	if err := json.Unmarshal(body, &v); err != nil {
 		return v, 0, fmt.Errorf("decoding a row of %s: %w", t.b.spec.What, err)
 	}
-	t.keep(key, row[T]{value: v, revision: revision})
+	t.keep(key, row[T]{value: v, revision: revision, at: time.Now()})
 	return v, revision, nil
 }
 
@@ -154,7 +180,7 @@ func (t *Table[T]) Delete(ctx context.Context, key string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.rows[key].revision == known { // otherwise the watch is further, possibly at a row that was written after the removal
-		t.rows[key] = row[T]{revision: known, removed: true}
+		t.rows[key] = row[T]{revision: known, at: time.Now(), removed: true}
 	}
 	return nil
 }
@@ -168,7 +194,7 @@ func (t *Table[T]) Remove(ctx context.Context, key string, revision uint64) erro
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.rows[key].revision == revision {
-		t.rows[key] = row[T]{revision: revision, removed: true}
+		t.rows[key] = row[T]{revision: revision, at: time.Now(), removed: true}
 	}
 	return nil
 }
