@@ -55,31 +55,31 @@ func (b *backlog) lines(who schema.PrincipalID, id schema.BatchID) (lines int, r
 	return lines, receiving
 }
 
-// openLocked counts the open batches of all principals and of one principal. A batch that is being
-// created counts once, whether or not the store lists it yet. b.mu must be held.
-func (b *backlog) openLocked(who schema.PrincipalID) (all, own int) {
-	seen := 0
+// open is a number of open batches: of all principals, of the principals of one tenant, and of one
+// principal.
+type open struct{ all, tenant, own int }
+
+// openLocked counts the open batches as seen by one principal. A batch that is being created counts
+// once, whether or not the store lists it yet. b.mu must be held.
+func (b *backlog) openLocked(who schema.PrincipalID) (n open) {
+	count := func(by schema.PrincipalID) {
+		n.all++
+		if by.Tenant == who.Tenant {
+			n.tenant++
+		}
+		if by == who {
+			n.own++
+		}
+	}
 	b.o.Store.EachOpen(schema.AllTenants(), func(m *journal.Manifest) {
-		if m.Kind != journal.Batch {
-			return
-		}
-		all++
-		if m.Principal.ID() == who {
-			own++
-		}
-		if by, reserved := b.opening[m.ID]; reserved {
-			seen++
-			if by == who {
-				own--
-			}
+		if _, reserved := b.opening[m.ID]; m.Kind == journal.Batch && !reserved {
+			count(m.Principal.ID())
 		}
 	})
 	for _, by := range b.opening {
-		if by == who {
-			own++
-		}
+		count(by)
 	}
-	return all - seen + len(b.opening), own
+	return n
 }
 
 func (b *backlog) linesOf(m *journal.Manifest) int {
@@ -99,24 +99,28 @@ const openAgain = 5 * time.Second
 func (b *backlog) reserve(o *Order, id schema.BatchID) (done func(), err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	all, own := b.openLocked(o.Principal.ID())
+	who := o.Principal.ID()
+	n := b.openLocked(who)
 	most := b.o.Quota.Batches(&o.Principal)
 	if most == 0 {
 		most = ownBatches(b.o.OpenBatches)
 	}
-	if all >= b.o.OpenBatches {
-		return nil, schema.Errorf(schema.KindUnavailable, "There are %d open batches, and the fleet's limit is %d (front_door.open_batches); no batch was created. Cancel unneeded batches, seal complete ones, or wait for some to end.", all, b.o.OpenBatches).RetryableAfter(openAgain)
+	if n.all >= b.o.OpenBatches {
+		return nil, schema.Errorf(schema.KindUnavailable, "There are %d open batches, and the fleet's limit is %d (front_door.open_batches); no batch was created. Cancel unneeded batches, seal complete ones, or wait for some to end.", n.all, b.o.OpenBatches).RetryableAfter(openAgain)
 	}
-	if own >= most {
-		return nil, schema.Errorf(schema.KindQuota, "You have %d open batches, and your limit is %d; no batch was created. Wait for one to end, or cancel one. (The operator sets the limit with batches, under limits.principals.)", own, most).RetryableAfter(openAgain)
+	if n.own >= most {
+		return nil, schema.Errorf(schema.KindQuota, "You have %d open batches, and your limit is %d; no batch was created. Wait for one to end, or cancel one. (The operator sets the limit with batches, under limits.principals.)", n.own, most).RetryableAfter(openAgain)
+	}
+	if share := max(tenantBatches(b.o.OpenBatches), most); who.Tenant != "" && n.tenant >= share {
+		return nil, schema.Errorf(schema.KindQuota, "Your tenant has %d open batches, and its limit is %d; no batch was created. Wait for one to end, or cancel one.", n.tenant, share).RetryableAfter(openAgain)
 	}
 	if b.o.Quota.Queues(&o.Principal) {
-		lines, _ := b.lines(o.Principal.ID(), "")
+		lines, _ := b.lines(who, "")
 		if err := b.o.Quota.Accept(&o.Principal, max(o.Calls, 1), lines); err != nil {
 			return nil, err
 		}
 	}
-	b.opening[id] = o.Principal.ID()
+	b.opening[id] = who
 	return func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -127,6 +131,10 @@ func (b *backlog) reserve(o *Order, id schema.BatchID) (done func(), err error) 
 // ownBatches returns the share of the fleet's open batches of a principal without a configured
 // limit: a quarter, so that one caller cannot lock out the others.
 func ownBatches(fleet int) int { return min(fleet, max(fleet/4, 16)) }
+
+// tenantBatches returns the share of the fleet's open batches of a tenant other than the default one:
+// the middle between that of all and that of a principal.
+func tenantBatches(fleet int) int { return (fleet + ownBatches(fleet)) / 2 }
 
 // mayQueue returns an error unless another single durable call of the principal may wait. done
 // must be called when the call was handed over, or was not accepted.

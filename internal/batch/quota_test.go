@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"fmt"
 	"log/slog"
 	"sync"
 	"testing"
@@ -51,7 +52,11 @@ func newLimitedBacklog(t *testing.T, fleet int, rules ...settings.PrincipalRule)
 
 // place reserves a batch of the principal.
 func (b *backlog) place(name string, id schema.BatchID) (func(), error) {
-	return b.reserve(&Order{Principal: schema.Principal{Name: name}}, id)
+	return b.placeOf("", name, id)
+}
+
+func (b *backlog) placeOf(tenant schema.TenantID, name string, id schema.BatchID) (func(), error) {
+	return b.reserve(&Order{Principal: schema.Principal{Name: name, Tenant: tenant}}, id)
 }
 
 func TestBatchBeingCreatedCountsOnce(t *testing.T) {
@@ -98,4 +103,27 @@ func TestPrincipalCannotTakeAllBatchSlots(t *testing.T) {
 	fill("ann", 25, schema.KindQuota)
 	fill("mass", 60, schema.KindQuota)
 	fill("ben", 15, schema.KindUnavailable)
+}
+
+func TestTenantCannotTakeAllBatchSlotsWithSeveralPrincipals(t *testing.T) {
+	b := newLimitedBacklog(t, 100)
+	n := 0
+	fill := func(tenant schema.TenantID, name string, want int, kind schema.Kind) {
+		t.Helper()
+		for got := 0; ; got++ {
+			n++
+			if _, err := b.placeOf(tenant, name, schema.BatchID(fmt.Sprint("batch-", n))); err != nil {
+				if got != want || schema.KindOf(err) != kind {
+					t.Errorf("%s of %q has %d places, and then %v", name, tenant, got, err)
+				}
+				return
+			}
+		}
+	}
+	fill("red", "red/1", 25, schema.KindQuota)
+	fill("red", "red/2", 25, schema.KindQuota)
+	fill("red", "red/3", 12, schema.KindQuota)
+	fill("red", "red/4", 0, schema.KindQuota)
+	fill("blue", "blue/1", 25, schema.KindQuota)
+	fill("", "ann", 13, schema.KindUnavailable)
 }
