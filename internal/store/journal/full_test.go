@@ -65,3 +65,30 @@ func TestNoJournalIsCreatedWhileItsCallsCannotBeStored(t *testing.T) {
 		t.Errorf("%d journals are open, want %d", n, before)
 	}
 }
+
+// A call whose result is large could not end while the stream of large results is full.
+func TestNoCallIsStoredWhileLargeResultsCannotBeStored(t *testing.T) {
+	p := newPlace(t, embedded.Options{})
+	s := p.connect(t, journal.Options{})
+	nc, err := nats.Connect("", nats.InProcessServer(p.s))
+	ok(t, err)
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	ok(t, err)
+	limit := func(most int64) {
+		t.Helper()
+		stream, err := js.Stream(t.Context(), bus.StreamObjects)
+		ok(t, err)
+		limited := stream.CachedInfo().Config
+		limited.MaxBytes = most
+		_, err = js.UpdateStream(t.Context(), limited)
+		ok(t, err)
+	}
+	limit(1) // the operator gave it less space than it uses
+	_, w := begin(t, s)
+	_, err = w.Append(t.Context(), calls(0, 1))
+	kind(t, err, schema.KindUnavailable)
+	limit(-1)
+	_, err = w.Append(t.Context(), calls(0, 1))
+	ok(t, err)
+}

@@ -9,8 +9,8 @@ import (
 )
 
 // spaceGuard refuses calls shortly before their stream is full, to leave space for the messages that end a
-// journal: seals, and those by which writers take over. It also refuses calls if the results stream is
-// almost full, because each call will need a result.
+// journal: seals, and those by which writers take over. It also refuses calls if the stream of results, or
+// that of large results, is almost full, because each call will need a result.
 type spaceGuard struct {
 	mu   sync.Mutex
 	left int64 // bytes that may be appended before the next check
@@ -18,16 +18,16 @@ type spaceGuard struct {
 
 const reserve = 16 // 1/reserve of the space is kept free
 
-// take reserves space for an append of n bytes.
-func (s *spaceGuard) take(ctx context.Context, logs *logs, n int) error {
+// take reserves space for an append of n bytes in each of the streams.
+func (s *spaceGuard) take(ctx context.Context, n int, streams ...*bus.Stream) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.left -= int64(n); s.left >= 0 {
 		return nil
 	}
 	left := int64(1) << 40
-	for _, log := range []Log{LogCalls, LogResults} {
-		state, err := logs.of(log).State(ctx)
+	for _, stream := range streams {
+		state, err := stream.State(ctx)
 		if err != nil {
 			return err
 		}

@@ -112,7 +112,7 @@ func (w *Writer) pack(ctx context.Context, calls []CallRecord) (_ []piece, err e
 		}
 	}
 	for _, piece := range p.pieces {
-		if err := w.s.space.take(ctx, w.s.logs, len(piece.frames)); err != nil {
+		if err := w.s.space.take(ctx, len(piece.frames), w.s.logs.calls, w.s.logs.results, w.s.objects.s); err != nil {
 			return nil, unavailable(err)
 		}
 	}
