@@ -76,6 +76,9 @@ const (
 	// confirms that it has arrived. Routers of version 0.1 do not.
 	servedKept = partTimeout
 	sweepEvery = 5 * time.Second
+	// idleSweeps is the number of sweeps without a reply after which the outbox for a router is
+	// dropped: ten minutes. A router that was restarted has another subject for replies.
+	idleSweeps = 120
 	grantQueue = 1024
 )
 
@@ -289,7 +292,7 @@ func (l *Listener) outboxOf(to ReplyTo) *outbox {
 		return b.(*outbox)
 	}
 	fresh := &outbox{
-		nc: l.conn.nc, subject: string(to) + "r", limit: min(2*partSize, l.conn.MaxPayload()), later: make(chan struct{}, 1),
+		nc: l.conn.nc, subject: string(to) + "r", limit: min(2*partSize, l.conn.MaxPayload()), later: make(chan struct{}, 1), done: make(chan struct{}),
 		onError: func(_ uint64, err error) { l.log.Error("replies were not sent", "error", err) },
 	}
 	b, there := l.outboxes.LoadOrStore(to, fresh)
@@ -347,6 +350,12 @@ func (l *Listener) sweep(now time.Time) {
 			l.dropLocked(seq)
 		}
 	}
+	l.outboxes.Range(func(to, out any) bool {
+		if out.(*outbox).retire(idleSweeps) {
+			l.outboxes.CompareAndDelete(to, out)
+		}
+		return true
+	})
 }
 
 // Transfers returns the number of large results that wait to be fetched.

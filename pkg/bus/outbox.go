@@ -37,7 +37,12 @@ type outbox struct {
 	lastReply time.Time // time of the last reply
 	timer     *time.Timer
 
-	later chan struct{} // used only by an outbox for replies: wakes its publisher
+	// The following fields are used only by an outbox for replies.
+	later   chan struct{} // wakes its publisher
+	done    chan struct{} // closed when the outbox is retired
+	used    bool          // since the last sweep
+	idle    int           // consecutive sweeps without use
+	retired bool          // it has no publisher any longer
 }
 
 const (
@@ -78,6 +83,7 @@ func (o *outbox) appendLocked(size int, appendFrame func(dst []byte) []byte) (fa
 func (o *outbox) add(size int, alone bool, appendFrame func(dst []byte) []byte) {
 	o.mu.Lock()
 	failed := o.appendLocked(size, appendFrame)
+	o.used = true
 	o.leave(failed, alone)
 }
 
@@ -192,6 +198,13 @@ func (o *outbox) endedWithout(bulk bool) {
 func (o *outbox) addLater(size int, appendFrame func(dst []byte) []byte) {
 	o.mu.Lock()
 	failed := o.appendLocked(size, appendFrame)
+	o.used = true
+	if o.retired {
+		failed = o.publishLocked(failed)
+		o.mu.Unlock()
+		o.report(failed)
+		return
+	}
 	wake := !o.writing
 	o.writing = true
 	o.mu.Unlock()
@@ -201,10 +214,29 @@ func (o *outbox) addLater(size int, appendFrame func(dst []byte) []byte) {
 	}
 }
 
-// publishLater publishes the frames that addLater added, until stop is closed.
+// retire ends the publisher of an outbox that was not used for a number of sweeps. It reports whether
+// the outbox is retired. Frames that are added later are still sent.
+func (o *outbox) retire(sweeps int) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	switch {
+	case o.used || o.writing || len(o.filling) > 0:
+		o.used, o.idle = false, 0
+	case !o.retired:
+		if o.idle++; o.idle >= sweeps {
+			o.retired, o.spare = true, nil
+			close(o.done)
+		}
+	}
+	return o.retired
+}
+
+// publishLater publishes the frames that addLater added, until stop is closed or the outbox is retired.
 func (o *outbox) publishLater(stop <-chan struct{}) {
 	for ended := false; !ended; {
 		select {
+		case <-o.done:
+			return
 		case <-stop:
 			ended = true // frames that were added before are still sent
 		case <-o.later:
