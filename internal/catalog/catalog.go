@@ -218,6 +218,7 @@ func (c *Catalog) expire(now time.Time) {
 	var gone []schema.WorkerID
 	// While our own connection is down, no announcement arrives, so no worker is dropped.
 	down := c.conn.Ready() != nil
+	deaf := down || c.peers.deaf(now)
 	c.mu.Lock()
 	if down {
 		for _, w := range c.workers {
@@ -238,10 +239,10 @@ func (c *Catalog) expire(now time.Time) {
 		c.rebuildLocked()
 	}
 	c.mu.Unlock()
-	c.router.SetRouters(c.peers.expire(now, down))
+	c.router.SetRouters(c.peers.expire(now, deaf))
 	for _, id := range gone {
 		c.log.Warn("a worker stopped responding", "worker", id)
-		c.router.RemoveWorker(id)
+		c.router.RemoveWorker(id, deaf)
 	}
 	if len(gone) > 0 || forgotten {
 		c.changes.notify()

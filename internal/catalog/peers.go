@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -19,7 +20,19 @@ type peers struct {
 	mu        sync.RWMutex
 	routers   map[string]peer
 	approvers map[string]peer
+	// lost holds the time at which each front door that fell silent was last heard, for lostFor. since
+	// is the time from which on front doors are heard.
+	lost  map[string]time.Time
+	since time.Time
 }
+
+const (
+	// lostFor is longer than the grace period of any caller of [RouterMayLive].
+	lostFor = time.Minute
+	// deafAfter is the silence after which the own announcements should have arrived. It is shorter than
+	// the silence after which others count as lost.
+	deafAfter = 2 * bus.AnnounceEvery
+)
 
 // peer is the last announcement of a process.
 type peer struct {
@@ -29,7 +42,7 @@ type peer struct {
 }
 
 func newPeers(id string) *peers {
-	return &peers{id: id, routers: make(map[string]peer), approvers: make(map[string]peer)}
+	return &peers{id: id, routers: make(map[string]peer), approvers: make(map[string]peer), lost: make(map[string]time.Time), since: time.Now()}
 }
 
 // own returns the announcement of this front door. It leaves out the servers: in a process that is
@@ -49,6 +62,7 @@ func (p *peers) sawRouter(d *schema.FrontDoor) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.routers[d.ID] = peer{d.InForce, d, time.Now()}
+	delete(p.lost, d.ID)
 	return len(p.routers)
 }
 
@@ -58,26 +72,54 @@ func (p *peers) sawApprover(id string, inForce []schema.InForce) {
 	p.approvers[id] = peer{inForce: inForce, seen: time.Now()}
 }
 
-// expire drops silent processes and returns the number of front doors. While our own connection is
-// down, it drops no approver.
-func (p *peers) expire(now time.Time, down bool) int {
+// expire drops silent processes and returns the number of front doors. While nobody can be heard, the time
+// does not count.
+func (p *peers) expire(now time.Time, deaf bool) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if deaf {
+		p.hearLocked(now)
+	}
 	for id, r := range p.routers {
 		if now.Sub(r.seen) > silentFor && id != p.id {
 			delete(p.routers, id)
+			p.lost[id] = r.seen
 		}
 	}
 	for id, a := range p.approvers {
-		switch {
-		case down:
-			a.seen = now
-			p.approvers[id] = a
-		case now.Sub(a.seen) > silentFor:
+		if now.Sub(a.seen) > silentFor {
 			delete(p.approvers, id)
 		}
 	}
+	maps.DeleteFunc(p.lost, func(_ string, seen time.Time) bool { return now.Sub(seen) > lostFor })
 	return len(p.routers)
+}
+
+// deaf reports whether even the announcements of this front door do not arrive here, so that nobody can be
+// heard: NATS is frozen, or was and still delivers older messages.
+func (p *peers) deaf(now time.Time) bool {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	own, ok := p.routers[p.id]
+	return ok && now.Sub(own.seen) > deafAfter
+}
+
+// hearLocked lets the silence of all other processes begin now.
+func (p *peers) hearLocked(now time.Time) {
+	p.since = now
+	for id, r := range p.routers {
+		if id != p.id {
+			r.seen = now
+			p.routers[id] = r
+		}
+	}
+	for id, a := range p.approvers {
+		a.seen = now
+		p.approvers[id] = a
+	}
+	for id := range p.lost {
+		p.lost[id] = now
+	}
 }
 
 // count returns the number of front doors.
@@ -92,6 +134,21 @@ func (p *peers) routerAlive(id string) bool {
 	defer p.mu.RUnlock()
 	_, ok := p.routers[id]
 	return ok || id == p.id
+}
+
+// routerMayLive reports whether a front door is alive, or may be: it was heard within the grace period, or
+// could not be heard for that long.
+func (p *peers) routerMayLive(id string, grace time.Duration) bool {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	if _, ok := p.routers[id]; ok || id == p.id {
+		return true
+	}
+	last, ok := p.lost[id]
+	if !ok {
+		last = p.since
+	}
+	return time.Since(last) <= max(grace, silentFor)
 }
 
 // processes returns the front doors, this one first, and the approvers.

@@ -378,3 +378,10 @@ func (c *Catalog) Routers() int { return c.peers.count() }
 
 // RouterAlive reports whether a router announced itself within the last seconds.
 func (c *Catalog) RouterAlive(id string) bool { return c.peers.routerAlive(id) }
+
+// RouterMayLive reports whether a router is alive, or may be: it was heard within the grace period, of at
+// most a minute, or this front door could not hear others for that long. A grace period of 0 means that
+// of [Catalog.RouterAlive].
+func RouterMayLive(c *Catalog, id string, grace time.Duration) bool {
+	return c.peers.routerMayLive(id, grace)
+}

@@ -16,6 +16,12 @@ import (
 func partitioned(t *testing.T, c *schema.Call) (r *Router, ended <-chan string) {
 	srv := bustest.Start(t)
 	srv.URL += "," + strings.Replace(srv.URL, "127.0.0.1", "localhost", 1)
+	return silent(t, srv, c, false)
+}
+
+// silent returns a router whose worker fell silent with a call in flight, and a channel for the end of
+// the call.
+func silent(t *testing.T, srv *bustest.Server, c *schema.Call, deaf bool) (r *Router, ended <-chan string) {
 	r = startRouter(t, srv)
 	got := make(chan struct{}, 1)
 	startScripted(t, srv, r, "w", func(w *scripted, f *bus.CallFrame, to bus.ReplyTo) {
@@ -38,7 +44,7 @@ func partitioned(t *testing.T, c *schema.Call) (r *Router, ended <-chan string) 
 		end <- string(res.Body)
 	}()
 	<-got
-	r.RemoveWorker("w")
+	r.RemoveWorker("w", deaf)
 	return r, end
 }
 
@@ -55,6 +61,24 @@ func TestCallWaitsForPartitionedWorker(t *testing.T) {
 		t.Errorf("it ended as %s", how)
 	}
 	idle(t, r)
+}
+
+func TestCallWaitsForItsWorkerIfNATSDeliversNothing(t *testing.T) {
+	for _, deaf := range []bool{true, false} {
+		r, ended := silent(t, bustest.Start(t), call(false), deaf)
+		if !deaf { // only the worker is silent
+			if how := <-ended; how != string(schema.KindOutcomeUnknown) {
+				t.Errorf("it ended as %s", how)
+			}
+			continue
+		}
+		r.giveUp(time.Now())
+		r.SetWorker(&schema.Worker{ID: "w", Servers: []schema.Server{{ID: "s", State: schema.StateInitialized, Slots: 8}}})
+		if how := <-ended; how != `"ran once"` {
+			t.Errorf("it ended as %s", how)
+		}
+		idle(t, r)
+	}
 }
 
 func TestWorkerThatDoesNotReconnectIsGivenUp(t *testing.T) {

@@ -70,7 +70,7 @@ func TestCallWithIntentIsNotSentToAnUnknownWorker(t *testing.T) {
 	srv := bustest.Start(t)
 	r := startRouter(t, srv)
 	w, conn := startScripted(t, srv, r, "unseen", echo)
-	r.RemoveWorker("unseen")
+	r.RemoveWorker("unseen", false)
 	if err := w.l.Offer("s"); err != nil {
 		t.Fatal(err)
 	}

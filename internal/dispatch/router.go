@@ -252,11 +252,11 @@ func (r *Router) SetRouters(n int) {
 	settle(touched)
 }
 
-// RemoveWorker removes a worker that has fallen silent and ends its calls in flight. In a cluster
-// the worker may only be disconnected, so calls whose outcome it remembers, and that no other
-// worker may run, end later; see returnGrace.
-func (r *Router) RemoveWorker(id schema.WorkerID) {
-	held := r.conn.Clustered()
+// RemoveWorker removes a worker that has fallen silent and ends its calls in flight. In a cluster the
+// worker may only be disconnected, and deaf means that NATS delivers nothing here. In both cases calls
+// whose outcome the worker remembers, and that no other worker may run, end later; see returnGrace.
+func (r *Router) RemoveWorker(id schema.WorkerID, deaf bool) {
+	held := deaf || r.conn.Clustered()
 	r.mu.Lock()
 	w := r.workers[id]
 	delete(r.workers, id)

@@ -254,7 +254,7 @@ func TestUnannouncedWorkerIsReachedThroughItsServer(t *testing.T) {
 	srv := bustest.Start(t)
 	r := startRouter(t, srv)
 	w, conn := startScripted(t, srv, r, "unseen", echo)
-	r.RemoveWorker("unseen")
+	r.RemoveWorker("unseen", false)
 	_, err := r.Do(context.Background(), call(false))
 	if e := schema.AsError(err); e.Kind != schema.KindUnavailable || !e.Retryable || e.RetryAfter == 0 {
 		t.Errorf("with nobody there: %+v", err)
@@ -279,8 +279,8 @@ func TestARefusalNamesTheErrorOfAServerThatNoWorkerCanRun(t *testing.T) {
 	if e := schema.AsError(err); e.Kind != schema.KindUnavailable || !e.Retryable || !strings.HasPrefix(e.Detail, `Server "s" is not ready: No program is attached; the call did not start.`) {
 		t.Errorf("got %+v", err)
 	}
-	r.RemoveWorker("a")
-	r.RemoveWorker("b")
+	r.RemoveWorker("a", false)
+	r.RemoveWorker("b", false)
 	if _, err := r.Do(context.Background(), call(false)); !strings.HasPrefix(schema.AsError(err).Detail, `No live worker runs server "s"`) {
 		t.Errorf("without workers: %v", err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/callyard/callyard/internal/calls"
 	"github.com/callyard/callyard/internal/calls/records"
 	"github.com/callyard/callyard/internal/calls/usage"
+	"github.com/callyard/callyard/internal/catalog"
 	"github.com/callyard/callyard/internal/store/journal"
 	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/pkg/risk"
@@ -47,7 +48,8 @@ func (d *FrontDoor) fillStores(ctx context.Context, s *stores) (err error) {
 	}); err != nil {
 		return err
 	}
-	if s.records, err = records.Open(ctx, o.Stored, records.Options{FrontDoor: d.id, Alive: d.catalog.RouterAlive, DataKeys: o.DataKeys, Retention: o.Tenants.Retentions(), Log: o.Log}); err != nil {
+	alive := func(id string) bool { return catalog.RouterMayLive(d.catalog, id, 0) }
+	if s.records, err = records.Open(ctx, o.Stored, records.Options{FrontDoor: d.id, Alive: alive, DataKeys: o.DataKeys, Retention: o.Tenants.Retentions(), Log: o.Log}); err != nil {
 		return err
 	}
 	s.usage = d.openUsage(ctx, s)

@@ -35,6 +35,9 @@ const (
 	// tryTimeout bounds one read or write of the ledger. A request to a failed NATS node is never
 	// answered; the next attempt goes to another node.
 	tryTimeout = 3 * time.Second
+	// silenceMost is the longest silence of a front door after which its calls may still end. Front doors
+	// are silent while NATS restarts or is frozen.
+	silenceMost = 15 * time.Second
 	// releasing limits the approved calls that this front door runs concurrently.
 	releasing = 64
 )
@@ -115,13 +118,18 @@ func (r *Runner) reconcile() {
 					r.o.Log.Warn("assessing held calls under the changed policy failed; it will be tried again", "error", err)
 				}
 			}
-			if _, err := r.o.Desk.Reconcile(ctx, r.o.Catalog.RouterAlive); err != nil && r.ctx.Err() == nil {
+			if _, err := r.o.Desk.Reconcile(ctx, r.mayLive); err != nil && r.ctx.Err() == nil {
 				r.o.Log.Warn("processing approvals failed", "error", err)
 			}
 			cancel()
 		}
 		r.claimAll()
 	}
+}
+
+// mayLive reports whether the front door that runs a call may be alive.
+func (r *Runner) mayLive(frontDoor string) bool {
+	return catalog.RouterMayLive(r.o.Catalog, frontDoor, silenceMost)
 }
 
 func (r *Runner) claimAll() {
