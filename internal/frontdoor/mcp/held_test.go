@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"bytes"
 	"fmt"
 	"net/http"
 	"strings"
@@ -139,20 +140,20 @@ func (r *legacyClient) asked(t *testing.T, params string) (next func() string, q
 }
 
 // unanswered sends a held call in a session whose client receives a request and does not answer it.
-func (f *fabric) unanswered(t *testing.T) (next func() string) {
+func (f *fabric) unanswered(t *testing.T) (next func() string, question []byte) {
 	t.Helper()
-	next, question := f.enter("/mcp/risky", canForms).asked(t, `"name":"echo"`)
+	next, question = f.enter("/mcp/risky", canForms).asked(t, `"name":"echo"`)
 	if getString(question, "method") != "elicitation/create" {
 		t.Fatalf("%s", question)
 	}
-	return next
+	return next, question
 }
 
-// withdrawn reads the cancellation of the open request of unanswered.
-func withdrawn(t *testing.T, next func() string) {
+// withdrawn reads the cancellation of an open request.
+func withdrawn(t *testing.T, next func() string, question []byte) {
 	t.Helper()
 	got := []byte(next())
-	if getString(got, "method") != "notifications/cancelled" || string(get(get(got, "params"), "requestId")) != `"callyard-1"` {
+	if getString(got, "method") != "notifications/cancelled" || !bytes.Equal(get(get(got, "params"), "requestId"), get(question, "id")) {
 		t.Fatalf("%s", got)
 	}
 }
@@ -184,7 +185,7 @@ func TestAQuestionInASessionEndsWithItsApproval(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := openFabric(t, nil)
-			next := f.unanswered(t)
+			next, question := f.unanswered(t)
 			held := f.Calls.Ledger.Where(schema.AllTenants(), func(a *ledger.Approval) bool { return a.State == ledger.Pending })
 			if len(held) != 1 {
 				t.Fatalf("%d held calls", len(held))
@@ -192,7 +193,7 @@ func TestAQuestionInASessionEndsWithItsApproval(t *testing.T) {
 			if err := c.end(f, held[0]); err != nil {
 				t.Fatal(err)
 			}
-			withdrawn(t, next)
+			withdrawn(t, next, question)
 			if got := next(); !strings.Contains(got, c.want) {
 				t.Error(got)
 			}
@@ -253,9 +254,9 @@ func TestCallThatItsClientCancelsWhileHeldNeverRuns(t *testing.T) {
 
 func TestShutdownDoesNotWaitForConfirmations(t *testing.T) {
 	f := openFabric(t, nil)
-	next := f.unanswered(t)
+	next, question := f.unanswered(t)
 	f.endpoint.drain()
-	withdrawn(t, next)
+	withdrawn(t, next, question)
 	got := next()
 	about := get(get(get([]byte(got), "result"), "_meta"), "callyard/confirmation")
 	if token := getString(about, "confirmation_id"); token == "" {

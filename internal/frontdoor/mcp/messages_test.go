@@ -96,11 +96,12 @@ func TestOpenQuestionIsWithdrawnWhenTheCallEnds(t *testing.T) {
 	s := f.enter("/mcp/demo", `{"roots":{}}`)
 	next, to, seq := s.hangingCall()
 	f.Worker.Listener.Said(to, seq, 1, []byte(`{"method":"roots/list"}`))
-	if got := next(); !strings.Contains(got, `"roots/list","params":{}`) {
-		t.Fatal(got)
+	question := []byte(next())
+	if !strings.Contains(string(question), `"roots/list","params":{}`) {
+		t.Fatalf("%s", question)
 	}
 	f.ends(to, seq)
-	withdrawn(t, next)
+	withdrawn(t, next, question)
 	if got := next(); !strings.Contains(got, `"over":1.0`) {
 		t.Error(got)
 	}

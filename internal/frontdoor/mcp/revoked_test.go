@@ -50,9 +50,9 @@ const askCaller = "rules:\n  - name: ask\n    match: {server: risky}\n    approv
 
 func TestQuestionAboutAHeldCallEndsWithTheKeyOfItsCaller(t *testing.T) {
 	f, revoke := openKeyed(t, askCaller)
-	next := f.unanswered(t)
+	next, question := f.unanswered(t)
 	revoke()
-	withdrawn(t, next)
+	withdrawn(t, next, question)
 	if got := next(); !strings.Contains(got, string(schema.KindUnauthenticated)) {
 		t.Error(got)
 	}
@@ -62,11 +62,12 @@ func TestQuestionOfAServerEndsWithTheKeyOfItsCaller(t *testing.T) {
 	f, revoke := openKeyed(t, askCaller)
 	next, to, seq := f.enter("/mcp/demo", `{"roots":{}}`).hangingCall()
 	f.Worker.Listener.Said(to, seq, 1, []byte(`{"method":"roots/list"}`))
-	if got := next(); !strings.Contains(got, `"roots/list"`) {
-		t.Fatal(got)
+	question := []byte(next())
+	if !strings.Contains(string(question), `"roots/list"`) {
+		t.Fatalf("%s", question)
 	}
 	revoke()
-	withdrawn(t, next)
+	withdrawn(t, next, question)
 	if got := <-f.Worker.Told; got.Object != refusedUnanswered {
 		t.Errorf("the server gets %+v", got)
 	}

@@ -23,6 +23,8 @@ const (
 	maxSessions = 10_000
 	// droppedAtOnce is the number of sessions that are dropped when the limit is reached.
 	droppedAtOnce = 128
+	// askerLength is the length of session.asker: 50 random bits.
+	askerLength = 10
 	// logEvery is the interval at which a fault that occurs again and again is logged.
 	logEvery = time.Minute
 )
@@ -59,13 +61,16 @@ type session struct {
 	name         string // identifies the session to workers; unlike the ID it grants no access
 	key          string // in the shared table
 
-	mu      sync.Mutex
-	used    time.Time
-	active  int // number of requests in flight, including streams
-	calls   map[string]context.CancelFunc
-	early   []earlyCancel           // cancellations of requests that have not arrived yet
-	asked   map[string]chan message // open requests to the client, by ID
-	next    int
+	mu     sync.Mutex
+	used   time.Time
+	active int // number of requests in flight, including streams
+	calls  map[string]context.CancelFunc
+	early  []earlyCancel           // cancellations of requests that have not arrived yet
+	asked  map[string]chan message // open requests to the client, by ID
+	next   int
+	// asker is part of the IDs of these requests. All front doors that load the session ask the same
+	// client, which must not get one ID twice: an approval would be taken for that of another call.
+	asker   string
 	watched map[string]target // resources that the client subscribed to, by the URI that it uses
 	// subscriber is the principal that subscribed to them.
 	subscriber schema.Principal
@@ -81,7 +86,7 @@ type session struct {
 func newSession(id string, r sessiontable.Session) *session {
 	return &session{
 		id: id, mount: r.Mount, principal: r.Principal, tenant: r.Tenant, version: r.Version, capabilities: r.Capabilities, level: r.Level,
-		asks: askable(r.Capabilities) != nil, name: r.Name, key: sessiontable.Key(id), used: time.Now(),
+		asks: askable(r.Capabilities) != nil, name: r.Name, key: sessiontable.Key(id), used: time.Now(), asker: rand.Text()[:askerLength],
 		calls: make(map[string]context.CancelFunc), asked: make(map[string]chan message), done: make(chan struct{}),
 	}
 }
@@ -293,7 +298,7 @@ func (s *session) ask(ctx context.Context, x *exchange, method string, params []
 	answer := make(chan message, 1)
 	s.mu.Lock()
 	s.next++
-	id := strconv.Quote("callyard-" + strconv.Itoa(s.next))
+	id := strconv.Quote("callyard-" + s.asker + "-" + strconv.Itoa(s.next))
 	s.asked[id] = answer
 	s.mu.Unlock()
 	defer func() {

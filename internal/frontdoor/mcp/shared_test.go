@@ -78,6 +78,31 @@ func TestSessionContinuesAtAnotherFrontDoorUntilEnded(t *testing.T) {
 	}
 }
 
+func TestApprovalIsNotTakenForACallAtAnotherFrontDoor(t *testing.T) {
+	f := openFabric(t, nil)
+	f.share(f.endpoint, "first")
+	g := f.another()
+	before := f.Worker.Count()
+	s := f.enter("/mcp/risky", canForms)
+	moved := &legacyClient{g, s.path, s.id}
+	_, question := s.asked(t, `"name":"echo","arguments":{"a":1}`)
+	next, other := moved.asked(t, `"name":"echo","arguments":{"a":2}`)
+	if getString(question, "method") != "elicitation/create" || getString(other, "method") != "elicitation/create" {
+		t.Fatalf("%s, %s", question, other)
+	}
+	// A load balancer sends the answer to the other front door, which asked something else.
+	answer := `{"jsonrpc":"2.0","id":%s,"result":{"action":"accept","content":{"confirm":true}}}`
+	if a := moved.send(fmt.Sprintf(answer, get(question, "id"))); a.status != 202 {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	if a := moved.send(fmt.Sprintf(strings.ReplaceAll(answer, "true", "false"), get(other, "id"))); a.status != 202 {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	if got := next(); !strings.Contains(got, "rejected") || f.Worker.Count() != before {
+		t.Errorf("%s, %d runs", got, f.Worker.Count()-before)
+	}
+}
+
 func TestSessionIsRevivedOnlyForItsPrincipal(t *testing.T) {
 	f := openFabric(t, nil)
 	f.share(f.endpoint, "first")
