@@ -62,7 +62,8 @@ func (r *requests) callTool(ctx context.Context, x *exchange) ([]byte, *fault) {
 		}
 	}
 	call := &schema.Call{ID: schema.NewCallID(), Server: to.server, Tool: to.name, Principal: x.principal, Arguments: arguments, Trace: x.meta.trace}
-	switch ours, ok := readState(state); {
+	ours, state, ok := unwrapState(state)
+	switch {
 	case ok && ours.Connect && x.modern:
 		if refused := r.connected(ctx, x, to.server, responses); refused != nil {
 			return x.toolFault(refused.WithCall(call.ID))
@@ -149,6 +150,8 @@ func (r *requests) finish(ctx context.Context, x *exchange, call *schema.Call, e
 		return r.held.answer(ctx, x, call, end.out.Held)
 	case end.out.Accepted != nil:
 		return r.tasks.answer(ctx, x, end.out.Accepted)
+	case end.out.Result.InputRequired:
+		return x.fitted(wrapState(end.out.Result.Body)), nil
 	}
 	return x.fitted(end.out.Result.Body), nil
 }

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -293,7 +294,8 @@ func answerCall(w *frontdoortest.Worker, f *bus.CallFrame, to bus.ReplyTo) bool 
 			result(fmt.Sprintf(`{"resultType":"complete","content":[],"extra":%s}`, f.Extra))
 			break
 		}
-		result(`{"resultType":"input_required","inputRequests":{"q1":{"method":"elicitation/create","params":{"message":"Who?","requestedSchema":{"type":"object","properties":{"big":{"type":"array","items":{"type":"string"}}}}}}},"requestState":"s-1"}`)
+		state := cmp.Or(getString(f.Payload, "state"), "s-1")
+		result(fmt.Sprintf(`{"resultType":"input_required","inputRequests":{"q1":{"method":"elicitation/create","params":{"message":"Who?","requestedSchema":{"type":"object","properties":{"big":{"type":"array","items":{"type":"string"}}}}}}},"requestState":%q}`, state))
 	case "ask-page":
 		if strings.Contains(string(f.Extra), `"inputResponses"`) {
 			result(fmt.Sprintf(`{"content":[],"extra":%s}`, f.Extra))

@@ -43,6 +43,8 @@ type requestState struct {
 	// Connect marks a call whose user was asked to connect to its server. The call did not start, so
 	// the request with this state is an ordinary call.
 	Connect bool `json:"connect,omitempty"`
+	// Server is the state of a server that is a Callyard itself, and marks its states the same way.
+	Server string `json:"server,omitempty"`
 }
 
 func (s requestState) String() string {
@@ -50,7 +52,26 @@ func (s requestState) String() string {
 	return statePrefix + base64.RawURLEncoding.EncodeToString(raw)
 }
 
-// readState decodes a requestState of Callyard. ok is false if it belongs to a server.
+// wrapState returns a result that requests input so that the client's next request is not taken for
+// one that continues a call of this Callyard.
+func wrapState(result []byte) []byte {
+	text := getString(result, "requestState")
+	if !strings.HasPrefix(text, statePrefix) {
+		return result
+	}
+	return withMember(result, "requestState", quote(requestState{Server: text}.String()))
+}
+
+// unwrapState decodes a requestState of Callyard. ok is false if it belongs to a server; theirs is
+// then the value for that server.
+func unwrapState(value []byte) (s requestState, theirs []byte, ok bool) {
+	if s, ok = readState(value); s.Server != "" {
+		return requestState{}, quote(s.Server), false
+	}
+	return s, value, ok
+}
+
+// readState decodes a requestState with the mark of Callyard. ok is false if it has none.
 func readState(value []byte) (s requestState, ok bool) {
 	text, isText := str(value)
 	inner, ours := strings.CutPrefix(text, statePrefix)

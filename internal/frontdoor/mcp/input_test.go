@@ -261,3 +261,14 @@ func TestTaskOnlyToolAsksBeforeTheTaskIsCreated(t *testing.T) {
 		t.Errorf("%s", state)
 	}
 }
+
+func TestServerThatIsACallyardGetsItsOwnRequestState(t *testing.T) {
+	f := openFabric(t, nil)
+	theirs := requestState{Call: "call_theirs", Token: "t"}.String()
+	arguments := fmt.Sprintf(`{"state":%q}`, theirs)
+	state := getString([]byte(f.callAs(canForms, "/mcp/demo", "ask", arguments, "").result(t)), "requestState")
+	got := f.callAs(canForms, "/mcp/demo", "ask", arguments, fmt.Sprintf(`,"inputResponses":{"q1":{"action":"accept"}},"requestState":%q`, state)).result(t)
+	if extra := get([]byte(got), "extra"); getString(extra, "requestState") != theirs || get(get(extra, "inputResponses"), "q1") == nil {
+		t.Error(got)
+	}
+}

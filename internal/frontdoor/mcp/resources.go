@@ -102,7 +102,7 @@ func (r *requests) complete(ctx context.Context, x *exchange) ([]byte, *fault) {
 // forward sends a request other than a tool call to a server. Such a request changes nothing, so
 // it may be retried. change, if not nil, replaces values of the params.
 func (r *requests) forward(ctx context.Context, x *exchange, method string, server schema.ServerID, change func(key string, value []byte) []byte) ([]byte, *fault) {
-	ours, isOurs := readState(x.msg.param("requestState"))
+	ours, state, isOurs := unwrapState(x.msg.param("requestState"))
 	isOurs = isOurs && ours.Connect && x.modern
 	if isOurs {
 		if refused := r.connected(ctx, x, server, x.msg.param("inputResponses")); refused != nil {
@@ -114,7 +114,10 @@ func (r *requests) forward(ctx context.Context, x *exchange, method string, serv
 		if key == "_meta" || isOurs && (key == "inputResponses" || key == "requestState") {
 			return
 		}
-		if change != nil {
+		switch {
+		case key == "requestState":
+			value = state
+		case change != nil:
 			value = change(key, value)
 		}
 		params = appendMember(params, key, value)
