@@ -13,6 +13,7 @@ import (
 // Limits of a signature.
 const (
 	maxSignature = 400 // bytes
+	maxName      = 128 // the longest name of a tool in MCP, so that callers can use the name in a signature
 	maxSummary   = 240
 	maxWord      = 48
 )
@@ -33,7 +34,7 @@ func Signature(name string, input json.RawMessage) string {
 		}
 	})
 	var b strings.Builder
-	b.WriteString(printable(name, 2*maxWord) + "(")
+	b.WriteString(printable(name, maxName) + "(")
 	for i, p := range append(first, then...) {
 		if b.Len()+len(p) > maxSignature {
 			b.WriteString(", …")

@@ -113,9 +113,32 @@ func (r *requests) unfold(x *exchange, name string, arguments []byte) (inner str
 		if _, known := r.lists.tool(r.lists.place(x), inner); !known {
 			return bad("There is no tool " + problem.Printable(inner, maxPrinted) + ". find_tools returns the names of tools.")
 		}
-		return inner, get(arguments, "arguments"), nil, false, nil
+		args, e := innerArguments(arguments)
+		if e != "" {
+			return bad(e)
+		}
+		return inner, args, nil, false, nil
 	}
 	return name, arguments, nil, false, nil
+}
+
+// innerArguments returns the arguments for the tool that call_tool requests. e is the reason if they
+// are not where its schema has them. Models can correct that, and a call without the arguments that a
+// model wrote could do more than it meant.
+func innerArguments(arguments []byte) (args []byte, e string) {
+	each(arguments, func(key string, value []byte) {
+		switch {
+		case key == "arguments" && string(value) == "null":
+		case key == "arguments":
+			args = value
+		case key != "name":
+			e = "call_tool has no member " + problem.Printable(key, maxPrinted) + `. Write {"name": "…", "arguments": {…}}, with the arguments of the tool in arguments.`
+		}
+	})
+	if e == "" && args != nil && !isObject(args) {
+		e = "The member arguments must be an object with the arguments of the tool, not text."
+	}
+	return args, e
 }
 
 // findTools serves find_tools.

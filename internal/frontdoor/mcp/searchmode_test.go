@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/callyard/callyard/internal/format"
+	"github.com/callyard/callyard/internal/frontdoor/frontdoortest"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 const inSearch = "?mode=search"
@@ -55,10 +57,30 @@ func TestSearchMountFindsDescribesAndCallsTools(t *testing.T) {
 			t.Errorf("%s: %s of %s was called: %s", mount, got.Tool, got.Server, ran)
 		}
 	}
-	for tool, arguments := range map[string]string{"find_tools": `{}`, "describe_tools": `{"names":[]}`, "call_tool": `{"name":"none"}`} {
-		if got := f.call("/mcp"+inSearch, tool, arguments).result(t); !strings.Contains(got, `"isError":true`) {
-			t.Errorf("%s with %s: %s", tool, arguments, got)
+	for _, c := range [][2]string{
+		{"find_tools", `{}`}, {"describe_tools", `{"names":[]}`}, {"call_tool", `{"name":"none"}`},
+		// Models often write arguments as text or next to the name. They can correct a result, but not a
+		// protocol error.
+		{"call_tool", `{"name":"demo__echo","arguments":"{\"a\":1}"}`}, {"call_tool", `{"name":"demo__echo","a":1}`},
+	} {
+		if got := f.call("/mcp"+inSearch, c[0], c[1]).result(t); !strings.Contains(got, `"isError":true`) {
+			t.Errorf("%s with %s: %s", c[0], c[1], got)
 		}
+	}
+}
+
+func TestFindToolsReturnsNamesThatCanBeCalled(t *testing.T) {
+	f := openFabric(t, nil)
+	long := strings.Repeat("klingon_", 15)
+	f.define("demo", schema.Definitions{Tools: frontdoortest.Tools(fmt.Sprintf(`{"name":%q,"inputSchema":{"type":"object"}}`, long))})
+	for _, mount := range []string{"/mcp", "/mcp/demo"} {
+		name := long
+		if mount == "/mcp" {
+			name = format.MCPName("demo", long)
+		}
+		f.WaitFor("the tool", func() bool {
+			return strings.Contains(f.call(mount+inSearch, "find_tools", `{"query":"klingon"}`).result(t), "- "+name+"(")
+		})
 	}
 }
 
