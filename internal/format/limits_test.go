@@ -373,6 +373,7 @@ func TestReasonForNonStrictToolIsNotSentToTheModel(t *testing.T) {
 		`{"type":"object","properties":{"x":{"type":"object"}}}`:                                                                            "any object",
 		`{"type":"object","properties":{"x":{"type":"array"}}}`:                                                                             "any value",
 		`{"type":"object","properties":{"x":{"$ref":"#/$defs/x"}},"$defs":{"x":{"type":"object","properties":{"x":{"$ref":"#/$defs/x"}}}}}`: "refers to itself",
+		`{"type":"object","properties":{"x":{"type":"object","properties":{"a":{"type":"string"}},"anyOf":[{"properties":{"b":{"type":"string"}}},{"properties":{"c":{"type":"string"}}}]}}}`: "with a choice",
 	} {
 		got := OpenAI.Tool("s__t", toolOf(t, "s", `{"name":"t","inputSchema":`+input+`}`), true)
 		if got.Strict || len(got.Loosened) != 1 || !strings.Contains(got.Loosened[0].Message, "strict mode is off") || !strings.Contains(got.Loosened[0].Message, why) {

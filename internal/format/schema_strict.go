@@ -110,6 +110,9 @@ func (c *strictConverter) convert(s *value, at string, level int) *value {
 		}
 	}
 	describeValues(out, s)
+	if slices.Contains(t, "object") && out.get("anyOf") != nil {
+		return c.fail(at, "is an object with a choice, and both would be closed to the properties of the other")
+	}
 	if slices.Contains(t, "object") {
 		c.object(out, s, at, level)
 	}
