@@ -75,6 +75,17 @@ type envelope struct {
 	} `json:"params"`
 }
 
+// readEnvelope reads a message. Members of another type are left out: the endpoint knows whether it
+// accepts them.
+func readEnvelope(line []byte) (m envelope, ok bool) {
+	err := json.Unmarshal(line, &m)
+	_, other := errors.AsType[*json.UnmarshalTypeError](err)
+	return m, err == nil || other
+}
+
+// isBatch reports whether a message is a batch, which the revisions before 2025-06-18 have.
+func isBatch(line []byte) bool { return line[0] == '[' }
+
 // modern returns the protocol revision of a message of the modern era, or "" for other messages.
 func (m *envelope) modern() string {
 	var version string
@@ -132,13 +143,15 @@ func (b *bridge) run(ctx context.Context, in io.Reader) error {
 
 // take handles one message from the client.
 func (b *bridge) take(ctx context.Context, line []byte) {
-	var m envelope
-	if err := json.Unmarshal(line, &m); err != nil {
+	m, ok := readEnvelope(line)
+	if !ok {
 		b.fault(nil, mcpwire.CodeParse, "The line is not a JSON-RPC message.")
 		return
 	}
 	version := m.modern()
 	switch {
+	case isBatch(line):
+		b.work.Go(func() { b.exchange(ctx, line, &m, "") })
 	case m.Method == mcpwire.NotifyCancelled && b.cancel(m.Params.RequestID):
 		return
 	case m.ID == nil || m.Method == "": // a notification or a response: keep the order
@@ -181,6 +194,7 @@ func (b *bridge) cancel(id json.RawMessage) bool {
 
 // exchange posts a message and writes the response.
 func (b *bridge) exchange(ctx context.Context, body []byte, m *envelope, version string) {
+	asks := m.ID != nil && m.Method != "" || isBatch(body)
 	session := b.sessionID()
 	resp, err := b.post(ctx, body, m, version)
 	if err == nil && resp.StatusCode == http.StatusNotFound && version == "" && m.Method != mcpwire.MethodInitialize && b.reopen(ctx, session) {
@@ -188,7 +202,7 @@ func (b *bridge) exchange(ctx context.Context, body []byte, m *envelope, version
 		resp, err = b.post(ctx, body, m, version)
 	}
 	if err != nil {
-		if m.ID != nil && m.Method != "" && ctx.Err() == nil {
+		if asks && ctx.Err() == nil {
 			b.fault(m.ID, mcpwire.CodeUnavailable, b.c.unreachable(ctx, err).Error())
 		}
 		return
@@ -197,7 +211,7 @@ func (b *bridge) exchange(ctx context.Context, body []byte, m *envelope, version
 	if id := resp.Header.Get(mcpwire.HeaderSessionID); m.Method == mcpwire.MethodInitialize && id != "" {
 		b.storeSession(id, body)
 	}
-	if m.ID == nil || m.Method == "" {
+	if !asks {
 		return
 	}
 	answered := b.pass(ctx, resp, m)
@@ -222,10 +236,23 @@ func isAnswer(text []byte) bool {
 	return answer
 }
 
+// withID returns an error with the id of its request. A request that is refused before it was read,
+// such as one without a valid key, gets an error without an id, and HTTP connects the two. On stdio
+// the client would wait for its answer.
+func withID(text []byte, id json.RawMessage) []byte {
+	if known := rawjson.Get(text, "id"); id == nil || known != nil && string(known) != "null" {
+		return text
+	}
+	return rawjson.With(text, "id", id)
+}
+
 // pass writes the messages of a response and reports whether the request was answered.
 func (b *bridge) pass(ctx context.Context, resp *http.Response, m *envelope) bool {
 	answered := false
 	write := func(text []byte) {
+		if resp.StatusCode >= http.StatusBadRequest {
+			text = withID(text, m.ID)
+		}
 		answered = answered || isAnswer(text)
 		if m.Method == mcpwire.MethodInitialize {
 			b.setVersion(text)

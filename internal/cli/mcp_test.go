@@ -50,6 +50,10 @@ func (s *mcpStub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.mu.Unlock()
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25"}}`)
+	case strings.Contains(string(body), `"refused"`):
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusUnauthorized)
+		_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":null,"error":{"code":-31401,"message":"no"}}`)
 	case strings.Contains(string(body), `"hang"`):
 		w.Header().Set("Content-Type", "text/event-stream") // without it the bridge would report immediately that the response is not an answer
 		_ = http.NewResponseController(w).Flush()
@@ -189,6 +193,34 @@ func TestTheBridgeAnswersARequestWhoseConnectionBreaks(t *testing.T) {
 		}
 	}
 	end()
+}
+
+func TestTheBridgeAnswersARequestThatIsRefusedBeforeItIsRead(t *testing.T) {
+	say, hear, end := startBridgeTo(t, &mcpStub{}, "")
+	defer end()
+	say(`{"jsonrpc":"2.0","id":"a","method":"refused"}`)
+	if got, want := hear(), `{"jsonrpc":"2.0","error":{"code":-31401,"message":"no"},"id":"a"}`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func TestTheBridgePassesBatchesAndMessagesWithOddParams(t *testing.T) {
+	stub := &mcpStub{}
+	say, hear, end := startBridgeTo(t, stub, "")
+	defer end()
+	for _, line := range []string{`[{"jsonrpc":"2.0","id":1,"method":"ping"}]`, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":5}}`, `{"jsonrpc":"2.0","id":3,"method":"x","params":[1]}`} {
+		say(line)
+		if got := hear() + hear(); got != `{"progress":1}{"big":9007199254740993, "a":1.0}` {
+			t.Errorf("%s: %s", line, got)
+		}
+		if last := stub.requests[len(stub.requests)-1]; !strings.HasSuffix(last, " "+line) {
+			t.Errorf("the endpoint gets %s", last)
+		}
+	}
+	say(`{"jsonrpc":`)
+	if got := hear(); !strings.Contains(got, "-32700") {
+		t.Error(got)
+	}
 }
 
 func TestTheBridgeReplacesALostSessionOnce(t *testing.T) {
