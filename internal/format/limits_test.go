@@ -68,7 +68,7 @@ func anthropicRules(root *value, f *faults) {
 		if !s.isObject() {
 			return
 		}
-		for _, p := range members(s.get("properties")) {
+		for _, p := range membersOf(s.get("properties")) {
 			if !anthropicKey.MatchString(p.name) {
 				f.add(at, "the property "+p.name)
 			}
@@ -82,13 +82,6 @@ func anthropicRules(root *value, f *faults) {
 		eachSchema(s, at, walk)
 	}
 	walk(root, "")
-}
-
-func members(v *value) []member {
-	if v == nil {
-		return nil
-	}
-	return v.members
 }
 
 var (
@@ -141,7 +134,7 @@ func geminiRules(root *value, f *faults) {
 		if p := s.get("properties"); p != nil && len(p.members) == 0 {
 			f.add(at, "no properties")
 		}
-		for _, p := range members(s.get("properties")) {
+		for _, p := range membersOf(s.get("properties")) {
 			if !geminiKey.MatchString(p.name) {
 				f.add(at, "the property "+p.name)
 			}
@@ -187,7 +180,7 @@ func strictRules(root *value, f *faults) {
 			if a := s.get("additionalProperties"); a == nil || a.kind != 'f' {
 				f.add(at, "not closed")
 			}
-			all := members(s.get("properties"))
+			all := membersOf(s.get("properties"))
 			properties += len(all)
 			for _, p := range all {
 				if !slices.Contains(s.get("required").texts(), p.name) {

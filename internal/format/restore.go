@@ -19,14 +19,31 @@ func (f Format) Restore(schema, arguments []byte) []byte {
 	if err != nil {
 		return arguments
 	}
-	r := restorer{format: f, root: root, steps: restoreSteps}
+	r := restorer{format: f, root: f.withoutParts(root), steps: restoreSteps}
 	return r.rewritten(v, arguments)
+}
+
+// withoutParts returns a schema whose top is one object, as [Format.Schema] shows it. The properties of
+// its parts get their names together there, so that no two have the same.
+func (f Format) withoutParts(root *value) *value {
+	p := plain{format: f, root: root, notes: &notes{}}
+	switch {
+	case f != Anthropic && f != Gemini, root.size(maxSchemaValues) > maxSchemaValues: // no property is renamed
+		return root
+	case root.get("$ref") == nil && root.get("allOf") == nil && root.get("anyOf") == nil && root.get("oneOf") == nil:
+		return root
+	case f == Gemini:
+		p.format = OpenAI // see geminiSchema
+	}
+	p.root = root.clone()
+	p.top()
+	return p.root
 }
 
 // rename is the inverse of [Format.Restore]: it renames properties to the names that
 // [Format.Schema] gives them. All other bytes are unchanged.
 func (f Format) rename(root, v *value, arguments []byte) []byte {
-	r := restorer{format: f, root: root, steps: restoreSteps, forward: true}
+	r := restorer{format: f, root: f.withoutParts(root), steps: restoreSteps, forward: true}
 	return r.rewritten(v, arguments)
 }
 
@@ -119,10 +136,12 @@ func (r *restorer) walk(v *value, schemas []*value) {
 			var of []*value
 			for _, s := range all {
 				first := s.get("prefixItems")
-				if items := s.get("items"); items.isList() {
-					first = items
-				} else if items != nil {
-					of = append(of, items)
+				more := s.get("items")
+				if more.isList() { // an older draft
+					first, more = more, s.get("additionalItems")
+				}
+				if more != nil {
+					of = append(of, more)
 				}
 				if first.isList() && i < len(first.items) {
 					of = append(of, first.items[i])
@@ -133,13 +152,40 @@ func (r *restorer) walk(v *value, schemas []*value) {
 	}
 }
 
-func (r *restorer) object(v *value, schemas []*value, certain int) {
-	own, shownAs := make(map[string]string), make(map[string]string) // provider's name to tool's name, and the reverse
-	for _, s := range schemas {
-		for name, shown := range r.format.renamed(s.get("properties")) {
+// names returns the tool's name for each renamed property by the provider's name, and the reverse.
+// Gemini gets the certain schemas as one object; see [inliner.joined].
+func (r *restorer) names(schemas []*value, certain int) (own, shownAs map[string]string) {
+	own, shownAs = make(map[string]string), make(map[string]string)
+	add := func(properties *value) {
+		for name, shown := range r.format.renamed(properties) {
 			own[shown], shownAs[name] = name, shown
 		}
 	}
+	if r.format == Gemini {
+		joined := object()
+		for _, s := range schemas[:certain] {
+			for _, p := range membersOf(s.get("properties")) {
+				joined.set(p.name, p.value)
+			}
+		}
+		add(joined)
+		schemas = schemas[certain:]
+	}
+	for _, s := range schemas {
+		add(s.get("properties"))
+	}
+	return own, shownAs
+}
+
+func membersOf(v *value) []member {
+	if v == nil {
+		return nil
+	}
+	return v.members
+}
+
+func (r *restorer) object(v *value, schemas []*value, certain int) {
+	own, shownAs := r.names(schemas, certain)
 	gone := make([]bool, len(v.members))
 	for i, m := range v.members {
 		if r.steps--; r.steps < 0 {
@@ -163,6 +209,11 @@ func (r *restorer) object(v *value, schemas []*value, certain int) {
 		if m.value.kind == 'n' && !r.forward && named(schemas, name) && !required(schemas[:certain], name) && !slices.ContainsFunc(of, func(p *value) bool { return !r.refusesNull(p, 0) }) {
 			gone[i] = true
 			continue
+		}
+		for _, s := range schemas { // whether the name matches a pattern does not matter for the names below it
+			for _, p := range membersOf(s.get("patternProperties")) {
+				of = append(of, p.value)
+			}
 		}
 		r.walk(m.value, of)
 	}

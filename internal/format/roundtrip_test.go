@@ -126,7 +126,7 @@ func (v *value) source2() []byte {
 
 func sampleObject(root, s *value, full bool, depth int) *value {
 	v := object()
-	for _, p := range members(s.get("properties")) {
+	for _, p := range membersOf(s.get("properties")) {
 		if !full && !slices.Contains(s.get("required").texts(), p.name) {
 			continue
 		}
@@ -350,6 +350,35 @@ func TestArgumentsAreRestoredAndKeepTheirOtherBytes(t *testing.T) {
 	} {
 		if got := string(c.format.Restore([]byte(keys), []byte(c.written))); got != c.want {
 			t.Errorf("%s: %s becomes %s, want %s", c.format, c.written, got, c.want)
+		}
+	}
+}
+
+func TestNamesOfPropertiesInPartsOfASchemaAreRestored(t *testing.T) {
+	choice := `{"type":"object","anyOf":[{"properties":{"名前":{"type":"string"}}},{"properties":{"住所":{"type":"string"}}}]}`
+	joined := `{"allOf":[{"properties":{"a-b":{"type":"string"}}},{"properties":{"a.b":{"type":"string"}}}]}`
+	for _, c := range []struct {
+		format      Format
+		schema      string
+		inside, own string // the value of x in the provider's and in the tool's names
+	}{
+		{Gemini, joined, `{"a_b":1,"a_b_2e7336dc8e":2}`, `{"a-b":1,"a.b":2}`},
+		{Anthropic, `{"type":"object","patternProperties":{"^y":{"properties":{"p q":{}}}}}`, `{"yes":{"p_q":1}}`, `{"yes":{"p q":1}}`},
+		{Anthropic, `{"type":"array","items":[{"properties":{"p q":{}}}],"additionalItems":{"properties":{"r s":{}}}}`, `[{"p_q":1},{"r_s":2}]`, `[{"p q":1},{"r s":2}]`},
+	} {
+		input := []byte(`{"type":"object","properties":{"x":` + c.schema + `}}`)
+		if got := string(c.format.Restore(input, []byte(`{"x":`+c.inside+`}`))); got != `{"x":`+c.own+`}` {
+			t.Errorf("%s: %s", c.format, got)
+		}
+	}
+	for _, f := range []Format{Anthropic, Gemini} {
+		// The names that the provider sees, with the descriptions that say what they stand for.
+		properties := must(read(f.Schema([]byte(choice), false).Schema)).get("properties")
+		for _, p := range properties.members {
+			got := string(f.Restore([]byte(choice), []byte(`{`+string(quote(p.name))+`:"x"}`)))
+			if name := must(read([]byte(got))).members[0].name; !strings.Contains(p.value.get("description").text(), string(quote(name))) {
+				t.Errorf("%s: %s, described as %s, is restored as %s", f, p.name, p.value.get("description").text(), got)
+			}
 		}
 	}
 }
