@@ -46,7 +46,8 @@ func Detect(raw []byte) (Format, error) {
 // Calls returns the tool calls of a provider's message, in order. It accepts the complete response
 // of the provider, its assistant message, the list of blocks, or one block. Blocks that are not
 // tool calls (text, reasoning) are skipped. A call that cannot be parsed is in the list with its
-// Err set. The error is of KindInvalidRequest, or of KindTooLarge for more than MaxCalls calls.
+// Err set. A conversation, in which calls have answers already, is refused, because its calls would
+// run again. The error is of KindInvalidRequest, or of KindTooLarge for more than MaxCalls calls.
 func (f Format) Calls(raw []byte) ([]Call, error) {
 	v, err := read(raw)
 	if err != nil {
@@ -64,10 +65,34 @@ func (f Format) Calls(raw []byte) ([]Call, error) {
 
 func (f Format) calls(v *value) ([]Call, error) {
 	r := f.readCalls(v)
-	if len(r.calls) > MaxCalls {
+	switch {
+	case len(r.calls) > 0 && hasAnswer(v):
+		return nil, unreadable("The body is a conversation: it has answers to tool calls. Send only the last message of the model, because the other calls would run again.")
+	case len(r.calls) > MaxCalls:
 		return nil, errTooManyCalls(len(r.calls))
 	}
 	return r.calls, nil
+}
+
+// hasAnswer reports whether a message, or one of a list, answers a tool call in the format of a
+// provider.
+func hasAnswer(v *value) bool {
+	if v.isList() {
+		return slices.ContainsFunc(v.items, hasAnswer)
+	}
+	if !v.isObject() {
+		return false
+	}
+	switch v.get("role").text() {
+	case "tool", "function":
+		return true
+	}
+	switch v.get("type").text() {
+	case "tool_result", "function_call_output":
+		return true
+	}
+	return v.get("functionResponse").isObject() || v.get("function_response").isObject() ||
+		slices.ContainsFunc([]string{"content", "parts", "output"}, func(inside string) bool { return hasAnswer(v.get(inside)) })
 }
 
 func (f Format) readCalls(v *value) (r callReader) {

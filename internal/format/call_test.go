@@ -96,6 +96,27 @@ func TestABodyWithoutToolCallsIsRefused(t *testing.T) {
 	}
 }
 
+func TestCallsOfAConversationDoNotRunAgain(t *testing.T) {
+	for f, body := range map[Format]string{
+		OpenAI:    `[{"role":"user","content":"x"},{"role":"assistant","tool_calls":[{"id":"c1","type":"function","function":{"name":"pay","arguments":"{}"}}]},{"role":"tool","tool_call_id":"c1","content":"paid"},{"role":"assistant","tool_calls":[{"id":"c2","type":"function","function":{"name":"list","arguments":"{}"}}]}]`,
+		Responses: `[{"role":"user","content":"x"},{"type":"function_call","call_id":"c1","name":"pay","arguments":"{}"},{"type":"function_call_output","call_id":"c1","output":"paid"},{"type":"function_call","call_id":"c2","name":"list","arguments":"{}"}]`,
+		Anthropic: `[{"role":"assistant","content":[{"type":"tool_use","id":"c1","name":"pay","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":"paid"}]},{"role":"assistant","content":[{"type":"tool_use","id":"c2","name":"list","input":{}}]}]`,
+		Gemini:    `[{"role":"model","parts":[{"functionCall":{"name":"pay","args":{}}}]},{"role":"user","parts":[{"functionResponse":{"name":"pay","response":{}}}]},{"role":"model","parts":[{"functionCall":{"name":"list","args":{}}}]}]`,
+	} {
+		if got, err := Detect([]byte(body)); got != f || err != nil {
+			t.Errorf("%s: %s, %v", f, got, err)
+		}
+		if calls, err := f.Calls([]byte(body)); len(calls) > 0 || schema.KindOf(err) != schema.KindInvalidRequest || !strings.Contains(err.Error(), "conversation") {
+			t.Errorf("%s: %d calls, %v", f, len(calls), err)
+		}
+	}
+	// A message of the model itself, whose arguments look like an answer.
+	body := `{"role":"assistant","content":[{"type":"text","text":"x"},{"type":"tool_use","id":"c","name":"echo","input":{"type":"tool_result","role":"tool"}}]}`
+	if calls, err := Anthropic.Calls([]byte(body)); len(calls) != 1 || err != nil {
+		t.Errorf("%d calls, %v", len(calls), err)
+	}
+}
+
 func TestCallsRoundTripThroughEveryProvider(t *testing.T) {
 	calls := []Call{{ID: "a", Name: "s__t", Arguments: []byte(`{"x":9007199254740993,"y":"é"}`)}, {ID: "b", Name: "s__u", Arguments: []byte(`{}`)}}
 	for _, f := range formats() {
