@@ -106,7 +106,9 @@ func readMessage(text []byte, limit, depth int) (m message, f *fault) {
 		case "result":
 			m.result = value
 		case "error":
-			m.fault = value
+			if string(value) != "null" { // some clients write both members, and null for the one that is absent
+				m.fault = value
+			}
 		}
 		return true
 	}) && s.End()

@@ -69,7 +69,7 @@ func TestServerRequestDuringACallRoundTrips(t *testing.T) {
 	if getString(heard, "method") != "elicitation/create" || string(get(heard, "params")) != `{"message":"Who?",  "big":9007199254740993}` {
 		t.Fatalf("%s", heard)
 	}
-	if a := s.send(`{"jsonrpc":"2.0","id":` + string(get(heard, "id")) + `,"result":{"action":"accept","n":1.0}}`); a.status != 202 {
+	if a := s.send(`{"jsonrpc":"2.0","id":` + string(get(heard, "id")) + `,"error":null,"result":{"action":"accept","n":1.0}}`); a.status != 202 {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 	if got, want := <-f.Worker.Told, told(seq, 7, `{"result":{"action":"accept","n":1.0}}`); got != want {
