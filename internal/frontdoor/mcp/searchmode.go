@@ -86,16 +86,17 @@ func (r *requests) unfold(x *exchange, name string, arguments []byte) (inner str
 	switch name {
 	case toolFind:
 		var in struct {
-			Query string `json:"query"`
-			Limit int    `json:"limit"`
+			Query string  `json:"query"`
+			Limit float64 `json:"limit"` // 5.0 is an integer too
 		}
 		if json.Unmarshal(arguments, &in) != nil || strings.TrimSpace(in.Query) == "" {
-			return bad(`find_tools needs {"query": "what the tool is to do"}.`)
+			return bad(`find_tools needs {"query": "what the tool is to do"}. The member limit can be added: a number from 1 to 20.`)
 		}
-		if in.Limit <= 0 {
-			in.Limit = findLimit
+		most := findLimit
+		if in.Limit >= 1 {
+			most = int(min(in.Limit, maxFindLimit))
 		}
-		result, f = r.findTools(x, in.Query, min(in.Limit, maxFindLimit))
+		result, f = r.findTools(x, in.Query, most)
 		return "", nil, result, true, f
 	case toolDescribe:
 		var in struct {

@@ -40,7 +40,7 @@ func TestASearchMountListsThreeToolsForFewTokens(t *testing.T) {
 func TestSearchMountFindsDescribesAndCallsTools(t *testing.T) {
 	f := openFabric(t, nil)
 	for mount, name := range map[string]string{"/mcp": "demo__echo", "/mcp/demo": "echo"} {
-		found := f.call(mount+inSearch, "find_tools", `{"query":"echo"}`).result(t)
+		found := f.call(mount+inSearch, "find_tools", `{"query":"echo","limit":2.0}`).result(t)
 		if !strings.Contains(found, "- "+name+"(") {
 			t.Errorf("%s: %s", mount, found)
 		}
