@@ -14,6 +14,12 @@ type relax struct {
 	dropped []string // pointers of removed keywords
 }
 
+// Keywords whose values hold no schema, and those whose values are maps of schemas.
+var (
+	dataKeywords = []string{"enum", "const", "default", "examples", "required", "type"}
+	schemaMaps   = []string{"properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"}
+)
+
 // relaxed changes doc and returns the pointers of removed keywords.
 func relaxed(doc any) []string {
 	var r relax
@@ -27,6 +33,28 @@ func relaxed(doc any) []string {
 	})
 	slices.Sort(r.dropped)
 	return r.dropped
+}
+
+// withoutNulls removes the keywords of a decoded schema that are null, and lets properties whose schema
+// is null have any value. No draft allows that, but servers write their empty lists and maps so, such as
+// "required": null for a nil slice in Go, and clients accept it.
+func withoutNulls(doc any) any {
+	new(relax).walk(doc, nil, func(obj map[string]any, _ []string) {
+		for keyword, value := range obj {
+			named, _ := value.(map[string]any)
+			switch {
+			case value == nil && keyword != "const" && keyword != "default":
+				delete(obj, keyword)
+			case slices.Contains(schemaMaps, keyword):
+				for name, sub := range named {
+					if sub == nil {
+						named[name] = map[string]any{}
+					}
+				}
+			}
+		}
+	})
+	return doc
 }
 
 // dropPatterns removes patterns that do not compile. It cannot be known whether a property matches
@@ -103,9 +131,9 @@ func (r *relax) walk(doc any, path []string, visit func(obj map[string]any, path
 	visit(obj, path)
 	for _, keyword := range slices.Sorted(maps.Keys(obj)) {
 		here := append(slices.Clone(path), keyword)
-		switch keyword {
-		case "enum", "const", "default", "examples", "required", "type":
-		case "properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies":
+		switch {
+		case slices.Contains(dataKeywords, keyword):
+		case slices.Contains(schemaMaps, keyword):
 			named, _ := obj[keyword].(map[string]any)
 			for _, name := range slices.Sorted(maps.Keys(named)) {
 				r.walk(named[name], append(slices.Clone(here), name), visit)

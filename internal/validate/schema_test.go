@@ -41,6 +41,24 @@ func TestAnAbsentSchemaAcceptsAnyObjectAndNothingElse(t *testing.T) {
 	}
 }
 
+// Go servers write nil slices and maps as null.
+func TestKeywordsThatAreNullCountAsAbsent(t *testing.T) {
+	for _, draft := range []string{"http://json-schema.org/draft-04/schema#", "http://json-schema.org/draft-07/schema#", "https://json-schema.org/draft/2020-12/schema"} {
+		s := compile(t, `{"$schema":"`+draft+`","type":"object","required":null,"additionalProperties":null,"$defs":null,
+			"properties":{"any":null,"n":{"type":"integer","enum":null,"default":null},"o":{"type":"object","properties":null,"required":null},"z":{"enum":[null]}}}`)
+		if faults := s.Validate([]byte(`{"any":[1],"n":5,"o":{"x":1},"z":null,"more":1}`)); faults != nil {
+			t.Errorf("%s: %v", draft, faults)
+		}
+		want := []schema.Fault{{Pointer: "/n", Message: "expected an integer"}, {Pointer: "/z", Message: "expected one of null"}}
+		if diff := cmp.Diff(want, s.Validate([]byte(`{"n":"5","z":1}`))); diff != "" {
+			t.Errorf("%s: %s", draft, diff)
+		}
+	}
+	if faults := compile(t, `{"properties":{"c":{"const":null}}}`).Validate([]byte(`{"c":1}`)); len(faults) != 1 {
+		t.Errorf("a value that must be null: %v", faults)
+	}
+}
+
 // TestEveryFaultIsListedWithItsPlace runs testdata/faults.json: the sentences are
 // part of what callers see.
 func TestEveryFaultIsListedWithItsPlace(t *testing.T) {
