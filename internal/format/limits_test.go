@@ -263,6 +263,20 @@ func TestAcceptedSchemaIsPassedByteForByte(t *testing.T) {
 	}
 }
 
+func TestKeywordsThatAreNullAreNotSentToProviders(t *testing.T) {
+	const input = `{"type":"object","properties":{"a":{"type":"string","enum":null},"b":null,"c":{"const":null},"d":{"type":"object","properties":null,"required":null}},"required":null}`
+	const want = `{"type":"object","properties":{"a":{"type":"string"},"b":{},"c":{"const":null},"d":{"type":"object"}}}`
+	for _, f := range []Format{OpenAI, Responses, Anthropic} {
+		if got := f.Schema([]byte(input), false); string(got.Schema) != want || len(got.Loosened) > 0 {
+			t.Errorf("%s: %s, %v", f, got.Schema, got.Loosened)
+		}
+	}
+	var found faults
+	if geminiRules(must(read(Gemini.Schema([]byte(input), false).Schema)), &found); len(found) > 0 {
+		t.Errorf("%v", found)
+	}
+}
+
 func TestRemovedConstraintsAreListedAndDescribed(t *testing.T) {
 	for _, c := range []struct {
 		format  Format

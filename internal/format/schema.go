@@ -51,6 +51,7 @@ func (f Format) Schema(raw json.RawMessage, strict bool) Shape {
 		return geminiSchema(root, n)
 	}
 	p := plain{format: f, root: root.clone(), notes: n}
+	p.dropNulls(p.root)
 	p.top()
 	p.walk(p.root, "", 0)
 	if p.newer {
@@ -307,8 +308,30 @@ func describeValues(out, s *value) {
 	}
 }
 
+// dropNulls removes the keywords of s that are null, such as "required": null, which providers refuse
+// together with all other tools. They count as absent.
+func (p *plain) dropNulls(s *value) {
+	count := len(s.members)
+	s.members = slices.DeleteFunc(s.members, func(m member) bool {
+		return m.value.isNull() && m.name != "const" && m.name != "default"
+	})
+	p.changed = p.changed || len(s.members) < count
+	for _, m := range s.members {
+		if !slices.Contains(schemaMap, m.name) {
+			continue
+		}
+		for i := range m.value.members {
+			if m.value.members[i].value.isNull() {
+				m.value.members[i].value = object()
+				p.changed = true
+			}
+		}
+	}
+}
+
 // drafts converts the keywords of s, without its subschemas, to 2020-12.
 func (p *plain) drafts(s *value) {
+	p.dropNulls(s)
 	if modernize(s) {
 		p.changed, p.newer = true, true
 	}
