@@ -75,8 +75,11 @@ var (
 	notes      = fields{"audience": array(word("user", "assistant")), "priority": fraction, "lastModified": checkTime}.check()
 	input      = array(fields{"name": anyText, "title": anyText, "description": anyText, "required": anyBoolean}.check("name"))
 
+	// Clients forward schemas to providers, which refuse all tools for one "required": null.
+	objectSchema = fields{"properties": subschemas, "required": anyTexts}.check()
+
 	listedTool = fields{
-		"title": anyText, "description": anyText, "icons": anyIcons, "_meta": anyObject, "outputSchema": anyObject, "annotations": hints,
+		"title": anyText, "description": anyText, "icons": anyIcons, "_meta": anyObject, "inputSchema": objectSchema, "outputSchema": objectSchema, "annotations": hints,
 		"execution": fields{"taskSupport": word("required", "optional", "forbidden")}.check(),
 	}.check()
 	listedResource = fields{"name": anyText, "title": anyText, "description": anyText, "mimeType": anyText, "size": anyInteger, "icons": anyIcons, "_meta": anyObject, "annotations": notes}.check()
@@ -186,6 +189,20 @@ func checkTime(value []byte) []byte {
 		return nil
 	}
 	return value
+}
+
+// subschemas accepts a map of schemas. Members that are no schemas are left out.
+func subschemas(value []byte) []byte {
+	of := fields{}
+	each(value, func(name string, _ []byte) {
+		of[name] = func(schema []byte) []byte {
+			if rawjson.TypeOf(schema) == "boolean" {
+				return schema
+			}
+			return anyObject(schema)
+		}
+	})
+	return of.check()(value)
 }
 
 // properties writes boolean schemas as the object schemas that mean the same.

@@ -24,6 +24,7 @@ func TestDefinitionsAreListedWithoutMembersThatSDKsReject(t *testing.T) {
 		{listedTool, `{"icons":[{"src":"a","sizes":"any"},{"sizes":[]}]}`, `{"icons":[{"src":"a"}]}`},
 		{listedTool, `{"icons":[ {"src":"a","sizes":["any"],"theme":"dark"} ] , "unknown":null}`, `{"icons":[ {"src":"a","sizes":["any"],"theme":"dark"} ] , "unknown":null}`},
 		{listedTool, `{"outputSchema":{"type":"array"}}`, `{"outputSchema":{"type":"array"}}`},
+		{listedTool, `{"inputSchema":{"type":"object","properties":null,"required":null},"outputSchema":{"type":"object","properties":{"a":true,"b":null},"required":"a"}}`, `{"inputSchema":{"type":"object"},"outputSchema":{"type":"object","properties":{"a":true}}}`},
 		{listedResource, `{"uri":"a:1","name":"n","mimeType":null,"size":"5"}`, `{"uri":"a:1","name":"n"}`},
 		{listedResource, `{"uri":"a:1","name":"n","annotations":{"priority":9,"audience":["user","bot"],"lastModified":"yesterday"}}`, `{"uri":"a:1","name":"n","annotations":{"audience":["user"]}}`},
 		{listedResource, `{"uri":"a:1","name":"n","size":5,"annotations":{"priority":0.5,"lastModified":"2026-11-27T15:00:00.5Z"}}`, `{"uri":"a:1","name":"n","size":5,"annotations":{"priority":0.5,"lastModified":"2026-11-27T15:00:00.5Z"}}`},
