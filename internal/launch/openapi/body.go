@@ -123,20 +123,49 @@ func isJSON(kind string) bool { return adapt.IsJSON(kind) }
 // findBinary records the binary fields.
 func (b *body) findBinary(doc *document) {
 	s := newSchemas(doc, true)
-	top := s.resolve(b.schema)
-	fields, _ := top["properties"].(map[string]any)
-	for name, field := range fields {
-		m := s.resolve(field)
-		if m["type"] == "array" {
-			m = s.resolve(m["items"])
-		}
-		if isBinary(m) || m["contentEncoding"] == "base64" {
-			if b.binary == nil {
-				b.binary = make(map[string]bool)
-			}
-			b.binary[name] = true
+	s.form = true
+	b.binary = make(map[string]bool)
+	s.addBinary(b.schema, b.binary)
+}
+
+// addBinary adds the names of the binary fields of an object to binary.
+func (s *schemas) addBinary(v any, binary map[string]bool) {
+	m := s.resolve(v)
+	if s.budget--; s.budget < 0 { // a schema may refer to itself
+		return
+	}
+	fields, _ := m["properties"].(map[string]any)
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		if s.holdsBytes(fields[name]) {
+			binary[name] = true
 		}
 	}
+	for _, part := range alternatives(m) {
+		s.addBinary(part, binary)
+	}
+}
+
+// holdsBytes reports whether a field is a file or a list of files.
+func (s *schemas) holdsBytes(v any) bool {
+	m := s.resolve(v)
+	if s.budget--; m == nil || s.budget < 0 {
+		return false
+	}
+	if s.isBinary(m) || m["contentEncoding"] == "base64" || hasType(m, "array") && s.holdsBytes(m["items"]) {
+		return true
+	}
+	return slices.ContainsFunc(alternatives(m), s.holdsBytes)
+}
+
+// alternatives returns the schemas in allOf, anyOf and oneOf. An optional file is often described by
+// an anyOf of the file and null.
+func alternatives(m map[string]any) []any {
+	var all []any
+	for _, key := range [...]string{"allOf", "anyOf", "oneOf"} {
+		list, _ := m[key].([]any)
+		all = append(all, list...)
+	}
+	return all
 }
 
 // describe returns the schema of the argument.
@@ -147,6 +176,8 @@ func (b *body) describe(s *schemas) any {
 	case formBytes:
 		return map[string]any{"type": "string", "contentEncoding": "base64", "contentMediaType": b.kind}
 	case formURL, formMultipart:
+		s.form = b.form == formMultipart
+		defer func() { s.form = false }()
 		if m, ok := s.of(b.schema).(map[string]any); ok {
 			if m["type"] == nil {
 				m["type"] = "object"

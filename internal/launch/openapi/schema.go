@@ -18,6 +18,7 @@ const (
 type schemas struct {
 	doc    *document
 	input  bool // for callers: without properties that only the service sets
+	form   bool // the body is multipart; see isBinary
 	budget int
 	cut    bool // a part was too large or has no target, and is left open
 
@@ -128,7 +129,7 @@ func (s *schemas) convert(v any, depth int) any {
 	if s.doc.old {
 		modernize(m, out)
 	}
-	if s.input && isBinary(m) {
+	if s.input && s.isBinary(m) {
 		delete(out, "format")
 		delete(out, "contentMediaType")
 		out["type"], out["contentEncoding"] = "string", "base64"
@@ -228,13 +229,21 @@ func modernize(from, out map[string]any) {
 	}
 }
 
-// isBinary reports whether a schema describes bytes, which are base64 in JSON.
-func isBinary(m map[string]any) bool {
+// isBinary reports whether a schema describes bytes, which are base64 in JSON. A string with a media
+// type, as FastAPI describes a file, is bytes in a multipart body. In JSON it is text.
+func (s *schemas) isBinary(m map[string]any) bool {
 	if m["format"] == "binary" {
 		return true
 	}
 	kind, ok := m["contentMediaType"].(string)
-	return ok && m["contentEncoding"] == nil && m["type"] == nil && !strings.HasPrefix(kind, "text/") && !isJSON(kind)
+	untyped := m["type"] == nil || s.form && hasType(m, "string")
+	return ok && m["contentEncoding"] == nil && untyped && !strings.HasPrefix(kind, "text/") && !isJSON(kind)
+}
+
+// hasType reports whether a schema allows values of a type by name.
+func hasType(m map[string]any, kind string) bool {
+	list, _ := m["type"].([]any)
+	return m["type"] == kind || slices.Contains(list, any(kind))
 }
 
 // isObject reports whether a schema allows only objects.

@@ -19,8 +19,8 @@ type part struct {
 }
 
 type partKey struct {
-	ref   string
-	input bool
+	ref         string
+	input, form bool
 }
 
 // partName returns the name of a reference's target under $defs, unless another reference has that
@@ -29,8 +29,8 @@ func partName(ref string) string { return legalName(ref[strings.LastIndexByte(re
 
 // partOf returns the target of a reference. It returns nil if there is no target or if it does not
 // fit into any tool.
-func (d *document) partOf(ref string, input bool) *part {
-	key := partKey{ref, input}
+func (d *document) partOf(ref string, input, form bool) *part {
+	key := partKey{ref, input, form}
 	if p, ok := d.parts[key]; ok {
 		return p
 	}
@@ -44,7 +44,7 @@ func (d *document) partOf(ref string, input bool) *part {
 	}
 	p := &part{name: partName(ref)}
 	s := newSchemas(d, input)
-	s.part, s.budget = p, inputBudget
+	s.part, s.form, s.budget = p, form, inputBudget
 	p.value = s.convert(target, 0)
 	if s.budget < 0 {
 		return nil
@@ -73,7 +73,7 @@ func (s *schemas) link(ref string) bool {
 		if _, now := named[at]; before || now {
 			continue
 		}
-		p := s.doc.partOf(at, s.input)
+		p := s.doc.partOf(at, s.input, s.form)
 		if p == nil || cost+p.cost > s.budget {
 			s.plain, s.cut = true, true
 			return false

@@ -1,0 +1,105 @@
+package openapi
+
+import (
+	"encoding/json"
+	"io"
+	"mime"
+	"mime/multipart"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/callyard/callyard/internal/config"
+)
+
+// formPart is a part of a multipart body as a service got it.
+type formPart struct{ Name, File, Kind, Body string }
+
+func partsOf(t *testing.T, got seen) (parts []formPart) {
+	t.Helper()
+	_, params, err := mime.ParseMediaType(got.Header.Get("Content-Type"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for r := multipart.NewReader(strings.NewReader(got.Body), params["boundary"]); ; {
+		p, err := r.NextPart()
+		if err == io.EOF {
+			return parts
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(p)
+		parts = append(parts, formPart{p.FormName(), p.FileName(), p.Header.Get("Content-Type"), string(body)})
+	}
+}
+
+// fastAPI is a document as FastAPI 0.129.1 and newer write it: a file is a string with a media type,
+// and an optional file has an alternative.
+const fastAPI = `{"openapi":"3.1.0","info":{"title":"uploads","version":"1"},"paths":{
+  "/files":{"post":{"operationId":"upload","requestBody":{"required":true,"content":{"multipart/form-data":{"schema":{"$ref":"#/components/schemas/Body_upload"}}}},"responses":{"200":{"description":"ok"}}}},
+  "/notes":{"post":{"operationId":"note","requestBody":{"required":true,"content":{"application/json":{"schema":{"$ref":"#/components/schemas/Note"}}}},"responses":{"200":{"description":"ok"}}}}
+},"components":{"schemas":{
+  "Body_upload":{"type":"object","required":["file"],"properties":{
+    "file":{"type":"string","contentMediaType":"application/octet-stream","title":"File"},
+    "cover":{"anyOf":[{"type":"string","contentMediaType":"application/octet-stream"},{"type":"null"}]},
+    "old":{"anyOf":[{"type":"string","format":"binary"},{"type":"null"}]},
+    "more":{"anyOf":[{"type":"array","items":{"type":"string","contentMediaType":"application/octet-stream"}},{"type":"null"}]},
+    "title":{"anyOf":[{"type":"string"},{"type":"null"}]},
+    "page":{"type":"string","contentMediaType":"text/html"},
+    "note":{"$ref":"#/components/schemas/Note"}}},
+  "Note":{"type":"object","properties":{"data":{"type":"string","contentMediaType":"application/octet-stream"},"next":{"anyOf":[{"$ref":"#/components/schemas/Note"},{"type":"null"}]}}}
+}}}`
+
+func TestFilesOfAMultipartBodyAreSentAsBytes(t *testing.T) {
+	srv := newService(t)
+	s := open(t, Config{ID: "uploads", OpenAPI: config.OpenAPI{Document: write(t, fastAPI), BaseURL: srv.URL}})
+	callOK(t, s, "upload", `{"body":{"file":"AP8=","cover":"iVBORw==","old":"AQI=","more":["AA==","AQ=="],"title":"a","page":"<p>","note":{"data":"AA=="}}}`)
+	want := []formPart{
+		{"file", "file", "application/octet-stream", "\x00\xff"}, {"cover", "cover", "application/octet-stream", "\x89PNG"}, {"old", "old", "application/octet-stream", "\x01\x02"},
+		{"more", "more", "application/octet-stream", "\x00"}, {"more", "more", "application/octet-stream", "\x01"},
+		{"title", "", "", "a"}, {"page", "", "", "<p>"}, {"note", "", "application/json", `{"data":"AA=="}`},
+	}
+	if diff := cmp.Diff(want, partsOf(t, srv.last(t))); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	callOK(t, s, "upload", `{"body":{"file":"","cover":null}}`)
+	if diff := cmp.Diff([]formPart{{"file", "file", "application/octet-stream", ""}}, partsOf(t, srv.last(t))); diff != "" {
+		t.Errorf("null (-want +got):\n%s", diff)
+	}
+	refused(t, s, srv, "upload", `{"body":{"file":"not base64!"}}`)
+}
+
+func TestOnlyInAFormIsAStringWithAMediaTypeBase64(t *testing.T) {
+	srv := newService(t)
+	s := open(t, Config{ID: "uploads", OpenAPI: config.OpenAPI{Document: write(t, fastAPI), BaseURL: srv.URL}})
+	definitions := func(tool string) map[string]any {
+		t.Helper()
+		var d struct {
+			Input struct {
+				Defs map[string]struct{ Properties map[string]any } `json:"$defs"`
+			} `json:"inputSchema"`
+		}
+		if err := json.Unmarshal(current(t, s).byName[tool].tool, &d); err != nil {
+			t.Fatal(err)
+		}
+		out := make(map[string]any)
+		for name, def := range d.Input.Defs {
+			for key, value := range def.Properties {
+				out[name+"."+key] = value
+			}
+		}
+		return out
+	}
+	form := definitions("upload")
+	if diff := cmp.Diff(map[string]any{"type": "string", "contentEncoding": "base64", "title": "File"}, form["Body_upload.file"]); diff != "" {
+		t.Errorf("in a form (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]any{"type": "string", "contentMediaType": "text/html"}, form["Body_upload.page"]); diff != "" {
+		t.Errorf("text in a form (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]any{"type": "string", "contentMediaType": "application/octet-stream"}, definitions("note")["Note.data"]); diff != "" {
+		t.Errorf("in JSON (-want +got):\n%s", diff)
+	}
+}
