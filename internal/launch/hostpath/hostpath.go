@@ -16,6 +16,9 @@ var sensitive = [...]string{
 	"/var/lib", "/var/log", "/var/spool", "/var/cache", "/var/mail", "/private/etc", "/private/var/run", "/System", "/Library",
 }
 
+// homes are the folders of home folders.
+var homes = [...]string{"/home", "/Users"}
+
 // sensitiveNames are path elements that hold secrets or give access to them, anywhere.
 var sensitiveNames = [...]string{".ssh", ".aws", ".azure", ".config", ".docker", ".gnupg", ".kube", ".netrc", ".local", ".env"}
 
@@ -44,7 +47,8 @@ func At(host string) Look {
 }
 
 func isSensitive(p string) bool {
-	if p == "/" || p == "/home" || p == "/Users" {
+	// A home folder contains secrets such as .ssh. The folders in it are judged by their names.
+	if slices.Contains(homes[:], p) || slices.Contains(homes[:], path.Dir(p)) || p == "/" {
 		return true
 	}
 	for _, s := range sensitive {

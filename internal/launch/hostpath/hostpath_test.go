@@ -22,7 +22,12 @@ func TestSymlinkIsCheckedByItsTarget(t *testing.T) {
 	if got := At("/srv/data"); got.Sensitive || got.Socket || got.Real != "/srv/data" {
 		t.Errorf("/srv/data is %+v", got)
 	}
-	for _, bad := range []string{"/", "/var", "/home/me/.ssh/id", "/srv/../etc", "/usr/share"} {
+	for _, good := range []string{"/home/me/papers", "/Users/me/papers", "/srv/home"} {
+		if At(good).Sensitive {
+			t.Errorf("%s is refused", good)
+		}
+	}
+	for _, bad := range []string{"/", "/var", "/home", "/home/me", "/home/me/", "/Users/me", "/home/me/.ssh/id", "/srv/../etc", "/usr/share"} {
 		if !At(bad).Sensitive {
 			t.Errorf("%s passes", bad)
 		}
