@@ -37,47 +37,62 @@ var errGone = errors.New("Vault does not have it")
 type vaultSecret struct {
 	c     *config.Vault
 	http  *http.Client
-	fetch sync.Mutex // held during a read
+	fetch chan struct{} // holds one value during a read
 
 	mu      sync.Mutex
 	text    string
+	fault   error // of the last read, if there is no text
 	checked time.Time
 
 	login vaultLogin // guarded by fetch
 }
 
 func newVaultSecret(c *config.Vault) *vaultSecret {
-	return &vaultSecret{c: c, http: oauth.NewHTTPClient(c.Address)}
+	return &vaultSecret{c: c, http: oauth.NewHTTPClient(c.Address), fetch: make(chan struct{}, 1)}
 }
 
-func (v *vaultSecret) last() (string, time.Time) {
+// last returns the result of the last read.
+func (v *vaultSecret) last() (text string, fault error, checked time.Time) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return v.text, v.checked
+	return v.text, v.fault, v.checked
 }
 
 // get returns the secret. It reads it again if it is old, or always if now is set. During the read,
-// and while Vault is unavailable, other callers use the last secret.
+// and while Vault is unavailable, other callers use the last secret. Without one, they get the
+// result of the read that they waited for.
 func (v *vaultSecret) get(ctx context.Context, now bool) (string, error) {
 	began := time.Now()
-	text, checked := v.last()
-	if text != "" && !now {
-		if began.Sub(checked) < vaultRecheck || !v.fetch.TryLock() {
+	text, _, checked := v.last()
+	isUsable := text != "" && !now
+	if isUsable && began.Sub(checked) < vaultRecheck {
+		return text, nil
+	}
+	select {
+	case v.fetch <- struct{}{}:
+	default:
+		if isUsable {
 			return text, nil
 		}
-	} else {
-		v.fetch.Lock()
+		select {
+		case v.fetch <- struct{}{}:
+		case <-ctx.Done():
+			return "", fmt.Errorf("its secret cannot be read from Vault: %w", ctx.Err())
+		}
 	}
-	defer v.fetch.Unlock()
-	if text, checked = v.last(); text != "" && checked.After(began) {
-		return text, nil // another caller read it already
+	defer func() { <-v.fetch }()
+	if text, fault, checked := v.last(); checked.After(began) && (text != "" || fault != nil) {
+		return text, fault // another caller read it already
 	}
-	ctx, cancel := context.WithTimeout(ctx, vaultTime)
+	reading, cancel := context.WithTimeout(ctx, vaultTime)
 	defer cancel()
-	fresh, err := v.read(ctx)
+	fresh, err := v.read(reading)
+	if err != nil && ctx.Err() != nil {
+		return "", fmt.Errorf("its secret cannot be read from Vault: %w", ctx.Err()) // says nothing about Vault
+	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.checked = time.Now()
+	v.checked, v.fault = time.Now(), nil
 	switch {
 	case err == nil:
 		v.text = fresh
@@ -85,9 +100,9 @@ func (v *vaultSecret) get(ctx context.Context, now bool) (string, error) {
 		v.text = ""
 	}
 	if v.text == "" {
-		return "", fmt.Errorf("its secret cannot be read from Vault: %w", err)
+		v.fault = fmt.Errorf("its secret cannot be read from Vault: %w", err)
 	}
-	return v.text, nil
+	return v.text, v.fault
 }
 
 func (*vaultSecret) changes() bool { return true }

@@ -1,7 +1,9 @@
 package upstream
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -10,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/callyard/callyard/internal/config"
@@ -315,6 +318,66 @@ func TestTheSecretIDOfAnAppRoleCanBeInTheEnvironment(t *testing.T) {
 	if err := inVault(t, v, func(c *config.Vault) { c.TokenFile, c.RoleID, c.SecretIDEnv = "", "role-1", "TEST_VAULT_SECRET_ID" }).Authorize(t.Context(), h); err == nil || len(h) != 0 {
 		t.Errorf("without the variable: %v", err)
 	}
+}
+
+// hanging is a Vault that answers nothing.
+type hanging struct{ requests atomic.Int32 }
+
+func (h *hanging) RoundTrip(r *http.Request) (*http.Response, error) {
+	h.requests.Add(1)
+	<-r.Context().Done()
+	return nil, r.Context().Err()
+}
+
+func TestCallsWaitTogetherForAVaultThatHangs(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "token")
+	write(t, file, "hvs.canary\n")
+	synctest.Test(t, func(t *testing.T) {
+		h := &hanging{}
+		s := newVaultSecret(&config.Vault{Address: "http://vault.invalid", Path: "secret/data/search", Field: "token", TokenFile: file})
+		s.http = &http.Client{Transport: h}
+		began := time.Now()
+		var calls sync.WaitGroup
+		for range 50 {
+			calls.Go(func() {
+				if text, err := s.get(t.Context(), false); err == nil || text != "" {
+					t.Errorf("%q, %v", text, err)
+				}
+			})
+		}
+		synctest.Wait()
+		canceled, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := s.get(canceled, false); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Second {
+			t.Errorf("a call that ends earlier: %v after %v", err, time.Since(began))
+		}
+		calls.Wait()
+		if waited := time.Since(began); waited != vaultTime || h.requests.Load() != 1 {
+			t.Errorf("they waited %v for %d requests", waited, h.requests.Load())
+		}
+	})
+}
+
+func TestACanceledCallDoesNotFailOthersThatWaitForVault(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "token")
+	write(t, file, "hvs.canary\n")
+	synctest.Test(t, func(t *testing.T) {
+		h := &hanging{}
+		s := newVaultSecret(&config.Vault{Address: "http://vault.invalid", Path: "secret/data/search", Field: "token", TokenFile: file})
+		s.http = &http.Client{Transport: h}
+		first, cancel := context.WithCancel(t.Context())
+		var calls sync.WaitGroup
+		calls.Go(func() { _, _ = s.get(first, false) })
+		synctest.Wait()
+		calls.Go(func() { _, _ = s.get(t.Context(), false) })
+		synctest.Wait()
+		cancel()
+		synctest.Wait()
+		if n := h.requests.Load(); n != 2 {
+			t.Errorf("%d requests, want one for each of them", n)
+		}
+		calls.Wait()
+	})
 }
 
 func FuzzReadVault(f *testing.F) {
