@@ -41,17 +41,16 @@ type OpenAPI struct {
 
 // Credential is the credential of one security scheme: a value, or a user name and a password.
 // Printing never shows it.
-type Credential struct {
-	Value    string `json:",omitempty"`
-	Username string `json:",omitempty"`
-	Password string `json:",omitempty"`
-}
+type Credential struct{ Value, Username, Password string }
 
 // String hides the credential.
 func (Credential) String() string { return hiddenText }
 
 // GoString hides the credential.
 func (Credential) GoString() string { return hiddenText }
+
+// MarshalText hides the credential.
+func (Credential) MarshalText() ([]byte, error) { return []byte(hiddenText), nil }
 
 // Selector matches operations that match all its non-empty lists.
 type Selector struct {

@@ -208,14 +208,33 @@ func (r Role) keysVersion(c *Config) string {
 	return versionOf(lists)
 }
 
-// entryVersions identifies the entries of servers. It leaves out the values of variables and
-// headers, which are secret: a digest of a short secret reveals it.
+// entryVersions identifies the entries of servers. It leaves out the values of variables, headers and
+// credentials, which are secret: a digest of a short secret reveals it.
 func entryVersions(servers []config.ServerEntry) map[string]string {
-	type plain config.ServerEntry // without the method that hides parts in logs
+	// These have no methods, because those of the originals leave out what logs do not show.
+	type (
+		plain      config.ServerEntry
+		docker     config.Docker
+		bubblewrap config.Bubblewrap
+	)
 	versions := make(map[string]string, len(servers))
 	for i := range servers {
-		e := plain(servers[i])
+		e := struct {
+			plain
+			Docker     *docker
+			Bubblewrap *bubblewrap
+		}{plain: plain(servers[i])}
 		e.Where, e.Env, e.Headers = "", namesOnly(e.Env), namesOnly(e.Headers)
+		if e.plain.Docker != nil {
+			d := docker(*e.plain.Docker)
+			d.Env = namesOnly(d.Env)
+			e.Docker = &d
+		}
+		if e.plain.Bubblewrap != nil {
+			b := bubblewrap(*e.plain.Bubblewrap)
+			b.Env = namesOnly(b.Env)
+			e.Bubblewrap = &b
+		}
 		versions[e.ID] = versionOf(e)
 	}
 	return versions
