@@ -109,6 +109,9 @@ func Local(options ...LocalOption) (*Fabric, error) {
 	if err != nil {
 		return nil, err
 	}
+	for _, s := range o.servers {
+		s.logTo(o.log)
+	}
 	var policy *risk.Holder
 	if o.policy != "" {
 		p, err := risk.ReadFile(o.policy)

@@ -8,10 +8,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/callyard/callyard/internal/launch/native"
 	"github.com/callyard/callyard/internal/session"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // nameTimeout limits the wait of [Serve] for the name of the server.
@@ -22,7 +24,9 @@ const nameTimeout = 5 * time.Second
 // prompts, progress and list changes. The program can also serve it elsewhere.
 //
 // [Conversation], [Clock] and [Seed] work in its tools, resources and prompts, but only for
-// requests from the worker. The same metadata from other clients of the server is ignored.
+// requests from the worker. The same metadata from other clients of the server is ignored. A panic
+// of a tool becomes a result with isError, and any other panic while the worker is answered an
+// error.
 func Serve(w *Worker, server *mcp.Server, options ...ServerOption) *Server {
 	s := &Server{}
 	for _, o := range options {
@@ -34,7 +38,7 @@ func Serve(w *Worker, server *mcp.Server, options ...ServerOption) *Server {
 			s.fault(fmt.Errorf("reading the name of the MCP server: %w", err))
 		}
 	}
-	ours := &ownSessions{}
+	ours := &ownSessions{panicked: s.panicked}
 	server.AddReceivingMiddleware(ours.middleware)
 	s.served.Session.Program = func() (*session.Process, error) { return startInProcess(server, ours) }
 	s.served.Session.Tells = true
@@ -44,12 +48,28 @@ func Serve(w *Worker, server *mcp.Server, options ...ServerOption) *Server {
 
 // ownSessions holds the worker's sessions with an MCP server, which may have other sessions. It
 // is safe for concurrent use.
-type ownSessions struct{ all sync.Map } // *mcp.ServerSession → struct{}
+type ownSessions struct {
+	all      sync.Map // *mcp.ServerSession → struct{}
+	panicked func(method string, value any)
+}
 
-// middleware adds the worker's metadata of a request to the context of the handler.
+// middleware adds the worker's metadata of a request to the context of the handler, and recovers
+// from its panic, which would end the program with the calls of all its servers.
 func (o *ownSessions) middleware(next mcp.MethodHandler) mcp.MethodHandler {
-	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+	return func(ctx context.Context, method string, req mcp.Request) (result mcp.Result, err error) {
 		if _, own := o.all.Load(req.GetSession()); own {
+			defer func() {
+				v := recover()
+				switch {
+				case v == nil:
+					return
+				case method == schema.MethodCallTool:
+					result, err = &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: native.Panicked}}, IsError: true}, nil
+				default:
+					result, err = nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the server panicked; its log has the details"}
+				}
+				o.panicked(method, v)
+			}()
 			meta := metaOf(req.GetParams())
 			text := func(name string) string {
 				t, _ := meta[name].(string)

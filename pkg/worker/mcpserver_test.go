@@ -1,15 +1,19 @@
 package worker
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/callyard/callyard/internal/calls"
+	"github.com/callyard/callyard/internal/launch/native"
 	"github.com/callyard/callyard/internal/session"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -62,4 +66,50 @@ func TestEmbeddedMCPServerGetsSessionClockAndSeed(t *testing.T) {
 		t.Error(err)
 	}
 	_ = serving.Wait() // it ends with the connection
+}
+
+// syncBuffer is a buffer for a log that is still being written.
+type syncBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+func TestAPanicOfAnEmbeddedMCPServerEndsOnlyItsRequest(t *testing.T) {
+	server := metadataServer()
+	mcp.AddTool(server, &mcp.Tool{Name: "break", Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+		panic("out of order")
+	})
+	server.AddPrompt(&mcp.Prompt{Name: "break"}, func(context.Context, *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
+		panic("out of ideas")
+	})
+	var log syncBuffer
+	f := open(t, Serve(New(""), server), LocalLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	r, err := f.Call(t.Context(), "telling", "break", nil)
+	if err != nil || !r.ToolError || !strings.Contains(string(r.Body), native.Panicked) {
+		t.Errorf("a tool: %+v, %v", r, err)
+	}
+	prompt := schema.Call{ID: schema.NewCallID(), Method: schema.MethodGetPrompt, Server: "telling", Tool: "break", Arguments: []byte(`{"name":"break"}`), Principal: localPrincipal}
+	if _, err := f.calls.Submit(t.Context(), calls.Request{Call: &prompt}); err == nil || !strings.Contains(err.Error(), "-32603") {
+		t.Errorf("a prompt: %v", err)
+	}
+	if r, err := f.Call(t.Context(), "telling", "told", nil); err != nil || r.ToolError {
+		t.Errorf("after both: %+v, %v", r, err)
+	}
+	for _, want := range []string{"out of order", "out of ideas", "mcpserver_test.go", "server=telling"} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("the log does not have %q: %s", want, log.String())
+		}
+	}
 }

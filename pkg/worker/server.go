@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"reflect"
+	"runtime/debug"
 	"strconv"
 	"sync"
 	"time"
@@ -109,6 +110,26 @@ func (s *Server) fault(err error) {
 		return
 	}
 	s.faults = append(s.faults, fmt.Errorf("server %q: %w", s.name, err))
+}
+
+// logTo sets the logger of an MCP server that is about to be served. Other servers get theirs when
+// they are opened.
+func (s *Server) logTo(log *slog.Logger) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.native == nil {
+		s.log = log.With("server", s.name)
+	}
+}
+
+// panicked logs a panic of an MCP server.
+func (s *Server) panicked(method string, value any) {
+	s.mu.Lock()
+	log := s.log
+	s.mu.Unlock()
+	if log != nil {
+		log.Error("an MCP server of this program panicked", "method", method, "panic", fmt.Sprintf("%v\n%s", value, debug.Stack()))
+	}
 }
 
 // finish returns the server in the form that a worker serves, and all registration errors.

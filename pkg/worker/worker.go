@@ -124,6 +124,9 @@ func (w *Worker) Run(ctx context.Context) error {
 		return err
 	}
 	p.LogFindings()
+	for _, s := range w.servers {
+		s.logTo(p.Log)
+	}
 	connect := func(ctx context.Context, name string, keep bool) (*bus.Conn, error) {
 		return p.Config.Connect(ctx, name, keep, p.Log)
 	}

@@ -141,6 +141,9 @@ func (s *Server) Watch(changed func()) (stop func()) {
 	}
 }
 
+// Panicked is the text of the result of a tool that panicked.
+const Panicked = "The tool failed: it panicked. Its log has the details."
+
 // Call runs a tool. ok is false if the server has no tool with that name. A panic of the tool
 // becomes a result with isError; panicked then holds its value and stack for the log.
 func (s *Server) Call(ctx context.Context, name string, c *Call) (r Result, panicked error, ok bool) {
@@ -152,7 +155,7 @@ func (s *Server) Call(ctx context.Context, name string, c *Call) (r Result, pani
 	}
 	defer func() {
 		if v := recover(); v != nil {
-			r, panicked, ok = Failed("The tool failed: it panicked. Its log has the details."), fmt.Errorf("%v\n%s", v, debug.Stack()), true
+			r, panicked, ok = Failed(Panicked), fmt.Errorf("%v\n%s", v, debug.Stack()), true
 		}
 	}()
 	r, err := t.Call(ctx, c)
