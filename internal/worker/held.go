@@ -71,6 +71,7 @@ func (h *held) close(ctx context.Context) error {
 		h.personal.close(ctx)
 	}
 	if h.leases != nil {
+		h.leases.drain(ctx)
 		h.leases.close()
 	}
 	var err error

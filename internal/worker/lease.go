@@ -85,6 +85,8 @@ type leases struct {
 	open      map[string]*lease // nil while its process starts
 	warm      []*lease
 	count     int               // includes those that are starting or ending
+	calls     int               // running
+	idle      chan struct{}     // closed when the last call ends; nil if nobody waits for that
 	snapshots map[string]string // directories by digest
 	kept      []string          // digests of snapshots, oldest first
 }
@@ -372,45 +374,6 @@ func (l *leases) end(one *lease) {
 	l.count--
 	l.mu.Unlock()
 	l.want()
-}
-
-// do runs the call of a job in the process of a lease. If the lease has ended, the call does not
-// start, because its state is lost.
-func (l *leases) do(j *job, id string, v *verdict) {
-	var one *lease
-	if l != nil {
-		l.mu.Lock()
-		if one = l.open[id]; one != nil {
-			one.busy++
-			one.used = time.Now()
-		}
-		l.mu.Unlock()
-	}
-	if one == nil {
-		j.done(&j.request, session.Outcome{Err: schema.Errorf(schema.KindServerFailed, "The lease of the call has ended, so it did not start.")})
-		return
-	}
-	if refusal := l.refuses(j, one, v); refusal != nil {
-		l.mu.Lock()
-		one.busy--
-		l.mu.Unlock()
-		j.done(&j.request, session.Outcome{Err: refusal})
-		return
-	}
-	running := one.do(&j.request, func(req *session.Request, out session.Outcome) {
-		l.mu.Lock()
-		one.busy--
-		one.used = time.Now()
-		l.mu.Unlock()
-		if out.Err != nil && out.Err.Kind == schema.KindUnavailable && !out.Started {
-			out.Err.Kind, out.Err.Retryable = schema.KindServerFailed, false // no other session has its state
-		}
-		j.done(req, out)
-	})
-	j.running.Store(running)
-	if j.ended.Load() {
-		running.Cancel()
-	}
 }
 
 // digest returns the digest of a lease's directory. If the holder left the directory in a state

@@ -90,9 +90,11 @@ func (b *sandboxed) run(ctx context.Context, j *job, principal string, v verdict
 		return
 	}
 	runtime := b.in.runtime()
-	b.mu.Lock()
-	b.running[use.session] = struct{}{}
-	b.mu.Unlock()
+	if !b.enter(use.session) {
+		use.release()
+		j.done(&j.request, session.Outcome{Err: b.ready()})
+		return
+	}
 	_, over := j.send(use.session.Do, deadline)
 	out := <-over
 	use.release()
@@ -108,6 +110,18 @@ func (b *sandboxed) run(ctx context.Context, j *job, principal string, v verdict
 	j.done(&j.request, out)
 	<-use.done
 	b.count(use, out, deadline)
+}
+
+// enter records a session that is about to run a call, so that close can end it. It returns false
+// if calls are being aborted, because close no longer sees the session then.
+func (b *sandboxed) enter(one *session.Single) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.calls.Err() != nil {
+		return false
+	}
+	b.running[one] = struct{}{}
+	return true
 }
 
 // take waits for a place and for a container.

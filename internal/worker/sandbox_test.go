@@ -1,8 +1,10 @@
 package worker
 
 import (
+	"context"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -204,4 +206,30 @@ func TestRequiredContainerIsNotReplacedByAWeakerSandbox(t *testing.T) {
 	if _, refusal := w.judge(h, frame("")); refusal == nil || !strings.Contains(refusal.Detail, "weaker isolation (bubblewrap)") {
 		t.Errorf("it is refused with %v", refusal)
 	}
+}
+
+// A container that is ready only after calls were aborted must not run its call: nothing would end it
+// before the timeout of the call.
+func TestACallThatGetsItsSandboxAfterTheEndDoesNotStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &sandboxed{id: "s", sandbox: &Sandbox{}, in: &sandboxes{}, running: make(map[*session.Single]struct{})}
+		b.stopped, b.stop = context.WithCancel(t.Context())
+		b.calls, b.cut = context.WithCancel(t.Context())
+		arrived, started := make(chan struct{}), false
+		if !b.begin(&job{}, time.Hour, func(context.Context, time.Time) {
+			<-arrived
+			started = b.enter(&session.Single{})
+		}) {
+			t.Fatal("the call was not taken")
+		}
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		closed := make(chan error, 1)
+		go func() { closed <- b.close(ended) }()
+		synctest.Wait() // it waits for the call, which holds no container that it could end
+		close(arrived)
+		if err := <-closed; err != nil || started {
+			t.Errorf("it started: %t, %v", started, err)
+		}
+	})
 }
