@@ -124,7 +124,7 @@ func Open(ctx context.Context, conn *bus.Conn, router *dispatch.Router, id strin
 	running, stop := context.WithCancel(context.Background())
 	c.stop = stop
 	c.wait.Go(func() { c.follow(running) })
-	c.wait.Go(func() { (&reader{c}).run(running) })
+	c.wait.Go(func() { (&reader{c: c}).run(running) })
 	if err := conn.Hello(); err != nil {
 		c.Close()
 		return nil, err
@@ -183,7 +183,7 @@ func sameServers(a, b []schema.Server) bool {
 	}
 	for i := range a {
 		x, y := a[i], b[i]
-		if x.ID != y.ID || x.State != y.State || x.Digest != y.Digest || x.Error != y.Error || x.PID != y.PID || x.Sessions != y.Sessions || x.Restarts != y.Restarts || x.Slots != y.Slots || x.Asks != y.Asks || x.Pin != y.Pin || x.Protocol != y.Protocol || !sameSandbox(x.Sandbox, y.Sandbox) {
+		if x.ID != y.ID || x.State != y.State || x.Digest != y.Digest || x.Error != y.Error || x.PID != y.PID || x.Sessions != y.Sessions || x.Restarts != y.Restarts || x.Slots != y.Slots || x.Asks != y.Asks || x.Pin != y.Pin || x.Added != y.Added || x.Protocol != y.Protocol || !sameSandbox(x.Sandbox, y.Sandbox) {
 			return false
 		}
 	}

@@ -102,8 +102,12 @@ func tagsOf(meta json.RawMessage) []string {
 	return slices.Concat(own.Tags, fastMCP.Now.Tags, fastMCP.Before.Tags)
 }
 
-// reader fetches the definitions of servers from workers.
-type reader struct{ c *Catalog }
+// reader fetches the definitions of servers from workers, and starts added servers there.
+type reader struct {
+	c       *Catalog
+	refused map[placement]string    // the refusals of added servers at the last attempt
+	orphans map[placement]time.Time // removed servers that still run, and since when that is known
+}
 
 // run fetches announced definitions that are not yet known.
 func (r *reader) run(ctx context.Context) {
@@ -132,7 +136,8 @@ func (r *reader) run(ctx context.Context) {
 			embed(c)
 		}
 		pins.run(ctx)
-		c.Operator().spread(ctx)
+		r.spread(ctx)
+		r.stopOrphans(ctx, time.Now())
 	}
 }
 

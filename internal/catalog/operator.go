@@ -194,19 +194,65 @@ func (o Operator) Drain(ctx context.Context, id schema.WorkerID) error {
 	return schema.Errorf(schema.KindNotFound, "No live worker has the id %q. GET /workers lists them.", id)
 }
 
-// spread starts added servers on workers that joined later.
-func (o Operator) spread(ctx context.Context) {
-	c := o.c
+// spread starts added servers on workers that joined later. It asks a worker that refuses again each
+// time, because the cause may have been repaired, and logs the same refusal once.
+func (r *reader) spread(ctx context.Context) {
+	c := r.c
+	refused := make(map[placement]string)
 	for _, row := range c.added.All() {
 		for _, w := range c.Workers() {
 			if !w.APIServers || w.Draining || holds(&w, row.ID) {
 				continue
 			}
-			if _, err := c.router.Request(ctx, w.ID, bus.MethodStart, row.ID, row.Definition, askTimeout); err != nil && ctx.Err() == nil {
-				c.log.Warn("a worker did not accept a server that was added over the API", "server", row.ID, "worker", w.ID, "error", err)
+			_, err := c.router.Request(ctx, w.ID, bus.MethodStart, row.ID, row.Definition, askTimeout)
+			if ctx.Err() != nil {
+				return
+			}
+			if err == nil {
+				continue
+			}
+			at := placement{row.ID, w.ID}
+			if refused[at] = err.Error(); refused[at] != r.refused[at] {
+				c.log.Warn("a worker did not accept a server that was added over the API; it is asked again, and the same refusal is not logged again", "server", row.ID, "worker", w.ID, "error", err)
 			}
 		}
 	}
+	r.refused = refused
+}
+
+// stopOrphans stops servers that were removed while their workers were disconnected. A server that
+// is being added is not in the table yet, so they are left alone for as long as that may take.
+func (r *reader) stopOrphans(ctx context.Context, now time.Time) {
+	c := r.c
+	orphans := make(map[placement]time.Time)
+	for _, w := range c.Workers() {
+		for i := range w.Servers {
+			at := placement{w.Servers[i].ID, w.ID}
+			if _, ok := c.added.Get(servertable.Key(at.server)); ok || !w.Servers[i].Added {
+				continue
+			}
+			since, known := r.orphans[at]
+			if !known {
+				since = now
+			}
+			orphans[at] = since
+			if now.Sub(since) < addTimeout {
+				continue
+			}
+			c.log.Info("a server that was removed still runs; it is being stopped", "server", at.server, "worker", at.worker)
+			if _, err := c.router.Request(ctx, at.worker, bus.MethodStop, at.server, nil, askTimeout); err != nil {
+				c.log.Debug("stopping a removed server", "server", at.server, "worker", at.worker, "error", err)
+			}
+			orphans[at] = now // it is tried again after the same time
+		}
+	}
+	r.orphans = orphans
+}
+
+// placement is a server on a worker.
+type placement struct {
+	server schema.ServerID
+	worker schema.WorkerID
 }
 
 func holds(w *schema.Worker, id schema.ServerID) bool {

@@ -121,6 +121,9 @@ func (c *Catalog) rebuildLocked() {
 				ending[report.ID] = struct{}{}
 				continue
 			}
+			if _, ok := c.addedIDs[report.ID]; report.Added && !ok {
+				continue // it is being added, or was removed while its worker was disconnected
+			}
 			s := next[report.ID]
 			if s == nil {
 				s = &server{view: Server{Server: report}}

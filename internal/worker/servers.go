@@ -280,7 +280,8 @@ func (v *servers) add(id schema.ServerID, entry json.RawMessage) error {
 		return schema.Errorf(schema.KindUnavailable, "Worker %s is shutting down.", w.id)
 	}
 	if h := v.held[id]; h != nil {
-		if h.added {
+		if h.added { // with another entry, it is the rest of a server that was removed
+			v.changeLocked(h, s)
 			return nil
 		}
 		return schema.Errorf(schema.KindConflict, "Server %q is in the servers file of worker %s; choose another id, or change the entry there.", id, w.id)

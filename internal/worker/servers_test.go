@@ -2,16 +2,20 @@ package worker_test
 
 import (
 	"context"
+	"encoding/json"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/callyard/callyard/internal/config"
+	"github.com/callyard/callyard/internal/kit/polltest"
 	"github.com/callyard/callyard/internal/mcptest"
 	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/internal/worker"
+	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/bus/bustest"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -84,6 +88,43 @@ func TestAChangedServerIsReplacedWithoutFailingCalls(t *testing.T) {
 		}
 		return true
 	})
+}
+
+func TestAddedServerIsReplacedByAnotherEntryOfItsName(t *testing.T) {
+	srv := bustest.Start(t)
+	w := start(t, srv, "w", true)
+	defer stop(t, w)
+	r, c := front(t, srv)
+	await(t, c, "the worker", func() bool { return len(c.Workers()) == 1 })
+	add := func(edit string) {
+		t.Helper()
+		command, args, env := mcptest.Command(mcptest.Echo)
+		env["EDIT"] = edit
+		entry, err := json.Marshal(map[string]any{"command": command, "args": args, "env": env})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.Request(t.Context(), w.ID(), bus.MethodStart, "s", entry, 10*time.Second); err != nil {
+			t.Fatal(err)
+		}
+	}
+	running := func(old int) (pid int) {
+		t.Helper()
+		polltest.Until(t, "the server", func() bool {
+			s := w.Report().Servers[0]
+			pid = s.PID
+			return s.State == schema.StateInitialized && s.Added && pid != old
+		})
+		return pid
+	}
+	add("1")
+	first := running(0)
+	add("1")
+	if again := running(0); again != first {
+		t.Errorf("the same entry replaced process %d by %d", first, again)
+	}
+	add("2")
+	running(first)
 }
 
 func TestFailedEntryChangeKeepsTheRunningServer(t *testing.T) {

@@ -207,7 +207,7 @@ func (w *Worker) Report() schema.Worker {
 	for _, h := range w.servers.held {
 		s := h.snapshot()
 		s.Risk, s.TrustAnnotations, s.SafeTools, s.Timeout = h.served.Risk, h.served.TrustAnnotations, h.served.SafeTools, h.served.Session.CallTimeout
-		s.Asks = h.asking != nil
+		s.Asks, s.Added = h.asking != nil, h.added
 		h.rules(&s, w.log)
 		if s.Pin = h.served.Entry.Pin; s.Pin == schema.PinOff {
 			s.Pin = ""

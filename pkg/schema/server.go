@@ -23,6 +23,8 @@ type Server struct {
 	Transport string              `json:"transport"` // "stdio", "http", "sse", "websocket", "openapi", "tool_endpoint", "builtin", "native" or "attach"
 	// Risk is the risk level that the operator set, from 1 to 3. 0 means none.
 	Risk int `json:"risk_level,omitempty"`
+	// Added means that the server was added over the API. It is not in the worker's servers file.
+	Added bool `json:"added,omitempty"`
 	// PID is the process id of the first live child process on that worker, or 0.
 	PID int `json:"pid"`
 	// Digest is the digest of the [Definitions] that the worker has of this server. It is
