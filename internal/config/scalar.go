@@ -127,7 +127,7 @@ func (d *decoder) scalar(path string, n *node, v reflect.Value) {
 		v.SetBool(lower == "true")
 	default:
 		if n.kind != yamldoc.Number && !free {
-			d.faults.add(n.at, path, "must be %s, not %s%s.", wanted(v.Type()), n.kind, unquote(n))
+			d.faults.add(n.at, path, "must be %s, not %s%s.", wanted(v.Type()), n.kind, unquote(n, v.Type()))
 			return
 		}
 		if err := setNumber(v, strings.TrimSpace(text)); err != nil {
@@ -136,11 +136,16 @@ func (d *decoder) scalar(path string, n *node, v reflect.Value) {
 	}
 }
 
-func unquote(n *node) string {
-	if n.kind == yamldoc.Text {
+// unquote returns the fix for a number in quotes. Without them, a text such as "256m" would be
+// another fault.
+func unquote(n *node, t reflect.Type) string {
+	switch {
+	case n.kind != yamldoc.Text:
+		return ""
+	case setNumber(reflect.New(t).Elem(), strings.TrimSpace(n.text)) == nil:
 		return "; write it without quotes"
 	}
-	return ""
+	return "; write only digits, without a unit or quotes"
 }
 
 func wanted(t reflect.Type) string {

@@ -176,6 +176,8 @@ func TestStartErrorsNameTheCauseAndTheFix(t *testing.T) {
 		change func(*Spec)
 		want   []string
 	}{
+		"arguments in the command":   {func(s *Spec) { s.Command = "npx -y a-server" }, []string{`"npx -y a-server"`, `in "args"`}},
+		"arguments after a path":     {func(s *Spec) { s.Command = "/usr/bin/no-node server.js" }, []string{"does not exist", `to "args"`}},
 		"not in PATH":                {func(s *Spec) { s.Command = "no-such-command" }, []string{`"no-such-command"`, "PATH", "absolute path"}},
 		"not in the spec PATH":       {func(s *Spec) { s.Command, s.Env = "cat", map[string]string{"PATH": dir} }, []string{`"cat"`, "PATH"}},
 		"no such file":               {func(s *Spec) { s.Command = dir + "/none" }, []string{"/none", "no such file"}},

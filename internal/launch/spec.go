@@ -149,6 +149,9 @@ func (spec Spec) find() (string, *schema.Error) {
 			return file, nil
 		}
 	}
+	if strings.ContainsAny(strings.TrimSpace(spec.Command), " \t") {
+		return "", Failed("The server %q could not be started: there is no program with the name %q; write only the program in \"command\", and its arguments in \"args\".", spec.ID, spec.Command)
+	}
 	return "", Failed("The server %q could not be started: the command %q is not in PATH; install it, set \"command\" to its absolute path, or set PATH in its \"env\".", spec.ID, spec.Command)
 }
 
@@ -162,6 +165,9 @@ func (spec Spec) startFault(path string, err error) *schema.Error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		fix = "the file does not exist; correct the path or install it"
+		if strings.ContainsAny(file, " \t") {
+			fix += ". If it holds arguments, move them to \"args\""
+		}
 		if _, statErr := os.Stat(file); statErr == nil {
 			fix = "the file exists, but its interpreter does not; install the interpreter"
 		}

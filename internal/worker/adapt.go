@@ -1,7 +1,7 @@
 package worker
 
 import (
-	"errors"
+	"fmt"
 	"log/slog"
 
 	"github.com/callyard/callyard/internal/config"
@@ -46,7 +46,7 @@ func builtin(e *config.ServerEntry, s *Served) error {
 	}
 	_, closeServer, err := open(slog.New(slog.DiscardHandler))
 	if err != nil {
-		return errors.New("the built-in server " + e.ID + ": " + err.Error())
+		return fmt.Errorf("server %q: %w", e.ID, err)
 	}
 	closeServer()
 	s.Session.Native = open

@@ -64,7 +64,7 @@ func (e *Engine) pinForwarder(ctx context.Context, s *Spec) error {
 	}
 	forwarder.Time = s.Time + time.Minute // the sandbox ends before it
 	if forwarder, err = e.Pin(ctx, forwarder); err != nil {
-		return launch.Failed("Server %q has an egress list, which requires the forwarder image in the engine; create it with deploy/images/build.sh forwarder (%w).", s.Server, err)
+		return launch.Failed("Server %q has an egress list, which requires the forwarder image in the engine; create it with deploy/images/build.sh egress-forwarder, or set worker.sandboxes.forwarder to an image that is there (%w).", s.Server, err)
 	}
 	s.forwarder = &forwarder
 	return nil

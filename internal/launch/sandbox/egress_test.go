@@ -196,7 +196,7 @@ func TestEgressWithoutTheForwarderImageIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := e.Pin(t.Context(), s); err == nil || !strings.Contains(err.Error(), "build.sh forwarder") {
+	if _, err := e.Pin(t.Context(), s); err == nil || !strings.Contains(err.Error(), "build.sh egress-forwarder") {
 		t.Errorf("it is pinned with %v", err)
 	}
 }
