@@ -52,13 +52,16 @@ func Extract(document string, o Options) Document {
 	e := extractor{o: o}
 	z := html.NewTokenizer(strings.NewReader(document))
 	for !e.full {
-		switch z.Next() {
+		switch kind := z.Next(); kind {
 		case html.ErrorToken: // the end: the tokenizer takes any text
 			return e.document()
 		case html.TextToken:
 			e.text(string(z.Text()))
 		case html.StartTagToken, html.SelfClosingTagToken:
 			name, hasAttributes := z.TagName()
+			if kind == html.SelfClosingTagToken && atom.Lookup(name) == atom.Svg {
+				continue // it has no end tag, unlike an element of HTML
+			}
 			e.start(atom.Lookup(name), func(key string) string { return attribute(z, hasAttributes, key) })
 		case html.EndTagToken:
 			name, _ := z.TagName()

@@ -29,6 +29,7 @@ func TestExtractKeepsTextAndLeavesOutMarkup(t *testing.T) {
 		"<!-- comment -->a<!doctype html>":                                      "a",
 		"a<template><p>b<template>c</template>d</template>e":                    "ae",
 		"a<svg><text>b</text></svg>c":                                           "ac",
+		"a<svg class=icon />b<svg><svg/><text>c</text></svg>d":                  "abd",
 		"<a href='/x'>rel</a> <a href=\"mailto:a@b\">mail</a> <a href=#y>i</a>": "rel <https://example.com/x> mail i",
 		"<img alt='A cat'><img src=x>":                                          "[A cat]",
 		"unclosed <b":                                                           "unclosed",
