@@ -227,7 +227,7 @@ func (f *fabric) seen(id schema.ApprovalID, state ledger.State) {
 		}
 	})()
 	for {
-		if list, _ := f.ledger.List(schema.AllTenants(), ledger.Filter{States: []ledger.State{state}}, ""); len(list) > 0 {
+		if list, _ := f.ledger.List(schema.AllTenants(), ledger.Filter{States: []ledger.State{state}}, ledger.Cursor{}); len(list) > 0 {
 			for _, a := range list {
 				if a.ID == id {
 					return

@@ -9,7 +9,7 @@ import (
 )
 
 func FuzzListQueryIsReadOrRefused(f *testing.F) {
-	for _, seed := range []string{"state=pending,approved&limit=5", "state=&cursor=appr_1", "limit=99999999999", "x=1", "state=%00", "cursor=..%2f", "server=a&server=b"} {
+	for _, seed := range []string{"state=pending,approved&limit=5", "state=&cursor=1764290000000000000_appr_1", "limit=99999999999", "x=1", "state=%00", "cursor=..%2f", "server=a&server=b"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, raw string) {
@@ -24,8 +24,8 @@ func FuzzListQueryIsReadOrRefused(f *testing.F) {
 			}
 			return
 		}
-		if filter.Limit < 1 || filter.Limit > maxPageLimit || cursor != "" && !plainID(schema.ApprovalID(cursor)) {
-			t.Fatalf("%q asks for %+v from %q", raw, filter, cursor)
+		if filter.Limit < 1 || filter.Limit > maxPageLimit {
+			t.Fatalf("%q asks for %+v from %s", raw, filter, cursor)
 		}
 	})
 }

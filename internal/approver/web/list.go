@@ -27,21 +27,21 @@ func stateNames() string {
 	return strings.Join(all, ", ")
 }
 
-func filterOf(values url.Values) (f ledger.Filter, cursor string, err error) {
+func filterOf(values url.Values) (f ledger.Filter, cursor ledger.Cursor, err error) {
 	f.Limit = pageLimit
 	for name, given := range values {
-		bad := func(format string, args ...any) error {
+		none, bad := ledger.Cursor{}, func(format string, args ...any) error {
 			return schema.Errorf(schema.KindInvalidRequest, "The parameter "+format, args...)
 		}
 		if len(given) > 1 && name != "state" {
-			return f, "", bad("%q is given twice.", name)
+			return f, none, bad("%q is given twice.", name)
 		}
 		switch name {
 		case "state":
 			for _, text := range given {
 				for one := range strings.SplitSeq(text, ",") {
 					if !slices.Contains(ledger.States(), ledger.State(one)) {
-						return f, "", bad("state is not a state of an approval; use one of %s.", stateNames())
+						return f, none, bad("state is not a state of an approval; use one of %s.", stateNames())
 					}
 					f.States = append(f.States, ledger.State(one))
 				}
@@ -53,22 +53,23 @@ func filterOf(values url.Values) (f ledger.Filter, cursor string, err error) {
 		case "requester":
 			f.Requester = given[0]
 		case "cursor":
-			if cursor = given[0]; cursor != "" && !plainID(schema.ApprovalID(cursor)) {
-				return f, "", bad("cursor must be the next_cursor of a page.")
+			ok := false
+			if cursor, ok = ledger.ParseCursor(given[0]); !ok && given[0] != "" {
+				return f, none, bad("cursor must be the next_cursor of a page.")
 			}
 		case "limit":
 			if f.Limit, err = strconv.Atoi(given[0]); err != nil || f.Limit < 1 || f.Limit > maxPageLimit {
-				return f, "", bad("limit must be a number from 1 to %d.", maxPageLimit)
+				return f, none, bad("limit must be a number from 1 to %d.", maxPageLimit)
 			}
 		default:
-			return f, "", errNoParameter(name)
+			return f, none, errNoParameter(name)
 		}
 	}
 	return f, cursor, nil
 }
 
 // list returns a page of the approvals that concern the person, and the cursor of the next page.
-func (v *approvals) list(f ledger.Filter, cursor string, who schema.Principal) (found []*approvalView, next string) {
+func (v *approvals) list(f ledger.Filter, cursor ledger.Cursor, who schema.Principal) (found []*approvalView, next string) {
 	limit := f.Limit
 	f.Limit = maxPageLimit
 	for {
@@ -79,11 +80,11 @@ func (v *approvals) list(f ledger.Filter, cursor string, who schema.Principal) (
 				continue
 			}
 			if len(found) == limit {
-				return found, string(found[limit-1].ID)
+				return found, ledger.CursorOf(found[limit-1].Approval).String()
 			}
 			found = append(found, q)
 		}
-		if cursor = string(more); cursor == "" {
+		if cursor = more; cursor.IsZero() {
 			return found, ""
 		}
 	}
@@ -111,11 +112,10 @@ type bulk struct {
 	To string
 }
 
-// pending returns a page of pending calls, starting after the call with the given ID, or from the
-// beginning if it is empty. The work per pending call is small: arguments and earlier approvals
+// pending returns a page of pending calls, starting after the cursor. The work per pending call is small: arguments and earlier approvals
 // are read only for the calls on the page.
-func (v *approvals) pending(ctx context.Context, after schema.ApprovalID, who schema.Principal) (p pendingPage) {
-	p.First = after == ""
+func (v *approvals) pending(ctx context.Context, after ledger.Cursor, who schema.Principal) (p pendingPage) {
+	p.First = after.IsZero()
 	counts, more := make(map[string]int), false
 	v.o.Ledger.EachPending(schema.OnlyTenant(who.Tenant), func(a *ledger.Approval) {
 		q, ok := v.see(a, who)
@@ -127,7 +127,7 @@ func (v *approvals) pending(ctx context.Context, after schema.ApprovalID, who sc
 		if may {
 			counts[a.Binding.Requester.Name]++
 		}
-		if a.ID <= after {
+		if ledger.CursorOf(a).Compare(after) <= 0 {
 			return
 		}
 		if more = len(p.Waiting) == pendingRows; !more {
@@ -136,7 +136,7 @@ func (v *approvals) pending(ctx context.Context, after schema.ApprovalID, who sc
 		}
 	})
 	if more {
-		p.Next = "/?" + url.Values{"after": {string(p.Waiting[len(p.Waiting)-1].ID)}}.Encode()
+		p.Next = "/?" + url.Values{"after": {ledger.CursorOf(p.Waiting[len(p.Waiting)-1].Approval).String()}}.Encode()
 	}
 	last := v.lastAllowed(who.Tenant, p.Waiting...)
 	for _, q := range p.Waiting {

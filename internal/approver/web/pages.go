@@ -33,14 +33,15 @@ func (g *approvalPages) register() {
 
 // pending serves the list of pending calls. Only its first page has live updates.
 func (g *approvalPages) pending(w http.ResponseWriter, r *http.Request, v visitor) error {
-	after := schema.ApprovalID(r.URL.Query().Get("after"))
-	if after != "" && !plainID(after) {
-		return schema.Errorf(schema.KindInvalidRequest, "The parameter after must be the id of an approval.")
+	given := r.URL.Query().Get("after")
+	after, ok := ledger.ParseCursor(given)
+	if given != "" && !ok {
+		return schema.Errorf(schema.KindInvalidRequest, "The parameter after must be that of a link on the page.")
 	}
 	list := g.approvals.pending(r.Context(), after, v.who)
 	list.Unready = g.unready()
 	page := view{Title: "Pending approvals", Here: "/", Page: list}
-	if after == "" {
+	if list.First {
 		page.Live = "list"
 	}
 	return g.site.render(w, http.StatusOK, "pending", v, page)

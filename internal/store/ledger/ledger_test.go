@@ -49,7 +49,7 @@ func TestApprovalRoundTrips(t *testing.T) {
 		if got, _, err := l.ByCall(t.Context(), of, a.CallID); got != nil || schema.KindOf(err) != schema.KindNotFound {
 			t.Errorf("of %+v: %v, %v", of, got, err)
 		}
-		if got, _ := l.List(of, ledger.Filter{}, ""); len(got) != 0 {
+		if got, _ := l.List(of, ledger.Filter{}, ledger.Cursor{}); len(got) != 0 {
 			t.Errorf("of %+v: %d are listed", of, len(got))
 		}
 	}
@@ -308,20 +308,58 @@ func TestReopenedLedgerFindsAllApprovals(t *testing.T) {
 	if p := second.Pending(schema.AllTenants()); len(p) != 1 || p[0].ID != waiting.ID {
 		t.Errorf("pending: %v", p)
 	}
-	all, next := second.List(schema.AllTenants(), ledger.Filter{}, "")
-	if len(all) != 2 || next != "" || all[0].ID < all[1].ID {
-		t.Errorf("%d listed, next %q", len(all), next)
+	all, next := second.List(schema.AllTenants(), ledger.Filter{}, ledger.Cursor{})
+	if len(all) != 2 || !next.IsZero() || all[0].ID != ran.ID {
+		t.Errorf("%d listed, next %s", len(all), next)
 	}
-	one, next := second.List(schema.AllTenants(), ledger.Filter{Limit: 1}, "")
-	two, end := second.List(schema.AllTenants(), ledger.Filter{Limit: 1}, string(next))
-	if len(one) != 1 || len(two) != 1 || one[0].ID == two[0].ID || end != "" {
-		t.Errorf("pages: %v %v %q", one, two, end)
+	one, next := second.List(schema.AllTenants(), ledger.Filter{Limit: 1}, ledger.Cursor{})
+	two, end := second.List(schema.AllTenants(), ledger.Filter{Limit: 1}, next)
+	if len(one) != 1 || len(two) != 1 || one[0].ID == two[0].ID || !end.IsZero() {
+		t.Errorf("pages: %v %v %s", one, two, end)
 	}
-	if got, _ := second.List(schema.AllTenants(), ledger.Filter{States: []ledger.State{ledger.Running}, Server: "bank", Requester: "ann", Tool: "pay"}, ""); len(got) != 1 || got[0].ID != ran.ID {
+	if got, _ := second.List(schema.AllTenants(), ledger.Filter{States: []ledger.State{ledger.Running}, Server: "bank", Requester: "ann", Tool: "pay"}, ledger.Cursor{}); len(got) != 1 || got[0].ID != ran.ID {
 		t.Errorf("running: %v", got)
 	}
-	if got, _ := second.List(schema.AllTenants(), ledger.Filter{Requester: "eve"}, ""); len(got) != 0 {
+	if got, _ := second.List(schema.AllTenants(), ledger.Filter{Requester: "eve"}, ledger.Cursor{}); len(got) != 0 {
 		t.Errorf("eve's: %v", got)
+	}
+}
+
+// IDs do not sort by time: those of calls of batches and of durable calls are digests.
+func TestApprovalsAreListedInTheOrderOfTheirCreation(t *testing.T) {
+	l := start(t)
+	var want []schema.ApprovalID
+	began := time.Now().UTC()
+	for i, id := range []schema.CallID{"call_9", "call_j-b7-x", "call_j-b3-x", "call_1", "call_j-b5-x", "call_0"} {
+		a := question()
+		a.CallID, a.Created = id, began.Add(time.Duration(i)*time.Millisecond)
+		if _, err := l.Create(t.Context(), a, []byte("{}")); err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, a.ID)
+	}
+	var oldest, newest []schema.ApprovalID
+	for _, a := range l.Pending(schema.AllTenants()) {
+		oldest = append(oldest, a.ID)
+	}
+	for next := (ledger.Cursor{}); ; {
+		page, more := l.List(schema.AllTenants(), ledger.Filter{Limit: 4}, next)
+		for _, a := range page {
+			newest = append(newest, a.ID)
+		}
+		if more.IsZero() {
+			break
+		}
+		var ok bool
+		if next, ok = ledger.ParseCursor(more.String()); !ok || next != more {
+			t.Fatalf("%s is read as %s", more, next)
+		}
+	}
+	if !slices.Equal(oldest, want) {
+		t.Errorf("pending, oldest first: %v, not %v", oldest, want)
+	}
+	if slices.Reverse(want); !slices.Equal(newest, want) {
+		t.Errorf("all, newest first: %v, not %v", newest, want)
 	}
 }
 
@@ -364,7 +402,7 @@ func TestTheViewIsBounded(t *testing.T) {
 	for range 12 {
 		within(t, "word of a denial", denied)
 	}
-	if got, _ := l.List(schema.AllTenants(), ledger.Filter{}, ""); len(got) != 5 {
+	if got, _ := l.List(schema.AllTenants(), ledger.Filter{}, ledger.Cursor{}); len(got) != 5 {
 		t.Errorf("%d in the view", len(got))
 	}
 	if a, _, err := l.Get(t.Context(), schema.AllTenants(), first); err != nil || a.State != ledger.Denied {

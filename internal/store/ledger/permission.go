@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -79,7 +80,7 @@ func (p *Permission) Covers(b *Binding, rule, args []byte) bool {
 // Permissions returns all permissions of these tenants in this process's view, newest first.
 func (l *Ledger) Permissions(of schema.Tenants) []Permission {
 	all := slices.DeleteFunc(l.allowed.All(), func(p Permission) bool { return !of.Include(p.Tenant) })
-	slices.SortFunc(all, func(a, b Permission) int { return strings.Compare(b.ID, a.ID) })
+	slices.SortFunc(all, func(a, b Permission) int { return cmp.Or(b.Given.Compare(a.Given), strings.Compare(b.ID, a.ID)) })
 	return all
 }
 

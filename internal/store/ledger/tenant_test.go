@@ -121,7 +121,7 @@ func TestListsAndWatchesShowOneTenant(t *testing.T) {
 		}
 	}
 	for of, want := range map[schema.Tenants]int{{}: 0, schema.OnlyTenant("red"): 1, schema.OnlyTenant(schema.DefaultTenant): 1, schema.OnlyTenant("green"): 0, schema.AllTenants(): 3} {
-		page, _ := l.List(of, ledger.Filter{}, "")
+		page, _ := l.List(of, ledger.Filter{}, ledger.Cursor{})
 		visited := 0
 		l.Each(of, func(*ledger.Approval) { visited++ })
 		if n := []int{len(page), len(l.Where(of, all)), visited, len(l.Pending(of))}; n[0] != want || n[1] != want || n[2] != want || n[3] != want {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/callyard/callyard/internal/kit/watchers"
@@ -192,19 +191,18 @@ func (f *Filter) matches(a *Approval) bool {
 		(f.Requester == "" || f.Requester == b.Requester.Name) && (f.Server == "" || f.Server == b.Server) && (f.Tool == "" || f.Tool == b.Tool)
 }
 
-// List returns a page of the matching approvals of these tenants, newest call first, and the cursor of the
-// next page, or "" on the last page. It reads this process's view: all approvals that wait or run, and
-// the latest ended ones.
-func (l *Ledger) List(of schema.Tenants, f Filter, cursor string) ([]*Approval, schema.ApprovalID) {
+// List returns a page of the matching approvals of these tenants, newest first, and the cursor of the next
+// page, which is zero on the last page. The page begins after the cursor before. It reads this process's
+// view: all approvals that wait or run, and the latest ended ones.
+func (l *Ledger) List(of schema.Tenants, f Filter, before Cursor) (page []*Approval, next Cursor) {
 	limit := min(cmp.Or(max(f.Limit, 0), 100), 1000)
 	found := l.view.fitting(func(a *Approval) bool {
-		return (cursor == "" || a.ID < schema.ApprovalID(cursor)) && of.Include(a.Binding.Tenant) && f.matches(a)
+		return (before.IsZero() || CursorOf(a).Compare(before) < 0) && of.Include(a.Binding.Tenant) && f.matches(a)
 	})
-	slices.SortFunc(found, func(a, b *Approval) int { return strings.Compare(string(b.ID), string(a.ID)) })
-	next := schema.ApprovalID("")
+	slices.SortFunc(found, func(a, b *Approval) int { return CursorOf(b).Compare(CursorOf(a)) })
 	if len(found) > limit {
 		found = found[:limit]
-		next = found[limit-1].ID
+		next = CursorOf(found[limit-1])
 	}
 	return cloned(found), next
 }
@@ -238,7 +236,7 @@ func (l *Ledger) Pending(of schema.Tenants) (all []*Approval) {
 // very many is cheap.
 func (l *Ledger) EachPending(of schema.Tenants, visit func(*Approval)) {
 	found := l.view.fitting(func(a *Approval) bool { return a.State == Pending && of.Include(a.Binding.Tenant) })
-	slices.SortFunc(found, func(a, b *Approval) int { return strings.Compare(string(a.ID), string(b.ID)) })
+	slices.SortFunc(found, func(a, b *Approval) int { return CursorOf(a).Compare(CursorOf(b)) })
 	for _, a := range found {
 		visit(a)
 	}
