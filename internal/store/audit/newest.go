@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -119,8 +120,18 @@ func recordsOf(data []byte) (all []*Record) {
 func (t *store) window(ctx context.Context, from, to uint64) (all []message, err error) {
 	for from <= to {
 		some, _, err := t.s.Read(ctx, bus.SubjectAudit+"*", from, int(to-from+1), windowBytes)
-		if err != nil || len(some) == 0 {
-			return all, err
+		if err != nil {
+			return nil, err
+		}
+		if len(some) == 0 { // a replica may lag
+			m, err := t.next(ctx, from)
+			if errors.Is(err, bus.ErrNotFound) {
+				return all, nil
+			}
+			if err != nil {
+				return nil, err
+			}
+			some = []bus.Message{{Sequence: m.Sequence, Data: m.Data}}
 		}
 		for i := range some {
 			if some[i].Sequence > to {

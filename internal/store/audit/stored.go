@@ -67,9 +67,12 @@ func (t *store) last(ctx context.Context, writer string) (message, error) {
 }
 
 // next reads the first message with at least the given sequence. [bus.ErrNotFound] means that there is
-// none.
+// none: the leader confirms it, because a replica that lags would make the end of the record look removed.
 func (t *store) next(ctx context.Context, sequence uint64) (message, error) {
 	m, err := t.s.Next(ctx, bus.SubjectAudit+"*", sequence, bus.Replica)
+	if errors.Is(err, bus.ErrNotFound) {
+		m, err = t.s.Next(ctx, bus.SubjectAudit+"*", sequence, bus.Leader)
+	}
 	return messageOf(m), err
 }
 
