@@ -297,6 +297,21 @@ func ApprovedAt(a *ledger.Approval, who schema.Principal) time.Time {
 	return approvers(a)[person(who.Name, who.Owner)]
 }
 
+// LastDecision returns the last decision of this person since the last restart and the last edit of
+// somebody else, or nil. Earlier ones are void.
+func LastDecision(a *ledger.Approval, who schema.Principal) *ledger.Decision {
+	counting := a.Counting()
+	for i := len(counting) - 1; i >= 0; i-- {
+		switch dec := &counting[i]; {
+		case person(dec.By, dec.Owner) == person(who.Name, who.Owner):
+			return dec
+		case dec.Kind == ledger.Edit:
+			return nil
+		}
+	}
+	return nil
+}
+
 // approvers returns the persons whose approval counts for the current arguments, and when each
 // approved. An edit counts as its author's approval and voids earlier ones.
 func approvers(a *ledger.Approval) map[string]time.Time {

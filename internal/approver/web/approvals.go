@@ -130,6 +130,11 @@ func (v *approvals) find(ctx context.Context, id schema.ApprovalID, who schema.P
 	})
 }
 
+// current is like find, but has every recorded decision: a replica may not have the last one yet.
+func (v *approvals) current(ctx context.Context, id schema.ApprovalID, who schema.Principal) (*approvalView, error) {
+	return v.found(id, who, func() (*ledger.Approval, error) { return v.o.Ledger.Current(ctx, schema.OnlyTenant(who.Tenant), id) })
+}
+
 // known is like find, but reads this process's local copy.
 func (v *approvals) known(ctx context.Context, id schema.ApprovalID, who schema.Principal) (*approvalView, error) {
 	return v.found(id, who, func() (*ledger.Approval, error) { return v.o.Ledger.Known(ctx, schema.OnlyTenant(who.Tenant), id) })
@@ -159,10 +164,7 @@ func (v *approvals) read(ctx context.Context, id schema.ApprovalID, who schema.P
 	if err != nil {
 		return nil, err
 	}
-	if err := v.addBytes(ctx, q, v.lastAllowed(who.Tenant, q)); err != nil {
-		return nil, err
-	}
-	return q, nil
+	return q, v.addBytes(ctx, q, v.lastAllowed(who.Tenant, q))
 }
 
 // addBytes adds the bytes of an approval, and the change of its tool since the last approval.
@@ -272,11 +274,12 @@ func (v *approvals) decide(ctx context.Context, id schema.ApprovalID, answer app
 // double click submits a form twice, and the browser shows the second response.
 func (v *approvals) repeats(ctx context.Context, id schema.ApprovalID, answer approval.Answer, who schema.Principal) (*approvalView, bool) {
 	q, err := v.find(ctx, id, who)
-	if err != nil || len(q.Decisions) == 0 || answer.Kind == ledger.Edit || answer.Kind == ledger.Extend {
+	if err != nil || answer.Kind == ledger.Edit || answer.Kind == ledger.Extend {
 		return nil, false
 	}
-	last := q.Decisions[len(q.Decisions)-1]
-	return q, last.By == who.Name && last.Kind == answer.Kind && last.Reason == answer.Reason && (last.Allow != nil) == (answer.Allow != nil)
+	// A decision before a restart is void: it does not count, so it must not look recorded.
+	last := approval.LastDecision(q.Approval, who)
+	return q, last != nil && last.Kind == answer.Kind && last.Reason == answer.Reason && (last.Allow != nil) == (answer.Allow != nil)
 }
 
 const maxReason = 4 << 10

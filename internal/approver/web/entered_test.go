@@ -6,8 +6,11 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/callyard/callyard/internal/store/ledger"
+	"github.com/callyard/callyard/pkg/risk"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // The input of a person is shown again if their session ended before they submitted it, and nothing
@@ -109,6 +112,77 @@ func TestRepeatedDecisionIsNotRefused(t *testing.T) {
 		form.Set("token", f.web.FormToken(cookieOf(t, f, bob), path+"/"+kind))
 		if got := f.post(bob, path+"/"+kind, form); got.status != http.StatusConflict || !strings.Contains(got.body, `data-self="`+path+`"`) {
 			t.Errorf("%s of somebody else: %d", kind, got.status)
+		}
+	}
+}
+
+// Under a new rule, an earlier approval is void. The same form must not look recorded then.
+func TestVoidDecisionIsNotReportedAsRecorded(t *testing.T) {
+	f := open(t, people(), nil)
+	a := f.hold(`{"target":"x"}`, requester(), func(r *risk.Approval) { r.Needed = 2 })
+	c := f.signedIn("ada")
+	path := "/a/" + string(a.ID)
+	form := url.Values{"token": {f.web.FormToken(cookieOf(t, f, c), path+"/approve")}, "digest": {a.Binding.ArgumentsDigest}}
+	if got := f.post(c, path+"/approve", form); got.status != http.StatusSeeOther {
+		t.Fatalf("%d %s", got.status, got.body)
+	}
+	if got := f.do(c, "GET", path+"?done=approve", ""); !strings.Contains(got.body, "Your approval is recorded.") {
+		t.Errorf("the page does not report the approval: %s", got.body)
+	}
+	rule, err := json.Marshal(&risk.Approval{By: risk.ByGroups, Groups: []string{"bosses"}, Needed: 2, Expires: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.ledger.Change(t.Context(), schema.DefaultTenant, a.ID, func(a *ledger.Approval) error {
+		a.Restart(ledger.Restart{At: time.Now().UTC(), From: len(a.Decisions), Level: 2, PolicyVersion: "v2", Reason: "The policy has changed."}, rule, nil, a.Expires)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.post(c, path+"/approve", form); got.status != http.StatusForbidden || !strings.Contains(got.body, "You are not in any of the groups") {
+		t.Errorf("the approval that does not count: %d %s", got.status, got.body)
+	}
+	if got := f.do(c, "GET", path+"?done=approve", ""); strings.Contains(got.body, "Your approval is recorded.") {
+		t.Error("the page reports the void approval as recorded")
+	}
+}
+
+// An edit of somebody else voids an approval, too.
+func TestApprovalOfOtherArgumentsIsNotReportedAsRecorded(t *testing.T) {
+	f := open(t, people(), nil)
+	a := f.hold(`{"target":"x"}`, requester(), func(r *risk.Approval) { r.Needed = 3 })
+	c := f.signedIn("ada")
+	path := "/a/" + string(a.ID)
+	form := url.Values{"token": {f.web.FormToken(cookieOf(t, f, c), path+"/approve")}, "digest": {a.Binding.ArgumentsDigest}}
+	if got := f.post(c, path+"/approve", form); got.status != http.StatusSeeOther {
+		t.Fatalf("%d %s", got.status, got.body)
+	}
+	if got := f.api("bob", "POST", "/approvals/"+string(a.ID)+"/decisions", decision("edit", a.Binding.ArgumentsDigest, `,"arguments":{"target":"y"}`)); got.status != http.StatusOK {
+		t.Fatal(got.body)
+	}
+	if got := f.post(c, path+"/approve", form); got.status != http.StatusConflict || !strings.Contains(got.body, "The arguments have changed") {
+		t.Errorf("an approval of the former arguments: %d %s", got.status, got.body)
+	}
+	if got := f.do(c, "GET", path+"?done=approve", ""); strings.Contains(got.body, "Your approval is recorded.") {
+		t.Error("the page reports the void approval as recorded")
+	}
+}
+
+// People send the address of a page to others, who have decided nothing.
+func TestPageReportsOnlyRecordedDecisionsOfThePerson(t *testing.T) {
+	f := open(t, people(), nil)
+	a := f.hold(`{"target":"x"}`, requester(), func(r *risk.Approval) { r.Needed = 2 })
+	path := "/a/" + string(a.ID)
+	if got := f.api("ada", "POST", "/approvals/"+string(a.ID)+"/decisions", decision("edit", a.Binding.ArgumentsDigest, `,"arguments":{"target":"y"}`)); got.status != http.StatusOK {
+		t.Fatal(got.body)
+	}
+	ada, bob := f.do(f.signedIn("ada"), "GET", path+"?done=edit", "").body, f.signedIn("bob")
+	if !strings.Contains(ada, "Your edit is recorded. If the call is approved, it runs with the edited arguments.") {
+		t.Errorf("the page does not say that the call waits: %s", ada)
+	}
+	for _, kind := range []string{"approve", "allow", "deny", "edit", "extend", "revoke", "<b>"} {
+		if page := f.do(bob, "GET", path+"?done="+url.QueryEscape(kind), ""); page.status != http.StatusOK || strings.Contains(page.body, `role="status">`+"Your") || strings.Contains(page.body, "notice success") {
+			t.Errorf("%s: the page reports a decision that nobody made: %s", kind, page.body)
 		}
 	}
 }

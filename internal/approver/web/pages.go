@@ -98,12 +98,20 @@ func (g *approvalPages) history(w http.ResponseWriter, r *http.Request, v visito
 
 // detail serves the page of one approval.
 func (g *approvalPages) detail(w http.ResponseWriter, r *http.Request, v visitor) error {
-	q, err := g.approvals.read(r.Context(), schema.ApprovalID(r.PathValue("id")), v.who)
+	id, done := schema.ApprovalID(r.PathValue("id")), ledger.DecisionKind(r.URL.Query().Get("done"))
+	find := g.approvals.find
+	if done != "" {
+		find = g.approvals.current
+	}
+	q, err := find(r.Context(), id, v.who)
+	if err == nil {
+		err = g.approvals.addBytes(r.Context(), q, g.approvals.lastAllowed(v.who.Tenant, q))
+	}
 	if err != nil {
 		return err
 	}
 	p := newDetail(g.site.access, q, v)
-	p.Done = done(ledger.DecisionKind(r.URL.Query().Get("done")))
+	p.Done = q.done(done, v.who)
 	return g.renderDetail(w, http.StatusOK, v, p)
 }
 
@@ -122,15 +130,28 @@ func (g *approvalPages) renderDetail(w http.ResponseWriter, status int, v visito
 	return g.site.render(w, status, "detail", v, page)
 }
 
-func done(kind ledger.DecisionKind) string {
+// done describes the decision that a form has recorded, or returns "" if the record has no such
+// decision of the person: people open the address again, and send it to others.
+func (q *approvalView) done(kind ledger.DecisionKind, who schema.Principal) string {
+	last, allows := approval.LastDecision(q.Approval, who), kind == allowKind
+	if allows {
+		kind = ledger.Approve
+	}
+	if last == nil || last.Kind != kind || (last.Allow != nil) != allows {
+		return ""
+	}
 	switch kind {
 	case ledger.Approve:
+		if allows {
+			return "Your approval is recorded. Matching calls now run without approval; see Permissions."
+		}
 		return "Your approval is recorded."
-	case allowKind:
-		return "Your approval is recorded. Matching calls now run without approval; see Permissions."
 	case ledger.Deny:
 		return "Your denial is recorded. The call does not run."
 	case ledger.Edit:
+		if q.State == ledger.Pending {
+			return "Your edit is recorded. If the call is approved, it runs with the edited arguments."
+		}
 		return "Your edit is recorded. The call runs with the edited arguments."
 	case ledger.Extend:
 		return "The deadline is extended."
