@@ -50,26 +50,34 @@ type bulkPage struct {
 	Stale   bool
 	Reasons bool // one of them requires a reason
 	Token   string
+	SignIn  string // the address that signs in again and leads back to this page
 	Presets []string
 }
 
-// chosen returns the approvals selected by the address of the page: those with the IDs, or all
-// pending ones of a requester.
+// chosen returns the approvals selected by the address of the page: those with the IDs, in the order
+// of the list, or all of a requester that the person can decide, oldest first.
 func (g *bulkPages) chosen(q url.Values, who schema.Principal) ([]schema.ApprovalID, error) {
 	var ids []schema.ApprovalID
+	seen := make(map[schema.ApprovalID]bool)
+	add := func(id schema.ApprovalID) {
+		if !seen[id] {
+			seen[id] = true
+			ids = append(ids, id)
+		}
+	}
 	for name, given := range q {
 		switch name {
 		case "id":
 			for _, id := range given {
-				ids = append(ids, schema.ApprovalID(id))
+				add(schema.ApprovalID(id))
 			}
 		case "requester":
 			g.site.o.Ledger.EachPending(schema.OnlyTenant(who.Tenant), func(a *ledger.Approval) {
 				if a.Binding.Requester.Name != given[0] {
 					return
 				}
-				if one, ok := g.approvals.see(a, who); ok && one.Blocked == "" {
-					ids = append(ids, a.ID)
+				if one, ok := g.approvals.see(a, who); ok && one.MayApprove() {
+					add(a.ID)
 				}
 			})
 		case "arrived":
@@ -77,8 +85,7 @@ func (g *bulkPages) chosen(q url.Values, who schema.Principal) ([]schema.Approva
 			return nil, schema.Errorf(schema.KindInvalidRequest, "This page accepts the parameters id and requester.")
 		}
 	}
-	slices.Sort(ids)
-	if ids = slices.Compact(ids); len(ids) == 0 {
+	if len(ids) == 0 {
 		return nil, schema.Errorf(schema.KindInvalidRequest, "No call was selected. Go back to the list and select at least one.")
 	}
 	return ids, nil
@@ -90,7 +97,7 @@ func (g *bulkPages) show(w http.ResponseWriter, r *http.Request, v visitor) erro
 	if err != nil {
 		return err
 	}
-	p := bulkPage{Token: g.site.access.formToken(v.cookie, reviewPath), Presets: presets()}
+	p := bulkPage{Token: g.site.access.formToken(v.cookie, reviewPath), SignIn: "/sign-in?next=" + url.QueryEscape(r.URL.RequestURI()), Presets: presets()}
 	shown, err := g.read(r.Context(), ids, v.who)
 	if err != nil {
 		return err

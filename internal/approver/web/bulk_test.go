@@ -130,6 +130,32 @@ func TestBulkReviewPageListsOnlyCallsThatFit(t *testing.T) {
 	}
 }
 
+// Calls that the person has approved already would take the places of those that wait for them.
+func TestBulkReviewLeavesOutCallsThatThePersonApproved(t *testing.T) {
+	f := open(t, people(), nil)
+	var ids []schema.ApprovalID
+	for i := range 3 {
+		ids = append(ids, f.hold(fmt.Sprintf(`{"target":"place-%d"}`, i), requester(), func(r *risk.Approval) { r.Needed = 2 }).ID)
+	}
+	c := f.signedIn("ada")
+	a := f.state(ids[0])
+	if got := f.api("ada", "POST", "/approvals/"+string(a.ID)+"/decisions", decision("approve", a.Binding.ArgumentsDigest, "")); got.status != http.StatusOK {
+		t.Fatal(got.body)
+	}
+	f.approved(a.ID, 1)
+	if list := f.do(c, "GET", "/", ""); !strings.Contains(list.body, "Review 2 calls from agent together") {
+		t.Errorf("the list does not offer the two others: %s", list.body)
+	}
+	page := f.do(c, "GET", "/review?requester=agent", "").body
+	if !strings.Contains(page, "<h1>Review 2 calls</h1>") || strings.Contains(page, "place-0") || len(picks(page)) != 2 {
+		t.Errorf("the page has others: %s", page)
+	}
+	page = f.do(c, "GET", "/review?id="+string(ids[2])+"&id="+string(ids[1])+"&id="+string(ids[2]), "").body
+	if i, k := strings.Index(page, "place-2"), strings.Index(page, "place-1"); i < 0 || k < i || len(picks(page)) != 2 {
+		t.Errorf("the page does not have the selected calls in the order of the list: %s", page)
+	}
+}
+
 func TestEachDecisionOfAListGetsItsResult(t *testing.T) {
 	f := open(t, people(), nil)
 	a, b, c, d := f.hold(`{"target":"a"}`, requester(), nil), f.hold(`{"target":"b"}`, requester(), nil), f.hold(`{"target":"c"}`, requester(), nil),

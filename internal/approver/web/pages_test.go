@@ -232,6 +232,9 @@ func TestFreshSignInIsRequiredByTheRule(t *testing.T) {
 	if got := f.post(c, string(path)+"/approve", form); got.status != http.StatusForbidden || !strings.Contains(page.body, "/sign-in?next=") {
 		t.Errorf("stale: %d", got.status)
 	}
+	if review := f.do(c, "GET", "/review?id="+string(a.ID), ""); !strings.Contains(review.body, `href="/sign-in?next=%2Freview%3Fid%3D`+string(a.ID)+`"`) {
+		t.Errorf("the sign-in of a bulk review does not lead back to it: %s", review.body)
+	}
 	if got := f.api("ada", "POST", "/approvals/"+string(a.ID)+"/decisions", decision("approve", a.Binding.ArgumentsDigest, "")); got.status != http.StatusForbidden {
 		t.Errorf("by key: %d", got.status)
 	}
