@@ -96,7 +96,7 @@ func grantedPermission(a *ledger.Approval) (p *ledger.Permission, vetoed *ledger
 		case dec.Kind == ledger.Deny, dec.Kind == ledger.Revoke:
 			vetoed = dec
 		case dec.Kind == ledger.Approve && dec.Allow != nil:
-			b := &a.Binding
+			b := a.Bound()
 			p = &ledger.Permission{
 				ID: ledger.PermissionID(a.ID), ApprovalID: a.ID, Tenant: b.Tenant, Requester: b.Requester, Server: b.Server, Tool: b.Tool,
 				ToolDefinitionDigest: b.ToolDefinitionDigest, Pattern: dec.Allow.Pattern, Level: b.Level, Rule: a.Rule,

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/approval"
+	"github.com/callyard/callyard/internal/kit/polltest"
 	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/internal/warrant"
 	"github.com/callyard/callyard/pkg/bus/bustest"
@@ -323,6 +324,28 @@ func TestAPermissionGivenUnderAnotherRuleIsVoid(t *testing.T) {
 	now := b.assessment(call.Arguments, agent)
 	if h, err := runner.Open(t.Context(), call, json.RawMessage(definition), &now, ""); err != nil || h.Run {
 		t.Errorf("it runs without a question: %+v, %v", h, err)
+	}
+}
+
+// A permission covers calls of the risk level under which it was given, which a restart may have raised.
+func TestAPermissionGivenAfterARestartCoversTheSameCalls(t *testing.T) {
+	b := openTestLedger(t, false)
+	b.adopt(`rules: [{name: all, level: 2, approval: {groups: [ops]}}]`)
+	held := b.ask(5)
+	b.adopt(`rules: [{name: all, level: 3, approval: {groups: [ops]}}]`)
+	if err := b.door.Renew(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	answer := approval.Answer{Kind: ledger.Approve, Digest: schema.Digest(pays(5)), Allow: &ledger.Allow{Until: b.clock.now().Add(time.Hour), Pattern: ledger.Pattern{Kind: ledger.AnyArguments}}}
+	if a, err := b.approver.Decide(t.Context(), held.ID, answer, ben, "web"); err != nil || a.State != ledger.Approved || len(a.Restarts) != 1 {
+		t.Fatalf("%+v, %v", a, err)
+	}
+	runner := approval.New(approval.Options{Ledger: b.ledger, Now: b.clock.now, Runner: "door", Assess: b.assess, Log: quiet})
+	polltest.Until(t, "the permission is known", func() bool { return len(runner.Permissions.List(schema.DefaultTenant)) == 1 })
+	call := asked(agent, string(pays(6)))
+	now := b.assessment(call.Arguments, agent)
+	if h, err := runner.Open(t.Context(), call, json.RawMessage(definition), &now, ""); err != nil || !h.Run {
+		t.Errorf("people are asked again: %+v, %v", h, err)
 	}
 }
 
