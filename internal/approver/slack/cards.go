@@ -30,6 +30,8 @@ type message struct {
 	// message will not change again.
 	Told  bool `json:"told,omitempty"`
 	Final bool `json:"final,omitempty"`
+	// Unknown reports whether the thread says that the outcome is unknown.
+	Unknown bool `json:"unknown,omitempty"`
 	// Holder is the approver that may post until Until.
 	Holder string    `json:"holder,omitempty"`
 	Until  time.Time `json:"until,omitzero"`
@@ -236,7 +238,8 @@ func (c *cards) rewrite(ctx context.Context, q *asked, m message, revision uint6
 	key, shown := messageKey(&m), q.card(c.o.Config.DenyReasons)
 	over := q.State.Ended() && q.State != ledger.Unknown // an unknown outcome may still be settled
 	ending := q.ending()
-	told := ending == "" || m.Told || q.moves
+	late := m.Unknown && q.State != ledger.Unknown // the result arrived after the thread said that it is unknown
+	told := ending == "" || m.Told && !late || q.moves
 	if shown.sum != m.Shown || c.isStale(key) {
 		err := c.client.update(ctx, m.Channel, m.TS, shown)
 		if unfit(err) {
@@ -264,7 +267,7 @@ func (c *cards) rewrite(ctx context.Context, q *asked, m message, revision uint6
 		if _, err := c.client.send(ctx, m.Channel, card{text: ending + " " + q.page}, api.MsgOptionTS(m.TS)); err != nil && !isMessageGone(err) {
 			return retry(err)
 		}
-		m.Told, m.Holder, m.Until, m.Final = true, "", time.Time{}, over
+		m.Told, m.Unknown, m.Holder, m.Until, m.Final = true, q.State == ledger.Unknown, "", time.Time{}, over
 		_, _, err = c.note(ctx, m, revision)
 		return err
 	}

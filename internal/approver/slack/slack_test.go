@@ -90,6 +90,29 @@ func TestClickDecidesAndUpdatesCardAndThread(t *testing.T) {
 	})
 }
 
+func TestThreadReportsAnOutcomeThatArrivesLate(t *testing.T) {
+	r := open(t, nil)
+	a := r.hold(2, `{"n":1}`, nil)
+	m := r.card(channel, a, "the card", anyCard)
+	if err := r.decide(a, ledger.Approve, "ada"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.desk.Claim(t.Context(), schema.DefaultTenant, a.ID, "door"); err != nil {
+		t.Fatal(err)
+	}
+	for i, end := range []error{schema.Errorf(schema.KindOutcomeUnknown, "The worker was lost."), nil} {
+		if _, err := r.desk.Finish(t.Context(), schema.DefaultTenant, a.ID, &schema.Result{Body: []byte(`{}`)}, end); err != nil {
+			t.Fatal(err)
+		}
+		r.slack.Until(t, "the thread tells", func() bool { return len(r.slack.Thread(m)) == i+1 })
+	}
+	for i, want := range []string{"is unknown", "succeeded"} {
+		if text := r.slack.Thread(m)[i].Text; !strings.Contains(text, want) {
+			t.Errorf("message %d of the thread: %s", i+1, text)
+		}
+	}
+}
+
 func TestReasonIsRequestedInAModal(t *testing.T) {
 	r := open(t, nil)
 	a := r.hold(2, `{"target":"x"}`, func(rule *risk.Approval) { rule.Reasons = true })
