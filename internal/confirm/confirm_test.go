@@ -98,6 +98,29 @@ func TestNoTokenIsSpentWhileRedisIsDown(t *testing.T) {
 	}
 }
 
+// If the policy changes, an approval starts again with a deadline of its own.
+func TestTokenIsValidUntilTheDeadlineOfItsApproval(t *testing.T) {
+	s, l := confirmtest.StartRedis(t, "", ""), openLedger(t, bustest.Start(t))
+	now := time.Now()
+	h := newTokenStore(t, l, s.Gate(t, func() time.Time { return now }))
+	a, token := h.Hold(t, now, time.Minute)
+	if _, err := l.Change(t.Context(), schema.DefaultTenant, a.ID, func(a *ledger.Approval) error {
+		a.Restart(ledger.Restart{At: now.UTC(), Level: a.Binding.Level, PolicyVersion: "2", Reason: "The policy has changed."}, a.Rule, a.Reasons, a.Expires.Add(time.Hour))
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	now = now.Add(30 * time.Minute)
+	if _, err := h.Spend(t.Context(), token, "a", now); err != nil {
+		t.Errorf("before the deadline: %v", err)
+	}
+	_, token = h.Hold(t, now, time.Minute)
+	now = now.Add(2 * time.Minute)
+	if _, err := h.Spend(t.Context(), token, "a", now); !errors.As(err, new(*confirm.ExpiredError)) {
+		t.Errorf("after the deadline: %v", err)
+	}
+}
+
 func TestTokenCanBeSpentAfterAFailedLedgerWrite(t *testing.T) {
 	s, l := confirmtest.StartRedis(t, "", ""), openLedger(t, bustest.Start(t))
 	h := newTokenStore(t, l, s.Gate(t, nil))

@@ -106,7 +106,7 @@ func (t *Tokens) Spend(ctx context.Context, tenant schema.TenantID, token string
 		if err == nil {
 			err = t.gate.take(ctx, hash, mark.Attempt, a)
 		}
-		if errors.As(err, new(*SpentError)) {
+		if errors.As(err, new(*SpentError)) || errors.As(err, new(*ExpiredError)) {
 			err = t.checkUnspent(ctx, tenant, id, look)
 		}
 		if err != nil {
@@ -124,8 +124,9 @@ func (t *Tokens) Spend(ctx context.Context, tenant schema.TenantID, token string
 }
 
 // checkUnspent checks in the ledger, with everything that was acknowledged, whether a token
-// that Redis released was spent. The process that took it may have died or lost the ledger
-// before it could spend the token. If it is unspent, the ledger decides.
+// that Redis released or that has expired there can be spent. The process that took it may have
+// died or lost the ledger before it could spend the token, and an approval that started again
+// under another rule has a later deadline than Redis knows. The ledger decides.
 func (t *Tokens) checkUnspent(ctx context.Context, tenant schema.TenantID, id schema.ApprovalID, look func(*ledger.Approval) error) error {
 	a, err := t.ledger.Current(ctx, schema.OnlyTenant(tenant), id)
 	if err != nil {
