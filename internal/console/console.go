@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/callyard/callyard/internal/kit/limiters"
 	"github.com/callyard/callyard/internal/kit/ui"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -65,8 +66,7 @@ type Console struct {
 	cache *cache
 	meter *meter
 
-	mu      sync.Mutex
-	viewers int
+	viewers *limiters.Slots[string] // by person
 	closed  chan struct{}
 	once    sync.Once
 	own     *http.Transport // nil if the caller provided a transport
@@ -81,7 +81,7 @@ func New(o Options) (*Console, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	c := &Console{o: o, cache: newCache(o.Now), meter: &meter{}, closed: make(chan struct{})}
+	c := &Console{o: o, cache: newCache(o.Now), meter: &meter{}, viewers: limiters.NewSlots[string](maxViewers, maxViewersEach), closed: make(chan struct{})}
 	if o.Transport == nil {
 		c.own = &http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 16, IdleConnTimeout: 30 * time.Second, ResponseHeaderTimeout: 30 * time.Second}
 		c.o.Transport = c.own

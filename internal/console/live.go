@@ -9,8 +9,10 @@ import (
 )
 
 const (
-	// maxViewers limits the number of open pages with live updates.
-	maxViewers = 200
+	// maxViewers limits the number of open pages with live updates, and maxViewersEach those of one
+	// person.
+	maxViewers     = 200
+	maxViewersEach = 20
 	// every is the refresh interval of an open page. The figures change all the time, so there is
 	// no event to wait for. Requests of many pages within a second share one answer.
 	every = 2 * time.Second
@@ -22,11 +24,11 @@ const (
 
 // events writes a stream of events named "changed", without content. The pages load the changes
 // themselves.
-func (c *Console) events(w http.ResponseWriter, r *http.Request, _ Visit) error {
-	if !c.enter() {
+func (c *Console) events(w http.ResponseWriter, r *http.Request, v Visit) error {
+	if c.hasClosed() || !c.viewers.Take(v.Person) {
 		return schema.Errorf(schema.KindUnavailable, "Too many pages receive live updates; reload the page to update it.")
 	}
-	defer c.leave()
+	defer c.viewers.Release(v.Person)
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // the request has been read, and the stream may last
 	out := sse.Writer{W: w, Within: func(int) time.Duration { return writeWithin }}
 	if out.Retry(3*time.Second) != nil || r.Method == http.MethodHead {
@@ -51,23 +53,11 @@ func (c *Console) events(w http.ResponseWriter, r *http.Request, _ Visit) error 
 	}
 }
 
-func (c *Console) enter() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func (c *Console) hasClosed() bool {
 	select {
 	case <-c.closed:
-		return false
+		return true
 	default:
-	}
-	if c.viewers >= maxViewers {
 		return false
 	}
-	c.viewers++
-	return true
-}
-
-func (c *Console) leave() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.viewers--
 }

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/callyard/callyard/internal/kit/limiters"
 	"github.com/callyard/callyard/internal/kit/sse"
 	"github.com/callyard/callyard/internal/problem"
 	"github.com/callyard/callyard/internal/store/ledger"
@@ -12,9 +13,11 @@ import (
 )
 
 const (
-	// maxStreams limits the number of open pages with live updates.
-	maxStreams = 1000
-	heartbeat  = 15 * time.Second
+	// maxStreams limits the number of open pages with live updates, and maxStreamsEach those of one
+	// person.
+	maxStreams     = 1000
+	maxStreamsEach = 50
+	heartbeat      = 15 * time.Second
 	// settleFor delays an update, so that concurrent changes reload a page only once.
 	settleFor = 250 * time.Millisecond
 )
@@ -26,6 +29,7 @@ type pageUpdates struct {
 	ready   func() error
 	beat    time.Duration
 	stop    func()
+	slots   *limiters.Slots[schema.PrincipalID]
 	mu      sync.Mutex
 	streams map[chan struct{}]schema.TenantID
 	done    chan struct{}
@@ -33,7 +37,7 @@ type pageUpdates struct {
 }
 
 func newLive(l *ledger.Ledger, a *access) *pageUpdates {
-	v := &pageUpdates{access: a, ready: a.o.Ready, beat: heartbeat, streams: make(map[chan struct{}]schema.TenantID), done: make(chan struct{})}
+	v := &pageUpdates{access: a, ready: a.o.Ready, beat: heartbeat, slots: limiters.NewSlots[schema.PrincipalID](maxStreams, maxStreamsEach), streams: make(map[chan struct{}]schema.TenantID), done: make(chan struct{})}
 	v.stop = l.Watch(schema.AllTenants(), func(a *ledger.Approval) { v.notify(a.Binding.Tenant) })
 	return v
 }
@@ -55,7 +59,7 @@ func (v *pageUpdates) notify(tenant schema.TenantID) {
 func (v *pageUpdates) open(tenant schema.TenantID) (chan struct{}, bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.closed || len(v.streams) >= maxStreams {
+	if v.closed {
 		return nil, false
 	}
 	c := make(chan struct{}, 1)
@@ -87,9 +91,15 @@ func (v *pageUpdates) serve(w http.ResponseWriter, r *http.Request) {
 		problem.Write(w, schema.Errorf(schema.KindUnauthenticated, "Sign in to receive live updates."))
 		return
 	}
+	full := schema.Errorf(schema.KindUnavailable, "Too many pages receive live updates; reload the page to update it.")
+	if !v.slots.Take(visitor.who.ID()) {
+		problem.Write(w, full)
+		return
+	}
+	defer v.slots.Release(visitor.who.ID())
 	changed, ok := v.open(visitor.who.Tenant)
 	if !ok {
-		problem.Write(w, schema.Errorf(schema.KindUnavailable, "Too many pages receive live updates; reload the page to update it."))
+		problem.Write(w, full)
 		return
 	}
 	defer v.leave(changed)

@@ -94,3 +94,22 @@ func TestPagesAreNotToldOfChangesOfAnotherTenant(t *testing.T) {
 		t.Error("a person is told when another tenant requests a call")
 	}
 }
+
+func TestOnePersonCannotUseAllLiveUpdates(t *testing.T) {
+	f := open(t, people(), nil)
+	ada := f.signedIn("ada")
+	refused := 0
+	for range 60 {
+		lines := f.events(ada)
+		if lines.Scan(); !strings.HasPrefix(lines.Text(), "retry:") {
+			refused++
+		}
+	}
+	if refused != 10 {
+		t.Errorf("%d of 60 streams of one person are refused", refused)
+	}
+	if lines := f.events(f.signedIn("bob")); !lines.Scan() || !strings.HasPrefix(lines.Text(), "retry:") {
+		t.Errorf("another person is refused: %s", lines.Text())
+	}
+	f.web.Close() // ends the streams, so that the server can stop
+}

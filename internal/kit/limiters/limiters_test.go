@@ -39,3 +39,25 @@ func TestLimitIsPerKeyAndIdleKeysAreDropped(t *testing.T) {
 		}
 	})
 }
+
+func TestSlotsAreLimitedInTotalAndPerKey(t *testing.T) {
+	slots := NewSlots[string](3, 2)
+	for i, c := range []struct {
+		key  string
+		want bool
+	}{{"a", true}, {"a", true}, {"a", false}, {"b", true}, {"b", false}, {"c", false}} {
+		if got := slots.Take(c.key); got != c.want {
+			t.Errorf("%d: a slot for %s: %v", i, c.key, got)
+		}
+	}
+	slots.Release("a")
+	if !slots.Take("c") || slots.Take("a") {
+		t.Error("the slot that became free was not given once")
+	}
+	for _, key := range []string{"a", "b", "c"} {
+		slots.Release(key)
+	}
+	if len(slots.by) != 0 || slots.used != 0 {
+		t.Errorf("%d slots are in use, by %v", slots.used, slots.by)
+	}
+}
