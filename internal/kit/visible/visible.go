@@ -10,6 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"golang.org/x/text/unicode/bidi"
 	"golang.org/x/text/unicode/norm"
 )
 
@@ -24,10 +25,78 @@ const (
 )
 
 // HTML returns text in which every character that could deceive is a mark with its code point. Line
-// feeds are unchanged. Nothing is omitted.
+// feeds are unchanged. Nothing is omitted. Text with letters that are written from right to left is
+// isolated, up to the next quotation mark or escape: it reads as it should, and does not reorder what is around
+// it, such as the names and numbers of JSON.
 func HTML(b []byte) template.HTML {
 	var out strings.Builder
 	out.Grow(len(b) + len(b)/8 + 16)
+	for len(b) > 0 {
+		end, isolate := piece(b)
+		if isolate {
+			out.WriteString("<bdi>")
+		}
+		show(&out, b[:end])
+		if isolate {
+			out.WriteString("</bdi>")
+		}
+		b = b[end:]
+	}
+	return template.HTML(out.String()) //nolint:gosec // every piece of the text was escaped
+}
+
+// piece returns the length of the first piece of text and whether it must be isolated. Text without
+// letters from right to left is one piece.
+func piece(b []byte) (end int, isolate bool) {
+	start := 0 // after the last separator
+	for i := 0; i < len(b); {
+		n := separator(b[i:])
+		switch {
+		case isolate && n > 0:
+			return i, true
+		case n > 0:
+			start = i + n
+			i = start
+		case b[i] < utf8.RuneSelf || isolate:
+			i++
+		default:
+			r, size := utf8.DecodeRune(b[i:])
+			if isRightToLeft(r) {
+				if start > 0 {
+					return start, false
+				}
+				isolate = true
+			}
+			i += size
+		}
+	}
+	return len(b), isolate
+}
+
+// separator returns the length of the separator at the start of text, or 0: a quotation mark, a line
+// feed, or an escape of JSON such as \n.
+func separator(b []byte) int {
+	switch {
+	case b[0] == '"', b[0] == '\n':
+		return 1
+	case b[0] != '\\':
+		return 0
+	case len(b) >= 6 && b[1] == 'u':
+		return 6
+	case len(b) >= 2 && b[1] < utf8.RuneSelf:
+		return 2
+	}
+	return 1
+}
+
+// isRightToLeft reports whether a character is a letter that is written from right to left.
+func isRightToLeft(r rune) bool {
+	p, _ := bidi.LookupRune(r)
+	return (p.Class() == bidi.R || p.Class() == bidi.AL) && unicode.IsLetter(r)
+}
+
+// show writes text without line feeds or quotation marks that separate pieces.
+func show(out *strings.Builder, b []byte) {
 	plain := 0
 	flush := func(to int) { out.WriteString(template.HTMLEscapeString(string(b[plain:to]))) }
 	for i := 0; i < len(b); {
@@ -50,12 +119,11 @@ func HTML(b []byte) template.HTML {
 			}
 			n++
 		}
-		mark(&out, r, b[i], why, n)
+		mark(out, r, b[i], why, n)
 		i += n * size
 		plain = i
 	}
 	flush(len(b))
-	return template.HTML(out.String()) //nolint:gosec // every piece of the text was escaped above
 }
 
 // mark writes a run of n equal characters as one mark.
