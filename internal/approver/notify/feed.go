@@ -59,6 +59,10 @@ func (n *Never) Unwrap() error { return n.Err }
 // seconds of its recovery.
 var pauses = backoff.Policy{First: 250 * time.Millisecond, Max: 2 * time.Second, Jitter: 0.25}
 
+// manyTries is the number of failed attempts after which an approval that waits alone is logged. A few
+// are normal: another approver may be sending the same notification.
+const manyTries = 20
+
 // showFor is the timeout of one attempt.
 const showFor = 15 * time.Second
 
@@ -164,7 +168,9 @@ func (f *Feed) run(place string, l *queue) {
 			l.done(id, time.Time{}, false)
 			continue
 		case errors.As(err, &wait):
-			l.done(id, time.Now().Add(wait.For), !wait.Alone)
+			if l.done(id, time.Now().Add(wait.For), !wait.Alone); wait.Alone && l.failed(id) == manyTries {
+				f.o.Log.Warn("a notification channel cannot be notified of an approval at the moment; it is tried again", "channel", f.o.Name, "approval_id", id, "error", err)
+			}
 		default:
 			l.done(id, time.Now().Add(l.pause()), true)
 		}
@@ -205,6 +211,7 @@ type item struct {
 	queued bool
 	again  bool // it changed while it was shown
 	busy   bool
+	failed int // consecutive failed attempts
 }
 
 func newQueue() *queue {
@@ -284,7 +291,11 @@ func (l *queue) done(id schema.ApprovalID, after time.Time, place bool) {
 		delete(l.items, id)
 		return
 	}
-	it.after, it.queued = after, true
+	if it.after, it.queued = after, true; after.IsZero() {
+		it.failed = 0
+	} else {
+		it.failed++
+	}
 	if place {
 		l.closed = after
 		l.order = append([]schema.ApprovalID{id}, l.order...) // it keeps its position in the queue
@@ -292,6 +303,13 @@ func (l *queue) done(id schema.ApprovalID, after time.Time, place bool) {
 		return
 	}
 	l.order = append(l.order, id)
+}
+
+// failed returns the number of consecutive failed attempts for id.
+func (l *queue) failed(id schema.ApprovalID) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.items[id].failed
 }
 
 func (l *queue) well() {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/callyard/callyard/internal/approval"
 	"github.com/callyard/callyard/internal/approver/notify"
+	"github.com/callyard/callyard/internal/kit/logtest"
 	"github.com/callyard/callyard/internal/kit/polltest"
 	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/internal/store/ledger"
@@ -208,6 +209,23 @@ func TestDelayedNotificationDoesNotBlockOthers(t *testing.T) {
 	polltest.Until(t, "the other is shown", func() bool { return w.last("p", b) != "" })
 	w.set(func() { delete(w.fail, "p"+string(a.ID)) })
 	polltest.Until(t, "it is shown", func() bool { return w.last("p", a) != "" })
+}
+
+// Otherwise only those who wait for the notification would notice.
+func TestApprovalThatCannotBeShownIsLoggedOnce(t *testing.T) {
+	h, w := build(t), newFailingChannel("p")
+	a := h.hold(nil)
+	w.fail["p"+string(a.ID)] = &notify.Wait{For: time.Millisecond, Alone: true, Err: errors.New("its arguments are damaged")}
+	var said logtest.Log
+	defer notify.Start(notify.Options{Ledger: h.ledger, Channel: w, Name: "walls", Log: slog.New(slog.NewTextHandler(&said, nil))}).Close()
+	polltest.Until(t, "many attempts", func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return w.tries["p"] >= 50
+	})
+	if n := said.Count("its arguments are damaged"); n != 1 {
+		t.Errorf("logged %d times:\n%s", n, said.String())
+	}
 }
 
 func TestFeedBeginsWithExistingApprovals(t *testing.T) {
