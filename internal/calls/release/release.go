@@ -133,8 +133,7 @@ func (r *Runner) mayLive(frontDoor string) bool {
 }
 
 func (r *Runner) claimAll() {
-	approved, _ := r.o.Ledger.List(schema.AllTenants(), ledger.Filter{States: []ledger.State{ledger.Approved}, Limit: releasing}, ledger.Cursor{})
-	for _, a := range approved {
+	for _, a := range r.o.Ledger.Approved(releasing) {
 		select {
 		case r.slots <- struct{}{}:
 		default:

@@ -358,6 +358,14 @@ func TestApprovalsAreListedInTheOrderOfTheirCreation(t *testing.T) {
 	if !slices.Equal(oldest, want) {
 		t.Errorf("pending, oldest first: %v, not %v", oldest, want)
 	}
+	for _, id := range want[1:] {
+		if _, err := l.Change(t.Context(), schema.DefaultTenant, id, to(ledger.Approved)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if next := l.Approved(2); len(next) != 2 || next[0].ID != want[1] || next[1].ID != want[2] {
+		t.Errorf("of the approved ones, %v are the next", next)
+	}
 	if slices.Reverse(want); !slices.Equal(newest, want) {
 		t.Errorf("all, newest first: %v, not %v", newest, want)
 	}

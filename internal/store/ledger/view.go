@@ -235,11 +235,23 @@ func (l *Ledger) Pending(of schema.Tenants) (all []*Approval) {
 // its argument, or pass it on without [Approval.Clone]: approvals are not copied, so that iterating over
 // very many is cheap.
 func (l *Ledger) EachPending(of schema.Tenants, visit func(*Approval)) {
-	found := l.view.fitting(func(a *Approval) bool { return a.State == Pending && of.Include(a.Binding.Tenant) })
-	slices.SortFunc(found, func(a, b *Approval) int { return CursorOf(a).Compare(CursorOf(b)) })
-	for _, a := range found {
+	for _, a := range l.oldest(Pending, of) {
 		visit(a)
 	}
+}
+
+// Approved returns at most limit approved calls of all tenants that no front door has claimed, oldest
+// first: they expire first.
+func (l *Ledger) Approved(limit int) []*Approval {
+	found := l.oldest(Approved, schema.AllTenants())
+	return cloned(found[:min(limit, len(found))])
+}
+
+// oldest returns the approvals of these tenants in a state, oldest first. They must not be modified.
+func (l *Ledger) oldest(state State, of schema.Tenants) []*Approval {
+	found := l.view.fitting(func(a *Approval) bool { return a.State == state && of.Include(a.Binding.Tenant) })
+	slices.SortFunc(found, func(a, b *Approval) int { return CursorOf(a).Compare(CursorOf(b)) })
+	return found
 }
 
 func cloned(all []*Approval) []*Approval {
