@@ -161,7 +161,7 @@ func (s *Server) confirm(ctx context.Context, who *caller, one *grant) error {
 	}
 	c, err := s.documents.get(ctx, who.id)
 	if err != nil {
-		return &fault{badClient, "the client's metadata document cannot be read"}
+		return unread("the metadata document of the client", err)
 	}
 	return s.verify(ctx, c, who.assertion)
 }

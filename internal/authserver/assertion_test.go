@@ -264,7 +264,7 @@ func TestClientKeysAreReloadedForAnUnknownKey(t *testing.T) {
 	}
 	keys.Close()
 	w.pass(10 * time.Minute)
-	if a := try(first); a != http.StatusUnauthorized {
+	if a := try(first); a != http.StatusServiceUnavailable {
 		t.Errorf("its keys are away: %d", a)
 	}
 }
@@ -300,6 +300,17 @@ func TestClientAuthenticatesAsItsMetadataDocumentSays(t *testing.T) {
 	shown := []string{"client_id", "-", "client_assertion_type", assertionType, "client_assertion"}
 	if g = post(t, s.ServeToken, renewal(g.Refresh, append(shown, w.asserted(key, p.id(), nil, nil))...)); g.Status != http.StatusOK {
 		t.Errorf("refreshing: %+v", g)
+	}
+	// After invalid_client, programs throw their tokens away. That its host is down is no reason for that.
+	w.pass(10 * time.Minute)
+	p.answers(func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusBadGateway) })
+	if a := post(t, s.ServeToken, renewal(g.Refresh, append(shown, w.asserted(key, p.id(), nil, nil))...)); a.Status != http.StatusServiceUnavailable || a.Error != "temporarily_unavailable" {
+		t.Errorf("refreshing while the document is away: %+v", a)
+	}
+	w.pass(time.Minute)
+	p.publish(inline)
+	if g = post(t, s.ServeToken, renewal(g.Refresh, append(shown, w.asserted(key, p.id(), nil, nil))...)); g.Status != http.StatusOK {
+		t.Errorf("refreshing when it is back: %+v", g)
 	}
 	// A request without a valid code must not make the server fetch anything.
 	before := p.asked.Load()

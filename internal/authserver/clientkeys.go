@@ -2,6 +2,7 @@ package authserver
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"os"
@@ -88,7 +89,16 @@ func (k *clientKeys) fetch(ctx context.Context, c *Client) ([]byte, error) {
 // found returns the keys, or an error suitable for the client.
 func found(keys []jose.JSONWebKey, err error) ([]jose.JSONWebKey, error) {
 	if err != nil {
-		return nil, &fault{badClient, "the keys of the client cannot be read"}
+		return nil, unread("the keys of the client", err)
 	}
 	return keys, nil
+}
+
+// unread returns the error for a client that cannot be authenticated, because something could not be read.
+// After invalid_client, programs throw their tokens away, so a temporary reason must not lead to it.
+func unread(what string, err error) *fault {
+	if errors.As(err, new(temporaryError)) {
+		return &fault{unavailableNow, what + " cannot be read at the moment"}
+	}
+	return &fault{badClient, what + " cannot be read"}
 }

@@ -42,6 +42,9 @@ const (
 // anyHost allows every host to describe a client.
 const anyHost = "*"
 
+// temporaryError is the reason why something could not be read, which a later attempt may not have.
+type temporaryError struct{ error }
+
 var (
 	errPrivate  = errors.New("its address is not public")
 	errRedirect = errors.New("it answers with a redirect, which is not followed")
@@ -181,11 +184,17 @@ func readJSON(ctx context.Context, client *http.Client, address string, most int
 	resp, err := client.Do(r)
 	if err != nil {
 		log.Info("reading an address for the authorization server failed", "error", err)
-		return nil, noResponse(err)
+		if err = noResponse(err); errors.Is(err, errPrivate) || errors.Is(err, errRedirect) {
+			return nil, err
+		}
+		return nil, temporaryError{err}
 	}
 	defer func() { _ = resp.Body.Close() }()
-	if resp.StatusCode != http.StatusOK {
-		return nil, errors.New("it answers " + resp.Status)
+	switch err := errors.New("it answers " + resp.Status); {
+	case resp.StatusCode >= http.StatusInternalServerError, resp.StatusCode == http.StatusTooManyRequests:
+		return nil, temporaryError{err}
+	case resp.StatusCode != http.StatusOK:
+		return nil, err
 	}
 	if media, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type")); err != nil || media != "application/json" && !strings.HasSuffix(media, "+json") {
 		return nil, errors.New("it is not JSON by its type")
@@ -193,7 +202,7 @@ func readJSON(ctx context.Context, client *http.Client, address string, most int
 	text, err := io.ReadAll(io.LimitReader(resp.Body, most+1))
 	switch {
 	case err != nil:
-		return nil, errors.New("it ended early")
+		return nil, temporaryError{errors.New("it ended early")}
 	case int64(len(text)) > most:
 		return nil, fmt.Errorf("it is longer than %d KiB", most>>10)
 	}

@@ -173,11 +173,14 @@ func (s *Server) fail(w http.ResponseWriter, err error) {
 	status, f := http.StatusBadRequest, (*fault)(nil)
 	if !errors.As(err, &f) {
 		s.o.Log.Error("the authorization server failed", "error", err)
-		status, f = http.StatusServiceUnavailable, &fault{unavailableNow, "the authorization server cannot answer at the moment"}
+		f = &fault{unavailableNow, "the authorization server cannot answer at the moment"}
 	}
-	if f.code == badClient {
+	switch f.code {
+	case badClient:
 		status = http.StatusUnauthorized
 		w.Header().Set("WWW-Authenticate", `Basic realm="callyard"`)
+	case unavailableNow:
+		status = http.StatusServiceUnavailable
 	}
 	w.Header().Set("Cache-Control", "no-store")
 	text, err := json.Marshal(map[string]string{"error": f.code, "error_description": f.reason})
