@@ -18,8 +18,12 @@ type session struct {
 	seen    time.Time // time of the last request made by the person
 }
 
-// maxSessions limits the number of sessions. Beyond it, the session that ends first is evicted.
-const maxSessions = 10_000
+// maxSessions limits the number of sessions, and maxSessionsEach those of one person. Beyond it, the
+// session that ends first is evicted: of all, or of that person.
+const (
+	maxSessions     = 10_000
+	maxSessionsEach = 100
+)
 
 // sessions holds the sessions by the hash of their cookie, so that a memory dump does not allow
 // sign-ins.
@@ -37,9 +41,7 @@ func newSessions(now func() time.Time, idle time.Duration) *sessions {
 func (s *sessions) put(cookie string, in session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.by) >= maxSessions {
-		s.evictLocked()
-	}
+	s.evictLocked(in.who.ID())
 	in.seen = s.now()
 	s.by[sha256.Sum256([]byte(cookie))] = in
 }
@@ -49,18 +51,31 @@ func (s *sessions) over(in session, now time.Time) bool {
 	return !now.Before(in.expires) || s.idle > 0 && now.Sub(in.seen) >= s.idle
 }
 
-func (s *sessions) evictLocked() {
-	now := s.now()
-	var first [sha256.Size]byte
-	var ends time.Time
+// evictLocked removes expired sessions, and one more if there is no space for another session of the
+// person.
+func (s *sessions) evictLocked(person schema.PrincipalID) {
+	now, own := s.now(), 0
+	var first, firstOwn [sha256.Size]byte
+	var ends, endsOwn time.Time
 	for sum, in := range s.by {
 		if s.over(in, now) {
 			delete(s.by, sum)
-		} else if ends.IsZero() || in.expires.Before(ends) {
+			continue
+		}
+		if ends.IsZero() || in.expires.Before(ends) {
 			first, ends = sum, in.expires
 		}
+		if in.who.ID() != person {
+			continue
+		}
+		if own++; endsOwn.IsZero() || in.expires.Before(endsOwn) {
+			firstOwn, endsOwn = sum, in.expires
+		}
 	}
-	if len(s.by) >= maxSessions {
+	switch {
+	case own >= maxSessionsEach:
+		delete(s.by, firstOwn)
+	case len(s.by) >= maxSessions:
 		delete(s.by, first)
 	}
 }

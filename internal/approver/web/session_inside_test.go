@@ -1,0 +1,35 @@
+package web
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// Otherwise one person, or a program with one key, could end the sessions of all others.
+func TestSignInsOfOnePersonEndNoSessionOfAnother(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	s := newSessions(func() time.Time { return now }, 0)
+	begin := func(cookie, name string) {
+		now = now.Add(time.Second)
+		s.put(cookie, session{who: schema.Principal{Name: name}, expires: now.Add(24 * time.Hour)})
+	}
+	begin("bob", "bob")
+	for i := range maxSessions {
+		begin(strconv.Itoa(i), "ada")
+	}
+	if _, ok := s.get("bob", true); !ok {
+		t.Error("the session of another person has ended")
+	}
+	valid := 0
+	for i := range maxSessions {
+		if _, ok := s.get(strconv.Itoa(i), true); ok {
+			valid++
+		}
+	}
+	if _, ok := s.get(strconv.Itoa(maxSessions-1), true); valid != maxSessionsEach || !ok {
+		t.Errorf("%d sessions of the person are valid, the last one: %v", valid, ok)
+	}
+}
