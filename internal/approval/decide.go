@@ -55,6 +55,7 @@ func (d *Desk) Decide(ctx context.Context, id schema.ApprovalID, answer Answer, 
 }
 
 func (d *Desk) decide(ctx context.Context, id schema.ApprovalID, answer Answer, who schema.Principal, channel string) (*ledger.Approval, error) {
+	answer.Reason = strings.TrimSpace(answer.Reason) // blanks are no reason
 	var edited string
 	if answer.Kind == ledger.Edit || answer.Allow != nil {
 		// Only a person who may decide can store bytes here or learn about stored ones. The change

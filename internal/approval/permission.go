@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/callyard/callyard/internal/store/ledger"
@@ -183,6 +184,7 @@ func (s *Permissions) List(tenant schema.TenantID) []ledger.Permission {
 // decides. Errors: KindNotFound, KindForbidden, KindConflict if it was already revoked,
 // KindInvalidRequest if a reason is missing.
 func (s *Permissions) Revoke(ctx context.Context, id string, who schema.Principal, reason string) (*ledger.Permission, error) {
+	reason = strings.TrimSpace(reason)
 	back := ledger.Revocation{By: who.Name, Owner: who.Owner, At: s.records.wall(), Reason: reason}
 	p, err := s.records.ledger.RevokePermission(ctx, who.Tenant, id, back, func(p *ledger.Permission) error { return mayRevoke(p, who, reason) })
 	if err != nil {

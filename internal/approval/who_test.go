@@ -114,3 +114,22 @@ func TestOnlyTheRequesterWithdrawsItsCall(t *testing.T) {
 		t.Errorf("one that runs: %v", err)
 	}
 }
+
+func TestBlanksAreNoReason(t *testing.T) {
+	r := open(t, bustest.Start(t), nil)
+	rule := byOperators(1)
+	rule.Reasons = true
+	a := r.hold(rule).Approval
+	answer := approval.Answer{Digest: schema.Digest([]byte(arguments))}
+	for _, answer.Kind = range []ledger.DecisionKind{ledger.Approve, ledger.Deny, ledger.Revoke} {
+		for _, answer.Reason = range []string{"", " ", "\n\t "} {
+			if _, err := r.desk.Decide(t.Context(), a.ID, answer, ben, "api"); schema.KindOf(err) != schema.KindInvalidRequest {
+				t.Errorf("%s with the reason %q: %v", answer.Kind, answer.Reason, err)
+			}
+		}
+	}
+	answer.Kind, answer.Reason = ledger.Approve, " it is due\n"
+	if is, err := r.desk.Decide(t.Context(), a.ID, answer, ben, "api"); err != nil || is.Decisions[0].Reason != "it is due" {
+		t.Errorf("%+v, %v", is, err)
+	}
+}
