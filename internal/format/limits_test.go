@@ -263,8 +263,8 @@ func TestAcceptedSchemaIsPassedByteForByte(t *testing.T) {
 	}
 }
 
-func TestKeywordsThatAreNullAreNotSentToProviders(t *testing.T) {
-	const input = `{"type":"object","properties":{"a":{"type":"string","enum":null},"b":null,"c":{"const":null},"d":{"type":"object","properties":null,"required":null}},"required":null}`
+func TestCommonMistakesInSchemasAreNotSentToProviders(t *testing.T) {
+	const input = `{"type":"object","properties":{"a":{"type":"string","enum":null,"required":true},"b":null,"c":{"const":null},"d":{"type":"object","properties":null,"required":null}},"required":null}`
 	const want = `{"type":"object","properties":{"a":{"type":"string"},"b":{},"c":{"const":null},"d":{"type":"object"}}}`
 	for _, f := range []Format{OpenAI, Responses, Anthropic} {
 		if got := f.Schema([]byte(input), false); string(got.Schema) != want || len(got.Loosened) > 0 {

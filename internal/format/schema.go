@@ -51,7 +51,7 @@ func (f Format) Schema(raw json.RawMessage, strict bool) Shape {
 		return geminiSchema(root, n)
 	}
 	p := plain{format: f, root: root.clone(), notes: n}
-	p.dropNulls(p.root)
+	p.dropMistakes(p.root)
 	p.top()
 	p.walk(p.root, "", 0)
 	if p.newer {
@@ -308,12 +308,13 @@ func describeValues(out, s *value) {
 	}
 }
 
-// dropNulls removes the keywords of s that are null, such as "required": null, which providers refuse
-// together with all other tools. They count as absent.
-func (p *plain) dropNulls(s *value) {
+// dropMistakes removes the keywords of s that are null, such as "required": null, and required if it is a
+// boolean, as in draft 3. Providers refuse them together with all other tools.
+func (p *plain) dropMistakes(s *value) {
 	count := len(s.members)
 	s.members = slices.DeleteFunc(s.members, func(m member) bool {
-		return m.value.isNull() && m.name != "const" && m.name != "default"
+		boolean := m.value.kind == 't' || m.value.kind == 'f'
+		return m.value.isNull() && m.name != "const" && m.name != "default" || boolean && m.name == "required"
 	})
 	p.changed = p.changed || len(s.members) < count
 	for _, m := range s.members {
@@ -331,7 +332,7 @@ func (p *plain) dropNulls(s *value) {
 
 // drafts converts the keywords of s, without its subschemas, to 2020-12.
 func (p *plain) drafts(s *value) {
-	p.dropNulls(s)
+	p.dropMistakes(s)
 	if modernize(s) {
 		p.changed, p.newer = true, true
 	}

@@ -16,7 +16,7 @@ type gemini struct{ inliner }
 
 func geminiSchema(root *value, n *notes) Shape {
 	p := plain{format: OpenAI, root: root.clone(), notes: n} // requires the same root: one object without alternatives
-	p.dropNulls(p.root)
+	p.dropMistakes(p.root)
 	p.top()
 	everySchema(p.root, 0, p.drafts)
 	g := &gemini{inliner{root: p.root, notes: n, space: inlineBudget}}

@@ -35,15 +35,16 @@ func relaxed(doc any) []string {
 	return r.dropped
 }
 
-// withoutNulls removes the keywords of a decoded schema that are null, and lets properties whose schema
-// is null have any value. No draft allows that, but servers write their empty lists and maps so, such as
-// "required": null for a nil slice in Go, and clients accept it.
-func withoutNulls(doc any) any {
+// withoutMistakes removes the keywords of a decoded schema that are null, and required if it is a boolean,
+// as in draft 3. Properties whose schema is null can have any value. The later drafts do not allow that,
+// but servers write their empty lists and maps as null, such as a nil slice in Go, and clients accept it.
+func withoutMistakes(doc any) any {
 	new(relax).walk(doc, nil, func(obj map[string]any, _ []string) {
 		for keyword, value := range obj {
 			named, _ := value.(map[string]any)
+			_, boolean := value.(bool)
 			switch {
-			case value == nil && keyword != "const" && keyword != "default":
+			case value == nil && keyword != "const" && keyword != "default", boolean && keyword == "required":
 				delete(obj, keyword)
 			case slices.Contains(schemaMaps, keyword):
 				for name, sub := range named {

@@ -34,7 +34,7 @@ type Schema struct {
 // Compile compiles a tool's inputSchema. It supports every draft from 4 to 2020-12; without $schema
 // it is 2020-12. An absent, empty or null schema accepts any object.
 //
-// A keyword that is null counts as absent; see [withoutNulls].
+// Some invalid keywords count as absent; see [withoutMistakes].
 //
 // The error is a *[schema.Error] with the reason: the schema is invalid or too large, or refers to
 // something outside itself, which is never fetched.
@@ -62,7 +62,7 @@ func Compile(raw json.RawMessage) (s *Schema, err error) {
 			s, err = nil, unusable(errors.New("the compiler gave up on it"))
 		}
 	}()
-	doc = boundNumbers(withoutNulls(doc))
+	doc = boundNumbers(withoutMistakes(doc))
 	s = &Schema{unenforced: relaxed(doc)}
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(jsonschema.Draft2020)

@@ -41,11 +41,11 @@ func TestAnAbsentSchemaAcceptsAnyObjectAndNothingElse(t *testing.T) {
 	}
 }
 
-// Go servers write nil slices and maps as null.
-func TestKeywordsThatAreNullCountAsAbsent(t *testing.T) {
+// Go servers write nil slices and maps as null, and people write required as in draft 3.
+func TestCommonMistakesInSchemasCountAsAbsent(t *testing.T) {
 	for _, draft := range []string{"http://json-schema.org/draft-04/schema#", "http://json-schema.org/draft-07/schema#", "https://json-schema.org/draft/2020-12/schema"} {
 		s := compile(t, `{"$schema":"`+draft+`","type":"object","required":null,"additionalProperties":null,"$defs":null,
-			"properties":{"any":null,"n":{"type":"integer","enum":null,"default":null},"o":{"type":"object","properties":null,"required":null},"z":{"enum":[null]}}}`)
+			"properties":{"any":null,"n":{"type":"integer","enum":null,"default":null},"o":{"type":"object","properties":null,"required":null},"z":{"enum":[null]},"r":{"type":"string","required":true}}}`)
 		if faults := s.Validate([]byte(`{"any":[1],"n":5,"o":{"x":1},"z":null,"more":1}`)); faults != nil {
 			t.Errorf("%s: %v", draft, faults)
 		}
