@@ -133,7 +133,8 @@ func (r *Runner) mayLive(frontDoor string) bool {
 }
 
 func (r *Runner) claimAll() {
-	for _, a := range r.o.Ledger.Approved(releasing) {
+	approved, _ := r.o.Ledger.List(schema.AllTenants(), ledger.Filter{States: []ledger.State{ledger.Approved}, OldestFirst: true, Limit: releasing}, ledger.Cursor{})
+	for _, a := range approved {
 		select {
 		case r.slots <- struct{}{}:
 		default:

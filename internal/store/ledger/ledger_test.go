@@ -363,8 +363,13 @@ func TestApprovalsAreListedInTheOrderOfTheirCreation(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if next := l.Approved(2); len(next) != 2 || next[0].ID != want[1] || next[1].ID != want[2] {
-		t.Errorf("of the approved ones, %v are the next", next)
+	approved := ledger.Filter{States: []ledger.State{ledger.Approved}, OldestFirst: true, Limit: 2}
+	page, next := l.List(schema.AllTenants(), approved, ledger.Cursor{})
+	if len(page) != 2 || page[0].ID != want[1] || page[1].ID != want[2] {
+		t.Errorf("the oldest approved ones are %v", page)
+	}
+	if page, _ = l.List(schema.AllTenants(), approved, next); len(page) != 2 || page[0].ID != want[3] || page[1].ID != want[4] {
+		t.Errorf("the next ones are %v", page)
 	}
 	if slices.Reverse(want); !slices.Equal(newest, want) {
 		t.Errorf("all, newest first: %v, not %v", newest, want)

@@ -181,6 +181,8 @@ type Filter struct {
 	Requester string
 	Server    schema.ServerID
 	Tool      string
+	// OldestFirst reverses the order of a list, which is newest first.
+	OldestFirst bool
 	// Limit is the maximum length of a page. It defaults to 100 and is at most 1,000.
 	Limit int
 }
@@ -191,15 +193,19 @@ func (f *Filter) matches(a *Approval) bool {
 		(f.Requester == "" || f.Requester == b.Requester.Name) && (f.Server == "" || f.Server == b.Server) && (f.Tool == "" || f.Tool == b.Tool)
 }
 
-// List returns a page of the matching approvals of these tenants, newest first, and the cursor of the next
-// page, which is zero on the last page. The page begins after the cursor before. It reads this process's
-// view: all approvals that wait or run, and the latest ended ones.
-func (l *Ledger) List(of schema.Tenants, f Filter, before Cursor) (page []*Approval, next Cursor) {
+// List returns a page of the matching approvals of these tenants and the cursor of the next page, which is
+// zero on the last page. The page begins after the given cursor. It reads this process's view: all
+// approvals that wait or run, and the latest ended ones.
+func (l *Ledger) List(of schema.Tenants, f Filter, after Cursor) (page []*Approval, next Cursor) {
+	order := func(a, b Cursor) int { return b.Compare(a) }
+	if f.OldestFirst {
+		order = Cursor.Compare
+	}
 	limit := min(cmp.Or(max(f.Limit, 0), 100), 1000)
 	found := l.view.fitting(func(a *Approval) bool {
-		return (before.IsZero() || CursorOf(a).Compare(before) < 0) && of.Include(a.Binding.Tenant) && f.matches(a)
+		return (after.IsZero() || order(CursorOf(a), after) > 0) && of.Include(a.Binding.Tenant) && f.matches(a)
 	})
-	slices.SortFunc(found, func(a, b *Approval) int { return CursorOf(b).Compare(CursorOf(a)) })
+	slices.SortFunc(found, func(a, b *Approval) int { return order(CursorOf(a), CursorOf(b)) })
 	if len(found) > limit {
 		found = found[:limit]
 		next = CursorOf(found[limit-1])
@@ -235,23 +241,11 @@ func (l *Ledger) Pending(of schema.Tenants) (all []*Approval) {
 // its argument, or pass it on without [Approval.Clone]: approvals are not copied, so that iterating over
 // very many is cheap.
 func (l *Ledger) EachPending(of schema.Tenants, visit func(*Approval)) {
-	for _, a := range l.oldest(Pending, of) {
+	found := l.view.fitting(func(a *Approval) bool { return a.State == Pending && of.Include(a.Binding.Tenant) })
+	slices.SortFunc(found, func(a, b *Approval) int { return CursorOf(a).Compare(CursorOf(b)) })
+	for _, a := range found {
 		visit(a)
 	}
-}
-
-// Approved returns at most limit approved calls of all tenants that no front door has claimed, oldest
-// first: they expire first.
-func (l *Ledger) Approved(limit int) []*Approval {
-	found := l.oldest(Approved, schema.AllTenants())
-	return cloned(found[:min(limit, len(found))])
-}
-
-// oldest returns the approvals of these tenants in a state, oldest first. They must not be modified.
-func (l *Ledger) oldest(state State, of schema.Tenants) []*Approval {
-	found := l.view.fitting(func(a *Approval) bool { return a.State == state && of.Include(a.Binding.Tenant) })
-	slices.SortFunc(found, func(a, b *Approval) int { return CursorOf(a).Compare(CursorOf(b)) })
-	return found
 }
 
 func cloned(all []*Approval) []*Approval {
