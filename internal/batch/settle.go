@@ -27,7 +27,7 @@ func (c *Calls) Settle(ctx context.Context, id schema.CallID, by schema.Principa
 	}
 	v.by = by.Name
 	s, err := c.Status(ctx, id, by, 0)
-	if schema.KindOf(err) == schema.KindNotFound {
+	if schema.KindOf(err) == schema.KindNotFound && of != (schema.Tenants{}) {
 		owner, none := c.finder.owner(ctx, of, id)
 		switch {
 		case none == nil:

@@ -3,7 +3,6 @@ package batch
 import (
 	"bytes"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -39,18 +38,8 @@ func TestJournalRunsBeforeTheOrderToRunItsCallAgainIsStored(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer nc.Close()
-	var mu sync.Mutex
-	var written []string
-	if _, err := nc.Subscribe(bus.SubjectJournal+">", func(m *nats.Msg) {
-		mu.Lock()
-		defer mu.Unlock()
-		switch {
-		case strings.HasSuffix(m.Subject, bus.SuffixManifest) && bytes.Contains(m.Data, []byte(`"state":"running"`)):
-			written = append(written, "running")
-		case strings.HasSuffix(m.Subject, bus.SuffixResults):
-			written = append(written, "result")
-		}
-	}); err != nil {
+	messages := make(chan *nats.Msg, 100)
+	if _, err := nc.ChanSubscribe(bus.SubjectJournal+">", messages); err != nil {
 		t.Fatal(err)
 	}
 	if err := nc.Flush(); err != nil {
@@ -64,8 +53,15 @@ func TestJournalRunsBeforeTheOrderToRunItsCallAgainIsStored(t *testing.T) {
 	if err := nc.Flush(); err != nil { // the messages arrived before
 		t.Fatal(err)
 	}
-	mu.Lock()
-	defer mu.Unlock()
+	var written []string
+	for range len(messages) {
+		switch m := <-messages; {
+		case strings.HasSuffix(m.Subject, bus.SuffixManifest) && bytes.Contains(m.Data, []byte(`"state":"running"`)):
+			written = append(written, "running")
+		case strings.HasSuffix(m.Subject, bus.SuffixResults):
+			written = append(written, "result")
+		}
+	}
 	if len(written) < 3 || written[0] != "result" || written[1] != "running" || written[2] != "result" {
 		t.Errorf("written were %v: the claim, the state and the order are expected", written)
 	}
