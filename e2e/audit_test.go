@@ -22,7 +22,7 @@ func TestAuditRecordOfHeldCallIsCompleteAndReadable(t *testing.T) {
 		out, err := exec.Command(filepath.Join(bin(t), "callyard"), append([]string{"audit", args[0], "--data", data}, args[1:]...)...).CombinedOutput()
 		return string(out), err
 	}
-	if out, err := audit("verify"); err == nil || !strings.Contains(out, "stop `callyard up` first") {
+	if out, err := audit("verify"); err == nil || !strings.Contains(out, "`callyard audit` can also ask the front door, with --url") {
 		t.Errorf("while the data folder is in use: %v %s", err, out)
 	}
 	d.stop(t)
