@@ -352,6 +352,18 @@ outside() {
   return $failed
 }
 
+# long_tests runs the long tests of the main module in full: those that -short shortens. Most of their
+# time is spent in the race detector, so they run without it here, and shortened with it later.
+long_tests() {
+  local long packages names
+  long=$(find cmd internal pkg -name '*_test.go' -exec awk '
+    /^func Test/ { split($2, name, "(") }
+    /testing\.Short\(\)/ { folder = FILENAME; sub("/[^/]*$", "", folder); print "./" folder, name[1] }' {} +)
+  packages=$(cut -d ' ' -f 1 <<<"$long" | sort -u)
+  names=$(cut -d ' ' -f 2 <<<"$long" | sort -u | paste -sd '|')
+  race=false test_module . "${how[@]}" -run "^($names)\$" <<<"$packages"
+}
+
 # tests runs the requested tests and writes their events to the file $events. The tests of e2e
 # mostly wait for processes and those of the main module rarely do, so both run concurrently.
 tests() {
@@ -369,6 +381,8 @@ tests() {
     # housetest only reads the source tree, so it does not need the race detector.
     elsewhere='\#/internal/housetest$#d'
     echo ./internal/housetest | race=false test_module . "${how[@]}" || failed=1
+    long_tests || failed=1
+    how+=(-short)
   else
     lane e2e deploy/checks e2e/models &
     background=$!

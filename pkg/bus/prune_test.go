@@ -17,7 +17,7 @@ func TestATableDropsExpiredRows(t *testing.T) {
 			for range perHour {
 				written++
 				for _, table := range []*Table[int]{kept, forever} {
-					table.keep(fmt.Sprint(written), row[int]{value: written, revision: uint64(written), at: time.Now()})
+					table.keep(fmt.Sprint(written), row[int]{value: written, revision: uint64(written), at: secondOf(time.Now())})
 				}
 			}
 			time.Sleep(time.Hour)

@@ -30,9 +30,14 @@ type Table[T any] struct {
 type row[T any] struct {
 	value    T
 	revision uint64
-	at       time.Time // of the write
+	at       second // of the write
 	removed  bool
 }
+
+// second is a time in seconds since 1970, which takes no extra space in a row.
+type second uint32
+
+func secondOf(t time.Time) second { return second(t.Unix()) } //nolint:gosec // until 2106
 
 const (
 	// minPrune is the minimum number of rows at which those that expired are dropped.
@@ -68,9 +73,9 @@ func OpenTable[T any](ctx context.Context, c *Conn, spec TableSpec, key func(*T)
 
 // take applies one write from the watch.
 func (t *Table[T]) take(key string, m *nats.Msg, revision uint64) {
-	next := row[T]{revision: revision, at: time.Now(), removed: removal(m)}
+	next := row[T]{revision: revision, at: secondOf(time.Now()), removed: removal(m)}
 	if meta, err := m.Metadata(); err == nil {
-		next.at = meta.Timestamp
+		next.at = secondOf(meta.Timestamp)
 	}
 	if !next.removed {
 		if err := json.Unmarshal(m.Data, &next.value); err != nil {
@@ -90,8 +95,8 @@ func (t *Table[T]) keep(key string, next row[T]) {
 	}
 	if t.ttl > 0 && len(t.rows) >= max(t.prune, minPrune) {
 		// NATS removes expired rows without a notification.
-		oldest := time.Now().Add(-t.ttl - expiredFor)
-		maps.DeleteFunc(t.rows, func(_ string, r row[T]) bool { return r.at.Before(oldest) })
+		oldest := secondOf(time.Now().Add(-t.ttl - expiredFor))
+		maps.DeleteFunc(t.rows, func(_ string, r row[T]) bool { return r.at < oldest })
 		t.prune = 2 * len(t.rows)
 	}
 }
@@ -150,7 +155,7 @@ func (t *Table[T]) write(v T, store func(key string, body []byte) (uint64, error
 	key := t.key(&v)
 	revision, err := store(key, body)
 	if err == nil {
-		t.keep(key, row[T]{value: v, revision: revision, at: time.Now()})
+		t.keep(key, row[T]{value: v, revision: revision, at: secondOf(time.Now())})
 	}
 	return revision, err
 }
@@ -165,7 +170,7 @@ func (t *Table[T]) Fresh(ctx context.Context, key string) (v T, revision uint64,
 	if err := json.Unmarshal(body, &v); err != nil {
 		return v, 0, fmt.Errorf("decoding a row of %s: %w", t.b.spec.What, err)
 	}
-	t.keep(key, row[T]{value: v, revision: revision, at: time.Now()})
+	t.keep(key, row[T]{value: v, revision: revision, at: secondOf(time.Now())})
 	return v, revision, nil
 }
 
@@ -180,7 +185,7 @@ func (t *Table[T]) Delete(ctx context.Context, key string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.rows[key].revision == known { // otherwise the watch is further, possibly at a row that was written after the removal
-		t.rows[key] = row[T]{revision: known, at: time.Now(), removed: true}
+		t.rows[key] = row[T]{revision: known, at: secondOf(time.Now()), removed: true}
 	}
 	return nil
 }
@@ -194,7 +199,7 @@ func (t *Table[T]) Remove(ctx context.Context, key string, revision uint64) erro
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.rows[key].revision == revision {
-		t.rows[key] = row[T]{revision: revision, at: time.Now(), removed: true}
+		t.rows[key] = row[T]{revision: revision, at: secondOf(time.Now()), removed: true}
 	}
 	return nil
 }

@@ -136,7 +136,11 @@ func flips(random *rand.Rand, n int, share float64, net int) (a, b []float64) {
 }
 
 func TestRealGainIsDetected(t *testing.T) {
-	const repeats, n = 200, 1000
+	const n = 1000
+	repeats := 200
+	if testing.Short() {
+		repeats = 20
+	}
 	random, found := rand.New(rand.NewPCG(11, 1)), 0
 	for range repeats {
 		a, b := flips(random, n, 0.10, 30)
@@ -155,7 +159,11 @@ func TestRealGainIsDetected(t *testing.T) {
 }
 
 func TestFalsePositiveRateIsBounded(t *testing.T) {
-	const repeats, n = 2000, 100
+	const n = 100
+	repeats := 2000
+	if testing.Short() {
+		repeats = 400
+	}
 	random, found := rand.New(rand.NewPCG(12, 1)), 0
 	for range repeats {
 		differences := make([]float64, n)
@@ -170,7 +178,7 @@ func TestFalsePositiveRateIsBounded(t *testing.T) {
 			found++
 		}
 	}
-	share := float64(found) / repeats
+	share := float64(found) / float64(repeats)
 	if share < 0.03 || share > 0.07 {
 		t.Errorf("p < 0.05 in %.1f %% of the repeats without a difference", 100*share)
 	}
