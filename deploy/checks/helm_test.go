@@ -211,7 +211,7 @@ func TestOnlyInitJobCreatesStreamsBeforeRolesStart(t *testing.T) {
 	for what, got := range map[string][2]any{
 		"hook":                   {job.at("metadata", "annotations", "helm.sh/hook"), "pre-install,pre-upgrade"},
 		"command":                {in("containers", 0, "args", 0), "init"},
-		"image":                  {in("containers", 0, "image"), "callyard/callyard:0.1.0"},
+		"image":                  {in("containers", 0, "image"), "ghcr.io/callyard/callyard:0.1.0"},
 		"password":               {in("volumes", 0, "secret", "items", 0, "key"), "operator"},
 		"certificate":            {in("volumes", 1, "secret", "secretName"), "nats-tls"},
 		"a token of the API":     {in("automountServiceAccountToken"), false},

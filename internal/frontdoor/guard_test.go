@@ -127,8 +127,10 @@ func TestQueuedCallsAreNotSentOnceToolIsDisabled(t *testing.T) {
 		}
 	}
 	for _, place := range calls {
-		_, _, text := doors[0].do("GET", place+"?wait=20", "")
-		ends["call "+endOf(t, text)]++
+		status, _, text := doors[0].do("GET", place+"?wait=20", "")
+		if ends["call "+endOf(t, text)]++; status != 200 {
+			t.Errorf("%s: %d %s", place, status, text)
+		}
 	}
 	t.Logf("%d calls ran and %d waited in the routers when the tool was switched off; both front doors knew %s after the answer; %d left later; ends: %v, plain: %d ran, %d refused",
 		before, wait, known.Round(time.Microsecond), h.runs.Load()-before, ends, ran.Load(), refused.Load())

@@ -319,6 +319,19 @@ func TestRateLimitIsSharedAndReturnsRetryAfter(t *testing.T) {
 			t.Errorf("call %d: %d %s", i, status, text)
 		}
 	}
+	// While Redis does not answer in time, which happens on a busy machine, a front door counts alone. If
+	// both did that all the time, they would admit four more.
+	more := 0
+	for _, d := range []*door{a, b} {
+		for status := 200; status == 200 && more < 4; {
+			if status, _, _ = d.do("POST", "/servers/s/tools/write", `{}`); status == 200 {
+				more++
+			}
+		}
+	}
+	if more > 2 {
+		t.Errorf("%d calls more than the limit were admitted", more)
+	}
 	a.refused(429, "POST", "/servers/s/tools/write", `{}`)
 	b.refused(429, "POST", "/calls", `{"server":"s","tool":"write"}`)
 }

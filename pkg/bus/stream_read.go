@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -41,11 +42,7 @@ func (s *Stream) Next(ctx context.Context, subject string, sequence uint64, from
 
 // direct reads a message from a replica.
 func (s *Stream) direct(ctx context.Context, get func(context.Context) (*jetstream.RawStreamMsg, error)) (Message, error) {
-	var raw *jetstream.RawStreamMsg
-	err := askReplicas(ctx, func(ctx context.Context) (err error) {
-		raw, err = get(ctx)
-		return err
-	})
+	raw, err := askReplicas(ctx, get, func(*jetstream.RawStreamMsg) {})
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return Message{}, ErrNotFound
 	}
@@ -55,22 +52,51 @@ func (s *Stream) direct(ctx context.Context, get func(context.Context) (*jetstre
 	return message(raw.Subject, raw.Sequence, raw.Header, raw.Data, raw.Time), nil
 }
 
-// silentFor is the time after which a request to a replica is sent again, to any of them. A server that
-// is frozen gets its share of the requests until the others notice that it is gone.
-var silentFor = 750 * time.Millisecond
+// silentFor is the time after which a request to a replica is sent again, to any of them; the time doubles
+// with each request. A server that is frozen gets its share of the requests until the others notice that
+// it is gone.
+var silentFor = 250 * time.Millisecond
 
-// askReplicas calls ask with a part of the time of ctx, at most [connectTimeout], and again as long as no
-// server responds within that part.
-func askReplicas(ctx context.Context, ask func(context.Context) error) error {
+// mostRequests limits the requests for one read, because the servers may be busy and not frozen.
+const mostRequests = 5
+
+// askReplicas calls ask and, while no server responds, again in addition. It returns the first result that
+// is no timeout, and drops the others. ctx limits it, and at most [connectTimeout].
+func askReplicas[T any](ctx context.Context, ask func(context.Context) (T, error), drop func(T)) (first T, err error) {
+	type result struct {
+		value T
+		err   error
+	}
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
-	defer cancel()
-	for {
-		part, end := context.WithTimeout(ctx, silentFor)
-		err := ask(part)
-		silent := errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil
-		end()
-		if !silent {
-			return err
+	results := make(chan result, mostRequests)
+	var asking sync.WaitGroup
+	defer func() {
+		cancel()
+		asking.Wait()
+		for range len(results) {
+			if r := <-results; r.err == nil {
+				drop(r.value)
+			}
+		}
+	}()
+	again := time.NewTimer(0)
+	defer again.Stop()
+	for sent, open, wait := 0, 0, silentFor; ; {
+		select {
+		case <-again.C:
+			if sent++; sent < mostRequests {
+				again.Reset(wait)
+				wait *= 2
+			}
+			open++
+			asking.Go(func() {
+				v, err := ask(ctx)
+				results <- result{v, err}
+			})
+		case r := <-results:
+			if open--; !errors.Is(r.err, context.DeadlineExceeded) || open == 0 {
+				return r.value, r.err
+			}
 		}
 	}
 }
@@ -147,30 +173,16 @@ func (s *Stream) Read(ctx context.Context, subject string, from uint64, most, ma
 	if err != nil {
 		return nil, false, err
 	}
-	var sub *nats.Subscription
-	var m *nats.Msg
-	if err := askReplicas(ctx, func(ctx context.Context) (err error) {
-		inbox := s.c.nc.NewInbox()
-		if sub, err = s.c.nc.SubscribeSync(inbox); err != nil {
-			return err
-		}
-		if err = sub.SetPendingLimits(-1, -1); err == nil {
-			err = s.c.nc.PublishRequest(api+"DIRECT.GET."+s.spec.Name, inbox, body)
-		}
-		if err == nil {
-			m, err = sub.NextMsgWithContext(ctx)
-		}
-		if err != nil {
-			_ = sub.Unsubscribe() // it fails only when the connection is closed
-		}
-		return err
-	}); err != nil {
+	begun, err := askReplicas(ctx, func(ctx context.Context) (*page, error) {
+		return s.begin(ctx, body)
+	}, (*page).close)
+	if err != nil {
 		return nil, false, err
 	}
-	defer func() { _ = sub.Unsubscribe() }()
+	defer begun.close()
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
-	for ; ; m, err = sub.NextMsgWithContext(ctx) {
+	for m := begun.first; ; m, err = begun.sub.NextMsgWithContext(ctx) {
 		if err != nil {
 			return nil, false, err
 		}
@@ -193,4 +205,33 @@ func (s *Stream) Read(ctx context.Context, subject string, from uint64, most, ma
 			return nil, false, fmt.Errorf("the NATS server returned %s", strings.TrimSpace(status+" "+m.Header.Get("Description")))
 		}
 	}
+}
+
+// page is a response of many messages that has begun.
+type page struct {
+	sub   *nats.Subscription
+	first *nats.Msg
+}
+
+func (p *page) close() { _ = p.sub.Unsubscribe() } // it fails only when the connection is closed
+
+// begin sends the request of [Stream.Read] and waits for the first message of the response.
+func (s *Stream) begin(ctx context.Context, body []byte) (*page, error) {
+	inbox := s.c.nc.NewInbox()
+	sub, err := s.c.nc.SubscribeSync(inbox)
+	if err != nil {
+		return nil, err
+	}
+	p := &page{sub: sub}
+	if err = sub.SetPendingLimits(-1, -1); err == nil {
+		err = s.c.nc.PublishRequest(api+"DIRECT.GET."+s.spec.Name, inbox, body)
+	}
+	if err == nil {
+		p.first, err = sub.NextMsgWithContext(ctx)
+	}
+	if err != nil {
+		p.close()
+		return nil, err
+	}
+	return p, nil
 }

@@ -37,7 +37,7 @@ type row[T any] struct {
 // second is a time in seconds since 1970, which takes no extra space in a row.
 type second uint32
 
-func secondOf(t time.Time) second { return second(t.Unix()) } //nolint:gosec // until 2106
+func secondOf(t time.Time) second { return second(t.Unix()) } // until 2106
 
 const (
 	// minPrune is the minimum number of rows at which those that expired are dropped.

@@ -160,8 +160,8 @@ func (s *Server) Lag(t testing.TB, stream string) {
 	}
 }
 
-// Freeze leaves half of the direct reads of a stream unanswered, like a cluster one of whose servers is
-// frozen. It returns the number of these reads.
+// Freeze leaves a third of the direct reads of a stream unanswered, like a cluster one of whose servers
+// is frozen. It returns the number of these reads.
 func (s *Server) Freeze(t testing.TB, stream string) (unanswered func() int64) {
 	t.Helper()
 	nc, err := nats.Connect(s.URL)
@@ -174,7 +174,7 @@ func (s *Server) Freeze(t testing.TB, stream string) (unanswered func() int64) {
 		err = nc.Flush()
 	}
 	if err == nil {
-		err = s.s.GlobalAccount().AddWeightedMappings("$JS.API.DIRECT.GET."+stream, server.NewMapDest("frozen."+stream, 50))
+		err = s.s.GlobalAccount().AddWeightedMappings("$JS.API.DIRECT.GET."+stream, server.NewMapDest("frozen."+stream, 33))
 	}
 	if err != nil {
 		t.Fatal(err)
