@@ -79,20 +79,23 @@ func askReplicas[T any](ctx context.Context, ask func(context.Context) (T, error
 			}
 		}
 	}()
-	again := time.NewTimer(0)
+	sent, open := 0, 0
+	send := func() {
+		sent, open = sent+1, open+1
+		asking.Go(func() {
+			v, err := ask(ctx)
+			results <- result{v, err}
+		})
+	}
+	send()
+	again := time.NewTimer(silentFor)
 	defer again.Stop()
-	for sent, open, wait := 0, 0, silentFor; ; {
+	for wait := 2 * silentFor; ; wait *= 2 {
 		select {
 		case <-again.C:
-			if sent++; sent < mostRequests {
+			if send(); sent < mostRequests {
 				again.Reset(wait)
-				wait *= 2
 			}
-			open++
-			asking.Go(func() {
-				v, err := ask(ctx)
-				results <- result{v, err}
-			})
 		case r := <-results:
 			if open--; !errors.Is(r.err, context.DeadlineExceeded) || open == 0 {
 				return r.value, r.err
