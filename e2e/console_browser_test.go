@@ -230,6 +230,7 @@ func TestDoubleClickOnAKeyFormStillShowsTheSecret(t *testing.T) {
 	// The second click comes before the answer to the first.
 	twice := func(button string) {
 		t.Helper()
+		p.sees("the script", `document.readyState === "complete"`)
 		asked[int](p, fmt.Sprintf(`(() => { const b = document.querySelector(%q); b.click(); setTimeout(() => b.click(), 0); return 0; })()`, button))
 		p.sees("the secret", `document.querySelector("#secret, .notice.danger") !== null`)
 		if p.count("#secret") != 1 {

@@ -20,7 +20,7 @@
       if (performance.now() - sent < 30000) event.preventDefault();
       else sent = performance.now();
     });
-    addEventListener("pageshow", () => { sent = -Infinity; }); // after the back button
+    addEventListener("pageshow", (event) => { if (event.persisted) sent = -Infinity; }); // after the back button
   }
 
   const form = document.querySelector("form[data-compose]");
