@@ -52,10 +52,10 @@ func newVaultSecret(c *config.Vault) *vaultSecret {
 }
 
 // last returns the result of the last read.
-func (v *vaultSecret) last() (text string, fault error, checked time.Time) {
+func (v *vaultSecret) last() (text string, checked time.Time, fault error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return v.text, v.fault, v.checked
+	return v.text, v.checked, v.fault
 }
 
 // get returns the secret. It reads it again if it is old, or always if now is set. During the read,
@@ -63,7 +63,7 @@ func (v *vaultSecret) last() (text string, fault error, checked time.Time) {
 // result of the read that they waited for.
 func (v *vaultSecret) get(ctx context.Context, now bool) (string, error) {
 	began := time.Now()
-	text, _, checked := v.last()
+	text, checked, _ := v.last()
 	isUsable := text != "" && !now
 	if isUsable && began.Sub(checked) < vaultRecheck {
 		return text, nil
@@ -81,7 +81,7 @@ func (v *vaultSecret) get(ctx context.Context, now bool) (string, error) {
 		}
 	}
 	defer func() { <-v.fetch }()
-	if text, fault, checked := v.last(); checked.After(began) && (text != "" || fault != nil) {
+	if text, checked, fault := v.last(); checked.After(began) && (text != "" || fault != nil) {
 		return text, fault // another caller read it already
 	}
 	reading, cancel := context.WithTimeout(ctx, vaultTime)
