@@ -47,21 +47,27 @@ func (t *tokens) get(ctx context.Context) (*oauth.Token, error) {
 	if now != nil && (until.IsZero() || time.Now().Before(until)) {
 		return now, nil
 	}
-	return t.fetchOne(ctx)
+	return t.fetchOne(ctx, now)
 }
 
 // fetchOne joins the fetch in progress with the current scopes, or starts one.
-func (t *tokens) fetchOne(ctx context.Context) (*oauth.Token, error) {
+func (t *tokens) fetchOne(ctx context.Context, old *oauth.Token) (*oauth.Token, error) {
 	t.mu.Lock()
 	scopes := slices.Clone(t.scopes)
 	t.mu.Unlock()
-	return t.fetchWith(ctx, scopes)
+	return t.fetchWith(ctx, scopes, old)
 }
 
-// fetchWith joins the fetch in progress with these scopes, or starts one. It returns when ctx ends,
-// but the fetch continues.
-func (t *tokens) fetchWith(ctx context.Context, scopes []string) (*oauth.Token, error) {
+// fetchWith joins the fetch in progress with these scopes, or starts one, which replaces the token old. It
+// returns when ctx ends, but the fetch continues.
+func (t *tokens) fetchWith(ctx context.Context, scopes []string, old *oauth.Token) (*oauth.Token, error) {
 	got := t.flight.DoChan(strings.Join(scopes, " "), func() (any, error) {
+		t.mu.Lock()
+		now, has := t.now, t.scopes
+		t.mu.Unlock()
+		if now != nil && now != old && slices.Equal(has, scopes) {
+			return now, nil // a fetch has ended since the caller looked
+		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchTime)
 		defer cancel()
 		token, err := t.fetch(ctx, scopes)
@@ -108,7 +114,7 @@ func (t *tokens) refused(ctx context.Context, sent string) (bool, error) {
 	case now != nil && time.Since(since) < fresh:
 		return false, nil
 	}
-	_, err := t.fetchOne(ctx)
+	_, err := t.fetchOne(ctx, now)
 	return err == nil, err
 }
 
@@ -117,7 +123,7 @@ func (t *tokens) refused(ctx context.Context, sent string) (bool, error) {
 // before.
 func (t *tokens) widen(ctx context.Context, more []string) (bool, error) {
 	t.mu.Lock()
-	scopes := slices.Clone(t.scopes)
+	old, scopes := t.now, slices.Clone(t.scopes)
 	t.mu.Unlock()
 	known := len(scopes)
 	for _, s := range more {
@@ -128,6 +134,6 @@ func (t *tokens) widen(ctx context.Context, more []string) (bool, error) {
 	if len(scopes) == known {
 		return false, nil
 	}
-	_, err := t.fetchWith(ctx, scopes)
+	_, err := t.fetchWith(ctx, scopes, old)
 	return err == nil, err
 }
