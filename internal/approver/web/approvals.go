@@ -160,11 +160,19 @@ func (v *approvals) found(id schema.ApprovalID, who schema.Principal, read func(
 
 // read reads one approval with its bytes, and the change of its tool.
 func (v *approvals) read(ctx context.Context, id schema.ApprovalID, who schema.Principal) (*approvalView, error) {
-	q, err := v.find(ctx, id, who)
+	return v.readWith(ctx, id, who, v.find)
+}
+
+// readWith is read with another way to find the approval.
+func (v *approvals) readWith(ctx context.Context, id schema.ApprovalID, who schema.Principal, find func(context.Context, schema.ApprovalID, schema.Principal) (*approvalView, error)) (*approvalView, error) {
+	q, err := find(ctx, id, who)
+	if err == nil {
+		err = v.addBytes(ctx, q, v.lastAllowed(who.Tenant, q))
+	}
 	if err != nil {
 		return nil, err
 	}
-	return q, v.addBytes(ctx, q, v.lastAllowed(who.Tenant, q))
+	return q, nil
 }
 
 // addBytes adds the bytes of an approval, and the change of its tool since the last approval.

@@ -112,8 +112,8 @@ type bulk struct {
 	To string
 }
 
-// pending returns a page of pending calls, starting after the cursor. The work per pending call is small: arguments and earlier approvals
-// are read only for the calls on the page.
+// pending returns a page of pending calls, starting after the cursor. The work per pending call is
+// small: arguments and earlier approvals are read only for the calls on the page.
 func (v *approvals) pending(ctx context.Context, after ledger.Cursor, who schema.Principal) (p pendingPage) {
 	p.First = after.IsZero()
 	counts, more := make(map[string]int), false

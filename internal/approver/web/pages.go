@@ -103,10 +103,7 @@ func (g *approvalPages) detail(w http.ResponseWriter, r *http.Request, v visitor
 	if done != "" {
 		find = g.approvals.current
 	}
-	q, err := find(r.Context(), id, v.who)
-	if err == nil {
-		err = g.approvals.addBytes(r.Context(), q, g.approvals.lastAllowed(v.who.Tenant, q))
-	}
+	q, err := g.approvals.readWith(r.Context(), id, v.who, find)
 	if err != nil {
 		return err
 	}

@@ -26,8 +26,8 @@ const (
 
 // HTML returns text in which every character that could deceive is a mark with its code point. Line
 // feeds are unchanged. Nothing is omitted. Text with letters that are written from right to left is
-// isolated, up to the next quotation mark or escape: it reads as it should, and does not reorder what is around
-// it, such as the names and numbers of JSON.
+// isolated, up to the next quotation mark or escape: it reads as it should, and does not reorder what is
+// around it, such as the names and numbers of JSON.
 func HTML(b []byte) template.HTML {
 	var out strings.Builder
 	out.Grow(len(b) + len(b)/8 + 16)
