@@ -26,8 +26,10 @@ var system = [...]string{"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"}
 // harmless are files of /etc that programs need to start and to know the time zone.
 var harmless = [...]string{"/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives", "/etc/localtime"}
 
-// dropped are variables that package launch adds and a sandbox does not get.
-var dropped = [...]string{"CALLYARD_COOKIE", "USER", "TMPDIR"}
+// dropped are variables that package launch adds and a sandbox does not get. A sandbox keeps the mark of
+// its worker's processes: --die-with-parent has no effect on a sandbox whose bwrap ends before the server
+// starts, and the worker or its reaper finds such a sandbox by the mark.
+var dropped = [...]string{"USER", "TMPDIR"}
 
 // bindsNow returns the host paths that the sandbox shows, resolved, because bwrap follows the links
 // that exist when it mounts. It returns an error if a path leads to another place than the one

@@ -2,11 +2,15 @@ package bwrap
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -45,7 +49,8 @@ func TestEscapeAttemptsAreBlocked(t *testing.T) {
 func TestSandboxHasOnlyItsOwnEnvironment(t *testing.T) {
 	t.Setenv("HOST_SECRET", "do-not-show")
 	k := start(t, maker(t), proberSpec(t, program(t), func(_ *Config, p *Program) { p.Env = map[string]string{"API_KEY": "for the server"} }))
-	if got, want := k.must(t, "env", nil), "API_KEY=for the server\nHOME=/tmp\nLANG=C.UTF-8\nPATH=/usr/local/bin:/usr/bin:/bin\nPWD=/tmp\nTZ=UTC"; got != want {
+	got := regexp.MustCompile("(?m)^CALLYARD_COOKIE=[0-9a-z]+\\.1\n").ReplaceAllString(k.must(t, "env", nil), "<the mark>\n")
+	if want := "API_KEY=for the server\n<the mark>\nHOME=/tmp\nLANG=C.UTF-8\nPATH=/usr/local/bin:/usr/bin:/bin\nPWD=/tmp\nTZ=UTC"; got != want {
 		t.Errorf("the environment is\n%s\nwant\n%s", got, want)
 	}
 }
@@ -128,16 +133,59 @@ func workerPart(dir string) int {
 	if err != nil {
 		return 1
 	}
-	if _, err := m.Start(context.Background(), s); err != nil {
+	if without := filepath.Join(dir, "bwrap"); exists(without) {
+		m.path = without
+	}
+	sandbox, err := m.Start(context.Background(), s)
+	if err != nil {
 		os.Stderr.WriteString(err.Error())
 		return 1
 	}
-	os.Stdout.WriteString("ready\n")
+	fmt.Println(sandbox.PID())
 	select {}
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 func TestSandboxEndsWithItsKilledWorker(t *testing.T) {
 	dir := program(t)
+	worker, _ := startWorkerPart(t, dir)
+	if err := worker.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	gone(t, dir)
+}
+
+// TestSandboxWithoutBwrapEndsWithItsKilledWorker is for a worker that is killed while bwrap lets the
+// server start: bwrap ends before the sandbox asks for a signal at its end.
+func TestSandboxWithoutBwrapEndsWithItsKilledWorker(t *testing.T) {
+	dir := program(t)
+	const without = "#!/bin/bash\nfor a; do [ \"$a\" = --die-with-parent ] || args+=(\"$a\"); done\nexec bwrap \"${args[@]}\"\n"
+	if err := os.WriteFile(filepath.Join(dir, "bwrap"), []byte(without), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	worker, bwrap := startWorkerPart(t, dir)
+	if err := worker.Signal(syscall.SIGSTOP); err != nil { // the worker would end the sandbox
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(bwrap, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	for len(marked("BWRAP_TEST_MARK="+dir)) > 1 { // until bwrap has ended
+		runtime.Gosched()
+	}
+	if err := worker.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	gone(t, dir)
+}
+
+// startWorkerPart starts [workerPart], and returns its process and the pid of bwrap.
+func startWorkerPart(t *testing.T, dir string) (worker *os.Process, bwrap int) {
+	t.Helper()
 	cmd := exec.Command(os.Args[0], "bwrap-test-worker", dir)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
@@ -147,21 +195,23 @@ func TestSandboxEndsWithItsKilledWorker(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = cmd.Wait() }()
-	if _, err := out.Read(make([]byte, 16)); err != nil {
+	t.Cleanup(func() { _ = cmd.Wait() })
+	if _, err := fmt.Fscan(out, &bwrap); err != nil {
 		t.Fatal(err)
 	}
-	mark := "BWRAP_TEST_MARK=" + dir
-	if len(marked(mark)) == 0 {
+	if len(marked("BWRAP_TEST_MARK="+dir)) == 0 {
 		t.Error("the sandbox is not to be found, so this proves nothing")
 	}
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	return cmd.Process, bwrap
+}
+
+// gone waits until nothing of the sandbox is left.
+func gone(t *testing.T, dir string) {
+	t.Helper()
 	began := time.Now()
-	for len(marked(mark)) > 0 {
+	for len(marked("BWRAP_TEST_MARK="+dir)) > 0 {
 		if time.Since(began) > 10*time.Second {
-			t.Fatalf("the processes %v are left", marked(mark))
+			t.Fatalf("the processes %v are left", marked("BWRAP_TEST_MARK="+dir))
 		}
 	}
 	t.Logf("it was gone after %v", time.Since(began).Round(time.Millisecond))
