@@ -124,7 +124,7 @@ func (c callPages) batch(w http.ResponseWriter, r *http.Request, v Visit) error 
 	if err != nil {
 		return c.orKey(w, r, err)
 	}
-	page := batchPage{V: viewBatch(b, c.o.Now()), Token: v.Token(Root + "/batch"), Done: doneOf(r), Results: at(Root+"/batch/results", "id", id)}
+	page := batchPage{V: viewBatch(b, c.o.Now()), Token: v.Token(Root + "/batch"), Done: doneOf(r, v), Results: at(Root+"/batch/results", "id", id)}
 	if n := b.Counts; n.Failed+n.Denied+n.Expired+n.Canceled+n.Unknown+n.ToolErrors > 0 {
 		found, err := cachedFor(c.cache, v, "failures "+id, failuresFor, func() (failures, error) {
 			return c.failures(r.Context(), v, id, b.Calls)
@@ -224,7 +224,7 @@ func (c callPages) actOnBatch(w http.ResponseWriter, r *http.Request, v Visit) e
 		return err
 	}
 	c.acted(v, "cancel", "batch", id)
-	http.Redirect(w, r, at(Root+"/batch", "id", id, "done", "cancel"), http.StatusSeeOther)
+	http.Redirect(w, r, at(Root+"/batch", "id", id, "done", v.done("cancel")), http.StatusSeeOther)
 	return nil
 }
 

@@ -171,7 +171,7 @@ func (c callPages) call(w http.ResponseWriter, r *http.Request, v Visit) error {
 	if err != nil {
 		return c.orKey(w, r, err)
 	}
-	page := callPage{Token: v.Token(Root + "/call"), Done: doneOf(r), Once: rand.Text(), Arguments: rawjson.Get(a.body, "arguments")}
+	page := callPage{Token: v.Token(Root + "/call"), Done: doneOf(r, v), Once: rand.Text(), Arguments: rawjson.Get(a.body, "arguments")}
 	if err := json.Unmarshal(a.body, &page.C); err != nil {
 		return schema.Errorf(schema.KindUnavailable, "The answer of the front door cannot be read: %w", err)
 	}
@@ -303,7 +303,7 @@ func (c callPages) actOnCall(w http.ResponseWriter, r *http.Request, v Visit) er
 		return err
 	}
 	c.acted(v, act, "call", id)
-	http.Redirect(w, r, at(Root+"/call", "id", id, "done", done), http.StatusSeeOther)
+	http.Redirect(w, r, at(Root+"/call", "id", id, "done", v.done(done)), http.StatusSeeOther)
 	return nil
 }
 
@@ -319,6 +319,6 @@ func (c callPages) replay(w http.ResponseWriter, r *http.Request, v Visit, id st
 		return err
 	}
 	c.acted(v, "replay", "call", id, "new", a.callID)
-	http.Redirect(w, r, at(Root+"/call", "id", a.callID, "done", "replay"), http.StatusSeeOther)
+	http.Redirect(w, r, at(Root+"/call", "id", a.callID, "done", v.done("replay")), http.StatusSeeOther)
 	return nil
 }

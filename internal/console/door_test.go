@@ -168,6 +168,9 @@ func (k *testConsole) visit() console.Visit {
 	}
 }
 
+// doneToken returns the value of done in the address of a page that confirms an act.
+func doneToken(act string) string { return url.QueryEscape(act + ".token of done " + act) }
+
 // page is a response of the console.
 type page struct {
 	status int

@@ -54,7 +54,7 @@ func (c fleetPages) fleet(w http.ResponseWriter, r *http.Request, v Visit) error
 	if err != nil {
 		return err
 	}
-	page := fleetPage{Workers: slices.Clone(workers.Workers), Disagreements: status.Disagreements, Version: version.Version, Started: version.Started, Now: c.o.Now(), Done: doneOf(r), Drain: v.Token(Root + "/fleet/drain")}
+	page := fleetPage{Workers: slices.Clone(workers.Workers), Disagreements: status.Disagreements, Version: version.Version, Started: version.Started, Now: c.o.Now(), Done: doneOf(r, v), Drain: v.Token(Root + "/fleet/drain")}
 	slices.SortFunc(page.Workers, func(a, b callyard.WorkerItem) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
 	})
@@ -87,6 +87,6 @@ func (c fleetPages) drain(w http.ResponseWriter, r *http.Request, v Visit) error
 		return err
 	}
 	c.acted(v, "drain", "worker", id)
-	http.Redirect(w, r, at(Root+"/fleet", "done", "drain"), http.StatusSeeOther)
+	http.Redirect(w, r, at(Root+"/fleet", "done", v.done("drain")), http.StatusSeeOther)
 	return nil
 }

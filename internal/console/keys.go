@@ -76,7 +76,7 @@ func (c keyPages) list(w http.ResponseWriter, r *http.Request, v Visit) error {
 		return c.orKey(w, r, err)
 	}
 	q := r.URL.Query()
-	page := keysPage{All: len(all.Keys), Query: strings.TrimSpace(q.Get("q")), Tenant: strings.TrimSpace(q.Get("tenant")), Done: doneOf(r)}
+	page := keysPage{All: len(all.Keys), Query: strings.TrimSpace(q.Get("q")), Tenant: strings.TrimSpace(q.Get("tenant")), Done: doneOf(r, v)}
 	for _, k := range all.Keys {
 		if (page.Tenant == "" || schema.TenantID(page.Tenant).Is(schema.TenantID(text(k.Tenant)))) && has(page.Query, k.Name, k.ID, text(k.Owner), text(k.Tenant)) {
 			page.Rows = append(page.Rows, c.row(k))

@@ -51,7 +51,7 @@ func (c keyPages) show(w http.ResponseWriter, r *http.Request, v Visit) error {
 	}
 	form := formOf(&k)
 	page := c.page(&k, &form)
-	page.Done = doneOf(r)
+	page.Done = doneOf(r, v)
 	return c.showOne(w, v, http.StatusOK, page)
 }
 
@@ -197,7 +197,7 @@ func (c keyPages) change(w http.ResponseWriter, r *http.Request, v Visit, id, ta
 		return c.again(w, r, v, id, &form, err)
 	}
 	c.acted(v, "change an API key", "key", id)
-	http.Redirect(w, r, at(oneKeyPath, "id", id, "done", "key"), http.StatusSeeOther)
+	http.Redirect(w, r, at(oneKeyPath, "id", id, "done", v.done("key")), http.StatusSeeOther)
 	return nil
 }
 
@@ -230,6 +230,6 @@ func (c keyPages) revoke(w http.ResponseWriter, r *http.Request, v Visit, id, ta
 		return c.again(w, r, v, id, nil, err)
 	}
 	c.acted(v, "revoke an API key", "key", id)
-	http.Redirect(w, r, at(keysPath, "done", "revoke"), http.StatusSeeOther)
+	http.Redirect(w, r, at(keysPath, "done", v.done("revoke")), http.StatusSeeOther)
 	return nil
 }

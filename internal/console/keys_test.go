@@ -84,7 +84,7 @@ func TestKeyIsChangedOnlyIfUnmodifiedSinceShown(t *testing.T) {
 	k := openDesk(t, d, nil)
 	k.get("/console/keys/key?id=k1").has(t, `name="etag" value="`+html.EscapeString(`"12"`)+`"`, "nightly", "build team")
 	form := []string{"do", "change", "id", "k1", "etag", `"12"`, "owner", "build team", "scopes", "tools:read\r\ntools:call", "groups", "", "note", "hourly", "expires", "2027-01-01T00:00:00"}
-	if p := k.post("/console/keys/key", form...); p.status != http.StatusSeeOther || p.header.Get("Location") != "/console/keys/key?done=key&id=k1" {
+	if p := k.post("/console/keys/key", form...); p.status != http.StatusSeeOther || p.header.Get("Location") != "/console/keys/key?done="+doneToken("key")+"&id=k1" {
 		t.Errorf("%d to %q: %s", p.status, p.header.Get("Location"), p.body)
 	}
 	// Unchanged fields are not sent; an emptied list is.

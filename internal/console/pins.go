@@ -71,6 +71,6 @@ func (c *Console) accept(w http.ResponseWriter, r *http.Request, v Visit) error 
 		return err
 	}
 	c.acted(v, "accept", "server", server, "tool", f.Get("tool"), "digest", f.Get("digest"))
-	http.Redirect(w, r, at(Root+"/server", "id", server, "done", "accept")+"#pins", http.StatusSeeOther)
+	http.Redirect(w, r, at(Root+"/server", "id", server, "done", v.done("accept"))+"#pins", http.StatusSeeOther)
 	return nil
 }

@@ -59,7 +59,7 @@ func (c callPages) retryFailed(w http.ResponseWriter, r *http.Request, v Visit, 
 		return err
 	}
 	c.acted(v, "retry", "batch", id, "new", made.ID)
-	http.Redirect(w, r, at(Root+"/batch", "id", made.ID, "done", "retry"), http.StatusSeeOther)
+	http.Redirect(w, r, at(Root+"/batch", "id", made.ID, "done", v.done("retry")), http.StatusSeeOther)
 	return nil
 }
 

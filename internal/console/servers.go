@@ -3,6 +3,7 @@ package console
 import (
 	"cmp"
 	"context"
+	"crypto/hmac"
 	"net/http"
 	"slices"
 	"strings"
@@ -83,7 +84,7 @@ func (c *Console) server(w http.ResponseWriter, r *http.Request, v Visit) error 
 		http.Redirect(w, r, Root+"/servers", http.StatusSeeOther)
 		return nil
 	}
-	page := serverPage{Done: doneOf(r)}
+	page := serverPage{Done: doneOf(r, v)}
 	err := c.fillServer(r.Context(), v, id, &page)
 	if err != nil {
 		return c.orKey(w, r, err)
@@ -128,9 +129,18 @@ func (c *Console) fillServer(ctx context.Context, v Visit, id string, page *serv
 	return err
 }
 
-// doneOf returns the message that confirms the previous action.
-func doneOf(r *http.Request) string {
-	switch r.URL.Query().Get("done") {
+// done returns a value of the query parameter done: an act of the user and a proof of it, because
+// others can make links too.
+func (v Visit) done(act string) string { return act + "." + v.Token("done "+act) }
+
+// doneOf returns the message that confirms the previous act, or "" if the user has not done it.
+func doneOf(r *http.Request, v Visit) string {
+	done := r.URL.Query().Get("done")
+	act, _, _ := strings.Cut(done, ".")
+	if !hmac.Equal([]byte(done), []byte(v.done(act))) {
+		return ""
+	}
+	switch act {
 	case "restart":
 		return "The server is restarting on all workers. Calls that run finish first."
 	case "drain":
@@ -170,7 +180,7 @@ func (c *Console) restart(w http.ResponseWriter, r *http.Request, v Visit) error
 		return err
 	}
 	c.acted(v, "restart", "server", id)
-	http.Redirect(w, r, at(Root+"/server", "id", id, "done", "restart"), http.StatusSeeOther)
+	http.Redirect(w, r, at(Root+"/server", "id", id, "done", v.done("restart")), http.StatusSeeOther)
 	return nil
 }
 

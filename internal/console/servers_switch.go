@@ -51,6 +51,6 @@ func (c switchPages) switchServer(w http.ResponseWriter, r *http.Request, v Visi
 		return err
 	}
 	c.acted(v, "switch", "server", id, "to", to)
-	http.Redirect(w, r, at(Root+"/server", "id", id, "done", "all-"+to), http.StatusSeeOther)
+	http.Redirect(w, r, at(Root+"/server", "id", id, "done", v.done("all-"+to)), http.StatusSeeOther)
 	return nil
 }

@@ -2,6 +2,7 @@ package console_test
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 )
 
@@ -37,7 +38,11 @@ func TestAServerShowsItsFaultItsToolsAndItsPins(t *testing.T) {
 	if p = k.post("/console/server/restart", "server", "crm"); p.status != http.StatusSeeOther || d.last("POST /servers/crm/restart").route == "" {
 		t.Errorf("restarting: %d", p.status)
 	}
-	k.get("/console/server?id=crm&done=restart").has(t, "The server is restarting")
+	k.get(p.header.Get("Location")).has(t, "The server is restarting")
+	// A link of somebody else does not claim that it was restarted.
+	for _, done := range []string{"restart", "restart.", "restart.x", doneToken("accept") + "&done=restart", strings.Replace(doneToken("accept"), "accept", "restart", 1)} {
+		k.get("/console/server?id=crm&done="+done).hasNot(t, "The server is restarting")
+	}
 }
 
 func TestAllToolsOfAServerAreDisabledAndEnabled(t *testing.T) {
@@ -54,7 +59,7 @@ func TestAllToolsOfAServerAreDisabledAndEnabled(t *testing.T) {
 		t.Errorf("disabling: %d, %s", p.status, got)
 	}
 	d.set("GET /tools/switches", `{"switches":[{"server":"files","by":"ada","reason":"Until <Monday>.",`+at+`}]}`)
-	p = k.get("/console/server?id=files&done=all-off")
+	p = k.get(p.header.Get("Location"))
 	p.has(t, "Enable its tools", "disabled by ada", "Until &lt;Monday&gt;.", "The tools of the server are disabled.")
 	p.hasNot(t, "Disable all its tools")
 	p = k.post("/console/server/switch", "server", "files", "to", "on")
@@ -98,5 +103,5 @@ func TestAWorkerIsDrained(t *testing.T) {
 	if p = k.post("/console/fleet/drain", "worker", "worker_2"); p.status != http.StatusSeeOther || d.last("POST /workers/worker_2/drain").route == "" {
 		t.Errorf("draining: %d %s", p.status, p.body)
 	}
-	k.get("/console/fleet?done=drain").has(t, "The worker is draining")
+	k.get(p.header.Get("Location")).has(t, "The worker is draining")
 }

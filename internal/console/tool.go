@@ -54,7 +54,7 @@ func (c toolPages) tool(w http.ResponseWriter, r *http.Request, v Visit) error {
 	if err != nil {
 		return c.orKey(w, r, err)
 	}
-	page.Done = doneOf(r)
+	page.Done = doneOf(r, v)
 	page.Try.start(page.Input)
 	return c.renderTool(w, v, http.StatusOK, page)
 }
@@ -190,6 +190,6 @@ func (c toolPages) switchTool(w http.ResponseWriter, r *http.Request, v Visit) e
 	}
 	done := map[bool]string{true: "on", false: "off"}[on]
 	c.acted(v, "switch "+done, "server", server, "tool", name)
-	http.Redirect(w, r, at(Root+"/tool", "server", server, "tool", name, "done", done), http.StatusSeeOther)
+	http.Redirect(w, r, at(Root+"/tool", "server", server, "tool", name, "done", v.done(done)), http.StatusSeeOther)
 	return nil
 }

@@ -56,7 +56,7 @@ func (g *connectPages) show(w http.ResponseWriter, r *http.Request, v visitor) e
 		return err
 	}
 	token := func(path string) string { return g.site.access.formToken(v.cookie, credential.ConnectPath+path) }
-	p := connectPage{StartToken: token("/start"), KeyToken: token("/key"), DropTok: token("/disconnect"), Done: r.URL.Query().Get("done")}
+	p := connectPage{StartToken: token("/start"), KeyToken: token("/key"), DropTok: token("/disconnect"), Done: g.site.access.doneOf(r, v)}
 	asked := schema.ServerID(r.URL.Query().Get("server"))
 	for _, c := range all {
 		if g.hidden(v, c.Server.ID) != nil {
@@ -132,7 +132,7 @@ func (g *connectPages) arrive(w http.ResponseWriter, r *http.Request) error {
 		return refuse(err)
 	}
 	g.site.o.Log.Info("a person connected to a server", "name", f.Owner, "server", f.Server)
-	next := credential.ConnectPath + "?done=connect"
+	next := g.site.access.doneAddress(credential.ConnectPath, f.Person, "connect")
 	return g.site.render(w, http.StatusOK, "message", visitor{}, view{Title: "You are connected", Go: next, Page: message{Text: "You are connected to " + visible.Escaped([]byte(f.Server)) + ".", To: next, Label: "Continue"}})
 }
 
@@ -146,7 +146,7 @@ func (g *connectPages) key(w http.ResponseWriter, r *http.Request, v visitor) er
 		return err
 	}
 	g.site.o.Log.Info("a person connected to a server", "name", shownAs(v), "server", server)
-	http.Redirect(w, r, credential.ConnectPath+"?done=connect", http.StatusSeeOther)
+	http.Redirect(w, r, g.site.access.doneAddress(credential.ConnectPath, person, "connect"), http.StatusSeeOther)
 	return nil
 }
 
@@ -159,7 +159,7 @@ func (g *connectPages) disconnect(w http.ResponseWriter, r *http.Request, v visi
 		return err
 	}
 	g.site.o.Log.Info("a person disconnected from a server", "name", shownAs(v), "server", server)
-	http.Redirect(w, r, credential.ConnectPath+"?done=disconnect", http.StatusSeeOther)
+	http.Redirect(w, r, g.site.access.doneAddress(credential.ConnectPath, person, "disconnect"), http.StatusSeeOther)
 	return nil
 }
 

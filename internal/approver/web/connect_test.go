@@ -98,7 +98,7 @@ func TestServerConnectionBelongsToOnePerson(t *testing.T) {
 	if strings.Contains(page.body, "canary") || !strings.Contains(page.body, "Connected since") {
 		t.Errorf("the page: %s", page.body)
 	}
-	if a := f.post(ada, "/connect/disconnect", url.Values{"token": {formToken(t, page.body, "/connect/disconnect")}, "server": {"crm"}}); a.status != http.StatusSeeOther {
+	if a := f.post(ada, "/connect/disconnect", url.Values{"token": {formToken(t, page.body, "/connect/disconnect")}, "server": {"crm"}}); a.status != http.StatusSeeOther || !strings.Contains(f.do(ada, "GET", a.header.Get("Location"), "").body, "You are disconnected.") {
 		t.Errorf("disconnecting: %d", a.status)
 	}
 	if _, err := book.Get(t.Context(), "crm", credential.Person(&schema.Principal{Owner: "ada@x"}), 0); schema.KindOf(err) != schema.KindConnectRequired {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/authserver"
+	"github.com/callyard/callyard/internal/credential"
 	"github.com/callyard/callyard/internal/problem"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -137,7 +138,7 @@ func (g *grantPages) show(w http.ResponseWriter, r *http.Request, v visitor, sta
 	if err != nil {
 		return err
 	}
-	page := grantsPage{Admin: g.grants.server.Administers(v.who.Groups), Done: r.URL.Query().Get("done") == "end", Refusal: refusal}
+	page := grantsPage{Admin: g.grants.server.Administers(v.who.Groups), Done: g.site.access.doneOf(r, v) == "end", Refusal: refusal}
 	for i := range all {
 		row := grantRow{Access: all[i], Shown: all[i].Name, Token: g.site.access.formToken(v.cookie, grantsPath+"/"+all[i].ID+"/end")}
 		if row.Shown == "" {
@@ -159,7 +160,7 @@ func (g *grantPages) show(w http.ResponseWriter, r *http.Request, v visitor, sta
 func (g *grantPages) end(w http.ResponseWriter, r *http.Request, v visitor) error {
 	_, err := g.grants.end(r.Context(), &v.who, r.PathValue("id"), authserver.ChannelWeb)
 	if err == nil {
-		http.Redirect(w, r, grantsPath+"?done=end", http.StatusSeeOther)
+		http.Redirect(w, r, g.site.access.doneAddress(grantsPath, credential.Person(&v.who), "end"), http.StatusSeeOther)
 		return nil
 	}
 	g.site.o.fault(r.Context(), r.Pattern, err)

@@ -97,11 +97,17 @@ func TestPersonListsAndRevokesOwnProgramsOnly(t *testing.T) {
 		t.Fatal("what was refused ended it")
 	}
 	done := f.post(ada, m[1], url.Values{"token": {token}})
-	if done.status != http.StatusSeeOther || done.header.Get("Location") != "/grants?done=end" || f.renews(&refresh) {
+	if done.status != http.StatusSeeOther || !strings.HasPrefix(done.header.Get("Location"), "/grants?done=end.") || f.renews(&refresh) {
 		t.Errorf("%d, and it renews still", done.status)
 	}
-	if page := f.do(ada, "GET", "/grants?done=end", "", "Accept", "text/html"); !strings.Contains(page.body, "The access has ended") || strings.Contains(page.body, "App &lt;b&gt;") {
+	if page := f.do(ada, "GET", done.header.Get("Location"), "", "Accept", "text/html"); !strings.Contains(page.body, "The access has ended") || strings.Contains(page.body, "App &lt;b&gt;") {
 		t.Errorf("after: %s", page.body)
+	}
+	// A link of somebody else does not claim that it has ended, not even one to their own page.
+	for who, to := range map[*http.Client]string{ada: "/grants?done=end", bob: done.header.Get("Location")} {
+		if page := f.do(who, "GET", to, "", "Accept", "text/html"); page.status != http.StatusOK || strings.Contains(page.body, "The access has ended") {
+			t.Errorf("%s claims: %d %s", to, page.status, page.body)
+		}
 	}
 	if again := f.post(ada, m[1], url.Values{"token": {token}}); again.status != http.StatusNotFound || !strings.Contains(again.body, "does not exist, has ended") {
 		t.Errorf("again: %d", again.status)

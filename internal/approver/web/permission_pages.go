@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/callyard/callyard/internal/credential"
 	"github.com/callyard/callyard/internal/problem"
 )
 
@@ -22,7 +23,7 @@ type permissionsPage struct {
 }
 
 func (g *permissionPages) show(w http.ResponseWriter, r *http.Request, v visitor) error {
-	page := permissionsPage{All: g.seen(v), Done: r.URL.Query().Get("done") == "revoke"}
+	page := permissionsPage{All: g.seen(v), Done: g.site.access.doneOf(r, v) == "revoke"}
 	return g.site.render(w, http.StatusOK, "permissions", v, view{Title: "Permissions", Here: "/permissions", Page: page})
 }
 
@@ -30,7 +31,7 @@ func (g *permissionPages) show(w http.ResponseWriter, r *http.Request, v visitor
 func (g *permissionPages) revoke(w http.ResponseWriter, r *http.Request, v visitor) error {
 	_, err := g.permissions.revoke(r.Context(), v.who, r.PathValue("id"), strings.TrimSpace(r.PostForm.Get("reason")))
 	if err == nil {
-		http.Redirect(w, r, "/permissions?done=revoke", http.StatusSeeOther)
+		http.Redirect(w, r, g.site.access.doneAddress("/permissions", credential.Person(&v.who), "revoke"), http.StatusSeeOther)
 		return nil
 	}
 	g.site.o.fault(r.Context(), r.Pattern, err)

@@ -96,8 +96,14 @@ func TestApproverCanGrantAndRevokeAPermission(t *testing.T) {
 	}
 	bob := f.signedIn("bob")
 	token := formToken(t, f.do(bob, "GET", "/permissions", "", "Accept", acceptHTML).body, back)
-	if got := f.post(bob, back, url.Values{"token": {token}, "reason": {"enough"}}); got.status != http.StatusSeeOther {
+	got = f.post(bob, back, url.Values{"token": {token}, "reason": {"enough"}})
+	if got.status != http.StatusSeeOther {
 		t.Fatalf("%d %s", got.status, got.body)
+	}
+	for to, confirms := range map[string]bool{got.header.Get("Location"): true, "/permissions?done=revoke": false} {
+		if page := f.do(bob, "GET", to, "", "Accept", acceptHTML).body; strings.Contains(page, "The permission is revoked.") != confirms {
+			t.Errorf("%s: %s", to, page)
+		}
 	}
 	if got := f.post(bob, back, url.Values{"token": {token}}); got.status != http.StatusConflict || !strings.Contains(got.body, `role="alert"`) {
 		t.Errorf("twice: %d %s", got.status, got.body)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/approver/slack/enrol"
+	"github.com/callyard/callyard/internal/credential"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -55,7 +56,7 @@ func (g *slackPages) render(w http.ResponseWriter, v visitor, p slackPage) error
 
 func (g *slackPages) show(w http.ResponseWriter, r *http.Request, v visitor) error {
 	p := g.page(v)
-	p.Done = r.URL.Query().Get("done")
+	p.Done = g.site.access.doneOf(r, v)
 	return g.render(w, v, p)
 }
 
@@ -84,7 +85,7 @@ func (g *slackPages) connect(w http.ResponseWriter, r *http.Request, v visitor) 
 		return err
 	}
 	g.site.o.Log.Info("a Slack account was connected", "name", v.who.Name, "slack_user", r.PostForm.Get("user"))
-	http.Redirect(w, r, "/slack?done=connect", http.StatusSeeOther)
+	http.Redirect(w, r, g.site.access.doneAddress("/slack", credential.Person(&v.who), "connect"), http.StatusSeeOther)
 	return nil
 }
 
@@ -92,6 +93,6 @@ func (g *slackPages) disconnect(w http.ResponseWriter, r *http.Request, v visito
 	if err := g.site.o.Slack.Remove(r.Context(), v.who); err != nil {
 		return err
 	}
-	http.Redirect(w, r, "/slack?done=disconnect", http.StatusSeeOther)
+	http.Redirect(w, r, g.site.access.doneAddress("/slack", credential.Person(&v.who), "disconnect"), http.StatusSeeOther)
 	return nil
 }
