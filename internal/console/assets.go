@@ -36,6 +36,7 @@ func newPages() *ui.Pages {
 		"label": label,
 		"deref": deref,
 		"at":    at,
+		"call":  callAddress,
 		"ms": func(p *float64) string {
 			if p == nil {
 				return ""

@@ -46,8 +46,8 @@ func TestDamagedAuditRecordIsShownFirst(t *testing.T) {
 	}
 }
 
-// Only its caller may see the page of a call. Operators who follow a link of an audit record get
-// the audit records of the call.
+// Only its caller may see a call. Operators who follow a link of an audit record, which does not have
+// the time by which the call record is found, get the audit records of the call.
 func TestCallOfAnotherCallerLeadsToItsAuditRecords(t *testing.T) {
 	d := openDoor(t, map[string]string{
 		"GET /calls/call_1":              "!not-found You have no such call.",

@@ -139,9 +139,11 @@ type callPage struct {
 	Trace  string // trace ID, or ""
 	// TraceURL is the address of the trace, or "" if not known.
 	TraceURL string
-	Open     bool // not in a final state
-	Settle   bool // an operator must settle the outcome
-	Again    bool // another attempt can be started
+	Other    bool   // another principal made the call; only its record is shown
+	At       string // the admission time in the address of the page, by which the record is found
+	Open     bool   // not in a final state
+	Settle   bool   // an operator must settle the outcome
+	Again    bool   // another attempt can be started
 	// Arguments are the caller's arguments. They are nil if they are not stored; the call can
 	// then not be replayed.
 	Arguments json.RawMessage
@@ -164,9 +166,8 @@ func (c callPages) call(w http.ResponseWriter, r *http.Request, v Visit) error {
 		include := callyard.GetCallParamsIncludeArguments
 		return client.GetCall(ctx, id, &callyard.GetCallParams{Include: &include})
 	})
-	if schema.KindOf(err) == schema.KindNotFound && c.isAudited(r.Context(), v, id) {
-		http.Redirect(w, r, at(auditPath, "call", id), http.StatusSeeOther)
-		return nil
+	if schema.KindOf(err) == schema.KindNotFound {
+		return c.callOfOther(w, r, v, id, err)
 	}
 	if err != nil {
 		return c.orKey(w, r, err)
@@ -175,13 +176,13 @@ func (c callPages) call(w http.ResponseWriter, r *http.Request, v Visit) error {
 	if err := json.Unmarshal(a.body, &page.C); err != nil {
 		return schema.Errorf(schema.KindUnavailable, "The answer of the front door cannot be read: %w", err)
 	}
-	if page.R, err = c.record(r.Context(), v, &page.C); err != nil {
+	if page.R, err = c.record(r.Context(), v, id, page.C.Created, &callyard.ListCallsParams{Server: &page.C.Server, Tool: optional(page.C.Tool)}); err != nil {
 		return err
 	}
 	state := string(page.C.State)
 	page.Open = state == "held" || state == "queued" || state == "running"
 	page.Again = page.C.GivenUp != nil && *page.C.GivenUp
-	page.Settle = state == "unknown" && text(page.C.Settled) == "" || page.Again
+	page.Settle = state == "unknown" && text(page.C.Settled) == "" && (page.R == nil || isDurable(page.R)) || page.Again
 	if raw := rawjson.Get(a.body, "result"); raw != nil && string(raw) != "null" {
 		page.Result = readResult(raw, false)
 	}
@@ -197,48 +198,6 @@ func (c callPages) call(w http.ResponseWriter, r *http.Request, v Visit) error {
 		allowImages(w)
 	}
 	return c.render(w, v, http.StatusOK, "call", view{Title: page.C.Tool + " on " + page.C.Server, Here: Root + "/calls", Live: page.Open, Page: page})
-}
-
-// isAudited reports whether the user may see audit records of a call. Those of other callers' calls
-// link to the page of the call, which only its caller may see.
-func (c callPages) isAudited(ctx context.Context, v Visit, id string) bool {
-	limit := 1
-	list, err := get[callyard.AuditRecordList](ctx, c.Console, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
-		return client.ListAudit(ctx, &callyard.ListAuditParams{Call: &id, Limit: &limit})
-	})
-	return err == nil && len(list.Records) > 0
-}
-
-// maxLogPages limits the search for one call among those of the same second.
-const maxLogPages = 5
-
-// record finds a call record by its admission time. Times in a query have whole
-// seconds. It returns nil if the log does not have the call, or if the call is not among the first
-// of its second.
-func (c callPages) record(ctx context.Context, v Visit, of *callyard.Call) (*callyard.CallRecord, error) {
-	since, limit := of.Created.Truncate(time.Second), 500
-	until := since.Add(time.Second)
-	params := callyard.ListCallsParams{Server: &of.Server, Tool: optional(of.Tool), Since: &since, Until: &until, Limit: &limit}
-	for range maxLogPages {
-		list, err := get[callyard.CallList](ctx, c.Console, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
-			return client.ListCalls(ctx, &params)
-		})
-		if schema.KindOf(err) == schema.KindForbidden {
-			return nil, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		for i := range list.Calls {
-			if list.Calls[i].ID == of.ID {
-				return &list.Calls[i], nil
-			}
-		}
-		if params.Cursor = list.Next; params.Cursor == nil {
-			break
-		}
-	}
-	return nil, nil
 }
 
 // timeLine returns the events of a call in chronological order.
@@ -303,7 +262,7 @@ func (c callPages) actOnCall(w http.ResponseWriter, r *http.Request, v Visit) er
 		return err
 	}
 	c.acted(v, act, "call", id)
-	http.Redirect(w, r, at(Root+"/call", "id", id, "done", v.done(done)), http.StatusSeeOther)
+	http.Redirect(w, r, at(Root+"/call", "id", id, "at", f.Get("at"), "done", v.done(done)), http.StatusSeeOther)
 	return nil
 }
 

@@ -32,7 +32,7 @@ func TestCallsAreListedWithFilters(t *testing.T) {
 func TestCallsOfAnotherKeyAreListed(t *testing.T) {
 	d := openDoor(t, map[string]string{"GET /calls": `{"calls":[` + aRecord + `]}`})
 	k := openDesk(t, d, nil)
-	k.get("/console/calls?key=bot").has(t, "Calls of the key <strong>bot</strong>", `name="key" value="bot"`, `href="/console/audit?call=call_1"`)
+	k.get("/console/calls?key=bot").has(t, "Calls of the key <strong>bot</strong>", `name="key" value="bot"`, `href="/console/call?at=2026-11-26T02%3A00%3A00Z&amp;id=call_1"`)
 	if got := d.last("GET /calls").query; got != "principal=bot&limit=50" {
 		t.Errorf("the list is %q", got)
 	}
@@ -42,6 +42,38 @@ func TestCallsOfAnotherKeyAreListed(t *testing.T) {
 	p.has(t, "Your key may list its own calls only.", "Calls of your key", `href="/console/call?id=call_1"`)
 	d.set("GET /calls", `{"calls":[]}`)
 	k.get("/console/calls").has(t, "Your key has made no calls yet.", `href="/console/tools"`)
+}
+
+// Most calls are made by programs whose keys cannot settle them, so an administrator does.
+func TestAdministratorSettlesTheCallOfAnotherCaller(t *testing.T) {
+	const lost = `{"id":"call_1","state":"unknown","durable":true,"server":"demo","tool":"pay","method":"tools/call","principal":"bot","tenant":"red","arguments_digest":"sha256:a","arguments_bytes":16,"result_bytes":0,"created":"2026-11-26T02:00:00Z","ended":"2026-11-26T02:00:03Z","attempt":1,"batch_id":"batch_1","error":{"kind":"outcome-unknown","detail":"The worker died."}}`
+	const plain = `{"id":"call_2","state":"unknown","server":"demo","tool":"pay","method":"tools/call","principal":"bot","arguments_bytes":16,"result_bytes":0,"created":"2026-11-26T02:00:00Z","attempt":1}`
+	d := openDoor(t, map[string]string{
+		"GET /calls":                `{"calls":[` + lost + `,` + plain + `]}`,
+		"GET /calls/call_1":         "!not-found You have no such call.",
+		"GET /calls/call_2":         "!not-found You have no such call.",
+		"POST /calls/call_1/settle": `{"id":"call_1","state":"succeeded","server":"demo","tool":"pay","created":"2026-11-26T02:00:00Z"}`,
+	})
+	k := openDesk(t, d, nil)
+	const address = "/console/call?at=2026-11-26T02%3A00%3A00Z&id=call_1"
+	k.get("/console/calls?key=*&state=unknown").has(t, `href="`+strings.ReplaceAll(address, "&", "&amp;")+`"`)
+	p := k.get(address)
+	p.has(t, "bot", "<dt>Tenant</dt><dd>red</dd>", "The worker died.", "Only the caller sees the arguments.", "Only the caller sees the result.", "It has not run", `name="at" value="2026-11-26T02:00:00Z"`, `href="/console/audit?call=call_1"`, "<code>batch_1</code>")
+	p.hasNot(t, `value="replay"`, `value="cancel"`, "/console/batch?id")
+	if got := d.last("GET /calls").query; got != "principal=%2A&since=2026-11-26T02%3A00%3A00Z&until=2026-11-26T02%3A00%3A01Z&limit=500" {
+		t.Errorf("the record is looked up with %q", got)
+	}
+	p = k.post("/console/call", "id", "call_1", "at", "2026-11-26T02:00:00Z", "do", "done", "reason", "I looked.")
+	if got := d.last("POST /calls/call_1/settle").body; got != `{"as":"done","reason":"I looked."}` || !strings.HasPrefix(p.header.Get("Location"), "/console/call?at=2026-11-26T02%3A00%3A00Z&done=settle") {
+		t.Errorf("settled with %s, redirected to %q", got, p.header.Get("Location"))
+	}
+	p = k.get("/console/call?at=2026-11-26T02%3A00%3A00Z&id=call_2")
+	p.has(t, "Unknown")
+	p.hasNot(t, "It has not run") // a call that is not stored cannot be settled
+	d.set("GET /calls", "!forbidden You can list only your own calls.")
+	if p = k.get(address); p.status != http.StatusNotFound {
+		t.Errorf("a key that may not see the call: %d", p.status)
+	}
 }
 
 func TestEmptyCallsPageLinksToTheNext(t *testing.T) {

@@ -22,7 +22,7 @@ func TestPolicyPageDryRunsADraft(t *testing.T) {
 	p.has(t, "Try a draft", `<option value="7d" selected>`, "Rules in force", "spellcheck=\"false\" autocapitalize=\"off\" autocomplete=\"off\" required>\nrules:\n  - {name: &lt;now&gt;, level: 1}\n</textarea>")
 	p.hasNot(t, "Decisions by rule")
 	p = k.post("/console/policy", "draft", "rules:\r\n  - {name: large, level: 2}\r\n", "since", "1d")
-	p.has(t, "1,200 calls, 1 decided differently.", "7 cannot be determined", "arguments that are not stored", "4 more were refused", "<strong>large</strong>", `href="/console/audit?call=call_1"`, "Rules in force", "Allowed", "Held", `<option value="1d" selected>`, "- {name: large, level: 2}")
+	p.has(t, "1,200 calls, 1 decided differently.", "7 cannot be determined", "arguments that are not stored", "4 more were refused", "<strong>large</strong>", `href="/console/call?at=2026-11-26T01%3A00%3A00Z&amp;id=call_1"`, "Rules in force", "Allowed", "Held", `<option value="1d" selected>`, "- {name: large, level: 2}")
 	p.hasNot(t, "no rule</span></td><td data-label=\"Allowed\"")
 	if got := d.last("POST /policy/dry-run").body; got != `{"policy":"rules:\n  - {name: large, level: 2}\n","since":"2026-11-25T02:00:00Z"}` {
 		t.Errorf("asked %s", got)

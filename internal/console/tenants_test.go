@@ -104,7 +104,7 @@ func TestKeysAndCallsAreFilteredByTenant(t *testing.T) {
 	p.hasNot(t, "first", "third")
 
 	p = k.get("/console/calls?tenant=red&state=failed")
-	p.has(t, "theirs", "all callers of the tenant", `href="/console/audit?call=call_1"`, `name="tenant" value="red"`)
+	p.has(t, "theirs", "all callers of the tenant", `href="/console/call?at=2026-11-26T02%3A00%3A00Z&amp;id=call_1"`, `name="tenant" value="red"`)
 	if q := d.last("GET /calls").query; !strings.Contains(q, "principal=%2A") || !strings.Contains(q, "tenant=red") || !strings.Contains(q, "state=failed") {
 		t.Errorf("asked %s", q)
 	}
