@@ -1,6 +1,7 @@
 // Package visible displays untrusted text, such as arguments that a model chose, so that no
 // character of it can deceive. It names or escapes characters that are invisible, that change the
-// direction of the text, or that look like another character.
+// direction of the text, or that look like another character. Combining marks are shown as they are
+// where they spell a language: on a letter of their script.
 package visible
 
 import (
@@ -101,13 +102,13 @@ func show(out *strings.Builder, b []byte) {
 	flush := func(to int) { out.WriteString(template.HTMLEscapeString(string(b[plain:to]))) }
 	for i := 0; i < len(b); {
 		if c := b[i]; c < utf8.RuneSelf && (c >= ' ' && c != 0x7f || c == '\n') {
-			i++
+			i += 1 + spelledMarks(rune(c), b[i+1:])
 			continue
 		}
 		r, size := utf8.DecodeRune(b[i:])
 		why := concernOf(r, size)
 		if why == harmless {
-			i += size
+			i += size + spelledMarks(r, b[i+size:])
 			continue
 		}
 		flush(i)
@@ -146,6 +147,8 @@ func mark(out *strings.Builder, r rune, first byte, why hiddenKind, n int) {
 	out.WriteString("</b>")
 }
 
+// concernOf returns the reason not to display a character verbatim. A combining mark is judged with the
+// letter before it, by [spelledMarks].
 func concernOf(r rune, size int) hiddenKind {
 	switch {
 	case r == utf8.RuneError && size <= 1:
@@ -253,7 +256,10 @@ func Escaped(b []byte) string {
 	for i := 0; i < len(b); {
 		r, size := utf8.DecodeRune(b[i:])
 		switch why := concernOf(r, size); {
-		case why == harmless, why == broken, size == 1 && r != 0x7F:
+		case why == harmless:
+			size += spelledMarks(r, b[i+size:])
+			out.Write(b[i : i+size])
+		case why == broken, size == 1 && r != 0x7F:
 			out.Write(b[i : i+size]) // other ASCII control characters occur only between values
 		case r > 0xFFFF:
 			r -= 0x10000
