@@ -63,6 +63,9 @@ var pauses = backoff.Policy{First: 250 * time.Millisecond, Max: 2 * time.Second,
 // are normal: another approver may be sending the same notification.
 const manyTries = 20
 
+// longWait is the time from which a wait for the next attempt is logged at once.
+const longWait = 15 * time.Second
+
 // showFor is the timeout of one attempt.
 const showFor = 15 * time.Second
 
@@ -168,7 +171,8 @@ func (f *Feed) run(place string, l *queue) {
 			l.done(id, time.Time{}, false)
 			continue
 		case errors.As(err, &wait):
-			if l.done(id, time.Now().Add(wait.For), !wait.Alone); wait.Alone && l.failed(id) == manyTries {
+			l.done(id, time.Now().Add(wait.For), !wait.Alone)
+			if n := l.failed(id); wait.Alone && (n == manyTries && wait.For < longWait || n == 1 && wait.For >= longWait) {
 				f.o.Log.Warn("a notification channel cannot be notified of an approval at the moment; it is tried again", "channel", f.o.Name, "approval_id", id, "error", err)
 			}
 		default:

@@ -228,6 +228,15 @@ func TestApprovalThatCannotBeShownIsLoggedOnce(t *testing.T) {
 	}
 }
 
+func TestLongWaitOfAnApprovalIsLoggedAtOnce(t *testing.T) {
+	h, w := build(t), newFailingChannel("p")
+	a := h.hold(nil)
+	w.fail["p"+string(a.ID)] = &notify.Wait{For: time.Hour, Alone: true, Err: errors.New("a new code")}
+	var said logtest.Log
+	defer notify.Start(notify.Options{Ledger: h.ledger, Channel: w, Name: "walls", Log: slog.New(slog.NewTextHandler(&said, nil))}).Close()
+	polltest.Until(t, "it is logged", func() bool { return said.Count("a new code") == 1 })
+}
+
 func TestFeedBeginsWithExistingApprovals(t *testing.T) {
 	h, w := build(t), newFailingChannel("p")
 	heard := make(chan struct{}, 10)

@@ -89,5 +89,10 @@ func retry(err error) error {
 	case "invalid_auth", "not_authed", "account_inactive", "token_revoked", "token_expired", "missing_scope", "no_permission", "is_archived", "restricted_action", "access_denied", "org_login_required", "ekm_access_denied":
 		return &notify.Wait{For: brokenFor, Err: fmt.Errorf("an operator has to fix the app or its channel: %w", err)}
 	}
-	return &notify.Never{Err: err}
+	if unfit(err) || isMessageGone(err) {
+		return &notify.Never{Err: err}
+	}
+	// The codes that Slack documents are not all that it sends. A card that is dropped is missing until
+	// the deadline of its request.
+	return &notify.Wait{For: brokenFor, Alone: true, Err: err}
 }

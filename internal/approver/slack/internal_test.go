@@ -3,6 +3,7 @@ package slack
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"flag"
 	"os"
 	"path/filepath"
@@ -10,6 +11,9 @@ import (
 	"testing"
 	"time"
 
+	api "github.com/slack-go/slack"
+
+	"github.com/callyard/callyard/internal/approver/notify"
 	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/pkg/risk"
@@ -146,6 +150,20 @@ func TestCardsMatchGoldenFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		golden(t, "testdata/card_"+string(state)+".json", append(body, '\n'))
+	}
+}
+
+// Slack sends codes that its documentation does not list. Only those that reject the card itself drop it.
+func TestOnlyCardsThatSlackRejectsAreDropped(t *testing.T) {
+	for code, drops := range map[string]bool{"a_code_of_next_year": false, "posting_to_general_channel_denied": false, "invalid_auth": false, "msg_too_long": true, "message_not_found": true} {
+		err := retry(api.SlackErrorResponse{Err: code})
+		if _, never := errors.AsType[*notify.Never](err); never != drops {
+			t.Errorf("%s: %#v", code, err)
+		}
+	}
+	wait, ok := errors.AsType[*notify.Wait](retry(api.SlackErrorResponse{Err: "a_code_of_next_year"}))
+	if !ok || !wait.Alone || wait.For != brokenFor {
+		t.Errorf("an unknown code does not delay only its own card: %+v", wait)
 	}
 }
 
