@@ -59,7 +59,7 @@ func (o *Options) seesConsole(v visitor) bool {
 func (p *consolePages) visit(v visitor) console.Visit {
 	return console.Visit{
 		Person: personOf(v.who.Name), Key: p.site.keys.get(v.cookie),
-		Keep:  func(key string) { p.site.keys.put(v.cookie, key) },
+		Keep:  func(key string) { p.site.keys.put(v.who.ID(), v.cookie, key) },
 		Token: func(path string) string { return p.site.access.formToken(v.cookie, path) },
 		Write: func(w http.ResponseWriter, status int, t *template.Template, f ui.Frame) error {
 			f.Nav = append(f.Nav, ui.Link{To: "/", Label: "Approvals"})
@@ -68,11 +68,9 @@ func (p *consolePages) visit(v visitor) console.Visit {
 	}
 }
 
-// maxKeys limits the number of keys in a vault. Beyond it, the key that expires first is dropped.
-const maxKeys = 10_000
-
-// vault stores the API keys that people entered for the console. Each is sealed with the cookie of
-// its session, so that a memory dump reveals none. It is safe for concurrent use.
+// vault stores the API keys that people entered for the console, at most as many as there can be
+// sessions. Each is sealed with the cookie of its session, so that a memory dump reveals none. It is
+// safe for concurrent use.
 type vault struct {
 	now      func() time.Time
 	lifetime time.Duration
@@ -81,6 +79,7 @@ type vault struct {
 }
 
 type sealed struct {
+	person  schema.PrincipalID
 	text    []byte
 	expires time.Time
 }
@@ -101,8 +100,8 @@ func (k *vault) place(cookie string) ([sha256.Size]byte, cipher.AEAD, error) {
 	return sha256.Sum256([]byte(cookie)), seal, err
 }
 
-// put stores a key for a cookie. An empty key removes it.
-func (k *vault) put(cookie, key string) {
+// put stores a key of a person for a cookie. An empty key removes it.
+func (k *vault) put(person schema.PrincipalID, cookie, key string) {
 	place, seal, err := k.place(cookie)
 	if err != nil || cookie == "" {
 		return
@@ -114,19 +113,8 @@ func (k *vault) put(cookie, key string) {
 		return
 	}
 	now := k.now()
-	var first [sha256.Size]byte
-	var ends time.Time
-	for p, s := range k.by {
-		if !now.Before(s.expires) {
-			delete(k.by, p)
-		} else if ends.IsZero() || s.expires.Before(ends) {
-			first, ends = p, s.expires
-		}
-	}
-	if len(k.by) >= maxKeys {
-		delete(k.by, first)
-	}
-	k.by[place] = sealed{seal.Seal(nil, nil, []byte(key), nil), now.Add(k.lifetime)} //nolint:gosec // the AEAD makes a random nonce
+	evict(k.by, person, func(s sealed) tenure { return tenure{s.person, s.expires, !now.Before(s.expires)} })
+	k.by[place] = sealed{person, seal.Seal(nil, nil, []byte(key), nil), now.Add(k.lifetime)} //nolint:gosec // the AEAD makes a random nonce
 }
 
 // get returns the key of a cookie, or "".

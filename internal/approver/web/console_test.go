@@ -147,7 +147,7 @@ func TestConsoleNeedsItsGroupsAndUsesThePersonsKey(t *testing.T) {
 func TestConsoleKeyIsEncryptedWithTheCookieAndExpires(t *testing.T) {
 	now := time.Unix(1000, 0)
 	v := web.NewVault(func() time.Time { return now }, time.Hour)
-	v.Put("cookie", "door-key")
+	v.Put("ada", "cookie", "door-key")
 	if got := v.Get("cookie"); got != "door-key" {
 		t.Errorf("the key is %q", got)
 	}
@@ -161,8 +161,8 @@ func TestConsoleKeyIsEncryptedWithTheCookieAndExpires(t *testing.T) {
 	if v.Get("cookie") != "" {
 		t.Error("the key outlives its session")
 	}
-	v.Put("cookie", "x")
-	v.Put("cookie", "")
+	v.Put("ada", "cookie", "x")
+	v.Put("ada", "cookie", "")
 	if v.Get("cookie") != "" {
 		t.Error("a key that was forgotten is there")
 	}

@@ -76,7 +76,9 @@ func NewVault(now func() time.Time, lifetime time.Duration) Vault {
 }
 
 // Put stores a key.
-func (v Vault) Put(cookie, key string) { v.v.put(cookie, key) }
+func (v Vault) Put(person, cookie, key string) {
+	v.v.put(schema.PrincipalID{Name: person}, cookie, key)
+}
 
 // Get returns a key.
 func (v Vault) Get(cookie string) string { return v.v.get(cookie) }

@@ -18,8 +18,7 @@ type session struct {
 	seen    time.Time // time of the last request made by the person
 }
 
-// maxSessions limits the number of sessions, and maxSessionsEach those of one person. Beyond it, the
-// session that ends first is evicted: of all, or of that person.
+// maxSessions limits the number of sessions, and maxSessionsEach those of one person; see [evict].
 const (
 	maxSessions     = 10_000
 	maxSessionsEach = 100
@@ -41,8 +40,9 @@ func newSessions(now func() time.Time, idle time.Duration) *sessions {
 func (s *sessions) put(cookie string, in session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.evictLocked(in.who.ID())
-	in.seen = s.now()
+	now := s.now()
+	evict(s.by, in.who.ID(), func(in session) tenure { return tenure{in.who.ID(), in.expires, s.over(in, now)} })
+	in.seen = now
 	s.by[sha256.Sum256([]byte(cookie))] = in
 }
 
@@ -51,32 +51,41 @@ func (s *sessions) over(in session, now time.Time) bool {
 	return !now.Before(in.expires) || s.idle > 0 && now.Sub(in.seen) >= s.idle
 }
 
-// evictLocked removes expired sessions, and one more if there is no space for another session of the
-// person.
-func (s *sessions) evictLocked(person schema.PrincipalID) {
-	now, own := s.now(), 0
+// tenure is what eviction must know of an entry of a table: its person, when it ends, and whether it has
+// expired.
+type tenure struct {
+	person schema.PrincipalID
+	ends   time.Time
+	over   bool
+}
+
+// evict removes expired entries of a table with an entry for each session, and one more if there is no
+// space for another entry of the person: the one that ends first, of that person or of all.
+func evict[E any](by map[[sha256.Size]byte]E, person schema.PrincipalID, of func(E) tenure) {
+	own := 0
 	var first, firstOwn [sha256.Size]byte
 	var ends, endsOwn time.Time
-	for sum, in := range s.by {
-		if s.over(in, now) {
-			delete(s.by, sum)
+	for sum, e := range by {
+		t := of(e)
+		if t.over {
+			delete(by, sum)
 			continue
 		}
-		if ends.IsZero() || in.expires.Before(ends) {
-			first, ends = sum, in.expires
+		if ends.IsZero() || t.ends.Before(ends) {
+			first, ends = sum, t.ends
 		}
-		if in.who.ID() != person {
+		if t.person != person {
 			continue
 		}
-		if own++; endsOwn.IsZero() || in.expires.Before(endsOwn) {
-			firstOwn, endsOwn = sum, in.expires
+		if own++; endsOwn.IsZero() || t.ends.Before(endsOwn) {
+			firstOwn, endsOwn = sum, t.ends
 		}
 	}
 	switch {
 	case own >= maxSessionsEach:
-		delete(s.by, firstOwn)
-	case len(s.by) >= maxSessions:
-		delete(s.by, first)
+		delete(by, firstOwn)
+	case len(by) >= maxSessions:
+		delete(by, first)
 	}
 }
 

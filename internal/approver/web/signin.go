@@ -140,7 +140,7 @@ func (s *signInPages) signOut(w http.ResponseWriter, r *http.Request) error {
 	if err := s.site.form(w, r); err != nil {
 		return err
 	}
-	s.site.keys.put(s.site.access.cookie(r), "")
+	s.site.keys.put(schema.PrincipalID{}, s.site.access.cookie(r), "")
 	s.site.access.end(r)
 	s.site.access.setCookie(w, "", -1)
 	http.Redirect(w, r, "/sign-in", http.StatusSeeOther)
