@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
+	"golang.org/x/sync/singleflight"
 
 	"github.com/callyard/callyard/internal/credential"
 	"github.com/callyard/callyard/pkg/bus"
@@ -37,9 +38,10 @@ const (
 
 // keyring manages the keys of the server, which all approvers share.
 type keyring struct {
-	rows *bus.Bucket
-	keys *credential.Keys
-	now  func() time.Time
+	rows   *bus.Bucket
+	keys   *credential.Keys
+	now    func() time.Time
+	flight singleflight.Group // reads the row
 
 	mu   sync.Mutex
 	view *keySnapshot
@@ -65,16 +67,30 @@ type storedKey struct {
 	Key   []byte    `json:"key"` // PKCS #8
 }
 
-// get returns the keys, and rotates them if that is due.
+// get returns the keys, and rotates them if that is due. Concurrent calls share one read of the row, and
+// each ends with its own context: while NATS is away they would wait one after the other.
 func (k *keyring) get(ctx context.Context) (*keySnapshot, error) {
 	k.mu.Lock()
-	defer k.mu.Unlock()
-	now := k.now()
-	if k.view != nil && now.Sub(k.read) < ringKept {
-		return k.view, nil
+	view, read := k.view, k.read
+	k.mu.Unlock()
+	if view != nil && k.now().Sub(read) < ringKept {
+		return view, nil
 	}
+	got := k.flight.DoChan(ringRow, func() (any, error) { return k.renew(context.WithoutCancel(ctx)) })
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case r := <-got:
+		view, _ = r.Val.(*keySnapshot)
+		return view, r.Err
+	}
+}
+
+// renew reads the row and caches its keys.
+func (k *keyring) renew(ctx context.Context) (*keySnapshot, error) {
 	ctx, cancel := context.WithTimeout(ctx, ringWait)
 	defer cancel()
+	now := k.now()
 	stored, err := k.load(ctx, now)
 	if err != nil {
 		return nil, fmt.Errorf("the keys of the authorization server: %w", err)
@@ -83,6 +99,8 @@ func (k *keyring) get(ctx context.Context) (*keySnapshot, error) {
 	if err != nil {
 		return nil, err
 	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	k.view, k.read = view, now
 	return view, nil
 }

@@ -21,7 +21,9 @@ import (
 	"github.com/callyard/callyard/internal/authn/token"
 	"github.com/callyard/callyard/internal/authserver"
 	"github.com/callyard/callyard/internal/credential"
+	"github.com/callyard/callyard/internal/kit/polltest"
 	"github.com/callyard/callyard/internal/settings"
+	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/bus/bustest"
 )
 
@@ -374,6 +376,37 @@ func TestASigningKeyIsReplacedWithoutATokenBeingRefused(t *testing.T) {
 	}
 	if len(ids) != 3 {
 		t.Errorf("%d keys signed in 65 days", len(ids))
+	}
+}
+
+// While NATS does not answer, requests for the keys would wait one after the other.
+func TestRequestsForTheKeysDoNotWaitForEachOther(t *testing.T) {
+	w, s := newInstallation(t, nil)
+	w.pass(2 * time.Minute) // the cached keys must be read again
+	unanswered := w.nats.Silence(t, "KV_"+bus.BucketOAuthKeys)
+	ask := func(ctx context.Context) {
+		s.ServeKeys(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodGet, authserver.KeysPath, http.NoBody))
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	first := make(chan struct{})
+	go func() {
+		defer close(first)
+		ask(ctx)
+	}()
+	polltest.Until(t, "the first request reads the keys", func() bool { return unanswered() == 1 })
+	ended, end := context.WithCancel(t.Context())
+	end()
+	ask(ended)
+	select {
+	case <-first:
+		t.Error("a request that had ended waited for the first one")
+	default:
+	}
+	cancel()
+	<-first
+	if n := unanswered(); n != 1 {
+		t.Errorf("%d reads of the keys", n)
 	}
 }
 

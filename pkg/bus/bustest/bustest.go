@@ -182,6 +182,27 @@ func (s *Server) Freeze(t testing.TB, stream string) (unanswered func() int64) {
 	return n.Load
 }
 
+// Silence leaves all reads of a stream from its leader unanswered. It returns the number of these reads.
+func (s *Server) Silence(t testing.TB, stream string) (unanswered func() int64) {
+	t.Helper()
+	nc, err := nats.Connect(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	var n atomic.Int64
+	if _, err = nc.Subscribe("silent."+stream, func(*nats.Msg) { n.Add(1) }); err == nil {
+		err = nc.Flush()
+	}
+	if err == nil {
+		err = s.s.GlobalAccount().AddMapping("$JS.API.STREAM.MSG.GET."+stream, "silent."+stream)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n.Load
+}
+
 // Streams returns the number of streams of an embedded server.
 func (s *Server) Streams(t testing.TB) int {
 	t.Helper()
