@@ -144,7 +144,7 @@ func showError(w io.Writer, err error) {
 	if text == "" { // already reported
 		return
 	}
-	fmt.Fprintln(w, "callyard: "+text)
+	fmt.Fprintln(w, screenOf(w).sentences("callyard: "+text, 2))
 	if exitCode(err) == exitUsage && !strings.Contains(text, "\n") && !isOutputFault(err) {
 		fmt.Fprintln(w, "Try --help.")
 	}

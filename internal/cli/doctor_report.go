@@ -57,11 +57,12 @@ func (x *examination) printForPeople(faults int) error {
 	out := x.out
 	colours := map[string]colour{levelOK: green, levelNote: yellow, levelFault: red}
 	for _, f := range x.findings {
-		line := out.paint(colours[f.Level], fmt.Sprintf("%-5s", f.Level)) + "  " + visible(f.About+": "+f.Says) + "\n"
+		level := fmt.Sprintf("%-5s", f.Level)
+		line := out.sentences(level+"  "+visible(f.About+": "+f.Says), len(level)+2)
 		if f.Fix != "" {
-			line += "       fix: " + visible(f.Fix) + "\n"
+			line += "\n" + out.sentences("       fix: "+visible(f.Fix), len("fix: "))
 		}
-		if err := out.text(line); err != nil {
+		if err := out.text(out.paint(colours[f.Level], level) + line[len(level):] + "\n"); err != nil {
 			return err
 		}
 	}

@@ -338,3 +338,17 @@ func TestTheDoctorFindsRefusedEditsAndProcessesThatDisagree(t *testing.T) {
 		}
 	}
 }
+
+func TestFindingsFitTheTerminal(t *testing.T) {
+	var out bytes.Buffer
+	x := &examination{out: screen{w: &out, width: 40}}
+	x.ok("front door", "it answers.")
+	x.fault("call records", "the front door has dropped records of calls.", "see why with `callyard servers list`, then start it again")
+	if err := x.printForPeople(1); err != nil {
+		t.Fatal(err)
+	}
+	const want = "ok     front door: it answers.\nfault  call records: the front door has\n       dropped records of calls.\n       fix: see why with\n            `callyard servers list`,\n            then start it again\n\n1 fault.\n"
+	if out.String() != want {
+		t.Errorf("printed:\n%s", out.String())
+	}
+}

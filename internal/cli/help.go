@@ -40,22 +40,55 @@ func wrapHelp(text string, width int) string {
 		if indent > width/2 {
 			indent = 0
 		}
-		column := len(line) - len(strings.TrimLeft(line, " "))
-		b.WriteString(line[:column])
-		gap := ""
-		for word := range strings.SplitSeq(strings.TrimSpace(line), " ") { // an empty word is a space of an aligned column
-			if column+len(gap)+columnsOf(word) > width && gap != "" {
-				gap, column = "\n"+strings.Repeat(" ", indent), indent
-			} else {
-				column += len(gap)
-			}
-			b.WriteString(gap + word)
-			column += columnsOf(word)
-			gap = " "
-		}
-		b.WriteString("\n")
+		b.WriteString(breakWords(line, strings.Split(strings.TrimSpace(line), " "), indent, width) + "\n") // an empty word is a space of an aligned column
 	}
 	return b.String()
+}
+
+// breakWords breaks a line with these words between words. The lines after the first have the indent.
+func breakWords(line string, words []string, indent, width int) string {
+	column := len(line) - len(strings.TrimLeft(line, " "))
+	var b strings.Builder
+	b.WriteString(line[:column])
+	gap := ""
+	for _, word := range words {
+		if column+len(gap)+columnsOf(word) > width && gap != "" {
+			gap, column = "\n"+strings.Repeat(" ", indent), indent
+		} else {
+			column += len(gap)
+		}
+		b.WriteString(gap + word)
+		column += columnsOf(word)
+		gap = " "
+	}
+	return b.String()
+}
+
+// sentences breaks the long lines of a text between words, so that the terminal does not break them
+// within words. The lines after the first of each are indented by that many more columns. Commands in
+// backticks are not broken, so that they can be copied.
+func (s screen) sentences(text string, indent int) string {
+	if s.width <= 0 {
+		return text
+	}
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		if columnsOf(line) <= s.width {
+			continue
+		}
+		var words []string
+		code := false
+		for word := range strings.SplitSeq(strings.TrimSpace(line), " ") {
+			if code {
+				words[len(words)-1] += " " + word
+			} else {
+				words = append(words, word)
+			}
+			code = code != (strings.Count(word, "`")%2 == 1)
+		}
+		lines[i] = breakWords(line, words, len(line)-len(strings.TrimLeft(line, " "))+indent, s.width)
+	}
+	return strings.Join(lines, "\n")
 }
 
 // hangingIndent returns the column of the description in the line of a flag or a command, which follows

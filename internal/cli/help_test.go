@@ -49,3 +49,16 @@ func TestHelpContinuesBelowTheDescription(t *testing.T) {
 		t.Errorf("without a terminal: %q", got)
 	}
 }
+
+func TestSentencesAreBrokenBetweenWords(t *testing.T) {
+	const text = "callyard: The server \"files\" is not there. Run `callyard servers list` to see all servers.\n  the fault of a parameter with a long text\nhttp://127.0.0.1:8080/an/address/of/more/columns/than/there/are"
+	for width, want := range map[int]string{
+		0: text, 200: text,
+		40: "callyard: The server \"files\" is not\n  there. Run `callyard servers list` to\n  see all servers.\n  the fault of a parameter with a long\n    text\nhttp://127.0.0.1:8080/an/address/of/more/columns/than/there/are",
+		30: "callyard: The server \"files\"\n  is not there. Run\n  `callyard servers list` to\n  see all servers.\n  the fault of a parameter\n    with a long text\nhttp://127.0.0.1:8080/an/address/of/more/columns/than/there/are",
+	} {
+		if got := (screen{width: width}).sentences(text, 2); got != want {
+			t.Errorf("%d columns:\n%s", width, got)
+		}
+	}
+}

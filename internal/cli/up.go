@@ -107,8 +107,7 @@ func up(cmd *cobra.Command) error {
 	)...)
 	stderr.end()
 	if err != nil {
-		setup.Fail(stderr, "callyard", err)
-		return ended(lifecycle.ExitCode(err))
+		return &exitError{code: lifecycle.ExitCode(err), err: err}
 	}
 	return nil
 }

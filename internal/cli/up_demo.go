@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	callyard "github.com/callyard/callyard/clients/go"
@@ -61,15 +62,19 @@ func newApprovalDemo(cfg *setup.Config) (*approvalDemo, error) {
 const holdFor = 10 * time.Second
 
 // instructions holds a call and returns instructions to try.
-func (d *approvalDemo) instructions(ctx context.Context, base, pages string) string {
-	call := fmt.Sprintf("curl -s -H 'X-API-Key: %s' --json '%s' %s/servers/demo/tools/add", d.requester, demoArguments, base)
-	text := fmt.Sprintf("Approval demo\n  requester  %-12s key %s\n  approver   %-12s key %s\n  sign in    %s\n", d.requesterID, d.requester, d.decider, d.approver, pages)
+func (d *approvalDemo) instructions(ctx context.Context, out screen, base, pages string) string {
+	identity := func(role, name, key string) string {
+		return out.sentences(fmt.Sprintf("  %-9s  %-12s key %s", role, name, key), 11)
+	}
+	curl := []string{"curl -s", "-H 'X-API-Key: " + d.requester + "'"}
+	call := out.commandLine(append(slices.Clone(curl), "--json '"+demoArguments+"'", base+"/servers/demo/tools/add")...)
+	text := "Approval demo\n" + identity("requester", d.requesterID, d.requester) + "\n" + identity("approver", d.decider, d.approver) + "\n  sign in    " + pages + "\n"
 	held, err := d.hold(ctx, base)
 	if err != nil {
-		return text + fmt.Sprintf("\nThe demo call could not be held: %v\nHold one:  %s\n", err, call)
+		return text + "\n" + out.sentences(fmt.Sprintf("The demo call could not be held: %v", err), 0) + "\nHold one:\n\n" + call
 	}
-	return text + fmt.Sprintf("  held call  %s\n\nSign in as %s, approve the call at %s/a/%s, then read its result:\n\n  curl -s -H 'X-API-Key: %s' %s/calls/%s\n\nHold another:\n\n  %s\n",
-		held.CallID, d.decider, pages, held.ApprovalID, d.requester, base, held.CallID, call)
+	next := out.sentences(fmt.Sprintf("Sign in as %s, approve the call at %s/a/%s, then read its result:", d.decider, pages, held.ApprovalID), 0)
+	return text + "  held call  " + held.CallID + "\n\n" + next + "\n\n" + out.commandLine(append(curl, base+"/calls/"+held.CallID)...) + "\nHold another:\n\n" + call
 }
 
 // hold sends the call as the requester.

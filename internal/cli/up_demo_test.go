@@ -36,10 +36,21 @@ func TestTheApprovalDemoHasARequesterAndAnApprover(t *testing.T) {
 		_, _ = w.Write([]byte(`{"outcome":"held","call_id":"call_1","approval_id":"appr_1"}`))
 	}))
 	defer door.Close()
-	said := d.instructions(t.Context(), door.URL, "http://pages")
+	said := d.instructions(t.Context(), screen{}, door.URL, "http://pages")
 	for _, want := range []string{d.requester, d.approver, "call_1", "http://pages/a/appr_1", door.URL + "/calls/call_1"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("the screen lacks %s:\n%s", want, said)
+		}
+	}
+	narrow := d.instructions(t.Context(), screen{width: 80}, door.URL, "http://127.0.0.1:8081")
+	for line := range strings.Lines(narrow) {
+		if n := columnsOf(strings.TrimSuffix(line, "\n")); n > 80 {
+			t.Errorf("%d columns on a terminal of 80: %s", n, line)
+		}
+	}
+	for _, command := range []string{"curl -s \\\n    -H 'X-API-Key: " + d.requester + "' \\\n    " + door.URL + "/calls/call_1\n", "requester  demo-agent   key\n             " + d.requester + "\n"} {
+		if !strings.Contains(narrow, command) {
+			t.Errorf("the screen lacks %q:\n%s", command, narrow)
 		}
 	}
 }

@@ -120,7 +120,7 @@ func (u *fabric) showServers(ctx context.Context) {
 			for _, s := range servers {
 				if s.state != startingState && s.state != vacantState && !reported[s.id] {
 					reported[s.id] = true
-					u.print(s.line())
+					u.print(u.out.sentences(s.line(), 2))
 				}
 			}
 		case starting == 0 || !waiting:
@@ -301,7 +301,7 @@ func lastLines(text string, n int) []string {
 // try returns a shell command that calls a served tool, and how to stop.
 func (u *fabric) try(ctx context.Context) string {
 	if u.demo != nil {
-		return u.demo.instructions(ctx, u.door.URL(), u.approver.Base()) + "\nPress Ctrl-C to stop.\n"
+		return u.demo.instructions(ctx, u.out, u.door.URL(), u.approver.Base()) + "\nPress Ctrl-C to stop.\n"
 	}
 	text := "Try it in another terminal:\n"
 	if len(u.cfg.FrontDoor.Keys) > 0 {
