@@ -180,7 +180,7 @@ func (c callPages) call(w http.ResponseWriter, r *http.Request, v Visit) error {
 		return err
 	}
 	state := string(page.C.State)
-	page.Open = state == "held" || state == "queued" || state == "running"
+	page.Open = isOpen(page.C.State)
 	page.Again = page.C.GivenUp != nil && *page.C.GivenUp
 	page.Settle = state == "unknown" && text(page.C.Settled) == "" && (page.R == nil || isDurable(page.R)) || page.Again
 	if raw := rawjson.Get(a.body, "result"); raw != nil && string(raw) != "null" {
@@ -198,6 +198,11 @@ func (c callPages) call(w http.ResponseWriter, r *http.Request, v Visit) error {
 		allowImages(w)
 	}
 	return c.render(w, v, http.StatusOK, "call", view{Title: page.C.Tool + " on " + page.C.Server, Here: Root + "/calls", Live: page.Open, Page: page})
+}
+
+// isOpen reports whether a call has not ended.
+func isOpen(state callyard.CallState) bool {
+	return state == "held" || state == "queued" || state == "running"
 }
 
 // timeLine returns the events of a call in chronological order.
@@ -251,6 +256,9 @@ func (c callPages) actOnCall(w http.ResponseWriter, r *http.Request, v Visit) er
 	case "replay":
 		return c.replay(w, r, v, id)
 	case "done", "failed", "run-again":
+		if act == "run-again" {
+			done = act
+		}
 		body := callyard.SettleRequest{As: callyard.SettleRequestAs(act), Reason: strings.TrimSpace(f.Get("reason"))}
 		send = func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
 			return client.SettleCall(ctx, id, body)

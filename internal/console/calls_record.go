@@ -46,12 +46,13 @@ func (c callPages) callOfOther(w http.ResponseWriter, r *http.Request, v Visit, 
 		page.C.Attempt = &rec.Attempt
 	}
 	page.Settle = rec.State == "unknown" && isDurable(rec)
+	live := page.Settle || isOpen(rec.State) // a settled call can run again
 	page.Events = timeLine(&page.C, rec)
 	page.Trace, page.TraceURL = c.traceOf(&page.C, rec)
 	if rec.Error != nil {
 		page.Detail, page.Kind = rec.Error.Detail, rec.Error.Kind
 	}
-	return c.render(w, v, http.StatusOK, "call", view{Title: page.C.Tool + " on " + page.C.Server, Here: Root + "/calls", Live: true, Page: page})
+	return c.render(w, v, http.StatusOK, "call", view{Title: page.C.Tool + " on " + page.C.Server, Here: Root + "/calls", Live: live, Page: page})
 }
 
 // isDurable reports whether a call is stored. The outcome of any other call cannot be settled.

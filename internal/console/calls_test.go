@@ -67,6 +67,8 @@ func TestAdministratorSettlesTheCallOfAnotherCaller(t *testing.T) {
 	if got := d.last("POST /calls/call_1/settle").body; got != `{"as":"done","reason":"I looked."}` || !strings.HasPrefix(p.header.Get("Location"), "/console/call?at=2026-11-26T02%3A00%3A00Z&done=settle") {
 		t.Errorf("settled with %s, redirected to %q", got, p.header.Get("Location"))
 	}
+	p = k.post("/console/call", "id", "call_1", "at", "2026-11-26T02:00:00Z", "do", "run-again", "reason", "It is not there.")
+	k.get(p.header.Get("Location")).has(t, "The call runs again", "data-live")
 	p = k.get("/console/call?at=2026-11-26T02%3A00%3A00Z&id=call_2")
 	p.has(t, "Unknown")
 	p.hasNot(t, "It has not run") // a call that is not stored cannot be settled

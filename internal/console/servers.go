@@ -165,6 +165,8 @@ func doneOf(r *http.Request, v Visit) string {
 		return "The key is revoked. No front door accepts it from a second later on."
 	case "replay":
 		return "This is the new call. It went through the policy like any other."
+	case "run-again":
+		return "The call runs again for its caller. This page follows it."
 	case "settle":
 		return "The outcome is recorded."
 	}

@@ -16,7 +16,7 @@ type entry struct{ Name, Label, Value string }
 // unshown lists secrets and the fields that a page fills in itself. A page that repeats the input
 // omits them. It also omits fields with a dot in their name, because another field contains their
 // value.
-var unshown = []string{"token", "digest", "once", "etag", "id", "do", "to", "next", "kind", "server", "tool", "team", "user", "answer", "key", "sure"}
+var unshown = []string{"token", "digest", "once", "etag", "id", "at", "do", "to", "next", "kind", "server", "tool", "team", "user", "answer", "key", "sure"}
 
 // labels maps field names to labels, if the label differs from the name.
 var labels = map[string]string{"reason": "Comment", "preset": "Reason for denial", "uses": "Maximum calls", "for": "Valid for", "pattern": "Matching arguments"}
