@@ -37,6 +37,7 @@ type callsPage struct {
 	States                                                []string
 	Calls                                                 []callyard.CallRecord
 	Others                                                bool   // the list may have calls of other principals
+	NoKeys                                                bool   // the front door asks for no key, so that all calls are of one principal
 	Older                                                 string // the address of the next page
 	Short                                                 bool   // the page reached the end of a part of the log; the next page may have older calls
 	First                                                 bool   // it is the newest page
@@ -52,7 +53,7 @@ func (c callPages) calls(w http.ResponseWriter, r *http.Request, v Visit) error 
 		http.Redirect(w, r, at(Root+"/call", "id", id), http.StatusSeeOther)
 		return nil
 	}
-	page := callsPage{Server: strings.TrimSpace(q.Get("server")), Tool: strings.TrimSpace(q.Get("tool")), State: q.Get("state"), Key: strings.TrimSpace(q.Get("key")), Tenant: strings.TrimSpace(q.Get("tenant")), Batch: q.Get("batch"), Since: q.Get("since"), Until: q.Get("until"), States: callStates, First: q.Get("cursor") == ""}
+	page := callsPage{Server: strings.TrimSpace(q.Get("server")), Tool: strings.TrimSpace(q.Get("tool")), State: q.Get("state"), Key: strings.TrimSpace(q.Get("key")), Tenant: strings.TrimSpace(q.Get("tenant")), Batch: q.Get("batch"), Since: q.Get("since"), Until: q.Get("until"), States: callStates, First: q.Get("cursor") == "", NoKeys: v.Key == ""}
 	limit := callRows
 	params := callyard.ListCallsParams{Server: optional(page.Server), Tool: optional(page.Tool), Tenant: optional(page.Tenant), Batch: optional(page.Batch), Cursor: optional(q.Get("cursor")), Limit: &limit}
 	if slices.Contains(callStates, page.State) {
@@ -69,7 +70,10 @@ func (c callPages) calls(w http.ResponseWriter, r *http.Request, v Visit) error 
 	}
 	found, err := list()
 	if page.Others && schema.KindOf(err) == schema.KindForbidden { // the key may see only its own calls
-		if page.Key != "" {
+		switch {
+		case page.NoKeys && page.Key != "" && page.Key != "*":
+			page.Refusal = "The front door asks for no key: all calls are of the same caller."
+		case !page.NoKeys && page.Key != "":
 			page.Refusal = "Your key may list its own calls only. To see those of others, use a key that was made over the API and has the scope calls:read:all, or a key with the role auditor, tenant-admin or platform-admin."
 		}
 		page.Others, params.Principal = false, nil

@@ -32,6 +32,7 @@ func TestCallsAreListedWithFilters(t *testing.T) {
 func TestCallsOfAnotherKeyAreListed(t *testing.T) {
 	d := openDoor(t, map[string]string{"GET /calls": `{"calls":[` + aRecord + `]}`})
 	k := openDesk(t, d, nil)
+	k.key = "door-key"
 	k.get("/console/calls?key=bot").has(t, "Calls of the key <strong>bot</strong>", `name="key" value="bot"`, `href="/console/call?at=2026-11-26T02%3A00%3A00Z&amp;id=call_1"`)
 	if got := d.last("GET /calls").query; got != "principal=bot&limit=50" {
 		t.Errorf("the list is %q", got)
@@ -41,7 +42,17 @@ func TestCallsOfAnotherKeyAreListed(t *testing.T) {
 	p := k.get("/console/calls?key=bot")
 	p.has(t, "Your key may list its own calls only.", "Calls of your key", `href="/console/call?id=call_1"`)
 	d.set("GET /calls", `{"calls":[]}`)
-	k.get("/console/calls").has(t, "Your key has made no calls yet.", `href="/console/tools"`)
+	k.get("/console/calls").has(t, "Your key has made no calls yet.", `href="/console/tools"`, `href="/console/calls?key=*"`)
+
+	k.key = "" // the front door of plain callyard up, with one caller for all calls
+	p = k.get("/console/calls")
+	p.has(t, "All calls, the newest first.", "There are no calls yet.")
+	p.hasNot(t, "your key", "Your key", `href="/console/calls?key=*"`)
+	d.set("GET /calls?principal=%2A&limit=50", "!forbidden You can list only your own calls; omit principal.")
+	p = k.get("/console/calls?key=*")
+	p.has(t, "All calls, the newest first.")
+	p.hasNot(t, `role="alert"`)
+	k.get("/console/calls?key=bot").has(t, "The front door asks for no key")
 }
 
 // Most calls are made by programs whose keys cannot settle them, so an administrator does.

@@ -96,6 +96,7 @@ func TestKeysAndCallsAreFilteredByTenant(t *testing.T) {
 		"GET /calls": call,
 	})
 	k := openDesk(t, d, nil)
+	k.key = "door-key"
 	p := k.get("/console/keys?tenant=red")
 	p.has(t, "first", `name="tenant" value="red"`)
 	p.hasNot(t, "second", "third")
