@@ -68,10 +68,11 @@ func (ep *Endpoint) postBatch(x *exchange, r *http.Request, body []byte) {
 		x.fail(invalid(noBatches))
 		return
 	}
-	if !ep.enter(x, r) {
+	leave, ok := ep.enter(x, r)
+	if !ok {
 		return
 	}
-	defer x.session.enter()()
+	defer leave()
 	if x.session.version >= withoutBatches {
 		x.fail(invalid(noBatches))
 		return

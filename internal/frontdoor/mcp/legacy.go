@@ -19,10 +19,11 @@ func (ep *Endpoint) serveLegacy(x *exchange, r *http.Request) {
 		x.fail(unsupportedVersion(version, r.Header))
 		return
 	}
-	if !ep.enter(x, r) {
+	leave, ok := ep.enter(x, r)
+	if !ok {
 		return
 	}
-	defer x.session.enter()()
+	defer leave()
 	ep.serveEntered(x, r)
 }
 
@@ -42,28 +43,34 @@ func (ep *Endpoint) serveEntered(x *exchange, r *http.Request) {
 	}
 }
 
-// enter finds the session of a request, or answers that it does not exist.
-func (ep *Endpoint) enter(x *exchange, r *http.Request) bool {
+// enter finds the session of a request and enters it; leave ends that. Otherwise it answers that the
+// session does not exist.
+func (ep *Endpoint) enter(x *exchange, r *http.Request) (leave func(), ok bool) {
 	id := r.Header.Get(mcpwire.HeaderSessionID)
 	if id == "" {
 		x.fail(&fault{Code: mcpwire.CodeInvalidRequest, Message: "The header Mcp-Session-Id is missing: begin with initialize, or use revision " + mcpwire.Modern + ", which has no sessions.", status: http.StatusBadRequest})
-		return false
+		return nil, false
 	}
-	sess, e := ep.sessions.lookup(r.Context(), x, id)
-	if e != nil {
-		x.fail(e)
-		return false
+	for {
+		sess, e := ep.sessions.lookup(r.Context(), x, id)
+		if e != nil {
+			x.fail(e)
+			return nil, false
+		}
+		if leave, ok = sess.enter(); ok {
+			x.session = sess
+			return leave, true
+		}
+		// It was dropped from memory or ended just now: the next lookup loads it again or says so.
 	}
-	x.session = sess
-	return true
 }
 
 // serveInSession serves one request of a session. Only a cancellation message cancels it, not a
 // disconnect.
 func (ep *Endpoint) serveInSession(x *exchange, r *http.Request) {
-	ctx, finish, ok := x.session.begin(context.WithoutCancel(r.Context()), x.msg.id)
-	if !ok {
-		x.fail(invalid("The request id is already in use."))
+	ctx, finish, bad := x.session.begin(context.WithoutCancel(r.Context()), x.msg.id)
+	if bad != nil {
+		x.fail(bad)
 		return
 	}
 	defer finish()
@@ -118,7 +125,8 @@ func (ep *Endpoint) endSession(x *exchange, r *http.Request) {
 		ep.notAllowed(x)
 		return
 	}
-	if ep.enter(x, r) {
+	if leave, ok := ep.enter(x, r); ok {
+		defer leave()
 		if e := ep.sessions.endEverywhere(r.Context(), x.session); e != nil {
 			x.fail(e)
 			return
@@ -138,9 +146,11 @@ func (ep *Endpoint) getStream(x *exchange, r *http.Request) {
 		ep.notAllowed(x)
 		return
 	}
-	if !ep.enter(x, r) {
+	leave, ok := ep.enter(x, r)
+	if !ok {
 		return
 	}
+	defer leave()
 	done, err := ep.o.Waits.Take(&x.principal)
 	if err != nil {
 		x.res.w.Header().Set("Connection", "close")
@@ -149,7 +159,6 @@ func (ep *Endpoint) getStream(x *exchange, r *http.Request) {
 	}
 	defer done()
 	sess := x.session
-	defer sess.enter()()
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	sess.mu.Lock()

@@ -133,11 +133,14 @@ func (s *sessions) evictLocked() bool {
 		}
 	}
 	slices.SortFunc(most, func(a, b unused) int { return cmp.Compare(b.Duration, a.Duration) })
+	dropped := 0
 	for _, u := range most[:min(len(most), droppedAtOnce)] {
-		delete(s.by, u.sess.key)
-		u.sess.end()
+		if u.sess.endUnused(now, 0) {
+			delete(s.by, u.sess.key)
+			dropped++
+		}
 	}
-	return len(most) > 0
+	return dropped > 0
 }
 
 // find returns the session of an exchange, or nil if the caller has no such session here.
@@ -161,15 +164,11 @@ func (s *sessions) end(sess *session) {
 // sweep ends sessions that were idle for too long.
 func (s *sessions) sweep(now time.Time, idle time.Duration) {
 	s.mu.Lock()
-	var old []*session
-	for _, sess := range s.by {
-		if sess.idleSince(now) > idle {
-			old = append(old, sess)
+	defer s.mu.Unlock()
+	for key, sess := range s.by {
+		if sess.endUnused(now, idle) {
+			delete(s.by, key)
 		}
-	}
-	s.mu.Unlock()
-	for _, sess := range old {
-		s.end(sess)
 	}
 }
 
@@ -189,32 +188,57 @@ func (s *sessions) endAll() {
 	}
 }
 
-// enter counts a request in flight. leave ends that.
-func (s *session) enter() (leave func()) {
+// enter counts a request in flight, which keeps the session in memory. leave ends that. ok is false
+// if the session has ended.
+func (s *session) enter() (leave func(), ok bool) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over {
+		return nil, false
+	}
 	s.active++
-	s.mu.Unlock()
 	return func() {
 		s.mu.Lock()
 		s.active--
 		s.used = time.Now()
 		s.mu.Unlock()
-	}
+	}, true
 }
 
 func (s *session) idleSince(now time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.idleLocked(now)
+}
+
+// idleLocked returns the time since the last request, or 0 if a request is in flight. The caller
+// holds s.mu.
+func (s *session) idleLocked(now time.Time) time.Duration {
 	if s.active > 0 {
 		return 0
 	}
 	return now.Sub(s.used)
 }
 
+// endUnused ends the session if it has been idle for longer than idle. It reports whether it did.
+func (s *session) endUnused(now time.Time, idle time.Duration) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.idleLocked(now) <= idle {
+		return false
+	}
+	s.endLocked()
+	return true
+}
+
 // end ends the session and all requests in it.
 func (s *session) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.endLocked()
+}
+
+func (s *session) endLocked() {
 	if s.over {
 		return
 	}
@@ -225,16 +249,20 @@ func (s *session) end() {
 	}
 }
 
-// begin creates the context of a request, which a cancellation with its ID cancels. ok is false
-// if the ID is in use.
-func (s *session) begin(ctx context.Context, id []byte) (_ context.Context, finish func(), ok bool) {
+// begin creates the context of a request, which a cancellation with its ID cancels. It returns a
+// fault if the ID is in use or the session has ended.
+func (s *session) begin(ctx context.Context, id []byte) (_ context.Context, finish func(), f *fault) {
 	ctx, cancel := context.WithCancel(ctx)
 	key := string(id)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.calls[key] != nil || s.over {
+	switch {
+	case s.over:
 		cancel()
-		return ctx, func() {}, false
+		return nil, nil, noSession()
+	case s.calls[key] != nil:
+		cancel()
+		return nil, nil, invalid("The request id is already in use.")
 	}
 	s.calls[key] = cancel
 	if s.wasCanceled(key, time.Now()) {
@@ -245,7 +273,7 @@ func (s *session) begin(ctx context.Context, id []byte) (_ context.Context, fini
 		s.mu.Lock()
 		delete(s.calls, key)
 		s.mu.Unlock()
-	}, true
+	}, nil
 }
 
 // cancel cancels the request with that ID. Each message is a separate HTTP request, so a

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"log/slog"
+	"net/http"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,6 +25,39 @@ func openSessions(t *testing.T, s *sessions, name string, tenant schema.TenantID
 	return all
 }
 
+// entered counts a request in flight in a session.
+func entered(t *testing.T, sess *session) (leave func()) {
+	t.Helper()
+	leave, ok := sess.enter()
+	if !ok {
+		t.Fatal("the session has ended")
+	}
+	return leave
+}
+
+func TestARequestAndTheEndOfItsSessionExcludeEachOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSessions(slog.New(slog.DiscardHandler))
+		all := openSessions(t, s, "caller", "", 2)
+		time.Sleep(time.Hour)
+		leave := entered(t, all[0])
+		s.sweep(time.Now(), time.Minute)
+		if all[0].isOver() || !all[1].isOver() {
+			t.Error("a session in use was dropped, or an unused one was not")
+		}
+		leave()
+		if _, ok := all[1].enter(); ok {
+			t.Error("a request entered a session that was dropped")
+		}
+
+		// The client ends the session before its request begins: only 404 makes it open a new one.
+		s.end(all[0])
+		if _, _, f := all[0].begin(t.Context(), []byte("1")); f == nil || f.status != http.StatusNotFound || f.Code != mcpwire.CodeNoSession {
+			t.Errorf("%+v", f)
+		}
+	})
+}
+
 func TestCallerWithManySessionsDoesNotEvictOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSessions(slog.New(slog.DiscardHandler))
@@ -31,7 +65,7 @@ func TestCallerWithManySessionsDoesNotEvictOthers(t *testing.T) {
 		// Two tenants may have principals with the same name.
 		openSessions(t, s, "few", "red", 4_000)
 		many := openSessions(t, s, "many", "", 3_000)
-		leave := many[0].enter()
+		leave := entered(t, many[0])
 		many = append(many, openSessions(t, s, "many", "", 4_000)...)
 		few = append(few, openSessions(t, s, "few", "", 2)...)
 		if n := len(s.all()); n > maxSessions {
@@ -49,10 +83,10 @@ func TestCallerWithManySessionsDoesNotEvictOthers(t *testing.T) {
 
 		// Sessions with a request in flight are not dropped.
 		for _, sess := range s.all() {
-			defer sess.enter()()
+			defer entered(t, sess)()
 		}
 		for len(s.all()) < maxSessions {
-			defer openSessions(t, s, "many", "", 1)[0].enter()()
+			defer entered(t, openSessions(t, s, "many", "", 1)[0])()
 		}
 		if s.add(&exchange{}, mcpwire.LegacyNewest, nil) != nil {
 			t.Error("a session in use made room")

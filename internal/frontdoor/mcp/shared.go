@@ -96,8 +96,11 @@ func (s *sessions) byKey(key string, ended bool) *session {
 // returns a fault if the caller has no such session or the table cannot be read.
 func (s *sessions) lookup(ctx context.Context, x *exchange, id string) (*session, *fault) {
 	sess := s.find(x, id)
-	if s.table == nil || sess != nil && !sess.isStale() || len(id) != idLength || strings.Trim(id, idAlphabet) != "" {
-		return sess, sessionFault(sess)
+	switch {
+	case sess != nil && (s.table == nil || !sess.isStale()):
+		return sess, nil
+	case s.table == nil || len(id) != idLength || strings.Trim(id, idAlphabet) != "":
+		return nil, noSession()
 	}
 	ctx, cancel := context.WithTimeout(ctx, sharedWithin)
 	defer cancel()
@@ -107,32 +110,25 @@ func (s *sessions) lookup(ctx context.Context, x *exchange, id string) (*session
 		if sess != nil {
 			s.end(sess)
 		}
-		return nil, sessionFault(nil)
+		return nil, noSession()
 	case err != nil && sess != nil:
 		return sess, nil // the next request reads the table again
 	case err != nil:
 		x.res.set("Retry-After", "1")
 		return nil, &fault{Code: kindCode(schema.KindUnavailable), Message: "The session cannot be looked up at the moment; the request was not processed. Send it again in a moment.", status: http.StatusServiceUnavailable}
 	case record.Principal != x.principal.Identity() || record.Mount != x.mount:
-		return nil, sessionFault(nil)
+		return nil, noSession()
 	case sess != nil:
 		sess.mu.Lock()
 		sess.level, sess.known = record.Level, max(sess.known, revision)
 		sess.mu.Unlock()
 		return sess, nil
 	}
-	sess = s.revive(id, record, revision)
-	if sess == nil {
-		return nil, tooManySessions()
-	}
-	return sess, sessionFault(sess)
+	return s.revive(id, record, revision)
 }
 
-// sessionFault returns the answer to a request without a session, or nil if the session exists.
-func sessionFault(sess *session) *fault {
-	if sess != nil && !sess.isOver() {
-		return nil
-	}
+// noSession is the answer that makes a client begin again with initialize.
+func noSession() *fault {
 	return &fault{Code: mcpwire.CodeNoSession, Message: "Session not found: begin again with initialize.", status: http.StatusNotFound}
 }
 
@@ -140,26 +136,25 @@ func tooManySessions() *fault {
 	return &fault{Code: kindCode(schema.KindUnavailable), Message: "Too many sessions are open; try again later, or use revision " + mcpwire.Modern + ", which has no sessions.", status: http.StatusServiceUnavailable}
 }
 
-// revive loads a session into this front door. It returns nil if there are too many. If the
-// session has ended in the meantime, the returned one has ended, too.
-func (s *sessions) revive(id string, record sessiontable.Session, revision uint64) *session {
+// revive loads a session into this front door. It returns a fault if there are too many, or if the
+// session has ended in the meantime.
+func (s *sessions) revive(id string, record sessiontable.Session, revision uint64) (*session, *fault) {
 	sess := newSession(id, record)
 	sess.known = revision
 	sess.lists.elsewhere = true
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if known := s.by[sess.key]; known != nil {
-		return known // a concurrent request was faster
+		return known, nil // a concurrent request was faster
 	}
 	if _, ended := s.ended[sess.key]; ended {
-		sess.end()
-		return sess
+		return nil, noSession()
 	}
 	if !s.evictLocked() {
-		return nil
+		return nil, tooManySessions()
 	}
 	s.by[sess.key] = sess
-	return sess
+	return sess, nil
 }
 
 // isStale reports whether another front door has written the session since it was loaded.

@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -125,9 +126,9 @@ func TestASessionThatEndsWhileItIsRevivedStaysEnded(t *testing.T) {
 	f := openFabric(t, nil)
 	id := "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 	f.endpoint.SessionChanged(sessiontable.Key(id), 1, true)
-	sess := f.endpoint.sessions.revive(id, sessiontable.Session{Principal: "local"}, 1)
-	if sess == nil || sessionFault(sess) == nil || len(f.endpoint.sessions.all()) != 0 {
-		t.Errorf("%+v", sess)
+	sess, bad := f.endpoint.sessions.revive(id, sessiontable.Session{Principal: "local"}, 1)
+	if sess != nil || bad == nil || bad.status != http.StatusNotFound || len(f.endpoint.sessions.all()) != 0 {
+		t.Errorf("%+v %+v", sess, bad)
 	}
 }
 
