@@ -34,6 +34,7 @@ type listener struct {
 const maxWaiting = 256
 
 func (s *subscriptions) add(x *exchange, w filter) *listener {
+	w.tools = w.tools && !x.searching // the list of tools in search mode is always the same
 	l := &listener{at: s.lists.place(x), who: x.principal, filter: w, wake: make(chan struct{}, 1), seen: s.lists.seen(x).marks}
 	s.mu.Lock()
 	s.listeners[l] = struct{}{}
@@ -124,7 +125,9 @@ func (e *listener) catchUp() {
 	now := e.seen
 	e.mu.Unlock()
 	for _, method := range e.filter.session.outdatedLists(now) {
-		e.notify(method, nil)
+		if method != mcpwire.NotifyToolsChanged || e.filter.tools {
+			e.notify(method, nil)
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/callyard/callyard/internal/format"
 	"github.com/callyard/callyard/internal/frontdoor/frontdoortest"
+	"github.com/callyard/callyard/internal/kit/mcpwire"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -81,6 +82,28 @@ func TestFindToolsReturnsNamesThatCanBeCalled(t *testing.T) {
 		f.WaitFor("the tool", func() bool {
 			return strings.Contains(f.call(mount+inSearch, "find_tools", `{"query":"klingon"}`).result(t), "- "+name+"(")
 		})
+	}
+}
+
+func TestASearchMountReportsNoChangesOfItsThreeTools(t *testing.T) {
+	f := openFabric(t, nil)
+	f.share(f.endpoint, "first")
+	g := f.another()
+	s := f.enter("/mcp/demo"+inSearch, `{}`)
+	here, _ := s.stream(t)
+	moved, _ := (&legacyClient{g, s.path, s.id}).stream(t) // another front door does not know which lists the client has read
+	for _, want := range []string{mcpwire.NotifyResourcesChanged, mcpwire.NotifyPromptsChanged} {
+		if got := moved(); !strings.Contains(got, want) {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+	defs := withTool("new")
+	defs.Prompts = nil
+	f.define("demo", defs)
+	for _, next := range []func() string{here, moved} {
+		if got := next(); !strings.Contains(got, mcpwire.NotifyPromptsChanged) {
+			t.Errorf("%s", got)
+		}
 	}
 }
 
