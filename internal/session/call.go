@@ -28,8 +28,9 @@ type Request struct {
 	// message.
 	//
 	// On a session that belongs to the caller (see [Own]), message is a JSON object with method
-	// and params, and number is above zero if it is a request, which [Owned.Answer] answers. Said
-	// returns false if the message cannot be passed on. On a shared session it receives the log
+	// and params, and number is above zero if it is a request, which [Owned.Answer] answers; its
+	// id is the number. If the server cancels a request, notifications/cancelled names that id.
+	// Said returns false if the message cannot be passed on. On a shared session it receives the log
 	// messages of the call if LogLevel is set.
 	Said func(number int64, message []byte) bool
 	// LogLevel is the level of the log messages that the caller wants; if empty, it wants none.

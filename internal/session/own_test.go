@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -88,7 +89,7 @@ func TestServerRequestReachesTheCallerAndIsAnswered(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	got := <-heard
-	if got.number == 0 || !strings.HasPrefix(got.text, `{"method":"elicitation/create","params":{`) {
+	if got.number == 0 || !strings.HasPrefix(got.text, fmt.Sprintf(`{"id":%d,"method":"elicitation/create","params":{`, got.number)) {
 		t.Fatalf("%+v", got)
 	}
 	one.Answer(got.number+1, []byte(`{"result":{"action":"accept"}}`)) // to no question
@@ -98,6 +99,41 @@ func TestServerRequestReachesTheCallerAndIsAnswered(t *testing.T) {
 		t.Errorf("%s", out.Body)
 	}
 	o.Release(one, true)
+}
+
+func TestCallerLearnsThatTheServerCanceledItsRequest(t *testing.T) {
+	server, spec := askingServer(t)
+	impatient, learned := make(chan context.CancelFunc, 1), make(chan struct{})
+	mcp.AddTool(server, &mcp.Tool{Name: "lose patience"}, func(ctx context.Context, r *mcp.CallToolRequest, _ any) (*mcp.CallToolResult, any, error) {
+		ctx, cancel := context.WithCancel(ctx)
+		impatient <- cancel
+		_, err := r.Session.Elicit(ctx, &mcp.ElicitParams{Message: "Who?"})
+		<-learned // the SDK does not send the cancellation after the result
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: fmt.Sprint("nobody answered: ", err != nil)}}}, nil, nil
+	})
+	o := OpenOwn(Config{Spec: spec}, nil, slog.New(slog.DiscardHandler))
+	t.Cleanup(o.Close)
+	one := takeOwn(t, o, askableCaller("a"))
+	heard, over := make(chan word, 10), make(chan Outcome, 1)
+	request := asker(heard)
+	request.Name = "lose patience"
+	one.Do(request, func(_ *Request, out Outcome) { over <- out })
+	asked := <-heard
+	(<-impatient)()
+	if got, want := <-heard, (word{0, fmt.Sprintf(`{"method":"notifications/cancelled","params":{"requestId":%d}}`, asked.number)}); asked.number == 0 || got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	close(learned)
+	if out := must(t, <-over); !strings.Contains(string(out.Body), "nobody answered: true") {
+		t.Errorf("%s", out.Body)
+	}
+	one.Answer(asked.number, []byte(`{"result":{"action":"accept"}}`)) // too late: it must not reach the server
+	o.Release(one, true)
+	if again := takeOwn(t, o, askableCaller("a")); again != one {
+		t.Error("the session was not kept, as if a request were open")
+	} else {
+		o.Release(again, true)
+	}
 }
 
 func TestServerRequestIsNotSentToIncapableCaller(t *testing.T) {

@@ -42,6 +42,19 @@ func (q *questions) take(number int64) []byte {
 	return id
 }
 
+// withdraw removes the question with the server's id, and returns its number; 0 if it is not open.
+func (q *questions) withdraw(id []byte) int64 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for number, open := range q.open {
+		if bytes.Equal(open, id) {
+			delete(q.open, number)
+			return number
+		}
+	}
+	return 0
+}
+
 func (q *questions) remaining() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -85,6 +98,8 @@ func (q *questions) pass(f *frame) bool {
 		if asked {
 			return false
 		}
+	case `"` + mcpwire.NotifyCancelled + `"`:
+		return !asked && q.canceled(rawjson.Get(f.params, "requestId"))
 	default:
 		return false
 	}
@@ -96,18 +111,34 @@ func (q *questions) pass(f *frame) bool {
 	if !rawjson.IsObject(params) {
 		params = []byte(`{}`)
 	}
-	message := append(make([]byte, 0, len(params)+64), `{"method":`...)
-	message = append(append(append(append(message, f.method...), `,"params":`...), params...), '}')
-	if !asked {
-		q.s.hear()
-		return r.req.Said(0, message)
+	q.s.hear()
+	number := int64(0)
+	message := append(make([]byte, 0, len(params)+96), '{')
+	if asked {
+		if number = q.add(f.id); number == 0 {
+			return false
+		}
+		message = append(strconv.AppendInt(append(message, `"id":`...), number, 10), ',')
 	}
-	number := q.add(f.id)
-	if number == 0 || !r.req.Said(number, message) {
+	message = append(append(append(message, `"method":`...), f.method...), `,"params":`...)
+	if !r.req.Said(number, append(append(message, params...), '}')) {
 		q.take(number)
 		return false
 	}
-	q.s.hear()
+	return true
+}
+
+// canceled passes on that the server no longer needs the answer to its question with that id. It
+// returns false if there is no such question.
+func (q *questions) canceled(id []byte) bool {
+	number := q.withdraw(id)
+	if number == 0 {
+		return false
+	}
+	if r := q.listening(); r != nil {
+		message := strconv.AppendInt([]byte(`{"method":"`+mcpwire.NotifyCancelled+`","params":{"requestId":`), number, 10)
+		r.req.Said(0, append(message, "}}"...))
+	}
 	return true
 }
 

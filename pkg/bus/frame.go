@@ -122,8 +122,8 @@ const (
 	// ReplyPart: Payload is the part of the result at Offset.
 	ReplyPart ReplyKind = 5
 	// ReplySaid: Payload is a request or notification of the MCP server to the caller, a JSON
-	// object with method and params. For a request, Offset is its number, and the response is
-	// a [ControlAnswer]. For a notification, Offset is zero.
+	// object with method and params. For a request, Offset is its number, which is also its
+	// member id, and the response is a [ControlAnswer]. For a notification, Offset is zero.
 	ReplySaid ReplyKind = 8
 	// ReplyNobody is never sent. The client creates it if no worker listened, which proves
 	// that the call did not start.

@@ -84,7 +84,9 @@ type Call struct {
 	// Hear, if set, receives the notifications and requests that the server sends to the
 	// caller while the call runs, each as a JSON object with method and params. For a
 	// notification, answer is nil. For a request, answer takes a JSON object with result or
-	// error; call it at most once, from any goroutine. Hear must not block.
+	// error; call it at most once, from any goroutine. A request also has an id. If the server
+	// cancels it, Hear receives notifications/cancelled with that id as requestId, and the answer
+	// has no effect. Hear must not block.
 	//
 	// A server with [Server.Asks] sends them on a session of this caller; see Session. Without
 	// such a session, Hear receives only log messages that certainly belong to this call, and

@@ -50,13 +50,10 @@ func (r *requests) askAll(ctx context.Context, x *exchange, callID schema.CallID
 		if failed != nil {
 			return
 		}
-		method, params := getString(request, "method"), get(request, "params")
+		method, params := serverMessage(request)
 		if !mcpwire.AsksClient(method) {
 			failed = &fault{Code: mcpwire.CodeInternal, Message: "The server sent a request that no client can answer: " + problem.Printable(method, maxPrinted)}
 			return
-		}
-		if !isObject(params) {
-			params = []byte(`{}`)
 		}
 		if method == mcpwire.MethodElicit && getString(params, "mode") == "url" && get(params, "elicitationId") == nil {
 			// Revision 2025-11-25 requires the id, which the modern era does not have.

@@ -34,8 +34,11 @@ func (ep *Endpoint) serveEntered(x *exchange, r *http.Request) {
 		x.session.answered(x.msg)
 		x.res.noContent(http.StatusAccepted)
 	case !x.msg.request():
-		if x.msg.method == mcpwire.NotifyCancelled {
+		switch x.msg.method {
+		case mcpwire.NotifyCancelled:
 			x.session.cancel(x.msg.param("requestId"))
+		case mcpwire.NotifyRootsChanged:
+			x.session.rootsChanged()
 		}
 		x.res.noContent(http.StatusAccepted)
 	default:

@@ -2,6 +2,8 @@ package mcp
 
 import (
 	"context"
+	"crypto/rand"
+	"slices"
 	"sync"
 
 	"github.com/callyard/callyard/internal/kit/mcpwire"
@@ -19,29 +21,49 @@ type notification struct {
 	params []byte
 }
 
-// openRequests counts the open requests to the client within a call.
+// openRequests are the open requests to the client within a call.
 type openRequests struct {
 	mu    sync.Mutex
-	open  int
+	open  []*clientRequest
 	ended bool
 	wait  sync.WaitGroup
 }
 
+// clientRequest is a request of a server to the client. cancel ends the wait for the answer.
+type clientRequest struct {
+	id     string // of the server's message
+	cancel context.CancelFunc
+}
+
 // begin runs ask in a goroutine; it returns false if the limit of open requests is reached.
-func (a *openRequests) begin(ask func()) bool {
+func (a *openRequests) begin(ctx context.Context, id []byte, ask func(context.Context)) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.ended || a.open >= maxOpenRequests {
+	if a.ended || len(a.open) >= maxOpenRequests {
 		return false
 	}
-	a.open++
+	ctx, cancel := context.WithCancel(ctx)
+	one := &clientRequest{string(id), cancel}
+	a.open = append(a.open, one)
 	a.wait.Go(func() {
-		ask()
+		defer cancel()
+		ask(ctx)
 		a.mu.Lock()
-		a.open--
-		a.mu.Unlock()
+		defer a.mu.Unlock()
+		a.open = slices.DeleteFunc(a.open, func(other *clientRequest) bool { return other == one })
 	})
 	return true
+}
+
+// canceled handles that the server no longer needs the answer to a request.
+func (a *openRequests) canceled(id []byte) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, one := range a.open {
+		if one.id == string(id) {
+			one.cancel()
+		}
+	}
 }
 
 // end waits for the open requests, whose context has ended, and starts no more.
@@ -93,23 +115,31 @@ func (x *exchange) wantsLog(params []byte) bool {
 	return schema.LogLevelCovers(level, getString(params, "level"))
 }
 
+// serverMessage returns the method and the params of a message of a server.
+func serverMessage(message []byte) (method string, params []byte) {
+	method, params = getString(message, "method"), get(message, "params")
+	if !isObject(params) {
+		params = []byte(`{}`)
+	}
+	return method, params
+}
+
 // onMessage returns a handler for the server's messages during a call; see [schema.Call].Hear.
 // Notifications are sent to words in order. Requests are sent to the client concurrently until
 // ctx ends.
 func (x *exchange) onMessage(ctx context.Context, words chan notification, a *openRequests) func(message []byte, answer func([]byte)) {
 	return func(message []byte, answer func([]byte)) {
-		method, params := getString(message, "method"), get(message, "params")
-		if !isObject(params) {
-			params = []byte(`{}`)
-		}
+		method, params := serverMessage(message)
 		switch {
+		case answer == nil && method == mcpwire.NotifyCancelled:
+			a.canceled(get(params, "requestId"))
 		case answer == nil:
 			if method == mcpwire.NotifyMessage && x.wantsLog(params) {
 				sse.Offer(words, notification{method, params})
 			}
 		case x.session == nil || !x.session.answers(method):
 			answer(refusal(mcpwire.CodeMethodNotFound, notDeclared))
-		case !a.begin(func() { answer(x.askClient(ctx, method, params)) }):
+		case !a.begin(ctx, get(message, "id"), func(ctx context.Context) { answer(x.askClient(ctx, method, params)) }):
 			answer(refusal(mcpwire.CodeInternal, tooMany))
 		}
 	}
@@ -159,6 +189,25 @@ func (ep *Endpoint) setLevel(x *exchange) {
 	x.session.mu.Unlock()
 	ep.sessions.share(x.r.Context(), x.session)
 	x.reply([]byte(`{}`))
+}
+
+// rootsChanged makes later calls use a new conversation with each server that asks. Servers read the
+// roots of their client once and keep them. Passing the notification on would not help: a server reads
+// them again at once, and it can ask only during a call.
+func (s *session) rootsChanged() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.roots = rand.Text()
+}
+
+// askedAs returns the name of the conversation with servers that ask.
+func (s *session) askedAs() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.roots == "" {
+		return s.name
+	}
+	return s.name + "-" + s.roots
 }
 
 // logLevel returns the level of the log messages that the client wants, or "" if it set none.

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/callyard/callyard/internal/format"
 	"github.com/callyard/callyard/internal/frontdoor/frontdoortest"
 	"github.com/callyard/callyard/internal/kit/mcpwire"
 	"github.com/callyard/callyard/pkg/bus"
@@ -88,6 +89,51 @@ func TestServerRequestDuringACallRoundTrips(t *testing.T) {
 	f.ends(to, seq)
 	if got := next(); !strings.Contains(got, `"over":1.0`) {
 		t.Error(got)
+	}
+}
+
+func TestQuestionIsWithdrawnWhenTheServerCancelsIt(t *testing.T) {
+	f := openFabric(t, nil)
+	s := f.enter("/mcp/demo", `{"roots":{},"elicitation":{}}`)
+	next, to, seq := s.hangingCall()
+	f.asks(to, seq, 1, `{"id":1,"method":"elicitation/create","params":{}}`)
+	first := []byte(next())
+	f.asks(to, seq, 2, `{"id":2,"method":"roots/list","params":{}}`)
+	second := []byte(next())
+	f.asks(to, seq, 0, `{"method":"notifications/cancelled","params":{"requestId":1}}`)
+	withdrawn(t, next, first)
+	s.send(`{"jsonrpc":"2.0","id":` + string(get(second, "id")) + `,"result":{"roots":[]}}`)
+	for got := <-f.Worker.Told; got.Number != 2; got = <-f.Worker.Told { // the worker ignores the answer to the first
+		if got.Number != 1 {
+			t.Errorf("%+v", got)
+		}
+	}
+	f.ends(to, seq)
+	if got := next(); !strings.Contains(got, `"over":1.0`) {
+		t.Error(got)
+	}
+}
+
+// Servers read the roots of their client once per conversation.
+func TestChangedRootsBeginNewConversationsWithServersThatAsk(t *testing.T) {
+	f := openAsking(t)
+	s := f.enter("/mcp", `{"roots":{"listChanged":true}}`)
+	called := func(tool string) string {
+		t.Helper()
+		s.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"` + tool + `","arguments":{}}}`).result(t)
+		return f.Worker.Last().Session
+	}
+	elsewhere := format.MCPName("two words", "echo")
+	asks, other := called("demo__echo"), called(elsewhere)
+	if again := called("demo__echo"); again != asks {
+		t.Errorf("session %q, and then %q", asks, again)
+	}
+	s.send(`{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`)
+	if again := called("demo__echo"); again == asks || again == "" {
+		t.Errorf("session %q, also with other roots", again)
+	}
+	if again := called(elsewhere); again != other || other == "" {
+		t.Errorf("a server that does not ask: session %q, and then %q", other, again)
 	}
 }
 

@@ -76,6 +76,7 @@ type session struct {
 	subscriber schema.Principal
 	lists      readLists // that the client has read
 	level      string    // of the log messages that the client wants; "" if it set none
+	roots      string    // identifies the roots of the client; "" until they change
 	stream     func()    // ends the stream of its GET; nil if there is none
 	over       bool
 	known      uint64        // revision of the table record that this front door has applied

@@ -72,10 +72,11 @@ type suspendedCall struct {
 
 // openRequest is a request of the server that waits for an answer.
 type openRequest struct {
-	id      string
-	request []byte
-	answer  func([]byte)
-	sent    bool // to the client
+	id       string
+	serverID string // of the server's message
+	request  []byte
+	answer   func([]byte)
+	sent     bool // to the client
 }
 
 // mayBeSuspended reports whether the server of a call can ask during the call and the client can
@@ -97,6 +98,8 @@ func (s *suspendedCalls) conversation(x *exchange, server schema.ServerID) strin
 // messages of its server. It is "" if the server is of the modern era or may not ask.
 func (r *requests) conversation(x *exchange, to target) string {
 	switch {
+	case x.session != nil && r.speaksUnasked(to):
+		return x.session.askedAs()
 	case x.session != nil:
 		return x.session.name
 	case r.speaksUnasked(to):
@@ -230,11 +233,12 @@ func (s *suspendedCalls) run(ctx context.Context, x *exchange, call *schema.Call
 func (t *suspendedCall) onMessage(capabilities []byte, logs bool) func(message []byte, answer func([]byte)) {
 	capabilities = slices.Clone(capabilities)
 	return func(message []byte, answer func([]byte)) {
-		method, params := getString(message, "method"), get(message, "params")
-		if !isObject(params) {
-			params = []byte(`{}`)
-		}
-		if answer == nil {
+		method, params := serverMessage(message)
+		switch {
+		case answer == nil && method == mcpwire.NotifyCancelled:
+			t.canceled(get(params, "requestId"))
+			return
+		case answer == nil:
 			if logs && method == mcpwire.NotifyMessage {
 				sse.Offer(t.notifications, notification{method, params})
 			}
@@ -255,7 +259,7 @@ func (t *suspendedCall) onMessage(capabilities []byte, logs bool) func(message [
 			why = tooMany
 		default:
 			t.next++
-			t.open = append(t.open, &openRequest{id: strconv.Itoa(t.next), request: request, answer: answer})
+			t.open = append(t.open, &openRequest{id: strconv.Itoa(t.next), serverID: string(get(message, "id")), request: request, answer: answer})
 		}
 		t.mu.Unlock()
 		if why != "" {
@@ -267,6 +271,13 @@ func (t *suspendedCall) onMessage(capabilities []byte, logs bool) func(message [
 		default:
 		}
 	}
+}
+
+// canceled removes a question whose answer the server no longer needs.
+func (t *suspendedCall) canceled(id []byte) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.open = slices.DeleteFunc(t.open, func(q *openRequest) bool { return q.serverID != "" && q.serverID == string(id) })
 }
 
 // shut refuses all open questions and all later ones.

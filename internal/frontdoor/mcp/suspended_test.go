@@ -2,6 +2,8 @@ package mcp
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -92,6 +94,36 @@ func TestServerRequestReachesModernClientAsInputRequired(t *testing.T) {
 	}
 	// It has ended and cannot be continued.
 	if got := f.callAs(canForms, "/mcp/demo", "hang", `{"a":1.0}`, back(question, `{}`)).result(t); !strings.Contains(got, `"kind":"expired"`) {
+		t.Error(got)
+	}
+}
+
+func TestModernClientIsNotAskedWhatTheServerCanceled(t *testing.T) {
+	f := openAsking(t)
+	first, to, seq := f.hang(canForms, "")
+	f.asks(to, seq, 7, `{"id":7,"method":"elicitation/create","params":{"message":"Who?"}}`)
+	question := []byte((<-first).result(t))
+	f.asks(to, seq, 0, `{"method":"notifications/cancelled","params":{"requestId":7}}`)
+	f.asks(to, seq, 8, `{"id":8,"method":"elicitation/create","params":{"message":"Still there?"}}`)
+	f.endpoint.suspended.mu.Lock()
+	call := slices.Collect(maps.Values(f.endpoint.suspended.by))[0]
+	f.endpoint.suspended.mu.Unlock()
+	f.WaitFor("the other question", func() bool {
+		call.mu.Lock()
+		defer call.mu.Unlock()
+		return len(call.open) == 1 && call.open[0].serverID == "8"
+	})
+	// The client answers what the server no longer asks.
+	again := []byte((<-f.later(canForms, back(question, `{"1":{"action":"accept"}}`))).result(t))
+	if got := string(get(again, "inputRequests")); got != `{"2":{"method":"elicitation/create","params":{"message":"Still there?"}}}` {
+		t.Fatalf("%s", again)
+	}
+	last := f.later(canForms, back(again, `{"2":{"action":"decline"}}`))
+	if got, want := <-f.Worker.Told, told(seq, 8, `{"result":{"action":"decline"}}`); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	f.ends(to, seq)
+	if got := (<-last).result(t); !strings.Contains(got, `"over":1.0`) {
 		t.Error(got)
 	}
 }

@@ -85,6 +85,7 @@ const (
 	NotifyToolsChanged     = "notifications/tools/list_changed"
 	NotifyResourcesChanged = "notifications/resources/list_changed"
 	NotifyPromptsChanged   = "notifications/prompts/list_changed"
+	NotifyRootsChanged     = "notifications/roots/list_changed" // of a client in the legacy era
 	NotifyResourceUpdated  = "notifications/resources/updated"
 	NotifyAcknowledged     = "notifications/subscriptions/acknowledged"
 	NotifyTask             = "notifications/tasks"
