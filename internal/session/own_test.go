@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -315,6 +316,58 @@ func TestCapabilitiesAreDeclaredAndServerInfoIsKept(t *testing.T) {
 	defs, _ := p.Definitions()
 	if want := `{"serverInfo":{"name":"shy","title":"A shy server","version":"3"},"instructions":"Be kind.","extensions":{"io.modelcontextprotocol/ui":{}}}`; string(defs.About) != want {
 		t.Errorf("%s", defs.About)
+	}
+}
+
+// A server that does not answer some subscription requests still reports the changes of the others.
+func TestUnansweredSubscriptionsDoNotDelayOthers(t *testing.T) {
+	asked, told := make(chan string, 3*maxSubscribing), make(chan []string, 10)
+	let := make(chan struct{})
+	server := mcp.NewServer(&mcp.Implementation{Name: "silent", Version: "1"}, &mcp.ServerOptions{
+		SubscribeHandler: func(ctx context.Context, r *mcp.SubscribeRequest) error {
+			asked <- r.Params.URI
+			if r.Params.URI != "demo://answered" {
+				select {
+				case <-let:
+				case <-ctx.Done():
+				}
+			}
+			return nil
+		},
+		UnsubscribeHandler:        func(context.Context, *mcp.UnsubscribeRequest) error { return nil },
+		SupportedProtocolVersions: []string{mcpwire.LegacyNewest},
+	})
+	server.AddResource(&mcp.Resource{URI: "demo://answered", Name: "one"}, func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+		return &mcp.ReadResourceResult{}, nil
+	})
+	h := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil))
+	t.Cleanup(h.Close)
+	p := open(t, Config{Spec: launch.Spec{ID: "silent", Type: "http", URL: h.URL}, Updated: func(uris []string) { told <- uris }})
+	p.ready()
+	var unanswered []string
+	for i := range maxSubscribing - 1 {
+		unanswered = append(unanswered, fmt.Sprint("demo://", i))
+	}
+	p.Watch(unanswered, time.Now().Add(time.Hour))
+	for range unanswered {
+		receive(t, asked)
+	}
+	p.Watch([]string{"demo://answered"}, time.Now().Add(time.Hour))
+	if got := receive(t, asked); got != "demo://answered" {
+		t.Errorf("%s", got)
+	}
+	p.subscriptions.updated("demo://answered")
+	if got := receive(t, told); len(got) != 1 || got[0] != "demo://answered" {
+		t.Errorf("%q", got)
+	}
+	// Beyond the limit, requests are sent when others end.
+	more := []string{"demo://later/1", "demo://later/2", "demo://later/3"}
+	p.Watch(more, time.Now().Add(time.Hour))
+	close(let)
+	for range more {
+		if got := receive(t, asked); !slices.Contains(more, got) {
+			t.Errorf("%s", got)
+		}
 	}
 }
 

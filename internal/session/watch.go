@@ -16,6 +16,9 @@ const (
 	watchSettle   = 50 * time.Millisecond
 	watchTimeout  = 10 * time.Second // timeout of a subscription request
 	maxWatched    = 1000             // resources per server
+	// maxSubscribing limits the subscription requests in flight. A server that leaves some of them
+	// without an answer does not delay the others, nor the reports of changes.
+	maxSubscribing = 16
 )
 
 // subscriptions holds the resources of a server that have subscribers.
@@ -25,6 +28,7 @@ type subscriptions struct {
 	mu      sync.Mutex
 	until   map[string]time.Time
 	changed map[string]bool // changes that were not reported yet
+	busy    map[string]bool // resources with a subscription request in flight, in the legacy era
 
 	// Owned by the subscribing goroutine.
 	on   *session
@@ -43,7 +47,7 @@ func (p *Pool) Watch(uris []string, until time.Time) {
 	w := &p.subscriptions
 	first := w.wake == nil
 	if first {
-		w.wake, w.changed = make(chan struct{}, 1), make(map[string]bool)
+		w.wake, w.changed, w.busy = make(chan struct{}, 1), make(map[string]bool), make(map[string]bool)
 	}
 	w.mu.Lock()
 	if first {
@@ -148,12 +152,13 @@ func (w *subscriptions) subscribeAll(now time.Time) {
 	w.mu.Lock()
 	for uri, until := range w.until {
 		switch {
+		case w.busy[uri]: // its end wakes this goroutine
 		case now.After(until):
 			delete(w.until, uri)
 			if w.done[uri] {
 				end = append(end, uri)
 			}
-		case !w.done[uri]:
+		case !w.done[uri] && len(w.busy)+len(add) < maxSubscribing:
 			add = append(add, uri)
 		}
 	}
@@ -163,28 +168,35 @@ func (w *subscriptions) subscribeAll(now time.Time) {
 	}
 	for _, uri := range end {
 		delete(w.done, uri)
-		w.subscribing(s, func(ctx context.Context) error { return s.cs.Unsubscribe(ctx, &mcp.UnsubscribeParams{URI: uri}) })
+		w.subscribing(s, uri, func(ctx context.Context) error { return s.cs.Unsubscribe(ctx, &mcp.UnsubscribeParams{URI: uri}) })
 	}
 	for _, uri := range add {
 		w.done[uri] = true // even if the server refuses: asking again would not help
-		w.subscribing(s, func(ctx context.Context) error { return s.cs.Subscribe(ctx, &mcp.SubscribeParams{URI: uri}) })
+		w.subscribing(s, uri, func(ctx context.Context) error { return s.cs.Subscribe(ctx, &mcp.SubscribeParams{URI: uri}) })
 	}
 }
 
 // subscribing sends a subscribe or unsubscribe request. In the modern era its answer is a stream,
 // which ends with the session.
-func (w *subscriptions) subscribing(s *session, do func(context.Context) error) {
+func (w *subscriptions) subscribing(s *session, uri string, do func(context.Context) error) {
 	p := w.pool
-	ctx, cancel := context.WithTimeout(p.ctx, watchTimeout)
-	run := func() {
+	if !s.modern() {
+		w.mu.Lock()
+		w.busy[uri] = true
+		w.mu.Unlock()
+	}
+	p.work.Go(func() {
+		ctx, cancel := context.WithTimeout(p.ctx, watchTimeout)
 		defer cancel()
 		if err := do(ctx); err != nil && p.ctx.Err() == nil {
 			p.log.Debug("the server sends no updates of a resource", "error", p.plain(err))
 		}
-	}
-	if s.modern() {
-		p.work.Go(run)
-		return
-	}
-	run()
+		w.mu.Lock()
+		busy := w.busy[uri]
+		delete(w.busy, uri)
+		w.mu.Unlock()
+		if busy {
+			w.rouse() // for requests that waited
+		}
+	})
 }
