@@ -201,6 +201,10 @@ func (b *bridge) exchange(ctx context.Context, body []byte, m *envelope, version
 		_ = resp.Body.Close()
 		resp, err = b.post(ctx, body, m, version)
 	}
+	if err == nil && m.Method == schema.MethodCallTool && version != "" && headersRefused(resp) && b.listTools(ctx, m, version) {
+		_ = resp.Body.Close()
+		resp, err = b.post(ctx, body, m, version)
+	}
 	if err != nil {
 		if asks && ctx.Err() == nil {
 			b.fault(m.ID, mcpwire.CodeUnavailable, b.c.unreachable(ctx, err).Error())
@@ -416,41 +420,6 @@ func (b *bridge) closeSession() {
 	defer cancel()
 	if resp, err := b.send(ctx, http.MethodDelete, nil, "", nil); err == nil {
 		_ = resp.Body.Close()
-	}
-}
-
-// storeParamHeaders stores the arguments of each tool that must be repeated in headers.
-func (b *bridge) storeParamHeaders(answer []byte) {
-	var m struct {
-		Result struct {
-			Tools []struct {
-				Name  string          `json:"name"`
-				Input json.RawMessage `json:"inputSchema"`
-			} `json:"tools"`
-		} `json:"result"`
-	}
-	if json.Unmarshal(answer, &m) != nil {
-		return
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, tool := range m.Result.Tools {
-		b.headers[tool.Name] = mcpwire.ParamHeaders(tool.Input)
-	}
-}
-
-// setParamHeaders sets the headers that repeat arguments.
-func (b *bridge) setParamHeaders(r *http.Request, m *envelope) {
-	if m.Method != schema.MethodCallTool {
-		return
-	}
-	b.mu.Lock()
-	list := b.headers[m.Params.Name]
-	b.mu.Unlock()
-	for _, want := range list {
-		if text, ok := mcpwire.HeaderText(want.Argument(m.Params.Arguments)); ok {
-			r.Header.Set(want.Name, mcpwire.EncodeHeader(text))
-		}
 	}
 }
 

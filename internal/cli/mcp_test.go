@@ -60,6 +60,10 @@ func (s *mcpStub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		close(s.hung)
 		<-r.Context().Done()
 		close(s.left)
+	case strings.Contains(string(body), `"name":"h"`) && r.Header.Get("Mcp-Param-Region") == "":
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":2,"error":{"code":-32020,"message":"The header is missing."}}`)
 	case strings.Contains(string(body), `"tools/list"`):
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"h","inputSchema":{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}}]}}`)
@@ -136,6 +140,26 @@ func TestTheBridgePassesModernMessagesWithTheirHeaders(t *testing.T) {
 	end()
 	if got, want := stub.requests[1], "POST /mcp/two words session= version=2026-07-28 method=tools/call name=h param="+"=?base64?d8Okcm1l?="+" key=Bearer k "; !strings.HasPrefix(got, want) {
 		t.Errorf("%s\nwant %s", got, want)
+	}
+}
+
+func TestTheBridgeCallsAToolThatItsClientHasNotListed(t *testing.T) {
+	stub := &mcpStub{}
+	say, hear, end := startBridgeTo(t, stub, "")
+	say(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"h","arguments":{"region":"here"},` + modernMeta + `}}`)
+	if got := hear(); got != `{"progress":1}` {
+		t.Error(got)
+	}
+	hear()
+	// A refusal for another reason reaches the client.
+	say(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"h","arguments":{},` + modernMeta + `}}`)
+	if got := hear(); !strings.Contains(got, `"code":-32020`) {
+		t.Error(got)
+	}
+	end()
+	list, call := stub.requests[1], stub.requests[2]
+	if !strings.Contains(list, "version=2026-07-28 method=tools/list name= param= key=Bearer k {") || !strings.Contains(list, "clientCapabilities") || !strings.Contains(call, "method=tools/call name=h param=here ") {
+		t.Errorf("%s\n%s", list, call)
 	}
 }
 
