@@ -157,6 +157,11 @@ func (c *Calls) store(ctx context.Context, r *Request, verdict *admission.Verdic
 		return c.hold(ctx, r, t.Held)
 	}
 	r.Call.ID = t.CallID
+	if t.Replayed {
+		if held, err := stillHeld(ctx, c, t.CallID, r.Call.Principal); held != nil || err != nil {
+			return Outcome{Held: held}, err
+		}
+	}
 	return Outcome{Accepted: &Accepted{CallID: t.CallID, Replayed: t.Replayed, ticket: t, call: r.Call}}, nil
 }
 
@@ -189,6 +194,25 @@ func (c *Calls) hold(ctx context.Context, r *Request, h *approval.Held) (Outcome
 		return Outcome{}, schema.AsError(err).WithCall(id)
 	}
 	return Outcome{Result: res}, nil
+}
+
+// stillHeld returns the call of a repeated idempotency key, or nil if it is not held. The error tells a
+// caller who confirms its own call what to do without the token, which only the first answer has.
+func stillHeld(ctx context.Context, c *Calls, id schema.CallID, who schema.Principal) (*Held, error) {
+	if c.stored(id) {
+		return nil, nil // calls in a journal are held only as part of a batch
+	}
+	s, err := c.Get(ctx, id, who)
+	switch {
+	case err != nil:
+		return nil, schema.AsError(err).WithCall(id)
+	case s.State != schema.StateHeld || s.Held == nil:
+		return nil, nil
+	case s.Held.ByCaller:
+		return nil, schema.Errorf(schema.KindConflict, "The call with this Idempotency-Key is held until you confirm it with the confirmation_id of the first answer. If you do not have it, cancel the call with POST /calls/%s/cancel, and send it with a new key.", id).WithCall(id)
+	}
+	s.Held.Replayed = true
+	return s.Held, nil
 }
 
 // runDetached runs an approved call without waiting for it.

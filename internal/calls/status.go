@@ -80,9 +80,11 @@ type Held struct {
 	ApprovalID schema.ApprovalID
 	// Token is the single-use confirmation token of a call that was just held, or "" if other
 	// people decide. It is returned to the caller and not stored.
-	Token  string
-	Server schema.ServerID
-	Tool   string
+	Token string
+	// Replayed is set if the call was held earlier with the same idempotency key.
+	Replayed bool
+	Server   schema.ServerID
+	Tool     string
 	// ByCaller is set if the caller itself confirms the call. Otherwise other people decide,
 	// even on a call with a token, because the rule can change while the call is held.
 	ByCaller bool

@@ -83,15 +83,26 @@ func TestRepeatedRequestOfACallThatIsHeld(t *testing.T) {
 		"echo": {http.StatusAccepted, `"outcome":"held"`},
 		"hang": {http.StatusConflict, "confirmation_id of the first answer"},
 	} {
-		ask := func() answer {
-			return f.do("POST", "/servers/demo/tools/"+tool, `{}`, "Content-Type", "application/json", "Idempotency-Key", tool)
+		for _, prefer := range []string{"", "wait=1", "respond-async"} {
+			ask := func() answer {
+				return f.do("POST", "/servers/demo/tools/"+tool, `{}`, "Content-Type", "application/json", "Idempotency-Key", tool+prefer, "Prefer", prefer)
+			}
+			first, again := ask(), ask()
+			if first.status != http.StatusAccepted || first.header.Get("Idempotency-Replayed") != "" {
+				t.Errorf("%s %s: %d %s", tool, prefer, first.status, first.body)
+			}
+			if again.status != want.status || !strings.Contains(string(again.body), want.text) || again.header.Get("Callyard-Call-Id") != first.header.Get("Callyard-Call-Id") {
+				t.Errorf("%s %s again: %d %s", tool, prefer, again.status, again.body)
+			}
+			if held := want.status == http.StatusAccepted; held != (again.header.Get("Idempotency-Replayed") == "true") {
+				t.Errorf("%s %s again: %v", tool, prefer, again.header)
+			}
 		}
-		first, again := ask(), ask()
-		if first.status != http.StatusAccepted {
-			t.Errorf("%s: %d %s", tool, first.status, first.body)
+		calls := func() string {
+			return string(f.do("POST", "/tool-calls", `[{"type":"tool_use","id":"h","name":"demo__`+tool+`","input":{}}]`, "Content-Type", "application/json", "Idempotency-Key", tool+"s").body)
 		}
-		if again.status != want.status || !strings.Contains(string(again.body), want.text) || again.header.Get("Callyard-Call-Id") != first.header.Get("Callyard-Call-Id") {
-			t.Errorf("%s again: %d %s", tool, again.status, again.body)
+		if first, again := calls(), calls(); !strings.Contains(first, `"outcome":"held"`) || !strings.Contains(again, want.text) {
+			t.Errorf("%s as a tool call: %s, then %s", tool, first, again)
 		}
 	}
 }

@@ -90,7 +90,8 @@ func Refusals(statuses ...int) map[string]*huma.Response {
 
 // BodyRefusals returns the responses of an operation that refuses a body: because it is too large, is
 // not of a supported media type or, if it is JSON, did not arrive in time. A stream of lines that
-// stops is refused with 400.
+// stops is refused with 400: after a 408, clients may repeat the request by themselves (RFC 9110), and
+// the first calls, which are stored, would run twice.
 func BodyRefusals(body *huma.RequestBody) map[string]*huma.Response {
 	statuses := []int{http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType}
 	if body.Content["application/json"] != nil {

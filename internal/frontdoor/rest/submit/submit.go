@@ -108,8 +108,6 @@ func (u *Runner) acceptedOr(ctx context.Context, x *httpapi.Exchange, r *http.Re
 		return schema.AsError(err).WithCall(c.CallID)
 	case !s.State.Ended() && w.preference.durable():
 		return u.accepted(x, r, c.CallID)
-	case s.State == schema.StateHeld && s.Held != nil:
-		return u.stillHeld(x, s.Held)
 	}
 	res, err := u.calls.Result(r.Context(), s)
 	if err != nil {
@@ -155,17 +153,10 @@ func (u *Runner) Confirmation(h *calls.Held) ConfirmationRequest {
 func (u *Runner) held(x *httpapi.Exchange, h *calls.Held) {
 	x.Set("Location", "/calls/"+string(h.CallID))
 	x.Set("Callyard-Call-Id", string(h.CallID))
-	x.SendValue(http.StatusAccepted, u.Confirmation(h))
-}
-
-// stillHeld answers a repeated request whose call still waits for an approval. Only the first answer
-// has the token.
-func (u *Runner) stillHeld(x *httpapi.Exchange, h *calls.Held) error {
-	if h.ByCaller {
-		return schema.Errorf(schema.KindConflict, "The call with this Idempotency-Key is held until you confirm it with the confirmation_id of the first answer. If you do not have it, cancel the call with POST /calls/%s/cancel, and send the request with a new key.", h.CallID).WithCall(h.CallID)
+	if h.Replayed {
+		x.Set("Idempotency-Replayed", "true")
 	}
-	u.held(x, h)
-	return nil
+	x.SendValue(http.StatusAccepted, u.Confirmation(h))
 }
 
 // Body returns the CallState of a call as JSON. The server's result is included byte for byte, so

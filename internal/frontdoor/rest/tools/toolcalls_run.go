@@ -106,7 +106,7 @@ func (b *block) submit(call *schema.Call, i int) (calls.Outcome, error) {
 	var s *calls.Status
 	if !out.Accepted.Replayed {
 		s, err = c.Await(ctx, out.Accepted, who)
-	} else if s, err = c.Get(b.ctx, id, who); err == nil && (s.State != schema.StateHeld || s.Held == nil) {
+	} else {
 		s, err = c.Wait(b.ctx, id, who, most)
 	}
 	switch {
@@ -114,8 +114,6 @@ func (b *block) submit(call *schema.Call, i int) (calls.Outcome, error) {
 		return out, nil
 	case err != nil:
 		return out, schema.AsError(err).WithCall(id)
-	case s.State == schema.StateHeld && s.Held != nil:
-		return calls.Outcome{Held: s.Held}, nil
 	case !s.State.Ended() && bounded:
 		return out, nil
 	case !s.State.Ended():
