@@ -64,7 +64,7 @@ func (e *CallError) Error() string {
 }
 
 // Call calls a tool and returns its result. It waits for a call that the front door stores.
-// arguments must encode to a JSON object; nil means an empty object. If the tool itself fails,
+// arguments must encode to a JSON object; nil, also as a map or pointer, means an empty object. If the tool itself fails,
 // the error is nil and IsError of the result is true. The error is a *[HeldError] if the
 // call needs an approval first, a *[CallError] if it was stored and ended without a result,
 // and a *[ProblemError] if the front door refused the request. Editors change the request,
@@ -76,7 +76,9 @@ func (c *ClientWithResponses) Call(ctx context.Context, server, tool string, arg
 		if err != nil {
 			return nil, fmt.Errorf("encoding the arguments of %s/%s: %w", server, tool, err)
 		}
-		request.Arguments = encoded
+		if string(encoded) != "null" { // a nil map or pointer
+			request.Arguments = encoded
+		}
 	}
 	res, err := c.CreateCallWithResponse(ctx, nil, request, editors...)
 	if err == nil {

@@ -37,7 +37,7 @@ const (
 //   - after a network error, if the request is repeatable or no connection was established.
 //
 // The pause is Retry-After, or a backoff that grows from 0.5 s to 8 s without it. If the context
-// of the request ends earlier, the response is returned at once. A request whose body is generated
+// of the request ends earlier, the response or the network error is returned at once. A request whose body is generated
 // while it is sent, such as the body of [LinesOf], is not retried.
 func WithRetries(most int) ClientOption {
 	return func(c *Client) error {
@@ -86,7 +86,7 @@ func (r *retrier) Do(req *http.Request) (*http.Response, error) {
 			return res, err
 		}
 		pause, again := again(req, res, err, attempt)
-		if !again || res != nil && !inTime(req.Context(), pause) {
+		if !again || !inTime(req.Context(), pause) {
 			return res, err
 		}
 		if res != nil {
@@ -152,7 +152,7 @@ func nothingStarted(res *http.Response) bool {
 }
 
 // inTime reports whether ctx lasts longer than the pause. If it does not, the caller learns more
-// from the response than from an exceeded deadline.
+// from the response or the network error than from an exceeded deadline.
 func inTime(ctx context.Context, pause time.Duration) bool {
 	deadline, limited := ctx.Deadline()
 	return !limited || pause < time.Until(deadline)

@@ -155,6 +155,22 @@ func TestRefusalIsReturnedAtOnceIfTheDeadlineIsBeforeRetryAfter(t *testing.T) {
 	})
 }
 
+func TestNetworkErrorIsReturnedAtOnceIfTheDeadlineIsBeforeTheRetry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		unreachable := &net.OpError{Op: "dial", Err: errors.New("refused")}
+		client, err := New("http://callyard.test", "", WithHTTPClient(&refusing{refusals: []func() (*http.Response, error){breaks(unreachable)}}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		from := time.Now()
+		if _, err := client.Call(ctx, "demo", "echo", nil); !errors.Is(err, unreachable) || time.Since(from) != 0 {
+			t.Errorf("%v after %s", err, time.Since(from))
+		}
+	})
+}
+
 func TestWaitAsksForLessTimeThanTheHTTPClientAllows(t *testing.T) {
 	for name, c := range map[string]struct {
 		timeout time.Duration
