@@ -60,5 +60,12 @@ openapi-python-client generate --path "$adapted" --meta none --overwrite --fail-
 # The names "." and ".." must remain path segments here, too.
 find "$into/python/callyard/rest/api" -name '*.py' -exec sed -i -E \
   -e 's/^from urllib\.parse import quote$/from ....paths import segment/' -e 's/quote\(str\(([a-z_]+)\), safe=""\)/segment(\1)/' {} +
+# A newer front door may send values that the document of this version does not have. The single value
+# of an enumeration distinguishes schemas, such as the outcomes of a call, and stays the only one.
+for model in $(grep -l '(StrEnum):$' "$into/python/callyard/rest/models"/*.py); do
+  if [ "$(grep -cE '^    [A-Z0-9_]+ = ' "$model")" -gt 1 ]; then
+    sed -i -E -e 's/^from enum import StrEnum$/from ...enums import OpenEnum/' -e 's/^(class \w+)\(StrEnum\):$/\1(OpenEnum):/' "$model"
+  fi
+done
 python clients/python/dicts.py "$document" "$into/python/callyard/rest"
 ruff format --quiet --isolated --no-cache --line-length 120 "$into/python/callyard/rest"

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 from attrs import define, field
 
-from .errors import CallError, HeldError, problem_of
+from .errors import CallError, CallyardError, HeldError, problem_of
 from .paths import segment
 from .rest.client import Client as RestClient
 from .rest.models import Call, CallState, CallToolResult, ConfirmationRequest
@@ -20,7 +20,7 @@ from .retries import RETRIES, RetryingAsyncClient, RetryingClient
 _ONE_WAIT = 30
 """The wait parameter of one request, in seconds. It is shorter than the timeouts of common proxies."""
 
-_ENDS = frozenset({CallState.SUCCEEDED, CallState.FAILED, CallState.DENIED, CallState.EXPIRED, CallState.CANCELED, CallState.UNKNOWN})
+_GOING = frozenset({CallState.HELD, CallState.QUEUED, CallState.RUNNING})
 
 
 @define
@@ -138,19 +138,24 @@ def _call(server: str, tool: str, arguments: Mapping[str, Any] | None, timeout_m
 def _outcome(response: httpx.Response) -> tuple[str, CallToolResult | None]:
     """Return the result, or the ID of the stored call."""
     answer = _answer(response)
-    outcome = answer.pop("outcome")
-    if outcome == "held":
-        raise HeldError(ConfirmationRequest.from_dict({**answer, "outcome": outcome}))
-    if outcome == "completed":
-        return "", CallToolResult.from_dict(answer)
-    return answer["id"], None
+    match answer.pop("outcome", None):
+        case "held":
+            raise HeldError(ConfirmationRequest.from_dict({**answer, "outcome": "held"}))
+        case "completed":
+            return "", CallToolResult.from_dict(answer)
+        case "accepted":
+            return answer["id"], None
+    raise _unknown(response)
 
 
 def _ended(response: httpx.Response) -> CallToolResult | None:
-    call = Call.from_dict(_answer(response))
+    answer = _answer(response)
+    if "state" not in answer:
+        raise _unknown(response)
+    call = Call.from_dict(answer)
     if not isinstance(call.result, Unset):
         return call.result
-    if call.state in _ENDS:
+    if call.state not in _GOING:
         raise CallError(call)
     return None
 
@@ -158,8 +163,18 @@ def _ended(response: httpx.Response) -> CallToolResult | None:
 def _answer(response: httpx.Response) -> dict[str, Any]:
     if response.status_code >= 400:
         raise problem_of(response)
-    answer: dict[str, Any] = response.json()
+    try:
+        answer = response.json()
+    except ValueError:
+        answer = None
+    if not isinstance(answer, dict):
+        raise _unknown(response)
     return answer
+
+
+def _unknown(response: httpx.Response) -> CallyardError:
+    """Return the error for an answer of a newer front door, or of another service."""
+    return CallyardError(f"{response.request.method} {response.url}: the answer with status {response.status_code} is unknown to this client.")
 
 
 def _path(call_id: str) -> str:

@@ -196,8 +196,14 @@ async def _results_async(client: AnyClient, started: Callable[[str], None] | Non
             yield BatchResult.from_dict(json.loads(line))
 
 
+def _connecting(timeout: httpx.Timeout) -> httpx.Timeout:
+    """Return the timeouts of a stream: those of its connection. Nothing may arrive for long, or be read by the front door."""
+    return httpx.Timeout(None, connect=timeout.connect, pool=timeout.pool)
+
+
 def _stream(client: AnyClient, started: Callable[[str], None] | None, **request: Any) -> Generator[tuple[str, bool], None, None]:
-    with client.get_httpx_client().stream(timeout=None, **request) as response:
+    http = client.get_httpx_client()
+    with http.stream(timeout=_connecting(http.timeout), **request) as response:
         if response.status_code >= 400 or foreign(response):
             response.read()
             raise problem_of(response)
@@ -210,7 +216,8 @@ def _stream(client: AnyClient, started: Callable[[str], None] | None, **request:
 
 
 async def _stream_async(client: AnyClient, started: Callable[[str], None] | None, **request: Any) -> AsyncGenerator[tuple[str, bool], None]:
-    async with client.get_async_httpx_client().stream(timeout=None, **request) as response:
+    http = client.get_async_httpx_client()
+    async with http.stream(timeout=_connecting(http.timeout), **request) as response:
         if response.status_code >= 400 or foreign(response):
             await response.aread()
             raise problem_of(response)

@@ -60,6 +60,9 @@ export function callsOf(client: Client<paths, "application/json" | "application/
       if (data.result) {
         return data.result;
       }
+      if (!data.state) {
+        throw unknown(`Call ${callId}`, response);
+      }
       if (!going.has(data.state)) {
         throw new CallError(data);
       }
@@ -88,9 +91,16 @@ export function callsOf(client: Client<paths, "application/json" | "application/
           const { outcome: _, ...result } = data;
           return result;
         }
+        default:
+          throw unknown(`${server}/${tool}`, response);
       }
     },
   };
+}
+
+/** Returns the error for an answer of a newer front door, or of another service. */
+function unknown(what: string, response: Response): CallyardError {
+  return new CallyardError(`${what}: the answer with status ${response.status} is unknown to this client.`);
 }
 
 /** Returns the text blocks of a result, joined by newlines. */

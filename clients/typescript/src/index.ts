@@ -4,7 +4,7 @@
 // openapi-fetch turns into a client. The other files are handwritten and small. They add
 // what the generator does not provide.
 
-import createFetchClient, { type Client, type ClientOptions, defaultPathSerializer } from "openapi-fetch";
+import createFetchClient, { type Client, type ClientOptions, defaultPathSerializer, mergeHeaders } from "openapi-fetch";
 
 import { type Calls, callsOf } from "./calls.js";
 import { CallyardError } from "./errors.js";
@@ -52,13 +52,13 @@ export interface Options extends Omit<ClientOptions, "baseUrl"> {
  * It keeps no state except its options.
  */
 export function createClient(url: string, { key, headers, retries = defaultRetries, fetch = (request) => globalThis.fetch(request), ...rest }: Options = {}): CallyardClient {
-  const authorization = key ? { Authorization: `Bearer ${key}` } : {};
   const client = createFetchClient<paths, "application/json" | "application/problem+json">({
     pathSerializer,
     ...rest,
     baseUrl: url,
     fetch: retrying(fetch, retries),
-    headers: { ...authorization, ...(headers as Record<string, string> | undefined) },
+    // mergeHeaders takes a list of pairs for an object.
+    headers: mergeHeaders(key ? { Authorization: `Bearer ${key}` } : {}, Array.isArray(headers) ? new Headers(headers as [string, string][]) : headers),
   });
   return Object.assign(client, callsOf(client));
 }

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { CallyardError, createClient, events, lines, ProblemError } from "../src/index.js";
+import { CallError, CallyardError, createClient, events, lines, ProblemError } from "../src/index.js";
 
 const page = async () => new Response("<!doctype html><title>Sign in</title>", { headers: { "Content-Type": "text/html; charset=utf-8" } });
 
@@ -46,4 +46,27 @@ test("names stay one segment of the path, or are refused", async () => {
     await assert.rejects(client.wait(name), CallyardError);
   }
   assert.deepEqual(sent, []);
+});
+
+test("an answer that is not of a front door is an error", async () => {
+  for (const body of ["{}", '{"content":[]}', '{"outcome":"later","id":"call_1"}']) {
+    const client = createClient("http://callyard.test", { fetch: async () => new Response(body, { headers: { "Content-Type": "application/json" } }) });
+    const unknown = (e: unknown) => e instanceof CallyardError && !(e instanceof CallError) && e.message.endsWith("with status 200 is unknown to this client.");
+    await assert.rejects(client.call("demo", "echo"), unknown);
+    await assert.rejects(client.wait("call_1"), unknown);
+  }
+});
+
+test("headers of every type are sent", async () => {
+  const sent: [string | null, string | null][] = [];
+  const fetch = async (request: Request) => {
+    sent.push([request.headers.get("X-Mine"), request.headers.get("Authorization")]);
+    return new Response("{}", { headers: { "Content-Type": "application/json" } });
+  };
+  for (const headers of [new Headers({ "X-Mine": "1" }), [["X-Mine", "1"]] as [string, string][], { "X-Mine": "1" }]) {
+    await createClient("http://callyard.test", { key: "k", headers, fetch }).GET("/servers");
+    assert.deepEqual(sent.pop(), ["1", "Bearer k"]);
+  }
+  await createClient("http://callyard.test", { key: "k", headers: { authorization: "Basic x" }, fetch }).GET("/servers");
+  assert.deepEqual(sent.pop(), [null, "Basic x"]);
 });

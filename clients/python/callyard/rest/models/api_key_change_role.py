@@ -1,7 +1,7 @@
-from enum import StrEnum
+from ...enums import OpenEnum
 
 
-class APIKeyChangeRole(StrEnum):
+class APIKeyChangeRole(OpenEnum):
     AUDITOR = "auditor"
     CALLER = "caller"
     DEVELOPER = "developer"

@@ -1,7 +1,7 @@
-from enum import StrEnum
+from ...enums import OpenEnum
 
 
-class APIKeyOrigin(StrEnum):
+class APIKeyOrigin(OpenEnum):
     API = "api"
     CONFIGURATION = "configuration"
 

@@ -1,7 +1,7 @@
-from enum import StrEnum
+from ...enums import OpenEnum
 
 
-class APIKeyRequestRole(StrEnum):
+class APIKeyRequestRole(OpenEnum):
     AUDITOR = "auditor"
     CALLER = "caller"
     DEVELOPER = "developer"

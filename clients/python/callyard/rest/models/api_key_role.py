@@ -1,7 +1,7 @@
-from enum import StrEnum
+from ...enums import OpenEnum
 
 
-class APIKeyRole(StrEnum):
+class APIKeyRole(OpenEnum):
     AUDITOR = "auditor"
     CALLER = "caller"
     DEVELOPER = "developer"

@@ -1,7 +1,7 @@
-from enum import StrEnum
+from ...enums import OpenEnum
 
 
-class AuditFaultKind(StrEnum):
+class AuditFaultKind(OpenEnum):
     ADDED = "added"
     CHANGED = "changed"
     CUT = "cut"

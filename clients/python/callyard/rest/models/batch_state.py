@@ -1,7 +1,7 @@
-from enum import StrEnum
+from ...enums import OpenEnum
 
 
-class BatchState(StrEnum):
+class BatchState(OpenEnum):
     CANCELED = "canceled"
     CANCELING = "canceling"
     COMPLETED = "completed"

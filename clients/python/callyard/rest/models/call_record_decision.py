@@ -1,7 +1,7 @@
-from enum import StrEnum
+from ...enums import OpenEnum
 
 
-class CallRecordDecision(StrEnum):
+class CallRecordDecision(OpenEnum):
     ALLOWED = "allowed"
     HELD = "held"
     REFUSED = "refused"

@@ -1,7 +1,7 @@
-from enum import StrEnum
+from ...enums import OpenEnum
 
 
-class CallState(StrEnum):
+class CallState(OpenEnum):
     CANCELED = "canceled"
     DENIED = "denied"
     EXPIRED = "expired"

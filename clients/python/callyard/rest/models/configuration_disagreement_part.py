@@ -1,7 +1,7 @@
-from enum import StrEnum
+from ...enums import OpenEnum
 
 
-class ConfigurationDisagreementPart(StrEnum):
+class ConfigurationDisagreementPart(OpenEnum):
     KEYS = "keys"
     POLICY = "policy"
     SERVERS = "servers"

@@ -1,7 +1,7 @@
-from enum import StrEnum
+from ...enums import OpenEnum
 
 
-class ConfigurationPartOutcome(StrEnum):
+class ConfigurationPartOutcome(OpenEnum):
     IN_FORCE = "in force"
     REFUSED = "refused"
 

@@ -1,7 +1,7 @@
-from enum import StrEnum
+from ...enums import OpenEnum
 
 
-class ConfigurationPartPart(StrEnum):
+class ConfigurationPartPart(OpenEnum):
     KEYS = "keys"
     POLICY = "policy"
     SERVERS = "servers"

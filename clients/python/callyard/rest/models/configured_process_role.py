@@ -1,7 +1,7 @@
-from enum import StrEnum
+from ...enums import OpenEnum
 
 
-class ConfiguredProcessRole(StrEnum):
+class ConfiguredProcessRole(OpenEnum):
     APPROVER = "approver"
     FRONTDOOR = "frontdoor"
     WORKER = "worker"

@@ -1,7 +1,7 @@
-from enum import StrEnum
+from ...enums import OpenEnum
 
 
-class ConversionNoteKind(StrEnum):
+class ConversionNoteKind(OpenEnum):
     CHANGED = "changed"
     DROPPED = "dropped"
     SKIPPED = "skipped"

@@ -1,7 +1,7 @@
-from enum import StrEnum
+from ...enums import OpenEnum
 
 
-class ConversionRequestFrom(StrEnum):
+class ConversionRequestFrom(OpenEnum):
     ANTHROPIC = "anthropic"
     GEMINI = "gemini"
     MCP = "mcp"

@@ -1,7 +1,7 @@
-from enum import StrEnum
+from ...enums import OpenEnum
 
 
-class EvaluationLevelLevel(StrEnum):
+class EvaluationLevelLevel(OpenEnum):
     LENIENT = "lenient"
     PUBLISHED = "published"
     STRICT = "strict"

@@ -1,7 +1,7 @@
-from enum import StrEnum
+from ...enums import OpenEnum
 
 
-class ExportedKeyOrigin(StrEnum):
+class ExportedKeyOrigin(OpenEnum):
     API = "api"
     CONFIGURATION = "configuration"
 

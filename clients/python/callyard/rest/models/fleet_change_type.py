@@ -1,7 +1,7 @@
-from enum import StrEnum
+from ...enums import OpenEnum
 
 
-class FleetChangeType(StrEnum):
+class FleetChangeType(OpenEnum):
     SERVER_ADDED = "server.added"
     SERVER_OFFLINE = "server.offline"
     SERVER_ONLINE = "server.online"

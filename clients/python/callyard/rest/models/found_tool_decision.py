@@ -1,7 +1,7 @@
-from enum import StrEnum
+from ...enums import OpenEnum
 
 
-class FoundToolDecision(StrEnum):
+class FoundToolDecision(OpenEnum):
     DENY = "deny"
     HOLD = "hold"
     RUN = "run"

@@ -1,7 +1,7 @@
-from enum import StrEnum
+from ...enums import OpenEnum
 
 
-class FoundToolRisk(StrEnum):
+class FoundToolRisk(OpenEnum):
     HIGH = "high"
     LOW = "low"
     MEDIUM = "medium"

@@ -1,7 +1,7 @@
-from enum import StrEnum
+from ...enums import OpenEnum
 
 
-class GetUsageByItem(StrEnum):
+class GetUsageByItem(OpenEnum):
     KEY = "key"
     SERVER = "server"
     TENANT = "tenant"

@@ -1,7 +1,7 @@
-from enum import StrEnum
+from ...enums import OpenEnum
 
 
-class GetUsageInterval(StrEnum):
+class GetUsageInterval(OpenEnum):
     DAY = "day"
     HOUR = "hour"
 

@@ -1,7 +1,7 @@
-from enum import StrEnum
+from ...enums import OpenEnum
 
 
-class HealthPartOutcome(StrEnum):
+class HealthPartOutcome(OpenEnum):
     IN_FORCE = "in force"
     REFUSED = "refused"
 

@@ -1,7 +1,7 @@
-from enum import StrEnum
+from ...enums import OpenEnum
 
 
-class HealthPartPart(StrEnum):
+class HealthPartPart(OpenEnum):
     KEYS = "keys"
     POLICY = "policy"
     SERVERS = "servers"

@@ -1,7 +1,7 @@
-from enum import StrEnum
+from ...enums import OpenEnum
 
 
-class HealthServerInitializationState(StrEnum):
+class HealthServerInitializationState(OpenEnum):
     ERROR = "error"
     INITIALIZED = "initialized"
     STARTING = "starting"

@@ -1,7 +1,7 @@
-from enum import StrEnum
+from ...enums import OpenEnum
 
 
-class HeldCallBy(StrEnum):
+class HeldCallBy(OpenEnum):
     CALLER = "caller"
     PEOPLE = "people"
 

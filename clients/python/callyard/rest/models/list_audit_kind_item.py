@@ -1,7 +1,7 @@
-from enum import StrEnum
+from ...enums import OpenEnum
 
 
-class ListAuditKindItem(StrEnum):
+class ListAuditKindItem(OpenEnum):
     ACT_BEGUN = "act-begun"
     ACT_ENDED = "act-ended"
     ASKED = "asked"

@@ -1,7 +1,7 @@
-from enum import StrEnum
+from ...enums import OpenEnum
 
 
-class ListBatchesState(StrEnum):
+class ListBatchesState(OpenEnum):
     CANCELING = "canceling"
     ENDED = "ended"
     RECEIVING = "receiving"

@@ -1,7 +1,7 @@
-from enum import StrEnum
+from ...enums import OpenEnum
 
 
-class ListCallsStateItem(StrEnum):
+class ListCallsStateItem(OpenEnum):
     CANCELED = "canceled"
     DENIED = "denied"
     EXPIRED = "expired"

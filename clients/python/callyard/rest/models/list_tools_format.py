@@ -1,7 +1,7 @@
-from enum import StrEnum
+from ...enums import OpenEnum
 
 
-class ListToolsFormat(StrEnum):
+class ListToolsFormat(OpenEnum):
     ANTHROPIC = "anthropic"
     GEMINI = "gemini"
     MCP = "mcp"

@@ -1,7 +1,7 @@
-from enum import StrEnum
+from ...enums import OpenEnum
 
 
-class ListWebhookDeliveriesState(StrEnum):
+class ListWebhookDeliveriesState(OpenEnum):
     DEAD = "dead"
     WAITING = "waiting"
 

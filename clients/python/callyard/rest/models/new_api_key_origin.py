@@ -1,7 +1,7 @@
-from enum import StrEnum
+from ...enums import OpenEnum
 
 
-class NewAPIKeyOrigin(StrEnum):
+class NewAPIKeyOrigin(OpenEnum):
     API = "api"
     CONFIGURATION = "configuration"
 

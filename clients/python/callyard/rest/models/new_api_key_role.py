@@ -1,7 +1,7 @@
-from enum import StrEnum
+from ...enums import OpenEnum
 
 
-class NewAPIKeyRole(StrEnum):
+class NewAPIKeyRole(OpenEnum):
     AUDITOR = "auditor"
     CALLER = "caller"
     DEVELOPER = "developer"

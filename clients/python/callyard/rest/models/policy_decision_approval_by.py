@@ -1,7 +1,7 @@
-from enum import StrEnum
+from ...enums import OpenEnum
 
 
-class PolicyDecisionApprovalBy(StrEnum):
+class PolicyDecisionApprovalBy(OpenEnum):
     CALLER = "caller"
     GROUPS = "groups"
 

@@ -1,7 +1,7 @@
-from enum import StrEnum
+from ...enums import OpenEnum
 
 
-class PolicyDecisionArguments(StrEnum):
+class PolicyDecisionArguments(OpenEnum):
     INVALID = "invalid"
     UNCHECKED = "unchecked"
     VALID = "valid"

@@ -1,7 +1,7 @@
-from enum import StrEnum
+from ...enums import OpenEnum
 
 
-class PolicyDecisionDecision(StrEnum):
+class PolicyDecisionDecision(OpenEnum):
     ALLOWED = "allowed"
     HELD = "held"
     REFUSED = "refused"

@@ -1,7 +1,7 @@
-from enum import StrEnum
+from ...enums import OpenEnum
 
 
-class PolicyDryRunChangeNow(StrEnum):
+class PolicyDryRunChangeNow(OpenEnum):
     ALLOWED = "allowed"
     HELD = "held"
     REFUSED = "refused"

@@ -1,7 +1,7 @@
-from enum import StrEnum
+from ...enums import OpenEnum
 
 
-class PolicyDryRunChangeWas(StrEnum):
+class PolicyDryRunChangeWas(OpenEnum):
     ALLOWED = "allowed"
     HELD = "held"
     REFUSED = "refused"

@@ -1,7 +1,7 @@
-from enum import StrEnum
+from ...enums import OpenEnum
 
 
-class PreflightToolDecision(StrEnum):
+class PreflightToolDecision(OpenEnum):
     DENY = "deny"
     HOLD = "hold"
     RUN = "run"

@@ -1,7 +1,7 @@
-from enum import StrEnum
+from ...enums import OpenEnum
 
 
-class PreflightToolRisk(StrEnum):
+class PreflightToolRisk(OpenEnum):
     HIGH = "high"
     LOW = "low"
     MEDIUM = "medium"

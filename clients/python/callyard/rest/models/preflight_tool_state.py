@@ -1,7 +1,7 @@
-from enum import StrEnum
+from ...enums import OpenEnum
 
 
-class PreflightToolState(StrEnum):
+class PreflightToolState(OpenEnum):
     CHANGED = "changed"
     DENIED = "denied"
     DISABLED = "disabled"

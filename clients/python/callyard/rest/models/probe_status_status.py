@@ -1,7 +1,7 @@
-from enum import StrEnum
+from ...enums import OpenEnum
 
 
-class ProbeStatusStatus(StrEnum):
+class ProbeStatusStatus(OpenEnum):
     OK = "ok"
     READY = "ready"
 

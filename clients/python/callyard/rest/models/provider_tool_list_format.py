@@ -1,7 +1,7 @@
-from enum import StrEnum
+from ...enums import OpenEnum
 
 
-class ProviderToolListFormat(StrEnum):
+class ProviderToolListFormat(OpenEnum):
     ANTHROPIC = "anthropic"
     GEMINI = "gemini"
     OPENAI = "openai"

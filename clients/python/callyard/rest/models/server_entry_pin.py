@@ -1,7 +1,7 @@
-from enum import StrEnum
+from ...enums import OpenEnum
 
 
-class ServerEntryPin(StrEnum):
+class ServerEntryPin(OpenEnum):
     OFF = "off"
     QUARANTINE = "quarantine"
     WARN = "warn"

@@ -1,7 +1,7 @@
-from enum import StrEnum
+from ...enums import OpenEnum
 
 
-class ServerEntryType(StrEnum):
+class ServerEntryType(OpenEnum):
     HTTP = "http"
     SSE = "sse"
     STDIO = "stdio"

@@ -1,7 +1,7 @@
-from enum import StrEnum
+from ...enums import OpenEnum
 
 
-class ServerItemInitializationState(StrEnum):
+class ServerItemInitializationState(OpenEnum):
     ERROR = "error"
     INITIALIZED = "initialized"
     STARTING = "starting"

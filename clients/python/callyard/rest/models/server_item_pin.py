@@ -1,7 +1,7 @@
-from enum import StrEnum
+from ...enums import OpenEnum
 
 
-class ServerItemPin(StrEnum):
+class ServerItemPin(OpenEnum):
     QUARANTINE = "quarantine"
     WARN = "warn"
 

@@ -1,7 +1,7 @@
-from enum import StrEnum
+from ...enums import OpenEnum
 
 
-class ServerItemTransport(StrEnum):
+class ServerItemTransport(OpenEnum):
     ATTACH = "attach"
     BUILTIN = "builtin"
     HTTP = "http"

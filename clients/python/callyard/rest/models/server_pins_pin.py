@@ -1,7 +1,7 @@
-from enum import StrEnum
+from ...enums import OpenEnum
 
 
-class ServerPinsPin(StrEnum):
+class ServerPinsPin(OpenEnum):
     QUARANTINE = "quarantine"
     WARN = "warn"
 

@@ -1,7 +1,7 @@
-from enum import StrEnum
+from ...enums import OpenEnum
 
 
-class ServerSandboxIsolation(StrEnum):
+class ServerSandboxIsolation(OpenEnum):
     BUBBLEWRAP = "bubblewrap"
     CONTAINER = "container"
 

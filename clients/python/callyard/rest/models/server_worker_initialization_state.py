@@ -1,7 +1,7 @@
-from enum import StrEnum
+from ...enums import OpenEnum
 
 
-class ServerWorkerInitializationState(StrEnum):
+class ServerWorkerInitializationState(OpenEnum):
     ERROR = "error"
     INITIALIZED = "initialized"
     STARTING = "starting"

@@ -1,7 +1,7 @@
-from enum import StrEnum
+from ...enums import OpenEnum
 
 
-class SetDetailOrigin(StrEnum):
+class SetDetailOrigin(OpenEnum):
     API = "api"
     CONFIGURATION = "configuration"
 

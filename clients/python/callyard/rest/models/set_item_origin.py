@@ -1,7 +1,7 @@
-from enum import StrEnum
+from ...enums import OpenEnum
 
 
-class SetItemOrigin(StrEnum):
+class SetItemOrigin(OpenEnum):
     API = "api"
     CONFIGURATION = "configuration"
 

@@ -1,7 +1,7 @@
-from enum import StrEnum
+from ...enums import OpenEnum
 
 
-class SettleRequestAs(StrEnum):
+class SettleRequestAs(OpenEnum):
     DONE = "done"
     FAILED = "failed"
     RUN_AGAIN = "run-again"

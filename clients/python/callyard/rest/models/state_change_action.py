@@ -1,7 +1,7 @@
-from enum import StrEnum
+from ...enums import OpenEnum
 
 
-class StateChangeAction(StrEnum):
+class StateChangeAction(OpenEnum):
     ADD = "add"
     CHANGE = "change"
     DIFFERS = "differs"

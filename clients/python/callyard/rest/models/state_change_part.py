@@ -1,7 +1,7 @@
-from enum import StrEnum
+from ...enums import OpenEnum
 
 
-class StateChangePart(StrEnum):
+class StateChangePart(OpenEnum):
     KEYS = "keys"
     PINS = "pins"
     POLICY = "policy"

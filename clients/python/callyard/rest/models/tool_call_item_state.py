@@ -1,7 +1,7 @@
-from enum import StrEnum
+from ...enums import OpenEnum
 
 
-class ToolCallItemState(StrEnum):
+class ToolCallItemState(OpenEnum):
     ACCEPTED = "accepted"
     FAILED = "failed"
     HELD = "held"

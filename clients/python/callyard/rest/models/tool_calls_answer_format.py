@@ -1,7 +1,7 @@
-from enum import StrEnum
+from ...enums import OpenEnum
 
 
-class ToolCallsAnswerFormat(StrEnum):
+class ToolCallsAnswerFormat(OpenEnum):
     ANTHROPIC = "anthropic"
     GEMINI = "gemini"
     MCP = "mcp"

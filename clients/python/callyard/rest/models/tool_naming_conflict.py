@@ -1,7 +1,7 @@
-from enum import StrEnum
+from ...enums import OpenEnum
 
 
-class ToolNamingConflict(StrEnum):
+class ToolNamingConflict(OpenEnum):
     ERROR = "error"
     PREFER = "prefer"
     RENAME = "rename"

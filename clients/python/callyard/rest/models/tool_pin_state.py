@@ -1,7 +1,7 @@
-from enum import StrEnum
+from ...enums import OpenEnum
 
 
-class ToolPinState(StrEnum):
+class ToolPinState(OpenEnum):
     ACCEPTED = "accepted"
     CHANGED = "changed"
     GONE = "gone"

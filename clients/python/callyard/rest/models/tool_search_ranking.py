@@ -1,7 +1,7 @@
-from enum import StrEnum
+from ...enums import OpenEnum
 
 
-class ToolSearchRanking(StrEnum):
+class ToolSearchRanking(OpenEnum):
     BM25F = "bm25f"
     HYBRID = "hybrid"
 

@@ -1,7 +1,7 @@
-from enum import StrEnum
+from ...enums import OpenEnum
 
 
-class WebhookDeliveryState(StrEnum):
+class WebhookDeliveryState(OpenEnum):
     DEAD = "dead"
     WAITING = "waiting"
 

@@ -1,7 +1,7 @@
-from enum import StrEnum
+from ...enums import OpenEnum
 
 
-class WorkerServerInitializationState(StrEnum):
+class WorkerServerInitializationState(OpenEnum):
     ERROR = "error"
     INITIALIZED = "initialized"
     STARTING = "starting"

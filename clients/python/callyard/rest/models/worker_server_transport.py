@@ -1,7 +1,7 @@
-from enum import StrEnum
+from ...enums import OpenEnum
 
 
-class WorkerServerTransport(StrEnum):
+class WorkerServerTransport(OpenEnum):
     ATTACH = "attach"
     BUILTIN = "builtin"
     HTTP = "http"
