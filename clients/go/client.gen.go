@@ -8073,32 +8073,6 @@ func (t *CallTool202JSONResponseBody) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// AsToolList returns the union data inside the ListTools200JSONResponseBody as a ToolList
-func (t ListTools200JSONResponseBody) AsToolList() (ToolList, error) {
-	var body ToolList
-	err := json.Unmarshal(t.union, &body)
-	return body, err
-}
-
-// FromToolList overwrites any union data inside the ListTools200JSONResponseBody as the provided ToolList
-func (t *ListTools200JSONResponseBody) FromToolList(v ToolList) error {
-	b, err := json.Marshal(v)
-	t.union = b
-	return err
-}
-
-// MergeToolList performs a merge with any union data inside the ListTools200JSONResponseBody, using the provided ToolList
-func (t *ListTools200JSONResponseBody) MergeToolList(v ToolList) error {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-
-	merged, err := runtime.JSONMerge(t.union, b)
-	t.union = merged
-	return err
-}
-
 // AsProviderToolList returns the union data inside the ListTools200JSONResponseBody as a ProviderToolList
 func (t ListTools200JSONResponseBody) AsProviderToolList() (ProviderToolList, error) {
 	var body ProviderToolList
@@ -8115,6 +8089,32 @@ func (t *ListTools200JSONResponseBody) FromProviderToolList(v ProviderToolList) 
 
 // MergeProviderToolList performs a merge with any union data inside the ListTools200JSONResponseBody, using the provided ProviderToolList
 func (t *ListTools200JSONResponseBody) MergeProviderToolList(v ProviderToolList) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+
+	merged, err := runtime.JSONMerge(t.union, b)
+	t.union = merged
+	return err
+}
+
+// AsToolList returns the union data inside the ListTools200JSONResponseBody as a ToolList
+func (t ListTools200JSONResponseBody) AsToolList() (ToolList, error) {
+	var body ToolList
+	err := json.Unmarshal(t.union, &body)
+	return body, err
+}
+
+// FromToolList overwrites any union data inside the ListTools200JSONResponseBody as the provided ToolList
+func (t *ListTools200JSONResponseBody) FromToolList(v ToolList) error {
+	b, err := json.Marshal(v)
+	t.union = b
+	return err
+}
+
+// MergeToolList performs a merge with any union data inside the ListTools200JSONResponseBody, using the provided ToolList
+func (t *ListTools200JSONResponseBody) MergeToolList(v ToolList) error {
 	b, err := json.Marshal(v)
 	if err != nil {
 		return err

@@ -9722,7 +9722,7 @@ export interface operations {
                      *       ]
                      *     }
                      */
-                    "application/json": components["schemas"]["ToolList"] | components["schemas"]["ProviderToolList"];
+                    "application/json": components["schemas"]["ProviderToolList"] | components["schemas"]["ToolList"];
                 };
             };
             400: components["responses"]["Problem400"];

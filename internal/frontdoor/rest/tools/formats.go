@@ -62,9 +62,10 @@ func (b toolListBody) MarshalJSON() ([]byte, error) {
 	return httpapi.Encode(b.pages), nil
 }
 
-// Schema returns the schema of both; see [huma.SchemaProvider].
+// Schema returns the schema of both; see [huma.SchemaProvider]. Generated clients take the first schema
+// that matches, and an empty list of a provider matches ToolList, too.
 func (toolListBody) Schema(r huma.Registry) *huma.Schema {
-	return &huma.Schema{AnyOf: []*huma.Schema{r.Schema(reflect.TypeFor[ToolList](), true, ""), r.Schema(reflect.TypeFor[ProviderToolList](), true, "")}}
+	return &huma.Schema{AnyOf: []*huma.Schema{r.Schema(reflect.TypeFor[ProviderToolList](), true, ""), r.Schema(reflect.TypeFor[ToolList](), true, "")}}
 }
 
 // chosen reports whether the caller wants a selection of the tools by their properties.

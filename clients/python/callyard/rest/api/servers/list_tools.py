@@ -84,14 +84,14 @@ def _parse_response(
             try:
                 if not isinstance(data, dict):
                     raise TypeError()
-                response_200_type_0 = ToolList.from_dict(data)
+                response_200_type_0 = ProviderToolList.from_dict(data)
 
                 return response_200_type_0
             except (TypeError, ValueError, AttributeError, KeyError):
                 pass
             if not isinstance(data, dict):
                 raise TypeError()
-            response_200_type_1 = ProviderToolList.from_dict(data)
+            response_200_type_1 = ToolList.from_dict(data)
 
             return response_200_type_1
 
