@@ -2,6 +2,7 @@ package model
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 
 	"github.com/callyard/callyard/internal/format"
@@ -218,8 +219,8 @@ func (b *anthropicBlock) add(delta map[string]json.RawMessage, say func(string))
 	}
 }
 
-// assembled returns the block in its non-streaming form. It returns nil for a tool call with incomplete
-// input, which occurs if the answer reached max_tokens.
+// assembled returns the block in its non-streaming form. It returns nil for a tool call whose input is
+// not JSON.
 func (b *anthropicBlock) assembled() json.RawMessage {
 	for name, more := range b.texts {
 		var first string
@@ -244,13 +245,20 @@ func (s *anthropicStream) Answer() (*Answer, error) {
 	if !s.stopped || s.message == nil {
 		return nil, ErrTruncated
 	}
+	var stop string
+	_ = json.Unmarshal(s.message["stop_reason"], &stop) // null if the API gives no reason
+	cutOff := stop == "max_tokens" || stop == "model_context_window_exceeded" || stop == "refusal"
 	blocks := make([]json.RawMessage, 0, len(s.blocks))
 	for _, b := range s.blocks {
 		if b == nil {
 			return nil, &shapeError{"a content block is missing"}
 		}
-		if raw := b.assembled(); raw != nil {
+		raw := b.assembled()
+		switch {
+		case raw != nil:
 			blocks = append(blocks, raw)
+		case !cutOff: // without the call, the answer would look complete
+			return nil, &shapeError{fmt.Sprintf("the input of its call of %s is not JSON", b.members["name"])}
 		}
 	}
 	s.message["content"] = arrayOf(blocks)

@@ -246,8 +246,17 @@ func (s *chatStream) delta(delta map[string]json.RawMessage) error {
 	return nil
 }
 
-// call adds a delta of a call. It belongs to the call with the same index, unless its id differs
-// from the call's id: Ollama gives every call the index 0, and some servers send no index.
+// isFollowedBy reports whether a delta without an id begins another call. Servers that give a call no
+// index, or every call the same, send whole calls.
+func (p *chatPart) isFollowedBy(piece *chatCall) bool {
+	if piece.Function.Name == "" || p.call.Function.Name == "" {
+		return false
+	}
+	return piece.Index == nil || json.Valid([]byte(p.arguments.String()))
+}
+
+// call adds a delta of a call. It belongs to the call with the same index, unless it has another id
+// or begins a call: Ollama gives every call the index 0, and some servers send no index.
 func (s *chatStream) call(piece *chatCall) {
 	var to *chatPart
 	index := 0
@@ -259,7 +268,7 @@ func (s *chatStream) call(piece *chatCall) {
 			to = s.calls[i]
 		}
 	}
-	if to == nil || piece.ID != "" && to.call.ID != piece.ID {
+	if to == nil || piece.ID != "" && to.call.ID != piece.ID || piece.ID == "" && to.isFollowedBy(piece) {
 		to = &chatPart{index: index, call: chatCall{Type: "function"}}
 		s.calls = append(s.calls, to)
 	}

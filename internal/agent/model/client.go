@@ -1,12 +1,15 @@
 package model
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math"
+	"mime"
 	"net/http"
 	"strconv"
 	"strings"
@@ -199,10 +202,12 @@ func (c *Client) once(ctx context.Context, r *Request, stream bool, text func(st
 	switch {
 	case response.StatusCode != http.StatusOK:
 		return nil, readFault(response)
-	case stream && strings.HasPrefix(response.Header.Get("Content-Type"), "text/event-stream"):
-		return Assemble(response.Body, c.Wire.Stream(text))
 	}
-	whole, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
+	answer := bufio.NewReader(response.Body)
+	if stream && isEventStream(response.Header.Get("Content-Type"), answer) {
+		return Assemble(answer, c.Wire.Stream(text))
+	}
+	whole, err := io.ReadAll(io.LimitReader(answer, maxAnswer+1))
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("reading the model's answer: %w", err)
@@ -214,6 +219,16 @@ func (c *Client) once(ctx context.Context, r *Request, stream bool, text func(st
 		text(a.Text)
 	}
 	return a, err
+}
+
+// isEventStream reports whether an answer is an event stream: by its content type, or else by its
+// first bytes, because some servers and proxies give a stream another content type.
+func isEventStream(contentType string, answer *bufio.Reader) bool {
+	if kind, _, err := mime.ParseMediaType(contentType); err == nil && kind == "text/event-stream" {
+		return true
+	}
+	first, _ := answer.Peek(len("event:")) // an answer that ends earlier has no event
+	return bytes.HasPrefix(first, []byte("data:")) || bytes.HasPrefix(first, []byte("event:")) || bytes.HasPrefix(first, []byte(":"))
 }
 
 // Assemble reads an event stream to its end and returns the answer.
@@ -249,10 +264,21 @@ func readFault(response *http.Response) error {
 		e = &Error{Message: truncate.Text(strings.TrimSpace(string(body)), 500)}
 	}
 	e.Status = response.StatusCode
-	if seconds, err := strconv.ParseFloat(response.Header.Get("Retry-After"), 64); err == nil && seconds > 0 {
-		e.RetryAfter = time.Duration(seconds * float64(time.Second))
-	}
+	e.RetryAfter = retryAfter(response.Header.Get("Retry-After"))
 	return e
+}
+
+// retryAfter parses a Retry-After header: seconds, also a fraction, or a date. It returns 0 if there is
+// none.
+func retryAfter(text string) time.Duration {
+	seconds, err := strconv.ParseFloat(text, 64)
+	if at, wrong := http.ParseTime(text); wrong == nil {
+		seconds, err = time.Until(at).Seconds(), nil
+	}
+	if err != nil || !(seconds > 0) { // also not a number
+		return 0
+	}
+	return time.Duration(min(seconds, math.MaxInt32) * float64(time.Second))
 }
 
 // faultOf returns the error in a JSON object, or nil if it has none.

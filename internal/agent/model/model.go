@@ -37,11 +37,11 @@ type Call struct {
 	Arguments json.RawMessage // as the model wrote them; may be invalid JSON
 }
 
-// MarshalJSON implements [json.Marshaler]. It writes arguments that are not JSON as a string, because
-// such a call must not prevent the transcript from being written.
+// MarshalJSON implements [json.Marshaler]. It writes arguments that are not JSON as a string, and also
+// empty ones, because such a call must not prevent the transcript from being written.
 func (c Call) MarshalJSON() ([]byte, error) {
 	type plain Call // without this method
-	if len(c.Arguments) > 0 && !json.Valid(c.Arguments) {
+	if !json.Valid(c.Arguments) {
 		text, err := json.Marshal(string(c.Arguments))
 		if err != nil {
 			return nil, err
