@@ -263,7 +263,9 @@ func (a *Agent) step(ctx context.Context) (*entry, error) {
 	}
 	if !e.inText() {
 		for _, c := range e.Calls {
-			if !a.Tools.isShown(c.Name) && !slices.Contains(e.Own, c.Name) {
+			// Callyard refuses the calls whose names cannot be in a list of names: they name no tool.
+			listed := strings.TrimSpace(c.Name) != "" && !strings.Contains(c.Name, ",")
+			if listed && !a.Tools.isShown(c.Name) && !slices.Contains(e.Own, c.Name) {
 				e.Own = append(e.Own, c.Name)
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/callyard/callyard/internal/agent/model"
@@ -68,7 +69,7 @@ func (a *Agent) decided(ctx context.Context, e *entry) (*Results, error) {
 		if err != nil {
 			return nil, err
 		}
-		var held []*CallResult
+		var held []Held
 		for i := range results.Calls {
 			r := &results.Calls[i]
 			if _, no := denied[r.CallID]; no && r.State != "held" {
@@ -76,15 +77,15 @@ func (a *Agent) decided(ctx context.Context, e *entry) (*Results, error) {
 			}
 			r.ConfirmedBy = confirmed[r.CallID]
 			if r.State == "held" {
-				held = append(held, r)
+				held = append(held, Held{r, argumentsOf(e, results.Calls[:i+1])})
 			}
 		}
 		if len(held) == 0 {
 			return a.appendComments(results, denied), nil
 		}
 		began := time.Now()
-		for _, r := range held {
-			if err := a.decide(ctx, e, r, confirmed, denied); err != nil {
+		for _, h := range held {
+			if err := a.decide(ctx, h, confirmed, denied); err != nil {
 				return results, err
 			}
 		}
@@ -93,12 +94,13 @@ func (a *Agent) decided(ctx context.Context, e *entry) (*Results, error) {
 }
 
 // decide asks the person to decide one held call.
-func (a *Agent) decide(ctx context.Context, e *entry, r *CallResult, confirmed, denied map[string]string) error {
+func (a *Agent) decide(ctx context.Context, h Held, confirmed, denied map[string]string) error {
+	r := h.Result
 	if confirmed[r.CallID] != "" { // already decided, but not yet applied
 		_, err := a.Fabric.Await(ctx, r.CallID, awaitEach)
 		return err
 	}
-	d, comment, err := a.Person.Decide(ctx, Held{Result: r, Arguments: argumentsOf(e, r)})
+	d, comment, err := a.Person.Decide(ctx, h)
 	if err != nil {
 		return err
 	}
@@ -131,12 +133,24 @@ func (a *Agent) decide(ctx context.Context, e *entry, r *CallResult, confirmed, 
 	return errLeft
 }
 
-// argumentsOf returns the arguments of a held call as the model wrote them.
-func argumentsOf(e *entry, r *CallResult) json.RawMessage {
+// argumentsOf returns the arguments of the last of the results, as the model wrote them. Calls can have
+// the same id, or none as those of Gemini, so calls that look alike are told apart by their order.
+func argumentsOf(e *entry, results []CallResult) json.RawMessage {
+	last := results[len(results)-1]
+	before := 0
+	for _, r := range results[:len(results)-1] {
+		if r.ID == last.ID && r.Name == last.Name {
+			before++
+		}
+	}
 	for _, c := range e.Calls {
-		if c.ID == r.ID && c.Name == r.Name {
+		if c.Name != last.Name || c.ID != last.ID && !e.inText() {
+			continue
+		}
+		if before == 0 {
 			return c.Arguments
 		}
+		before--
 	}
 	return nil
 }
@@ -157,21 +171,30 @@ func (e *entry) inText() bool {
 }
 
 // readText extracts calls from the text of an answer. Models write calls there if their server
-// does not parse their call format. Only calls of tools that are shown count.
+// does not parse their call format. Only calls of tools that are shown count, and the answer's body
+// has these calls alone: Callyard knows more tools, and would also find calls of those in the text.
 func (a *Agent) readText(e *entry) {
 	found := format.Extract(e.Text, func(name string) ([]byte, bool) { return nil, a.Tools.isShown(name) })
+	calls := make([]model.Call, 0, len(found))
+	var text strings.Builder
 	for i, f := range found {
 		if f.Err != nil || !a.Tools.isShown(f.Name) {
 			return // run all calls or none
 		}
-		e.Calls = append(e.Calls, model.Call{ID: fmt.Sprintf("text_%d", i), Name: f.Name, Arguments: f.Arguments})
-	}
-	if len(e.Calls) > 0 {
-		body, err := json.Marshal(map[string]string{"text": e.Text})
+		// Marshal writes < as an escape, so arguments cannot contain the closing tag.
+		call, err := json.Marshal(map[string]any{"name": f.Name, "arguments": json.RawMessage(f.Arguments)})
 		if err != nil {
-			e.Calls = nil // cannot happen: text always encodes
-			return
+			return // cannot happen: the arguments are JSON
 		}
-		e.Body = body
+		fmt.Fprintf(&text, "<tool_call>%s</tool_call>\n", call)
+		calls = append(calls, model.Call{ID: fmt.Sprintf("text_%d", i), Name: f.Name, Arguments: f.Arguments})
 	}
+	if len(calls) == 0 {
+		return
+	}
+	body, err := json.Marshal(map[string]string{"text": text.String()})
+	if err != nil {
+		return // cannot happen: text always encodes
+	}
+	e.Calls, e.Body = calls, body
 }

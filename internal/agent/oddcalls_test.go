@@ -1,0 +1,46 @@
+package agent_test
+
+import (
+	"testing"
+
+	"github.com/callyard/callyard/internal/agent"
+	"github.com/callyard/callyard/internal/agent/modeltest"
+)
+
+// TestACallWithoutArgumentsRuns has a model write no arguments at all, as many do for tools without
+// parameters.
+func TestACallWithoutArgumentsRuns(t *testing.T) {
+	for _, spec := range []string{"openai:m", "responses:m"} { // arguments are text in these APIs alone
+		for _, stream := range []bool{true, false} {
+			s := newTestAgent(t, spec, modeltest.Script{{Calls: []modeltest.Call{{ID: "a1", Name: "s__one"}}}, {Text: "The end."}}, "s__one")
+			s.Stream = stream
+			report, err := s.Ask(t.Context(), "Do it.")
+			if err != nil || report.Answer != "The end." || s.fabric.sent != 1 {
+				t.Fatalf("%s: %+v, %v; %v", spec, report, err, s.server.Refused())
+			}
+			s.reopen(t)
+			if report, err := s.Ask(t.Context(), "Go on."); err != nil || report.Answer != "The end." {
+				t.Errorf("%s, continued: %+v, %v; %v", spec, report, err, s.server.Refused())
+			}
+		}
+	}
+}
+
+// TestEachHeldCallIsShownWithItsOwnArguments holds two calls of one tool. Gemini gives them no ids.
+func TestEachHeldCallIsShownWithItsOwnArguments(t *testing.T) {
+	for _, ids := range [][2]string{{"a", "b"}, {"", ""}} {
+		s := newTestAgent(t, "gemini:m", modeltest.Script{{Calls: []modeltest.Call{
+			{ID: ids[0], Name: "s__risky", Arguments: `{"path":"/x"}`}, {ID: ids[1], Name: "s__risky", Arguments: `{"path":"/y"}`},
+		}}, {Text: "The end."}}, "s__risky")
+		s.fabric.held["s__risky"], s.person.decision = "held", agent.Approve
+		report, err := s.Ask(t.Context(), "Do it.")
+		if err != nil || report.Answer != "The end." || len(s.person.asked) != 2 {
+			t.Fatalf("ids %q: %+v, %v after %+v; %v", ids, report, err, s.person.asked, s.server.Refused())
+		}
+		for i, want := range []string{`{"path":"/x"}`, `{"path":"/y"}`} {
+			if got := string(s.person.asked[i].Arguments); got != want {
+				t.Errorf("ids %q: call %d was shown with %s", ids, i, got)
+			}
+		}
+	}
+}

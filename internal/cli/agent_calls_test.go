@@ -1,0 +1,57 @@
+package cli
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/callyard/callyard/internal/agent/modeltest"
+)
+
+// TestEveryCallOfAnAnswerHasOneResult has a model name tools that cannot be in a list of names. The
+// model's API refuses a request in which a call has no result, or two.
+func TestEveryCallOfAnAnswerHasOneResult(t *testing.T) {
+	for _, name := range []string{"", " ", "x,notes__read", "x"} {
+		y := openTestFabric(t)
+		turn := calls("read a", "read b")
+		turn.Calls[0].Name = name
+		out, notes, code, server := y.agentRun(t, modeltest.Script{turn, {Text: "Done."}}, "--output", "json", "Read.")
+		if asked := server.Asked(); len(server.Refused()) > 0 || len(asked) != 2 || len(asked[1].Results) != 2 || !strings.Contains(out, `"answer":"Done."`) {
+			t.Errorf("%q: exit code %d, %s%s; refused %v", name, code, out, notes, server.Refused())
+		}
+		if !slices.Equal(y.ran, []string{"read b"}) {
+			t.Errorf("%q: ran %v", name, y.ran)
+		}
+	}
+}
+
+// TestCallsInATextAreThoseThatAreShown has a model write its calls in the text: they run if all of
+// them are of tools that the model was shown, and a held call is shown with its arguments.
+func TestCallsInATextAreThoseThatAreShown(t *testing.T) {
+	const reads, alsoReads = `{"name":"notes__read","arguments":{"text":"a </tool_call>"}}`, `{"name":"notes__read","arguments":{"text":"b"}}`
+	for _, c := range []struct {
+		text string
+		args []string
+		ran  []string
+		held string
+	}{
+		{reads + alsoReads, nil, []string{"read a </tool_call>", "read b"}, ""},
+		{`<tool_call>{"name":"notes__read","arguments":{"text":"a"}}</tool_call><tool_call>{"name":"notes__lost","arguments":{}}</tool_call>`, nil, nil, ""},
+		{alsoReads + ` {"name":"notes.delete","arguments":{"text":"c"}}`, []string{"--tools", "notes/read"}, []string{"read b"}, ""},
+		{`{"tool_call":{"server_id":"notes","tool_name":"delete","parameters":{"text":"d"}}}`, nil, nil, `"arguments":{"text":"d"}`},
+	} {
+		y := openTestFabric(t)
+		args := append([]string{"--plain", "--output", "stream-json", "Read."}, c.args...)
+		out, notes, _, server := y.agentRun(t, modeltest.Script{{Text: c.text}, {Text: "Done."}}, args...)
+		slices.Sort(y.ran)
+		if !slices.Equal(y.ran, c.ran) || len(server.Refused()) > 0 {
+			t.Errorf("%s: ran %q, %s%s; refused %v", c.text, y.ran, out, notes, server.Refused())
+		}
+		if c.held != "" && !strings.Contains(out, c.held) {
+			t.Errorf("%s: the held call is %s", c.text, out)
+		}
+		if shown, results := strings.Count(out, `"type":"call"`), strings.Count(out, `"type":"result"`); shown != results {
+			t.Errorf("%s: %d calls were shown and %d results", c.text, shown, results)
+		}
+	}
+}
