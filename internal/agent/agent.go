@@ -180,11 +180,13 @@ func (a *Agent) Ask(ctx context.Context, prompt string) (*Report, error) {
 			if why := a.spent.beforeStep(); why != "" {
 				return a.end(r, Budget, why), nil
 			}
+			r.Steps++
 			var err error
-			if last, err = a.step(ctx); err != nil {
+			if last, err = a.step(ctx); errors.Is(err, errTime) {
+				return a.end(r, Budget, a.spent.timeOver()), nil
+			} else if err != nil {
 				return nil, err
 			}
-			r.Steps++
 		}
 		more, err := a.turn(ctx, r, last)
 		switch {
@@ -243,8 +245,13 @@ func (a *Agent) step(ctx context.Context) (*entry, error) {
 	if a.Stream && !a.Plain {
 		text = a.Person.Text
 	}
-	answer, err := a.Model.Ask(ctx, request, text, a.Person.Restart)
-	if err != nil {
+	asking, done := a.spent.limit(ctx)
+	defer done()
+	answer, err := a.Model.Ask(asking, request, text, a.Person.Restart)
+	switch {
+	case err != nil && ctx.Err() == nil && errors.Is(context.Cause(asking), errTime):
+		return nil, errTime // a model that does not answer must not hold the session
+	case err != nil:
 		return nil, err
 	}
 	switch {

@@ -1,7 +1,9 @@
 package agent
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -19,6 +21,9 @@ type Limits struct {
 	Time    time.Duration // excluding the time in which people decide
 	Prices  *Prices
 }
+
+// errTime means that the time was spent during a request to the model.
+var errTime = errors.New("the time is spent")
 
 // Prices holds the prices of one model, per million tokens. If Cached is nil, cached tokens cost as
 // much as other input.
@@ -75,10 +80,20 @@ func (s *usage) beforeStep() string {
 	case l.Cost > 0 && s.cost() != nil && *s.cost() >= l.Cost:
 		return fmt.Sprintf("a cost of %.4f of %.4f (--max-cost)", *s.cost(), l.Cost)
 	case l.Time > 0 && time.Since(s.began)-s.waited >= l.Time:
-		return fmt.Sprintf("%s (--time)", l.Time)
+		return s.timeOver()
 	}
 	s.steps++
 	return ""
+}
+
+func (s *usage) timeOver() string { return fmt.Sprintf("%s (--time)", s.limits.Time) }
+
+// limit returns the context of a request to the model, which ends when the time is spent.
+func (s *usage) limit(ctx context.Context) (context.Context, context.CancelFunc) {
+	if s.limits.Time <= 0 {
+		return ctx, func() {}
+	}
+	return context.WithDeadlineCause(ctx, s.began.Add(s.limits.Time+s.waited), errTime)
 }
 
 // beforeCalls returns the budget that the calls of an answer exceed, or counts them and returns "".

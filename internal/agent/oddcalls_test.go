@@ -1,9 +1,13 @@
 package agent_test
 
 import (
+	"context"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/callyard/callyard/internal/agent"
+	"github.com/callyard/callyard/internal/agent/model"
 	"github.com/callyard/callyard/internal/agent/modeltest"
 )
 
@@ -42,5 +46,31 @@ func TestEachHeldCallIsShownWithItsOwnArguments(t *testing.T) {
 				t.Errorf("ids %q: call %d was shown with %s", ids, i, got)
 			}
 		}
+	}
+}
+
+// silent is a model that never answers.
+type silent struct{}
+
+func (silent) Ask(ctx context.Context, _ *model.Request, _ func(string), _ func()) (*model.Answer, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// TestTheTimeEndsARequestToTheModel has a model that does not answer. The session can be continued.
+func TestTheTimeEndsARequestToTheModel(t *testing.T) {
+	s := newTestAgent(t, "openai:m", modeltest.Script{{Text: "The end."}}, "s__one")
+	answers := s.Model
+	s.Model, s.Limits = silent{}, agent.Limits{Time: time.Minute}
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		report, err := s.Ask(t.Context(), "Do it.")
+		if err != nil || report.Stop != agent.Budget || report.Reason != "1m0s (--time)" || report.Steps != 1 || time.Since(began) != time.Minute {
+			t.Errorf("%+v, %v after %s", report, err, time.Since(began))
+		}
+	})
+	s.Model, s.Limits = answers, agent.Limits{}
+	if report, err := s.Ask(t.Context(), ""); err != nil || report.Answer != "The end." {
+		t.Errorf("continued: %+v, %v", report, err)
 	}
 }
