@@ -173,12 +173,16 @@ func (o *agentOptions) converse(ctx context.Context, a *agent.Agent, person *age
 	}
 	// A single prompt also continues an interrupted session, so that it produces one report.
 	if a.Transcript.Interrupted() && !(once && o.prompt != "") {
-		if err := o.ask(ctx, a, person, ""); err != nil || once {
+		err := o.ask(ctx, a, person, "")
+		if once {
+			return continued(a, err)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	if once {
-		return o.ask(ctx, a, person, o.prompt)
+		return continued(a, o.ask(ctx, a, person, o.prompt))
 	}
 	for {
 		prompt, err := person.prompt(ctx)
@@ -224,6 +228,16 @@ func (o *agentOptions) ask(ctx context.Context, a *agent.Agent, person *agentPer
 		return err
 	}
 	return exitOf(report)
+}
+
+// continued adds to the error that ended a single prompt how its session is continued. The error of
+// an interrupt says so already.
+func continued(a *agent.Agent, err error) error {
+	code := exitCode(err)
+	if err == nil || err.Error() == "" || code == exitInterrupted || code == exitUsage || !a.Transcript.Interrupted() {
+		return err
+	}
+	return fail(code, "%w\nContinue with `callyard agent --resume %s`.", err, resumeArgument(a.Transcript.Path()))
 }
 
 // agentFault wraps an error with its exit code. session is the value of --resume for the session.

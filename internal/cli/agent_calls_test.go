@@ -55,3 +55,12 @@ func TestCallsInATextAreThoseThatAreShown(t *testing.T) {
 		}
 	}
 }
+
+// TestAFailureOfTheModelSaysHowToContinue has a model that fails after the first call.
+func TestAFailureOfTheModelSaysHowToContinue(t *testing.T) {
+	y := openTestFabric(t)
+	_, notes, code, _ := y.agentRun(t, modeltest.Script{calls("read a"), {Fault: &modeltest.Fault{Status: 400, Type: "invalid_request_error"}}}, "Read.")
+	if code != exitUnreachable || !strings.Contains(notes, "Continue with `callyard agent --resume /") {
+		t.Errorf("exit code %d: %s", code, notes)
+	}
+}
