@@ -23,7 +23,8 @@ type Fabric interface {
 	// the best matches; "" and 0 select all tools.
 	Tools(ctx context.Context, query string, budget int) (*ToolList, error)
 	// Run runs the calls in body, the answer of a model, except those whose names are in own. The
-	// idempotency key ensures that repeated requests run the calls only once.
+	// idempotency key ensures that repeated requests run the calls only once. The error is a
+	// [RefusedError] if no call runs because of the body.
 	Run(ctx context.Context, key string, body json.RawMessage, own []string) (*Results, error)
 	// Decide confirms or denies a held call.
 	Decide(ctx context.Context, confirmation string, approve bool) error
@@ -31,6 +32,12 @@ type Fabric interface {
 	// its state.
 	Await(ctx context.Context, call string, wait time.Duration) (state string, err error)
 }
+
+// RefusedError means that Callyard cannot accept an answer of the model, for example because it has too
+// many calls.
+type RefusedError struct{ Reason string }
+
+func (e *RefusedError) Error() string { return e.Reason }
 
 // Results holds the outcomes of the calls of one answer.
 type Results struct {

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -66,6 +67,9 @@ func (a *Agent) decided(ctx context.Context, e *entry) (*Results, error) {
 	confirmed, denied := map[string]string{}, map[string]string{}
 	for {
 		results, err := a.Fabric.Run(ctx, e.Key, e.Body, e.Own)
+		if refused := (*RefusedError)(nil); errors.As(err, &refused) {
+			return a.refused(e, refused), nil
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -91,6 +95,24 @@ func (a *Agent) decided(ctx context.Context, e *entry) (*Results, error) {
 		}
 		a.spent.waited += time.Since(began)
 	}
+}
+
+// refused returns results for an answer that Callyard cannot accept. The model is told the reason and
+// can correct its calls; without results the session would send them again forever.
+func (a *Agent) refused(e *entry, refused *RefusedError) *Results {
+	results := &Results{}
+	for _, c := range e.Calls {
+		if slices.Contains(e.Own, c.Name) {
+			continue
+		}
+		r := CallResult{ID: c.ID, Name: c.Name, State: "failed", Problem: &Problem{Type: "/problems/invalid-request", Title: "Invalid request", Detail: refused.Reason}}
+		results.Calls = append(results.Calls, r)
+		results.Messages = append(results.Messages, a.Wire.Result(c, "No call of this answer ran: "+refused.Reason, true))
+	}
+	if e.inText() {
+		results.Messages = []json.RawMessage{a.Wire.User("No call of this answer ran: " + refused.Reason)}
+	}
+	return results
 }
 
 // decide asks the person to decide one held call.

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -53,6 +54,27 @@ func TestCallsInATextAreThoseThatAreShown(t *testing.T) {
 		if shown, results := strings.Count(out, `"type":"call"`), strings.Count(out, `"type":"result"`); shown != results {
 			t.Errorf("%s: %d calls were shown and %d results", c.text, shown, results)
 		}
+	}
+}
+
+// TestAnAnswerThatCallyardRefusesIsAnswered has a model nest arguments deeper, and make more calls, than
+// Callyard accepts. The session was stuck: it sent them again each time that it was continued.
+func TestAnAnswerThatCallyardRefusesIsAnswered(t *testing.T) {
+	deep, many := calls("read a"), modeltest.Turn{}
+	deep.Calls[0].Arguments = `{"text":` + strings.Repeat("[", 200) + strings.Repeat("]", 200) + "}"
+	for i := range 129 {
+		many.Calls = append(many.Calls, modeltest.Call{ID: "toolu_" + strconv.Itoa(i), Name: "notes__read", Arguments: "{}"})
+	}
+	y := openTestFabric(t)
+	for reason, turn := range map[string]modeltest.Turn{"the nesting exceeds the limit": deep, "129 tool calls": many} {
+		out, notes, code, server := y.agentRun(t, modeltest.Script{turn, {Text: "Done."}}, "--max-calls", "0", "--max-repeat", "0", "--output", "json", "Read.")
+		asked := server.Asked()
+		if code != exitOK || !strings.Contains(out, `"answer":"Done."`) || len(server.Refused()) > 0 || len(asked) != 2 || !strings.Contains(string(asked[1].Raw), reason) {
+			t.Errorf("%s: exit code %d, %.500s%s; refused %v", reason, code, out, notes, server.Refused())
+		}
+	}
+	if len(y.ran) > 0 {
+		t.Errorf("ran %v", y.ran)
 	}
 }
 

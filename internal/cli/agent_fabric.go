@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -71,6 +72,10 @@ func (f *agentFabric) Run(ctx context.Context, key string, body json.RawMessage,
 		if err == nil {
 			defer resp.Body.Close()
 			return f.results(ctx, resp)
+		}
+		var e *exitError
+		if errors.As(err, &e) && e.invalid {
+			return nil, &agent.RefusedError{Reason: e.Error()}
 		}
 		last = err
 		if ctx.Err() != nil || exitCode(err) != exitUnreachable {

@@ -20,6 +20,7 @@ type exitError struct {
 	code     int
 	err      error
 	notFound bool // the named object, such as a server, does not exist
+	invalid  bool // the body of the request is invalid or too large
 }
 
 // Error returns the message for people, which may have several lines.
@@ -57,7 +58,10 @@ func (c *client) refused(status int, header http.Header, body []byte) error {
 			return err
 		}
 	}
-	return &exitError{code: codeOf(status), err: errors.New(problemText(&p, status, header.Get("Retry-After"))), notFound: status == http.StatusNotFound}
+	return &exitError{
+		code: codeOf(status), err: errors.New(problemText(&p, status, header.Get("Retry-After"))),
+		notFound: status == http.StatusNotFound, invalid: status == http.StatusBadRequest || status == http.StatusRequestEntityTooLarge,
+	}
 }
 
 // codeOf returns the exit code for an unsuccessful status: refused, or unable to serve.
