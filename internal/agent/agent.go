@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/agent/model"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // Model is a language model. [model.Client] implements it.
@@ -59,14 +60,14 @@ type CallResult struct {
 	Confirmation *Confirmation `json:"-"` // not written to JSON, because it contains a token
 }
 
-// IsRefusal reports whether Callyard refused to run the call: because of its policy, because the
-// tool is disabled, or because the caller lacks permission.
+// IsRefusal reports whether the call did not run because it was not allowed: by the policy, an approver
+// or the permissions of the caller, because the tool is disabled, or because nobody approved it in time.
 func (r *CallResult) IsRefusal() bool {
 	if r.State != "failed" || r.Problem == nil {
 		return false
 	}
-	switch strings.TrimPrefix(r.Problem.Type, "/problems/") {
-	case "forbidden", "disabled", "denied":
+	switch schema.Kind(strings.TrimPrefix(r.Problem.Type, "/problems/")) {
+	case schema.KindForbidden, schema.KindDisabled, schema.KindExpired:
 		return true
 	}
 	return false

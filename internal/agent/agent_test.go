@@ -27,7 +27,7 @@ type fabric struct {
 	wire     model.Wire
 	tools    []string
 	ran      map[string]int    // number of runs by idempotency key and index of the call
-	held     map[string]string // state by tool name: held, approved, denied
+	held     map[string]string // state by tool name: held, people, unwanted, approved, denied
 	queries  []string
 	sent     int
 	crash    int // number of the request to Run that gets no response, from 1; 0 means none
@@ -84,12 +84,12 @@ func (f *fabric) Run(_ context.Context, key string, body json.RawMessage, own []
 		case "held":
 			r.State, text = "held", "waiting"
 			r.Confirmation = &agent.Confirmation{ID: c.Name, Risk: 2}
-		case "people":
+		case "people", "unwanted":
 			r.State, text = "held", "waiting"
 			r.Confirmation = &agent.Confirmation{People: true, Risk: 2}
 		case "denied":
 			r.State, text = "failed", "denied"
-			r.Problem = &agent.Problem{Type: "/problems/denied", Detail: "It was denied."}
+			r.Problem = &agent.Problem{Type: "/problems/forbidden", Detail: "It was denied."}
 		default:
 			if f.ran[fmt.Sprintf("%s#%d", key, i)] == 0 {
 				f.ran[fmt.Sprintf("%s#%d", key, i)]++
@@ -113,8 +113,8 @@ func (f *fabric) Decide(_ context.Context, confirmation string, approve bool) er
 
 func (f *fabric) Await(_ context.Context, call string, _ time.Duration) (string, error) {
 	for name, state := range f.held {
-		if state == "people" {
-			f.held[name] = "approved"
+		if to := map[string]string{"people": "approved", "unwanted": "denied"}[state]; to != "" {
+			f.held[name] = to
 		}
 	}
 	return "running", nil
@@ -286,7 +286,7 @@ func TestHeldCallsAreDecidedAwaitedOrLeftHeld(t *testing.T) {
 	}{
 		"approved": {"held", agent.Approve, agent.Answered, "succeeded", "caller"}, "denied": {"held", agent.Deny, agent.Answered, "denied", ""},
 		"left": {"held", agent.Leave, agent.HeldCall, "held", ""}, "left to people": {"people", agent.Leave, agent.HeldCall, "held", ""},
-		"waited for": {"people", agent.Wait, agent.Answered, "succeeded", "approvers"},
+		"waited for": {"people", agent.Wait, agent.Answered, "succeeded", "approvers"}, "denied by people": {"unwanted", agent.Wait, agent.Answered, "failed", ""},
 	} {
 		s := newTestAgent(t, "anthropic:m", script, "s__risky")
 		s.fabric.held["s__risky"], s.person.decision, s.person.comment = c.held, c.decision, "use /y"

@@ -9,6 +9,7 @@ import (
 	"github.com/callyard/callyard/internal/agent"
 	"github.com/callyard/callyard/internal/agent/model"
 	"github.com/callyard/callyard/internal/agent/modeltest"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // TestACallWithoutArgumentsRuns has a model write no arguments at all, as many do for tools without
@@ -72,5 +73,16 @@ func TestTheTimeEndsARequestToTheModel(t *testing.T) {
 	s.Model, s.Limits = answers, agent.Limits{}
 	if report, err := s.Ask(t.Context(), ""); err != nil || report.Answer != "The end." {
 		t.Errorf("continued: %+v, %v", report, err)
+	}
+}
+
+func TestACallThatWasNotAllowedIsARefusal(t *testing.T) {
+	for kind, want := range map[schema.Kind]bool{
+		schema.KindForbidden: true, schema.KindDisabled: true, schema.KindExpired: true, schema.KindInvalidArguments: false, schema.KindServerFailed: false,
+	} {
+		r := agent.CallResult{State: "failed", Problem: &agent.Problem{Type: "/problems/" + string(kind)}}
+		if r.IsRefusal() != want {
+			t.Errorf("%s: %t", kind, !want)
+		}
 	}
 }

@@ -79,7 +79,9 @@ func (a *Agent) decided(ctx context.Context, e *entry) (*Results, error) {
 			if _, no := denied[r.CallID]; no && r.State != "held" {
 				r.State = "denied"
 			}
-			r.ConfirmedBy = confirmed[r.CallID]
+			if !r.IsRefusal() { // approvers may have denied it
+				r.ConfirmedBy = confirmed[r.CallID]
+			}
 			if r.State == "held" {
 				held = append(held, Held{r, argumentsOf(e, results.Calls[:i+1])})
 			}
