@@ -3,6 +3,7 @@ package agent_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http/httptest"
@@ -27,7 +28,7 @@ type fabric struct {
 	wire     model.Wire
 	tools    []string
 	ran      map[string]int    // number of runs by idempotency key and index of the call
-	held     map[string]string // state by tool name: held, people, unwanted, approved, denied
+	held     map[string]string // state by tool name: held, late, people, unwanted, approved, denied
 	queries  []string
 	sent     int
 	crash    int // number of the request to Run that gets no response, from 1; 0 means none
@@ -81,7 +82,7 @@ func (f *fabric) Run(_ context.Context, key string, body json.RawMessage, own []
 		r := agent.CallResult{ID: c.ID, Name: c.Name, Server: "s", CallID: fmt.Sprintf("call_%s_%d", key, i), State: "succeeded"}
 		text := "done"
 		switch f.held[c.Name] {
-		case "held":
+		case "held", "late":
 			r.State, text = "held", "waiting"
 			r.Confirmation = &agent.Confirmation{ID: c.Name, Risk: 2}
 		case "people", "unwanted":
@@ -107,13 +108,16 @@ func (f *fabric) Run(_ context.Context, key string, body json.RawMessage, own []
 }
 
 func (f *fabric) Decide(_ context.Context, confirmation string, approve bool) error {
+	if f.held[confirmation] == "late" {
+		return errors.New("the confirmation has expired")
+	}
 	f.held[confirmation] = map[bool]string{true: "approved", false: "denied"}[approve]
 	return nil
 }
 
 func (f *fabric) Await(_ context.Context, call string, _ time.Duration) (string, error) {
 	for name, state := range f.held {
-		if to := map[string]string{"people": "approved", "unwanted": "denied"}[state]; to != "" {
+		if to := map[string]string{"people": "approved", "unwanted": "denied", "late": "denied"}[state]; to != "" {
 			f.held[name] = to
 		}
 	}
@@ -286,7 +290,8 @@ func TestHeldCallsAreDecidedAwaitedOrLeftHeld(t *testing.T) {
 	}{
 		"approved": {"held", agent.Approve, agent.Answered, "succeeded", "caller"}, "denied": {"held", agent.Deny, agent.Answered, "denied", ""},
 		"left": {"held", agent.Leave, agent.HeldCall, "held", ""}, "left to people": {"people", agent.Leave, agent.HeldCall, "held", ""},
-		"waited for": {"people", agent.Wait, agent.Answered, "succeeded", "approvers"}, "denied by people": {"unwanted", agent.Wait, agent.Answered, "failed", ""},
+		"approved too late": {"late", agent.Approve, agent.Answered, "failed", ""},
+		"waited for":        {"people", agent.Wait, agent.Answered, "succeeded", "approvers"}, "denied by people": {"unwanted", agent.Wait, agent.Answered, "failed", ""},
 	} {
 		s := newTestAgent(t, "anthropic:m", script, "s__risky")
 		s.fabric.held["s__risky"], s.person.decision, s.person.comment = c.held, c.decision, "use /y"

@@ -134,6 +134,10 @@ func (a *Agent) decide(ctx context.Context, h Held, confirmed, denied map[string
 			return fmt.Errorf("the call %s can only be decided by its approvers", r.CallID)
 		}
 		if err := a.Fabric.Decide(ctx, r.Confirmation.ID, d == Approve); err != nil {
+			// It may have expired, or been decided elsewhere, while the person thought about it.
+			if state, unknown := a.Fabric.Await(ctx, r.CallID, 0); unknown == nil && state != "held" {
+				return nil
+			}
 			return err
 		}
 		if d == Deny {
