@@ -245,10 +245,10 @@ func agentFault(ctx context.Context, err error, session string) error {
 	var e *exitError
 	var api *model.Error
 	switch {
+	case ctx.Err() != nil: // an interrupted request to Callyard does not say how to continue
+		return fail(exitInterrupted, "Interrupted. Continue with `callyard agent --resume %s`.", session)
 	case errors.As(err, &e):
 		return err
-	case ctx.Err() != nil:
-		return fail(exitInterrupted, "Interrupted. Continue with `callyard agent --resume %s`.", session)
 	case errors.Is(err, agent.ErrNoTools):
 		return fail(exitUsage, "No tool matches --tools and --not-tools: `callyard tools` lists the tools. A pattern is SERVER/TOOL, such as files/*, or a name for the model.")
 	case errors.As(err, &api) && api.Status == http.StatusUnauthorized:

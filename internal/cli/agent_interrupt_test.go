@@ -6,6 +6,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -65,5 +67,35 @@ func TestAnInterruptedSessionSaysHowToContinueIt(t *testing.T) {
 		if out, err := run(t.Context(), answers.URL, "--resume", word); err != nil || out != "Done.\n" {
 			t.Errorf("%q: --resume %s: %q, %v", transcript, word, out, err)
 		}
+	}
+}
+
+// TestAnInterruptDuringACallSaysHowToContinue interrupts the agent while Callyard runs its calls.
+func TestAnInterruptDuringACallSaysHowToContinue(t *testing.T) {
+	y := openTestFabric(t)
+	ctx, interrupt := context.WithCancel(t.Context())
+	fabric, err := url.Parse(y.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(fabric)
+	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/tool-calls" {
+			proxy.ServeHTTP(w, r)
+			return
+		}
+		_, _ = io.Copy(io.Discard, r.Body) // the server notices a closed connection only after reading the body
+		interrupt()
+		<-r.Context().Done()
+	}))
+	defer slow.Close()
+	api := httptest.NewServer(modeltest.New(modeltest.Script{calls("read a")}))
+	defer api.Close()
+	root := rootCommand()
+	root.SetArgs([]string{"agent", "--url", slow.URL, "--base-url", api.URL, "--model", "anthropic:test", "--transcript", filepath.Join(t.TempDir(), "t.jsonl"), "Read."})
+	root.SetOut(io.Discard)
+	root.SetErr(io.Discard)
+	if err := root.ExecuteContext(ctx); exitCode(err) != exitInterrupted || !strings.Contains(err.Error(), "`callyard agent --resume /") {
+		t.Error(err)
 	}
 }
