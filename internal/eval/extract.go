@@ -78,8 +78,12 @@ func extractOne(r *Response, tools []Tool, names *Names) Extracted {
 	var x Extracted
 	x.native(r.Message)
 	x.Rescued = append(x.Rescued, x.Calls...)
-	x.blocks(r.Text)
-	if strings.ContainsAny(r.Text, "<[{`") {
+	text := r.Text
+	if text == "" && x.Blocks == 0 { // servers that do not parse calls leave them in the text of the message
+		text = messageText(r.Message)
+	}
+	x.blocks(text)
+	if strings.ContainsAny(text, "<[{`") {
 		lookup := func(name string) ([]byte, bool) {
 			tool, known := names.Known(name)
 			if !known {
@@ -92,7 +96,7 @@ func extractOne(r *Response, tools []Tool, names *Names) Extracted {
 			}
 			return nil, false
 		}
-		for _, f := range format.Extract(r.Text, lookup) {
+		for _, f := range format.Extract(text, lookup) {
 			if f.Err == nil && f.Name != "" {
 				x.Rescued = append(x.Rescued, Call{Name: f.Name, Arguments: f.Arguments})
 			}

@@ -119,7 +119,7 @@ func (e *element) decode(to any) error {
 		offset += int(max(0, syntax.Offset-1))
 	case errors.As(err, &mismatch):
 		offset += int(max(0, mismatch.Offset-1))
-		err = fmt.Errorf("%s is not expected for %q", mismatch.Value, mismatch.Field)
+		err = eval.PlainFault(err)
 	}
 	return e.source.at(offset, err)
 }

@@ -41,6 +41,39 @@ type Response struct {
 	Digest string `json:"-"`
 }
 
+// UnmarshalJSON implements [json.Unmarshaler]. The id can be a number, as in a data set. A line without an
+// answer, for example because a member is misspelled, is a fault: it would count as a wrong answer.
+func (r *Response) UnmarshalJSON(line []byte) error {
+	in := struct {
+		*eval.Response
+		ID   json.RawMessage `json:"id"`
+		Text *string         `json:"text"`
+	}{Response: &r.Response}
+	if err := json.Unmarshal(line, &in); err != nil {
+		return err
+	}
+	var number json.Number
+	switch {
+	case len(in.ID) == 0 || json.Unmarshal(in.ID, &r.ID) == nil: // also null, which leaves it empty
+	case json.Unmarshal(in.ID, &number) == nil:
+		r.ID = number.String()
+	default:
+		return errors.New("the member id is neither a text nor a number")
+	}
+	message := bytes.TrimSpace(r.Message)
+	hasMessage := len(message) > 0 && string(message) != "null"
+	switch {
+	case in.Text != nil:
+		r.Text = *in.Text
+	case !hasMessage && r.Turns == nil && r.Error == "" && r.Request == "": // eval run writes no empty text
+		return errors.New("the answer is missing: a line has one of the members text, message, turns and error")
+	}
+	if hasMessage && message[0] != '{' && message[0] != '[' {
+		return errors.New("the member message is not the message of an API; the text of an answer is the member text")
+	}
+	return nil
+}
+
 // Score is a line of scores.jsonl.
 type Score struct {
 	eval.Score
@@ -204,7 +237,7 @@ func linesIn[T any](path string, text []byte, check func(v *T, line []byte) erro
 			fault = check(&all[i], lines[i])
 		}
 		if fault != nil {
-			return fmt.Errorf("%s:%d:%d: %w", path, numbers[i], columnOf(fault), fault)
+			return fmt.Errorf("%s:%d:%d: %w", path, numbers[i], columnOf(fault), eval.PlainFault(fault))
 		}
 		return nil
 	})

@@ -104,11 +104,13 @@ func (s *Scored) plan(samples []Sample, responses []Response, missing Missing) (
 		of[responses[i].ID] = append(of[responses[i].ID], &responses[i])
 	}
 	var absent []string
+	matched := false
 	for i := range samples {
 		sample := &samples[i]
 		prepared := sync.OnceValue(func() *eval.Prepared { return eval.Prepare(&sample.Sample) })
 		answers := of[sample.ID]
 		delete(of, sample.ID)
+		matched = matched || len(answers) > 0
 		slices.SortFunc(answers, func(a, b *Response) int { return a.Trial - b.Trial })
 		given := 0
 		for _, r := range answers {
@@ -133,10 +135,12 @@ func (s *Scored) plan(samples []Sample, responses []Response, missing Missing) (
 		}
 	}
 	switch {
-	case len(absent) == len(samples):
+	case !matched:
 		return nil, fmt.Errorf("no sample has a response: the ids of the responses must be those of the samples, such as %q", first(samples))
 	case len(absent) > 0 && missing == MissingError:
 		return nil, fmt.Errorf("%d samples have no response, such as %q; choose whether they are left out (skip) or count as wrong (zero)", len(absent), absent[0])
+	case len(absent) == len(samples) && missing == MissingSkip:
+		return nil, fmt.Errorf("every response has an error instead of an answer, such as that of %q", absent[0])
 	case missing == MissingSkip:
 		s.Skipped = absent
 	}

@@ -121,6 +121,35 @@ func TestSamplesWithoutAResponse(t *testing.T) {
 	if _, err := Run(t.Context(), s, r[3:], nil, settings(t, MissingZero), nil); err == nil || !strings.Contains(err.Error(), "no sample has a response") {
 		t.Error(err)
 	}
+	failed := []Response{{Response: eval.Response{ID: "s1", Error: "timeout"}}}
+	if got, err = Run(t.Context(), s, failed, nil, settings(t, MissingZero), nil); err != nil || len(got.Scores) != 4 {
+		t.Errorf("errors alone count as wrong: %+v, %v", got, err)
+	}
+	if _, err = Run(t.Context(), s, failed, nil, settings(t, MissingSkip), nil); err == nil || !strings.Contains(err.Error(), "every response has an error") {
+		t.Errorf("errors alone are left out: %v", err)
+	}
+}
+
+func TestALineOfResponsesHasAnAnswer(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.jsonl")
+	for line, want := range map[string]string{
+		`{"id":"7","text":""}`: "", `{"id":7,"text":"x"}`: "", `{"id":"7","error":"timeout"}`: "", `{"id":"7","request":"sha256:0"}`: "", `{"id":"7","turns":[]}`: "",
+		`{"id":"7","message":{"role":"assistant","content":"no"}}`: "", `{"id":"7","text":null,"message":[]}`: "",
+		`{"id":"7","txt":"x"}`: "the answer is missing", `{"id":"7","text":null}`: "the answer is missing", `{"id":"7","message":null}`: "the answer is missing",
+		`{"id":"7","message":"x"}`: "is not the message of an API", `{"id":[7],"text":"x"}`: "neither a text nor a number", `{"id":null,"text":"x"}`: "the member id is missing",
+		`{"id":"7","text":[]}`: "the member text has a value of a wrong type: array", `[]`: "it must be a JSON object",
+	} {
+		if err := os.WriteFile(path, []byte(line+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got, err := ReadResponses(path)
+		switch {
+		case want == "" && (err != nil || len(got) != 1 || got[0].ID != "7"):
+			t.Errorf("%s: %+v, %v", line, got, err)
+		case want != "" && (err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "Go ")):
+			t.Errorf("%s: %v", line, err)
+		}
+	}
 }
 
 func TestBFCLCheckerIsUsed(t *testing.T) {
@@ -150,7 +179,7 @@ func TestBFCLCheckerIsUsed(t *testing.T) {
 func TestByteOrderMarkIsSkipped(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f.jsonl")
 	for text, check := range map[string]func() bool{
-		`{"id":"a"}`: func() bool { got, err := ReadResponses(path); return err == nil && len(got) == 1 },
+		`{"id":"a","text":""}`: func() bool { got, err := ReadResponses(path); return err == nil && len(got) == 1 },
 		`{"type":"session","session":"s"}` + "\n" + `{"type":"answer","text":"x"}` + "\n": func() bool {
 			_, _, err := Transcripts(path, nil)
 			return err == nil && IsTranscript(path)
@@ -168,8 +197,8 @@ func TestByteOrderMarkIsSkipped(t *testing.T) {
 func TestFileErrorsContainTheirPosition(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f.jsonl")
 	for text, says := range map[string]string{
-		"{\"id\":\"a\"}\n\n{\"id\": x}": ":3:8: invalid character 'x'", `{"text":"x"}`: ":1:1: the member id is missing", `{"id":"a","trial":-1}`: "trial is negative",
-		"{\"id\":\"a\"}\n{\"id\":\"a\"}": `sample "a" has two responses of trial 0`, `{"id":3}`: ":1:7: json",
+		"{\"id\":\"a\",\"text\":\"\"}\n\n{\"id\": x}": ":3:8: invalid character 'x'", `{"text":"x"}`: ":1:1: the member id is missing", `{"id":"a","text":"","trial":-1}`: "trial is negative",
+		"{\"id\":\"a\",\"text\":\"\"}\n{\"id\":\"a\",\"text\":\"x\"}": `sample "a" has two responses of trial 0`, `{"text":3}`: ":1:9: the member text",
 	} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
