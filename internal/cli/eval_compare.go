@@ -99,7 +99,11 @@ func showComparison(out screen, c *report.Comparison) error {
 	if c.McNemar != nil {
 		text += "McNemar's exact test of the accuracy: p " + equal(*c.McNemar) + "\n"
 	}
-	text += flipsText("Became right", c.Gained) + flipsText("Became wrong", c.Lost)
+	gained, lost := "Became right", "Became wrong"
+	if c.McNemar == nil { // several trials
+		gained, lost = "Right in more trials", "Right in fewer trials"
+	}
+	text += flipsText(gained, c.Gained) + flipsText(lost, c.Lost)
 	return out.text(text)
 }
 
