@@ -173,6 +173,12 @@ func TestAFaultOfARequestNamesItsMember(t *testing.T) {
 	if got := post(t, s, "/step", `{"action":{"type":5}}`, begun); !strings.Contains(got.Body.String(), "The member type of the action has a value of a wrong type: number.") {
 		t.Errorf("an action: %d %s", got.Code, got.Body)
 	}
+	for message, want := range map[string]string{"[]": "must be a JSON object, and is of the type array", `{"type":5}`: "The member type of the message has a value of a wrong type"} {
+		out, goOn := s.answerMessage(t.Context(), &session{}, []byte(message))
+		if text, err := json.Marshal(out); err != nil || !goOn || !strings.Contains(string(text), want) {
+			t.Errorf("the message %s: %s, %v", message, text, err)
+		}
+	}
 }
 
 func TestAToolWithTheNameOfARouteIsCalledByCookie(t *testing.T) {

@@ -115,7 +115,7 @@ func (s *Server) converse(ctx context.Context, conn *websocket.Conn, one *sessio
 func (s *Server) answerMessage(ctx context.Context, one *session, text []byte) (out any, goOn bool) {
 	var m message
 	if err := json.Unmarshal(text, &m); err != nil {
-		return fault(codeJSON, "The message is not a JSON object: "+err.Error()), true
+		return fault(codeJSON, schema.AsError(unreadable("message", err)).Detail), true
 	}
 	one.touch()
 	var o *observed
