@@ -127,6 +127,7 @@ func (p *agentPerson) folded(raw json.RawMessage) string {
 
 // Results implements [agent.Person].
 func (p *agentPerson) Results(results *agent.Results) {
+	texts := resultTexts(results.Messages)
 	for i := range results.Calls {
 		r := &results.Calls[i]
 		p.event("result", map[string]any{"call": r})
@@ -138,6 +139,9 @@ func (p *agentPerson) Results(results *agent.Results) {
 			text += ", and the tool reported an error"
 		}
 		p.print(text + "\n")
+		if r.State == "succeeded" && !p.o.hideJSON && len(texts) == len(results.Calls) && texts[i] != "" {
+			p.print(p.result(texts[i]) + "\n")
+		}
 	}
 }
 
