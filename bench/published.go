@@ -72,10 +72,14 @@ func (c *comparison) verdict(published float64) (text string, holds bool) {
 			return fmt.Sprintf("MISSED: at most %.2g of it", c.share), false
 		}
 		return "MISSED", false
+	case c.theirs > 0 && c.ours == c.theirs:
+		return "equal", true
 	case c.theirs > 0:
 		return "ahead", true
 	case published > 0 && !ahead(published, 1):
 		return "MISSED", false
+	case published > 0 && c.ours == published:
+		return "equal to the published", true
 	case published > 0:
 		return "ahead of the published", true
 	case c.most > 0:

@@ -33,7 +33,11 @@ func publishedFigure(ctx context.Context, s *figureEnv) error {
 
 func (s *figureEnv) compare(c comparison) {
 	s.rows = append(s.rows, c)
-	fmt.Fprintf(s.say, "  %s, %s: %s %s, the other %s\n", c.part, c.what, amountText(c.ours), c.unit, amountText(c.theirs))
+	text := fmt.Sprintf("  %s, %s: %s %s", c.part, c.what, amountText(c.ours), c.unit)
+	if c.theirs > 0 {
+		text += fmt.Sprintf("; %s: %s", c.against, amountText(c.theirs))
+	}
+	fmt.Fprintln(s.say, text)
 }
 
 // proxies are the contenders of a part: ours in one process and in three, and the peer.
