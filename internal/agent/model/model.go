@@ -37,10 +37,14 @@ type Call struct {
 	Arguments json.RawMessage // as the model wrote them; may be invalid JSON
 }
 
-// MarshalJSON implements [json.Marshaler]. It writes arguments that are not JSON as a string, and also
-// empty ones, because such a call must not prevent the transcript from being written.
+// MarshalJSON implements [json.Marshaler]. It writes arguments that are not JSON as a string, because
+// such a call must not prevent the transcript from being written. Without arguments, Callyard runs a
+// call with an empty object.
 func (c Call) MarshalJSON() ([]byte, error) {
 	type plain Call // without this method
+	if len(c.Arguments) == 0 {
+		c.Arguments = json.RawMessage("{}")
+	}
 	if !json.Valid(c.Arguments) {
 		text, err := json.Marshal(string(c.Arguments))
 		if err != nil {

@@ -180,6 +180,9 @@ func takeSteps(path string, steps []step, known *sampleFinder) (*transcript, err
 		whole = append(whole, turns[i]...)
 	}
 	one := whole.joined()
+	if one.Text == "" && one.Message == nil { // a line of responses has an answer
+		one.Message = json.RawMessage(`{"role":"assistant","content":""}`)
+	}
 	t.response.Text, t.response.Message = one.Text, one.Message
 	return t, nil
 }

@@ -27,6 +27,7 @@ func TestTranscriptsBecomeTrials(t *testing.T) {
 		"h.jsonl": `{"type":"session","time":"2026-01-03T00:00:00Z","session":"s6","task":"t","finish_tool":"done"}
 {"type":"answer","text":"<tool_call>{\"name\":\"f\"}</tool_call> <tool_call>{\"name\":\"done\"}</tool_call>","body":{"text":"…"},"calls":[{"ID":"1","Name":"f"},{"ID":"2","Name":"done"}]}
 `,
+		"i.jsonl": `{"type":"session","session":"s7","task":"u","finish_tool":"done"}` + "\n" + `{"type":"answer","calls":[{"ID":"1","Name":"done"}]}` + "\n",
 		"e.jsonl": `{"type":"session","session":"s5"}` + "\n" + `{"type":"user","text":"Other?"}` + "\n" + `{"type":"answer","text":"x"}` + "\n",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
@@ -38,9 +39,17 @@ func TestTranscriptsBecomeTrials(t *testing.T) {
 {"id":"t","text":"<tool_call>{\"name\":\"f\"}</tool_call>"}
 {"id":"t","trial":1,"text":"it is","message":{"content":null,"role":"assistant","tool_calls":[{"function":{"arguments":"{\"x\":1}","name":"f"},"id":"call_0","type":"function"},{"function":{"arguments":"{}","name":"g"},"id":"call_1","type":"function"}]}}
 {"id":"t","trial":2,"text":"<tool_call>{\"name\":\"f\"}</tool_call> "}
+{"id":"u","message":{"role":"assistant","content":""}}
 `
 	if err != nil || leftOut != 4 || string(text) != want {
 		t.Errorf("%d left out, %v:\n%swant\n%s", leftOut, err, text, want)
+	}
+	path := filepath.Join(dir, "responses.jsonl")
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if responses, err := ReadResponses(path); err != nil || len(responses) != 5 {
+		t.Errorf("%d responses are read, %v", len(responses), err)
 	}
 	if _, _, err := Transcripts(t.TempDir(), nil); err == nil || !strings.Contains(err.Error(), "has no transcript") {
 		t.Errorf("an empty folder: %v", err)
