@@ -13,9 +13,6 @@ import (
 const (
 	// adoptEvery is the interval between searches for journals without an owner.
 	adoptEvery = time.Second
-	// tryAgain is the delay before the next claim of a journal that could not be claimed or was
-	// released.
-	tryAgain = time.Second
 	// headStart is the time during which only the front door that created a journal may claim it.
 	headStart = 3 * time.Second
 )
@@ -99,7 +96,7 @@ func (js *jobs) nudge() { notify(js.wake) }
 func (js *jobs) adopt() {
 	tick := time.NewTicker(adoptEvery)
 	defer tick.Stop()
-	began, tried := time.Now(), make(map[schema.BatchID]time.Time)
+	began, all := time.Now(), make(claims)
 	for reminded := false; ; {
 		select {
 		case <-js.ctx.Done():
@@ -115,16 +112,11 @@ func (js *jobs) adopt() {
 			if js.ctx.Err() != nil {
 				return
 			}
-			if time.Since(tried[m.ID]) > tryAgain {
-				tried[m.ID] = time.Now()
-				js.take(m)
+			if c, due := all.next(m); due {
+				c.noAnswer = schema.KindOf(js.take(m)) == schema.KindUnavailable
 			}
 		}
-		for id, at := range tried {
-			if time.Since(at) > time.Minute {
-				delete(tried, id)
-			}
-		}
+		all.prune()
 	}
 }
 
@@ -155,8 +147,8 @@ func (js *jobs) orphan(m *journal.Manifest) bool {
 	return !js.o.Catalog.RouterAlive(m.Owner)
 }
 
-// take claims a journal and runs it.
-func (js *jobs) take(m *journal.Manifest) {
+// take claims a journal and runs it. It returns the error of the claim.
+func (js *jobs) take(m *journal.Manifest) error {
 	ctx, cancel := context.WithTimeout(js.ctx, time.Minute) // rebuilding the state of a million calls takes seconds
 	defer cancel()
 	owned, err := js.o.Store.Claim(ctx, m.Principal.Tenant, m.ID, js.o.ID)
@@ -164,7 +156,7 @@ func (js *jobs) take(m *journal.Manifest) {
 		if schema.KindOf(err) != schema.KindConflict && js.ctx.Err() == nil {
 			js.o.Log.Warn("taking over a journal failed", "journal", m.ID, "error", err)
 		}
-		return
+		return err
 	}
 	if owned.Epoch() > 1 {
 		js.o.Log.Info("a journal was taken over", "journal", m.ID, "epoch", owned.Epoch(), "open", len(owned.Progress().Open()))
@@ -173,6 +165,7 @@ func (js *jobs) take(m *journal.Manifest) {
 		js.sealLane(ctx, m)
 	}
 	js.start(newJob(js.o, js.ids, owned))
+	return nil
 }
 
 // sealLane seals a lane whose front door is gone.
